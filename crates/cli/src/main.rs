@@ -1,0 +1,2 @@
+//! knee, the command.
+fn main() {}

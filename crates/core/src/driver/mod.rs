@@ -1,0 +1,43 @@
+//! Drivers: who starts an operation when. Pure; the engine and the simulator both run them.
+
+use crate::measure::Completion;
+use crate::time::Nanos;
+
+/// An operation that is to be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// When it should have started.
+    pub intended: Nanos,
+    /// The virtual user it belongs to (closed loop: it owns connection number `lane`), or
+    /// [`Op::ANY_LANE`] (open loop: any connection will do).
+    pub lane: u32,
+}
+
+impl Op {
+    /// The lane of an operation that any connection may carry.
+    pub const ANY_LANE: u32 = u32::MAX;
+}
+
+/// What a driver wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Start this now, and ask again.
+    Start(Op),
+    /// Count this arrival as shed (more in flight than permitted), and ask again.
+    Shed(Op),
+    /// Nothing before this moment, unless an operation completes.
+    WaitUntil(Nanos),
+    /// Nothing until an operation completes.
+    WaitForCompletion,
+    /// Nothing ever again; operations in flight may still complete.
+    Done,
+}
+
+/// Decides when operations start. `now` never decreases from call to call.
+pub trait Driver {
+    /// What to do at `now`.
+    fn poll(&mut self, now: Nanos) -> Action;
+
+    /// Tells that an operation ended, well or not. (A shed one is not told.)
+    fn on_completion(&mut self, completion: &Completion, now: Nanos);
+}

@@ -1,0 +1,48 @@
+//! One operation, ended.
+
+use super::Outcome;
+use crate::time::Nanos;
+
+/// One operation that has ended: its moments, named separately so that none means two things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// When the schedule wanted it to start.
+    pub intended: Nanos,
+    /// When the generator came to it; `started − intended` is the generator's own lateness.
+    pub started: Nanos,
+    /// When its request was handed to the kernel; `sent − started` is the wait for a connection.
+    /// Equal to `completed` where it was never sent.
+    pub sent: Nanos,
+    /// When the first byte of the response was there; equal to `completed` where none came.
+    pub first_byte: Nanos,
+    /// When it ended.
+    pub completed: Nanos,
+    /// Bytes received.
+    pub bytes: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The lane of its [`crate::driver::Op`].
+    pub lane: u32,
+}
+
+impl Completion {
+    /// What a user felt who came at the intended moment: completed − intended.
+    pub fn response_time(&self) -> Nanos {
+        self.completed - self.intended
+    }
+
+    /// What the target took: completed − sent.
+    pub fn service_time(&self) -> Nanos {
+        self.completed - self.sent
+    }
+
+    /// The generator's own lateness: started − intended.
+    pub fn pacing_error(&self) -> Nanos {
+        self.started - self.intended
+    }
+
+    /// How long it waited for a free connection: sent − started.
+    pub fn connection_wait(&self) -> Nanos {
+        self.sent - self.started
+    }
+}

@@ -1,0 +1,158 @@
+//! How operations end.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How an operation ended. Every operation ends in exactly one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// A whole response with a status below 400.
+    Ok,
+    /// A whole response with a status of 400 to 499.
+    #[serde(rename = "http_4xx")]
+    Http4xx,
+    /// A whole response with a status of 500 or more.
+    #[serde(rename = "http_5xx")]
+    Http5xx,
+    /// No whole response within the timeout.
+    Timeout,
+    /// No connection within the connect timeout.
+    ConnectTimeout,
+    /// The connection was refused.
+    Refused,
+    /// The connection was reset.
+    Reset,
+    /// The peer closed before a byte of the response came.
+    Closed,
+    /// The peer closed in the middle of the response.
+    Truncated,
+    /// What came was not HTTP/1.1, or more came than was asked for.
+    Malformed,
+    /// Host or network unreachable.
+    Unreachable,
+    /// This host ran out of ports, descriptors or memory.
+    NoResources,
+    /// Another error of the operating system.
+    OtherError,
+    /// Never started: more in flight than `--max-in-flight` permits.
+    Shed,
+    /// Still in flight when the trial ended: a censored observation.
+    InFlight,
+}
+
+impl Outcome {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Outcome; 15] = [
+        Outcome::Ok,
+        Outcome::Http4xx,
+        Outcome::Http5xx,
+        Outcome::Timeout,
+        Outcome::ConnectTimeout,
+        Outcome::Refused,
+        Outcome::Reset,
+        Outcome::Closed,
+        Outcome::Truncated,
+        Outcome::Malformed,
+        Outcome::Unreachable,
+        Outcome::NoResources,
+        Outcome::OtherError,
+        Outcome::Shed,
+        Outcome::InFlight,
+    ];
+
+    /// Its stable name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Ok => "ok",
+            Outcome::Http4xx => "http_4xx",
+            Outcome::Http5xx => "http_5xx",
+            Outcome::Timeout => "timeout",
+            Outcome::ConnectTimeout => "connect_timeout",
+            Outcome::Refused => "refused",
+            Outcome::Reset => "reset",
+            Outcome::Closed => "closed",
+            Outcome::Truncated => "truncated",
+            Outcome::Malformed => "malformed",
+            Outcome::Unreachable => "unreachable",
+            Outcome::NoResources => "no_resources",
+            Outcome::OtherError => "other_error",
+            Outcome::Shed => "shed",
+            Outcome::InFlight => "in_flight",
+        }
+    }
+
+    /// Whether a whole response came, whatever its status.
+    pub fn is_response(self) -> bool {
+        matches!(self, Outcome::Ok | Outcome::Http4xx | Outcome::Http5xx)
+    }
+}
+
+/// How many operations ended how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcomes {
+    counts: [u64; Outcome::ALL.len()],
+}
+
+impl Outcomes {
+    /// Counts one.
+    pub fn add(&mut self, outcome: Outcome) {
+        self.counts[outcome as usize] += 1;
+    }
+
+    /// How many ended so.
+    pub fn count(&self, outcome: Outcome) -> u64 {
+        self.counts[outcome as usize]
+    }
+
+    /// All that were attempted.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Those that ended in a whole response, whatever its status.
+    pub fn responses(&self) -> u64 {
+        Outcome::ALL
+            .iter()
+            .filter(|o| o.is_response())
+            .map(|&o| self.count(o))
+            .sum()
+    }
+
+    /// Those that were neither ok nor merely cut off by the end of the trial.
+    pub fn errors(&self) -> u64 {
+        self.total() - self.count(Outcome::Ok) - self.count(Outcome::InFlight)
+    }
+
+    /// Adds another's counts.
+    pub fn merge(&mut self, other: &Outcomes) {
+        for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
+            *mine += theirs;
+        }
+    }
+
+    /// Those that occurred, in the order of [`Outcome::ALL`].
+    pub fn iter(&self) -> impl Iterator<Item = (Outcome, u64)> + '_ {
+        Outcome::ALL
+            .iter()
+            .map(|&o| (o, self.count(o)))
+            .filter(|&(o, n)| n > 0 || o == Outcome::Ok)
+    }
+}
+
+/// A map from name to count, `ok` always among them.
+impl Serialize for Outcomes {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_map(self.iter().map(|(o, n)| (o.name(), n)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Outcomes {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Outcomes, D::Error> {
+        let mut outcomes = Outcomes::default();
+        for (outcome, n) in BTreeMap::<Outcome, u64>::deserialize(d)? {
+            outcomes.counts[outcome as usize] = n;
+        }
+        Ok(outcomes)
+    }
+}

@@ -1,0 +1,88 @@
+//! The answers of the experiments.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// An experiment's own answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Conclusion {
+    /// Of `knee sweep` and `knee analyze sweep`.
+    Sweep(SweepConclusion),
+    /// Of `knee run`.
+    Run(RunConclusion),
+}
+
+/// The answer of `knee run`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunConclusion {
+    /// Responses per second.
+    pub throughput_per_s: f64,
+    /// Median response time.
+    pub p50_ns: u64,
+    /// 99th percentile of response time.
+    pub p99_ns: u64,
+    /// Share of operations that did not end ok, in percent.
+    pub error_percent: f64,
+}
+
+/// The answer of `knee sweep`. For a sweep over rates (`--axis rate`) the same, with rates in
+/// place of users.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SweepConclusion {
+    /// The most throughput that any level reached, as fitted over the saturated levels.
+    pub max_throughput_per_s: f64,
+    /// Where the asymptotes cross, X_max·R(1); `None` where the data do not show it.
+    pub knee_vusers: Option<f64>,
+    /// 95 % confidence interval of it.
+    pub knee_ci95: Option<[f64; 2]>,
+    /// How it was found: `asymptotes`, `kneedle`, `max_power`.
+    pub knee_method: Option<String>,
+    /// What the other methods say, by name.
+    pub knee_alternatives: BTreeMap<String, f64>,
+    /// Throughput at the knee, interpolated between the measured levels.
+    pub throughput_at_knee_per_s: Option<f64>,
+    /// 90th percentile of response time at the knee, interpolated.
+    pub p90_at_knee_ns: Option<u64>,
+    /// `--axis rate`: the highest rate served without a growing queue.
+    pub knee_rate_per_s: Option<f64>,
+    /// The most throughput within the bounds asked for.
+    pub best_within_bound: Option<BestWithinBound>,
+    /// Models fitted to the levels, the best first.
+    pub models: Vec<ModelFit>,
+    /// How many users to drive this target with, where known.
+    pub recommended_vusers: Option<u32>,
+    /// The conclusion in one or two sentences for a person.
+    pub answer: String,
+}
+
+/// The best level within a bound.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BestWithinBound {
+    /// The bounds, as asked: `p90<=50ms`.
+    pub bound: String,
+    /// The level, in users (0 on the rate axis).
+    pub vusers: u32,
+    /// The level, in operations per second (rate axis).
+    pub rate_per_s: Option<f64>,
+    /// Its throughput.
+    pub throughput_per_s: f64,
+    /// Its 90th percentile of response time.
+    pub p90_ns: u64,
+    /// Whether the confidence interval of the bounded figure lies within the bound as a whole.
+    pub confident: bool,
+}
+
+/// A model fitted to throughput against users.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelFit {
+    /// `asymptotic_bounds`, `machine_repair`, `universal_scalability_law`.
+    pub name: String,
+    /// Its parameters by name; empty where it fits badly.
+    pub parameters: BTreeMap<String, f64>,
+    /// Root of the mean squared relative residual, in percent.
+    pub rmse_percent: f64,
+    /// Whether it fits well enough (rmse below 5 %) for its parameters to be facts.
+    pub good: bool,
+}

@@ -1,0 +1,179 @@
+//! One trial as reported: every statistic that is shown anywhere.
+
+use super::Verdict;
+use crate::measure::{Interval, Outcomes};
+use crate::spec::Level;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The statistics of one trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialReport {
+    /// A name for people, such as `vusers=10`.
+    pub label: String,
+    /// What this trial varied.
+    pub level: Level,
+    /// Length of the measured window.
+    pub duration_ns: u64,
+    /// Operations intended in the window.
+    pub attempted: u64,
+    /// Those of them that ended in a whole response.
+    pub completed: u64,
+    /// Responses per second over the stationary part of the window.
+    pub throughput_per_s: f64,
+    /// 95 % confidence interval of it by batch means; `None` where the data permit none.
+    pub throughput_ci95_per_s: Option<[f64; 2]>,
+    /// Responses with a status below 400 per second.
+    pub goodput_per_s: f64,
+    /// How the operations ended; sums to `attempted`.
+    pub outcomes: Outcomes,
+    /// completed − intended.
+    pub response_time_ns: LatencyReport,
+    /// completed − sent.
+    pub service_time_ns: LatencyReport,
+    /// How well the load itself was kept.
+    pub offered: OfferedReport,
+    /// What it cost the generator.
+    pub generator: GeneratorReport,
+    /// Whether throughput and response time neither drift nor jump after the initial transient.
+    pub stationary: bool,
+    /// The initial transient that MSER-5 cut from the throughput, within the window.
+    pub transient_ns: u64,
+    /// Little's law; closed loop only.
+    pub littles_law: Option<LittlesLaw>,
+    /// Whether the generator measured the target or itself.
+    pub verdict: Verdict,
+    /// The clauses that make it invalid, in words; empty where valid.
+    pub invalid_because: Vec<String>,
+    /// Bytes received in the window.
+    pub bytes_received: u64,
+    /// Connections opened.
+    pub connections_opened: u64,
+    /// Most connections open at once.
+    pub connections_max: u64,
+    /// The time series.
+    pub intervals: Vec<Interval>,
+    /// Kernel counters that moved, by name.
+    pub kernel: BTreeMap<String, i64>,
+}
+
+/// A distribution of times in nanoseconds, censored observations included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyReport {
+    /// Observations.
+    pub count: u64,
+    /// Mean.
+    pub mean: u64,
+    /// Smallest.
+    pub min: u64,
+    /// Median.
+    pub p50: u64,
+    /// 75th percentile.
+    pub p75: u64,
+    /// 90th percentile.
+    pub p90: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p999: u64,
+    /// Largest.
+    pub max: u64,
+    /// 95 % confidence interval of the 90th percentile by order statistics, widened for
+    /// correlation; `None` where the data permit none.
+    pub p90_ci95: Option<[u64; 2]>,
+    /// The same of the 99th percentile.
+    pub p99_ci95: Option<[u64; 2]>,
+}
+
+/// How well the load itself was kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OfferedReport {
+    /// Operations asked for per second; `None` in a closed loop.
+    pub asked_per_s: Option<f64>,
+    /// Operations started per second.
+    pub achieved_per_s: f64,
+    /// The arrival process, or `closed`.
+    pub arrival: String,
+    /// Coefficient of variation of the gaps between starts; open loop.
+    pub gap_cv: Option<f64>,
+    /// Index of dispersion of counts (variance over mean) at four time scales; open loop.
+    pub dispersion: Option<Dispersion>,
+    /// p-value of the Kolmogorov–Smirnov test of the gaps against the exponential law; Poisson
+    /// only.
+    pub ks_p_value: Option<f64>,
+    /// The generator's own lateness: started − intended.
+    pub pacing_error_ns: QuantilesReport,
+    /// Waits for a free connection.
+    pub connection_wait_ns: QuantilesReport,
+    /// The longest time a worker stood still past a deadline.
+    pub stall_ns_max: u64,
+}
+
+/// Index of dispersion of the counts of starts per bin: 1 for Poisson, 0 for a metronome. `None`
+/// where fewer than ten bins were complete.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Dispersion {
+    /// Bins of 1 ms.
+    #[serde(rename = "1ms")]
+    pub ms1: Option<f64>,
+    /// Bins of 10 ms.
+    #[serde(rename = "10ms")]
+    pub ms10: Option<f64>,
+    /// Bins of 100 ms.
+    #[serde(rename = "100ms")]
+    pub ms100: Option<f64>,
+    /// Bins of 1 s.
+    #[serde(rename = "1s")]
+    pub s1: Option<f64>,
+}
+
+/// A few percentiles in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct QuantilesReport {
+    /// Median.
+    pub p50: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p999: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+/// What the trial cost the generator, over the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorReport {
+    /// `epoll` or `io_uring`.
+    pub backend: String,
+    /// Worker threads.
+    pub workers: u32,
+    /// Processor time in user mode.
+    pub cpu_user_s: f64,
+    /// Processor time in the kernel.
+    pub cpu_system_s: f64,
+    /// Processor time per million operations; `None` where none completed.
+    pub cpu_s_per_million_ops: Option<f64>,
+    /// The user part of it.
+    pub cpu_user_s_per_million_ops: Option<f64>,
+    /// The share of a core that the busiest worker used, polling for deadlines included.
+    pub busiest_worker_percent: f64,
+    /// The part of that spent polling for a deadline, which yields to work.
+    pub busiest_worker_spin_percent: f64,
+    /// The share of the host's processor time that the hypervisor gave to others.
+    pub steal_percent: f64,
+    /// Largest resident memory of the process.
+    pub peak_rss_bytes: u64,
+}
+
+/// Little's law for a closed loop: N = X·(R + Z).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LittlesLaw {
+    /// Virtual users.
+    pub n: f64,
+    /// Throughput times the sum of mean response time and mean pause.
+    pub x_times_r: f64,
+    /// By how much the second deviates from the first.
+    pub deviation_percent: f64,
+    /// Whether that is within 2.5 %.
+    pub ok: bool,
+}

@@ -1,0 +1,155 @@
+//! Time as integers of nanoseconds.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// A moment, in nanoseconds since the run began, or a length of time in nanoseconds.
+///
+/// Both are one type because every use subtracts two moments or adds a length to one. Arithmetic
+/// saturates: a length never turns negative and never wraps. Range: 0 to about 584 years.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// The beginning of a run, and the empty length.
+    pub const ZERO: Nanos = Nanos(0);
+    /// Later than any moment of any run.
+    pub const MAX: Nanos = Nanos(u64::MAX);
+
+    /// `us` microseconds.
+    pub const fn from_micros(us: u64) -> Nanos {
+        Nanos(us.saturating_mul(1_000))
+    }
+
+    /// `ms` milliseconds.
+    pub const fn from_millis(ms: u64) -> Nanos {
+        Nanos(ms.saturating_mul(1_000_000))
+    }
+
+    /// `s` seconds.
+    pub const fn from_secs(s: u64) -> Nanos {
+        Nanos(s.saturating_mul(1_000_000_000))
+    }
+
+    /// `s` seconds, rounded to the nearest nanosecond; negative and NaN become zero.
+    pub fn from_secs_f64(s: f64) -> Nanos {
+        Nanos((s * 1e9).round() as u64)
+    }
+
+    /// In seconds.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// In microseconds.
+    pub fn as_micros_f64(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+
+    /// In milliseconds.
+    pub fn as_millis_f64(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+impl Add for Nanos {
+    type Output = Nanos;
+    fn add(self, other: Nanos) -> Nanos {
+        Nanos(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Nanos {
+    fn add_assign(&mut self, other: Nanos) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Nanos {
+    type Output = Nanos;
+    fn sub(self, other: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(other.0))
+    }
+}
+
+/// `1.5 s`, `20 ms`, `730 µs`, `12 ns`: for messages, at most four significant digits.
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (value, unit) = match self.0 {
+            0..1_000 => return write!(f, "{} ns", self.0),
+            1_000..1_000_000 => (self.0 as f64 / 1e3, "µs"),
+            1_000_000..1_000_000_000 => (self.0 as f64 / 1e6, "ms"),
+            _ => (self.0 as f64 / 1e9, "s"),
+        };
+        let digits = if value < 10.0 {
+            2
+        } else {
+            usize::from(value < 100.0)
+        };
+        let text = format!("{value:.digits$}");
+        let text = if text.contains('.') {
+            text.trim_end_matches('0')
+        } else {
+            &text
+        };
+        write!(f, "{} {unit}", text.trim_end_matches('.'))
+    }
+}
+
+/// Whatever can tell the time of a run. The engine has the only one that reads the machine's clock.
+pub trait Clock {
+    /// The time since the run began.
+    fn now(&self) -> Nanos;
+}
+
+/// A clock that stands still until it is told to move: for tests and simulations.
+#[derive(Debug, Default)]
+pub struct VirtualClock {
+    now: std::cell::Cell<Nanos>,
+}
+
+impl VirtualClock {
+    /// Moves the clock to `to`, which must not be earlier than now.
+    pub fn advance_to(&self, to: Nanos) {
+        debug_assert!(to >= self.now.get(), "a clock does not go back");
+        self.now.set(to);
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now(&self) -> Nanos {
+        self.now.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn display_picks_the_unit_and_drops_idle_digits() {
+        for (nanos, text) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1 µs"),
+            (730_400, "730 µs"),
+            (1_500_000, "1.5 ms"),
+            (20_000_000, "20 ms"),
+            (100_000_000, "100 ms"),
+            (61_250_000_000, "61.2 s"),
+        ] {
+            assert_eq!(Nanos(nanos).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn arithmetic_saturates() {
+        assert_eq!(Nanos(3) - Nanos(5), Nanos::ZERO);
+        assert_eq!(Nanos::MAX + Nanos(1), Nanos::MAX);
+        assert_eq!(Nanos::from_secs_f64(-1.0), Nanos::ZERO);
+    }
+}
