@@ -1,0 +1,3 @@
+//! The protocols that carry the load.
+
+pub mod http1;
