@@ -5,7 +5,7 @@ mod reactor;
 mod resolve;
 mod run;
 pub mod sys;
-mod transport;
+pub mod transport;
 mod worker;
 
 use knee_core::measure::{Observer, Trial};
