@@ -4,6 +4,7 @@ mod kernel;
 mod reactor;
 mod resolve;
 mod run;
+pub mod serve;
 pub mod sys;
 pub mod transport;
 mod worker;
