@@ -1,20 +1,24 @@
-//! The reference HTTP server by itself: `serve_http ADDR:PORT [WORKERS SERVICE_US]`, until its
-//! standard input ends; then it prints what it did.
+//! The reference HTTP server by itself, until its standard input ends; then it prints what it did.
+//! `serve_http ADDR:PORT [WORKERS LAW [per-worker]]`, such as `serve_http 127.0.0.1:0 2 exp(1ms)`.
 
-use knee_core::law::Law;
-use knee_core::time::Nanos;
-use knee_engine::serve::http::{HttpServer, HttpServerSpec, parse_listen};
+use knee_core::spec::parse_law;
+use knee_engine::serve::http::{AcceptPolicy, HttpServer, HttpServerSpec, parse_listen};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments = std::env::args().skip(1);
     let mut spec = HttpServerSpec::default();
-    if let Some(listen) = arguments.first() {
-        spec.listen = parse_listen(listen)?;
+    if let Some(listen) = arguments.next() {
+        spec.listen = parse_listen(&listen)?;
     }
-    if let [_, workers, service_us] = &arguments[..] {
+    if let Some(workers) = arguments.next() {
         spec.workers = Some(workers.parse()?);
-        spec.service = Law::Exp(Nanos::from_micros(service_us.parse()?));
+    }
+    if let Some(law) = arguments.next() {
+        spec.service = parse_law(&law)?;
+    }
+    if arguments.next().as_deref() == Some("per-worker") {
+        spec.accept = AcceptPolicy::PerWorker;
     }
     let server = HttpServer::start(spec)?;
     println!("listening on {}", server.address());
