@@ -84,7 +84,8 @@ pub fn parse_listen(text: &str) -> Result<Address, ParseError> {
     }
     text.parse().map(Address::Tcp).map_err(|_| {
         ParseError(format!(
-            "{text:?} is no address to listen at: give ADDR:PORT such as 127.0.0.1:8080, or unix:PATH"
+            "{text:?} is no address to listen at: give ADDR:PORT such as 127.0.0.1:8080, \
+             or unix:PATH"
         ))
     })
 }
