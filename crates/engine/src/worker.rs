@@ -54,8 +54,22 @@ impl Worker {
         stop: &AtomicBool,
         emit: &mut dyn FnMut(IntervalPart),
     ) -> io::Result<Done> {
-        let Worker { driver, client, recorder, clock, mut waiter, window, give_up } = self;
-        let mut session = Session { driver, client, recorder, clock, next: Action::Done };
+        let Worker {
+            driver,
+            client,
+            recorder,
+            clock,
+            mut waiter,
+            window,
+            give_up,
+        } = self;
+        let mut session = Session {
+            driver,
+            client,
+            recorder,
+            clock,
+            next: Action::Done,
+        };
         let mut usage = Usage::new(window);
         let mut expected = Nanos::MAX;
         let interrupted = loop {
@@ -74,7 +88,12 @@ impl Worker {
             expected = session.wait(io, &mut waiter)?;
         };
         let (used, polled) = usage.finish(waiter.polled_total());
-        Ok(Done { measurement: session.finish(), used, polled, interrupted })
+        Ok(Done {
+            measurement: session.finish(),
+            used,
+            polled,
+            interrupted,
+        })
     }
 }
 
@@ -142,7 +161,9 @@ impl Session {
             _ => Nanos::MAX,
         };
         let before = self.clock.now();
-        let asked = waiter.sleep_for(before, until).min(self.client.next_deadline() - before);
+        let asked = waiter
+            .sleep_for(before, until)
+            .min(self.client.next_deadline() - before);
         let events = io.poll(asked, self)?;
         if events == 0 {
             let took = self.clock.now() - before;
@@ -163,7 +184,9 @@ impl Session {
         let now = self.clock.now();
         self.client.abandon(now);
         self.settle(now);
-        let Tally { opened, open_max, .. } = self.client.tally();
+        let Tally {
+            opened, open_max, ..
+        } = self.client.tally();
         let mut measurement = self.recorder.finish(now);
         measurement.connections_opened = opened;
         measurement.connections_max = open_max;
@@ -194,7 +217,11 @@ struct Usage {
 
 impl Usage {
     fn new(window: Window) -> Usage {
-        Usage { window, at_start: None, over_window: None }
+        Usage {
+            window,
+            at_start: None,
+            over_window: None,
+        }
     }
 
     #[inline]
