@@ -39,7 +39,12 @@ pub struct Waiter {
 impl Waiter {
     /// A waiter that knows nothing yet.
     pub fn new(policy: WaitPolicy) -> Waiter {
-        Waiter { policy, margin_ns: [MARGIN_START_NS; BUCKETS], bucket: 0, polled_ns: 0 }
+        Waiter {
+            policy,
+            margin_ns: [MARGIN_START_NS; BUCKETS],
+            bucket: 0,
+            polled_ns: 0,
+        }
     }
 
     /// How long to sleep at `now` when the next deadline is `until`; zero means to poll.
@@ -95,14 +100,23 @@ mod tests {
         }
         let margin = Nanos::from_millis(1) - waiter.sleep_for(Nanos::ZERO, Nanos::from_millis(1));
         let micros = margin.as_micros_f64();
-        assert!((135.0..155.0).contains(&micros), "85 % of 60..160 µs is 145 µs, not {micros}");
+        assert!(
+            (135.0..155.0).contains(&micros),
+            "85 % of 60..160 µs is 145 µs, not {micros}"
+        );
     }
 
     #[test]
     fn a_near_deadline_is_polled_for_and_a_far_one_slept_for() {
         let mut waiter = Waiter::new(WaitPolicy::Hybrid);
-        assert_eq!(waiter.sleep_for(Nanos::ZERO, Nanos::from_micros(20)), Nanos::ZERO);
-        assert_eq!(waiter.sleep_for(Nanos::ZERO, Nanos::from_secs(9)), SLEEP_MAX);
+        assert_eq!(
+            waiter.sleep_for(Nanos::ZERO, Nanos::from_micros(20)),
+            Nanos::ZERO
+        );
+        assert_eq!(
+            waiter.sleep_for(Nanos::ZERO, Nanos::from_secs(9)),
+            SLEEP_MAX
+        );
         assert_eq!(
             Waiter::new(WaitPolicy::Sleep).sleep_for(Nanos(5), Nanos(25)),
             Nanos(20),
