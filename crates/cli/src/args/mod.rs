@@ -1,0 +1,58 @@
+//! What was typed. Each command's arguments resolve into a spec that cannot be wrong.
+
+mod engine;
+mod load;
+mod output;
+mod target;
+mod trace;
+mod values;
+
+pub use engine::EngineArgs;
+pub use load::{ClosedArgs, LimitArgs, OpenArgs};
+pub use output::{Json, Output, OutputArgs, ThresholdArgs};
+pub use target::TargetArgs;
+pub use values::{Levels, parse_count, parse_positive, parse_whole, rate_levels, vuser_levels};
+
+use crate::command::{analyze, report, run, serve, sweep};
+use clap::{Parser, Subcommand};
+
+/// A load-testing laboratory: where does a server bend, and what do its users feel there?
+#[derive(Debug, Parser)]
+#[command(
+    name = "knee",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+        knee sweep                              try it: a sweep against a server of its own\n  \
+        knee sweep http://127.0.0.1:8080/       where is the knee?\n  \
+        knee run http://127.0.0.1:8080/ -R 500  500 requests/s for 10 s\n\n\
+        'knee COMMAND -h' is a screenful, 'knee COMMAND --help' everything.",
+    after_long_help = EXITS,
+)]
+pub struct RawArgs {
+    #[command(subcommand)]
+    pub command: RawCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum RawCommand {
+    Run(Box<run::RawRun>),
+    Sweep(Box<sweep::RawSweep>),
+    Analyze(analyze::RawAnalyze),
+    Report(report::RawReport),
+    Serve(serve::RawServe),
+}
+
+/// What the exit codes mean, for `--help`.
+pub const EXITS: &str = "\
+Exit codes:
+  0  measured, valid, within the thresholds
+  1  a --fail-if threshold was crossed
+  2  bad arguments or input
+  3  measured, but INVALID: the generator, not the target, limited or distorted the result
+  4  the target could not be reached, or nothing was measured
+Where several apply, 4 goes before 3 and 3 before 1: numbers that are not the target's cross no
+threshold. A second Ctrl-C aborts at once with 130.";
