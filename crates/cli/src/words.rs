@@ -22,6 +22,14 @@ impl Words {
             self.put(option, value);
         }
     }
+
+    /// Tells an option that may be repeated; none at all is left out.
+    pub fn put_list(&mut self, option: &str, values: impl IntoIterator<Item = String>) {
+        let list: Vec<Value> = values.into_iter().map(Value::from).collect();
+        if !list.is_empty() {
+            self.put(option, list);
+        }
+    }
 }
 
 /// An exact duration: `10s`, `1500ms`, `20us`, `7ns`.

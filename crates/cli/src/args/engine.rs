@@ -1,7 +1,6 @@
 //! Options of the generator itself.
 
-use super::parse_count;
-use super::values::parse_whole;
+use super::values::{parse_count, parse_whole};
 use crate::machine::Machine;
 use crate::words::Words;
 use clap::Args;
@@ -46,18 +45,18 @@ impl EngineArgs {
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or_else(random_seed)
     }
-}
 
-/// The options in the words of the command line.
-pub fn tell(engine: &EngineOptions, seed: u64, words: &mut Words) {
-    words.put("threads", engine.workers);
-    words.put("backend", word(&BACKENDS, engine.backend));
-    words.put("wait", word(&WAITS, engine.wait));
-    words.put("seed", seed);
+    /// The options in the words of the command line.
+    pub fn tell(engine: &EngineOptions, seed: u64, words: &mut Words) {
+        words.put("threads", engine.workers);
+        words.put("backend", word(&BACKENDS, engine.backend));
+        words.put("wait", word(&WAITS, engine.wait));
+        words.put("seed", seed);
+    }
 }
 
 /// A seed that differs from run to run: the standard library's hash keys come from the system.
-pub fn random_seed() -> u64 {
+fn random_seed() -> u64 {
     RandomState::new().hash_one(0) & 0xffff_ffff
 }
 

@@ -7,7 +7,7 @@ use crate::machine::Machine;
 use crate::words::{self, Words};
 use clap::Args;
 use knee_core::law::Law;
-use knee_core::spec::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind, Rate};
+use knee_core::spec::{ArrivalLaw, OpenLoad, Pause, PauseKind, Rate};
 use knee_core::spec::{parse_arrival, parse_law};
 use knee_core::time::Nanos;
 use std::sync::Arc;
@@ -173,22 +173,6 @@ const INTERVAL_MIN: Nanos = Nanos::from_millis(10);
 fn default_interval(duration: Nanos) -> Nanos {
     let tenth = Nanos(duration.0 / 10);
     tenth.clamp(Nanos::from_millis(100), Nanos::from_secs(1))
-}
-
-/// A load's options in the words of the command line.
-pub fn tell_load(load: &Load, open: &OpenArgs, words: &mut Words) {
-    match load {
-        Load::Open(load) => {
-            if !open.carries_rate() {
-                words.put("rate", words::rate(load.rate));
-            }
-            open.tell(load, words);
-        }
-        Load::Closed { vusers, pause } => {
-            words.put("vusers", *vusers);
-            words::pause(pause, words);
-        }
-    }
 }
 
 #[cfg(test)]

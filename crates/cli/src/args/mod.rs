@@ -4,14 +4,18 @@ mod engine;
 mod load;
 mod output;
 mod target;
+mod threshold;
 mod trace;
 mod values;
 
 pub use engine::EngineArgs;
 pub use load::{ClosedArgs, LimitArgs, OpenArgs};
-pub use output::{Json, Output, OutputArgs, ThresholdArgs};
+pub use output::{Output, OutputArgs, to_stdout};
 pub use target::TargetArgs;
-pub use values::{Levels, parse_count, parse_positive, parse_whole, rate_levels, vuser_levels};
+pub use threshold::ThresholdArgs;
+pub use trace::Trace;
+pub use values::{Levels, rate_levels, vuser_levels};
+pub use values::{parse_count, parse_positive, parse_whole};
 
 use crate::command::{analyze, report, run, serve, sweep};
 use clap::{Parser, Subcommand};
@@ -30,7 +34,7 @@ use clap::{Parser, Subcommand};
         knee sweep http://127.0.0.1:8080/       where is the knee?\n  \
         knee run http://127.0.0.1:8080/ -R 500  500 requests/s for 10 s\n\n\
         'knee COMMAND -h' is a screenful, 'knee COMMAND --help' everything.",
-    after_long_help = EXITS,
+    after_long_help = with_exits("'knee COMMAND --help' tells all about a command."),
 )]
 pub struct RawArgs {
     #[command(subcommand)]
@@ -46,8 +50,12 @@ pub enum RawCommand {
     Serve(serve::RawServe),
 }
 
-/// What the exit codes mean, for `--help`.
-pub const EXITS: &str = "\
+/// The end of a command's `--help`: its examples, and what the exit codes mean.
+pub fn with_exits(examples: &str) -> String {
+    format!("{examples}\n\n{EXITS}")
+}
+
+const EXITS: &str = "\
 Exit codes:
   0  measured, valid, within the thresholds
   1  a --fail-if threshold was crossed

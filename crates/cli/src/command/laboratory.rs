@@ -1,0 +1,130 @@
+//! Runs an experiment on the engine and reports it: what `run` and `sweep` share.
+
+use super::progress::Progress;
+use super::started_at;
+use crate::args::{Output, ThresholdArgs};
+use crate::failure::{Exit, Failure};
+use crate::words::Words;
+use knee_core::analysis::assess::assess;
+use knee_core::experiment::{self, Conducted, Ended, Experiment};
+use knee_core::report::{Host, Report, SCHEMA, TrialReport, Verdict};
+use knee_core::spec::{HttpTarget, Level};
+use knee_engine::{RunError, interrupt};
+use std::ops::ControlFlow;
+
+/// All about an experiment but its policy.
+#[derive(Debug)]
+pub struct Order {
+    /// `run`, `sweep`.
+    pub command: &'static str,
+    /// What every trial is sent to.
+    pub target: HttpTarget,
+    /// Seeds every random choice.
+    pub seed: u64,
+    /// The resolved options.
+    pub words: Words,
+    /// When to exit with 1.
+    pub thresholds: ThresholdArgs,
+    /// Where the report goes.
+    pub output: Output,
+}
+
+/// Runs the experiment to its end or to the first Ctrl-C, and delivers its report.
+pub fn conduct(order: Order, experiment: &mut dyn Experiment) -> Result<Exit, Failure> {
+    let stop = interrupt::install()
+        .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
+    let started_at = started_at::now();
+    knee_engine::preflight(&order.target)?;
+    let progress = Progress::new(&order.output);
+    let mut backend = String::new();
+    let mut lost: Option<RunError> = None;
+    let mut trials_made = 0;
+    let conducted = experiment::conduct(
+        experiment,
+        |spec| {
+            let trial = match knee_engine::run(spec, &mut progress.trial(spec), stop) {
+                Ok(trial) => trial,
+                Err(e) if trials_made == 0 => return Err(e),
+                // What was measured before is worth a report.
+                Err(e) => {
+                    lost = Some(e);
+                    return Ok(ControlFlow::Break(None));
+                }
+            };
+            trials_made += 1;
+            backend.clone_from(&trial.generator.backend);
+            let interrupted = trial.interrupted;
+            let report = assess(&trial);
+            Ok(if interrupted {
+                ControlFlow::Break(Some(report))
+            } else {
+                ControlFlow::Continue(report)
+            })
+        },
+        |number, trial| progress.trial_ended(number, trial),
+    )?;
+    progress.finish();
+    let report = report(&order, started_at, backend, conducted);
+    let exit = exit(&report, &order.thresholds);
+    order.output.deliver(&report)?;
+    match lost {
+        Some(e) => Err(e.into()),
+        None => Ok(exit),
+    }
+}
+
+/// A trial's name for people: `vusers=10`, `rate=1000/s`.
+pub fn label(level: Level) -> String {
+    match level {
+        Level::Vusers(n) => format!("vusers={n}"),
+        Level::RatePerS(rate) => format!("rate={rate}/s"),
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(e: RunError) -> Failure {
+        match e {
+            RunError::Unreachable(line) => Failure::nothing_measured(line),
+            RunError::NotPermitted(line) => Failure::input(line),
+        }
+    }
+}
+
+fn report(order: &Order, started_at: String, backend: String, conducted: Conducted) -> Report {
+    Report {
+        schema: SCHEMA.to_string(),
+        command: order.command.to_string(),
+        knee_version: env!("CARGO_PKG_VERSION").to_string(),
+        started_at,
+        seed: order.seed,
+        verdict: verdict(&conducted.trials),
+        interrupted: conducted.ended == Ended::Interrupted,
+        host: Host {
+            backend,
+            ..knee_engine::host()
+        },
+        spec: order.words.0.clone(),
+        trials: conducted.trials,
+        findings: conducted.findings,
+        conclusion: conducted.conclusion,
+    }
+}
+
+/// An experiment stands on its valid trials, so it is invalid where it has none.
+fn verdict(trials: &[TrialReport]) -> Verdict {
+    let valid = trials.is_empty() || trials.iter().any(|t| t.verdict == Verdict::Valid);
+    if valid { Verdict::Valid } else { Verdict::Invalid }
+}
+
+/// Nothing measured goes before invalid, and that before thresholds.
+fn exit(report: &Report, thresholds: &ThresholdArgs) -> Exit {
+    if report.trials.iter().all(|t| t.completed == 0) {
+        Exit::NothingMeasured
+    } else if report.verdict == Verdict::Invalid {
+        Exit::Invalid
+    } else if thresholds.crossed(report) {
+        Exit::Crossed
+    } else {
+        Exit::Fine
+    }
+}
