@@ -9,3 +9,6 @@ pub mod run;
 pub mod serve;
 mod started_at;
 pub mod sweep;
+
+#[cfg(test)]
+mod tests;
