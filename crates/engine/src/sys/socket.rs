@@ -159,7 +159,7 @@ pub enum Connect {
     InProgress,
 }
 
-/// A non-blocking stream socket, closed when dropped.
+/// A stream socket, non-blocking unless made otherwise, closed when dropped.
 #[derive(Debug)]
 pub struct Socket(OwnedFd);
 
@@ -169,7 +169,20 @@ impl Socket {
     /// # Errors
     /// Out of descriptors or memory; no such family.
     pub fn new(address: &RawAddress) -> io::Result<Socket> {
-        let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        Socket::with_flags(address, libc::SOCK_NONBLOCK)
+    }
+
+    /// An unconnected one that blocks: for io_uring, which waits itself, and on a non-blocking
+    /// socket gives `EAGAIN` back instead.
+    ///
+    /// # Errors
+    /// Out of descriptors or memory; no such family.
+    pub fn blocking(address: &RawAddress) -> io::Result<Socket> {
+        Socket::with_flags(address, 0)
+    }
+
+    fn with_flags(address: &RawAddress, flags: libc::c_int) -> io::Result<Socket> {
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | flags;
         // SAFETY: no pointers.
         let fd = check(unsafe { libc::socket(address.family(), kind, 0) })?;
         // SAFETY: the kernel has just given us this descriptor; nobody else has it.
