@@ -10,7 +10,7 @@ mod values;
 
 pub use engine::EngineArgs;
 pub use load::{ClosedArgs, LimitArgs, OpenArgs};
-pub use output::{Output, OutputArgs, to_stdout};
+pub use output::{Output, OutputArgs};
 pub use target::TargetArgs;
 pub use threshold::ThresholdArgs;
 pub use trace::Trace;

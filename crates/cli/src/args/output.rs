@@ -1,11 +1,12 @@
 //! Where the report goes.
 
 use crate::failure::Failure;
+use crate::terminal;
 use clap::Args;
 use knee_core::report::Report;
 use knee_render::{Json, Renderer, Text};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
@@ -31,11 +32,10 @@ impl OutputArgs {
             Some("-") => Some(JsonTo::Stdout),
             Some(path) => Some(JsonTo::File(path.to_string(), open(path)?)),
         };
-        let plain = self.no_color || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         Ok(Output {
             json,
             quiet: self.quiet,
-            no_color: plain,
+            no_color: self.no_color,
         })
     }
 }
@@ -57,7 +57,7 @@ enum JsonTo {
 impl Output {
     /// Whether progress may be shown: on a terminal and unless `--quiet`.
     pub fn shows_progress(&self) -> bool {
-        !self.quiet && io::stderr().is_terminal()
+        !self.quiet && terminal::is_stderr()
     }
 
     /// Says something on standard error, unless `--quiet`.
@@ -66,11 +66,6 @@ impl Output {
             // Nobody to tell where standard error is closed.
             let _ = writeln!(io::stderr(), "{line}");
         }
-    }
-
-    /// Whether standard error may be coloured.
-    pub fn colors_stderr(&self) -> bool {
-        !self.no_color && io::stderr().is_terminal()
     }
 
     /// Writes the report: as text to standard output, unless JSON goes there, and as asked.
@@ -90,8 +85,9 @@ impl Output {
 
     fn text(&self) -> Text {
         Text {
-            color: !self.no_color && io::stdout().is_terminal(),
-            ..Text::default()
+            color: !self.no_color && terminal::colors_stdout(),
+            width: terminal::stdout_width(),
+            unicode: terminal::is_unicode(),
         }
     }
 }
@@ -112,7 +108,7 @@ fn rewrite(file: &mut File, report: &Report) -> io::Result<()> {
 }
 
 /// Renders to standard output. A reader that went away is no error.
-pub fn to_stdout(renderer: &dyn Renderer, report: &Report) -> Result<(), Failure> {
+fn to_stdout(renderer: &dyn Renderer, report: &Report) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     let written = renderer.render(report, &mut out).and_then(|()| out.flush());
     match written {

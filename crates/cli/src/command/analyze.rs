@@ -6,8 +6,9 @@ use crate::failure::{Exit, Failure};
 use crate::input;
 use crate::words::Words;
 use clap::{Args, Subcommand};
-use knee_core::analysis::table::{conclude_table, parse_csv};
-use knee_core::report::{Report, SCHEMA, Verdict};
+use knee_core::analysis::table::parse_csv;
+use knee_core::experiment::sweep::conclude_table;
+use knee_core::report::{Conclusion, Report, SCHEMA, Verdict};
 
 /// Conclude from results measured elsewhere
 #[derive(Args, Clone, Debug)]
@@ -59,7 +60,7 @@ pub fn execute(raw: RawAnalyze) -> Result<Exit, Failure> {
         spec: words.0,
         trials: Vec::new(),
         findings,
-        conclusion,
+        conclusion: Conclusion::Sweep(conclusion),
     };
     raw.output.resolve()?.deliver(&report)?;
     Ok(Exit::Fine)

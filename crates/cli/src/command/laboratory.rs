@@ -1,6 +1,6 @@
 //! Runs an experiment on the engine and reports it: what `run` and `sweep` share.
 
-use super::progress::Progress;
+use super::progress::{self, Progress};
 use super::started_at;
 use crate::args::{Output, ThresholdArgs};
 use crate::failure::{Exit, Failure};
@@ -35,35 +35,36 @@ pub fn conduct(order: Order, experiment: &mut dyn Experiment) -> Result<Exit, Fa
         .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
     let started_at = started_at::now();
     knee_engine::preflight(&order.target)?;
-    let progress = Progress::new(&order.output);
     let mut backend = String::new();
     let mut lost: Option<RunError> = None;
-    let mut trials_made = 0;
     let conducted = experiment::conduct(
         experiment,
         |spec| {
-            let trial = match knee_engine::run(spec, &mut progress.trial(spec), stop) {
+            let mut progress = Progress::begin(spec, &order.output);
+            let trial = knee_engine::run(spec, &mut progress, stop);
+            progress.end();
+            let trial = match trial {
                 Ok(trial) => trial,
-                Err(e) if trials_made == 0 => return Err(e),
+                Err(e) if backend.is_empty() => return Err(e),
                 // What was measured before is worth a report.
                 Err(e) => {
                     lost = Some(e);
                     return Ok(ControlFlow::Break(None));
                 }
             };
-            trials_made += 1;
             backend.clone_from(&trial.generator.backend);
-            let interrupted = trial.interrupted;
             let report = assess(&trial);
-            Ok(if interrupted {
-                ControlFlow::Break(Some(report))
-            } else {
-                ControlFlow::Continue(report)
+            Ok(match trial.interrupted {
+                true => ControlFlow::Break(Some(report)),
+                false => ControlFlow::Continue(report),
             })
         },
-        |number, trial| progress.trial_ended(number, trial),
+        |number, trial| {
+            if order.command == "sweep" {
+                order.output.note(&progress::level_line(number, trial));
+            }
+        },
     )?;
-    progress.finish();
     let report = report(&order, started_at, backend, conducted);
     let exit = exit(&report, &order.thresholds);
     order.output.deliver(&report)?;
