@@ -39,7 +39,7 @@ fn execute(command: RawCommand) -> Result<Exit, Failure> {
         RawCommand::Sweep(raw) => command::sweep::execute(raw.resolve(&machine)?),
         RawCommand::Analyze(raw) => command::analyze::execute(raw),
         RawCommand::Report(raw) => command::report::execute(&raw),
-        RawCommand::Serve(raw) => command::serve::execute(raw),
+        RawCommand::Serve(raw) => command::serve::execute(raw.resolve()?),
     }
 }
 

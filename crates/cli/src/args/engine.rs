@@ -56,7 +56,7 @@ impl EngineArgs {
 }
 
 /// A seed that differs from run to run: the standard library's hash keys come from the system.
-fn random_seed() -> u64 {
+pub fn random_seed() -> u64 {
     RandomState::new().hash_one(0) & 0xffff_ffff
 }
 

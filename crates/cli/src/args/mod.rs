@@ -8,7 +8,7 @@ mod threshold;
 mod trace;
 mod values;
 
-pub use engine::EngineArgs;
+pub use engine::{EngineArgs, random_seed};
 pub use load::{ClosedArgs, LimitArgs, OpenArgs};
 pub use output::{Output, OutputArgs};
 pub use target::TargetArgs;
