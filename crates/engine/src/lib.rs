@@ -5,6 +5,7 @@ mod kernel;
 mod reactor;
 mod resolve;
 mod run;
+pub mod serve;
 pub mod sys;
 mod transport;
 mod worker;
