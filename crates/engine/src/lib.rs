@@ -7,7 +7,7 @@ mod resolve;
 mod run;
 pub mod serve;
 pub mod sys;
-mod transport;
+pub mod transport;
 mod worker;
 
 use knee_core::measure::{Observer, Trial};

@@ -79,3 +79,6 @@ pub trait Backend: Sized {
     /// Of the waiting itself; a signal is not one.
     fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize>;
 }
+
+#[cfg(test)]
+mod tests;

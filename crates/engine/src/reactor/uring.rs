@@ -214,8 +214,9 @@ impl Backend for UringBackend {
         let connection = &mut self.connections[slot as usize];
         connection.socket = Some(socket);
         connection.receiving = false;
-        let address = connection.address.get_or_insert_with(|| Box::new(*address));
-        let (pointer, length) = (address.as_ptr(), address.length());
+        let kept = connection.address.get_or_insert_with(|| Box::new(*address));
+        **kept = *address;
+        let (pointer, length) = (kept.as_ptr(), kept.length());
         let entry = opcode::Connect::new(self.fd(slot), pointer, length).build();
         let data = self.user_data(slot, KIND_CONNECT);
         self.push(entry.user_data(data))

@@ -416,3 +416,6 @@ fn status_outcome(status: u16) -> Outcome {
         _ => Outcome::Http5xx,
     }
 }
+
+#[cfg(test)]
+mod tests;
