@@ -6,19 +6,19 @@ mod command;
 mod failure;
 mod input;
 mod machine;
+mod pending;
 mod terminal;
 mod usage;
 mod words;
 
 use args::{RawArgs, RawCommand};
-use clap::Parser;
 use failure::{Exit, Failure};
 use machine::Machine;
 use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let outcome = match RawArgs::try_parse() {
+    let outcome = match RawArgs::read(std::env::args_os()) {
         Ok(raw) => execute(raw.command),
         Err(objection) => explain(&objection),
     };

@@ -17,7 +17,11 @@ pub fn one_line(error: &clap::Error) -> String {
             let right = text(error, ContextKind::ValidValue);
             format!("{argument}: '{value}' is not one of {right}")
         }
-        ErrorKind::UnknownArgument => format!("{argument}: unknown{}", suggestion(error)),
+        ErrorKind::UnknownArgument if argument.starts_with('-') => {
+            format!("{argument}: unknown{}", suggestion(error))
+        }
+        ErrorKind::UnknownArgument => format!("'{argument}': one argument too many"),
+        ErrorKind::TooManyValues => format!("{argument}: takes no value, but '{value}' was given"),
         ErrorKind::InvalidSubcommand => {
             let command = text(error, ContextKind::InvalidSubcommand);
             format!("{command}: unknown command{}", suggestion(error))
@@ -27,11 +31,11 @@ pub fn one_line(error: &clap::Error) -> String {
             format!("a command is missing: {commands}")
         }
         ErrorKind::MissingRequiredArgument => format!("{argument} is missing"),
-        ErrorKind::ArgumentConflict if text(error, ContextKind::PriorArg) == argument => {
-            format!("{argument}: given more than once")
-        }
         ErrorKind::ArgumentConflict => {
             let other = option_name(&text(error, ContextKind::PriorArg));
+            if other == argument {
+                return format!("{argument}: given more than once");
+            }
             format!("{argument} and {other} exclude each other: leave one out")
         }
         _ => first_line(error),

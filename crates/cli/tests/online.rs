@@ -9,7 +9,18 @@ use support::{Ended, Server, TempPath, knee, run, signal};
 #[test]
 fn a_run_reports_what_the_server_served() {
     let server = Server::start(&["--json", "-"]);
-    let ended = run(&["run", &server.url(), "-n", "500", "-c", "4", "--json", "-", "--seed", "5"]);
+    let ended = run(&[
+        "run",
+        &server.url(),
+        "-n",
+        "500",
+        "-c",
+        "4",
+        "--json",
+        "-",
+        "--seed",
+        "5",
+    ]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let report = ended.json();
     assert_eq!(report["command"], "run");
@@ -30,7 +41,9 @@ fn a_run_reports_what_the_server_served() {
 fn an_open_loop_offers_its_rate() {
     let server = Server::start(&[]);
     let url = server.url();
-    let ended = run(&["run", &url, "--rate", "200", "-d", "1s", "--warmup", "0", "--json", "-"]);
+    let ended = run(&[
+        "run", &url, "--rate", "200", "-d", "1s", "--warmup", "0", "--json", "-",
+    ]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let trial = &ended.json()["trials"][0];
     assert_eq!(trial["attempted"], 200);
@@ -93,7 +106,18 @@ fn a_server_that_only_resets_is_exit_4() {
 #[test]
 fn ctrl_c_ends_a_run_early_with_a_report() {
     let server = Server::start(&[]);
-    let arguments = ["run", &server.url(), "-d", "60s", "--warmup", "0", "-c", "2", "--json", "-"];
+    let arguments = [
+        "run",
+        &server.url(),
+        "-d",
+        "60s",
+        "--warmup",
+        "0",
+        "-c",
+        "2",
+        "--json",
+        "-",
+    ];
     let child = knee(&arguments).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(700));
     signal(&child, libc::SIGINT);
@@ -108,7 +132,16 @@ fn ctrl_c_ends_a_run_early_with_a_report() {
 fn a_quick_sweep_of_levels() {
     let server = Server::start(&["--workers", "2", "--service", "fixed(2ms)"]);
     let ended = run(&[
-        "sweep", &server.url(), "--vusers", "1,2,4", "-d", "300ms", "--warmup", "50ms", "--json", "-",
+        "sweep",
+        &server.url(),
+        "--vusers",
+        "1,2,4",
+        "-d",
+        "300ms",
+        "--warmup",
+        "50ms",
+        "--json",
+        "-",
     ]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let report = ended.json();
@@ -120,7 +153,12 @@ fn a_quick_sweep_of_levels() {
         .collect();
     assert_eq!(levels, [1, 2, 4]);
     assert_eq!(report["spec"]["vusers"], "1,2,4");
-    assert_eq!(ended.stderr.lines().count(), 3, "a line per level: {}", ended.stderr);
+    assert_eq!(
+        ended.stderr.lines().count(),
+        3,
+        "a line per level: {}",
+        ended.stderr
+    );
 }
 
 #[test]
@@ -128,7 +166,9 @@ fn a_sweep_without_a_url_brings_its_own_server() {
     let ended = run(&["sweep", "--vusers", "1", "-d", "200ms", "--warmup", "0"]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     assert!(ended.stderr.contains("no URL given"), "{ended:?}");
-    let quiet = run(&["sweep", "--vusers", "1", "-d", "200ms", "--warmup", "0", "--quiet"]);
+    let quiet = run(&[
+        "sweep", "--vusers", "1", "-d", "200ms", "--warmup", "0", "--quiet",
+    ]);
     assert_eq!(quiet.stderr, "");
 }
 
@@ -137,7 +177,17 @@ fn several_targets_are_taken_in_order() {
     let server = Server::start(&["--json", "-"]);
     let url = server.url();
     let targets = TempPath::with("targets.txt", &format!("GET {url}a\n\nHEAD {url}b\n"));
-    let ended = run(&["run", "--targets", targets.str(), "-n", "10", "-c", "1", "--json", "-"]);
+    let ended = run(&[
+        "run",
+        "--targets",
+        targets.str(),
+        "-n",
+        "10",
+        "-c",
+        "1",
+        "--json",
+        "-",
+    ]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     assert_eq!(ended.json()["trials"][0]["outcomes"]["ok"], 10);
 }
@@ -145,13 +195,27 @@ fn several_targets_are_taken_in_order() {
 #[test]
 fn a_unix_socket_is_a_target() {
     let socket = TempPath::new("socket");
-    let mut server = knee(&["serve", "http", "--listen", &format!("unix:{}", socket.str())])
-        .spawn()
-        .unwrap();
+    let mut server = knee(&[
+        "serve",
+        "http",
+        "--listen",
+        &format!("unix:{}", socket.str()),
+    ])
+    .spawn()
+    .unwrap();
     let mut line = String::new();
     let stdout = server.stdout.as_mut().unwrap();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
-    let arguments = ["run", "http://app/", "--unix-socket", socket.str(), "-n", "20", "--json", "-"];
+    let arguments = [
+        "run",
+        "http://app/",
+        "--unix-socket",
+        socket.str(),
+        "-n",
+        "20",
+        "--json",
+        "-",
+    ];
     let ended = run(&arguments);
     signal(&server, libc::SIGTERM);
     server.wait().unwrap();

@@ -70,7 +70,10 @@ impl OpenArgs {
             _ => None,
         };
         let rate = rate.or(own).ok_or_else(|| {
-            Failure::argument("--arrival", "needs a rate: give --rate, such as --rate 1000")
+            Failure::argument(
+                "--arrival",
+                "needs a rate: give --rate, such as --rate 1000",
+            )
         })?;
         Ok(OpenLoad {
             rate,
@@ -189,7 +192,11 @@ mod tests {
             (300, 100),
         ] {
             let interval = default_interval(Nanos::from_millis(duration_ms));
-            assert_eq!(interval, Nanos::from_millis(interval_ms), "{duration_ms} ms");
+            assert_eq!(
+                interval,
+                Nanos::from_millis(interval_ms),
+                "{duration_ms} ms"
+            );
         }
     }
 }

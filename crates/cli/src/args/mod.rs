@@ -18,14 +18,14 @@ pub use values::{Levels, rate_levels, vuser_levels};
 pub use values::{parse_count, parse_positive, parse_whole};
 
 use crate::command::{analyze, report, run, serve, sweep};
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 
 /// A load-testing laboratory: where does a server bend, and what do its users feel there?
 #[derive(Debug, Parser)]
 #[command(
     name = "knee",
     version,
-    propagate_version = true,
     max_term_width = 100,
     disable_help_subcommand = true,
     arg_required_else_help = true,
@@ -39,6 +39,28 @@ use clap::{Parser, Subcommand};
 pub struct RawArgs {
     #[command(subcommand)]
     pub command: RawCommand,
+}
+
+impl RawArgs {
+    /// Reads a command line, the program's name first.
+    pub fn read(
+        argv: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<RawArgs, clap::Error> {
+        let mut command = let_numbers_be_negative(RawArgs::command());
+        let mut matches = command.try_get_matches_from_mut(argv)?;
+        RawArgs::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command))
+    }
+}
+
+/// Lets numbers, times and their lists begin with a `-`, so that `--rate -5` is told to be a bad
+/// rate and not an unknown option `-5`.
+fn let_numbers_be_negative(command: Command) -> Command {
+    let command = command.mut_args(|argument| {
+        let names = argument.get_value_names().unwrap_or_default();
+        let is_number = ["N", "T", "N,N..."].iter().any(|n| names.iter().any(|name| name == n));
+        argument.allow_hyphen_values(is_number)
+    });
+    command.mut_subcommands(let_numbers_be_negative)
 }
 
 #[derive(Debug, Subcommand)]

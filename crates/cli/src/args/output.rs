@@ -112,9 +112,9 @@ fn to_stdout(renderer: &dyn Renderer, report: &Report) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     let written = renderer.render(report, &mut out).and_then(|()| out.flush());
     match written {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::input(format!("standard output could not be written: {e}")))
-        }
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::input(format!(
+            "standard output could not be written: {e}"
+        ))),
         _ => Ok(()),
     }
 }

@@ -10,7 +10,7 @@ use knee_core::spec::HttpTarget;
 #[command(next_help_heading = "Target")]
 pub struct TargetArgs {
     /// The URL to load, such as http://127.0.0.1:8080/path
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", help_heading = None::<&str>)]
     pub url: Option<String>,
 
     /// Method [default: GET; POST with a body]
@@ -35,7 +35,12 @@ pub struct TargetArgs {
     targets: Option<String>,
 
     /// How the next of several requests is picked
-    #[arg(long, value_name = "HOW", default_value = "in-order", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "in-order",
+        hide_short_help = true
+    )]
     #[arg(value_parser = PossibleValuesParser::new(["in-order", "random"]))]
     pick: String,
 
@@ -46,4 +51,15 @@ pub struct TargetArgs {
     /// A new connection for each request
     #[arg(long, alias = "disable-keepalive", hide_short_help = true)]
     no_keepalive: bool,
+}
+
+impl TargetArgs {
+    /// Whether the user said what to load.
+    pub fn is_given(&self) -> bool {
+        self.url.is_some() || self.targets.is_some()
+    }
+    pub fn resolve(&self) -> Result<HttpTarget, Failure> {
+        todo!()
+    }
+    pub fn tell(&self, words: &mut Words) {}
 }

@@ -25,7 +25,9 @@ pub fn parse_count(text: &str) -> Result<u32, ParseError> {
 pub fn parse_whole(text: &str) -> Result<u64, ParseError> {
     let digits = text.trim().replace('_', "");
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(ParseError(format!("'{text}' is not a whole number such as 100")));
+        return Err(ParseError(format!(
+            "'{text}' is not a whole number such as 100"
+        )));
     }
     digits
         .parse()
@@ -49,7 +51,9 @@ pub fn vuser_levels(text: &str) -> Result<Levels<u32>, ParseError> {
     }
     let parts: Result<Vec<u32>, ParseError> = text.split(',').map(parse_count).collect();
     parts.map(Levels::List).map_err(|ParseError(wrong)| {
-        ParseError(format!("{wrong}; levels are 'auto' or a list such as 1,10,50"))
+        ParseError(format!(
+            "{wrong}; levels are 'auto' or a list such as 1,10,50"
+        ))
     })
 }
 
@@ -75,7 +79,10 @@ mod tests {
             ("-5", Err("'-5' is not a whole number such as 100")),
             ("1.5", Err("'1.5' is not a whole number such as 100")),
             ("ten", Err("'ten' is not a whole number such as 100")),
-            ("4294967296", Err("'4294967296' is too many: at most 4294967295")),
+            (
+                "4294967296",
+                Err("'4294967296' is too many: at most 4294967295"),
+            ),
             (
                 "99999999999999999999",
                 Err("'99999999999999999999' is too large: at most 18446744073709551615"),
@@ -91,6 +98,9 @@ mod tests {
         assert_eq!(vuser_levels("auto"), Ok(Levels::Auto));
         assert_eq!(vuser_levels("1, 10,50"), Ok(Levels::List(vec![1, 10, 50])));
         let wrong = vuser_levels("1,,3").unwrap_err().0;
-        assert!(wrong.ends_with("levels are 'auto' or a list such as 1,10,50"), "{wrong}");
+        assert!(
+            wrong.ends_with("levels are 'auto' or a list such as 1,10,50"),
+            "{wrong}"
+        );
     }
 }

@@ -4,8 +4,8 @@ use super::progress::{self, Progress};
 use super::started_at;
 use crate::args::{Output, ThresholdArgs};
 use crate::failure::{Exit, Failure};
+use crate::pending::assess;
 use crate::words::Words;
-use knee_core::analysis::assess::assess;
 use knee_core::experiment::{self, Conducted, Ended, Experiment};
 use knee_core::report::{Host, Report, SCHEMA, TrialReport, Verdict};
 use knee_core::spec::{HttpTarget, Level};
@@ -111,11 +111,22 @@ fn report(order: &Order, started_at: String, backend: String, conducted: Conduct
     }
 }
 
-/// An experiment stands on its valid trials, so it is invalid where it has none.
+/// An experiment stands on its valid trials: it is invalid where it has none, or where an invalid
+/// one got clearly more than any of them, so that the most they show is not the target's most.
 fn verdict(trials: &[TrialReport]) -> Verdict {
-    let valid = trials.is_empty() || trials.iter().any(|t| t.verdict == Verdict::Valid);
-    if valid { Verdict::Valid } else { Verdict::Invalid }
+    let most = |verdict: Verdict| {
+        let such = trials.iter().filter(|t| t.verdict == verdict);
+        such.map(|t| t.throughput_per_s).reduce(f64::max)
+    };
+    match (most(Verdict::Valid), most(Verdict::Invalid)) {
+        (_, None) => Verdict::Valid,
+        (Some(valid), Some(invalid)) if invalid <= valid * CLEARLY_MORE => Verdict::Valid,
+        _ => Verdict::Invalid,
+    }
 }
+
+/// Trials of one level that differ by less are alike.
+const CLEARLY_MORE: f64 = 1.05;
 
 /// Nothing measured goes before invalid, and that before thresholds.
 fn exit(report: &Report, thresholds: &ThresholdArgs) -> Exit {

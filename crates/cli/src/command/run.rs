@@ -76,8 +76,8 @@ pub struct RawRun {
 /// A run that cannot be wrong.
 #[derive(Debug)]
 pub struct RunSpec {
-    trial: TrialSpec,
-    words: Words,
+    pub(super) trial: TrialSpec,
+    pub(super) words: Words,
     thresholds: ThresholdArgs,
     output: Output,
 }
@@ -144,7 +144,10 @@ impl RawRun {
         let refuse = |argument: &str, wrong: &str| Err(Failure::argument(argument, wrong));
         let arrival = self.open.arrival.as_deref().unwrap_or_default();
         if self.rate.is_some() && self.open.carries_rate() {
-            return refuse("--rate", &format!("'{arrival}' carries its own rate: leave one out"));
+            return refuse(
+                "--rate",
+                &format!("'{arrival}' carries its own rate: leave one out"),
+            );
         }
         if self.is_open() {
             if self.vusers.is_some() {
@@ -157,9 +160,15 @@ impl RawRun {
                 return refuse(pause, "only virtual users pause: leave it or the rate out");
             }
         } else if self.open.arrival.is_some() {
-            return refuse("--arrival", "needs a rate: give --rate, such as --rate 1000");
+            return refuse(
+                "--arrival",
+                "needs a rate: give --rate, such as --rate 1000",
+            );
         } else if self.open.max_in_flight.is_some() {
-            return refuse("--max-in-flight", "only an open loop sheds: give --rate with it");
+            return refuse(
+                "--max-in-flight",
+                "only an open loop sheds: give --rate with it",
+            );
         } else if self.vusers.is_some() && self.open.connections.is_some() {
             return refuse(
                 "--connections",
@@ -171,7 +180,10 @@ impl RawRun {
                 return refuse("--warmup", "with -n every operation counts: leave one out");
             }
             if arrival.starts_with("ramp") && self.duration.is_none() {
-                return refuse("--arrival", "a ramp takes its length from --duration: give it too");
+                return refuse(
+                    "--arrival",
+                    "a ramp takes its length from --duration: give it too",
+                );
             }
         }
         Ok(())

@@ -44,7 +44,7 @@ enum RawServeKind {
         knee serve http --workers 1 --service 'exp(120us)' --seed 1\n  \
         knee serve http --capacity 130 --backlog 128 --accept per-worker\n  \
         knee serve http --fault 'stall(5s,1s)' --fault 'error(0.01,503)'\n\n\
-        Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there.",
+        Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
 )]
 struct RawServeHttp {
     /// Where it listens; port 0 picks a free one; unix:PATH is a Unix socket
@@ -73,6 +73,7 @@ struct RawServeHttp {
     /// When connections are accepted: eager (as they come) or per-worker (one for each free worker,
     /// until it is closed, so that the kernel's accept queue is the queue)
     #[arg(long, value_name = "HOW", default_value = "eager", value_parser = accept_policies())]
+    #[arg(hide_possible_values = true)]
     accept: AcceptPolicy,
 
     /// Connections that the kernel keeps until they are accepted
@@ -169,9 +170,9 @@ fn tell(stats: &HttpServerStats, seed: u64, json: Option<&str>) -> Result<(), Fa
 fn say(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::input(format!("standard output could not be written: {e}")))
-        }
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::input(format!(
+            "standard output could not be written: {e}"
+        ))),
         _ => Ok(()),
     }
 }

@@ -29,14 +29,21 @@ use knee_core::time::Nanos;
         knee sweep http://127.0.0.1:8080/ --bound p90=50ms --bound p99=200ms\n  \
         knee sweep http://127.0.0.1:8080/ --vusers 1,10,50,100,200,300 -d 10s --json sweep.json\n  \
         knee sweep http://127.0.0.1:8080/ --axis rate --rates 100,200,400,800"),
+    mut_arg("arrival", |a| a.help(ARRIVAL_HELP).long_help(ARRIVAL_HELP)),
+    mut_arg("connections", |a| a.help(CONNECTIONS_HELP).long_help(CONNECTIONS_HELP)),
 )]
 pub struct RawSweep {
     #[command(flatten)]
     target: TargetArgs,
 
     /// What is varied: vusers (closed loop) or rate (open loop)
-    #[arg(long, value_name = "AXIS", default_value = "vusers", help_heading = "Load")]
-    #[arg(value_parser = PossibleValuesParser::new(["vusers", "rate"]))]
+    #[arg(
+        long,
+        value_name = "AXIS",
+        default_value = "vusers",
+        help_heading = "Load"
+    )]
+    #[arg(value_parser = PossibleValuesParser::new(["vusers", "rate"]), hide_possible_values = true)]
     axis: String,
 
     /// Numbers of virtual users, such as 1,10,50,100, or auto: as the results demand, 14 trials
@@ -81,6 +88,12 @@ pub struct RawSweep {
     #[command(flatten)]
     output: OutputArgs,
 }
+
+const ARRIVAL_HELP: &str = "With --axis rate: when arrivals come: constant, poisson, uniform, \
+    burst(a,b,period) [default: constant]";
+
+const CONNECTIONS_HELP: &str = "With --axis rate: the most connections that may be open at once \
+    [default: as many as the descriptors permit, up to 10,000]";
 
 /// A sweep that cannot be wrong.
 #[derive(Debug)]
@@ -182,7 +195,9 @@ impl RawSweep {
                 Some(Levels::List(rates)) => rates.first().copied(),
                 _ => Rate::per_second(1),
             };
-            let load = self.open.load(rate, None, self.warmup + self.duration, machine)?;
+            let load = self
+                .open
+                .load(rate, None, self.warmup + self.duration, machine)?;
             return Ok((Level::RatePerS(load.rate.per_s()), Load::Open(load)));
         }
         let vusers = match &self.vusers {
@@ -203,13 +218,20 @@ impl RawSweep {
                 return refuse(pause, "only virtual users pause: leave out --axis rate");
             }
             if self.open.carries_rate() {
-                return refuse("--arrival", "the rate is what a sweep varies: not ramp or trace");
+                return refuse(
+                    "--arrival",
+                    "the rate is what a sweep varies: not ramp or trace",
+                );
             }
             return Ok(());
         }
         let arrival = self.open.arrival.is_some().then_some("--arrival");
         let connections = self.open.connections.is_some().then_some("--connections");
-        let in_flight = self.open.max_in_flight.is_some().then_some("--max-in-flight");
+        let in_flight = self
+            .open
+            .max_in_flight
+            .is_some()
+            .then_some("--max-in-flight");
         let rates = self.rates.is_some().then_some("--rates");
         match rates.or(arrival).or(connections).or(in_flight) {
             Some(open_only) => refuse(open_only, "needs --axis rate"),

@@ -5,7 +5,7 @@ use crate::args::{RawArgs, RawCommand};
 use crate::machine::Machine;
 use crate::usage;
 use crate::words::Words;
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use knee_core::law::Law;
 use knee_core::spec::{ArrivalLaw, BackendChoice, Endpoint, Level, Load, OpenLoad, Pause};
 use knee_core::spec::{PauseKind, Pick, Rate, TrialSpec, WaitPolicy};
@@ -20,7 +20,7 @@ const URL: &str = "http://127.0.0.1:8080/";
 
 fn parse(arguments: &str) -> Result<RawCommand, String> {
     let argv = arguments.split_whitespace();
-    RawArgs::try_parse_from(std::iter::once("knee").chain(argv))
+    RawArgs::read(std::iter::once("knee").chain(argv))
         .map(|raw| raw.command)
         .map_err(|e| usage::one_line(&e))
 }
@@ -33,8 +33,9 @@ fn raw_run(arguments: &str) -> Result<RawRun, String> {
 }
 
 fn run(arguments: &str) -> Result<(TrialSpec, Words), String> {
-    let raw = raw_run(arguments)?;
-    raw.trial(&MACHINE).map_err(|failure| failure.line)
+    let spec = raw_run(arguments)?.resolve(&MACHINE);
+    spec.map(|spec| (spec.trial, spec.words))
+        .map_err(|failure| failure.line)
 }
 
 fn trial(arguments: &str) -> TrialSpec {
@@ -49,7 +50,7 @@ fn refusal(arguments: &str) -> String {
         Err(line) => return line,
     };
     let refused = match command {
-        RawCommand::Run(raw) => raw.trial(&MACHINE).map(|_| ()),
+        RawCommand::Run(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Sweep(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Serve(raw) => raw.resolve().map(|_| ()),
         _ => Ok(()),
@@ -111,7 +112,9 @@ fn a_rate_makes_an_open_loop() {
         in_flight_max: None,
     };
     assert_eq!(open(&trial), &expected);
-    let trial = self::trial(&format!("{URL} -R 2.5k -c 64 --arrival poisson --max-in-flight 9"));
+    let trial = self::trial(&format!(
+        "{URL} -R 2.5k -c 64 --arrival poisson --max-in-flight 9"
+    ));
     assert_eq!(open(&trial).rate.per_s(), 2500.0);
     assert_eq!(open(&trial).arrival, ArrivalLaw::Poisson);
     assert_eq!(open(&trial).connections_max, 64);
@@ -137,10 +140,16 @@ fn a_trace_carries_its_moments_and_its_length() {
     let moments = [0, 500, 1500, 3000].map(Nanos::from_millis);
     assert_eq!(open(&trial).arrival, ArrivalLaw::Trace(moments.into()));
     assert_eq!(trial.level, Level::RatePerS(1.0));
-    assert_eq!((trial.warmup, trial.duration), (Nanos::ZERO, Nanos::from_secs(4)));
+    assert_eq!(
+        (trial.warmup, trial.duration),
+        (Nanos::ZERO, Nanos::from_secs(4))
+    );
     let wrong = TempFile::new("wrong-trace", "0\nsoon\n");
     let line = refusal(&format!("run {URL} --arrival trace({})", wrong.path));
-    assert!(line.starts_with(&format!("--arrival: {}: line 2: 'soon' ", wrong.path)), "{line}");
+    assert!(
+        line.starts_with(&format!("--arrival: {}: line 2: 'soon' ", wrong.path)),
+        "{line}"
+    );
 }
 
 #[test]
@@ -160,9 +169,15 @@ fn users_pause() {
         Load::Open(_) => panic!("{arguments}"),
     };
     let think = pause("--vusers 5 --think exp(10ms)");
-    assert_eq!((think.kind, think.law), (PauseKind::Think, Law::Exp(Nanos::from_millis(10))));
+    assert_eq!(
+        (think.kind, think.law),
+        (PauseKind::Think, Law::Exp(Nanos::from_millis(10)))
+    );
     let cycle = pause("--cycle 20ms");
-    assert_eq!((cycle.kind, cycle.law), (PauseKind::Cycle, Law::Fixed(Nanos::from_millis(20))));
+    assert_eq!(
+        (cycle.kind, cycle.law),
+        (PauseKind::Cycle, Law::Fixed(Nanos::from_millis(20)))
+    );
 }
 
 #[test]
@@ -242,23 +257,31 @@ fn bad_input_gets_one_clear_line() {
     }
 }
 
-const REFUSED: &[(&str, &str)] = &[
-    ("juggle", ""),
-];
+const REFUSED: &[(&str, &str)] = &[("juggle", "")];
 
 #[test]
 fn short_help_is_a_screenful_with_an_example() {
     let mut knee = RawArgs::command();
     knee.build();
     insta::assert_snapshot!("help_knee", knee.render_help());
-    for path in [&["run"][..], &["sweep"], &["analyze", "sweep"], &["report"], &["serve", "http"]] {
+    for path in [
+        &["run"][..],
+        &["sweep"],
+        &["analyze", "sweep"],
+        &["report"],
+        &["serve", "http"],
+    ] {
         let name = format!("help_{}", path.join("_"));
         let mut command = &mut knee;
         for part in path {
             command = command.find_subcommand_mut(part).unwrap();
         }
         let help = command.render_help().to_string();
-        assert!(help.lines().count() <= 48, "{name} has {} lines", help.lines().count());
+        assert!(
+            help.lines().count() <= 48,
+            "{name} has {} lines",
+            help.lines().count()
+        );
         assert!(help.contains("Example"), "{name}");
         insta::assert_snapshot!(name, help);
     }

@@ -9,8 +9,14 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 /// The binary with these arguments, in an environment that changes nothing.
 pub fn knee(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_knee"));
-    command.args(arguments).env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .env("LC_ALL", "C.UTF-8")
+        .env_remove("NO_COLOR");
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -45,7 +51,12 @@ pub fn run(arguments: &[&str]) -> Ended {
 /// Runs it to its end with this on standard input.
 pub fn run_with_input(arguments: &[&str], input: &str) -> Ended {
     let mut child = knee(arguments).stdin(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
     Ended::from(child.wait_with_output().unwrap())
 }
 
