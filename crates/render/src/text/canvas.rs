@@ -90,7 +90,7 @@ impl Canvas {
             let Some(i) = self.cell_index(x, y) else {
                 return;
             };
-            if self.cells[i].glyph.is_none() {
+            if self.cells[i].glyph.is_none() && self.cells[i].dots == 0 {
                 self.cells[i].glyph = Some(glyph);
                 self.cells[i].ink = ink;
             }
