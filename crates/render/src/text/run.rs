@@ -279,7 +279,12 @@ fn show_series(page: &mut Page, intervals: &[Interval]) {
         let spark = sparkline(values, keep, width, page.unicode);
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(0.0, f64::max);
-        let range = format!("  {} to {}", unit(low), unit(high));
+        let (low, high) = (unit(low), unit(high));
+        let range = if low == high {
+            format!("  {high}")
+        } else {
+            format!("  {} to {high}", low.trim_end_matches("/s"))
+        };
         Line::of(ink, spark).with(Ink::Dim, range)
     };
     let mut facts = vec![

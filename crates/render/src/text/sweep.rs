@@ -188,16 +188,16 @@ fn show_notes(page: &mut Page, levels: &[SweepLevel]) {
     }
     let mut notes = vec!["throughput per second"];
     if levels.iter().any(|l| l.throughput_ci95_per_s.is_some()) {
-        notes[0] = "throughput per second, ± 95 % confidence";
+        notes[0] = "throughput per second ± 95 % confidence";
     }
     if levels.iter().any(|l| l.busiest_worker_percent.is_some()) {
-        notes.push("CPU: generator's busiest worker in % of a core, µs/op: its cost per operation");
+        notes.push("CPU: busiest worker, % of a core; µs/op: CPU per operation");
     }
     if levels
         .iter()
         .any(|l| l.littles_law_deviation_percent.is_some())
     {
-        notes.push("Little: X·(R+Z) off N in %");
+        notes.push("Little: X·(R+Z) off N, %");
     }
     if is_free_of_errors(levels) {
         notes.push("no errors");

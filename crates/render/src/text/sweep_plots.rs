@@ -165,9 +165,10 @@ fn add_levels(plot: &mut Plot, c: &SweepConclusion, points: &[(f64, f64)], unico
         let text = if is_rate(&c.levels) {
             rate(at)
         } else {
-            number(at)
+            estimate(at)
         };
-        plot.legend.push((knee, Ink::Good, format!("knee {text}")));
+        plot.legend
+            .insert(1, (knee, Ink::Good, format!("knee {text}")));
     }
 }
 
