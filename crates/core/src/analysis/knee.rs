@@ -88,13 +88,17 @@ pub struct Knee {
     pub max_power: Option<f64>,
 }
 
-/// The rows that say something about capacity: answers came, and few operations failed.
+/// The rows that say something about capacity: answers came, few operations failed, and the
+/// generator measured the target. Where it nowhere did, its rows are taken as they are.
 pub fn usable(points: &[LevelPoint]) -> Vec<LevelPoint> {
-    points
-        .iter()
-        .filter(|p| p.throughput_per_s > 0.0 && p.error_share <= ERROR_SHARE_MAX)
-        .cloned()
-        .collect()
+    let served = |p: &&LevelPoint| p.throughput_per_s > 0.0 && p.error_share <= ERROR_SHARE_MAX;
+    let all = || points.iter().filter(served).cloned();
+    let valid: Vec<LevelPoint> = all().filter(|p| p.valid).collect();
+    if valid.is_empty() {
+        all().collect()
+    } else {
+        valid
+    }
 }
 
 /// Reads a table of ascending levels; `None` where no row is [`usable`].

@@ -140,7 +140,8 @@ fn parse_row(line: usize, text: &str, columns: &[Column]) -> Result<LevelPoint, 
         )));
     }
     let mut point = LevelPoint {
-        sound: true,
+        valid: true,
+        stationary: true,
         trials: 1,
         ..LevelPoint::default()
     };

@@ -27,8 +27,10 @@ pub struct LevelPoint {
     pub latency: Option<LatencyReport>,
     /// Share of the operations that failed, 0 to 1.
     pub error_share: f64,
-    /// Whether all that this row rests on is stationary and valid.
-    pub sound: bool,
+    /// Whether the generator measured the target there, and not itself.
+    pub valid: bool,
+    /// Whether what this row rests on is stationary.
+    pub stationary: bool,
     /// How many trials it rests on.
     pub trials: usize,
 }

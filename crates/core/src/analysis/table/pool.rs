@@ -56,7 +56,8 @@ fn pooled(level: Level, trials: &[TrialReport]) -> LevelPoint {
         p90_ns: answered.then_some(latency.p90 as f64),
         error_share: mean(used.iter().map(|t| error_share(&t.outcomes))),
         latency: Some(latency),
-        sound: !sound.is_empty(),
+        valid: used.iter().all(|t| t.verdict == Verdict::Valid),
+        stationary: used.iter().all(|t| t.stationary),
         trials: used.len(),
     }
 }

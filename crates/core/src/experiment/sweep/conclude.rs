@@ -1,6 +1,6 @@
 //! What follows from a sweep.
 
-use super::{Axis, Bound, SweepSpec, answer, bound, rates};
+use super::{Axis, Bound, SweepSpec, answer, bound, levels, rates};
 use crate::analysis::findings::{
     AxisKind, Diagnosis, errors_rise, grouped, retrograde, sweep_diagnoses,
 };
@@ -16,7 +16,8 @@ const CONFIDENCE_PERCENT: f64 = 2.0;
 /// What follows from a table of users measured elsewhere.
 pub fn conclude_table(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {
     let mut diagnoses = Vec::new();
-    let conclusion = users(&[], table, &mut diagnoses);
+    let mut conclusion = users(&[], table, &mut diagnoses);
+    conclusion.levels = levels::levels(AxisKind::Vusers, table, &[], &conclusion);
     (findings(diagnoses), conclusion)
 }
 
@@ -25,13 +26,21 @@ pub fn conclude(spec: &SweepSpec, past: &[TrialReport]) -> (Vec<Finding>, SweepC
     let table = points(past);
     let mut diagnoses = grouped(&standing(past));
     diagnoses.extend(warmed_up(past));
-    let conclusion = match spec.axis {
-        Axis::Vusers(_) => users(&spec.bounds, &table, &mut diagnoses),
-        Axis::Rate(_) => rate(&spec.bounds, &table, past, &mut diagnoses),
+    let (axis, mut conclusion) = match spec.axis {
+        Axis::Vusers(_) => {
+            diagnoses.extend(confidence(&table, past.len()));
+            (
+                AxisKind::Vusers,
+                users(&spec.bounds, &table, &mut diagnoses),
+            )
+        }
+        Axis::Rate(_) => {
+            let conclusion = rate(&spec.bounds, &table, past, &mut diagnoses);
+            (AxisKind::Rate, conclusion)
+        }
     };
-    if matches!(spec.axis, Axis::Vusers(_)) {
-        diagnoses.extend(confidence(&table, past.len()));
-    }
+    conclusion.levels = levels::levels(axis, &table, past, &conclusion);
+    conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
     (findings(diagnoses), conclusion)
 }
 
@@ -98,6 +107,7 @@ fn describe(knee: &Knee, conclusion: &mut SweepConclusion) {
         .filter_map(|(name, level)| Some((name.to_owned(), level?)))
         .collect();
     conclusion.knee_vusers = Some(knee.level);
+    conclusion.throughput_per_user_per_s = Some(knee.x_1_per_s);
     conclusion.knee_ci95 = knee.ci95;
     conclusion.knee_method = Some("asymptotes".to_owned());
     conclusion.knee_alternatives = alternatives;

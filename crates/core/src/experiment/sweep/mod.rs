@@ -3,9 +3,14 @@
 mod answer;
 mod bound;
 mod conclude;
+#[cfg(test)]
+mod fake;
+mod levels;
 mod quality;
 mod rates;
 mod spec;
+#[cfg(test)]
+mod tests;
 mod users;
 
 pub use conclude::conclude_table;

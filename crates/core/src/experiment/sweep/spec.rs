@@ -1,6 +1,6 @@
 //! What a sweep is asked to do.
 
-use crate::report::LatencyReport;
+use crate::report::{BoundAsked, LatencyReport};
 use crate::spec::{
     ArrivalLaw, Level, Load, OpenLoad, ParseError, Pause, Rate, TrialSpec, parse_duration,
 };
@@ -132,6 +132,14 @@ impl Bound {
             BoundMetric::P90 => times.p90,
             BoundMetric::P99 => times.p99,
             BoundMetric::P999 => times.p999,
+        }
+    }
+
+    /// It as reported.
+    pub(super) fn asked(&self) -> BoundAsked {
+        BoundAsked {
+            metric: self.metric.name().to_owned(),
+            limit_ns: self.limit.0,
         }
     }
 
