@@ -97,7 +97,7 @@ pub fn named(name: &str, value: f64) -> String {
     } else {
         (name.to_string(), number(value))
     };
-    format!("{}{TIE}{text}", words(&stem))
+    format!("{}{TIE}={TIE}{text}", words(&stem))
 }
 
 /// A name without its unit; `None` where it has another or none.
@@ -201,7 +201,7 @@ fn separated(text: &str) -> String {
     };
     let mut out = String::from(sign);
     for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i) % 3 == 0 {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -330,13 +330,13 @@ mod tests {
     #[test]
     fn a_name_tells_the_unit() {
         for (name, value, expected) in [
-            ("p90_ns", 1.5e6, "p90 1.5 ms"),
-            ("max_throughput_per_s", 8571.0, "max throughput 8,571/s"),
-            ("deviation_percent", 3.25, "deviation 3.25 %"),
-            ("smallest_vusers", 5000.0, "smallest vusers 5,000"),
-            ("slope", 0.125, "slope 0.125"),
-            ("stall_ns_max", 1.021e9, "stall max 1.02 s"),
-            ("answers", 2.0, "answers 2"),
+            ("p90_ns", 1.5e6, "p90 = 1.5 ms"),
+            ("max_throughput_per_s", 8571.0, "max throughput = 8,571/s"),
+            ("deviation_percent", 3.25, "deviation = 3.25 %"),
+            ("smallest_vusers", 5000.0, "smallest vusers = 5,000"),
+            ("slope", 0.125, "slope = 0.125"),
+            ("stall_ns_max", 1.021e9, "stall max = 1.02 s"),
+            ("answers", 2.0, "answers = 2"),
         ] {
             assert_eq!(named(name, value).replace(TIE, " "), expected);
         }
