@@ -23,6 +23,11 @@ impl Words {
         }
     }
 
+    /// Takes an option back.
+    pub fn leave_out(&mut self, option: &str) {
+        self.0.remove(option);
+    }
+
     /// Tells an option that may be repeated; none at all is left out.
     pub fn put_list(&mut self, option: &str, values: impl IntoIterator<Item = String>) {
         let list: Vec<Value> = values.into_iter().map(Value::from).collect();

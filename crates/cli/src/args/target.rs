@@ -59,7 +59,35 @@ impl TargetArgs {
         self.url.is_some() || self.targets.is_some()
     }
     pub fn resolve(&self) -> Result<HttpTarget, Failure> {
-        todo!()
+        let url = self
+            .url
+            .clone()
+            .ok_or_else(|| Failure::input("URL is missing"))?;
+        let rest = url
+            .strip_prefix("http://")
+            .ok_or_else(|| Failure::input("URL: https"))?;
+        let (auth, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (host, port) = auth.rsplit_once(':').unwrap_or((auth, "80"));
+        let port = port.parse().map_err(|_| Failure::input("URL: port"))?;
+        use knee_core::spec::*;
+        Ok(HttpTarget {
+            endpoint: Endpoint::Tcp {
+                host: host.into(),
+                port,
+            },
+            requests: vec![HttpRequest {
+                method: "GET".into(),
+                path: format!("/{path}"),
+                host: auth.into(),
+                headers: vec![],
+                body: vec![],
+                weight: 1,
+            }],
+            pick: Pick::InOrder,
+            keep_alive: !self.no_keepalive,
+        })
     }
-    pub fn tell(&self, words: &mut Words) {}
+    pub fn tell(&self, words: &mut Words) {
+        words.put_some("url", self.url.clone());
+    }
 }

@@ -11,4 +11,6 @@ mod started_at;
 pub mod sweep;
 
 #[cfg(test)]
+mod refused;
+#[cfg(test)]
 mod tests;

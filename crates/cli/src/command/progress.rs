@@ -68,16 +68,15 @@ const CLEAR_LINE: &str = "\r\x1b[K";
 
 /// What an ended level of a sweep showed, in one line.
 pub fn level_line(number: usize, trial: &TrialReport) -> String {
-    let time = |ns: u64| Nanos(ns).to_string();
+    let rate = trial.throughput_per_s;
+    let digits = usize::from(rate < 100.0);
     let times = &trial.response_time_ns;
+    let [mean, p90, p99] = [times.mean, times.p90, times.p99].map(|ns| Nanos(ns).to_string());
+    let errors = trial.outcomes.errors();
     format!(
-        "{:>3}  {:<14} {:>12.0}/s  mean {:>8}  p90 {:>8}  p99 {:>8}  {} errors",
+        "{:>3}  {:<14} {rate:>10.digits$}/s  mean {mean:>7}  p90 {p90:>7}  p99 {p99:>7}  \
+         errors {errors}",
         number + 1,
         trial.label,
-        trial.throughput_per_s,
-        time(times.mean),
-        time(times.p90),
-        time(times.p99),
-        trial.outcomes.errors(),
     )
 }

@@ -134,7 +134,11 @@ impl RawSweep {
         if let Some(demo) = &demo {
             self.target.url = Some(demo.url());
         }
-        let (spec, words) = self.spec(machine)?;
+        let (spec, mut words) = self.spec(machine)?;
+        if demo.is_some() {
+            // The next sweep without a URL brings its own server again, on another port.
+            words.leave_out("url");
+        }
         Ok(ResolvedSweep {
             spec,
             words,

@@ -1,5 +1,6 @@
 //! From argv to a resolved spec, or to the one line that says what is wrong: no load is sent.
 
+use super::refused::refusal;
 use super::run::RawRun;
 use crate::args::{RawArgs, RawCommand};
 use crate::machine::Machine;
@@ -11,14 +12,14 @@ use knee_core::spec::{ArrivalLaw, BackendChoice, Endpoint, Level, Load, OpenLoad
 use knee_core::spec::{PauseKind, Pick, Rate, TrialSpec, WaitPolicy};
 use knee_core::time::Nanos;
 
-const MACHINE: Machine = Machine {
+pub const MACHINE: Machine = Machine {
     cpus: 4,
     connections: 960,
 };
 
 const URL: &str = "http://127.0.0.1:8080/";
 
-fn parse(arguments: &str) -> Result<RawCommand, String> {
+pub fn parse(arguments: &str) -> Result<RawCommand, String> {
     let argv = arguments.split_whitespace();
     RawArgs::read(std::iter::once("knee").chain(argv))
         .map(|raw| raw.command)
@@ -41,24 +42,6 @@ fn run(arguments: &str) -> Result<(TrialSpec, Words), String> {
 fn trial(arguments: &str) -> TrialSpec {
     let (trial, _) = run(arguments).unwrap_or_else(|e| panic!("{arguments}: {e}"));
     trial
-}
-
-/// The line that refuses the whole command line.
-fn refusal(arguments: &str) -> String {
-    let command = match parse(arguments) {
-        Ok(command) => command,
-        Err(line) => return line,
-    };
-    let refused = match command {
-        RawCommand::Run(raw) => raw.resolve(&MACHINE).map(|_| ()),
-        RawCommand::Sweep(raw) => raw.resolve(&MACHINE).map(|_| ()),
-        RawCommand::Serve(raw) => raw.resolve().map(|_| ()),
-        _ => Ok(()),
-    };
-    match refused {
-        Ok(()) => panic!("{arguments}: was accepted"),
-        Err(failure) => failure.line,
-    }
 }
 
 fn open(trial: &TrialSpec) -> &OpenLoad {
@@ -247,17 +230,6 @@ fn random_seeds_differ() {
     let seeds = [0; 3].map(|_| trial(URL).seed);
     assert!(seeds[0] != seeds[1] || seeds[1] != seeds[2], "{seeds:?}");
 }
-
-#[test]
-fn bad_input_gets_one_clear_line() {
-    for (arguments, expected) in REFUSED {
-        let line = refusal(arguments);
-        assert!(!line.contains('\n'), "{arguments}: {line}");
-        assert_eq!(&line, expected, "{arguments}");
-    }
-}
-
-const REFUSED: &[(&str, &str)] = &[("juggle", "")];
 
 #[test]
 fn short_help_is_a_screenful_with_an_example() {
