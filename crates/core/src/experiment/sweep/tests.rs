@@ -342,7 +342,6 @@ fn a_list_runs_just_its_levels() {
 
 #[test]
 fn a_bound_below_saturation_is_approached_from_both_sides() {
-    // 64 servers, so that 1 user takes 10 ms and 100 take 15.6 ms.
     let bound = Bound {
         metric: BoundMetric::P90,
         limit: Nanos::from_millis(21),
