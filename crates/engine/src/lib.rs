@@ -4,8 +4,9 @@ mod kernel;
 mod reactor;
 mod resolve;
 mod run;
+pub mod serve;
 pub mod sys;
-mod transport;
+pub mod transport;
 mod worker;
 
 use knee_core::measure::{Observer, Trial};

@@ -13,8 +13,8 @@ pub use epoll::EpollBackend;
 pub use uring::UringBackend;
 pub use wait::Waiter;
 
-use knee_core::time::Nanos;
 use crate::sys::socket::RawAddress;
+use knee_core::time::Nanos;
 use std::io;
 use std::sync::Arc;
 
@@ -79,3 +79,6 @@ pub trait Backend: Sized {
     /// Of the waiting itself; a signal is not one.
     fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize>;
 }
+
+#[cfg(test)]
+mod tests;

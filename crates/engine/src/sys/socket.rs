@@ -318,6 +318,16 @@ impl From<Socket> for OwnedFd {
     }
 }
 
+/// Whether `error` says that this process or host has run out of descriptors or memory, which only
+/// the end of something else can cure.
+pub fn is_exhaustion(error: &io::Error) -> bool {
+    use libc::{EMFILE, ENFILE, ENOBUFS, ENOMEM};
+    matches!(
+        error.raw_os_error(),
+        Some(EMFILE | ENFILE | ENOBUFS | ENOMEM)
+    )
+}
+
 /// A non-blocking listening socket, closed when dropped (a Unix path stays in the file system).
 #[derive(Debug)]
 pub struct Listener(Socket);
@@ -356,6 +366,15 @@ impl Listener {
                 Err(e) => return Err(e),
             }
         }
+    }
+
+    /// Sends small writes at once (TCP_NODELAY) on every connection accepted from now on: they
+    /// inherit it. Only for TCP.
+    ///
+    /// # Errors
+    /// Not TCP.
+    pub fn set_nodelay(&self) -> io::Result<()> {
+        self.0.set_nodelay()
     }
 
     /// Where it listens; the port that the kernel picked where 0 was asked for.

@@ -3,5 +3,5 @@
 mod deadlines;
 mod flight;
 pub mod http1;
-pub mod http_client;
-pub mod requests;
+pub(crate) mod http_client;
+pub(crate) mod requests;
