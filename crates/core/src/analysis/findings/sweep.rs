@@ -140,7 +140,7 @@ pub(crate) fn errors_rise(axis: AxisKind, points: &[LevelPoint]) -> Option<Diagn
     let worst = risen.iter().map(|p| p.error_share).fold(0.0, f64::max);
     let mut at: Vec<Level> = risen.iter().map(|p| axis.level(p.level)).collect();
     at.sort_by(|a, b| value(*a).total_cmp(&value(*b)));
-    (!at.is_empty()).then(|| Diagnosis::ErrorsRise {
+    (!at.is_empty()).then_some(Diagnosis::ErrorsRise {
         at,
         lowest_percent: 100.0 * lowest,
         percent: 100.0 * worst,
