@@ -130,23 +130,27 @@ fn climb(table: &[LevelPoint], vusers_max: u32, past: &[TrialReport]) -> Option<
     let n = top.level as u32;
     if let Some(failing) = table.iter().find(|p| p.level > top.level) {
         // After a leap of four the level that it left out is the last to be tried.
-        return (failing.level >= 3.9 * top.level).then_some(2 * n);
+        return is_leap(top, failing).then_some(2 * n);
+    }
+    let linear = served.len() >= 3 && is_linear(served[served.len() - 2], top);
+    if let [.., before_that, before, _] = served.as_slice() {
+        if !linear && is_leap(before, top) {
+            return Some(2 * before.level as u32);
+        }
+        if gains_nothing(before_that, before) && gains_nothing(before, top) {
+            return None;
+        }
     }
     if n >= vusers_max || generator_gave_out(n, past) {
         return None;
     }
-    let [.., before_that, before, _] = served.as_slice() else {
-        return Some((2 * n).min(vusers_max));
-    };
-    if gains_nothing(before_that, before) && gains_nothing(before, top) {
-        return None;
-    }
-    let linear = is_linear(before, top);
-    if !linear && top.level >= 3.9 * before.level {
-        return Some(2 * before.level as u32);
-    }
     let step = if linear { 4 } else { 2 };
     Some(n.saturating_mul(step).min(vusers_max))
+}
+
+/// Whether a level at twice the lower one lies well between the two.
+fn is_leap(lower: &LevelPoint, upper: &LevelPoint) -> bool {
+    upper.level >= 2.2 * lower.level
 }
 
 fn gains_nothing(before: &LevelPoint, after: &LevelPoint) -> bool {

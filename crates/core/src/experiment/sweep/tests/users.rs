@@ -1,9 +1,14 @@
 //! Whole sweeps over users, against targets of known behaviour.
 
+use super::super::Sweep;
 use super::super::fake::{Fake, automatic, list, sweep};
 use super::{codes, levels, near};
-use crate::experiment::Ended;
+use crate::experiment::{Ended, conduct};
+use crate::report::{Conclusion, Verdict};
+use crate::spec::{Level, TrialSpec};
 use proptest::prelude::*;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 
 #[test]
 fn six_workers_are_found() {
@@ -152,6 +157,43 @@ fn a_target_without_a_limit_is_not_saturated() {
         "{}",
         conclusion.answer
     );
+}
+
+#[test]
+fn a_bend_just_below_the_most_users_is_seen() {
+    let mut fake = Fake::station(7_000, 0.01, 0.0);
+    fake.noise = 0.003;
+    let (conducted, conclusion) = sweep(&mut fake, automatic(1));
+    let knee = conclusion.knee_vusers.expect("a knee");
+    assert!(near(knee, 7_000.0, 0.03), "{knee} {:?}", levels(&conducted));
+    assert!(conducted.trials.len() <= 14);
+}
+
+#[test]
+fn a_generator_that_gives_out_ends_the_climb() {
+    let mut experiment = Sweep::new(automatic(1));
+    let mut fake = Fake::new(|n| 100.0 * f64::from(n.min(10)));
+    let run = |spec: &TrialSpec| {
+        let mut report = fake.run(spec);
+        if report.level == Level::Vusers(16) {
+            report.verdict = Verdict::Invalid;
+            report.generator.busiest_worker_percent = 99.0;
+        }
+        Ok::<_, Infallible>(ControlFlow::Continue(report))
+    };
+    let Ok(conducted) = conduct(&mut experiment, run, |_, _| ());
+    let Conclusion::Sweep(conclusion) = &conducted.conclusion else {
+        panic!("a sweep ends in a sweep's conclusion");
+    };
+    assert_eq!(levels(&conducted), [1.0, 2.0, 4.0, 16.0, 16.0, 8.0]);
+    let expected = ["generator_limited", "generator_distorted", "not_saturated"];
+    assert_eq!(codes(&conducted.findings), expected);
+    assert_eq!(conclusion.knee_vusers, None, "the bend is the generator's");
+    let excluded = conclusion
+        .levels
+        .last()
+        .and_then(|l| l.excluded_because.as_deref());
+    assert_eq!(excluded, Some("invalid"));
 }
 
 #[test]
