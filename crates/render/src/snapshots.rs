@@ -1,0 +1,124 @@
+//! What the text looks like: each report as a person sees it.
+
+use crate::{Json, Renderer, Text, fixtures, parse_report};
+use knee_core::analysis::table::parse_csv;
+use knee_core::experiment::sweep::conclude_table;
+use knee_core::report::{Conclusion, Report};
+
+fn shown(report: &Report, text: Text) -> String {
+    let mut bytes = Vec::new();
+    text.render(report, &mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn every_report_as_it_is_by_default() {
+    for (name, report) in fixtures::all() {
+        insta::assert_snapshot!(name, shown(&report, Text::default()));
+    }
+}
+
+#[test]
+fn narrow_and_in_ascii() {
+    for (name, report) in [
+        ("sweep", fixtures::sweep_good()),
+        ("run", fixtures::run_errors()),
+    ] {
+        let narrow = Text {
+            width: 60,
+            ..Text::default()
+        };
+        insta::assert_snapshot!(format!("narrow_{name}"), shown(&report, narrow));
+        let ascii = Text {
+            unicode: false,
+            ..Text::default()
+        };
+        insta::assert_snapshot!(format!("ascii_{name}"), shown(&report, ascii));
+    }
+}
+
+#[test]
+fn nothing_is_wider_than_the_page_and_no_line_ends_in_a_space() {
+    for (name, report) in fixtures::all() {
+        for width in [0, 60, 61, 72, 80, 90, 100, 132, 200] {
+            for unicode in [true, false] {
+                let text = shown(
+                    &report,
+                    Text {
+                        color: false,
+                        width,
+                        unicode,
+                    },
+                );
+                for line in text.lines() {
+                    let columns = line.chars().count();
+                    assert!(columns <= width.max(60), "{name} at {width}: {line:?}");
+                    assert_eq!(line, line.trim_end(), "{name} at {width}");
+                    assert!(unicode || line.is_ascii(), "{name}: {line:?}");
+                }
+                assert!(
+                    text.ends_with('\n') && !text.contains("\n\n\n"),
+                    "{name} at {width}"
+                );
+            }
+        }
+    }
+}
+
+/// Colour only adds: without its sequences the text is the same.
+#[test]
+fn colour_changes_no_character() {
+    for (name, report) in fixtures::all() {
+        let plain = shown(&report, Text::default());
+        let colored = shown(
+            &report,
+            Text {
+                color: true,
+                ..Text::default()
+            },
+        );
+        assert!(!plain.contains('\x1b'), "{name}");
+        assert!(colored.contains("\x1b["), "{name}");
+        let mut stripped = String::new();
+        let mut rest = colored.as_str();
+        while let Some((before, after)) = rest.split_once("\x1b[") {
+            stripped.push_str(before);
+            rest = after.split_once('m').map_or("", |(_, text)| text);
+        }
+        stripped.push_str(rest);
+        assert_eq!(stripped, plain, "{name}");
+    }
+}
+
+/// What the policy concludes from a table is shown whole, and survives the way through JSON.
+#[test]
+fn a_conclusion_of_the_policy_is_shown() {
+    let tables = [
+        "vusers,throughput_per_s\n5000,88318\n10000,88407\n20000,88309\n35000,88440\n",
+        "vusers,throughput_per_s\n1,1833\n10,18226\n50,74684\n100,86069\n200,88455\n300,88375\n",
+        "vusers,throughput_per_s,mean_ms,p90_ms\n1,100,10,12\n2,200,10,12\n4,399,10,12\n",
+    ];
+    for table in tables {
+        let points = parse_csv(table.as_bytes()).unwrap();
+        let (findings, conclusion) = conclude_table(&points);
+        let answer = conclusion.answer.clone();
+        let mut report = fixtures::sweep_saturated();
+        report.findings = findings;
+        report.conclusion = Conclusion::Sweep(conclusion);
+        let text = shown(
+            &report,
+            Text {
+                width: 2_000,
+                ..Text::default()
+            },
+        );
+        assert_eq!(text.lines().next(), Some(answer.as_str()));
+        for finding in &report.findings {
+            assert!(text.contains(&finding.code), "{text}");
+        }
+        let mut bytes = Vec::new();
+        Json.render(&report, &mut bytes).unwrap();
+        let document = String::from_utf8(bytes).unwrap();
+        assert_eq!(parse_report(&document), Ok(report), "{table}");
+    }
+}
