@@ -4,4 +4,5 @@ pub mod findings;
 pub mod knee;
 pub mod models;
 pub mod table;
+pub mod theory;
 pub mod words;

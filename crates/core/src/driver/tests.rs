@@ -3,39 +3,9 @@
 use super::*;
 use crate::law::Law;
 use crate::measure::Outcome;
-use crate::spec::{
-    ArrivalLaw, BackendChoice, Endpoint, EngineOptions, HttpTarget, Level, Load, OpenLoad, Pause,
-    PauseKind, Pick, Rate, Share, TrialSpec, WaitPolicy,
-};
+use crate::spec::fixture::trial as spec;
+use crate::spec::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind, Rate, Share, TrialSpec};
 use proptest::prelude::*;
-
-fn spec(load: Load, duration: Nanos) -> TrialSpec {
-    TrialSpec {
-        label: String::new(),
-        level: Level::Vusers(1),
-        load,
-        target: HttpTarget {
-            endpoint: Endpoint::Unix {
-                path: String::new(),
-            },
-            requests: Vec::new(),
-            pick: Pick::InOrder,
-            keep_alive: true,
-        },
-        warmup: Nanos::ZERO,
-        duration,
-        operations_max: None,
-        timeout: Nanos::from_secs(10),
-        connect_timeout: Nanos::from_secs(10),
-        interval: Nanos::from_secs(1),
-        seed: 1,
-        engine: EngineOptions {
-            workers: 1,
-            backend: BackendChoice::Auto,
-            wait: WaitPolicy::Hybrid,
-        },
-    }
-}
 
 fn open(per_s: u64, in_flight_max: Option<u32>) -> Load {
     Load::Open(OpenLoad {
