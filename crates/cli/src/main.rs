@@ -6,7 +6,6 @@ mod command;
 mod failure;
 mod input;
 mod machine;
-mod pending;
 mod terminal;
 mod usage;
 mod words;

@@ -4,7 +4,7 @@ use super::progress::{self, Progress};
 use super::started_at;
 use crate::args::{Output, ThresholdArgs};
 use crate::failure::{Exit, Failure};
-use crate::pending::assess;
+use knee_core::analysis::assess::assess;
 use crate::words::Words;
 use knee_core::experiment::{self, Conducted, Ended, Experiment};
 use knee_core::report::{Host, Report, SCHEMA, TrialReport, Verdict};
@@ -66,11 +66,15 @@ pub fn conduct(order: Order, experiment: &mut dyn Experiment) -> Result<Exit, Fa
         },
     )?;
     let report = report(&order, started_at, backend, conducted);
-    let exit = exit(&report, &order.thresholds);
+    let crossed = order.thresholds.crossed(&report);
+    let ending = ending(&report, !crossed.is_empty());
+    for line in &crossed {
+        order.output.note(&format!("--fail-if: {line}"));
+    }
     order.output.deliver(&report)?;
     match lost {
         Some(e) => Err(e.into()),
-        None => Ok(exit),
+        None => ending,
     }
 }
 
@@ -129,14 +133,15 @@ fn verdict(trials: &[TrialReport]) -> Verdict {
 const CLEARLY_MORE: f64 = 1.05;
 
 /// Nothing measured goes before invalid, and that before thresholds.
-fn exit(report: &Report, thresholds: &ThresholdArgs) -> Exit {
+fn ending(report: &Report, is_crossed: bool) -> Result<Exit, Failure> {
     if report.trials.iter().all(|t| t.completed == 0) {
-        Exit::NothingMeasured
-    } else if report.verdict == Verdict::Invalid {
-        Exit::Invalid
-    } else if thresholds.crossed(report) {
-        Exit::Crossed
-    } else {
-        Exit::Fine
+        let attempted: u64 = report.trials.iter().map(|t| t.attempted).sum();
+        let line = format!("nothing was measured: {attempted} operations, not one response");
+        return Err(Failure::nothing_measured(line));
     }
+    Ok(match report.verdict {
+        Verdict::Invalid => Exit::Invalid,
+        Verdict::Valid if is_crossed => Exit::Crossed,
+        Verdict::Valid => Exit::Fine,
+    })
 }
