@@ -40,14 +40,9 @@ pub struct TargetArgs {
     targets: Option<String>,
 
     /// How the next of several requests is picked: in order, or at random by weight
-    #[arg(
-        long,
-        value_name = "HOW",
-        default_value = "in-order",
-        hide_short_help = true
-    )]
-    #[arg(value_parser = PossibleValuesParser::new(["in-order", "random"]))]
-    pick: String,
+    #[arg(long, value_name = "HOW", default_value = IN_ORDER, value_parser = picks())]
+    #[arg(hide_short_help = true)]
+    pick: Pick,
 
     /// Connect to this Unix socket; the URL still gives path and Host
     #[arg(long, value_name = "PATH", hide_short_help = true)]
@@ -130,7 +125,10 @@ impl TargetArgs {
             words.put("pick", RANDOM);
         }
         words.put_some("method", self.method.clone());
-        let headers = self.header.iter().map(|(name, value)| format!("{name}: {value}"));
+        let headers = self
+            .header
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"));
         words.put_list("header", headers);
         words.put_some("body", self.body.clone());
         words.put_some("content-type", self.content_type.clone());

@@ -25,7 +25,10 @@ impl ThresholdArgs {
         let Some(trial) = judged(report) else {
             return Vec::new();
         };
-        self.fail_if.iter().filter_map(|t| t.crossed(trial)).collect()
+        self.fail_if
+            .iter()
+            .filter_map(|t| t.crossed(trial))
+            .collect()
     }
 
     /// The thresholds in the words of the command line.
