@@ -6,6 +6,7 @@ mod command;
 mod failure;
 mod input;
 mod machine;
+mod stdout;
 mod terminal;
 mod usage;
 mod words;
