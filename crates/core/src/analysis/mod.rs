@@ -14,4 +14,5 @@ pub mod stationarity;
 pub mod table;
 pub mod threshold;
 pub mod validity;
+pub mod theory;
 pub mod words;
