@@ -1,5 +1,7 @@
 //! knee-engine acts: every socket, thread, system call and line of unsafe code is here.
 
+pub mod sys;
+
 use knee_core::measure::{Observer, Trial};
 use knee_core::report::Host;
 use knee_core::spec::{HttpTarget, TrialSpec};

@@ -1,10 +1,12 @@
 //! The answers of the experiments.
 
+use crate::spec::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// An experiment's own answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// An experiment's own answer. Which of them a document holds is told by its `command`, never
+/// guessed from the keys, so that keys may be added to any.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Conclusion {
     /// Of `knee sweep` and `knee analyze sweep`.
@@ -15,7 +17,6 @@ pub enum Conclusion {
 
 /// The answer of `knee run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct RunConclusion {
     /// Responses per second.
     pub throughput_per_s: f64,
@@ -49,12 +50,68 @@ pub struct SweepConclusion {
     pub knee_rate_per_s: Option<f64>,
     /// The most throughput within the bounds asked for.
     pub best_within_bound: Option<BestWithinBound>,
+    /// What one user alone gets, per second: the slope of the rising asymptote X₁·N; `None` where
+    /// the data do not show it.
+    #[serde(default)]
+    pub throughput_per_user_per_s: Option<f64>,
+    /// The levels in ascending order, repetitions pooled: what the table and the plots show.
+    #[serde(default)]
+    pub levels: Vec<SweepLevel>,
+    /// The bounds asked for, in the order given.
+    #[serde(default)]
+    pub bounds: Vec<BoundAsked>,
     /// Models fitted to the levels, the best first.
     pub models: Vec<ModelFit>,
     /// How many users to drive this target with, where known.
     pub recommended_vusers: Option<u32>,
     /// The conclusion in one or two sentences for a person.
     pub answer: String,
+}
+
+/// One level of a sweep, its repetitions pooled. What was not measured (as in a table of other
+/// people's) is `None`, never 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepLevel {
+    /// Users, or operations offered per second.
+    pub level: Level,
+    /// Trials pooled here, at least 1.
+    pub trials: u32,
+    /// Responses per second.
+    pub throughput_per_s: f64,
+    /// 95 % confidence interval of it.
+    pub throughput_ci95_per_s: Option<[f64; 2]>,
+    /// Mean response time.
+    pub mean_ns: Option<u64>,
+    /// Median response time.
+    pub p50_ns: Option<u64>,
+    /// 90th percentile of response time.
+    pub p90_ns: Option<u64>,
+    /// 99th percentile of response time.
+    pub p99_ns: Option<u64>,
+    /// Operations that failed.
+    pub errors: Option<u64>,
+    /// The share of a core that the generator's busiest worker used, in percent.
+    pub busiest_worker_percent: Option<f64>,
+    /// Processor time of the generator per operation, in microseconds.
+    pub cpu_us_per_op: Option<f64>,
+    /// Little's law: by how much X·(R+Z) deviates from N, in percent; closed loop only.
+    pub littles_law_deviation_percent: Option<f64>,
+    /// Why the level does not count for the conclusion, in a word or two (`invalid`,
+    /// `not stationary`); `None` where it does.
+    pub excluded_because: Option<String>,
+    /// Whether it is the measured level nearest to the knee.
+    pub is_knee: bool,
+    /// Whether it is the level of `best_within_bound`.
+    pub is_best_within_bound: bool,
+}
+
+/// A bound on the response time that was asked for with `--bound`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BoundAsked {
+    /// `mean`, `p50`, `p90`, `p99`, ….
+    pub metric: String,
+    /// The most that it may be.
+    pub limit_ns: u64,
 }
 
 /// The best level within a bound.

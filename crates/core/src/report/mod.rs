@@ -6,7 +6,9 @@ mod conclusion;
 mod finding;
 mod trial;
 
-pub use conclusion::{BestWithinBound, Conclusion, ModelFit, RunConclusion, SweepConclusion};
+pub use conclusion::{
+    BestWithinBound, BoundAsked, Conclusion, ModelFit, RunConclusion, SweepConclusion, SweepLevel,
+};
 pub use finding::{Finding, Severity};
 pub use trial::{
     Dispersion, GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, QuantilesReport,
@@ -20,7 +22,10 @@ use std::collections::BTreeMap;
 pub const SCHEMA: &str = "knee.report/1";
 
 /// A whole experiment: what was asked, what was measured, what it means.
+///
+/// Read as a whole: `conclusion` is of the kind that `command` says. Unknown keys are skipped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "RawReport")]
 pub struct Report {
     /// Always [`SCHEMA`]; a reader refuses any other.
     pub schema: String,
@@ -76,4 +81,49 @@ pub struct Host {
     /// Further facts by name.
     #[serde(default)]
     pub facts: BTreeMap<String, String>,
+}
+
+/// A report as it lies in a document, before `command` has told what its conclusion is.
+#[derive(Deserialize)]
+struct RawReport {
+    schema: String,
+    command: String,
+    knee_version: String,
+    started_at: String,
+    seed: u64,
+    verdict: Verdict,
+    interrupted: bool,
+    host: Host,
+    spec: BTreeMap<String, serde_json::Value>,
+    trials: Vec<TrialReport>,
+    findings: Vec<Finding>,
+    conclusion: serde_json::Value,
+}
+
+impl TryFrom<RawReport> for Report {
+    type Error = String;
+
+    fn try_from(raw: RawReport) -> Result<Report, String> {
+        let conclusion = match raw.command.as_str() {
+            "run" => serde_json::from_value(raw.conclusion).map(Conclusion::Run),
+            "sweep" | "analyze sweep" => {
+                serde_json::from_value(raw.conclusion).map(Conclusion::Sweep)
+            }
+            other => return Err(format!("unknown command `{other}`")),
+        };
+        Ok(Report {
+            conclusion: conclusion.map_err(|e| format!("conclusion: {e}"))?,
+            schema: raw.schema,
+            command: raw.command,
+            knee_version: raw.knee_version,
+            started_at: raw.started_at,
+            seed: raw.seed,
+            verdict: raw.verdict,
+            interrupted: raw.interrupted,
+            host: raw.host,
+            spec: raw.spec,
+            trials: raw.trials,
+            findings: raw.findings,
+        })
+    }
 }

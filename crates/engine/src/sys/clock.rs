@@ -1,0 +1,103 @@
+//! The only place that reads a clock.
+
+use knee_core::time::{Clock, Nanos};
+use std::mem::MaybeUninit;
+
+/// CLOCK_MONOTONIC, in nanoseconds since an unspecified moment (on Linux: boot).
+#[inline]
+pub fn monotonic_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// Processor time that this thread has used, user and kernel together, in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// The clock of one run: time since its origin. Workers of one run share one origin.
+#[derive(Clone, Copy, Debug)]
+pub struct MonotonicClock {
+    /// What [`monotonic_ns`] said when the run began.
+    pub origin: u64,
+}
+
+impl MonotonicClock {
+    /// A run that begins now.
+    pub fn start() -> MonotonicClock {
+        MonotonicClock {
+            origin: monotonic_ns(),
+        }
+    }
+}
+
+impl Clock for MonotonicClock {
+    /// Zero for moments before the origin.
+    #[inline]
+    fn now(&self) -> Nanos {
+        Nanos(monotonic_ns().saturating_sub(self.origin))
+    }
+}
+
+/// Processor time of one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadUse {
+    /// In user mode.
+    pub user: Nanos,
+    /// In the kernel.
+    pub system: Nanos,
+}
+
+impl ThreadUse {
+    /// What the calling thread has used so far: getrusage(RUSAGE_THREAD). The sum is exact, how it
+    /// splits into user and system is the kernel's estimate from its ticks.
+    pub fn now() -> ThreadUse {
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: the pointer is to a whole rusage, which the call fills; all zeroes are valid too.
+        let usage = unsafe {
+            libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+            usage.assume_init()
+        };
+        let nanos = |t: libc::timeval| {
+            Nanos::from_secs(t.tv_sec as u64) + Nanos::from_micros(t.tv_usec as u64)
+        };
+        ThreadUse {
+            user: nanos(usage.ru_utime),
+            system: nanos(usage.ru_stime),
+        }
+    }
+
+    /// What was used since `earlier`.
+    pub fn since(self, earlier: ThreadUse) -> ThreadUse {
+        ThreadUse {
+            user: self.user - earlier.user,
+            system: self.system - earlier.system,
+        }
+    }
+}
+
+#[inline]
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut t = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a timespec of our own; the clocks passed exist on every Linux.
+    unsafe { libc::clock_gettime(clock, &mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_only_go_forward() {
+        let clock = MonotonicClock::start();
+        let (before, cpu_before) = (clock.now(), thread_cpu_ns());
+        let used = ThreadUse::now();
+        while thread_cpu_ns() < cpu_before + 2_000_000 {}
+        assert!(clock.now() - before >= Nanos::from_millis(2));
+        let used = ThreadUse::now().since(used);
+        assert!(used.user + used.system > Nanos::ZERO);
+    }
+}

@@ -1,0 +1,32 @@
+//! Thin, safe wrappers of the system calls that the standard library lacks.
+//!
+//! One call each, no policy: errors come back as [`std::io::Error`], interrupted calls are retried.
+
+pub mod clock;
+pub mod epoll;
+pub mod eventfd;
+pub mod socket;
+pub mod thread;
+
+use std::io;
+
+/// The result of a call that returns −1 and sets `errno` where it fails.
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}
+
+/// The same for calls that return a count; retried while a signal interrupts them.
+fn check_count(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<usize> {
+    loop {
+        if let Ok(count) = usize::try_from(call()) {
+            return Ok(count);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}

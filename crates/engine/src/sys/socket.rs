@@ -1,0 +1,444 @@
+//! Non-blocking stream sockets over IPv4, IPv6 and the Unix domain.
+
+use super::{check, check_count};
+use std::fmt;
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Where a stream socket listens or connects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// TCP.
+    Tcp(SocketAddr),
+    /// A socket in the file system; empty for the unnamed end of a connection.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(address) => address.fmt(f),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// An address in the kernel's own form: encoded once, used for each connect.
+#[derive(Clone, Copy)]
+pub struct RawAddress {
+    storage: libc::sockaddr_storage,
+    length: libc::socklen_t,
+}
+
+impl RawAddress {
+    /// Encodes an address.
+    ///
+    /// # Errors
+    /// A Unix path longer than 107 bytes or with a zero byte in it.
+    pub fn new(address: &Address) -> io::Result<RawAddress> {
+        match address {
+            Address::Tcp(SocketAddr::V4(v4)) => Ok(RawAddress::store(raw_v4(v4))),
+            Address::Tcp(SocketAddr::V6(v6)) => Ok(RawAddress::store(raw_v6(v6))),
+            Address::Unix(path) => raw_unix(path).map(RawAddress::store),
+        }
+    }
+
+    /// The address family, as socket(2) wants it.
+    pub fn family(&self) -> libc::c_int {
+        libc::c_int::from(self.storage.ss_family)
+    }
+
+    /// The bytes, for calls that want them; valid for as long as `self` stays where it is.
+    pub fn as_ptr(&self) -> *const libc::sockaddr {
+        (&raw const self.storage).cast()
+    }
+
+    /// How many of them.
+    pub fn length(&self) -> libc::socklen_t {
+        self.length
+    }
+
+    /// Copies one of the kernel's address structs, all of which fit into a sockaddr_storage.
+    fn store<T: Copy>(address: T) -> RawAddress {
+        const { assert!(size_of::<T>() <= size_of::<libc::sockaddr_storage>()) };
+        let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
+        // SAFETY: the storage is large enough (checked above), aligned for every address struct
+        // (its purpose), and valid for any bytes.
+        let storage = unsafe {
+            storage.as_mut_ptr().cast::<T>().write(address);
+            storage.assume_init()
+        };
+        RawAddress {
+            storage,
+            length: size_of::<T>() as libc::socklen_t,
+        }
+    }
+
+    fn decode(&self) -> io::Result<Address> {
+        let from = &raw const self.storage;
+        // SAFETY: the family says which struct the kernel wrote; the storage is large enough and
+        // aligned for each, and all of its bytes are initialised.
+        unsafe {
+            match self.family() {
+                libc::AF_INET => {
+                    let v4 = from.cast::<libc::sockaddr_in>().read();
+                    let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
+                    let port = u16::from_be(v4.sin_port);
+                    Ok(Address::Tcp(SocketAddrV4::new(ip, port).into()))
+                }
+                libc::AF_INET6 => {
+                    let v6 = from.cast::<libc::sockaddr_in6>().read();
+                    let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
+                    let (port, flow) = (u16::from_be(v6.sin6_port), v6.sin6_flowinfo);
+                    let v6 = SocketAddrV6::new(ip, port, flow, v6.sin6_scope_id);
+                    Ok(Address::Tcp(v6.into()))
+                }
+                libc::AF_UNIX => {
+                    let unix = from.cast::<libc::sockaddr_un>().read();
+                    let bytes = unix.sun_path.map(|c| c as u8);
+                    let end = bytes.iter().position(|&b| b == 0);
+                    let path = std::ffi::OsStr::from_bytes(&bytes[..end.unwrap_or(bytes.len())]);
+                    Ok(Address::Unix(path.into()))
+                }
+                _ => Err(io::ErrorKind::Unsupported.into()),
+            }
+        }
+    }
+}
+
+fn raw_v4(v4: &SocketAddrV4) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: v4.port().to_be(),
+        sin_addr: libc::in_addr {
+            s_addr: u32::from(*v4.ip()).to_be(),
+        },
+        sin_zero: [0; 8],
+    }
+}
+
+fn raw_v6(v6: &SocketAddrV6) -> libc::sockaddr_in6 {
+    libc::sockaddr_in6 {
+        sin6_family: libc::AF_INET6 as libc::sa_family_t,
+        sin6_port: v6.port().to_be(),
+        sin6_flowinfo: v6.flowinfo(),
+        sin6_addr: libc::in6_addr {
+            s6_addr: v6.ip().octets(),
+        },
+        sin6_scope_id: v6.scope_id(),
+    }
+}
+
+fn raw_unix(path: &Path) -> io::Result<libc::sockaddr_un> {
+    let bytes = path.as_os_str().as_bytes();
+    let mut unix = libc::sockaddr_un {
+        sun_family: libc::AF_UNIX as libc::sa_family_t,
+        sun_path: [0; 108],
+    };
+    // One byte is left for the zero that ends it.
+    if bytes.is_empty() || bytes.len() >= unix.sun_path.len() || bytes.contains(&0) {
+        let message = "a Unix socket's path has 1 to 107 bytes, none of them zero";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    for (to, &from) in unix.sun_path.iter_mut().zip(bytes) {
+        *to = from as libc::c_char;
+    }
+    Ok(unix)
+}
+
+/// How a connect began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connect {
+    /// It is already there.
+    Done,
+    /// The socket becomes writable when it has ended; [`Socket::take_error`] says how.
+    InProgress,
+}
+
+/// A non-blocking stream socket, closed when dropped.
+#[derive(Debug)]
+pub struct Socket(OwnedFd);
+
+impl Socket {
+    /// An unconnected one for the family of `address`.
+    ///
+    /// # Errors
+    /// Out of descriptors or memory; no such family.
+    pub fn new(address: &RawAddress) -> io::Result<Socket> {
+        let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        // SAFETY: no pointers.
+        let fd = check(unsafe { libc::socket(address.family(), kind, 0) })?;
+        // SAFETY: the kernel has just given us this descriptor; nobody else has it.
+        Ok(Socket(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Begins to connect.
+    ///
+    /// # Errors
+    /// Refused, unreachable, out of ports; `WouldBlock` where a Unix listener's queue is full,
+    /// which then has to be tried again later.
+    pub fn connect(&self, to: &RawAddress) -> io::Result<Connect> {
+        // SAFETY: the address is whole and outlives the call.
+        match check(unsafe { libc::connect(self.raw(), to.as_ptr(), to.length()) }) {
+            Ok(_) => Ok(Connect::Done),
+            // An interrupted connect goes on by itself, as one in progress does (connect(2)).
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => {
+                Ok(Connect::InProgress)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The pending error, which is cleared: `None` after a connect that succeeded.
+    ///
+    /// # Errors
+    /// None in correct use.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        let mut error: libc::c_int = 0;
+        let mut length = size_of_val(&error) as libc::socklen_t;
+        // SAFETY: value and length are ours and fit each other.
+        check(unsafe {
+            libc::getsockopt(
+                self.raw(),
+                libc::SOL_SOCKET,
+                libc::SO_ERROR,
+                (&raw mut error).cast(),
+                &raw mut length,
+            )
+        })?;
+        Ok((error != 0).then(|| io::Error::from_raw_os_error(error)))
+    }
+
+    /// Sends small writes at once (TCP_NODELAY). Only for TCP.
+    ///
+    /// # Errors
+    /// Not TCP, or already reset.
+    pub fn set_nodelay(&self) -> io::Result<()> {
+        self.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, &1_i32)
+    }
+
+    /// Makes close(2) reset the connection instead of ending it in order: SO_LINGER of 0 s.
+    ///
+    /// # Errors
+    /// None in correct use.
+    pub fn set_reset_on_close(&self) -> io::Result<()> {
+        let linger = libc::linger {
+            l_onoff: 1,
+            l_linger: 0,
+        };
+        self.set(libc::SOL_SOCKET, libc::SO_LINGER, &linger)
+    }
+
+    /// Reads what is there; 0 at the end.
+    ///
+    /// # Errors
+    /// `WouldBlock` where nothing is there; reset.
+    #[inline]
+    pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: the buffer is ours and has the length that we say.
+        check_count(|| unsafe { libc::recv(self.raw(), into.as_mut_ptr().cast(), into.len(), 0) })
+    }
+
+    /// Writes as much as fits. A closed peer is an error, never a signal (MSG_NOSIGNAL).
+    ///
+    /// # Errors
+    /// `WouldBlock` where nothing fits; reset, broken pipe.
+    #[inline]
+    pub fn send(&self, from: &[u8]) -> io::Result<usize> {
+        let flags = libc::MSG_NOSIGNAL;
+        // SAFETY: the buffer is borrowed and has the length that we say.
+        check_count(|| unsafe { libc::send(self.raw(), from.as_ptr().cast(), from.len(), flags) })
+    }
+
+    /// Ends our direction: the peer reads the end once it has read what was sent.
+    ///
+    /// # Errors
+    /// Not connected any more.
+    pub fn shutdown_write(&self) -> io::Result<()> {
+        // SAFETY: no pointers.
+        check(unsafe { libc::shutdown(self.raw(), libc::SHUT_WR) }).map(drop)
+    }
+
+    /// The address of our end.
+    ///
+    /// # Errors
+    /// None in correct use.
+    pub fn local_address(&self) -> io::Result<Address> {
+        let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
+        let mut length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        // SAFETY: the storage is ours and has the length that we say.
+        check(unsafe {
+            libc::getsockname(self.raw(), storage.as_mut_ptr().cast(), &raw mut length)
+        })?;
+        // SAFETY: all zeroes are valid, and so is what the kernel wrote over them.
+        let storage = unsafe { storage.assume_init() };
+        RawAddress { storage, length }.decode()
+    }
+
+    fn set<T>(&self, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+        let length = size_of::<T>() as libc::socklen_t;
+        // SAFETY: the value is borrowed and has the length that we say.
+        let result = unsafe {
+            libc::setsockopt(self.raw(), level, name, (&raw const *value).cast(), length)
+        };
+        check(result).map(drop)
+    }
+
+    fn raw(&self) -> libc::c_int {
+        self.0.as_raw_fd()
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<Socket> for OwnedFd {
+    fn from(socket: Socket) -> OwnedFd {
+        socket.0
+    }
+}
+
+/// A non-blocking listening socket, closed when dropped (a Unix path stays in the file system).
+#[derive(Debug)]
+pub struct Listener(Socket);
+
+impl Listener {
+    /// Listens at `address` with SO_REUSEADDR. The kernel completes up to `backlog` + 1 connections
+    /// that were not accepted yet, at most net.core.somaxconn + 1.
+    ///
+    /// # Errors
+    /// In use, not permitted, not an address of this machine.
+    pub fn bind(address: &RawAddress, backlog: u32) -> io::Result<Listener> {
+        let socket = Socket::new(address)?;
+        socket.set(libc::SOL_SOCKET, libc::SO_REUSEADDR, &1_i32)?;
+        // SAFETY: the address is whole and outlives the call.
+        check(unsafe { libc::bind(socket.raw(), address.as_ptr(), address.length()) })?;
+        let backlog = backlog.min(i32::MAX as u32) as libc::c_int;
+        // SAFETY: no pointers.
+        check(unsafe { libc::listen(socket.raw(), backlog) })?;
+        Ok(Listener(socket))
+    }
+
+    /// The next completed connection, non-blocking.
+    ///
+    /// # Errors
+    /// `WouldBlock` where there is none; `ConnectionAborted` where it is gone already; out of
+    /// descriptors.
+    pub fn accept(&self) -> io::Result<Socket> {
+        let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        let (address, length) = (std::ptr::null_mut(), std::ptr::null_mut());
+        loop {
+            // SAFETY: null pointers ask for no address.
+            match check(unsafe { libc::accept4(self.0.raw(), address, length, flags) }) {
+                // SAFETY: the kernel has just given us this descriptor; nobody else has it.
+                Ok(fd) => return Ok(Socket(unsafe { OwnedFd::from_raw_fd(fd) })),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Where it listens; the port that the kernel picked where 0 was asked for.
+    ///
+    /// # Errors
+    /// None in correct use.
+    pub fn local_address(&self) -> io::Result<Address> {
+        self.0.local_address()
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::epoll::{Epoll, Event, flags};
+
+    fn wait_for(socket: &impl AsFd, what: u32) {
+        let epoll = Epoll::new().unwrap();
+        epoll.add(socket, 0, what).unwrap();
+        epoll.wait(&mut [Event::EMPTY], None).unwrap();
+    }
+
+    fn exchange(listen: &Address) {
+        let listener = Listener::bind(&RawAddress::new(listen).unwrap(), 8).unwrap();
+        let address = listener.local_address().unwrap();
+        let raw = RawAddress::new(&address).unwrap();
+        assert_eq!(raw.decode().unwrap(), address);
+        let client = Socket::new(&raw).unwrap();
+        if client.connect(&raw).unwrap() == Connect::InProgress {
+            wait_for(&client, flags::WRITE);
+        }
+        assert!(client.take_error().unwrap().is_none());
+        wait_for(&listener, flags::READ);
+        let server = listener.accept().unwrap();
+        let none = listener.accept().unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::WouldBlock);
+        let mut buffer = [0; 16];
+        let none = server.read(&mut buffer).unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(client.send(b"hello").unwrap(), 5);
+        wait_for(&server, flags::READ);
+        assert_eq!(server.read(&mut buffer).unwrap(), 5);
+        assert_eq!(&buffer[..5], b"hello");
+        client.shutdown_write().unwrap();
+        wait_for(&server, flags::READ);
+        assert_eq!(server.read(&mut buffer).unwrap(), 0);
+    }
+
+    #[test]
+    fn streams_over_every_family() {
+        exchange(&Address::Tcp("127.0.0.1:0".parse().unwrap()));
+        exchange(&Address::Tcp("[::1]:0".parse().unwrap()));
+        let path = std::env::temp_dir().join(format!("knee-socket-{}", std::process::id()));
+        exchange(&Address::Unix(path.clone()));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_reset_reaches_the_peer_and_a_refusal_the_caller() {
+        let any = RawAddress::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+        let listener = Listener::bind(&any, 8).unwrap();
+        let raw = RawAddress::new(&listener.local_address().unwrap()).unwrap();
+        let client = Socket::new(&raw).unwrap();
+        client.connect(&raw).unwrap();
+        wait_for(&listener, flags::READ);
+        let server = listener.accept().unwrap();
+        server.set_nodelay().unwrap();
+        server.set_reset_on_close().unwrap();
+        drop(server);
+        wait_for(&client, flags::READ);
+        let reset = client.read(&mut [0; 4]).unwrap_err();
+        assert_eq!(reset.kind(), io::ErrorKind::ConnectionReset);
+
+        drop(listener);
+        let late = Socket::new(&raw).unwrap();
+        let refused = match late.connect(&raw) {
+            Err(e) => e,
+            Ok(_) => {
+                wait_for(&late, flags::WRITE);
+                late.take_error().unwrap().expect("nobody listens there")
+            }
+        };
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[test]
+    fn a_path_that_does_not_fit_is_refused() {
+        for (length, fits) in [(0, false), (107, true), (108, false)] {
+            let address = Address::Unix("x".repeat(length).into());
+            assert_eq!(RawAddress::new(&address).is_ok(), fits, "{length} bytes");
+        }
+    }
+}

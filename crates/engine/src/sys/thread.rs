@@ -1,0 +1,135 @@
+//! What the kernel grants a thread: timer slack, processors, descriptors.
+
+use super::check;
+use std::io;
+
+/// Timers of this thread may fire up to so many nanoseconds late for the sake of the kernel's
+/// batching; 1 is the least (the default is 50,000). Zero would mean the default.
+///
+/// # Errors
+/// None on Linux for a value above zero.
+pub fn set_timer_slack_ns(slack_ns: u32) -> io::Result<()> {
+    let slack = libc::c_ulong::from(slack_ns);
+    // SAFETY: PR_SET_TIMERSLACK takes a number and no pointer.
+    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack) }).map(drop)
+}
+
+/// The numbers of the processors that this thread may run on, ascending.
+///
+/// # Errors
+/// None on Linux.
+pub fn affinity() -> io::Result<Vec<u32>> {
+    // The kernel refuses a mask smaller than its own; 2^16 processors are enough for any.
+    for words in [16_usize, 128, 1024] {
+        let mut mask = vec![0_u64; words];
+        // SAFETY: the buffer has the length that we say, and any bytes are a valid mask.
+        let written =
+            unsafe { libc::sched_getaffinity(0, size_of_val(&mask[..]), mask.as_mut_ptr().cast()) };
+        match check(written) {
+            Ok(_) => return Ok(bits(&mask)),
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => continue,
+            Err(e) => return Err(e),
+        }
+    }
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// How many processors this thread may run on, at least 1.
+pub fn cpu_count() -> u32 {
+    affinity().map_or(1, |cpus| cpus.len().max(1) as u32)
+}
+
+/// Binds this thread to the processors given.
+///
+/// # Errors
+/// None of them exists or is permitted; a number of 1024 or more.
+pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
+    let mut mask = [0_u64; 16];
+    for &cpu in cpus {
+        let word = mask.get_mut(cpu as usize / 64);
+        *word.ok_or(io::ErrorKind::InvalidInput)? |= 1 << (cpu % 64);
+    }
+    // SAFETY: the mask is ours and has the length that we say.
+    let result = unsafe { libc::sched_setaffinity(0, size_of_val(&mask), mask.as_ptr().cast()) };
+    check(result).map(drop)
+}
+
+/// How many descriptors this process may open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenFilesLimit {
+    /// The limit in force.
+    pub soft: u64,
+    /// Up to where the process may raise it.
+    pub hard: u64,
+}
+
+impl OpenFilesLimit {
+    /// RLIMIT_NOFILE as it stands.
+    ///
+    /// # Errors
+    /// None on Linux.
+    pub fn now() -> io::Result<OpenFilesLimit> {
+        let mut limit = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: the pointer is to an rlimit of our own.
+        check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+        Ok(OpenFilesLimit {
+            soft: limit.rlim_cur,
+            hard: limit.rlim_max,
+        })
+    }
+
+    /// Raises the soft limit to the hard one, for the whole process, and returns what holds then.
+    ///
+    /// # Errors
+    /// The kernel refuses; the old limit holds on.
+    pub fn raise() -> io::Result<OpenFilesLimit> {
+        let now = OpenFilesLimit::now()?;
+        let limit = libc::rlimit {
+            rlim_cur: now.hard,
+            rlim_max: now.hard,
+        };
+        // SAFETY: the pointer is to an rlimit of our own.
+        check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })?;
+        OpenFilesLimit::now()
+    }
+}
+
+fn bits(mask: &[u64]) -> Vec<u32> {
+    let all = 0..mask.len() as u32 * 64;
+    all.filter(|&cpu| mask[cpu as usize / 64] >> (cpu % 64) & 1 == 1)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn affinity_is_read_as_it_was_set() {
+        // In a thread of its own, so that no other test is bound.
+        std::thread::spawn(|| {
+            let first = affinity().unwrap()[0];
+            set_affinity(&[first]).unwrap();
+            assert_eq!(affinity().unwrap(), [first]);
+            assert_eq!(cpu_count(), 1);
+            assert!(set_affinity(&[4096]).is_err());
+            set_timer_slack_ns(1).unwrap();
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn mask_words_are_64_processors_each() {
+        assert_eq!(bits(&[0b101, 1 << 63]), [0, 2, 127]);
+    }
+
+    #[test]
+    fn the_descriptor_limit_can_be_raised_to_the_hard_one() {
+        let limit = OpenFilesLimit::raise().unwrap();
+        assert_eq!(limit.soft, limit.hard);
+    }
+}
