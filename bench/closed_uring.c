@@ -1,6 +1,6 @@
 // The floor of a closed loop over io_uring: one send and one receive per request, submitted
-// together with the wait for completions. `multishot` keeps one receive armed per connection instead, with a
-// ring of provided buffers.
+// together with the wait for completions. `multishot` keeps one receive armed per connection
+// instead, with a ring of provided buffers.
 //   closed_uring PORT CONNECTIONS SECONDS [multishot]
 #include "bare.h"
 #include <liburing.h>
