@@ -6,6 +6,13 @@ use rand_core::{RngCore, SeedableRng};
 /// that a seed printed in a report replays the run anywhere.
 pub type Rng = rand_xoshiro::Xoshiro256PlusPlus;
 
+/// The first stream of the arrival processes; worker i takes number i after it.
+pub const ARRIVALS: u64 = 1 << 32;
+/// The first stream of the virtual users' pauses; worker i takes number i after it.
+pub const PAUSES: u64 = 2 << 32;
+/// The stream of a simulated server's service times.
+pub const SERVICE: u64 = 3 << 32;
+
 /// The stream number `stream` of `seed`. Different streams of one seed are independent: a worker,
 /// or a purpose within it, takes one each.
 pub fn stream(seed: u64, stream: u64) -> Rng {

@@ -1,12 +1,20 @@
 //! knee-engine acts: every socket, thread, system call and line of unsafe code is here.
 
+mod kernel;
+mod reactor;
+mod resolve;
+mod run;
+pub mod serve;
 pub mod sys;
+pub mod transport;
+mod worker;
 
 use knee_core::measure::{Observer, Trial};
 use knee_core::report::Host;
 use knee_core::spec::{HttpTarget, TrialSpec};
 use std::fmt;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// Why a trial could not be run.
 #[derive(Debug)]
@@ -33,9 +41,12 @@ impl std::error::Error for RunError {}
 ///
 /// # Errors
 /// [`RunError::Unreachable`] with the reason.
-pub fn preflight(_target: &HttpTarget) -> Result<String, RunError> {
-    todo!()
+pub fn preflight(target: &HttpTarget) -> Result<String, RunError> {
+    resolve::reach(&target.endpoint, PREFLIGHT_PATIENCE).map(|(_, address)| address)
 }
+
+/// How long [`preflight`] waits for an answer.
+const PREFLIGHT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs one trial. Setting `stop` ends it early with what was measured; the trial is then marked
 /// interrupted. `observer` sees each interval as it ends, on this thread.
@@ -43,19 +54,24 @@ pub fn preflight(_target: &HttpTarget) -> Result<String, RunError> {
 /// # Errors
 /// See [`RunError`]; errors of single operations are outcomes, not errors.
 pub fn run(
-    _spec: &TrialSpec,
-    _observer: &mut dyn Observer,
-    _stop: &AtomicBool,
+    spec: &TrialSpec,
+    observer: &mut dyn Observer,
+    stop: &AtomicBool,
 ) -> Result<Trial, RunError> {
-    todo!()
+    run::run(spec, observer, stop)
 }
 
 /// Facts about this machine for the report.
 pub fn host() -> Host {
-    todo!()
+    kernel::host::host()
 }
 
 /// Processors that this process may use.
 pub fn cpus() -> u32 {
-    todo!()
+    sys::thread::cpu_count()
+}
+
+/// How many connections this process may have open at once.
+pub fn connections_permitted() -> u32 {
+    u32::try_from(kernel::limits::connections_permitted()).unwrap_or(u32::MAX)
 }

@@ -1,5 +1,13 @@
 //! Drivers: who starts an operation when. Pure; the engine and the simulator both run them.
 
+mod any;
+mod closed_loop;
+mod open_loop;
+
+pub use any::AnyDriver;
+pub use closed_loop::{BACKOFF_FIRST, BACKOFF_LONGEST, ClosedLoop, RAMP_UP_STEP};
+pub use open_loop::OpenLoop;
+
 use crate::measure::Completion;
 use crate::time::Nanos;
 

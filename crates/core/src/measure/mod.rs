@@ -2,12 +2,16 @@
 
 mod completion;
 mod histogram;
+mod interval;
 mod outcome;
 mod recorder;
+mod series;
 mod trial;
 
 pub use completion::Completion;
 pub use histogram::Histogram;
+pub use interval::{Interval, IntervalMerger, IntervalPart, Observer};
 pub use outcome::{Outcome, Outcomes};
-pub use recorder::{Interval, IntervalPart, Observer, Recorder, RecorderConfig};
-pub use trial::{GeneratorUse, Measurement, Series, Trial, Window};
+pub use recorder::{Recorder, RecorderConfig};
+pub use series::Series;
+pub use trial::{GeneratorUse, Measurement, Trial, Window};

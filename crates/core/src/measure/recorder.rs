@@ -1,14 +1,29 @@
 //! The recorder: what a worker writes down of each operation.
+//!
+//! Two views of the same operations, which must not be mixed:
+//!
+//! - *Latencies and outcomes* are of the operations **intended** within the window, however late
+//!   they complete. So nothing that was asked for in the window can be lost at its end, and nothing
+//!   that was asked for before leaks in.
+//! - *Series, intervals and bytes* are of what **happened** within the window, whenever it was
+//!   intended. In an open loop a completion counts where it falls: what the warm-up left in flight
+//!   balances what the end cuts off. In a closed loop, whose few long operations would make that
+//!   a coin's toss, a completion is spread over the time that it took.
+//!
+//! For that the caller goes on until the operations intended in the window have ended (or their
+//! timeout has), and hands in what is still in flight then as [`Outcome::InFlight`] with
+//! `completed` = now, which makes it a censored observation.
 
-use super::{Completion, Measurement, Window};
+use super::interval::Parts;
+use super::series::SeriesRecorder;
+use super::{Completion, IntervalMerger, IntervalPart, Measurement, Outcome, Window};
 use crate::driver::Op;
 use crate::time::Nanos;
-use serde::{Deserialize, Serialize};
 
 /// What a recorder needs to know before the run.
 #[derive(Clone, Copy, Debug)]
 pub struct RecorderConfig {
-    /// The measured window.
+    /// The measured window. Its end may lie far away where operations, not time, end the trial.
     pub window: Window,
     /// Length of an interval.
     pub interval: Nanos,
@@ -19,71 +34,169 @@ pub struct RecorderConfig {
     pub starts_max: usize,
 }
 
-/// One interval of the time series, over all workers. Operations count where they completed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// Begin, from the begin of the window.
-    pub start_ns: u64,
-    /// End.
-    pub end_ns: u64,
-    /// Operations started.
-    pub attempted: u64,
-    /// Operations that completed with a response.
-    pub completed: u64,
-    /// Operations that ended otherwise.
-    pub errors: u64,
-    /// Median response time; 0 where nothing completed.
-    pub p50_ns: u64,
-    /// 90th percentile of response time.
-    pub p90_ns: u64,
-    /// 99th percentile of response time.
-    pub p99_ns: u64,
-    /// Longest response time.
-    pub max_ns: u64,
-}
-
-/// Sees the intervals of a running trial as they end: a progress line, a live view, an exporter.
-pub trait Observer {
-    /// An interval has ended.
-    fn on_interval(&mut self, interval: &Interval);
-}
-
-/// One worker's share of an interval.
-#[derive(Clone, Debug)]
-pub struct IntervalPart;
-
-/// Records one worker's operations. No allocation per operation.
+/// Records one worker's operations. No allocation per operation; `now` never decreases from call
+/// to call.
 #[derive(Debug)]
-pub struct Recorder;
+pub struct Recorder {
+    window: Window,
+    open_loop: bool,
+    /// The latest moment heard of.
+    now: Nanos,
+    totals: Measurement,
+    starts_max: usize,
+    series: SeriesRecorder,
+    parts: Parts,
+}
 
 impl Recorder {
     /// A recorder for one worker.
-    pub fn new(_config: RecorderConfig) -> Recorder {
-        todo!()
+    pub fn new(config: RecorderConfig) -> Recorder {
+        let starts_max = if config.open_loop {
+            config.starts_max
+        } else {
+            0
+        };
+        let totals = Measurement {
+            window: config.window,
+            // Address space only: the memory is taken as it is written.
+            starts: Vec::with_capacity(starts_max),
+            starts_until: config.window.end,
+            ..Measurement::default()
+        };
+        Recorder {
+            window: config.window,
+            open_loop: config.open_loop,
+            now: Nanos::ZERO,
+            totals,
+            starts_max,
+            series: SeriesRecorder::new(config.window),
+            parts: Parts::new(config.window, config.interval),
+        }
     }
 
-    /// Notes that an operation was started at `now` (open loop: goes into the gap statistics).
-    pub fn on_start(&mut self, _op: Op, _now: Nanos) {
-        todo!()
+    /// Notes that an operation was started at `now` (open loop: goes into the gap statistics, which
+    /// are of what was started within the window).
+    #[inline]
+    pub fn on_start(&mut self, _op: Op, now: Nanos) {
+        self.now = now;
+        if !self.window.contains(now) {
+            return;
+        }
+        if let Some(part) = self.parts.at(now) {
+            part.attempted += 1;
+        }
+        if !self.open_loop {
+            return;
+        }
+        if self.totals.starts.len() < self.starts_max {
+            self.totals.starts.push(now);
+        } else {
+            self.totals.starts_until = self.totals.starts_until.min(now);
+        }
     }
 
-    /// Notes an operation that ended (also a shed one, with all its moments at the same `now`).
-    pub fn on_completion(&mut self, _completion: &Completion) {
-        todo!()
+    /// Notes an operation that ended (also a shed one, with all its moments at the same `now`, and
+    /// one still in flight at the end, with `completed` = now).
+    #[inline]
+    pub fn on_completion(&mut self, completion: &Completion) {
+        self.now = completion.completed;
+        if self.window.contains(completion.intended) {
+            self.count(completion);
+        }
+        if self.window.contains(completion.completed) {
+            self.count_in_time(completion);
+        }
+        if !self.open_loop && completion.outcome.is_response() {
+            self.series
+                .add_spread(completion.intended, completion.completed);
+        }
     }
 
     /// Notes by how much the worker was late for a deadline of its own (woke late, or was busy).
-    pub fn on_stall(&mut self, _late: Nanos) {
-        todo!()
+    /// What it was late for outside the window is not kept.
+    #[inline]
+    pub fn on_stall(&mut self, late: Nanos) {
+        let during_window = self.now >= self.window.start && self.now - late < self.window.end;
+        if during_window && late.0 > self.totals.stall_ns_max {
+            self.totals.stall_ns_max = late.0;
+        }
     }
 
-    /// Ends the intervals that are over at `now`; cheap when none is.
-    pub fn roll(&mut self, _now: Nanos) -> Option<IntervalPart> {
-        todo!()
+    /// Ends the intervals that are over at `now` and hands out the oldest of them; cheap when none
+    /// is. After a standstill several are over: ask until there is none.
+    #[inline]
+    pub fn roll(&mut self, now: Nanos) -> Option<IntervalPart> {
+        self.now = now;
+        self.parts.roll(now)
     }
 
-    /// Ends the recording; the window is cut at `end` if that is earlier.
-    pub fn finish(self, _end: Nanos) -> Measurement {
-        todo!()
+    /// Ends all intervals, the current one at `end`, and hands out what [`Recorder::roll`] has
+    /// not: for the merger, before [`Recorder::finish`].
+    pub fn roll_all(&mut self, end: Nanos) -> Vec<IntervalPart> {
+        self.parts.drain(end)
+    }
+
+    /// Ends the recording; the window is cut at `end` if that is earlier. All workers of a trial
+    /// should be given the same `end`.
+    ///
+    /// Intervals that were not handed out are put into the measurement: where there is one worker
+    /// only, nobody needs to roll.
+    pub fn finish(mut self, end: Nanos) -> Measurement {
+        let end = end.clamp(self.window.start, self.window.end);
+        let mut merger = IntervalMerger::new(1);
+        for part in self.parts.drain(end) {
+            merger.add(part);
+        }
+        let mut measurement = self.totals;
+        measurement.window.end = end;
+        measurement.intervals = merger.finish();
+        measurement.series = self.series.finish(end);
+        measurement.cut_starts(end);
+        measurement
+    }
+
+    /// Outcome and latencies of an operation intended in the window.
+    #[inline]
+    fn count(&mut self, completion: &Completion) {
+        let totals = &mut self.totals;
+        totals.outcomes.add(completion.outcome);
+        if completion.outcome == Outcome::Shed {
+            return;
+        }
+        totals.response.record(completion.response_time());
+        if completion.sent < completion.completed {
+            totals.service.record(completion.service_time());
+        }
+        if self.open_loop {
+            totals.pacing_error.record(completion.pacing_error());
+            totals.connection_wait.record(completion.connection_wait());
+        }
+    }
+
+    /// Series, interval and bytes of an operation that ended in the window.
+    #[inline]
+    fn count_in_time(&mut self, completion: &Completion) {
+        let (outcome, completed) = (completion.outcome, completion.completed);
+        if outcome == Outcome::InFlight {
+            return;
+        }
+        self.totals.bytes_received += completion.bytes;
+        let response = completion.response_time();
+        if outcome.is_response() || outcome == Outcome::Timeout {
+            self.series.add_response(completed, response);
+        }
+        if self.open_loop && outcome.is_response() {
+            self.series.add_whole(completed);
+        }
+        if let Some(part) = self.parts.at(completed) {
+            part.completed += u64::from(outcome.is_response());
+            part.errors += u64::from(!outcome.is_response());
+            if outcome != Outcome::Shed {
+                part.response.get_or_insert_default().record(response);
+            }
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! What one trial yields: raw, mergeable, serialisable. Statistics come later, in `analysis`.
 
-use super::{Histogram, Interval, Outcomes};
+use super::{Histogram, Interval, Outcomes, Series};
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -71,25 +71,69 @@ pub struct Measurement {
     pub bytes_received: u64,
     /// Connections opened in the whole trial.
     pub connections_opened: u64,
-    /// Most connections open at once in the whole trial.
+    /// Most connections open at once in the whole trial; merged as a sum, which may exceed it.
     pub connections_max: u64,
     /// The longest time by which a worker woke late or was busy past a deadline, its own stall.
     pub stall_ns_max: u64,
 }
 
-/// Fine, equal slots over the window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Series {
-    /// Length of one slot.
-    pub slot: Nanos,
-    /// Operations completed with a response per slot. In a closed loop an operation that spans
-    /// several slots is credited to each in proportion to the time it spent there, so that
-    /// operations straddling a boundary bias nothing; in an open loop it counts where it completed.
-    pub completed: Vec<f64>,
-    /// Sum of the response times, in nanoseconds, of the operations that completed in the slot.
-    pub response_sum_ns: Vec<f64>,
-    /// Number of those operations.
-    pub response_count: Vec<u64>,
+impl Measurement {
+    /// Adds another worker's measurement of the same window, exactly: histograms and slots add,
+    /// starts merge in order up to where both are complete. The window becomes the union.
+    ///
+    /// Intervals have only percentiles, and percentiles are never averaged: the result has none
+    /// where both had some. [`super::IntervalMerger`] makes those of all workers.
+    ///
+    /// # Panics
+    /// Where the windows begin at different moments: the two are not of one trial.
+    pub fn merge(&mut self, other: Measurement) {
+        assert_eq!(
+            self.window.start, other.window.start,
+            "measurements of different trials"
+        );
+        self.window.end = self.window.end.max(other.window.end);
+        self.outcomes.merge(&other.outcomes);
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+        self.pacing_error.merge(&other.pacing_error);
+        self.connection_wait.merge(&other.connection_wait);
+        self.series.merge(other.series);
+        if self.intervals.is_empty() {
+            self.intervals = other.intervals;
+        } else if !other.intervals.is_empty() {
+            self.intervals.clear();
+        }
+        self.starts = merge_sorted(&self.starts, &other.starts);
+        self.cut_starts(other.starts_until);
+        self.bytes_received += other.bytes_received;
+        self.connections_opened += other.connections_opened;
+        self.connections_max += other.connections_max;
+        self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
+    }
+
+    /// Forgets the starts from `until` on.
+    pub(super) fn cut_starts(&mut self, until: Nanos) {
+        self.starts_until = self.starts_until.min(until);
+        let kept = self.starts.partition_point(|&t| t < self.starts_until);
+        self.starts.truncate(kept);
+    }
+}
+
+fn merge_sorted(a: &[Nanos], b: &[Nanos]) -> Vec<Nanos> {
+    let mut merged = Vec::with_capacity(a.len() + b.len());
+    let (mut a, mut b) = (a, b);
+    while let (Some(&first), Some(&second)) = (a.first(), b.first()) {
+        if first <= second {
+            merged.push(first);
+            a = &a[1..];
+        } else {
+            merged.push(second);
+            b = &b[1..];
+        }
+    }
+    merged.extend_from_slice(a);
+    merged.extend_from_slice(b);
+    merged
 }
 
 /// What a trial cost the generator.

@@ -6,11 +6,13 @@
 mod load;
 mod parse;
 mod rate;
+mod share;
 mod target;
 mod trial;
 
 pub use load::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind};
 pub use parse::{ParseError, parse_arrival, parse_duration, parse_law, parse_rate, parse_rates};
 pub use rate::Rate;
+pub use share::Share;
 pub use target::{Endpoint, HttpRequest, HttpTarget, Pick};
 pub use trial::{BackendChoice, EngineOptions, Level, TrialSpec, WaitPolicy};

@@ -2,6 +2,7 @@
 //!
 //! One call each, no policy: errors come back as [`std::io::Error`], interrupted calls are retried.
 
+pub mod buffers;
 pub mod clock;
 pub mod epoll;
 pub mod eventfd;

@@ -159,7 +159,7 @@ pub enum Connect {
     InProgress,
 }
 
-/// A non-blocking stream socket, closed when dropped.
+/// A stream socket, non-blocking unless made otherwise, closed when dropped.
 #[derive(Debug)]
 pub struct Socket(OwnedFd);
 
@@ -169,7 +169,20 @@ impl Socket {
     /// # Errors
     /// Out of descriptors or memory; no such family.
     pub fn new(address: &RawAddress) -> io::Result<Socket> {
-        let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        Socket::with_flags(address, libc::SOCK_NONBLOCK)
+    }
+
+    /// An unconnected one that blocks: for io_uring, which waits itself, and on a non-blocking
+    /// socket gives `EAGAIN` back instead.
+    ///
+    /// # Errors
+    /// Out of descriptors or memory; no such family.
+    pub fn blocking(address: &RawAddress) -> io::Result<Socket> {
+        Socket::with_flags(address, 0)
+    }
+
+    fn with_flags(address: &RawAddress, flags: libc::c_int) -> io::Result<Socket> {
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | flags;
         // SAFETY: no pointers.
         let fd = check(unsafe { libc::socket(address.family(), kind, 0) })?;
         // SAFETY: the kernel has just given us this descriptor; nobody else has it.
@@ -305,6 +318,16 @@ impl From<Socket> for OwnedFd {
     }
 }
 
+/// Whether `error` says that this process or host has run out of descriptors or memory, which only
+/// the end of something else can cure.
+pub fn is_exhaustion(error: &io::Error) -> bool {
+    use libc::{EMFILE, ENFILE, ENOBUFS, ENOMEM};
+    matches!(
+        error.raw_os_error(),
+        Some(EMFILE | ENFILE | ENOBUFS | ENOMEM)
+    )
+}
+
 /// A non-blocking listening socket, closed when dropped (a Unix path stays in the file system).
 #[derive(Debug)]
 pub struct Listener(Socket);
@@ -343,6 +366,15 @@ impl Listener {
                 Err(e) => return Err(e),
             }
         }
+    }
+
+    /// Sends small writes at once (TCP_NODELAY) on every connection accepted from now on: they
+    /// inherit it. Only for TCP.
+    ///
+    /// # Errors
+    /// Not TCP.
+    pub fn set_nodelay(&self) -> io::Result<()> {
+        self.0.set_nodelay()
     }
 
     /// Where it listens; the port that the kernel picked where 0 was asked for.

@@ -1,0 +1,66 @@
+//! Any of the processes, without dynamic dispatch.
+
+use super::{ArrivalProcess, Burst, Constant, Poisson, Ramp, Trace, Uniform};
+use crate::spec::{ArrivalLaw, OpenLoad, Share};
+use crate::time::Nanos;
+
+/// One of the arrival processes: an enum, since the hot loop asks it for each operation.
+#[derive(Clone, Debug)]
+pub enum Arrivals {
+    /// Every 1/rate.
+    Constant(Constant),
+    /// Exponential gaps.
+    Poisson(Poisson),
+    /// Uniform gaps.
+    Uniform(Uniform),
+    /// Two rates in turn.
+    Burst(Burst),
+    /// A rate that moves linearly.
+    Ramp(Ramp),
+    /// Recorded moments.
+    Trace(Trace),
+}
+
+impl Arrivals {
+    /// One worker's share of the load's schedule. The same seed gives the same schedule.
+    pub fn new(load: &OpenLoad, share: Share, seed: u64) -> Arrivals {
+        match &load.arrival {
+            ArrivalLaw::Constant => Arrivals::Constant(Constant::new(load.rate, share)),
+            ArrivalLaw::Poisson => Arrivals::Poisson(Poisson::new(load.rate, share, seed)),
+            ArrivalLaw::Uniform => Arrivals::Uniform(Uniform::new(load.rate, share, seed)),
+            &ArrivalLaw::Burst {
+                peak_ratio,
+                peak_share,
+                period,
+            } => Arrivals::Burst(Burst::new(load.rate, peak_ratio, peak_share, period, share)),
+            &ArrivalLaw::Ramp { from, to, over } => {
+                Arrivals::Ramp(Ramp::new(from, to, over, share))
+            }
+            ArrivalLaw::Trace(moments) => Arrivals::Trace(Trace::new(moments.clone(), share)),
+        }
+    }
+}
+
+impl ArrivalProcess for Arrivals {
+    fn next(&mut self) -> Option<Nanos> {
+        match self {
+            Arrivals::Constant(process) => process.next(),
+            Arrivals::Poisson(process) => process.next(),
+            Arrivals::Uniform(process) => process.next(),
+            Arrivals::Burst(process) => process.next(),
+            Arrivals::Ramp(process) => process.next(),
+            Arrivals::Trace(process) => process.next(),
+        }
+    }
+
+    fn rate_at(&self, t: Nanos) -> f64 {
+        match self {
+            Arrivals::Constant(process) => process.rate_at(t),
+            Arrivals::Poisson(process) => process.rate_at(t),
+            Arrivals::Uniform(process) => process.rate_at(t),
+            Arrivals::Burst(process) => process.rate_at(t),
+            Arrivals::Ramp(process) => process.rate_at(t),
+            Arrivals::Trace(process) => process.rate_at(t),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Independent uniform gaps.
+
+use super::ArrivalProcess;
+use crate::rng::{self, Rng};
+use crate::spec::{Rate, Share};
+use crate::time::Nanos;
+
+/// Gaps are independent and uniform in [0, 2/λ), the first one counted from 0.
+///
+/// The superposition of independent streams would not have uniform gaps. So every worker draws the
+/// same common schedule, from the same seed, and worker i of W keeps the operations k ≡ i (mod W).
+#[derive(Clone, Debug)]
+pub struct Uniform {
+    gap_max_ns: f64,
+    rng: Rng,
+    now: Nanos,
+    /// The part of the current moment below a nanosecond, so that rounding does not shift the rate.
+    fraction: f64,
+    /// How many of the common schedule to draw for the next one of this worker.
+    step: u32,
+    of: u32,
+}
+
+impl Uniform {
+    /// One worker's share of the common schedule.
+    pub fn new(rate: Rate, share: Share, seed: u64) -> Uniform {
+        Uniform {
+            gap_max_ns: 2e9 / rate.per_s(),
+            rng: rng::stream(seed, rng::ARRIVALS),
+            now: Nanos::ZERO,
+            fraction: 0.0,
+            step: share.index + 1,
+            of: share.of,
+        }
+    }
+}
+
+impl ArrivalProcess for Uniform {
+    fn next(&mut self) -> Option<Nanos> {
+        for _ in 0..self.step {
+            let gap = self.fraction + self.gap_max_ns * rng::unit(&mut self.rng);
+            self.now += Nanos(gap as u64);
+            self.fraction = gap.fract();
+        }
+        self.step = self.of;
+        Some(self.now)
+    }
+
+    fn rate_at(&self, _t: Nanos) -> f64 {
+        2e9 / (self.gap_max_ns * f64::from(self.of))
+    }
+}

@@ -1,0 +1,148 @@
+//! The closed loop: virtual users, each of whom waits for the answer before asking again.
+
+use super::{Action, Driver, Op};
+use crate::measure::Completion;
+use crate::rng::{self, Rng};
+use crate::spec::{Pause, PauseKind, Share, TrialSpec};
+use crate::time::Nanos;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// User k begins at k times this, so that 10,000 users do not connect in the same instant.
+pub const RAMP_UP_STEP: Nanos = Nanos::from_micros(20);
+
+/// After an operation that ended without a response a user waits so long at least, so that a
+/// refusing server is not asked a hundred thousand times a second. Doubled with each further
+/// failure in a row, up to [`BACKOFF_LONGEST`].
+pub const BACKOFF_FIRST: Nanos = Nanos::from_millis(10);
+
+/// The longest wait after failures.
+pub const BACKOFF_LONGEST: Nanos = Nanos::from_secs(1);
+
+/// Virtual users who each have one operation in flight at the most.
+///
+/// A user's next operation is intended at the end of the last one plus the think time, or, with a
+/// cycle, at the last intended moment plus the cycle but not before that end. Nothing intended at
+/// or after the end of the window starts. Exactly `operations_max` operations start in all.
+#[derive(Debug)]
+pub struct ClosedLoop {
+    share: Share,
+    pause: Pause,
+    /// `None`: no user ever pauses.
+    pause_rng: Option<Rng>,
+    end: Nanos,
+    /// Operations that may still start.
+    remaining: u64,
+    in_flight: u32,
+    /// The first lane that has not begun yet, and how many lanes there are.
+    fresh: u32,
+    lanes: u32,
+    /// Users whose next operation is due: the whole hot path where nobody pauses.
+    ready: VecDeque<Op>,
+    /// Users who pause or back off, by the intended moment of their next operation.
+    pausing: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Failures in a row, per lane.
+    failures: Vec<u8>,
+}
+
+impl ClosedLoop {
+    /// One worker's share of `vusers` users: its lanes are 0 to its number of users, and lane l is
+    /// user l·W + i of all. A worker without users gets no operations.
+    pub fn new(spec: &TrialSpec, vusers: u32, pause: Pause, share: Share) -> ClosedLoop {
+        let lanes = share.part(vusers.into()) as u32;
+        let working = Share {
+            of: share.of.min(vusers).max(1),
+            ..share
+        };
+        let remaining = spec.operations_max.map_or(u64::MAX, |n| working.part(n));
+        let rng = || rng::stream(spec.seed, rng::PAUSES + u64::from(share.index));
+        ClosedLoop {
+            share,
+            pause,
+            pause_rng: (!pause.law.is_zero()).then(rng),
+            end: spec.window_end(),
+            remaining: if lanes == 0 { 0 } else { remaining },
+            in_flight: 0,
+            fresh: 0,
+            lanes,
+            ready: VecDeque::with_capacity(lanes as usize),
+            pausing: BinaryHeap::with_capacity(lanes as usize),
+            failures: vec![0; lanes as usize],
+        }
+    }
+
+    fn start(&mut self, op: Op) -> Action {
+        self.remaining -= 1;
+        self.in_flight += 1;
+        Action::Start(op)
+    }
+
+    /// When the next user who has not begun yet begins.
+    fn fresh_moment(&self) -> Option<Nanos> {
+        let user = u64::from(self.fresh) * u64::from(self.share.of) + u64::from(self.share.index);
+        let moment = Nanos(user * RAMP_UP_STEP.0);
+        (self.fresh < self.lanes && moment < self.end).then_some(moment)
+    }
+
+    /// When the user's next operation is intended after this one.
+    fn next_intended(&mut self, completion: &Completion) -> Nanos {
+        let pause = match &mut self.pause_rng {
+            Some(rng) => self.pause.law.sample(rng),
+            None => Nanos::ZERO,
+        };
+        let next = match self.pause.kind {
+            PauseKind::Think => completion.completed + pause,
+            PauseKind::Cycle => completion.completed.max(completion.intended + pause),
+        };
+        let failures = &mut self.failures[completion.lane as usize];
+        if completion.outcome.is_response() {
+            *failures = 0;
+            return next;
+        }
+        let backoff = Nanos(BACKOFF_FIRST.0 << *failures).min(BACKOFF_LONGEST);
+        *failures = (*failures + 1).min(7);
+        next.max(completion.completed + backoff)
+    }
+}
+
+impl Driver for ClosedLoop {
+    fn poll(&mut self, now: Nanos) -> Action {
+        if self.remaining == 0 {
+            return Action::Done;
+        }
+        if let Some(op) = self.ready.pop_front() {
+            return self.start(op);
+        }
+        let pausing = self.pausing.peek().map(|Reverse(next)| *next);
+        let fresh = self.fresh_moment().map(|moment| (moment, self.fresh));
+        let (intended, lane) = match (pausing, fresh) {
+            (Some(pausing), Some(fresh)) => pausing.min(fresh),
+            (Some(next), None) | (None, Some(next)) => next,
+            (None, None) if self.in_flight == 0 || now >= self.end => return Action::Done,
+            (None, None) => return Action::WaitForCompletion,
+        };
+        if intended > now {
+            return Action::WaitUntil(intended);
+        }
+        if fresh == Some((intended, lane)) {
+            self.fresh += 1;
+        } else {
+            self.pausing.pop();
+        }
+        self.start(Op { intended, lane })
+    }
+
+    fn on_completion(&mut self, completion: &Completion, now: Nanos) {
+        debug_assert!(self.in_flight > 0, "a completion without a start");
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let intended = self.next_intended(completion);
+        let lane = completion.lane;
+        if intended >= self.end || now >= self.end {
+            // This user has done with the trial.
+        } else if intended <= now {
+            self.ready.push_back(Op { intended, lane });
+        } else {
+            self.pausing.push(Reverse((intended, lane)));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The intervals of the time series that people look at, and how workers' shares become one.
+
+use super::{Histogram, Window};
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+
+/// One interval of the time series, over all workers. Operations count where they completed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Begin, from the begin of the window.
+    pub start_ns: u64,
+    /// End.
+    pub end_ns: u64,
+    /// Operations started.
+    pub attempted: u64,
+    /// Operations that completed with a response.
+    pub completed: u64,
+    /// Operations that ended otherwise.
+    pub errors: u64,
+    /// Median response time; 0 where nothing completed.
+    pub p50_ns: u64,
+    /// 90th percentile of response time.
+    pub p90_ns: u64,
+    /// 99th percentile of response time.
+    pub p99_ns: u64,
+    /// Longest response time.
+    pub max_ns: u64,
+}
+
+/// Sees the intervals of a running trial as they end: a progress line, a live view, an exporter.
+pub trait Observer {
+    /// An interval has ended.
+    fn on_interval(&mut self, interval: &Interval);
+}
+
+/// One worker's share of an interval. Parts of the same `index` belong to the same interval.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IntervalPart {
+    /// Which interval: 0 begins with the window.
+    pub index: u64,
+    /// Begin, from the begin of the window.
+    pub start_ns: u64,
+    /// End; earlier than a whole interval where the window ended in it.
+    pub end_ns: u64,
+    /// Operations started.
+    pub attempted: u64,
+    /// Operations that completed with a response.
+    pub completed: u64,
+    /// Operations that ended otherwise, shed ones among them.
+    pub errors: u64,
+    /// Response times of the operations that ended here, shed ones excluded; `None`: there were
+    /// none (an idle worker then sends no histogram).
+    pub response: Option<Histogram>,
+}
+
+impl IntervalPart {
+    fn merge(&mut self, other: IntervalPart) {
+        self.end_ns = self.end_ns.max(other.end_ns);
+        self.attempted += other.attempted;
+        self.completed += other.completed;
+        self.errors += other.errors;
+        match (&mut self.response, other.response) {
+            (Some(mine), Some(theirs)) => mine.merge(&theirs),
+            (mine @ None, theirs) => *mine = theirs,
+            (_, None) => {}
+        }
+    }
+
+    fn into_interval(self) -> Interval {
+        let quantile = |q| self.response.as_ref().map_or(0, |h| h.quantile(q).0);
+        Interval {
+            start_ns: self.start_ns,
+            end_ns: self.end_ns,
+            attempted: self.attempted,
+            completed: self.completed,
+            errors: self.errors,
+            p50_ns: quantile(0.5),
+            p90_ns: quantile(0.9),
+            p99_ns: quantile(0.99),
+            max_ns: self.response.as_ref().map_or(0, |h| h.max().0),
+        }
+    }
+}
+
+/// Makes intervals of the parts of several workers. Each worker's parts come in the order of their
+/// index with none left out, as [`super::Recorder::roll`] yields them.
+#[derive(Debug)]
+pub struct IntervalMerger {
+    workers: usize,
+    open: BTreeMap<u64, (usize, IntervalPart)>,
+    done: Vec<Interval>,
+}
+
+impl IntervalMerger {
+    /// A merger for so many workers (at least 1).
+    pub fn new(workers: usize) -> IntervalMerger {
+        IntervalMerger {
+            workers: workers.max(1),
+            open: BTreeMap::new(),
+            done: Vec::new(),
+        }
+    }
+
+    /// Adds one part. The whole interval, when it was the last part that was missing.
+    pub fn add(&mut self, part: IntervalPart) -> Option<Interval> {
+        let index = part.index;
+        let parts = match self.open.remove(&index) {
+            None => (1, part),
+            Some((n, mut sum)) => {
+                sum.merge(part);
+                (n + 1, sum)
+            }
+        };
+        if parts.0 < self.workers {
+            self.open.insert(index, parts);
+            return None;
+        }
+        let interval = parts.1.into_interval();
+        self.done.push(interval.clone());
+        Some(interval)
+    }
+
+    /// All intervals in order, those included for which not every worker has sent its part: for
+    /// [`super::Measurement::intervals`].
+    pub fn finish(self) -> Vec<Interval> {
+        let mut intervals = self.done;
+        intervals.extend(self.open.into_values().map(|(_, p)| p.into_interval()));
+        intervals.sort_by_key(|i| i.start_ns);
+        intervals
+    }
+}
+
+/// One worker's intervals: the current one and those that are over but not yet handed out.
+#[derive(Debug)]
+pub(super) struct Parts {
+    window: Window,
+    length: Nanos,
+    /// End of the current interval, in run time; [`Nanos::MAX`] when the window is over.
+    end: Nanos,
+    current: Option<IntervalPart>,
+    over: VecDeque<IntervalPart>,
+}
+
+impl Parts {
+    pub(super) fn new(window: Window, length: Nanos) -> Parts {
+        let mut parts = Parts {
+            window,
+            length: length.max(Nanos(1)),
+            end: Nanos::MAX,
+            current: None,
+            over: VecDeque::new(),
+        };
+        if window.length() > Nanos::ZERO {
+            parts.open(0);
+        }
+        parts
+    }
+
+    /// The interval that `now`, a moment within the window, falls in. A moment before the current
+    /// interval counts as its beginning.
+    #[inline]
+    pub(super) fn at(&mut self, now: Nanos) -> Option<&mut IntervalPart> {
+        if now >= self.end {
+            self.advance(now);
+        }
+        self.current.as_mut()
+    }
+
+    /// The oldest interval that is over at `now` and has not been handed out.
+    #[inline]
+    pub(super) fn roll(&mut self, now: Nanos) -> Option<IntervalPart> {
+        if now >= self.end {
+            self.advance(now);
+        }
+        self.over.pop_front()
+    }
+
+    /// All that have not been handed out, the current one cut at `end`.
+    pub(super) fn drain(&mut self, end: Nanos) -> Vec<IntervalPart> {
+        if end >= self.end {
+            self.advance(end);
+        }
+        if let Some(mut last) = self.current.take() {
+            last.end_ns = (end - self.window.start).0.min(last.end_ns);
+            if last.end_ns > last.start_ns {
+                self.over.push_back(last);
+            }
+        }
+        self.end = Nanos::MAX;
+        self.over.drain(..).collect()
+    }
+
+    #[cold]
+    fn advance(&mut self, now: Nanos) {
+        while now >= self.end {
+            let Some(part) = self.current.take() else {
+                return;
+            };
+            let next = part.index + 1;
+            self.over.push_back(part);
+            if self.end < self.window.end {
+                self.open(next);
+            } else {
+                self.end = Nanos::MAX;
+            }
+        }
+    }
+
+    fn open(&mut self, index: u64) {
+        let start_ns = index.saturating_mul(self.length.0);
+        self.end = (self.window.start + Nanos(start_ns) + self.length).min(self.window.end);
+        self.current = Some(IntervalPart {
+            index,
+            start_ns,
+            end_ns: (self.end - self.window.start).0,
+            ..IntervalPart::default()
+        });
+    }
+}

@@ -1,0 +1,314 @@
+//! What the recorder keeps, and that merging loses nothing.
+
+use super::*;
+use proptest::prelude::*;
+
+const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+fn config(start: Nanos, end: Nanos, open_loop: bool) -> RecorderConfig {
+    RecorderConfig {
+        window: Window { start, end },
+        interval: MS(1_000),
+        open_loop,
+        starts_max: 1_000,
+    }
+}
+
+fn ended(intended: Nanos, completed: Nanos, outcome: Outcome) -> Completion {
+    Completion {
+        intended,
+        started: intended,
+        sent: intended,
+        first_byte: completed,
+        completed,
+        bytes: 10,
+        outcome,
+        lane: 0,
+    }
+}
+
+fn ok(intended: Nanos, completed: Nanos) -> Completion {
+    ended(intended, completed, Outcome::Ok)
+}
+
+fn op(intended: Nanos) -> Op {
+    let lane = Op::ANY_LANE;
+    Op { intended, lane }
+}
+
+fn sum(series: &[f64]) -> f64 {
+    series.iter().sum()
+}
+
+#[test]
+fn latencies_go_by_intention_and_the_series_by_completion() {
+    let window = (MS(1_000), MS(3_000));
+    // intended, completed, in the histograms, in the open loop's series
+    for (intended, completed, counted, in_series, what) in [
+        (500, 900, 0, 0.0, "within the warm-up"),
+        (500, 1_100, 0, 1.0, "from the warm-up into the window"),
+        (1_000, 1_001, 1, 1.0, "from the window's first moment"),
+        (2_900, 3_500, 1, 0.0, "from the window beyond it"),
+        (
+            3_000,
+            3_001,
+            0,
+            0.0,
+            "from the window's end, which is outside",
+        ),
+    ] {
+        let mut recorder = Recorder::new(config(window.0, window.1, true));
+        recorder.on_completion(&ok(MS(intended), MS(completed)));
+        let m = recorder.finish(MS(4_000));
+        assert_eq!(m.response.count(), counted, "{what}");
+        assert_eq!(m.outcomes.total(), counted, "{what}");
+        assert_eq!(sum(&m.series.completed), in_series, "{what}");
+        assert_eq!(m.bytes_received, in_series as u64 * 10, "{what}");
+        assert_eq!(m.window.end, MS(3_000), "{what}");
+    }
+}
+
+#[test]
+fn outcomes_without_a_response_are_counted_where_they_have_a_meaning() {
+    // outcome, sent, in response, in service, in pacing error, credited, interval's errors
+    for (outcome, was_sent, response, service, pacing, credit, errors) in [
+        (Outcome::Ok, true, 1, 1, 1, 1.0, 0),
+        (Outcome::Http5xx, true, 1, 1, 1, 1.0, 0),
+        (Outcome::Timeout, true, 1, 1, 1, 0.0, 1),
+        (Outcome::Timeout, false, 1, 0, 1, 0.0, 1),
+        (Outcome::Refused, false, 1, 0, 1, 0.0, 1),
+        (Outcome::InFlight, true, 1, 1, 1, 0.0, 0),
+        (Outcome::Shed, false, 0, 0, 0, 0.0, 1),
+    ] {
+        let mut recorder = Recorder::new(config(MS(0), MS(2_000), true));
+        let mut completion = ended(MS(100), MS(150), outcome);
+        if !was_sent {
+            completion.sent = completion.completed;
+        }
+        recorder.on_completion(&completion);
+        let m = recorder.finish(MS(2_000));
+        assert_eq!(m.outcomes.count(outcome), 1);
+        assert_eq!(m.response.count(), response, "{outcome:?}");
+        assert_eq!(m.service.count(), service, "{outcome:?}");
+        assert_eq!(m.pacing_error.count(), pacing, "{outcome:?}");
+        assert_eq!(sum(&m.series.completed), credit, "{outcome:?}");
+        assert_eq!(m.intervals[0].errors, errors, "{outcome:?}");
+    }
+}
+
+#[test]
+fn each_length_of_time_has_its_own_histogram() {
+    let mut recorder = Recorder::new(config(MS(0), MS(2_000), true));
+    recorder.on_completion(&Completion {
+        started: MS(101),
+        sent: MS(103),
+        first_byte: MS(106),
+        ..ok(MS(100), MS(107))
+    });
+    let m = recorder.finish(MS(2_000));
+    let about = |h: &super::super::Histogram| (h.max().0 as f64 / 1e6).round();
+    assert_eq!(about(&m.response), 7.0);
+    assert_eq!(about(&m.service), 4.0);
+    assert_eq!(about(&m.pacing_error), 1.0);
+    assert_eq!(about(&m.connection_wait), 2.0);
+}
+
+/// 4 users, operations of 5 s each, a window of 20 s that begins anywhere: whole operations
+/// alone would be off by up to a quarter.
+#[test]
+fn long_operations_that_straddle_the_window_bias_nothing_in_a_closed_loop() {
+    for start_ms in [0, 1, 1_300, 2_499, 4_999] {
+        let mut recorder = Recorder::new(config(MS(start_ms), MS(start_ms + 20_000), false));
+        for k in 0..6 {
+            for _ in 0..4 {
+                recorder.on_completion(&ok(MS(k * 5_000), MS((k + 1) * 5_000)));
+            }
+        }
+        let m = recorder.finish(MS(30_000));
+        let per_s = sum(&m.series.completed) / 20.0;
+        assert!(
+            (per_s / 0.8 - 1.0).abs() < 1e-6,
+            "{per_s} from {start_ms} ms"
+        );
+    }
+}
+
+#[test]
+fn a_window_of_unknown_length_ends_in_slots_of_the_right_number_and_sum() {
+    for (end_ms, slots) in [
+        (7, 4..=7),
+        (399, 200..=399),
+        (3_000, 200..=400),
+        (95_000, 200..=400),
+    ] {
+        let unknown = Nanos(u64::MAX / 2);
+        let mut recorder = Recorder::new(config(MS(0), unknown, false));
+        for k in 0..end_ms * 4 {
+            recorder.on_completion(&ok(Nanos(k * 250_000), Nanos((k + 1) * 250_000)));
+        }
+        let m = recorder.finish(MS(end_ms));
+        assert!(
+            slots.contains(&m.series.completed.len()),
+            "{end_ms} ms: {:?}",
+            m.series
+        );
+        let covered = m.series.slot.as_secs_f64() * m.series.completed.len() as f64;
+        assert!(covered <= end_ms as f64 / 1e3 + 1e-9);
+        assert!((sum(&m.series.completed) / covered / 4_000.0 - 1.0).abs() < 1e-6);
+        assert_eq!(m.outcomes.total(), end_ms * 4);
+    }
+}
+
+#[test]
+fn a_whole_window_has_slots_that_fill_it() {
+    for seconds in [1, 10, 60, 3_600] {
+        let m = Recorder::new(config(MS(0), Nanos::from_secs(seconds), true))
+            .finish(Nanos::from_secs(seconds));
+        assert_eq!(m.series.completed.len(), 400);
+        let rest = Nanos::from_secs(seconds) - Nanos(m.series.slot.0 * 400);
+        assert!(rest.0 < m.series.slot.0 / 100, "{rest} of {seconds} s");
+    }
+}
+
+#[test]
+fn an_interrupted_trial_has_the_window_cut() {
+    let mut recorder = Recorder::new(config(MS(0), MS(10_000), true));
+    for k in 0..25 {
+        recorder.on_start(op(MS(k * 100)), MS(k * 100));
+        recorder.on_completion(&ok(MS(k * 100), MS(k * 100 + 1)));
+    }
+    let m = recorder.finish(MS(2_430));
+    assert_eq!(m.window.length(), MS(2_430));
+    assert_eq!(m.outcomes.total(), 25);
+    assert_eq!(
+        m.series.completed.len() as u64,
+        MS(2_430).0 / m.series.slot.0
+    );
+    assert_eq!(m.starts_until, MS(2_430));
+    let ends: Vec<u64> = m.intervals.iter().map(|i| i.end_ns / 1_000_000).collect();
+    assert_eq!(ends, [1_000, 2_000, 2_430]);
+    assert_eq!(m.intervals.iter().map(|i| i.attempted).sum::<u64>(), 25);
+}
+
+#[test]
+fn a_window_that_never_began_is_empty() {
+    let m = Recorder::new(config(MS(1_000), MS(2_000), true)).finish(MS(500));
+    assert_eq!(m.window.length(), Nanos::ZERO);
+    assert!(m.series.completed.is_empty() && m.intervals.is_empty());
+}
+
+#[test]
+fn starts_stop_where_the_memory_ends() {
+    let starts_max = 3;
+    let mut recorder = Recorder::new(RecorderConfig {
+        starts_max,
+        ..config(MS(10), MS(100), true)
+    });
+    for t in [5, 10, 20, 30, 30, 40] {
+        recorder.on_start(op(MS(t)), MS(t));
+    }
+    let m = recorder.finish(MS(100));
+    // The second start at 30 ms found no room, so 30 ms is not known completely.
+    assert_eq!((m.starts, m.starts_until), (vec![MS(10), MS(20)], MS(30)));
+}
+
+#[test]
+fn a_stall_counts_where_it_touches_the_window() {
+    for (now, late, kept, what) in [
+        (900, 50, 0, "in the warm-up"),
+        (1_010, 50, 50, "reaching into the window"),
+        (2_500, 50, 50, "within"),
+        (3_020, 50, 50, "begun within"),
+        (3_100, 50, 0, "after it"),
+    ] {
+        let mut recorder = Recorder::new(config(MS(1_000), MS(3_000), true));
+        recorder.roll(MS(now));
+        recorder.on_stall(MS(late));
+        assert_eq!(
+            recorder.finish(MS(4_000)).stall_ns_max,
+            MS(kept).0,
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn intervals_of_two_workers_become_one_when_both_are_in() {
+    let config = config(MS(500), MS(3_000), true);
+    let mut workers = [Recorder::new(config), Recorder::new(config)];
+    let mut merger = IntervalMerger::new(2);
+    workers[0].on_completion(&ok(MS(600), MS(700)));
+    workers[1].on_completion(&ok(MS(600), MS(900)));
+    assert_eq!(workers[0].roll(MS(1_499)), None);
+    let first = workers[0]
+        .roll(MS(1_500))
+        .expect("one second of window is over");
+    assert_eq!(merger.add(first), None);
+    // The other worker stood still and comes with two at once.
+    let part = workers[1].roll(MS(2_600)).expect("two are over");
+    let interval = merger.add(part).expect("both parts are in");
+    assert_eq!((interval.start_ns, interval.end_ns), (0, MS(1_000).0));
+    assert_eq!((interval.completed, interval.max_ns / 1_000_000), (2, 300));
+    for worker in &mut workers {
+        for part in worker.roll_all(MS(3_000)) {
+            merger.add(part);
+        }
+        assert_eq!(worker.roll(MS(4_000)), None);
+    }
+    let intervals = merger.finish();
+    let ends: Vec<u64> = intervals.iter().map(|i| i.end_ns / 1_000_000).collect();
+    assert_eq!(ends, [1_000, 2_000, 2_500]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Two workers' measurements merged say what one worker with all operations would.
+    #[test]
+    fn merging_is_exact(
+        ops in proptest::collection::vec((0u64..5_000, 0u64..2_000, any::<bool>()), 1..60),
+        open_loop in any::<bool>(),
+        end in 500u64..6_000,
+    ) {
+        let config = config(MS(1_000), MS(4_000), open_loop);
+        let mut all = Recorder::new(config);
+        let mut halves = [Recorder::new(config), Recorder::new(config)];
+        let mut ops = ops;
+        ops.retain(|op| op.0 <= end);
+        ops.sort_by_key(|&(intended, took, _)| (intended + took).min(end));
+        for &(intended, took, second) in &ops {
+            let completed = (intended + took).min(end.max(intended));
+            let completion = ok(MS(intended), MS(completed));
+            all.on_completion(&completion);
+            halves[usize::from(second)].on_completion(&completion);
+        }
+        let whole = all.finish(MS(end));
+        let [mut merged, other] = halves.map(|r| r.finish(MS(end)));
+        merged.merge(other);
+        prop_assert_eq!(&merged.response, &whole.response);
+        prop_assert_eq!(&merged.outcomes, &whole.outcomes);
+        prop_assert_eq!(merged.window, whole.window);
+        prop_assert_eq!(&merged.series.response_count, &whole.series.response_count);
+        prop_assert_eq!(merged.series.slot, whole.series.slot);
+        for (a, b) in merged.series.completed.iter().zip(&whole.series.completed) {
+            prop_assert!((a - b).abs() < 1e-9);
+        }
+    }
+
+    /// However the operations lie, no credit is made or lost within the window.
+    #[test]
+    fn credit_is_the_share_of_time_in_the_window(
+        ops in proptest::collection::vec((0u64..5_000_000, 1u64..3_000_000), 1..40),
+    ) {
+        let mut recorder = Recorder::new(config(MS(1_000), MS(4_000), false));
+        let mut expected = 0.0;
+        for &(begin, took) in &ops {
+            let (begin, end) = (Nanos::from_micros(begin), Nanos::from_micros(begin + took));
+            recorder.on_completion(&ok(begin, end));
+            let inside = end.min(MS(4_000)) - begin.max(MS(1_000));
+            expected += inside.0 as f64 / (end - begin).0 as f64;
+        }
+        let credited = sum(&recorder.finish(MS(9_000)).series.completed);
+        prop_assert!((credited - expected).abs() < 1e-6, "{credited} for {expected}");
+    }
+}

@@ -1,0 +1,218 @@
+//! Throughput and response time in fine slots.
+
+use super::Window;
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// Fine, equal slots over the window, between 200 and 400 of them wherever the window is longer
+/// than 200 ms (shorter windows have slots of 1 ms). A rest at the end of the window that fills no
+/// slot is left out; only where the window is shorter than one slot, that slot is cut by its end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Length of one slot.
+    pub slot: Nanos,
+    /// Operations completed with a response per slot. In a closed loop an operation that spans
+    /// several slots is credited to each in proportion to the time it spent there, so that
+    /// operations straddling a boundary bias nothing; in an open loop it counts where it completed.
+    pub completed: Vec<f64>,
+    /// Sum of the response times, in nanoseconds, of the operations that completed in the slot:
+    /// with a response, or by timeout with the time they had waited.
+    pub response_sum_ns: Vec<f64>,
+    /// Number of those operations.
+    pub response_count: Vec<u64>,
+}
+
+impl Series {
+    /// Adds another's, slot by slot; where the slots differ, the finer ones are joined in pairs
+    /// until they agree. Both must come from recorders of the same window.
+    pub fn merge(&mut self, mut other: Series) {
+        if self.completed.is_empty() {
+            *self = other;
+            return;
+        }
+        if other.completed.is_empty() {
+            return;
+        }
+        while self.slot < other.slot {
+            self.coarsen();
+        }
+        while other.slot < self.slot {
+            other.coarsen();
+        }
+        debug_assert_eq!(self.slot, other.slot, "series of different windows");
+        self.resize(self.completed.len().max(other.completed.len()));
+        for (mine, theirs) in self.completed.iter_mut().zip(&other.completed) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.response_sum_ns.iter_mut().zip(&other.response_sum_ns) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.response_count.iter_mut().zip(&other.response_count) {
+            *mine += theirs;
+        }
+    }
+
+    /// Joins neighbouring slots in pairs.
+    fn coarsen(&mut self) {
+        self.slot = Nanos(self.slot.0 * 2);
+        self.completed = self.completed.chunks(2).map(|c| c.iter().sum()).collect();
+        let sums = self.response_sum_ns.chunks(2);
+        self.response_sum_ns = sums.map(|c| c.iter().sum()).collect();
+        let counts = self.response_count.chunks(2);
+        self.response_count = counts.map(|c| c.iter().sum()).collect();
+    }
+
+    fn resize(&mut self, len: usize) {
+        self.completed.resize(len, 0.0);
+        self.response_sum_ns.resize(len, 0.0);
+        self.response_count.resize(len, 0);
+    }
+}
+
+/// The most slots that are kept; beyond it neighbours are joined in pairs.
+const SLOTS_MAX: usize = 400;
+/// A whole window has at least so many.
+const SLOTS_MIN: u64 = 200;
+/// No slot is finer than this.
+const SLOT_MIN_NS: u64 = 1_000_000;
+
+/// A series while it grows. It starts with slots of 1 to 2 ms, such that doubling them ends in a
+/// whole number of slots if the window runs to its end; so a window of unknown length works too.
+#[derive(Debug)]
+pub(super) struct SeriesRecorder {
+    start: u64,
+    /// Beyond it nothing is credited.
+    end: u64,
+    slot: u64,
+    /// The slot of the last completion, which most likely is that of the next one too.
+    cursor: usize,
+    cursor_start: u64,
+    cursor_end: u64,
+    series: Series,
+}
+
+impl SeriesRecorder {
+    pub(super) fn new(window: Window) -> SeriesRecorder {
+        let length = window.length().0;
+        let (slot, slots) = first_slots(length);
+        let start = window.start.0;
+        let mut series = Series::default();
+        series.resize(SLOTS_MAX);
+        SeriesRecorder {
+            start,
+            end: start.saturating_add(slot.saturating_mul(slots)),
+            slot,
+            cursor: 0,
+            cursor_start: start,
+            cursor_end: start.saturating_add(slot),
+            series,
+        }
+    }
+
+    /// An operation's response time, which counts where it completed, within the window.
+    #[inline]
+    pub(super) fn add_response(&mut self, completed: Nanos, response: Nanos) {
+        if let Some(slot) = self.slot_at(completed.0) {
+            self.series.response_sum_ns[slot] += response.0 as f64;
+            self.series.response_count[slot] += 1;
+        }
+    }
+
+    /// A completion that counts as a whole where it falls, within the window.
+    #[inline]
+    pub(super) fn add_whole(&mut self, completed: Nanos) {
+        if let Some(slot) = self.slot_at(completed.0) {
+            self.series.completed[slot] += 1.0;
+        }
+    }
+
+    /// A completion that is spread over [begin, completed] in proportion to time; what lies
+    /// outside the window is dropped.
+    #[inline]
+    pub(super) fn add_spread(&mut self, begin: Nanos, completed: Nanos) {
+        let (begin, completed) = (begin.0.min(completed.0), completed.0);
+        if self.cursor_start <= begin && completed < self.cursor_end {
+            self.series.completed[self.cursor] += 1.0;
+        } else if begin == completed {
+            if self.start <= completed {
+                self.add_whole(Nanos(completed));
+            }
+        } else {
+            self.spread(begin, completed);
+        }
+    }
+
+    /// The series over the window, which ended at `end` or earlier.
+    pub(super) fn finish(mut self, end: Nanos) -> Series {
+        let length = end.0.min(self.end).saturating_sub(self.start);
+        while length > self.slot.saturating_mul(SLOTS_MAX as u64) {
+            self.grow();
+        }
+        let whole = (length / self.slot) as usize;
+        self.series.slot = Nanos(self.slot);
+        self.series
+            .resize(if length == 0 { 0 } else { whole.max(1) });
+        self.series
+    }
+
+    /// The slot of a moment at or after the window's start; `None` beyond the last slot.
+    #[inline]
+    fn slot_at(&mut self, t: u64) -> Option<usize> {
+        if self.cursor_start <= t && t < self.cursor_end {
+            return Some(self.cursor);
+        }
+        self.seek(t)
+    }
+
+    fn seek(&mut self, t: u64) -> Option<usize> {
+        if t < self.start || t >= self.end {
+            return None;
+        }
+        while (t - self.start) / self.slot >= SLOTS_MAX as u64 {
+            self.grow();
+        }
+        let index = (t - self.start) / self.slot;
+        self.cursor = index as usize;
+        self.cursor_start = self.start + index * self.slot;
+        self.cursor_end = self.cursor_start.saturating_add(self.slot);
+        Some(self.cursor)
+    }
+
+    fn spread(&mut self, begin: u64, completed: u64) {
+        let (lo, hi) = (begin.max(self.start), completed.min(self.end));
+        if lo >= hi || self.seek(hi - 1).is_none() {
+            return;
+        }
+        let share = 1.0 / (completed - begin) as f64;
+        let mut slot = ((lo - self.start) / self.slot) as usize;
+        let mut from = lo;
+        while from < hi {
+            let slot_end = self.start + (slot as u64 + 1) * self.slot;
+            let to = hi.min(slot_end);
+            self.series.completed[slot] += (to - from) as f64 * share;
+            from = to;
+            slot += 1;
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.series.coarsen();
+        self.series.resize(SLOTS_MAX);
+        self.slot *= 2;
+        // The cursor's slot is gone: the empty range makes the next look-up seek.
+        self.cursor_start = u64::MAX;
+        self.cursor_end = 0;
+    }
+}
+
+/// Length and number of the slots that a window of `length` ns starts with: 200·2^k slots with k
+/// as large as slots of at least 1 ms permit.
+fn first_slots(length: u64) -> (u64, u64) {
+    if length < SLOTS_MIN * SLOT_MIN_NS {
+        return (SLOT_MIN_NS, length.div_ceil(SLOT_MIN_NS));
+    }
+    let doublings = (length / (SLOTS_MIN * SLOT_MIN_NS)).ilog2();
+    let slots = SLOTS_MIN << doublings;
+    (length / slots, slots)
+}

@@ -1,0 +1,90 @@
+//! The kernel's counters around a trial: what moved tells where trouble was.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+/// The counters of /proc/net/snmp and /proc/net/netstat that tell of trouble (their meaning:
+/// Documentation/networking/snmp_counter.rst in the kernel's source). Those that only count traffic
+/// are left out. They are of the whole network namespace, not of this process alone.
+const TELLING: [&str; 22] = [
+    "TcpAttemptFails",
+    "TcpEstabResets",
+    "TcpRetransSegs",
+    "TcpInErrs",
+    "TcpOutRsts",
+    "TcpExtListenOverflows",
+    "TcpExtListenDrops",
+    "TcpExtTCPBacklogDrop",
+    "TcpExtTCPRcvQDrop",
+    "TcpExtTCPReqQFullDoCookies",
+    "TcpExtTCPReqQFullDrop",
+    "TcpExtTCPTimeouts",
+    "TcpExtTCPLossProbes",
+    "TcpExtTCPSynRetrans",
+    "TcpExtTCPAbortOnTimeout",
+    "TcpExtTCPAbortOnMemory",
+    "TcpExtTCPMemoryPressures",
+    "TcpExtTCPTimeWaitOverflow",
+    "TcpExtTCPZeroWindowDrop",
+    "TcpExtTCPRcvCollapsed",
+    "TcpExtPruneCalled",
+    "UdpRcvbufErrors",
+];
+
+/// The counters at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters(BTreeMap<String, i64>);
+
+impl Counters {
+    /// Reads them now; empty where /proc is not there.
+    pub fn now() -> Counters {
+        let mut counters = BTreeMap::new();
+        for file in ["/proc/net/snmp", "/proc/net/netstat"] {
+            parse(&fs::read_to_string(file).unwrap_or_default(), &mut counters);
+        }
+        Counters(counters)
+    }
+
+    /// What moved since `earlier`, and by how much.
+    pub fn moved_since(&self, earlier: &Counters) -> BTreeMap<String, i64> {
+        let before = |name: &String| earlier.0.get(name).copied().unwrap_or(0);
+        let moved = self.0.iter().map(|(name, &value)| (name.clone(), value - before(name)));
+        moved.filter(|&(_, delta)| delta != 0).collect()
+    }
+}
+
+/// Pairs of lines, `Tcp: NameA NameB` and `Tcp: 1 2`.
+fn parse(text: &str, into: &mut BTreeMap<String, i64>) {
+    let lines: Vec<&str> = text.lines().collect();
+    for pair in lines.chunks_exact(2) {
+        let (Some((group, names)), Some((_, values))) =
+            (pair[0].split_once(':'), pair[1].split_once(':'))
+        else {
+            continue;
+        };
+        for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
+            let name = format!("{group}{name}");
+            if let (true, Ok(value)) = (TELLING.contains(&name.as_str()), value.parse()) {
+                into.insert(name, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_of_lines_become_names_and_only_what_moved_is_told() {
+        let read = |text| {
+            let mut counters = BTreeMap::new();
+            parse(text, &mut counters);
+            Counters(counters)
+        };
+        let before = read("Tcp: InSegs RetransSegs OutRsts\nTcp: 5 10 3\n");
+        let after = read("Tcp: InSegs RetransSegs OutRsts\nTcp: 9 12 3\n");
+        let moved = after.moved_since(&before);
+        assert_eq!(moved, BTreeMap::from([("TcpRetransSegs".to_owned(), 2)]));
+    }
+}

@@ -1,0 +1,77 @@
+//! The machine: facts for the report, and its processor time.
+
+use crate::sys::thread;
+use knee_core::report::Host;
+use std::fs;
+
+/// Facts about this machine for the report; what cannot be read stays empty.
+pub fn host() -> Host {
+    let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|l| l.strip_prefix("model name")?.split_once(':'));
+    Host {
+        cpus: thread::cpu_count(),
+        kernel: line("/proc/sys/kernel/osrelease"),
+        congestion_control: line("/proc/sys/net/ipv4/tcp_congestion_control"),
+        backend: String::new(),
+        cpu_model: model.map_or_else(String::new, |(_, name)| name.trim().to_owned()),
+        facts: Default::default(),
+    }
+}
+
+/// Processor time of the whole host, in ticks: /proc/stat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostTime {
+    total: u64,
+    stolen: u64,
+}
+
+impl HostTime {
+    /// As it stands now; zeros where /proc is not there.
+    pub fn now() -> HostTime {
+        parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    /// The share of the time since `earlier` that the hypervisor gave to others, in percent.
+    pub fn steal_percent_since(self, earlier: HostTime) -> f64 {
+        let total = self.total.saturating_sub(earlier.total);
+        let stolen = self.stolen.saturating_sub(earlier.stolen);
+        if total == 0 { 0.0 } else { stolen as f64 * 100.0 / total as f64 }
+    }
+}
+
+/// `cpu user nice system idle iowait irq softirq steal guest guest_nice`; guest is part of user.
+fn parse(stat: &str) -> HostTime {
+    let first = stat.lines().next().unwrap_or_default();
+    let ticks: Vec<u64> =
+        first.split_whitespace().skip(1).take(8).filter_map(|t| t.parse().ok()).collect();
+    HostTime { total: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0) }
+}
+
+/// The largest resident memory of this process so far, in bytes: VmHWM of /proc/self/status.
+pub fn peak_rss_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|l| l.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steal_is_a_share_of_all_ticks() {
+        let before = parse("cpu  100 0 100 800 0 0 0 0 7 0\ncpu0 1 2 3");
+        let after = parse("cpu  150 0 120 820 0 0 0 10 9 0\n");
+        assert_eq!(after.steal_percent_since(before), 10.0);
+        assert_eq!(before.steal_percent_since(before), 0.0);
+    }
+
+    #[test]
+    fn the_host_is_known() {
+        let host = host();
+        assert!(host.cpus >= 1 && !host.kernel.is_empty());
+        assert!(peak_rss_bytes() > 100_000);
+    }
+}

@@ -1,0 +1,196 @@
+//! The epoll backend: edge-triggered, one registration per connection for its whole life.
+
+use super::{Backend, Close, Event, Requests, Sink};
+use crate::sys::epoll::{self, Epoll, flags};
+use crate::sys::socket::{RawAddress, Socket};
+use knee_core::time::Nanos;
+use std::io;
+
+/// One read takes so much at most. Shared by all connections of the worker.
+const READ_BYTES: usize = 128 * 1024;
+
+/// So many events are fetched at once.
+const EVENTS_MAX: usize = 256;
+
+/// Carries traffic over epoll(7).
+///
+/// Edge-triggered, as level-triggered readiness costs a second look at every connection. A read
+/// that did not fill the buffer has emptied the socket (epoll(7)), so no second read is needed to
+/// see that; only where the peer has also closed does a read follow, to fetch the end.
+pub struct EpollBackend {
+    epoll: Epoll,
+    connections: Vec<Connection>,
+    requests: Requests,
+    events: Box<[epoll::Event]>,
+    buffer: Box<[u8]>,
+}
+
+#[derive(Default)]
+struct Connection {
+    socket: Option<Socket>,
+    /// Counts the lives of the slot, so that an event of an earlier one is known as such.
+    generation: u32,
+    connected: bool,
+    /// The request being sent and how much of it has gone, where a send was cut short.
+    unsent: Option<(usize, usize)>,
+}
+
+impl EpollBackend {
+    /// A backend for up to `capacity` connections.
+    ///
+    /// # Errors
+    /// Where the kernel refuses an epoll instance.
+    pub fn new(capacity: usize, requests: Requests) -> io::Result<EpollBackend> {
+        let mut connections = Vec::new();
+        connections.resize_with(capacity, Connection::default);
+        Ok(EpollBackend {
+            epoll: Epoll::new()?,
+            connections,
+            requests,
+            events: vec![epoll::Event::EMPTY; EVENTS_MAX].into_boxed_slice(),
+            buffer: vec![0; READ_BYTES].into_boxed_slice(),
+        })
+    }
+
+    fn handle<S: Sink<Self>>(&mut self, event: epoll::Event, buffer: &mut [u8], sink: &mut S) {
+        let slot = event.token() as u32;
+        let generation = (event.token() >> 32) as u32;
+        let connection = &self.connections[slot as usize];
+        if connection.generation != generation {
+            return;
+        }
+        if !connection.connected {
+            if !event.is_writable() || !self.finish_connect(slot, generation, sink) {
+                return;
+            }
+        } else if connection.unsent.is_some()
+            && event.is_writable()
+            && let Err(error) = self.send_rest(slot)
+        {
+            return sink.on_event(self, slot, Event::Failed(error));
+        }
+        if event.is_readable() {
+            let ending = event.flags() & (flags::READ_CLOSED | flags::HANG_UP | flags::ERROR) != 0;
+            self.receive(slot, generation, ending, buffer, sink);
+        }
+    }
+
+    /// Whether the connection is established and still there.
+    fn finish_connect<S: Sink<Self>>(&mut self, slot: u32, generation: u32, sink: &mut S) -> bool {
+        let connection = &mut self.connections[slot as usize];
+        let Some(socket) = &connection.socket else { return false };
+        match socket.take_error() {
+            Ok(None) => {
+                connection.connected = true;
+                sink.on_event(self, slot, Event::Connected);
+            }
+            Ok(Some(error)) | Err(error) => sink.on_event(self, slot, Event::Failed(error)),
+        }
+        let connection = &self.connections[slot as usize];
+        connection.connected && connection.generation == generation
+    }
+
+    #[inline]
+    fn receive<S: Sink<Self>>(
+        &mut self,
+        slot: u32,
+        generation: u32,
+        ending: bool,
+        buffer: &mut [u8],
+        sink: &mut S,
+    ) {
+        loop {
+            let connection = &self.connections[slot as usize];
+            let Some(socket) = &connection.socket else { return };
+            if connection.generation != generation {
+                return;
+            }
+            match socket.read(buffer) {
+                Ok(0) => return sink.on_event(self, slot, Event::Ended),
+                Ok(n) => {
+                    sink.on_event(self, slot, Event::Received(&buffer[..n]));
+                    if n < buffer.len() && !ending {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => return sink.on_event(self, slot, Event::Failed(error)),
+            }
+        }
+    }
+
+    fn send_rest(&mut self, slot: u32) -> io::Result<()> {
+        let connection = &mut self.connections[slot as usize];
+        let (Some(socket), Some((request, from))) = (&connection.socket, connection.unsent.take())
+        else {
+            return Ok(());
+        };
+        let bytes = &self.requests[request];
+        let mut gone = from;
+        while gone < bytes.len() {
+            match socket.send(&bytes[gone..]) {
+                Ok(n) => gone += n,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    connection.unsent = Some((request, gone));
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Backend for EpollBackend {
+    const NAME: &'static str = "epoll";
+
+    fn open(&mut self, slot: u32, address: &RawAddress) -> io::Result<()> {
+        let socket = Socket::new(address)?;
+        if address.family() != libc::AF_UNIX {
+            socket.set_nodelay()?;
+        }
+        let connection = &mut self.connections[slot as usize];
+        let token = u64::from(connection.generation) << 32 | u64::from(slot);
+        socket.connect(address)?;
+        let watch = flags::READ | flags::WRITE | flags::READ_CLOSED | flags::EDGE;
+        self.epoll.add(&socket, token, watch)?;
+        connection.socket = Some(socket);
+        connection.connected = false;
+        connection.unsent = None;
+        Ok(())
+    }
+
+    #[inline]
+    fn send(&mut self, slot: u32, request: usize) -> io::Result<()> {
+        self.connections[slot as usize].unsent = Some((request, 0));
+        self.send_rest(slot)
+    }
+
+    fn close(&mut self, slot: u32, how: Close) {
+        let connection = &mut self.connections[slot as usize];
+        connection.generation = connection.generation.wrapping_add(1);
+        connection.connected = false;
+        connection.unsent = None;
+        // Closing the descriptor takes it out of the epoll set, as nothing else refers to it.
+        if let Some(socket) = connection.socket.take()
+            && how == Close::Reset
+        {
+            // Where it fails the connection is closed all the same, with a FIN.
+            let _ = socket.set_reset_on_close();
+        }
+    }
+
+    fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize> {
+        let mut events = std::mem::take(&mut self.events);
+        let waited = self.epoll.wait(&mut events, Some(timeout)).map(<[epoll::Event]>::len);
+        if let Ok(count @ 1..) = waited {
+            let mut buffer = std::mem::take(&mut self.buffer);
+            for &event in &events[..count] {
+                self.handle(event, &mut buffer, sink);
+            }
+            self.buffer = buffer;
+        }
+        self.events = events;
+        waited
+    }
+}

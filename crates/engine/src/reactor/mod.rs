@@ -1,0 +1,84 @@
+//! The reactor: one per worker thread, waits for completions and deadlines together.
+//!
+//! A [`Backend`] carries bytes for numbered connections and tells what happened to them through a
+//! [`Sink`]. Its interface is that of completions, which io_uring gives and epoll imitates by
+//! reading at once whatever is ready into one buffer that all connections of the worker share: so
+//! neither needs a buffer per connection, and the exchange above cannot tell them apart.
+
+mod epoll;
+mod uring;
+mod wait;
+
+pub use epoll::EpollBackend;
+pub use uring::UringBackend;
+pub use wait::Waiter;
+
+use knee_core::time::Nanos;
+use crate::sys::socket::RawAddress;
+use std::io;
+use std::sync::Arc;
+
+/// The requests of a run, serialised once before it. A backend keeps them alive, as the kernel may
+/// read from them until a send has completed.
+pub type Requests = Arc<[Box<[u8]>]>;
+
+/// What happened on a connection.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// It is established.
+    Connected,
+    /// These bytes came; never empty.
+    Received(&'a [u8]),
+    /// The peer will send no more.
+    Ended,
+    /// It failed: connecting, sending or receiving.
+    Failed(io::Error),
+}
+
+/// Takes the events of a [`Backend`], and may act on it at once.
+pub trait Sink<B> {
+    /// Something happened on connection `slot`.
+    fn on_event(&mut self, backend: &mut B, slot: u32, event: Event<'_>);
+}
+
+/// How a connection is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// With a FIN.
+    Orderly,
+    /// With a RST, so that no TIME_WAIT keeps its port.
+    Reset,
+}
+
+/// Carries bytes for the connections of one worker. `slot` numbers them from 0 below the capacity
+/// it was made with; a slot may be opened again once it is closed, and no event of a connection
+/// comes after it was closed.
+pub trait Backend: Sized {
+    /// `epoll` or `io_uring`.
+    const NAME: &'static str;
+
+    /// Begins to connect; [`Event::Connected`] or [`Event::Failed`] follows.
+    ///
+    /// # Errors
+    /// What can be told at once: no descriptors, no ports, unreachable.
+    fn open(&mut self, slot: u32, address: &RawAddress) -> io::Result<()>;
+
+    /// Sends request number `request` whole.
+    ///
+    /// # Errors
+    /// What can be told at once; later failures come as [`Event::Failed`].
+    fn send(&mut self, slot: u32, request: usize) -> io::Result<()>;
+
+    /// Gives a connection up.
+    fn close(&mut self, slot: u32, how: Close);
+
+    /// Waits up to `timeout` (zero: not at all) for events and hands them to `sink`; returns early
+    /// as soon as there is one. Returns how many there were.
+    ///
+    /// # Errors
+    /// Of the waiting itself; a signal is not one.
+    fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize>;
+}
+
+#[cfg(test)]
+mod tests;

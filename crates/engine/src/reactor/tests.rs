@@ -1,0 +1,214 @@
+//! Both backends keep the same promises, shown against sockets of the standard library.
+
+use super::*;
+use crate::sys::socket::Address;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+use std::time::{Duration, Instant};
+
+#[derive(Debug, PartialEq)]
+enum Seen {
+    Connected(u32),
+    Received(u32, usize),
+    Ended(u32),
+    Failed(u32, io::ErrorKind),
+}
+
+#[derive(Default)]
+struct Log(Vec<Seen>);
+
+impl<B> Sink<B> for Log {
+    fn on_event(&mut self, _: &mut B, slot: u32, event: Event<'_>) {
+        // Bytes that come in pieces count as one.
+        match (self.0.last_mut(), event) {
+            (Some(Seen::Received(s, n)), Event::Received(b)) if *s == slot => *n += b.len(),
+            (_, Event::Received(b)) => self.0.push(Seen::Received(slot, b.len())),
+            (_, Event::Connected) => self.0.push(Seen::Connected(slot)),
+            (_, Event::Ended) => self.0.push(Seen::Ended(slot)),
+            (_, Event::Failed(e)) => self.0.push(Seen::Failed(slot, e.kind())),
+        }
+    }
+}
+
+fn requests() -> Requests {
+    let long = vec![b'x'; 3_000_000].into_boxed_slice();
+    Requests::from(vec![b"ping".to_vec().into_boxed_slice(), long])
+}
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Polls until `enough`.
+fn poll_until<B: Backend>(io: &mut B, enough: impl Fn(&[Seen]) -> bool) -> Vec<Seen> {
+    let mut log = Log::default();
+    let begin = Instant::now();
+    while !enough(&log.0) && begin.elapsed() < PATIENCE {
+        io.poll(Nanos::from_millis(10), &mut log).unwrap();
+    }
+    log.0
+}
+
+fn raw(address: SocketAddr) -> RawAddress {
+    RawAddress::new(&Address::Tcp(address)).unwrap()
+}
+
+fn listener() -> (TcpListener, RawAddress) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = raw(listener.local_addr().unwrap());
+    (listener, address)
+}
+
+fn exchange<B: Backend>(mut io: B) {
+    let (listener, address) = listener();
+    io.open(3, &address).unwrap();
+    assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(3)]);
+    let (mut peer, _) = listener.accept().unwrap();
+    io.send(3, 0).unwrap();
+    let mut ping = [0; 4];
+    io.poll(Nanos::ZERO, &mut Log::default()).unwrap();
+    peer.read_exact(&mut ping).unwrap();
+    assert_eq!(&ping, b"ping");
+    peer.write_all(&[7; 500]).unwrap();
+    assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Received(3, 500)]);
+    peer.write_all(&vec![7; 700_000]).unwrap();
+    drop(peer);
+    let seen = poll_until(&mut io, |s| s.last() == Some(&Seen::Ended(3)));
+    assert_eq!(seen, [Seen::Received(3, 700_000), Seen::Ended(3)], "the end comes after the bytes");
+}
+
+fn long_request<B: Backend>(mut io: B) {
+    let (listener, address) = listener();
+    io.open(0, &address).unwrap();
+    poll_until(&mut io, |s| !s.is_empty());
+    let (mut peer, _) = listener.accept().unwrap();
+    io.send(0, 1).unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut got = vec![0; 3_000_000];
+        peer.read_exact(&mut got).unwrap();
+        peer.write_all(b"thanks").unwrap();
+        got.iter().all(|&b| b == b'x')
+    });
+    assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Received(0, 6)]);
+    assert!(reader.join().unwrap(), "whole, though no socket buffer holds it");
+}
+
+fn failures<B: Backend>(mut io: B) {
+    let (gone, address) = listener();
+    drop(gone);
+    io.open(0, &address).unwrap();
+    let seen = poll_until(&mut io, |s| !s.is_empty());
+    assert_eq!(seen, [Seen::Failed(0, io::ErrorKind::ConnectionRefused)]);
+    io.close(0, Close::Orderly);
+    let (listener, address) = self::listener();
+    io.open(0, &address).unwrap();
+    assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(0)]);
+    io.send(0, 0).unwrap();
+    io.poll(Nanos::ZERO, &mut Log::default()).unwrap();
+    let (peer, _) = listener.accept().unwrap();
+    // Closing with a byte unread resets the connection.
+    while peer.peek(&mut [0; 4]).unwrap() == 0 {}
+    drop(peer);
+    let seen = poll_until(&mut io, |s| !s.is_empty());
+    assert_eq!(seen, [Seen::Failed(0, io::ErrorKind::ConnectionReset)]);
+}
+
+fn a_closed_slot_is_silent<B: Backend>(mut io: B) {
+    let (listener, address) = listener();
+    io.open(1, &address).unwrap();
+    poll_until(&mut io, |s| !s.is_empty());
+    let (mut first, _) = listener.accept().unwrap();
+    first.write_all(b"late").unwrap();
+    io.close(1, Close::Orderly);
+    io.open(1, &address).unwrap();
+    assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(1)]);
+    let (mut second, _) = listener.accept().unwrap();
+    let mut rest = Vec::new();
+    let _ = first.read_to_end(&mut rest);
+    assert_eq!(rest, b"", "the first peer sees the end");
+    io.close(1, Close::Reset);
+    io.poll(Nanos::ZERO, &mut Log::default()).unwrap();
+    let error = second.read_to_end(&mut rest).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+}
+
+fn many_at_once<B: Backend>(mut io: B, slots: u32) {
+    let (listener, address) = listener();
+    let echo = std::thread::spawn(move || {
+        let peers: Vec<_> = (0..slots).map(|_| listener.accept().unwrap().0).collect();
+        for mut peer in peers {
+            let mut ping = [0; 4];
+            peer.read_exact(&mut ping).unwrap();
+            peer.write_all(&[9; 20_000]).unwrap();
+        }
+    });
+    struct Greets(u32, u64, u32);
+    impl<B: Backend> Sink<B> for Greets {
+        fn on_event(&mut self, io: &mut B, slot: u32, event: Event<'_>) {
+            match event {
+                Event::Connected => {
+                    self.0 += 1;
+                    io.send(slot, 0).unwrap();
+                }
+                Event::Received(bytes) => self.1 += bytes.len() as u64,
+                Event::Ended => self.2 += 1,
+                Event::Failed(error) => panic!("{error}"),
+            }
+        }
+    }
+    let mut seen = Greets(0, 0, 0);
+    for slot in 0..slots {
+        io.open(slot, &address).unwrap();
+    }
+    let begin = Instant::now();
+    while seen.2 < slots && begin.elapsed() < PATIENCE {
+        io.poll(Nanos::from_millis(10), &mut seen).unwrap();
+    }
+    assert_eq!((seen.0, seen.1, seen.2), (slots, u64::from(slots) * 20_000, slots));
+    echo.join().unwrap();
+}
+
+fn over_a_unix_socket<B: Backend>(mut io: B) {
+    let path = std::env::temp_dir().join(format!("knee-{}-{}", B::NAME, std::process::id()));
+    let listener = UnixListener::bind(&path).unwrap();
+    let address = RawAddress::new(&Address::Unix(path.clone())).unwrap();
+    io.open(0, &address).unwrap();
+    assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(0)]);
+    let (mut peer, _) = listener.accept().unwrap();
+    peer.write_all(b"hello").unwrap();
+    assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Received(0, 5)]);
+    std::fs::remove_file(path).unwrap();
+}
+
+macro_rules! promises {
+    ($($name:ident => $call:expr),* $(,)?) => {
+        mod epoll_backend {
+            use super::*;
+            $(#[test] fn $name() {
+                #[allow(clippy::redundant_closure_call)]
+                $call(EpollBackend::new(128, requests()).unwrap());
+            })*
+        }
+        mod io_uring_backend {
+            use super::*;
+            $(#[test] fn $name() {
+                match UringBackend::new(128, requests()) {
+                    Ok(io) => {
+                        #[allow(clippy::redundant_closure_call)]
+                        $call(io);
+                    }
+                    Err(error) => eprintln!("skipped: io_uring is not permitted here ({error})"),
+                }
+            })*
+        }
+    };
+}
+
+promises! {
+    bytes_go_both_ways_and_the_end_comes_last => exchange,
+    a_request_longer_than_a_socket_buffer_goes_whole => long_request,
+    refused_and_reset_are_told => failures,
+    nothing_is_heard_of_a_closed_connection => a_closed_slot_is_silent,
+    many_connections_share_the_buffers => |io| many_at_once(io, 100),
+    unix_sockets_carry_the_same => over_a_unix_socket,
+}

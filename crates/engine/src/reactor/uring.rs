@@ -1,0 +1,283 @@
+//! The io_uring backend: one multishot receive per connection, into buffers that all connections of
+//! the worker share; sends whose success is not reported; one system call per pass for all of it.
+
+use super::{Backend, Close, Event, Requests, Sink};
+use crate::sys::buffers::BufferRing;
+use crate::sys::socket::{RawAddress, Socket};
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
+use knee_core::time::Nanos;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+
+/// Submissions that fit before a system call is needed to make room.
+const SUBMISSIONS: u32 = 1_024;
+
+/// Completions that fit; the kernel keeps what is beyond (IORING_FEAT_NODROP).
+const COMPLETIONS: u32 = 8_192;
+
+/// The shared receive buffers: how many and how long each. A response longer than one comes as
+/// several events.
+const BUFFERS: u16 = 512;
+const BUFFER_BYTES: usize = 16 * 1024;
+
+/// The kind of an operation, in the low byte of its user data; then 24 bits of the generation of
+/// its slot, then 32 of the slot.
+const KIND_CONNECT: u64 = 0;
+const KIND_RECEIVE: u64 = 1;
+const KIND_SEND: u64 = 2;
+const KIND_CLOSE: u64 = 3;
+
+/// Carries traffic over io_uring(7); needs Linux 6.0 (multishot receive, shared buffer rings).
+pub struct UringBackend {
+    // Dropped first: after it the kernel holds no pointer into the fields below.
+    ring: IoUring,
+    connections: Vec<Connection>,
+    requests: Requests,
+    buffers: BufferRing,
+    completions: Vec<Completed>,
+}
+
+struct Connection {
+    socket: Option<Socket>,
+    generation: u32,
+    /// Where it connects: the kernel reads it while the connect is under way.
+    address: Option<Box<RawAddress>>,
+    receiving: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Completed {
+    user_data: u64,
+    result: i32,
+    flags: u32,
+}
+
+impl UringBackend {
+    /// A backend for up to `capacity` connections.
+    ///
+    /// # Errors
+    /// Where this kernel or its policy (`kernel.io_uring_disabled`, seccomp in containers) does
+    /// not permit io_uring, or is older than Linux 6.0.
+    pub fn new(capacity: usize, requests: Requests) -> io::Result<UringBackend> {
+        let ring = IoUring::builder()
+            .setup_cqsize(COMPLETIONS)
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag()
+            .build(SUBMISSIONS)
+            .or_else(|error| match error.raw_os_error() {
+                // Linux 6.0 knows no deferred task work.
+                Some(libc::EINVAL) => IoUring::builder().setup_cqsize(COMPLETIONS).build(SUBMISSIONS),
+                _ => Err(error),
+            })?;
+        let buffers = BufferRing::register(&ring.submitter(), BUFFERS, BUFFER_BYTES)?;
+        let mut connections = Vec::new();
+        connections.resize_with(capacity, || Connection {
+            socket: None,
+            generation: 0,
+            address: None,
+            receiving: false,
+        });
+        let completions = Vec::with_capacity(COMPLETIONS as usize);
+        Ok(UringBackend { ring, connections, requests, buffers, completions })
+    }
+
+    fn user_data(&self, slot: u32, kind: u64) -> u64 {
+        let generation = u64::from(self.connections[slot as usize].generation & 0xFF_FFFF);
+        u64::from(slot) << 32 | generation << 8 | kind
+    }
+
+    fn fd(&self, slot: u32) -> Fd {
+        let socket = self.connections[slot as usize].socket.as_ref();
+        Fd(socket.map_or(-1, |s| s.as_fd().as_raw_fd()))
+    }
+
+    /// Queues a submission.
+    fn push(&mut self, entry: squeue::Entry) -> io::Result<()> {
+        // SAFETY: every pointer in an entry is to a request, an address or a shared buffer, all of
+        // which this backend owns and keeps in place until the ring is gone.
+        while unsafe { self.ring.submission().push(&entry) }.is_err() {
+            self.ring.submit()?;
+        }
+        Ok(())
+    }
+
+    fn arm_receive(&mut self, slot: u32) -> io::Result<()> {
+        self.connections[slot as usize].receiving = true;
+        let data = self.user_data(slot, KIND_RECEIVE);
+        let entry = opcode::RecvMulti::new(self.fd(slot), self.buffers.group());
+        self.push(entry.build().user_data(data))
+    }
+
+    /// Submits what is queued and waits up to `timeout` for a completion.
+    fn enter(&mut self, timeout: Nanos) -> io::Result<()> {
+        let queued = self.ring.submission().len();
+        if timeout > Nanos::ZERO {
+            let timeout = Timespec::new()
+                .sec(timeout.0 / 1_000_000_000)
+                .nsec((timeout.0 % 1_000_000_000) as u32);
+            let args = SubmitArgs::new().timespec(&timeout);
+            return allow_timeout(self.ring.submitter().submit_with_args(1, &args).map(drop));
+        }
+        if queued == 0 && !self.ring.submission().taskrun() {
+            return Ok(());
+        }
+        // SAFETY: no argument is passed. With deferred task work the flag is what makes the kernel
+        // look for completions at all.
+        let entered = unsafe {
+            let flags = EnterFlags::GETEVENTS.bits();
+            self.ring.submitter().enter::<libc::sigset_t>(queued as u32, 0, flags, None)
+        };
+        allow_timeout(entered.map(drop))
+    }
+
+    fn handle<S: Sink<Self>>(&mut self, completed: Completed, sink: &mut S) {
+        let Completed { user_data, result, flags } = completed;
+        let slot = (user_data >> 32) as u32;
+        let buffer = cqueue::buffer_select(flags);
+        let generation = (user_data >> 8 & 0xFF_FFFF) as u32;
+        let live = self.connections.get(slot as usize).is_some_and(|c| {
+            c.generation & 0xFF_FFFF == generation && c.socket.is_some()
+        });
+        if live {
+            match user_data & 0xFF {
+                KIND_CONNECT => self.on_connect(slot, result, sink),
+                KIND_RECEIVE => self.on_receive(slot, result, buffer, cqueue::more(flags), sink),
+                // Only failures of a send are reported.
+                KIND_SEND if result < 0 => {
+                    let error = io::Error::from_raw_os_error(-result);
+                    sink.on_event(self, slot, Event::Failed(error));
+                }
+                _ => {}
+            }
+        }
+        if let Some(id) = buffer {
+            self.buffers.give_back(id);
+        }
+    }
+
+    fn on_connect<S: Sink<Self>>(&mut self, slot: u32, result: i32, sink: &mut S) {
+        let outcome = match result {
+            0.. => self.arm_receive(slot),
+            _ => Err(io::Error::from_raw_os_error(-result)),
+        };
+        let event = outcome.map_or_else(Event::Failed, |()| Event::Connected);
+        sink.on_event(self, slot, event);
+    }
+
+    fn on_receive<S: Sink<Self>>(
+        &mut self,
+        slot: u32,
+        result: i32,
+        buffer: Option<u16>,
+        more: bool,
+        sink: &mut S,
+    ) {
+        let generation = self.connections[slot as usize].generation;
+        self.connections[slot as usize].receiving = more;
+        match result {
+            0 => return sink.on_event(self, slot, Event::Ended),
+            1.. => {
+                let Some(id) = buffer else { return };
+                // SAFETY: the kernel has just told this buffer's number; `handle` gives it back, after
+                // this call.
+                let bytes = unsafe { self.buffers.detached(id, result as usize) };
+                sink.on_event(self, slot, Event::Received(bytes));
+            }
+            _ if -result == libc::ENOBUFS => {}
+            _ => {
+                let error = io::Error::from_raw_os_error(-result);
+                return sink.on_event(self, slot, Event::Failed(error));
+            }
+        }
+        let connection = &self.connections[slot as usize];
+        if !more
+            && connection.generation == generation
+            && connection.socket.is_some()
+            && let Err(error) = self.arm_receive(slot)
+        {
+            sink.on_event(self, slot, Event::Failed(error));
+        }
+    }
+}
+
+impl Backend for UringBackend {
+    const NAME: &'static str = "io_uring";
+
+    fn open(&mut self, slot: u32, address: &RawAddress) -> io::Result<()> {
+        // Blocking: on a non-blocking socket io_uring gives EAGAIN back instead of waiting itself.
+        let socket = Socket::blocking(address)?;
+        if address.family() != libc::AF_UNIX {
+            socket.set_nodelay()?;
+        }
+        let connection = &mut self.connections[slot as usize];
+        connection.socket = Some(socket);
+        connection.receiving = false;
+        let kept = connection.address.get_or_insert_with(|| Box::new(*address));
+        **kept = *address;
+        let (pointer, length) = (kept.as_ptr(), kept.length());
+        let entry = opcode::Connect::new(self.fd(slot), pointer, length).build();
+        let data = self.user_data(slot, KIND_CONNECT);
+        self.push(entry.user_data(data))
+    }
+
+    #[inline]
+    fn send(&mut self, slot: u32, request: usize) -> io::Result<()> {
+        let data = self.user_data(slot, KIND_SEND);
+        let fd = self.fd(slot);
+        let bytes = &self.requests[request];
+        let entry = opcode::Send::new(fd, bytes.as_ptr(), bytes.len() as u32)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .build()
+            .flags(squeue::Flags::SKIP_SUCCESS);
+        self.push(entry.user_data(data))
+    }
+
+    fn close(&mut self, slot: u32, how: Close) {
+        let close_data = self.user_data(slot, KIND_CLOSE);
+        let connection = &mut self.connections[slot as usize];
+        connection.generation = connection.generation.wrapping_add(1);
+        let Some(socket) = connection.socket.take() else { return };
+        if how == Close::Reset {
+            // Where it fails the connection is closed all the same, with a FIN.
+            let _ = socket.set_reset_on_close();
+        }
+        // An operation under way keeps the socket alive, so it is cancelled before the close.
+        let fd = Fd(OwnedFd::from(socket).into_raw_fd());
+        let cancel = opcode::AsyncCancel2::new(CancelBuilder::fd(fd).all()).build();
+        let cancel = cancel.flags(squeue::Flags::IO_HARDLINK | squeue::Flags::SKIP_SUCCESS);
+        let close = opcode::Close::new(fd).build().flags(squeue::Flags::SKIP_SUCCESS);
+        let queued = self
+            .push(cancel.user_data(close_data))
+            .and_then(|()| self.push(close.user_data(close_data)));
+        debug_assert!(queued.is_ok(), "the ring takes submissions");
+    }
+
+    fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize> {
+        let idle = self.ring.completion().is_empty();
+        self.enter(if idle { timeout } else { Nanos::ZERO })?;
+        let mut completions = std::mem::take(&mut self.completions);
+        completions.extend(self.ring.completion().map(|c| Completed {
+            user_data: c.user_data(),
+            result: c.result(),
+            flags: c.flags(),
+        }));
+        for &completed in &completions {
+            self.handle(completed, sink);
+        }
+        let handled = completions.len();
+        completions.clear();
+        self.completions = completions;
+        self.buffers.publish();
+        Ok(handled)
+    }
+}
+
+/// A timeout, a signal and a full completion queue are not errors of waiting.
+fn allow_timeout(entered: io::Result<()>) -> io::Result<()> {
+    match entered {
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY)) => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,111 @@
+//! How long to sleep before a deadline, learnt from how late sleeps have ended.
+
+use knee_core::spec::WaitPolicy;
+use knee_core::time::Nanos;
+
+/// The longest a worker sleeps in one go: it looks for Ctrl-C and timeouts at least so often.
+const SLEEP_MAX: Nanos = Nanos::from_millis(50);
+
+/// Where an estimate begins before anything is known: an idle virtual core wakes 60 to 200 µs late.
+const MARGIN_START_NS: f64 = 120_000.0;
+
+/// No estimate falls below this: the shortest that a sleep and its system call take.
+const MARGIN_MIN_NS: f64 = 3_000.0;
+
+/// No estimate grows beyond this: a machine that wakes later is stalled, not slow.
+const MARGIN_MAX_NS: f64 = 1_000_000.0;
+
+/// The margin is to cover this share of the late wake-ups. The rest send late by what is left; a
+/// higher share costs more polling for every deadline.
+const COVERED: f64 = 0.85;
+
+/// By how much one observation moves the estimate.
+const STEP_NS: f64 = 4_000.0;
+
+/// Sleeps are told apart by the power of two of their length from 2^14 ns (16 µs) on: the longer a
+/// core slept, the later it wakes.
+const BUCKETS: usize = 13;
+
+/// Decides between sleeping and polling, and learns.
+#[derive(Debug)]
+pub struct Waiter {
+    policy: WaitPolicy,
+    margin_ns: [f64; BUCKETS],
+    polled_ns: u64,
+}
+
+impl Waiter {
+    /// A waiter that knows nothing yet.
+    pub fn new(policy: WaitPolicy) -> Waiter {
+        Waiter { policy, margin_ns: [MARGIN_START_NS; BUCKETS], polled_ns: 0 }
+    }
+
+    /// How long to sleep at `now` when the next deadline is `until`; zero means to poll.
+    pub fn sleep_for(&self, now: Nanos, until: Nanos) -> Nanos {
+        let left = until - now;
+        match self.policy {
+            WaitPolicy::Spin => Nanos::ZERO,
+            WaitPolicy::Sleep => left.min(SLEEP_MAX),
+            WaitPolicy::Hybrid => {
+                let margin = Nanos(self.margin_ns[bucket(left)] as u64);
+                (left - margin).min(SLEEP_MAX)
+            }
+        }
+    }
+
+    /// Tells that a sleep of `asked` that no event cut short ended `late` by so much: moves the
+    /// estimate of that length towards its [`COVERED`] quantile (stochastic approximation: the
+    /// steps up and down balance where that share lies below).
+    pub fn woke(&mut self, asked: Nanos, late: Nanos) {
+        let margin = &mut self.margin_ns[bucket(asked)];
+        let covered = late.0 as f64 <= *margin;
+        *margin += STEP_NS * if covered { COVERED - 1.0 } else { COVERED };
+        *margin = margin.clamp(MARGIN_MIN_NS, MARGIN_MAX_NS);
+    }
+
+    /// Tells that `time` was spent polling in vain.
+    pub fn polled(&mut self, time: Nanos) {
+        self.polled_ns += time.0;
+    }
+
+    /// Time spent polling in vain so far.
+    pub fn polled_total(&self) -> Nanos {
+        Nanos(self.polled_ns)
+    }
+}
+
+fn bucket(length: Nanos) -> usize {
+    let log = (length.0 | 1).ilog2() as usize;
+    log.saturating_sub(14).min(BUCKETS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_margin_settles_where_most_wakeups_are_covered() {
+        let mut waiter = Waiter::new(WaitPolicy::Hybrid);
+        let asked = Nanos::from_micros(800);
+        for k in 0..20_000u64 {
+            waiter.woke(asked, Nanos::from_micros(60 + (k * 37) % 100));
+        }
+        let margin = Nanos::from_millis(1) - waiter.sleep_for(Nanos::ZERO, Nanos::from_millis(1));
+        let micros = margin.as_micros_f64();
+        assert!((135.0..155.0).contains(&micros), "85 % of 60..160 µs is 145 µs, not {micros}");
+    }
+
+    #[test]
+    fn a_near_deadline_is_polled_for_and_a_far_one_slept_for() {
+        let waiter = Waiter::new(WaitPolicy::Hybrid);
+        assert_eq!(waiter.sleep_for(Nanos::ZERO, Nanos::from_micros(20)), Nanos::ZERO);
+        assert_eq!(waiter.sleep_for(Nanos::ZERO, Nanos::from_secs(9)), SLEEP_MAX);
+        assert_eq!(
+            Waiter::new(WaitPolicy::Sleep).sleep_for(Nanos(5), Nanos(25)),
+            Nanos(20),
+            "without a margin"
+        );
+        let spin = Waiter::new(WaitPolicy::Spin);
+        assert_eq!(spin.sleep_for(Nanos::ZERO, Nanos::MAX), Nanos::ZERO);
+    }
+}

@@ -1,0 +1,261 @@
+//! One `TrialSpec` in, one `Trial` out.
+
+use crate::RunError;
+use crate::kernel::counters::Counters;
+use crate::kernel::host::{self, HostTime};
+use crate::kernel::limits;
+use crate::reactor::{Backend, EpollBackend, Requests, UringBackend, Waiter};
+use crate::resolve;
+use crate::sys::clock::{MonotonicClock, ThreadUse};
+use crate::sys::socket::RawAddress;
+use crate::sys::thread as sys_thread;
+use crate::transport::http_client::{ClientConfig, HttpClient};
+use crate::transport::requests::{RequestSet, serialise_all};
+use crate::worker::{Done, Worker};
+use knee_core::driver::AnyDriver;
+use knee_core::measure::{
+    GeneratorUse, IntervalMerger, IntervalPart, Measurement, Observer, Recorder, RecorderConfig,
+    Trial, Window,
+};
+use knee_core::rng;
+use knee_core::spec::{BackendChoice, Load, Share, TrialSpec};
+use knee_core::time::Nanos;
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Barrier, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+/// Starts are kept for the gap statistics up to so many, over all workers: 32 MB.
+const STARTS_MAX: usize = 4_000_000;
+
+/// The run begins so long after all workers are ready, so that none begins late.
+const LEAD_NS: u64 = 1_000_000;
+
+/// Streams of a worker's seed: its driver has its own, this one picks requests.
+const STREAM_PICK: u64 = 1 << 32;
+
+/// Runs one trial; see [`crate::run`].
+pub fn run(
+    spec: &TrialSpec,
+    observer: &mut dyn Observer,
+    stop: &AtomicBool,
+) -> Result<Trial, RunError> {
+    let workers = workers_for(spec);
+    limits::ensure_files(connections_of(spec))?;
+    let patience = Duration::from_nanos(spec.connect_timeout.0);
+    let (address, _) = resolve::reach(&spec.target.endpoint, patience)?;
+    let backend = choose_backend(spec.engine.backend)?;
+    let plan = Plan {
+        spec,
+        workers,
+        backend,
+        address,
+        requests: serialise_all(&spec.target),
+        ready: Barrier::new(workers as usize),
+        origin: OnceLock::new(),
+        stop,
+    };
+    let counters = Counters::now();
+    let time = HostTime::now();
+    let (done, intervals) = plan.run_workers(observer);
+    let steal_percent = HostTime::now().steal_percent_since(time);
+    let kernel = Counters::now().moved_since(&counters);
+    let done = done
+        .into_iter()
+        .collect::<io::Result<Vec<Done>>>()
+        .map_err(|e| RunError::NotPermitted(format!("a worker could not run: {e}")))?;
+    let interrupted = done.iter().any(|d| d.interrupted);
+    let generator = generator_use(&done, backend, steal_percent);
+    let mut measurement = merge(done.into_iter().map(|d| d.measurement));
+    measurement.intervals = intervals;
+    Ok(Trial { spec: spec.clone(), measurement, generator, kernel, interrupted })
+}
+
+/// What all workers of a run share.
+struct Plan<'a> {
+    spec: &'a TrialSpec,
+    workers: u32,
+    backend: BackendChoice,
+    address: RawAddress,
+    requests: Requests,
+    ready: Barrier,
+    origin: OnceLock<u64>,
+    stop: &'a AtomicBool,
+}
+
+impl Plan<'_> {
+    /// Runs the workers, each on its thread, and hands intervals to the observer as they end.
+    fn run_workers(
+        &self,
+        observer: &mut dyn Observer,
+    ) -> (Vec<io::Result<Done>>, Vec<knee_core::measure::Interval>) {
+        let (parts, received) = mpsc::channel();
+        thread::scope(|scope| {
+            let handles: Vec<_> = (0..self.workers)
+                .map(|index| {
+                    let parts = parts.clone();
+                    scope.spawn(move || self.work(index, &parts))
+                })
+                .collect();
+            drop(parts);
+            let intervals = merge_intervals(self.workers, &received, observer);
+            let done = handles.into_iter().map(|h| match h.join() {
+                Ok(done) => done,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            (done.collect(), intervals)
+        })
+    }
+
+    fn work(&self, index: u32, parts: &Sender<IntervalPart>) -> io::Result<Done> {
+        // Without it a sleep may end 50 µs late for the sake of the kernel's batching.
+        let _ = sys_thread::set_timer_slack_ns(1);
+        let config = self.client_config(index);
+        let slots = config.slots();
+        match self.backend {
+            BackendChoice::IoUring => {
+                let io = UringBackend::new(slots, self.requests.clone());
+                self.work_over(io, index, config, parts)
+            }
+            BackendChoice::Epoll | BackendChoice::Auto => {
+                let io = EpollBackend::new(slots, self.requests.clone());
+                self.work_over(io, index, config, parts)
+            }
+        }
+    }
+
+    fn work_over<B: Backend>(
+        &self,
+        io: io::Result<B>,
+        index: u32,
+        config: ClientConfig,
+        parts: &Sender<IntervalPart>,
+    ) -> io::Result<Done> {
+        let spec = self.spec;
+        let share = Share { index, of: self.workers };
+        let picks = rng::stream(spec.seed, STREAM_PICK + u64::from(index));
+        let requests =
+            RequestSet::new(&spec.target, self.requests.clone(), index as usize, picks);
+        let window = Window { start: spec.warmup, end: spec.window_end() };
+        let mut worker = Worker {
+            driver: AnyDriver::new(spec, share),
+            client: HttpClient::new(config, requests),
+            recorder: Recorder::new(RecorderConfig {
+                window,
+                interval: spec.interval,
+                open_loop: matches!(spec.load, Load::Open(_)),
+                starts_max: STARTS_MAX / self.workers as usize,
+            }),
+            clock: MonotonicClock::start(),
+            waiter: Waiter::new(spec.engine.wait),
+            window,
+            give_up: window.end + spec.timeout + spec.connect_timeout,
+        };
+        // All that takes time is done before the barrier; a worker that failed still has to come
+        // to it, as the others wait there.
+        self.ready.wait();
+        let origin = *self.origin.get_or_init(|| MonotonicClock::start().origin + LEAD_NS);
+        worker.clock = MonotonicClock { origin };
+        let mut emit = |part| {
+            // The receiver is gone only where its thread panicked.
+            let _ = parts.send(part);
+        };
+        worker.run(&mut io?, self.stop, &mut emit)
+    }
+
+    fn client_config(&self, index: u32) -> ClientConfig {
+        let spec = self.spec;
+        let share = |total: u32| total / self.workers + u32::from(index < total % self.workers);
+        let (connections_max, lanes) = match &spec.load {
+            Load::Open(open) => (share(open.connections_max).max(1), 0),
+            Load::Closed { vusers, .. } => (share(*vusers), share(*vusers)),
+        };
+        ClientConfig {
+            address: self.address,
+            keep_alive: spec.target.keep_alive,
+            connections_max,
+            lanes,
+            timeout: spec.timeout,
+            connect_timeout: spec.connect_timeout,
+        }
+    }
+}
+
+/// No more workers than there is work for.
+fn workers_for(spec: &TrialSpec) -> u32 {
+    let useful = match &spec.load {
+        Load::Open(open) => open.connections_max,
+        Load::Closed { vusers, .. } => *vusers,
+    };
+    spec.engine.workers.clamp(1, useful.max(1))
+}
+
+fn connections_of(spec: &TrialSpec) -> u64 {
+    u64::from(match &spec.load {
+        Load::Open(open) => open.connections_max,
+        Load::Closed { vusers, .. } => *vusers,
+    })
+}
+
+/// Settles `Auto`, and makes sure that what was asked for by name is permitted.
+fn choose_backend(choice: BackendChoice) -> Result<BackendChoice, RunError> {
+    if choice != BackendChoice::IoUring {
+        return Ok(BackendChoice::Epoll);
+    }
+    match UringBackend::new(1, Requests::from(Vec::new())) {
+        Ok(_) => Ok(BackendChoice::IoUring),
+        Err(error) => Err(RunError::NotPermitted(format!(
+            "--backend io_uring: this machine does not permit it ({error}); containers often block \
+             it, kernel.io_uring_disabled may forbid it, and Linux 6.0 is needed: use --backend epoll"
+        ))),
+    }
+}
+
+fn merge_intervals(
+    workers: u32,
+    received: &Receiver<IntervalPart>,
+    observer: &mut dyn Observer,
+) -> Vec<knee_core::measure::Interval> {
+    let mut merger = IntervalMerger::new(workers as usize);
+    while let Ok(part) = received.recv() {
+        if let Some(interval) = merger.add(part) {
+            observer.on_interval(&interval);
+        }
+    }
+    merger.finish()
+}
+
+fn merge(parts: impl Iterator<Item = Measurement>) -> Measurement {
+    let merged = parts.reduce(|mut sum, part| {
+        sum.merge(part);
+        sum
+    });
+    merged.unwrap_or_default()
+}
+
+fn generator_use(done: &[Done], backend: BackendChoice, steal_percent: f64) -> GeneratorUse {
+    let percent = |time: Nanos, d: &Done| {
+        let window = d.measurement.window.length().0.max(1);
+        time.0 as f64 * 100.0 / window as f64
+    };
+    let busy = |d: &Done| percent(d.used.user + d.used.system, d);
+    let busiest = done.iter().max_by(|a, b| busy(a).total_cmp(&busy(b)));
+    let sum = |part: fn(&ThreadUse) -> Nanos| {
+        done.iter().map(|d| part(&d.used).as_secs_f64()).sum::<f64>()
+    };
+    GeneratorUse {
+        backend: match backend {
+            BackendChoice::IoUring => UringBackend::NAME.to_owned(),
+            _ => EpollBackend::NAME.to_owned(),
+        },
+        cpu_user_s: sum(|u| u.user),
+        cpu_system_s: sum(|u| u.system),
+        busiest_worker_percent: busiest.map_or(0.0, busy),
+        busiest_worker_spin_percent: busiest.map_or(0.0, |d| percent(d.polled, d)),
+        steal_percent,
+        peak_rss_bytes: host::peak_rss_bytes(),
+        workers: done.len() as u32,
+    }
+}

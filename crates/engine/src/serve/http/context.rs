@@ -1,0 +1,85 @@
+//! What all connections of one server share.
+
+use super::fault::{Fault, Mishaps, Stalls};
+use super::request::LastHead;
+use super::response::Responses;
+use super::spec::HttpServerSpec;
+use super::station::Station;
+use super::stats::Tally;
+use crate::sys::clock::MonotonicClock;
+use knee_core::rng;
+use knee_core::time::{Clock, Nanos};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What all connections of one server share.
+#[derive(Debug)]
+pub(super) struct Context {
+    clock: MonotonicClock,
+    /// The latest reading of the clock.
+    now: Nanos,
+    pub(super) station: Option<Station>,
+    pub(super) stalls: Stalls,
+    pub(super) mishaps: Mishaps,
+    /// Bytes of body per second, where they trickle.
+    pub(super) slow: Option<u64>,
+    pub(super) responses: Responses,
+    pub(super) last_head: LastHead,
+    pub(super) tally: Tally,
+    /// What is to be done when, by the token of the connection.
+    timers: BinaryHeap<Reverse<(Nanos, u64)>>,
+}
+
+impl Context {
+    pub(super) fn new(spec: &HttpServerSpec, clock: MonotonicClock) -> Context {
+        let station = |workers| Station::new(workers, spec.service, rng::stream(spec.seed, 1));
+        let mishaps = Mishaps::new(&spec.faults, rng::stream(spec.seed, 2));
+        let slow = |fault: &Fault| match *fault {
+            Fault::Slow(bytes_per_s) => Some(bytes_per_s),
+            _ => None,
+        };
+        Context {
+            clock,
+            now: clock.now(),
+            station: spec.workers.map(station),
+            stalls: Stalls::new(&spec.faults),
+            slow: spec.faults.iter().filter_map(slow).min(),
+            responses: Responses::new(spec.body_size, mishaps.statuses(), spec.seed),
+            mishaps,
+            last_head: LastHead::default(),
+            tally: Tally::new(spec.arrivals_max),
+            timers: BinaryHeap::with_capacity(1024),
+        }
+    }
+
+    /// The latest reading of the clock.
+    #[inline]
+    pub(super) fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Reads the clock anew.
+    #[inline]
+    pub(super) fn read_clock(&mut self) -> Nanos {
+        self.now = self.clock.now();
+        self.now
+    }
+
+    /// The connection `token` wants to be told at `at`.
+    pub(super) fn set_timer(&mut self, at: Nanos, token: u64) {
+        self.timers.push(Reverse((at, token)));
+    }
+
+    /// When the next timer is due.
+    #[inline]
+    pub(super) fn next_timer(&self) -> Option<Nanos> {
+        self.timers.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Takes the next timer, if it is due by the latest reading of the clock.
+    #[inline]
+    pub(super) fn take_due(&mut self) -> Option<u64> {
+        self.next_timer().filter(|&at| at <= self.now)?;
+        self.timers.pop().map(|Reverse((_, token))| token)
+    }
+}

@@ -1,0 +1,266 @@
+//! Every response there is, built before the first request comes.
+
+use super::fault::Mishap;
+use super::request::{Persistence, Refusal};
+use knee_core::rng;
+
+/// One response as it goes over the wire.
+#[derive(Debug)]
+pub(super) struct Response {
+    bytes: Box<[u8]>,
+    head_length: usize,
+}
+
+impl Response {
+    /// Head and body.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Length of the head, with its empty line.
+    pub(super) fn head_length(&self) -> usize {
+        self.head_length
+    }
+}
+
+/// Which response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// 200.
+    Ok(Persistence),
+    /// The status number so many of those that the faults name.
+    Error(usize, Persistence),
+    /// 100.
+    Continue,
+    /// 400, 431, 501 or 505; the connection is then closed.
+    Refused(Refusal),
+    /// No HTTP at all.
+    Garbage,
+}
+
+/// What is sent for one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) kind: Kind,
+    pub(super) head_only: bool,
+    /// Half of it, then the connection is closed.
+    pub(super) halved: bool,
+    /// Nothing of it, the connection is reset.
+    pub(super) reset: bool,
+}
+
+impl Answer {
+    /// All of a response.
+    pub(super) fn whole(kind: Kind) -> Answer {
+        Answer {
+            kind,
+            head_only: false,
+            halved: false,
+            reset: false,
+        }
+    }
+
+    /// The answer to a request that something goes wrong with.
+    pub(super) fn with(mishap: Option<Mishap>, persistence: Persistence) -> Answer {
+        let ok = Answer::whole(Kind::Ok(persistence));
+        match mishap {
+            None => ok,
+            Some(Mishap::Reset) => Answer { reset: true, ..ok },
+            Some(Mishap::Truncate) => Answer { halved: true, ..ok },
+            Some(Mishap::Garbage) => Answer::whole(Kind::Garbage),
+            Some(Mishap::Error(i)) => Answer::whole(Kind::Error(i, persistence)),
+        }
+    }
+
+    /// How many bytes of `response` are sent.
+    pub(super) fn length(self, response: &Response) -> usize {
+        let (head, whole) = (response.head_length, response.bytes.len());
+        let length = if self.head_only && head > 0 {
+            head
+        } else {
+            whole
+        };
+        match length - head.min(length) {
+            _ if !self.halved => length,
+            0 => length / 2,
+            body => head + body / 2,
+        }
+    }
+
+    /// Whether the connection ends with it.
+    pub(super) fn closes(self) -> bool {
+        match self.kind {
+            Kind::Ok(p) | Kind::Error(_, p) => self.halved || p == Persistence::Close,
+            Kind::Continue => false,
+            Kind::Refused(_) | Kind::Garbage => true,
+        }
+    }
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Responses {
+    ok: [Response; 3],
+    errors: Vec<[Response; 3]>,
+    go_on: Response,
+    refused: [Response; 4],
+    garbage: Response,
+}
+
+impl Responses {
+    /// With bodies of `body_size` bytes, the error `statuses` of the faults, and garbage by `seed`.
+    pub(super) fn new(body_size: u32, statuses: &[u16], seed: u64) -> Responses {
+        let all = |status| PERSISTENCES.map(|p| build(status, p, body_size as usize));
+        let refused = [400, 431, 501, 505].map(|s| build(s, Persistence::Close, 0));
+        Responses {
+            ok: all(200),
+            errors: statuses.iter().map(|&s| all(s)).collect(),
+            go_on: bare(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec()),
+            refused,
+            garbage: garbage(seed),
+        }
+    }
+
+    /// One of them.
+    #[inline]
+    pub(super) fn of(&self, kind: Kind) -> &Response {
+        match kind {
+            Kind::Ok(p) => &self.ok[p as usize],
+            Kind::Error(i, p) => &self.errors[i][p as usize],
+            Kind::Continue => &self.go_on,
+            Kind::Refused(refusal) => &self.refused[refusal as usize],
+            Kind::Garbage => &self.garbage,
+        }
+    }
+}
+
+/// In the order of their numbers, which index the arrays above.
+const PERSISTENCES: [Persistence; 3] = [
+    Persistence::KeepAlive,
+    Persistence::KeepAlive10,
+    Persistence::Close,
+];
+
+/// A response without Date, which a server without a clock for it leaves out (RFC 9110 6.6.1).
+fn build(status: u16, persistence: Persistence, body_size: usize) -> Response {
+    let connection = match persistence {
+        Persistence::KeepAlive => "",
+        Persistence::KeepAlive10 => "Connection: keep-alive\r\n",
+        Persistence::Close => "Connection: close\r\n",
+    };
+    // These two never have a body (RFC 9110 15.3.5, 15.4.5), nor may 204 speak of its length.
+    let body_size = if matches!(status, 204 | 304) {
+        0
+    } else {
+        body_size
+    };
+    let length = match status {
+        204 | 304 => String::new(),
+        _ => format!("Content-Type: text/plain\r\nContent-Length: {body_size}\r\n"),
+    };
+    let reason = reason(status);
+    let head = format!("HTTP/1.1 {status} {reason}\r\nServer: knee\r\n{connection}{length}\r\n");
+    let mut bytes = head.into_bytes();
+    let head_length = bytes.len();
+    bytes.extend(BODY.iter().cycle().take(body_size));
+    Response {
+        bytes: bytes.into(),
+        head_length,
+    }
+}
+
+/// What bodies consist of, again and again.
+const BODY: &[u8] = b"The knee of a curve is where more load buys more waiting than work.\n";
+
+/// The reason phrase; empty where there is none of note, which RFC 9112 4 permits.
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        204 => "No Content",
+        304 => "Not Modified",
+        400 => "Bad Request",
+        403 => "Forbidden",
+        404 => "Not Found",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        _ => "",
+    }
+}
+
+fn bare(bytes: Vec<u8>) -> Response {
+    Response {
+        bytes: bytes.into(),
+        head_length: 0,
+    }
+}
+
+/// Random bytes, the first of which no HTTP response begins with.
+fn garbage(seed: u64) -> Response {
+    let mut rng = rng::stream(seed, 3);
+    let mut bytes: Vec<u8> = (0..256)
+        .map(|_| (rng::unit(&mut rng) * 256.0) as u8)
+        .collect();
+    bytes[0] = 0xFF;
+    bare(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn responses_say_what_they_are() {
+        let responses = Responses::new(5, &[503, 204], 1);
+        let text = |kind| String::from_utf8_lossy(responses.of(kind).bytes()).into_owned();
+        let ok = text(Kind::Ok(Persistence::KeepAlive));
+        assert!(
+            ok.starts_with("HTTP/1.1 200 OK\r\n") && ok.ends_with("\r\n\r\nThe k"),
+            "{ok}"
+        );
+        assert!(ok.contains("\r\nContent-Length: 5\r\n") && !ok.contains("Connection"));
+        let closing = text(Kind::Error(0, Persistence::Close));
+        assert!(closing.starts_with("HTTP/1.1 503 "), "{closing}");
+        assert!(closing.contains("\r\nConnection: close\r\n"));
+        let old = text(Kind::Ok(Persistence::KeepAlive10));
+        assert!(old.contains("\r\nConnection: keep-alive\r\n"));
+        assert!(text(Kind::Error(1, Persistence::KeepAlive)).ends_with("knee\r\n\r\n"));
+        for (refusal, status) in [
+            (Refusal::Malformed, "400"),
+            (Refusal::HeadTooLarge, "431"),
+            (Refusal::UnknownCoding, "501"),
+            (Refusal::Version, "505"),
+        ] {
+            assert_eq!(&text(Kind::Refused(refusal))[9..12], status);
+        }
+    }
+
+    #[test]
+    fn an_answer_knows_its_length() {
+        let (responses, none) = (Responses::new(10, &[], 1), Responses::new(0, &[], 1));
+        let answer = Answer::whole(Kind::Ok(Persistence::KeepAlive));
+        let head = responses.of(answer.kind).head_length();
+        let halved = Answer {
+            halved: true,
+            ..answer
+        };
+        let head_only = Answer {
+            head_only: true,
+            ..answer
+        };
+        assert_eq!(answer.length(responses.of(answer.kind)), head + 10);
+        assert_eq!(head_only.length(responses.of(answer.kind)), head);
+        assert_eq!(halved.length(responses.of(answer.kind)), head + 5);
+        let bodiless = none.of(answer.kind);
+        assert_eq!(halved.length(bodiless), bodiless.head_length() / 2);
+        assert_eq!(
+            Answer::whole(Kind::Garbage).length(responses.of(Kind::Garbage)),
+            256
+        );
+    }
+}

@@ -1,0 +1,288 @@
+//! The server's thread: one loop over events and timers.
+
+use super::connection::{BUFFER_SIZE, Connection, Fate, Tools};
+use super::context::Context;
+use super::spec::HttpServerSpec;
+use super::stats::{HttpServerStats, Trouble};
+use super::wait::Margin;
+use crate::sys::clock::{MonotonicClock, ThreadUse};
+use crate::sys::epoll::{Epoll, Event, flags};
+use crate::sys::eventfd::EventFd;
+use crate::sys::socket::{self, Address, Listener, RawAddress, Socket};
+use crate::sys::thread;
+use knee_core::time::Nanos;
+use std::io;
+use std::sync::Arc;
+
+/// Tokens of epoll that are no connection's: those count up from zero.
+const LISTENER: u64 = u64::MAX;
+const WAKE: u64 = u64::MAX - 1;
+
+/// So many connections are accepted in a row before those that are open get their turn.
+const ACCEPTS_PER_PASS: usize = 64;
+
+/// A server that listens and is ready to run.
+pub(super) struct Server {
+    context: Context,
+    epoll: Epoll,
+    /// Watches `wake` alone: what a stalled server waits in.
+    stalled: Epoll,
+    listener: Listener,
+    wake: Arc<EventFd>,
+    connections: Slab,
+    connections_max: usize,
+    /// An accept may find something.
+    acceptable: bool,
+    /// Accept ran out of descriptors or memory: the close of any connection lets it try again.
+    exhausted: bool,
+    buffer: Vec<u8>,
+    margin: Margin,
+    clock: MonotonicClock,
+}
+
+impl Server {
+    /// Listens.
+    ///
+    /// # Errors
+    /// The address is in use, not permitted, or not this machine's; out of descriptors.
+    pub(super) fn bind(spec: &HttpServerSpec, wake: Arc<EventFd>) -> io::Result<Server> {
+        let listener = listen(spec)?;
+        let (epoll, stalled) = (Epoll::new()?, Epoll::new()?);
+        epoll.add(&listener, LISTENER, flags::READ | flags::EDGE)?;
+        epoll.add(&*wake, WAKE, flags::READ)?;
+        stalled.add(&*wake, WAKE, flags::READ)?;
+        let clock = MonotonicClock::start();
+        Ok(Server {
+            context: Context::new(spec, clock),
+            epoll,
+            stalled,
+            listener,
+            wake,
+            connections: Slab::default(),
+            connections_max: spec.connections_max().unwrap_or(usize::MAX),
+            acceptable: false,
+            exhausted: false,
+            buffer: vec![0; BUFFER_SIZE],
+            margin: Margin::new(),
+            clock,
+        })
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> io::Result<Address> {
+        self.listener.local_address()
+    }
+
+    /// Serves until `wake` is notified.
+    pub(super) fn run(mut self) -> HttpServerStats {
+        // Without it wake-ups are some 50 µs later; they then poll longer.
+        let _ = thread::set_timer_slack_ns(1);
+        let cpu = ThreadUse::now();
+        let mut events = [Event::EMPTY; 256];
+        while self.pass(&mut events) {}
+        let elapsed = self.context.read_clock();
+        let (context, used) = (self.context, ThreadUse::now().since(cpu));
+        context
+            .tally
+            .finish(elapsed, used, context.station.as_ref())
+    }
+
+    /// One round: what is due, what came; false once it is to stop.
+    fn pass(&mut self, events: &mut [Event]) -> bool {
+        self.context.read_clock();
+        self.fire_due();
+        if !self.wait_out_stall() {
+            return false;
+        }
+        if self.may_accept() {
+            self.accept(ACCEPTS_PER_PASS, None);
+        }
+        let begin = self.context.read_clock();
+        let timeout = self.timeout();
+        let ready = self.epoll.wait(events, timeout);
+        let ready = ready.expect("epoll_wait fails for wrong arguments alone");
+        let end = self.context.read_clock();
+        if let Some(slept) = timeout.filter(|t| ready.is_empty() && *t > Nanos::ZERO) {
+            self.margin.learn(end - (begin + slept));
+        }
+        for event in ready {
+            match event.token() {
+                WAKE => return false,
+                LISTENER => self.acceptable = true,
+                token => self.with_connection(token, |connection, tools| {
+                    connection.on_event(event.flags(), tools)
+                }),
+            }
+            self.fire_due();
+        }
+        true
+    }
+
+    /// How long to wait for events at the most. `None`: nothing is due, so for ever.
+    fn timeout(&self) -> Option<Nanos> {
+        if self.may_accept() {
+            return Some(Nanos::ZERO);
+        }
+        let now = self.context.now();
+        let timer = self.context.next_timer();
+        let stall = self.context.stalls.next_after(now);
+        let next = timer.into_iter().chain(stall).min()?;
+        Some(self.margin.sleep(next - now))
+    }
+
+    fn fire_due(&mut self) {
+        while let Some(token) = self.context.take_due() {
+            self.with_connection(token, |connection, tools| connection.on_timer(tools));
+        }
+    }
+
+    /// Stands still as long as a stall lasts; false if it is to stop meanwhile.
+    fn wait_out_stall(&mut self) -> bool {
+        while let Some(end) = self.context.stalls.end_of_stall(self.context.now()) {
+            let rest = end - self.context.now();
+            let mut events = [Event::EMPTY];
+            let woken = self.stalled.wait(&mut events, Some(rest));
+            if !woken.is_ok_and(<[Event]>::is_empty) {
+                return false;
+            }
+            self.context.read_clock();
+        }
+        true
+    }
+
+    fn may_accept(&self) -> bool {
+        self.acceptable && self.connections.len() < self.connections_max
+    }
+
+    /// Accepts up to `count` connections and serves what they sent already. `ready_since`: the
+    /// ideal moment since which a worker has been free for the first of them.
+    fn accept(&mut self, count: usize, mut ready_since: Option<Nanos>) {
+        for _ in 0..count {
+            if !self.may_accept() {
+                return;
+            }
+            let socket = match self.listener.accept() {
+                Ok(socket) => socket,
+                Err(e) => match self.on_accept_error(&e) {
+                    true => continue,
+                    false => return,
+                },
+            };
+            let token = self.connections.insert(socket, ready_since.take());
+            let open = self.connections.len() as u64;
+            let tally = &mut self.context.tally;
+            tally.connections += 1;
+            tally.connections_max = tally.connections_max.max(open);
+            ready_since = self.drive(token, |connection, tools| connection.drive(tools));
+        }
+    }
+
+    /// Whether the next accept may succeed all the same.
+    fn on_accept_error(&mut self, error: &io::Error) -> bool {
+        if error.kind() == io::ErrorKind::WouldBlock {
+            self.acceptable = false;
+            return false;
+        }
+        self.context.tally.on_trouble(Trouble::Accept);
+        self.exhausted = socket::is_exhaustion(error);
+        self.acceptable = !self.exhausted;
+        self.acceptable
+    }
+
+    /// Drives a connection and, where that freed a worker, accepts the next.
+    fn with_connection(
+        &mut self,
+        token: u64,
+        act: impl FnOnce(&mut Connection, &mut Tools<'_>) -> Fate,
+    ) {
+        let free_since = self.drive(token, act);
+        if free_since.is_some() && self.connections_max < usize::MAX {
+            self.accept(ACCEPTS_PER_PASS, free_since);
+        }
+    }
+
+    /// Lets a connection act, drops it where that ended it, and says since which ideal moment its
+    /// worker has been free then. A token whose connection is gone is ignored.
+    fn drive(
+        &mut self,
+        token: u64,
+        act: impl FnOnce(&mut Connection, &mut Tools<'_>) -> Fate,
+    ) -> Option<Nanos> {
+        let connection = self.connections.find(token)?;
+        let mut tools = Tools {
+            context: &mut self.context,
+            epoll: &self.epoll,
+            buffer: &mut self.buffer,
+        };
+        match act(connection, &mut tools) {
+            Fate::Open => None,
+            Fate::Closed(free_since) => {
+                self.connections.remove(token);
+                self.acceptable |= std::mem::take(&mut self.exhausted);
+                free_since
+            }
+        }
+    }
+}
+
+/// Binds, over a Unix socket that nobody listens at any more if need be.
+fn listen(spec: &HttpServerSpec) -> io::Result<Listener> {
+    let address = RawAddress::new(&spec.listen)?;
+    let listener = Listener::bind(&address, spec.backlog).or_else(|e| match &spec.listen {
+        Address::Unix(path) if e.kind() == io::ErrorKind::AddrInUse => {
+            let refused = Socket::new(&address)?.connect(&address).err();
+            let refused = refused.is_some_and(|r| r.kind() == io::ErrorKind::ConnectionRefused);
+            if !refused {
+                return Err(e);
+            }
+            std::fs::remove_file(path)?;
+            Listener::bind(&address, spec.backlog)
+        }
+        _ => Err(e),
+    })?;
+    if let Address::Tcp(_) = spec.listen {
+        // What is accepted inherits it.
+        listener.set_nodelay()?;
+    }
+    Ok(listener)
+}
+
+/// The open connections by token: a place in the low half, a generation in the high half, so that a
+/// late event or timer of a connection that is gone never meets its successor.
+#[derive(Default)]
+struct Slab {
+    places: Vec<(u32, Option<Connection>)>,
+    free: Vec<u32>,
+}
+
+impl Slab {
+    fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    fn insert(&mut self, socket: Socket, ready_since: Option<Nanos>) -> u64 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push((0, None));
+            (self.places.len() - 1) as u32
+        });
+        let (generation, content) = &mut self.places[place as usize];
+        let token = u64::from(*generation) << 32 | u64::from(place);
+        *content = Some(Connection::new(socket, token, ready_since));
+        token
+    }
+
+    fn find(&mut self, token: u64) -> Option<&mut Connection> {
+        let (generation, content) = self.places.get_mut(token as u32 as usize)?;
+        content
+            .as_mut()
+            .filter(|_| u64::from(*generation) == token >> 32)
+    }
+
+    fn remove(&mut self, token: u64) {
+        let (generation, content) = &mut self.places[token as u32 as usize];
+        *content = None;
+        // The highest generation is left to the tokens that are no connection's.
+        *generation = (*generation + 1) % u32::MAX;
+        self.free.push(token as u32);
+    }
+}

@@ -1,0 +1,125 @@
+//! What the reference HTTP server is asked to be.
+
+use super::fault::Fault;
+use crate::sys::socket::Address;
+use knee_core::law::Law;
+use knee_core::spec::{ParseError, parse_rate};
+use knee_core::time::Nanos;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// What the reference HTTP server is asked to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpServerSpec {
+    /// Where it listens; port 0 picks a free one.
+    pub listen: Address,
+    /// Bytes of each response's body.
+    pub body_size: u32,
+    /// So many servers with one FIFO queue (at least 1); `None`: every request is served at once.
+    pub workers: Option<u32>,
+    /// How long a worker serves a request. Without `workers` it is not used.
+    pub service: Law,
+    /// When connections are accepted.
+    pub accept: AcceptPolicy,
+    /// How many connections the kernel keeps for us that were not accepted yet (listen(2)); the
+    /// kernel's own limit is net.core.somaxconn.
+    pub backlog: u32,
+    /// What goes wrong on purpose.
+    pub faults: Vec<Fault>,
+    /// Seeds service times and faults.
+    pub seed: u64,
+    /// So many arrival stamps of requests are kept, from the first; 0: none. Each takes 8 bytes.
+    pub arrivals_max: usize,
+}
+
+/// When connections are accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AcceptPolicy {
+    /// As they come.
+    #[default]
+    Eager,
+    /// As a worker becomes free: it accepts one, serves it until it is closed, and accepts the
+    /// next, so that the kernel's accept queue is the queue. Without `workers` there is one.
+    PerWorker,
+}
+
+/// How many arrival stamps `--arrivals` keeps at the most: 40 MB.
+pub const ARRIVALS_MAX: usize = 5_000_000;
+
+impl Default for HttpServerSpec {
+    fn default() -> HttpServerSpec {
+        HttpServerSpec {
+            listen: Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))),
+            body_size: 1294,
+            workers: None,
+            service: Law::ZERO,
+            accept: AcceptPolicy::Eager,
+            backlog: 4096,
+            faults: Vec::new(),
+            seed: 1,
+            arrivals_max: 0,
+        }
+    }
+}
+
+impl HttpServerSpec {
+    /// The most connections that may be open at once, where that is limited.
+    pub(super) fn connections_max(&self) -> Option<usize> {
+        match self.accept {
+            AcceptPolicy::Eager => None,
+            AcceptPolicy::PerWorker => Some(self.workers.unwrap_or(1).max(1) as usize),
+        }
+    }
+}
+
+/// `127.0.0.1:8080`, `[::1]:0`, `unix:/run/knee.sock`.
+///
+/// # Errors
+/// Anything else; names are not resolved.
+pub fn parse_listen(text: &str) -> Result<Address, ParseError> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        if path.is_empty() {
+            return Err(ParseError("unix: needs a path behind it".to_owned()));
+        }
+        return Ok(Address::Unix(path.into()));
+    }
+    text.parse().map(Address::Tcp).map_err(|_| {
+        ParseError(format!(
+            "{text:?} is no address to listen at: give ADDR:PORT such as 127.0.0.1:8080, or unix:PATH"
+        ))
+    })
+}
+
+/// The service time of the one worker that serves exactly so many requests a second: `130` or
+/// `130/s` is `fixed(1/130 s)`, to the nearest nanosecond.
+///
+/// # Errors
+/// Not a rate.
+pub fn parse_capacity(text: &str) -> Result<Law, ParseError> {
+    let rate = parse_rate(text)?;
+    let (operations, period) = (rate.operations(), rate.period());
+    Ok(Law::Fixed(Nanos(
+        period.0.saturating_add(operations / 2) / operations,
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listens_at_an_address_or_a_path() {
+        for good in ["127.0.0.1:8080", "[::1]:0", "unix:/tmp/a.sock"] {
+            assert_eq!(parse_listen(good).expect(good).to_string(), good);
+        }
+        for bad in ["", "8080", "localhost:8080", "127.0.0.1", "unix:"] {
+            assert!(parse_listen(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_capacity_is_a_fixed_service_time() {
+        let law = parse_capacity("130").unwrap();
+        assert_eq!(law, Law::Fixed(Nanos(7_692_308)));
+        assert!(parse_capacity("0").is_err());
+    }
+}

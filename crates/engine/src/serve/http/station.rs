@@ -1,0 +1,232 @@
+//! The station: M servers with one FIFO queue, in ideal time.
+
+use knee_core::law::Law;
+use knee_core::rng::Rng;
+use knee_core::time::Nanos;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// M servers, each serving one request at a time, fed from one FIFO queue (Kendall's G/G/M).
+///
+/// It is told when requests arrive and says when they finish, and knows no other time: start =
+/// max(arrival, the earliest free server), finish = start + S. A thread that wakes up late writes a
+/// response late, but the next request still starts at the ideal finish of the one before, so no
+/// lateness adds up and the saturation throughput is exactly M/E\[S\].
+#[derive(Debug)]
+pub struct Station {
+    law: Law,
+    rng: Rng,
+    /// When each server is done with what it was given.
+    free_at: BinaryHeap<Reverse<Nanos>>,
+    /// Starts that lie after the latest arrival: the queue.
+    waiting: VecDeque<Nanos>,
+    latest: Nanos,
+    visits: u64,
+    service_sum_ns: u128,
+    queue_sum: u128,
+    queue_max: usize,
+}
+
+/// One request's way through the station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// When it came.
+    pub arrival: Nanos,
+    /// When a server took it.
+    pub start: Nanos,
+    /// When it was done.
+    pub finish: Nanos,
+}
+
+impl Station {
+    /// `servers` idle servers (0 counts as 1) whose service times follow `law`.
+    pub fn new(servers: u32, law: Law, rng: Rng) -> Station {
+        Station {
+            law,
+            rng,
+            free_at: (0..servers.max(1)).map(|_| Reverse(Nanos::ZERO)).collect(),
+            waiting: VecDeque::new(),
+            latest: Nanos::ZERO,
+            visits: 0,
+            service_sum_ns: 0,
+            queue_sum: 0,
+            queue_max: 0,
+        }
+    }
+
+    /// A request arrives at `at`. Arrivals come in order: an earlier moment than the last one's
+    /// counts as the last one's.
+    pub fn arrive(&mut self, at: Nanos) -> Visit {
+        let arrival = at.max(self.latest);
+        self.latest = arrival;
+        while self.waiting.front().is_some_and(|&start| start <= arrival) {
+            self.waiting.pop_front();
+        }
+        let service = self.law.sample(&mut self.rng);
+        let mut earliest = self
+            .free_at
+            .peek_mut()
+            .expect("there is at least one server");
+        let start = arrival.max(earliest.0);
+        let finish = start + service;
+        *earliest = Reverse(finish);
+        drop(earliest);
+
+        self.visits += 1;
+        self.service_sum_ns += u128::from(service.0);
+        self.queue_sum += self.waiting.len() as u128;
+        if start > arrival {
+            self.waiting.push_back(start);
+            self.queue_max = self.queue_max.max(self.waiting.len());
+        }
+        Visit {
+            arrival,
+            start,
+            finish,
+        }
+    }
+
+    /// How many servers.
+    pub fn servers(&self) -> u32 {
+        self.free_at.len() as u32
+    }
+
+    /// How many requests came.
+    pub fn visits(&self) -> u64 {
+        self.visits
+    }
+
+    /// Mean of the service times drawn, in nanoseconds; 0 before the first.
+    pub fn service_mean_ns(&self) -> f64 {
+        self.service_sum_ns as f64 / self.visits.max(1) as f64
+    }
+
+    /// Mean number of requests that an arriving one found waiting; 0 before the first.
+    pub fn queue_mean(&self) -> f64 {
+        self.queue_sum as f64 / self.visits.max(1) as f64
+    }
+
+    /// Most requests that ever waited at once.
+    pub fn queue_max(&self) -> u64 {
+        self.queue_max as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_core::rng;
+    use proptest::prelude::*;
+
+    const MS: Nanos = Nanos::from_millis(1);
+
+    fn fixed(servers: u32, service: Nanos) -> Station {
+        Station::new(servers, Law::Fixed(service), rng::stream(1, 0))
+    }
+
+    /// Mean wait and mean queue found, over Poisson arrivals at `rate_per_s`.
+    fn mean_wait_ns(mut station: Station, rate_per_s: f64, arrivals: u32) -> (f64, Station) {
+        let mut gaps = rng::stream(7, 7);
+        let (mut now_ns, mut wait_ns) = (0.0, 0.0);
+        for _ in 0..arrivals {
+            now_ns += rng::exp1(&mut gaps) * 1e9 / rate_per_s;
+            let visit = station.arrive(Nanos(now_ns as u64));
+            wait_ns += (visit.start - visit.arrival).0 as f64;
+        }
+        (wait_ns / f64::from(arrivals), station)
+    }
+
+    fn assert_close(what: &str, measured: f64, theory: f64, tolerance: f64) {
+        let off = measured / theory - 1.0;
+        assert!(off.abs() < tolerance, "{what}: {measured} for {theory}");
+    }
+
+    #[test]
+    fn idle_servers_serve_at_once_and_busy_ones_in_order() {
+        let mut station = fixed(2, Nanos(10));
+        let finishes = [0, 1, 2, 3, 50].map(|at| station.arrive(Nanos(at)).finish.0);
+        assert_eq!(finishes, [10, 11, 20, 21, 60]);
+        assert_eq!(station.queue_max(), 2);
+        assert_eq!(station.queue_mean(), 1.0 / 5.0);
+    }
+
+    #[test]
+    fn an_arrival_told_late_counts_as_the_latest() {
+        let mut station = fixed(1, Nanos(10));
+        station.arrive(Nanos(100));
+        assert_eq!(station.arrive(Nanos(40)).arrival, Nanos(100));
+    }
+
+    #[test]
+    fn saturation_throughput_is_exact() {
+        for (servers, burst) in [(1, 1_000), (3, 999), (7, 7_000)] {
+            let mut station = fixed(servers, MS);
+            let last = (0..burst).map(|_| station.arrive(Nanos::ZERO)).last();
+            let last = last.expect("the burst is not empty").finish;
+            assert_eq!(
+                last.0,
+                u64::from(burst / servers) * MS.0,
+                "{servers} servers"
+            );
+        }
+    }
+
+    #[test]
+    fn late_clients_do_not_slow_a_saturated_station() {
+        // Five users for two servers, each of whom comes back 30 µs after its finish.
+        let mut station = fixed(2, MS);
+        let mut back = BinaryHeap::from([Reverse(Nanos::ZERO); 5]);
+        for k in 0..10_000_u64 {
+            let Reverse(at) = back.pop().expect("five users");
+            let finish = station.arrive(at).finish;
+            assert_eq!(finish.0, (k / 2 + 1) * MS.0);
+            back.push(Reverse(finish + Nanos::from_micros(30)));
+        }
+    }
+
+    #[test]
+    fn m_d_1_waits_as_pollaczek_and_khinchine_say() {
+        // Mean wait ρ/(2μ(1−ρ)); by Little's law the queue seen by Poisson arrivals is λ times it.
+        for rho in [0.5, 0.8] {
+            let (wait, station) = mean_wait_ns(fixed(1, MS), rho * 1e3, 400_000);
+            let theory_ns = rho / (2.0 * 1e3 * (1.0 - rho)) * 1e9;
+            assert_close("wait", wait, theory_ns, 0.04);
+            assert_close("queue", station.queue_mean(), theory_ns * rho / 1e6, 0.04);
+            assert_eq!(station.service_mean_ns(), 1e6);
+        }
+    }
+
+    #[test]
+    fn m_m_2_waits_as_erlang_c_says() {
+        // Two servers at ρ = 0.8: C = 2ρ²/(1+ρ) = 0.711, mean wait C/(2μ(1−ρ)) = 1.778/μ.
+        let station = Station::new(2, Law::Exp(MS), rng::stream(3, 1));
+        let (wait, station) = mean_wait_ns(station, 1.6e3, 400_000);
+        assert_close("wait", wait, 1.778e6, 0.05);
+        assert_close("service", station.service_mean_ns(), 1e6, 0.01);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn never_more_in_service_than_servers_and_always_in_order(
+            servers in 1_u32..5,
+            gaps in prop::collection::vec(0_u64..30, 1..80),
+        ) {
+            let law = Law::Exp(Nanos(40));
+            let mut station = Station::new(servers, law, rng::stream(5, 5));
+            let mut at = 0;
+            let visits: Vec<Visit> = gaps.iter().map(|gap| {
+                at += gap;
+                station.arrive(Nanos(at))
+            }).collect();
+            for (i, visit) in visits.iter().enumerate() {
+                prop_assert!(visit.arrival <= visit.start && visit.start <= visit.finish);
+                prop_assert!(i == 0 || visits[i - 1].start <= visit.start);
+                let in_service = visits[..=i].iter()
+                    .filter(|v| v.start <= visit.start && visit.start < v.finish);
+                prop_assert!(in_service.count() <= servers as usize);
+            }
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! What the server did, counted while it runs and told when it ends.
+
+use super::station::Station;
+use crate::sys::clock::ThreadUse;
+use knee_core::measure::Histogram;
+use knee_core::time::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Write};
+
+/// What a reference HTTP server did from its start to its end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HttpServerStats {
+    /// From start to end, in seconds.
+    pub elapsed_s: f64,
+    /// Whole requests read.
+    pub requests: u64,
+    /// Whole responses handed to the kernel, of any status.
+    pub responses: u64,
+    /// Connections accepted.
+    pub connections: u64,
+    /// Most connections open at once.
+    pub connections_max: u64,
+    /// Bytes read.
+    pub bytes_received: u64,
+    /// Bytes written.
+    pub bytes_sent: u64,
+    /// What went wrong, by kind: `malformed`, `head_too_large`, `unknown_coding`, `version` (bad
+    /// requests), `incomplete` (closed within a request), `read`, `write` (reset, broken pipe),
+    /// `accept`.
+    pub errors: BTreeMap<String, u64>,
+    /// What went wrong on purpose, by kind: `reset`, `truncate`, `garbage`, `error`.
+    pub faults: BTreeMap<String, u64>,
+    /// Processor time of the server's thread in user mode, in seconds.
+    pub cpu_user_s: f64,
+    /// Processor time of the server's thread in the kernel, in seconds.
+    pub cpu_system_s: f64,
+    /// Standard deviation over mean of the gaps between requests (0: a clockwork, 1: Poisson);
+    /// absent with fewer than three requests.
+    pub gap_cv: Option<f64>,
+    /// The workers, where there are any.
+    pub station: Option<StationStats>,
+    /// When requests arrived, from the start of the server: as many as the spec asked to keep.
+    #[serde(skip)]
+    pub arrivals: Vec<Nanos>,
+}
+
+/// What the station did, in its own, ideal time, and how far the thread fell behind it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StationStats {
+    /// Workers.
+    pub workers: u32,
+    /// Requests that came.
+    pub arrivals: u64,
+    /// Mean of the service times drawn.
+    pub service_mean_ns: f64,
+    /// Time from arrival to ideal finish of the requests that finished.
+    pub sojourn: Quantiles,
+    /// Mean number of requests that an arriving one found waiting for a worker.
+    pub queue_mean: f64,
+    /// Most requests that waited for a worker at once.
+    pub queue_max: u64,
+    /// How long after the ideal finish the response was written.
+    pub write_lateness: Quantiles,
+}
+
+/// A distribution of times in six numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// Mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+}
+
+impl From<&Histogram> for Quantiles {
+    fn from(times: &Histogram) -> Quantiles {
+        Quantiles {
+            mean_ns: times.mean_ns(),
+            p50_ns: times.quantile(0.5).0,
+            p90_ns: times.quantile(0.9).0,
+            p99_ns: times.quantile(0.99).0,
+            p999_ns: times.quantile(0.999).0,
+            max_ns: times.max().0,
+        }
+    }
+}
+
+impl HttpServerStats {
+    /// Writes the arrival stamps that were kept, in nanoseconds since the start, one per line.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_arrivals(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.arrivals
+            .iter()
+            .try_for_each(|at| writeln!(out, "{}", at.0))
+    }
+}
+
+impl fmt::Display for HttpServerStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cpu_s = self.cpu_user_s + self.cpu_system_s;
+        writeln!(
+            f,
+            "served {} of {} requests on {} connections (at most {} at once) in {:.1} s",
+            self.responses, self.requests, self.connections, self.connections_max, self.elapsed_s
+        )?;
+        writeln!(
+            f,
+            "bytes  {} in, {} out",
+            self.bytes_received, self.bytes_sent
+        )?;
+        write!(
+            f,
+            "cpu    {:.2} s user, {:.2} s system",
+            self.cpu_user_s, self.cpu_system_s
+        )?;
+        if self.requests > 0 {
+            write!(
+                f,
+                ", {:.1} µs per request",
+                cpu_s * 1e6 / self.requests as f64
+            )?;
+        }
+        writeln!(f)?;
+        if let Some(cv) = self.gap_cv {
+            writeln!(f, "gaps   coefficient of variation {cv:.3}")?;
+        }
+        for (what, counts) in [("errors", &self.errors), ("faults", &self.faults)] {
+            if !counts.is_empty() {
+                let list: Vec<String> = counts.iter().map(|(k, n)| format!("{n} {k}")).collect();
+                writeln!(f, "{what} {}", list.join(", "))?;
+            }
+        }
+        self.station.as_ref().map_or(Ok(()), |s| s.fmt(f))
+    }
+}
+
+impl fmt::Display for StationStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "station {} workers, mean service {}, queue mean {:.2}, max {}",
+            self.workers,
+            Nanos(self.service_mean_ns as u64),
+            self.queue_mean,
+            self.queue_max
+        )?;
+        writeln!(f, "  sojourn        {}", self.sojourn)?;
+        writeln!(f, "  write lateness {}", self.write_lateness)
+    }
+}
+
+impl fmt::Display for Quantiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "mean {}, p50 {}, p90 {}, p99 {}, p99.9 {}, max {}",
+            Nanos(self.mean_ns as u64),
+            Nanos(self.p50_ns),
+            Nanos(self.p90_ns),
+            Nanos(self.p99_ns),
+            Nanos(self.p999_ns),
+            Nanos(self.max_ns)
+        )
+    }
+}
+
+/// Something that is counted by kind; the numbers index the tally, the names stand in the stats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    Malformed,
+    HeadTooLarge,
+    UnknownCoding,
+    Version,
+    Incomplete,
+    Read,
+    Write,
+    Accept,
+    Reset,
+    Truncate,
+    Garbage,
+    Error,
+}
+
+/// Their names, and whether they were done on purpose.
+const TROUBLES: [(&str, bool); 12] = [
+    ("malformed", false),
+    ("head_too_large", false),
+    ("unknown_coding", false),
+    ("version", false),
+    ("incomplete", false),
+    ("read", false),
+    ("write", false),
+    ("accept", false),
+    ("reset", true),
+    ("truncate", true),
+    ("garbage", true),
+    ("error", true),
+];
+
+/// The counts while the server runs.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub(super) requests: u64,
+    pub(super) responses: u64,
+    pub(super) connections: u64,
+    pub(super) connections_max: u64,
+    pub(super) bytes_received: u64,
+    pub(super) bytes_sent: u64,
+    pub(super) sojourn: Histogram,
+    pub(super) write_lateness: Histogram,
+    troubles: [u64; TROUBLES.len()],
+    gaps: Gaps,
+    arrivals: Vec<Nanos>,
+    arrivals_max: usize,
+}
+
+impl Tally {
+    pub(super) fn new(arrivals_max: usize) -> Tally {
+        Tally {
+            requests: 0,
+            responses: 0,
+            connections: 0,
+            connections_max: 0,
+            bytes_received: 0,
+            bytes_sent: 0,
+            sojourn: Histogram::default(),
+            write_lateness: Histogram::default(),
+            troubles: [0; TROUBLES.len()],
+            gaps: Gaps::default(),
+            arrivals: Vec::with_capacity(arrivals_max),
+            arrivals_max,
+        }
+    }
+
+    /// A whole request was there at `at`.
+    #[inline]
+    pub(super) fn on_request(&mut self, at: Nanos) {
+        self.requests += 1;
+        self.gaps.on_arrival(at);
+        if self.arrivals.len() < self.arrivals_max {
+            self.arrivals.push(at);
+        }
+    }
+
+    pub(super) fn on_trouble(&mut self, trouble: Trouble) {
+        self.troubles[trouble as usize] += 1;
+    }
+
+    pub(super) fn finish(
+        self,
+        elapsed: Nanos,
+        cpu: ThreadUse,
+        station: Option<&Station>,
+    ) -> HttpServerStats {
+        let by_kind = |on_purpose: bool| {
+            let named = TROUBLES.iter().zip(self.troubles);
+            named
+                .filter(|((_, purpose), n)| *purpose == on_purpose && *n > 0)
+                .map(|((name, _), n)| ((*name).to_owned(), n))
+                .collect()
+        };
+        HttpServerStats {
+            elapsed_s: elapsed.as_secs_f64(),
+            requests: self.requests,
+            responses: self.responses,
+            connections: self.connections,
+            connections_max: self.connections_max,
+            bytes_received: self.bytes_received,
+            bytes_sent: self.bytes_sent,
+            errors: by_kind(false),
+            faults: by_kind(true),
+            cpu_user_s: cpu.user.as_secs_f64(),
+            cpu_system_s: cpu.system.as_secs_f64(),
+            gap_cv: self.gaps.coefficient_of_variation(),
+            station: station.map(|station| StationStats {
+                workers: station.servers(),
+                arrivals: station.visits(),
+                service_mean_ns: station.service_mean_ns(),
+                sojourn: Quantiles::from(&self.sojourn),
+                queue_mean: station.queue_mean(),
+                queue_max: station.queue_max(),
+                write_lateness: Quantiles::from(&self.write_lateness),
+            }),
+            arrivals: self.arrivals,
+        }
+    }
+}
+
+/// Mean and variance of the gaps between arrivals in one pass (Welford 1962).
+#[derive(Debug, Default)]
+struct Gaps {
+    last: Option<Nanos>,
+    count: u64,
+    mean_ns: f64,
+    squares_ns2: f64,
+}
+
+impl Gaps {
+    #[inline]
+    fn on_arrival(&mut self, at: Nanos) {
+        if let Some(last) = self.last {
+            let gap_ns = (at - last).0 as f64;
+            self.count += 1;
+            let off = gap_ns - self.mean_ns;
+            self.mean_ns += off / self.count as f64;
+            self.squares_ns2 += off * (gap_ns - self.mean_ns);
+        }
+        self.last = Some(at);
+    }
+
+    fn coefficient_of_variation(&self) -> Option<f64> {
+        let variance = self.squares_ns2 / (self.count.checked_sub(1).filter(|&n| n > 0)? as f64);
+        (self.mean_ns > 0.0).then(|| variance.sqrt() / self.mean_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_of_a_clockwork_and_of_a_known_sample() {
+        let cv = |moments: &[u64]| {
+            let mut gaps = Gaps::default();
+            moments.iter().for_each(|&at| gaps.on_arrival(Nanos(at)));
+            gaps.coefficient_of_variation()
+        };
+        assert_eq!(cv(&[5, 10]), None);
+        assert_eq!(cv(&[5, 10, 15, 20]), Some(0.0));
+        // Gaps 1, 2, 3: mean 2, sample variance 1.
+        assert_eq!(cv(&[0, 1, 3, 6]), Some(0.5));
+        assert_eq!(cv(&[7, 7, 7]), None);
+    }
+
+    #[test]
+    fn troubles_are_told_by_name_and_purpose() {
+        let mut tally = Tally::new(1);
+        tally.on_request(Nanos(3));
+        tally.on_request(Nanos(9));
+        tally.on_trouble(Trouble::Accept);
+        tally.on_trouble(Trouble::Error);
+        tally.on_trouble(Trouble::Error);
+        let stats = tally.finish(Nanos::from_secs(1), ThreadUse::default(), None);
+        assert_eq!(stats.errors, BTreeMap::from([("accept".to_owned(), 1)]));
+        assert_eq!(stats.faults, BTreeMap::from([("error".to_owned(), 2)]));
+        assert_eq!(stats.arrivals, [Nanos(3)], "one was asked for");
+        let mut file = Vec::new();
+        stats.write_arrivals(&mut file).unwrap();
+        assert_eq!(file, b"3\n");
+        let json = serde_json::to_string(&stats).unwrap();
+        let back: HttpServerStats = serde_json::from_str(&json).unwrap();
+        assert_eq!(back.errors, stats.errors);
+        assert!(
+            stats
+                .to_string()
+                .contains("errors 1 accept\nfaults 2 error\n")
+        );
+    }
+}

@@ -1,0 +1,3 @@
+//! Reference servers: what tests, demos and calibration run against.
+
+pub mod http;

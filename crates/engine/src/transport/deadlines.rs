@@ -1,0 +1,110 @@
+//! Deadlines of connections, kept in order without a heap.
+
+use knee_core::time::Nanos;
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// The deadlines of numbered slots, each at most one, as a doubly linked list in order of time.
+///
+/// Deadlines come nearly in order (now + the same timeout), so inserting from the late end looks
+/// at one or two links, and removing is immediate: cheaper than a heap, and without allocation.
+#[derive(Debug)]
+pub struct Deadlines {
+    links: Vec<Link>,
+    first: u32,
+    last: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    at: Nanos,
+    before: u32,
+    after: u32,
+    linked: bool,
+}
+
+impl Deadlines {
+    /// None yet, for slots below `capacity`.
+    pub fn new(capacity: usize) -> Deadlines {
+        let free = Link { at: Nanos::ZERO, before: NONE, after: NONE, linked: false };
+        Deadlines { links: vec![free; capacity], first: NONE, last: NONE }
+    }
+
+    /// The slot whose deadline comes first, with it.
+    #[inline]
+    pub fn first(&self) -> Option<(u32, Nanos)> {
+        (self.first != NONE).then(|| (self.first, self.links[self.first as usize].at))
+    }
+
+    /// Gives `slot` the deadline `at`, in place of any that it had.
+    #[inline]
+    pub fn set(&mut self, slot: u32, at: Nanos) {
+        self.clear(slot);
+        let mut before = self.last;
+        while before != NONE && self.links[before as usize].at > at {
+            before = self.links[before as usize].before;
+        }
+        let after = match before {
+            NONE => std::mem::replace(&mut self.first, slot),
+            _ => std::mem::replace(&mut self.links[before as usize].after, slot),
+        };
+        match after {
+            NONE => self.last = slot,
+            _ => self.links[after as usize].before = slot,
+        }
+        self.links[slot as usize] = Link { at, before, after, linked: true };
+    }
+
+    /// Takes the deadline of `slot` away, if it has one.
+    #[inline]
+    pub fn clear(&mut self, slot: u32) {
+        let Link { before, after, linked, .. } = self.links[slot as usize];
+        if !linked {
+            return;
+        }
+        match before {
+            NONE => self.first = after,
+            _ => self.links[before as usize].after = after,
+        }
+        match after {
+            NONE => self.last = before,
+            _ => self.links[after as usize].before = before,
+        }
+        self.links[slot as usize].linked = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn agrees_with_a_sorted_map(steps in prop::collection::vec((0u32..8, 0u64..20), 0..60)) {
+            let mut list = Deadlines::new(8);
+            let mut model = [None; 8];
+            for (slot, at) in steps {
+                if at < 5 {
+                    list.clear(slot);
+                    model[slot as usize] = None;
+                } else {
+                    list.set(slot, Nanos(at));
+                    model[slot as usize] = Some(Nanos(at));
+                }
+                let earliest = model.iter().flatten().min().copied();
+                prop_assert_eq!(list.first().map(|(_, at)| at), earliest);
+            }
+            let mut drained = Vec::new();
+            while let Some((slot, at)) = list.first() {
+                prop_assert_eq!(model[slot as usize].take(), Some(at));
+                list.clear(slot);
+                drained.push(at);
+            }
+            prop_assert!(drained.is_sorted() && model.iter().all(Option::is_none));
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! HTTP/1.1 without sockets (RFC 9110, RFC 9112): requests to bytes, bytes to responses.
+//!
+//! Nothing here reads, writes, waits or knows the time, so the same code runs over epoll, io_uring,
+//! a test's byte slice and a fuzzer.
+
+mod chunked;
+mod head;
+mod response;
+
+pub use head::{HEAD_BYTES_MAX, HEADERS_MAX, HeadCache};
+pub use response::{Eof, Progress, ResponseParser, Violation};

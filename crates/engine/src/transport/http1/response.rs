@@ -1,0 +1,242 @@
+//! One response on a connection: bytes in, its end out.
+
+use super::chunked::Chunked;
+use super::head::{Framing, Head, HeadCache, end_of_head};
+use std::fmt;
+
+/// The capacity that a connection keeps for heads that arrive in pieces; more is given back.
+const PENDING_KEPT_BYTES: usize = 1024;
+
+/// Reads one HTTP/1.1 response at a time off a connection. It is told of each request
+/// ([`begin`](Self::begin)), of all bytes that arrive ([`feed`](Self::feed)) and of the end of the
+/// stream ([`at_eof`](Self::at_eof)); it says when the response is complete.
+///
+/// The body is counted through, not kept. Nothing is allocated unless a head arrives in pieces.
+/// However the bytes are cut, the answer is the same.
+#[derive(Debug, Default)]
+pub struct ResponseParser {
+    state: State,
+    /// The head so far, where it did not arrive whole.
+    pending: Vec<u8>,
+    status: u16,
+    keep_alive: bool,
+    head_only: bool,
+    begun: bool,
+}
+
+// Ten thousand connections have one each.
+const _: () = assert!(size_of::<ResponseParser>() <= 64);
+
+/// What became of the bytes fed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The response goes on.
+    NeedMore,
+    /// It is complete.
+    Done {
+        /// Its status, 100 to 999 (RFC 9110 §15 asks clients to read 600 and more as 5xx).
+        status: u16,
+        /// Whether the connection may carry another request.
+        keep_alive: bool,
+        /// Bytes after its end, which nobody asked for: the connection must not be used again.
+        surplus: usize,
+    },
+    /// It is not an HTTP/1.1 response; the connection must not be used again.
+    Malformed(Violation),
+}
+
+/// What the end of the stream meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eof {
+    /// It ended a body that only the end of the stream delimits: the response is complete.
+    Done {
+        /// Its status.
+        status: u16,
+    },
+    /// It came in the middle of a response.
+    Truncated,
+    /// It came before any byte of a response.
+    Closed,
+}
+
+/// What makes a response malformed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// Bytes came although nothing was asked.
+    Unasked,
+    /// It does not begin with `HTTP/1.0` or `HTTP/1.1`.
+    NotHttp,
+    /// The status is not three digits from 100 on.
+    Status,
+    /// A header line is not `name: value`, or is folded (RFC 9112 §5.2).
+    Header,
+    /// More than [`HEADERS_MAX`](super::HEADERS_MAX) header lines.
+    TooManyHeaders,
+    /// A head over [`HEAD_BYTES_MAX`](super::HEAD_BYTES_MAX).
+    HeadTooLarge,
+    /// A Content-Length that is no number, too large, or two that differ.
+    ContentLength,
+    /// `chunked` more than once, or not the name of a coding.
+    TransferEncoding,
+    /// A chunk size that is no hexadecimal number or too large.
+    ChunkSize,
+    /// A chunk that does not end where its size says, or a line that does not end in CRLF.
+    ChunkEnd,
+    /// A trailer line that is not `name: value`.
+    Trailer,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Violation::Unasked => "bytes came although nothing was asked",
+            Violation::NotHttp => "the answer does not begin with HTTP/1.0 or HTTP/1.1",
+            Violation::Status => "the status is not a number from 100 to 999",
+            Violation::Header => "a header line is not 'name: value'",
+            Violation::TooManyHeaders => "more than 128 header lines",
+            Violation::HeadTooLarge => "a response head over 64 KiB",
+            Violation::ContentLength => "Content-Length is no number, or there are two different",
+            Violation::TransferEncoding => "Transfer-Encoding names chunked more than once",
+            Violation::ChunkSize => "a chunk size is no hexadecimal number or too large",
+            Violation::ChunkEnd => "a chunk does not end where its size says",
+            Violation::Trailer => "a trailer line is not 'name: value'",
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+enum State {
+    /// No response is expected.
+    #[default]
+    Idle,
+    Head,
+    Length {
+        left: u64,
+    },
+    Chunked(Chunked),
+    UntilClose,
+    Broken(Violation),
+}
+
+impl ResponseParser {
+    /// A request was sent; its response comes next. `method_is_head` since a response to HEAD has
+    /// no body whatever its head says. A response still unfinished is forgotten.
+    pub fn begin(&mut self, method_is_head: bool) {
+        self.state = State::Head;
+        self.pending.clear();
+        self.head_only = method_is_head;
+        self.begun = false;
+    }
+
+    /// The next bytes of the stream, all that have arrived.
+    pub fn feed(&mut self, bytes: &[u8], cache: &mut HeadCache) -> Progress {
+        if bytes.is_empty() {
+            return Progress::NeedMore;
+        }
+        self.begun = true;
+        match self.advance(bytes, cache) {
+            Ok(None) => Progress::NeedMore,
+            Ok(Some(used)) => {
+                self.state = State::Idle;
+                Progress::Done {
+                    status: self.status,
+                    keep_alive: self.keep_alive,
+                    surplus: bytes.len() - used,
+                }
+            }
+            Err(violation) => {
+                self.state = State::Broken(violation);
+                Progress::Malformed(violation)
+            }
+        }
+    }
+
+    /// The peer closed its side of the stream in an orderly way. (A reset is not this.)
+    pub fn at_eof(&mut self) -> Eof {
+        let eof = match self.state {
+            State::Idle => Eof::Closed,
+            State::UntilClose => Eof::Done {
+                status: self.status,
+            },
+            _ if self.begun => Eof::Truncated,
+            _ => Eof::Closed,
+        };
+        self.state = State::Idle;
+        eof
+    }
+
+    /// Whether any byte of the response that [`begin`](Self::begin) announced has arrived.
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// How many of `bytes` belong to the response if it ends in them.
+    fn advance(&mut self, bytes: &[u8], cache: &mut HeadCache) -> Result<Option<usize>, Violation> {
+        let mut at = 0;
+        while matches!(self.state, State::Head) {
+            let Some((head, used)) = self.head(&bytes[at..], cache)? else {
+                return Ok(None);
+            };
+            at += used;
+            // Interim responses only announce the final one (RFC 9110 §15.2).
+            if !head.is_interim() {
+                self.enter_body(head);
+            }
+        }
+        Ok(self.body(&bytes[at..])?.map(|used| at + used))
+    }
+
+    /// The next head and how many of `bytes` it took.
+    fn head(
+        &mut self,
+        bytes: &[u8],
+        cache: &mut HeadCache,
+    ) -> Result<Option<(Head, usize)>, Violation> {
+        if self.pending.is_empty() {
+            if let Some(known) = cache.lookup(bytes) {
+                return Ok(Some(known));
+            }
+            if let Some(len) = end_of_head(bytes, 0)? {
+                return Ok(Some((cache.parse(&bytes[..len])?, len)));
+            }
+            self.pending.extend_from_slice(bytes);
+            return Ok(None);
+        }
+        let before = self.pending.len();
+        self.pending.extend_from_slice(bytes);
+        let Some(len) = end_of_head(&self.pending, before)? else {
+            return Ok(None);
+        };
+        let head = cache.parse(&self.pending[..len])?;
+        self.pending.clear();
+        self.pending.shrink_to(PENDING_KEPT_BYTES);
+        Ok(Some((head, len - before)))
+    }
+
+    fn enter_body(&mut self, head: Head) {
+        self.status = head.status;
+        self.keep_alive = head.keep_alive;
+        self.state = match head.framing {
+            _ if self.head_only => State::Length { left: 0 },
+            Framing::Length(left) => State::Length { left },
+            Framing::Chunked => State::Chunked(Chunked::default()),
+            Framing::UntilClose => State::UntilClose,
+        };
+    }
+
+    fn body(&mut self, bytes: &[u8]) -> Result<Option<usize>, Violation> {
+        match &mut self.state {
+            State::Length { left } => match bytes.len() as u64 {
+                here if here < *left => {
+                    *left -= here;
+                    Ok(None)
+                }
+                _ => Ok(Some(*left as usize)),
+            },
+            State::Chunked(chunked) => chunked.feed(bytes),
+            State::Head | State::UntilClose => Ok(None),
+            State::Idle => Err(Violation::Unasked),
+            State::Broken(violation) => Err(*violation),
+        }
+    }
+}

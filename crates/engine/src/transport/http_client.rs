@@ -1,0 +1,421 @@
+//! The HTTP client of one worker: carries operations over connections, ends each in a Completion.
+
+use super::deadlines::Deadlines;
+use super::flight::{Flight, outcome_of};
+use super::http1::{Eof, HeadCache, Progress, ResponseParser};
+use super::requests::RequestSet;
+use crate::reactor::{Backend, Close, Event};
+use crate::sys::socket::RawAddress;
+use knee_core::driver::Op;
+use knee_core::measure::{Completion, Outcome};
+use knee_core::time::Nanos;
+use std::collections::VecDeque;
+use std::io;
+
+/// A connection that the server is to close is given so long, then closed from this side. The side
+/// that closes first keeps the port in TIME_WAIT for a minute: better there than here.
+const DRAIN_MAX: Nanos = Nanos::from_secs(1);
+
+/// No connection.
+const NONE: u32 = u32::MAX;
+
+/// What a client needs to know before the run.
+#[derive(Clone)]
+pub struct ClientConfig {
+    /// Where to connect.
+    pub address: RawAddress,
+    /// Whether a connection serves more than one request.
+    pub keep_alive: bool,
+    /// The most connections open at once.
+    pub connections_max: u32,
+    /// Closed loop: how many lanes there are, each with a connection of its own; 0 in open loop.
+    pub lanes: u32,
+    /// An operation ends as a timeout so long after its intended time.
+    pub timeout: Nanos,
+    /// A connect ends as a timeout after so long.
+    pub connect_timeout: Nanos,
+}
+
+/// Carries operations over connections. An operation of a lane takes the lane's own connection; any
+/// other takes the idle one that was used last, opens one while fewer than the most are open, or
+/// waits its turn. Knows nothing of schedules and statistics.
+pub struct HttpClient {
+    config: ClientConfig,
+    requests: RequestSet,
+    connections: Vec<Connection>,
+    /// Slots without a connection.
+    free: Vec<u32>,
+    /// Slots with a connection that nobody uses, the last used last.
+    idle: Vec<u32>,
+    /// The slot of each lane.
+    lanes: Vec<u32>,
+    waiting: VecDeque<Flight>,
+    deadlines: Deadlines,
+    cache: HeadCache,
+    completed: Vec<Completion>,
+    tally: Tally,
+}
+
+/// What a client has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Connections opened.
+    pub opened: u64,
+    /// Connections open now.
+    pub open: u64,
+    /// Most connections open at once.
+    pub open_max: u64,
+    /// Operations under way, those that wait for a connection included.
+    pub in_flight: u64,
+}
+
+#[derive(Default)]
+struct Connection {
+    state: State,
+    parser: ResponseParser,
+    flight: Flight,
+    /// Requests sent over it.
+    uses: u32,
+    /// Where it stands among the idle ones.
+    idle_at: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Free,
+    Connecting,
+    Idle,
+    Busy,
+    /// Its last response is here; the server is to close it.
+    Draining,
+}
+
+impl HttpClient {
+    /// A client without connections. `capacity` slots: see [`ClientConfig::slots`].
+    pub fn new(config: ClientConfig, requests: RequestSet) -> HttpClient {
+        let slots = config.slots();
+        let mut connections = Vec::new();
+        connections.resize_with(slots, Connection::default);
+        HttpClient {
+            connections,
+            free: (0..slots as u32).rev().collect(),
+            idle: Vec::new(),
+            lanes: vec![NONE; config.lanes as usize],
+            waiting: VecDeque::new(),
+            deadlines: Deadlines::new(slots),
+            cache: HeadCache::default(),
+            completed: Vec::new(),
+            tally: Tally::default(),
+            requests,
+            config,
+        }
+    }
+
+    /// Starts an operation at `now`.
+    pub fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
+        self.tally.in_flight += 1;
+        let flight = Flight::new(op, self.requests.pick(), now);
+        self.place(io, flight, now);
+    }
+
+    /// The next operation that has ended, if any.
+    #[inline]
+    pub fn take_completed(&mut self) -> Option<Completion> {
+        self.completed.pop()
+    }
+
+    /// Something happened on a connection at `now`.
+    pub fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, now: Nanos) {
+        match event {
+            Event::Received(bytes) => self.on_bytes(io, slot, bytes, now),
+            Event::Connected => self.on_connected(io, slot, now),
+            Event::Ended => self.on_end(io, slot, now),
+            Event::Failed(error) => self.on_failure(io, slot, &error, now),
+        }
+    }
+
+    /// When [`HttpClient::expire`] has something to do next.
+    #[inline]
+    pub fn next_deadline(&self) -> Nanos {
+        let waiting = self.waiting.front().map_or(Nanos::MAX, |f| f.intended + self.config.timeout);
+        self.deadlines.first().map_or(Nanos::MAX, |(_, at)| at).min(waiting)
+    }
+
+    /// Ends what has timed out by `now`.
+    pub fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        while let Some((slot, at)) = self.deadlines.first()
+            && at <= now
+        {
+            let connection = &self.connections[slot as usize];
+            let late = connection.flight.intended + self.config.timeout <= now;
+            match connection.state {
+                State::Draining => self.retire(io, slot, now),
+                State::Connecting if !late => {
+                    self.fail(io, slot, Outcome::ConnectTimeout, now);
+                }
+                _ => self.fail(io, slot, Outcome::Timeout, now),
+            }
+        }
+        while let Some(flight) = self.waiting.front()
+            && flight.intended + self.config.timeout <= now
+        {
+            let completion = flight.unsent(Outcome::Timeout, now);
+            self.waiting.pop_front();
+            self.complete(completion);
+        }
+    }
+
+    /// Ends everything that is still under way as [`Outcome::InFlight`].
+    pub fn abandon(&mut self, now: Nanos) {
+        while let Some(flight) = self.waiting.pop_front() {
+            self.complete(flight.unsent(Outcome::InFlight, now));
+        }
+        for slot in 0..self.connections.len() {
+            let connection = &mut self.connections[slot];
+            let completion = match connection.state {
+                State::Busy => connection.flight.ended(Outcome::InFlight, now),
+                State::Connecting => connection.flight.unsent(Outcome::InFlight, now),
+                _ => continue,
+            };
+            connection.state = State::Idle;
+            self.complete(completion);
+        }
+    }
+
+    /// What was done so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Finds a connection for an operation, or queues it.
+    #[inline]
+    fn place<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {
+        let lane = flight.lane;
+        let ready = match self.lanes.get(lane as usize) {
+            Some(&slot) => (slot != NONE).then_some(slot),
+            None => self.idle.pop(), // the one used last: its caches are warm, the others may rest
+        };
+        if let Some(slot) = ready {
+            return self.send(io, slot, flight, now);
+        }
+        let room = lane != Op::ANY_LANE || self.tally.open < u64::from(self.config.connections_max);
+        match self.free.last() {
+            Some(&slot) if room => {
+                self.free.pop();
+                self.open(io, slot, flight, now);
+            }
+            _ => self.waiting.push_back(flight),
+        }
+    }
+
+    fn open<B: Backend>(&mut self, io: &mut B, slot: u32, flight: Flight, now: Nanos) {
+        if let Err(error) = io.open(slot, &self.config.address) {
+            self.free.push(slot);
+            return self.complete(flight.unsent(outcome_of(&error), now));
+        }
+        if let Some(lane) = self.lanes.get_mut(flight.lane as usize) {
+            *lane = slot;
+        }
+        self.tally.opened += 1;
+        self.tally.open += 1;
+        self.tally.open_max = self.tally.open_max.max(self.tally.open);
+        let patience = (flight.intended + self.config.timeout).min(now + self.config.connect_timeout);
+        self.deadlines.set(slot, patience);
+        let connection = &mut self.connections[slot as usize];
+        connection.state = State::Connecting;
+        connection.flight = flight;
+        connection.uses = 0;
+    }
+
+    #[inline]
+    fn send<B: Backend>(&mut self, io: &mut B, slot: u32, mut flight: Flight, now: Nanos) {
+        flight.sent = now;
+        self.deadlines.set(slot, flight.intended + self.config.timeout);
+        let connection = &mut self.connections[slot as usize];
+        connection.state = State::Busy;
+        connection.flight = flight;
+        connection.uses += 1;
+        connection.parser.begin(self.requests.is_head(flight.request));
+        if let Err(error) = io.send(slot, flight.request) {
+            self.on_failure(io, slot, &error, now);
+        }
+    }
+
+    fn on_connected<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        let flight = self.connections[slot as usize].flight;
+        self.send(io, slot, flight, now);
+    }
+
+    #[inline]
+    fn on_bytes<B: Backend>(&mut self, io: &mut B, slot: u32, bytes: &[u8], now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        match connection.state {
+            State::Busy => {}
+            // Nobody asked for anything: the server is out of step, or says 408 before it closes.
+            State::Idle => return self.forget_idle(io, slot),
+            _ => return,
+        }
+        connection.flight.received(bytes.len(), now);
+        match connection.parser.feed(bytes, &mut self.cache) {
+            Progress::NeedMore => {}
+            Progress::Done { surplus: 1.., .. } | Progress::Malformed(_) => {
+                self.fail(io, slot, Outcome::Malformed, now);
+            }
+            Progress::Done { status, keep_alive, .. } => {
+                let completion = connection.flight.ended(status_outcome(status), now);
+                self.release(io, slot, keep_alive, now);
+                self.complete(completion);
+            }
+        }
+    }
+
+    fn on_end<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        match connection.state {
+            State::Busy => {}
+            State::Idle => return self.forget_idle(io, slot),
+            State::Connecting => return self.fail(io, slot, Outcome::Closed, now),
+            State::Draining | State::Free => return self.retire(io, slot, now),
+        }
+        match connection.parser.at_eof() {
+            Eof::Done { status } => {
+                let completion = connection.flight.ended(status_outcome(status), now);
+                self.complete(completion);
+                self.retire(io, slot, now);
+            }
+            Eof::Truncated => self.fail(io, slot, Outcome::Truncated, now),
+            Eof::Closed if self.may_repeat(slot) => self.repeat(io, slot, now),
+            Eof::Closed => self.fail(io, slot, Outcome::Closed, now),
+        }
+    }
+
+    /// Whether an operation whose connection ended without a byte of a response may go again: a
+    /// server may close an idle connection in the very moment in which a request is on its way
+    /// (RFC 9112 §9.3.1). Only an idempotent request, on a connection used before, and once.
+    fn may_repeat(&self, slot: u32) -> bool {
+        let connection = &self.connections[slot as usize];
+        connection.uses > 1
+            && !connection.flight.repeated
+            && self.requests.is_idempotent(connection.flight.request)
+    }
+
+    fn repeat<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        let mut flight = self.connections[slot as usize].flight;
+        flight.repeated = true;
+        self.discard(io, slot);
+        self.place(io, flight, now);
+    }
+
+    fn on_failure<B: Backend>(&mut self, io: &mut B, slot: u32, error: &io::Error, now: Nanos) {
+        match self.connections[slot as usize].state {
+            State::Idle => self.forget_idle(io, slot),
+            State::Draining | State::Free => self.retire(io, slot, now),
+            State::Connecting if error.kind() == io::ErrorKind::TimedOut => {
+                self.fail(io, slot, Outcome::ConnectTimeout, now);
+            }
+            State::Connecting | State::Busy => self.fail(io, slot, outcome_of(error), now),
+        }
+    }
+
+    /// Ends the operation of a connection badly, and the connection with it.
+    fn fail<B: Backend>(&mut self, io: &mut B, slot: u32, outcome: Outcome, now: Nanos) {
+        let connection = &self.connections[slot as usize];
+        let completion = match connection.state {
+            State::Connecting => connection.flight.unsent(outcome, now),
+            _ => connection.flight.ended(outcome, now),
+        };
+        self.complete(completion);
+        self.retire(io, slot, now);
+    }
+
+    /// A response is complete: the connection is free for the next, or is given up.
+    #[inline]
+    fn release<B: Backend>(&mut self, io: &mut B, slot: u32, keep_alive: bool, now: Nanos) {
+        self.deadlines.clear(slot);
+        let connection = &mut self.connections[slot as usize];
+        if keep_alive && self.config.keep_alive {
+            connection.state = State::Idle;
+            if connection.flight.lane == Op::ANY_LANE {
+                match self.waiting.pop_front() {
+                    Some(flight) => self.send(io, slot, flight, now),
+                    None => {
+                        connection.idle_at = self.idle.len() as u32;
+                        self.idle.push(slot);
+                    }
+                }
+            }
+            return;
+        }
+        connection.state = State::Draining;
+        self.unlane(slot);
+        self.deadlines.set(slot, now + DRAIN_MAX);
+    }
+
+    /// A connection that nobody used has ended.
+    fn forget_idle<B: Backend>(&mut self, io: &mut B, slot: u32) {
+        let at = self.connections[slot as usize].idle_at as usize;
+        if self.idle.get(at) == Some(&slot) {
+            self.idle.swap_remove(at);
+            if let Some(&moved) = self.idle.get(at) {
+                self.connections[moved as usize].idle_at = at as u32;
+            }
+        }
+        self.discard(io, slot);
+    }
+
+    /// Gives a connection up; the operation that has waited longest takes its place.
+    fn retire<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        self.discard(io, slot);
+        if let Some(flight) = self.waiting.pop_front() {
+            self.place(io, flight, now);
+        }
+    }
+
+    fn discard<B: Backend>(&mut self, io: &mut B, slot: u32) {
+        if self.connections[slot as usize].state == State::Free {
+            return;
+        }
+        io.close(slot, Close::Orderly);
+        self.deadlines.clear(slot);
+        self.unlane(slot);
+        self.connections[slot as usize].state = State::Free;
+        self.tally.open -= 1;
+        self.free.push(slot);
+    }
+
+    fn unlane(&mut self, slot: u32) {
+        let lane = self.connections[slot as usize].flight.lane;
+        if let Some(of_lane) = self.lanes.get_mut(lane as usize).filter(|s| **s == slot) {
+            *of_lane = NONE;
+        }
+    }
+
+    #[inline]
+    fn complete(&mut self, completion: Completion) {
+        self.tally.in_flight -= 1;
+        self.completed.push(completion);
+    }
+}
+
+impl ClientConfig {
+    /// How many connections the backend must have room for: in a closed loop also those that wait
+    /// for the server to close them while their lane has a new one already.
+    pub fn slots(&self) -> usize {
+        match self.lanes {
+            0 => self.connections_max as usize,
+            lanes => lanes as usize * if self.keep_alive { 2 } else { 8 } + 16,
+        }
+    }
+}
+
+fn status_outcome(status: u16) -> Outcome {
+    match status {
+        0..400 => Outcome::Ok,
+        400..500 => Outcome::Http4xx,
+        _ => Outcome::Http5xx,
+    }
+}
+
+#[cfg(test)]
+mod tests;

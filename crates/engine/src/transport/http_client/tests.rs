@@ -1,0 +1,289 @@
+//! The client over a backend that only remembers what it was told.
+
+use super::*;
+use crate::reactor::Sink;
+use crate::sys::socket::Address;
+use crate::transport::requests::serialise_all;
+use knee_core::rng;
+use knee_core::spec::{Endpoint, HttpRequest, HttpTarget, Pick};
+
+/// Remembers; fails to open where told to.
+#[derive(Default)]
+struct Remembers {
+    opened: Vec<u32>,
+    sent: Vec<(u32, usize)>,
+    closed: Vec<u32>,
+    open_error: Option<i32>,
+}
+
+impl Backend for Remembers {
+    const NAME: &'static str = "none";
+
+    fn open(&mut self, slot: u32, _: &RawAddress) -> io::Result<()> {
+        if let Some(code) = self.open_error {
+            return Err(io::Error::from_raw_os_error(code));
+        }
+        self.opened.push(slot);
+        Ok(())
+    }
+
+    fn send(&mut self, slot: u32, request: usize) -> io::Result<()> {
+        self.sent.push((slot, request));
+        Ok(())
+    }
+
+    fn close(&mut self, slot: u32, _: Close) {
+        self.closed.push(slot);
+    }
+
+    fn poll<S: Sink<Self>>(&mut self, _: Nanos, _: &mut S) -> io::Result<usize> {
+        Ok(0)
+    }
+}
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+const OK_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+struct Bench {
+    client: HttpClient,
+    io: Remembers,
+}
+
+fn bench(connections_max: u32, lanes: u32, method: &str) -> Bench {
+    let request = HttpRequest {
+        method: method.to_owned(),
+        path: "/".to_owned(),
+        host: "h".to_owned(),
+        headers: Vec::new(),
+        body: Vec::new(),
+        weight: 1,
+    };
+    let target = HttpTarget {
+        endpoint: Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 1 },
+        requests: vec![request],
+        pick: Pick::InOrder,
+        keep_alive: true,
+    };
+    let address = Address::Tcp("127.0.0.1:1".parse().unwrap());
+    let config = ClientConfig {
+        address: RawAddress::new(&address).unwrap(),
+        keep_alive: true,
+        connections_max,
+        lanes,
+        timeout: Nanos(100),
+        connect_timeout: Nanos(30),
+    };
+    let requests = RequestSet::new(&target, serialise_all(&target), 0, rng::stream(1, 1));
+    Bench { client: HttpClient::new(config, requests), io: Remembers::default() }
+}
+
+impl Bench {
+    fn start(&mut self, at: u64) {
+        self.start_lane(at, Op::ANY_LANE);
+    }
+
+    fn start_lane(&mut self, at: u64, lane: u32) {
+        self.client.start(&mut self.io, Op { intended: Nanos(at), lane }, Nanos(at));
+    }
+
+    fn event(&mut self, at: u64, slot: u32, event: Event<'_>) {
+        self.client.on_event(&mut self.io, slot, event, Nanos(at));
+    }
+
+    /// The outcomes of what has ended since the last call, with their response times.
+    fn ended(&mut self) -> Vec<(Outcome, u64)> {
+        let completed = std::iter::from_fn(|| self.client.take_completed());
+        completed.map(|c| (c.outcome, c.response_time().0)).collect()
+    }
+}
+
+#[test]
+fn a_connection_is_kept_and_used_again() {
+    let mut b = bench(2, 0, "GET");
+    b.start(10);
+    b.event(15, 0, Event::Connected);
+    b.event(18, 0, Event::Received(&OK[..20]));
+    b.event(20, 0, Event::Received(&OK[20..]));
+    let completion = b.client.take_completed().unwrap();
+    assert_eq!(completion.connection_wait(), Nanos(5), "the connect is a wait");
+    assert_eq!(completion.service_time(), Nanos(5));
+    assert_eq!((completion.first_byte, completion.bytes), (Nanos(18), OK.len() as u64));
+    b.start(30);
+    assert_eq!((b.io.opened.len(), b.io.sent.len()), (1, 2));
+    b.start(31);
+    assert_eq!(b.io.opened, [0, 1], "none is idle, and one more is permitted");
+}
+
+#[test]
+fn beyond_the_most_connections_operations_wait_in_order() {
+    let mut b = bench(1, 0, "GET");
+    b.start(10);
+    b.event(10, 0, Event::Connected);
+    b.start(11);
+    b.start(12);
+    assert_eq!(b.io.sent.len(), 1);
+    b.event(20, 0, Event::Received(OK));
+    b.event(30, 0, Event::Received(OK));
+    b.event(40, 0, Event::Received(OK));
+    let all = std::iter::from_fn(|| b.client.take_completed()).collect::<Vec<_>>();
+    let mut waits: Vec<_> = all.iter().map(|c| (c.intended.0, c.connection_wait().0)).collect();
+    waits.sort_unstable();
+    assert_eq!(waits, [(10, 0), (11, 9), (12, 18)]);
+    assert_eq!(b.client.tally(), Tally { opened: 1, open: 1, open_max: 1, in_flight: 0 });
+}
+
+#[test]
+fn a_lane_keeps_its_own_connection_even_while_another_is_idle() {
+    let mut b = bench(2, 2, "GET");
+    b.start_lane(1, 0);
+    b.event(2, 0, Event::Connected);
+    b.event(3, 0, Event::Received(OK));
+    b.start_lane(4, 1);
+    assert_eq!(b.io.opened, [0, 1]);
+    b.start_lane(5, 0);
+    assert_eq!(b.io.sent.last(), Some(&(0, 0)));
+}
+
+#[test]
+fn timeouts_count_from_the_intended_time_wherever_the_operation_is() {
+    let mut b = bench(1, 0, "GET");
+    b.start(10);
+    b.start(20);
+    assert_eq!(b.client.next_deadline(), Nanos(40), "the connect has 30");
+    b.event(15, 0, Event::Connected);
+    assert_eq!(b.client.next_deadline(), Nanos(110));
+    b.client.expire(&mut b.io, Nanos(109));
+    assert_eq!(b.ended(), []);
+    b.client.expire(&mut b.io, Nanos(110));
+    assert_eq!(b.ended(), [(Outcome::Timeout, 100)]);
+    assert_eq!(b.io.closed, [0], "its answer may still come: the connection is of no use");
+    assert_eq!(b.io.opened, [0, 0], "and the one that waited goes");
+    b.client.expire(&mut b.io, Nanos(140));
+    assert_eq!(b.ended(), [(Outcome::Timeout, 120)], "120 is up before the new connect's 30");
+}
+
+#[test]
+fn a_connect_without_an_answer_is_a_connect_timeout() {
+    let mut b = bench(1, 0, "GET");
+    b.start(10);
+    b.client.expire(&mut b.io, Nanos(40));
+    assert_eq!(b.ended(), [(Outcome::ConnectTimeout, 30)]);
+    assert_eq!(b.client.tally().in_flight, 0);
+}
+
+#[test]
+fn what_the_end_of_a_connection_means() {
+    let first = |event: Event<'_>| {
+        let mut b = bench(1, 0, "GET");
+        b.start(0);
+        b.event(1, 0, Event::Connected);
+        b.event(2, 0, event);
+        if b.io.closed.is_empty() {
+            b.event(3, 0, Event::Ended);
+        }
+        b.ended().first().map(|e| e.0)
+    };
+    let failed = |code| first(Event::Failed(io::Error::from_raw_os_error(code)));
+    assert_eq!(first(Event::Ended), Some(Outcome::Closed), "before a byte");
+    assert_eq!(first(Event::Received(&OK[..30])), Some(Outcome::Truncated), "in the middle");
+    assert_eq!(first(Event::Received(b"HTTP/1.0 200 OK\r\n\r\nall")), Some(Outcome::Ok), "as a frame");
+    assert_eq!(first(Event::Received(b"SSH-2.0\r\n\r\n")), Some(Outcome::Malformed));
+    assert_eq!(first(Event::Received(&[OK, b"x"].concat())), Some(Outcome::Malformed), "surplus");
+    assert_eq!(failed(libc::ECONNRESET), Some(Outcome::Reset));
+}
+
+#[test]
+fn a_connection_that_fails_to_open_is_told_at_once() {
+    for (code, outcome) in [
+        (libc::ECONNREFUSED, Outcome::Refused),
+        (libc::EMFILE, Outcome::NoResources),
+        (libc::EADDRNOTAVAIL, Outcome::NoResources),
+        (libc::ENETUNREACH, Outcome::Unreachable),
+        (libc::EACCES, Outcome::OtherError),
+    ] {
+        let mut b = bench(1, 0, "GET");
+        b.io.open_error = Some(code);
+        b.start(5);
+        assert_eq!(b.ended(), [(outcome, 0)]);
+        assert_eq!(b.client.tally(), Tally::default());
+    }
+}
+
+/// Uses a connection once, then starts another operation on it and ends it without an answer.
+fn end_of_a_used_connection(method: &str, event: Event<'_>) -> Bench {
+    let mut b = bench(1, 0, method);
+    b.start(0);
+    b.event(1, 0, Event::Connected);
+    b.event(2, 0, Event::Received(b"HTTP/1.1 204 No Content\r\n\r\n"));
+    assert_eq!(b.ended().len(), 1);
+    b.start(10);
+    b.event(12, 0, event);
+    b
+}
+
+#[test]
+fn an_idle_connection_closed_as_the_request_left_is_no_error() {
+    let mut b = end_of_a_used_connection("GET", Event::Ended);
+    assert_eq!(b.ended(), [], "it goes again");
+    b.event(13, 0, Event::Connected);
+    b.event(14, 0, Event::Ended);
+    assert_eq!(b.ended(), [(Outcome::Closed, 4)], "but only once");
+}
+
+#[test]
+fn nothing_is_repeated_that_is_not_idempotent_or_was_reset() {
+    assert_eq!(end_of_a_used_connection("POST", Event::Ended).ended(), [(Outcome::Closed, 2)]);
+    let reset = Event::Failed(io::Error::from_raw_os_error(libc::ECONNRESET));
+    assert_eq!(end_of_a_used_connection("GET", reset).ended(), [(Outcome::Reset, 2)]);
+}
+
+#[test]
+fn an_idle_connection_that_ends_is_forgotten() {
+    let mut b = bench(3, 0, "GET");
+    for slot in 0..3 {
+        b.start(1);
+        b.event(1, slot, Event::Connected);
+    }
+    for slot in 0..3 {
+        b.event(2, slot, Event::Received(OK));
+    }
+    b.event(3, 0, Event::Ended);
+    b.start(4);
+    b.start(4);
+    assert_eq!(b.io.opened.len(), 3, "two of them are still idle");
+    b.start(4);
+    assert_eq!(b.io.opened.len(), 4);
+}
+
+#[test]
+fn a_server_that_says_close_closes_first() {
+    let mut b = bench(1, 1, "GET");
+    b.start_lane(1, 0);
+    b.event(1, 0, Event::Connected);
+    b.event(2, 0, Event::Received(OK_CLOSE));
+    assert_eq!((b.ended().len(), b.io.closed.len()), (1, 0), "it is left to the server");
+    b.start_lane(3, 0);
+    assert_eq!(b.io.opened, [0, 1], "the lane does not wait for that");
+    b.event(4, 0, Event::Ended);
+    assert_eq!(b.io.closed, [0]);
+    let drained = Nanos(1) + DRAIN_MAX;
+    let mut b = bench(1, 0, "GET");
+    b.start(0);
+    b.event(0, 0, Event::Connected);
+    b.event(1, 0, Event::Received(OK_CLOSE));
+    b.client.expire(&mut b.io, drained);
+    assert_eq!(b.io.closed, [0], "and not waited for for ever");
+}
+
+#[test]
+fn what_is_under_way_at_the_end_is_told() {
+    let mut b = bench(2, 0, "GET");
+    b.start(0);
+    b.event(1, 0, Event::Connected);
+    b.start(2);
+    b.start(3);
+    b.client.abandon(Nanos(10));
+    let mut ended = b.ended();
+    ended.sort_by_key(|e| e.1);
+    assert_eq!(ended, [7, 8, 10].map(|waited| (Outcome::InFlight, waited)));
+}

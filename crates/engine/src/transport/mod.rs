@@ -1,0 +1,7 @@
+//! Transports: what carries an operation to a target.
+
+mod deadlines;
+mod flight;
+pub mod http1;
+pub(crate) mod http_client;
+pub(crate) mod requests;

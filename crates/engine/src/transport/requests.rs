@@ -1,0 +1,88 @@
+//! The requests of a run, serialised before it, and which comes next.
+
+use crate::reactor::Requests;
+use knee_core::rng::{self, Rng};
+use knee_core::spec::{HttpTarget, Pick};
+
+/// One worker's view of the requests.
+pub struct RequestSet {
+    bytes: Requests,
+    traits: Box<[Traits]>,
+    /// The running sums of the weights, where requests are picked at random.
+    weights: Option<Box<[u64]>>,
+    next: usize,
+    rng: Rng,
+}
+
+#[derive(Clone, Copy)]
+struct Traits {
+    head: bool,
+    idempotent: bool,
+}
+
+/// All requests of a target in their bytes on the wire.
+pub fn serialise_all(target: &HttpTarget) -> Requests {
+    let bytes = target.requests.iter().map(|r| serialise(r, target.keep_alive).into_boxed_slice());
+    bytes.collect()
+}
+
+impl RequestSet {
+    /// The requests of `target`, already in `bytes`; `rng` picks where they are picked at random,
+    /// `first` says with which to begin where they are taken in order.
+    pub fn new(target: &HttpTarget, bytes: Requests, first: usize, rng: Rng) -> RequestSet {
+        let traits = target.requests.iter().map(|request| Traits {
+            head: request.method == "HEAD",
+            // RFC 9110 §9.2.2
+            idempotent: matches!(
+                request.method.as_str(),
+                "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
+            ),
+        });
+        let weights = match target.pick {
+            Pick::Weighted if bytes.len() > 1 => Some(running_sums(target)),
+            _ => None,
+        };
+        let next = first % bytes.len();
+        RequestSet { traits: traits.collect(), weights, next, rng, bytes }
+    }
+
+    /// The number of the next request.
+    #[inline]
+    pub fn pick(&mut self) -> usize {
+        if let Some(weights) = &self.weights {
+            let total = weights[weights.len() - 1];
+            let drawn = (rng::unit(&mut self.rng) * total as f64) as u64;
+            return weights.partition_point(|&sum| sum <= drawn).min(weights.len() - 1);
+        }
+        let picked = self.next;
+        self.next = if picked + 1 == self.bytes.len() { 0 } else { picked + 1 };
+        picked
+    }
+
+    /// Whether it is a HEAD request, whose response has no body.
+    #[inline]
+    pub fn is_head(&self, request: usize) -> bool {
+        self.traits[request].head
+    }
+
+    /// Whether it may be sent twice.
+    pub fn is_idempotent(&self, request: usize) -> bool {
+        self.traits[request].idempotent
+    }
+}
+
+fn running_sums(target: &HttpTarget) -> Box<[u64]> {
+    let mut sum = 0;
+    let weights = target.requests.iter().map(|r| u64::from(r.weight));
+    weights
+        .map(|w| {
+            sum += w;
+            sum
+        })
+        .collect()
+}
+
+fn serialise(r: &knee_core::spec::HttpRequest, keep_alive: bool) -> Vec<u8> {
+    let close = if keep_alive { "" } else { "Connection: close\r\n" };
+    format!("{} {} HTTP/1.1\r\nHost: {}\r\n{close}\r\n", r.method, r.path, r.host).into_bytes()
+}

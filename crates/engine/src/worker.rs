@@ -1,0 +1,218 @@
+//! One worker: the hot loop of a run, on a thread of its own, sharing nothing on the way.
+
+use crate::reactor::{Backend, Event, Sink, Waiter};
+use crate::sys::clock::{MonotonicClock, ThreadUse};
+use crate::transport::http_client::{HttpClient, Tally};
+use knee_core::driver::{Action, AnyDriver, Driver, Op};
+use knee_core::measure::{Completion, IntervalPart, Measurement, Outcome, Recorder, Window};
+use knee_core::time::{Clock, Nanos};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// So many operations are started between two looks at the connections, so that a worker that is
+/// behind its schedule still takes in what has come back.
+const STARTS_PER_PASS: u32 = 16;
+
+/// All that one worker runs with.
+pub struct Worker {
+    /// Says what to start when.
+    pub driver: AnyDriver,
+    /// Carries it.
+    pub client: HttpClient,
+    /// Writes it down.
+    pub recorder: Recorder,
+    /// Tells the time since the run began.
+    pub clock: MonotonicClock,
+    /// Decides between sleeping and polling.
+    pub waiter: Waiter,
+    /// The measured window.
+    pub window: Window,
+    /// When what is still under way is given up.
+    pub give_up: Nanos,
+}
+
+/// What one worker brings back.
+pub struct Done {
+    /// What it measured.
+    pub measurement: Measurement,
+    /// Processor time over the window.
+    pub used: ThreadUse,
+    /// Time spent polling in vain over the window.
+    pub polled: Nanos,
+    /// It was told to stop before its load was through.
+    pub interrupted: bool,
+}
+
+impl Worker {
+    /// Runs until the load is through, or `stop` is set. Each finished interval goes to `emit`.
+    ///
+    /// # Errors
+    /// Only where the kernel refuses to wait at all.
+    pub fn run<B: Backend>(
+        self,
+        io: &mut B,
+        stop: &AtomicBool,
+        emit: &mut dyn FnMut(IntervalPart),
+    ) -> io::Result<Done> {
+        let Worker { driver, client, recorder, clock, mut waiter, window, give_up } = self;
+        let mut session = Session { driver, client, recorder, clock, next: Action::Done };
+        let mut usage = Usage::new(window);
+        let interrupted = loop {
+            let now = clock.now();
+            if let Some(part) = session.recorder.roll(now) {
+                emit(part);
+            }
+            usage.note(now, waiter.polled_total());
+            session.client.expire(io, now);
+            session.pump(io, now);
+            let told_to_stop = stop.load(Ordering::Relaxed);
+            if told_to_stop || session.is_over(now, give_up) {
+                break told_to_stop;
+            }
+            session.wait(io, &mut waiter)?;
+        };
+        let (used, polled) = usage.finish(waiter.polled_total());
+        Ok(Done { measurement: session.finish(), used, polled, interrupted })
+    }
+}
+
+/// Driver, client and recorder, joined: whatever happens on a connection, and whatever is due, goes
+/// through here.
+struct Session {
+    driver: AnyDriver,
+    client: HttpClient,
+    recorder: Recorder,
+    clock: MonotonicClock,
+    /// What the driver wants after all that was due.
+    next: Action,
+}
+
+impl<B: Backend> Sink<B> for Session {
+    #[inline]
+    fn on_event(&mut self, io: &mut B, slot: u32, event: Event<'_>) {
+        let now = self.clock.now();
+        self.client.on_event(io, slot, event, now);
+        if self.settle(now) {
+            self.pump(io, now);
+        }
+    }
+}
+
+impl Session {
+    /// Starts what is due at `now`.
+    fn pump<B: Backend>(&mut self, io: &mut B, mut now: Nanos) {
+        for _ in 0..STARTS_PER_PASS {
+            self.settle(now);
+            match self.driver.poll(now) {
+                Action::Start(op) => {
+                    self.recorder.on_start(op, now);
+                    self.client.start(io, op, now);
+                    now = self.clock.now();
+                }
+                Action::Shed(op) => self.recorder.on_completion(&shed(op, now)),
+                wait => {
+                    self.next = wait;
+                    return;
+                }
+            }
+        }
+        self.settle(now);
+        self.next = Action::WaitUntil(now);
+    }
+
+    /// Writes down what has ended and tells the driver; whether there was anything.
+    #[inline]
+    fn settle(&mut self, now: Nanos) -> bool {
+        let mut any = false;
+        while let Some(completion) = self.client.take_completed() {
+            self.recorder.on_completion(&completion);
+            self.driver.on_completion(&completion, now);
+            any = true;
+        }
+        any
+    }
+
+    /// Waits for the next deadline or completion, and handles what comes.
+    fn wait<B: Backend>(&mut self, io: &mut B, waiter: &mut Waiter) -> io::Result<()> {
+        let until = match self.next {
+            Action::WaitUntil(at) => at,
+            _ => Nanos::MAX,
+        };
+        let before = self.clock.now();
+        let asked = waiter.sleep_for(before, until).min(self.client.next_deadline() - before);
+        let events = io.poll(asked, self)?;
+        if events > 0 {
+            return Ok(());
+        }
+        let took = self.clock.now() - before;
+        if asked == Nanos::ZERO {
+            waiter.polled(took);
+        } else {
+            waiter.woke(asked, took - asked);
+        }
+        self.recorder.on_stall(took - asked);
+        Ok(())
+    }
+
+    fn is_over(&self, now: Nanos, give_up: Nanos) -> bool {
+        self.next == Action::Done && self.client.tally().in_flight == 0 || now >= give_up
+    }
+
+    /// Ends what is still under way and closes the books.
+    fn finish(mut self) -> Measurement {
+        let now = self.clock.now();
+        self.client.abandon(now);
+        self.settle(now);
+        let Tally { opened, open_max, .. } = self.client.tally();
+        let mut measurement = self.recorder.finish(now);
+        measurement.connections_opened = opened;
+        measurement.connections_max = open_max;
+        measurement
+    }
+}
+
+/// An arrival that was turned away by the generator itself.
+fn shed(op: Op, now: Nanos) -> Completion {
+    Completion {
+        intended: op.intended,
+        started: now,
+        sent: now,
+        first_byte: now,
+        completed: now,
+        bytes: 0,
+        outcome: Outcome::Shed,
+        lane: op.lane,
+    }
+}
+
+/// Processor time over the window, read by the worker as it passes the window's ends.
+struct Usage {
+    window: Window,
+    at_start: Option<(ThreadUse, Nanos)>,
+    over_window: Option<(ThreadUse, Nanos)>,
+}
+
+impl Usage {
+    fn new(window: Window) -> Usage {
+        Usage { window, at_start: None, over_window: None }
+    }
+
+    #[inline]
+    fn note(&mut self, now: Nanos, polled: Nanos) {
+        if self.at_start.is_none() && now >= self.window.start {
+            self.at_start = Some((ThreadUse::now(), polled));
+        }
+        if self.over_window.is_none() && now >= self.window.end {
+            self.over_window = Some(self.so_far(polled));
+        }
+    }
+
+    fn so_far(&self, polled: Nanos) -> (ThreadUse, Nanos) {
+        let (used, polled_before) = self.at_start.unwrap_or_default();
+        (ThreadUse::now().since(used), polled - polled_before)
+    }
+
+    fn finish(self, polled: Nanos) -> (ThreadUse, Nanos) {
+        self.over_window.unwrap_or_else(|| self.so_far(polled))
+    }
+}

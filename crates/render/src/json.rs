@@ -1,0 +1,167 @@
+//! The JSON document: the public interface of a report, written and read again.
+
+use crate::Renderer;
+use knee_core::report::{Report, SCHEMA};
+use serde::Deserialize;
+use std::io;
+
+/// The report as one JSON document, indented, with a newline at its end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Json;
+
+impl Renderer for Json {
+    fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut *out, report)?;
+        out.write_all(b"\n")
+    }
+}
+
+/// Reads a document that [`Json`] wrote. Keys that this version does not know are skipped.
+///
+/// # Errors
+///
+/// One line: the document is not JSON, it is of another schema, or a key is missing or wrong.
+pub fn parse_report(text: &str) -> Result<Report, String> {
+    let header: Header = serde_json::from_str(text)
+        .map_err(|e| format!("not a knee report ({e}); expected JSON with schema {SCHEMA}"))?;
+    match header.schema {
+        Some(schema) if schema == SCHEMA => {}
+        Some(schema) => {
+            return Err(format!(
+                "schema {} is not understood; this version of knee reads {SCHEMA}",
+                schema.escape_debug()
+            ));
+        }
+        None => return Err(format!("not a knee report: no schema; expected {SCHEMA}")),
+    }
+    serde_json::from_str(text).map_err(|e| format!("a damaged {SCHEMA} document: {e}"))
+}
+
+/// What is read first: it decides whether the rest can be understood.
+#[derive(Deserialize)]
+struct Header {
+    schema: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+    use serde_json::Value;
+
+    fn written(report: &Report) -> String {
+        let mut bytes = Vec::new();
+        Json.render(report, &mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn every_kind_of_report_reads_back_equal() {
+        for (name, report) in fixtures::all() {
+            assert_eq!(
+                parse_report(&written(&report)).as_ref(),
+                Ok(&report),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn unknown_keys_are_skipped_at_every_depth() {
+        for (name, report) in fixtures::all() {
+            let mut document: Value = serde_json::from_str(&written(&report)).unwrap();
+            add_key_everywhere(&mut document, "");
+            let text = document.to_string();
+            assert_eq!(parse_report(&text).as_ref(), Ok(&report), "{name}");
+        }
+    }
+
+    /// Adds a key to each object, except to those whose keys are data.
+    fn add_key_everywhere(value: &mut Value, key: &str) {
+        match value {
+            Value::Object(map) => {
+                for (k, v) in map.iter_mut() {
+                    add_key_everywhere(v, k);
+                }
+                let data = [
+                    "spec",
+                    "kernel",
+                    "facts",
+                    "evidence",
+                    "parameters",
+                    "outcomes",
+                    "level",
+                    "knee_alternatives",
+                ];
+                if !data.contains(&key) {
+                    map.insert("added_later".into(), Value::from(1));
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|v| add_key_everywhere(v, key)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_in_one_line() {
+        let table = [
+            ("", "not a knee report (EOF"),
+            ("[1]", "not a knee report ("),
+            ("{}", "not a knee report: no schema; expected knee.report/1"),
+            (
+                r#"{"schema": "knee.report/2", "trials": 7}"#,
+                "schema knee.report/2 is not understood; this version of knee reads knee.report/1",
+            ),
+            (
+                r#"{"schema": "knee.report/1"}"#,
+                "a damaged knee.report/1 document: missing field",
+            ),
+        ];
+        for (text, expected) in table {
+            let error = parse_report(text).unwrap_err();
+            assert!(error.starts_with(expected), "{text}: {error}");
+            assert!(!error.contains('\n'), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_conclusion_is_read_by_command() {
+        let text = written(&fixtures::run_open());
+        let other = text.replace(r#""command": "run""#, r#""command": "juggle""#);
+        let error = parse_report(&other).unwrap_err();
+        assert!(error.contains("unknown command `juggle`"), "{error}");
+    }
+
+    /// A key renamed or lost fails here; one more is accepted by `cargo insta review`.
+    #[test]
+    fn the_keys_are_stable() {
+        for (name, report) in [
+            ("keys_sweep", fixtures::sweep_good()),
+            ("keys_run", fixtures::run_open()),
+        ] {
+            let document: Value = serde_json::from_str(&written(&report)).unwrap();
+            let mut keys = std::collections::BTreeSet::new();
+            collect_keys(&document, "", &mut keys);
+            let list: Vec<String> = keys.into_iter().collect();
+            insta::assert_snapshot!(name, list.join("\n"));
+        }
+    }
+
+    fn collect_keys(value: &Value, path: &str, keys: &mut std::collections::BTreeSet<String>) {
+        match value {
+            Value::Object(map) => {
+                for (k, v) in map {
+                    let path = format!("{path}.{k}");
+                    collect_keys(v, &path, keys);
+                    keys.insert(path);
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    collect_keys(item, &format!("{path}[]"), keys);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Numbers for people: at most four significant digits, thousands separated, always a unit.
+//!
+//! Number and unit are tied by a no-break space, so that no line is broken between them; the page
+//! writes it as a plain one.
+
+/// What stands where nothing was measured.
+pub const MISSING: &str = "–";
+
+/// The no-break space between a number and its unit.
+pub const TIE: char = '\u{a0}';
+
+/// An exact count: `1,234,567`.
+pub fn count(n: u64) -> String {
+    separated(&n.to_string())
+}
+
+/// Any number, rounded to four significant digits, idle zeros dropped: `8,571`, `0.25`, `88,320`.
+pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return MISSING.to_string();
+    }
+    if value != 0.0 && value.abs() < 1e-4 {
+        return format!("{value:.1e}");
+    }
+    separated(trimmed(&significant(value, 4)))
+}
+
+/// Operations per second: `8,571/s`.
+pub fn rate(per_s: f64) -> String {
+    match number(per_s).as_str() {
+        MISSING => MISSING.to_string(),
+        n => format!("{n}/s"),
+    }
+}
+
+/// A share: `0.03 %`, `12.3 %`, `100 %`.
+pub fn percent(value: f64) -> String {
+    if !value.is_finite() {
+        return MISSING.to_string();
+    }
+    let digits = match value.abs() {
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.digits$}");
+    let text = if value == 0.0 { "0" } else { text.as_str() };
+    format!("{}{TIE}%", separated(text))
+}
+
+/// A length of time with three digits, in a column with others: `1.50 ms`, `12.3 µs`, `730 ns`.
+pub fn time(ns: u64) -> String {
+    let (scale, unit) = time_unit(ns);
+    format!("{}{TIE}{unit}", time_in(ns, scale))
+}
+
+/// A length of time in a sentence or on an axis, idle zeros dropped: `1.5 ms`, `10 s`.
+pub fn time_short(ns: u64) -> String {
+    let (scale, unit) = time_unit(ns);
+    format!("{}{TIE}{unit}", trimmed(&time_in(ns, scale)))
+}
+
+/// An interval of times in one unit: `0.98–1.02 ms`.
+pub fn time_interval([lo, hi]: [u64; 2]) -> String {
+    let (scale, unit) = time_unit(hi);
+    format!("{}–{}{TIE}{unit}", time_in(lo, scale), time_in(hi, scale))
+}
+
+/// An amount of data in decimal units: `1.2 MB`.
+pub fn bytes(n: u64) -> String {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    if n < 1_000 {
+        return format!("{n}{TIE}B");
+    }
+    let mut value = n as f64 / 1e3;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1e3;
+        unit += 1;
+    }
+    format!("{}{TIE}{}", trimmed(&significant(value, 3)), UNITS[unit])
+}
+
+/// A named figure of which only the name tells the unit (evidence, facts): `_ns`, `_per_s`,
+/// `_percent`, `_bytes` at its end are turned into units.
+pub fn named(name: &str, value: f64) -> String {
+    let (stem, text) = if let Some(stem) = name.strip_suffix("_ns") {
+        (stem, time_short(value.max(0.0) as u64))
+    } else if let Some(stem) = name.strip_suffix("_per_s") {
+        (stem, rate(value))
+    } else if let Some(stem) = name.strip_suffix("_percent") {
+        (stem, percent(value))
+    } else if let Some(stem) = name.strip_suffix("_bytes") {
+        (stem, bytes(value.max(0.0) as u64))
+    } else if value.fract() == 0.0 && value.abs() < 1e15 {
+        (name, signed_count(value as i64))
+    } else {
+        (name, number(value))
+    };
+    format!("{}{TIE}{text}", words(stem))
+}
+
+/// An exact count that may be negative.
+pub fn signed_count(n: i64) -> String {
+    separated(&n.to_string())
+}
+
+/// A name as the words that it is made of: `machine_repair` becomes `machine repair`.
+pub fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// `n` of something that adds an s in the plural.
+pub fn plural(n: u64, noun: &str) -> String {
+    format!("{}{TIE}{noun}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+fn time_unit(ns: u64) -> (f64, &'static str) {
+    // The bounds are where three digits round up into the next unit.
+    match ns {
+        0..1_000 => (1.0, "ns"),
+        1_000..999_500 => (1e3, "µs"),
+        999_500..999_500_000 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    }
+}
+
+fn time_in(ns: u64, scale: f64) -> String {
+    if scale == 1.0 {
+        return ns.to_string();
+    }
+    separated(&significant(ns as f64 / scale, 3))
+}
+
+/// `value` rounded to so many significant digits, in plain decimals.
+fn significant(value: f64, digits: i32) -> String {
+    if value == 0.0 {
+        return "0".to_string();
+    }
+    // Through the exponent form, since rounding may carry into another magnitude (9.9996 -> 10).
+    let precision = (digits - 1) as usize;
+    let scientific = format!("{value:.precision$e}");
+    let (_, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let magnitude: i32 = exponent.parse().unwrap_or(0);
+    let rounded: f64 = scientific.parse().unwrap_or(value);
+    let decimals = (digits - 1 - magnitude).max(0) as usize;
+    format!("{rounded:.decimals$}")
+}
+
+/// Without zeros (and a point) at the end of a fraction.
+fn trimmed(text: &str) -> &str {
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        text
+    }
+}
+
+/// With commas between thousands of the whole part.
+fn separated(text: &str) -> String {
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", text),
+    };
+    let (whole, fraction) = match rest.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (rest, None),
+    };
+    let mut out = String::from(sign);
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<T: Copy + std::fmt::Debug>(format: fn(T) -> String, table: &[(T, &str)]) {
+        for &(value, expected) in table {
+            assert_eq!(format(value).replace(TIE, " "), expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn counts_are_exact() {
+        check(
+            count,
+            &[
+                (0, "0"),
+                (999, "999"),
+                (1_000, "1,000"),
+                (1_234_567, "1,234,567"),
+            ],
+        );
+        check(
+            signed_count,
+            &[(-1_234, "-1,234"), (-123, "-123"), (12, "12")],
+        );
+    }
+
+    #[test]
+    fn numbers_have_four_digits() {
+        check(
+            number,
+            &[
+                (0.0, "0"),
+                (8_571.4, "8,571"),
+                (88_318.0, "88,320"),
+                (9_999.96, "10,000"),
+                (0.25, "0.25"),
+                (1.0 / 3.0, "0.3333"),
+                (-6.1234, "-6.123"),
+                (1.2e-9, "1.2e-9"),
+                (f64::NAN, "–"),
+            ],
+        );
+        check(
+            rate,
+            &[(8_571.4, "8,571/s"), (0.5, "0.5/s"), (f64::INFINITY, "–")],
+        );
+    }
+
+    #[test]
+    fn shares_have_a_percent_sign() {
+        check(
+            percent,
+            &[
+                (0.0, "0 %"),
+                (0.034, "0.03 %"),
+                (9.996, "10.0 %"),
+                (12.34, "12.3 %"),
+                (99.96, "100 %"),
+                (-2.5, "-2.50 %"),
+                (1_234.0, "1,234 %"),
+            ],
+        );
+    }
+
+    #[test]
+    fn times_pick_their_unit() {
+        check(
+            time,
+            &[
+                (0, "0 ns"),
+                (999, "999 ns"),
+                (1_000, "1.00 µs"),
+                (123_456, "123 µs"),
+                (999_499, "999 µs"),
+                (999_500, "1.00 ms"),
+                (1_500_000, "1.50 ms"),
+                (12_345_678, "12.3 ms"),
+                (999_999_999, "1.00 s"),
+                (61_250_000_000, "61.2 s"),
+                (3_600_000_000_000, "3,600 s"),
+            ],
+        );
+        check(
+            time_short,
+            &[
+                (1_500_000, "1.5 ms"),
+                (10_000_000_000, "10 s"),
+                (100_000, "100 µs"),
+            ],
+        );
+        check(
+            time_interval,
+            &[
+                ([980_000, 1_020_000], "0.980–1.02 ms"),
+                ([401_000, 418_000], "401–418 µs"),
+                ([0, 0], "0–0 ns"),
+            ],
+        );
+    }
+
+    #[test]
+    fn data_is_in_decimal_units() {
+        check(
+            bytes,
+            &[
+                (0, "0 B"),
+                (999, "999 B"),
+                (1_200_000, "1.2 MB"),
+                (999_999, "1 MB"),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_name_tells_the_unit() {
+        for (name, value, expected) in [
+            ("p90_ns", 1.5e6, "p90 1.5 ms"),
+            ("max_throughput_per_s", 8571.0, "max throughput 8,571/s"),
+            ("deviation_percent", 3.25, "deviation 3.25 %"),
+            ("smallest_vusers", 5000.0, "smallest vusers 5,000"),
+            ("slope", 0.125, "slope 0.125"),
+        ] {
+            assert_eq!(named(name, value).replace(TIE, " "), expected);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! One line that tells how a running trial fares.
+
+use crate::number::{TIE, plural, rate, time_short};
+use knee_core::measure::Interval;
+use knee_core::time::Nanos;
+
+/// The bar of a progress line, in columns.
+const BAR_WIDTH: usize = 16;
+
+/// All that a progress line tells; formatting it reads no clock and writes nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgressLine<'a> {
+    /// The trial's name, such as `vusers=10`.
+    pub label: &'a str,
+    /// Since its beginning, warm-up included.
+    pub elapsed: Nanos,
+    /// How long it takes in all, where known.
+    pub total: Option<Nanos>,
+    /// The interval that ended last; `None` before the first.
+    pub interval: Option<&'a Interval>,
+    /// Failed operations so far.
+    pub errors: u64,
+    /// Columns that may be used; the line is never wider.
+    pub width: usize,
+    /// Whether characters beyond ASCII may be used.
+    pub unicode: bool,
+}
+
+impl ProgressLine<'_> {
+    /// The line, without a newline. Where it is too narrow the bar goes first, then what stands
+    /// last.
+    pub fn format(&self) -> String {
+        let mut parts = vec![self.label.to_string()];
+        let elapsed = seconds(self.elapsed);
+        parts.push(match self.total {
+            Some(total) => format!("{elapsed} of {}", seconds(total)),
+            None => elapsed,
+        });
+        match self.interval {
+            Some(i) => {
+                parts.push(rate(completed_per_s(i)));
+                parts.push(format!("p50 {}", time_short(i.p50_ns)));
+                parts.push(format!("p99 {}", time_short(i.p99_ns)));
+                parts.push(plural(self.errors, "error"));
+            }
+            None => parts.push("warming up".to_string()),
+        }
+        let spelt = |text: &str| {
+            let text = text.replace(TIE, " ");
+            if self.unicode {
+                text
+            } else {
+                text.replace('µ', "u")
+            }
+        };
+        let mut line = spelt(&parts.join("  "));
+        let bar = self.bar();
+        if !bar.is_empty() && line.chars().count() + 2 + bar.chars().count() <= self.width {
+            line = format!("{bar}  {line}");
+        }
+        let cut: String = line.chars().take(self.width).collect();
+        cut.trim_end().to_string()
+    }
+
+    fn bar(&self) -> String {
+        let Some(total) = self.total.filter(|t| *t > Nanos::ZERO) else {
+            return String::new();
+        };
+        let share = self.elapsed.as_secs_f64() / total.as_secs_f64();
+        let full = ((share.min(1.0) * BAR_WIDTH as f64) as usize).min(BAR_WIDTH);
+        let (done, left) = if self.unicode {
+            ("━", "┄")
+        } else {
+            ("=", ".")
+        };
+        format!("{}{}", done.repeat(full), left.repeat(BAR_WIDTH - full))
+    }
+}
+
+/// Seconds with one decimal, so that the line does not jump from tick to tick.
+fn seconds(t: Nanos) -> String {
+    format!("{:.1}{TIE}s", t.as_secs_f64())
+}
+
+fn completed_per_s(interval: &Interval) -> f64 {
+    let length_ns = interval.end_ns.saturating_sub(interval.start_ns).max(1);
+    interval.completed as f64 * 1e9 / length_ns as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: Interval = Interval {
+        start_ns: 2_000_000_000,
+        end_ns: 2_500_000_000,
+        attempted: 4_300,
+        completed: 4_286,
+        errors: 3,
+        p50_ns: 730_000,
+        p90_ns: 1_000_000,
+        p99_ns: 1_310_000,
+        max_ns: 5_000_000,
+    };
+
+    const LINE: ProgressLine = ProgressLine {
+        label: "vusers=8",
+        elapsed: Nanos::from_millis(3_000),
+        total: Some(Nanos::from_secs(10)),
+        interval: Some(&INTERVAL),
+        errors: 12,
+        width: 100,
+        unicode: true,
+    };
+
+    #[test]
+    fn it_tells_elapsed_time_rate_percentiles_and_errors() {
+        for (line, expected) in [
+            (
+                LINE,
+                "━━━━┄┄┄┄┄┄┄┄┄┄┄┄  vusers=8  3.0 s of 10.0 s  8,572/s  p50 730 µs  \
+                 p99 1.31 ms  12 errors",
+            ),
+            (
+                ProgressLine {
+                    width: 60,
+                    unicode: false,
+                    ..LINE
+                },
+                "vusers=8  3.0 s of 10.0 s  8,572/s  p50 730 us  p99 1.31 ms",
+            ),
+            (
+                ProgressLine {
+                    total: None,
+                    interval: None,
+                    ..LINE
+                },
+                "vusers=8  3.0 s  warming up",
+            ),
+            (
+                ProgressLine {
+                    elapsed: Nanos::from_secs(11),
+                    unicode: false,
+                    ..LINE
+                },
+                "================  vusers=8  11.0 s of 10.0 s  8,572/s  p50 730 us  \
+                 p99 1.31 ms  12 errors",
+            ),
+        ] {
+            assert_eq!(line.format(), expected);
+        }
+    }
+
+    #[test]
+    fn it_is_never_wider_than_asked() {
+        for width in 0..120 {
+            let text = ProgressLine { width, ..LINE }.format();
+            assert!(text.chars().count() <= width, "{width}: {text}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The end of a report: findings, how to repeat it, where it ran.
+
+use super::heading::{is_of_others, subject};
+use super::line::{Ink, Line};
+use super::page::{INDENT, Page};
+use crate::number;
+use knee_core::report::{Finding, Report, Severity};
+use serde_json::Value;
+
+/// Writes it.
+pub fn show(page: &mut Page, report: &Report) {
+    show_findings(page, &report.findings);
+    if is_of_others(report) {
+        return;
+    }
+    page.heading("Repeat", "");
+    let command = command_line(report);
+    page.paragraph(INDENT, INDENT + 2, Line::plain(command));
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, host_line(report)));
+}
+
+fn show_findings(page: &mut Page, findings: &[Finding]) {
+    page.heading("Findings", if findings.is_empty() { "none" } else { "" });
+    let hang = INDENT + 2;
+    for (i, finding) in findings.iter().enumerate() {
+        if i > 0 {
+            page.gap();
+        }
+        let (mark, ink) = match finding.severity {
+            Severity::Error => (if page.unicode { "✗" } else { "x" }, Ink::Bad),
+            Severity::Warning => ("!", Ink::Warn),
+            Severity::Info => (if page.unicode { "•" } else { "*" }, Ink::Strong),
+        };
+        let line = Line::of(ink, format!("{mark}{}", number::TIE));
+        let line = line.with(ink_of_text(finding), finding.text.as_str());
+        page.paragraph(INDENT, hang, line);
+        page.paragraph(hang, hang, Line::of(Ink::Dim, evidence(finding)));
+        if !finding.next_step.is_empty() {
+            let tie = number::TIE;
+            let arrow = if page.unicode { "→" } else { "->" };
+            let line = Line::of(Ink::Good, format!("{arrow}{tie}"));
+            page.paragraph(
+                hang,
+                hang + 2,
+                line.with(Ink::Plain, finding.next_step.as_str()),
+            );
+        }
+    }
+}
+
+fn ink_of_text(finding: &Finding) -> Ink {
+    match finding.severity {
+        Severity::Info => Ink::Plain,
+        Severity::Warning | Severity::Error => Ink::Strong,
+    }
+}
+
+/// The finding's code and the numbers it rests on.
+fn evidence(finding: &Finding) -> String {
+    let numbers = finding
+        .evidence
+        .iter()
+        .map(|(name, value)| number::named(name, *value));
+    let numbers = numbers.collect::<Vec<_>>().join(", ");
+    let colon = if numbers.is_empty() { "" } else { ": " };
+    format!("{}{colon}{numbers}", finding.code)
+}
+
+/// The command that repeats the run: the spec in the words of the command line.
+fn command_line(report: &Report) -> String {
+    let mut words = vec![format!("knee {}", report.command)];
+    if !subject(report).is_empty() {
+        words.push(quoted(subject(report)));
+    }
+    let positional = ["target", "url", "file", "seed"];
+    for (name, value) in &report.spec {
+        if !positional.contains(&name.as_str()) {
+            words.extend(option_words(&name.replace('_', "-"), value));
+        }
+    }
+    words.push(format!("--seed{}{}", number::TIE, report.seed));
+    words.join(" ")
+}
+
+/// An option as typed: a flag where it is true, several times where it is a list of texts, with
+/// commas where it is one of numbers; nothing where it is not set.
+fn option_words(name: &str, value: &Value) -> Vec<String> {
+    let option = |text: &str| format!("--{name}{}{}", number::TIE, quoted(text));
+    match value {
+        Value::Null | Value::Bool(false) | Value::Object(_) => Vec::new(),
+        Value::Bool(true) => vec![format!("--{name}")],
+        Value::Number(n) => vec![option(&n.to_string())],
+        Value::String(s) => vec![option(s)],
+        Value::Array(items) if items.iter().all(Value::is_number) => {
+            let numbers: Vec<String> = items.iter().map(Value::to_string).collect();
+            if numbers.is_empty() {
+                Vec::new()
+            } else {
+                vec![option(&numbers.join(","))]
+            }
+        }
+        Value::Array(items) => items.iter().flat_map(|v| option_words(name, v)).collect(),
+    }
+}
+
+/// A word that a POSIX shell reads as one.
+fn quoted(word: &str) -> String {
+    let harmless = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(harmless) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn host_line(report: &Report) -> String {
+    let host = &report.host;
+    let mut parts = vec![number::plural(u64::from(host.cpus), "CPU")];
+    for part in [
+        &host.cpu_model,
+        &host.kernel,
+        &host.backend,
+        &host.congestion_control,
+    ] {
+        if !part.is_empty() {
+            parts.push(part.clone());
+        }
+    }
+    parts.extend(
+        host.facts
+            .iter()
+            .map(|(name, fact)| format!("{} {fact}", number::words(name))),
+    );
+    parts.push(format!("knee {}", report.knee_version));
+    parts.push(report.started_at.clone());
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spec_becomes_a_command_that_a_shell_can_read() {
+        let mut report = crate::fixtures::run_open();
+        report.seed = 7;
+        report.spec = [
+            ("target", Value::from("http://[::1]:80/?a=1&b=it's")),
+            ("rate", Value::from(5000)),
+            ("header", Value::from(vec!["A: b", "C: d"])),
+            ("vusers", Value::from(vec![1, 10])),
+            ("max_in_flight", Value::Null),
+            ("no_keepalive", Value::from(true)),
+            ("quiet", Value::from(false)),
+        ]
+        .map(|(k, v)| (k.to_string(), v))
+        .into();
+        assert_eq!(
+            command_line(&report).replace(number::TIE, " "),
+            "knee run 'http://[::1]:80/?a=1&b=it'\\''s' --header 'A: b' --header 'C: d' \
+             --no-keepalive --rate 5000 --vusers 1,10 --seed 7"
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! A page of a given width: headings, paragraphs, facts, tables, plots, one below the other.
+
+use super::line::{Ink, Line, cleaned};
+use super::table::Table;
+use std::io;
+
+/// How far everything below a heading is moved in.
+pub const INDENT: usize = 2;
+
+/// Collects lines; writes them at the end.
+#[derive(Debug)]
+pub struct Page {
+    /// Columns that may be used.
+    pub width: usize,
+    /// Whether characters beyond ASCII may be used.
+    pub unicode: bool,
+    lines: Vec<Line>,
+}
+
+impl Page {
+    /// An empty page.
+    pub fn new(width: usize, unicode: bool) -> Page {
+        Page {
+            width,
+            unicode,
+            lines: Vec::new(),
+        }
+    }
+
+    /// The columns within the indent.
+    pub fn inner_width(&self) -> usize {
+        self.width - INDENT
+    }
+
+    /// An empty line, unless there is one already.
+    pub fn gap(&mut self) {
+        if self.lines.last().is_some_and(|l| l.width() > 0) {
+            self.lines.push(Line::new());
+        }
+    }
+
+    /// A heading with a remark behind it, and a gap before it.
+    pub fn heading(&mut self, title: &str, remark: &str) {
+        self.gap();
+        let mut line = Line::of(Ink::Strong, title);
+        if !remark.is_empty() {
+            line.push(Ink::Dim, format!("  {remark}"));
+        }
+        self.paragraph(0, INDENT, line);
+    }
+
+    /// Text from column `indent`, wrapped to lines that begin at column `hang`.
+    pub fn paragraph(&mut self, indent: usize, hang: usize, text: Line) {
+        let mut line = Line::plain(" ".repeat(indent));
+        line.append(text.cleaned(self.unicode));
+        self.lines.extend(line.wrapped(self.width, hang));
+    }
+
+    /// Names and what is to be said of them, in two columns.
+    pub fn facts(&mut self, facts: Vec<(String, Line)>) {
+        let names: Vec<String> = facts
+            .iter()
+            .map(|(n, _)| cleaned(n, self.unicode))
+            .collect();
+        let column = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
+        let hang = INDENT + column + 2;
+        for (name, (_, text)) in names.into_iter().zip(facts) {
+            let mut line = Line::of(Ink::Dim, name);
+            line.pad_to(column + 2);
+            line.append(text);
+            self.paragraph(INDENT, hang, line);
+        }
+    }
+
+    /// A table; see [`Table::laid_out`].
+    pub fn table(&mut self, table: &Table) {
+        let lines = table.laid_out(self.inner_width(), self.unicode);
+        self.block(lines);
+    }
+
+    /// Lines that are laid out already, moved in.
+    pub fn block(&mut self, lines: Vec<Line>) {
+        for line in lines {
+            let mut moved = Line::plain(" ".repeat(INDENT));
+            moved.append(line);
+            self.lines.push(moved);
+        }
+    }
+
+    /// Writes it, in colour or not.
+    pub fn write(&self, color: bool, out: &mut dyn io::Write) -> io::Result<()> {
+        self.lines
+            .iter()
+            .try_for_each(|line| line.write(color, out))
+    }
+}

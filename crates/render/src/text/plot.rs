@@ -1,0 +1,176 @@
+//! A plot: axes with ticks, lines, marked points and a legend.
+
+use super::canvas::{Canvas, Stroke};
+use super::line::{Ink, Line, cleaned};
+use super::ticks::Axis;
+
+/// What is drawn, later layers over earlier ones.
+#[derive(Debug)]
+pub enum Layer {
+    /// A line through points in the units of the axes.
+    Curve(Vec<(f64, f64)>, Stroke),
+    /// Marked points.
+    Marks(Vec<(f64, f64)>, char, Ink),
+    /// A vertical line at a value of x.
+    Vertical(f64, char, Ink),
+}
+
+/// A plot before it is laid out.
+#[derive(Debug)]
+pub struct Plot {
+    /// What is shown, above the plot.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn.
+    pub layers: Vec<Layer>,
+    /// Signs and what they stand for, below the plot.
+    pub legend: Vec<(char, Ink, String)>,
+}
+
+impl Plot {
+    /// Its lines within `width` columns, `rows` of them within the axes. All lines of the plot
+    /// are equally wide, so that another may stand beside it.
+    pub fn laid_out(&self, width: usize, rows: usize, unicode: bool) -> Vec<Line> {
+        let ticks: Vec<(f64, String)> = self.labelled(&self.y, (rows / 3).max(2), unicode);
+        let margin = ticks
+            .iter()
+            .map(|(_, l)| l.chars().count())
+            .max()
+            .unwrap_or(0);
+        let columns = width.saturating_sub(margin + 2).max(10);
+        let mut canvas = Canvas::new(columns, rows, unicode);
+        for layer in &self.layers {
+            self.draw(layer, &mut canvas);
+        }
+        let title = Line::of(Ink::Plain, cleaned(&self.title, unicode));
+        let mut lines = title.wrapped(width, 0);
+        let axis = AxisGlyphs::new(unicode);
+        for (row, drawn) in canvas.lines().into_iter().enumerate() {
+            let tick = ticks
+                .iter()
+                .find(|(v, _)| canvas.row(self.y.position(*v)) == row);
+            let label = tick.map_or("", |(_, l)| l);
+            let bar = if tick.is_some() { axis.y_tick } else { axis.y };
+            let mut line = Line::of(Ink::Dim, format!("{label:>margin$} {bar}"));
+            line.append(drawn);
+            lines.push(line);
+        }
+        lines.extend(self.x_axis(margin, &canvas, columns, unicode));
+        lines.extend(self.legend_lines(width, unicode));
+        for line in &mut lines {
+            line.pad_to(width);
+        }
+        lines
+    }
+
+    fn draw(&self, layer: &Layer, canvas: &mut Canvas) {
+        let place = |&(x, y): &(f64, f64)| (self.x.position(x), self.y.position(y));
+        match layer {
+            Layer::Curve(points, stroke) => {
+                let points: Vec<_> = points.iter().map(place).collect();
+                canvas.polyline(&points, *stroke);
+            }
+            Layer::Marks(points, glyph, ink) => {
+                for point in points {
+                    canvas.glyph(place(point), *glyph, *ink);
+                }
+            }
+            Layer::Vertical(x, glyph, ink) => canvas.vertical(self.x.position(*x), *glyph, *ink),
+        }
+    }
+
+    /// The horizontal axis and its labels, those left out that would touch another.
+    fn x_axis(&self, margin: usize, canvas: &Canvas, columns: usize, unicode: bool) -> [Line; 2] {
+        let axis = AxisGlyphs::new(unicode);
+        let mut rule = vec![axis.x; columns];
+        let start = margin + 2;
+        let mut labels = Line::plain(" ".repeat(start));
+        for (value, label) in self.labelled(&self.x, columns / 8, unicode) {
+            let column = canvas.column(self.x.position(value));
+            let length = label.chars().count();
+            let at = (start + column).saturating_sub(length / 2);
+            let at = at.min((start + columns).saturating_sub(length));
+            if at < labels.width() + usize::from(labels.width() > start) {
+                continue;
+            }
+            rule[column] = axis.x_tick;
+            labels.pad_to(at);
+            labels.push(Ink::Dim, label);
+        }
+        let rule: String = rule.into_iter().collect();
+        let corner = axis.corner;
+        [
+            Line::of(Ink::Dim, format!("{:margin$} {corner}{rule}", "")),
+            labels,
+        ]
+    }
+
+    fn labelled(&self, axis: &Axis, wanted: usize, unicode: bool) -> Vec<(f64, String)> {
+        let ticks = axis.ticks(wanted).into_iter();
+        ticks
+            .map(|v| (v, cleaned(&(axis.label)(v), unicode)))
+            .collect()
+    }
+
+    fn legend_lines(&self, width: usize, unicode: bool) -> Vec<Line> {
+        let mut lines = vec![Line::new()];
+        for (sign, ink, text) in &self.legend {
+            let text = cleaned(text, unicode);
+            let entry = Line::of(*ink, *sign).with(Ink::Dim, format!(" {text}"));
+            let used = lines.last().map_or(0, Line::width);
+            if used > 0 && used + 3 + entry.width() > width {
+                lines.push(Line::new());
+            }
+            if let Some(line) = lines.last_mut() {
+                let gap = if line.width() > 0 { 3 } else { 0 };
+                line.push(Ink::Plain, " ".repeat(gap));
+                line.append(entry);
+            }
+        }
+        lines
+    }
+}
+
+/// Two blocks beside each other, the left one of equally wide lines.
+pub fn beside(left: Vec<Line>, right: Vec<Line>, gap: usize) -> Vec<Line> {
+    let width = left.iter().map(Line::width).max().unwrap_or(0);
+    let rows = left.len().max(right.len());
+    let mut left = left.into_iter();
+    let mut right = right.into_iter();
+    (0..rows)
+        .map(|_| {
+            let mut line = left.next().unwrap_or_default();
+            line.pad_to(width + gap);
+            line.append(right.next().unwrap_or_default());
+            line
+        })
+        .collect()
+}
+
+struct AxisGlyphs {
+    y: char,
+    y_tick: char,
+    x: char,
+    x_tick: char,
+    corner: char,
+}
+
+impl AxisGlyphs {
+    fn new(unicode: bool) -> AxisGlyphs {
+        let [y, y_tick, x, x_tick, corner] = if unicode {
+            ['│', '┤', '─', '┬', '└']
+        } else {
+            ['|', '+', '-', '+', '+']
+        };
+        AxisGlyphs {
+            y,
+            y_tick,
+            x,
+            x_tick,
+            corner,
+        }
+    }
+}

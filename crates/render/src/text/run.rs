@@ -1,0 +1,393 @@
+//! What a run shows: its throughput and response times, how well the load was kept, what it cost.
+
+use super::bars::{Keep, bar, sparkline};
+use super::heading;
+use super::line::{Ink, Line};
+use super::page::{INDENT, Page};
+use super::table::{Align, Table};
+use crate::number::{
+    bytes, count, number, percent, plural, rate, signed_count, time, time_interval, time_short,
+};
+use knee_core::measure::{Interval, Outcome};
+use knee_core::report::{
+    Dispersion, GeneratorReport, LatencyReport, OfferedReport, QuantilesReport, Report,
+    RunConclusion, TrialReport,
+};
+
+/// The narrowest and the widest bar of the distribution, in columns.
+const BAR_WIDTH: (usize, usize) = (16, 40);
+
+/// Writes it.
+pub fn show(page: &mut Page, report: &Report, conclusion: &RunConclusion) {
+    heading::show(page, report, &answer(conclusion), &remark(report));
+    for trial in &report.trials {
+        if report.trials.len() > 1 {
+            page.heading(&trial.label, "");
+        }
+        show_trial(page, trial);
+    }
+}
+
+fn answer(c: &RunConclusion) -> String {
+    let errors = if c.error_percent > 0.0 {
+        format!("{} errors", percent(c.error_percent))
+    } else {
+        "no errors".to_string()
+    };
+    let (p50, p99) = (time_short(c.p50_ns), time_short(c.p99_ns));
+    format!(
+        "{}, p50 {p50}, p99 {p99}, {errors}",
+        rate(c.throughput_per_s)
+    )
+}
+
+fn remark(report: &Report) -> String {
+    let [trial] = report.trials.as_slice() else {
+        return format!(", {}", plural(report.trials.len() as u64, "trial"));
+    };
+    format!(
+        ", {}, measured for {}",
+        trial.label,
+        time_short(trial.duration_ns)
+    )
+}
+
+fn show_trial(page: &mut Page, trial: &TrialReport) {
+    show_throughput(page, trial);
+    show_load(page, trial);
+    show_latency(page, trial);
+    show_series(page, &trial.intervals);
+    show_outcomes(page, trial);
+    show_generator(page, trial);
+    show_kernel(page, trial);
+}
+
+fn show_throughput(page: &mut Page, t: &TrialReport) {
+    page.heading("Throughput", "");
+    let mut line = Line::plain(rate(t.throughput_per_s));
+    if let Some([lo, hi]) = t.throughput_ci95_per_s {
+        line.push(
+            Ink::Plain,
+            format!(", 95 %: {} to {}", number(lo), number(hi)),
+        );
+    }
+    let mut facts = vec![fact("responses", line)];
+    if t.goodput_per_s != t.throughput_per_s {
+        facts.push(fact("goodput", Line::plain(rate(t.goodput_per_s))));
+    }
+    let steady = if t.stationary {
+        let cut = if t.transient_ns > 0 {
+            format!(", first {} left out", time_short(t.transient_ns))
+        } else {
+            String::new()
+        };
+        Line::plain(format!("yes{cut}"))
+    } else {
+        Line::of(
+            Ink::Warn,
+            "no: it drifts or jumps, so one figure does not describe it",
+        )
+    };
+    facts.push(fact("stationary", steady));
+    if let Some(law) = &t.littles_law {
+        let ink = if law.ok { Ink::Plain } else { Ink::Warn };
+        let text = format!(
+            "{} users, X·(R+Z) {}: {} off",
+            number(law.n),
+            number(law.x_times_r),
+            percent(law.deviation_percent)
+        );
+        facts.push(fact("Little's law", Line::of(ink, text)));
+    }
+    let connections = format!(
+        "{} opened, at most {} at once",
+        count(t.connections_opened),
+        count(t.connections_max)
+    );
+    facts.push(fact("connections", Line::plain(connections)));
+    facts.push(fact("received", Line::plain(bytes(t.bytes_received))));
+    page.facts(facts);
+}
+
+fn show_load(page: &mut Page, t: &TrialReport) {
+    let o = &t.offered;
+    page.heading("Load", "how well it was kept");
+    let rate_line = match o.asked_per_s {
+        Some(asked) => format!(
+            "{} asked, {} achieved, {}",
+            rate(asked),
+            rate(o.achieved_per_s),
+            o.arrival
+        ),
+        None => format!("closed loop, {} started", rate(o.achieved_per_s)),
+    };
+    let mut facts = vec![fact("rate", Line::plain(rate_line))];
+    facts.extend(gap_facts(o));
+    if o.asked_per_s.is_some() || o.pacing_error_ns.max > 0 {
+        facts.push(fact("pacing error", quantiles(&o.pacing_error_ns)));
+    }
+    if o.connection_wait_ns.max > 0 {
+        facts.push(fact("connection wait", quantiles(&o.connection_wait_ns)));
+    }
+    if o.stall_ns_max > 0 {
+        facts.push(fact(
+            "longest stall",
+            Line::plain(time_short(o.stall_ns_max)),
+        ));
+    }
+    page.facts(facts);
+}
+
+fn gap_facts(o: &OfferedReport) -> Vec<(String, Line)> {
+    let mut facts = Vec::new();
+    let mut gaps: Vec<String> = Vec::new();
+    gaps.extend(
+        o.gap_cv
+            .map(|cv| format!("coefficient of variation {}", number(cv))),
+    );
+    gaps.extend(
+        o.ks_p_value
+            .map(|p| format!("Kolmogorov-Smirnov p {}", number(p))),
+    );
+    if !gaps.is_empty() {
+        facts.push(fact("gaps", Line::plain(gaps.join(", "))));
+    }
+    let Dispersion {
+        ms1,
+        ms10,
+        ms100,
+        s1,
+    } = o.dispersion.clone().unwrap_or_default();
+    let scales = [
+        ("1 ms", ms1),
+        ("10 ms", ms10),
+        ("100 ms", ms100),
+        ("1 s", s1),
+    ];
+    let scales = scales
+        .into_iter()
+        .filter_map(|(t, d)| Some(format!("{} in {t}", number(d?))));
+    let scales: Vec<String> = scales.collect();
+    if !scales.is_empty() {
+        facts.push(fact("dispersion", Line::plain(scales.join(", "))));
+    }
+    facts
+}
+
+fn quantiles(q: &QuantilesReport) -> Line {
+    let named = [
+        ("p50", q.p50),
+        ("p99", q.p99),
+        ("p99.9", q.p999),
+        ("max", q.max),
+    ];
+    let named = named.map(|(name, ns)| format!("{name} {}", time_short(ns)));
+    Line::plain(named.join(", "))
+}
+
+/// One row of the latency table: name, value and, where known, its confidence interval.
+type Statistic = (&'static str, u64, Option<[u64; 2]>);
+
+fn statistics(l: &LatencyReport) -> [Statistic; 8] {
+    [
+        ("mean", l.mean, None),
+        ("min", l.min, None),
+        ("p50", l.p50, None),
+        ("p75", l.p75, None),
+        ("p90", l.p90, l.p90_ci95),
+        ("p99", l.p99, l.p99_ci95),
+        ("p99.9", l.p999, None),
+        ("max", l.max, None),
+    ]
+}
+
+fn show_latency(page: &mut Page, t: &TrialReport) {
+    page.heading(
+        "Latency",
+        "response: from the intended start; service: from the sending",
+    );
+    if t.response_time_ns.count == 0 {
+        page.paragraph(INDENT, INDENT, Line::of(Ink::Warn, "no operation ended"));
+        return;
+    }
+    let mut table = Table::default();
+    let response = statistics(&t.response_time_ns);
+    let names = response.iter().map(|(name, ..)| Line::of(Ink::Dim, *name));
+    table.column("", Align::Left, names.collect());
+    add_latency(&mut table, "response", &response);
+    if t.service_time_ns.count > 0 {
+        add_latency(&mut table, "service", &statistics(&t.service_time_ns));
+    }
+    let (narrowest, widest) = BAR_WIDTH;
+    let free = page
+        .inner_width()
+        .saturating_sub(table.width(page.unicode) + 2);
+    let width = free.clamp(narrowest, widest);
+    let (title, bars) = distribution(&t.response_time_ns, width, page.unicode);
+    table.column(title, Align::Left, bars);
+    page.table(&table);
+}
+
+fn add_latency(table: &mut Table, title: &str, statistics: &[Statistic]) {
+    let values = statistics.iter().map(|(_, ns, _)| Line::plain(time(*ns)));
+    table.column(title, Align::Right, values.collect());
+    if statistics.iter().any(|(.., ci)| ci.is_some()) {
+        let intervals = statistics
+            .iter()
+            .map(|(.., ci)| Line::of(Ink::Dim, ci.map_or_else(String::new, time_interval)));
+        table.column("95 % interval", Align::Right, intervals.collect());
+    }
+}
+
+/// Bars over the logarithm of the response times, and their title.
+fn distribution(l: &LatencyReport, width: usize, unicode: bool) -> (String, Vec<Line>) {
+    let low = 10f64.powf((l.min.max(1) as f64).log10().floor());
+    let span = (l.max.max(1) as f64 / low).ln().max(f64::MIN_POSITIVE);
+    let bars = statistics(l).map(|(name, ns, _)| {
+        let share = (ns.max(1) as f64 / low).ln() / span;
+        let ink = if name == "mean" { Ink::Dim } else { Ink::Data };
+        Line::of(ink, bar(share, width, unicode))
+    });
+    let title = format!("response, log scale from {}", time_short(low as u64));
+    (title, bars.into())
+}
+
+fn show_series(page: &mut Page, intervals: &[Interval]) {
+    if intervals.len() < 2 {
+        return;
+    }
+    let each = time_short(intervals[0].end_ns - intervals[0].start_ns);
+    let remark = format!(
+        "{}, {each} each",
+        plural(intervals.len() as u64, "interval")
+    );
+    page.heading("Over time", &remark);
+    let width = page.inner_width() - 30;
+    let completed: Vec<f64> = intervals.iter().map(|i| per_s(i, i.completed)).collect();
+    let p99: Vec<f64> = intervals.iter().map(|i| i.p99_ns as f64).collect();
+    let errors: Vec<f64> = intervals.iter().map(|i| per_s(i, i.errors)).collect();
+    let top = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+    let row = |values: &[f64], keep: Keep, ink: Ink, top: String| {
+        let spark = sparkline(values, keep, width, page.unicode);
+        Line::of(ink, spark).with(Ink::Dim, format!("  at most {top}"))
+    };
+    let (most, longest) = (rate(top(&completed)), time_short(top(&p99) as u64));
+    let mut facts = vec![
+        fact("throughput", row(&completed, Keep::Dips, Ink::Data, most)),
+        fact("p99", row(&p99, Keep::Peaks, Ink::Guide, longest)),
+    ];
+    if top(&errors) > 0.0 {
+        facts.push(fact(
+            "errors",
+            row(&errors, Keep::Peaks, Ink::Bad, rate(top(&errors))),
+        ));
+    }
+    page.facts(facts);
+}
+
+/// A count of an interval as a rate, so that a shorter last interval compares with the others.
+fn per_s(interval: &Interval, n: u64) -> f64 {
+    let length_ns = interval.end_ns.saturating_sub(interval.start_ns).max(1);
+    n as f64 * 1e9 / length_ns as f64
+}
+
+fn show_outcomes(page: &mut Page, t: &TrialReport) {
+    page.heading(
+        "Outcomes",
+        &format!("of {} attempted", plural(t.attempted, "operation")),
+    );
+    let outcomes: Vec<(Outcome, u64)> = t.outcomes.iter().collect();
+    let mut table = Table::default();
+    let names = outcomes
+        .iter()
+        .map(|(o, _)| Line::of(outcome_ink(*o), o.name()));
+    table.column("", Align::Left, names.collect());
+    let counts = outcomes.iter().map(|(_, n)| Line::plain(count(*n)));
+    table.column("", Align::Right, counts.collect());
+    let meanings = outcomes
+        .iter()
+        .map(|(o, _)| Line::of(Ink::Dim, meaning(*o)));
+    table.column("", Align::Left, meanings.collect());
+    page.table(&table);
+}
+
+fn outcome_ink(outcome: Outcome) -> Ink {
+    match outcome {
+        Outcome::Ok => Ink::Good,
+        Outcome::InFlight => Ink::Plain,
+        _ => Ink::Bad,
+    }
+}
+
+/// An outcome in words.
+fn meaning(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ok => "a whole response, status below 400",
+        Outcome::Http4xx => "status 400 to 499",
+        Outcome::Http5xx => "status 500 or more",
+        Outcome::Timeout => "no whole response in time",
+        Outcome::ConnectTimeout => "no connection in time",
+        Outcome::Refused => "connection refused",
+        Outcome::Reset => "connection reset",
+        Outcome::Closed => "closed before a byte of the response",
+        Outcome::Truncated => "closed within the response",
+        Outcome::Malformed => "not HTTP/1.1, or more than asked for",
+        Outcome::Unreachable => "host or network unreachable",
+        Outcome::NoResources => "no port, descriptor or memory left here",
+        Outcome::OtherError => "another error of the system",
+        Outcome::Shed => "not started: too many in flight",
+        Outcome::InFlight => "not ended when time was up",
+    }
+}
+
+fn show_generator(page: &mut Page, t: &TrialReport) {
+    let g = &t.generator;
+    let workers = plural(u64::from(g.workers), "worker");
+    page.heading("Generator", &format!("{workers}, {}", g.backend));
+    page.facts(vec![
+        fact("CPU", Line::plain(cpu(g))),
+        fact("busiest worker", busiest(g)),
+        fact("stolen by the host", Line::plain(percent(g.steal_percent))),
+        fact("peak memory", Line::plain(bytes(g.peak_rss_bytes))),
+    ]);
+}
+
+fn cpu(g: &GeneratorReport) -> String {
+    let (user, system) = (number(g.cpu_user_s), number(g.cpu_system_s));
+    let spent = format!("{user} s user, {system} s system");
+    let Some(per_million) = g.cpu_s_per_million_ops else {
+        return spent;
+    };
+    let user = g.cpu_user_s_per_million_ops;
+    let user = user.map_or_else(String::new, |u| format!(", {} s of it user", number(u)));
+    format!(
+        "{} s per million operations{user} ({spent})",
+        number(per_million)
+    )
+}
+
+fn busiest(g: &GeneratorReport) -> Line {
+    let line = Line::plain(format!("{} of a core", percent(g.busiest_worker_percent)));
+    if g.busiest_worker_spin_percent > 0.0 {
+        let spin = percent(g.busiest_worker_spin_percent);
+        return line.with(Ink::Plain, format!(", {spin} polling for deadlines"));
+    }
+    line
+}
+
+fn show_kernel(page: &mut Page, t: &TrialReport) {
+    if t.kernel.is_empty() {
+        return;
+    }
+    page.heading("Kernel", "counters that moved");
+    let mut table = Table::default();
+    let names = t.kernel.keys().map(|name| Line::plain(name.as_str()));
+    table.column("", Align::Left, names.collect());
+    let moves = t.kernel.values().map(|n| Line::plain(signed_count(*n)));
+    table.column("", Align::Right, moves.collect());
+    page.table(&table);
+}
+
+fn fact(name: &str, line: Line) -> (String, Line) {
+    (name.to_string(), line)
+}

@@ -1,0 +1,273 @@
+//! What a sweep shows: the conclusion, the levels, two plots, the models.
+
+use super::heading;
+use super::line::{Ink, Line};
+use super::page::Page;
+use super::plot::beside;
+use super::sweep_plots::{response_plot, throughput_plot};
+use super::table::{Align, Table};
+use crate::number::{self, MISSING, count, number, percent, plural, rate, time, time_short, words};
+use knee_core::report::{BoundAsked, ModelFit, Report, SweepConclusion, SweepLevel, Verdict};
+use knee_core::spec::Level;
+
+/// From this width on the two plots stand beside each other.
+const BESIDE_WIDTH: usize = 90;
+
+/// Rows within the axes of a plot.
+const PLOT_ROWS: usize = 12;
+
+/// Writes it.
+pub fn show(page: &mut Page, report: &Report, conclusion: &SweepConclusion) {
+    heading::show(
+        page,
+        report,
+        &answer(conclusion),
+        &remark(report, conclusion),
+    );
+    page.gap();
+    page.facts(facts(conclusion));
+    if !conclusion.levels.is_empty() {
+        page.heading("Levels", "");
+        page.table(&levels_table(&conclusion.levels, page.unicode));
+    }
+    show_left_out(page, report);
+    show_plots(page, conclusion);
+    show_models(page, conclusion);
+}
+
+fn answer(conclusion: &SweepConclusion) -> String {
+    if conclusion.answer.is_empty() {
+        return format!("At most {}.", rate(conclusion.max_throughput_per_s));
+    }
+    conclusion.answer.clone()
+}
+
+fn remark(report: &Report, conclusion: &SweepConclusion) -> String {
+    if heading::is_of_others(report) {
+        let levels = plural(conclusion.levels.len() as u64, "level");
+        return format!(", {levels}, measured elsewhere: knee cannot vouch for them");
+    }
+    format!(", {}", plural(report.trials.len() as u64, "trial"))
+}
+
+fn facts(c: &SweepConclusion) -> Vec<(String, Line)> {
+    let mut facts = vec![(
+        "maximum".to_string(),
+        Line::plain(rate(c.max_throughput_per_s)),
+    )];
+    let mut fact = |name: &str, line: Line| facts.push((name.to_string(), line));
+    if let Some(knee) = c.knee_vusers {
+        let mut line = Line::plain(format!("{} users", number(knee)));
+        if let Some([lo, hi]) = c.knee_ci95 {
+            let tie = number::TIE;
+            line.push(
+                Ink::Plain,
+                format!(", 95{tie}%: {} to {}", number(lo), number(hi)),
+            );
+        }
+        if let Some(method) = &c.knee_method {
+            line.push(Ink::Dim, format!(" (by {})", words(method)));
+        }
+        fact("knee", line);
+    }
+    if let Some(knee) = c.knee_rate_per_s {
+        fact("knee", Line::plain(format!("{} asked", rate(knee))));
+    }
+    if !c.knee_alternatives.is_empty() {
+        let others = c
+            .knee_alternatives
+            .iter()
+            .map(|(m, v)| format!("{} {}", words(m), number(*v)));
+        let others = others.collect::<Vec<_>>().join(", ");
+        fact("other methods", Line::of(Ink::Dim, others));
+    }
+    if let Some(x) = c.throughput_at_knee_per_s {
+        let mut line = Line::plain(rate(x));
+        if let Some(p90) = c.p90_at_knee_ns {
+            line.push(Ink::Plain, format!(", p90 {}", time_short(p90)));
+        }
+        fact("at the knee", line);
+    }
+    for (name, line) in bound_facts(c) {
+        fact(&name, line);
+    }
+    if let Some(users) = c.recommended_vusers {
+        fact("recommended", Line::plain(plural(u64::from(users), "user")));
+    }
+    facts
+}
+
+fn bound_facts(c: &SweepConclusion) -> Vec<(String, Line)> {
+    let Some(best) = &c.best_within_bound else {
+        let none = |b: &BoundAsked| {
+            let name = format!("{} <= {}", b.metric, time_short(b.limit_ns));
+            (name, Line::of(Ink::Warn, "no level lies within the bounds"))
+        };
+        return c.bounds.iter().map(none).collect();
+    };
+    let level = match best.rate_per_s {
+        Some(asked) => format!("{} asked", rate(asked)),
+        None => plural(u64::from(best.vusers), "user"),
+    };
+    let measured = format!(
+        "{}, p90 {}",
+        rate(best.throughput_per_s),
+        time_short(best.p90_ns)
+    );
+    let mut line = Line::plain(format!("{level}: {measured}"));
+    if !best.confident {
+        line.push(Ink::Warn, ", but its confidence interval crosses the bound");
+    }
+    vec![(best.bound.clone(), line)]
+}
+
+fn levels_table(levels: &[SweepLevel], unicode: bool) -> Table {
+    let mut table = Table::default();
+    let mut column = |title: &str, optional: bool, cell: &dyn Fn(&SweepLevel) -> Option<String>| {
+        let cells: Vec<Option<String>> = levels.iter().map(cell).collect();
+        if optional && cells.iter().all(Option::is_none) {
+            return;
+        }
+        let inked = cells.into_iter().zip(levels).map(|(text, level)| {
+            Line::of(row_ink(level), text.unwrap_or_else(|| MISSING.to_string()))
+        });
+        table.column(title, Align::Right, inked.collect());
+    };
+    let users = levels.iter().all(|l| matches!(l.level, Level::Vusers(_)));
+    column(if users { "users" } else { "asked/s" }, false, &|l| {
+        Some(level_name(l.level))
+    });
+    let repeated = levels.iter().any(|l| l.trials > 1);
+    column("trials", true, &|l| {
+        repeated.then(|| count(u64::from(l.trials)))
+    });
+    column("throughput/s", false, &|l| Some(number(l.throughput_per_s)));
+    column("± 95 %", true, &|l| {
+        let [lo, hi] = l.throughput_ci95_per_s?;
+        Some(number(
+            (hi - l.throughput_per_s).max(l.throughput_per_s - lo),
+        ))
+    });
+    column("mean", false, &|l| l.mean_ns.map(time));
+    column("p50", true, &|l| l.p50_ns.map(time));
+    column("p90", false, &|l| l.p90_ns.map(time));
+    column("p99", true, &|l| l.p99_ns.map(time));
+    column("errors", true, &|l| l.errors.map(count));
+    column("CPU", true, &|l| l.busiest_worker_percent.map(percent));
+    column("µs/op", true, &|l| l.cpu_us_per_op.map(number));
+    column("Little", true, &|l| {
+        l.littles_law_deviation_percent.map(percent)
+    });
+    let marks: Vec<Line> = levels.iter().map(|l| mark(l, unicode)).collect();
+    if marks.iter().any(|m| m.width() > 0) {
+        table.column("", Align::Left, marks);
+    }
+    table
+}
+
+fn row_ink(level: &SweepLevel) -> Ink {
+    match level {
+        l if l.excluded_because.is_some() => Ink::Dim,
+        l if l.is_knee => Ink::Strong,
+        _ => Ink::Plain,
+    }
+}
+
+fn level_name(level: Level) -> String {
+    match level {
+        Level::Vusers(n) => count(u64::from(n)),
+        Level::RatePerS(r) => number(r),
+    }
+}
+
+fn mark(level: &SweepLevel, unicode: bool) -> Line {
+    let pointer = if unicode { "◀" } else { "<" };
+    if let Some(reason) = &level.excluded_because {
+        return Line::of(Ink::Warn, format!("left out: {reason}"));
+    }
+    match (level.is_knee, level.is_best_within_bound) {
+        (true, true) => Line::of(Ink::Good, format!("{pointer} knee, best within bound")),
+        (true, false) => Line::of(Ink::Good, format!("{pointer} knee")),
+        (false, true) => Line::of(Ink::Good, format!("{pointer} best within bound")),
+        (false, false) => Line::new(),
+    }
+}
+
+/// Why single trials do not count where the whole is valid all the same. (Where it is not, the
+/// reasons stand at the head.)
+fn show_left_out(page: &mut Page, report: &Report) {
+    if report.verdict == Verdict::Invalid {
+        return;
+    }
+    let reasons = report.trials.iter().flat_map(|t| {
+        t.invalid_because
+            .iter()
+            .map(|r| (t.label.clone(), Line::of(Ink::Warn, r.as_str())))
+    });
+    let reasons: Vec<(String, Line)> = reasons.collect();
+    if !reasons.is_empty() {
+        page.gap();
+        page.facts(reasons);
+    }
+}
+
+fn show_plots(page: &mut Page, c: &SweepConclusion) {
+    if c.levels.len() < 2 {
+        return;
+    }
+    page.gap();
+    let width = page.inner_width();
+    let first = throughput_plot(c, page.unicode);
+    let second = response_plot(c, page.unicode);
+    let gap = 4;
+    match second {
+        Some(second) if page.width >= BESIDE_WIDTH => {
+            let half = (width - gap) / 2;
+            let first = first.laid_out(half, PLOT_ROWS, page.unicode);
+            let second = second.laid_out(half, PLOT_ROWS, page.unicode);
+            page.block(beside(first, second, gap));
+        }
+        second => {
+            page.block(first.laid_out(width, PLOT_ROWS, page.unicode));
+            if let Some(second) = second {
+                page.gap();
+                page.block(second.laid_out(width, PLOT_ROWS, page.unicode));
+            }
+        }
+    }
+}
+
+fn show_models(page: &mut Page, c: &SweepConclusion) {
+    if c.models.is_empty() {
+        return;
+    }
+    page.heading(
+        "Models",
+        "fitted to throughput against load, with their residuals",
+    );
+    let mut table = Table::default();
+    let column = |cell: fn(&ModelFit) -> Line| c.models.iter().map(cell).collect();
+    table.column(
+        "model",
+        Align::Left,
+        column(|m| Line::plain(words(&m.name))),
+    );
+    table.column(
+        "residual",
+        Align::Right,
+        column(|m| Line::plain(percent(m.rmse_percent))),
+    );
+    table.column("parameters", Align::Left, column(parameters));
+    page.table(&table);
+}
+
+fn parameters(model: &ModelFit) -> Line {
+    if !model.good {
+        return Line::of(Ink::Dim, "fits badly: its parameters would mean nothing");
+    }
+    let parameters = model
+        .parameters
+        .iter()
+        .map(|(name, value)| number::named(name, *value));
+    Line::plain(parameters.collect::<Vec<_>>().join(", "))
+}
