@@ -1,8 +1,11 @@
 //! Repository tasks: `cargo xtask tidy`, `cargo xtask test`, `cargo xtask bench`.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod repo;
+mod test;
 mod tidy;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -20,6 +23,8 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match args.split_first().map(|(task, rest)| (task.as_str(), rest)) {
         Some(("tidy", [])) => tidy::run(),
+        Some(("test", [])) => test::run(),
+        Some(("bench", rest)) => bench::Options::parse(rest).and_then(|o| bench::run(&o)),
         Some(("help" | "--help" | "-h", _)) => {
             println!("{USAGE}");
             Ok(())

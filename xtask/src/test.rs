@@ -11,12 +11,30 @@ struct Step {
 
 /// Cheap steps first; all of them use the same profile and flags, so that nothing is built twice.
 const STEPS: [Step; 6] = [
-    Step { name: "fmt", run: || cargo(&["fmt", "--all", "--check"], &[]) },
-    Step { name: "tidy", run: tidy::run },
-    Step { name: "clippy", run: clippy },
-    Step { name: "test", run: || cargo(&["test", "--workspace"], &[]) },
-    Step { name: "doc", run: doc },
-    Step { name: "small bench", run: small_bench },
+    Step {
+        name: "fmt",
+        run: || cargo(&["fmt", "--all", "--check"], &[]),
+    },
+    Step {
+        name: "tidy",
+        run: tidy::run,
+    },
+    Step {
+        name: "clippy",
+        run: clippy,
+    },
+    Step {
+        name: "test",
+        run: || cargo(&["test", "--workspace"], &[]),
+    },
+    Step {
+        name: "doc",
+        run: doc,
+    },
+    Step {
+        name: "small bench",
+        run: small_bench,
+    },
 ];
 
 /// Runs all steps and prints what each took.
@@ -49,16 +67,37 @@ pub fn run() -> Result<(), String> {
     for tool in &missing {
         println!("skipped: {}", tool.purpose);
     }
-    let failed: Vec<&str> = summary.iter().filter(|s| s.2.is_err()).map(|s| s.0).collect();
-    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+    let failed: Vec<&str> = summary
+        .iter()
+        .filter(|s| s.2.is_err())
+        .map(|s| s.0)
+        .collect();
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("failed: {}", failed.join(", ")))
+    }
 }
 
 fn clippy() -> Result<(), String> {
-    cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])
+    cargo(
+        &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+        &[],
+    )
 }
 
 fn doc() -> Result<(), String> {
-    cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])
+    cargo(
+        &["doc", "--workspace", "--no-deps"],
+        &[("RUSTDOCFLAGS", "-D warnings")],
+    )
 }
 
 /// Function, not speed: the binary that the tests have just built will do.
@@ -70,7 +109,10 @@ fn small_bench() -> Result<(), String> {
 fn cargo(args: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
     let program = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut command = Command::new(program);
-    command.args(args).current_dir(repo::root()).envs(env.iter().copied());
+    command
+        .args(args)
+        .current_dir(repo::root())
+        .envs(env.iter().copied());
     match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("cargo {}: {status}", args[0])),

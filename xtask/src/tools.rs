@@ -15,7 +15,11 @@ pub struct Tool {
 }
 
 const fn tool(program: &'static str, package: &'static str, purpose: &'static str) -> Tool {
-    Tool { program, package, purpose }
+    Tool {
+        program,
+        package,
+        purpose,
+    }
 }
 
 /// What the tests need.
@@ -43,12 +47,19 @@ pub fn find(program: &str) -> Option<PathBuf> {
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     folders.extend(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from));
     folders.extend(std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo/bin")));
-    folders.into_iter().map(|folder| folder.join(program)).find(|file| file.is_file())
+    folders
+        .into_iter()
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
 }
 
 /// Those of `tools` that are not on this machine.
 pub fn missing(tools: &[Tool]) -> Vec<Tool> {
-    tools.iter().copied().filter(|tool| find(tool.program).is_none()).collect()
+    tools
+        .iter()
+        .copied()
+        .filter(|tool| find(tool.program).is_none())
+        .collect()
 }
 
 /// Installs what is missing where apt and the rights for it are there; what is missing still.
@@ -65,10 +76,20 @@ pub fn install(tools: &[Tool]) -> Vec<Tool> {
     };
     println!("installing: {line}");
     let apt = |args: &[&str]| {
-        let words: Vec<&str> = prefix.iter().chain(&["apt-get"]).chain(args).copied().collect();
+        let words: Vec<&str> = prefix
+            .iter()
+            .chain(&["apt-get"])
+            .chain(args)
+            .copied()
+            .collect();
         let mut command = Command::new(words[0]);
-        command.args(&words[1..]).env("DEBIAN_FRONTEND", "noninteractive");
-        command.stdout(Stdio::null()).status().is_ok_and(|status| status.success())
+        command
+            .args(&words[1..])
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        command
+            .stdout(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
     };
     let arguments: Vec<&str> = ["install", "-y", "--no-install-recommends"]
         .into_iter()
@@ -87,8 +108,12 @@ fn rights() -> Option<&'static [&'static str]> {
         return Some(&[]);
     }
     find("sudo")?;
-    let sudo = Command::new("sudo").args(["-n", "true"]).stderr(Stdio::null()).status();
-    sudo.is_ok_and(|status| status.success()).then_some(&["sudo", "-n"])
+    let sudo = Command::new("sudo")
+        .args(["-n", "true"])
+        .stderr(Stdio::null())
+        .status();
+    sudo.is_ok_and(|status| status.success())
+        .then_some(&["sudo", "-n"])
 }
 
 #[cfg(test)]

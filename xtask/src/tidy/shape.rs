@@ -32,7 +32,11 @@ pub fn check(code: &Code) -> Vec<Violation> {
         }
     }
     for (line, length) in functions(code) {
-        let max = if code.test[line - 1] { TEST_LINES_MAX } else { FUNCTION_LINES_MAX };
+        let max = if code.test[line - 1] {
+            TEST_LINES_MAX
+        } else {
+            FUNCTION_LINES_MAX
+        };
         if length > max {
             let remedy = format!("{length} lines: split it so that it fits {max}");
             report(line, "function length", remedy);
@@ -129,7 +133,10 @@ mod tests {
         assert!(shape(&of(70)).is_empty());
         assert_eq!(shape(&of(71)), ["1: function length"]);
         assert!(broken_by("crates/engine/tests/a.rs", &of(120)).is_empty());
-        assert_eq!(broken_by("crates/engine/tests/a.rs", &of(121)), ["1: function length"]);
+        assert_eq!(
+            broken_by("crates/engine/tests/a.rs", &of(121)),
+            ["1: function length"]
+        );
         let array = format!("fn f(x: [u8; 2]) {{\n{}}}\n", "    g();\n".repeat(70));
         assert_eq!(shape(&array), ["1: function length"]);
         assert!(shape(&format!("type F = fn(u8);\n{}", "// x\n".repeat(80))).is_empty());
