@@ -46,7 +46,7 @@ pub fn run(lab: &Lab) -> Result<String, String> {
     });
     Ok(format!(
         "## Closed loop: what a request costs\n\n\
-         {CONNECTIONS} keep-alive connections, 1,294-byte responses from `bench/server_epoll.c`.\n\n\
+         {CONNECTIONS} keep-alive connections; `bench/server_epoll.c` answers with 1,294 bytes.\n\n\
          {}{}",
         table(&contenders),
         command_lines(lines)
