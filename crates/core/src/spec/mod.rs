@@ -6,13 +6,19 @@
 mod load;
 mod parse;
 mod rate;
+mod request;
 mod share;
 mod target;
+mod targets;
 mod trial;
+mod url;
 
 pub use load::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind};
 pub use parse::{ParseError, parse_arrival, parse_duration, parse_law, parse_rate, parse_rates};
 pub use rate::Rate;
+pub use request::{HttpRequest, parse_header};
 pub use share::Share;
-pub use target::{Endpoint, HttpRequest, HttpTarget, Pick};
+pub use target::{Endpoint, HttpTarget, Pick};
+pub use targets::{Targets, parse_targets};
 pub use trial::{BackendChoice, EngineOptions, Level, TrialSpec, WaitPolicy};
+pub use url::Url;

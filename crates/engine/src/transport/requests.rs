@@ -1,5 +1,6 @@
 //! The requests of a run, serialised before it, and which comes next.
 
+use super::http1::serialise;
 use crate::reactor::Requests;
 use knee_core::rng::{self, Rng};
 use knee_core::spec::{HttpTarget, Pick};
@@ -95,17 +96,4 @@ fn running_sums(target: &HttpTarget) -> Box<[u64]> {
             sum
         })
         .collect()
-}
-
-fn serialise(r: &knee_core::spec::HttpRequest, keep_alive: bool) -> Vec<u8> {
-    let close = if keep_alive {
-        ""
-    } else {
-        "Connection: close\r\n"
-    };
-    format!(
-        "{} {} HTTP/1.1\r\nHost: {}\r\n{close}\r\n",
-        r.method, r.path, r.host
-    )
-    .into_bytes()
 }
