@@ -221,7 +221,8 @@ fn parse_knee(report: &Value) -> Result<Sample, String> {
     Ok(Sample {
         requests: at("completed")?,
         seconds: at("duration_ns")? / 1e9,
-        errors: at("attempted")? - at("outcomes/ok")?,
+        // What the end of the run cut off is no failure.
+        errors: at("attempted")? - at("outcomes/ok")? - at("outcomes/in_flight").unwrap_or(0.0),
         valid: Some(report["verdict"] == "valid"),
         response: Some(Response {
             mean_us: Some(response("mean")?),

@@ -216,7 +216,7 @@ fn lighttpd(directory: &str, port: u16) -> String {
     format!(
         "server.document-root = \"{directory}/www\"\nserver.bind = \"127.0.0.1\"\n\
          server.port = {port}\nserver.errorlog = \"{directory}/error.log\"\n\
-         server.pid-file = \"{directory}/pid\"\nmimetype.assign = ( \"\" => \"text/plain\" )\n"
+         static-file.etags = \"disable\"\nmimetype.assign = ( \"\" => \"text/plain\" )\n"
     )
 }
 

@@ -86,13 +86,13 @@ fn bare_loops_are_read() {
 #[test]
 fn knee_is_read() {
     let out = r#"{"verdict": "invalid", "trials": [{"attempted": 12, "completed": 11,
-        "duration_ns": 2000000000, "outcomes": {"ok": 10},
+        "duration_ns": 2000000000, "outcomes": {"ok": 10, "in_flight": 1},
         "generator": {"peak_rss_bytes": 4096},
         "response_time_ns": {"mean": 1000, "p50": 2000, "p90": 3000, "p99": 4000}}]}"#;
     let sample = Peer::KneeEpoll.parse(out).unwrap();
     assert_eq!(
         (sample.requests, sample.seconds, sample.errors),
-        (11.0, 2.0, 2.0)
+        (11.0, 2.0, 1.0)
     );
     assert_eq!(
         (sample.valid, sample.peak_rss_bytes),
