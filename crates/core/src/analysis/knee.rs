@@ -196,12 +196,18 @@ fn alike(a: &LevelPoint, b: &LevelPoint) -> bool {
     difference <= tolerance(a, b) * a.throughput_per_s.max(b.throughput_per_s)
 }
 
-/// By which share two levels may differ by chance.
+/// By which share two levels of one plateau may differ.
 fn tolerance(a: &LevelPoint, b: &LevelPoint) -> f64 {
     match a.half_width().zip(b.half_width()) {
         Some((a, b)) => a.hypot(b).clamp(PLATEAU_SHARE_MIN, PLATEAU_SHARE_MAX),
         None => PLATEAU_SHARE,
     }
+}
+
+/// By which share two levels may differ by chance alone.
+fn noise(a: &LevelPoint, b: &LevelPoint) -> f64 {
+    let halves = a.half_width().zip(b.half_width());
+    halves.map_or(PLATEAU_SHARE, |(a, b)| a.hypot(b).max(PLATEAU_SHARE_MIN))
 }
 
 /// Whether `last` is significantly below `top`: by over 5 % where no intervals are known, by over
@@ -227,7 +233,7 @@ fn rise(points: &[LevelPoint], top: &LevelPoint) -> Option<(f64, f64)> {
     let before = told.or(earlier.first())?;
     let gain = last.throughput_per_s / before.throughput_per_s - 1.0;
     let rises = match told {
-        Some(_) => gain > tolerance(before, last) && slope(before, last) >= SATURATED_SLOPE,
+        Some(_) => gain > noise(before, last) && slope(before, last) >= SATURATED_SLOPE,
         None => slope(before, last) >= 0.5,
     };
     rises.then_some((before.level, 100.0 * gain))

@@ -294,7 +294,7 @@ fn error(line: String) -> ParseError {
 }
 
 /// The text in quotes, on one line and not long, whatever it holds.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let escaped = text.escape_debug().to_string();
     match escaped.char_indices().nth(40) {
         Some((at, _)) => format!("'{}…'", &escaped[..at]),

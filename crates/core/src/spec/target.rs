@@ -1,6 +1,8 @@
 //! What the load is sent to.
 
+use super::{HttpRequest, ParseError};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// An HTTP/1.1 server and what it is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +15,29 @@ pub struct HttpTarget {
     pub pick: Pick,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
+}
+
+impl HttpTarget {
+    /// A target that all of `requests` go to.
+    ///
+    /// # Errors
+    /// No request.
+    pub fn new(
+        endpoint: Endpoint,
+        requests: Vec<HttpRequest>,
+        pick: Pick,
+        keep_alive: bool,
+    ) -> Result<HttpTarget, ParseError> {
+        if requests.is_empty() {
+            return Err(ParseError("no request: give a URL".to_owned()));
+        }
+        Ok(HttpTarget {
+            endpoint,
+            requests,
+            pick,
+            keep_alive,
+        })
+    }
 }
 
 /// Where a connection goes.
@@ -33,21 +58,15 @@ pub enum Endpoint {
     },
 }
 
-/// One request, ready to be serialised.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HttpRequest {
-    /// `GET`, `POST`, ….
-    pub method: String,
-    /// Path and query, beginning with `/` (or `*`).
-    pub path: String,
-    /// The Host header's value.
-    pub host: String,
-    /// Further headers in the order given. One named `Host` replaces `host`.
-    pub headers: Vec<(String, String)>,
-    /// The body; a Content-Length is sent where it is not empty or the method implies one.
-    pub body: Vec<u8>,
-    /// Relative weight where requests are picked at random, at least 1.
-    pub weight: u32,
+/// `host:port` with an IPv6 address in brackets, or `unix:path`.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Endpoint::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Endpoint::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Endpoint::Unix { path } => write!(f, "unix:{path}"),
+        }
+    }
 }
 
 /// How the next of several requests is picked.
@@ -58,4 +77,37 @@ pub enum Pick {
     InOrder,
     /// At random by weight.
     Weighted,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Url;
+
+    #[test]
+    fn a_target_has_a_request() {
+        let url = Url::parse("http://h/").unwrap();
+        let request = HttpRequest::new("GET", &url, Vec::new(), Vec::new(), 1).unwrap();
+        let target =
+            |requests| HttpTarget::new(url.endpoint().clone(), requests, Pick::InOrder, true);
+        assert!(target(Vec::new()).is_err());
+        assert_eq!(target(vec![request.clone()]).unwrap().requests, [request]);
+    }
+
+    #[test]
+    fn endpoints_read_as_they_are_written() {
+        let tcp = |host: &str| Endpoint::Tcp {
+            host: host.to_owned(),
+            port: 81,
+        };
+        assert_eq!(tcp("h").to_string(), "h:81");
+        assert_eq!(tcp("::1").to_string(), "[::1]:81");
+        assert_eq!(
+            Endpoint::Unix {
+                path: "/a b".to_owned()
+            }
+            .to_string(),
+            "unix:/a b"
+        );
+    }
 }

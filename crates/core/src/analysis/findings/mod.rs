@@ -1,8 +1,12 @@
 //! What a person should know: one variant per finding, each with its cause and its next step.
 
+mod evidence;
+mod next_step;
 mod sweep;
+#[cfg(test)]
+mod tests;
+mod text;
 mod trial;
-mod wording;
 
 pub use sweep::{AxisKind, sweep_diagnoses};
 pub(crate) use sweep::{errors_rise, retrograde};
@@ -122,6 +126,8 @@ pub enum Diagnosis {
         gain_percent: f64,
         /// Lower bound of the knee, where known.
         at_least: Option<f64>,
+        /// A level above it at which operations failed, so that it could not go on.
+        failing: Option<f64>,
     },
     /// The knee is below the levels that were measured or between the lowest two.
     KneeNotBracketed {
@@ -176,6 +182,8 @@ pub enum Diagnosis {
         lowest_percent: f64,
         /// The largest share, in percent.
         percent: f64,
+        /// The most frequent kind of failure, where known.
+        kind: Option<&'static str>,
     },
     /// The server was slower at first; what was measured then is not used.
     WarmedUp {

@@ -1,7 +1,7 @@
 //! Findings about a table of levels.
 
 use super::Diagnosis;
-use crate::analysis::knee::{Knee, Reading, Shape, usable};
+use crate::analysis::knee::{ERROR_SHARE_MAX, Knee, Reading, Shape, usable};
 use crate::analysis::table::LevelPoint;
 use crate::analysis::words::value;
 use crate::spec::Level;
@@ -36,7 +36,7 @@ impl AxisKind {
 pub fn sweep_diagnoses(points: &[LevelPoint], reading: &Reading) -> Vec<Diagnosis> {
     let good = usable(points);
     let mut found = Vec::new();
-    found.extend(shape(&good, reading));
+    found.extend(shape(&good, reading, points));
     if let Shape::Bent(knee) = &reading.shape {
         found.extend(past_knee(&good, knee));
         found.extend(disagreements(knee));
@@ -46,7 +46,7 @@ pub fn sweep_diagnoses(points: &[LevelPoint], reading: &Reading) -> Vec<Diagnosi
     found
 }
 
-fn shape(points: &[LevelPoint], reading: &Reading) -> Option<Diagnosis> {
+fn shape(points: &[LevelPoint], reading: &Reading, all: &[LevelPoint]) -> Option<Diagnosis> {
     let axis = AxisKind::Vusers;
     let (first, last) = (points.first()?.level, points.last()?.level);
     match reading.shape {
@@ -66,6 +66,10 @@ fn shape(points: &[LevelPoint], reading: &Reading) -> Option<Diagnosis> {
             before,
             gain_percent,
             at_least,
+            failing: all
+                .iter()
+                .find(|p| p.level > last && p.error_share > ERROR_SHARE_MAX)
+                .map(|p| p.level),
         }),
         Shape::Unbracketed { at_most } => Some(Diagnosis::KneeNotBracketed {
             at_most,
@@ -136,9 +140,10 @@ pub(crate) fn errors_rise(axis: AxisKind, points: &[LevelPoint]) -> Option<Diagn
     let worst = risen.iter().map(|p| p.error_share).fold(0.0, f64::max);
     let mut at: Vec<Level> = risen.iter().map(|p| axis.level(p.level)).collect();
     at.sort_by(|a, b| value(*a).total_cmp(&value(*b)));
-    (!at.is_empty()).then(|| Diagnosis::ErrorsRise {
+    (!at.is_empty()).then_some(Diagnosis::ErrorsRise {
         at,
         lowest_percent: 100.0 * lowest,
         percent: 100.0 * worst,
+        kind: None,
     })
 }

@@ -26,6 +26,11 @@ const SATURATED_EXTRA: f64 = 50.0;
 const SERVERS_TRIED: u32 = 48;
 /// The most promising of them are fitted in full.
 const SERVERS_REFINED: usize = 6;
+/// Where a number of servers further apart than this, as a logarithm, fits nearly as well, the
+/// data do not tell how many there are.
+const SERVERS_APART: f64 = 0.2;
+const RIVAL_FACTOR: f64 = 1.25;
+const RIVAL_SHARE: f64 = 0.001;
 
 impl MachineRepair {
     /// Throughput of `users`, by the birth–death chain of users at the station: birth rate
@@ -75,12 +80,27 @@ pub fn fit(data: &[(f64, f64)]) -> ModelFit {
             (cost, with_asymptotes(servers, at))
         })
         .min_by(|a, b| a.0.total_cmp(&b.0));
-    let (_, model) = best.expect("one server is always possible");
-    let parameters = [
-        ("servers", f64::from(model.servers)),
-        ("service_ns", 1e9 * model.service_s),
-        ("overhead_ns", 1e9 * model.overhead_s),
+    let (cost, model) = best.expect("one server is always possible");
+    let response_1_s = model.service_s + model.overhead_s;
+    let mut parameters = vec![
+        (
+            "max_throughput_per_s",
+            f64::from(model.servers) / model.service_s,
+        ),
+        ("response_time_1_ns", 1e9 * response_1_s),
     ];
+    let rmse = |cost: f64| (cost / data.len() as f64).sqrt();
+    let rival = |&(other, servers): &(f64, u32)| {
+        let apart = (f64::from(servers) / f64::from(model.servers)).ln().abs();
+        apart > SERVERS_APART && rmse(other) < RIVAL_FACTOR * rmse(cost) + RIVAL_SHARE
+    };
+    if !promising.iter().any(rival) {
+        parameters.extend([
+            ("servers", f64::from(model.servers)),
+            ("service_ns", 1e9 * model.service_s),
+            ("overhead_ns", 1e9 * model.overhead_s),
+        ]);
+    }
     model_fit("machine_repair", &parameters, data, |n| {
         model.throughput_per_s(n as u32)
     })

@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn machine_repair_gives_back_its_parameters() {
         for (servers, service_s, overhead_s) in
-            [(1, 0.01, 0.05), (4, 0.02, 0.02), (10, 0.001, 0.004)]
+            [(1, 0.01, 0.05), (4, 0.02, 0.02), (10, 0.02, 0.004)]
         {
             let truth = MachineRepair {
                 servers,
@@ -113,6 +113,24 @@ mod tests {
             let service_s = fit.parameters["service_ns"] / 1e9;
             assert!((service_s / truth.service_s - 1.0).abs() < 0.05, "{fit:?}");
         }
+    }
+
+    #[test]
+    fn servers_that_the_data_do_not_tell_are_not_stated() {
+        let truth = MachineRepair {
+            servers: 10,
+            service_s: 0.001,
+            overhead_s: 0.04,
+        };
+        let levels = [1, 2, 4, 16, 64, 256, 1_024, 2_048];
+        let points = table(&levels, |n| truth.throughput_per_s(n as u32));
+        let fit = fitted(&points, "machine_repair");
+        assert!(
+            fit.good && !fit.parameters.contains_key("servers"),
+            "{fit:?}"
+        );
+        let most = fit.parameters["max_throughput_per_s"];
+        assert!((most / 10_000.0 - 1.0).abs() < 0.01, "{fit:?}");
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn solve(matrix: &mut [[f64; 4]; 3], k: usize) -> Option<[f64; 3]> {
         let pivot = (column..k).max_by(|a, b| size(a).total_cmp(&size(b)))?;
         matrix.swap(column, pivot);
         let pivot_row = matrix[column];
-        if !(pivot_row[column].abs() > 1e-12) {
+        if pivot_row[column].abs() <= 1e-12 {
             return None;
         }
         for (r, row) in matrix.iter_mut().enumerate().take(k) {

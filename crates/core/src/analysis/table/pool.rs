@@ -69,7 +69,7 @@ fn warm<'a>(sound: &[&'a TrialReport]) -> Vec<&'a TrialReport> {
         .enumerate()
         .filter(|(i, t)| sound[i + 1..].iter().any(|later| has_warmed_up(t, later)))
         .map(|(i, _)| i + 1)
-        .last();
+        .next_back();
     sound[cold.unwrap_or(0)..].to_vec()
 }
 

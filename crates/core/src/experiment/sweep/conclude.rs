@@ -7,7 +7,7 @@ use crate::analysis::findings::{
 use crate::analysis::knee::{self, Knee, Reading, Shape};
 use crate::analysis::models;
 use crate::analysis::table::{LevelPoint, has_warmed_up, is_sound, points};
-use crate::report::{Finding, SweepConclusion, TrialReport};
+use crate::report::{Finding, ModelFit, SweepConclusion, TrialReport};
 use std::collections::BTreeMap;
 
 /// Half the width of the confidence intervals that is aimed at, in percent.
@@ -87,7 +87,7 @@ fn users(
     let mut conclusion = SweepConclusion {
         max_throughput_per_s: reading.x_max_per_s,
         best_within_bound: best,
-        models: models::fit_all(&good),
+        models: fitted(&good, &reading),
         answer: answer::users(&good, &reading, bounds, table),
         ..SweepConclusion::default()
     };
@@ -98,6 +98,19 @@ fn users(
         conclusion.recommended_vusers = Some(best.vusers);
     }
     conclusion
+}
+
+/// The models. A table that shows no bend determines none of their parameters, however well the
+/// curves fit.
+fn fitted(good: &[LevelPoint], reading: &Reading) -> Vec<ModelFit> {
+    let mut fits = models::fit_all(good);
+    if !matches!(reading.shape, Shape::Bent(_)) {
+        for fit in &mut fits {
+            fit.parameters.clear();
+            fit.good = false;
+        }
+    }
+    fits
 }
 
 fn describe(knee: &Knee, conclusion: &mut SweepConclusion) {
@@ -136,6 +149,7 @@ fn rate(
                 .map_or(last, |p| p.level),
             gain_percent: 0.0,
             at_least: None,
+            failing: None,
         }),
         (None, Some(lowest)) => diagnoses.push(Diagnosis::SaturatedBelowRange {
             axis,
@@ -187,8 +201,24 @@ fn confidence(table: &[LevelPoint], trials: usize) -> Option<Diagnosis> {
     })
 }
 
-fn findings(diagnoses: Vec<Diagnosis>) -> Vec<Finding> {
+fn findings(mut diagnoses: Vec<Diagnosis>) -> Vec<Finding> {
+    merge_failures(&mut diagnoses);
     let mut findings: Vec<Finding> = diagnoses.iter().map(Diagnosis::finding).collect();
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     findings
+}
+
+/// Failures that rise with the load are one finding, which takes over the kind from the other.
+fn merge_failures(diagnoses: &mut Vec<Diagnosis>) {
+    let most_frequent = diagnoses.iter().find_map(|d| match d {
+        Diagnosis::Errors { kind, .. } => Some(*kind),
+        _ => None,
+    });
+    let mut rise = false;
+    for diagnosis in diagnoses.iter_mut() {
+        if let Diagnosis::ErrorsRise { kind, .. } = diagnosis {
+            (*kind, rise) = (most_frequent, true);
+        }
+    }
+    diagnoses.retain(|d| !(rise && matches!(d, Diagnosis::Errors { .. })));
 }

@@ -36,7 +36,7 @@ fn row(axis: AxisKind, p: &LevelPoint, past: &[TrialReport]) -> SweepLevel {
     let level = axis.level(p.level);
     let here = || past.iter().filter(|t| t.level == level);
     // The generator's figures of the last trial that counts, or of the last one.
-    let trial = here().rfind(|t| is_sound(t)).or_else(|| here().last());
+    let trial = here().rfind(|t| is_sound(t)).or_else(|| here().next_back());
     let times = p.latency.as_ref().filter(|times| times.count > 0);
     SweepLevel {
         level,

@@ -4,7 +4,7 @@ mod answer;
 mod bound;
 mod conclude;
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 mod levels;
 mod quality;
 mod rates;

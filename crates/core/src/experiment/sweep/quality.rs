@@ -19,10 +19,11 @@ pub struct Repeat {
 }
 
 /// Whether the last trial is to be made again: once for each level, with double the time where it
-/// was not stationary, and not more than three times in all.
+/// was not stationary, unless a sound one is there already, and not more than three times in all.
 pub fn repeat_of_last(past: &[TrialReport]) -> Option<Repeat> {
     let last = past.last()?;
-    let fine = is_sound(last) || last.completed == 0 || queue_grows(last);
+    let known = past.iter().any(|t| t.level == last.level && is_sound(t));
+    let fine = known || last.completed == 0 || queue_grows(last);
     let again = |t: &TrialReport, earlier: &[TrialReport]| earlier.iter().any(|e| again_of(e, t));
     let repeats = (0..past.len()).filter(|&i| again(&past[i], &past[..i]));
     if fine || again(last, &past[..past.len() - 1]) || repeats.count() >= REPEATS_MAX {

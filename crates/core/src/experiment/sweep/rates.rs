@@ -18,8 +18,9 @@ const STEP: f64 = 4.0;
 const RANGE_PER_S: [f64; 2] = [0.1, 1e8];
 /// The highest rate served and the lowest not served are near enough at this ratio.
 const NEAR: f64 = 1.03;
-/// A rate is served if at least this share of it is answered.
-const SERVED_SHARE: f64 = 0.97;
+/// A rate is served if what was started is answered, but for this share and the scatter of the
+/// few operations that straddle the ends of the window, one standard deviation of a Poisson count.
+const UNSERVED_SHARE: f64 = 0.03;
 /// What an overloaded target serves is about its capacity: these shares of it are tried first.
 const BELOW_CAPACITY: f64 = 0.98;
 const ABOVE_CAPACITY: f64 = 1.02;
@@ -53,10 +54,10 @@ pub fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> Next {
 
 /// Whether a trial's rate was served without a growing queue.
 pub fn is_served(t: &TrialReport) -> bool {
-    let offered = t.offered.asked_per_s.unwrap_or(t.offered.achieved_per_s);
+    let unserved = UNSERVED_SHARE + 1.0 / (t.attempted.max(1) as f64).sqrt();
     t.completed > 0
         && error_share(&t.outcomes) <= ERROR_SHARE_MAX
-        && t.throughput_per_s >= SERVED_SHARE * offered
+        && t.throughput_per_s >= (1.0 - unserved) * t.offered.achieved_per_s
         && t.verdict == Verdict::Valid
         && !queue_grows(t)
 }

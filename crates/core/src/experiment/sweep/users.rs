@@ -11,8 +11,10 @@ use crate::rng;
 use crate::spec::Level;
 use rand_core::RngCore;
 
-/// A level that gains less than this share over the one before it gains nothing.
+/// A level that gains less than this share over the one before it gains nothing; as much more as
+/// the intervals leave open, but never more than the second.
 const GAIN_MIN: f64 = 0.02;
+const GAIN_MIN_NOISY: f64 = 0.06;
 /// Throughput is proportional to users as long as it grows with them to this power, …
 const LINEAR: f64 = 0.95;
 /// … and the 90th percentile by less than this factor.
@@ -122,29 +124,33 @@ fn climb(table: &[LevelPoint], vusers_max: u32, past: &[TrialReport]) -> Option<
         .iter()
         .filter(|p| p.throughput_per_s > 0.0 && p.error_share <= ERROR_SHARE_MAX)
         .collect();
-    let (Some(last), Some(top)) = (table.last(), served.last()) else {
+    let Some(top) = served.last() else {
         return Some(1);
     };
     let n = top.level as u32;
-    if last.level > top.level {
-        // Failures above: not higher than halfway between.
-        return (last.level >= 3.9 * top.level).then_some(2 * n);
+    if let Some(failing) = table.iter().find(|p| p.level > top.level) {
+        // After a leap of four the level that it left out is the last to be tried.
+        return is_leap(top, failing).then_some(2 * n);
+    }
+    let linear = served.len() >= 3 && is_linear(served[served.len() - 2], top);
+    if let [.., before_that, before, _] = served.as_slice() {
+        if !linear && is_leap(before, top) {
+            return Some(2 * before.level as u32);
+        }
+        if gains_nothing(before_that, before) && gains_nothing(before, top) {
+            return None;
+        }
     }
     if n >= vusers_max || generator_gave_out(n, past) {
         return None;
     }
-    let [.., before_that, before, _] = served.as_slice() else {
-        return Some((2 * n).min(vusers_max));
-    };
-    if gains_nothing(before_that, before) && gains_nothing(before, top) {
-        return None;
-    }
-    let linear = is_linear(before, top);
-    if !linear && top.level >= 3.9 * before.level {
-        return Some(2 * before.level as u32);
-    }
     let step = if linear { 4 } else { 2 };
     Some(n.saturating_mul(step).min(vusers_max))
+}
+
+/// Whether a level at twice the lower one lies well between the two.
+fn is_leap(lower: &LevelPoint, upper: &LevelPoint) -> bool {
+    upper.level >= 2.2 * lower.level
 }
 
 fn gains_nothing(before: &LevelPoint, after: &LevelPoint) -> bool {
@@ -153,7 +159,9 @@ fn gains_nothing(before: &LevelPoint, after: &LevelPoint) -> bool {
         Some((before, after)) => after > before,
         None => after.response_ns() > before.response_ns(),
     };
-    gain < GAIN_MIN && rises
+    let noise = before.half_width().zip(after.half_width());
+    let noise = noise.map_or(0.0, |(a, b)| a.hypot(b));
+    gain < noise.clamp(GAIN_MIN, GAIN_MIN_NOISY) && rises
 }
 
 fn is_linear(before: &LevelPoint, after: &LevelPoint) -> bool {

@@ -5,9 +5,10 @@ use super::Violation;
 /// Where in a chunked body the stream is. Nothing of it is kept, so nothing of it needs a limit.
 ///
 /// Lines of the framing must end in CRLF; trailer lines, as header lines, may end in LF alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Chunked {
     /// Before the first digit of a chunk's size.
+    #[default]
     SizeStart,
     /// In the digits.
     Size(u64),
@@ -33,12 +34,6 @@ pub(super) enum Chunked {
     TrailerLf,
     /// Before the LF that ends the body.
     EndLf,
-}
-
-impl Default for Chunked {
-    fn default() -> Chunked {
-        Chunked::SizeStart
-    }
 }
 
 impl Chunked {

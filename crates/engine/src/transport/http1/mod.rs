@@ -5,7 +5,9 @@
 
 mod chunked;
 mod head;
+mod request;
 mod response;
 
 pub use head::{HEAD_BYTES_MAX, HEADERS_MAX, HeadCache};
+pub use request::serialise;
 pub use response::{Eof, Progress, ResponseParser, Violation};

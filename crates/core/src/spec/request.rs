@@ -1,0 +1,300 @@
+//! One HTTP request.
+
+use super::parse::quoted;
+use super::{ParseError, Url};
+use serde::{Deserialize, Serialize};
+
+/// One request, ready to be serialised.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpRequest {
+    /// `GET`, `POST`, ….
+    pub method: String,
+    /// Path and query, beginning with `/`.
+    pub path: String,
+    /// The Host header's value.
+    pub host: String,
+    /// Further headers in the order given. One named `Host` replaces `host`.
+    pub headers: Vec<(String, String)>,
+    /// The body; a Content-Length is sent where it is not empty or the method implies one.
+    pub body: Vec<u8>,
+    /// Relative weight where requests are picked at random, at least 1.
+    pub weight: u32,
+}
+
+impl HttpRequest {
+    /// A request that cannot break the framing of the connection that carries it.
+    ///
+    /// # Errors
+    /// A method that is no token (RFC 9110 §9.1) or is CONNECT; a header that [`parse_header`]
+    /// would refuse; two Host headers; a Transfer-Encoding; a Content-Length other than the body's;
+    /// a weight of 0.
+    pub fn new(
+        method: &str,
+        url: &Url,
+        headers: Vec<(String, String)>,
+        body: Vec<u8>,
+        weight: u32,
+    ) -> Result<HttpRequest, ParseError> {
+        check_method(method)?;
+        if weight == 0 {
+            return error("a weight of 0: give 1 or more, or leave the request out");
+        }
+        let mut request = HttpRequest {
+            method: method.to_owned(),
+            path: url.path().to_owned(),
+            host: url.host().to_owned(),
+            headers: Vec::with_capacity(headers.len()),
+            body,
+            weight,
+        };
+        for (name, value) in headers {
+            request.add_header(name, value)?;
+        }
+        Ok(request)
+    }
+
+    /// The same request with those of `common` that it does not name itself, after its own.
+    ///
+    /// # Errors
+    /// As [`HttpRequest::new`].
+    pub fn with_common_headers(
+        mut self,
+        common: &[(String, String)],
+    ) -> Result<HttpRequest, ParseError> {
+        let own = self.clone();
+        for (name, value) in common {
+            if !own.has_header(name) {
+                self.add_header(name.clone(), value.clone())?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Whether one of `headers` has this name; names have no case.
+    pub fn has_header(&self, name: &str) -> bool {
+        self.headers
+            .iter()
+            .any(|(other, _)| other.eq_ignore_ascii_case(name))
+    }
+
+    fn add_header(&mut self, name: String, value: String) -> Result<(), ParseError> {
+        check_header(&name, &value)?;
+        if name.eq_ignore_ascii_case("transfer-encoding") {
+            return error("Transfer-Encoding: a body is sent whole, with its Content-Length");
+        }
+        if name.eq_ignore_ascii_case("host") && self.has_header("host") {
+            return error("two Host headers: a request has one");
+        }
+        if name.eq_ignore_ascii_case("content-length") {
+            let bytes = self.body.len();
+            if value != bytes.to_string() || self.has_header("content-length") {
+                return error(&format!(
+                    "Content-Length {}: the body has {bytes} bytes; leave the header out",
+                    quoted(&value)
+                ));
+            }
+        }
+        self.headers.push((name, value));
+        Ok(())
+    }
+}
+
+/// `Name: value` as name and value, the blanks around the value left out.
+///
+/// # Errors
+/// No `:`, a name that is no token (RFC 9110 §5.1), control characters in the value.
+pub fn parse_header(text: &str) -> Result<(String, String), ParseError> {
+    let Some((name, value)) = text.split_once(':') else {
+        return error(&format!(
+            "{} is no header: write 'Name: value'",
+            quoted(text)
+        ));
+    };
+    let value = value.trim_matches([' ', '\t']);
+    check_header(name, value)?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn check_method(method: &str) -> Result<(), ParseError> {
+    if !is_token(method) {
+        return error(&format!(
+            "{} is no method: write a word such as GET or POST",
+            quoted(method)
+        ));
+    }
+    if method.eq_ignore_ascii_case("connect") {
+        return error("CONNECT asks a proxy for a tunnel, which is not supported: use GET or POST");
+    }
+    Ok(())
+}
+
+fn check_header(name: &str, value: &str) -> Result<(), ParseError> {
+    if !is_token(name) {
+        return error(&format!(
+            "{} is no header name: letters, digits and '-' without blanks",
+            quoted(name)
+        ));
+    }
+    if value.chars().any(|c| c.is_ascii_control() && c != '\t') {
+        return error(&format!(
+            "the value of {name} holds a control character: a header is one line of text"
+        ));
+    }
+    if value.starts_with([' ', '\t']) || value.ends_with([' ', '\t']) {
+        return error(&format!(
+            "the value of {name} begins or ends with a blank: leave it out"
+        ));
+    }
+    Ok(())
+}
+
+/// RFC 9110 §5.6.2.
+fn is_token(text: &str) -> bool {
+    let is_token_byte = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !text.is_empty() && text.bytes().all(is_token_byte)
+}
+
+fn error<T>(what: &str) -> Result<T, ParseError> {
+    Err(ParseError(what.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(method: &str, headers: &[(&str, &str)], body: &str) -> Result<HttpRequest, String> {
+        let url = Url::parse("http://h:81/a").unwrap();
+        let headers = headers
+            .iter()
+            .map(|&(n, v)| (n.to_owned(), v.to_owned()))
+            .collect();
+        HttpRequest::new(method, &url, headers, body.into(), 1).map_err(|e| e.0)
+    }
+
+    #[test]
+    fn takes_path_and_host_from_the_url() {
+        let request = request("GET", &[("X-A", "1")], "").unwrap();
+        assert_eq!(
+            (request.path.as_str(), request.host.as_str()),
+            ("/a", "h:81")
+        );
+        assert!(request.has_header("x-a") && !request.has_header("x"));
+    }
+
+    #[test]
+    fn refused() {
+        let rows: [(&str, &str, &[(&str, &str)], &str); 14] = [
+            ("no method", "", &[], "'' is no method"),
+            ("a method with a blank", "GE T", &[], "is no method"),
+            ("a method with a line end", "GET /\r\n", &[], "is no method"),
+            ("a tunnel", "CONNECT", &[], "tunnel"),
+            (
+                "a name with a blank",
+                "GET",
+                &[("A B", "")],
+                "'A B' is no header name",
+            ),
+            ("an empty name", "GET", &[("", "x")], "'' is no header name"),
+            (
+                "a second header smuggled in",
+                "GET",
+                &[("A", "b\r\nC: d")],
+                "value of A",
+            ),
+            ("a bare LF", "GET", &[("A", "b\nc")], "control character"),
+            ("a NUL", "GET", &[("A", "b\0c")], "control character"),
+            (
+                "two hosts",
+                "GET",
+                &[("Host", "a"), ("host", "b")],
+                "two Host headers",
+            ),
+            (
+                "an encoding",
+                "POST",
+                &[("Transfer-Encoding", "chunked")],
+                "sent whole",
+            ),
+            (
+                "too long a length",
+                "POST",
+                &[("Content-Length", "3")],
+                "has 2 bytes",
+            ),
+            (
+                "a length that is no number",
+                "POST",
+                &[("content-length", "+2")],
+                "has 2 bytes",
+            ),
+            (
+                "a blank at the end",
+                "GET",
+                &[("A", "b ")],
+                "ends with a blank",
+            ),
+        ];
+        for (name, method, headers, want) in rows {
+            let error = request(method, headers, "ab").expect_err(name);
+            assert!(error.contains(want), "{name}: {error}");
+            assert!(!error.contains('\n'), "{name}: one line");
+        }
+        let url = Url::parse("h").unwrap();
+        assert!(
+            HttpRequest::new("GET", &url, Vec::new(), Vec::new(), 0).is_err(),
+            "a weight of 0"
+        );
+    }
+
+    #[test]
+    fn accepted() {
+        let rows: [(&str, &str, &[(&str, &str)]); 5] = [
+            ("the body's own length", "POST", &[("Content-Length", "2")]),
+            ("another host", "GET", &[("Host", "other")]),
+            ("a header twice", "GET", &[("A", "b"), ("A", "c")]),
+            ("an empty value", "GET", &[("A", "")]),
+            ("text beyond ASCII and a tab", "PURGE", &[("A", "ä\tb")]),
+        ];
+        for (name, method, headers) in rows {
+            assert_eq!(request(method, headers, "ab").map(|_| ()), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn headers_parse() {
+        let rows = [
+            ("name and value", "A: b", Ok(("A", "b"))),
+            ("no blank after ':'", "A:b", Ok(("A", "b"))),
+            ("blanks around the value", "A: \t b c\t ", Ok(("A", "b c"))),
+            ("':' in the value", "A: b:c", Ok(("A", "b:c"))),
+            ("no value", "A:", Ok(("A", ""))),
+            (
+                "no ':'",
+                "A b",
+                Err("'A b' is no header: write 'Name: value'"),
+            ),
+            ("a blank before ':'", "A : b", Err("'A ' is no header name")),
+            ("no name", ": b", Err("'' is no header name")),
+        ];
+        for (name, text, want) in rows {
+            match (parse_header(text), want) {
+                (Ok((n, v)), Ok(want)) => assert_eq!((n.as_str(), v.as_str()), want, "{name}"),
+                (Err(e), Err(want)) => assert!(e.0.contains(want), "{name}: {e}"),
+                (got, _) => panic!("{name}: {got:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn common_headers_yield_to_the_requests_own() {
+        let common = [("A", "common"), ("B", "1"), ("B", "2")].map(|(n, v)| (n.into(), v.into()));
+        let request = request("GET", &[("a", "own")], "").unwrap();
+        let request = request.with_common_headers(&common).unwrap();
+        let lines: Vec<_> = request
+            .headers
+            .iter()
+            .map(|(n, v)| format!("{n}={v}"))
+            .collect();
+        assert_eq!(lines, ["a=own", "B=1", "B=2"]);
+    }
+}

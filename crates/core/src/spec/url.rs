@@ -1,0 +1,351 @@
+//! The URL of a target.
+
+use super::parse::quoted;
+use super::{Endpoint, ParseError};
+use core::net::{Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// The port of `http` (RFC 9110 §4.2.1).
+const DEFAULT_PORT: u16 = 80;
+
+/// An absolute `http` URL (RFC 3986, RFC 9110 §4.2.1), taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Url {
+    endpoint: Endpoint,
+    path: String,
+    host: String,
+}
+
+impl Url {
+    /// `http://host:port/path?query`; `http://` may be left out, the port is 80 unless given, a
+    /// fragment is dropped (it is never sent). An IPv6 address stands in brackets.
+    ///
+    /// # Errors
+    /// Another scheme, user information, no host, a port out of range, or characters that a URL
+    /// cannot hold unescaped.
+    pub fn parse(text: &str) -> Result<Url, ParseError> {
+        let wrong = |what: &str| ParseError(format!("{} {what}", quoted(text)));
+        if let Some(refused) = text.chars().find(|&c| !c.is_ascii_graphic()) {
+            return Err(wrong(&unescaped(refused)));
+        }
+        let rest = without_scheme(text).map_err(|what| wrong(&what))?;
+        let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
+        let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        if authority.contains('@') {
+            return Err(wrong(
+                "holds a user name: leave it out and give -H 'Authorization: …' instead",
+            ));
+        }
+        let (name, port) = split_port(authority).map_err(|what| wrong(&what))?;
+        let bare = check_host(name).map_err(|what| wrong(&what))?;
+        let host = match port {
+            DEFAULT_PORT => name.to_owned(),
+            _ => format!("{name}:{port}"),
+        };
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        Ok(Url {
+            endpoint: Endpoint::Tcp {
+                host: bare.to_owned(),
+                port,
+            },
+            path: format!("{slash}{path}"),
+            host,
+        })
+    }
+
+    /// Where to connect.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Path and query, as the request line has them; begins with `/`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The Host header's value: the port is in it unless it is 80.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+}
+
+impl FromStr for Url {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Url, ParseError> {
+        Url::parse(text)
+    }
+}
+
+fn unescaped(refused: char) -> String {
+    let name = match refused {
+        ' ' => "a space".to_owned(),
+        c if c.is_ascii() => "a control character".to_owned(),
+        c => format!("'{}'", c.escape_debug()),
+    };
+    let mut bytes = [0; 4];
+    let escapes = refused
+        .encode_utf8(&mut bytes)
+        .bytes()
+        .map(|b| format!("%{b:02X}"));
+    format!(
+        "holds {name}: write {} in a path",
+        escapes.collect::<String>()
+    )
+}
+
+fn without_scheme(text: &str) -> Result<&str, String> {
+    // In "localhost/?from=http://b" the scheme is not at the beginning, so there is none.
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return Ok(text);
+    };
+    if scheme.contains(['/', '?', '#']) {
+        return Ok(text);
+    }
+    match scheme.to_ascii_lowercase().as_str() {
+        "http" => Ok(rest),
+        "https" => Err("asks for TLS, which is not supported yet: use http://".to_owned()),
+        _ => Err(format!("has the scheme {}: use http://", quoted(scheme))),
+    }
+}
+
+/// The host, an IPv6 address with its brackets, and the port.
+fn split_port(authority: &str) -> Result<(&str, u16), String> {
+    let after_host = match authority.find(']') {
+        Some(bracket) => bracket + 1,
+        None => authority.find(':').unwrap_or(authority.len()),
+    };
+    let (host, port) = authority.split_at(after_host);
+    let Some(digits) = port.strip_prefix(':') else {
+        return match port {
+            "" => Ok((host, DEFAULT_PORT)),
+            _ => Err("has something other than a port after ']': write [::1]:8080".to_owned()),
+        };
+    };
+    if digits.contains(':') {
+        return Err(
+            "has more than one ':': an IPv6 address goes in brackets, as [::1]:8080".into(),
+        );
+    }
+    let port = digits
+        .parse()
+        .ok()
+        .filter(|&port| port > 0 && !digits.starts_with('+'));
+    port.map(|port| (host, port))
+        .ok_or_else(|| format!("has the port {}: a port is 1 to 65535", quoted(digits)))
+}
+
+/// The host without brackets.
+fn check_host(name: &str) -> Result<&str, String> {
+    if name.is_empty() {
+        return Err("has no host: write http://HOST:PORT/PATH".to_owned());
+    }
+    if let Some(inner) = name.strip_prefix('[') {
+        let inner = inner
+            .strip_suffix(']')
+            .ok_or("lacks ']' after its IPv6 address")?;
+        return match inner.parse::<Ipv6Addr>() {
+            Ok(_) => Ok(inner),
+            Err(_) => Err(format!(
+                "has {} in brackets, which is no IPv6 address",
+                quoted(inner)
+            )),
+        };
+    }
+    let is_host_char = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+    if let Some(refused) = name.chars().find(|&c| !is_host_char(c)) {
+        return Err(format!(
+            "has {refused:?} in its host: letters, digits, '-' and '.' make a host"
+        ));
+    }
+    // No top-level domain is a number, so such a name is meant as an address.
+    let last = name
+        .trim_end_matches('.')
+        .rsplit('.')
+        .next()
+        .unwrap_or_default();
+    let numeric = !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit());
+    if numeric && name.parse::<Ipv4Addr>().is_err() {
+        return Err(format!(
+            "has the host {}, which is no IPv4 address",
+            quoted(name)
+        ));
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parts(text: &str) -> Result<(String, String, String), String> {
+        let url = Url::parse(text).map_err(|e| e.to_string())?;
+        Ok((url.endpoint.to_string(), url.path, url.host))
+    }
+
+    #[test]
+    fn accepted() {
+        let rows = [
+            ("all parts", "http://h:81/a?b=c", "h:81", "/a?b=c", "h:81"),
+            (
+                "the default port is not in Host",
+                "http://h/a",
+                "h:80",
+                "/a",
+                "h",
+            ),
+            ("nor is it when given", "http://h:80/a", "h:80", "/a", "h"),
+            ("no path means the root", "http://h:81", "h:81", "/", "h:81"),
+            ("a query without a path", "http://h?x", "h:80", "/?x", "h"),
+            (
+                "a scheme may be missing",
+                "127.0.0.1:8080/x",
+                "127.0.0.1:8080",
+                "/x",
+                "127.0.0.1:8080",
+            ),
+            (
+                "a name alone",
+                "localhost",
+                "localhost:80",
+                "/",
+                "localhost",
+            ),
+            ("schemes have no case", "HTTP://h/", "h:80", "/", "h"),
+            (
+                "a URL inside a query is no scheme",
+                "h/?u=http://b:9/",
+                "h:80",
+                "/?u=http://b:9/",
+                "h",
+            ),
+            (
+                "an IPv6 address with a port",
+                "http://[::1]:8080/",
+                "[::1]:8080",
+                "/",
+                "[::1]:8080",
+            ),
+            (
+                "an IPv6 address without one",
+                "[fe80::2]/x",
+                "[fe80::2]:80",
+                "/x",
+                "[fe80::2]",
+            ),
+            (
+                "a fragment is not sent",
+                "http://h/a?b#c?d",
+                "h:80",
+                "/a?b",
+                "h",
+            ),
+            (
+                "a fragment after the host",
+                "http://h#c/d",
+                "h:80",
+                "/",
+                "h",
+            ),
+            (
+                "'@' in a path is no user",
+                "http://h/@a:b",
+                "h:80",
+                "/@a:b",
+                "h",
+            ),
+            ("':' in a path is no port", "h/a:b", "h:80", "/a:b", "h"),
+            ("the highest port", "h:65535", "h:65535", "/", "h:65535"),
+            (
+                "an underscore, as in container names",
+                "a_b:1",
+                "a_b:1",
+                "/",
+                "a_b:1",
+            ),
+        ];
+        for (name, text, endpoint, path, host) in rows {
+            let want = (endpoint.to_owned(), path.to_owned(), host.to_owned());
+            assert_eq!(parts(text), Ok(want), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_brackets_of_an_address_are_not_part_of_it() {
+        let url = Url::parse("http://[::1]:8080/").unwrap();
+        assert_eq!(
+            url.endpoint(),
+            &Endpoint::Tcp {
+                host: "::1".to_owned(),
+                port: 8080
+            }
+        );
+    }
+
+    #[test]
+    fn refused() {
+        let rows = [
+            (
+                "TLS",
+                "https://h/",
+                "TLS, which is not supported yet: use http://",
+            ),
+            ("another scheme", "ftp://h/", "scheme 'ftp': use http://"),
+            ("an empty scheme", "://h/", "scheme ''"),
+            ("nothing", "", "no host"),
+            ("a port alone", ":80", "no host"),
+            ("a path alone", "/a", "no host"),
+            ("no port after ':'", "h:", "port '': a port is 1 to 65535"),
+            ("port 0", "h:0/", "port '0'"),
+            ("a port too large", "h:65536/", "port '65536'"),
+            ("a port with a sign", "h:+80", "port '+80'"),
+            ("a port of letters", "h:http/", "port 'http'"),
+            ("a user", "http://u:p@h/", "-H 'Authorization"),
+            ("a space", "http://h/a b", "a space: write %20"),
+            (
+                "a line end",
+                "http://h/\r\nX: y",
+                "a control character: write %0D",
+            ),
+            ("a letter beyond ASCII", "http://h/ä", "'ä': write %C3%A4"),
+            (
+                "an IPv6 address without brackets",
+                "::1:8080",
+                "more than one ':'",
+            ),
+            ("brackets never closed", "[::1", "more than one ':'"),
+            ("a name in brackets", "[h]:1", "no IPv6 address"),
+            ("text after brackets", "[::1]8080", "after ']'"),
+            (
+                "an address with a part too large",
+                "127.0.0.256:1",
+                "no IPv4 address",
+            ),
+            (
+                "an address with a part missing",
+                "10.0.1/",
+                "no IPv4 address",
+            ),
+            ("a character that no host has", "a*b/", "'*' in its host"),
+        ];
+        for (name, text, want) in rows {
+            let error = parts(text).expect_err(name);
+            assert!(error.contains(want), "{name}: {error}");
+            assert!(!error.contains('\n'), "{name}: one line");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_a_request_that_cannot_be_split(text in "\\PC{0,40}|[a-h:/?#@\\[\\]. \\r\\n0-9]{0,20}") {
+            if let Ok(url) = Url::parse(&text) {
+                prop_assert!(url.path().starts_with('/'));
+                prop_assert!(url.path().bytes().all(|b| b.is_ascii_graphic()));
+                prop_assert!(url.host().bytes().all(|b| b.is_ascii_graphic()));
+                let again = Url::parse(&format!("http://{}{}", url.host(), url.path()));
+                prop_assert_eq!(again, Ok(url));
+            }
+        }
+    }
+}
