@@ -1,2 +1,41 @@
-//! Repository tasks.
-fn main() {}
+//! Repository tasks: `cargo xtask tidy`, `cargo xtask test`, `cargo xtask bench`.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod repo;
+mod test;
+mod tidy;
+mod tools;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask tidy                 checks the architecture's rules and the style
+cargo xtask test                 runs everything that must pass; installs what the tests need
+cargo xtask bench [OPTIONS]      measures knee beside its peers; writes bench/RESULTS.md
+    --install      brings the peers that are missing (apt, cargo)
+    --small        tiny durations, one round: shows that it runs, measures nothing
+    --only NAME    closed, open, dm1, mm1, connections or stall (repeatable)
+    --rounds N     repeats of each measurement (default 5)
+    --debug        uses knee's debug binary instead of building the release";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match args.split_first().map(|(task, rest)| (task.as_str(), rest)) {
+        Some(("tidy", [])) => tidy::run(),
+        Some(("test", [])) => test::run(),
+        Some(("bench", rest)) => bench::Options::parse(rest).and_then(|o| bench::run(&o)),
+        Some(("help" | "--help" | "-h", _)) => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => Err(format!("what should be done?\n{USAGE}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}

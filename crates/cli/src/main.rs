@@ -1,2 +1,61 @@
-//! knee, the command.
-fn main() {}
+//! knee, the command: wires arguments, experiments, engine and renderers together.
+#![forbid(unsafe_code)]
+
+mod args;
+mod command;
+mod failure;
+mod input;
+mod machine;
+mod stdout;
+mod terminal;
+mod usage;
+mod words;
+
+use args::{RawArgs, RawCommand};
+use failure::{Exit, Failure};
+use machine::Machine;
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let outcome = match RawArgs::read(std::env::args_os()) {
+        Ok(raw) => execute(raw.command),
+        Err(objection) => explain(&objection),
+    };
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            // Nobody to tell where standard error is closed.
+            let _ = writeln!(std::io::stderr(), "{failure}");
+            failure.exit.into()
+        }
+    }
+}
+
+fn execute(command: RawCommand) -> Result<Exit, Failure> {
+    let machine = Machine::this();
+    match command {
+        RawCommand::Run(raw) => command::run::execute(raw.resolve(&machine)?),
+        RawCommand::Sweep(raw) => command::sweep::execute(raw.resolve(&machine)?),
+        RawCommand::Analyze(raw) => command::analyze::execute(raw),
+        RawCommand::Report(raw) => command::report::execute(&raw),
+        RawCommand::Serve(raw) => command::serve::execute(raw.resolve()?),
+    }
+}
+
+/// Help and version go to standard output; anything else is one line of what is wrong.
+fn explain(objection: &clap::Error) -> Result<Exit, Failure> {
+    if objection.use_stderr() && objection.kind() != HELP_WITHOUT_ARGUMENTS {
+        return Err(Failure::input(usage::one_line(objection)));
+    }
+    // A reader that went away is no error.
+    let _ = objection.print();
+    Ok(if objection.use_stderr() {
+        Exit::BadInput
+    } else {
+        Exit::Fine
+    })
+}
+
+const HELP_WITHOUT_ARGUMENTS: clap::error::ErrorKind =
+    clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;

@@ -7,11 +7,11 @@ use rand_core::{RngCore, SeedableRng};
 pub type Rng = rand_xoshiro::Xoshiro256PlusPlus;
 
 /// The first stream of the arrival processes; worker i takes number i after it.
-pub const ARRIVALS: u64 = 1 << 32;
+pub const ARRIVALS: u64 = 1 << 40;
 /// The first stream of the virtual users' pauses; worker i takes number i after it.
-pub const PAUSES: u64 = 2 << 32;
+pub const PAUSES: u64 = 2 << 40;
 /// The stream of a simulated server's service times.
-pub const SERVICE: u64 = 3 << 32;
+pub const SERVICE: u64 = 3 << 40;
 
 /// The stream number `stream` of `seed`. Different streams of one seed are independent: a worker,
 /// or a purpose within it, takes one each.

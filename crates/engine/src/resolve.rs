@@ -23,7 +23,10 @@ pub fn reach(endpoint: &Endpoint, patience: Duration) -> Result<(RawAddress, Str
 
 fn reach_unix(path: &str) -> Result<(RawAddress, String), RunError> {
     let refused = |error: io::Error| {
-        RunError::Unreachable(format!("cannot connect to the Unix socket {path}: {}", reason(&error)))
+        RunError::Unreachable(format!(
+            "cannot connect to the Unix socket {path}: {}",
+            reason(&error)
+        ))
     };
     let address = Address::Unix(PathBuf::from(path));
     let raw = RawAddress::new(&address).map_err(refused)?;
@@ -51,13 +54,18 @@ fn reach_tcp(host: &str, port: u16, patience: Duration) -> Result<(RawAddress, S
     if tried.is_empty() {
         return Err(RunError::Unreachable(format!("'{host}' has no address")));
     }
-    Err(RunError::Unreachable(format!("cannot connect to {}", tried.join("; "))))
+    Err(RunError::Unreachable(format!(
+        "cannot connect to {}",
+        tried.join("; ")
+    )))
 }
 
 /// An error in words, without the number of the operating system.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
-    let text = text.strip_prefix("failed to lookup address information: ").unwrap_or(text);
+    let text = text
+        .strip_prefix("failed to lookup address information: ")
+        .unwrap_or(text);
     text.to_lowercase()
 }

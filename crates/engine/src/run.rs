@@ -70,7 +70,13 @@ pub fn run(
     let generator = generator_use(&done, backend, steal_percent);
     let mut measurement = merge(done.into_iter().map(|d| d.measurement));
     measurement.intervals = intervals;
-    Ok(Trial { spec: spec.clone(), measurement, generator, kernel, interrupted })
+    Ok(Trial {
+        spec: spec.clone(),
+        measurement,
+        generator,
+        kernel,
+        interrupted,
+    })
 }
 
 /// What all workers of a run share.
@@ -134,11 +140,16 @@ impl Plan<'_> {
         parts: &Sender<IntervalPart>,
     ) -> io::Result<Done> {
         let spec = self.spec;
-        let share = Share { index, of: self.workers };
+        let share = Share {
+            index,
+            of: self.workers,
+        };
         let picks = rng::stream(spec.seed, STREAM_PICK + u64::from(index));
-        let requests =
-            RequestSet::new(&spec.target, self.requests.clone(), index as usize, picks);
-        let window = Window { start: spec.warmup, end: spec.window_end() };
+        let requests = RequestSet::new(&spec.target, self.requests.clone(), index as usize, picks);
+        let window = Window {
+            start: spec.warmup,
+            end: spec.window_end(),
+        };
         let mut worker = Worker {
             driver: AnyDriver::new(spec, share),
             client: HttpClient::new(config, requests),
@@ -156,7 +167,9 @@ impl Plan<'_> {
         // All that takes time is done before the barrier; a worker that failed still has to come
         // to it, as the others wait there.
         self.ready.wait();
-        let origin = *self.origin.get_or_init(|| MonotonicClock::start().origin + LEAD_NS);
+        let origin = *self
+            .origin
+            .get_or_init(|| MonotonicClock::start().origin + LEAD_NS);
         worker.clock = MonotonicClock { origin };
         let mut emit = |part| {
             // The receiver is gone only where its thread panicked.
@@ -243,7 +256,9 @@ fn generator_use(done: &[Done], backend: BackendChoice, steal_percent: f64) -> G
     let busy = |d: &Done| percent(d.used.user + d.used.system, d);
     let busiest = done.iter().max_by(|a, b| busy(a).total_cmp(&busy(b)));
     let sum = |part: fn(&ThreadUse) -> Nanos| {
-        done.iter().map(|d| part(&d.used).as_secs_f64()).sum::<f64>()
+        done.iter()
+            .map(|d| part(&d.used).as_secs_f64())
+            .sum::<f64>()
     };
     GeneratorUse {
         backend: match backend {

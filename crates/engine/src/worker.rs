@@ -54,11 +54,27 @@ impl Worker {
         stop: &AtomicBool,
         emit: &mut dyn FnMut(IntervalPart),
     ) -> io::Result<Done> {
-        let Worker { driver, client, recorder, clock, mut waiter, window, give_up } = self;
-        let mut session = Session { driver, client, recorder, clock, next: Action::Done };
+        let Worker {
+            driver,
+            client,
+            recorder,
+            clock,
+            mut waiter,
+            window,
+            give_up,
+        } = self;
+        let mut session = Session {
+            driver,
+            client,
+            recorder,
+            clock,
+            next: Action::Done,
+        };
         let mut usage = Usage::new(window);
+        let mut expected = Nanos::MAX;
         let interrupted = loop {
             let now = clock.now();
+            session.recorder.on_stall(now - expected);
             if let Some(part) = session.recorder.roll(now) {
                 emit(part);
             }
@@ -69,10 +85,15 @@ impl Worker {
             if told_to_stop || session.is_over(now, give_up) {
                 break told_to_stop;
             }
-            session.wait(io, &mut waiter)?;
+            expected = session.wait(io, &mut waiter)?;
         };
         let (used, polled) = usage.finish(waiter.polled_total());
-        Ok(Done { measurement: session.finish(), used, polled, interrupted })
+        Ok(Done {
+            measurement: session.finish(),
+            used,
+            polled,
+            interrupted,
+        })
     }
 }
 
@@ -132,26 +153,26 @@ impl Session {
         any
     }
 
-    /// Waits for the next deadline or completion, and handles what comes.
-    fn wait<B: Backend>(&mut self, io: &mut B, waiter: &mut Waiter) -> io::Result<()> {
+    /// Waits for the next deadline or completion, and handles what comes. Returns when it was to
+    /// be over at the latest: a worker that comes back later was busy, or did not run.
+    fn wait<B: Backend>(&mut self, io: &mut B, waiter: &mut Waiter) -> io::Result<Nanos> {
         let until = match self.next {
             Action::WaitUntil(at) => at,
             _ => Nanos::MAX,
         };
         let before = self.clock.now();
-        let asked = waiter.sleep_for(before, until).min(self.client.next_deadline() - before);
+        let asked = waiter
+            .sleep_for(before, until)
+            .min(self.client.next_deadline() - before);
         let events = io.poll(asked, self)?;
-        if events > 0 {
-            return Ok(());
+        if events == 0 {
+            let took = self.clock.now() - before;
+            match asked {
+                Nanos::ZERO => waiter.polled(took),
+                _ => waiter.woke(took - asked),
+            }
         }
-        let took = self.clock.now() - before;
-        if asked == Nanos::ZERO {
-            waiter.polled(took);
-        } else {
-            waiter.woke(asked, took - asked);
-        }
-        self.recorder.on_stall(took - asked);
-        Ok(())
+        Ok(before + asked)
     }
 
     fn is_over(&self, now: Nanos, give_up: Nanos) -> bool {
@@ -163,7 +184,9 @@ impl Session {
         let now = self.clock.now();
         self.client.abandon(now);
         self.settle(now);
-        let Tally { opened, open_max, .. } = self.client.tally();
+        let Tally {
+            opened, open_max, ..
+        } = self.client.tally();
         let mut measurement = self.recorder.finish(now);
         measurement.connections_opened = opened;
         measurement.connections_max = open_max;
@@ -194,7 +217,11 @@ struct Usage {
 
 impl Usage {
     fn new(window: Window) -> Usage {
-        Usage { window, at_start: None, over_window: None }
+        Usage {
+            window,
+            at_start: None,
+            over_window: None,
+        }
     }
 
     #[inline]

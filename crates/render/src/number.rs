@@ -81,23 +81,56 @@ pub fn bytes(n: u64) -> String {
     format!("{}{TIE}{}", trimmed(&significant(value, 3)), UNITS[unit])
 }
 
-/// A named figure of which only the name tells the unit (evidence, facts): `_ns`, `_per_s`,
-/// `_percent`, `_bytes` at its end are turned into units.
+/// A named figure of which only the name tells the unit (evidence, parameters): `_ns`, `_per_s`,
+/// `_percent`, `_bytes`, at its end or before another word, is turned into one.
 pub fn named(name: &str, value: f64) -> String {
-    let (stem, text) = if let Some(stem) = name.strip_suffix("_ns") {
+    let (stem, text) = if let Some(stem) = without_unit(name, "_ns") {
         (stem, time_short(value.max(0.0) as u64))
-    } else if let Some(stem) = name.strip_suffix("_per_s") {
+    } else if let Some(stem) = without_unit(name, "_per_s") {
         (stem, rate(value))
-    } else if let Some(stem) = name.strip_suffix("_percent") {
+    } else if let Some(stem) = without_unit(name, "_percent") {
         (stem, percent(value))
-    } else if let Some(stem) = name.strip_suffix("_bytes") {
+    } else if let Some(stem) = without_unit(name, "_bytes") {
         (stem, bytes(value.max(0.0) as u64))
     } else if value.fract() == 0.0 && value.abs() < 1e15 {
-        (name, signed_count(value as i64))
+        (name.to_string(), signed_count(value as i64))
     } else {
-        (name, number(value))
+        (name.to_string(), number(value))
     };
-    format!("{}{TIE}{text}", words(stem))
+    format!("{}{TIE}={TIE}{text}", words(&stem))
+}
+
+/// A name without its unit; `None` where it has another or none.
+fn without_unit(name: &str, unit: &str) -> Option<String> {
+    if let Some(stem) = name.strip_suffix(unit) {
+        return Some(stem.to_string());
+    }
+    let (before, after) = name.split_once(&format!("{unit}_"))?;
+    Some(format!("{before}_{after}"))
+}
+
+/// A figure that is itself an estimate, such as a knee: three significant digits.
+pub fn estimate(value: f64) -> String {
+    if !value.is_finite() {
+        return MISSING.to_string();
+    }
+    separated(trimmed(&significant(value, 3)))
+}
+
+/// Half a confidence interval: two significant digits say all there is.
+pub fn uncertainty(value: f64) -> String {
+    if !value.is_finite() {
+        return MISSING.to_string();
+    }
+    separated(&significant(value, if value.abs() < 100.0 { 2 } else { 3 }))
+}
+
+/// With so many decimals, for columns of figures of one magnitude; no unit.
+pub fn fixed(value: f64, decimals: usize) -> String {
+    if !value.is_finite() {
+        return MISSING.to_string();
+    }
+    separated(&format!("{value:.decimals$}"))
 }
 
 /// An exact count that may be negative.
@@ -168,7 +201,7 @@ fn separated(text: &str) -> String {
     };
     let mut out = String::from(sign);
     for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i) % 3 == 0 {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -297,11 +330,13 @@ mod tests {
     #[test]
     fn a_name_tells_the_unit() {
         for (name, value, expected) in [
-            ("p90_ns", 1.5e6, "p90 1.5 ms"),
-            ("max_throughput_per_s", 8571.0, "max throughput 8,571/s"),
-            ("deviation_percent", 3.25, "deviation 3.25 %"),
-            ("smallest_vusers", 5000.0, "smallest vusers 5,000"),
-            ("slope", 0.125, "slope 0.125"),
+            ("p90_ns", 1.5e6, "p90 = 1.5 ms"),
+            ("max_throughput_per_s", 8571.0, "max throughput = 8,571/s"),
+            ("deviation_percent", 3.25, "deviation = 3.25 %"),
+            ("smallest_vusers", 5000.0, "smallest vusers = 5,000"),
+            ("slope", 0.125, "slope = 0.125"),
+            ("stall_ns_max", 1.021e9, "stall max = 1.02 s"),
+            ("answers", 2.0, "answers = 2"),
         ] {
             assert_eq!(named(name, value).replace(TIE, " "), expected);
         }

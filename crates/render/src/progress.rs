@@ -118,7 +118,8 @@ mod tests {
         for (line, expected) in [
             (
                 LINE,
-                "━━━━┄┄┄┄┄┄┄┄┄┄┄┄  vusers=8  3.0 s of 10.0 s  8,572/s  p50 730 µs  \
+                "━━━━┄┄┄┄┄┄┄┄┄┄┄┄  vusers=8  3.0 s of 10.0 s  \
+                 8,572/s  p50 730 µs  \
                  p99 1.31 ms  12 errors",
             ),
             (

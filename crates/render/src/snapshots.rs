@@ -1,7 +1,9 @@
 //! What the text looks like: each report as a person sees it.
 
-use crate::{Renderer, Text, fixtures};
-use knee_core::report::Report;
+use crate::{Json, Renderer, Text, fixtures, parse_report};
+use knee_core::analysis::table::parse_csv;
+use knee_core::experiment::sweep::conclude_table;
+use knee_core::report::{Conclusion, Report};
 
 fn shown(report: &Report, text: Text) -> String {
     let mut bytes = Vec::new();
@@ -85,5 +87,38 @@ fn colour_changes_no_character() {
         }
         stripped.push_str(rest);
         assert_eq!(stripped, plain, "{name}");
+    }
+}
+
+/// What the policy concludes from a table is shown whole, and survives the way through JSON.
+#[test]
+fn a_conclusion_of_the_policy_is_shown() {
+    let tables = [
+        "vusers,throughput_per_s\n5000,88318\n10000,88407\n20000,88309\n35000,88440\n",
+        "vusers,throughput_per_s\n1,1833\n10,18226\n50,74684\n100,86069\n200,88455\n300,88375\n",
+        "vusers,throughput_per_s,mean_ms,p90_ms\n1,100,10,12\n2,200,10,12\n4,399,10,12\n",
+    ];
+    for table in tables {
+        let points = parse_csv(table.as_bytes()).unwrap();
+        let (findings, conclusion) = conclude_table(&points);
+        let answer = conclusion.answer.clone();
+        let mut report = fixtures::sweep_saturated();
+        report.findings = findings;
+        report.conclusion = Conclusion::Sweep(conclusion);
+        let text = shown(
+            &report,
+            Text {
+                width: 2_000,
+                ..Text::default()
+            },
+        );
+        assert_eq!(text.lines().next(), Some(answer.as_str()));
+        for finding in &report.findings {
+            assert!(text.contains(&finding.code), "{text}");
+        }
+        let mut bytes = Vec::new();
+        Json.render(&report, &mut bytes).unwrap();
+        let document = String::from_utf8(bytes).unwrap();
+        assert_eq!(parse_report(&document), Ok(report), "{table}");
     }
 }

@@ -1,1 +1,18 @@
 //! What the numbers mean.
+
+pub mod assess;
+pub mod batch;
+pub mod findings;
+pub mod gaps;
+pub mod knee;
+pub mod little;
+pub mod models;
+pub mod offered;
+pub mod order;
+mod sample;
+pub mod stationarity;
+pub mod table;
+pub mod theory;
+pub mod threshold;
+pub mod validity;
+pub mod words;

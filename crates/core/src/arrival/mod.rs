@@ -9,6 +9,8 @@ mod burst;
 mod constant;
 mod poisson;
 mod ramp;
+#[cfg(test)]
+mod tests;
 mod trace;
 mod uniform;
 

@@ -1,5 +1,12 @@
 //! Experiments: pure policies that ask for trials and conclude.
 
+mod conduct;
+mod run;
+pub mod sweep;
+
+pub use conduct::{Conducted, Ended, conduct};
+pub use run::SingleRun;
+
 use crate::report::{Conclusion, Finding, TrialReport};
 use crate::spec::TrialSpec;
 

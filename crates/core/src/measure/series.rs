@@ -5,8 +5,8 @@ use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// Fine, equal slots over the window, between 200 and 400 of them wherever the window is longer
-/// than 200 ms (shorter windows have slots of 1 ms). A rest at the end of the window that fills no
-/// slot is left out; only where the window is shorter than one slot, that slot is cut by its end.
+/// than 400 ms (shorter windows have slots of 1 to 2 ms). The last one is cut by the window's end
+/// where that ended early: see [`Series::whole_slots`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Length of one slot.
@@ -23,6 +23,15 @@ pub struct Series {
 }
 
 impl Series {
+    /// The number of slots that a window of this length fills: what lies beyond them is not to be
+    /// compared with them.
+    pub fn whole_slots(&self, window: Nanos) -> usize {
+        match self.slot {
+            Nanos::ZERO => 0,
+            slot => self.completed.len().min((window.0 / slot.0) as usize),
+        }
+    }
+
     /// Adds another's, slot by slot; where the slots differ, the finer ones are joined in pairs
     /// until they agree. Both must come from recorders of the same window.
     pub fn merge(&mut self, mut other: Series) {
@@ -148,10 +157,8 @@ impl SeriesRecorder {
         while length > self.slot.saturating_mul(SLOTS_MAX as u64) {
             self.grow();
         }
-        let whole = (length / self.slot) as usize;
         self.series.slot = Nanos(self.slot);
-        self.series
-            .resize(if length == 0 { 0 } else { whole.max(1) });
+        self.series.resize(length.div_ceil(self.slot) as usize);
         self.series
     }
 

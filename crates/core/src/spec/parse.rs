@@ -301,3 +301,6 @@ pub(super) fn quoted(text: &str) -> String {
         None => format!("'{escaped}'"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,7 +48,10 @@ impl Counters {
     /// What moved since `earlier`, and by how much.
     pub fn moved_since(&self, earlier: &Counters) -> BTreeMap<String, i64> {
         let before = |name: &String| earlier.0.get(name).copied().unwrap_or(0);
-        let moved = self.0.iter().map(|(name, &value)| (name.clone(), value - before(name)));
+        let moved = self
+            .0
+            .iter()
+            .map(|(name, &value)| (name.clone(), value - before(name)));
         moved.filter(|&(_, delta)| delta != 0).collect()
     }
 }

@@ -6,9 +6,16 @@ use std::fs;
 
 /// Facts about this machine for the report; what cannot be read stays empty.
 pub fn host() -> Host {
-    let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let line = |path: &str| {
+        fs::read_to_string(path)
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpuinfo.lines().find_map(|l| l.strip_prefix("model name")?.split_once(':'));
+    let model = cpuinfo
+        .lines()
+        .find_map(|l| l.strip_prefix("model name")?.split_once(':'));
     Host {
         cpus: thread::cpu_count(),
         kernel: line("/proc/sys/kernel/osrelease"),
@@ -36,16 +43,27 @@ impl HostTime {
     pub fn steal_percent_since(self, earlier: HostTime) -> f64 {
         let total = self.total.saturating_sub(earlier.total);
         let stolen = self.stolen.saturating_sub(earlier.stolen);
-        if total == 0 { 0.0 } else { stolen as f64 * 100.0 / total as f64 }
+        if total == 0 {
+            0.0
+        } else {
+            stolen as f64 * 100.0 / total as f64
+        }
     }
 }
 
 /// `cpu user nice system idle iowait irq softirq steal guest guest_nice`; guest is part of user.
 fn parse(stat: &str) -> HostTime {
     let first = stat.lines().next().unwrap_or_default();
-    let ticks: Vec<u64> =
-        first.split_whitespace().skip(1).take(8).filter_map(|t| t.parse().ok()).collect();
-    HostTime { total: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0) }
+    let ticks: Vec<u64> = first
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .filter_map(|t| t.parse().ok())
+        .collect();
+    HostTime {
+        total: ticks.iter().sum(),
+        stolen: ticks.get(7).copied().unwrap_or(0),
+    }
 }
 
 /// The largest resident memory of this process so far, in bytes: VmHWM of /proc/self/status.

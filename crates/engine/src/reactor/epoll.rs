@@ -78,7 +78,9 @@ impl EpollBackend {
     /// Whether the connection is established and still there.
     fn finish_connect<S: Sink<Self>>(&mut self, slot: u32, generation: u32, sink: &mut S) -> bool {
         let connection = &mut self.connections[slot as usize];
-        let Some(socket) = &connection.socket else { return false };
+        let Some(socket) = &connection.socket else {
+            return false;
+        };
         match socket.take_error() {
             Ok(None) => {
                 connection.connected = true;
@@ -101,7 +103,9 @@ impl EpollBackend {
     ) {
         loop {
             let connection = &self.connections[slot as usize];
-            let Some(socket) = &connection.socket else { return };
+            let Some(socket) = &connection.socket else {
+                return;
+            };
             if connection.generation != generation {
                 return;
             }
@@ -182,7 +186,10 @@ impl Backend for EpollBackend {
 
     fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize> {
         let mut events = std::mem::take(&mut self.events);
-        let waited = self.epoll.wait(&mut events, Some(timeout)).map(<[epoll::Event]>::len);
+        let waited = self
+            .epoll
+            .wait(&mut events, Some(timeout))
+            .map(<[epoll::Event]>::len);
         if let Ok(count @ 1..) = waited {
             let mut buffer = std::mem::take(&mut self.buffer);
             for &event in &events[..count] {

@@ -13,8 +13,8 @@ pub use epoll::EpollBackend;
 pub use uring::UringBackend;
 pub use wait::Waiter;
 
-use knee_core::time::Nanos;
 use crate::sys::socket::RawAddress;
+use knee_core::time::Nanos;
 use std::io;
 use std::sync::Arc;
 

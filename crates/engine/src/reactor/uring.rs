@@ -68,7 +68,9 @@ impl UringBackend {
             .build(SUBMISSIONS)
             .or_else(|error| match error.raw_os_error() {
                 // Linux 6.0 knows no deferred task work.
-                Some(libc::EINVAL) => IoUring::builder().setup_cqsize(COMPLETIONS).build(SUBMISSIONS),
+                Some(libc::EINVAL) => IoUring::builder()
+                    .setup_cqsize(COMPLETIONS)
+                    .build(SUBMISSIONS),
                 _ => Err(error),
             })?;
         let buffers = BufferRing::register(&ring.submitter(), BUFFERS, BUFFER_BYTES)?;
@@ -80,7 +82,13 @@ impl UringBackend {
             receiving: false,
         });
         let completions = Vec::with_capacity(COMPLETIONS as usize);
-        Ok(UringBackend { ring, connections, requests, buffers, completions })
+        Ok(UringBackend {
+            ring,
+            connections,
+            requests,
+            buffers,
+            completions,
+        })
     }
 
     fn user_data(&self, slot: u32, kind: u64) -> u64 {
@@ -127,19 +135,26 @@ impl UringBackend {
         // look for completions at all.
         let entered = unsafe {
             let flags = EnterFlags::GETEVENTS.bits();
-            self.ring.submitter().enter::<libc::sigset_t>(queued as u32, 0, flags, None)
+            self.ring
+                .submitter()
+                .enter::<libc::sigset_t>(queued as u32, 0, flags, None)
         };
         allow_timeout(entered.map(drop))
     }
 
     fn handle<S: Sink<Self>>(&mut self, completed: Completed, sink: &mut S) {
-        let Completed { user_data, result, flags } = completed;
+        let Completed {
+            user_data,
+            result,
+            flags,
+        } = completed;
         let slot = (user_data >> 32) as u32;
         let buffer = cqueue::buffer_select(flags);
         let generation = (user_data >> 8 & 0xFF_FFFF) as u32;
-        let live = self.connections.get(slot as usize).is_some_and(|c| {
-            c.generation & 0xFF_FFFF == generation && c.socket.is_some()
-        });
+        let live = self
+            .connections
+            .get(slot as usize)
+            .is_some_and(|c| c.generation & 0xFF_FFFF == generation && c.socket.is_some());
         if live {
             match user_data & 0xFF {
                 KIND_CONNECT => self.on_connect(slot, result, sink),
@@ -238,7 +253,9 @@ impl Backend for UringBackend {
         let close_data = self.user_data(slot, KIND_CLOSE);
         let connection = &mut self.connections[slot as usize];
         connection.generation = connection.generation.wrapping_add(1);
-        let Some(socket) = connection.socket.take() else { return };
+        let Some(socket) = connection.socket.take() else {
+            return;
+        };
         if how == Close::Reset {
             // Where it fails the connection is closed all the same, with a FIN.
             let _ = socket.set_reset_on_close();
@@ -247,7 +264,9 @@ impl Backend for UringBackend {
         let fd = Fd(OwnedFd::from(socket).into_raw_fd());
         let cancel = opcode::AsyncCancel2::new(CancelBuilder::fd(fd).all()).build();
         let cancel = cancel.flags(squeue::Flags::IO_HARDLINK | squeue::Flags::SKIP_SUCCESS);
-        let close = opcode::Close::new(fd).build().flags(squeue::Flags::SKIP_SUCCESS);
+        let close = opcode::Close::new(fd)
+            .build()
+            .flags(squeue::Flags::SKIP_SUCCESS);
         let queued = self
             .push(cancel.user_data(close_data))
             .and_then(|()| self.push(close.user_data(close_data)));
@@ -277,7 +296,14 @@ impl Backend for UringBackend {
 /// A timeout, a signal and a full completion queue are not errors of waiting.
 fn allow_timeout(entered: io::Result<()>) -> io::Result<()> {
     match entered {
-        Err(e) if matches!(e.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY)) => Ok(()),
+        Err(e)
+            if matches!(
+                e.raw_os_error(),
+                Some(libc::ETIME | libc::EINTR | libc::EBUSY)
+            ) =>
+        {
+            Ok(())
+        }
         other => other,
     }
 }

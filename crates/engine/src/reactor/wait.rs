@@ -31,33 +31,41 @@ const BUCKETS: usize = 13;
 pub struct Waiter {
     policy: WaitPolicy,
     margin_ns: [f64; BUCKETS],
+    /// The bucket that the last decision came from.
+    bucket: usize,
     polled_ns: u64,
 }
 
 impl Waiter {
     /// A waiter that knows nothing yet.
     pub fn new(policy: WaitPolicy) -> Waiter {
-        Waiter { policy, margin_ns: [MARGIN_START_NS; BUCKETS], polled_ns: 0 }
+        Waiter {
+            policy,
+            margin_ns: [MARGIN_START_NS; BUCKETS],
+            bucket: 0,
+            polled_ns: 0,
+        }
     }
 
     /// How long to sleep at `now` when the next deadline is `until`; zero means to poll.
-    pub fn sleep_for(&self, now: Nanos, until: Nanos) -> Nanos {
+    pub fn sleep_for(&mut self, now: Nanos, until: Nanos) -> Nanos {
         let left = until - now;
+        self.bucket = bucket(left);
         match self.policy {
             WaitPolicy::Spin => Nanos::ZERO,
             WaitPolicy::Sleep => left.min(SLEEP_MAX),
             WaitPolicy::Hybrid => {
-                let margin = Nanos(self.margin_ns[bucket(left)] as u64);
+                let margin = Nanos(self.margin_ns[self.bucket] as u64);
                 (left - margin).min(SLEEP_MAX)
             }
         }
     }
 
-    /// Tells that a sleep of `asked` that no event cut short ended `late` by so much: moves the
-    /// estimate of that length towards its [`COVERED`] quantile (stochastic approximation: the
+    /// Tells that the sleep last decided on, which no event cut short, ended so late: moves the
+    /// estimate for its length towards its [`COVERED`] quantile (stochastic approximation: the
     /// steps up and down balance where that share lies below).
-    pub fn woke(&mut self, asked: Nanos, late: Nanos) {
-        let margin = &mut self.margin_ns[bucket(asked)];
+    pub fn woke(&mut self, late: Nanos) {
+        let margin = &mut self.margin_ns[self.bucket];
         let covered = late.0 as f64 <= *margin;
         *margin += STEP_NS * if covered { COVERED - 1.0 } else { COVERED };
         *margin = margin.clamp(MARGIN_MIN_NS, MARGIN_MAX_NS);
@@ -86,26 +94,35 @@ mod tests {
     #[test]
     fn the_margin_settles_where_most_wakeups_are_covered() {
         let mut waiter = Waiter::new(WaitPolicy::Hybrid);
-        let asked = Nanos::from_micros(800);
         for k in 0..20_000u64 {
-            waiter.woke(asked, Nanos::from_micros(60 + (k * 37) % 100));
+            waiter.sleep_for(Nanos::ZERO, Nanos::from_millis(1));
+            waiter.woke(Nanos::from_micros(60 + (k * 37) % 100));
         }
         let margin = Nanos::from_millis(1) - waiter.sleep_for(Nanos::ZERO, Nanos::from_millis(1));
         let micros = margin.as_micros_f64();
-        assert!((135.0..155.0).contains(&micros), "85 % of 60..160 µs is 145 µs, not {micros}");
+        assert!(
+            (135.0..155.0).contains(&micros),
+            "85 % of 60..160 µs is 145 µs, not {micros}"
+        );
     }
 
     #[test]
     fn a_near_deadline_is_polled_for_and_a_far_one_slept_for() {
-        let waiter = Waiter::new(WaitPolicy::Hybrid);
-        assert_eq!(waiter.sleep_for(Nanos::ZERO, Nanos::from_micros(20)), Nanos::ZERO);
-        assert_eq!(waiter.sleep_for(Nanos::ZERO, Nanos::from_secs(9)), SLEEP_MAX);
+        let mut waiter = Waiter::new(WaitPolicy::Hybrid);
+        assert_eq!(
+            waiter.sleep_for(Nanos::ZERO, Nanos::from_micros(20)),
+            Nanos::ZERO
+        );
+        assert_eq!(
+            waiter.sleep_for(Nanos::ZERO, Nanos::from_secs(9)),
+            SLEEP_MAX
+        );
         assert_eq!(
             Waiter::new(WaitPolicy::Sleep).sleep_for(Nanos(5), Nanos(25)),
             Nanos(20),
             "without a margin"
         );
-        let spin = Waiter::new(WaitPolicy::Spin);
+        let mut spin = Waiter::new(WaitPolicy::Spin);
         assert_eq!(spin.sleep_for(Nanos::ZERO, Nanos::MAX), Nanos::ZERO);
     }
 }

@@ -27,8 +27,17 @@ struct Link {
 impl Deadlines {
     /// None yet, for slots below `capacity`.
     pub fn new(capacity: usize) -> Deadlines {
-        let free = Link { at: Nanos::ZERO, before: NONE, after: NONE, linked: false };
-        Deadlines { links: vec![free; capacity], first: NONE, last: NONE }
+        let free = Link {
+            at: Nanos::ZERO,
+            before: NONE,
+            after: NONE,
+            linked: false,
+        };
+        Deadlines {
+            links: vec![free; capacity],
+            first: NONE,
+            last: NONE,
+        }
     }
 
     /// The slot whose deadline comes first, with it.
@@ -53,13 +62,23 @@ impl Deadlines {
             NONE => self.last = slot,
             _ => self.links[after as usize].before = slot,
         }
-        self.links[slot as usize] = Link { at, before, after, linked: true };
+        self.links[slot as usize] = Link {
+            at,
+            before,
+            after,
+            linked: true,
+        };
     }
 
     /// Takes the deadline of `slot` away, if it has one.
     #[inline]
     pub fn clear(&mut self, slot: u32) {
-        let Link { before, after, linked, .. } = self.links[slot as usize];
+        let Link {
+            before,
+            after,
+            linked,
+            ..
+        } = self.links[slot as usize];
         if !linked {
             return;
         }

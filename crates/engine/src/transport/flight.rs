@@ -30,7 +30,13 @@ impl Flight {
     /// One that starts at `now` with request number `request`.
     pub fn new(op: Op, request: usize, now: Nanos) -> Flight {
         let Op { intended, lane } = op;
-        Flight { intended, started: now, lane, request, ..Flight::default() }
+        Flight {
+            intended,
+            started: now,
+            lane,
+            request,
+            ..Flight::default()
+        }
     }
 
     /// Notes `count` bytes of the response.
@@ -59,7 +65,11 @@ impl Flight {
 
     /// It ended at `now`, its request never sent.
     pub fn unsent(&self, outcome: Outcome, now: Nanos) -> Completion {
-        Completion { sent: now, first_byte: now, ..self.ended(outcome, now) }
+        Completion {
+            sent: now,
+            first_byte: now,
+            ..self.ended(outcome, now)
+        }
     }
 }
 

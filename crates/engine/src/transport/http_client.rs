@@ -138,8 +138,14 @@ impl HttpClient {
     /// When [`HttpClient::expire`] has something to do next.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
-        let waiting = self.waiting.front().map_or(Nanos::MAX, |f| f.intended + self.config.timeout);
-        self.deadlines.first().map_or(Nanos::MAX, |(_, at)| at).min(waiting)
+        let waiting = self
+            .waiting
+            .front()
+            .map_or(Nanos::MAX, |f| f.intended + self.config.timeout);
+        self.deadlines
+            .first()
+            .map_or(Nanos::MAX, |(_, at)| at)
+            .min(waiting)
     }
 
     /// Ends what has timed out by `now`.
@@ -220,7 +226,8 @@ impl HttpClient {
         self.tally.opened += 1;
         self.tally.open += 1;
         self.tally.open_max = self.tally.open_max.max(self.tally.open);
-        let patience = (flight.intended + self.config.timeout).min(now + self.config.connect_timeout);
+        let patience =
+            (flight.intended + self.config.timeout).min(now + self.config.connect_timeout);
         self.deadlines.set(slot, patience);
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Connecting;
@@ -231,12 +238,15 @@ impl HttpClient {
     #[inline]
     fn send<B: Backend>(&mut self, io: &mut B, slot: u32, mut flight: Flight, now: Nanos) {
         flight.sent = now;
-        self.deadlines.set(slot, flight.intended + self.config.timeout);
+        self.deadlines
+            .set(slot, flight.intended + self.config.timeout);
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Busy;
         connection.flight = flight;
         connection.uses += 1;
-        connection.parser.begin(self.requests.is_head(flight.request));
+        connection
+            .parser
+            .begin(self.requests.is_head(flight.request));
         if let Err(error) = io.send(slot, flight.request) {
             self.on_failure(io, slot, &error, now);
         }
@@ -262,7 +272,9 @@ impl HttpClient {
             Progress::Done { surplus: 1.., .. } | Progress::Malformed(_) => {
                 self.fail(io, slot, Outcome::Malformed, now);
             }
-            Progress::Done { status, keep_alive, .. } => {
+            Progress::Done {
+                status, keep_alive, ..
+            } => {
                 let completion = connection.flight.ended(status_outcome(status), now);
                 self.release(io, slot, keep_alive, now);
                 self.complete(completion);

@@ -1,5 +1,6 @@
 //! The requests of a run, serialised before it, and which comes next.
 
+use super::http1::serialise;
 use crate::reactor::Requests;
 use knee_core::rng::{self, Rng};
 use knee_core::spec::{HttpTarget, Pick};
@@ -22,7 +23,10 @@ struct Traits {
 
 /// All requests of a target in their bytes on the wire.
 pub fn serialise_all(target: &HttpTarget) -> Requests {
-    let bytes = target.requests.iter().map(|r| serialise(r, target.keep_alive).into_boxed_slice());
+    let bytes = target
+        .requests
+        .iter()
+        .map(|r| serialise(r, target.keep_alive).into_boxed_slice());
     bytes.collect()
 }
 
@@ -43,7 +47,13 @@ impl RequestSet {
             _ => None,
         };
         let next = first % bytes.len();
-        RequestSet { traits: traits.collect(), weights, next, rng, bytes }
+        RequestSet {
+            traits: traits.collect(),
+            weights,
+            next,
+            rng,
+            bytes,
+        }
     }
 
     /// The number of the next request.
@@ -52,10 +62,16 @@ impl RequestSet {
         if let Some(weights) = &self.weights {
             let total = weights[weights.len() - 1];
             let drawn = (rng::unit(&mut self.rng) * total as f64) as u64;
-            return weights.partition_point(|&sum| sum <= drawn).min(weights.len() - 1);
+            return weights
+                .partition_point(|&sum| sum <= drawn)
+                .min(weights.len() - 1);
         }
         let picked = self.next;
-        self.next = if picked + 1 == self.bytes.len() { 0 } else { picked + 1 };
+        self.next = if picked + 1 == self.bytes.len() {
+            0
+        } else {
+            picked + 1
+        };
         picked
     }
 
@@ -80,9 +96,4 @@ fn running_sums(target: &HttpTarget) -> Box<[u64]> {
             sum
         })
         .collect()
-}
-
-fn serialise(r: &knee_core::spec::HttpRequest, keep_alive: bool) -> Vec<u8> {
-    let close = if keep_alive { "" } else { "Connection: close\r\n" };
-    format!("{} {} HTTP/1.1\r\nHost: {}\r\n{close}\r\n", r.method, r.path, r.host).into_bytes()
 }

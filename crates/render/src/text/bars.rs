@@ -14,7 +14,7 @@ pub fn bar(share: f64, width: usize, unicode: bool) -> String {
         return "#".repeat(eighths.div_ceil(8));
     }
     let mut bar = FROM_LEFT[7].to_string().repeat(eighths / 8);
-    if eighths % 8 > 0 {
+    if !eighths.is_multiple_of(8) {
         bar.push(FROM_LEFT[eighths % 8 - 1]);
     }
     bar

@@ -63,7 +63,7 @@ impl Canvas {
             let steps = length.ceil().clamp(1.0, 10_000.0);
             for i in 0..steps as usize {
                 let t = i as f64 / steps;
-                if !stroke.dashed || (drawn / DASH) % 2 == 0 {
+                if !stroke.dashed || (drawn / DASH).is_multiple_of(2) {
                     self.dot(a.0 + t * (b.0 - a.0), a.1 + t * (b.1 - a.1), stroke);
                 }
                 drawn += 1;
@@ -90,7 +90,7 @@ impl Canvas {
             let Some(i) = self.cell_index(x, y) else {
                 return;
             };
-            if self.cells[i].glyph.is_none() {
+            if self.cells[i].glyph.is_none() && self.cells[i].dots == 0 {
                 self.cells[i].glyph = Some(glyph);
                 self.cells[i].ink = ink;
             }

@@ -20,7 +20,14 @@ pub fn show(page: &mut Page, report: &Report) {
 }
 
 fn show_findings(page: &mut Page, findings: &[Finding]) {
-    page.heading("Findings", if findings.is_empty() { "none" } else { "" });
+    page.heading(
+        if findings.is_empty() {
+            "No findings"
+        } else {
+            "Findings"
+        },
+        "",
+    );
     let hang = INDENT + 2;
     for (i, finding) in findings.iter().enumerate() {
         if i > 0 {

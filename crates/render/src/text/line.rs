@@ -237,7 +237,7 @@ mod tests {
             .iter()
             .map(|l| written(l, false))
             .collect();
-        assert_eq!(text, "ab\n cdefg\n hij kl\n");
+        assert_eq!(text, "ab\n cdefg\n hij\n kl\n");
     }
 
     #[test]

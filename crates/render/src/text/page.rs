@@ -39,12 +39,12 @@ impl Page {
         }
     }
 
-    /// A heading with a remark behind it, and a gap before it.
+    /// A heading with a remark in brackets, and a gap before it.
     pub fn heading(&mut self, title: &str, remark: &str) {
         self.gap();
         let mut line = Line::of(Ink::Strong, title);
         if !remark.is_empty() {
-            line.push(Ink::Dim, format!("  {remark}"));
+            line.push(Ink::Dim, format!(" ({remark})"));
         }
         self.paragraph(0, INDENT, line);
     }

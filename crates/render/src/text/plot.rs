@@ -87,13 +87,13 @@ impl Plot {
         let axis = AxisGlyphs::new(unicode);
         let mut rule = vec![axis.x; columns];
         let start = margin + 2;
-        let mut labels = Line::plain(" ".repeat(start));
+        let mut labels = Line::new();
         for (value, label) in self.labelled(&self.x, columns / 8, unicode) {
             let column = canvas.column(self.x.position(value));
             let length = label.chars().count();
             let at = (start + column).saturating_sub(length / 2);
             let at = at.min((start + columns).saturating_sub(length));
-            if at < labels.width() + usize::from(labels.width() > start) {
+            if at < labels.width() + usize::from(labels.width() > 0) {
                 continue;
             }
             rule[column] = axis.x_tick;

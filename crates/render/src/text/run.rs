@@ -6,7 +6,8 @@ use super::line::{Ink, Line};
 use super::page::{INDENT, Page};
 use super::table::{Align, Table};
 use crate::number::{
-    bytes, count, number, percent, plural, rate, signed_count, time, time_interval, time_short,
+    bytes, count, estimate, number, percent, plural, rate, signed_count, time, time_interval,
+    time_short,
 };
 use knee_core::measure::{Interval, Outcome};
 use knee_core::report::{
@@ -34,6 +35,9 @@ fn answer(c: &RunConclusion) -> String {
     } else {
         "no errors".to_string()
     };
+    if c.throughput_per_s == 0.0 {
+        return format!("No response, {errors}");
+    }
     let (p50, p99) = (time_short(c.p50_ns), time_short(c.p99_ns));
     format!(
         "{}, p50 {p50}, p99 {p99}, {errors}",
@@ -75,20 +79,9 @@ fn show_throughput(page: &mut Page, t: &TrialReport) {
     if t.goodput_per_s != t.throughput_per_s {
         facts.push(fact("goodput", Line::plain(rate(t.goodput_per_s))));
     }
-    let steady = if t.stationary {
-        let cut = if t.transient_ns > 0 {
-            format!(", first {} left out", time_short(t.transient_ns))
-        } else {
-            String::new()
-        };
-        Line::plain(format!("yes{cut}"))
-    } else {
-        Line::of(
-            Ink::Warn,
-            "no: it drifts or jumps, so one figure does not describe it",
-        )
-    };
-    facts.push(fact("stationary", steady));
+    if t.completed > 0 {
+        facts.push(fact("stationary", stationary(t)));
+    }
     if let Some(law) = &t.littles_law {
         let ink = if law.ok { Ink::Plain } else { Ink::Warn };
         let text = format!(
@@ -107,6 +100,22 @@ fn show_throughput(page: &mut Page, t: &TrialReport) {
     facts.push(fact("connections", Line::plain(connections)));
     facts.push(fact("received", Line::plain(bytes(t.bytes_received))));
     page.facts(facts);
+}
+
+fn stationary(t: &TrialReport) -> Line {
+    if !t.stationary {
+        return Line::of(
+            Ink::Warn,
+            "no: it drifts or jumps, so one figure does not describe it",
+        );
+    }
+    if t.transient_ns == 0 {
+        return Line::plain("yes");
+    }
+    Line::plain(format!(
+        "yes, after the first {}",
+        time_short(t.transient_ns)
+    ))
 }
 
 fn show_load(page: &mut Page, t: &TrialReport) {
@@ -262,25 +271,31 @@ fn show_series(page: &mut Page, intervals: &[Interval]) {
         plural(intervals.len() as u64, "interval")
     );
     page.heading("Over time", &remark);
-    let width = page.inner_width() - 30;
+    let width = page.inner_width() - 36;
     let completed: Vec<f64> = intervals.iter().map(|i| per_s(i, i.completed)).collect();
     let p99: Vec<f64> = intervals.iter().map(|i| i.p99_ns as f64).collect();
     let errors: Vec<f64> = intervals.iter().map(|i| per_s(i, i.errors)).collect();
-    let top = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-    let row = |values: &[f64], keep: Keep, ink: Ink, top: String| {
+    let row = |values: &[f64], keep: Keep, ink: Ink, unit: fn(f64) -> String| {
         let spark = sparkline(values, keep, width, page.unicode);
-        Line::of(ink, spark).with(Ink::Dim, format!("  at most {top}"))
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(0.0, f64::max);
+        let (low, high) = (unit(low), unit(high));
+        let range = if low == high {
+            format!("  {high}")
+        } else {
+            format!("  {} to {high}", low.trim_end_matches("/s"))
+        };
+        Line::of(ink, spark).with(Ink::Dim, range)
     };
-    let (most, longest) = (rate(top(&completed)), time_short(top(&p99) as u64));
     let mut facts = vec![
-        fact("throughput", row(&completed, Keep::Dips, Ink::Data, most)),
-        fact("p99", row(&p99, Keep::Peaks, Ink::Guide, longest)),
+        fact("throughput", row(&completed, Keep::Dips, Ink::Data, rate)),
+        fact(
+            "p99",
+            row(&p99, Keep::Peaks, Ink::Guide, |ns| time_short(ns as u64)),
+        ),
     ];
-    if top(&errors) > 0.0 {
-        facts.push(fact(
-            "errors",
-            row(&errors, Keep::Peaks, Ink::Bad, rate(top(&errors))),
-        ));
+    if errors.iter().any(|e| *e > 0.0) {
+        facts.push(fact("errors", row(&errors, Keep::Peaks, Ink::Bad, rate)));
     }
     page.facts(facts);
 }
@@ -344,26 +359,32 @@ fn show_generator(page: &mut Page, t: &TrialReport) {
     let g = &t.generator;
     let workers = plural(u64::from(g.workers), "worker");
     page.heading("Generator", &format!("{workers}, {}", g.backend));
-    page.facts(vec![
-        fact("CPU", Line::plain(cpu(g))),
-        fact("busiest worker", busiest(g)),
-        fact("stolen by the host", Line::plain(percent(g.steal_percent))),
-        fact("peak memory", Line::plain(bytes(g.peak_rss_bytes))),
-    ]);
+    let mut facts = cpu_facts(g);
+    facts.push(fact("busiest worker", busiest(g)));
+    facts.push(fact(
+        "stolen by the host",
+        Line::plain(percent(g.steal_percent)),
+    ));
+    facts.push(fact("peak memory", Line::plain(bytes(g.peak_rss_bytes))));
+    page.facts(facts);
 }
 
-fn cpu(g: &GeneratorReport) -> String {
-    let (user, system) = (number(g.cpu_user_s), number(g.cpu_system_s));
-    let spent = format!("{user} s user, {system} s system");
-    let Some(per_million) = g.cpu_s_per_million_ops else {
-        return spent;
-    };
-    let user = g.cpu_user_s_per_million_ops;
-    let user = user.map_or_else(String::new, |u| format!(", {} s of it user", number(u)));
-    format!(
-        "{} s per million operations{user} ({spent})",
-        number(per_million)
-    )
+/// Processor time per operation and in all.
+fn cpu_facts(g: &GeneratorReport) -> Vec<(String, Line)> {
+    let mut facts = Vec::new();
+    if let Some(per_million) = g.cpu_s_per_million_ops {
+        let mut text = format!("{} s", estimate(per_million));
+        if let Some(user) = g.cpu_user_s_per_million_ops {
+            text.push_str(&format!(", of it user {} s", estimate(user)));
+        }
+        facts.push(fact("CPU per million operations", Line::plain(text)));
+    }
+    let (user, system) = (estimate(g.cpu_user_s), estimate(g.cpu_system_s));
+    facts.push(fact(
+        "CPU",
+        Line::plain(format!("{user} s user, {system} s system")),
+    ));
+    facts
 }
 
 fn busiest(g: &GeneratorReport) -> Line {

@@ -2,11 +2,13 @@
 
 use super::heading;
 use super::line::{Ink, Line};
-use super::page::Page;
+use super::page::{INDENT, Page};
 use super::plot::beside;
 use super::sweep_plots::{response_plot, throughput_plot};
 use super::table::{Align, Table};
-use crate::number::{self, MISSING, count, number, percent, plural, rate, time, time_short, words};
+use crate::number::{
+    self, MISSING, count, estimate, number, percent, plural, rate, time, time_short, words,
+};
 use knee_core::report::{BoundAsked, ModelFit, Report, SweepConclusion, SweepLevel, Verdict};
 use knee_core::spec::Level;
 
@@ -29,6 +31,7 @@ pub fn show(page: &mut Page, report: &Report, conclusion: &SweepConclusion) {
     if !conclusion.levels.is_empty() {
         page.heading("Levels", "");
         page.table(&levels_table(&conclusion.levels, page.unicode));
+        show_notes(page, &conclusion.levels);
     }
     show_left_out(page, report);
     show_plots(page, conclusion);
@@ -57,12 +60,12 @@ fn facts(c: &SweepConclusion) -> Vec<(String, Line)> {
     )];
     let mut fact = |name: &str, line: Line| facts.push((name.to_string(), line));
     if let Some(knee) = c.knee_vusers {
-        let mut line = Line::plain(format!("{} users", number(knee)));
+        let mut line = Line::plain(format!("{} users", estimate(knee)));
         if let Some([lo, hi]) = c.knee_ci95 {
             let tie = number::TIE;
             line.push(
                 Ink::Plain,
-                format!(", 95{tie}%: {} to {}", number(lo), number(hi)),
+                format!(", 95{tie}%: {} to {}", estimate(lo), estimate(hi)),
             );
         }
         if let Some(method) = &c.knee_method {
@@ -77,7 +80,7 @@ fn facts(c: &SweepConclusion) -> Vec<(String, Line)> {
         let others = c
             .knee_alternatives
             .iter()
-            .map(|(m, v)| format!("{} {}", words(m), number(*v)));
+            .map(|(m, v)| format!("{} {}", words(m), estimate(*v)));
         let others = others.collect::<Vec<_>>().join(", ");
         fact("other methods", Line::of(Ink::Dim, others));
     }
@@ -100,7 +103,11 @@ fn facts(c: &SweepConclusion) -> Vec<(String, Line)> {
 fn bound_facts(c: &SweepConclusion) -> Vec<(String, Line)> {
     let Some(best) = &c.best_within_bound else {
         let none = |b: &BoundAsked| {
-            let name = format!("{} <= {}", b.metric, time_short(b.limit_ns));
+            let name = format!(
+                "{}<={}",
+                b.metric,
+                time_short(b.limit_ns).replace(number::TIE, "")
+            );
             (name, Line::of(Ink::Warn, "no level lies within the bounds"))
         };
         return c.bounds.iter().map(none).collect();
@@ -137,14 +144,10 @@ fn levels_table(levels: &[SweepLevel], unicode: bool) -> Table {
     column(if users { "users" } else { "asked/s" }, false, &|l| {
         Some(level_name(l.level))
     });
-    let repeated = levels.iter().any(|l| l.trials > 1);
-    column("trials", true, &|l| {
-        repeated.then(|| count(u64::from(l.trials)))
-    });
-    column("throughput/s", false, &|l| Some(number(l.throughput_per_s)));
-    column("± 95 %", true, &|l| {
+    column("throughput", false, &|l| Some(number(l.throughput_per_s)));
+    column("±", true, &|l| {
         let [lo, hi] = l.throughput_ci95_per_s?;
-        Some(number(
+        Some(number::uncertainty(
             (hi - l.throughput_per_s).max(l.throughput_per_s - lo),
         ))
     });
@@ -152,17 +155,54 @@ fn levels_table(levels: &[SweepLevel], unicode: bool) -> Table {
     column("p50", true, &|l| l.p50_ns.map(time));
     column("p90", false, &|l| l.p90_ns.map(time));
     column("p99", true, &|l| l.p99_ns.map(time));
-    column("errors", true, &|l| l.errors.map(count));
-    column("CPU", true, &|l| l.busiest_worker_percent.map(percent));
-    column("µs/op", true, &|l| l.cpu_us_per_op.map(number));
+    if !is_free_of_errors(levels) {
+        column("errors", true, &|l| l.errors.map(count));
+    }
+    column("CPU", true, &|l| {
+        l.busiest_worker_percent.map(|v| number::fixed(v, 1))
+    });
+    column("µs/op", true, &|l| {
+        l.cpu_us_per_op.map(|v| number::fixed(v, 2))
+    });
     column("Little", true, &|l| {
-        l.littles_law_deviation_percent.map(percent)
+        l.littles_law_deviation_percent.map(|v| number::fixed(v, 1))
     });
     let marks: Vec<Line> = levels.iter().map(|l| mark(l, unicode)).collect();
     if marks.iter().any(|m| m.width() > 0) {
         table.column("", Align::Left, marks);
     }
     table
+}
+
+fn is_free_of_errors(levels: &[SweepLevel]) -> bool {
+    levels.iter().all(|l| l.errors == Some(0))
+}
+
+/// What the columns mean, and why levels are out.
+fn show_notes(page: &mut Page, levels: &[SweepLevel]) {
+    for level in levels {
+        if let Some(reason) = &level.excluded_because {
+            let text = format!("out: {} ({reason})", level_name(level.level));
+            page.paragraph(INDENT, INDENT, Line::of(Ink::Warn, text));
+        }
+    }
+    let mut notes = vec!["throughput per second"];
+    if levels.iter().any(|l| l.throughput_ci95_per_s.is_some()) {
+        notes[0] = "throughput per second ± 95 % confidence";
+    }
+    if levels.iter().any(|l| l.busiest_worker_percent.is_some()) {
+        notes.push("CPU: busiest worker, % of a core; µs/op: CPU per operation");
+    }
+    if levels
+        .iter()
+        .any(|l| l.littles_law_deviation_percent.is_some())
+    {
+        notes.push("Little: X·(R+Z) off N, %");
+    }
+    if is_free_of_errors(levels) {
+        notes.push("no errors");
+    }
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, notes.join("; ")));
 }
 
 fn row_ink(level: &SweepLevel) -> Ink {
@@ -182,15 +222,16 @@ fn level_name(level: Level) -> String {
 
 fn mark(level: &SweepLevel, unicode: bool) -> Line {
     let pointer = if unicode { "◀" } else { "<" };
-    if let Some(reason) = &level.excluded_because {
-        return Line::of(Ink::Warn, format!("left out: {reason}"));
+    if level.excluded_because.is_some() {
+        return Line::of(Ink::Warn, "out");
     }
-    match (level.is_knee, level.is_best_within_bound) {
-        (true, true) => Line::of(Ink::Good, format!("{pointer} knee, best within bound")),
-        (true, false) => Line::of(Ink::Good, format!("{pointer} knee")),
-        (false, true) => Line::of(Ink::Good, format!("{pointer} best within bound")),
-        (false, false) => Line::new(),
-    }
+    let text = match (level.is_knee, level.is_best_within_bound) {
+        (true, true) => "knee, best",
+        (true, false) => "knee",
+        (false, true) => "best",
+        (false, false) => return Line::new(),
+    };
+    Line::of(Ink::Good, format!("{pointer} {text}"))
 }
 
 /// Why single trials do not count where the whole is valid all the same. (Where it is not, the
@@ -243,31 +284,29 @@ fn show_models(page: &mut Page, c: &SweepConclusion) {
     }
     page.heading(
         "Models",
-        "fitted to throughput against load, with their residuals",
+        "fitted to throughput against load; residual as root mean square",
     );
-    let mut table = Table::default();
-    let column = |cell: fn(&ModelFit) -> Line| c.models.iter().map(cell).collect();
-    table.column(
-        "model",
-        Align::Left,
-        column(|m| Line::plain(words(&m.name))),
-    );
-    table.column(
-        "residual",
-        Align::Right,
-        column(|m| Line::plain(percent(m.rmse_percent))),
-    );
-    table.column("parameters", Align::Left, column(parameters));
-    page.table(&table);
+    let residual = |m: &ModelFit| percent(m.rmse_percent);
+    let widest = c
+        .models
+        .iter()
+        .map(|m| residual(m).chars().count())
+        .max()
+        .unwrap_or(0);
+    let facts = c.models.iter().map(|m| {
+        let line = Line::plain(format!("{:>widest$}  ", residual(m)));
+        (words(&m.name), parameters(m, line))
+    });
+    page.facts(facts.collect());
 }
 
-fn parameters(model: &ModelFit) -> Line {
+fn parameters(model: &ModelFit, line: Line) -> Line {
     if !model.good {
-        return Line::of(Ink::Dim, "fits badly: its parameters would mean nothing");
+        return line.with(Ink::Dim, "fits badly: its parameters would mean nothing");
     }
     let parameters = model
         .parameters
         .iter()
         .map(|(name, value)| number::named(name, *value));
-    Line::plain(parameters.collect::<Vec<_>>().join(", "))
+    line.with(Ink::Plain, parameters.collect::<Vec<_>>().join(", "))
 }

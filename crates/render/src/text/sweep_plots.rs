@@ -4,7 +4,7 @@ use super::canvas::Stroke;
 use super::line::Ink;
 use super::plot::{Layer, Plot};
 use super::ticks::Axis;
-use crate::number::{number, rate, time_short};
+use crate::number::{estimate, number, rate, time_short};
 use knee_core::report::{SweepConclusion, SweepLevel};
 use knee_core::spec::Level;
 
@@ -88,7 +88,13 @@ pub fn response_plot(c: &SweepConclusion, unicode: bool) -> Option<Plot> {
         .map(|b| b.limit_ns as f64);
     let values = points.iter().map(|p| p.1).chain(bound);
     let (low, high) = values.fold((f64::MAX, 0.0_f64), |(lo, hi), v| (lo.min(v), hi.max(v)));
-    let label = |ns: f64| time_short(ns.max(0.0) as u64);
+    let label = |ns: f64| {
+        if ns < 1.0 {
+            "0".to_string()
+        } else {
+            time_short(ns as u64)
+        }
+    };
     let y = if high > LOG_Y_RATIO * low {
         Axis::logarithmic(low / 1.5, high * 1.5, label)
     } else {
@@ -147,7 +153,7 @@ fn add_levels(plot: &mut Plot, c: &SweepConclusion, points: &[(f64, f64)], unico
         .insert(0, (measured, Ink::Data, "measured".to_string()));
     if !aside.is_empty() {
         plot.layers.push(Layer::Marks(aside, out, Ink::Dim));
-        plot.legend.push((out, Ink::Dim, "left out".to_string()));
+        plot.legend.push((out, Ink::Dim, "out".to_string()));
     }
     let at = if is_rate(&c.levels) {
         c.knee_rate_per_s
@@ -159,9 +165,10 @@ fn add_levels(plot: &mut Plot, c: &SweepConclusion, points: &[(f64, f64)], unico
         let text = if is_rate(&c.levels) {
             rate(at)
         } else {
-            number(at)
+            estimate(at)
         };
-        plot.legend.push((knee, Ink::Good, format!("knee {text}")));
+        plot.legend
+            .insert(1, (knee, Ink::Good, format!("knee {text}")));
     }
 }
 

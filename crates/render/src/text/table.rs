@@ -72,7 +72,7 @@ impl Table {
             let title = Line::of(Ink::Dim, cleaned(title, unicode));
             place(&mut header, title, *align, widths[i], n > 0);
         }
-        if header.width() > 0 {
+        if part.iter().any(|&i| !self.columns[i].0.is_empty()) {
             to.push(header);
         }
         for row in 0..self.columns[0].2.len() {

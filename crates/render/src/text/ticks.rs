@@ -78,7 +78,7 @@ impl Axis {
     fn even_ticks(&self, wanted: usize) -> Vec<f64> {
         let raw = (self.hi - self.lo) / wanted.max(1) as f64;
         let decade = 10f64.powf(raw.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0]
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0]
             .map(|d| d * decade)
             .into_iter()
             .find(|s| *s >= raw * 0.999)

@@ -147,14 +147,12 @@ fn a_window_of_unknown_length_ends_in_slots_of_the_right_number_and_sum() {
             recorder.on_completion(&ok(Nanos(k * 250_000), Nanos((k + 1) * 250_000)));
         }
         let m = recorder.finish(MS(end_ms));
-        assert!(
-            slots.contains(&m.series.completed.len()),
-            "{end_ms} ms: {:?}",
-            m.series
-        );
-        let covered = m.series.slot.as_secs_f64() * m.series.completed.len() as f64;
-        assert!(covered <= end_ms as f64 / 1e3 + 1e-9);
-        assert!((sum(&m.series.completed) / covered / 4_000.0 - 1.0).abs() < 1e-6);
+        let whole = m.series.whole_slots(MS(end_ms));
+        assert!(slots.contains(&whole), "{end_ms} ms: {whole} slots");
+        let credited = sum(&m.series.completed[..whole]);
+        let covered_s = m.series.slot.as_secs_f64() * whole as f64;
+        assert!((credited / covered_s / 4_000.0 - 1.0).abs() < 1e-6);
+        assert!((sum(&m.series.completed) - end_ms as f64 * 4.0).abs() < 1e-6);
         assert_eq!(m.outcomes.total(), end_ms * 4);
     }
 }
@@ -180,14 +178,13 @@ fn an_interrupted_trial_has_the_window_cut() {
     let m = recorder.finish(MS(2_430));
     assert_eq!(m.window.length(), MS(2_430));
     assert_eq!(m.outcomes.total(), 25);
-    assert_eq!(
-        m.series.completed.len() as u64,
-        MS(2_430).0 / m.series.slot.0
-    );
+    let slots = m.series.completed.len() as u64;
+    assert_eq!(slots, MS(2_430).0.div_ceil(m.series.slot.0));
     assert_eq!(m.starts_until, MS(2_430));
     let ends: Vec<u64> = m.intervals.iter().map(|i| i.end_ns / 1_000_000).collect();
     assert_eq!(ends, [1_000, 2_000, 2_430]);
     assert_eq!(m.intervals.iter().map(|i| i.attempted).sum::<u64>(), 25);
+    assert_eq!(m.started, 25);
 }
 
 #[test]
@@ -208,6 +205,7 @@ fn starts_stop_where_the_memory_ends() {
         recorder.on_start(op(MS(t)), MS(t));
     }
     let m = recorder.finish(MS(100));
+    assert_eq!(m.started, 5);
     // The second start at 30 ms found no room, so 30 ms is not known completely.
     assert_eq!((m.starts, m.starts_until), (vec![MS(10), MS(20)], MS(30)));
 }

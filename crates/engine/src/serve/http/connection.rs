@@ -244,7 +244,7 @@ impl Connection {
                 Err(Pause::Wait)
             }
             Err(_) => {
-                context.tally.on_trouble(Trouble::Read);
+                context.tally.on_trouble(Trouble::ClientReset);
                 Err(Pause::Close)
             }
         }

@@ -24,14 +24,13 @@ use crate::sys::socket::Address;
 use crate::sys::thread::OpenFilesLimit;
 use server::Server;
 use std::io;
-use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 /// A running server; it ends when it is stopped or dropped.
 #[derive(Debug)]
 pub struct HttpServer {
     address: Address,
-    wake: Arc<EventFd>,
+    wake: EventFd,
     thread: Option<JoinHandle<HttpServerStats>>,
 }
 
@@ -44,8 +43,8 @@ impl HttpServer {
     pub fn start(spec: HttpServerSpec) -> io::Result<HttpServer> {
         // A descriptor per connection; where it may not be raised, the limit in force must do.
         let _ = OpenFilesLimit::raise();
-        let wake = Arc::new(EventFd::new()?);
-        let server = Server::bind(&spec, Arc::clone(&wake))?;
+        let wake = EventFd::new()?;
+        let server = Server::bind(&spec, &wake)?;
         let address = server.address()?;
         let thread = thread::Builder::new()
             .name("serve-http".to_owned())

@@ -12,7 +12,6 @@ use crate::sys::socket::{self, Address, Listener, RawAddress, Socket};
 use crate::sys::thread;
 use knee_core::time::Nanos;
 use std::io;
-use std::sync::Arc;
 
 /// Tokens of epoll that are no connection's: those count up from zero.
 const LISTENER: u64 = u64::MAX;
@@ -25,10 +24,9 @@ const ACCEPTS_PER_PASS: usize = 64;
 pub(super) struct Server {
     context: Context,
     epoll: Epoll,
-    /// Watches `wake` alone: what a stalled server waits in.
+    /// Watches the wake-up alone: what a stalled server waits in.
     stalled: Epoll,
     listener: Listener,
-    wake: Arc<EventFd>,
     connections: Slab,
     connections_max: usize,
     /// An accept may find something.
@@ -37,34 +35,30 @@ pub(super) struct Server {
     exhausted: bool,
     buffer: Vec<u8>,
     margin: Margin,
-    clock: MonotonicClock,
 }
 
 impl Server {
-    /// Listens.
+    /// Listens. `wake` has to outlive the run.
     ///
     /// # Errors
     /// The address is in use, not permitted, or not this machine's; out of descriptors.
-    pub(super) fn bind(spec: &HttpServerSpec, wake: Arc<EventFd>) -> io::Result<Server> {
+    pub(super) fn bind(spec: &HttpServerSpec, wake: &EventFd) -> io::Result<Server> {
         let listener = listen(spec)?;
         let (epoll, stalled) = (Epoll::new()?, Epoll::new()?);
         epoll.add(&listener, LISTENER, flags::READ | flags::EDGE)?;
-        epoll.add(&*wake, WAKE, flags::READ)?;
-        stalled.add(&*wake, WAKE, flags::READ)?;
-        let clock = MonotonicClock::start();
+        epoll.add(wake, WAKE, flags::READ)?;
+        stalled.add(wake, WAKE, flags::READ)?;
         Ok(Server {
-            context: Context::new(spec, clock),
+            context: Context::new(spec, MonotonicClock::start()),
             epoll,
             stalled,
             listener,
-            wake,
             connections: Slab::default(),
             connections_max: spec.connections_max().unwrap_or(usize::MAX),
             acceptable: false,
             exhausted: false,
             buffer: vec![0; BUFFER_SIZE],
             margin: Margin::new(),
-            clock,
         })
     }
 
@@ -73,7 +67,7 @@ impl Server {
         self.listener.local_address()
     }
 
-    /// Serves until `wake` is notified.
+    /// Serves until it is woken.
     pub(super) fn run(mut self) -> HttpServerStats {
         // Without it wake-ups are some 50 µs later; they then poll longer.
         let _ = thread::set_timer_slack_ns(1);

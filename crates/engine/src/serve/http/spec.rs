@@ -84,7 +84,8 @@ pub fn parse_listen(text: &str) -> Result<Address, ParseError> {
     }
     text.parse().map(Address::Tcp).map_err(|_| {
         ParseError(format!(
-            "{text:?} is no address to listen at: give ADDR:PORT such as 127.0.0.1:8080, or unix:PATH"
+            "{text:?} is no address to listen at: give ADDR:PORT such as 127.0.0.1:8080, \
+             or unix:PATH"
         ))
     })
 }
@@ -105,6 +106,7 @@ pub fn parse_capacity(text: &str) -> Result<Law, ParseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use knee_core::spec::parse_law;
 
     #[test]
     fn listens_at_an_address_or_a_path() {
@@ -120,6 +122,7 @@ mod tests {
     fn a_capacity_is_a_fixed_service_time() {
         let law = parse_capacity("130").unwrap();
         assert_eq!(law, Law::Fixed(Nanos(7_692_308)));
+        assert_eq!(parse_law("fixed(1/130 s)"), Ok(law));
         assert!(parse_capacity("0").is_err());
     }
 }

@@ -27,8 +27,8 @@ pub struct HttpServerStats {
     /// Bytes written.
     pub bytes_sent: u64,
     /// What went wrong, by kind: `malformed`, `head_too_large`, `unknown_coding`, `version` (bad
-    /// requests), `incomplete` (closed within a request), `read`, `write` (reset, broken pipe),
-    /// `accept`.
+    /// requests), `incomplete` (ended within a request), `client_reset` (reset by the client while
+    /// it was read from), `write` (gone when the response was written), `accept`.
     pub errors: BTreeMap<String, u64>,
     /// What went wrong on purpose, by kind: `reset`, `truncate`, `garbage`, `error`.
     pub faults: BTreeMap<String, u64>,
@@ -184,7 +184,7 @@ pub(super) enum Trouble {
     UnknownCoding,
     Version,
     Incomplete,
-    Read,
+    ClientReset,
     Write,
     Accept,
     Reset,
@@ -200,7 +200,7 @@ const TROUBLES: [(&str, bool); 12] = [
     ("unknown_coding", false),
     ("version", false),
     ("incomplete", false),
-    ("read", false),
+    ("client_reset", false),
     ("write", false),
     ("accept", false),
     ("reset", true),

@@ -59,7 +59,10 @@ fn bench(connections_max: u32, lanes: u32, method: &str) -> Bench {
         weight: 1,
     };
     let target = HttpTarget {
-        endpoint: Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 1 },
+        endpoint: Endpoint::Tcp {
+            host: "127.0.0.1".to_owned(),
+            port: 1,
+        },
         requests: vec![request],
         pick: Pick::InOrder,
         keep_alive: true,
@@ -74,7 +77,10 @@ fn bench(connections_max: u32, lanes: u32, method: &str) -> Bench {
         connect_timeout: Nanos(30),
     };
     let requests = RequestSet::new(&target, serialise_all(&target), 0, rng::stream(1, 1));
-    Bench { client: HttpClient::new(config, requests), io: Remembers::default() }
+    Bench {
+        client: HttpClient::new(config, requests),
+        io: Remembers::default(),
+    }
 }
 
 impl Bench {
@@ -83,7 +89,14 @@ impl Bench {
     }
 
     fn start_lane(&mut self, at: u64, lane: u32) {
-        self.client.start(&mut self.io, Op { intended: Nanos(at), lane }, Nanos(at));
+        self.client.start(
+            &mut self.io,
+            Op {
+                intended: Nanos(at),
+                lane,
+            },
+            Nanos(at),
+        );
     }
 
     fn event(&mut self, at: u64, slot: u32, event: Event<'_>) {
@@ -93,7 +106,9 @@ impl Bench {
     /// The outcomes of what has ended since the last call, with their response times.
     fn ended(&mut self) -> Vec<(Outcome, u64)> {
         let completed = std::iter::from_fn(|| self.client.take_completed());
-        completed.map(|c| (c.outcome, c.response_time().0)).collect()
+        completed
+            .map(|c| (c.outcome, c.response_time().0))
+            .collect()
     }
 }
 
@@ -105,13 +120,24 @@ fn a_connection_is_kept_and_used_again() {
     b.event(18, 0, Event::Received(&OK[..20]));
     b.event(20, 0, Event::Received(&OK[20..]));
     let completion = b.client.take_completed().unwrap();
-    assert_eq!(completion.connection_wait(), Nanos(5), "the connect is a wait");
+    assert_eq!(
+        completion.connection_wait(),
+        Nanos(5),
+        "the connect is a wait"
+    );
     assert_eq!(completion.service_time(), Nanos(5));
-    assert_eq!((completion.first_byte, completion.bytes), (Nanos(18), OK.len() as u64));
+    assert_eq!(
+        (completion.first_byte, completion.bytes),
+        (Nanos(18), OK.len() as u64)
+    );
     b.start(30);
     assert_eq!((b.io.opened.len(), b.io.sent.len()), (1, 2));
     b.start(31);
-    assert_eq!(b.io.opened, [0, 1], "none is idle, and one more is permitted");
+    assert_eq!(
+        b.io.opened,
+        [0, 1],
+        "none is idle, and one more is permitted"
+    );
 }
 
 #[test]
@@ -126,10 +152,21 @@ fn beyond_the_most_connections_operations_wait_in_order() {
     b.event(30, 0, Event::Received(OK));
     b.event(40, 0, Event::Received(OK));
     let all = std::iter::from_fn(|| b.client.take_completed()).collect::<Vec<_>>();
-    let mut waits: Vec<_> = all.iter().map(|c| (c.intended.0, c.connection_wait().0)).collect();
+    let mut waits: Vec<_> = all
+        .iter()
+        .map(|c| (c.intended.0, c.connection_wait().0))
+        .collect();
     waits.sort_unstable();
     assert_eq!(waits, [(10, 0), (11, 9), (12, 18)]);
-    assert_eq!(b.client.tally(), Tally { opened: 1, open: 1, open_max: 1, in_flight: 0 });
+    assert_eq!(
+        b.client.tally(),
+        Tally {
+            opened: 1,
+            open: 1,
+            open_max: 1,
+            in_flight: 0
+        }
+    );
 }
 
 #[test]
@@ -156,10 +193,18 @@ fn timeouts_count_from_the_intended_time_wherever_the_operation_is() {
     assert_eq!(b.ended(), []);
     b.client.expire(&mut b.io, Nanos(110));
     assert_eq!(b.ended(), [(Outcome::Timeout, 100)]);
-    assert_eq!(b.io.closed, [0], "its answer may still come: the connection is of no use");
+    assert_eq!(
+        b.io.closed,
+        [0],
+        "its answer may still come: the connection is of no use"
+    );
     assert_eq!(b.io.opened, [0, 0], "and the one that waited goes");
     b.client.expire(&mut b.io, Nanos(140));
-    assert_eq!(b.ended(), [(Outcome::Timeout, 120)], "120 is up before the new connect's 30");
+    assert_eq!(
+        b.ended(),
+        [(Outcome::Timeout, 120)],
+        "120 is up before the new connect's 30"
+    );
 }
 
 #[test]
@@ -185,10 +230,25 @@ fn what_the_end_of_a_connection_means() {
     };
     let failed = |code| first(Event::Failed(io::Error::from_raw_os_error(code)));
     assert_eq!(first(Event::Ended), Some(Outcome::Closed), "before a byte");
-    assert_eq!(first(Event::Received(&OK[..30])), Some(Outcome::Truncated), "in the middle");
-    assert_eq!(first(Event::Received(b"HTTP/1.0 200 OK\r\n\r\nall")), Some(Outcome::Ok), "as a frame");
-    assert_eq!(first(Event::Received(b"SSH-2.0\r\n\r\n")), Some(Outcome::Malformed));
-    assert_eq!(first(Event::Received(&[OK, b"x"].concat())), Some(Outcome::Malformed), "surplus");
+    assert_eq!(
+        first(Event::Received(&OK[..30])),
+        Some(Outcome::Truncated),
+        "in the middle"
+    );
+    assert_eq!(
+        first(Event::Received(b"HTTP/1.0 200 OK\r\n\r\nall")),
+        Some(Outcome::Ok),
+        "as a frame"
+    );
+    assert_eq!(
+        first(Event::Received(b"SSH-2.0\r\n\r\n")),
+        Some(Outcome::Malformed)
+    );
+    assert_eq!(
+        first(Event::Received(&[OK, b"x"].concat())),
+        Some(Outcome::Malformed),
+        "surplus"
+    );
     assert_eq!(failed(libc::ECONNRESET), Some(Outcome::Reset));
 }
 
@@ -232,9 +292,15 @@ fn an_idle_connection_closed_as_the_request_left_is_no_error() {
 
 #[test]
 fn nothing_is_repeated_that_is_not_idempotent_or_was_reset() {
-    assert_eq!(end_of_a_used_connection("POST", Event::Ended).ended(), [(Outcome::Closed, 2)]);
+    assert_eq!(
+        end_of_a_used_connection("POST", Event::Ended).ended(),
+        [(Outcome::Closed, 2)]
+    );
     let reset = Event::Failed(io::Error::from_raw_os_error(libc::ECONNRESET));
-    assert_eq!(end_of_a_used_connection("GET", reset).ended(), [(Outcome::Reset, 2)]);
+    assert_eq!(
+        end_of_a_used_connection("GET", reset).ended(),
+        [(Outcome::Reset, 2)]
+    );
 }
 
 #[test]
@@ -261,7 +327,11 @@ fn a_server_that_says_close_closes_first() {
     b.start_lane(1, 0);
     b.event(1, 0, Event::Connected);
     b.event(2, 0, Event::Received(OK_CLOSE));
-    assert_eq!((b.ended().len(), b.io.closed.len()), (1, 0), "it is left to the server");
+    assert_eq!(
+        (b.ended().len(), b.io.closed.len()),
+        (1, 0),
+        "it is left to the server"
+    );
     b.start_lane(3, 0);
     assert_eq!(b.io.opened, [0, 1], "the lane does not wait for that");
     b.event(4, 0, Event::Ended);

@@ -1,0 +1,3 @@
+// Open loop that never sleeps.
+#define SPIN_NS INT64_C(1000000000000)
+#include "open_loop.h"

@@ -1,0 +1,93 @@
+//! Options of the generator itself.
+
+use super::values::{parse_count, parse_whole};
+use crate::machine::Machine;
+use crate::words::Words;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use knee_core::spec::{BackendChoice, EngineOptions, WaitPolicy};
+use std::hash::{BuildHasher, RandomState};
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Generator")]
+pub struct EngineArgs {
+    /// Worker threads [default: one per core this process may use]
+    #[arg(short, long, value_name = "N", value_parser = parse_count)]
+    #[arg(hide_short_help = true)]
+    pub threads: Option<u32>,
+
+    /// The kernel interface that carries the traffic
+    #[arg(long, value_name = "B", default_value = "auto", value_parser = backends())]
+    #[arg(hide_short_help = true)]
+    pub backend: BackendChoice,
+
+    /// How a worker waits for a deadline: sleep and then poll, only sleep, only poll
+    #[arg(long, value_name = "W", default_value = "hybrid", value_parser = waits())]
+    #[arg(hide_short_help = true)]
+    pub wait: WaitPolicy,
+
+    /// Seeds every random choice, so that a run can be repeated [default: random; always printed]
+    #[arg(long, value_name = "N", value_parser = parse_whole, hide_short_help = true)]
+    pub seed: Option<u64>,
+}
+
+impl EngineArgs {
+    /// The options on this machine.
+    pub fn resolve(&self, machine: &Machine) -> EngineOptions {
+        EngineOptions {
+            workers: self.threads.unwrap_or(machine.cpus),
+            backend: self.backend,
+            wait: self.wait,
+        }
+    }
+
+    /// The seed given, or a random one short enough to be typed.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or_else(random_seed)
+    }
+
+    /// The options in the words of the command line.
+    pub fn tell(engine: &EngineOptions, seed: u64, words: &mut Words) {
+        words.put("threads", engine.workers);
+        words.put("backend", word(&BACKENDS, engine.backend));
+        words.put("wait", word(&WAITS, engine.wait));
+        words.put("seed", seed);
+    }
+}
+
+/// A seed that differs from run to run: the standard library's hash keys come from the system.
+pub fn random_seed() -> u64 {
+    RandomState::new().hash_one(0) & 0xffff_ffff
+}
+
+const BACKENDS: [(&str, BackendChoice); 3] = [
+    ("auto", BackendChoice::Auto),
+    ("epoll", BackendChoice::Epoll),
+    ("io_uring", BackendChoice::IoUring),
+];
+
+const WAITS: [(&str, WaitPolicy); 3] = [
+    ("hybrid", WaitPolicy::Hybrid),
+    ("sleep", WaitPolicy::Sleep),
+    ("spin", WaitPolicy::Spin),
+];
+
+fn backends() -> impl TypedValueParser<Value = BackendChoice> {
+    PossibleValuesParser::new(BACKENDS.map(|(word, _)| word)).map(|w| meaning(&BACKENDS, &w))
+}
+
+fn waits() -> impl TypedValueParser<Value = WaitPolicy> {
+    PossibleValuesParser::new(WAITS.map(|(word, _)| word)).map(|w| meaning(&WAITS, &w))
+}
+
+/// The word of a value; each value has one.
+fn word<T: PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str {
+    let entry = table.iter().find(|(_, v)| *v == value);
+    entry.map_or("", |(word, _)| word)
+}
+
+/// The value of a word that clap found in the table; the first stands for none.
+fn meaning<T: Copy>(table: &[(&'static str, T)], word: &str) -> T {
+    let entry = table.iter().find(|(w, _)| *w == word);
+    entry.unwrap_or(&table[0]).1
+}

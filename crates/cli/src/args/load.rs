@@ -1,0 +1,205 @@
+//! Options of the load that several commands share.
+
+use super::trace::{self, Trace};
+use super::values::{parse_count, parse_positive};
+use crate::failure::Failure;
+use crate::machine::Machine;
+use crate::words::{self, Words};
+use clap::Args;
+use knee_core::law::Law;
+use knee_core::spec::{ArrivalLaw, OpenLoad, Pause, PauseKind, Rate};
+use knee_core::spec::{parse_arrival, parse_law};
+use knee_core::time::Nanos;
+use std::sync::Arc;
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Load")]
+pub struct OpenArgs {
+    /// Connections: in an open loop the most that may be open at once
+    ///
+    /// [default: as many as the descriptors permit, up to 10,000]. In a closed loop each virtual
+    /// user has one, so that -c N alone means N users.
+    #[arg(short, long, value_name = "N", value_parser = parse_count)]
+    pub connections: Option<u32>,
+
+    /// When arrivals come: constant, poisson, uniform, burst(a,b,period), ramp(from,to) or
+    /// trace(FILE)
+    ///
+    /// constant: every 1/rate [default]. poisson: independent exponential gaps. uniform: gaps
+    /// between 0 and 2/rate. burst(a,b,period): a times the rate for the share b of each period,
+    /// such as burst(3,0.2,1s). ramp(from,to): the rate moves linearly over the run; it takes the
+    /// place of --rate. trace(FILE): one moment per line from the beginning of the run, in seconds
+    /// or with a unit; it takes the place of --rate.
+    #[arg(long, value_name = "A")]
+    pub arrival: Option<String>,
+
+    /// Beyond so many operations in flight or waiting an arrival is counted as shed
+    /// [default: no limit]
+    #[arg(long, value_name = "N", value_parser = parse_count, hide_short_help = true)]
+    pub max_in_flight: Option<u32>,
+}
+
+impl OpenArgs {
+    /// The trace, where `--arrival` names one.
+    pub fn trace(&self) -> Result<Option<Trace>, Failure> {
+        let file = self.trace_file();
+        file.map(trace::read).transpose()
+    }
+
+    /// Whether the arrivals carry their own rate.
+    pub fn carries_rate(&self) -> bool {
+        let arrival = self.arrival.as_deref().unwrap_or_default();
+        arrival.starts_with("ramp") || self.trace_file().is_some()
+    }
+
+    /// The open-loop load at this rate (`None`: the arrivals carry it) over the whole run.
+    pub fn load(
+        &self,
+        rate: Option<Rate>,
+        trace: Option<&Trace>,
+        run_length: Nanos,
+        machine: &Machine,
+    ) -> Result<OpenLoad, Failure> {
+        let arrival = match trace {
+            Some(trace) => ArrivalLaw::Trace(Arc::clone(&trace.moments)),
+            None => parse_arrival(self.arrival.as_deref().unwrap_or("constant"), run_length)
+                .map_err(|e| Failure::argument("--arrival", e))?,
+        };
+        let own = match &arrival {
+            ArrivalLaw::Ramp { from, to, .. } => Rate::from_f64((from.per_s() + to.per_s()) / 2.0),
+            ArrivalLaw::Trace(_) => trace.and_then(Trace::rate),
+            _ => None,
+        };
+        let rate = rate.or(own).ok_or_else(|| {
+            Failure::argument(
+                "--arrival",
+                "needs a rate: give --rate, such as --rate 1000",
+            )
+        })?;
+        let connections_max = self.connections.unwrap_or(machine.connections_default());
+        machine.check_connections("--connections", connections_max)?;
+        Ok(OpenLoad {
+            rate,
+            arrival,
+            connections_max,
+            in_flight_max: self.max_in_flight,
+        })
+    }
+
+    /// The file of `trace(FILE)`.
+    pub fn trace_file(&self) -> Option<&str> {
+        let inner = self.arrival.as_deref()?.strip_prefix("trace(")?;
+        inner.strip_suffix(')')
+    }
+
+    /// An open loop's options in the words of the command line, but for its rate.
+    pub fn tell(&self, load: &OpenLoad, words: &mut Words) {
+        let file = self.trace_file().unwrap_or_default();
+        words.put("arrival", words::arrival(&load.arrival, file));
+        words.put("connections", load.connections_max);
+        words.put_some("max-in-flight", load.in_flight_max);
+    }
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Load")]
+pub struct ClosedArgs {
+    /// What a virtual user waits between end and begin: 0, fixed(10ms), exp(10ms),
+    /// uniform(5ms,15ms), lognormal(10ms,0.5) [default: 0]
+    #[arg(long, value_name = "T", value_parser = parse_law, hide_short_help = true)]
+    pub think: Option<Law>,
+
+    /// The same from begin to begin; an operation that takes longer is followed at once by the next
+    #[arg(long, value_name = "T", value_parser = parse_law, conflicts_with = "think")]
+    #[arg(hide_short_help = true)]
+    pub cycle: Option<Law>,
+}
+
+impl ClosedArgs {
+    /// What a user does between two operations.
+    pub fn pause(&self) -> Pause {
+        let think = self.think.map(|law| (PauseKind::Think, law));
+        let cycle = self.cycle.map(|law| (PauseKind::Cycle, law));
+        match think.or(cycle) {
+            Some((kind, law)) => Pause { kind, law },
+            None => Pause::NONE,
+        }
+    }
+
+    /// The option that was given, if any.
+    pub fn given(&self) -> Option<&'static str> {
+        let think = self.think.map(|_| "--think");
+        think.or(self.cycle.map(|_| "--cycle"))
+    }
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Time")]
+pub struct LimitArgs {
+    /// An operation that has not completed so long after its intended time is a timeout
+    #[arg(long, value_name = "T", default_value = "10s", value_parser = parse_positive)]
+    pub timeout: Nanos,
+
+    /// A connect that is not answered for so long is a connect timeout
+    #[arg(long, value_name = "T", default_value = "5s", value_parser = parse_positive)]
+    #[arg(hide_short_help = true)]
+    pub connect_timeout: Nanos,
+
+    /// Length of the intervals of the time series, at least 10ms
+    /// [default: 1s; shorter where the duration is, so that there are ten; at least 100ms]
+    #[arg(long, value_name = "T", value_parser = parse_positive, hide_short_help = true)]
+    pub interval: Option<Nanos>,
+}
+
+impl LimitArgs {
+    /// The interval for this length of measured time.
+    pub fn interval(&self, duration: Nanos) -> Result<Nanos, Failure> {
+        match self.interval {
+            Some(t) if t < INTERVAL_MIN => Err(Failure::argument(
+                "--interval",
+                format!("'{}' is too short: at least 10ms", words::duration(t)),
+            )),
+            Some(t) => Ok(t),
+            None => Ok(default_interval(duration)),
+        }
+    }
+
+    /// The limits in the words of the command line.
+    pub fn tell(&self, interval: Nanos, words: &mut Words) {
+        words.put("timeout", words::duration(self.timeout));
+        words.put("connect-timeout", words::duration(self.connect_timeout));
+        words.put("interval", words::duration(interval));
+    }
+}
+
+/// The shortest interval whose percentiles mean something.
+const INTERVAL_MIN: Nanos = Nanos::from_millis(10);
+
+/// 1 s; a tenth of the duration where that is shorter, but not below 100 ms.
+fn default_interval(duration: Nanos) -> Nanos {
+    let tenth = Nanos(duration.0 / 10);
+    tenth.clamp(Nanos::from_millis(100), Nanos::from_secs(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_ten_intervals_unless_they_would_be_too_short() {
+        for (duration_ms, interval_ms) in [
+            (10_000, 1_000),
+            (3_600_000, 1_000),
+            (5_000, 500),
+            (1_000, 100),
+            (300, 100),
+        ] {
+            let interval = default_interval(Nanos::from_millis(duration_ms));
+            assert_eq!(
+                interval,
+                Nanos::from_millis(interval_ms),
+                "{duration_ms} ms"
+            );
+        }
+    }
+}

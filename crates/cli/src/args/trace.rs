@@ -1,0 +1,93 @@
+//! Recorded arrivals: `trace(FILE)`.
+
+use crate::failure::Failure;
+use knee_core::spec::{Rate, parse_duration};
+use knee_core::time::Nanos;
+use std::sync::Arc;
+
+/// Recorded moments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// Ascending, from the beginning of the run, at least one.
+    pub moments: Arc<[Nanos]>,
+}
+
+impl Trace {
+    /// From the beginning of the run to one mean gap after the last moment, so that the number of
+    /// moments over it is their rate.
+    pub fn length(&self) -> Nanos {
+        let n = self.moments.len() as u64;
+        let last = self.moments.last().copied().unwrap_or_default();
+        let gap = Nanos(last.0 / n.saturating_sub(1).max(1));
+        (last + gap).max(Nanos::from_millis(1))
+    }
+
+    /// The mean rate.
+    pub fn rate(&self) -> Option<Rate> {
+        Rate::new(self.moments.len() as u64, self.length())
+    }
+}
+
+/// Reads a file with one moment per line, in seconds or with a unit; empty lines and those that
+/// begin with `#` are skipped.
+pub fn read(path: &str) -> Result<Trace, Failure> {
+    let whole = std::fs::read_to_string(path)
+        .map_err(|e| Failure::argument("--arrival", format!("cannot read '{path}': {e}")))?;
+    parse(&whole).map_err(|wrong| Failure::argument("--arrival", format!("{path}: {wrong}")))
+}
+
+fn parse(text: &str) -> Result<Trace, String> {
+    let mut moments: Vec<Nanos> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let moment = parse_duration(line).map_err(|e| format!("line {number}: {e}"))?;
+        if moments.last().is_some_and(|&before| moment < before) {
+            return Err(format!(
+                "line {number}: '{line}' comes before the moment above it; moments must ascend"
+            ));
+        }
+        moments.push(moment);
+    }
+    if moments.is_empty() {
+        return Err("has no moment; one per line is needed, such as 0.125 or 125ms".to_string());
+    }
+    Ok(Trace {
+        moments: moments.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_in_seconds_or_with_a_unit() {
+        let trace = parse("# begin\n0\n0.5\n\n1500ms\r\n3s").unwrap();
+        let expected = [0, 500, 1_500, 3_000].map(Nanos::from_millis);
+        assert_eq!(&trace.moments[..], &expected);
+        assert_eq!(trace.length(), Nanos::from_secs(4));
+        assert_eq!(trace.rate().unwrap().per_s(), 1.0);
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        for (text, expected) in [
+            ("0\nsoon\n", "line 2: "),
+            ("1\n\n0.5", "line 3: '0.5' comes before the moment above it"),
+            ("# nothing\n", "has no moment"),
+            ("", "has no moment"),
+        ] {
+            let wrong = parse(text).unwrap_err();
+            assert!(wrong.starts_with(expected), "{text:?}: {wrong}");
+        }
+    }
+
+    #[test]
+    fn a_single_moment_has_a_rate() {
+        assert!(parse("0").unwrap().rate().is_some());
+        assert_eq!(parse("2").unwrap().length(), Nanos::from_secs(4));
+    }
+}

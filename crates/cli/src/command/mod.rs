@@ -1,0 +1,16 @@
+//! One file per command.
+
+pub mod analyze;
+mod demo;
+mod laboratory;
+mod progress;
+pub mod report;
+pub mod run;
+pub mod serve;
+mod started_at;
+pub mod sweep;
+
+#[cfg(test)]
+mod refused;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! What is shown on standard error while an experiment runs.
+
+use crate::args::Output;
+use crate::terminal;
+use knee_core::measure::{Interval, Observer};
+use knee_core::report::TrialReport;
+use knee_core::spec::TrialSpec;
+use knee_core::time::Nanos;
+use knee_render::ProgressLine;
+use std::io::{self, Write};
+
+/// Shows how one trial fares, in a line that is rewritten; nothing where it may not be shown.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    spec: &'a TrialSpec,
+    errors: u64,
+    is_shown: bool,
+}
+
+impl Progress<'_> {
+    /// Begins the line of a trial.
+    pub fn begin<'a>(spec: &'a TrialSpec, output: &Output) -> Progress<'a> {
+        let progress = Progress {
+            spec,
+            errors: 0,
+            is_shown: output.shows_progress(),
+        };
+        progress.show(Nanos::ZERO, None);
+        progress
+    }
+
+    /// Takes the line away, so that something else can be shown.
+    pub fn end(self) {
+        if self.is_shown {
+            // Nobody to tell where standard error is closed; the same below.
+            let _ = write!(io::stderr(), "{CLEAR_LINE}");
+        }
+    }
+
+    fn show(&self, elapsed: Nanos, interval: Option<&Interval>) {
+        if !self.is_shown {
+            return;
+        }
+        let is_timed = self.spec.operations_max.is_none();
+        let line = ProgressLine {
+            label: &self.spec.label,
+            elapsed,
+            total: is_timed.then(|| self.spec.window_end()),
+            interval,
+            errors: self.errors,
+            // A line as wide as the terminal would wrap on some.
+            width: terminal::stderr_width().saturating_sub(1),
+            unicode: terminal::is_unicode(),
+        };
+        let _ = write!(io::stderr(), "{CLEAR_LINE}{}", line.format());
+    }
+}
+
+impl Observer for Progress<'_> {
+    fn on_interval(&mut self, interval: &Interval) {
+        self.errors += interval.errors;
+        self.show(self.spec.warmup + Nanos(interval.end_ns), Some(interval));
+    }
+}
+
+/// To the line's beginning, and erase to its end (ECMA-48, EL).
+const CLEAR_LINE: &str = "\r\x1b[K";
+
+/// What an ended level of a sweep showed, in one line.
+pub fn level_line(number: usize, trial: &TrialReport) -> String {
+    let rate = trial.throughput_per_s;
+    let digits = usize::from(rate < 100.0);
+    let times = &trial.response_time_ns;
+    let [mean, p90, p99] = [times.mean, times.p90, times.p99].map(|ns| Nanos(ns).to_string());
+    let errors = trial.outcomes.errors();
+    format!(
+        "{:>3}  {:<14} {rate:>10.digits$}/s  mean {mean:>7}  p90 {p90:>7}  p99 {p99:>7}  \
+         errors {errors}",
+        number + 1,
+        trial.label,
+    )
+}

@@ -1,0 +1,347 @@
+//! Bad input in all its kinds: from argv to the one line that says what is wrong.
+
+use super::tests::{MACHINE, parse};
+use crate::args::RawCommand;
+
+/// The line that refuses the whole command line.
+pub fn refusal(arguments: &str) -> String {
+    let command = match parse(arguments) {
+        Ok(command) => command,
+        Err(line) => return line,
+    };
+    let refused = match command {
+        RawCommand::Run(raw) => raw.resolve(&MACHINE).map(|_| ()),
+        RawCommand::Sweep(raw) => raw.resolve(&MACHINE).map(|_| ()),
+        RawCommand::Serve(raw) => raw.resolve().map(|_| ()),
+        _ => Ok(()),
+    };
+    match refused {
+        Ok(()) => panic!("{arguments}: was accepted"),
+        Err(failure) => failure.line,
+    }
+}
+
+#[test]
+fn bad_input_gets_one_clear_line() {
+    for (arguments, expected) in REFUSED {
+        let line = refusal(arguments);
+        assert!(!line.contains('\n'), "{arguments}: {line}");
+        match expected.strip_suffix('…') {
+            Some(beginning) => assert!(line.starts_with(beginning), "{arguments}: {line}"),
+            None => assert_eq!(&line, expected, "{arguments}"),
+        }
+    }
+}
+
+/// Arguments and the line; `…` stands for words of core's parsers, which have tests of their own.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "juggle",
+        "juggle: unknown command; --help lists what there is",
+    ),
+    ("rn", "rn: unknown command; --help lists what there is"),
+    (
+        "run",
+        "URL: is missing: give one, such as http://127.0.0.1:8080/",
+    ),
+    ("run --foo", "--foo: unknown; --help lists what there is"),
+    ("run --ratee 5", "--ratee: unknown; did you mean --rate?"),
+    (
+        "run http://h/ http://h/",
+        "'http://h/': one argument too many",
+    ),
+    ("run http://h/ --rate", "--rate: a value is missing"),
+    (
+        "run http://h/ --rate 0",
+        "--rate: '0' would offer nothing:…",
+    ),
+    ("run http://h/ --rate -5", "--rate: '-5' is not a rate:…"),
+    (
+        "run http://h/ --rate 1 --rate 2",
+        "--rate: given more than once",
+    ),
+    (
+        "run http://h/ --rate fast",
+        "--rate: 'fast' is not a rate:…",
+    ),
+    (
+        "run http://h/ --rate 5 --vusers 3",
+        "--vusers: users make a closed loop, --rate an open one: leave one out",
+    ),
+    (
+        "run http://h/ --rate 5 --think 1s",
+        "--think: only virtual users pause: leave it or the rate out",
+    ),
+    (
+        "run http://h/ --rate 5 --arrival weekly",
+        "--arrival: 'weekly' is no arrival process:…",
+    ),
+    (
+        "run http://h/ --rate 5 --arrival ramp(1,2)",
+        "--rate: 'ramp(1,2)' carries its own rate: leave one out",
+    ),
+    (
+        "run http://h/ --arrival ramp(1,0)",
+        "--arrival: '0' would offer nothing:…",
+    ),
+    (
+        "run http://h/ --arrival ramp(1,2) -n 5",
+        "--arrival: a ramp takes its length from --duration: give it too",
+    ),
+    (
+        "run http://h/ --arrival poisson",
+        "--arrival: needs a rate: give --rate, such as --rate 1000",
+    ),
+    (
+        "run http://h/ --arrival trace(/nonexistent)",
+        "--arrival: cannot read '/nonexistent': No such file or directory (os error 2)",
+    ),
+    (
+        "run http://h/ --max-in-flight 5",
+        "--max-in-flight: only an open loop sheds: give --rate with it",
+    ),
+    (
+        "run http://h/ --vusers 0",
+        "--vusers: '0' is too few: at least 1",
+    ),
+    (
+        "run http://h/ --vusers 1,2",
+        "--vusers: '1,2' is not a whole number such as 100",
+    ),
+    (
+        "run http://h/ --vusers 3 -c 3",
+        "--connections: each virtual user has a connection of its own: leave -c or --vusers out",
+    ),
+    ("run http://h/ -c", "--connections: a value is missing"),
+    (
+        "run http://h/ -c many",
+        "--connections: 'many' is not a whole number such as 100",
+    ),
+    (
+        "run http://h/ -n 0",
+        "--requests: '0' is too few: at least 1",
+    ),
+    (
+        "run http://h/ -n -5",
+        "--requests: '-5' is not a whole number such as 100",
+    ),
+    (
+        "run http://h/ -n 5 --warmup 1s",
+        "--warmup: with -n every operation counts: leave one out",
+    ),
+    (
+        "run http://h/ -d 0",
+        "--duration: '0' is no time at all: it takes more than 0, such as 500ms",
+    ),
+    (
+        "run http://h/ -d -3s",
+        "--duration: '-3s' is not a duration:…",
+    ),
+    (
+        "run http://h/ -d soon",
+        "--duration: 'soon' is not a duration:…",
+    ),
+    (
+        "run http://h/ --timeout 0",
+        "--timeout: '0' is no time at all: it takes more than 0, such as 500ms",
+    ),
+    (
+        "run http://h/ --interval 1ms",
+        "--interval: '1ms' is too short: at least 10ms",
+    ),
+    (
+        "run http://h/ --think 1s --cycle 1s",
+        "--think and --cycle exclude each other: leave one out",
+    ),
+    (
+        "run http://h/ --cycle often",
+        "--cycle: 'often' is no law:…",
+    ),
+    (
+        "run http://h/ -t 0",
+        "--threads: '0' is too few: at least 1",
+    ),
+    (
+        "run http://h/ --backend kqueue",
+        "--backend: 'kqueue' is not one of auto, epoll, io_uring",
+    ),
+    (
+        "run http://h/ --wait doze",
+        "--wait: 'doze' is not one of hybrid, sleep, spin",
+    ),
+    (
+        "run http://h/ --seed x",
+        "--seed: 'x' is not a whole number such as 100",
+    ),
+    (
+        "run http://h/ --quiet=yes",
+        "--quiet: takes no value, but 'yes' was given",
+    ),
+    (
+        "run http://h/ --json /nonexistent/run.json",
+        "--json: '/nonexistent/run.json' cannot be written: No such file or directory (os error 2)",
+    ),
+    (
+        "run http://h/ --fail-if p99",
+        "--fail-if: 'p99' compares nothing:…",
+    ),
+    (
+        "run --targets urls.txt http://h/",
+        "--targets and URL exclude each other: leave one out",
+    ),
+    (
+        "run --targets /nonexistent",
+        "--targets: /nonexistent: cannot be read: No such file or directory (os error 2)",
+    ),
+    (
+        "run http://h/ -b @/nonexistent",
+        "--body: /nonexistent: cannot be read: No such file or directory (os error 2)",
+    ),
+    (
+        "run http://h/ -H nonsense",
+        "--header: 'nonsense' is no header:…",
+    ),
+    (
+        "run http://h/ --pick worst",
+        "--pick: 'worst' is not one of in-order, random",
+    ),
+    (
+        "run https://127.0.0.1/",
+        "URL: 'https://127.0.0.1/' asks for TLS, which is not supported yet: use http://",
+    ),
+    (
+        "run ftp://127.0.0.1/",
+        "URL: 'ftp://127.0.0.1/' has the scheme 'ftp': use http://",
+    ),
+    (
+        "run http://127.0.0.1:0/",
+        "URL: 'http://127.0.0.1:0/' has the port '0': a port is 1 to 65535",
+    ),
+    (
+        "run http://127.0.0.1:99999/",
+        "URL: 'http://127.0.0.1:99999/' has the port '99999': a port is 1 to 65535",
+    ),
+    ("run http:///", "URL: 'http:///' has no host:…"),
+    ("run http://h/ -m A,B", "--method: 'A,B' is no method:…"),
+    (
+        "run http://h/ -H Transfer-Encoding:x",
+        "--header: Transfer-Encoding:…",
+    ),
+    (
+        "run http://h/ -c 3000",
+        "--connections: 3000 are more than the 960 that this process may have open: \
+         raise the limit (ulimit -n) or ask for fewer",
+    ),
+    (
+        "run http://h/ --vusers 3000",
+        "--vusers: 3000 are more than the 960 that this process may have open: \
+         raise the limit (ulimit -n) or ask for fewer",
+    ),
+    (
+        "sweep http://h/ --vusers 1,3000",
+        "--vusers: 3000 are more than the 960 that this process may have open: \
+         raise the limit (ulimit -n) or ask for fewer",
+    ),
+    (
+        "sweep http://h/ --vusers 1,0",
+        "--vusers: '0' is too few: at least 1;…",
+    ),
+    (
+        "sweep http://h/ --vusers 1,,2",
+        "--vusers: '' is not a whole number such as 100;…",
+    ),
+    (
+        "sweep http://h/ --axis time",
+        "--axis: 'time' is not one of vusers, rate",
+    ),
+    ("sweep http://h/ --rates 5", "--rates: needs --axis rate"),
+    (
+        "sweep http://h/ --arrival poisson",
+        "--arrival: needs --axis rate",
+    ),
+    ("sweep http://h/ -c 5", "--connections: needs --axis rate"),
+    (
+        "sweep http://h/ --max-in-flight 5",
+        "--max-in-flight: needs --axis rate",
+    ),
+    (
+        "sweep http://h/ --axis rate --vusers 3",
+        "--vusers: with --axis rate the levels are --rates",
+    ),
+    (
+        "sweep http://h/ --axis rate --think 1s",
+        "--think: only virtual users pause: leave out --axis rate",
+    ),
+    (
+        "sweep http://h/ --axis rate --rates 5,0",
+        "--rates: '0' would offer nothing:…",
+    ),
+    (
+        "sweep http://h/ --axis rate --arrival ramp(1,2)",
+        "--arrival: the rate is what a sweep varies: not ramp or trace",
+    ),
+    ("sweep http://h/ --bound p90", "--bound: `p90` has no `=`;…"),
+    (
+        "sweep http://h/ --bound p95=3ms",
+        "--bound: `p95` is not a figure;…",
+    ),
+    (
+        "sweep http://h/ --bound p90=0",
+        "--bound: a limit of 0 cannot be met;…",
+    ),
+    (
+        "sweep http://h/ --rate 5",
+        "--rate: unknown; did you mean --rates?",
+    ),
+    (
+        "analyze run",
+        "run: unknown command; --help lists what there is",
+    ),
+    ("analyze sweep", "FILE.csv: is missing"),
+    ("report", "FILE.json: is missing"),
+    (
+        "serve udp",
+        "udp: unknown command; --help lists what there is",
+    ),
+    (
+        "serve http --listen localhost:80",
+        "--listen: \"localhost:80\" is no address to listen at:…",
+    ),
+    (
+        "serve http --size -1",
+        "--size: '-1' is not a whole number such as 100",
+    ),
+    (
+        "serve http --workers 0",
+        "--workers: '0' is too few: at least 1",
+    ),
+    ("serve http --service soon", "--service: 'soon' is no law:…"),
+    (
+        "serve http --capacity 0",
+        "--capacity: '0' would offer nothing:…",
+    ),
+    (
+        "serve http --capacity 5 --workers 2",
+        "--capacity and --workers exclude each other: leave one out",
+    ),
+    (
+        "serve http --accept late",
+        "--accept: 'late' is not one of eager, per-worker",
+    ),
+    (
+        "serve http --backlog 0",
+        "--backlog: '0' is too few: at least 1",
+    ),
+    (
+        "serve http --fault explode(1)",
+        "--fault: \"explode(1)\" is no fault:…",
+    ),
+    (
+        "serve http --fault reset(2)",
+        "--fault: \"2\" is no probability from 0 to 1",
+    ),
+    (
+        "serve http --arrivals /nonexistent/file",
+        "--arrivals: '/nonexistent/file' cannot be written: No such file or directory (os error 2)",
+    ),
+];

@@ -1,0 +1,260 @@
+//! `knee run`: one load, reported.
+
+use super::laboratory::{self, Order};
+use crate::args::{ClosedArgs, EngineArgs, LimitArgs, OpenArgs, OutputArgs, TargetArgs};
+use crate::args::{Output, ThresholdArgs, Trace, with_exits};
+use crate::args::{parse_count, parse_positive, parse_whole};
+use crate::failure::{Exit, Failure};
+use crate::machine::Machine;
+use crate::words::{self, Words};
+use clap::Args;
+use knee_core::experiment::SingleRun;
+use knee_core::spec::{Level, Load, Rate, TrialSpec, parse_duration, parse_rate};
+use knee_core::time::Nanos;
+
+/// Offer one load to a server and report what its users would feel
+///
+/// Without options: a closed loop of 10 virtual users for 10 s. With --rate (or an arrival that
+/// carries its rate) an open loop: operations come when the schedule says, however the server
+/// fares, and response times count from the intended moment. With --vusers (or only -c) a closed
+/// loop: each virtual user asks, waits for the answer, pauses, and asks again.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Example:\n  \
+        knee run http://127.0.0.1:8080/ --rate 1000 -d 30s --fail-if 'p99>200ms'",
+    after_long_help = with_exits("Examples:\n  \
+        knee run http://127.0.0.1:8080/\n  \
+        knee run http://127.0.0.1:8080/ --rate 1000 --arrival poisson -d 30s\n  \
+        knee run http://127.0.0.1:8080/ --vusers 50 --think 'exp(100ms)' --json report.json\n  \
+        knee run http://127.0.0.1:8080/items -b @item.json -T application/json -n 10000\n  \
+        knee run --targets urls.txt --pick random --rate 500 --fail-if 'p99>200ms'"),
+)]
+pub struct RawRun {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Operations offered per second, in all: an open loop; 1000, 2.5k, 0.5, 90/m, 12/h
+    #[arg(short = 'R', long, value_name = "N", value_parser = parse_rate, help_heading = "Load")]
+    rate: Option<Rate>,
+
+    /// Virtual users: a closed loop [default: 10, where no rate is given]
+    #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Load")]
+    vusers: Option<u32>,
+
+    #[command(flatten)]
+    open: OpenArgs,
+
+    #[command(flatten)]
+    closed: ClosedArgs,
+
+    /// Measured time, such as 30s, 2m, 500ms [default: 10s; with -n 24h, with a trace its length]
+    #[arg(short, long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
+    duration: Option<Nanos>,
+
+    /// Time before it that is run but not counted [default: 1s; 0 with -n and with a trace]
+    #[arg(long, value_name = "T", value_parser = parse_duration, help_heading = "Time")]
+    warmup: Option<Nanos>,
+
+    /// Stop after exactly so many operations
+    #[arg(short = 'n', long, value_name = "N", value_parser = parse_operations)]
+    #[arg(help_heading = "Time")]
+    requests: Option<u64>,
+
+    #[command(flatten)]
+    limits: LimitArgs,
+
+    #[command(flatten)]
+    engine: EngineArgs,
+
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// A run that cannot be wrong.
+#[derive(Debug)]
+pub struct RunSpec {
+    pub(super) trial: TrialSpec,
+    pub(super) words: Words,
+    thresholds: ThresholdArgs,
+    output: Output,
+}
+
+/// Makes the run and reports it.
+pub fn execute(spec: RunSpec) -> Result<Exit, Failure> {
+    let mut experiment = SingleRun::new(spec.trial.clone());
+    let order = Order {
+        command: "run",
+        target: spec.trial.target,
+        seed: spec.trial.seed,
+        words: spec.words,
+        thresholds: spec.thresholds,
+        output: spec.output,
+    };
+    laboratory::conduct(order, &mut experiment)
+}
+
+impl RawRun {
+    /// What is to be run; files are read here.
+    pub fn resolve(self, machine: &Machine) -> Result<RunSpec, Failure> {
+        let (trial, words) = self.trial(machine)?;
+        Ok(RunSpec {
+            trial,
+            words,
+            thresholds: self.thresholds,
+            output: self.output.resolve()?,
+        })
+    }
+
+    fn trial(&self, machine: &Machine) -> Result<(TrialSpec, Words), Failure> {
+        self.refuse_contradictions()?;
+        let target = self.target.resolve()?;
+        let trace = self.open.trace()?;
+        let (warmup, duration) = self.times(trace.as_ref());
+        let load = self.load(trace.as_ref(), warmup + duration, machine)?;
+        let level = match &load {
+            Load::Open(open) => Level::RatePerS(open.rate.per_s()),
+            Load::Closed { vusers, .. } => Level::Vusers(*vusers),
+        };
+        let trial = TrialSpec {
+            label: laboratory::label(level),
+            level,
+            load,
+            target,
+            warmup,
+            duration,
+            operations_max: self.requests,
+            timeout: self.limits.timeout,
+            connect_timeout: self.limits.connect_timeout,
+            interval: self.limits.interval(duration)?,
+            seed: self.engine.seed(),
+            engine: self.engine.resolve(machine),
+        };
+        let words = self.words(&trial);
+        Ok((trial, words))
+    }
+
+    fn is_open(&self) -> bool {
+        self.rate.is_some() || self.open.carries_rate()
+    }
+
+    fn refuse_contradictions(&self) -> Result<(), Failure> {
+        let refuse = |argument: &str, wrong: &str| Err(Failure::argument(argument, wrong));
+        let arrival = self.open.arrival.as_deref().unwrap_or_default();
+        if self.rate.is_some() && self.open.carries_rate() {
+            return refuse(
+                "--rate",
+                &format!("'{arrival}' carries its own rate: leave one out"),
+            );
+        }
+        if self.is_open() {
+            if self.vusers.is_some() {
+                return refuse(
+                    "--vusers",
+                    "users make a closed loop, --rate an open one: leave one out",
+                );
+            }
+            if let Some(pause) = self.closed.given() {
+                return refuse(pause, "only virtual users pause: leave it or the rate out");
+            }
+        } else if self.open.arrival.is_some() {
+            return refuse(
+                "--arrival",
+                "needs a rate: give --rate, such as --rate 1000",
+            );
+        } else if self.open.max_in_flight.is_some() {
+            return refuse(
+                "--max-in-flight",
+                "only an open loop sheds: give --rate with it",
+            );
+        } else if self.vusers.is_some() && self.open.connections.is_some() {
+            return refuse(
+                "--connections",
+                "each virtual user has a connection of its own: leave -c or --vusers out",
+            );
+        }
+        if self.requests.is_some() {
+            if self.warmup.is_some_and(|t| t > Nanos::ZERO) {
+                return refuse("--warmup", "with -n every operation counts: leave one out");
+            }
+            if arrival.starts_with("ramp") && self.duration.is_none() {
+                return refuse(
+                    "--arrival",
+                    "a ramp takes its length from --duration: give it too",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Warm-up and measured time.
+    fn times(&self, trace: Option<&Trace>) -> (Nanos, Nanos) {
+        let counts_all = self.requests.is_some() || trace.is_some();
+        let warmup = match self.warmup {
+            Some(t) => t,
+            None if counts_all => Nanos::ZERO,
+            None => Nanos::from_secs(1),
+        };
+        let duration = match (self.duration, trace) {
+            (Some(t), _) => t,
+            (None, Some(trace)) => (trace.length() - warmup).max(Nanos::from_millis(1)),
+            (None, None) if self.requests.is_some() => Nanos::from_secs(24 * 3600),
+            (None, None) => Nanos::from_secs(10),
+        };
+        (warmup, duration)
+    }
+
+    fn load(
+        &self,
+        trace: Option<&Trace>,
+        run_length: Nanos,
+        machine: &Machine,
+    ) -> Result<Load, Failure> {
+        if self.is_open() {
+            let load = self.open.load(self.rate, trace, run_length, machine)?;
+            return Ok(Load::Open(load));
+        }
+        let (argument, vusers) = match (self.vusers, self.open.connections) {
+            (None, Some(connections)) => ("--connections", connections),
+            (vusers, _) => ("--vusers", vusers.unwrap_or(10)),
+        };
+        machine.check_connections(argument, vusers)?;
+        Ok(Load::Closed {
+            vusers,
+            pause: self.closed.pause(),
+        })
+    }
+
+    fn words(&self, trial: &TrialSpec) -> Words {
+        let mut words = Words::default();
+        self.target.tell(&mut words);
+        match &trial.load {
+            Load::Open(load) => {
+                if self.rate.is_some() {
+                    words.put("rate", words::rate(load.rate));
+                }
+                self.open.tell(load, &mut words);
+            }
+            Load::Closed { vusers, pause } => {
+                words.put("vusers", *vusers);
+                words::pause(pause, &mut words);
+            }
+        }
+        words.put("duration", words::duration(trial.duration));
+        words.put("warmup", words::duration(trial.warmup));
+        words.put_some("requests", trial.operations_max);
+        self.limits.tell(trial.interval, &mut words);
+        EngineArgs::tell(&trial.engine, trial.seed, &mut words);
+        self.thresholds.tell(&mut words);
+        words
+    }
+}
+
+fn parse_operations(text: &str) -> Result<u64, knee_core::spec::ParseError> {
+    match parse_whole(text)? {
+        0 => parse_count(text).map(u64::from),
+        n => Ok(n),
+    }
+}

@@ -1,0 +1,191 @@
+//! `knee serve`: reference servers.
+
+use crate::args::{parse_count, parse_whole, random_seed};
+use crate::failure::{Exit, Failure};
+use crate::stdout;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use knee_core::law::Law;
+use knee_core::spec::{ParseError, parse_law};
+use knee_engine::interrupt;
+use knee_engine::serve::http::{ARRIVALS_MAX, AcceptPolicy, Fault, HttpServer};
+use knee_engine::serve::http::{HttpServerSpec, HttpServerStats};
+use knee_engine::serve::http::{parse_capacity, parse_fault, parse_listen};
+use knee_engine::sys::socket::Address;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Run a reference server, whose behaviour is known exactly
+#[derive(Args, Clone, Debug)]
+#[command(arg_required_else_help = true)]
+pub struct RawServe {
+    #[command(subcommand)]
+    kind: RawServeKind,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum RawServeKind {
+    Http(RawServeHttp),
+}
+
+/// Serve HTTP/1.1 with a known service time, queue and faults
+///
+/// Prints one line, 'listening on ADDR:PORT', once it does, serves until SIGTERM or Ctrl-C, and
+/// then prints what it served. With --workers it is a station: so many servers, each serving one
+/// request at a time, behind one queue in order of arrival.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Example:\n  \
+        knee serve http --workers 6 --service 'fixed(700us)'",
+    after_long_help = "Examples:\n  \
+        knee serve http --listen 127.0.0.1:0\n  \
+        knee serve http --workers 6 --service 'fixed(700us)'\n  \
+        knee serve http --workers 1 --service 'exp(120us)' --seed 1\n  \
+        knee serve http --capacity 130 --backlog 128 --accept per-worker\n  \
+        knee serve http --fault 'stall(5s,1s)' --fault 'error(0.01,503)'\n\n\
+        Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
+)]
+struct RawServeHttp {
+    /// Where it listens; port 0 picks a free one; unix:PATH is a Unix socket
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
+    #[arg(value_parser = parse_listen)]
+    listen: Address,
+
+    /// Bytes of each response's body
+    #[arg(long, value_name = "BYTES", default_value = "1294", value_parser = parse_size)]
+    size: u32,
+
+    /// Workers behind one queue, each serving one request at a time [default: no queue, every
+    /// request is answered at once; 1 with --service]
+    #[arg(long, value_name = "M", value_parser = parse_count, conflicts_with = "capacity")]
+    workers: Option<u32>,
+
+    /// How long a worker serves a request: fixed(1ms), exp(100us), uniform(1ms,2ms),
+    /// lognormal(1ms,0.5) [default: 0]
+    #[arg(long, value_name = "S", value_parser = parse_law, conflicts_with = "capacity")]
+    service: Option<Law>,
+
+    /// Short for one worker that serves just so many requests per second
+    #[arg(long, value_name = "N", value_parser = parse_capacity)]
+    capacity: Option<Law>,
+
+    /// When connections are accepted: eager (as they come) or per-worker (one for each free worker,
+    /// until it is closed, so that the kernel's accept queue is the queue)
+    #[arg(long, value_name = "HOW", default_value = "eager", value_parser = accept_policies())]
+    #[arg(hide_possible_values = true)]
+    accept: AcceptPolicy,
+
+    /// Connections that the kernel keeps until they are accepted
+    #[arg(long, value_name = "B", default_value = "4096", value_parser = parse_count)]
+    backlog: u32,
+
+    /// What goes wrong on purpose, repeatable: stall(at,for), reset(p), truncate(p),
+    /// slow(bytes/s), garbage(p), error(p,status)
+    #[arg(long, value_name = "FAULT", value_parser = parse_fault)]
+    fault: Vec<Fault>,
+
+    /// Seeds service times and faults [default: random; printed]
+    #[arg(long, value_name = "N", value_parser = parse_whole)]
+    seed: Option<u64>,
+
+    /// Write when each request arrived there, in nanoseconds since the start, one per line
+    #[arg(long, value_name = "FILE")]
+    arrivals: Option<String>,
+
+    /// Write what it served there as JSON; '-' is standard output: the line after 'listening on'
+    #[arg(long, value_name = "FILE")]
+    json: Option<String>,
+}
+
+/// A server that cannot be wrong, and where it tells what it did.
+#[derive(Debug)]
+pub struct ServeSpec {
+    server: HttpServerSpec,
+    json: Option<String>,
+    arrivals: Option<(String, File)>,
+}
+
+impl RawServe {
+    /// What is to be served; the file of arrivals is opened here.
+    pub fn resolve(self) -> Result<ServeSpec, Failure> {
+        let RawServeKind::Http(raw) = self.kind;
+        let arrivals = raw.arrivals.map(create).transpose()?;
+        let workers = raw.workers.or(raw.service.or(raw.capacity).map(|_| 1));
+        let server = HttpServerSpec {
+            listen: raw.listen,
+            body_size: raw.size,
+            workers,
+            service: raw.service.or(raw.capacity).unwrap_or(Law::ZERO),
+            accept: raw.accept,
+            backlog: raw.backlog,
+            faults: raw.fault,
+            seed: raw.seed.unwrap_or_else(random_seed),
+            arrivals_max: if arrivals.is_some() { ARRIVALS_MAX } else { 0 },
+        };
+        Ok(ServeSpec {
+            server,
+            json: raw.json,
+            arrivals,
+        })
+    }
+}
+
+/// Serves until a signal ends it.
+pub fn execute(spec: ServeSpec) -> Result<Exit, Failure> {
+    let stop = interrupt::install()
+        .map_err(|e| Failure::input(format!("SIGTERM cannot be handled: {e}")))?;
+    let (listen, seed) = (spec.server.listen.to_string(), spec.server.seed);
+    let server = HttpServer::start(spec.server)
+        .map_err(|e| Failure::argument("--listen", format!("cannot listen on {listen}: {e}")))?;
+    stdout::write(|out| writeln!(out, "listening on {}", server.address()))?;
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let stats = server.stop();
+    if let Some((path, file)) = spec.arrivals {
+        let mut out = BufWriter::new(file);
+        let written = stats.write_arrivals(&mut out).and_then(|()| out.flush());
+        written.map_err(|e| Failure::argument("--arrivals", format!("'{path}': {e}")))?;
+    }
+    tell(&stats, seed, spec.json.as_deref())?;
+    Ok(Exit::Fine)
+}
+
+fn tell(stats: &HttpServerStats, seed: u64, json: Option<&str>) -> Result<(), Failure> {
+    let text = || format!("{stats}seed   {seed}\n");
+    let Some(path) = json else {
+        return stdout::write(|out| out.write_all(text().as_bytes()));
+    };
+    let document = serde_json::to_string(stats).map(|json| json + "\n");
+    let document = document.map_err(|e| Failure::argument("--json", e))?;
+    if path == "-" {
+        return stdout::write(|out| out.write_all(document.as_bytes()));
+    }
+    let written = std::fs::write(path, document)
+        .map_err(|e| Failure::argument("--json", format!("'{path}' cannot be written: {e}")));
+    written.and(stdout::write(|out| out.write_all(text().as_bytes())))
+}
+
+fn create(path: String) -> Result<(String, File), Failure> {
+    match File::create(&path) {
+        Ok(file) => Ok((path, file)),
+        Err(e) => {
+            let wrong = format!("'{path}' cannot be written: {e}");
+            Err(Failure::argument("--arrivals", wrong))
+        }
+    }
+}
+
+fn parse_size(text: &str) -> Result<u32, ParseError> {
+    let bytes = parse_whole(text)?;
+    u32::try_from(bytes).map_err(|_| ParseError(format!("'{text}' is over 4 GiB")))
+}
+
+fn accept_policies() -> impl TypedValueParser<Value = AcceptPolicy> {
+    PossibleValuesParser::new(["eager", "per-worker"]).map(|word| match word.as_str() {
+        "per-worker" => AcceptPolicy::PerWorker,
+        _ => AcceptPolicy::Eager,
+    })
+}

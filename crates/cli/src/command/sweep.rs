@@ -1,0 +1,296 @@
+//! `knee sweep`: throughput and its price.
+
+use super::demo::Demo;
+use super::laboratory::{self, Order};
+use crate::args::{ClosedArgs, EngineArgs, LimitArgs, OpenArgs, OutputArgs, TargetArgs};
+use crate::args::{Levels, rate_levels, vuser_levels};
+use crate::args::{Output, ThresholdArgs, parse_positive, with_exits};
+use crate::failure::{Exit, Failure};
+use crate::machine::Machine;
+use crate::words::{self, Words};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use knee_core::experiment::sweep::{Axis, Bound, RatePlan, Sweep, SweepSpec, VuserPlan};
+use knee_core::spec::{Level, Load, Rate, TrialSpec, parse_duration};
+use knee_core::time::Nanos;
+
+/// Find the most a server can do, and what that costs its users
+///
+/// Each level is a trial of its own: so many virtual users, each of whom asks, waits for the
+/// answer and asks again (--axis rate: so many operations per second offered in an open loop).
+/// Throughput is always shown with mean and p90. Without a URL the reference server is started in
+/// this process, so that there is something to see.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Example:\n  \
+        knee sweep http://127.0.0.1:8080/ --bound p90=50ms",
+    after_long_help = with_exits("Examples:\n  \
+        knee sweep\n  \
+        knee sweep http://127.0.0.1:8080/ --bound p90=50ms --bound p99=200ms\n  \
+        knee sweep http://127.0.0.1:8080/ --vusers 1,10,50,100,200,300 -d 10s --json sweep.json\n  \
+        knee sweep http://127.0.0.1:8080/ --axis rate --rates 100,200,400,800"),
+    mut_arg("arrival", |a| a.help(ARRIVAL_HELP).long_help(ARRIVAL_HELP)),
+    mut_arg("connections", |a| a.help(CONNECTIONS_HELP).long_help(CONNECTIONS_HELP)),
+)]
+pub struct RawSweep {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// What is varied: vusers (closed loop) or rate (open loop)
+    #[arg(
+        long,
+        value_name = "AXIS",
+        default_value = "vusers",
+        help_heading = "Load"
+    )]
+    #[arg(value_parser = PossibleValuesParser::new(["vusers", "rate"]))]
+    #[arg(hide_possible_values = true)]
+    axis: String,
+
+    /// Numbers of virtual users, such as 1,10,50,100, or auto: as the results demand, 14 trials
+    /// at the most [default: auto]
+    #[arg(long, value_name = "N,N...", value_parser = vuser_levels, help_heading = "Load")]
+    vusers: Option<Levels<u32>>,
+
+    /// With --axis rate: operations per second, such as 100,200,400, or auto [default: auto]
+    #[arg(long, value_name = "N,N...", value_parser = rate_levels, help_heading = "Load")]
+    rates: Option<Levels<Rate>>,
+
+    /// Also find the most throughput within a limit on response time, repeatable: p90=50ms (mean,
+    /// p50, p75, p90, p99, p999)
+    #[arg(long, value_name = "FIGURE=T", help_heading = "Load")]
+    bound: Vec<Bound>,
+
+    #[command(flatten)]
+    open: OpenArgs,
+
+    #[command(flatten)]
+    closed: ClosedArgs,
+
+    /// Measured time of each level
+    #[arg(short, long, value_name = "T", default_value = "2s", value_parser = parse_positive)]
+    #[arg(help_heading = "Time")]
+    duration: Nanos,
+
+    /// Time before it that is run but not counted
+    #[arg(long, value_name = "T", default_value = "500ms", value_parser = parse_duration)]
+    #[arg(help_heading = "Time")]
+    warmup: Nanos,
+
+    #[command(flatten)]
+    limits: LimitArgs,
+
+    #[command(flatten)]
+    engine: EngineArgs,
+
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const ARRIVAL_HELP: &str = "With --axis rate: when arrivals come: constant, poisson, uniform, \
+    burst(a,b,period) [default: constant]";
+
+const CONNECTIONS_HELP: &str = "With --axis rate: the most connections that may be open at once \
+    [default: as many as the descriptors permit, up to 10,000]";
+
+/// A sweep that cannot be wrong.
+#[derive(Debug)]
+pub struct ResolvedSweep {
+    spec: SweepSpec,
+    words: Words,
+    thresholds: ThresholdArgs,
+    output: Output,
+    /// The reference server, where no URL was given; it serves as long as this lives.
+    demo: Option<Demo>,
+}
+
+/// Makes the sweep and reports it.
+pub fn execute(sweep: ResolvedSweep) -> Result<Exit, Failure> {
+    if let Some(demo) = &sweep.demo {
+        sweep.output.note(&demo.announcement());
+    }
+    let order = Order {
+        command: "sweep",
+        target: sweep.spec.base.target.clone(),
+        seed: sweep.spec.base.seed,
+        words: sweep.words,
+        thresholds: sweep.thresholds,
+        output: sweep.output,
+    };
+    laboratory::conduct(order, &mut Sweep::new(sweep.spec))
+}
+
+impl RawSweep {
+    /// What is to be run; files are read here, and the reference server started if no URL is given.
+    pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedSweep, Failure> {
+        self.refuse_contradictions()?;
+        let output = self.output.resolve()?;
+        let demo = match self.target.is_given() {
+            true => None,
+            false => Some(Demo::start()?),
+        };
+        if let Some(demo) = &demo {
+            self.target.url = Some(demo.url());
+        }
+        // Each connection to a server in this process takes two of its descriptors.
+        let share = Machine {
+            connections_permitted: machine.connections_permitted / (1 + u32::from(demo.is_some())),
+            ..*machine
+        };
+        let (spec, mut words) = self.spec(&share)?;
+        if demo.is_some() {
+            // The next sweep without a URL brings its own server again, on another port.
+            words.leave_out("url");
+        }
+        Ok(ResolvedSweep {
+            spec,
+            words,
+            thresholds: self.thresholds,
+            output,
+            demo,
+        })
+    }
+
+    fn spec(&self, machine: &Machine) -> Result<(SweepSpec, Words), Failure> {
+        let (level, load) = self.first_level(machine)?;
+        let base = TrialSpec {
+            label: laboratory::label(level),
+            level,
+            load,
+            target: self.target.resolve()?,
+            warmup: self.warmup,
+            duration: self.duration,
+            operations_max: None,
+            timeout: self.limits.timeout,
+            connect_timeout: self.limits.connect_timeout,
+            interval: self.limits.interval(self.duration)?,
+            seed: self.engine.seed(),
+            engine: self.engine.resolve(machine),
+        };
+        let words = self.words(&base);
+        let spec = SweepSpec {
+            base,
+            axis: self.axis(),
+            bounds: self.bound.clone(),
+            trials_max: SweepSpec::TRIALS_MAX,
+            vusers_max: SweepSpec::VUSERS_MAX.min(machine.connections_default()),
+        };
+        Ok((spec, words))
+    }
+
+    fn is_open(&self) -> bool {
+        self.axis == "rate"
+    }
+
+    fn axis(&self) -> Axis {
+        if self.is_open() {
+            return Axis::Rate(match &self.rates {
+                Some(Levels::List(rates)) => RatePlan::List(rates.clone()),
+                _ => RatePlan::Auto,
+            });
+        }
+        Axis::Vusers(match &self.vusers {
+            Some(Levels::List(vusers)) => VuserPlan::List(vusers.clone()),
+            _ => VuserPlan::Auto,
+        })
+    }
+
+    /// The level and load that the base of all trials has; the sweep sets both per trial.
+    fn first_level(&self, machine: &Machine) -> Result<(Level, Load), Failure> {
+        if self.is_open() {
+            let rate = match &self.rates {
+                Some(Levels::List(rates)) => rates.first().copied(),
+                _ => Rate::per_second(1),
+            };
+            let load = self
+                .open
+                .load(rate, None, self.warmup + self.duration, machine)?;
+            return Ok((Level::RatePerS(load.rate.per_s()), Load::Open(load)));
+        }
+        let vusers = match &self.vusers {
+            Some(Levels::List(vusers)) => {
+                let most = vusers.iter().copied().max().unwrap_or(1);
+                machine.check_connections("--vusers", most)?;
+                vusers.first().copied().unwrap_or(1)
+            }
+            _ => 1,
+        };
+        let pause = self.closed.pause();
+        Ok((Level::Vusers(vusers), Load::Closed { vusers, pause }))
+    }
+
+    fn refuse_contradictions(&self) -> Result<(), Failure> {
+        let refuse = |argument: &str, wrong: &str| Err(Failure::argument(argument, wrong));
+        if self.is_open() {
+            if self.vusers.is_some() {
+                return refuse("--vusers", "with --axis rate the levels are --rates");
+            }
+            if let Some(pause) = self.closed.given() {
+                return refuse(pause, "only virtual users pause: leave out --axis rate");
+            }
+            if self.open.carries_rate() {
+                return refuse(
+                    "--arrival",
+                    "the rate is what a sweep varies: not ramp or trace",
+                );
+            }
+            return Ok(());
+        }
+        let arrival = self.open.arrival.is_some().then_some("--arrival");
+        let connections = self.open.connections.is_some().then_some("--connections");
+        let in_flight = self
+            .open
+            .max_in_flight
+            .is_some()
+            .then_some("--max-in-flight");
+        let rates = self.rates.is_some().then_some("--rates");
+        match rates.or(arrival).or(connections).or(in_flight) {
+            Some(open_only) => refuse(open_only, "needs --axis rate"),
+            None => Ok(()),
+        }
+    }
+
+    fn words(&self, base: &TrialSpec) -> Words {
+        let mut words = Words::default();
+        self.target.tell(&mut words);
+        words.put("axis", self.axis.as_str());
+        match &base.load {
+            Load::Open(load) => {
+                words.put("rates", self.rate_words());
+                self.open.tell(load, &mut words);
+            }
+            Load::Closed { pause, .. } => {
+                words.put("vusers", self.vuser_words());
+                words::pause(pause, &mut words);
+            }
+        }
+        let bounds = self.bound.iter();
+        let bounds = bounds.map(|b| format!("{}={}", b.metric.name(), words::duration(b.limit)));
+        words.put_list("bound", bounds);
+        words.put("duration", words::duration(base.duration));
+        words.put("warmup", words::duration(base.warmup));
+        self.limits.tell(base.interval, &mut words);
+        EngineArgs::tell(&base.engine, base.seed, &mut words);
+        self.thresholds.tell(&mut words);
+        words
+    }
+
+    fn rate_words(&self) -> String {
+        let list = |rates: &[Rate]| rates.iter().map(|r| words::rate(*r)).collect::<Vec<_>>();
+        match &self.rates {
+            Some(Levels::List(rates)) => list(rates).join(","),
+            _ => "auto".to_string(),
+        }
+    }
+
+    fn vuser_words(&self) -> String {
+        let list = |users: &[u32]| users.iter().map(u32::to_string).collect::<Vec<_>>();
+        match &self.vusers {
+            Some(Levels::List(vusers)) => list(vusers).join(","),
+            _ => "auto".to_string(),
+        }
+    }
+}

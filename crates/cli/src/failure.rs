@@ -1,0 +1,76 @@
+//! How the command ends: exit codes and the one line that says what went wrong.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// The exit codes, as `--help` documents them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Measured, valid, within the thresholds.
+    Fine,
+    /// A threshold was crossed.
+    Crossed,
+    /// Bad arguments or input.
+    BadInput,
+    /// Measured, but the generator distorted the result.
+    Invalid,
+    /// The target could not be reached, or nothing was measured.
+    NothingMeasured,
+}
+
+impl Exit {
+    /// Its number.
+    pub fn number(self) -> u8 {
+        match self {
+            Exit::Fine => 0,
+            Exit::Crossed => 1,
+            Exit::BadInput => 2,
+            Exit::Invalid => 3,
+            Exit::NothingMeasured => 4,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.number())
+    }
+}
+
+/// Why a command could not do what it was asked for: one line for standard error.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What the process ends with.
+    pub exit: Exit,
+    /// What is wrong and what would be right.
+    pub line: String,
+}
+
+impl Failure {
+    /// An argument or its value is wrong: `argument` as typed (`--rate`), then what is wrong.
+    pub fn argument(argument: &str, wrong: impl fmt::Display) -> Failure {
+        Failure::input(format!("{argument}: {wrong}"))
+    }
+
+    /// Input is wrong; the line names it.
+    pub fn input(line: impl Into<String>) -> Failure {
+        Failure {
+            exit: Exit::BadInput,
+            line: line.into(),
+        }
+    }
+
+    /// Nothing could be measured, for this reason.
+    pub fn nothing_measured(line: impl Into<String>) -> Failure {
+        Failure {
+            exit: Exit::NothingMeasured,
+            line: line.into(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.line)
+    }
+}

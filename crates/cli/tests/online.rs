@@ -1,0 +1,234 @@
+//! The binary under load, against `knee serve http` on the loopback. Nothing here depends on speed.
+
+mod support;
+
+use std::net::TcpListener;
+use std::time::Duration;
+use support::{Ended, Server, TempPath, knee, run, signal};
+
+#[test]
+fn a_run_reports_what_the_server_served() {
+    let server = Server::start(&["--json", "-"]);
+    let ended = run(&[
+        "run",
+        &server.url(),
+        "-n",
+        "500",
+        "-c",
+        "4",
+        "--json",
+        "-",
+        "--seed",
+        "5",
+    ]);
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    let report = ended.json();
+    assert_eq!(report["command"], "run");
+    assert_eq!(report["seed"], 5);
+    assert_eq!(report["interrupted"], false);
+    let trial = &report["trials"][0];
+    assert_eq!(trial["attempted"], 500);
+    assert_eq!(trial["outcomes"]["ok"], 500);
+    assert_eq!(report["spec"]["url"], server.url());
+    assert_eq!(report["spec"]["vusers"], 4);
+    let (rest, status) = server.terminate();
+    assert_eq!(status, Some(0));
+    let served: serde_json::Value = serde_json::from_str(&rest).unwrap();
+    assert_eq!(served["requests"], 500);
+}
+
+#[test]
+fn an_open_loop_offers_its_rate() {
+    let server = Server::start(&[]);
+    let url = server.url();
+    let ended = run(&[
+        "run", &url, "--rate", "200", "-d", "1s", "--warmup", "0", "--json", "-",
+    ]);
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    let trial = &ended.json()["trials"][0];
+    assert_eq!(trial["attempted"], 200);
+    assert_eq!(trial["offered"]["arrival"], "constant");
+    let (rest, status) = server.terminate();
+    assert_eq!(status, Some(0));
+    assert!(rest.contains("200 requests"), "{rest}");
+}
+
+#[test]
+fn json_goes_to_a_file_beside_the_text() {
+    let server = Server::start(&[]);
+    let stored = TempPath::new("run.json");
+    let ended = run(&["run", &server.url(), "-n", "50", "--json", stored.str()]);
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    assert!(ended.stdout.contains("seed"), "{}", ended.stdout);
+    assert_eq!(ended.stderr, "", "no progress without a terminal");
+    let again = run(&["report", stored.str()]);
+    assert_eq!(again.stdout, ended.stdout);
+}
+
+#[test]
+fn thresholds_decide_the_exit_code() {
+    let server = Server::start(&[]);
+    let url = server.url();
+    for (threshold, statuses) in [
+        ("p99>0ns", [1, 3]),
+        ("throughput<1", [0, 3]),
+        ("errors>0.1%", [0, 3]),
+    ] {
+        let ended = run(&["run", &url, "-n", "200", "-c", "2", "--fail-if", threshold]);
+        let status = ended.status.unwrap_or(-1);
+        assert!(statuses.contains(&status), "{threshold}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_dead_port_is_exit_4_in_one_line() {
+    let port = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port()
+    };
+    let url = format!("http://127.0.0.1:{port}/");
+    let stored = TempPath::new("never.json");
+    for command in ["run", "sweep"] {
+        let ended = run(&[command, &url, "--json", stored.str()]);
+        assert!(
+            !stored.0.exists(),
+            "nothing was measured, so nothing is left behind"
+        );
+        assert_eq!(ended.status, Some(4), "{ended:?}");
+        assert_eq!(ended.stdout, "");
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+        assert!(ended.stderr.contains(&port.to_string()), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_server_that_only_resets_is_exit_4() {
+    let server = Server::start(&["--fault", "reset(1)"]);
+    let ended = run(&["run", &server.url(), "-n", "20", "-c", "2"]);
+    assert_eq!(ended.status, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("nothing was measured"), "{ended:?}");
+    assert!(
+        ended.stdout.contains("reset"),
+        "what went wrong is reported: {ended:?}"
+    );
+}
+
+#[test]
+fn ctrl_c_ends_a_run_early_with_a_report() {
+    let server = Server::start(&[]);
+    let arguments = [
+        "run",
+        &server.url(),
+        "-d",
+        "60s",
+        "--warmup",
+        "0",
+        "-c",
+        "2",
+        "--json",
+        "-",
+    ];
+    let child = knee(&arguments).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    signal(&child, libc::SIGINT);
+    let ended = Ended::from(child.wait_with_output().unwrap());
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    let report = ended.json();
+    assert_eq!(report["interrupted"], true);
+    assert!(report["trials"][0]["completed"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_quick_sweep_of_levels() {
+    let server = Server::start(&["--workers", "2", "--service", "fixed(2ms)"]);
+    let ended = run(&[
+        "sweep",
+        &server.url(),
+        "--vusers",
+        "1,2,4",
+        "-d",
+        "300ms",
+        "--warmup",
+        "50ms",
+        "--json",
+        "-",
+    ]);
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    let report = ended.json();
+    let levels: Vec<u64> = report["trials"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t["level"]["vusers"].as_u64().unwrap())
+        .collect();
+    assert_eq!(levels, [1, 2, 4]);
+    assert_eq!(report["spec"]["vusers"], "1,2,4");
+    assert_eq!(
+        ended.stderr.lines().count(),
+        3,
+        "a line per level: {}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_sweep_without_a_url_brings_its_own_server() {
+    let ended = run(&["sweep", "--vusers", "1", "-d", "200ms", "--warmup", "0"]);
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    assert!(ended.stderr.contains("no URL given"), "{ended:?}");
+    let quiet = run(&[
+        "sweep", "--vusers", "1", "-d", "200ms", "--warmup", "0", "--quiet",
+    ]);
+    assert_eq!(quiet.stderr, "");
+}
+
+#[test]
+fn several_targets_are_taken_in_order() {
+    let server = Server::start(&["--json", "-"]);
+    let url = server.url();
+    let targets = TempPath::with("targets.txt", &format!("GET {url}a\n\nHEAD {url}b\n"));
+    let ended = run(&[
+        "run",
+        "--targets",
+        targets.str(),
+        "-n",
+        "10",
+        "-c",
+        "1",
+        "--json",
+        "-",
+    ]);
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    assert_eq!(ended.json()["trials"][0]["outcomes"]["ok"], 10);
+}
+
+#[test]
+fn a_unix_socket_is_a_target() {
+    let socket = TempPath::new("socket");
+    let mut server = knee(&[
+        "serve",
+        "http",
+        "--listen",
+        &format!("unix:{}", socket.str()),
+    ])
+    .spawn()
+    .unwrap();
+    let mut line = String::new();
+    let stdout = server.stdout.as_mut().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+    let arguments = [
+        "run",
+        "http://app/",
+        "--unix-socket",
+        socket.str(),
+        "-n",
+        "20",
+        "--json",
+        "-",
+    ];
+    let ended = run(&arguments);
+    signal(&server, libc::SIGTERM);
+    server.wait().unwrap();
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    assert_eq!(ended.json()["trials"][0]["outcomes"]["ok"], 20);
+}

@@ -1,0 +1,171 @@
+//! From the raw trial to its report: the one place where a trial's statistics are computed.
+
+use super::batch::mean_ci95;
+use super::little::littles_law;
+use super::offered::{asked, gap_evidence, offered_report, quantiles};
+use super::order::{design_effect, quantile_ci95};
+use super::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots};
+use super::validity::{Evidence, clauses};
+use crate::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
+use crate::report::{GeneratorReport, LatencyReport, TrialReport, Verdict};
+use crate::spec::Load;
+
+/// Computes all that is reported of a trial.
+///
+/// Throughput is that of the stationary part of the window: after the initial transient that
+/// MSER-5 finds. Intervals of confidence are given only where the series they come from neither
+/// drifts nor jumps, as they mean nothing otherwise.
+pub fn assess(trial: &Trial) -> TrialReport {
+    let measured = &trial.measurement;
+    let outcomes = &measured.outcomes;
+    let flow = Flow::of(measured);
+    let effect = flow
+        .response_stationary
+        .then(|| design_effect(&measured.series, &measured.response));
+    let ok_share = match outcomes.responses() {
+        0 => 0.0,
+        n => outcomes.count(Outcome::Ok) as f64 / n as f64,
+    };
+    let invalid_because = clauses(&evidence(trial));
+    TrialReport {
+        label: trial.spec.label.clone(),
+        level: trial.spec.level,
+        duration_ns: measured.window.length().0,
+        attempted: outcomes.total(),
+        completed: outcomes.responses(),
+        throughput_per_s: flow.throughput_per_s,
+        throughput_ci95_per_s: flow.throughput_ci95_per_s,
+        goodput_per_s: flow.throughput_per_s * ok_share,
+        outcomes: outcomes.clone(),
+        response_time_ns: latency_report(&measured.response, effect),
+        service_time_ns: latency_report(&measured.service, effect),
+        offered: offered_report(trial),
+        generator: generator_report(&trial.generator, flow.completed),
+        stationary: flow.throughput_stationary && flow.response_stationary,
+        transient_ns: flow.transient_ns,
+        littles_law: match trial.spec.load {
+            Load::Closed { vusers, pause } => littles_law(measured, vusers, pause),
+            Load::Open(_) => None,
+        },
+        verdict: if invalid_because.is_empty() {
+            Verdict::Valid
+        } else {
+            Verdict::Invalid
+        },
+        invalid_because,
+        bytes_received: measured.bytes_received,
+        connections_opened: measured.connections_opened,
+        connections_max: measured.connections_max,
+        intervals: measured.intervals.clone(),
+        kernel: trial.kernel.clone(),
+    }
+}
+
+/// What the series says.
+struct Flow {
+    throughput_per_s: f64,
+    throughput_ci95_per_s: Option<[f64; 2]>,
+    throughput_stationary: bool,
+    response_stationary: bool,
+    transient_ns: u64,
+    /// Responses within the window.
+    completed: f64,
+}
+
+impl Flow {
+    fn of(measured: &Measurement) -> Flow {
+        let series = &measured.series;
+        let slots = series.whole_slots(measured.window.length());
+        let completed: f64 = series.completed.iter().sum();
+        let whole = &series.completed[..slots];
+        let transient = transient_slots(whole);
+        let steady = &whole[transient..];
+        let throughput_stationary = is_stationary(steady, THROUGHPUT_SHARE);
+        let responses: Vec<f64> = (transient..slots)
+            .filter(|&slot| series.response_count[slot] > 0)
+            .map(|slot| series.response_sum_ns[slot] / series.response_count[slot] as f64)
+            .collect();
+        let window_s = measured.window.length().as_secs_f64();
+        let slot_s = series.slot.as_secs_f64();
+        let throughput_per_s = if !steady.is_empty() {
+            steady.iter().sum::<f64>() / (slot_s * steady.len() as f64)
+        } else if window_s > 0.0 {
+            completed / window_s
+        } else {
+            0.0
+        };
+        // One operation more or less may have fallen to either side of the ends.
+        let grain_per_s = 1.0 / (slot_s * steady.len() as f64);
+        let ci95 = mean_ci95(steady).filter(|_| throughput_stationary && completed > 0.0);
+        Flow {
+            throughput_per_s,
+            throughput_ci95_per_s: ci95.map(|[lo, hi]| {
+                let low = (lo / slot_s).min(throughput_per_s - grain_per_s);
+                [
+                    low.max(0.0),
+                    (hi / slot_s).max(throughput_per_s + grain_per_s),
+                ]
+            }),
+            throughput_stationary,
+            response_stationary: is_stationary(&responses, RESPONSE_SHARE),
+            transient_ns: series.slot.0 * transient as u64,
+            completed,
+        }
+    }
+}
+
+/// `effect` is the design effect of correlation; `None` where percentiles may not be bounded.
+fn latency_report(histogram: &Histogram, effect: Option<f64>) -> LatencyReport {
+    let ci95 = |q| effect.and_then(|effect| quantile_ci95(histogram, q, effect));
+    LatencyReport {
+        count: histogram.count(),
+        mean: histogram.mean_ns().round() as u64,
+        min: histogram.min().0,
+        p50: histogram.quantile(0.5).0,
+        p75: histogram.quantile(0.75).0,
+        p90: histogram.quantile(0.9).0,
+        p99: histogram.quantile(0.99).0,
+        p999: histogram.quantile(0.999).0,
+        max: histogram.max().0,
+        p90_ci95: ci95(0.9),
+        p99_ci95: ci95(0.99),
+    }
+}
+
+fn generator_report(used: &GeneratorUse, completed: f64) -> GeneratorReport {
+    let per_million = |seconds: f64| (completed > 0.0).then(|| seconds * 1e6 / completed);
+    GeneratorReport {
+        backend: used.backend.clone(),
+        workers: used.workers,
+        cpu_user_s: used.cpu_user_s,
+        cpu_system_s: used.cpu_system_s,
+        cpu_s_per_million_ops: per_million(used.cpu_user_s + used.cpu_system_s),
+        cpu_user_s_per_million_ops: per_million(used.cpu_user_s),
+        busiest_worker_percent: used.busiest_worker_percent,
+        busiest_worker_spin_percent: used.busiest_worker_spin_percent,
+        steal_percent: used.steal_percent,
+        peak_rss_bytes: used.peak_rss_bytes,
+    }
+}
+
+fn evidence(trial: &Trial) -> Evidence {
+    let measured = &trial.measurement;
+    let used = &trial.generator;
+    Evidence {
+        asked: asked(trial),
+        open_loop: matches!(trial.spec.load, Load::Open(_)),
+        attempted: measured.outcomes.total(),
+        shed: measured.outcomes.count(Outcome::Shed),
+        started: measured.started,
+        pacing_error_ns: quantiles(&measured.pacing_error),
+        response_time_ns: quantiles(&measured.response),
+        stall_ns_max: measured.stall_ns_max,
+        gaps: gap_evidence(trial),
+        busy_percent: used.busiest_worker_percent - used.busiest_worker_spin_percent,
+        steal_percent: used.steal_percent,
+        no_resources: measured.outcomes.count(Outcome::NoResources),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,85 @@
+//! Confidence in a mean by batch means.
+
+use super::sample::{autocorrelation, batch_means, inflation, mean, t975, variance};
+
+/// Numbers of batches that are tried, the most first: more give a better estimate of the spread,
+/// fewer leave less correlation between them.
+const BATCHES: [usize; 6] = [40, 30, 20, 15, 10, 8];
+/// Fewer batches than this say nothing about their spread.
+const BATCHES_MIN: usize = 5;
+/// Batches pass as nearly independent where their autocorrelation is below so many of its standard
+/// errors, 1/√n.
+const CORRELATION_Z: f64 = 1.5;
+
+/// 95 % confidence interval of the mean of a stationary series, by batch means (Law and Kelton,
+/// Simulation Modeling and Analysis, ch. 9): the means of long enough batches are nearly
+/// independent and normal, so Student's t holds for them.
+///
+/// The most batches are taken whose autocorrelation at lag 1 is insignificant, else the fewest; by
+/// what correlation is left, significant or not, the interval is widened. `None` where the series
+/// has fewer than five values.
+pub fn mean_ci95(series: &[f64]) -> Option<[f64; 2]> {
+    if series.len() < BATCHES_MIN {
+        return None;
+    }
+    let nearly_independent = BATCHES.iter().find_map(|&batches| {
+        let means = batch_means(series, batches);
+        let insignificant = CORRELATION_Z / (means.len() as f64).sqrt();
+        (autocorrelation(&means) < insignificant).then_some(means)
+    });
+    let fewest = BATCHES[BATCHES.len() - 1];
+    let means = nearly_independent.unwrap_or_else(|| batch_means(series, fewest));
+    let widening = inflation(autocorrelation(&means), means.len());
+    let error = (variance(&means) * widening / means.len() as f64).sqrt();
+    let half = t975(means.len() - 1) * error;
+    // Of the whole series: what batching left out counts in the mean.
+    let centre = mean(series);
+    Some([centre - half, centre + half])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::simulated::autoregression;
+    use super::*;
+    use crate::rng;
+
+    /// The share of intervals that hold the true mean, and their mean half-width.
+    fn coverage(n: usize, phi: f64) -> (f64, f64) {
+        let runs = 400;
+        let (mut held, mut width) = (0.0, 0.0);
+        for seed in 0..runs {
+            let series = autoregression(&mut rng::stream(seed, 5), n, phi, 10.0);
+            let [lo, hi] = mean_ci95(&series).expect("there is enough of it");
+            held += f64::from(u8::from(lo <= 100.0 && 100.0 <= hi));
+            width += (hi - lo) / 2.0;
+        }
+        (held / runs as f64, width / runs as f64)
+    }
+
+    #[test]
+    fn intervals_hold_the_mean_as_often_as_they_say() {
+        for (n, phi) in [
+            (400, 0.0),
+            (400, 0.3),
+            (400, 0.6),
+            (400, 0.8),
+            (400, 0.9),
+            (200, 0.5),
+            (25, 0.0),
+        ] {
+            let (held, width) = coverage(n, phi);
+            assert!(held >= 0.90, "{n} values, autocorrelation {phi}: {held}");
+            let exact = 1.96 * 10.0 * ((1.0 + phi) / (1.0 - phi) / n as f64).sqrt();
+            assert!(
+                width < 1.6 * exact,
+                "{n}, {phi}: {width} where {exact} is due"
+            );
+        }
+    }
+
+    #[test]
+    fn too_little_gives_no_interval_and_no_spread_gives_none() {
+        assert_eq!(mean_ci95(&[1.0; 4]), None);
+        assert_eq!(mean_ci95(&[1.0; 5]), Some([1.0, 1.0]));
+    }
+}

@@ -1,0 +1,290 @@
+//! What a person should know: one variant per finding, each with its cause and its next step.
+
+mod evidence;
+mod next_step;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod text;
+mod trial;
+
+pub use sweep::{AxisKind, sweep_diagnoses};
+pub(crate) use sweep::{errors_rise, retrograde};
+pub use trial::{diagnose_trial, grouped, queue_grows, trial_findings};
+
+use crate::report::{Finding, Severity};
+use crate::spec::Level;
+use std::collections::BTreeMap;
+
+/// A finding before it is put into words. `at` names the levels that it holds for; it is empty
+/// where there is only one trial.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Diagnosis {
+    /// Throughput or response time drifts or jumps during a trial.
+    NonStationary {
+        /// Where.
+        at: Vec<Level>,
+        /// Length of the longest such trial, in seconds.
+        longest_s: f64,
+    },
+    /// N and X·(R + Z) differ: the numbers of a closed loop contradict each other.
+    LittlesLawViolation {
+        /// Where.
+        at: Vec<Level>,
+        /// Users.
+        n: f64,
+        /// Throughput times response time and pause.
+        x_times_r: f64,
+        /// Difference in percent.
+        deviation_percent: f64,
+    },
+    /// A core of the generator has no time left.
+    GeneratorLimited {
+        /// Where.
+        at: Vec<Level>,
+        /// What the busiest worker used of its core, polling apart.
+        busy_percent: f64,
+        /// Worker threads.
+        workers: u32,
+    },
+    /// The generator distorted the load; the clauses say how.
+    GeneratorDistorted {
+        /// Where.
+        at: Vec<Level>,
+        /// What makes it invalid.
+        clauses: Vec<String>,
+    },
+    /// Users paused longer than they were asked to.
+    ThinkDeviation {
+        /// Where.
+        at: Vec<Level>,
+        /// Mean pause asked for.
+        asked_ns: f64,
+        /// By how much the median pause overshot.
+        overshoot_ns: f64,
+    },
+    /// Operations failed.
+    Errors {
+        /// Where.
+        at: Vec<Level>,
+        /// The largest share, in percent.
+        percent: f64,
+        /// The most frequent kind of failure.
+        kind: &'static str,
+    },
+    /// Open loop: the queue at the target grows all the time, as more is offered than it serves.
+    TargetQueueGrows {
+        /// Where.
+        at: Vec<Level>,
+        /// Operations offered per second.
+        offered_per_s: f64,
+        /// Responses per second.
+        served_per_s: f64,
+        /// Operations waiting at the end of the window.
+        waiting: f64,
+    },
+    /// The target stood still for a moment while the generator was on time.
+    ServerStalled {
+        /// Where.
+        at: Vec<Level>,
+        /// When, from the begin of the window.
+        from_ns: f64,
+        /// The longest response time of that moment.
+        stall_ns: f64,
+    },
+    /// Every level is past saturation.
+    SaturatedBelowRange {
+        /// Users or rate.
+        axis: AxisKind,
+        /// The lowest and the highest level.
+        range: [f64; 2],
+        /// The throughput that all have.
+        max_throughput_per_s: f64,
+    },
+    /// Levels beyond the knee that cost many times its response time for little.
+    PastKnee {
+        /// Those levels.
+        at: Vec<Level>,
+        /// The knee.
+        knee: f64,
+        /// The highest level that is not among them.
+        before: f64,
+        /// What they gain over it at the most, in percent.
+        gain_percent: f64,
+        /// Their response times over that at the knee, smallest and largest.
+        times: [f64; 2],
+    },
+    /// Throughput still rises at the last level.
+    NotSaturated {
+        /// Users or rate.
+        axis: AxisKind,
+        /// The last level.
+        last: f64,
+        /// The level it is compared with.
+        before: f64,
+        /// What it gains over that, in percent.
+        gain_percent: f64,
+        /// Lower bound of the knee, where known.
+        at_least: Option<f64>,
+        /// A level above it at which operations failed, so that it could not go on.
+        failing: Option<f64>,
+    },
+    /// The knee is below the levels that were measured or between the lowest two.
+    KneeNotBracketed {
+        /// Upper bound of the knee.
+        at_most: f64,
+        /// The lowest level.
+        lowest: f64,
+    },
+    /// One level alone shows no knee.
+    TooFewLevels {
+        /// Users or rate.
+        axis: AxisKind,
+        /// That level.
+        level: f64,
+    },
+    /// Throughput falls significantly beyond its maximum.
+    Retrograde {
+        /// Users or rate.
+        axis: AxisKind,
+        /// The highest level of the maximum.
+        peak: f64,
+        /// The maximum.
+        max_throughput_per_s: f64,
+        /// The last level.
+        last: f64,
+        /// Its throughput.
+        throughput_per_s: f64,
+    },
+    /// Another way to find the knee says something else.
+    KneeMethodsDisagree {
+        /// What the asymptotes say.
+        asymptotes: f64,
+        /// The other way's name.
+        method: &'static str,
+        /// What it says.
+        other: f64,
+    },
+    /// The intervals are wider than they should be.
+    ConfidenceNotReached {
+        /// Half the width of the interval of the maximum throughput, in percent, where known.
+        throughput_percent: Option<f64>,
+        /// The same of the knee.
+        knee_percent: Option<f64>,
+        /// Trials used.
+        trials: usize,
+    },
+    /// Failures become more as the load grows.
+    ErrorsRise {
+        /// Where they first exceed what the lowest level has.
+        at: Vec<Level>,
+        /// Share at the lowest level, in percent.
+        lowest_percent: f64,
+        /// The largest share, in percent.
+        percent: f64,
+        /// The most frequent kind of failure, where known.
+        kind: Option<&'static str>,
+    },
+    /// The server was slower at first; what was measured then is not used.
+    WarmedUp {
+        /// The levels whose first trials were left out.
+        at: Vec<Level>,
+        /// Throughput of the first such trial.
+        first_per_s: f64,
+        /// Throughput of the same level later.
+        later_per_s: f64,
+    },
+    /// No level meets a bound.
+    BoundUnreachable {
+        /// The bound as asked.
+        bound: String,
+        /// The lowest level.
+        lowest: Level,
+        /// The bounded figure there.
+        figure_ns: f64,
+    },
+    /// The policy gave up.
+    StoppedEarly {
+        /// Why.
+        reason: String,
+    },
+    /// The user ended the experiment early.
+    Interrupted {
+        /// Trials that had been made.
+        trials: usize,
+    },
+}
+
+impl Diagnosis {
+    /// The policy gave up, for this reason.
+    pub fn stopped_early(reason: &str) -> Diagnosis {
+        Diagnosis::StoppedEarly {
+            reason: reason.to_owned(),
+        }
+    }
+
+    /// The user ended the experiment after so many trials, the last perhaps cut short.
+    pub fn interrupted(trials: usize) -> Diagnosis {
+        Diagnosis::Interrupted { trials }
+    }
+
+    /// Its stable name.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Diagnosis::NonStationary { .. } => "non_stationary",
+            Diagnosis::LittlesLawViolation { .. } => "littles_law_violation",
+            Diagnosis::GeneratorLimited { .. } => "generator_limited",
+            Diagnosis::GeneratorDistorted { .. } => "generator_distorted",
+            Diagnosis::ThinkDeviation { .. } => "think_deviation",
+            Diagnosis::Errors { .. } => "errors",
+            Diagnosis::TargetQueueGrows { .. } => "target_queue_grows",
+            Diagnosis::ServerStalled { .. } => "server_stalled",
+            Diagnosis::SaturatedBelowRange { .. } => "saturated_below_range",
+            Diagnosis::PastKnee { .. } => "past_knee",
+            Diagnosis::NotSaturated { .. } => "not_saturated",
+            Diagnosis::KneeNotBracketed { .. } => "knee_not_bracketed",
+            Diagnosis::TooFewLevels { .. } => "too_few_levels",
+            Diagnosis::Retrograde { .. } => "retrograde",
+            Diagnosis::KneeMethodsDisagree { .. } => "knee_methods_disagree",
+            Diagnosis::ConfidenceNotReached { .. } => "confidence_not_reached",
+            Diagnosis::ErrorsRise { .. } => "errors_rise",
+            Diagnosis::WarmedUp { .. } => "warmed_up",
+            Diagnosis::BoundUnreachable { .. } => "bound_unreachable",
+            Diagnosis::StoppedEarly { .. } => "stopped_early",
+            Diagnosis::Interrupted { .. } => "interrupted",
+        }
+    }
+
+    /// How grave it is.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Diagnosis::GeneratorLimited { .. }
+            | Diagnosis::GeneratorDistorted { .. }
+            | Diagnosis::LittlesLawViolation { .. }
+            | Diagnosis::StoppedEarly { .. } => Severity::Error,
+            Diagnosis::PastKnee { .. }
+            | Diagnosis::WarmedUp { .. }
+            | Diagnosis::ServerStalled { .. }
+            | Diagnosis::KneeMethodsDisagree { .. }
+            | Diagnosis::Interrupted { .. } => Severity::Info,
+            _ => Severity::Warning,
+        }
+    }
+
+    /// It in words, with its evidence and the next step.
+    pub fn finding(&self) -> Finding {
+        let evidence: BTreeMap<String, f64> = self
+            .evidence()
+            .into_iter()
+            .filter(|(_, value)| value.is_finite())
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        Finding {
+            code: self.code().to_owned(),
+            severity: self.severity(),
+            text: self.text(),
+            evidence,
+            next_step: self.next_step(),
+        }
+    }
+}

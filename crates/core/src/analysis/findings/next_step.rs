@@ -1,0 +1,157 @@
+//! What to do about each finding, with the very flags to use.
+
+use super::{AxisKind, Diagnosis};
+use crate::analysis::words::time;
+
+impl Diagnosis {
+    /// What to do next, with the very flags to use.
+    pub(super) fn next_step(&self) -> String {
+        match self {
+            Diagnosis::NonStationary { longest_s, .. } => {
+                let s = longest_s.max(1.0).ceil();
+                format!(
+                    "let the target settle and measure longer: --warmup {s}s --duration {}s; if \
+                     it still drifts, the target itself changes",
+                    4.0 * s
+                )
+            }
+            Diagnosis::LittlesLawViolation { .. } => {
+                "measure longer: --duration 60s; if it persists, operations are lost or counted \
+                 twice, please report it"
+                    .into()
+            }
+            Diagnosis::GeneratorLimited { workers, .. } => format!(
+                "give it more cores: --threads {}, or run it on another machine than the server",
+                workers + 1
+            ),
+            Diagnosis::GeneratorDistorted { .. } => {
+                "repeat on a quieter or larger machine, or offer less: a lower --rate or --vusers"
+                    .into()
+            }
+            Diagnosis::ThinkDeviation { .. } => {
+                "wait more precisely: --wait spin, or use fewer users per core".into()
+            }
+            Diagnosis::Errors { .. } | Diagnosis::ErrorsRise { .. } => {
+                "read the failures by kind in `outcomes`; find the level where they begin: a \
+                 lower --vusers or --rate"
+                    .into()
+            }
+            Diagnosis::TargetQueueGrows { served_per_s, .. } => format!(
+                "offer less: --rate {}, or find the highest rate that is served: knee sweep \
+                 --axis rate",
+                (0.8 * served_per_s).max(1.0).floor()
+            ),
+            Diagnosis::ServerStalled { .. } => {
+                "look at that moment in the server's log (collection of garbage, a checkpoint, a \
+                 lock), and repeat to see whether it is periodic: --duration 60s"
+                    .into()
+            }
+            Diagnosis::StoppedEarly { .. } => {
+                "make one request work first: knee run URL --vusers 1 -n 1".into()
+            }
+            Diagnosis::Interrupted { .. } => "run it again to its end".into(),
+            _ => self.sweep_next_step(),
+        }
+    }
+
+    fn sweep_next_step(&self) -> String {
+        match self {
+            Diagnosis::SaturatedBelowRange { axis, range, .. } => axis.lower_levels(range[0]),
+            Diagnosis::PastKnee { knee, .. } => format!(
+                "drive it with about so many: --vusers {}",
+                knee.round().max(1.0)
+            ),
+            Diagnosis::NotSaturated {
+                last,
+                failing: Some(failing),
+                ..
+            } => format!(
+                "find what fails between the two: --vusers 1,{last},{},{failing}",
+                (last * failing).sqrt().round()
+            ),
+            Diagnosis::NotSaturated { axis, last, .. } => axis.higher_levels(*last),
+            Diagnosis::KneeNotBracketed { lowest, .. } => AxisKind::Vusers.lower_levels(*lowest),
+            Diagnosis::TooFewLevels { axis, .. } => axis.automatic(),
+            Diagnosis::Retrograde { axis, peak, .. } => format!(
+                "keep the load at or below {}, and look for what {} contend for (locks, memory, \
+                 retries)",
+                axis.amount(*peak),
+                if *axis == AxisKind::Vusers {
+                    "more users"
+                } else {
+                    "higher rates"
+                }
+            ),
+            Diagnosis::KneeMethodsDisagree {
+                asymptotes, other, ..
+            } => {
+                let (lo, hi) = (asymptotes.min(*other), asymptotes.max(*other));
+                let steps: Vec<String> = (0..=4)
+                    .map(|i| {
+                        (lo * (hi / lo).powf(f64::from(i) / 4.0))
+                            .round()
+                            .to_string()
+                    })
+                    .collect();
+                format!("measure between them: --vusers 1,{}", steps.join(","))
+            }
+            Diagnosis::ConfidenceNotReached { .. } => {
+                "measure each level for longer: --duration 30s, on a quieter host".into()
+            }
+            Diagnosis::WarmedUp { .. } => {
+                "let the target warm up before it is measured: --warmup 10s".into()
+            }
+            Diagnosis::BoundUnreachable {
+                figure_ns, bound, ..
+            } => {
+                let figure = bound.split("<=").next().unwrap_or("p90");
+                let limit = time(1.5 * figure_ns).replace(' ', "").replace('µ', "u");
+                format!("ask for what it can meet, such as --bound {figure}={limit}")
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+impl AxisKind {
+    fn automatic(self) -> String {
+        match self {
+            AxisKind::Vusers => "let the levels be found: --vusers auto".into(),
+            AxisKind::Rate => "let the rates be found: --axis rate (without --rates)".into(),
+        }
+    }
+
+    /// Two levels to the decade, from the beginning to just below `lowest`.
+    fn lower_levels(self, lowest: f64) -> String {
+        let first = match self {
+            AxisKind::Vusers => 1.0,
+            AxisKind::Rate => 10f64.powf((lowest / 100.0).log10().floor()),
+        };
+        let steps: Vec<String> = (0..12)
+            .map(|i| first * [1.0, 3.0][i % 2] * 10f64.powi(i as i32 / 2))
+            .take_while(|&level| level < lowest)
+            .map(|level| level.to_string())
+            .collect();
+        let steps = if steps.is_empty() {
+            "1".to_owned()
+        } else {
+            steps.join(",")
+        };
+        match self {
+            AxisKind::Vusers => format!("start at 1: --vusers {steps} (or --vusers auto)"),
+            AxisKind::Rate => format!("start lower: --axis rate --rates {steps}"),
+        }
+    }
+
+    fn higher_levels(self, last: f64) -> String {
+        let steps: Vec<String> = [1.0, 2.0, 4.0, 8.0]
+            .iter()
+            .map(|f| (f * last).round().to_string())
+            .collect();
+        let steps = steps.join(",");
+        match self {
+            AxisKind::Vusers => format!("go on: --vusers 1,{steps} (or --vusers auto)"),
+            AxisKind::Rate => format!("go on: --axis rate --rates {steps}"),
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! For each finding the smallest data that trigger it, and the nearest that do not.
+
+use super::{Diagnosis, diagnose_trial, grouped, sweep_diagnoses};
+use crate::analysis::knee;
+use crate::analysis::table::LevelPoint;
+use crate::experiment::sweep::fake::{base, blank, outcomes};
+use crate::measure::Interval;
+use crate::report::{Finding, LittlesLaw, Severity, TrialReport, Verdict};
+use crate::spec::Level;
+
+/// A sound trial of 10 users: 1,000/s at 10 ms.
+fn sound() -> TrialReport {
+    let mut t = blank(Level::Vusers(10), &base(1));
+    t.attempted = 4_000;
+    t.completed = 4_000;
+    t.throughput_per_s = 1_000.0;
+    t.outcomes = outcomes(4_000, 0.0);
+    t.response_time_ns.count = 4_000;
+    t.response_time_ns.mean = 10_000_000;
+    t.response_time_ns.p50 = 10_000_000;
+    t
+}
+
+/// An open loop of ten intervals with so many started and completed in each.
+fn open(started: u64, completed: [u64; 10]) -> TrialReport {
+    let mut t = sound();
+    t.level = Level::RatePerS(started as f64);
+    t.offered.asked_per_s = Some(started as f64);
+    t.attempted = 10 * started;
+    t.outcomes = outcomes(10 * started, 0.0);
+    t.intervals = (0u64..)
+        .zip(completed)
+        .map(|(i, completed)| Interval {
+            start_ns: i * 1_000_000_000,
+            end_ns: (i + 1) * 1_000_000_000,
+            attempted: started,
+            completed,
+            max_ns: 20_000_000,
+            ..Interval::default()
+        })
+        .collect();
+    t
+}
+
+fn trial_codes(t: &TrialReport) -> Vec<&'static str> {
+    diagnose_trial(t).iter().map(Diagnosis::code).collect()
+}
+
+/// `expected` is found in what `change` makes of a sound trial.
+fn check(what: &str, change: impl Fn(&mut TrialReport), expected: &[&str]) {
+    let mut t = sound();
+    change(&mut t);
+    assert_eq!(trial_codes(&t), expected, "{what}");
+}
+
+fn law(x_times_r: f64) -> Option<LittlesLaw> {
+    let deviation_percent = 100.0 * (x_times_r / 10.0 - 1.0);
+    Some(LittlesLaw {
+        n: 10.0,
+        x_times_r,
+        deviation_percent,
+        ok: deviation_percent.abs() <= 2.5,
+    })
+}
+
+#[test]
+fn a_sound_trial_has_no_finding() {
+    check("sound", |_| (), &[]);
+    assert_eq!(trial_codes(&open(1_000, [1_000; 10])), [""; 0]);
+}
+
+#[test]
+fn trial_findings_at_their_thresholds() {
+    check(
+        "not stationary",
+        |t| t.stationary = false,
+        &["non_stationary"],
+    );
+    let nothing = |t: &mut TrialReport| (t.stationary, t.completed) = (false, 0);
+    check("nothing completed is another matter", nothing, &[]);
+
+    let off = &["littles_law_violation"];
+    check(
+        "Little's law 2.6 % off",
+        |t| t.littles_law = law(10.26),
+        off,
+    );
+    check("2.6 % off, below", |t| t.littles_law = law(9.74), off);
+    check("2.4 % off", |t| t.littles_law = law(10.24), &[]);
+
+    let busy = |t: &mut TrialReport, all, spin| {
+        t.generator.busiest_worker_percent = all;
+        t.generator.busiest_worker_spin_percent = spin;
+    };
+    check(
+        "95 % of a core",
+        |t| busy(t, 95.0, 0.0),
+        &["generator_limited"],
+    );
+    check("94 % of a core", |t| busy(t, 94.0, 0.0), &[]);
+    check("all of it, but polling", |t| busy(t, 100.0, 30.0), &[]);
+
+    check(
+        "invalid",
+        |t| t.verdict = Verdict::Invalid,
+        &["generator_distorted"],
+    );
+
+    check(
+        "1.1 % failed",
+        |t| t.outcomes = outcomes(4_000, 0.011),
+        &["errors"],
+    );
+    check("1 % failed", |t| t.outcomes = outcomes(4_000, 0.01), &[]);
+
+    // 1,000/s of 20 users at 10 ms: they pause 10 ms.
+    let pause = |t: &mut TrialReport, overshoot_ns| {
+        t.littles_law = law(10.0);
+        t.littles_law.as_mut().expect("a law").x_times_r = 20.0;
+        t.offered.pacing_error_ns.p50 = overshoot_ns;
+    };
+    check(
+        "pauses 6 % too long",
+        |t| pause(t, 600_000),
+        &["think_deviation"],
+    );
+    check("pauses 4 % too long", |t| pause(t, 400_000), &[]);
+    let no_pause = |t: &mut TrialReport| {
+        t.littles_law = law(10.0);
+        t.offered.pacing_error_ns.p50 = 600_000;
+    };
+    check("no pause at all", no_pause, &[]);
+}
+
+#[test]
+fn a_queue_that_grows_is_told_from_one_that_stands() {
+    let grows = ["target_queue_grows"];
+    assert_eq!(trial_codes(&open(1_000, [980; 10])), grows);
+    assert_eq!(
+        trial_codes(&open(1_000, [995; 10])),
+        [""; 0],
+        "half a per cent is noise"
+    );
+    let mut late = [1_000; 10];
+    late[9] = 800;
+    assert_eq!(trial_codes(&open(1_000, late)), [""; 0], "only at the end");
+    let mut soon = [1_000; 10];
+    soon[0] = 800;
+    assert_eq!(
+        trial_codes(&open(1_000, soon)),
+        [""; 0],
+        "only at the beginning"
+    );
+    let mut drifting = open(1_000, [900; 10]);
+    drifting.stationary = false;
+    assert_eq!(trial_codes(&drifting), grows, "the drift is the queue's");
+}
+
+#[test]
+fn a_stall_of_the_server_is_told_from_one_of_the_generator() {
+    let mut counts = [1_000; 10];
+    (counts[4], counts[5]) = (500, 1_500);
+    let mut t = open(1_000, counts);
+    t.intervals[5].max_ns = 1_000_000_000;
+    assert_eq!(trial_codes(&t), ["server_stalled"]);
+    let finding = diagnose_trial(&t)[0].finding();
+    assert!(
+        finding.text.contains("about 1 s near 4 s"),
+        "{}",
+        finding.text
+    );
+    let mut short = t.clone();
+    short.intervals[5].max_ns = 150_000_000;
+    assert_eq!(trial_codes(&short), [""; 0], "15 medians are no stall");
+    let mut own = t.clone();
+    own.offered.stall_ns_max = 900_000_000;
+    assert_eq!(
+        trial_codes(&own),
+        [""; 0],
+        "the generator stood still itself"
+    );
+    let mut steady = t;
+    (steady.intervals[4].completed, steady.intervals[5].completed) = (900, 1_100);
+    assert_eq!(trial_codes(&steady), [""; 0], "no dip, no burst");
+}
+
+#[test]
+fn trials_of_one_kind_make_one_finding_with_the_worst_number() {
+    let mut trials: Vec<TrialReport> = [20, 1, 5].map(|n| at_level(n, 0.02)).to_vec();
+    trials[1].outcomes = outcomes(4_000, 0.2);
+    let all = grouped(&trials.iter().collect::<Vec<_>>());
+    assert_eq!(all.len(), 1);
+    let finding = all[0].finding();
+    assert_eq!(finding.evidence["error_percent"], 20.0);
+    assert!(
+        finding.text.starts_with("at 1, 5 and 20 users: 20 %"),
+        "{}",
+        finding.text
+    );
+    assert!(finding.text.contains("`http_5xx`"));
+}
+
+fn at_level(n: u32, failed: f64) -> TrialReport {
+    let mut t = sound();
+    t.level = Level::Vusers(n);
+    t.outcomes = outcomes(4_000, failed);
+    t
+}
+
+/// A table of `(users, throughput)` with intervals of this half width, as a share.
+fn table(rows: &[(f64, f64)], half_width: Option<f64>) -> Vec<LevelPoint> {
+    rows.iter()
+        .map(|&(level, x)| LevelPoint {
+            level,
+            throughput_per_s: x,
+            throughput_ci95: half_width.map(|h| [x * (1.0 - h), x * (1.0 + h)]),
+            valid: true,
+            stationary: true,
+            trials: 1,
+            ..LevelPoint::default()
+        })
+        .collect()
+}
+
+fn sweep_findings(points: &[LevelPoint]) -> Vec<Finding> {
+    let reading = knee::read(points).expect("some row is usable");
+    let diagnoses = sweep_diagnoses(points, &reading);
+    diagnoses.iter().map(Diagnosis::finding).collect()
+}
+
+fn check_table(what: &str, rows: &[(f64, f64)], half_width: Option<f64>, expected: &[&str]) {
+    let findings = sweep_findings(&table(rows, half_width));
+    let codes: Vec<&str> = findings.iter().map(|f| f.code.as_str()).collect();
+    assert_eq!(codes, expected, "{what}: {findings:?}");
+}
+
+#[test]
+fn sweep_findings_at_their_thresholds() {
+    let flat = &["saturated_below_range"];
+    check_table("flat", &[(2.0, 100.0), (4.0, 100.0)], None, flat);
+    check_table("a knee at 1", &[(1.0, 100.0), (2.0, 100.0)], None, &[]);
+    let bends = &["knee_not_bracketed"];
+    check_table(
+        "bends",
+        &[(2.0, 90.0), (4.0, 100.0), (8.0, 100.0)],
+        None,
+        bends,
+    );
+
+    let rises = &["not_saturated"];
+    check_table("rises", &[(1.0, 100.0), (2.0, 110.0)], None, rises);
+    check_table("hardly rises", &[(1.0, 100.0), (2.0, 104.0)], None, &[]);
+    let noisy = Some(0.05);
+    check_table(
+        "hardly rises, noisily",
+        &[(1.0, 100.0), (2.0, 107.0)],
+        noisy,
+        &[],
+    );
+
+    check_table("one level", &[(9.0, 100.0)], None, &["too_few_levels"]);
+
+    let falls = &["retrograde"];
+    check_table("falls by 6 %", &[(1.0, 100.0), (2.0, 94.0)], None, falls);
+    check_table("falls by 4 %", &[(1.0, 100.0), (2.0, 96.0)], None, &[]);
+    let exact = Some(0.01);
+    check_table(
+        "by 4 %, exactly",
+        &[(1.0, 100.0), (2.0, 96.0)],
+        exact,
+        falls,
+    );
+    check_table("by 6 %, noisily", &[(1.0, 100.0), (2.0, 94.0)], noisy, &[]);
+
+    let past = &["past_knee"];
+    check_table(
+        "three times as long",
+        &[(1.0, 100.0), (3.0, 100.0)],
+        None,
+        past,
+    );
+    check_table("2.9 times", &[(10.0, 100.0), (29.0, 100.0)], None, flat);
+    check_table("twice as long", &[(1.0, 100.0), (2.0, 100.0)], None, &[]);
+}
+
+#[test]
+fn methods_disagree_beyond_a_factor_of_two() {
+    let at = |n: f64, x: f64| (n, x);
+    // The asymptotes cross at 10; throughput bends long before and rises long after.
+    let gradual = [
+        at(1.0, 100.0),
+        at(4.0, 250.0),
+        at(30.0, 980.0),
+        at(60.0, 1_000.0),
+    ];
+    let findings = sweep_findings(&table(&gradual, None));
+    let found = findings.iter().find(|f| f.code == "knee_methods_disagree");
+    let found = found.expect("kneedle says 30");
+    assert!(found.text.contains("kneedle at 30 users"), "{}", found.text);
+    assert!(
+        found.next_step.contains("--vusers 1,10,13,17,"),
+        "{}",
+        found.next_step
+    );
+    let sharp = [
+        at(1.0, 100.0),
+        at(5.0, 500.0),
+        at(10.0, 990.0),
+        at(20.0, 1_000.0),
+    ];
+    assert_eq!(sweep_findings(&table(&sharp, None)), []);
+}
+
+#[test]
+fn failures_that_rise_are_told_from_failures_everywhere() {
+    let mut points = table(&[(1.0, 100.0), (2.0, 200.0), (4.0, 200.0)], None);
+    points[2].error_share = 0.011;
+    let found = sweep_findings(&points);
+    assert_eq!(found[0].code, "errors_rise");
+    assert!(
+        found[0].text.contains("up to 1.1 % at 4 users"),
+        "{}",
+        found[0].text
+    );
+    for p in &mut points {
+        p.error_share = 0.03;
+    }
+    assert_eq!(sweep_findings(&points), []);
+    points[2].error_share = 0.3;
+    let codes: Vec<String> = sweep_findings(&points)
+        .into_iter()
+        .map(|f| f.code)
+        .collect();
+    assert_eq!(
+        codes,
+        ["not_saturated", "errors_rise"],
+        "the failing level does not count"
+    );
+}
+
+#[test]
+fn every_finding_says_what_and_what_next() {
+    let level = Level::Vusers(8);
+    let all = [
+        Diagnosis::WarmedUp {
+            at: vec![level],
+            first_per_s: 500.0,
+            later_per_s: 1_000.0,
+        },
+        Diagnosis::BoundUnreachable {
+            bound: "p90<=5ms".into(),
+            lowest: Level::Vusers(1),
+            figure_ns: 7_000_000.0,
+        },
+        Diagnosis::ConfidenceNotReached {
+            throughput_percent: Some(4.0),
+            knee_percent: None,
+            trials: 14,
+        },
+        Diagnosis::GeneratorDistorted {
+            at: vec![level],
+            clauses: vec!["achieved rate 97 % of the asked one".into()],
+        },
+        Diagnosis::stopped_early("nothing answers"),
+        Diagnosis::interrupted(1),
+    ];
+    let texts: Vec<String> = all.iter().map(|d| d.finding().text).collect();
+    assert!(
+        texts[0].contains("500/s at 8 users, later 1,000/s"),
+        "{texts:?}"
+    );
+    assert!(texts[1].contains("even 1 user takes 7 ms"), "{texts:?}");
+    assert!(
+        texts[2].contains("within 4.0 % and the knee without"),
+        "{texts:?}"
+    );
+    assert!(texts[3].contains("97 %"), "{texts:?}");
+    assert!(texts[5].contains("1 trial,"), "{texts:?}");
+    for diagnosis in &all {
+        let finding = diagnosis.finding();
+        assert!(!finding.next_step.is_empty(), "{}", finding.code);
+        assert!(finding.evidence.values().all(|v| v.is_finite()));
+    }
+    assert_eq!(
+        all[1]
+            .finding()
+            .next_step
+            .split_once("--bound ")
+            .map(|s| s.1),
+        Some("p90=10.5ms")
+    );
+    assert_eq!(all[4].severity(), Severity::Error);
+}

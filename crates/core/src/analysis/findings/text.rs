@@ -1,0 +1,312 @@
+//! Each finding as a sentence.
+
+use super::{AxisKind, Diagnosis};
+use crate::analysis::words::{levels, number, percent, ratio, time, users};
+use crate::spec::Level;
+
+impl Diagnosis {
+    /// A sentence for a person.
+    pub(super) fn text(&self) -> String {
+        self.generator_text()
+            .or_else(|| self.target_text())
+            .or_else(|| self.shape_text())
+            .or_else(|| self.doubt_text())
+            .or_else(|| self.ending_text())
+            .unwrap_or_default()
+    }
+
+    /// What the generator, not the target, did.
+    fn generator_text(&self) -> Option<String> {
+        let text = match self {
+            Diagnosis::LittlesLawViolation {
+                at,
+                n,
+                x_times_r,
+                deviation_percent,
+            } => format!(
+                "{}the numbers contradict each other: {} were running, but throughput times \
+                 response time accounts for {} ({} apart)",
+                place(at),
+                users(*n),
+                number(*x_times_r),
+                percent(*deviation_percent)
+            ),
+            Diagnosis::GeneratorLimited {
+                at, busy_percent, ..
+            } => format!(
+                "{}the generator is the limit, not the server: its busiest core is {} busy",
+                place(at),
+                percent(*busy_percent)
+            ),
+            Diagnosis::GeneratorDistorted { at, clauses } => format!(
+                "{}the generator distorted the load: {}",
+                place(at),
+                clauses.join("; ")
+            ),
+            Diagnosis::ThinkDeviation {
+                at,
+                asked_ns,
+                overshoot_ns,
+            } => format!(
+                "{}users paused {} where {} were asked for",
+                place(at),
+                time(asked_ns + overshoot_ns),
+                time(*asked_ns)
+            ),
+            _ => return None,
+        };
+        Some(text)
+    }
+
+    /// What the target did during a trial.
+    fn target_text(&self) -> Option<String> {
+        let text = match self {
+            Diagnosis::NonStationary { at, .. } => format!(
+                "{}throughput or response time drifts during the measurement: its mean is not \
+                 one number",
+                place(at)
+            ),
+            Diagnosis::Errors {
+                at,
+                percent: p,
+                kind,
+            } => format!(
+                "{}{} of the operations failed, most of them with `{kind}`",
+                place(at),
+                percent(*p)
+            ),
+            Diagnosis::TargetQueueGrows {
+                at,
+                offered_per_s,
+                served_per_s,
+                waiting,
+            } => format!(
+                "{}more is offered than the target serves: {}/s against {}/s, so its queue and \
+                 every response time grow for as long as the load lasts ({} were waiting at the \
+                 end)",
+                place(at),
+                number(*offered_per_s),
+                number(*served_per_s),
+                number(waiting.round())
+            ),
+            Diagnosis::ServerStalled {
+                at,
+                from_ns,
+                stall_ns,
+            } => format!(
+                "{}the target stood still for about {} near {} into the measurement and then \
+                 caught up, while the generator was on time",
+                place(at),
+                time(*stall_ns),
+                time(*from_ns)
+            ),
+            Diagnosis::ErrorsRise {
+                at,
+                lowest_percent,
+                percent: p,
+                kind,
+            } => {
+                let kind = kind.map_or(String::new(), |k| format!(", most of them with `{k}`"));
+                format!(
+                    "failures rise with the load: {} of the operations at the lowest level, up \
+                     to {} at {}{kind}",
+                    percent(*lowest_percent),
+                    percent(*p),
+                    levels(at)
+                )
+            }
+            Diagnosis::WarmedUp {
+                at,
+                first_per_s,
+                later_per_s,
+            } => format!(
+                "the server was slower at first ({}/s at {}, later {}/s): those first trials are \
+                 not used",
+                number(*first_per_s),
+                levels(at),
+                number(*later_per_s)
+            ),
+            _ => return None,
+        };
+        Some(text)
+    }
+
+    /// How throughput goes with the level.
+    fn shape_text(&self) -> Option<String> {
+        let text = match self {
+            Diagnosis::SaturatedBelowRange { axis, range, .. } => format!(
+                "every level is past saturation: the knee is below {}; start at {}",
+                axis.amount(range[0]),
+                axis.start()
+            ),
+            Diagnosis::PastKnee {
+                at,
+                knee,
+                before,
+                gain_percent,
+                times,
+            } => format!(
+                "{} are past the knee of {}: {} than {}, and answers take {} times as long as at \
+                 the knee",
+                levels(at),
+                number(*knee),
+                gain(*gain_percent),
+                number(*before),
+                between(times.map(ratio))
+            ),
+            Diagnosis::NotSaturated {
+                axis: AxisKind::Rate,
+                last,
+                ..
+            } => format!(
+                "the highest rate, {}/s, is still served without a growing queue: the limit lies \
+                 beyond it",
+                number(*last)
+            ),
+            Diagnosis::NotSaturated {
+                last,
+                before,
+                gain_percent,
+                at_least,
+                failing,
+                ..
+            } => {
+                let served = failing.map_or(String::new(), |n| {
+                    format!(" before operations fail at {}", users(n))
+                });
+                let knee = at_least.map_or("the knee lies beyond".to_owned(), |n| {
+                    format!("the knee is at {} or beyond", users(n.round()))
+                });
+                format!(
+                    "throughput still rises at the last level{served}, {} ({} over {}): {knee}",
+                    users(*last),
+                    percent(*gain_percent),
+                    number(*before)
+                )
+            }
+            Diagnosis::KneeNotBracketed { at_most, lowest } => format!(
+                "throughput already bends at the lowest level, {}: the knee is at most {} users",
+                users(*lowest),
+                number(*at_most)
+            ),
+            Diagnosis::Retrograde {
+                axis,
+                peak,
+                max_throughput_per_s,
+                last,
+                throughput_per_s,
+            } => format!(
+                "throughput falls beyond {}: {}/s at {}, {} less than the most, {}/s",
+                axis.amount(*peak),
+                number(*throughput_per_s),
+                axis.amount(*last),
+                percent(100.0 * (1.0 - throughput_per_s / max_throughput_per_s)),
+                number(*max_throughput_per_s)
+            ),
+            _ => return None,
+        };
+        Some(text)
+    }
+
+    /// What the levels leave open.
+    fn doubt_text(&self) -> Option<String> {
+        let text = match self {
+            Diagnosis::TooFewLevels { axis, level } => {
+                format!("a single level, {}, shows no knee", axis.amount(*level))
+            }
+            Diagnosis::KneeMethodsDisagree {
+                asymptotes,
+                method,
+                other,
+            } => format!(
+                "the asymptotes put the knee at {}, {method} at {}: throughput bends so gradually \
+                 (or the levels are so far apart) that neither is sharp",
+                users(*asymptotes),
+                users(*other)
+            ),
+            Diagnosis::ConfidenceNotReached {
+                throughput_percent,
+                knee_percent,
+                trials,
+            } => format!(
+                "after {trials} trials the maximum throughput is known {} and the knee {}, not \
+                 within 2 %",
+                within(*throughput_percent),
+                within(*knee_percent)
+            ),
+            Diagnosis::BoundUnreachable {
+                bound,
+                lowest,
+                figure_ns,
+            } => format!(
+                "no level meets {bound}: even {} takes {}",
+                levels(&[*lowest]),
+                time(*figure_ns)
+            ),
+            _ => return None,
+        };
+        Some(text)
+    }
+
+    /// How the experiment ended.
+    fn ending_text(&self) -> Option<String> {
+        match self {
+            Diagnosis::StoppedEarly { reason } => {
+                Some(format!("the experiment ended early: {reason}"))
+            }
+            Diagnosis::Interrupted { trials } => {
+                let noun = if *trials == 1 { "trial" } else { "trials" };
+                Some(format!(
+                    "interrupted: this rests on {trials} {noun}, the last perhaps cut short"
+                ))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl AxisKind {
+    /// `5,000 users`, `5,000/s`.
+    pub(super) fn amount(self, level: f64) -> String {
+        match self {
+            AxisKind::Vusers => users(level),
+            AxisKind::Rate => format!("{}/s", number(level)),
+        }
+    }
+
+    fn start(self) -> &'static str {
+        match self {
+            AxisKind::Vusers => "1",
+            AxisKind::Rate => "a hundredth of it",
+        }
+    }
+}
+
+fn place(at: &[Level]) -> String {
+    if at.is_empty() {
+        return String::new();
+    }
+    format!("at {}: ", levels(at))
+}
+
+fn gain(percent_more: f64) -> String {
+    if percent_more <= 0.05 {
+        return "no more throughput".into();
+    }
+    format!("at most {} more throughput", percent(percent_more))
+}
+
+fn between([lo, hi]: [String; 2]) -> String {
+    if lo == hi {
+        lo
+    } else {
+        format!("{lo} to {hi}")
+    }
+}
+
+fn within(half_width_percent: Option<f64>) -> String {
+    match half_width_percent {
+        Some(half) => format!("within {}", percent(half)),
+        None => "without a confidence interval".into(),
+    }
+}

@@ -1,0 +1,254 @@
+//! Findings about a single trial: pure predicates over its report.
+
+use super::Diagnosis;
+use crate::analysis::table::error_share;
+use crate::analysis::words::value;
+use crate::measure::{Interval, Outcome, Outcomes};
+use crate::report::{Finding, TrialReport, Verdict};
+
+/// From this share of a core on, polling apart, a worker has no time left.
+const BUSY_PERCENT: f64 = 95.0;
+/// From this share on failures are worth a word.
+const ERRORS_PERCENT: f64 = 1.0;
+/// A pause may overshoot by this share of itself, or by this many nanoseconds.
+const PAUSE_SHARE: f64 = 0.05;
+const PAUSE_NS: f64 = 50_000.0;
+/// A queue grows if at least this share of what was attempted waits at the end, …
+const WAITING_SHARE: f64 = 0.01;
+/// … and at least so many operations, …
+const WAITING_MIN: f64 = 10.0;
+/// … and if at half time it had between these shares of its final length.
+const HALF_TIME_SHARES: [f64; 2] = [0.2, 0.9];
+/// A stall is a response time of at least this many nanoseconds, this many medians.
+const STALL_NS: u64 = 100_000_000;
+const STALL_MEDIANS: u64 = 20;
+/// During it completions fall below, and after it they rise above, these shares of the usual.
+const STALL_DIP: f64 = 0.7;
+const STALL_BURST: f64 = 1.3;
+
+/// What a person should know about a trial that stands alone, the gravest first.
+pub fn trial_findings(trial: &TrialReport) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = diagnose_trial(trial)
+        .iter()
+        .map(Diagnosis::finding)
+        .collect();
+    findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    findings
+}
+
+/// The diagnoses of one trial, without a level named.
+pub fn diagnose_trial(trial: &TrialReport) -> Vec<Diagnosis> {
+    let checks: [fn(&TrialReport) -> Option<Diagnosis>; 8] = [
+        generator_limited,
+        generator_distorted,
+        littles_law,
+        target_queue_grows,
+        non_stationary,
+        errors,
+        think_deviation,
+        server_stalled,
+    ];
+    checks.iter().filter_map(|check| check(trial)).collect()
+}
+
+/// The diagnoses of several trials, one for each kind, naming the levels that it holds for. The
+/// numbers are those of the first trial of its kind; lists of clauses are joined.
+pub fn grouped(trials: &[&TrialReport]) -> Vec<Diagnosis> {
+    let mut all: Vec<Diagnosis> = Vec::new();
+    for trial in trials {
+        for mut found in diagnose_trial(trial) {
+            let same = all.iter_mut().find(|d| d.code() == found.code());
+            if let Some(at) = found.at_mut() {
+                at.push(trial.level);
+            }
+            match same {
+                Some(earlier) => earlier.absorb(found),
+                None => all.push(found),
+            }
+        }
+    }
+    all
+}
+
+/// Whether, in an open loop, the target's queue grew all through the window: what was started and
+/// has not ended accumulates from beginning to end, or arrivals had to be shed.
+pub fn queue_grows(trial: &TrialReport) -> bool {
+    target_queue_grows(trial).is_some()
+}
+
+impl Diagnosis {
+    fn at_mut(&mut self) -> Option<&mut Vec<crate::spec::Level>> {
+        match self {
+            Diagnosis::NonStationary { at, .. }
+            | Diagnosis::LittlesLawViolation { at, .. }
+            | Diagnosis::GeneratorLimited { at, .. }
+            | Diagnosis::GeneratorDistorted { at, .. }
+            | Diagnosis::ThinkDeviation { at, .. }
+            | Diagnosis::Errors { at, .. }
+            | Diagnosis::TargetQueueGrows { at, .. }
+            | Diagnosis::ServerStalled { at, .. } => Some(at),
+            _ => None,
+        }
+    }
+
+    /// Takes over the levels, and the worse number, of another of the same kind.
+    fn absorb(&mut self, mut other: Diagnosis) {
+        let theirs = other.at_mut().map(std::mem::take).unwrap_or_default();
+        if let Some(at) = self.at_mut() {
+            at.extend(theirs);
+            at.sort_by(|a, b| value(*a).total_cmp(&value(*b)));
+            at.dedup();
+        }
+        match (self, other) {
+            (
+                Diagnosis::NonStationary {
+                    longest_s: mine, ..
+                },
+                Diagnosis::NonStationary {
+                    longest_s: theirs, ..
+                },
+            )
+            | (
+                Diagnosis::Errors { percent: mine, .. },
+                Diagnosis::Errors {
+                    percent: theirs, ..
+                },
+            )
+            | (
+                Diagnosis::GeneratorLimited {
+                    busy_percent: mine, ..
+                },
+                Diagnosis::GeneratorLimited {
+                    busy_percent: theirs,
+                    ..
+                },
+            ) => *mine = mine.max(theirs),
+            (
+                Diagnosis::GeneratorDistorted { clauses: mine, .. },
+                Diagnosis::GeneratorDistorted {
+                    clauses: theirs, ..
+                },
+            ) => {
+                let new: Vec<String> = theirs.into_iter().filter(|c| !mine.contains(c)).collect();
+                mine.extend(new);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn generator_limited(t: &TrialReport) -> Option<Diagnosis> {
+    let busy_percent = t.generator.busiest_worker_percent - t.generator.busiest_worker_spin_percent;
+    (busy_percent >= BUSY_PERCENT).then(|| Diagnosis::GeneratorLimited {
+        at: Vec::new(),
+        busy_percent,
+        workers: t.generator.workers,
+    })
+}
+
+fn generator_distorted(t: &TrialReport) -> Option<Diagnosis> {
+    (t.verdict == Verdict::Invalid).then(|| Diagnosis::GeneratorDistorted {
+        at: Vec::new(),
+        clauses: t.invalid_because.clone(),
+    })
+}
+
+fn littles_law(t: &TrialReport) -> Option<Diagnosis> {
+    let law = t.littles_law.as_ref().filter(|law| !law.ok)?;
+    Some(Diagnosis::LittlesLawViolation {
+        at: Vec::new(),
+        n: law.n,
+        x_times_r: law.x_times_r,
+        deviation_percent: law.deviation_percent.abs(),
+    })
+}
+
+fn non_stationary(t: &TrialReport) -> Option<Diagnosis> {
+    // A queue that grows is never stationary, and that is a finding of its own.
+    (!t.stationary && t.completed > 0 && !queue_grows(t)).then(|| Diagnosis::NonStationary {
+        at: Vec::new(),
+        longest_s: t.duration_ns as f64 / 1e9,
+    })
+}
+
+fn errors(t: &TrialReport) -> Option<Diagnosis> {
+    let percent = 100.0 * error_share(&t.outcomes);
+    (percent > ERRORS_PERCENT).then(|| Diagnosis::Errors {
+        at: Vec::new(),
+        percent,
+        kind: most_frequent_failure(&t.outcomes),
+    })
+}
+
+fn most_frequent_failure(outcomes: &Outcomes) -> &'static str {
+    outcomes
+        .iter()
+        .filter(|(o, _)| !matches!(o, Outcome::Ok | Outcome::InFlight))
+        .max_by_key(|&(_, count)| count)
+        .map_or("none", |(o, _)| o.name())
+}
+
+/// The pause asked for follows from Little's law as reported, Z = X·(R + Z)/X − R; how far it
+/// overshot is the pacing error, started − intended.
+fn think_deviation(t: &TrialReport) -> Option<Diagnosis> {
+    let law = t.littles_law.as_ref()?;
+    let cycle_ns = 1e9 * law.x_times_r / t.throughput_per_s;
+    let asked_ns = cycle_ns - t.response_time_ns.mean as f64;
+    let overshoot_ns = t.offered.pacing_error_ns.p50 as f64;
+    let deviates = overshoot_ns > PAUSE_NS && overshoot_ns > PAUSE_SHARE * asked_ns;
+    (deviates && asked_ns > 0.01 * cycle_ns).then_some(Diagnosis::ThinkDeviation {
+        at: Vec::new(),
+        asked_ns,
+        overshoot_ns,
+    })
+}
+
+fn target_queue_grows(t: &TrialReport) -> Option<Diagnosis> {
+    let offered_per_s = t.offered.asked_per_s?;
+    let waiting_after = |intervals: &[Interval]| -> f64 {
+        let left = |i: &Interval| i.attempted as f64 - (i.completed + i.errors) as f64;
+        intervals.iter().map(left).sum()
+    };
+    let attempted: u64 = t.intervals.iter().map(|i| i.attempted).sum();
+    let waiting = waiting_after(&t.intervals);
+    let half_time = waiting_after(&t.intervals[..t.intervals.len() / 2]) / waiting;
+    let [early, late] = HALF_TIME_SHARES;
+    let grows = t.intervals.len() >= 4
+        && waiting >= WAITING_MIN.max(WAITING_SHARE * attempted as f64)
+        && (early..=late).contains(&half_time);
+    let sheds = t.outcomes.count(Outcome::Shed) as f64 > 0.001 * t.attempted as f64;
+    (grows || sheds).then_some(Diagnosis::TargetQueueGrows {
+        at: Vec::new(),
+        offered_per_s,
+        served_per_s: t.throughput_per_s,
+        waiting: waiting.max(0.0),
+    })
+}
+
+/// A stall shows as an interval with few completions and a burst in the same interval's end or in
+/// the next, with response times far beyond the median; all while the generator was on time.
+fn server_stalled(t: &TrialReport) -> Option<Diagnosis> {
+    if t.verdict == Verdict::Invalid || t.intervals.len() < 4 {
+        return None;
+    }
+    let mut counts: Vec<u64> = t.intervals.iter().map(|i| i.completed).collect();
+    counts.sort_unstable();
+    let usual = counts[counts.len() / 2] as f64;
+    let long = STALL_NS.max(STALL_MEDIANS * t.response_time_ns.p50);
+    let stalls: Vec<&[Interval]> = t
+        .intervals
+        .windows(2)
+        .filter(|w| {
+            let dip = (w[0].completed as f64) < STALL_DIP * usual;
+            let burst = w[1].completed as f64 > STALL_BURST * usual;
+            dip && burst && w[0].max_ns.max(w[1].max_ns) >= long
+        })
+        .collect();
+    let on_time = t.offered.pacing_error_ns.max < long / 2 && t.offered.stall_ns_max < long / 2;
+    let first = stalls.first().filter(|_| on_time && stalls.len() <= 3)?;
+    Some(Diagnosis::ServerStalled {
+        at: Vec::new(),
+        from_ns: first[0].start_ns as f64,
+        stall_ns: first[0].max_ns.max(first[1].max_ns) as f64,
+    })
+}

@@ -1,0 +1,310 @@
+//! Where throughput bends: saturation, the asymptotes and their crossing, Kneedle, power.
+
+use super::table::LevelPoint;
+
+/// A level at which more than this share of the operations failed says nothing about capacity.
+pub const ERROR_SHARE_MAX: f64 = 0.05;
+
+/// Levels of one plateau differ by no more than this share where no intervals are known.
+const PLATEAU_SHARE: f64 = 0.02;
+/// With intervals the plateau is what the intervals permit, within these shares.
+const PLATEAU_SHARE_MIN: f64 = 0.01;
+const PLATEAU_SHARE_MAX: f64 = 0.05;
+/// Throughput that grows as users to a power below this, 5 % for each doubling, is saturated.
+const SATURATED_SLOPE: f64 = 0.07;
+/// Throughput that grows as users to a power above this is proportional to them.
+const LINEAR_SLOPE: f64 = 0.9;
+/// Over a whole table: throughput is flat below this slope, response time proportional above that.
+const FLAT_SLOPE: f64 = 0.05;
+const PROPORTIONAL_SLOPE: f64 = 0.8;
+/// 97.5 % quantile of the normal distribution.
+const Z95: f64 = 1.96;
+
+/// What a table says about saturation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// The mean throughput of the levels that cannot be told from the one with the most.
+    pub x_max_per_s: f64,
+    /// Half the width of its 95 % confidence interval, as a share; `None` where a level has none.
+    pub x_max_half_width: Option<f64>,
+    /// The levels of that plateau, ascending.
+    pub plateau: Vec<f64>,
+    /// Whether and where throughput bends.
+    pub shape: Shape,
+    /// The last level, where its throughput is significantly below the maximum before it.
+    pub fallen: Option<LevelPoint>,
+}
+
+/// Whether and where throughput bends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// A single level: nothing can be said.
+    OneLevel,
+    /// Every level is past saturation: the knee is below `lowest`.
+    SaturatedBelow {
+        /// The lowest level.
+        lowest: f64,
+    },
+    /// Throughput still rises at the last level: the knee is at or beyond `at_least`.
+    Rising {
+        /// Lower bound of the knee, where the rise from the origin is known.
+        at_least: Option<f64>,
+        /// How much the last level gained, in percent, over `before`.
+        gain_percent: f64,
+        /// The level that it is compared with.
+        before: f64,
+    },
+    /// The bend lies between the lowest levels, none of which shows the linear region.
+    Unbracketed {
+        /// Upper bound of the knee.
+        at_most: f64,
+    },
+    /// It bends here.
+    Bent(Knee),
+}
+
+/// The knee and what is known there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Knee {
+    /// Where the asymptotes X₁·N and X_max cross: N* = X_max/X₁, which without pauses is
+    /// X_max·R(1) (Denning and Buzen, Computing Surveys 10(3), 1978; Lazowska et al.,
+    /// Quantitative System Performance, 1984, chapter 5).
+    pub level: f64,
+    /// 95 % confidence interval of it, by the delta method on a logarithmic scale.
+    pub ci95: Option<[f64; 2]>,
+    /// Half of its width as a share.
+    pub half_width: Option<f64>,
+    /// Slope of the rise: throughput per user at the lowest level.
+    pub x_1_per_s: f64,
+    /// Half the width of its confidence interval, as a share.
+    pub x_1_half_width: Option<f64>,
+    /// Throughput there, interpolated between the measured levels.
+    pub throughput_per_s: f64,
+    /// 90th percentile of response time there, interpolated.
+    pub p90_ns: Option<f64>,
+    /// The measured level that Kneedle picks.
+    pub kneedle: Option<f64>,
+    /// The measured level of the most power, X/R (Kleinrock, ICC 1979).
+    pub max_power: Option<f64>,
+}
+
+/// The rows that say something about capacity: answers came, few operations failed, and the
+/// generator measured the target. Where it nowhere did, its rows are taken as they are.
+pub fn usable(points: &[LevelPoint]) -> Vec<LevelPoint> {
+    let served = |p: &&LevelPoint| p.throughput_per_s > 0.0 && p.error_share <= ERROR_SHARE_MAX;
+    let all = || points.iter().filter(served).cloned();
+    let valid: Vec<LevelPoint> = all().filter(|p| p.valid).collect();
+    if valid.is_empty() {
+        all().collect()
+    } else {
+        valid
+    }
+}
+
+/// Reads a table of ascending levels; `None` where no row is [`usable`].
+pub fn read(points: &[LevelPoint]) -> Option<Reading> {
+    let points = usable(points);
+    let top = points
+        .iter()
+        .max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
+    let plateau: Vec<&LevelPoint> = points.iter().filter(|p| alike(p, top)).collect();
+    let (x_max_per_s, x_max_half_width) = plateau_mean(&plateau);
+    let fallen = points
+        .last()
+        .filter(|last| last.level > top.level && fell(top, last))
+        .cloned();
+    Some(Reading {
+        x_max_per_s,
+        x_max_half_width,
+        plateau: plateau.iter().map(|p| p.level).collect(),
+        shape: shape(&points, top, x_max_per_s, x_max_half_width),
+        fallen,
+    })
+}
+
+/// `f` at `level`, on the straight line between the rows around it; that of the nearest row
+/// outside of them.
+pub fn interpolate(
+    points: &[LevelPoint],
+    level: f64,
+    f: impl Fn(&LevelPoint) -> Option<f64>,
+) -> Option<f64> {
+    let above = points.iter().position(|p| p.level >= level);
+    let (lo, hi) = match above {
+        None => return f(points.last()?),
+        Some(0) => return f(&points[0]),
+        Some(i) => (&points[i - 1], &points[i]),
+    };
+    let (from, to) = (f(lo)?, f(hi)?);
+    Some(from + (to - from) * (level - lo.level) / (hi.level - lo.level))
+}
+
+fn shape(points: &[LevelPoint], top: &LevelPoint, x_max: f64, half: Option<f64>) -> Shape {
+    let (lowest, last) = (&points[0], &points[points.len() - 1]);
+    if points.len() == 1 {
+        return Shape::OneLevel;
+    }
+    let linear = lowest.level == 1.0 || slope(lowest, &points[1]) >= LINEAR_SLOPE;
+    if let Some((before, gain_percent)) = rise(points, top) {
+        let at_least = linear.then(|| last.throughput_per_s * per_user(lowest));
+        return Shape::Rising {
+            at_least,
+            gain_percent,
+            before,
+        };
+    }
+    if lowest.level > 1.0 && saturated(points, top) {
+        return Shape::SaturatedBelow {
+            lowest: lowest.level,
+        };
+    }
+    let level = x_max * per_user(lowest);
+    if !linear {
+        return Shape::Unbracketed { at_most: level };
+    }
+    Shape::Bent(knee(points, level, half))
+}
+
+fn knee(points: &[LevelPoint], level: f64, x_max_half_width: Option<f64>) -> Knee {
+    let lowest = &points[0];
+    let x_1_half_width = lowest.half_width();
+    let half_width = x_max_half_width
+        .zip(x_1_half_width)
+        .map(|(a, b)| a.hypot(b));
+    Knee {
+        level,
+        ci95: half_width.map(|h| [level * (-h).exp(), level * h.exp()]),
+        half_width,
+        x_1_per_s: lowest.throughput_per_s / lowest.level,
+        x_1_half_width,
+        throughput_per_s: interpolate(points, level, |p| Some(p.throughput_per_s))
+            .unwrap_or(lowest.throughput_per_s),
+        p90_ns: interpolate(points, level, |p| p.p90_ns),
+        kneedle: kneedle(points),
+        max_power: max_power(points),
+    }
+}
+
+/// N/X: users per unit of throughput.
+fn per_user(p: &LevelPoint) -> f64 {
+    p.level / p.throughput_per_s
+}
+
+/// Whether the throughputs of two levels cannot be told apart.
+fn alike(a: &LevelPoint, b: &LevelPoint) -> bool {
+    let difference = (a.throughput_per_s - b.throughput_per_s).abs();
+    difference <= tolerance(a, b) * a.throughput_per_s.max(b.throughput_per_s)
+}
+
+/// By which share two levels of one plateau may differ.
+fn tolerance(a: &LevelPoint, b: &LevelPoint) -> f64 {
+    match a.half_width().zip(b.half_width()) {
+        Some((a, b)) => a.hypot(b).clamp(PLATEAU_SHARE_MIN, PLATEAU_SHARE_MAX),
+        None => PLATEAU_SHARE,
+    }
+}
+
+/// By which share two levels may differ by chance alone.
+fn noise(a: &LevelPoint, b: &LevelPoint) -> f64 {
+    let halves = a.half_width().zip(b.half_width());
+    halves.map_or(PLATEAU_SHARE, |(a, b)| a.hypot(b).max(PLATEAU_SHARE_MIN))
+}
+
+/// Whether `last` is significantly below `top`: by over 5 % where no intervals are known, by over
+/// 3 % and beyond the intervals where they are.
+fn fell(top: &LevelPoint, last: &LevelPoint) -> bool {
+    let fall = 1.0 - last.throughput_per_s / top.throughput_per_s;
+    match top.half_width().zip(last.half_width()) {
+        Some((a, b)) => fall > a.hypot(b).max(0.03),
+        None => fall > 0.05,
+    }
+}
+
+/// Whether throughput still rises at the last level: the level that it is compared with, and the
+/// gain over it in percent. That is the highest one far enough below for a proportional rise to be
+/// told from none.
+fn rise(points: &[LevelPoint], top: &LevelPoint) -> Option<(f64, f64)> {
+    let (last, earlier) = points.split_last()?;
+    if !alike(last, top) {
+        return None;
+    }
+    let telling = |p: &&LevelPoint| last.level / p.level - 1.0 >= 3.0 * tolerance(p, last);
+    let told = earlier.iter().rfind(telling);
+    let before = told.or(earlier.first())?;
+    let gain = last.throughput_per_s / before.throughput_per_s - 1.0;
+    let rises = match told {
+        Some(_) => gain > noise(before, last) && slope(before, last) >= SATURATED_SLOPE,
+        None => slope(before, last) >= 0.5,
+    };
+    rises.then_some((before.level, 100.0 * gain))
+}
+
+/// Whether every level is past saturation: the lowest already has the most throughput, or
+/// throughput is flat over all levels, and response time is proportional to users.
+fn saturated(points: &[LevelPoint], top: &LevelPoint) -> bool {
+    let flat = regression(points, |p| p.throughput_per_s).abs() < FLAT_SLOPE;
+    let full = alike(&points[0], top);
+    (flat || full) && regression(points, LevelPoint::response_ns) >= PROPORTIONAL_SLOPE
+}
+
+/// Power of users that throughput grows with, from one level to another.
+fn slope(from: &LevelPoint, to: &LevelPoint) -> f64 {
+    (to.throughput_per_s / from.throughput_per_s).ln() / (to.level / from.level).ln()
+}
+
+/// The same for any figure over all levels, by least squares of the logarithms.
+fn regression(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> f64 {
+    let n = points.len() as f64;
+    let logs = || points.iter().map(|p| (p.level.ln(), f(p).ln()));
+    let (sum_x, sum_y) = logs().fold((0.0, 0.0), |(a, b), (x, y)| (a + x, b + y));
+    let (mean_x, mean_y) = (sum_x / n, sum_y / n);
+    let sxy: f64 = logs().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
+    let sxx: f64 = logs().map(|(x, _)| (x - mean_x).powi(2)).sum();
+    sxy / sxx
+}
+
+/// The mean of the plateau and half the width of its 95 % interval as a share: the larger of what
+/// the levels' own intervals imply and what the scatter between them shows.
+fn plateau_mean(plateau: &[&LevelPoint]) -> (f64, Option<f64>) {
+    let k = plateau.len() as f64;
+    let mean = plateau.iter().map(|p| p.throughput_per_s).sum::<f64>() / k;
+    let halves: Option<Vec<f64>> = plateau.iter().map(|p| p.half_width()).collect();
+    let half = halves.map(|halves| {
+        let within = halves.iter().map(|h| h * h).sum::<f64>().sqrt() / k;
+        let scatter: f64 = plateau
+            .iter()
+            .map(|p| (p.throughput_per_s / mean - 1.0).powi(2))
+            .sum();
+        let between = Z95 * (scatter / (k - 1.0).max(1.0) / k).sqrt();
+        within.max(between)
+    });
+    (mean, half)
+}
+
+/// Kneedle (Satopää, Albrecht, Irwin and Raghavan, ICDCS Workshops 2011): with both axes scaled to
+/// 0…1, the level where throughput is furthest above the diagonal.
+fn kneedle(points: &[LevelPoint]) -> Option<f64> {
+    let (first, last) = (points.first()?, points.last()?);
+    let xs = points.iter().map(|p| p.throughput_per_s);
+    let lo = xs.clone().fold(f64::INFINITY, f64::min);
+    let hi = xs.fold(0.0, f64::max);
+    if points.len() < 3 || hi <= lo {
+        return None;
+    }
+    let height = |p: &LevelPoint| {
+        let x = (p.level - first.level) / (last.level - first.level);
+        (p.throughput_per_s - lo) / (hi - lo) - x
+    };
+    best(points, height)
+}
+
+fn max_power(points: &[LevelPoint]) -> Option<f64> {
+    (points.len() >= 3).then(|| best(points, |p| p.throughput_per_s / p.response_ns()))?
+}
+
+fn best(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> Option<f64> {
+    points
+        .iter()
+        .max_by(|a, b| f(a).total_cmp(&f(b)))
+        .map(|p| p.level)
+}

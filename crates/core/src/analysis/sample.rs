@@ -1,0 +1,135 @@
+//! Moments of samples, and the few quantiles of laws that the tests here rest on.
+
+/// The arithmetic mean; 0 where empty.
+pub(super) fn mean(x: &[f64]) -> f64 {
+    x.iter().sum::<f64>() / x.len().max(1) as f64
+}
+
+/// The unbiased variance; 0 below two values.
+pub(super) fn variance(x: &[f64]) -> f64 {
+    let m = mean(x);
+    let squares: f64 = x.iter().map(|v| (v - m) * (v - m)).sum();
+    squares / x.len().saturating_sub(1).max(1) as f64
+}
+
+/// The autocorrelation at lag 1; 0 where the values do not vary.
+pub(super) fn autocorrelation(x: &[f64]) -> f64 {
+    let m = mean(x);
+    let squares: f64 = x.iter().map(|v| (v - m) * (v - m)).sum();
+    if squares <= 0.0 {
+        return 0.0;
+    }
+    let products: f64 = x.windows(2).map(|w| (w[0] - m) * (w[1] - m)).sum();
+    products / squares
+}
+
+/// By how much the variance of the mean of `n` values exceeds that of independent ones, taken as a
+/// first-order autoregression with the sample autocorrelation `r`: (1 + φ)/(1 − φ), at least 1.
+///
+/// φ is r with its bias of −(1 + 4φ)/n removed (Marriott and Pope, Biometrika 41, 1954), at most
+/// 0.99.
+pub(super) fn inflation(r: f64, n: usize) -> f64 {
+    let n = n.max(5) as f64;
+    let phi = ((r + 1.0 / n) / (1.0 - 4.0 / n)).clamp(0.0, 0.99);
+    (1.0 + phi) / (1.0 - phi)
+}
+
+/// Means of `batches` consecutive stretches of equal length; the values that are left over are
+/// left out at the beginning.
+pub(super) fn batch_means(x: &[f64], batches: usize) -> Vec<f64> {
+    let size = (x.len() / batches.max(1)).max(1);
+    let left_out = x.len() - size * batches.min(x.len() / size);
+    x[left_out..].chunks(size).map(mean).collect()
+}
+
+/// The 97.5 % quantile of the normal law.
+pub(super) const Z975: f64 = 1.959_963_984_540_054;
+
+/// The 97.5 % quantile of Student's t law with `df` ≥ 3 degrees of freedom, within 0.2 %: the
+/// Cornish–Fisher expansion (Abramowitz and Stegun 26.7.5).
+pub(super) fn t975(df: usize) -> f64 {
+    let (v, z) = (df.max(3) as f64, Z975);
+    let g1 = (z.powi(3) + z) / 4.0;
+    let g2 = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    let g3 = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
+    let g4 = (79.0 * z.powi(9) + 776.0 * z.powi(7) + 1482.0 * z.powi(5)
+        - 1920.0 * z.powi(3)
+        - 945.0 * z)
+        / 92_160.0;
+    z + g1 / v + g2 / v.powi(2) + g3 / v.powi(3) + g4 / v.powi(4)
+}
+
+/// Series for tests, all from seeds.
+#[cfg(test)]
+pub(super) mod simulated {
+    use crate::rng::{self, Rng};
+
+    /// A standard normal variate (Box and Muller).
+    pub fn normal(rng: &mut Rng) -> f64 {
+        let radius = (2.0 * rng::exp1(rng)).sqrt();
+        radius * (std::f64::consts::TAU * rng::unit(rng)).cos()
+    }
+
+    /// A first-order autoregression of n values about 100 with standard deviation `sd`.
+    pub fn autoregression(rng: &mut Rng, n: usize, phi: f64, sd: f64) -> Vec<f64> {
+        let mut x = normal(rng) * sd;
+        let noise = sd * (1.0 - phi * phi).sqrt();
+        let mut values = Vec::with_capacity(n);
+        for _ in 0..n {
+            values.push(100.0 + x);
+            x = phi * x + noise * normal(rng);
+        }
+        values
+    }
+
+    /// Response times of an M/M/1 queue in equilibrium, with the moments of departure, in s, by
+    /// Lindley's recursion.
+    pub fn mm1(rng: &mut Rng, lambda: f64, mu: f64, seconds: f64) -> Vec<(f64, f64)> {
+        // The first customer of a queue in equilibrium has an Exp(μ − λ) response time.
+        let mut response = rng::exp1(rng) / (mu - lambda).max(mu / 1e3);
+        if lambda >= mu {
+            response = 0.0;
+        }
+        let mut now = 0.0;
+        let mut served = Vec::new();
+        while now < seconds {
+            served.push((now + response, response));
+            let gap = rng::exp1(rng) / lambda;
+            now += gap;
+            response = (response - gap).max(0.0) + rng::exp1(rng) / mu;
+        }
+        served
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn student_quantiles_agree_with_the_tables() {
+        for (df, exact) in [
+            (4, 2.7764),
+            (5, 2.5706),
+            (9, 2.2622),
+            (19, 2.0930),
+            (39, 2.0227),
+        ] {
+            assert!((t975(df) / exact - 1.0).abs() < 2e-3, "{df}: {}", t975(df));
+        }
+    }
+
+    #[test]
+    fn batches_are_equal_and_leave_out_the_beginning() {
+        assert_eq!(batch_means(&[9.0, 1.0, 3.0, 5.0, 7.0], 2), [2.0, 6.0]);
+        assert_eq!(batch_means(&[1.0, 2.0], 5), [1.0, 2.0]);
+        assert!(batch_means(&[], 5).is_empty());
+    }
+
+    #[test]
+    fn inflation_is_that_of_an_autoregression() {
+        assert_eq!(inflation(-0.5, 1_000), 1.0);
+        assert!((inflation(0.5, 1_000_000) - 3.0).abs() < 1e-3);
+        assert!(inflation(1.0, 10) <= 199.0 + 1e-9);
+    }
+}

@@ -1,0 +1,116 @@
+//! From trials to one row per level.
+
+use super::{LevelPoint, error_share};
+use crate::analysis::words::value;
+use crate::report::{LatencyReport, TrialReport, Verdict};
+use crate::spec::Level;
+
+/// Trials of one level that differ by more than this share, with intervals that do not meet, were
+/// not made of the same server.
+const WARM_UP_SHARE: f64 = 0.05;
+
+/// One row per level, ascending. Repeats of a level are pooled; a trial that is not stationary or
+/// not valid counts only where no sound one is, and a slower trial made before the server had
+/// warmed up gives way to a later, faster one.
+pub fn points(trials: &[TrialReport]) -> Vec<LevelPoint> {
+    let mut levels: Vec<Level> = trials.iter().map(|t| t.level).collect();
+    levels.sort_by(|a, b| value(*a).total_cmp(&value(*b)));
+    levels.dedup();
+    levels.into_iter().map(|l| pooled(l, trials)).collect()
+}
+
+/// Whether a trial's numbers can be taken as they are.
+pub fn is_sound(trial: &TrialReport) -> bool {
+    trial.stationary && trial.verdict == Verdict::Valid
+}
+
+/// Whether `later`, of the same level, shows a server that was still slower during `earlier`: more
+/// throughput by over 5 %, beyond both confidence intervals.
+pub fn has_warmed_up(earlier: &TrialReport, later: &TrialReport) -> bool {
+    let upper = earlier
+        .throughput_ci95_per_s
+        .map_or(earlier.throughput_per_s, |[_, hi]| hi);
+    let lower = later
+        .throughput_ci95_per_s
+        .map_or(later.throughput_per_s, |[lo, _]| lo);
+    later.throughput_per_s > earlier.throughput_per_s * (1.0 + WARM_UP_SHARE) && lower > upper
+}
+
+fn pooled(level: Level, trials: &[TrialReport]) -> LevelPoint {
+    let all: Vec<&TrialReport> = trials.iter().filter(|t| t.level == level).collect();
+    let sound: Vec<&TrialReport> = all.iter().copied().filter(|t| is_sound(t)).collect();
+    let used = if sound.is_empty() {
+        // The last was run for longer than those before it, or is as good as they are.
+        all[all.len() - 1..].to_vec()
+    } else {
+        warm(&sound)
+    };
+    let latency = representative(&used);
+    let answered = latency.count > 0;
+    let throughput_per_s = mean(used.iter().map(|t| t.throughput_per_s));
+    LevelPoint {
+        level: value(level),
+        throughput_per_s,
+        throughput_ci95: interval(&used, throughput_per_s),
+        mean_ns: answered.then(|| mean_response_ns(&used)),
+        p90_ns: answered.then_some(latency.p90 as f64),
+        error_share: mean(used.iter().map(|t| error_share(&t.outcomes))),
+        latency: Some(latency),
+        valid: used.iter().all(|t| t.verdict == Verdict::Valid),
+        stationary: used.iter().all(|t| t.stationary),
+        trials: used.len(),
+    }
+}
+
+/// The trials after the last one that a later one shows to have been made of a colder server.
+fn warm<'a>(sound: &[&'a TrialReport]) -> Vec<&'a TrialReport> {
+    let cold = sound
+        .iter()
+        .enumerate()
+        .filter(|(i, t)| sound[i + 1..].iter().any(|later| has_warmed_up(t, later)))
+        .map(|(i, _)| i + 1)
+        .next_back();
+    sound[cold.unwrap_or(0)..].to_vec()
+}
+
+/// The figures of the trial whose 90th percentile is the (lower) median.
+fn representative(used: &[&TrialReport]) -> LatencyReport {
+    let mut times: Vec<&LatencyReport> = used.iter().map(|t| &t.response_time_ns).collect();
+    times.sort_by_key(|t| t.p90);
+    times[(times.len() - 1) / 2].clone()
+}
+
+fn mean_response_ns(used: &[&TrialReport]) -> f64 {
+    let times = used.iter().map(|t| &t.response_time_ns);
+    let count: f64 = times.clone().map(|t| t.count as f64).sum();
+    let sum: f64 = times.map(|t| t.mean as f64 * t.count as f64).sum();
+    sum / count.max(1.0)
+}
+
+/// The 95 % interval of the mean of several trials: the standard error is the larger of what the
+/// intervals within the trials imply and what the scatter between them shows, so that trials which
+/// disagree widen it.
+fn interval(used: &[&TrialReport], throughput_per_s: f64) -> Option<[f64; 2]> {
+    let halves: Option<Vec<f64>> = used
+        .iter()
+        .map(|t| t.throughput_ci95_per_s.map(|[lo, hi]| (hi - lo) / 2.0))
+        .collect();
+    let halves = halves?;
+    if let [trial] = used {
+        return trial.throughput_ci95_per_s;
+    }
+    let k = used.len() as f64;
+    let within = halves.iter().map(|h| h * h).sum::<f64>().sqrt() / k;
+    let scatter: f64 = used
+        .iter()
+        .map(|t| (t.throughput_per_s - throughput_per_s).powi(2))
+        .sum();
+    let between = 1.96 * (scatter / (k - 1.0) / k).sqrt();
+    let half = within.max(between);
+    Some([throughput_per_s - half, throughput_per_s + half])
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    values.sum::<f64>() / count
+}

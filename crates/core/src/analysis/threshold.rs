@@ -1,0 +1,294 @@
+//! Thresholds: `--fail-if 'p99>200ms'`.
+
+use super::words::{number, percent};
+use crate::report::{LatencyReport, TrialReport, Verdict};
+use crate::spec::{ParseError, parse_duration, parse_rate};
+use crate::time::Nanos;
+use std::fmt;
+
+/// A condition under which a run fails: a metric beyond a bound, or an invalid trial.
+#[derive(Clone, Debug)]
+pub struct Threshold {
+    text: String,
+    condition: Condition,
+}
+
+impl Threshold {
+    /// Parses `METRIC OPERATOR BOUND`, or `invalid`.
+    ///
+    /// Metrics: `mean`, `min`, `p50`, `p75`, `p90`, `p99`, `p999` (or `p99.9`), `max` of response
+    /// time against a duration (`200ms`); `throughput`, `goodput` against a rate (`5000`, `5k/s`);
+    /// `errors` against a share of the operations (`0.1%`) or their number. Operators: `>`, `>=`,
+    /// `<`, `<=`.
+    ///
+    /// # Errors
+    /// One line that says what is wrong and what would be right.
+    pub fn parse(text: &str) -> Result<Threshold, ParseError> {
+        Ok(Threshold {
+            text: text.split_whitespace().collect(),
+            condition: parse_condition(text)?,
+        })
+    }
+
+    /// Whether a trial crosses it: then one line that names value and bound.
+    pub fn crossed(&self, trial: &TrialReport) -> Option<String> {
+        match &self.condition {
+            Condition::Invalid => (trial.verdict == Verdict::Invalid).then(|| {
+                let why = trial.invalid_because.join("; ");
+                format!("{}: the trial is invalid: {why}", trial.label)
+            }),
+            Condition::Bound { metric, is, bound } => {
+                let value = metric.value(trial);
+                is.holds(value, *bound).then(|| {
+                    let shown = metric.shown(value);
+                    format!("{}: {metric} {shown} crosses {}", trial.label, self.text)
+                })
+            }
+        }
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Condition {
+    Invalid,
+    Bound {
+        metric: Metric,
+        is: Comparison,
+        bound: f64,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Comparison {
+    Above,
+    AtLeast,
+    Below,
+    AtMost,
+}
+
+impl Comparison {
+    fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Comparison::Above => value > bound,
+            Comparison::AtLeast => value >= bound,
+            Comparison::Below => value < bound,
+            Comparison::AtMost => value <= bound,
+        }
+    }
+}
+
+/// What is compared: times in nanoseconds, rates per second, shares in percent.
+#[derive(Clone, Copy, Debug)]
+enum Metric {
+    Time(&'static str, fn(&LatencyReport) -> u64),
+    Throughput,
+    Goodput,
+    ErrorCount,
+    ErrorPercent,
+}
+
+const TIMES: [(&str, Metric); 9] = [
+    ("mean", Metric::Time("mean", |l| l.mean)),
+    ("min", Metric::Time("min", |l| l.min)),
+    ("p50", Metric::Time("p50", |l| l.p50)),
+    ("p75", Metric::Time("p75", |l| l.p75)),
+    ("p90", Metric::Time("p90", |l| l.p90)),
+    ("p99", Metric::Time("p99", |l| l.p99)),
+    ("p999", Metric::Time("p999", |l| l.p999)),
+    ("p99.9", Metric::Time("p99.9", |l| l.p999)),
+    ("max", Metric::Time("max", |l| l.max)),
+];
+
+impl Metric {
+    fn value(self, trial: &TrialReport) -> f64 {
+        let errors = trial.outcomes.errors() as f64;
+        match self {
+            Metric::Time(_, of) => of(&trial.response_time_ns) as f64,
+            Metric::Throughput => trial.throughput_per_s,
+            Metric::Goodput => trial.goodput_per_s,
+            Metric::ErrorCount => errors,
+            Metric::ErrorPercent => errors * 100.0 / trial.outcomes.total().max(1) as f64,
+        }
+    }
+
+    fn shown(self, value: f64) -> String {
+        match self {
+            Metric::Time(..) => Nanos(value as u64).to_string(),
+            Metric::Throughput | Metric::Goodput => format!("{}/s", number(value)),
+            Metric::ErrorCount => number(value),
+            Metric::ErrorPercent => percent(value),
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Metric::Time(name, _) => name,
+            Metric::Throughput => "throughput",
+            Metric::Goodput => "goodput",
+            Metric::ErrorCount | Metric::ErrorPercent => "errors",
+        })
+    }
+}
+
+fn parse_condition(text: &str) -> Result<Condition, ParseError> {
+    let shown = text.trim();
+    if shown == "invalid" {
+        return Ok(Condition::Invalid);
+    }
+    let Some(at) = shown.find(['<', '>']) else {
+        return Err(ParseError(format!(
+            "'{shown}' compares nothing: give a metric, < or >, and a bound, such as p99>200ms, \
+             throughput<5000 or errors>0.1%, or the word invalid"
+        )));
+    };
+    let (name, rest) = (shown[..at].trim(), &shown[at..]);
+    let (is, bound) = if let Some(bound) = rest.strip_prefix(">=") {
+        (Comparison::AtLeast, bound)
+    } else if let Some(bound) = rest.strip_prefix("<=") {
+        (Comparison::AtMost, bound)
+    } else if let Some(bound) = rest.strip_prefix('>') {
+        (Comparison::Above, bound)
+    } else {
+        (Comparison::Below, &rest[1..])
+    };
+    let (metric, bound) = parse_bound(name, bound.trim())?;
+    Ok(Condition::Bound { metric, is, bound })
+}
+
+fn parse_bound(name: &str, bound: &str) -> Result<(Metric, f64), ParseError> {
+    if let Some((_, metric)) = TIMES.iter().find(|(known, _)| *known == name) {
+        // A bare number would be seconds elsewhere; here it is more likely a mistake.
+        if bound.ends_with(|c: char| c.is_ascii_digit()) {
+            return Err(ParseError(format!(
+                "'{bound}' has no unit: write {name} with a duration, such as {name}>{bound}ms"
+            )));
+        }
+        return Ok((*metric, parse_duration(bound)?.0 as f64));
+    }
+    let rate = || match bound {
+        "0" => Ok(0.0),
+        _ => parse_rate(bound).map(|rate| rate.per_s()),
+    };
+    match name {
+        "throughput" => Ok((Metric::Throughput, rate()?)),
+        "goodput" => Ok((Metric::Goodput, rate()?)),
+        "errors" => match bound.strip_suffix('%') {
+            Some(share) => Ok((Metric::ErrorPercent, parse_number(share, bound, 100.0)?)),
+            None => Ok((Metric::ErrorCount, parse_number(bound, bound, f64::MAX)?)),
+        },
+        _ => Err(ParseError(format!(
+            "'{name}' is not a metric: give mean, min, p50, p75, p90, p99, p999, max, throughput, \
+             goodput or errors"
+        ))),
+    }
+}
+
+fn parse_number(text: &str, whole: &str, most: f64) -> Result<f64, ParseError> {
+    let number = text.trim().parse::<f64>().ok();
+    number
+        .filter(|n| n.is_finite() && (0.0..=most).contains(n))
+        .ok_or_else(|| {
+            ParseError(format!(
+                "'{whole}' is not a number of errors: give a share, such as 0.1%, or a count"
+            ))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::assess::tests::report;
+    use crate::measure::Outcome;
+
+    fn trial() -> TrialReport {
+        let mut trial = report();
+        trial.label = "rate=100/s".into();
+        trial.verdict = Verdict::Valid;
+        trial.throughput_per_s = 4_900.0;
+        trial.goodput_per_s = 4_800.0;
+        trial.response_time_ns.p99 = 231_000_000;
+        trial.response_time_ns.p999 = 300_000_000;
+        trial.outcomes = crate::measure::Outcomes::default();
+        (0..998).for_each(|_| trial.outcomes.add(Outcome::Ok));
+        (0..2).for_each(|_| trial.outcomes.add(Outcome::Timeout));
+        trial
+    }
+
+    #[test]
+    fn a_threshold_is_crossed_where_its_condition_holds() {
+        for (text, crossed) in [
+            ("p99>200ms", true),
+            ("p99 > 231ms", false),
+            ("p99>=231ms", true),
+            ("p999<=0.3s", true),
+            ("p99.9<300ms", false),
+            ("throughput<5000", true),
+            ("throughput<4.9k", false),
+            ("goodput<=4800/s", true),
+            ("errors>0.1%", true),
+            ("errors>0.2%", false),
+            ("errors>=2", true),
+            ("errors>2", false),
+            ("throughput>0", true),
+            ("invalid", false),
+        ] {
+            let threshold = Threshold::parse(text).expect(text);
+            assert_eq!(threshold.crossed(&trial()).is_some(), crossed, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_message_names_value_and_bound() {
+        let message = |text: &str, trial: &TrialReport| {
+            let threshold = Threshold::parse(text).expect(text);
+            threshold.crossed(trial).expect(text)
+        };
+        let mut trial = trial();
+        for (text, said) in [
+            ("p99 > 200ms", "rate=100/s: p99 231 ms crosses p99>200ms"),
+            (
+                "throughput<5000",
+                "rate=100/s: throughput 4,900/s crosses throughput<5000",
+            ),
+            (
+                "errors>0.1%",
+                "rate=100/s: errors 0.20 % crosses errors>0.1%",
+            ),
+        ] {
+            assert_eq!(message(text, &trial), said);
+        }
+        trial.verdict = Verdict::Invalid;
+        trial.invalid_because = vec!["it stood still".into()];
+        let said = "rate=100/s: the trial is invalid: it stood still";
+        assert_eq!(message("invalid", &trial), said);
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_refused_with_a_remedy() {
+        for (text, word) in [
+            ("", "compares nothing"),
+            ("p99", "compares nothing"),
+            ("p98>1ms", "'p98' is not a metric"),
+            ("p99>200", "has no unit"),
+            ("p99>fast", "is not a duration"),
+            ("p99=>5ms", "is not a metric"),
+            ("throughput<", "give operations per second"),
+            ("errors>some", "is not a number of errors"),
+            ("errors>101%", "is not a number of errors"),
+            ("errors>-1", "is not a number of errors"),
+            ("invalid>1", "is not a metric"),
+        ] {
+            let error = Threshold::parse(text).expect_err(text).0;
+            assert!(error.contains(word), "{text}: {error}");
+            assert!(!error.contains('\n'));
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Each clause with the smallest data that triggers it and the nearest that does not.
+
+use super::*;
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+
+/// 10,000 operations in 10 s, of 1 ms each, kept to within microseconds.
+fn healthy() -> Evidence {
+    Evidence {
+        asked: Some(Asked {
+            operations: 10_000.0,
+            slack: 0.0,
+        }),
+        open_loop: true,
+        attempted: 10_000,
+        started: 10_000,
+        pacing_error_ns: quantiles(5 * US, 60 * US),
+        response_time_ns: quantiles(MS, 2 * MS),
+        busy_percent: 20.0,
+        gaps: Some(gaps(GapLaw::Constant, 1_000 * US, 10 * US)),
+        ..Evidence::default()
+    }
+}
+
+fn quantiles(p50: u64, p99: u64) -> QuantilesReport {
+    QuantilesReport {
+        p50,
+        p99,
+        p999: p99,
+        max: p99,
+    }
+}
+
+fn gaps(law: GapLaw, mean_ns: u64, std_dev_ns: u64) -> GapEvidence {
+    GapEvidence {
+        law,
+        gaps: Gaps {
+            count: 10_000,
+            mean_ns: mean_ns as f64,
+            std_dev_ns: std_dev_ns as f64,
+        },
+        exponential: None,
+        counts: Vec::new(),
+    }
+}
+
+/// `word` must appear in the only clause, or there must be none where it is empty.
+fn check(what: &str, word: &str, change: impl FnOnce(&mut Evidence)) {
+    let mut evidence = healthy();
+    change(&mut evidence);
+    let clauses = clauses(&evidence);
+    if word.is_empty() {
+        assert!(clauses.is_empty(), "{what}: {clauses:?}");
+    } else {
+        assert_eq!(clauses.len(), 1, "{what}: {clauses:?}");
+        assert!(clauses[0].contains(word), "{what}: {clauses:?}");
+    }
+}
+
+#[test]
+fn a_healthy_trial_is_valid_and_so_is_an_empty_one() {
+    check("as it should be", "", |_| ());
+    check("nothing at all", "", |e| *e = Evidence::default());
+}
+
+#[test]
+fn the_rate_must_be_achieved() {
+    check("0.11 % started too late", "fell behind", |e| {
+        e.started = 9_989
+    });
+    check("0.1 % started too late", "", |e| e.started = 9_990);
+    check("0.11 % never came", "fell behind", |e| {
+        (e.attempted, e.started) = (9_989, 9_989);
+    });
+    check("few, of few operations", "", |e| {
+        let operations = 20.0;
+        e.asked = Some(Asked {
+            operations,
+            slack: 0.0,
+        });
+        (e.attempted, e.started) = (10, 10);
+    });
+    check("as few as chance makes of Poisson arrivals", "", |e| {
+        let operations = 10_000.0;
+        e.asked = Some(Asked {
+            operations,
+            slack: 400.0,
+        });
+        (e.attempted, e.started) = (9_650, 9_650);
+    });
+    check("shed by order", "", |e| {
+        (e.started, e.shed, e.gaps) = (6_000, 4_000, None)
+    });
+    check("a closed loop owes no rate", "", |e| {
+        (e.open_loop, e.started) = (false, 0);
+    });
+}
+
+#[test]
+fn a_standstill_counts_however_long_the_trial() {
+    check("late by 100 ms once", "stood still for 100 ms", |e| {
+        e.pacing_error_ns.max = 100 * MS
+    });
+    check("late by 99 ms once", "", |e| {
+        e.pacing_error_ns.max = 99 * MS
+    });
+    check("a second in which nothing was due", "", |e| {
+        e.stall_ns_max = 1_000 * MS
+    });
+    check("a second in a closed loop", "stood still for 1 s", |e| {
+        (e.open_loop, e.stall_ns_max) = (false, 1_000 * MS);
+    });
+}
+
+#[test]
+fn pacing_errors_count_by_their_share_and_size() {
+    for (p50, p99, response_p50, response_p99, word, what) in [
+        (
+            5,
+            1_001,
+            1_000,
+            5_000,
+            "p99 pacing error",
+            "1 ms and a fifth of the p99",
+        ),
+        (
+            5,
+            1_000,
+            1_000,
+            2_000,
+            "",
+            "1 ms of 2 ms, just at the floors of both",
+        ),
+        (5, 1_001, 1_000, 5_010, "", "just under a fifth"),
+        (
+            5,
+            201,
+            100,
+            400,
+            "p99 pacing error",
+            "200 µs and half of the p99",
+        ),
+        (
+            5,
+            200,
+            100,
+            210,
+            "",
+            "nearly all of it, but only 200 µs: a busy machine",
+        ),
+        (
+            101,
+            150,
+            500,
+            2_000,
+            "median pacing error",
+            "a fifth of the median",
+        ),
+        (
+            100,
+            150,
+            400,
+            2_000,
+            "",
+            "a quarter of the median, but only 100 µs",
+        ),
+    ] {
+        check(what, word, |e| {
+            e.pacing_error_ns = quantiles(p50 * US, p99 * US);
+            e.response_time_ns = quantiles(response_p50 * US, response_p99 * US);
+        });
+    }
+}
+
+#[test]
+fn gaps_must_vary_as_promised() {
+    use GapLaw::{Constant, Poisson, Uniform};
+    for (law, mean, std_dev, word, what) in [
+        (
+            Constant,
+            1_000,
+            310,
+            "coefficient of variation",
+            "constant gaps that vary",
+        ),
+        (Constant, 1_000, 290, "", "constant gaps that vary by less"),
+        (Constant, 20, 60, "", "microseconds of noise at 50,000/s"),
+        (Poisson, 1_000, 1_000, "", "exponential gaps"),
+        (
+            Poisson,
+            1_000,
+            1_150,
+            "coefficient of variation",
+            "too irregular for Poisson",
+        ),
+        (Poisson, 1_000, 1_130, "", "within the tolerance"),
+        (
+            Poisson,
+            1_000,
+            0,
+            "coefficient of variation",
+            "a metronome in place of Poisson",
+        ),
+        (Poisson, 20, 150, "", "hiccups at 50,000/s"),
+        (Uniform, 1_000, 577, "", "uniform gaps"),
+        (
+            Uniform,
+            1_000,
+            1_000,
+            "coefficient of variation",
+            "exponential, not uniform",
+        ),
+    ] {
+        let evidence = gaps(law, mean * US, std_dev * US);
+        check(what, word, |e| e.gaps = Some(evidence));
+    }
+    check("gaps that shedding made", "", |e| {
+        (e.started, e.shed) = (9_980, 20);
+        e.gaps = Some(gaps(Constant, 1_000 * US, 900 * US));
+    });
+}
+
+#[test]
+fn poisson_gaps_must_be_exponential() {
+    for (distance, p_value, mean_us, word, what) in [
+        (0.06, 0.0005, 1_000, "not exponential", "far, and surely so"),
+        (0.04, 0.0005, 1_000, "", "sure, but near"),
+        (0.06, 0.002, 1_000, "", "far, but not sure"),
+        (0.40, 0.0, 100, "", "far, but 40 µs in all"),
+        (0.60, 0.0, 100, "not exponential", "far, and 60 µs"),
+    ] {
+        check(what, word, |e| {
+            let mut evidence = gaps(GapLaw::Poisson, mean_us * US, mean_us * US);
+            evidence.exponential = Some(KolmogorovSmirnov { distance, p_value });
+            e.gaps = Some(evidence);
+        });
+    }
+}
+
+#[test]
+fn poisson_counts_must_be_as_dispersed_as_poisson() {
+    for (bins, mean, dispersion, word, what) in [
+        (1_000, 10.0, 1.0, "", "as promised"),
+        (
+            1_000,
+            10.0,
+            1.5,
+            "index of dispersion",
+            "half as much again",
+        ),
+        (1_000, 10.0, 1.3, "", "significant, but 17 % of the count"),
+        (1_000, 10.0, 0.5, "index of dispersion", "too regular"),
+        (20, 10.0, 2.0, "", "too few bins to tell"),
+        (1_000, 500.0, 15.0, "", "a hiccup of 50 ms at 50,000/s"),
+        (1_000, 0.5, 2.0, "", "hardly anything to count"),
+    ] {
+        check(what, word, |e| {
+            let counts = Counts {
+                bins,
+                mean,
+                dispersion,
+            };
+            let mut evidence = gaps(GapLaw::Poisson, MS, MS);
+            evidence.counts = vec![(Nanos(10 * MS), counts)];
+            e.gaps = Some(evidence);
+        });
+    }
+}
+
+#[test]
+fn the_generators_own_limits_count() {
+    check("a busy core", "generator_limited", |e| {
+        e.busy_percent = 95.1
+    });
+    check("a busy core in a closed loop", "generator_limited", |e| {
+        (e.open_loop, e.busy_percent) = (false, 99.0);
+    });
+    check("a core nearly busy", "", |e| e.busy_percent = 95.0);
+    check("a host that takes", "gave 10 %", |e| e.steal_percent = 10.1);
+    check("a host that takes little", "", |e| e.steal_percent = 10.0);
+    check("no ports", "11 of 10,000", |e| e.no_resources = 11);
+    check("hardly a port missing", "", |e| e.no_resources = 10);
+}

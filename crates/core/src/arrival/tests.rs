@@ -1,0 +1,275 @@
+//! What all processes promise, and what each one does.
+
+use super::*;
+use crate::spec::{ArrivalLaw, OpenLoad, Rate, Share};
+use proptest::prelude::*;
+
+fn load(per_s: u64, arrival: ArrivalLaw) -> OpenLoad {
+    OpenLoad {
+        rate: Rate::per_second(per_s).unwrap(),
+        arrival,
+        connections_max: 1,
+        in_flight_max: None,
+    }
+}
+
+fn burst(peak_ratio: f64, peak_share: f64, period: Nanos) -> ArrivalLaw {
+    ArrivalLaw::Burst {
+        peak_ratio,
+        peak_share,
+        period,
+    }
+}
+
+fn ramp(from: u64, to: u64, over: Nanos) -> ArrivalLaw {
+    ArrivalLaw::Ramp {
+        from: Rate::per_second(from).unwrap(),
+        to: Rate::per_second(to).unwrap(),
+        over,
+    }
+}
+
+/// All moments of one worker before `end`.
+fn part(load: &OpenLoad, share: Share, seed: u64, end: Nanos) -> Vec<Nanos> {
+    let mut arrivals = Arrivals::new(load, share, seed);
+    std::iter::from_fn(|| arrivals.next())
+        .take_while(|&t| t < end)
+        .collect()
+}
+
+/// All moments before `end`, of all workers together.
+fn union(load: &OpenLoad, of: u32, seed: u64, end: Nanos) -> Vec<Nanos> {
+    let parts = (0..of).flat_map(|index| part(load, Share { index, of }, seed, end));
+    let mut all: Vec<Nanos> = parts.collect();
+    all.sort_unstable();
+    all
+}
+
+fn gaps_s(moments: &[Nanos]) -> Vec<f64> {
+    let pairs = moments.windows(2);
+    pairs.map(|w| (w[1] - w[0]).as_secs_f64()).collect()
+}
+
+fn mean_and_cv(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, variance.sqrt() / mean)
+}
+
+/// Variance over mean of the counts per slot: 1 for a Poisson process.
+fn dispersion(moments: &[Nanos], slot: Nanos, slots: usize) -> f64 {
+    let mut counts = vec![0.0; slots];
+    for moment in moments {
+        if let Some(count) = counts.get_mut((moment.0 / slot.0) as usize) {
+            *count += 1.0;
+        }
+    }
+    let (mean, cv) = mean_and_cv(&counts);
+    cv * cv * mean
+}
+
+#[test]
+fn a_million_constant_arrivals_are_exact() {
+    // 3/7 of an operation per 1,000,003 ns: nothing about it is round.
+    let rate = Rate::new(3, Nanos(7 * 1_000_003)).unwrap();
+    let mut constant = Constant::new(rate, Share::WHOLE);
+    for k in 0..1_000_000u64 {
+        let exact = u128::from(k) * 7 * 1_000_003 / 3;
+        assert_eq!(constant.next(), Some(Nanos(exact as u64)));
+    }
+}
+
+#[test]
+fn constant_does_not_drift_in_a_year() {
+    let rate = Rate::per_second(333_333).unwrap();
+    let a_year = 333_333 * 365 * 86_400;
+    assert_eq!(rate.moment(a_year), Nanos::from_secs(365 * 86_400));
+}
+
+#[test]
+fn poisson_gaps_are_exponential_for_any_number_of_workers() {
+    for of in [1, 2, 7] {
+        let end = Nanos::from_secs(100);
+        let all = union(&load(5_000, ArrivalLaw::Poisson), of, 11, end);
+        let gaps = gaps_s(&all);
+        let (mean, cv) = mean_and_cv(&gaps);
+        assert!(
+            (mean * 5_000.0 - 1.0).abs() < 0.006,
+            "{of} workers: mean gap {mean}"
+        );
+        assert!((cv - 1.0).abs() < 0.02, "{of} workers: CV {cv}");
+        for slot in [1, 10, 100].map(Nanos::from_millis) {
+            let slots = (end.0 / slot.0) as usize;
+            let index = dispersion(&all, slot, slots);
+            // The index of n slots has a standard deviation of about sqrt(2/n).
+            let bound = 4.0 * (2.0 / slots as f64).sqrt();
+            assert!((index - 1.0).abs() < bound, "{of} workers, {slot}: {index}");
+        }
+        let beyond_mean = gaps.iter().filter(|g| **g > 1.0 / 5_000.0).count();
+        let share = beyond_mean as f64 / gaps.len() as f64;
+        assert!(
+            (share - (-1.0f64).exp()).abs() < 0.004,
+            "{of} workers: {share}"
+        );
+    }
+}
+
+#[test]
+fn poisson_workers_are_independent() {
+    let load = load(1_000, ArrivalLaw::Poisson);
+    let [a, b] = [0, 1].map(|index| {
+        let share = Share { index, of: 2 };
+        gaps_s(&part(&load, share, 5, Nanos::from_secs(100)))
+    });
+    let pairs: Vec<(f64, f64)> = a.into_iter().zip(b).collect();
+    let n = pairs.len() as f64;
+    // Both have mean and standard deviation 2 ms.
+    let covariance = pairs
+        .iter()
+        .map(|(x, y)| (x - 0.002) * (y - 0.002))
+        .sum::<f64>()
+        / n;
+    assert!((covariance / 0.002f64.powi(2)).abs() < 4.0 / n.sqrt());
+}
+
+#[test]
+fn uniform_gaps_are_uniform_for_any_number_of_workers() {
+    for of in [1, 3] {
+        let all = union(
+            &load(1_000, ArrivalLaw::Uniform),
+            of,
+            3,
+            Nanos::from_secs(200),
+        );
+        let gaps = gaps_s(&all);
+        let (mean, cv) = mean_and_cv(&gaps);
+        assert!((mean - 0.001).abs() < 0.000_006, "{mean}");
+        assert!((cv - 1.0 / 3f64.sqrt()).abs() < 0.005, "{cv}");
+        let longest = gaps.iter().fold(0.0f64, |a, &b| a.max(b));
+        assert!(longest <= 0.002 + 2e-9 && longest > 0.001_99, "{longest}");
+    }
+}
+
+#[test]
+fn ramp_reaches_each_count_when_the_integral_of_its_rate_does() {
+    let over = Nanos::from_secs(10);
+    for (from, to) in [(10, 1_990), (1_990, 10), (1_000, 1_000)] {
+        let moments = part(&load(1, ramp(from, to, over)), Share::WHOLE, 1, over);
+        assert!(moments.len().abs_diff(10_000) <= 1, "{}", moments.len());
+        for (k, t) in moments.iter().enumerate() {
+            let (f, g, t) = (from as f64, to as f64, t.as_secs_f64());
+            let integral = f * t + (g - f) * t * t / 20.0;
+            assert!((integral - k as f64).abs() < 1e-5, "{k}: {integral}");
+        }
+    }
+}
+
+#[test]
+fn ramp_stays_at_its_last_rate() {
+    let over = Nanos::from_secs(10);
+    let load = load(1, ramp(100, 300, over));
+    let moments = part(&load, Share::WHOLE, 1, Nanos::from_secs(20));
+    assert_eq!(moments.len(), 2_000 + 3_000);
+    let rates = [0, 5, 10, 15].map(|s| {
+        let arrivals = Arrivals::new(&load, Share { index: 0, of: 2 }, 1);
+        arrivals.rate_at(Nanos::from_secs(s))
+    });
+    assert_eq!(rates, [50.0, 100.0, 150.0, 150.0]);
+}
+
+#[test]
+fn burst_has_its_share_at_the_peak_and_the_mean_in_all() {
+    // Peak 4 times the mean for a tenth of the time: 40 % of the operations come in it.
+    let period = Nanos::from_secs(1);
+    let load = load(1_000, burst(4.0, 0.1, period));
+    let moments = part(&load, Share::WHOLE, 1, Nanos::from_secs(50));
+    assert_eq!(moments.len(), 50_000);
+    let at_peak = moments.iter().filter(|t| t.0 % period.0 < 100_000_000);
+    assert_eq!(at_peak.count(), 50 * 400);
+    let rate = |ms| Arrivals::new(&load, Share::WHOLE, 1).rate_at(Nanos::from_millis(ms));
+    assert_eq!(rate(50), 4_000.0);
+    assert!((rate(150) - 1_000.0 * 0.6 / 0.9).abs() < 1e-9);
+}
+
+#[test]
+fn burst_may_be_silent_between_its_peaks_and_does_not_drift() {
+    let period = Nanos::from_millis(300);
+    let load = load(1_000, burst(5.0, 0.2, period));
+    let mut arrivals = Arrivals::new(&load, Share::WHOLE, 1);
+    for k in 0..300_000u64 {
+        // 300 operations in each period, all in its first 60 ms, 200 µs apart.
+        let exact = k / 300 * period.0 + k % 300 * 200_000;
+        let moment = arrivals.next().unwrap();
+        assert!(moment.0.abs_diff(exact) <= 1, "{k}: {moment:?} {exact}");
+    }
+}
+
+#[test]
+fn trace_ends_with_its_last_moment() {
+    let moments: Vec<Nanos> = [0, 5, 5, 9, 1_000].map(Nanos::from_millis).into();
+    let load = load(1, ArrivalLaw::Trace(moments.clone().into()));
+    assert_eq!(part(&load, Share::WHOLE, 1, Nanos::MAX), moments);
+    let second = part(&load, Share { index: 1, of: 2 }, 1, Nanos::MAX);
+    assert_eq!(second, [5, 9].map(Nanos::from_millis));
+    let whole = Arrivals::new(&load, Share::WHOLE, 1);
+    assert_eq!(whole.rate_at(Nanos::from_secs(1)), 1.0);
+    assert_eq!(whole.rate_at(Nanos::from_millis(0)), 8.0);
+}
+
+#[test]
+fn seeds_repeat_and_differ() {
+    let end = Nanos::from_secs(1);
+    for arrival in [ArrivalLaw::Poisson, ArrivalLaw::Uniform] {
+        let load = load(1_000, arrival);
+        let moments = |seed| part(&load, Share::WHOLE, seed, end);
+        assert_eq!(moments(1), moments(1));
+        assert_ne!(moments(1), moments(2));
+    }
+}
+
+/// Any process with sensible parameters.
+fn any_arrival() -> impl Strategy<Value = ArrivalLaw> {
+    let over = Nanos::from_millis(200);
+    let moments = proptest::collection::vec(0u64..300_000_000, 0..200).prop_map(|mut at| {
+        at.sort_unstable();
+        ArrivalLaw::Trace(at.into_iter().map(Nanos).collect())
+    });
+    prop_oneof![
+        Just(ArrivalLaw::Constant),
+        Just(ArrivalLaw::Poisson),
+        Just(ArrivalLaw::Uniform),
+        (1u64..9_000, 1u64..9_000).prop_map(move |(from, to)| ramp(from, to, over)),
+        (1.01f64..20.0, 0.01f64..0.99, 1u64..400)
+            .prop_map(|(ratio, part, ms)| { burst(ratio, part / ratio, Nanos::from_millis(ms)) }),
+        moments,
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn moments_ascend(arrival in any_arrival(), per_s in 1u64..50_000, of in 1u32..9, seed: u64) {
+        let load = load(per_s, arrival);
+        let moments = part(&load, Share { index: of - 1, of }, seed, Nanos::from_millis(300));
+        prop_assert!(moments.windows(2).all(|w| w[0] <= w[1]));
+    }
+
+    #[test]
+    fn the_parts_of_any_number_of_workers_are_the_whole(
+        arrival in any_arrival(), per_s in 1u64..50_000, of in 2u32..9, seed: u64,
+    ) {
+        let load = load(per_s, arrival);
+        let end = Nanos::from_millis(300);
+        let (parts, whole) = (union(&load, of, seed, end), union(&load, 1, seed, end));
+        if load.arrival == ArrivalLaw::Poisson {
+            // Equal in law only: compare the counts, five standard deviations apart at the most.
+            let expected = per_s as f64 * 0.3;
+            let off = (parts.len() as f64 - expected).abs();
+            prop_assert!(off <= 5.0 * expected.sqrt() + 6.0, "{} {}", parts.len(), expected);
+        } else {
+            prop_assert_eq!(parts, whole);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `knee run`: one load, one trial.
+
+use super::{Experiment, Next};
+use crate::analysis::findings::trial_findings;
+use crate::analysis::table::error_share;
+use crate::report::{Conclusion, Finding, RunConclusion, TrialReport};
+use crate::spec::TrialSpec;
+
+/// One trial, its findings, its figures.
+#[derive(Clone, Debug)]
+pub struct SingleRun {
+    spec: TrialSpec,
+}
+
+impl SingleRun {
+    /// The experiment that runs just this.
+    pub fn new(spec: TrialSpec) -> SingleRun {
+        SingleRun { spec }
+    }
+}
+
+impl Experiment for SingleRun {
+    fn next(&mut self, past: &[TrialReport]) -> Next {
+        if past.is_empty() {
+            Next::Run(Box::new(self.spec.clone()))
+        } else {
+            Next::Converged
+        }
+    }
+
+    fn conclude(&self, past: &[TrialReport]) -> (Vec<Finding>, Conclusion) {
+        let Some(trial) = past.last() else {
+            return (Vec::new(), Conclusion::Run(RunConclusion::default()));
+        };
+        let conclusion = RunConclusion {
+            throughput_per_s: trial.throughput_per_s,
+            p50_ns: trial.response_time_ns.p50,
+            p99_ns: trial.response_time_ns.p99,
+            error_percent: 100.0 * error_share(&trial.outcomes),
+        };
+        (trial_findings(trial), Conclusion::Run(conclusion))
+    }
+}

@@ -1,0 +1,108 @@
+//! The most throughput within limits on response time, approached from both sides.
+
+use super::{Bound, SweepSpec};
+use crate::analysis::findings::{AxisKind, Diagnosis};
+use crate::analysis::knee::{ERROR_SHARE_MAX, Reading};
+use crate::analysis::table::{LevelPoint, points};
+use crate::report::{BestWithinBound, LatencyReport, TrialReport};
+
+/// The highest level within and the lowest outside are near enough at this ratio.
+const NEAR: f64 = 1.05;
+/// Throughputs nearer to the most than this are the most: then fewer users are better.
+const SAME_SHARE: f64 = 0.02;
+
+/// The highest level that keeps all bounds and the lowest above it that does not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bracket {
+    /// Highest level within; `None` where the lowest level is already outside.
+    pub within: Option<f64>,
+    /// Lowest level outside of those above it; `None` where none is.
+    pub outside: Option<f64>,
+}
+
+/// Where the bounds are crossed, as far as the levels show.
+pub fn bracket(bounds: &[Bound], table: &[LevelPoint]) -> Bracket {
+    let outside = table.iter().position(|p| !keeps(bounds, p));
+    let within = outside.unwrap_or(table.len()).checked_sub(1);
+    Bracket {
+        within: within.map(|i| table[i].level),
+        outside: outside.map(|i| table[i].level),
+    }
+}
+
+/// The number of users to try next to find where the bounds are crossed; `None` where that is
+/// known, or where knowing it better would not give more throughput.
+pub fn next_users(spec: &SweepSpec, past: &[TrialReport], reading: &Reading) -> Option<u32> {
+    if spec.bounds.is_empty() {
+        return None;
+    }
+    let table = points(past);
+    let bracket = bracket(&spec.bounds, &table);
+    let (within, outside) = (bracket.within?, bracket.outside?);
+    let full = table.iter().any(|p| {
+        p.level <= within && p.throughput_per_s >= (1.0 - SAME_SHARE) * reading.x_max_per_s
+    });
+    let middle = (within * outside).sqrt().round();
+    let between = within < middle && middle < outside;
+    (!full && between && outside / within > NEAR).then_some(middle as u32)
+}
+
+/// The level with the most throughput within all bounds; of levels with the same throughput the
+/// lowest, as it answers soonest.
+pub fn best(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Option<BestWithinBound> {
+    if bounds.is_empty() {
+        return None;
+    }
+    let within: Vec<&LevelPoint> = table.iter().filter(|p| keeps(bounds, p)).collect();
+    let most = within
+        .iter()
+        .map(|p| p.throughput_per_s)
+        .fold(0.0, f64::max);
+    let best = within
+        .iter()
+        .find(|p| p.throughput_per_s >= (1.0 - SAME_SHARE) * most)?;
+    let times = best.latency.as_ref()?;
+    Some(BestWithinBound {
+        bound: text(bounds),
+        vusers: match axis {
+            AxisKind::Vusers => best.level as u32,
+            AxisKind::Rate => 0,
+        },
+        rate_per_s: (axis == AxisKind::Rate).then_some(best.level),
+        throughput_per_s: best.throughput_per_s,
+        p90_ns: times.p90,
+        confident: bounds.iter().all(|b| b.holds_for_certain(times)),
+    })
+}
+
+/// The finding that not even the lowest level keeps a bound.
+pub fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Vec<Diagnosis> {
+    let Some((lowest, times)) = table.iter().find_map(|p| Some((p, measured(p)?))) else {
+        return Vec::new();
+    };
+    let missed = |b: &&Bound| table.iter().all(|p| !keeps(&[**b], p));
+    bounds
+        .iter()
+        .filter(missed)
+        .map(|b| Diagnosis::BoundUnreachable {
+            bound: b.to_string(),
+            lowest: axis.level(lowest.level),
+            figure_ns: b.figure_ns(times) as f64,
+        })
+        .collect()
+}
+
+/// `p90<=50ms and p99<=200ms`
+pub fn text(bounds: &[Bound]) -> String {
+    let texts: Vec<String> = bounds.iter().map(Bound::to_string).collect();
+    texts.join(" and ")
+}
+
+fn keeps(bounds: &[Bound], p: &LevelPoint) -> bool {
+    p.error_share <= ERROR_SHARE_MAX
+        && measured(p).is_some_and(|times| bounds.iter().all(|b| b.holds(times)))
+}
+
+fn measured(p: &LevelPoint) -> Option<&LatencyReport> {
+    p.latency.as_ref().filter(|times| times.count > 0)
+}

@@ -1,0 +1,265 @@
+//! A target of known behaviour in the place of the engine: exact curves with seeded noise.
+
+use crate::analysis::models::MachineRepair;
+use crate::experiment::sweep::{Axis, Bound, RatePlan, Sweep, SweepSpec, VuserPlan};
+use crate::experiment::{Conducted, conduct};
+use crate::measure::{Interval, Outcome, Outcomes};
+use crate::report::{
+    GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, SweepConclusion, TrialReport,
+    Verdict,
+};
+use crate::rng;
+use crate::spec::{
+    BackendChoice, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, Pause, Pick,
+    TrialSpec, WaitPolicy,
+};
+use crate::time::Nanos;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+/// A target. `now_s` is the time since the experiment began.
+pub struct Fake {
+    /// Throughput of so many users at a moment.
+    pub throughput: Box<dyn Fn(u32, f64) -> f64>,
+    /// Share of the operations that fail with so many users.
+    pub failures: Box<dyn Fn(u32) -> f64>,
+    /// Standard error of a trial's throughput as a share of it.
+    pub noise: f64,
+    /// Whether every trial drifts, however long.
+    pub drifts: bool,
+    /// Time that has passed.
+    pub now_s: f64,
+}
+
+impl Fake {
+    /// A target of this throughput, without failures or noise.
+    pub fn new(throughput: impl Fn(u32) -> f64 + 'static) -> Fake {
+        Fake {
+            throughput: Box::new(move |n, _| throughput(n)),
+            failures: Box::new(|_| 0.0),
+            noise: 0.0,
+            drifts: false,
+            now_s: 0.0,
+        }
+    }
+
+    /// `servers` servers of this service time, and that much time outside.
+    pub fn station(servers: u32, service_s: f64, overhead_s: f64) -> Fake {
+        let station = MachineRepair {
+            servers,
+            service_s,
+            overhead_s,
+        };
+        Fake::new(move |n| station.throughput_per_s(n))
+    }
+
+    /// One trial.
+    pub fn run(&mut self, spec: &TrialSpec) -> TrialReport {
+        let begin_s = self.now_s + spec.warmup.as_secs_f64();
+        let end_s = begin_s + spec.duration.as_secs_f64();
+        self.now_s = end_s;
+        let mut rng = rng::stream(spec.seed, 0);
+        // A sum of twelve uniform numbers is nearly normal, with variance 1.
+        let normal: f64 = (0..12).map(|_| rng::unit(&mut rng)).sum::<f64>() - 6.0;
+        let noise = 1.0 + self.noise * normal;
+        let mut report = match spec.load {
+            Load::Closed { vusers, .. } => {
+                let first = (self.throughput)(vusers, begin_s);
+                let last = (self.throughput)(vusers, end_s);
+                let settled = (last / first - 1.0).abs() < 0.05 && !self.drifts;
+                let mut report = self.closed(vusers, noise * (first + last) / 2.0, spec);
+                report.stationary = settled;
+                report
+            }
+            Load::Open(ref open) => self.open(open.rate.per_s(), noise, spec),
+        };
+        report.label = spec.label.clone();
+        report
+    }
+
+    fn closed(&self, vusers: u32, throughput: f64, spec: &TrialSpec) -> TrialReport {
+        let response_ns = 1e9 * f64::from(vusers) / throughput;
+        let share = (self.failures)(vusers);
+        let mut report = blank(Level::Vusers(vusers), spec);
+        fill(&mut report, throughput, response_ns, self.noise);
+        report.outcomes = outcomes(report.attempted, share);
+        report.littles_law = Some(LittlesLaw {
+            n: f64::from(vusers),
+            x_times_r: f64::from(vusers),
+            deviation_percent: 0.0,
+            ok: true,
+        });
+        report
+    }
+
+    /// In open loop the capacity is what very many users get.
+    fn open(&self, offered: f64, noise: f64, spec: &TrialSpec) -> TrialReport {
+        let capacity = (self.throughput)(100_000, self.now_s) * noise;
+        let alone_ns = 1e9 / (self.throughput)(1, self.now_s);
+        let served = offered.min(capacity);
+        let mut report = blank(Level::RatePerS(offered), spec);
+        let free = (1.0 - offered / capacity).max(0.01);
+        fill(&mut report, served, alone_ns / free, self.noise);
+        report.offered.asked_per_s = Some(offered);
+        report.offered.achieved_per_s = offered;
+        report.stationary = offered <= capacity;
+        report.intervals = (0..10)
+            .map(|i| Interval {
+                start_ns: i * 1_000_000_000,
+                end_ns: (i + 1) * 1_000_000_000,
+                attempted: offered.round() as u64,
+                completed: served.round() as u64,
+                ..Interval::default()
+            })
+            .collect();
+        report
+    }
+}
+
+/// A sweep of a fake target from beginning to end.
+pub fn sweep(fake: &mut Fake, spec: SweepSpec) -> (Conducted, SweepConclusion) {
+    let mut sweep = Sweep::new(spec);
+    let run = |spec: &TrialSpec| Ok::<_, Infallible>(ControlFlow::Continue(fake.run(spec)));
+    let Ok(conducted) = conduct(&mut sweep, run, |_, _| ());
+    let crate::report::Conclusion::Sweep(conclusion) = conducted.conclusion.clone() else {
+        panic!("a sweep ends in a sweep's conclusion");
+    };
+    (conducted, conclusion)
+}
+
+/// An automatic sweep over users.
+pub fn automatic(seed: u64) -> SweepSpec {
+    of_axis(Axis::Vusers(VuserPlan::Auto), seed)
+}
+
+/// A sweep over these users.
+pub fn list(levels: &[u32]) -> SweepSpec {
+    of_axis(Axis::Vusers(VuserPlan::List(levels.to_vec())), 1)
+}
+
+/// An automatic sweep over rates.
+pub fn rates(seed: u64) -> SweepSpec {
+    of_axis(Axis::Rate(RatePlan::Auto), seed)
+}
+
+/// With these bounds.
+pub fn bounded(mut spec: SweepSpec, bounds: &[Bound]) -> SweepSpec {
+    spec.bounds = bounds.to_vec();
+    spec
+}
+
+fn of_axis(axis: Axis, seed: u64) -> SweepSpec {
+    SweepSpec {
+        base: base(seed),
+        axis,
+        bounds: Vec::new(),
+        trials_max: SweepSpec::TRIALS_MAX,
+        vusers_max: SweepSpec::VUSERS_MAX,
+    }
+}
+
+/// A trial of one user.
+pub fn base(seed: u64) -> TrialSpec {
+    TrialSpec {
+        label: "vusers=1".into(),
+        level: Level::Vusers(1),
+        load: Load::Closed {
+            vusers: 1,
+            pause: Pause::NONE,
+        },
+        target: HttpTarget {
+            endpoint: Endpoint::Unix {
+                path: "/fake".into(),
+            },
+            requests: vec![HttpRequest {
+                method: "GET".into(),
+                path: "/".into(),
+                host: "fake".into(),
+                headers: Vec::new(),
+                body: Vec::new(),
+                weight: 1,
+            }],
+            pick: Pick::InOrder,
+            keep_alive: true,
+        },
+        warmup: Nanos::from_millis(500),
+        duration: Nanos::from_secs(4),
+        operations_max: None,
+        timeout: Nanos::from_secs(10),
+        connect_timeout: Nanos::from_secs(5),
+        interval: Nanos::from_secs(1),
+        seed,
+        engine: EngineOptions {
+            workers: 1,
+            backend: BackendChoice::Auto,
+            wait: WaitPolicy::Hybrid,
+        },
+    }
+}
+
+/// A sound trial in which nothing was measured yet.
+pub fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
+    TrialReport {
+        label: spec.label.clone(),
+        level,
+        duration_ns: spec.duration.0,
+        attempted: 0,
+        completed: 0,
+        throughput_per_s: 0.0,
+        throughput_ci95_per_s: None,
+        goodput_per_s: 0.0,
+        outcomes: Outcomes::default(),
+        response_time_ns: LatencyReport::default(),
+        service_time_ns: LatencyReport::default(),
+        offered: OfferedReport::default(),
+        generator: GeneratorReport {
+            workers: 1,
+            ..GeneratorReport::default()
+        },
+        stationary: true,
+        transient_ns: 0,
+        littles_law: None,
+        verdict: Verdict::Valid,
+        invalid_because: Vec::new(),
+        bytes_received: 0,
+        connections_opened: 0,
+        connections_max: 0,
+        intervals: Vec::new(),
+        kernel: Default::default(),
+    }
+}
+
+fn fill(report: &mut TrialReport, throughput: f64, response_ns: f64, noise: f64) {
+    let count = (throughput * report.duration_ns as f64 / 1e9).ceil() as u64;
+    let half = 1.96 * noise * throughput;
+    report.attempted = count;
+    report.completed = count;
+    report.throughput_per_s = throughput;
+    report.goodput_per_s = throughput;
+    report.throughput_ci95_per_s = Some([throughput - half, throughput + half]);
+    report.outcomes = outcomes(count, 0.0);
+    let ns = |factor: f64| (factor * response_ns) as u64;
+    report.response_time_ns = LatencyReport {
+        count,
+        mean: ns(1.0),
+        min: ns(0.9),
+        p50: ns(1.0),
+        p75: ns(1.01),
+        p90: ns(1.02),
+        p99: ns(1.05),
+        p999: ns(1.1),
+        max: ns(1.2),
+        p90_ci95: Some([ns(1.01), ns(1.03)]),
+        p99_ci95: Some([ns(1.04), ns(1.06)]),
+    };
+}
+
+/// So many operations, of which this share failed.
+pub fn outcomes(count: u64, failed_share: f64) -> Outcomes {
+    let failed = (count as f64 * failed_share).round() as u64;
+    let map = [(Outcome::Ok, count - failed), (Outcome::Http5xx, failed)];
+    let map: std::collections::BTreeMap<&str, u64> =
+        map.iter().map(|(o, n)| (o.name(), *n)).collect();
+    let text = serde_json::to_string(&map).expect("a map of numbers");
+    serde_json::from_str(&text).expect("names of outcomes")
+}

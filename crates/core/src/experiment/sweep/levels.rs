@@ -1,0 +1,73 @@
+//! The rows of a sweep as reported: what the table and the plots show.
+
+use crate::analysis::findings::AxisKind;
+use crate::analysis::knee::ERROR_SHARE_MAX;
+use crate::analysis::table::{LevelPoint, is_sound};
+use crate::report::{SweepConclusion, SweepLevel, TrialReport};
+
+/// One row per level of `table`, with what the trials of the level add to it, and the marks that
+/// follow from the conclusion.
+pub fn levels(
+    axis: AxisKind,
+    table: &[LevelPoint],
+    past: &[TrialReport],
+    conclusion: &SweepConclusion,
+) -> Vec<SweepLevel> {
+    let knee = conclusion.knee_vusers.or(conclusion.knee_rate_per_s);
+    let distance = |p: &LevelPoint, knee: f64| (p.level / knee).ln().abs();
+    let nearest = knee.and_then(|knee| {
+        let by_distance =
+            |a: &&LevelPoint, b: &&LevelPoint| distance(a, knee).total_cmp(&distance(b, knee));
+        table.iter().min_by(by_distance).map(|p| p.level)
+    });
+    let best = conclusion.best_within_bound.as_ref();
+    let best = best.map(|b| b.rate_per_s.unwrap_or(f64::from(b.vusers)));
+    table
+        .iter()
+        .map(|p| SweepLevel {
+            is_knee: nearest == Some(p.level),
+            is_best_within_bound: best == Some(p.level),
+            ..row(axis, p, past)
+        })
+        .collect()
+}
+
+fn row(axis: AxisKind, p: &LevelPoint, past: &[TrialReport]) -> SweepLevel {
+    let level = axis.level(p.level);
+    let here = || past.iter().filter(|t| t.level == level);
+    // The generator's figures of the last trial that counts, or of the last one.
+    let trial = here().rfind(|t| is_sound(t)).or_else(|| here().next_back());
+    let times = p.latency.as_ref().filter(|times| times.count > 0);
+    SweepLevel {
+        level,
+        trials: p.trials as u32,
+        throughput_per_s: p.throughput_per_s,
+        throughput_ci95_per_s: p.throughput_ci95,
+        mean_ns: p.mean_ns.map(|ns| ns.round() as u64),
+        p50_ns: times.map(|times| times.p50),
+        p90_ns: p.p90_ns.map(|ns| ns.round() as u64),
+        p99_ns: times.map(|times| times.p99),
+        errors: trial.map(|_| here().map(|t| t.outcomes.errors()).sum()),
+        busiest_worker_percent: trial.map(|t| t.generator.busiest_worker_percent),
+        cpu_us_per_op: trial.and_then(|t| t.generator.cpu_s_per_million_ops),
+        littles_law_deviation_percent: trial
+            .and_then(|t| t.littles_law.as_ref())
+            .map(|law| law.deviation_percent),
+        excluded_because: excluded_because(p),
+        is_knee: false,
+        is_best_within_bound: false,
+    }
+}
+
+fn excluded_because(p: &LevelPoint) -> Option<String> {
+    let reason = if p.throughput_per_s <= 0.0 {
+        "nothing answered"
+    } else if p.error_share > ERROR_SHARE_MAX {
+        "failures"
+    } else if !p.valid {
+        "invalid"
+    } else {
+        return None;
+    };
+    Some(reason.to_owned())
+}

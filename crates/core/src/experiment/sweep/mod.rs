@@ -1,0 +1,48 @@
+//! `knee sweep`: how much a target can take, and what that costs its users.
+
+mod answer;
+mod bound;
+mod conclude;
+#[cfg(test)]
+pub(crate) mod fake;
+mod levels;
+mod quality;
+mod rates;
+mod spec;
+#[cfg(test)]
+mod tests;
+mod users;
+
+pub use conclude::conclude_table;
+pub use spec::{Axis, Bound, BoundMetric, RatePlan, SweepSpec, VuserPlan};
+
+use super::{Experiment, Next};
+use crate::report::{Conclusion, Finding, TrialReport};
+
+/// The sweep as a policy. What it does next follows from its spec and the trials alone, so that
+/// a stored sweep can be replayed.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    spec: SweepSpec,
+}
+
+impl Sweep {
+    /// The sweep that does what `spec` asks for.
+    pub fn new(spec: SweepSpec) -> Sweep {
+        Sweep { spec }
+    }
+}
+
+impl Experiment for Sweep {
+    fn next(&mut self, past: &[TrialReport]) -> Next {
+        match &self.spec.axis {
+            Axis::Vusers(plan) => users::next(&self.spec, plan, past),
+            Axis::Rate(plan) => rates::next(&self.spec, plan, past),
+        }
+    }
+
+    fn conclude(&self, past: &[TrialReport]) -> (Vec<Finding>, Conclusion) {
+        let (findings, conclusion) = conclude::conclude(&self.spec, past);
+        (findings, Conclusion::Sweep(conclusion))
+    }
+}

@@ -1,0 +1,63 @@
+//! Trials that have to be made again.
+
+use super::SweepSpec;
+use crate::analysis::findings::queue_grows;
+use crate::analysis::table::{has_warmed_up, is_sound};
+use crate::report::{TrialReport, Verdict};
+use crate::spec::Level;
+
+/// After so many repeats in one sweep, what is left of the target's drift is a finding.
+const REPEATS_MAX: usize = 3;
+
+/// A trial to be made again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Repeat {
+    /// Its level.
+    pub level: Level,
+    /// How many times as long its window is to be.
+    pub stretch: u64,
+}
+
+/// Whether the last trial is to be made again: once for each level, with double the time where it
+/// was not stationary, unless a sound one is there already, and not more than three times in all.
+pub fn repeat_of_last(past: &[TrialReport]) -> Option<Repeat> {
+    let last = past.last()?;
+    let known = past.iter().any(|t| t.level == last.level && is_sound(t));
+    let fine = known || last.completed == 0 || queue_grows(last);
+    let again = |t: &TrialReport, earlier: &[TrialReport]| earlier.iter().any(|e| again_of(e, t));
+    let repeats = (0..past.len()).filter(|&i| again(&past[i], &past[..i]));
+    if fine || again(last, &past[..past.len() - 1]) || repeats.count() >= REPEATS_MAX {
+        return None;
+    }
+    let stretch = if last.verdict == Verdict::Invalid {
+        1
+    } else {
+        2
+    };
+    Some(Repeat {
+        level: last.level,
+        stretch,
+    })
+}
+
+fn again_of(earlier: &TrialReport, later: &TrialReport) -> bool {
+    earlier.level == later.level && !is_sound(earlier)
+}
+
+/// Once the first trial has been repeated and turned out to be of a colder server, the trials
+/// after it are suspect too: gives the first level not yet cleared, in the order they were run.
+/// A level is cleared by a later trial that agrees, or replaced by one that does not.
+pub fn suspect_of_warm_up(spec: &SweepSpec, past: &[TrialReport]) -> Option<Level> {
+    for (i, trial) in past.iter().enumerate().take(spec.trials_max / 2) {
+        let later = past[i + 1..]
+            .iter()
+            .rfind(|t| t.level == trial.level && is_sound(t));
+        match later {
+            None if i == 0 => return None,
+            None => return Some(trial.level),
+            Some(later) if is_sound(trial) && !has_warmed_up(trial, later) => return None,
+            Some(_) => {}
+        }
+    }
+    None
+}

@@ -1,0 +1,235 @@
+//! What a sweep is asked to do.
+
+use crate::report::{BoundAsked, LatencyReport};
+use crate::spec::{
+    ArrivalLaw, Level, Load, OpenLoad, ParseError, Pause, Rate, TrialSpec, parse_duration,
+};
+use crate::time::Nanos;
+use rand_core::RngCore;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What a sweep is asked to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepSpec {
+    /// What all trials have in common. Its load gives the pause of the users, or the arrivals and
+    /// connections of an open loop; level, label, seed and the load's size are set per trial.
+    pub base: TrialSpec,
+    /// What is varied.
+    pub axis: Axis,
+    /// Limits on response time under which the most throughput is looked for.
+    pub bounds: Vec<Bound>,
+    /// The most trials that an automatic plan may use. Lists run all of their levels.
+    pub trials_max: usize,
+    /// The most users that an automatic plan may use.
+    pub vusers_max: u32,
+}
+
+impl SweepSpec {
+    /// The most trials of an automatic plan, unless asked otherwise.
+    pub const TRIALS_MAX: usize = 14;
+    /// The most users of an automatic plan, unless asked otherwise.
+    pub const VUSERS_MAX: u32 = 10_000;
+
+    /// Trial number `trial` (from 0) with so many users, its window `stretch` times as long as
+    /// the base's.
+    pub(super) fn users_trial(&self, vusers: u32, trial: usize, stretch: u64) -> TrialSpec {
+        let pause = match &self.base.load {
+            Load::Closed { pause, .. } => *pause,
+            Load::Open(_) => Pause::NONE,
+        };
+        let load = Load::Closed { vusers, pause };
+        let label = format!("vusers={vusers}");
+        self.trial(label, Level::Vusers(vusers), load, trial, stretch)
+    }
+
+    /// Trial number `trial` (from 0) offering so much.
+    pub(super) fn rate_trial(&self, rate: Rate, trial: usize, stretch: u64) -> TrialSpec {
+        let open = match &self.base.load {
+            Load::Open(open) => OpenLoad {
+                rate,
+                ..open.clone()
+            },
+            Load::Closed { .. } => OpenLoad {
+                rate,
+                arrival: ArrivalLaw::Constant,
+                connections_max: self.vusers_max,
+                in_flight_max: None,
+            },
+        };
+        let per_s = rate.per_s();
+        let label = format!("rate={per_s}/s");
+        let level = Level::RatePerS(per_s);
+        self.trial(label, level, Load::Open(open), trial, stretch)
+    }
+
+    fn trial(
+        &self,
+        label: String,
+        level: Level,
+        load: Load,
+        trial: usize,
+        stretch: u64,
+    ) -> TrialSpec {
+        TrialSpec {
+            label,
+            level,
+            load,
+            duration: Nanos(self.base.duration.0.saturating_mul(stretch)),
+            seed: crate::rng::stream(self.base.seed, trial as u64).next_u64(),
+            ..self.base.clone()
+        }
+    }
+}
+
+/// What a sweep varies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Axis {
+    /// Virtual users of a closed loop.
+    Vusers(VuserPlan),
+    /// Operations offered per second in an open loop.
+    Rate(RatePlan),
+}
+
+/// Which numbers of users are tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VuserPlan {
+    /// As the results demand.
+    Auto,
+    /// These, in this order; each at least 1.
+    List(Vec<u32>),
+}
+
+/// Which rates are tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RatePlan {
+    /// As the results demand.
+    Auto,
+    /// These, in this order.
+    List(Vec<Rate>),
+}
+
+/// A limit on a figure of response time, written `p90=50ms`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    /// Which figure.
+    pub metric: BoundMetric,
+    /// What it may be at the most.
+    pub limit: Nanos,
+}
+
+impl Bound {
+    /// The figure, in nanoseconds.
+    pub fn figure_ns(&self, times: &LatencyReport) -> u64 {
+        match self.metric {
+            BoundMetric::Mean => times.mean,
+            BoundMetric::P50 => times.p50,
+            BoundMetric::P75 => times.p75,
+            BoundMetric::P90 => times.p90,
+            BoundMetric::P99 => times.p99,
+            BoundMetric::P999 => times.p999,
+        }
+    }
+
+    /// It as reported.
+    pub(super) fn asked(&self) -> BoundAsked {
+        BoundAsked {
+            metric: self.metric.name().to_owned(),
+            limit_ns: self.limit.0,
+        }
+    }
+
+    /// Whether the figure is within the limit.
+    pub fn holds(&self, times: &LatencyReport) -> bool {
+        times.count > 0 && self.figure_ns(times) <= self.limit.0
+    }
+
+    /// Whether its confidence interval is within the limit as a whole. Only the 90th and the 99th
+    /// percentile have one; the others are never certain.
+    pub fn holds_for_certain(&self, times: &LatencyReport) -> bool {
+        let ci95 = match self.metric {
+            BoundMetric::P90 => times.p90_ci95,
+            BoundMetric::P99 => times.p99_ci95,
+            _ => None,
+        };
+        ci95.is_some_and(|[_, upper]| upper <= self.limit.0)
+    }
+}
+
+/// `p90<=50 ms`
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit = self.limit.to_string().replace(' ', "");
+        write!(f, "{}<={limit}", self.metric.name())
+    }
+}
+
+/// `p90=50ms`
+impl FromStr for Bound {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Bound, ParseError> {
+        let wrong = |what: &str| {
+            ParseError(format!(
+                "{what}; write FIGURE=TIME, such as p90=50ms (mean, p50, p75, p90, p99, p999)"
+            ))
+        };
+        let (name, limit) = text
+            .split_once('=')
+            .ok_or_else(|| wrong(&format!("`{text}` has no `=`")))?;
+        let metric = BoundMetric::ALL
+            .into_iter()
+            .find(|m| m.name() == name.trim())
+            .ok_or_else(|| wrong(&format!("`{}` is not a figure", name.trim())))?;
+        let limit = parse_duration(limit.trim())?;
+        if limit == Nanos::ZERO {
+            return Err(wrong("a limit of 0 cannot be met"));
+        }
+        Ok(Bound { metric, limit })
+    }
+}
+
+/// A figure of response time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoundMetric {
+    /// Mean.
+    Mean,
+    /// Median.
+    P50,
+    /// 75th percentile.
+    P75,
+    /// 90th percentile.
+    P90,
+    /// 99th percentile.
+    P99,
+    /// 99.9th percentile.
+    P999,
+}
+
+impl BoundMetric {
+    const ALL: [BoundMetric; 6] = [
+        BoundMetric::Mean,
+        BoundMetric::P50,
+        BoundMetric::P75,
+        BoundMetric::P90,
+        BoundMetric::P99,
+        BoundMetric::P999,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            BoundMetric::Mean => "mean",
+            BoundMetric::P50 => "p50",
+            BoundMetric::P75 => "p75",
+            BoundMetric::P90 => "p90",
+            BoundMetric::P99 => "p99",
+            BoundMetric::P999 => "p999",
+        }
+    }
+}

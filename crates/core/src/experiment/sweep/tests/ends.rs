@@ -1,0 +1,135 @@
+//! Sweeps that fail, are interrupted or are given nonsense.
+
+use super::super::fake::{Fake, automatic, base, bounded, outcomes, rates, sweep};
+use super::super::{Bound, BoundMetric, Sweep};
+use super::{codes, levels};
+use crate::experiment::{Ended, SingleRun, conduct};
+use crate::report::{Conclusion, Verdict};
+use crate::spec::{Level, TrialSpec};
+use crate::time::Nanos;
+use proptest::prelude::*;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+#[test]
+fn failures_stop_the_climb() {
+    let mut fake = Fake::station(64, 0.01, 0.0);
+    fake.failures = Box::new(|n| if n > 20 { 0.3 } else { 0.0 });
+    let (conducted, _) = sweep(&mut fake, automatic(1));
+    let found = codes(&conducted.findings);
+    assert!(
+        found.contains(&"errors_rise") && found.contains(&"not_saturated"),
+        "{found:?}"
+    );
+    assert!(
+        levels(&conducted).iter().all(|&n| n <= 64.0),
+        "{:?}",
+        levels(&conducted)
+    );
+}
+
+#[test]
+fn where_everything_fails_the_sweep_ends_at_once() {
+    let mut fake = Fake::station(6, 0.01, 0.0);
+    fake.failures = Box::new(|_| 1.0);
+    let (conducted, conclusion) = sweep(&mut fake, automatic(1));
+    assert_eq!(levels(&conducted), [1.0]);
+    assert!(matches!(conducted.ended, Ended::Doomed(_)));
+    assert_eq!(conducted.findings[0].code, "stopped_early");
+    assert!(
+        conclusion.answer.contains("failed"),
+        "{}",
+        conclusion.answer
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn nonsense_ends_too(
+        rows in prop::collection::vec((0.0f64..1e6, 0.0f64..1.0, any::<[bool; 4]>()), 1..15),
+        seed in any::<u64>(),
+        on_rates in any::<bool>(),
+        bound_ms in 1u64..100,
+    ) {
+        let bound = Bound {
+            metric: BoundMetric::P99,
+            limit: Nanos::from_millis(bound_ms),
+        };
+        let spec = if on_rates { rates(seed) } else { automatic(seed) };
+        let mut experiment = Sweep::new(bounded(spec, &[bound]));
+        let mut fake = Fake::station(6, 0.01, 0.001);
+        let mut trial = 0;
+        let run = |spec: &TrialSpec| {
+            let (throughput, failures, [valid, stationary, sure, dead]) = rows[trial % rows.len()];
+            trial += 1;
+            let mut report = fake.run(spec);
+            report.throughput_per_s = if dead { 0.0 } else { throughput };
+            report.outcomes = outcomes(100, failures);
+            report.stationary = stationary;
+            if !valid {
+                report.verdict = Verdict::Invalid;
+            }
+            if !sure {
+                report.throughput_ci95_per_s = None;
+            }
+            Ok::<_, Infallible>(ControlFlow::Continue(report))
+        };
+        let Ok(conducted) = conduct(&mut experiment, run, |_, _| ());
+        prop_assert!((1..=14).contains(&conducted.trials.len()));
+        for finding in &conducted.findings {
+            prop_assert!(!finding.text.is_empty(), "{}", finding.code);
+            prop_assert!(finding.evidence.values().all(|v| v.is_finite()));
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_sweep_concludes_from_what_it_has() {
+    let mut fake = Fake::station(6, 0.01, 0.0);
+    let mut seen = Vec::new();
+    let run = |spec: &TrialSpec| {
+        let report = fake.run(spec);
+        Ok::<_, Infallible>(if spec.level == Level::Vusers(4) {
+            ControlFlow::Break(Some(report))
+        } else {
+            ControlFlow::Continue(report)
+        })
+    };
+    let mut experiment = Sweep::new(automatic(1));
+    let Ok(conducted) = conduct(&mut experiment, run, |i, t| seen.push((i, t.level)));
+    assert_eq!(conducted.ended, Ended::Interrupted);
+    let levels = [Level::Vusers(1), Level::Vusers(2), Level::Vusers(4)];
+    assert_eq!(seen, (0..).zip(levels).collect::<Vec<_>>());
+    let found = codes(&conducted.findings);
+    assert!(
+        found.contains(&"interrupted") && found.contains(&"not_saturated"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn an_error_of_the_engine_ends_everything() {
+    let mut experiment = SingleRun::new(base(1));
+    let failed = conduct(&mut experiment, |_| Err("no such host"), |_, _| ());
+    assert_eq!(failed, Err("no such host"));
+}
+
+#[test]
+fn a_single_run_runs_once() {
+    let mut fake = Fake::station(1, 0.01, 0.0);
+    fake.failures = Box::new(|_| 0.25);
+    let mut experiment = SingleRun::new(base(1));
+    let run = |spec: &TrialSpec| Ok::<_, Infallible>(ControlFlow::Continue(fake.run(spec)));
+    let Ok(conducted) = conduct(&mut experiment, run, |_, _| ());
+    assert_eq!(conducted.trials.len(), 1);
+    assert_eq!(codes(&conducted.findings), ["errors"]);
+    let Conclusion::Run(conclusion) = conducted.conclusion else {
+        panic!("a run ends in a run's conclusion");
+    };
+    assert_eq!(
+        (conclusion.throughput_per_s, conclusion.error_percent),
+        (100.0, 25.0)
+    );
+}

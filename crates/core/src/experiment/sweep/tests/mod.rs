@@ -1,0 +1,23 @@
+//! Whole experiments against targets of known behaviour.
+
+mod ends;
+mod limits;
+mod simulated;
+mod tables;
+mod users;
+
+use crate::experiment::Conducted;
+use crate::report::Finding;
+
+fn codes(findings: &[Finding]) -> Vec<&str> {
+    findings.iter().map(|f| f.code.as_str()).collect()
+}
+
+fn levels(conducted: &Conducted) -> Vec<f64> {
+    let levels = conducted.trials.iter().map(|t| t.level);
+    levels.map(crate::analysis::words::value).collect()
+}
+
+fn near(value: f64, truth: f64, share: f64) -> bool {
+    (value / truth - 1.0).abs() <= share
+}

@@ -1,0 +1,221 @@
+//! Whole sweeps over users, against targets of known behaviour.
+
+use super::super::Sweep;
+use super::super::fake::{Fake, automatic, list, sweep};
+use super::{codes, levels, near};
+use crate::experiment::{Ended, conduct};
+use crate::report::{Conclusion, Verdict};
+use crate::spec::{Level, TrialSpec};
+use proptest::prelude::*;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+#[test]
+fn six_workers_are_found() {
+    let mut fake = Fake::station(6, 700e-6, 60e-6);
+    fake.noise = 0.003;
+    let (conducted, conclusion) = sweep(&mut fake, automatic(1));
+    assert!(conducted.trials.len() <= 14);
+    assert!(
+        near(conclusion.max_throughput_per_s, 8_571.0, 0.03),
+        "{conclusion:?}"
+    );
+    let knee = conclusion.knee_vusers.expect("a knee");
+    assert!((6.0..7.0).contains(&knee), "{knee}");
+    assert_eq!(&levels(&conducted)[..6], [1.0, 2.0, 4.0, 16.0, 8.0, 32.0]);
+    assert_eq!(conducted.ended, Ended::Converged);
+    let labels: Vec<&str> = conducted.trials.iter().map(|t| t.label.as_str()).collect();
+    assert_eq!(labels[3], "vusers=16");
+}
+
+#[test]
+fn a_knee_at_a_thousand_is_found_within_the_trials() {
+    let mut fake = Fake::station(1_000, 0.01, 0.0);
+    fake.noise = 0.003;
+    let (conducted, conclusion) = sweep(&mut fake, automatic(3));
+    assert!(conducted.trials.len() <= 14);
+    assert!(
+        near(conclusion.knee_vusers.expect("a knee"), 1_000.0, 0.03),
+        "{conclusion:?}"
+    );
+    assert!(levels(&conducted).iter().all(|&n| n <= 4_096.0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn any_station_is_found(
+        servers in 1u32..=64,
+        service_us in 50u32..200_000,
+        overhead in prop::sample::select(vec![0.0, 0.02, 0.1, 0.5]),
+        seed in any::<u64>(),
+    ) {
+        let service_s = f64::from(service_us) / 1e6;
+        let mut fake = Fake::station(servers, service_s, overhead * service_s);
+        fake.noise = 0.004;
+        let (conducted, conclusion) = sweep(&mut fake, automatic(seed));
+        let ceiling = f64::from(servers) / service_s;
+        let knee = f64::from(servers) * (1.0 + overhead);
+        prop_assert!(conducted.trials.len() <= 14);
+        prop_assert!(
+            near(conclusion.max_throughput_per_s, ceiling, 0.03),
+            "{} for {ceiling}", conclusion.max_throughput_per_s
+        );
+        let found = conclusion.knee_vusers;
+        prop_assert!(found.is_some_and(|k| near(k, knee, 0.15)), "{found:?} for {knee}");
+        let [lo, hi] = conclusion.knee_ci95.expect("all trials have intervals");
+        prop_assert!(lo <= conclusion.knee_vusers.unwrap() && conclusion.knee_vusers.unwrap() <= hi);
+    }
+}
+
+#[test]
+fn noise_that_cannot_be_averaged_out_is_said() {
+    let mut fake = Fake::station(8, 0.01, 0.0);
+    fake.noise = 0.06;
+    let (conducted, conclusion) = sweep(&mut fake, automatic(5));
+    assert_eq!(conducted.trials.len(), 14);
+    assert!(
+        codes(&conducted.findings).contains(&"confidence_not_reached"),
+        "{conclusion:?}"
+    );
+    assert_eq!(conducted.ended, Ended::Converged);
+}
+
+#[test]
+fn a_server_that_warms_up_does_not_drag_its_first_seconds_in() {
+    for seed in 0..20 {
+        let mut fake = Fake::station(6, 0.001, 0.0);
+        fake.noise = 0.003;
+        // At half its speed for the first ten seconds.
+        fake.throughput = Box::new(|n, now_s| {
+            let speed = if now_s < 10.0 { 0.5 } else { 1.0 };
+            speed * 1_000.0 * f64::from(n.min(6))
+        });
+        let (conducted, conclusion) = sweep(&mut fake, automatic(seed));
+        let found = codes(&conducted.findings);
+        assert!(
+            found.contains(&"warmed_up"),
+            "{found:?} {:?}",
+            levels(&conducted)
+        );
+        assert!(
+            near(conclusion.max_throughput_per_s, 6_000.0, 0.03),
+            "{conclusion:?}"
+        );
+        let knee = conclusion.knee_vusers.expect("a knee");
+        assert!(near(knee, 6.0, 0.05), "{knee} {:?}", levels(&conducted));
+    }
+}
+
+#[test]
+fn a_server_that_drifts_all_the_time_is_said_to() {
+    let mut fake = Fake::station(6, 0.001, 0.0);
+    fake.drifts = true;
+    let (conducted, _) = sweep(&mut fake, automatic(1));
+    let found = codes(&conducted.findings);
+    assert!(found.contains(&"non_stationary"), "{found:?}");
+    assert_eq!(found.iter().filter(|c| **c == "non_stationary").count(), 1);
+    assert_eq!(&levels(&conducted)[..2], [1.0, 1.0], "repeated once");
+    let durations: Vec<u64> = conducted.trials.iter().map(|t| t.duration_ns).collect();
+    assert_eq!(durations[1], 2 * durations[0]);
+}
+
+#[test]
+fn a_falling_target_is_retrograde() {
+    let law = |n: u32| {
+        let n = f64::from(n);
+        1_000.0 * n / (1.0 + 0.02 * (n - 1.0) + 0.002 * n * (n - 1.0))
+    };
+    let mut fake = Fake::new(law);
+    fake.noise = 0.003;
+    let (conducted, conclusion) = sweep(&mut fake, automatic(1));
+    let found = codes(&conducted.findings);
+    assert!(found.contains(&"retrograde"), "{found:?}");
+    let most = (1..100).map(law).fold(0.0, f64::max);
+    assert!(
+        near(conclusion.max_throughput_per_s, most, 0.05),
+        "{conclusion:?}"
+    );
+    let usl = conclusion
+        .models
+        .iter()
+        .find(|m| m.name == "universal_scalability_law");
+    assert!(usl.is_some_and(|m| m.good), "{:?}", conclusion.models);
+}
+
+#[test]
+fn a_target_without_a_limit_is_not_saturated() {
+    let mut fake = Fake::new(|n| 100.0 * f64::from(n));
+    fake.noise = 0.003;
+    let (conducted, conclusion) = sweep(&mut fake, automatic(1));
+    assert_eq!(codes(&conducted.findings), ["not_saturated"]);
+    assert_eq!(conclusion.knee_vusers, None);
+    assert_eq!(levels(&conducted).last(), Some(&10_000.0));
+    assert!(
+        conclusion.answer.contains("still rises"),
+        "{}",
+        conclusion.answer
+    );
+}
+
+#[test]
+fn a_bend_just_below_the_most_users_is_seen() {
+    let mut fake = Fake::station(7_000, 0.01, 0.0);
+    fake.noise = 0.003;
+    let (conducted, conclusion) = sweep(&mut fake, automatic(1));
+    let knee = conclusion.knee_vusers.expect("a knee");
+    assert!(near(knee, 7_000.0, 0.03), "{knee} {:?}", levels(&conducted));
+    assert!(conducted.trials.len() <= 14);
+}
+
+#[test]
+fn a_generator_that_gives_out_ends_the_climb() {
+    let mut experiment = Sweep::new(automatic(1));
+    let mut fake = Fake::new(|n| 100.0 * f64::from(n.min(10)));
+    let run = |spec: &TrialSpec| {
+        let mut report = fake.run(spec);
+        if report.level == Level::Vusers(16) {
+            report.verdict = Verdict::Invalid;
+            report.generator.busiest_worker_percent = 99.0;
+        }
+        Ok::<_, Infallible>(ControlFlow::Continue(report))
+    };
+    let Ok(conducted) = conduct(&mut experiment, run, |_, _| ());
+    let Conclusion::Sweep(conclusion) = &conducted.conclusion else {
+        panic!("a sweep ends in a sweep's conclusion");
+    };
+    assert_eq!(levels(&conducted), [1.0, 2.0, 4.0, 16.0, 16.0, 8.0]);
+    let expected = ["generator_limited", "generator_distorted", "not_saturated"];
+    assert_eq!(codes(&conducted.findings), expected);
+    assert_eq!(conclusion.knee_vusers, None, "the bend is the generator's");
+    let excluded = conclusion
+        .levels
+        .last()
+        .and_then(|l| l.excluded_because.as_deref());
+    assert_eq!(excluded, Some("invalid"));
+}
+
+#[test]
+fn a_list_runs_just_its_levels() {
+    let levels_asked = [1, 10, 50, 100, 200, 300, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12];
+    let mut fake = Fake::station(48, 0.01, 0.0);
+    let (conducted, conclusion) = sweep(&mut fake, list(&levels_asked));
+    let asked: Vec<f64> = levels_asked.iter().map(|&n| f64::from(n)).collect();
+    assert_eq!(levels(&conducted), asked);
+    assert!(near(conclusion.knee_vusers.expect("a knee"), 48.0, 0.03));
+    let seeds: std::collections::BTreeSet<String> =
+        conducted.trials.iter().map(|t| t.label.clone()).collect();
+    assert_eq!(seeds.len(), levels_asked.len());
+}
+
+#[test]
+fn the_same_seed_makes_the_same_sweep() {
+    let run = |seed| {
+        let mut fake = Fake::station(10, 0.01, 0.001);
+        fake.noise = 0.01;
+        sweep(&mut fake, automatic(seed)).0
+    };
+    assert_eq!(run(7), run(7));
+    assert_ne!(run(7).trials, run(8).trials);
+}

@@ -1,0 +1,188 @@
+//! Processes pinned to a core: a contender, whose processor time is read, and a server.
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// A contender that has ended.
+#[derive(Debug)]
+pub struct Run {
+    /// Its exit code; none where a signal ended it.
+    pub exit_code: Option<i32>,
+    /// What it said.
+    pub stdout: String,
+    /// What it said on standard error.
+    pub stderr: String,
+    /// Its processor time in user mode.
+    pub cpu_user_s: f64,
+    /// Its processor time in the kernel.
+    pub cpu_system_s: f64,
+}
+
+/// A command that runs on one core only. `taskset` becomes the program, so that the process that is
+/// measured and signalled is the program itself.
+pub fn pinned(core: usize, program: &Path, args: &[String]) -> Command {
+    let mut command = Command::new("taskset");
+    command
+        .arg("-c")
+        .arg(core.to_string())
+        .arg(program)
+        .args(args);
+    command
+}
+
+/// What a program prints.
+///
+/// # Errors
+/// It does not start.
+pub fn text_of(program: &Path, args: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(args).output();
+    let output = output.map_err(|e| format!("{}: {e}", program.display()))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
+}
+
+/// Runs a command to its end, or kills it after `limit`. The processor time is that of the children
+/// waited for meanwhile, so no other child may end at the same time.
+///
+/// # Errors
+/// It does not start, or does not end in time.
+pub fn run(mut command: Command, limit: Duration) -> Result<Run, String> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let before = children_cpu_s()?;
+    let child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
+    let pid = Pid::from_raw(child.id().cast_signed());
+    let (ended, watched) = mpsc::channel::<()>();
+    let watchdog = std::thread::spawn(move || {
+        let late = watched.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
+        late && kill(pid, Signal::SIGKILL).is_ok()
+    });
+    let output = child
+        .wait_with_output()
+        .map_err(|e| format!("{command:?}: {e}"));
+    drop(ended);
+    let killed = watchdog.join().unwrap_or(false);
+    let (output, after) = (output?, children_cpu_s()?);
+    if killed {
+        return Err(format!("{command:?} did not end within {limit:?}"));
+    }
+    Ok(Run {
+        exit_code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        cpu_user_s: after.0 - before.0,
+        cpu_system_s: after.1 - before.1,
+    })
+}
+
+/// User and system time of the children waited for so far.
+fn children_cpu_s() -> Result<(f64, f64), String> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(|e| format!("getrusage: {e}"))?;
+    let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
+    Ok((seconds(usage.user_time()), seconds(usage.system_time())))
+}
+
+/// A server that listens until it is stopped or dropped.
+pub struct Server {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    /// The port that it listens on.
+    pub port: u16,
+}
+
+impl Server {
+    /// Starts it and reads its line `listening on ADDRESS:PORT`.
+    ///
+    /// # Errors
+    /// It does not start or says something else.
+    pub fn start(mut command: Command) -> Result<Self, String> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
+        let Some(stdout) = child.stdout.take() else {
+            return Err("no standard output".into());
+        };
+        let mut server = Server {
+            child,
+            stdout: BufReader::new(stdout),
+            port: 0,
+        };
+        let mut line = String::new();
+        server
+            .stdout
+            .read_line(&mut line)
+            .map_err(|e| format!("{command:?}: {e}"))?;
+        let port = line
+            .trim()
+            .strip_prefix("listening on ")
+            .and_then(|a| a.rsplit(':').next());
+        let port = port.and_then(|port| port.parse().ok());
+        server.port = port.ok_or(format!("{command:?} said {line:?}"))?;
+        Ok(server)
+    }
+
+    /// Ends it with SIGTERM and waits; what it said after its first line.
+    ///
+    /// # Errors
+    /// Its output cannot be read.
+    pub fn stop(mut self) -> Result<String, String> {
+        let pid = Pid::from_raw(self.child.id().cast_signed());
+        kill(pid, Signal::SIGTERM).map_err(|e| format!("stopping the server: {e}"))?;
+        let mut said = String::new();
+        self.stdout
+            .read_to_string(&mut said)
+            .map_err(|e| format!("the server: {e}"))?;
+        self.child.wait().map_err(|e| format!("the server: {e}"))?;
+        Ok(said)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Nothing is left to tell if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_run_tells_its_end_and_is_limited() {
+        let run = run(
+            shell("echo out; echo err >&2; exit 3"),
+            Duration::from_secs(30),
+        )
+        .unwrap();
+        assert_eq!(
+            (run.exit_code, run.stdout.trim(), run.stderr.trim()),
+            (Some(3), "out", "err")
+        );
+        assert!(run.cpu_user_s >= 0.0 && run.cpu_system_s >= 0.0);
+        assert!(super::run(shell("exec sleep 60"), Duration::from_millis(50)).is_err());
+    }
+
+    #[test]
+    fn a_server_says_its_port_and_ends() {
+        let script = "echo listening on 127.0.0.1:81; trap 'echo bye; exit' TERM; \
+                      while :; do sleep 0.01; done";
+        let server = Server::start(shell(script)).unwrap();
+        assert_eq!(server.port, 81);
+        assert_eq!(server.stop().unwrap().trim(), "bye");
+        assert!(Server::start(shell("echo no")).is_err());
+    }
+}

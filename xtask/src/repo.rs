@@ -1,0 +1,58 @@
+//! Where things are in this repository.
+
+use std::path::{Path, PathBuf};
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask has a parent")
+        .to_path_buf()
+}
+
+/// Cargo's target directory.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// A source file by its path from the root, with `/` between the parts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// Path from the repository's root.
+    pub path: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// All Rust, C and Cargo.toml files of the repository, sorted by path.
+pub fn sources(root: &Path) -> Result<Vec<Source>, String> {
+    let mut found = Vec::new();
+    collect(root, root, &mut found)?;
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+fn collect(root: &Path, dir: &Path, found: &mut Vec<Source>) -> Result<(), String> {
+    let in_dir = |e: std::io::Error| format!("{}: {e}", dir.display());
+    for entry in std::fs::read_dir(dir).map_err(in_dir)? {
+        let path = entry.map_err(in_dir)?.path();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if path.is_dir() {
+            if !name.starts_with('.') && !name.starts_with("target") {
+                collect(root, &path, found)?;
+            }
+        } else if name == "Cargo.toml" || [".rs", ".c", ".h"].iter().any(|s| name.ends_with(s)) {
+            let text = std::fs::read_to_string(&path).map_err(in_dir)?;
+            let relative = path.strip_prefix(root).unwrap_or(&path);
+            found.push(Source {
+                path: relative.to_string_lossy().replace('\\', "/"),
+                text,
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! Calls that a place must not make.
+
+use super::Violation;
+use super::code::{Code, find_word};
+
+const NOT_IN_CORE: [(&str, &str); 12] = [
+    ("Instant::now", "take `now` as an argument"),
+    ("SystemTime::now", "take `now` as an argument"),
+    ("std::net", "sockets belong to the engine"),
+    ("std::thread", "threads belong to the engine"),
+    ("thread::spawn", "threads belong to the engine"),
+    ("std::fs", "return a value and let the cli write it"),
+    ("std::env", "take the value as an argument"),
+    ("println!", "return a value and let render show it"),
+    ("print!", "return a value and let render show it"),
+    ("eprintln!", "return a value and let render show it"),
+    ("libc::", "system calls belong to the engine"),
+    ("tokio::", "core is synchronous and pure"),
+];
+
+/// Render shows fields of the report. Heuristic: these words mean that it is computing instead.
+const NOT_IN_RENDER: [&str; 8] = [
+    ".sort()",
+    ".sort_by(",
+    ".sort_unstable()",
+    "quantile(",
+    "percentile(",
+    ".stdev()",
+    ".sqrt()",
+    "Histogram",
+];
+
+const UNFINISHED: [&str; 3] = ["todo!", "unimplemented!", "dbg!"];
+
+const NO_UNSAFE: [&str; 4] = ["crates/core/", "crates/render/", "crates/cli/", "xtask/"];
+
+const FORBID: &str = "#![forbid(unsafe_code)]";
+
+/// Violations in a file.
+pub fn check(code: &Code) -> Vec<Violation> {
+    let mut broken = Vec::new();
+    let mut report = |line, rule, remedy: String| {
+        broken.push(Violation {
+            path: code.path.clone(),
+            line,
+            rule,
+            remedy,
+        });
+    };
+    let no_unsafe = NO_UNSAFE.iter().any(|folder| code.path.starts_with(folder));
+    if no_unsafe && is_crate_root(&code.path) && !code.bare.iter().any(|l| l.contains(FORBID)) {
+        report(
+            1,
+            "unsafe",
+            format!("say {FORBID}: unsafe code belongs to the engine"),
+        );
+    }
+    if code.path.starts_with("crates/core/") {
+        for (i, line) in code.bare.iter().enumerate() {
+            for (call, remedy) in NOT_IN_CORE {
+                if find_word(line, call).is_some() {
+                    report(
+                        i + 1,
+                        "banned call",
+                        format!("{call} has no place in core: {remedy}"),
+                    );
+                }
+            }
+        }
+    }
+    for (line, text) in code.product_lines() {
+        if no_unsafe && find_word(text, "unsafe").is_some() {
+            report(
+                line,
+                "unsafe",
+                "put it into the engine behind a safe function".into(),
+            );
+        }
+        for word in UNFINISHED {
+            if find_word(text, word).is_some() {
+                report(
+                    line,
+                    "unfinished",
+                    format!("{word} does not land: finish it or leave it out"),
+                );
+            }
+        }
+        if code.path.starts_with("crates/render/src/") {
+            for call in NOT_IN_RENDER
+                .iter()
+                .filter(|call| find_word(text, call).is_some())
+            {
+                let remedy = format!("{call} computes: make the number a field of the report");
+                report(line, "render shows", remedy);
+            }
+        }
+    }
+    broken
+}
+
+fn is_crate_root(path: &str) -> bool {
+    path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::broken_by;
+
+    #[test]
+    fn each_call_is_banned_where_it_has_no_place() {
+        let core = "crates/core/src/time.rs";
+        let render = "crates/render/src/text.rs";
+        let engine = "crates/engine/src/clock.rs";
+        for (what, path, text, broken) in [
+            ("core reads no clock", core, "fn f() { Instant::now(); }", 1),
+            ("the engine does", engine, "fn f() { Instant::now(); }", 0),
+            (
+                "nor the time of day",
+                core,
+                "fn f() { std::time::SystemTime::now(); }",
+                1,
+            ),
+            ("a comment is not a call", core, "// Instant::now()", 0),
+            (
+                "nor is a string",
+                core,
+                "fn f() { g(\"Instant::now\"); }",
+                0,
+            ),
+            (
+                "a similar name is not it",
+                core,
+                "fn f() { MyInstant::now(); }",
+                0,
+            ),
+            ("no sockets", core, "use std::net::TcpStream;", 1),
+            ("no threads", core, "use std::thread;", 1),
+            ("no printing", core, "fn f() { println!(\"\"); }", 1),
+            (
+                "nor to standard error",
+                core,
+                "fn f() { eprintln!(\"\"); }",
+                1,
+            ),
+            ("write! is fine", core, "fn f() { writeln!(o, \"\"); }", 0),
+            ("no system calls", core, "fn f() { libc::getpid(); }", 1),
+            ("no unsafe", core, "fn f() { unsafe { g() } }", 1),
+            (
+                "no unsafe in render",
+                render,
+                "fn f() { unsafe { g() } }",
+                1,
+            ),
+            (
+                "unsafe in the engine",
+                engine,
+                "fn f() { unsafe { g() } }",
+                0,
+            ),
+            (
+                "the lint's name is not unsafe",
+                core,
+                "#![deny(unsafe_code)]",
+                0,
+            ),
+            ("unfinished", engine, "fn f() { todo!() }", 1),
+            ("debugging", engine, "fn f() { dbg!(1); }", 1),
+            (
+                "a test may",
+                engine,
+                "#[cfg(test)]\nmod tests {\n fn f() { dbg!(1); }\n}",
+                0,
+            ),
+            ("render does not sort", render, "fn f() { v.sort(); }", 1),
+            ("core does", core, "fn f() { v.sort(); }", 0),
+            (
+                "render takes no quantile",
+                render,
+                "fn f() { h.value_at_quantile(0.5); }",
+                0,
+            ),
+            (
+                "nor builds a histogram",
+                render,
+                "use hdrhistogram::Histogram;",
+                1,
+            ),
+            (
+                "a field may be called so",
+                render,
+                "fn f() { r.quantiles; }",
+                0,
+            ),
+        ] {
+            let found: Vec<String> = broken_by(path, text);
+            let found: Vec<&String> = found.iter().filter(|v| !v.contains("dead file")).collect();
+            assert_eq!(found.len(), broken, "{what}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_crate_root_forbids_unsafe() {
+        let root = "crates/cli/src/main.rs";
+        assert_eq!(broken_by(root, "fn main() {}"), ["1: unsafe"]);
+        assert_eq!(
+            broken_by(root, "#![forbid(unsafe_code)]\nfn main() {}").len(),
+            0
+        );
+        assert_eq!(broken_by("crates/engine/src/lib.rs", "fn f() {}").len(), 0);
+    }
+}

@@ -1,0 +1,179 @@
+//! Which crate may depend on which.
+
+use super::Violation;
+use crate::repo::Source;
+
+/// What acts on the machine has no place in a crate that only decides.
+const NOT_IN_CORE: [&str; 14] = [
+    "async-std",
+    "clap",
+    "crossbeam",
+    "indicatif",
+    "io-uring",
+    "libc",
+    "mio",
+    "nix",
+    "rayon",
+    "rusqlite",
+    "rustix",
+    "rustls",
+    "socket2",
+    "tokio",
+];
+
+/// The crates of the workspace that each may use.
+const MAY_USE: [(&str, &[&str]); 5] = [
+    ("crates/core", &[]),
+    ("crates/engine", &["knee-core"]),
+    ("crates/render", &["knee-core"]),
+    ("crates/cli", &["knee-core", "knee-engine", "knee-render"]),
+    ("xtask", &[]),
+];
+
+/// Violations in a Cargo.toml.
+pub fn check(manifest: &Source) -> Vec<Violation> {
+    let folder = manifest.path.trim_end_matches("/Cargo.toml");
+    let Some((_, may_use)) = MAY_USE.iter().find(|(name, _)| *name == folder) else {
+        return Vec::new();
+    };
+    let mut broken = Vec::new();
+    for Dependency { line, name, dev } in dependencies(&manifest.text) {
+        let own = name == "knee" || name.starts_with("knee-");
+        if own && !may_use.contains(&name.as_str()) {
+            let uses = if may_use.is_empty() {
+                "no crate of this workspace".into()
+            } else {
+                may_use.join(", ")
+            };
+            let remedy = format!("{folder} may use {uses}, not {name}");
+            let rule = "dependency";
+            broken.push(Violation {
+                path: manifest.path.clone(),
+                line,
+                rule,
+                remedy,
+            });
+        }
+        if folder == "crates/core" && !dev && NOT_IN_CORE.contains(&name.as_str()) {
+            let remedy = format!("core only decides: what needs {name} belongs to the engine");
+            let rule = "dependency";
+            broken.push(Violation {
+                path: manifest.path.clone(),
+                line,
+                rule,
+                remedy,
+            });
+        }
+    }
+    broken
+}
+
+struct Dependency {
+    line: usize,
+    name: String,
+    dev: bool,
+}
+
+fn dependencies(manifest: &str) -> Vec<Dependency> {
+    let mut found = Vec::new();
+    let mut section = "";
+    for (i, text) in manifest.lines().map(str::trim).enumerate() {
+        let dependency = |name: &str, section: &str| Dependency {
+            line: i + 1,
+            name: name.trim_matches('"').into(),
+            dev: section.ends_with("dev-dependencies"),
+        };
+        if let Some(header) = text.strip_prefix('[') {
+            section = header.trim_end_matches(']');
+            if let Some((table, name)) = section.rsplit_once("dependencies.") {
+                found.push(dependency(name, &format!("{table}dependencies")));
+            }
+        } else if section.ends_with("dependencies") && !text.starts_with('#') {
+            let name = text.split(['.', '=', ' ']).next().unwrap_or_default();
+            if !name.is_empty() {
+                found.push(dependency(name, section));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::broken_by;
+
+    #[test]
+    fn crates_use_only_what_is_below_them() {
+        for (what, folder, text, broken) in [
+            (
+                "core uses no crate of ours",
+                "core",
+                "[dependencies]\nknee-engine.workspace = true",
+                1,
+            ),
+            (
+                "engine uses core",
+                "engine",
+                "[dependencies]\nknee-core.workspace = true",
+                0,
+            ),
+            (
+                "engine and render never meet",
+                "engine",
+                "[dependencies]\nknee-render = \"1\"",
+                1,
+            ),
+            (
+                "nor the other way",
+                "render",
+                "[dependencies]\nknee-engine = { path = \"x\" }",
+                1,
+            ),
+            (
+                "not even in tests",
+                "render",
+                "[dev-dependencies]\nknee-engine = \"1\"",
+                1,
+            ),
+            (
+                "nobody uses the cli",
+                "engine",
+                "[dependencies.knee]\npath = \"../cli\"",
+                1,
+            ),
+            (
+                "core does not act",
+                "core",
+                "[dependencies]\ntokio = \"1\"",
+                1,
+            ),
+            (
+                "nor on one platform",
+                "core",
+                "[target.'cfg(unix)'.dependencies]\nlibc = \"0\"",
+                1,
+            ),
+            (
+                "core may serialise",
+                "core",
+                "[dependencies]\nserde = \"1\"\n# libc = 1",
+                0,
+            ),
+            (
+                "its tests may act",
+                "core",
+                "[dev-dependencies]\nlibc = \"0\"",
+                0,
+            ),
+            (
+                "a package of that name is not a dependency",
+                "core",
+                "[package]\nname = \"knee-core\"",
+                0,
+            ),
+        ] {
+            let found = broken_by(&format!("crates/{folder}/Cargo.toml"), text);
+            assert_eq!(found.len(), broken, "{what}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Checks what a machine can check of the architecture and the style.
+//!
+//! Each rule is a function from the sources to violations, so that a test can show it on a made-up
+//! repository of one file. `cargo test -p xtask` checks this repository itself.
+
+mod calls;
+mod code;
+mod edges;
+mod manifests;
+mod reach;
+mod shape;
+
+use crate::repo::{self, Source};
+use code::Code;
+use std::fmt;
+
+/// One broken rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Violation {
+    path: String,
+    line: usize,
+    rule: &'static str,
+    remedy: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}:{}: {}: {}",
+            self.path, self.line, self.rule, self.remedy
+        )
+    }
+}
+
+/// Checks the repository and prints what is wrong.
+///
+/// # Errors
+/// How many rules are broken, or which file cannot be read.
+pub fn run() -> Result<(), String> {
+    let broken = check(&repo::sources(&repo::root())?);
+    for violation in &broken {
+        println!("{violation}");
+    }
+    match broken.len() {
+        0 => Ok(()),
+        n => Err(format!("tidy: {n} to put right")),
+    }
+}
+
+/// All violations in these files.
+pub fn check(sources: &[Source]) -> Vec<Violation> {
+    let rust: Vec<Code> = sources
+        .iter()
+        .filter(|s| s.path.ends_with(".rs"))
+        .map(Code::new)
+        .collect();
+    let mut broken = Vec::new();
+    for source in sources.iter().filter(|s| s.path.ends_with("Cargo.toml")) {
+        broken.extend(manifests::check(source));
+    }
+    for source in sources
+        .iter()
+        .filter(|s| s.path.ends_with(".c") || s.path.ends_with(".h"))
+    {
+        broken.extend(shape::check_lines(source));
+    }
+    for code in &rust {
+        broken.extend(calls::check(code));
+        broken.extend(edges::check(code));
+        broken.extend(shape::check(code));
+    }
+    broken.extend(reach::check(&rust));
+    broken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rules broken by a repository of this one file, as `line: rule`.
+    pub fn broken_by(path: &str, text: &str) -> Vec<String> {
+        let source = Source {
+            path: path.into(),
+            text: text.into(),
+        };
+        check(&[source])
+            .iter()
+            .map(|v| format!("{}: {}", v.line, v.rule))
+            .collect()
+    }
+
+    #[test]
+    fn this_repository_is_tidy() {
+        let broken = check(&repo::sources(&repo::root()).unwrap());
+        let lines: Vec<String> = broken.iter().map(ToString::to_string).collect();
+        assert!(lines.is_empty(), "\n{}", lines.join("\n"));
+    }
+
+    #[test]
+    fn a_violation_names_place_rule_and_remedy() {
+        let source = Source {
+            path: "crates/cli/src/x.rs".into(),
+            text: "fn a() { todo!() }\n".into(),
+        };
+        let shown = check(&[source])[0].to_string();
+        assert!(
+            shown.starts_with("crates/cli/src/x.rs:1: unfinished: "),
+            "{shown}"
+        );
+    }
+}

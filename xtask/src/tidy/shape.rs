@@ -1,0 +1,159 @@
+//! Lines, functions and files of a size that a person can take in.
+
+use super::Violation;
+use super::code::{Code, block_end, find_word};
+use crate::repo::Source;
+
+const LINE_CHARS_MAX: usize = 100;
+const FUNCTION_LINES_MAX: usize = 70;
+/// A test that is a table of cases is data for the most part.
+const TEST_LINES_MAX: usize = 120;
+const FILE_LINES_MAX: usize = 500;
+const FILE_LINES_WITH_TESTS_MAX: usize = 700;
+
+/// Violations of size in a Rust file.
+pub fn check(code: &Code) -> Vec<Violation> {
+    let mut broken = Vec::new();
+    let mut report = |line, rule, remedy| {
+        broken.push(Violation {
+            path: code.path.clone(),
+            line,
+            rule,
+            remedy,
+        });
+    };
+    for (i, line) in code.lines.iter().enumerate() {
+        if line.chars().count() > LINE_CHARS_MAX && !is_one_literal(line, &code.bare[i]) {
+            report(
+                i + 1,
+                "line length",
+                format!("fit {LINE_CHARS_MAX} columns"),
+            );
+        }
+    }
+    for (line, length) in functions(code) {
+        let max = if code.test[line - 1] {
+            TEST_LINES_MAX
+        } else {
+            FUNCTION_LINES_MAX
+        };
+        if length > max {
+            let remedy = format!("{length} lines: split it so that it fits {max}");
+            report(line, "function length", remedy);
+        }
+    }
+    let product = code.test.iter().filter(|test| !**test).count();
+    if product > FILE_LINES_MAX {
+        let remedy = format!("{product} lines: one noun per file, at most {FILE_LINES_MAX}");
+        report(1, "file length", remedy);
+    } else if code.lines.len() > FILE_LINES_WITH_TESTS_MAX {
+        let max = FILE_LINES_WITH_TESTS_MAX;
+        let remedy = format!(
+            "{} lines with tests: move some to reach {max}",
+            code.lines.len()
+        );
+        report(1, "file length", remedy);
+    }
+    broken
+}
+
+/// Lines too long in a file that is not Rust.
+pub fn check_lines(source: &Source) -> Vec<Violation> {
+    let long = |line: &&str| line.chars().count() > LINE_CHARS_MAX;
+    let numbered = source
+        .text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| long(line));
+    numbered
+        .map(|(i, _)| Violation {
+            path: source.path.clone(),
+            line: i + 1,
+            rule: "line length",
+            remedy: format!("fit {LINE_CHARS_MAX} columns"),
+        })
+        .collect()
+}
+
+/// Whether a long line is one literal without a blank to break it at, such as an address.
+fn is_one_literal(line: &str, bare: &str) -> bool {
+    let literal = line
+        .trim()
+        .trim_end_matches([',', ';', ')'])
+        .trim_matches('"');
+    !literal.contains(char::is_whitespace) && bare.contains('"')
+}
+
+/// The first line (from 1) and the number of lines of each function with a body.
+fn functions(code: &Code) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for (i, line) in code.bare.iter().enumerate() {
+        let Some(at) = find_word(line, "fn") else {
+            continue;
+        };
+        let named = line[at + 2..]
+            .trim_start()
+            .starts_with(|c: char| c.is_alphabetic() || c == '_');
+        if !named {
+            continue; // the type of a function
+        }
+        if let Some(end) = block_end(&code.bare, i, at) {
+            found.push((i + 1, end - i + 1));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::broken_by;
+
+    fn shape(text: &str) -> Vec<String> {
+        let mut found = broken_by("crates/engine/src/lib.rs", text);
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn a_line_fits_100_columns() {
+        assert_eq!(shape(&format!("// {}", "x".repeat(98))), ["1: line length"]);
+        assert!(shape(&format!("// {}", "x".repeat(97))).is_empty());
+        assert!(shape(&format!("const A: &str =\n    \"{}\";", "x".repeat(120))).is_empty());
+        assert_eq!(
+            shape(&format!("f(\"{}\");", "x y ".repeat(30))),
+            ["1: line length"]
+        );
+        let c = broken_by("bench/x.c", &"x".repeat(101));
+        assert_eq!(c, ["1: line length"]);
+    }
+
+    #[test]
+    fn a_function_fits_a_screen() {
+        let of = |lines: usize| format!("fn f(\n) {{\n{}}}\n", "    g();\n".repeat(lines - 3));
+        assert!(shape(&of(70)).is_empty());
+        assert_eq!(shape(&of(71)), ["1: function length"]);
+        assert!(broken_by("crates/engine/tests/a.rs", &of(120)).is_empty());
+        assert_eq!(
+            broken_by("crates/engine/tests/a.rs", &of(121)),
+            ["1: function length"]
+        );
+        let array = format!("fn f(x: [u8; 2]) {{\n{}}}\n", "    g();\n".repeat(70));
+        assert_eq!(shape(&array), ["1: function length"]);
+        assert!(shape(&format!("type F = fn(u8);\n{}", "// x\n".repeat(80))).is_empty());
+        assert!(shape(&format!("fn f(); // declared\n{}", "// x\n".repeat(80))).is_empty());
+    }
+
+    #[test]
+    fn a_file_has_one_noun() {
+        let of = |lines: usize, tests: usize| {
+            let test = "// t\n".repeat(tests.saturating_sub(3));
+            format!(
+                "{}#[cfg(test)]\nmod tests {{\n{test}}}\n",
+                "// x\n".repeat(lines)
+            )
+        };
+        assert!(shape(&of(500, 200)).is_empty());
+        assert_eq!(shape(&of(501, 10)), ["1: file length"]);
+        assert_eq!(shape(&of(300, 401)), ["1: file length"]);
+    }
+}

@@ -1,0 +1,130 @@
+//! The programs that the tests and benches need beside cargo, and how to get them.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// A program and the Debian package that brings it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tool {
+    /// What is looked for on the path.
+    pub program: &'static str,
+    /// What apt installs.
+    pub package: &'static str,
+    /// What goes untested or unmeasured without it.
+    pub purpose: &'static str,
+}
+
+const fn tool(program: &'static str, package: &'static str, purpose: &'static str) -> Tool {
+    Tool {
+        program,
+        package,
+        purpose,
+    }
+}
+
+/// What the tests need.
+pub const FOR_TESTS: [Tool; 7] = [
+    tool("nginx", "nginx-light", "knee against nginx"),
+    tool("apache2", "apache2", "knee against Apache httpd"),
+    tool("lighttpd", "lighttpd", "knee against lighttpd"),
+    tool("haproxy", "haproxy", "knee through HAProxy"),
+    tool("python3", "python3", "knee against Python's http.server"),
+    tool("node", "nodejs", "knee against Node"),
+    tool("cc", "gcc", "the bare loops of the bench"),
+];
+
+/// The peers that apt brings.
+pub const PEERS: [Tool; 4] = [
+    tool("wrk", "wrk", "wrk as a peer"),
+    tool("ab", "apache2-utils", "ab as a peer"),
+    tool("h2load", "nghttp2-client", "h2load as a peer"),
+    tool("iperf3", "iperf3", "iperf3 as a peer"),
+];
+
+/// Where a program is: on the path, in the system's sbin folders or in cargo's bin.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    folders.extend(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from));
+    folders.extend(std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo/bin")));
+    folders
+        .into_iter()
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+}
+
+/// Those of `tools` that are not on this machine.
+pub fn missing(tools: &[Tool]) -> Vec<Tool> {
+    tools
+        .iter()
+        .copied()
+        .filter(|tool| find(tool.program).is_none())
+        .collect()
+}
+
+/// Installs what is missing where apt and the rights for it are there; what is missing still.
+pub fn install(tools: &[Tool]) -> Vec<Tool> {
+    let wanted = missing(tools);
+    if wanted.is_empty() {
+        return wanted;
+    }
+    let packages: Vec<&str> = wanted.iter().map(|tool| tool.package).collect();
+    let line = format!("apt-get install -y {}", packages.join(" "));
+    let Some(prefix) = rights() else {
+        println!("please install: {line} (no apt here, or neither root nor sudo without password)");
+        return wanted;
+    };
+    println!("installing: {line}");
+    let apt = |args: &[&str]| {
+        let words: Vec<&str> = prefix
+            .iter()
+            .chain(&["apt-get"])
+            .chain(args)
+            .copied()
+            .collect();
+        let mut command = Command::new(words[0]);
+        command
+            .args(&words[1..])
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        command
+            .stdout(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    let arguments: Vec<&str> = ["install", "-y", "--no-install-recommends"]
+        .into_iter()
+        .chain(packages)
+        .collect();
+    if !apt(&arguments) && (!apt(&["update"]) || !apt(&arguments)) {
+        println!("apt-get failed; please install by hand: {line}");
+    }
+    missing(tools)
+}
+
+/// What to put before apt-get, if it can be run at all.
+fn rights() -> Option<&'static [&'static str]> {
+    find("apt-get")?;
+    if nix::unistd::Uid::effective().is_root() {
+        return Some(&[]);
+    }
+    find("sudo")?;
+    let sudo = Command::new("sudo")
+        .args(["-n", "true"])
+        .stderr(Stdio::null())
+        .status();
+    sudo.is_ok_and(|status| status.success())
+        .then_some(&["sudo", "-n"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told_from_what_is_there() {
+        let nothing = tool("no-such-program-anywhere", "none", "nothing");
+        let shell = tool("sh", "dash", "a shell");
+        assert_eq!(missing(&[shell, nothing]), [nothing]);
+        assert!(find("sh").is_some());
+    }
+}
