@@ -6,7 +6,7 @@ mod command;
 mod failure;
 mod input;
 mod machine;
-mod pending;
+mod stdout;
 mod terminal;
 mod usage;
 mod words;

@@ -30,7 +30,7 @@ pub fn one_line(error: &clap::Error) -> String {
             let commands = text(error, ContextKind::ValidSubcommand);
             format!("a command is missing: {commands}")
         }
-        ErrorKind::MissingRequiredArgument => format!("{argument} is missing"),
+        ErrorKind::MissingRequiredArgument => format!("{argument}: is missing"),
         ErrorKind::ArgumentConflict => {
             let other = option_name(&text(error, ContextKind::PriorArg));
             if other == argument {

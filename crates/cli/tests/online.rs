@@ -87,8 +87,13 @@ fn a_dead_port_is_exit_4_in_one_line() {
         listener.local_addr().unwrap().port()
     };
     let url = format!("http://127.0.0.1:{port}/");
+    let stored = TempPath::new("never.json");
     for command in ["run", "sweep"] {
-        let ended = run(&[command, &url]);
+        let ended = run(&[command, &url, "--json", stored.str()]);
+        assert!(
+            !stored.0.exists(),
+            "nothing was measured, so nothing is left behind"
+        );
         assert_eq!(ended.status, Some(4), "{ended:?}");
         assert_eq!(ended.stdout, "");
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
@@ -101,6 +106,11 @@ fn a_server_that_only_resets_is_exit_4() {
     let server = Server::start(&["--fault", "reset(1)"]);
     let ended = run(&["run", &server.url(), "-n", "20", "-c", "2"]);
     assert_eq!(ended.status, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("nothing was measured"), "{ended:?}");
+    assert!(
+        ended.stdout.contains("reset"),
+        "what went wrong is reported: {ended:?}"
+    );
 }
 
 #[test]

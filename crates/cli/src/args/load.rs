@@ -22,7 +22,8 @@ pub struct OpenArgs {
     #[arg(short, long, value_name = "N", value_parser = parse_count)]
     pub connections: Option<u32>,
 
-    /// When arrivals come: constant, poisson, uniform, burst(a,b,period), ramp(from,to), trace(FILE)
+    /// When arrivals come: constant, poisson, uniform, burst(a,b,period), ramp(from,to) or
+    /// trace(FILE)
     ///
     /// constant: every 1/rate [default]. poisson: independent exponential gaps. uniform: gaps
     /// between 0 and 2/rate. burst(a,b,period): a times the rate for the share b of each period,
@@ -75,10 +76,12 @@ impl OpenArgs {
                 "needs a rate: give --rate, such as --rate 1000",
             )
         })?;
+        let connections_max = self.connections.unwrap_or(machine.connections_default());
+        machine.check_connections("--connections", connections_max)?;
         Ok(OpenLoad {
             rate,
             arrival,
-            connections_max: self.connections.unwrap_or(machine.connections),
+            connections_max,
             in_flight_max: self.max_in_flight,
         })
     }

@@ -1,12 +1,13 @@
 //! Where the report goes.
 
 use crate::failure::Failure;
-use crate::terminal;
+use crate::{stdout, terminal};
 use clap::Args;
 use knee_core::report::Report;
 use knee_render::{Json, Renderer, Text};
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
@@ -30,7 +31,7 @@ impl OutputArgs {
         let json = match self.json.as_deref() {
             None => None,
             Some("-") => Some(JsonTo::Stdout),
-            Some(path) => Some(JsonTo::File(path.to_string(), open(path)?)),
+            Some(path) => Some(JsonTo::File(JsonFile::open(path)?)),
         };
         Ok(Output {
             json,
@@ -51,7 +52,7 @@ pub struct Output {
 #[derive(Debug)]
 enum JsonTo {
     Stdout,
-    File(String, File),
+    File(JsonFile),
 }
 
 impl Output {
@@ -71,14 +72,12 @@ impl Output {
     /// Writes the report: as text to standard output, unless JSON goes there, and as asked.
     pub fn deliver(mut self, report: &Report) -> Result<(), Failure> {
         let to_file = match &mut self.json {
-            Some(JsonTo::File(path, file)) => rewrite(file, report).map_err(|e| {
-                Failure::argument("--json", format!("'{path}' could not be written: {e}"))
-            }),
+            Some(JsonTo::File(file)) => file.write(report),
             _ => Ok(()),
         };
         let shown = match &self.json {
-            Some(JsonTo::Stdout) => to_stdout(&Json, report),
-            _ => to_stdout(&self.text(), report),
+            Some(JsonTo::Stdout) => stdout::write(|out| Json.render(report, out)),
+            _ => stdout::write(|out| self.text().render(report, out)),
         };
         to_file.and(shown)
     }
@@ -92,29 +91,54 @@ impl Output {
     }
 }
 
-fn open(path: &str) -> Result<File, Failure> {
-    let file = OpenOptions::new().append(true).create(true).open(path);
-    file.map_err(|e| Failure::argument("--json", format!("'{path}' cannot be written: {e}")))
+/// A file opened before the load. What it held stays until the report is there, and a new one goes
+/// again if none comes.
+#[derive(Debug)]
+struct JsonFile {
+    path: String,
+    file: File,
+    is_to_be_removed: bool,
 }
 
-/// Replaces what the file held; only now, so that a run that ends in an error keeps the old one.
-fn rewrite(file: &mut File, report: &Report) -> io::Result<()> {
-    if file.metadata()?.is_file() {
-        file.set_len(0)?;
+impl JsonFile {
+    fn open(path: &str) -> Result<JsonFile, Failure> {
+        let is_to_be_removed = !Path::new(path).exists();
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        let file = file
+            .map_err(|e| Failure::argument("--json", format!("'{path}' cannot be written: {e}")))?;
+        Ok(JsonFile {
+            path: path.to_string(),
+            file,
+            is_to_be_removed,
+        })
     }
-    let mut out = BufWriter::new(file);
-    Json.render(report, &mut out)?;
-    out.flush()
+
+    fn write(&mut self, report: &Report) -> Result<(), Failure> {
+        self.is_to_be_removed = false;
+        self.replace(report).map_err(|e| {
+            Failure::argument(
+                "--json",
+                format!("'{}' could not be written: {e}", self.path),
+            )
+        })
+    }
+
+    fn replace(&mut self, report: &Report) -> io::Result<()> {
+        // A pipe or a device has nothing to replace.
+        if self.file.metadata()?.is_file() {
+            self.file.set_len(0)?;
+        }
+        let mut out = BufWriter::new(&mut self.file);
+        Json.render(report, &mut out)?;
+        out.flush()
+    }
 }
 
-/// Renders to standard output. A reader that went away is no error.
-fn to_stdout(renderer: &dyn Renderer, report: &Report) -> Result<(), Failure> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    let written = renderer.render(report, &mut out).and_then(|()| out.flush());
-    match written {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::input(format!(
-            "standard output could not be written: {e}"
-        ))),
-        _ => Ok(()),
+impl Drop for JsonFile {
+    fn drop(&mut self) {
+        if self.is_to_be_removed {
+            // An empty file left behind does no harm.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }

@@ -1,27 +1,49 @@
 //! Thresholds: `--fail-if`.
 
-use crate::pending::Threshold;
 use crate::words::Words;
 use clap::Args;
-use knee_core::report::Report;
+use knee_core::analysis::threshold::Threshold;
+use knee_core::report::{Conclusion, Report, TrialReport};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 pub struct ThresholdArgs {
     /// Exit with 1 where this holds, repeatable: 'p99>200ms', 'throughput<5000', 'errors>0.1%',
     /// 'invalid'
-    #[arg(long, value_name = "EXPR")]
-    pub fail_if: Vec<Threshold>,
+    ///
+    /// Of response times: mean, min, p50, p75, p90, p99, p999, max against a time. throughput and
+    /// goodput against a rate, errors against a share (0.1%) or a number. Comparisons: > >= < <=.
+    /// A sweep is judged at the level nearest to its knee, or else at the one with the most
+    /// throughput.
+    #[arg(long, value_name = "EXPR", value_parser = Threshold::parse)]
+    fail_if: Vec<Threshold>,
 }
 
 impl ThresholdArgs {
-    /// Whether any of them holds.
-    pub fn crossed(&self, report: &Report) -> bool {
-        self.fail_if.iter().any(|t| t.crossed(report))
+    /// A line for each threshold that is crossed.
+    pub fn crossed(&self, report: &Report) -> Vec<String> {
+        let Some(trial) = judged(report) else {
+            return Vec::new();
+        };
+        self.fail_if
+            .iter()
+            .filter_map(|t| t.crossed(trial))
+            .collect()
     }
 
     /// The thresholds in the words of the command line.
     pub fn tell(&self, words: &mut Words) {
         words.put_list("fail-if", self.fail_if.iter().map(ToString::to_string));
     }
+}
+
+/// The trial that stands for the whole experiment; the last where several do.
+fn judged(report: &Report) -> Option<&TrialReport> {
+    let knee = match &report.conclusion {
+        Conclusion::Sweep(sweep) => sweep.levels.iter().find(|level| level.is_knee),
+        Conclusion::Run(_) => None,
+    };
+    let trials = || report.trials.iter();
+    let at_knee = knee.and_then(|knee| trials().rfind(|t| t.level == knee.level));
+    at_knee.or_else(|| trials().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s)))
 }

@@ -4,10 +4,10 @@ use super::progress::{self, Progress};
 use super::started_at;
 use crate::args::{Output, ThresholdArgs};
 use crate::failure::{Exit, Failure};
-use crate::pending::assess;
 use crate::words::Words;
+use knee_core::analysis::assess::assess;
 use knee_core::experiment::{self, Conducted, Ended, Experiment};
-use knee_core::report::{Host, Report, SCHEMA, TrialReport, Verdict};
+use knee_core::report::{Host, Report, SCHEMA, Verdict};
 use knee_core::spec::{HttpTarget, Level};
 use knee_engine::{RunError, interrupt};
 use std::ops::ControlFlow;
@@ -66,11 +66,15 @@ pub fn conduct(order: Order, experiment: &mut dyn Experiment) -> Result<Exit, Fa
         },
     )?;
     let report = report(&order, started_at, backend, conducted);
-    let exit = exit(&report, &order.thresholds);
+    let crossed = order.thresholds.crossed(&report);
+    let ending = ending(&report, !crossed.is_empty());
+    for line in &crossed {
+        order.output.note(&format!("--fail-if: {line}"));
+    }
     order.output.deliver(&report)?;
     match lost {
         Some(e) => Err(e.into()),
-        None => Ok(exit),
+        None => ending,
     }
 }
 
@@ -92,13 +96,17 @@ impl From<RunError> for Failure {
 }
 
 fn report(order: &Order, started_at: String, backend: String, conducted: Conducted) -> Report {
+    let trials = conducted
+        .trials
+        .iter()
+        .map(|t| (t.verdict, t.throughput_per_s));
     Report {
         schema: SCHEMA.to_string(),
         command: order.command.to_string(),
         knee_version: env!("CARGO_PKG_VERSION").to_string(),
         started_at,
         seed: order.seed,
-        verdict: verdict(&conducted.trials),
+        verdict: verdict(trials),
         interrupted: conducted.ended == Ended::Interrupted,
         host: Host {
             backend,
@@ -113,10 +121,11 @@ fn report(order: &Order, started_at: String, backend: String, conducted: Conduct
 
 /// An experiment stands on its valid trials: it is invalid where it has none, or where an invalid
 /// one got clearly more than any of them, so that the most they show is not the target's most.
-fn verdict(trials: &[TrialReport]) -> Verdict {
+/// Of each trial: its verdict and throughput.
+fn verdict(trials: impl Iterator<Item = (Verdict, f64)> + Clone) -> Verdict {
     let most = |verdict: Verdict| {
-        let such = trials.iter().filter(|t| t.verdict == verdict);
-        such.map(|t| t.throughput_per_s).reduce(f64::max)
+        let such = trials.clone().filter(|(v, _)| *v == verdict);
+        such.map(|(_, per_s)| per_s).reduce(f64::max)
     };
     match (most(Verdict::Valid), most(Verdict::Invalid)) {
         (_, None) => Verdict::Valid,
@@ -129,14 +138,54 @@ fn verdict(trials: &[TrialReport]) -> Verdict {
 const CLEARLY_MORE: f64 = 1.05;
 
 /// Nothing measured goes before invalid, and that before thresholds.
-fn exit(report: &Report, thresholds: &ThresholdArgs) -> Exit {
+fn ending(report: &Report, is_crossed: bool) -> Result<Exit, Failure> {
     if report.trials.iter().all(|t| t.completed == 0) {
-        Exit::NothingMeasured
-    } else if report.verdict == Verdict::Invalid {
-        Exit::Invalid
-    } else if thresholds.crossed(report) {
-        Exit::Crossed
-    } else {
-        Exit::Fine
+        let attempted: u64 = report.trials.iter().map(|t| t.attempted).sum();
+        let line = format!("nothing was measured: {attempted} operations, not one response");
+        return Err(Failure::nothing_measured(line));
+    }
+    Ok(match report.verdict {
+        Verdict::Invalid => Exit::Invalid,
+        Verdict::Valid if is_crossed => Exit::Crossed,
+        Verdict::Valid => Exit::Fine,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_is_that_of_the_trials_it_stands_on() {
+        use Verdict::{Invalid, Valid};
+        let table = [
+            ("nothing was run", vec![], Valid),
+            ("one valid trial", vec![(Valid, 100.0)], Valid),
+            ("one invalid trial", vec![(Invalid, 100.0)], Invalid),
+            (
+                "an invalid one below",
+                vec![(Valid, 100.0), (Invalid, 50.0)],
+                Valid,
+            ),
+            (
+                "an invalid one alike",
+                vec![(Invalid, 104.0), (Valid, 100.0)],
+                Valid,
+            ),
+            (
+                "an invalid one above",
+                vec![(Valid, 100.0), (Invalid, 110.0)],
+                Invalid,
+            ),
+        ];
+        for (name, trials, expected) in table {
+            assert_eq!(verdict(trials.into_iter()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn levels_have_names() {
+        assert_eq!(label(Level::Vusers(10)), "vusers=10");
+        assert_eq!(label(Level::RatePerS(1.5)), "rate=1.5/s");
     }
 }

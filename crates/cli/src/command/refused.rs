@@ -40,7 +40,10 @@ const REFUSED: &[(&str, &str)] = &[
         "juggle: unknown command; --help lists what there is",
     ),
     ("rn", "rn: unknown command; --help lists what there is"),
-    ("run", "?"),
+    (
+        "run",
+        "URL: is missing: give one, such as http://127.0.0.1:8080/",
+    ),
     ("run --foo", "--foo: unknown; --help lists what there is"),
     ("run --ratee 5", "--ratee: unknown; did you mean --rate?"),
     (
@@ -178,24 +181,67 @@ const REFUSED: &[(&str, &str)] = &[
         "run http://h/ --json /nonexistent/run.json",
         "--json: '/nonexistent/run.json' cannot be written: No such file or directory (os error 2)",
     ),
-    ("run http://h/ --fail-if p99", "?"),
+    (
+        "run http://h/ --fail-if p99",
+        "--fail-if: 'p99' compares nothing:…",
+    ),
     (
         "run --targets urls.txt http://h/",
         "--targets and URL exclude each other: leave one out",
     ),
-    ("run --targets /nonexistent", "?"),
-    ("run http://h/ -b @/nonexistent", "?"),
-    ("run http://h/ -H nonsense", "?"),
+    (
+        "run --targets /nonexistent",
+        "--targets: /nonexistent: cannot be read: No such file or directory (os error 2)",
+    ),
+    (
+        "run http://h/ -b @/nonexistent",
+        "--body: /nonexistent: cannot be read: No such file or directory (os error 2)",
+    ),
+    (
+        "run http://h/ -H nonsense",
+        "--header: 'nonsense' is no header:…",
+    ),
     (
         "run http://h/ --pick worst",
         "--pick: 'worst' is not one of in-order, random",
     ),
-    ("run https://127.0.0.1/", "?"),
-    ("run ftp://127.0.0.1/", "?"),
-    ("run http://127.0.0.1:0/", "?"),
-    ("run http://127.0.0.1:99999/", "?"),
-    ("run http:///", "?"),
-    ("run 127.0.0.1:8080", "?"),
+    (
+        "run https://127.0.0.1/",
+        "URL: 'https://127.0.0.1/' asks for TLS, which is not supported yet: use http://",
+    ),
+    (
+        "run ftp://127.0.0.1/",
+        "URL: 'ftp://127.0.0.1/' has the scheme 'ftp': use http://",
+    ),
+    (
+        "run http://127.0.0.1:0/",
+        "URL: 'http://127.0.0.1:0/' has the port '0': a port is 1 to 65535",
+    ),
+    (
+        "run http://127.0.0.1:99999/",
+        "URL: 'http://127.0.0.1:99999/' has the port '99999': a port is 1 to 65535",
+    ),
+    ("run http:///", "URL: 'http:///' has no host:…"),
+    ("run http://h/ -m A,B", "--method: 'A,B' is no method:…"),
+    (
+        "run http://h/ -H Transfer-Encoding:x",
+        "--header: Transfer-Encoding:…",
+    ),
+    (
+        "run http://h/ -c 3000",
+        "--connections: 3000 are more than the 960 that this process may have open: \
+         raise the limit (ulimit -n) or ask for fewer",
+    ),
+    (
+        "run http://h/ --vusers 3000",
+        "--vusers: 3000 are more than the 960 that this process may have open: \
+         raise the limit (ulimit -n) or ask for fewer",
+    ),
+    (
+        "sweep http://h/ --vusers 1,3000",
+        "--vusers: 3000 are more than the 960 that this process may have open: \
+         raise the limit (ulimit -n) or ask for fewer",
+    ),
     (
         "sweep http://h/ --vusers 1,0",
         "--vusers: '0' is too few: at least 1;…",
@@ -251,8 +297,8 @@ const REFUSED: &[(&str, &str)] = &[
         "analyze run",
         "run: unknown command; --help lists what there is",
     ),
-    ("analyze sweep", "FILE.csv is missing"),
-    ("report", "FILE.json is missing"),
+    ("analyze sweep", "FILE.csv: is missing"),
+    ("report", "FILE.json: is missing"),
     (
         "serve udp",
         "udp: unknown command; --help lists what there is",

@@ -216,8 +216,13 @@ impl RawRun {
             let load = self.open.load(self.rate, trace, run_length, machine)?;
             return Ok(Load::Open(load));
         }
+        let (argument, vusers) = match (self.vusers, self.open.connections) {
+            (None, Some(connections)) => ("--connections", connections),
+            (vusers, _) => ("--vusers", vusers.unwrap_or(10)),
+        };
+        machine.check_connections(argument, vusers)?;
         Ok(Load::Closed {
-            vusers: self.vusers.or(self.open.connections).unwrap_or(10),
+            vusers,
             pause: self.closed.pause(),
         })
     }

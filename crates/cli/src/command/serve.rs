@@ -2,6 +2,7 @@
 
 use crate::args::{parse_count, parse_whole, random_seed};
 use crate::failure::{Exit, Failure};
+use crate::stdout;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use knee_core::law::Law;
@@ -12,7 +13,7 @@ use knee_engine::serve::http::{HttpServerSpec, HttpServerStats};
 use knee_engine::serve::http::{parse_capacity, parse_fault, parse_listen};
 use knee_engine::sys::socket::Address;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -138,7 +139,7 @@ pub fn execute(spec: ServeSpec) -> Result<Exit, Failure> {
     let (listen, seed) = (spec.server.listen.to_string(), spec.server.seed);
     let server = HttpServer::start(spec.server)
         .map_err(|e| Failure::argument("--listen", format!("cannot listen on {listen}: {e}")))?;
-    say(&format!("listening on {}\n", server.address()))?;
+    stdout::write(|out| writeln!(out, "listening on {}", server.address()))?;
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -153,28 +154,18 @@ pub fn execute(spec: ServeSpec) -> Result<Exit, Failure> {
 }
 
 fn tell(stats: &HttpServerStats, seed: u64, json: Option<&str>) -> Result<(), Failure> {
+    let text = || format!("{stats}seed   {seed}\n");
     let Some(path) = json else {
-        return say(&format!("{stats}seed   {seed}\n"));
+        return stdout::write(|out| out.write_all(text().as_bytes()));
     };
-    let document = serde_json::to_string(stats).map(|text| text + "\n");
+    let document = serde_json::to_string(stats).map(|json| json + "\n");
     let document = document.map_err(|e| Failure::argument("--json", e))?;
     if path == "-" {
-        return say(&document);
+        return stdout::write(|out| out.write_all(document.as_bytes()));
     }
-    say(&format!("{stats}seed   {seed}\n"))?;
-    let written = std::fs::write(path, document);
-    written.map_err(|e| Failure::argument("--json", format!("'{path}' cannot be written: {e}")))
-}
-
-/// Prints and flushes. A reader that went away is no error.
-fn say(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::input(format!(
-            "standard output could not be written: {e}"
-        ))),
-        _ => Ok(()),
-    }
+    let written = std::fs::write(path, document)
+        .map_err(|e| Failure::argument("--json", format!("'{path}' cannot be written: {e}")));
+    written.and(stdout::write(|out| out.write_all(text().as_bytes())))
 }
 
 fn create(path: String) -> Result<(String, File), Failure> {

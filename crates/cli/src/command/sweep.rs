@@ -43,7 +43,8 @@ pub struct RawSweep {
         default_value = "vusers",
         help_heading = "Load"
     )]
-    #[arg(value_parser = PossibleValuesParser::new(["vusers", "rate"]), hide_possible_values = true)]
+    #[arg(value_parser = PossibleValuesParser::new(["vusers", "rate"]))]
+    #[arg(hide_possible_values = true)]
     axis: String,
 
     /// Numbers of virtual users, such as 1,10,50,100, or auto: as the results demand, 14 trials
@@ -134,7 +135,12 @@ impl RawSweep {
         if let Some(demo) = &demo {
             self.target.url = Some(demo.url());
         }
-        let (spec, mut words) = self.spec(machine)?;
+        // Each connection to a server in this process takes two of its descriptors.
+        let share = Machine {
+            connections_permitted: machine.connections_permitted / (1 + u32::from(demo.is_some())),
+            ..*machine
+        };
+        let (spec, mut words) = self.spec(&share)?;
         if demo.is_some() {
             // The next sweep without a URL brings its own server again, on another port.
             words.leave_out("url");
@@ -170,7 +176,7 @@ impl RawSweep {
             axis: self.axis(),
             bounds: self.bound.clone(),
             trials_max: SweepSpec::TRIALS_MAX,
-            vusers_max: SweepSpec::VUSERS_MAX.min(machine.connections),
+            vusers_max: SweepSpec::VUSERS_MAX.min(machine.connections_default()),
         };
         Ok((spec, words))
     }
@@ -205,7 +211,11 @@ impl RawSweep {
             return Ok((Level::RatePerS(load.rate.per_s()), Load::Open(load)));
         }
         let vusers = match &self.vusers {
-            Some(Levels::List(vusers)) => vusers.first().copied().unwrap_or(1),
+            Some(Levels::List(vusers)) => {
+                let most = vusers.iter().copied().max().unwrap_or(1);
+                machine.check_connections("--vusers", most)?;
+                vusers.first().copied().unwrap_or(1)
+            }
             _ => 1,
         };
         let pause = self.closed.pause();

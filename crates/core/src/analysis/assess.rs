@@ -2,7 +2,7 @@
 
 use super::batch::mean_ci95;
 use super::little::littles_law;
-use super::offered::{asked, gap_evidence, offered_report, quantiles, started};
+use super::offered::{asked, gap_evidence, offered_report, quantiles};
 use super::order::{design_effect, quantile_ci95};
 use super::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots};
 use super::validity::{Evidence, clauses};
@@ -156,7 +156,7 @@ fn evidence(trial: &Trial) -> Evidence {
         open_loop: matches!(trial.spec.load, Load::Open(_)),
         attempted: measured.outcomes.total(),
         shed: measured.outcomes.count(Outcome::Shed),
-        started: started(measured),
+        started: measured.started,
         pacing_error_ns: quantiles(&measured.pacing_error),
         response_time_ns: quantiles(&measured.response),
         stall_ns_max: measured.stall_ns_max,

@@ -12,6 +12,7 @@ pub mod order;
 mod sample;
 pub mod stationarity;
 pub mod table;
+pub mod theory;
 pub mod threshold;
 pub mod validity;
 pub mod words;

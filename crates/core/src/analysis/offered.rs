@@ -2,7 +2,7 @@
 
 use super::gaps::{Counts, Gaps, KolmogorovSmirnov, counts, dispersion, exponential_test};
 use super::validity::{Asked, GapEvidence, GapLaw};
-use crate::measure::{Histogram, Measurement, Outcome, Trial, Window};
+use crate::measure::{Histogram, Measurement, Trial, Window};
 use crate::report::{OfferedReport, QuantilesReport};
 use crate::spec::{ArrivalLaw, Load, OpenLoad, Rate};
 use crate::time::Nanos;
@@ -23,7 +23,7 @@ pub fn offered_report(trial: &Trial) -> OfferedReport {
     OfferedReport {
         asked_per_s: asked.filter(|_| window_s > 0.0).map(|n| n / window_s),
         achieved_per_s: if window_s > 0.0 {
-            started(measured) as f64 / window_s
+            measured.started as f64 / window_s
         } else {
             0.0
         },
@@ -79,14 +79,6 @@ pub fn gap_evidence(trial: &Trial) -> Option<GapEvidence> {
         exponential: poisson_test(load, &measured.starts),
         counts: scales,
     })
-}
-
-/// Operations started within the window.
-pub fn started(measured: &Measurement) -> u64 {
-    if measured.intervals.is_empty() {
-        return measured.outcomes.total() - measured.outcomes.count(Outcome::Shed);
-    }
-    measured.intervals.iter().map(|i| i.attempted).sum()
 }
 
 /// A few percentiles of a histogram.

@@ -3,6 +3,8 @@
 mod any;
 mod closed_loop;
 mod open_loop;
+#[cfg(test)]
+mod tests;
 
 pub use any::AnyDriver;
 pub use closed_loop::{BACKOFF_FIRST, BACKOFF_LONGEST, ClosedLoop, RAMP_UP_STEP};

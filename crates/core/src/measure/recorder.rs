@@ -82,6 +82,7 @@ impl Recorder {
         if !self.window.contains(now) {
             return;
         }
+        self.totals.started += 1;
         if let Some(part) = self.parts.at(now) {
             part.attempted += 1;
         }

@@ -48,6 +48,8 @@ impl Window {
 pub struct Measurement {
     /// The measured window as it really was.
     pub window: Window,
+    /// Operations started in the window, whenever they were intended.
+    pub started: u64,
     /// How the operations intended in the window ended.
     pub outcomes: Outcomes,
     /// Response times: completed − intended, censored ones with the time they had waited.
@@ -92,6 +94,7 @@ impl Measurement {
             "measurements of different trials"
         );
         self.window.end = self.window.end.max(other.window.end);
+        self.started += other.started;
         self.outcomes.merge(&other.outcomes);
         self.response.merge(&other.response);
         self.service.merge(&other.service);

@@ -1,1 +1,139 @@
-//! Simulated servers in virtual time.
+//! Simulated servers in virtual time: what takes the engine's place in tests of everything that is
+//! decided in core.
+//!
+//! The load comes from the real drivers and is written down by the real recorder; only the network,
+//! the server and the clock are made up. The same spec and world give the same trial, to the
+//! nanosecond.
+
+mod agenda;
+mod generator;
+mod stalls;
+mod station;
+#[cfg(test)]
+mod tests;
+
+use crate::law::Law;
+use crate::measure::{GeneratorUse, Histogram, Trial};
+use crate::spec::TrialSpec;
+use crate::time::Nanos;
+use agenda::{Agenda, Event};
+use generator::Generator;
+use station::{Admission, Station};
+use std::collections::BTreeMap;
+
+/// What the load meets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct World {
+    /// How many operations are served at once; `None`: as many as come.
+    pub workers: Option<u32>,
+    /// How long one is served; a nanosecond at least, so that time passes.
+    pub service: Law,
+    /// The most operations at the station, in service or waiting (K in Kendall's notation); one
+    /// that comes beyond it is refused. `None`: no limit.
+    pub capacity: Option<u32>,
+    /// Time from the generator to the station, and the same back.
+    pub transport: Nanos,
+    /// When the station stands still: it neither starts nor goes on nor finishes.
+    pub server_stalls: Vec<Stall>,
+    /// When the generator stands still: it neither starts nor notices anything.
+    pub client_stalls: Vec<Stall>,
+    /// The station is slower at first.
+    pub slow_start: Option<SlowStart>,
+    /// The station slows down all the time: service times grow by this share of the first one per
+    /// second. 0: it does not.
+    pub drift_per_s: f64,
+}
+
+impl World {
+    /// A station of so many workers (`None`: as many as it takes) with an endless queue, no
+    /// transport and no trouble.
+    pub fn station(workers: impl Into<Option<u32>>, service: Law) -> World {
+        World {
+            workers: workers.into(),
+            service,
+            capacity: None,
+            transport: Nanos::ZERO,
+            server_stalls: Vec::new(),
+            client_stalls: Vec::new(),
+            slow_start: None,
+            drift_per_s: 0.0,
+        }
+    }
+}
+
+/// A time in which something stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// When it begins, in run time.
+    pub at: Nanos,
+    /// How long it takes.
+    pub length: Nanos,
+}
+
+/// Service that is slower at first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlowStart {
+    /// How many times as long service takes at the beginning of the run, at least 1.
+    pub factor: f64,
+    /// The time over which this falls linearly to 1.
+    pub over: Nanos,
+}
+
+/// What a simulation yields.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    /// What the generator measured.
+    pub trial: Trial,
+    /// Response times as the station logged them itself, from arrival there to the end of service,
+    /// of the operations that came to it within the window and were served before the trial ended.
+    pub station: Histogram,
+}
+
+/// Runs one trial against `world` in virtual time, as a single worker whatever the spec says.
+///
+/// As with the engine, what is in flight at the end of the window is waited for. Since each
+/// operation completes or times out, nothing is in flight at the end.
+pub fn simulate(spec: &TrialSpec, world: &World) -> Simulated {
+    let mut agenda = Agenda::default();
+    let mut station = Station::new(spec, world);
+    let mut generator = Generator::new(spec, world);
+    generator.begin(&mut agenda);
+    while !generator.is_over() {
+        let Some((now, event)) = agenda.next_until(generator.wakes_at()) else {
+            generator.wake(&mut agenda);
+            continue;
+        };
+        match event {
+            Event::Arrive(request) => match station.arrive(request, now) {
+                Admission::Begun { ends } => agenda.add(ends, Event::Finish(request)),
+                Admission::Queued => {}
+                Admission::Refused => generator.answer(request, false, now, &mut agenda),
+            },
+            Event::Finish(request) => {
+                if let Some((next, ends)) = station.finish(request, now) {
+                    agenda.add(ends, Event::Finish(next));
+                }
+                generator.answer(request, true, now, &mut agenda);
+            }
+            Event::Answer { request, served } => {
+                generator.on_answer(request, served, now, &mut agenda);
+            }
+            Event::Deadline(slot) => generator.on_deadline(slot, now, &mut agenda),
+        }
+    }
+    let measurement = generator.finish();
+    Simulated {
+        trial: Trial {
+            spec: spec.clone(),
+            measurement,
+            generator: GeneratorUse {
+                backend: "sim".to_owned(),
+                workers: 1,
+                ..GeneratorUse::default()
+            },
+            kernel: BTreeMap::new(),
+            interrupted: false,
+        },
+        station: station.into_log(),
+    }
+}

@@ -3,6 +3,8 @@
 //! The command line parses into these types and refuses what they cannot hold, so nothing behind
 //! it needs to check again.
 
+#[cfg(test)]
+pub(crate) mod fixture;
 mod load;
 mod parse;
 mod rate;

@@ -162,7 +162,9 @@ fn error<T>(what: &str) -> Result<T, ParseError> {
 mod tests {
     use super::*;
 
-    fn request(method: &str, headers: &[(&str, &str)], body: &str) -> Result<HttpRequest, String> {
+    type Headers<'a> = &'a [(&'a str, &'a str)];
+
+    fn request(method: &str, headers: Headers, body: &str) -> Result<HttpRequest, String> {
         let url = Url::parse("http://h:81/a").unwrap();
         let headers = headers
             .iter()
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn refused() {
-        let rows: [(&str, &str, &[(&str, &str)], &str); 14] = [
+        let rows: [(&str, &str, Headers, &str); 14] = [
             ("no method", "", &[], "'' is no method"),
             ("a method with a blank", "GE T", &[], "is no method"),
             ("a method with a line end", "GET /\r\n", &[], "is no method"),
@@ -248,7 +250,7 @@ mod tests {
 
     #[test]
     fn accepted() {
-        let rows: [(&str, &str, &[(&str, &str)]); 5] = [
+        let rows: [(&str, &str, Headers); 5] = [
             ("the body's own length", "POST", &[("Content-Length", "2")]),
             ("another host", "GET", &[("Host", "other")]),
             ("a header twice", "GET", &[("A", "b"), ("A", "c")]),

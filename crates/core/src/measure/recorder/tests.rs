@@ -184,6 +184,7 @@ fn an_interrupted_trial_has_the_window_cut() {
     let ends: Vec<u64> = m.intervals.iter().map(|i| i.end_ns / 1_000_000).collect();
     assert_eq!(ends, [1_000, 2_000, 2_430]);
     assert_eq!(m.intervals.iter().map(|i| i.attempted).sum::<u64>(), 25);
+    assert_eq!(m.started, 25);
 }
 
 #[test]
@@ -204,6 +205,7 @@ fn starts_stop_where_the_memory_ends() {
         recorder.on_start(op(MS(t)), MS(t));
     }
     let m = recorder.finish(MS(100));
+    assert_eq!(m.started, 5);
     // The second start at 30 ms found no room, so 30 ms is not known completely.
     assert_eq!((m.starts, m.starts_until), (vec![MS(10), MS(20)], MS(30)));
 }

@@ -240,3 +240,6 @@ impl ResponseParser {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 mod ends;
 mod limits;
+mod simulated;
 mod tables;
 mod users;
 

@@ -1,0 +1,106 @@
+//! Whole sweeps of the simulated station, operation by operation, checked against theory.
+
+use super::super::fake::{automatic, rates};
+use super::super::{Sweep, SweepSpec};
+use super::{codes, levels, near};
+use crate::analysis::assess::assess;
+use crate::experiment::{Conducted, conduct};
+use crate::law::Law;
+use crate::report::{Conclusion, SweepConclusion};
+use crate::sim::{World, simulate};
+use crate::spec::TrialSpec;
+use crate::time::Nanos;
+use proptest::prelude::*;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+fn sweep(world: &World, spec: SweepSpec) -> (Conducted, SweepConclusion) {
+    let run = |spec: &TrialSpec| {
+        let report = assess(&simulate(spec, world).trial);
+        Ok::<_, Infallible>(ControlFlow::Continue(report))
+    };
+    let Ok(conducted) = conduct(&mut Sweep::new(spec), run, |_, _| ());
+    let Conclusion::Sweep(conclusion) = conducted.conclusion.clone() else {
+        panic!("a sweep ends in a sweep's conclusion");
+    };
+    (conducted, conclusion)
+}
+
+/// Windows as long as so many services.
+fn lasting(mut spec: SweepSpec, service: Nanos, services: u64) -> SweepSpec {
+    spec.base.duration = Nanos(services * service.0);
+    spec.base.warmup = Nanos(spec.base.duration.0 / 10);
+    spec.base.interval = Nanos(spec.base.duration.0 / 10);
+    spec.base.timeout = Nanos(1_000 * service.0 + 10_000_000_000);
+    spec
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn any_station_is_found(
+        servers in 1u32..=64,
+        service_us in 100u64..100_000,
+        transport_percent in prop::sample::select(vec![0u64, 1, 10]),
+        exponential in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let service = Nanos::from_micros(service_us);
+        let law = if exponential { Law::Exp(service) } else { Law::Fixed(service) };
+        let mut world = World::station(servers, law);
+        world.transport = Nanos(service.0 * transport_percent / 200);
+        // Enough operations for a single user, and for a single server.
+        let services = if exponential { 800.max(10_000 / u64::from(servers)) } else { 200 };
+        let (conducted, conclusion) = sweep(&world, lasting(automatic(seed), service, services));
+        let ceiling = f64::from(servers) / service.as_secs_f64();
+        let knee = f64::from(servers) * (1.0 + transport_percent as f64 / 100.0);
+        let most = conclusion.max_throughput_per_s;
+        prop_assert!(conducted.trials.len() <= 14);
+        prop_assert!(near(most, ceiling, 0.03), "{most} for {ceiling}: {:?}", levels(&conducted));
+        let found = conclusion.knee_vusers;
+        let is_near = found.is_some_and(|k| near(k, knee, 0.15));
+        prop_assert!(is_near, "{found:?} for {knee}: {:?}", levels(&conducted));
+    }
+}
+
+#[test]
+fn six_workers_of_700_us_are_found_as_asked() {
+    let service = Nanos::from_micros(700);
+    let mut world = World::station(6, Law::Fixed(service));
+    world.transport = Nanos::from_micros(25);
+    let (conducted, conclusion) = sweep(&world, automatic(1));
+    assert!(
+        near(conclusion.max_throughput_per_s, 8_571.0, 0.03),
+        "{conclusion:?}"
+    );
+    let knee = conclusion.knee_vusers.expect("a knee");
+    assert!((6.0..=7.0).contains(&knee), "{knee}");
+    assert!(conducted.trials.len() <= 14);
+    let found = codes(&conducted.findings);
+    assert!(found.iter().all(|c| *c == "past_knee"), "{found:?}");
+    let repair = conclusion
+        .models
+        .iter()
+        .find(|m| m.name == "machine_repair");
+    assert_eq!(repair.and_then(|m| m.parameters.get("servers")), Some(&6.0));
+}
+
+#[test]
+fn a_station_that_drifts_all_the_time_is_said_to() {
+    let mut world = World::station(4, Law::Exp(Nanos::from_millis(1)));
+    world.drift_per_s = 0.2;
+    let (conducted, _) = sweep(&world, automatic(1));
+    let found = codes(&conducted.findings);
+    assert!(found.contains(&"non_stationary"), "{found:?}");
+}
+
+#[test]
+fn the_highest_rate_of_a_station_is_found() {
+    let service = Nanos::from_millis(1);
+    let world = World::station(4, Law::Exp(service));
+    let (conducted, conclusion) = sweep(&world, lasting(rates(1), service, 4_000));
+    let rate = conclusion.knee_rate_per_s.expect("some rate is served");
+    assert!(near(rate, 4_000.0, 0.1), "{rate}: {:?}", levels(&conducted));
+    assert!(conducted.trials.len() <= 14);
+}

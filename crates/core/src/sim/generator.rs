@@ -1,0 +1,358 @@
+//! The generator in virtual time: the real driver and recorder over connections that are only
+//! counted.
+
+use super::World;
+use super::agenda::{Agenda, Event};
+use super::stalls::Stalls;
+use crate::driver::{Action, AnyDriver, Driver, Op};
+use crate::measure::{Completion, Measurement, Outcome, Recorder, RecorderConfig, Window};
+use crate::spec::{Load, Share, TrialSpec};
+use crate::time::Nanos;
+use std::collections::VecDeque;
+
+/// A request under way. The answer to one whose operation has ended meanwhile is of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Request {
+    ticket: Ticket,
+    /// When it comes to the station.
+    pub(super) arrives: Nanos,
+}
+
+/// One use of a slot: tells whether an operation is still the one that it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ticket {
+    slot: u32,
+    generation: u32,
+}
+
+/// Starts are kept for the gap statistics up to so many.
+const STARTS_MAX: usize = 1 << 20;
+
+/// All operations of a trial, those that wait for a connection included.
+#[derive(Debug)]
+pub(super) struct Generator {
+    driver: AnyDriver,
+    recorder: Recorder,
+    stalls: Stalls,
+    transport: Nanos,
+    timeout: Nanos,
+    operations_max: Option<u64>,
+    window_end: Nanos,
+    /// What the driver wants next, after all that was due.
+    next: Action,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    waiting: VecDeque<Ticket>,
+    connections: Connections,
+    /// Operations started or shed so far.
+    made: u64,
+    in_flight: u64,
+    last_end: Nanos,
+}
+
+/// Room for one operation.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    op: Op,
+    started: Nanos,
+    sent: Option<Nanos>,
+    generation: u32,
+    occupied: bool,
+    /// When its time will be looked at; kept when the operation ends, for the next one.
+    deadline_look: Option<Nanos>,
+}
+
+impl Generator {
+    pub(super) fn new(spec: &TrialSpec, world: &World) -> Generator {
+        let window = Window {
+            start: spec.warmup,
+            end: spec.window_end(),
+        };
+        let (open_loop, connections_max) = match &spec.load {
+            Load::Open(load) => (true, load.connections_max),
+            Load::Closed { vusers, .. } => (false, *vusers),
+        };
+        Generator {
+            driver: AnyDriver::new(spec, Share::WHOLE),
+            recorder: Recorder::new(RecorderConfig {
+                window,
+                interval: spec.interval,
+                open_loop,
+                starts_max: STARTS_MAX,
+            }),
+            stalls: Stalls::new(&world.client_stalls),
+            transport: world.transport,
+            timeout: spec.timeout,
+            operations_max: spec.operations_max,
+            window_end: window.end,
+            next: Action::Done,
+            slots: Vec::new(),
+            free: Vec::new(),
+            waiting: VecDeque::new(),
+            connections: Connections {
+                keep_alive: spec.target.keep_alive,
+                max: u64::from(connections_max).max(1),
+                ..Connections::default()
+            },
+            made: 0,
+            in_flight: 0,
+            last_end: Nanos::ZERO,
+        }
+    }
+
+    /// Starts what is due at the beginning of the run.
+    pub(super) fn begin(&mut self, agenda: &mut Agenda) {
+        self.pump(self.stalls.after(Nanos::ZERO), agenda);
+    }
+
+    /// Nothing will start any more, and nothing is in flight.
+    pub(super) fn is_over(&self) -> bool {
+        self.next == Action::Done && self.in_flight == 0
+    }
+
+    /// When it does something unless an event comes first.
+    pub(super) fn wakes_at(&self) -> Nanos {
+        match self.next {
+            Action::WaitUntil(moment) => self.stalls.after(moment),
+            _ => Nanos::MAX,
+        }
+    }
+
+    /// Starts what it has waited for.
+    pub(super) fn wake(&mut self, agenda: &mut Agenda) {
+        let now = self.wakes_at();
+        if let Action::WaitUntil(moment) = self.next {
+            self.recorder.on_stall(now - moment);
+        }
+        self.pump(now, agenda);
+    }
+
+    /// Sends the station's answer, given at `now`, on its way back.
+    pub(super) fn answer(
+        &mut self,
+        request: Request,
+        served: bool,
+        now: Nanos,
+        agenda: &mut Agenda,
+    ) {
+        let noticed = self.stalls.after(now + self.transport);
+        agenda.add(noticed, Event::Answer { request, served });
+    }
+
+    /// An answer has come back.
+    pub(super) fn on_answer(
+        &mut self,
+        request: Request,
+        served: bool,
+        now: Nanos,
+        agenda: &mut Agenda,
+    ) {
+        let ticket = request.ticket;
+        if self.is_current(ticket) {
+            let outcome = if served {
+                Outcome::Ok
+            } else {
+                Outcome::Refused
+            };
+            self.end(ticket.slot, outcome, now, agenda);
+            self.pump(now, agenda);
+        }
+    }
+
+    /// The time of the operation in this slot, or of an earlier one in it, may be over.
+    pub(super) fn on_deadline(&mut self, slot: u32, now: Nanos, agenda: &mut Agenda) {
+        let state = &mut self.slots[slot as usize];
+        if state.deadline_look != Some(now) {
+            return;
+        }
+        state.deadline_look = None;
+        if !state.occupied {
+            return;
+        }
+        if state.op.intended + self.timeout > now {
+            self.watch(slot, now, agenda);
+            return;
+        }
+        self.end(slot, Outcome::Timeout, now, agenda);
+        self.pump(now, agenda);
+    }
+
+    /// Closes the books.
+    pub(super) fn finish(self) -> Measurement {
+        let all_made = self.operations_max.is_some_and(|max| self.made >= max);
+        let end = if all_made {
+            self.last_end
+        } else {
+            self.window_end
+        };
+        let mut measurement = self.recorder.finish(end);
+        measurement.connections_opened = self.connections.opened;
+        measurement.connections_max = self.connections.open_max;
+        measurement
+    }
+
+    /// Does what the driver wants until it wants to wait.
+    fn pump(&mut self, now: Nanos, agenda: &mut Agenda) {
+        loop {
+            self.next = self.driver.poll(now);
+            match self.next {
+                Action::Start(op) => self.start(op, now, agenda),
+                Action::Shed(op) => {
+                    self.made += 1;
+                    self.last_end = now;
+                    self.recorder
+                        .on_completion(&at_once(op, now, Outcome::Shed));
+                }
+                Action::WaitUntil(_) | Action::WaitForCompletion | Action::Done => return,
+            }
+        }
+    }
+
+    fn start(&mut self, op: Op, now: Nanos, agenda: &mut Agenda) {
+        self.made += 1;
+        self.in_flight += 1;
+        self.recorder.on_start(op, now);
+        let ticket = self.occupy(op, now);
+        self.watch(ticket.slot, now, agenda);
+        if self.connections.acquire() {
+            self.send(ticket, now, agenda);
+        } else {
+            self.waiting.push_back(ticket);
+        }
+    }
+
+    fn occupy(&mut self, op: Op, now: Nanos) -> Ticket {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                op,
+                started: now,
+                sent: None,
+                generation: 0,
+                occupied: false,
+                deadline_look: None,
+            });
+            self.slots.len() as u32 - 1
+        });
+        let state = &mut self.slots[slot as usize];
+        *state = Slot {
+            op,
+            started: now,
+            sent: None,
+            generation: state.generation.wrapping_add(1),
+            occupied: true,
+            deadline_look: state.deadline_look,
+        };
+        Ticket {
+            slot,
+            generation: state.generation,
+        }
+    }
+
+    /// Sees to it that the slot's deadline is looked at in time. A look left from an earlier
+    /// operation will do: it comes first, and then asks for another; so looks do not pile up.
+    fn watch(&mut self, slot: u32, now: Nanos, agenda: &mut Agenda) {
+        let state = &mut self.slots[slot as usize];
+        let deadline = self.stalls.after(now.max(state.op.intended + self.timeout));
+        if state.deadline_look.is_none_or(|look| look > deadline) {
+            state.deadline_look = Some(deadline);
+            agenda.add(deadline, Event::Deadline(slot));
+        }
+    }
+
+    fn send(&mut self, ticket: Ticket, now: Nanos, agenda: &mut Agenda) {
+        self.slots[ticket.slot as usize].sent = Some(now);
+        let arrives = now + self.transport;
+        agenda.add(arrives, Event::Arrive(Request { ticket, arrives }));
+    }
+
+    fn is_current(&self, ticket: Ticket) -> bool {
+        let state = &self.slots[ticket.slot as usize];
+        state.occupied && state.generation == ticket.generation
+    }
+
+    fn end(&mut self, slot: u32, outcome: Outcome, now: Nanos, agenda: &mut Agenda) {
+        let state = &mut self.slots[slot as usize];
+        state.occupied = false;
+        let state = *state;
+        let completion = Completion {
+            started: state.started,
+            sent: state
+                .sent
+                .filter(|_| outcome != Outcome::Refused)
+                .unwrap_or(now),
+            ..at_once(state.op, now, outcome)
+        };
+        self.free.push(slot);
+        self.in_flight -= 1;
+        self.last_end = now;
+        self.recorder.on_completion(&completion);
+        self.driver.on_completion(&completion, now);
+        if state.sent.is_some() {
+            self.connections.release(outcome);
+            self.send_waiting(now, agenda);
+        }
+    }
+
+    fn send_waiting(&mut self, now: Nanos, agenda: &mut Agenda) {
+        while let Some(ticket) = self.waiting.pop_front() {
+            // Its time may have run out while it waited.
+            if self.is_current(ticket) {
+                if self.connections.acquire() {
+                    self.send(ticket, now, agenda);
+                } else {
+                    self.waiting.push_front(ticket);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// An operation with all its moments at `now`.
+fn at_once(op: Op, now: Nanos, outcome: Outcome) -> Completion {
+    Completion {
+        intended: op.intended,
+        started: now,
+        sent: now,
+        first_byte: now,
+        completed: now,
+        bytes: 0,
+        outcome,
+        lane: op.lane,
+    }
+}
+
+/// Connections, counted; connecting takes no time.
+#[derive(Debug, Default)]
+struct Connections {
+    keep_alive: bool,
+    max: u64,
+    in_use: u64,
+    open: u64,
+    opened: u64,
+    open_max: u64,
+}
+
+impl Connections {
+    /// Takes an idle one or opens one; `false` if there is none to be had.
+    fn acquire(&mut self) -> bool {
+        if self.in_use == self.max {
+            return false;
+        }
+        if self.in_use == self.open {
+            self.open += 1;
+            self.opened += 1;
+            self.open_max = self.open_max.max(self.open);
+        }
+        self.in_use += 1;
+        true
+    }
+
+    /// Gives one back. What ended without an answer has lost its connection.
+    fn release(&mut self, outcome: Outcome) {
+        self.in_use -= 1;
+        if !(self.keep_alive && outcome.is_response()) {
+            self.open -= 1;
+        }
+    }
+}

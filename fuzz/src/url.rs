@@ -1,0 +1,27 @@
+//! No text becomes a URL that could break a request, and a URL reads back as itself.
+
+use knee_core::spec::Url;
+
+/// Any bytes; those that are no text are no URL.
+pub fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    match Url::parse(text) {
+        Ok(url) => {
+            assert!(url.path().starts_with('/'));
+            assert!(
+                url.path()
+                    .bytes()
+                    .all(|b| b.is_ascii_graphic() && b != b'#')
+            );
+            assert!(!url.host().is_empty() && url.host().bytes().all(|b| b.is_ascii_graphic()));
+            let again = format!("http://{}{}", url.host(), url.path());
+            assert_eq!(Url::parse(&again), Ok(url), "{again}");
+        }
+        Err(error) => assert!(
+            !error.0.chars().any(char::is_control),
+            "one line: {error:?}"
+        ),
+    }
+}
