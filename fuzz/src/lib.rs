@@ -2,5 +2,6 @@
 //! where something does not hold. The engine's tests run the same checks over the seeds.
 
 pub mod http1_response;
+pub mod sweep_csv;
 pub mod targets_file;
 pub mod url;

@@ -14,6 +14,11 @@ fn http1_response() {
 }
 
 #[test]
+fn sweep_csv() {
+    run("sweep_csv", 1_000, checks::sweep_csv::check);
+}
+
+#[test]
 fn targets_file() {
     run("targets_file", 4_000, checks::targets_file::check);
 }

@@ -338,7 +338,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_gives_a_request_that_cannot_be_split(text in "\\PC{0,40}|[a-h:/?#@\\[\\]. \\r\\n0-9]{0,20}") {
+        fn any_text_gives_a_request_that_cannot_be_split(
+            text in "\\PC{0,40}|[a-h:/?#@\\[\\]. \\r\\n0-9]{0,20}",
+        ) {
             if let Ok(url) = Url::parse(&text) {
                 prop_assert!(url.path().starts_with('/'));
                 prop_assert!(url.path().bytes().all(|b| b.is_ascii_graphic()));

@@ -151,7 +151,8 @@ impl Head {
     }
 }
 
-/// One Content-Length line, which may be a list of equal numbers (RFC 9112 §6.3), and all before it.
+/// The length after one more Content-Length line, which may be a list; all numbers must be equal
+/// (RFC 9112 §6.3).
 fn content_length(value: &[u8], before: Option<u64>) -> Result<u64, Violation> {
     let mut length = before;
     for element in list(value) {

@@ -2,9 +2,9 @@
 
 use knee_core::spec::HttpRequest;
 
-/// The bytes of `request`: request line, Host, User-Agent and Accept unless given, the headers given
-/// as they are, Content-Length where there is a body or the method implies one (RFC 9110 §8.6),
-/// `Connection: close` unless `keep_alive`, the body.
+/// The bytes of `request`: request line; Host, User-Agent and Accept unless given; the headers
+/// given, as they are; Content-Length where there is a body or the method implies one (RFC 9110
+/// §8.6); `Connection: close` unless `keep_alive`; the body.
 pub fn serialise(request: &HttpRequest, keep_alive: bool) -> Vec<u8> {
     let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method, request.path).into_bytes();
     let mut line = |name: &str, value: &str| {
