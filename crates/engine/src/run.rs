@@ -220,8 +220,9 @@ fn choose_backend(choice: BackendChoice) -> Result<BackendChoice, RunError> {
     match UringBackend::new(1, Requests::from(Vec::new())) {
         Ok(_) => Ok(BackendChoice::IoUring),
         Err(error) => Err(RunError::NotPermitted(format!(
-            "--backend io_uring: this machine does not permit it ({error}); containers often block \
-             it, kernel.io_uring_disabled may forbid it, and Linux 6.0 is needed: use --backend epoll"
+            "--backend io_uring: this machine does not permit it ({error}); containers often \
+             block it, kernel.io_uring_disabled may forbid it, and Linux 6.0 is needed: use \
+             --backend epoll"
         ))),
     }
 }

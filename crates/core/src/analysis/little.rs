@@ -15,8 +15,8 @@ const DEVIATION_PERCENT: f64 = 2.5;
 ///
 /// Operations without a response keep a user busy too: X is the throughput of responses, raised by
 /// the share of operations that ended without one. Of a pause from begin to begin (cycle C), what
-/// is left after the operation counts, taken as max(C − R, 0) of the means: a little too small where
-/// response times vary about C.
+/// is left after the operation counts, taken as max(C − R, 0) of the means: a little too small
+/// where response times vary about C.
 ///
 /// Z is the law's mean, of which the pauses really drawn are a sample: what that sample may be off
 /// (95 %) is permitted beside the 2.5 %. `None` where nothing ended.

@@ -13,8 +13,8 @@ const TRANSIENT_SHARE: f64 = 0.02;
 const BATCHES: usize = 40;
 /// Below so many batches nothing can be said: the series passes.
 const BATCHES_MIN: usize = 10;
-/// A drift or a shift counts from so many standard errors on. Found by simulation (see the tests): it
-/// keeps false alarms below 2 % up to the correlation of an M/M/1 queue at 90 % load.
+/// A drift or a shift counts from so many standard errors on. Found by simulation (see the tests):
+/// it keeps false alarms below 2 % up to the correlation of an M/M/1 queue at 90 % load.
 const DRIFT_Z: f64 = 3.5;
 
 /// Throughput: a change of less than this share of the mean over the window does not matter.

@@ -43,8 +43,8 @@ const DISPERSION_SHARE: f64 = 0.2;
 /// Counts say nothing below this mean.
 const DISPERSION_COUNT: f64 = 1.0;
 
-/// From this share of a core on, polling for deadlines apart, a worker has no time left. In a closed
-/// loop too: the throughput is then as much as the generator, not the target, could do.
+/// From this share of a core on, polling for deadlines apart, a worker has no time left. In a
+/// closed loop too: the throughput is then as much as the generator, not the target, could do.
 const BUSY_PERCENT: f64 = 95.0;
 /// The host may take this share of the processors' time away.
 const STEAL_PERCENT: f64 = 10.0;
@@ -162,8 +162,8 @@ fn rate_not_achieved(e: &Evidence) -> Option<String> {
     })
 }
 
-/// In an open loop a stall that no operation was due in harms nothing; in a closed loop every moment
-/// is one in which users wait.
+/// In an open loop a stall that no operation was due in harms nothing; in a closed loop every
+/// moment is one in which users wait.
 fn stood_still(e: &Evidence) -> Option<String> {
     let late_ns = if e.open_loop {
         e.pacing_error_ns.max

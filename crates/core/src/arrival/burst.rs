@@ -7,10 +7,10 @@ use crate::time::Nanos;
 /// Bursts after Banga and Druschel (Measuring the Capacity of a Web Server, USITS 1997): `a` is the
 /// peak rate over the mean rate λ, `b` the share of the time at which the rate is above the mean.
 ///
-/// Each period P begins with b·P at the rate a·λ; the rest has λ·(1 − a·b)/(1 − b), so the mean is λ.
-/// Operation k is intended when the integral of the rate reaches k. Whole periods are counted off
-/// in integers (λ·P operations each, a ratio), so no error adds up. Worker i of W takes the
-/// k ≡ i (mod W).
+/// Each period P begins with b·P at the rate a·λ; the rest has λ·(1 − a·b)/(1 − b), so the mean is
+/// λ. Operation k is intended when the integral of the rate reaches k. Whole periods are counted
+/// off in integers (λ·P operations each, a ratio), so no error adds up. Worker i of W takes the k ≡
+/// i (mod W).
 #[derive(Clone, Debug)]
 pub struct Burst {
     rate: Rate,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 /// guessed from the keys, so that keys may be added to any.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
+#[expect(clippy::large_enum_variant, reason = "an experiment has one")]
 pub enum Conclusion {
     /// Of `knee sweep` and `knee analyze sweep`.
     Sweep(SweepConclusion),

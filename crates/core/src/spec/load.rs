@@ -30,7 +30,8 @@ pub struct OpenLoad {
     pub arrival: ArrivalLaw,
     /// The most connections that may be open at once.
     pub connections_max: u32,
-    /// Beyond so many operations in flight or waiting, an arrival is counted as shed; `None`: never.
+    /// Beyond so many operations in flight or waiting, an arrival is counted as shed; `None`:
+    /// never.
     pub in_flight_max: Option<u32>,
 }
 
@@ -45,7 +46,8 @@ pub enum ArrivalLaw {
     /// Independent gaps, uniform between 0 and 2/rate.
     Uniform,
     /// Two rates in turn (Banga and Druschel, USITS 1997): `peak_ratio` (a > 1) is the peak rate
-    /// over the mean, `peak_share` (0 < b < 1, a·b ≤ 1) the share of each `period` spent at the peak.
+    /// over the mean, `peak_share` (0 < b < 1, a·b ≤ 1) the share of each `period` spent at the
+    /// peak.
     Burst {
         /// Peak rate over mean rate.
         peak_ratio: f64,

@@ -90,7 +90,9 @@ mod tests {
         /// and exact wherever k is a multiple of the operations.
         #[test]
         fn moments_never_drift(
-            operations in 1u64..1_000_000_000, period in 1u64..10_000_000_000_000, n in 0u64..1_000_000,
+            operations in 1u64..1_000_000_000,
+            period in 1u64..10_000_000_000_000,
+            n in 0u64..1_000_000,
         ) {
             let rate = Rate::new(operations, Nanos(period)).unwrap();
             let whole = u128::from(n) * u128::from(period);

@@ -195,8 +195,8 @@ impl UringBackend {
             0 => return sink.on_event(self, slot, Event::Ended),
             1.. => {
                 let Some(id) = buffer else { return };
-                // SAFETY: the kernel has just told this buffer's number; `handle` gives it back, after
-                // this call.
+                // SAFETY: the kernel has just told this buffer's number; `handle` gives it back,
+                // after this call.
                 let bytes = unsafe { self.buffers.detached(id, result as usize) };
                 sink.on_event(self, slot, Event::Received(bytes));
             }

@@ -11,6 +11,7 @@ impl Diagnosis {
             .or_else(|| self.target_text())
             .or_else(|| self.course_text())
             .or_else(|| self.shape_text())
+            .or_else(|| self.rising_text())
             .or_else(|| self.doubt_text())
             .or_else(|| self.ending_text())
             .unwrap_or_default()
@@ -163,6 +164,33 @@ impl Diagnosis {
                 number(*before),
                 between(times.map(ratio))
             ),
+            Diagnosis::KneeNotBracketed { at_most, lowest } => format!(
+                "throughput already bends at the lowest level, {}: the knee is at most {} users",
+                users(*lowest),
+                number(*at_most)
+            ),
+            Diagnosis::Retrograde {
+                axis,
+                peak,
+                max_throughput_per_s,
+                last,
+                throughput_per_s,
+            } => format!(
+                "throughput falls beyond {}: {}/s at {}, {} less than the most, {}/s",
+                axis.amount(*peak),
+                number(*throughput_per_s),
+                axis.amount(*last),
+                percent(100.0 * (1.0 - throughput_per_s / max_throughput_per_s)),
+                number(*max_throughput_per_s)
+            ),
+            _ => return None,
+        };
+        Some(text)
+    }
+
+    /// That the most was not reached.
+    fn rising_text(&self) -> Option<String> {
+        let text = match self {
             Diagnosis::NotSaturated {
                 axis: AxisKind::Rate,
                 last,
@@ -193,25 +221,6 @@ impl Diagnosis {
                     number(*before)
                 )
             }
-            Diagnosis::KneeNotBracketed { at_most, lowest } => format!(
-                "throughput already bends at the lowest level, {}: the knee is at most {} users",
-                users(*lowest),
-                number(*at_most)
-            ),
-            Diagnosis::Retrograde {
-                axis,
-                peak,
-                max_throughput_per_s,
-                last,
-                throughput_per_s,
-            } => format!(
-                "throughput falls beyond {}: {}/s at {}, {} less than the most, {}/s",
-                axis.amount(*peak),
-                number(*throughput_per_s),
-                axis.amount(*last),
-                percent(100.0 * (1.0 - throughput_per_s / max_throughput_per_s)),
-                number(*max_throughput_per_s)
-            ),
             _ => return None,
         };
         Some(text)

@@ -95,7 +95,8 @@ fn throughput_per_s(used: &[&TrialReport]) -> f64 {
 }
 
 /// The 95 % interval of that mean: the standard error is the larger of what the intervals within
-/// the trials imply and what the scatter between them shows, so that trials which disagree widen it.
+/// the trials imply and what the scatter between them shows, so that trials which disagree widen
+/// it.
 fn interval(used: &[&TrialReport], mean: f64) -> Option<[f64; 2]> {
     if let [trial] = used {
         return trial.throughput_ci95_per_s;

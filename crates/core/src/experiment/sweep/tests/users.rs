@@ -65,7 +65,8 @@ proptest! {
         let found = conclusion.knee_vusers;
         prop_assert!(found.is_some_and(|k| near(k, knee, 0.15)), "{found:?} for {knee}");
         let [lo, hi] = conclusion.knee_ci95.expect("all trials have intervals");
-        prop_assert!(lo <= conclusion.knee_vusers.unwrap() && conclusion.knee_vusers.unwrap() <= hi);
+        let knee = conclusion.knee_vusers.unwrap();
+        prop_assert!(lo <= knee && knee <= hi);
     }
 }
 
