@@ -16,7 +16,10 @@ fn trial(url: &str, options: &[&str]) -> Value {
     arguments.extend(options);
     let ended = support::run(&arguments);
     // 3: a busy machine may make the run invalid; what was received counts all the same.
-    assert!(matches!(ended.status, Some(0 | 3)), "{arguments:?}: {ended:?}");
+    assert!(
+        matches!(ended.status, Some(0 | 3)),
+        "{arguments:?}: {ended:?}"
+    );
     ended.json()["trials"][0].clone()
 }
 
@@ -35,7 +38,10 @@ fn backends(url: &str) -> Vec<&'static str> {
         let ended = support::run(&["run", url, "-n", "1", "--backend", backend, "--quiet"]);
         let refused = ended.status == Some(4) && ended.stderr.contains("io_uring");
         if refused {
-            println!("skipped: io_uring is not permitted here: {}", ended.stderr.trim());
+            println!(
+                "skipped: io_uring is not permitted here: {}",
+                ended.stderr.trim()
+            );
         }
         !refused
     };
@@ -46,13 +52,23 @@ fn backends(url: &str) -> Vec<&'static str> {
 fn check(server: &Server) {
     let (small, large) = (server.url("small"), server.url("large"));
     for backend in backends(&small) {
-        for options in [vec!["--backend", backend], vec!["--backend", backend, "--no-keepalive"]] {
+        for options in [
+            vec!["--backend", backend],
+            vec!["--backend", backend, "--no-keepalive"],
+        ] {
             let of_small = bytes(&small, &options, "ok");
             let of_large = bytes(&large, &options, "ok");
             // The heads are equally long, so that only the bodies differ.
-            assert_eq!(of_large - of_small, REQUESTS * (LARGE - SMALL), "{options:?}");
+            assert_eq!(
+                of_large - of_small,
+                REQUESTS * (LARGE - SMALL),
+                "{options:?}"
+            );
             let heads = of_small - REQUESTS * SMALL;
-            assert!(heads > REQUESTS * 50 && heads < REQUESTS * 1_000, "{options:?}: {heads}");
+            assert!(
+                heads > REQUESTS * 50 && heads < REQUESTS * 1_000,
+                "{options:?}: {heads}"
+            );
             let with = |more: &[&'static str]| [options.as_slice(), more].concat();
             let of_head = bytes(&large, &with(&["-m", "HEAD"]), "ok");
             assert!(of_head < REQUESTS * 1_000, "{options:?}: {of_head}");
@@ -70,7 +86,9 @@ fn nginx() {
 
 #[test]
 fn nginx_that_closes_after_seven_requests() {
-    let Some(server) = Kind::Nginx(7).start() else { return };
+    let Some(server) = Kind::Nginx(7).start() else {
+        return;
+    };
     let url = server.url("small");
     for backend in backends(&url) {
         let trial = trial(&url, &["--backend", backend]);
@@ -96,7 +114,9 @@ fn lighttpd() {
 
 #[test]
 fn haproxy_before_nginx() {
-    let Some(behind) = Kind::Nginx(100_000).start() else { return };
+    let Some(behind) = Kind::Nginx(100_000).start() else {
+        return;
+    };
     if let Some(server) = Kind::Haproxy(behind.port).start() {
         check(&server);
     }
@@ -125,7 +145,9 @@ fn node() {
 
 #[test]
 fn node_that_sends_chunks() {
-    let Some(server) = Kind::Node.start() else { return };
+    let Some(server) = Kind::Node.start() else {
+        return;
+    };
     let url = server.url("chunked");
     for backend in backends(&url) {
         let received = bytes(&url, &["--backend", backend], "ok");

@@ -53,3 +53,70 @@ impl Law {
         self.mean_ns() == 0.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn samples(law: Law) -> Vec<f64> {
+        let mut rng = rng::stream(11, 0);
+        (0..100_000)
+            .map(|_| law.sample(&mut rng).0 as f64)
+            .collect()
+    }
+
+    #[test]
+    fn samples_have_the_mean_and_the_spread_of_their_law() {
+        let lognormal_cv = ((0.5f64 * 0.5).exp() - 1.0).sqrt();
+        for (law, cv) in [
+            (Law::Fixed(Nanos(10 * MS)), 0.0),
+            (Law::Exp(Nanos(10 * MS)), 1.0),
+            (Law::Uniform(Nanos(0), Nanos(20 * MS)), 1.0 / 3f64.sqrt()),
+            (Law::LogNormal(Nanos(10 * MS), 0.5), lognormal_cv),
+        ] {
+            let values = samples(law);
+            let n = values.len() as f64;
+            let mean = values.iter().sum::<f64>() / n;
+            let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+            assert!(
+                (mean / law.mean_ns() - 1.0).abs() < 0.01,
+                "{law:?}: mean {mean}"
+            );
+            assert!(
+                (variance.sqrt() / mean - cv).abs() < 0.02,
+                "{law:?}: cv {cv}"
+            );
+        }
+    }
+
+    #[test]
+    fn half_of_a_lognormal_lies_below_its_median() {
+        let values = samples(Law::LogNormal(Nanos(10 * MS), 1.0));
+        let below = values.iter().filter(|&&x| x < 10.0 * MS as f64).count();
+        assert!(below.abs_diff(50_000) < 700, "{below}");
+    }
+
+    #[test]
+    fn both_ends_of_a_uniform_law_occur() {
+        let values = samples(Law::Uniform(Nanos(3), Nanos(5)));
+        for end in [3.0, 4.0, 5.0] {
+            assert!(values.contains(&end), "{end}");
+        }
+        assert!(values.iter().all(|x| (3.0..=5.0).contains(x)));
+    }
+
+    #[test]
+    fn only_a_law_that_is_always_zero_is_zero() {
+        for (law, zero) in [
+            (Law::ZERO, true),
+            (Law::Exp(Nanos::ZERO), true),
+            (Law::Uniform(Nanos::ZERO, Nanos::ZERO), true),
+            (Law::Uniform(Nanos::ZERO, Nanos(1)), false),
+            (Law::Fixed(Nanos(1)), false),
+        ] {
+            assert_eq!(law.is_zero(), zero, "{law:?}");
+        }
+    }
+}

@@ -89,7 +89,7 @@ impl Worker {
         };
         let (used, polled) = usage.finish(waiter.polled_total());
         Ok(Done {
-            measurement: session.finish(),
+            measurement: session.finish(emit),
             used,
             polled,
             interrupted,
@@ -180,10 +180,13 @@ impl Session {
     }
 
     /// Ends what is still under way and closes the books.
-    fn finish(mut self) -> Measurement {
+    fn finish(mut self, emit: &mut dyn FnMut(IntervalPart)) -> Measurement {
         let now = self.clock.now();
         self.client.abandon(now);
         self.settle(now);
+        for part in self.recorder.roll_all(now) {
+            emit(part);
+        }
         let Tally {
             opened, open_max, ..
         } = self.client.tally();

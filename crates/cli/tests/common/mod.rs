@@ -104,7 +104,11 @@ impl Kind {
     /// where `CI` is set.
     pub fn start(self) -> Option<Server> {
         let Some(program) = find(self.program()) else {
-            assert!(std::env::var_os("CI").is_none(), "{} is missing", self.program());
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "{} is missing",
+                self.program()
+            );
             println!("skipped: {} is not installed", self.program());
             return None;
         };
@@ -121,10 +125,16 @@ impl Kind {
         let port = free_port();
         let output = std::fs::File::create(site.directory.join("output")).unwrap();
         let mut command = Command::new(program);
-        command.args(self.arguments(&site, port)).stdin(Stdio::null());
+        command
+            .args(self.arguments(&site, port))
+            .stdin(Stdio::null());
         command.stdout(output.try_clone().unwrap()).stderr(output);
         let child = command.spawn().map_err(|e| e.to_string())?;
-        let mut server = Server { child, port, _site: site };
+        let mut server = Server {
+            child,
+            port,
+            _site: site,
+        };
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(20) {
             if let Some(status) = server.child.try_wait().unwrap() {
@@ -135,7 +145,10 @@ impl Kind {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        Err(format!("it does not listen after 20 s: {}", server._site.log()))
+        Err(format!(
+            "it does not listen after 20 s: {}",
+            server._site.log()
+        ))
     }
 
     fn program(self) -> &'static str {
@@ -239,7 +252,8 @@ fn node(directory: &str, port: u16) -> String {
              return response.end();\n\
            }}\n\
            fs.readFile('{directory}/www' + request.url, (error, body) => {{\n\
-             response.writeHead(error ? 404 : 200, {{'Content-Length': error ? 0 : body.length}});\n\
+             const length = error ? 0 : body.length;\n\
+             response.writeHead(error ? 404 : 200, {{'Content-Length': length}});\n\
              response.end(error || request.method === 'HEAD' ? undefined : body);\n\
            }});\n\
          }}).listen({port}, '127.0.0.1');\n"
@@ -247,12 +261,19 @@ fn node(directory: &str, port: u16) -> String {
 }
 
 fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     folders.extend(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from));
-    folders.into_iter().map(|folder| folder.join(program)).find(|file| file.is_file())
+    folders
+        .into_iter()
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
 }

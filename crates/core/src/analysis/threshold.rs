@@ -48,6 +48,21 @@ impl Threshold {
     }
 }
 
+impl std::str::FromStr for Threshold {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Threshold, ParseError> {
+        Threshold::parse(text)
+    }
+}
+
+/// Two are the same if they read the same, blanks apart.
+impl PartialEq for Threshold {
+    fn eq(&self, other: &Threshold) -> bool {
+        self.text == other.text
+    }
+}
+
 impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

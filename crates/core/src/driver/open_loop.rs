@@ -9,13 +9,16 @@ use crate::time::Nanos;
 /// Starts an operation at each moment of an arrival process, however many are in flight.
 ///
 /// An arrival that the generator is late for keeps its intended moment. One that would exceed
-/// `in_flight_max` is shed; it counts as one of `operations_max`. The schedule ends with its
-/// process, before the end of the window (excluded), or after exactly `operations_max` arrivals.
+/// `in_flight_max` is shed; it counts as one of `operations_max`. The schedule ends with a trace's
+/// last moment, or after exactly `operations_max` arrivals, or with the window: then it waits for
+/// the window's end even if its last arrival came long before, as the window is measured whole.
 #[derive(Debug)]
 pub struct OpenLoop {
     arrivals: Arrivals,
     /// The next arrival; `None`: there are no more.
     next: Option<Nanos>,
+    /// Arrivals there would have been, but beyond the end of the window.
+    cut: bool,
     /// Arrivals still to come after `next`, at the most.
     remaining: u64,
     end: Nanos,
@@ -31,6 +34,7 @@ impl OpenLoop {
         let mut driver = OpenLoop {
             arrivals: Arrivals::new(load, share, spec.seed),
             next: None,
+            cut: false,
             remaining: spec.operations_max.map_or(u64::MAX, |n| share.part(n)),
             end: spec.window_end(),
             in_flight: 0,
@@ -44,7 +48,9 @@ impl OpenLoop {
         self.next = None;
         if self.remaining > 0 {
             self.remaining -= 1;
-            self.next = self.arrivals.next().filter(|&t| t < self.end);
+            let next = self.arrivals.next();
+            self.next = next.filter(|&t| t < self.end);
+            self.cut = next.is_some() && self.next.is_none();
         }
     }
 }
@@ -52,7 +58,12 @@ impl OpenLoop {
 impl Driver for OpenLoop {
     fn poll(&mut self, now: Nanos) -> Action {
         let Some(intended) = self.next else {
-            return Action::Done;
+            let lasts = self.cut && now < self.end;
+            return if lasts {
+                Action::WaitUntil(self.end)
+            } else {
+                Action::Done
+            };
         };
         if intended > now {
             return Action::WaitUntil(intended);

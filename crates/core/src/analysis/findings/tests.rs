@@ -85,6 +85,8 @@ fn trial_findings_at_their_thresholds() {
         |t| t.littles_law = law(10.26),
         off,
     );
+    let few = |t: &mut TrialReport| (t.littles_law, t.completed) = (law(10.26), 199);
+    check("2.6 % off, but fewer than 20 operations per user", few, &[]);
     check("2.6 % off, below", |t| t.littles_law = law(9.74), off);
     check("2.4 % off", |t| t.littles_law = law(10.24), &[]);
 

@@ -9,6 +9,7 @@ impl Diagnosis {
     pub(super) fn text(&self) -> String {
         self.generator_text()
             .or_else(|| self.target_text())
+            .or_else(|| self.course_text())
             .or_else(|| self.shape_text())
             .or_else(|| self.doubt_text())
             .or_else(|| self.ending_text())
@@ -100,6 +101,14 @@ impl Diagnosis {
                 time(*stall_ns),
                 time(*from_ns)
             ),
+            _ => return None,
+        };
+        Some(text)
+    }
+
+    /// How the target fared from trial to trial.
+    fn course_text(&self) -> Option<String> {
+        let text = match self {
             Diagnosis::ErrorsRise {
                 at,
                 lowest_percent,

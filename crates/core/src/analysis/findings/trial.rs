@@ -10,6 +10,9 @@ use crate::report::{Finding, TrialReport, Verdict};
 const BUSY_PERCENT: f64 = 95.0;
 /// From this share on failures are worth a word.
 const ERRORS_PERCENT: f64 = 1.0;
+/// Little's law says nothing about a window with fewer operations per user than this: those that
+/// straddle its ends are too large a part.
+const LAW_OPERATIONS: f64 = 20.0;
 /// A pause may overshoot by this share of itself, or by this many nanoseconds.
 const PAUSE_SHARE: f64 = 0.05;
 const PAUSE_NS: f64 = 50_000.0;
@@ -155,6 +158,9 @@ fn generator_distorted(t: &TrialReport) -> Option<Diagnosis> {
 
 fn littles_law(t: &TrialReport) -> Option<Diagnosis> {
     let law = t.littles_law.as_ref().filter(|law| !law.ok)?;
+    if (t.completed as f64) < LAW_OPERATIONS * law.n {
+        return None;
+    }
     Some(Diagnosis::LittlesLawViolation {
         at: Vec::new(),
         n: law.n,

@@ -47,14 +47,16 @@ fn pooled(level: Level, trials: &[TrialReport]) -> LevelPoint {
     };
     let latency = representative(&used);
     let answered = latency.count > 0;
-    let throughput_per_s = mean(used.iter().map(|t| t.throughput_per_s));
+    let throughput_per_s = throughput_per_s(&used);
     LevelPoint {
         level: value(level),
         throughput_per_s,
         throughput_ci95: interval(&used, throughput_per_s),
         mean_ns: answered.then(|| mean_response_ns(&used)),
         p90_ns: answered.then_some(latency.p90 as f64),
-        error_share: mean(used.iter().map(|t| error_share(&t.outcomes))),
+        error_share: weighted(&used)
+            .map(|(w, t)| w * error_share(&t.outcomes))
+            .sum(),
         latency: Some(latency),
         valid: used.iter().all(|t| t.verdict == Verdict::Valid),
         stationary: used.iter().all(|t| t.stationary),
@@ -87,30 +89,32 @@ fn mean_response_ns(used: &[&TrialReport]) -> f64 {
     sum / count.max(1.0)
 }
 
-/// The 95 % interval of the mean of several trials: the standard error is the larger of what the
-/// intervals within the trials imply and what the scatter between them shows, so that trials which
-/// disagree widen it.
-fn interval(used: &[&TrialReport], throughput_per_s: f64) -> Option<[f64; 2]> {
-    let halves: Option<Vec<f64>> = used
-        .iter()
-        .map(|t| t.throughput_ci95_per_s.map(|[lo, hi]| (hi - lo) / 2.0))
-        .collect();
-    let halves = halves?;
+/// The mean of the throughputs, weighted by the length of the windows.
+fn throughput_per_s(used: &[&TrialReport]) -> f64 {
+    weighted(used).map(|(w, t)| w * t.throughput_per_s).sum()
+}
+
+/// The 95 % interval of that mean: the standard error is the larger of what the intervals within
+/// the trials imply and what the scatter between them shows, so that trials which disagree widen it.
+fn interval(used: &[&TrialReport], mean: f64) -> Option<[f64; 2]> {
     if let [trial] = used {
         return trial.throughput_ci95_per_s;
     }
-    let k = used.len() as f64;
-    let within = halves.iter().map(|h| h * h).sum::<f64>().sqrt() / k;
-    let scatter: f64 = used
-        .iter()
-        .map(|t| (t.throughput_per_s - throughput_per_s).powi(2))
+    let halves: Option<Vec<f64>> = weighted(used)
+        .map(|(w, t)| t.throughput_ci95_per_s.map(|[lo, hi]| w * (hi - lo) / 2.0))
+        .collect();
+    let within = halves?.iter().map(|h| h * h).sum::<f64>().sqrt();
+    let scatter: f64 = weighted(used)
+        .map(|(w, t)| w * (t.throughput_per_s - mean).powi(2))
         .sum();
-    let between = 1.96 * (scatter / (k - 1.0) / k).sqrt();
+    let between = 1.96 * (scatter / (used.len() as f64 - 1.0)).sqrt();
     let half = within.max(between);
-    Some([throughput_per_s - half, throughput_per_s + half])
+    Some([mean - half, mean + half])
 }
 
-fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let count = values.len() as f64;
-    values.sum::<f64>() / count
+/// The trials with their shares of the time.
+fn weighted<'a>(used: &'a [&TrialReport]) -> impl Iterator<Item = (f64, &'a TrialReport)> {
+    let length = |t: &TrialReport| t.duration_ns.max(1) as f64;
+    let sum: f64 = used.iter().map(|t| length(t)).sum();
+    used.iter().map(move |t| (length(t) / sum, *t))
 }

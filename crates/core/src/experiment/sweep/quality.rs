@@ -1,4 +1,4 @@
-//! Trials that have to be made again.
+//! Trials that have to be made again, and how long they have to be.
 
 use super::SweepSpec;
 use crate::analysis::findings::queue_grows;
@@ -9,18 +9,32 @@ use crate::spec::Level;
 /// After so many repeats in one sweep, what is left of the target's drift is a finding.
 const REPEATS_MAX: usize = 3;
 
+/// A window in which fewer operations than this are expected is made longer, …
+const OPERATIONS_MIN: f64 = 100.0;
+/// … up to this many times.
+const STRETCH_MAX: f64 = 5.0;
+
+/// How many times as long as the base's the window is to be, for so many operations per second; 1
+/// where that is not known.
+pub fn stretch(spec: &SweepSpec, per_s: Option<f64>) -> u64 {
+    let expected = per_s.map(|x| x * spec.base.duration.as_secs_f64());
+    expected.map_or(1, |n| {
+        (OPERATIONS_MIN / n).ceil().clamp(1.0, STRETCH_MAX) as u64
+    })
+}
+
 /// A trial to be made again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Repeat {
     /// Its level.
     pub level: Level,
-    /// How many times as long its window is to be.
+    /// How many times as long as the base's its window is to be.
     pub stretch: u64,
 }
 
 /// Whether the last trial is to be made again: once for each level, with double the time where it
 /// was not stationary, unless a sound one is there already, and not more than three times in all.
-pub fn repeat_of_last(past: &[TrialReport]) -> Option<Repeat> {
+pub fn repeat_of_last(spec: &SweepSpec, past: &[TrialReport]) -> Option<Repeat> {
     let last = past.last()?;
     let known = past.iter().any(|t| t.level == last.level && is_sound(t));
     let fine = known || last.completed == 0 || queue_grows(last);
@@ -29,11 +43,12 @@ pub fn repeat_of_last(past: &[TrialReport]) -> Option<Repeat> {
     if fine || again(last, &past[..past.len() - 1]) || repeats.count() >= REPEATS_MAX {
         return None;
     }
-    let stretch = if last.verdict == Verdict::Invalid {
-        1
-    } else {
-        2
+    let longer = match last.verdict {
+        Verdict::Invalid => 1.0,
+        Verdict::Valid => 2.0,
     };
+    let length = last.duration_ns as f64 / spec.base.duration.0.max(1) as f64;
+    let stretch = (longer * length).round().max(1.0) as u64;
     Some(Repeat {
         level: last.level,
         stretch,

@@ -1,7 +1,7 @@
 //! Which rate to try next, in open loop.
 
 use super::bound::{self, Bracket};
-use super::quality::repeat_of_last;
+use super::quality::{repeat_of_last, stretch};
 use super::{RatePlan, SweepSpec};
 use crate::analysis::findings::queue_grows;
 use crate::analysis::knee::ERROR_SHARE_MAX;
@@ -31,7 +31,7 @@ pub fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> Next {
     if automatic && past.len() >= spec.trials_max {
         return Next::Converged;
     }
-    if let Some(repeat) = repeat_of_last(past) {
+    if let Some(repeat) = repeat_of_last(spec, past) {
         return run(
             spec,
             past,
@@ -47,7 +47,7 @@ pub fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> Next {
         RatePlan::Auto => next_rate(spec, past),
     };
     match wanted {
-        Some(per_s) => run(spec, past, per_s, 1),
+        Some(per_s) => run(spec, past, per_s, stretch(spec, Some(per_s))),
         None => Next::Converged,
     }
 }

@@ -1,10 +1,11 @@
 //! Which number of users to try next.
 
 use super::bound;
-use super::quality::{repeat_of_last, suspect_of_warm_up};
+use super::quality::{repeat_of_last, stretch, suspect_of_warm_up};
 use super::{SweepSpec, VuserPlan};
 use crate::analysis::knee::{self, ERROR_SHARE_MAX, Knee, Reading, Shape};
 use crate::analysis::table::{LevelPoint, points};
+use crate::analysis::words::value;
 use crate::experiment::Next;
 use crate::report::{TrialReport, Verdict};
 use crate::rng;
@@ -28,7 +29,7 @@ const ORDER_STREAM: u64 = 1 << 32;
 
 /// What to do after these trials.
 pub fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Next {
-    let repeat = repeat_of_last(past);
+    let repeat = repeat_of_last(spec, past);
     match plan {
         VuserPlan::List(levels) => {
             if let Some(repeat) = repeat {
@@ -51,7 +52,10 @@ pub fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Next {
                 return run(spec, past, repeat.level, repeat.stretch);
             }
             match automatic(spec, past) {
-                Some(level) => run(spec, past, level, 1),
+                Some(Wanted { level, longer }) => {
+                    let stretch = longer * stretch(spec, expected_per_s(level, past));
+                    run(spec, past, level, stretch)
+                }
                 None => Next::Converged,
             }
         }
@@ -78,23 +82,54 @@ fn hopeless(past: &[TrialReport]) -> Option<String> {
     })
 }
 
-/// The next level of an automatic plan: climb to saturation, then look closer.
-fn automatic(spec: &SweepSpec, past: &[TrialReport]) -> Option<Level> {
+/// The throughput to be expected at a level, at least: the most that levels up to it have shown.
+fn expected_per_s(level: Level, past: &[TrialReport]) -> Option<f64> {
+    let up_to_it = past.iter().filter(|t| value(t.level) <= value(level));
+    let shown = up_to_it.map(|t| t.throughput_per_s).reduce(f64::max);
+    shown.filter(|&x| x > 0.0)
+}
+
+/// The next trial of an automatic plan.
+struct Wanted {
+    level: Level,
+    /// How many times as long as usual it is to be.
+    longer: u64,
+}
+
+/// Climb to saturation, look closer at what was found, then repeat what is least certain, for twice
+/// as long.
+fn automatic(spec: &SweepSpec, past: &[TrialReport]) -> Option<Wanted> {
     let table = points(past);
-    if let Some(n) = climb(&table, spec.vusers_max, past) {
-        return Some(Level::Vusers(n));
+    let climbed = climb(&table, spec.vusers_max, past).map(Level::Vusers);
+    if let Some(level) = climbed.or_else(|| closer(spec, &table, past)) {
+        return Some(Wanted { level, longer: 1 });
     }
     let reading = knee::read(&table)?;
-    let mut order = rng::stream(spec.base.seed, ORDER_STREAM + past.len() as u64);
-    let pick = |levels: Vec<u32>, order: &mut rng::Rng| -> Option<Level> {
-        let n = levels.len() as u64;
-        (n > 0).then(|| Level::Vusers(levels[(order.next_u64() % n) as usize]))
-    };
+    let uncertain = least_certain(&table, &reading, past);
+    let level = pick(&uncertain, &mut order(spec, past))?;
+    Some(Wanted { level, longer: 2 })
+}
+
+/// Random numbers for the next choice.
+fn order(spec: &SweepSpec, past: &[TrialReport]) -> rng::Rng {
+    rng::stream(spec.base.seed, ORDER_STREAM + past.len() as u64)
+}
+
+fn pick(levels: &[u32], order: &mut rng::Rng) -> Option<Level> {
+    let n = levels.len() as u64;
+    (n > 0).then(|| Level::Vusers(levels[(order.next_u64() % n) as usize]))
+}
+
+/// After the climb: the knee itself and the first trial again, levels suspected to be of a cold
+/// server, the bounds, then both sides of the knee.
+fn closer(spec: &SweepSpec, table: &[LevelPoint], past: &[TrialReport]) -> Option<Level> {
+    let reading = knee::read(table)?;
+    let mut order = order(spec, past);
     if let Shape::Bent(knee) = &reading.shape {
         // The first trial met a cold target, so it is made again, in no foreseeable place.
-        let mut wanted = uncovered(&table, knee, spec.vusers_max, &[1.0]);
+        let mut wanted = uncovered(table, knee, spec.vusers_max, &[1.0]);
         wanted.extend((tried(past, 1) < 2).then_some(1));
-        if let Some(level) = pick(wanted, &mut order) {
+        if let Some(level) = pick(&wanted, &mut order) {
             return Some(level);
         }
     }
@@ -105,10 +140,9 @@ fn automatic(spec: &SweepSpec, past: &[TrialReport]) -> Option<Level> {
                 return None;
             };
             let around = [0.5f64.sqrt(), 2f64.sqrt()];
-            let wanted = uncovered(&table, knee, spec.vusers_max, &around);
-            pick(wanted, &mut order)
+            let wanted = uncovered(table, knee, spec.vusers_max, &around);
+            pick(&wanted, &mut order)
         })
-        .or_else(|| pick(least_certain(&table, &reading, past), &mut order))
 }
 
 fn tried(past: &[TrialReport], n: u32) -> usize {
