@@ -36,7 +36,7 @@ const LEAD_NS: u64 = 1_000_000;
 /// Streams of a worker's seed: its driver has its own, this one picks requests.
 const STREAM_PICK: u64 = 1 << 32;
 
-/// Runs one trial; see [`crate::run`].
+/// Runs one trial; see [`crate::run()`].
 pub fn run(
     spec: &TrialSpec,
     observer: &mut dyn Observer,
