@@ -22,6 +22,10 @@ const COVERED: f64 = 0.85;
 /// By how much one observation moves the estimate.
 const STEP_NS: f64 = 4_000.0;
 
+/// A margin that leaves no time to sleep would never be put to the test again, however well the
+/// machine wakes by now: with each deadline polled for on its account it shrinks by this share.
+const DOUBT: f64 = 0.001;
+
 /// Sleeps are told apart by the power of two of their length from 2^14 ns (16 µs) on: the longer a
 /// core slept, the later it wakes.
 const BUCKETS: usize = 13;
@@ -33,6 +37,8 @@ pub struct Waiter {
     margin_ns: [f64; BUCKETS],
     /// The bucket that the last decision came from.
     bucket: usize,
+    /// The deadline of the last decision.
+    until: Nanos,
     polled_ns: u64,
 }
 
@@ -43,6 +49,7 @@ impl Waiter {
             policy,
             margin_ns: [MARGIN_START_NS; BUCKETS],
             bucket: 0,
+            until: Nanos::ZERO,
             polled_ns: 0,
         }
     }
@@ -55,8 +62,12 @@ impl Waiter {
             WaitPolicy::Spin => Nanos::ZERO,
             WaitPolicy::Sleep => left.min(SLEEP_MAX),
             WaitPolicy::Hybrid => {
-                let margin = Nanos(self.margin_ns[self.bucket] as u64);
-                (left - margin).min(SLEEP_MAX)
+                let is_new = std::mem::replace(&mut self.until, until) != until;
+                let margin = &mut self.margin_ns[self.bucket];
+                if is_new && left.0 as f64 <= *margin {
+                    *margin = (*margin * (1.0 - DOUBT)).max(MARGIN_MIN_NS);
+                }
+                (left - Nanos(*margin as u64)).min(SLEEP_MAX)
             }
         }
     }
@@ -104,6 +115,26 @@ mod tests {
             (135.0..155.0).contains(&micros),
             "85 % of 60..160 µs is 145 µs, not {micros}"
         );
+    }
+
+    #[test]
+    fn a_margin_that_forbids_to_sleep_is_doubted_once_per_deadline() {
+        let mut waiter = Waiter::new(WaitPolicy::Hybrid);
+        let gap = Nanos::from_micros(100);
+        let mut polls = |deadlines: std::ops::Range<u64>| {
+            let asked = deadlines.map(|k| {
+                let from = Nanos(k * gap.0);
+                waiter.sleep_for(from, from + gap);
+                waiter.sleep_for(from + Nanos(50_000), from + gap)
+            });
+            assert!(
+                asked.last().is_some_and(|last| last == Nanos::ZERO),
+                "50 µs left are polled"
+            );
+            waiter.sleep_for(Nanos(1), Nanos(1) + gap) == Nanos::ZERO
+        };
+        assert!(polls(1..100), "120 µs shrink by a thousandth each time");
+        assert!(!polls(100..300), "and are below 100 µs after 200 times");
     }
 
     #[test]
