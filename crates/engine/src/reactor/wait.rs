@@ -15,10 +15,6 @@ const MARGIN_MIN_NS: f64 = 3_000.0;
 /// No estimate grows beyond this: a machine that wakes later is stalled, not slow.
 const MARGIN_MAX_NS: f64 = 1_000_000.0;
 
-/// The margin is to cover this share of the late wake-ups. The rest send late by what is left; a
-/// higher share costs more polling for every deadline.
-const COVERED: f64 = 0.85;
-
 /// By how much one observation moves the estimate.
 const STEP_NS: f64 = 4_000.0;
 
@@ -34,6 +30,7 @@ const BUCKETS: usize = 13;
 #[derive(Debug)]
 pub struct Waiter {
     policy: WaitPolicy,
+    covered: f64,
     margin_ns: [f64; BUCKETS],
     /// The bucket that the last decision came from.
     bucket: usize,
@@ -43,10 +40,13 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// A waiter that knows nothing yet.
-    pub fn new(policy: WaitPolicy) -> Waiter {
+    /// A waiter that knows nothing yet. Its margin is to cover the share `covered` (0 to 1) of the
+    /// late wake-ups: what is late beyond it misses its deadline, and a higher share costs more
+    /// polling for every deadline.
+    pub fn new(policy: WaitPolicy, covered: f64) -> Waiter {
         Waiter {
             policy,
+            covered,
             margin_ns: [MARGIN_START_NS; BUCKETS],
             bucket: 0,
             until: Nanos::ZERO,
@@ -73,12 +73,12 @@ impl Waiter {
     }
 
     /// Tells that the sleep last decided on, which no event cut short, ended so late: moves the
-    /// estimate for its length towards its [`COVERED`] quantile (stochastic approximation: the
-    /// steps up and down balance where that share lies below).
+    /// estimate for its length towards the quantile that is to be covered (stochastic
+    /// approximation: the steps up and down balance where that share lies below).
     pub fn woke(&mut self, late: Nanos) {
         let margin = &mut self.margin_ns[self.bucket];
-        let covered = late.0 as f64 <= *margin;
-        *margin += STEP_NS * if covered { COVERED - 1.0 } else { COVERED };
+        let is_covered = late.0 as f64 <= *margin;
+        *margin += STEP_NS * (self.covered - if is_covered { 1.0 } else { 0.0 });
         *margin = margin.clamp(MARGIN_MIN_NS, MARGIN_MAX_NS);
     }
 
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_margin_settles_where_most_wakeups_are_covered() {
-        let mut waiter = Waiter::new(WaitPolicy::Hybrid);
+        let mut waiter = Waiter::new(WaitPolicy::Hybrid, 0.85);
         for k in 0..20_000u64 {
             waiter.sleep_for(Nanos::ZERO, Nanos::from_millis(1));
             waiter.woke(Nanos::from_micros(60 + (k * 37) % 100));
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_margin_that_forbids_to_sleep_is_doubted_once_per_deadline() {
-        let mut waiter = Waiter::new(WaitPolicy::Hybrid);
+        let mut waiter = Waiter::new(WaitPolicy::Hybrid, 0.85);
         let gap = Nanos::from_micros(100);
         let mut polls = |deadlines: std::ops::Range<u64>| {
             let asked = deadlines.map(|k| {
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_near_deadline_is_polled_for_and_a_far_one_slept_for() {
-        let mut waiter = Waiter::new(WaitPolicy::Hybrid);
+        let mut waiter = Waiter::new(WaitPolicy::Hybrid, 0.85);
         assert_eq!(
             waiter.sleep_for(Nanos::ZERO, Nanos::from_micros(20)),
             Nanos::ZERO
@@ -149,11 +149,11 @@ mod tests {
             SLEEP_MAX
         );
         assert_eq!(
-            Waiter::new(WaitPolicy::Sleep).sleep_for(Nanos(5), Nanos(25)),
+            Waiter::new(WaitPolicy::Sleep, 0.85).sleep_for(Nanos(5), Nanos(25)),
             Nanos(20),
             "without a margin"
         );
-        let mut spin = Waiter::new(WaitPolicy::Spin);
+        let mut spin = Waiter::new(WaitPolicy::Spin, 0.85);
         assert_eq!(spin.sleep_for(Nanos::ZERO, Nanos::MAX), Nanos::ZERO);
     }
 }
