@@ -6,12 +6,22 @@ use rand_core::{RngCore, SeedableRng};
 /// that a seed printed in a report replays the run anywhere.
 pub type Rng = rand_xoshiro::Xoshiro256PlusPlus;
 
+// Bases of streams, one per purpose, so far apart that no two purposes ever share a stream.
+
+/// The first stream that the seeds of an experiment's trials come from; trial i takes number i
+/// after it.
+pub const TRIALS: u64 = 0;
 /// The first stream of the arrival processes; worker i takes number i after it.
 pub const ARRIVALS: u64 = 1 << 40;
 /// The first stream of the virtual users' pauses; worker i takes number i after it.
 pub const PAUSES: u64 = 2 << 40;
 /// The stream of a simulated server's service times.
 pub const SERVICE: u64 = 3 << 40;
+/// The first stream of the choices among several requests; worker i takes number i after it.
+pub const PICKS: u64 = 4 << 40;
+/// The first stream of an experiment's own choices, such as the order of its levels; the choice
+/// after i trials takes number i after it.
+pub const ORDER: u64 = 5 << 40;
 
 /// The stream number `stream` of `seed`. Different streams of one seed are independent: a worker,
 /// or a purpose within it, takes one each.

@@ -31,15 +31,11 @@ use std::time::Duration;
 const STARTS_MAX: usize = 4_000_000;
 
 /// A worker's margin covers this share of its late wake-ups: at 1,000 deadlines a second and
-/// wake-ups
-/// 60 to 200 µs late (an idle virtual core) it then polls for some 5 % of a core.
+/// wake-ups 60 to 200 µs late (an idle virtual core) it then polls for some 5 % of a core.
 const COVERED: f64 = 0.85;
 
 /// The run begins so long after all workers are ready, so that none begins late.
 const LEAD_NS: u64 = 1_000_000;
-
-/// Streams of a worker's seed: its driver has its own, this one picks requests.
-const STREAM_PICK: u64 = 1 << 32;
 
 /// Runs one trial; see [`crate::run()`].
 pub fn run(
@@ -149,7 +145,7 @@ impl Plan<'_> {
             index,
             of: self.workers,
         };
-        let picks = rng::stream(spec.seed, STREAM_PICK + u64::from(index));
+        let picks = rng::stream(spec.seed, rng::PICKS + u64::from(index));
         let requests = RequestSet::new(&spec.target, self.requests.clone(), index as usize, picks);
         let window = Window {
             start: spec.warmup,

@@ -33,6 +33,14 @@ pub fn rate(per_s: f64) -> String {
     }
 }
 
+/// A rate as it was asked for, without its unit; a whole one is exact: `12,345`.
+pub fn asked(per_s: f64) -> String {
+    if per_s.fract() == 0.0 && per_s.abs() < 1e15 {
+        return signed_count(per_s as i64);
+    }
+    number(per_s)
+}
+
 /// A share: `0.03 %`, `12.3 %`, `100 %`.
 pub fn percent(value: f64) -> String {
     if !value.is_finite() {
@@ -256,6 +264,7 @@ mod tests {
                 (f64::NAN, "–"),
             ],
         );
+        check(asked, &[(12_345.0, "12,345"), (1.0 / 3.0, "0.3333")]);
         check(
             rate,
             &[(8_571.4, "8,571/s"), (0.5, "0.5/s"), (f64::INFINITY, "–")],

@@ -96,17 +96,13 @@ impl From<RunError> for Failure {
 }
 
 fn report(order: &Order, started_at: String, backend: String, conducted: Conducted) -> Report {
-    let trials = conducted
-        .trials
-        .iter()
-        .map(|t| (t.verdict, t.throughput_per_s));
     Report {
         schema: SCHEMA.to_string(),
         command: order.command.to_string(),
         knee_version: env!("CARGO_PKG_VERSION").to_string(),
         started_at,
         seed: order.seed,
-        verdict: verdict(trials),
+        verdict: conducted.verdict,
         interrupted: conducted.ended == Ended::Interrupted,
         host: Host {
             backend,
@@ -118,24 +114,6 @@ fn report(order: &Order, started_at: String, backend: String, conducted: Conduct
         conclusion: conducted.conclusion,
     }
 }
-
-/// An experiment stands on its valid trials: it is invalid where it has none, or where an invalid
-/// one got clearly more than any of them, so that the most they show is not the target's most.
-/// Of each trial: its verdict and throughput.
-fn verdict(trials: impl Iterator<Item = (Verdict, f64)> + Clone) -> Verdict {
-    let most = |verdict: Verdict| {
-        let such = trials.clone().filter(|(v, _)| *v == verdict);
-        such.map(|(_, per_s)| per_s).reduce(f64::max)
-    };
-    match (most(Verdict::Valid), most(Verdict::Invalid)) {
-        (_, None) => Verdict::Valid,
-        (Some(valid), Some(invalid)) if invalid <= valid * CLEARLY_MORE => Verdict::Valid,
-        _ => Verdict::Invalid,
-    }
-}
-
-/// Trials of one level that differ by less are alike.
-const CLEARLY_MORE: f64 = 1.05;
 
 /// Nothing measured goes before invalid, and that before thresholds.
 fn ending(report: &Report, is_crossed: bool) -> Result<Exit, Failure> {
@@ -154,34 +132,6 @@ fn ending(report: &Report, is_crossed: bool) -> Result<Exit, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_verdict_is_that_of_the_trials_it_stands_on() {
-        use Verdict::{Invalid, Valid};
-        let table = [
-            ("nothing was run", vec![], Valid),
-            ("one valid trial", vec![(Valid, 100.0)], Valid),
-            ("one invalid trial", vec![(Invalid, 100.0)], Invalid),
-            (
-                "an invalid one below",
-                vec![(Valid, 100.0), (Invalid, 50.0)],
-                Valid,
-            ),
-            (
-                "an invalid one alike",
-                vec![(Invalid, 104.0), (Valid, 100.0)],
-                Valid,
-            ),
-            (
-                "an invalid one above",
-                vec![(Valid, 100.0), (Invalid, 110.0)],
-                Invalid,
-            ),
-        ];
-        for (name, trials, expected) in table {
-            assert_eq!(verdict(trials.into_iter()), expected, "{name}");
-        }
-    }
 
     #[test]
     fn levels_have_names() {

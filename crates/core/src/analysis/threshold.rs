@@ -1,6 +1,6 @@
 //! Thresholds: `--fail-if 'p99>200ms'`.
 
-use super::words::{number, percent};
+use super::words::{exact, percent};
 use crate::report::{LatencyReport, TrialReport, Verdict};
 use crate::spec::{ParseError, parse_duration, parse_rate};
 use crate::time::Nanos;
@@ -135,8 +135,8 @@ impl Metric {
     fn shown(self, value: f64) -> String {
         match self {
             Metric::Time(..) => Nanos(value as u64).to_string(),
-            Metric::Throughput | Metric::Goodput => format!("{}/s", number(value)),
-            Metric::ErrorCount => number(value),
+            Metric::Throughput | Metric::Goodput => format!("{}/s", exact(value)),
+            Metric::ErrorCount => exact(value),
             Metric::ErrorPercent => percent(value),
         }
     }

@@ -4,7 +4,7 @@
 //! fared: a target that is slow, or refuses, makes no trial invalid.
 
 use super::gaps::{Counts, Gaps, KolmogorovSmirnov};
-use super::words::{number, percent, time};
+use super::words::{exact, number, percent, time};
 use crate::report::QuantilesReport;
 use crate::time::Nanos;
 
@@ -155,8 +155,8 @@ fn rate_not_achieved(e: &Evidence) -> Option<String> {
     (missing > 0.0 && wanted - started > EDGE_OPERATIONS).then(|| {
         format!(
             "the generator fell behind: of {} operations due in the window it started {} ({})",
-            number(wanted.round()),
-            number(started),
+            exact(wanted.round()),
+            exact(started),
             percent(started / wanted * 100.0)
         )
     })
@@ -281,8 +281,8 @@ fn resources_exhausted(e: &Evidence) -> Option<String> {
     (e.no_resources as f64 > NO_RESOURCES_SHARE * e.attempted as f64).then(|| {
         format!(
             "{} of {} operations found no port, descriptor or memory on the generator's host",
-            number(e.no_resources as f64),
-            number(e.attempted as f64)
+            exact(e.no_resources as f64),
+            exact(e.attempted as f64)
         )
     })
 }

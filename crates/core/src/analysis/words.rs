@@ -3,30 +3,64 @@
 use crate::spec::Level;
 use crate::time::Nanos;
 
-/// `88,415`, `130`, `12.5`, `0.033`: thousands apart, at least three significant digits.
+/// A figure measured or computed: `88,420`, `130`, `48.24`, `0.0333`: four significant digits, as
+/// in the tables, idle zeros dropped.
 pub fn number(value: f64) -> String {
+    significant(value, 4)
+}
+
+/// An estimate, such as a knee: `48.2`, `1,230`: three significant digits, as in the tables.
+pub fn estimate(value: f64) -> String {
+    significant(value, 3)
+}
+
+/// What was asked for or counted, so that no digit of its whole part is idle: `123,456`; any
+/// other figure as [`number`] writes it.
+pub fn exact(value: f64) -> String {
+    if value.is_finite() && (value == value.round() || value.abs() >= 1_000.0) {
+        return grouped(&format!("{value:.0}"));
+    }
+    number(value)
+}
+
+fn significant(value: f64, digits: i32) -> String {
     if !value.is_finite() {
         return "unknown".into();
     }
-    let digits = match value.abs() {
-        v if v >= 100.0 || v == v.round() => 0,
-        v if v >= 10.0 => 1,
-        v if v >= 1.0 => 2,
-        _ => 3,
+    if value == 0.0 {
+        return "0".into();
+    }
+    // The magnitude is that of the rounded number: 9.9996 has two digits before the point.
+    let mut magnitude = value.abs().log10().floor() as i32;
+    let unit = 10f64.powi(digits - 1 - magnitude);
+    let mut rounded = (value * unit).round() / unit;
+    magnitude = magnitude.max(rounded.abs().log10().floor() as i32);
+    let decimals = digits - 1 - magnitude;
+    if decimals <= 0 {
+        rounded = rounded.round();
+    }
+    let text = format!("{rounded:.*}", decimals.max(0) as usize);
+    grouped(match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => &text,
+    })
+}
+
+/// With commas between thousands of the whole part.
+fn grouped(text: &str) -> String {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", text),
     };
-    let text = format!("{:.digits$}", value.abs());
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let fraction = fraction.trim_end_matches('0');
-    let mut grouped = String::new();
+    let (whole, fraction) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    let mut grouped = sign.to_owned();
     for (i, digit) in whole.chars().enumerate() {
         if i > 0 && (whole.len() - i).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
     }
-    let sign = if value < 0.0 { "-" } else { "" };
-    let point = if fraction.is_empty() { "" } else { "." };
-    format!("{sign}{grouped}{point}{fraction}")
+    grouped + fraction
 }
 
 /// A ratio: `1.7`, `7`, `180`: two significant digits.
@@ -34,8 +68,7 @@ pub fn ratio(value: f64) -> String {
     if !value.is_finite() || value <= 0.0 {
         return "unknown".into();
     }
-    let unit = 10f64.powf(value.log10().floor() - 1.0);
-    number((value / unit).round() * unit)
+    significant(value, 2)
 }
 
 /// `2.8 %`, `0.03 %`: two significant digits below ten, whole above.
@@ -53,10 +86,15 @@ pub fn time(ns: f64) -> String {
     Nanos(ns.max(0.0).round() as u64).to_string()
 }
 
-/// `1 user`, `300 users`, `6.4 users`.
+/// `1 user`, `12,345 users`, `6.4 users`: whole users are exact, anything else is an estimate.
 pub fn users(n: f64) -> String {
     let noun = if n == 1.0 { "user" } else { "users" };
-    format!("{} {noun}", number(n))
+    let n = if n == n.round() {
+        exact(n)
+    } else {
+        estimate(n)
+    };
+    format!("{n} {noun}")
 }
 
 /// `a`, `a and b`, `a, b and c`.
@@ -70,7 +108,7 @@ pub fn list(items: &[String]) -> String {
 
 /// The levels in words: `1, 2 and 16 users`, `5,000/s`; of many only the first and the last.
 pub fn levels(levels: &[Level]) -> String {
-    let names: Vec<String> = levels.iter().map(|l| number(value(*l))).collect();
+    let names: Vec<String> = levels.iter().map(|l| exact(value(*l))).collect();
     let text = match names.as_slice() {
         [first, .., last] if names.len() > 6 => {
             format!("{} levels from {first} to {last}", names.len())
@@ -97,33 +135,68 @@ pub fn value(level: Level) -> f64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn numbers_are_grouped_and_rounded() {
-        for (value, text) in [
-            (88_415.3, "88,415"),
-            (1_000_000.0, "1,000,000"),
-            (130.0, "130"),
-            (48.235, "48.2"),
-            (6.0, "6"),
-            (1.5, "1.5"),
-            (0.0333, "0.033"),
-            (-1_234.0, "-1,234"),
-            (f64::NAN, "unknown"),
-        ] {
-            assert_eq!(number(value), text);
+    fn check(words: fn(f64) -> String, table: &[(f64, &str)]) {
+        for &(value, text) in table {
+            assert_eq!(words(value), text, "{value}");
         }
     }
 
     #[test]
+    fn numbers_have_four_digits() {
+        check(
+            number,
+            &[
+                (88_415.3, "88,420"),
+                (1_000_000.0, "1,000,000"),
+                (9_999.96, "10,000"),
+                (9.999_96, "10"),
+                (130.0, "130"),
+                (48.235, "48.24"),
+                (1.5, "1.5"),
+                (0.033_33, "0.03333"),
+                (0.001, "0.001"),
+                (0.0, "0"),
+                (-1_234.0, "-1,234"),
+                (f64::NAN, "unknown"),
+            ],
+        );
+        check(estimate, &[(48.235, "48.2"), (12_345.0, "12,300")]);
+    }
+
+    #[test]
+    fn what_was_asked_or_counted_is_exact() {
+        check(
+            exact,
+            &[
+                (123_456.0, "123,456"),
+                (88_415.3, "88,415"),
+                (12.345_67, "12.35"),
+                (-7.0, "-7"),
+                (f64::INFINITY, "unknown"),
+            ],
+        );
+        check(
+            users,
+            &[
+                (1.0, "1 user"),
+                (12_345.0, "12,345 users"),
+                (48.235, "48.2 users"),
+            ],
+        );
+    }
+
+    #[test]
     fn ratios_have_two_digits() {
-        for (value, text) in [
-            (116.7, "120"),
-            (7.0, "7"),
-            (1.742, "1.7"),
-            (35_111.0, "35,000"),
-        ] {
-            assert_eq!(ratio(value), text);
-        }
+        check(
+            ratio,
+            &[
+                (116.7, "120"),
+                (7.0, "7"),
+                (1.742, "1.7"),
+                (35_111.0, "35,000"),
+                (0.0, "unknown"),
+            ],
+        );
     }
 
     #[test]

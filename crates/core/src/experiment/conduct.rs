@@ -1,8 +1,9 @@
 //! The loop that every experiment runs in, shared by the command line and the simulator.
 
+use super::verdict::verdict;
 use super::{Experiment, Next};
 use crate::analysis::findings::Diagnosis;
-use crate::report::{Conclusion, Finding, TrialReport};
+use crate::report::{Conclusion, Finding, TrialReport, Verdict};
 use crate::spec::TrialSpec;
 use std::ops::ControlFlow;
 
@@ -15,6 +16,8 @@ pub struct Conducted {
     pub findings: Vec<Finding>,
     /// Its answer.
     pub conclusion: Conclusion,
+    /// Whether its trials as a whole can be trusted.
+    pub verdict: Verdict,
     /// Why it ended.
     pub ended: Ended,
 }
@@ -74,6 +77,7 @@ pub fn conduct<E>(
     }
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     Ok(Conducted {
+        verdict: verdict(trials.iter().map(|t| (t.verdict, t.throughput_per_s))),
         trials,
         findings,
         conclusion,

@@ -3,6 +3,7 @@
 mod conduct;
 mod run;
 pub mod sweep;
+mod verdict;
 
 pub use conduct::{Conducted, Ended, conduct};
 pub use run::SingleRun;

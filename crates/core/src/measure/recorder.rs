@@ -12,7 +12,8 @@
 //!
 //! For that the caller goes on until the operations intended in the window have ended (or their
 //! timeout has), and hands in what is still in flight then as [`Outcome::InFlight`] with
-//! `completed` = now, which makes it a censored observation.
+//! `completed` = now, which makes it a censored observation. Where that was because the user
+//! interrupted a closed loop, its part until then is credited (`SeriesRecorder::add_unfinished`).
 
 use super::interval::Parts;
 use super::series::SeriesRecorder;
@@ -107,9 +108,14 @@ impl Recorder {
         if self.window.contains(completion.completed) {
             self.count_in_time(completion);
         }
-        if !self.open_loop && completion.outcome.is_response() {
-            self.series
-                .add_spread(completion.intended, completion.completed);
+        if self.open_loop {
+            return;
+        }
+        let (begin, end) = (completion.intended, completion.completed);
+        if completion.outcome.is_response() {
+            self.series.add_spread(begin, end);
+        } else if completion.outcome == Outcome::InFlight {
+            self.series.add_unfinished(begin, end);
         }
     }
 

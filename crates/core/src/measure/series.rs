@@ -13,7 +13,8 @@ pub struct Series {
     pub slot: Nanos,
     /// Operations completed with a response per slot. In a closed loop an operation that spans
     /// several slots is credited to each in proportion to the time it spent there, so that
-    /// operations straddling a boundary bias nothing; in an open loop it counts where it completed.
+    /// operations straddling a boundary bias nothing; one that an interruption cut off counts for
+    /// the part that its age makes of the mean. In an open loop it counts where it completed.
     pub completed: Vec<f64>,
     /// Sum of the response times, in nanoseconds, of the operations that completed in the slot:
     /// with a response, or by timeout with the time they had waited.
@@ -147,7 +148,22 @@ impl SeriesRecorder {
                 self.add_whole(Nanos(completed));
             }
         } else {
-            self.spread(begin, completed);
+            self.spread(begin, completed, 1.0);
+        }
+    }
+
+    /// An operation that began at `begin` and was in flight at `now`, when the trial was
+    /// interrupted: it is credited with the part of a whole one that its age makes of the mean
+    /// response time so far, at most 1. That is exact where all take the same time, and otherwise
+    /// off by less than one operation, as leaving it out would be, but to neither side by design.
+    #[cold]
+    pub(super) fn add_unfinished(&mut self, begin: Nanos, now: Nanos) {
+        let count: u64 = self.series.response_count.iter().sum();
+        let sum_ns: f64 = self.series.response_sum_ns.iter().sum();
+        let age_ns = (now - begin).0 as f64;
+        if count > 0 && age_ns > 0.0 {
+            let mean_ns = sum_ns / count as f64;
+            self.spread(begin.0, now.0, (age_ns / mean_ns).min(1.0));
         }
     }
 
@@ -185,12 +201,13 @@ impl SeriesRecorder {
         Some(self.cursor)
     }
 
-    fn spread(&mut self, begin: u64, completed: u64) {
+    /// Spreads so much of an operation over [begin, completed].
+    fn spread(&mut self, begin: u64, completed: u64, credit: f64) {
         let (lo, hi) = (begin.max(self.start), completed.min(self.end));
         if lo >= hi || self.seek(hi - 1).is_none() {
             return;
         }
-        let share = 1.0 / (completed - begin) as f64;
+        let share = credit / (completed - begin) as f64;
         let mut slot = ((lo - self.start) / self.slot) as usize;
         let mut from = lo;
         while from < hi {

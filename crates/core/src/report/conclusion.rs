@@ -137,10 +137,11 @@ pub struct BestWithinBound {
 pub struct ModelFit {
     /// `asymptotic_bounds`, `machine_repair`, `universal_scalability_law`.
     pub name: String,
-    /// Its parameters by name; empty where it fits badly.
+    /// Those of its parameters that are facts, by name: none where it fits badly, nor one that the
+    /// levels measured do not tell, however well the curve fits them.
     pub parameters: BTreeMap<String, f64>,
     /// Root of the mean squared relative residual, in percent.
     pub rmse_percent: f64,
-    /// Whether it fits well enough (rmse below 5 %) for its parameters to be facts.
+    /// Whether it fits (rmse below 5 %).
     pub good: bool,
 }

@@ -16,6 +16,8 @@ pub(super) enum Event {
     Answer { request: Request, served: bool },
     /// The generator looks whether the operation in this slot has timed out.
     Deadline(u32),
+    /// The user wants the trial to end.
+    Interrupt,
 }
 
 /// Events in the order of their moments; those of the same moment in the order they were added.

@@ -177,6 +177,19 @@ impl Generator {
         self.pump(now, agenda);
     }
 
+    /// Ends everything at once: what is under way stays unfinished, and the window ends here.
+    pub(super) fn interrupt(&mut self, now: Nanos) {
+        self.window_end = self.window_end.min(now);
+        for state in self.slots.iter_mut().filter(|s| s.occupied) {
+            state.occupied = false;
+            self.recorder.on_completion(&Completion {
+                started: state.started,
+                sent: state.sent.unwrap_or(now),
+                ..at_once(state.op, now, Outcome::InFlight)
+            });
+        }
+    }
+
     /// Closes the books.
     pub(super) fn finish(self) -> Measurement {
         let all_made = self.operations_max.is_some_and(|max| self.made >= max);

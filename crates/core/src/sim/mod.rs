@@ -42,6 +42,8 @@ pub struct World {
     /// The station slows down all the time: service times grow by this share of the first one per
     /// second. 0: it does not.
     pub drift_per_s: f64,
+    /// When the user interrupts the trial, in run time; `None`: it runs to its end.
+    pub interrupted_at: Option<Nanos>,
 }
 
 impl World {
@@ -57,6 +59,7 @@ impl World {
             client_stalls: Vec::new(),
             slow_start: None,
             drift_per_s: 0.0,
+            interrupted_at: None,
         }
     }
 }
@@ -92,13 +95,18 @@ pub struct Simulated {
 /// Runs one trial against `world` in virtual time, as a single worker whatever the spec says.
 ///
 /// As with the engine, what is in flight at the end of the window is waited for. Since each
-/// operation completes or times out, nothing is in flight at the end.
+/// operation completes or times out, nothing is in flight at the end, unless the trial is
+/// interrupted.
 pub fn simulate(spec: &TrialSpec, world: &World) -> Simulated {
     let mut agenda = Agenda::default();
     let mut station = Station::new(spec, world);
     let mut generator = Generator::new(spec, world);
     generator.begin(&mut agenda);
-    while !generator.is_over() {
+    if let Some(at) = world.interrupted_at {
+        agenda.add(at, Event::Interrupt);
+    }
+    let mut interrupted = false;
+    while !interrupted && !generator.is_over() {
         let Some((now, event)) = agenda.next_until(generator.wakes_at()) else {
             generator.wake(&mut agenda);
             continue;
@@ -118,6 +126,10 @@ pub fn simulate(spec: &TrialSpec, world: &World) -> Simulated {
             Event::Answer { request, served } => {
                 generator.on_answer(request, served, now, &mut agenda);
             }
+            Event::Interrupt => {
+                generator.interrupt(now);
+                interrupted = true;
+            }
             Event::Deadline(slot) => generator.on_deadline(slot, now, &mut agenda),
         }
     }
@@ -132,7 +144,7 @@ pub fn simulate(spec: &TrialSpec, world: &World) -> Simulated {
                 ..GeneratorUse::default()
             },
             kernel: BTreeMap::new(),
-            interrupted: false,
+            interrupted,
         },
         station: station.into_log(),
     }

@@ -1,8 +1,9 @@
 //! Drivers, recorder and station together against what is known in closed form.
 
+mod interruption;
+
 use super::*;
-use crate::analysis::models::MachineRepair;
-use crate::analysis::theory;
+use crate::analysis::{models::MachineRepair, theory};
 use crate::measure::{Measurement, Outcome};
 use crate::spec::fixture::trial;
 use crate::spec::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind, Rate};

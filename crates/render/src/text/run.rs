@@ -6,8 +6,8 @@ use super::line::{Ink, Line};
 use super::page::{INDENT, Page};
 use super::table::{Align, Table};
 use crate::number::{
-    bytes, count, estimate, number, percent, plural, rate, signed_count, time, time_interval,
-    time_short,
+    asked, bytes, count, estimate, number, percent, plural, rate, signed_count, time,
+    time_interval, time_short,
 };
 use knee_core::measure::{Interval, Outcome};
 use knee_core::report::{
@@ -122,9 +122,9 @@ fn show_load(page: &mut Page, t: &TrialReport) {
     let o = &t.offered;
     page.heading("Load", "how well it was kept");
     let rate_line = match o.asked_per_s {
-        Some(asked) => format!(
-            "{} asked, {} achieved, {}",
-            rate(asked),
+        Some(per_s) => format!(
+            "{}/s asked, {} achieved, {}",
+            asked(per_s),
             rate(o.achieved_per_s),
             o.arrival
         ),

@@ -7,7 +7,7 @@ use super::plot::beside;
 use super::sweep_plots::{response_plot, throughput_plot};
 use super::table::{Align, Table};
 use crate::number::{
-    self, MISSING, count, estimate, number, percent, plural, rate, time, time_short, words,
+    self, MISSING, asked, count, estimate, number, percent, plural, rate, time, time_short, words,
 };
 use knee_core::report::{BoundAsked, ModelFit, Report, SweepConclusion, SweepLevel, Verdict};
 use knee_core::spec::Level;
@@ -74,7 +74,7 @@ fn facts(c: &SweepConclusion) -> Vec<(String, Line)> {
         fact("knee", line);
     }
     if let Some(knee) = c.knee_rate_per_s {
-        fact("knee", Line::plain(format!("{} asked", rate(knee))));
+        fact("knee", Line::plain(format!("{}/s asked", asked(knee))));
     }
     if !c.knee_alternatives.is_empty() {
         let others = c
@@ -113,7 +113,7 @@ fn bound_facts(c: &SweepConclusion) -> Vec<(String, Line)> {
         return c.bounds.iter().map(none).collect();
     };
     let level = match best.rate_per_s {
-        Some(asked) => format!("{} asked", rate(asked)),
+        Some(per_s) => format!("{}/s asked", asked(per_s)),
         None => plural(u64::from(best.vusers), "user"),
     };
     let measured = format!(
@@ -216,7 +216,7 @@ fn row_ink(level: &SweepLevel) -> Ink {
 fn level_name(level: Level) -> String {
     match level {
         Level::Vusers(n) => count(u64::from(n)),
-        Level::RatePerS(r) => number(r),
+        Level::RatePerS(r) => asked(r),
     }
 }
 
@@ -303,6 +303,12 @@ fn show_models(page: &mut Page, c: &SweepConclusion) {
 fn parameters(model: &ModelFit, line: Line) -> Line {
     if !model.good {
         return line.with(Ink::Dim, "fits badly: its parameters would mean nothing");
+    }
+    if model.parameters.is_empty() {
+        return line.with(
+            Ink::Dim,
+            "fits, but these levels do not tell its parameters",
+        );
     }
     let parameters = model
         .parameters

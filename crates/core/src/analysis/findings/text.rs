@@ -1,7 +1,7 @@
 //! Each finding as a sentence.
 
 use super::{AxisKind, Diagnosis};
-use crate::analysis::words::{levels, number, percent, ratio, time, users};
+use crate::analysis::words::{estimate, exact, levels, number, percent, ratio, time, users};
 use crate::spec::Level;
 
 impl Diagnosis {
@@ -89,7 +89,7 @@ impl Diagnosis {
                 place(at),
                 number(*offered_per_s),
                 number(*served_per_s),
-                number(waiting.round())
+                exact(waiting.round())
             ),
             Diagnosis::ServerStalled {
                 at,
@@ -159,15 +159,15 @@ impl Diagnosis {
                 "{} are past the knee of {}: {} than {}, and answers take {} times as long as at \
                  the knee",
                 levels(at),
-                number(*knee),
+                estimate(*knee),
                 gain(*gain_percent),
-                number(*before),
+                exact(*before),
                 between(times.map(ratio))
             ),
             Diagnosis::KneeNotBracketed { at_most, lowest } => format!(
                 "throughput already bends at the lowest level, {}: the knee is at most {} users",
                 users(*lowest),
-                number(*at_most)
+                estimate(*at_most)
             ),
             Diagnosis::Retrograde {
                 axis,
@@ -198,7 +198,7 @@ impl Diagnosis {
             } => format!(
                 "the highest rate, {}/s, is still served without a growing queue: the limit lies \
                  beyond it",
-                number(*last)
+                exact(*last)
             ),
             Diagnosis::NotSaturated {
                 last,
@@ -218,7 +218,7 @@ impl Diagnosis {
                     "throughput still rises at the last level{served}, {} ({} over {}): {knee}",
                     users(*last),
                     percent(*gain_percent),
-                    number(*before)
+                    exact(*before)
                 )
             }
             _ => return None,
@@ -288,7 +288,7 @@ impl AxisKind {
     pub(super) fn amount(self, level: f64) -> String {
         match self {
             AxisKind::Vusers => users(level),
-            AxisKind::Rate => format!("{}/s", number(level)),
+            AxisKind::Rate => format!("{}/s", exact(level)),
         }
     }
 

@@ -3,6 +3,9 @@
 use super::model_fit;
 use crate::report::ModelFit;
 
+/// The name it is reported under.
+pub const NAME: &str = "asymptotic_bounds";
+
 /// Fits both bounds. For each way to cut the ascending levels into rising and saturated ones, the
 /// sum of squared relative residuals has a closed-form minimum; the best cut wins.
 pub fn fit(data: &[(f64, f64)]) -> ModelFit {
@@ -20,7 +23,7 @@ pub fn fit(data: &[(f64, f64)]) -> ModelFit {
             ("response_time_1_ns", 1e9 / x_1),
             ("knee_vusers", x_max / x_1),
         ];
-        model_fit("asymptotic_bounds", &parameters, data, throughput)
+        model_fit(NAME, &parameters, data, throughput)
     });
     candidates
         .min_by(|a, b| a.rmse_percent.total_cmp(&b.rmse_percent))

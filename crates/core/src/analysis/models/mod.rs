@@ -5,6 +5,7 @@ mod machine_repair;
 mod nelder_mead;
 mod usl;
 
+pub use asymptotic::NAME as ASYMPTOTIC_BOUNDS;
 pub use machine_repair::MachineRepair;
 pub use usl::UniversalScalability;
 
@@ -12,7 +13,7 @@ use super::table::LevelPoint;
 use crate::report::ModelFit;
 use std::collections::BTreeMap;
 
-/// Up to this residual, in percent, a model's parameters are facts.
+/// Up to this residual, in percent, a model fits.
 const GOOD_RMSE_PERCENT: f64 = 5.0;
 
 /// Fits every model that has fewer parameters than the table has levels; the best first. Takes
@@ -147,6 +148,12 @@ mod tests {
         assert!((fit.parameters["kappa"] - 0.001).abs() < 1e-9);
         let peak = fit.parameters["peak_vusers"];
         assert!((peak - (0.95f64 / 0.001).sqrt()).abs() < 1e-3);
+        let points = table(&[1, 2, 4, 8, 16, 30], |n| truth.throughput_per_s(n));
+        let fit = fitted(&points, "universal_scalability_law");
+        assert!(
+            !fit.parameters.contains_key("peak_vusers"),
+            "beyond: {fit:?}"
+        );
     }
 
     #[test]

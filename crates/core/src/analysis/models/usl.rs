@@ -24,7 +24,8 @@ impl UniversalScalability {
 
 /// Fits λ, σ and κ. N/X is linear in (1, σ, κ)/λ, so weighted least squares of it, which for
 /// small residuals are the relative residuals of X, have a closed form; where a coefficient
-/// comes out negative it is fixed at 0 and the rest fitted again.
+/// comes out negative it is fixed at 0 and the rest fitted again. The peak is stated only where
+/// the levels reach it: beyond them it would be the noise of κ.
 pub fn fit(data: &[(f64, f64)]) -> ModelFit {
     let subsets: [&[usize]; 4] = [&[0, 1, 2], &[0, 1], &[0, 2], &[0]];
     let best = subsets
@@ -42,8 +43,9 @@ pub fn fit(data: &[(f64, f64)]) -> ModelFit {
                 ("sigma", law.sigma),
                 ("kappa", law.kappa),
             ];
-            if law.kappa > 0.0 && law.sigma < 1.0 {
-                parameters.push(("peak_vusers", ((1.0 - law.sigma) / law.kappa).sqrt()));
+            let peak = ((1.0 - law.sigma) / law.kappa).sqrt();
+            if data.last().is_some_and(|&(n, _)| peak <= n) {
+                parameters.push(("peak_vusers", peak));
             }
             let name = "universal_scalability_law";
             model_fit(name, &parameters, data, |n| law.throughput_per_s(n))

@@ -5,7 +5,7 @@ use super::bound::{self, Bracket};
 use crate::analysis::findings::AxisKind;
 use crate::analysis::knee::{Knee, Reading, Shape};
 use crate::analysis::table::LevelPoint;
-use crate::analysis::words::{number, ratio, time, users as n_users};
+use crate::analysis::words::{estimate, exact, number, ratio, time, users as n_users};
 
 /// From this many times on, waiting longer for nothing is worth a sentence.
 const LONGER_MIN: f64 = 2.0;
@@ -55,13 +55,13 @@ pub fn rate(kept: &[LevelPoint], served: Bracket, most: f64, bounds: &[Bound]) -
     let mut sentences = vec![match (served.within, served.outside) {
         (Some(limit), Some(above)) => format!(
             "Up to {}/s are served without a growing queue{}; {}/s are not.",
-            number(limit),
+            exact(limit),
             at_p90(kept.last().and_then(|p| p.p90_ns)),
-            number(above)
+            exact(above)
         ),
         (Some(limit), None) => format!(
             "Every rate is served, up to {}/s{}; the limit lies beyond it.",
-            number(limit),
+            exact(limit),
             at_p90(kept.last().and_then(|p| p.p90_ns))
         ),
         (None, Some(_)) => format!(
@@ -76,7 +76,7 @@ pub fn rate(kept: &[LevelPoint], served: Bracket, most: f64, bounds: &[Bound]) -
 
 fn bent(most: &str, knee: &Knee) -> String {
     let range = knee.ci95.map_or(String::new(), |[lo, hi]| {
-        format!(" ({} to {})", number(lo), number(hi))
+        format!(" ({} to {})", estimate(lo), estimate(hi))
     });
     format!(
         "At most {most}/s; the knee is at {}{range}, with {}/s there{}.",
@@ -101,7 +101,7 @@ fn same_for_less(points: &[LevelPoint], reading: &Reading) -> Option<String> {
             "The same maximum throughput, reached with {} instead of {}, answers about {} times \
              faster.",
             n_users(fewest.level),
-            number(most.level),
+            exact(most.level),
             ratio(longer)
         )
     })
@@ -141,6 +141,6 @@ fn within_bound(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Optio
 fn amount(axis: AxisKind, level: f64) -> String {
     match axis {
         AxisKind::Vusers => n_users(level),
-        AxisKind::Rate => format!("{}/s offered", number(level)),
+        AxisKind::Rate => format!("{}/s offered", exact(level)),
     }
 }

@@ -100,15 +100,19 @@ fn users(
     conclusion
 }
 
-/// The models. A table that shows no bend determines none of their parameters, however well the
-/// curves fit.
+/// The models. A table that shows no bend tells only the asymptote that it lies on, which is the
+/// ceiling or the rise of the bounds; all other parameters are free, however well the curves fit.
 fn fitted(good: &[LevelPoint], reading: &Reading) -> Vec<ModelFit> {
+    let told = match reading.shape {
+        Shape::Bent(_) => return models::fit_all(good),
+        Shape::SaturatedBelow { .. } => Some("max_throughput_per_s"),
+        Shape::Rising { .. } => Some("response_time_1_ns"),
+        Shape::Unbracketed { .. } | Shape::OneLevel => None,
+    };
     let mut fits = models::fit_all(good);
-    if !matches!(reading.shape, Shape::Bent(_)) {
-        for fit in &mut fits {
-            fit.parameters.clear();
-            fit.good = false;
-        }
+    for fit in &mut fits {
+        let is_told = |name: &str| Some(name) == told && fit.name == models::ASYMPTOTIC_BOUNDS;
+        fit.parameters.retain(|name, _| is_told(name));
     }
     fits
 }

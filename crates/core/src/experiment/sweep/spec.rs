@@ -1,6 +1,7 @@
 //! What a sweep is asked to do.
 
 use crate::report::{BoundAsked, LatencyReport};
+use crate::rng;
 use crate::spec::{
     ArrivalLaw, Level, Load, OpenLoad, ParseError, Pause, Rate, TrialSpec, parse_duration,
 };
@@ -77,7 +78,7 @@ impl SweepSpec {
             level,
             load,
             duration: Nanos(self.base.duration.0.saturating_mul(stretch)),
-            seed: crate::rng::stream(self.base.seed, trial as u64).next_u64(),
+            seed: rng::stream(self.base.seed, rng::TRIALS + trial as u64).next_u64(),
             ..self.base.clone()
         }
     }

@@ -24,8 +24,6 @@ const FLAT: f64 = 1.2;
 const NEAR: f64 = 0.05;
 /// Half the width of the confidence intervals that is aimed at, as a share.
 const CONFIDENCE: f64 = 0.02;
-/// Random numbers of the policy, apart from those of the trials.
-const ORDER_STREAM: u64 = 1 << 32;
 
 /// What to do after these trials.
 pub fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Next {
@@ -112,7 +110,7 @@ fn automatic(spec: &SweepSpec, past: &[TrialReport]) -> Option<Wanted> {
 
 /// Random numbers for the next choice.
 fn order(spec: &SweepSpec, past: &[TrialReport]) -> rng::Rng {
-    rng::stream(spec.base.seed, ORDER_STREAM + past.len() as u64)
+    rng::stream(spec.base.seed, rng::ORDER + past.len() as u64)
 }
 
 fn pick(levels: &[u32], order: &mut rng::Rng) -> Option<Level> {

@@ -35,6 +35,36 @@ fn the_classic_mistake_is_caught() {
         "{}",
         conclusion.answer
     );
+    assert!(
+        conclusion.answer.contains("the same 88,380/s"),
+        "as many digits as in the table: {}",
+        conclusion.answer
+    );
+}
+
+#[test]
+fn without_a_bend_only_one_asymptote_is_told() {
+    let rising = "vusers,throughput_per_s\n1,1000\n2,2000\n4,3990\n8,7950\n16,15800\n32,31000";
+    let below_the_first = "vusers,throughput_per_s\n5,500\n10,600\n20,600\n40,601";
+    for (csv, told) in [
+        (TABLE_ONE, Some(("max_throughput_per_s", 88_400.0))),
+        (rising, Some(("response_time_1_ns", 1e6))),
+        (below_the_first, None),
+    ] {
+        let (_, conclusion) = analyzed(csv);
+        assert_eq!(conclusion.models.len(), 3, "{csv}");
+        for model in conclusion.models {
+            let mut parameters = model.parameters.iter();
+            let told = told.filter(|_| model.name == "asymptotic_bounds");
+            match (parameters.next(), told) {
+                (Some((name, value)), Some((told, about))) => {
+                    assert!(name == told && near(*value, about, 0.01), "{name} {value}");
+                }
+                (none, told) => assert_eq!(none.is_some(), told.is_some(), "{model:?}"),
+            }
+            assert_eq!(parameters.next(), None, "{}", model.name);
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,43 @@
+//! The verdict on an experiment of several trials.
+
+use crate::report::Verdict;
+
+/// Trials of one level whose throughputs differ by a smaller factor are alike.
+const CLEARLY_MORE: f64 = 1.05;
+
+/// An experiment stands on its valid trials: it is invalid where it has none, or where an invalid
+/// one got clearly more than any of them, so that the most they show is not the target's most.
+/// Valid where there is no trial at all: nothing is claimed then. Takes of each trial its verdict
+/// and its throughput per second.
+pub(super) fn verdict(trials: impl Iterator<Item = (Verdict, f64)> + Clone) -> Verdict {
+    let most = |verdict: Verdict| {
+        let such = trials.clone().filter(|(v, _)| *v == verdict);
+        such.map(|(_, per_s)| per_s).reduce(f64::max)
+    };
+    match (most(Verdict::Valid), most(Verdict::Invalid)) {
+        (_, None) => Verdict::Valid,
+        (Some(valid), Some(invalid)) if invalid <= valid * CLEARLY_MORE => Verdict::Valid,
+        _ => Verdict::Invalid,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_is_that_of_the_trials_it_stands_on() {
+        use Verdict::{Invalid, Valid};
+        let cases: [(&str, &[(Verdict, f64)], Verdict); 6] = [
+            ("nothing was run", &[], Valid),
+            ("one valid trial", &[(Valid, 100.0)], Valid),
+            ("one invalid trial", &[(Invalid, 100.0)], Invalid),
+            ("one below", &[(Valid, 100.0), (Invalid, 50.0)], Valid),
+            ("one alike", &[(Invalid, 104.0), (Valid, 100.0)], Valid),
+            ("one above", &[(Valid, 100.0), (Invalid, 110.0)], Invalid),
+        ];
+        for (name, trials, expected) in cases {
+            assert_eq!(verdict(trials.iter().copied()), expected, "{name}");
+        }
+    }
+}
