@@ -9,6 +9,11 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 
 #[test]
+fn http1_request() {
+    run("http1_request", 4_000, checks::http1_request::check);
+}
+
+#[test]
 fn http1_response() {
     run("http1_response", 4_000, checks::http1_response::check);
 }
