@@ -16,16 +16,20 @@ pub fn measured(arguments: &[&str]) -> Value {
 /// Attempts again where the machine was too busy for a valid run; three times must do. `attempt`
 /// ends with the report as JSON on standard output, and what else the test is about.
 pub fn until_valid<T>(mut attempt: impl FnMut() -> (Ended, T)) -> (Value, T) {
-    let mut last = None;
+    let mut reasons = Vec::new();
     for _ in 0..3 {
         let (ended, more) = attempt();
         match ended.status {
             Some(0) => return (ended.json(), more),
-            Some(3) => last = Some(ended),
+            Some(3) => {
+                let report = ended.json();
+                let trials = report["trials"].as_array().unwrap();
+                reasons.extend(trials.iter().map(|t| t["invalid_because"].to_string()));
+            }
             _ => panic!("{ended:?}"),
         }
     }
-    panic!("invalid three times: {last:?}");
+    panic!("invalid three times: {reasons:#?}");
 }
 
 /// Which of the two backends this machine permits.

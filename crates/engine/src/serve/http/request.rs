@@ -62,11 +62,7 @@ pub struct RequestReader {
 
 impl RequestReader {
     /// Goes on with `input` and says how many of its bytes were consumed.
-    pub fn feed(
-        &mut self,
-        input: &[u8],
-        last: &mut LastHead,
-    ) -> Result<(usize, Step), Refusal> {
+    pub fn feed(&mut self, input: &[u8], last: &mut LastHead) -> Result<(usize, Step), Refusal> {
         let mut used = 0;
         if self.body.is_none() {
             let Some((length, head)) = last.parse(input)? else {
