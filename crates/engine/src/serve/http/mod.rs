@@ -12,7 +12,6 @@ mod server;
 mod spec;
 mod station;
 mod stats;
-mod wait;
 
 pub use fault::{Fault, parse_fault};
 pub use spec::{ARRIVALS_MAX, AcceptPolicy, HttpServerSpec, parse_capacity, parse_listen};
