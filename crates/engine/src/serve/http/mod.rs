@@ -6,7 +6,7 @@
 mod connection;
 mod context;
 mod fault;
-mod request;
+pub mod request;
 mod response;
 mod server;
 mod spec;
