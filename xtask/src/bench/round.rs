@@ -71,7 +71,11 @@ pub fn alternate<T>(
         steal_max: 0.0,
     };
     let mut contenders: Vec<Contender<T>> = peers.iter().map(new).collect();
-    let rounds = if lab.small { lab.rounds } else { factor * lab.rounds };
+    let rounds = if lab.small {
+        lab.rounds
+    } else {
+        factor * lab.rounds
+    };
     for _ in 0..rounds {
         for contender in &mut contenders {
             let (result, steal) = undisturbed(lab, || measure(contender.peer))?;
