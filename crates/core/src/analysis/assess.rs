@@ -44,8 +44,11 @@ pub fn assess(trial: &Trial) -> TrialReport {
         stationary: flow.throughput_stationary && flow.response_stationary,
         transient_ns: flow.transient_ns,
         littles_law: match trial.spec.load {
-            Load::Closed { vusers, pause } => littles_law(measured, vusers, pause),
-            Load::Open(_) => None,
+            // Where a number of operations ends the trial, some users have done before others.
+            Load::Closed { vusers, pause } if trial.spec.operations_max.is_none() => {
+                littles_law(measured, vusers, pause)
+            }
+            _ => None,
         },
         verdict: if invalid_because.is_empty() {
             Verdict::Valid
@@ -153,6 +156,7 @@ fn evidence(trial: &Trial) -> Evidence {
     let used = &trial.generator;
     Evidence {
         asked: asked(trial),
+        window: measured.window.length(),
         open_loop: matches!(trial.spec.load, Load::Open(_)),
         attempted: measured.outcomes.total(),
         shed: measured.outcomes.count(Outcome::Shed),

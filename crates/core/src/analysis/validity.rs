@@ -45,7 +45,11 @@ const DISPERSION_COUNT: f64 = 1.0;
 
 /// From this share of a core on, polling for deadlines apart, a worker has no time left. In a
 /// closed loop too: the throughput is then as much as the generator, not the target, could do.
-const BUSY_PERCENT: f64 = 95.0;
+pub(super) const BUSY_PERCENT: f64 = 95.0;
+/// A shorter window is spent on connecting, and a worker may well be busy all through it.
+pub(super) const BUSY_WINDOW: Nanos = Nanos::from_millis(100);
+/// The finding that says more of it ends the clause.
+pub(super) const LIMITED: &str = "(generator_limited)";
 /// The host may take this share of the processors' time away.
 const STEAL_PERCENT: f64 = 10.0;
 /// So many operations may fail for want of ports, descriptors or memory here.
@@ -99,6 +103,8 @@ pub struct GapEvidence {
 pub struct Evidence {
     /// What the schedule wanted; `None` in a closed loop.
     pub asked: Option<Asked>,
+    /// The length of the measured window.
+    pub window: Nanos,
     /// Whether the loop is open.
     pub open_loop: bool,
     /// Operations intended in the window, shed ones included.
@@ -259,10 +265,9 @@ fn judged_gaps(e: &Evidence) -> Option<&GapEvidence> {
 }
 
 fn core_saturated(e: &Evidence) -> Option<String> {
-    (e.busy_percent > BUSY_PERCENT).then(|| {
+    (e.busy_percent > BUSY_PERCENT && e.window >= BUSY_WINDOW).then(|| {
         format!(
-            "a worker used {} of its core: the generator, not the target, is the limit \
-             (generator_limited)",
+            "a worker used {} of its core: the generator, not the target, is the limit {LIMITED}",
             percent(e.busy_percent)
         )
     })

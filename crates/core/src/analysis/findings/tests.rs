@@ -95,11 +95,26 @@ fn trial_findings_at_their_thresholds() {
         t.generator.busiest_worker_spin_percent = spin;
     };
     check(
-        "95 % of a core",
-        |t| busy(t, 95.0, 0.0),
+        "96 % of a core",
+        |t| busy(t, 96.0, 0.0),
         &["generator_limited"],
     );
-    check("94 % of a core", |t| busy(t, 94.0, 0.0), &[]);
+    check("95 % of a core", |t| busy(t, 95.0, 0.0), &[]);
+    let brief = |t: &mut TrialReport| {
+        busy(t, 100.0, 0.0);
+        t.duration_ns = 99_000_000;
+    };
+    check("a busy core for a moment", brief, &[]);
+    let limited = |t: &mut TrialReport| {
+        busy(t, 99.0, 0.0);
+        t.verdict = Verdict::Invalid;
+        t.invalid_because = vec!["a worker used 99 % of its core (generator_limited)".into()];
+    };
+    check(
+        "invalid for a busy core alone",
+        limited,
+        &["generator_limited"],
+    );
     check("all of it, but polling", |t| busy(t, 100.0, 30.0), &[]);
 
     check(

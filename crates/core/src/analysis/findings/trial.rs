@@ -2,12 +2,11 @@
 
 use super::Diagnosis;
 use crate::analysis::table::error_share;
+use crate::analysis::validity::{BUSY_PERCENT, BUSY_WINDOW, LIMITED};
 use crate::analysis::words::value;
 use crate::measure::{Interval, Outcome, Outcomes};
 use crate::report::{Finding, TrialReport, Verdict};
 
-/// From this share of a core on, polling apart, a worker has no time left.
-const BUSY_PERCENT: f64 = 95.0;
 /// From this share on failures are worth a word.
 const ERRORS_PERCENT: f64 = 1.0;
 /// Little's law says nothing about a window with fewer operations per user than this: those that
@@ -142,7 +141,8 @@ impl Diagnosis {
 
 fn generator_limited(t: &TrialReport) -> Option<Diagnosis> {
     let busy_percent = t.generator.busiest_worker_percent - t.generator.busiest_worker_spin_percent;
-    (busy_percent >= BUSY_PERCENT).then(|| Diagnosis::GeneratorLimited {
+    let long = t.duration_ns >= BUSY_WINDOW.0;
+    (long && busy_percent > BUSY_PERCENT).then(|| Diagnosis::GeneratorLimited {
         at: Vec::new(),
         busy_percent,
         workers: t.generator.workers,
@@ -150,7 +150,9 @@ fn generator_limited(t: &TrialReport) -> Option<Diagnosis> {
 }
 
 fn generator_distorted(t: &TrialReport) -> Option<Diagnosis> {
-    (t.verdict == Verdict::Invalid).then(|| Diagnosis::GeneratorDistorted {
+    // A busy core is a clause, and a finding of its own: said once.
+    let only_limited = matches!(&t.invalid_because[..], [clause] if clause.ends_with(LIMITED));
+    (t.verdict == Verdict::Invalid && !only_limited).then(|| Diagnosis::GeneratorDistorted {
         at: Vec::new(),
         clauses: t.invalid_because.clone(),
     })
