@@ -45,7 +45,7 @@ const DISPERSION_COUNT: f64 = 1.0;
 
 /// From this share of a core on, polling for deadlines apart, a worker has no time left. In a
 /// closed loop too: the throughput is then as much as the generator, not the target, could do.
-const BUSY_PERCENT: f64 = 95.0;
+pub(super) const BUSY_PERCENT: f64 = 95.0;
 /// The host may take this share of the processors' time away.
 const STEAL_PERCENT: f64 = 10.0;
 /// So many operations may fail for want of ports, descriptors or memory here.
@@ -261,8 +261,8 @@ fn judged_gaps(e: &Evidence) -> Option<&GapEvidence> {
 fn core_saturated(e: &Evidence) -> Option<String> {
     (e.busy_percent > BUSY_PERCENT).then(|| {
         format!(
-            "a worker used {} of its core: the generator, not the target, is the limit \
-             (generator_limited)",
+            "a worker used {} of its core: the generator is the limit, and the target can do at \
+             least this (generator_limited)",
             percent(e.busy_percent)
         )
     })

@@ -2,12 +2,11 @@
 
 use super::Diagnosis;
 use crate::analysis::table::error_share;
+use crate::analysis::validity::BUSY_PERCENT;
 use crate::analysis::words::value;
 use crate::measure::{Interval, Outcome, Outcomes};
 use crate::report::{Finding, TrialReport, Verdict};
 
-/// From this share of a core on, polling apart, a worker has no time left.
-const BUSY_PERCENT: f64 = 95.0;
 /// From this share on failures are worth a word.
 const ERRORS_PERCENT: f64 = 1.0;
 /// Little's law says nothing about a window with fewer operations per user than this: those that
