@@ -6,7 +6,12 @@ mod checks;
 
 use knee_core::rng::{self, Rng};
 use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn http1_request() {
+    run("http1_request", 4_000, checks::http1_request::check);
+}
 
 #[test]
 fn http1_response() {
@@ -28,6 +33,43 @@ fn url() {
     run("url", 10_000, checks::url::check);
 }
 
+/// The targets themselves are built by cargo-fuzz alone, so what they consist of is compared here.
+#[test]
+fn every_target_is_whole() {
+    let read = |path: &str| std::fs::read_to_string(fuzz(path)).expect("a file of the fuzzers");
+    let (manifest, readme, checks) = (read("Cargo.toml"), read("README.md"), read("src/lib.rs"));
+    let here = include_str!("fuzz_seeds.rs");
+    let files = fuzz("fuzz_targets").read_dir().expect("the targets");
+    let names = files.map(|file| file.expect("an entry").path());
+    let names = names.map(|path| path.file_stem().expect("a name").display().to_string());
+    let mut count = 0;
+    for name in names {
+        count += 1;
+        let target = read(&format!("fuzz_targets/{name}.rs"));
+        let call = format!("fuzz_target!(|data: &[u8]| knee_fuzz::{name}::check(data));");
+        assert!(target.contains(&call), "{name}: {target}");
+        let bin = format!("[[bin]]\nname = \"{name}\"\npath = \"fuzz_targets/{name}.rs\"\n");
+        assert!(manifest.contains(&bin), "{name} in Cargo.toml");
+        assert!(
+            readme.contains(&format!("| `{name}` |")),
+            "{name} in README.md"
+        );
+        assert!(
+            here.contains(&format!("run(\"{name}\",")),
+            "{name} among these tests"
+        );
+        assert!(fuzz("seeds").join(&name).is_dir(), "seeds of {name}");
+    }
+    assert_eq!(manifest.matches("[[bin]]").count(), count);
+    assert_eq!(checks.matches("pub mod ").count(), count);
+}
+
+fn fuzz(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz")
+        .join(path)
+}
+
 fn run(target: &str, mutations: usize, check: fn(&[u8])) {
     let seeds = seeds(target);
     assert!(seeds.len() >= 12, "{target} has only {} seeds", seeds.len());
@@ -43,10 +85,8 @@ fn run(target: &str, mutations: usize, check: fn(&[u8])) {
 }
 
 fn seeds(target: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/seeds")
-        .join(target);
-    let entries = folder.read_dir().expect("the seeds are in the repository");
+    let entries = fuzz("seeds").join(target).read_dir();
+    let entries = entries.expect("the seeds are in the repository");
     let mut paths: Vec<_> = entries
         .map(|entry| entry.expect("an entry").path())
         .collect();

@@ -7,13 +7,18 @@ use super::stats::{ratios, spread};
 use super::table::{Table, command_lines};
 
 const CONNECTIONS: usize = 64;
+/// The host may change its speed from second to second: short turns, and three times the rounds,
+/// so that most ratios compare like with like.
+const TURN_S: f64 = 1.0;
+const ROUNDS_FACTOR: usize = 3;
+/// Those who are compared most closely stand next to each other.
 const PEERS: [Peer; 9] = [
-    Peer::BareEpoll,
     Peer::BareUring,
     Peer::BareMultishot,
+    Peer::BareEpoll,
     Peer::KneeEpoll,
-    Peer::KneeUring,
     Peer::Wrk,
+    Peer::KneeUring,
     Peer::Ab,
     Peer::H2load,
     Peer::Oha,
@@ -28,10 +33,10 @@ pub fn run(lab: &Lab) -> Result<String, String> {
     let load = |port| Load {
         port,
         connections: CONNECTIONS,
-        seconds: lab.seconds(5.0),
+        seconds: lab.seconds(TURN_S),
         rate: None,
     };
-    let contenders = round::alternate(lab, &peers, |peer| {
+    let contenders = round::alternate(lab, ROUNDS_FACTOR, &peers, |peer| {
         let server = lab.serve_lean(None)?;
         let measured = lab.measure(peer, &load(server.port))?;
         server.stop()?;

@@ -16,7 +16,7 @@ const FEW: usize = 10;
 pub fn run(lab: &Lab) -> Result<String, String> {
     let many = if lab.small { 200 } else { 10_000 };
     let peers = lab.present(&[Peer::KneeEpoll, Peer::KneeUring]);
-    let contenders = round::alternate(lab, &peers, |peer| {
+    let contenders = round::alternate(lab, 1, &peers, |peer| {
         let few = measure(lab, peer, FEW)?;
         Ok((few, measure(lab, peer, many)?))
     })?;

@@ -31,7 +31,7 @@ pub fn run(lab: &Lab) -> Result<String, String> {
          deviation is its distance from t₀ + k/rate, with the phase t₀ fitted by the median.\n\n"
     );
     for &rate in rates {
-        let contenders = round::alternate(lab, &peers, |peer| measure(lab, peer, rate))?;
+        let contenders = round::alternate(lab, 1, &peers, |peer| measure(lab, peer, rate))?;
         text += &format!("### {rate}/s\n\n{}", table(&contenders));
     }
     let shown = load(lab, 8080, RATES[0]);
@@ -50,7 +50,7 @@ fn load(lab: &Lab, port: u16, rate_per_s: f64) -> Load {
     Load {
         port,
         connections: CONNECTIONS,
-        seconds: lab.seconds(5.0),
+        seconds: lab.seconds(3.0),
         rate,
     }
 }

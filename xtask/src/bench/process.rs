@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_server_says_its_port_and_ends() {
-        let script = "echo listening on 127.0.0.1:81; trap 'echo bye; exit' TERM; \
+        let script = "trap 'echo bye; exit' TERM; echo listening on 127.0.0.1:81; \
                       while :; do sleep 0.01; done";
         let server = Server::start(shell(script)).unwrap();
         assert_eq!(server.port, 81);

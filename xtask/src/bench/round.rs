@@ -55,12 +55,13 @@ impl Contender<Measured> {
     }
 }
 
-/// Measures A B C A B C …
+/// Measures A B C A B C …, `factor` times the rounds asked for (small: just those).
 ///
 /// # Errors
 /// The first error of a measurement.
 pub fn alternate<T>(
     lab: &Lab,
+    factor: usize,
     peers: &[Peer],
     mut measure: impl FnMut(Peer) -> Result<T, String>,
 ) -> Result<Vec<Contender<T>>, String> {
@@ -70,7 +71,12 @@ pub fn alternate<T>(
         steal_max: 0.0,
     };
     let mut contenders: Vec<Contender<T>> = peers.iter().map(new).collect();
-    for _ in 0..lab.rounds {
+    let rounds = if lab.small {
+        lab.rounds
+    } else {
+        factor * lab.rounds
+    };
+    for _ in 0..rounds {
         for contender in &mut contenders {
             let (result, steal) = undisturbed(lab, || measure(contender.peer))?;
             contender.rounds.push(result);

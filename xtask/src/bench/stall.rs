@@ -27,7 +27,7 @@ pub fn run(lab: &Lab) -> Result<String, String> {
         Peer::Wrk2,
         Peer::Oha,
     ]);
-    let contenders = round::alternate(lab, &peers, |peer| {
+    let contenders = round::alternate(lab, 1, &peers, |peer| {
         let server = lab.serve(&lab.knee, &serve)?;
         let (port, seconds) = (server.port, lab.seconds(10.0));
         let rate = Some(Rate::Constant(RATE_PER_S));

@@ -28,7 +28,7 @@ pub fn run_dm1(lab: &Lab) -> Result<String, String> {
         Peer::Wrk2,
         Peer::Oha,
     ]);
-    let contenders = round::alternate(lab, &peers, |peer| {
+    let contenders = round::alternate(lab, 1, &peers, |peer| {
         let server = serve(lab, None)?;
         let measured = lab.measure(peer, &load(lab, server.port, Rate::Constant(RATE_PER_S)))?;
         server.stop()?;
@@ -80,7 +80,7 @@ pub fn run_dm1(lab: &Lab) -> Result<String, String> {
 pub fn run_mm1(lab: &Lab) -> Result<String, String> {
     let file = lab.scratch("station.json");
     let peers = [Peer::KneeEpoll, Peer::KneeUring];
-    let contenders = round::alternate(lab, &peers, |peer| {
+    let contenders = round::alternate(lab, 1, &peers, |peer| {
         let server = serve(lab, Some(&file))?;
         let measured = lab.measure(peer, &load(lab, server.port, Rate::Poisson(RATE_PER_S)))?;
         server.stop()?;

@@ -34,8 +34,11 @@ pub fn check(files: &[Code]) -> Vec<Violation> {
 
 fn is_root(path: &str) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let last = folder.rsplit('/').next().unwrap_or(folder);
+    let mut folders = folder.rsplit('/');
+    let last = folders.next().unwrap_or(folder);
     match last {
+        // A test of several files: `tests/NAME/main.rs`.
+        _ if name == "main.rs" && folders.next() == Some("tests") => true,
         "src" => name == "lib.rs" || name == "main.rs",
         "bin" | "tests" | "benches" | "examples" | "fuzz_targets" => !path.contains("/src/tests/"),
         _ => name == "build.rs",
@@ -86,6 +89,8 @@ mod tests {
             ("a/src/c/tests.rs", ""),
             ("a/tests/e.rs", "mod common;"),
             ("a/tests/common/mod.rs", ""),
+            ("a/tests/f/main.rs", "mod g;"),
+            ("a/tests/f/g.rs", ""),
         ];
         assert!(dead(&files).is_empty());
         let mut orphan = files;

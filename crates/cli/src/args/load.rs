@@ -25,7 +25,7 @@ pub struct OpenArgs {
     /// When arrivals come: constant, poisson, uniform, burst(a,b,period), ramp(from,to) or
     /// trace(FILE)
     ///
-    /// constant: every 1/rate [default]. poisson: independent exponential gaps. uniform: gaps
+    /// constant (the default): every 1/rate. poisson: independent exponential gaps. uniform: gaps
     /// between 0 and 2/rate. burst(a,b,period): a times the rate for the share b of each period,
     /// such as burst(3,0.2,1s). ramp(from,to): the rate moves linearly over the run; it takes the
     /// place of --rate. trace(FILE): one moment per line from the beginning of the run, in seconds

@@ -65,7 +65,11 @@ pub fn conduct(order: Order, experiment: &mut dyn Experiment) -> Result<Exit, Fa
             }
         },
     )?;
-    let report = report(&order, started_at, backend, conducted);
+    let host = Host {
+        backend,
+        ..knee_engine::host()
+    };
+    let report = report(&order, started_at, host, conducted);
     let crossed = order.thresholds.crossed(&report);
     let ending = ending(&report, !crossed.is_empty());
     for line in &crossed {
@@ -95,7 +99,13 @@ impl From<RunError> for Failure {
     }
 }
 
-fn report(order: &Order, started_at: String, backend: String, conducted: Conducted) -> Report {
+/// All that is known of an experiment that has ended.
+pub(super) fn report(
+    order: &Order,
+    started_at: String,
+    host: Host,
+    conducted: Conducted,
+) -> Report {
     Report {
         schema: SCHEMA.to_string(),
         command: order.command.to_string(),
@@ -104,10 +114,7 @@ fn report(order: &Order, started_at: String, backend: String, conducted: Conduct
         seed: order.seed,
         verdict: conducted.verdict,
         interrupted: conducted.ended == Ended::Interrupted,
-        host: Host {
-            backend,
-            ..knee_engine::host()
-        },
+        host,
         spec: order.words.0.clone(),
         trials: conducted.trials,
         findings: conducted.findings,

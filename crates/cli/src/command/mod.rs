@@ -13,4 +13,6 @@ pub mod sweep;
 #[cfg(test)]
 mod refused;
 #[cfg(test)]
+mod simulated;
+#[cfg(test)]
 mod tests;

@@ -84,16 +84,24 @@ pub struct RunSpec {
 
 /// Makes the run and reports it.
 pub fn execute(spec: RunSpec) -> Result<Exit, Failure> {
-    let mut experiment = SingleRun::new(spec.trial.clone());
-    let order = Order {
-        command: "run",
-        target: spec.trial.target,
-        seed: spec.trial.seed,
-        words: spec.words,
-        thresholds: spec.thresholds,
-        output: spec.output,
-    };
+    let (order, mut experiment) = spec.split();
     laboratory::conduct(order, &mut experiment)
+}
+
+impl RunSpec {
+    /// The policy, and all else about it.
+    pub(super) fn split(self) -> (Order, SingleRun) {
+        let experiment = SingleRun::new(self.trial.clone());
+        let order = Order {
+            command: "run",
+            target: self.trial.target,
+            seed: self.trial.seed,
+            words: self.words,
+            thresholds: self.thresholds,
+            output: self.output,
+        };
+        (order, experiment)
+    }
 }
 
 impl RawRun {

@@ -108,19 +108,28 @@ pub struct ResolvedSweep {
 }
 
 /// Makes the sweep and reports it.
-pub fn execute(sweep: ResolvedSweep) -> Result<Exit, Failure> {
-    if let Some(demo) = &sweep.demo {
+pub fn execute(mut sweep: ResolvedSweep) -> Result<Exit, Failure> {
+    let demo = sweep.demo.take();
+    if let Some(demo) = &demo {
         sweep.output.note(&demo.announcement());
     }
-    let order = Order {
-        command: "sweep",
-        target: sweep.spec.base.target.clone(),
-        seed: sweep.spec.base.seed,
-        words: sweep.words,
-        thresholds: sweep.thresholds,
-        output: sweep.output,
-    };
-    laboratory::conduct(order, &mut Sweep::new(sweep.spec))
+    let (order, mut experiment) = sweep.split();
+    laboratory::conduct(order, &mut experiment)
+}
+
+impl ResolvedSweep {
+    /// The policy, and all else about it but the reference server.
+    pub(super) fn split(self) -> (Order, Sweep) {
+        let order = Order {
+            command: "sweep",
+            target: self.spec.base.target.clone(),
+            seed: self.spec.base.seed,
+            words: self.words,
+            thresholds: self.thresholds,
+            output: self.output,
+        };
+        (order, Sweep::new(self.spec))
+    }
 }
 
 impl RawSweep {

@@ -15,12 +15,12 @@ const MARGIN_MIN_NS: f64 = 3_000.0;
 /// No estimate grows beyond this: a machine that wakes later is stalled, not slow.
 const MARGIN_MAX_NS: f64 = 1_000_000.0;
 
-/// The margin is to cover this share of the late wake-ups. The rest send late by what is left; a
-/// higher share costs more polling for every deadline.
-const COVERED: f64 = 0.85;
-
 /// By how much one observation moves the estimate.
 const STEP_NS: f64 = 4_000.0;
+
+/// A margin that leaves no time to sleep would never be put to the test again, however well the
+/// machine wakes by now: with each deadline polled for on its account it shrinks by this share.
+const DOUBT: f64 = 0.001;
 
 /// Sleeps are told apart by the power of two of their length from 2^14 ns (16 µs) on: the longer a
 /// core slept, the later it wakes.
@@ -30,19 +30,26 @@ const BUCKETS: usize = 13;
 #[derive(Debug)]
 pub struct Waiter {
     policy: WaitPolicy,
+    covered: f64,
     margin_ns: [f64; BUCKETS],
     /// The bucket that the last decision came from.
     bucket: usize,
+    /// The deadline of the last decision.
+    until: Nanos,
     polled_ns: u64,
 }
 
 impl Waiter {
-    /// A waiter that knows nothing yet.
-    pub fn new(policy: WaitPolicy) -> Waiter {
+    /// A waiter that knows nothing yet. Its margin is to cover the share `covered` (0 to 1) of the
+    /// late wake-ups: what is late beyond it misses its deadline, and a higher share costs more
+    /// polling for every deadline.
+    pub fn new(policy: WaitPolicy, covered: f64) -> Waiter {
         Waiter {
             policy,
+            covered,
             margin_ns: [MARGIN_START_NS; BUCKETS],
             bucket: 0,
+            until: Nanos::ZERO,
             polled_ns: 0,
         }
     }
@@ -55,19 +62,23 @@ impl Waiter {
             WaitPolicy::Spin => Nanos::ZERO,
             WaitPolicy::Sleep => left.min(SLEEP_MAX),
             WaitPolicy::Hybrid => {
-                let margin = Nanos(self.margin_ns[self.bucket] as u64);
-                (left - margin).min(SLEEP_MAX)
+                let is_new = std::mem::replace(&mut self.until, until) != until;
+                let margin = &mut self.margin_ns[self.bucket];
+                if is_new && left.0 as f64 <= *margin {
+                    *margin = (*margin * (1.0 - DOUBT)).max(MARGIN_MIN_NS);
+                }
+                (left - Nanos(*margin as u64)).min(SLEEP_MAX)
             }
         }
     }
 
     /// Tells that the sleep last decided on, which no event cut short, ended so late: moves the
-    /// estimate for its length towards its [`COVERED`] quantile (stochastic approximation: the
-    /// steps up and down balance where that share lies below).
+    /// estimate for its length towards the quantile that is to be covered (stochastic
+    /// approximation: the steps up and down balance where that share lies below).
     pub fn woke(&mut self, late: Nanos) {
         let margin = &mut self.margin_ns[self.bucket];
-        let covered = late.0 as f64 <= *margin;
-        *margin += STEP_NS * if covered { COVERED - 1.0 } else { COVERED };
+        let is_covered = late.0 as f64 <= *margin;
+        *margin += STEP_NS * (self.covered - if is_covered { 1.0 } else { 0.0 });
         *margin = margin.clamp(MARGIN_MIN_NS, MARGIN_MAX_NS);
     }
 
@@ -93,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_margin_settles_where_most_wakeups_are_covered() {
-        let mut waiter = Waiter::new(WaitPolicy::Hybrid);
+        let mut waiter = Waiter::new(WaitPolicy::Hybrid, 0.85);
         for k in 0..20_000u64 {
             waiter.sleep_for(Nanos::ZERO, Nanos::from_millis(1));
             waiter.woke(Nanos::from_micros(60 + (k * 37) % 100));
@@ -107,8 +118,28 @@ mod tests {
     }
 
     #[test]
+    fn a_margin_that_forbids_to_sleep_is_doubted_once_per_deadline() {
+        let mut waiter = Waiter::new(WaitPolicy::Hybrid, 0.85);
+        let gap = Nanos::from_micros(100);
+        let mut polls = |deadlines: std::ops::Range<u64>| {
+            let asked = deadlines.map(|k| {
+                let from = Nanos(k * gap.0);
+                waiter.sleep_for(from, from + gap);
+                waiter.sleep_for(from + Nanos(50_000), from + gap)
+            });
+            assert!(
+                asked.last().is_some_and(|last| last == Nanos::ZERO),
+                "50 µs left are polled"
+            );
+            waiter.sleep_for(Nanos(1), Nanos(1) + gap) == Nanos::ZERO
+        };
+        assert!(polls(1..100), "120 µs shrink by a thousandth each time");
+        assert!(!polls(100..300), "and are below 100 µs after 200 times");
+    }
+
+    #[test]
     fn a_near_deadline_is_polled_for_and_a_far_one_slept_for() {
-        let mut waiter = Waiter::new(WaitPolicy::Hybrid);
+        let mut waiter = Waiter::new(WaitPolicy::Hybrid, 0.85);
         assert_eq!(
             waiter.sleep_for(Nanos::ZERO, Nanos::from_micros(20)),
             Nanos::ZERO
@@ -118,11 +149,11 @@ mod tests {
             SLEEP_MAX
         );
         assert_eq!(
-            Waiter::new(WaitPolicy::Sleep).sleep_for(Nanos(5), Nanos(25)),
+            Waiter::new(WaitPolicy::Sleep, 0.85).sleep_for(Nanos(5), Nanos(25)),
             Nanos(20),
             "without a margin"
         );
-        let mut spin = Waiter::new(WaitPolicy::Spin);
+        let mut spin = Waiter::new(WaitPolicy::Spin, 0.85);
         assert_eq!(spin.sleep_for(Nanos::ZERO, Nanos::MAX), Nanos::ZERO);
     }
 }

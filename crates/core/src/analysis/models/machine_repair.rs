@@ -17,10 +17,8 @@ pub struct MachineRepair {
     pub overhead_s: f64,
 }
 
-/// Beyond this multiple of the knee the servers never idle: the share of time in which fewer than
-/// m users are at the station is below 10⁻⁶.
-const SATURATED_MULTIPLE: f64 = 4.0;
-const SATURATED_EXTRA: f64 = 50.0;
+/// A state whose weight is below this share of all so far, and those beyond it, add nothing.
+const NEGLIGIBLE: f64 = 1e-17;
 
 /// Numbers of servers tried, of all those possible, evenly on a logarithmic scale.
 const SERVERS_TRIED: u32 = 48;
@@ -41,22 +39,44 @@ impl MachineRepair {
         if self.overhead_s <= 0.0 {
             return n.min(servers) / self.service_s;
         }
-        let knee = servers * (1.0 + self.overhead_s / self.service_s);
-        if n > SATURATED_MULTIPLE * knee + SATURATED_EXTRA {
-            return servers / self.service_s;
-        }
-        // Weights relative to the last state; scaled down before they overflow.
-        let (mut weight, mut sum, mut busy) = (1.0f64, 1.0f64, 0.0f64);
-        for k in 0..users {
+        // The weight of k + 1 users at the station over that of k: falls with k, so the weights
+        // have one peak, and are summed from there outwards until they vanish: about √N of them.
+        let ratio = |k: u32| {
             let served = f64::from(k + 1).min(servers);
-            weight *= f64::from(users - k) * self.service_s / (self.overhead_s * served);
+            f64::from(users - k) * self.service_s / (self.overhead_s * served)
+        };
+        let peak = self.likeliest(users);
+        let at_work = |k: u32| f64::from(k).min(servers);
+        let (mut sum, mut busy) = (1.0, at_work(peak));
+        let mut weight = 1.0;
+        for k in peak..users {
+            weight *= ratio(k);
             sum += weight;
-            busy += weight * served;
-            if weight > 1e200 {
-                (weight, sum, busy) = (weight * 1e-200, sum * 1e-200, busy * 1e-200);
+            busy += weight * at_work(k + 1);
+            if weight < NEGLIGIBLE * sum {
+                break;
+            }
+        }
+        weight = 1.0;
+        for k in (0..peak).rev() {
+            weight /= ratio(k);
+            sum += weight;
+            busy += weight * at_work(k);
+            if weight < NEGLIGIBLE * sum {
+                break;
             }
         }
         busy / sum / self.service_s
+    }
+
+    /// The likeliest number of users at the station: where the ratio of neighbouring weights
+    /// passes 1, with idle servers or without.
+    fn likeliest(&self, users: u32) -> u32 {
+        let (n, m) = (f64::from(users), f64::from(self.servers));
+        let idle = (n * self.service_s - self.overhead_s) / (self.service_s + self.overhead_s);
+        let busy = n - m * self.overhead_s / self.service_s;
+        let k = if idle + 1.0 <= m { idle } else { busy };
+        (k.clamp(0.0, n) as u32).min(users)
     }
 }
 

@@ -6,13 +6,12 @@
 mod connection;
 mod context;
 mod fault;
-mod request;
+pub mod request;
 mod response;
 mod server;
 mod spec;
 mod station;
 mod stats;
-mod wait;
 
 pub use fault::{Fault, parse_fault};
 pub use spec::{ARRIVALS_MAX, AcceptPolicy, HttpServerSpec, parse_capacity, parse_listen};

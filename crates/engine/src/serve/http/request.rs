@@ -4,23 +4,23 @@ use httparse::{EMPTY_HEADER, Header, Status};
 
 /// Longest head, longest chunk-size line and longest trailer that are taken, in bytes. The caller
 /// has to offer at least so many at once.
-pub(super) const HEAD_MAX: usize = 16 * 1024;
+pub const HEAD_MAX: usize = 16 * 1024;
 
 /// Most header fields that are taken.
 const HEADERS_MAX: usize = 100;
 
 /// What of a request matters for its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub struct Request {
     /// It asked for the head of the response alone.
-    pub(super) head_only: bool,
+    pub head_only: bool,
     /// What becomes of the connection after the response.
-    pub(super) persistence: Persistence,
+    pub persistence: Persistence,
 }
 
 /// What becomes of a connection after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Persistence {
+pub enum Persistence {
     /// It stays open, as HTTP/1.1 has it.
     KeepAlive,
     /// It stays open because an HTTP/1.0 client asked for it.
@@ -31,7 +31,7 @@ pub(super) enum Persistence {
 
 /// Why a request is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub enum Refusal {
     /// It is no HTTP, or contradicts itself: 400.
     Malformed,
     /// Its head is too long: 431.
@@ -44,7 +44,7 @@ pub(super) enum Refusal {
 
 /// What came out of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
     /// Nothing as yet: offer the bytes that were not consumed again, with more behind them.
     NeedMore,
     /// The client waits for `100 Continue` before it sends the body.
@@ -55,18 +55,14 @@ pub(super) enum Step {
 
 /// Reads the requests of one connection.
 #[derive(Debug, Default)]
-pub(super) struct RequestReader {
+pub struct RequestReader {
     /// The head that was read, while its body is being read.
     body: Option<(Request, Body)>,
 }
 
 impl RequestReader {
     /// Goes on with `input` and says how many of its bytes were consumed.
-    pub(super) fn feed(
-        &mut self,
-        input: &[u8],
-        last: &mut LastHead,
-    ) -> Result<(usize, Step), Refusal> {
+    pub fn feed(&mut self, input: &[u8], last: &mut LastHead) -> Result<(usize, Step), Refusal> {
         let mut used = 0;
         if self.body.is_none() {
             let Some((length, head)) = last.parse(input)? else {
@@ -94,7 +90,7 @@ impl RequestReader {
     }
 
     /// Whether it is in the middle of a body.
-    pub(super) fn in_body(&self) -> bool {
+    pub fn in_body(&self) -> bool {
         self.body.is_some()
     }
 }
@@ -102,7 +98,7 @@ impl RequestReader {
 /// The bytes of the last head read on any connection and what they meant: load generators send the
 /// same head again and again, so mostly one comparison replaces the parse.
 #[derive(Debug, Default)]
-pub(super) struct LastHead {
+pub struct LastHead {
     bytes: Vec<u8>,
     head: Option<Head>,
 }

@@ -4,12 +4,13 @@ use super::connection::{BUFFER_SIZE, Connection, Fate, Tools};
 use super::context::Context;
 use super::spec::HttpServerSpec;
 use super::stats::{HttpServerStats, Trouble};
-use super::wait::Margin;
+use crate::reactor::Waiter;
 use crate::sys::clock::{MonotonicClock, ThreadUse};
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::{self, Address, Listener, RawAddress, Socket};
 use crate::sys::thread;
+use knee_core::spec::WaitPolicy;
 use knee_core::time::Nanos;
 use std::io;
 
@@ -19,6 +20,11 @@ const WAKE: u64 = u64::MAX - 1;
 
 /// So many connections are accepted in a row before those that are open get their turn.
 const ACCEPTS_PER_PASS: usize = 64;
+
+/// A response should be written when its service ends: the margin for late wake-ups covers this
+/// share of them, more than a generator needs, as whoever waits for it counts the rest as service
+/// time.
+const PUNCTUAL: f64 = 0.98;
 
 /// A server that listens and is ready to run.
 pub(super) struct Server {
@@ -34,7 +40,7 @@ pub(super) struct Server {
     /// Accept ran out of descriptors or memory: the close of any connection lets it try again.
     exhausted: bool,
     buffer: Vec<u8>,
-    margin: Margin,
+    waiter: Waiter,
 }
 
 impl Server {
@@ -58,7 +64,7 @@ impl Server {
             acceptable: false,
             exhausted: false,
             buffer: vec![0; BUFFER_SIZE],
-            margin: Margin::new(),
+            waiter: Waiter::new(WaitPolicy::Hybrid, PUNCTUAL),
         })
     }
 
@@ -97,7 +103,7 @@ impl Server {
         let ready = ready.expect("epoll_wait fails for wrong arguments alone");
         let end = self.context.read_clock();
         if let Some(slept) = timeout.filter(|t| ready.is_empty() && *t > Nanos::ZERO) {
-            self.margin.learn(end - (begin + slept));
+            self.waiter.woke(end - (begin + slept));
         }
         for event in ready {
             match event.token() {
@@ -113,7 +119,7 @@ impl Server {
     }
 
     /// How long to wait for events at the most. `None`: nothing is due, so for ever.
-    fn timeout(&self) -> Option<Nanos> {
+    fn timeout(&mut self) -> Option<Nanos> {
         if self.may_accept() {
             return Some(Nanos::ZERO);
         }
@@ -121,7 +127,7 @@ impl Server {
         let timer = self.context.next_timer();
         let stall = self.context.stalls.next_after(now);
         let next = timer.into_iter().chain(stall).min()?;
-        Some(self.margin.sleep(next - now))
+        Some(self.waiter.sleep_for(now, next))
     }
 
     fn fire_due(&mut self) {

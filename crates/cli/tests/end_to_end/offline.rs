@@ -1,8 +1,6 @@
 //! The binary without any load: tables, stored reports, bad input, help.
 
-mod support;
-
-use support::{Ended, TempPath, run, run_with_input};
+use crate::support::{Ended, TempPath, knee, run, run_with_input};
 
 const RISING: &str = "vusers,throughput_per_s\n1,1833\n10,18226\n50,74684\n100,86069\n200,88455\n\
                       300,88375\n";
@@ -135,9 +133,9 @@ fn a_reader_that_goes_away_is_no_error() {
         &["analyze", "sweep", table.str(), "--json", "-"],
         &["--help"],
     ] {
-        let mut child = support::knee(arguments).spawn().unwrap();
+        let mut child = knee(arguments).spawn().unwrap();
         drop(child.stdout.take());
-        let ended = support::Ended::from(child.wait_with_output().unwrap());
+        let ended = Ended::of(child);
         assert_eq!(ended.status, Some(0), "{arguments:?}: {ended:?}");
         assert_eq!(ended.stderr, "", "{arguments:?}");
     }

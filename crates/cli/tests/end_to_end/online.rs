@@ -1,14 +1,12 @@
 //! The binary under load, against `knee serve http` on the loopback. Nothing here depends on speed.
 
-mod support;
-
+use crate::support::{Ended, KneeServer, TempPath, knee, run, signal};
 use std::net::TcpListener;
 use std::time::Duration;
-use support::{Ended, Server, TempPath, knee, run, signal};
 
 #[test]
 fn a_run_reports_what_the_server_served() {
-    let server = Server::start(&["--json", "-"]);
+    let server = KneeServer::start(&[]);
     let ended = run(&[
         "run",
         &server.url(),
@@ -31,15 +29,12 @@ fn a_run_reports_what_the_server_served() {
     assert_eq!(trial["outcomes"]["ok"], 500);
     assert_eq!(report["spec"]["url"], server.url());
     assert_eq!(report["spec"]["vusers"], 4);
-    let (rest, status) = server.terminate();
-    assert_eq!(status, Some(0));
-    let served: serde_json::Value = serde_json::from_str(&rest).unwrap();
-    assert_eq!(served["requests"], 500);
+    assert_eq!(server.served()["requests"], 500);
 }
 
 #[test]
 fn an_open_loop_offers_its_rate() {
-    let server = Server::start(&[]);
+    let server = KneeServer::with(&["--listen", "127.0.0.1:0"]);
     let url = server.url();
     let ended = run(&[
         "run", &url, "--rate", "200", "-d", "1s", "--warmup", "0", "--json", "-",
@@ -55,7 +50,7 @@ fn an_open_loop_offers_its_rate() {
 
 #[test]
 fn json_goes_to_a_file_beside_the_text() {
-    let server = Server::start(&[]);
+    let server = KneeServer::start(&[]);
     let stored = TempPath::new("run.json");
     let ended = run(&["run", &server.url(), "-n", "50", "--json", stored.str()]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
@@ -67,7 +62,7 @@ fn json_goes_to_a_file_beside_the_text() {
 
 #[test]
 fn thresholds_decide_the_exit_code() {
-    let server = Server::start(&[]);
+    let server = KneeServer::start(&[]);
     let url = server.url();
     for (threshold, statuses) in [
         ("p99>0ns", [1, 3]),
@@ -103,7 +98,7 @@ fn a_dead_port_is_exit_4_in_one_line() {
 
 #[test]
 fn a_server_that_only_resets_is_exit_4() {
-    let server = Server::start(&["--fault", "reset(1)"]);
+    let server = KneeServer::start(&["--fault", "reset(1)"]);
     let ended = run(&["run", &server.url(), "-n", "20", "-c", "2"]);
     assert_eq!(ended.status, Some(4), "{ended:?}");
     assert!(ended.stderr.contains("nothing was measured"), "{ended:?}");
@@ -115,7 +110,7 @@ fn a_server_that_only_resets_is_exit_4() {
 
 #[test]
 fn ctrl_c_ends_a_run_early_with_a_report() {
-    let server = Server::start(&[]);
+    let server = KneeServer::start(&[]);
     let arguments = [
         "run",
         &server.url(),
@@ -131,7 +126,7 @@ fn ctrl_c_ends_a_run_early_with_a_report() {
     let child = knee(&arguments).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(700));
     signal(&child, libc::SIGINT);
-    let ended = Ended::from(child.wait_with_output().unwrap());
+    let ended = Ended::of(child);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let report = ended.json();
     assert_eq!(report["interrupted"], true);
@@ -140,7 +135,7 @@ fn ctrl_c_ends_a_run_early_with_a_report() {
 
 #[test]
 fn a_quick_sweep_of_levels() {
-    let server = Server::start(&["--workers", "2", "--service", "fixed(2ms)"]);
+    let server = KneeServer::start(&["--workers", "2", "--service", "fixed(2ms)"]);
     let ended = run(&[
         "sweep",
         &server.url(),
@@ -184,7 +179,7 @@ fn a_sweep_without_a_url_brings_its_own_server() {
 
 #[test]
 fn several_targets_are_taken_in_order() {
-    let server = Server::start(&["--json", "-"]);
+    let server = KneeServer::start(&[]);
     let url = server.url();
     let targets = TempPath::with("targets.txt", &format!("GET {url}a\n\nHEAD {url}b\n"));
     let ended = run(&[
@@ -205,17 +200,7 @@ fn several_targets_are_taken_in_order() {
 #[test]
 fn a_unix_socket_is_a_target() {
     let socket = TempPath::new("socket");
-    let mut server = knee(&[
-        "serve",
-        "http",
-        "--listen",
-        &format!("unix:{}", socket.str()),
-    ])
-    .spawn()
-    .unwrap();
-    let mut line = String::new();
-    let stdout = server.stdout.as_mut().unwrap();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+    let server = KneeServer::with(&["--listen", &format!("unix:{}", socket.str())]);
     let arguments = [
         "run",
         "http://app/",
@@ -227,8 +212,7 @@ fn a_unix_socket_is_a_target() {
         "-",
     ];
     let ended = run(&arguments);
-    signal(&server, libc::SIGTERM);
-    server.wait().unwrap();
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     assert_eq!(ended.json()["trials"][0]["outcomes"]["ok"], 20);
+    assert_eq!(server.terminate().1, Some(0));
 }

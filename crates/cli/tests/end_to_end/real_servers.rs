@@ -1,9 +1,7 @@
 //! knee against servers that others wrote: no errors, and every byte.
 
-mod common;
-mod support;
-
-use common::{Kind, LARGE, SMALL, Server};
+use crate::support::http_servers::{HttpServer, Kind, LARGE, SMALL};
+use crate::support::{backends, measured};
 use serde_json::Value;
 
 const REQUESTS: u64 = 60;
@@ -12,15 +10,9 @@ const REQUESTS: u64 = 60;
 fn trial(url: &str, options: &[&str]) -> Value {
     let count = REQUESTS.to_string();
     let mut arguments = vec!["run", url, "-c", "4", "-t", "1", "-n", &count, "-d", "60s"];
-    arguments.extend(["--warmup", "0s", "--json", "-", "--quiet"]);
+    arguments.extend(["--warmup", "0s"]);
     arguments.extend(options);
-    let ended = support::run(&arguments);
-    // 3: a busy machine may make the run invalid; what was received counts all the same.
-    assert!(
-        matches!(ended.status, Some(0 | 3)),
-        "{arguments:?}: {ended:?}"
-    );
-    ended.json()["trials"][0].clone()
+    measured(&arguments)["trials"][0].clone()
 }
 
 /// The bytes received by a trial in which every request must end as `outcome`.
@@ -32,24 +24,8 @@ fn bytes(url: &str, options: &[&str], outcome: &str) -> u64 {
     trial["bytes_received"].as_u64().unwrap()
 }
 
-/// Which of the two backends this machine permits.
-fn backends(url: &str) -> Vec<&'static str> {
-    let permits = |backend: &&str| {
-        let ended = support::run(&["run", url, "-n", "1", "--backend", backend, "--quiet"]);
-        let refused = ended.status == Some(4) && ended.stderr.contains("io_uring");
-        if refused {
-            println!(
-                "skipped: io_uring is not permitted here: {}",
-                ended.stderr.trim()
-            );
-        }
-        !refused
-    };
-    ["epoll", "io_uring"].into_iter().filter(permits).collect()
-}
-
 /// Both files whole over every backend, with and without keep-alive; HEAD; what is not there.
-fn check(server: &Server) {
+fn check(server: &HttpServer) {
     let (small, large) = (server.url("small"), server.url("large"));
     for backend in backends(&small) {
         for options in [

@@ -59,7 +59,7 @@ impl Drop for Site {
 }
 
 /// A running server.
-pub struct Server {
+pub struct HttpServer {
     child: Child,
     /// Where it listens.
     pub port: u16,
@@ -67,14 +67,14 @@ pub struct Server {
     _site: Site,
 }
 
-impl Server {
+impl HttpServer {
     /// The URL of a path on it.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}/{path}", self.port)
     }
 }
 
-impl Drop for Server {
+impl Drop for HttpServer {
     fn drop(&mut self) {
         // It may have ended by itself, which the test has noticed.
         let _ = self.child.kill();
@@ -102,7 +102,7 @@ pub enum Kind {
 impl Kind {
     /// Starts it; `None`, and a line that says so, where it is not installed. That is a failure
     /// where `CI` is set.
-    pub fn start(self) -> Option<Server> {
+    pub fn start(self) -> Option<HttpServer> {
         let Some(program) = find(self.program()) else {
             assert!(
                 std::env::var_os("CI").is_none(),
@@ -120,7 +120,7 @@ impl Kind {
         }))
     }
 
-    fn try_start(self, program: &Path) -> Result<Server, String> {
+    fn try_start(self, program: &Path) -> Result<HttpServer, String> {
         let site = Site::new();
         let port = free_port();
         let output = std::fs::File::create(site.directory.join("output")).unwrap();
@@ -130,7 +130,7 @@ impl Kind {
             .stdin(Stdio::null());
         command.stdout(output.try_clone().unwrap()).stderr(output);
         let child = command.spawn().map_err(|e| e.to_string())?;
-        let mut server = Server {
+        let mut server = HttpServer {
             child,
             port,
             _site: site,

@@ -1,0 +1,89 @@
+//! Each way in which a server goes wrong is an outcome of its own.
+
+use crate::support::{KneeServer, backends, measured, run};
+
+const REQUESTS: u64 = 200;
+
+/// About half of the requests meet the fault; the server says which.
+#[test]
+fn every_fault_is_told_by_its_name() {
+    for backend in backends(&KneeServer::start(&[]).url()) {
+        for (fault, name, outcome) in [
+            ("reset(0.5)", "reset", "reset"),
+            ("truncate(0.5)", "truncate", "truncated"),
+            ("garbage(0.5)", "garbage", "malformed"),
+            ("error(0.5,503)", "error", "http_5xx"),
+            ("error(0.5,404)", "error", "http_4xx"),
+        ] {
+            let server = KneeServer::start(&["--fault", fault]);
+            let url = server.url();
+            let n = REQUESTS.to_string();
+            let report = measured(&["run", &url, "-n", &n, "-c", "4", "--backend", backend]);
+            let trial = &report["trials"][0];
+            let served = server.served();
+            let struck = served["faults"][name].as_u64().unwrap();
+            assert!((50..150).contains(&struck), "{backend} {fault}: {struck}");
+            let outcomes = &trial["outcomes"];
+            assert_eq!(outcomes[outcome], struck, "{backend} {fault}: {outcomes:#}");
+            assert_eq!(
+                outcomes["ok"],
+                REQUESTS - struck,
+                "{backend} {fault}: {outcomes:#}"
+            );
+            assert_eq!(trial["attempted"], REQUESTS, "{backend} {fault}");
+            assert_eq!(
+                served["requests"], REQUESTS,
+                "{backend} {fault}: none is sent twice"
+            );
+        }
+    }
+}
+
+/// 2,000 bytes at 20,000 per second take 100 ms.
+#[test]
+fn a_body_that_trickles_is_waited_for() {
+    for backend in backends(&KneeServer::start(&[]).url()) {
+        let server = KneeServer::start(&["--size", "2000", "--fault", "slow(20000)"]);
+        let report = measured(&[
+            "run",
+            &server.url(),
+            "-n",
+            "8",
+            "-c",
+            "4",
+            "--backend",
+            backend,
+        ]);
+        let trial = &report["trials"][0];
+        assert_eq!(trial["outcomes"]["ok"], 8, "{backend}");
+        let times = &trial["response_time_ns"];
+        assert!(
+            times["min"].as_u64().unwrap() > 70_000_000,
+            "{backend}: {times:#}"
+        );
+    }
+}
+
+/// Bytes that keep coming put no timeout off: it counts from the intended time.
+#[test]
+fn a_body_that_trickles_for_too_long_is_a_timeout() {
+    for backend in backends(&KneeServer::start(&[]).url()) {
+        let server = KneeServer::start(&["--size", "2000", "--fault", "slow(1000)"]);
+        let url = server.url();
+        let load = [
+            "-n",
+            "8",
+            "-c",
+            "4",
+            "--timeout",
+            "300ms",
+            "--backend",
+            backend,
+        ];
+        let ended = run(&[&["run", &url, "--json", "-"][..], &load].concat());
+        assert_eq!(ended.status, Some(4), "not one response: {ended:?}");
+        let report = ended.json();
+        assert_eq!(report["trials"][0]["outcomes"]["timeout"], 8, "{backend}");
+        assert_eq!(server.served()["requests"], 8, "{backend}");
+    }
+}

@@ -1,0 +1,14 @@
+//! The binary from argv to its exit code: alone, against servers of this machine, and against
+//! itself. Nothing here depends on speed: a tolerance is broken by a wrong implementation alone.
+
+mod connections;
+mod counts;
+mod faults;
+mod offline;
+mod online;
+mod real_servers;
+mod reports;
+mod silence;
+mod stalls;
+mod support;
+mod sweeps;

@@ -1,0 +1,85 @@
+//! A stored report shows again what the experiment showed, to the letter.
+
+use crate::support::{Ended, KneeServer, TempPath, knee, run, signal};
+use std::time::Duration;
+
+fn shows_again(shown: &Ended, stored: &TempPath, statuses: &[i32]) {
+    assert!(
+        shown.status.is_some_and(|s| statuses.contains(&s)),
+        "{shown:?}"
+    );
+    assert!(!shown.stdout.is_empty());
+    let again = run(&["report", stored.str()]);
+    assert_eq!(again.status, Some(0), "{again:?}");
+    assert_eq!(again.stdout, shown.stdout);
+    let json = run(&["report", stored.str(), "--json", "-"]);
+    assert_eq!(json.stdout, std::fs::read_to_string(&stored.0).unwrap());
+}
+
+#[test]
+fn of_a_run_open_or_closed_with_errors_or_without() {
+    let server = KneeServer::start(&["--fault", "error(0.2,503)", "--fault", "reset(0.1)"]);
+    for (name, load) in [
+        ("closed", &["-c", "3", "-n", "100"][..]),
+        (
+            "open",
+            &[
+                "--rate",
+                "300",
+                "--arrival",
+                "poisson",
+                "-d",
+                "500ms",
+                "--warmup",
+                "0",
+            ],
+        ),
+        (
+            "crossed",
+            &["-n", "50", "--fail-if", "p50>0ns", "--fail-if", "errors>0%"],
+        ),
+    ] {
+        let stored = TempPath::new(&format!("report-{name}.json"));
+        let url = server.url();
+        let shown = run(&[&["run", &url, "--json", stored.str()][..], load].concat());
+        shows_again(&shown, &stored, &[0, 1, 3]);
+    }
+}
+
+#[test]
+fn of_a_run_without_any_response() {
+    let server = KneeServer::start(&["--fault", "garbage(1)"]);
+    let stored = TempPath::new("report-garbage.json");
+    let shown = run(&["run", &server.url(), "-n", "20", "--json", stored.str()]);
+    shows_again(&shown, &stored, &[4]);
+}
+
+#[test]
+fn of_a_sweep_of_users_or_rates() {
+    let server = KneeServer::start(&["--workers", "2", "--service", "fixed(2ms)"]);
+    for (name, levels) in [
+        ("users", &["--vusers", "1,2,4,8", "--bound", "p90=5ms"][..]),
+        ("rates", &["--axis", "rate", "--rates", "100,300"]),
+    ] {
+        let stored = TempPath::new(&format!("report-{name}.json"));
+        let url = server.url();
+        let time = ["-d", "300ms", "--warmup", "50ms", "--json", stored.str()];
+        let shown = run(&[&["sweep", &url][..], &time, levels].concat());
+        shows_again(&shown, &stored, &[0, 3]);
+    }
+}
+
+#[test]
+fn of_a_sweep_that_was_interrupted() {
+    let server = KneeServer::start(&[]);
+    let stored = TempPath::new("report-interrupted.json");
+    let child = knee(&["sweep", &server.url(), "--json", stored.str()])
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(1_500));
+    signal(&child, libc::SIGINT);
+    let shown = Ended::of(child);
+    shows_again(&shown, &stored, &[0, 3]);
+    let report = run(&["report", stored.str(), "--json", "-"]).json();
+    assert_eq!(report["interrupted"], true);
+}

@@ -1,0 +1,82 @@
+//! A server that stands still is measured as its users feel it; a knee that stands still says so.
+
+use crate::support::{Ended, KneeServer, knee, run, signal, until_valid};
+use serde_json::Value;
+use std::time::Duration;
+
+const MS: u64 = 1_000_000;
+
+/// Long enough after its start for knee to have begun, early enough for it not to have ended.
+const STALL: [&str; 2] = ["--fault", "stall(1500ms,500ms)"];
+
+/// 200/s for 3 s, in which the server stalls for 500 ms: a hundred operations are delayed, the
+/// first by 500 ms, the last by nothing.
+fn under_constant_load(options: &[&str]) -> Value {
+    let (report, served) = until_valid(|| {
+        let server = KneeServer::start(&STALL);
+        let url = server.url();
+        let always = ["run", &url, "--rate", "200", "-d", "3s", "--warmup", "0"];
+        let ended = run(&[&always, options, &["--json", "-"]].concat());
+        (ended, server.served())
+    });
+    let trial = report["trials"][0].clone();
+    assert_eq!(trial["attempted"], 600);
+    assert_eq!(trial["outcomes"]["ok"], 600, "{:#}", trial["outcomes"]);
+    assert_eq!(served["requests"], 600);
+    let response = |figure: &str| trial["response_time_ns"][figure].as_u64().unwrap();
+    let times = &trial["response_time_ns"];
+    assert!(response("max") >= 450 * MS, "{times:#}");
+    // Six of 600 are above p99, 60 above p90, 150 above p75: of a hundred delays that fall evenly
+    // from 500 ms to nothing these are 470 ms, 200 ms and none.
+    assert!((400 * MS..600 * MS).contains(&response("p99")), "{times:#}");
+    assert!((120 * MS..300 * MS).contains(&response("p90")), "{times:#}");
+    assert!(response("p75") < 100 * MS, "{times:#}");
+    let findings = report["findings"].as_array().unwrap();
+    let said = findings.iter().any(|f| f["code"] == "server_stalled");
+    assert!(said, "{findings:#?}");
+    trial
+}
+
+#[test]
+fn a_stall_delays_all_who_come_meanwhile() {
+    under_constant_load(&[]);
+}
+
+/// With a single connection one request is in the server and all others wait for it: their waits
+/// are in the response times, although the server never saw these requests wait.
+#[test]
+fn a_stall_delays_those_who_wait_for_a_connection() {
+    let trial = under_constant_load(&["-c", "1"]);
+    assert_eq!(trial["connections_max"], 1);
+    let waits = &trial["offered"]["connection_wait_ns"];
+    assert!(waits["max"].as_u64().unwrap() >= 400 * MS, "{waits:#}");
+    let service = &trial["service_time_ns"];
+    assert!(service["p90"].as_u64().unwrap() < 100 * MS, "{service:#}");
+}
+
+fn stopped_for_half_a_second(load: &[&str]) {
+    let server = KneeServer::start(&[]);
+    let url = server.url();
+    let always = ["run", &url, "-d", "3s", "--warmup", "0", "--json", "-"];
+    let child = knee(&[&always, load].concat()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1_500));
+    signal(&child, libc::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(500));
+    signal(&child, libc::SIGCONT);
+    let ended = Ended::of(child);
+    assert_eq!(ended.status, Some(3), "{ended:?}");
+    let report = ended.json();
+    assert_eq!(report["verdict"], "invalid");
+    let clauses = report["trials"][0]["invalid_because"].to_string();
+    assert!(clauses.contains("stood still for"), "{clauses}");
+}
+
+#[test]
+fn a_stopped_open_loop_is_invalid_and_says_why() {
+    stopped_for_half_a_second(&["--rate", "200"]);
+}
+
+#[test]
+fn a_stopped_closed_loop_is_invalid_and_says_why() {
+    stopped_for_half_a_second(&["--vusers", "2"]);
+}

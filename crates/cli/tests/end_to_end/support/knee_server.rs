@@ -1,0 +1,66 @@
+//! `knee serve http` in a process of its own.
+
+use super::process::{Ended, knee, signal};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+/// A running reference server; killed when dropped.
+pub struct KneeServer {
+    /// Absent once it was terminated.
+    child: Option<Child>,
+    /// `127.0.0.1:40123`
+    pub address: String,
+}
+
+impl KneeServer {
+    /// Starts one on a free port that tells what it served as JSON, and waits until it listens.
+    pub fn start(options: &[&str]) -> KneeServer {
+        let always: &[&str] = &["--listen", "127.0.0.1:0", "--seed", "1", "--json", "-"];
+        KneeServer::with(&[always, options].concat())
+    }
+
+    /// Starts one with these options alone.
+    pub fn with(options: &[&str]) -> KneeServer {
+        let arguments = [&["serve", "http"], options].concat();
+        let mut child = knee(&arguments).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on ");
+        let address = address.unwrap_or_else(|| panic!("{line:?}")).to_string();
+        KneeServer {
+            child: Some(child),
+            address,
+        }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// Ends it as a service manager does; what it printed after it listened, and its status.
+    pub fn terminate(mut self) -> (String, Option<i32>) {
+        let child = self.child.take().unwrap();
+        signal(&child, libc::SIGTERM);
+        let ended = Ended::of(child);
+        (ended.stdout, ended.status)
+    }
+
+    /// Ends it; what it served.
+    pub fn served(self) -> Value {
+        let (rest, status) = self.terminate();
+        assert_eq!(status, Some(0), "{rest}");
+        serde_json::from_str(&rest).unwrap_or_else(|e| panic!("{e}: {rest}"))
+    }
+}
+
+impl Drop for KneeServer {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            // It may have ended by itself, which the test has noticed.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
