@@ -3,7 +3,7 @@
 use crate::reactor::{Backend, Event, Sink, Waiter};
 use crate::sys::clock::{MonotonicClock, ThreadUse};
 use crate::transport::http_client::{HttpClient, Tally};
-use knee_core::driver::{Action, AnyDriver, Driver, Op};
+use knee_core::driver::{Action, AnyDriver, Driver};
 use knee_core::measure::{Completion, IntervalPart, Measurement, Outcome, Recorder, Window};
 use knee_core::time::{Clock, Nanos};
 use std::io;
@@ -130,7 +130,10 @@ impl Session {
                     self.client.start(io, op, now);
                     now = self.clock.now();
                 }
-                Action::Shed(op) => self.recorder.on_completion(&shed(op, now)),
+                Action::Shed(op) => {
+                    let shed = Completion::at_once(op, now, Outcome::Shed);
+                    self.recorder.on_completion(&shed);
+                }
                 wait => {
                     self.next = wait;
                     return;
@@ -194,20 +197,6 @@ impl Session {
         measurement.connections_opened = opened;
         measurement.connections_max = open_max;
         measurement
-    }
-}
-
-/// An arrival that was turned away by the generator itself.
-fn shed(op: Op, now: Nanos) -> Completion {
-    Completion {
-        intended: op.intended,
-        started: now,
-        sent: now,
-        first_byte: now,
-        completed: now,
-        bytes: 0,
-        outcome: Outcome::Shed,
-        lane: op.lane,
     }
 }
 

@@ -45,17 +45,24 @@ fn what_cannot_be_read_is_one_line_and_exit_2() {
         &["report", "/nonexistent/report.json"],
         &["report", report.str(), "--json", "/nonexistent/out.json"],
     ] {
-        let ended = run(arguments);
-        assert_eq!(ended.status, Some(2), "{arguments:?}: {ended:?}");
-        assert_eq!(ended.stdout, "", "{arguments:?}");
-        assert_eq!(ended.stderr.lines().count(), 1, "{arguments:?}: {ended:?}");
-        assert!(
-            ended.stderr.starts_with("error: "),
-            "{arguments:?}: {ended:?}"
-        );
+        let ended = refused(arguments);
         let named = arguments.iter().any(|a| ended.stderr.contains(a));
         assert!(named, "{arguments:?}: {ended:?}");
     }
+}
+
+/// Runs it; it must end with 2 and one line on standard error.
+#[track_caller]
+fn refused(arguments: &[&str]) -> Ended {
+    let ended = run(arguments);
+    assert_eq!(ended.status, Some(2), "{arguments:?}: {ended:?}");
+    assert_eq!(ended.stdout, "", "{arguments:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{arguments:?}: {ended:?}");
+    assert!(
+        ended.stderr.starts_with("error: "),
+        "{arguments:?}: {ended:?}"
+    );
+    ended
 }
 
 #[test]
@@ -88,14 +95,7 @@ fn bad_arguments_are_one_line_and_exit_2() {
         &["serve", "http", "--listen", "localhost"],
         &["serve", "http", "--fault", "explode(1)"],
     ] {
-        let ended = run(arguments);
-        assert_eq!(ended.status, Some(2), "{arguments:?}: {ended:?}");
-        assert_eq!(ended.stdout, "", "{arguments:?}");
-        assert_eq!(ended.stderr.lines().count(), 1, "{arguments:?}: {ended:?}");
-        assert!(
-            ended.stderr.starts_with("error: "),
-            "{arguments:?}: {ended:?}"
-        );
+        refused(arguments);
     }
 }
 

@@ -267,7 +267,8 @@ fn judged_gaps(e: &Evidence) -> Option<&GapEvidence> {
 fn core_saturated(e: &Evidence) -> Option<String> {
     (e.busy_percent > BUSY_PERCENT && e.window >= BUSY_WINDOW).then(|| {
         format!(
-            "a worker used {} of its core: the generator, not the target, is the limit {LIMITED}",
+            "a worker used {} of its core: the generator is the limit, and the target can do at \
+              least this {LIMITED}",
             percent(e.busy_percent)
         )
     })

@@ -3,6 +3,24 @@
 //! One file per process. Each is built for one worker's [`Share`](crate::spec::Share) of a
 //! schedule: superposed over all workers, the parts are the whole schedule (in law for Poisson,
 //! moment by moment for all others).
+//!
+//! ```
+//! use knee_core::arrival::{ArrivalProcess, Constant};
+//! use knee_core::spec::{ParseError, Share, parse_rate};
+//! use knee_core::time::Nanos;
+//!
+//! # fn main() -> Result<(), ParseError> {
+//! // Three a second, shared by two workers: moments are exact thirds, rounded, and never drift.
+//! let rate = parse_rate("3/s")?;
+//! let mut first = Constant::new(rate, Share { index: 0, of: 2 });
+//! let mut second = Constant::new(rate, Share { index: 1, of: 2 });
+//! assert_eq!(first.next(), Some(Nanos(0)));
+//! assert_eq!(second.next(), Some(Nanos(333_333_333)));
+//! assert_eq!(first.next(), Some(Nanos(666_666_666)));
+//! assert_eq!(second.next(), Some(Nanos(1_000_000_000)));
+//! # Ok(())
+//! # }
+//! ```
 
 mod arrivals;
 mod burst;

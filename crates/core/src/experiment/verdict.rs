@@ -28,8 +28,8 @@ mod tests {
     #[test]
     fn the_verdict_is_that_of_the_trials_it_stands_on() {
         use Verdict::{Invalid, Valid};
-        let cases: [(&str, &[(Verdict, f64)], Verdict); 6] = [
-            ("nothing was run", &[], Valid),
+        let cases = [
+            ("nothing was run", &[][..], Valid),
             ("one valid trial", &[(Valid, 100.0)], Valid),
             ("one invalid trial", &[(Invalid, 100.0)], Invalid),
             ("one below", &[(Valid, 100.0), (Invalid, 50.0)], Valid),

@@ -1,6 +1,7 @@
 //! One operation, ended.
 
 use super::Outcome;
+use crate::driver::Op;
 use crate::time::Nanos;
 
 /// One operation that has ended: its moments, named separately so that none means two things.
@@ -26,6 +27,21 @@ pub struct Completion {
 }
 
 impl Completion {
+    /// An operation with all its moments but the intended one at `now`, as it was never sent: shed,
+    /// refused, or what a caller fills in.
+    pub fn at_once(op: Op, now: Nanos, outcome: Outcome) -> Completion {
+        Completion {
+            intended: op.intended,
+            started: now,
+            sent: now,
+            first_byte: now,
+            completed: now,
+            bytes: 0,
+            outcome,
+            lane: op.lane,
+        }
+    }
+
     /// What a user felt who came at the intended moment: completed − intended.
     pub fn response_time(&self) -> Nanos {
         self.completed - self.intended

@@ -185,7 +185,7 @@ impl Generator {
             self.recorder.on_completion(&Completion {
                 started: state.started,
                 sent: state.sent.unwrap_or(now),
-                ..at_once(state.op, now, Outcome::InFlight)
+                ..Completion::at_once(state.op, now, Outcome::InFlight)
             });
         }
     }
@@ -214,7 +214,7 @@ impl Generator {
                     self.made += 1;
                     self.last_end = now;
                     self.recorder
-                        .on_completion(&at_once(op, now, Outcome::Shed));
+                        .on_completion(&Completion::at_once(op, now, Outcome::Shed));
                 }
                 Action::WaitUntil(_) | Action::WaitForCompletion | Action::Done => return,
             }
@@ -293,7 +293,7 @@ impl Generator {
                 .sent
                 .filter(|_| outcome != Outcome::Refused)
                 .unwrap_or(now),
-            ..at_once(state.op, now, outcome)
+            ..Completion::at_once(state.op, now, outcome)
         };
         self.free.push(slot);
         self.in_flight -= 1;
@@ -318,20 +318,6 @@ impl Generator {
                 }
             }
         }
-    }
-}
-
-/// An operation with all its moments at `now`.
-fn at_once(op: Op, now: Nanos, outcome: Outcome) -> Completion {
-    Completion {
-        intended: op.intended,
-        started: now,
-        sent: now,
-        first_byte: now,
-        completed: now,
-        bytes: 0,
-        outcome,
-        lane: op.lane,
     }
 }
 

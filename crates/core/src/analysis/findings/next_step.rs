@@ -21,7 +21,8 @@ impl Diagnosis {
                     .into()
             }
             Diagnosis::GeneratorLimited { workers, .. } => format!(
-                "give it more cores: --threads {}, or run it on another machine than the server",
+                "give it more cores: --threads {} where as many are idle, or run it on another \
+                 machine than the server; for response times, ask for less: a --rate below this",
                 workers + 1
             ),
             Diagnosis::GeneratorDistorted { .. } => {

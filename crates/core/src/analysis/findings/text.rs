@@ -36,7 +36,8 @@ impl Diagnosis {
             Diagnosis::GeneratorLimited {
                 at, busy_percent, ..
             } => format!(
-                "{}the generator is the limit, not the server: its busiest core is {} busy",
+                "{}the generator is the limit, with its busiest core {} busy: the server can do at \
+                 least this, and answers sooner than the response times say",
                 place(at),
                 percent(*busy_percent)
             ),

@@ -36,7 +36,7 @@ fn lasting(mut spec: SweepSpec, service: Nanos, services: u64) -> SweepSpec {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn any_station_is_found(
