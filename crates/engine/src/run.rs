@@ -6,7 +6,7 @@ use crate::kernel::host::{self, HostTime};
 use crate::kernel::limits;
 use crate::reactor::{Backend, EpollBackend, Requests, UringBackend, Waiter};
 use crate::resolve;
-use crate::sys::clock::{MonotonicClock, ThreadUse, monotonic_ns};
+use crate::sys::clock::{MonotonicClock, ThreadUse};
 use crate::sys::socket::RawAddress;
 use crate::sys::thread as sys_thread;
 use crate::transport::http_client::{ClientConfig, HttpClient};
@@ -36,9 +36,6 @@ const COVERED: f64 = 0.85;
 
 /// The run begins so long after all workers are ready, so that none begins late.
 const LEAD_NS: u64 = 1_000_000;
-
-/// The last so many nanoseconds before it are polled through, as a sleep may end late.
-const WAKE_MARGIN_NS: u64 = 100_000;
 
 /// Runs one trial; see [`crate::run()`].
 pub fn run(
@@ -175,7 +172,7 @@ impl Plan<'_> {
             .origin
             .get_or_init(|| MonotonicClock::start().origin + LEAD_NS);
         worker.clock = MonotonicClock { origin };
-        await_origin(origin);
+        worker.clock.wait_for_origin();
         let mut emit = |part| {
             // The receiver is gone only where its thread panicked.
             let _ = parts.send(part);
@@ -197,17 +194,6 @@ impl Plan<'_> {
             lanes,
             timeout: spec.timeout,
             connect_timeout: spec.connect_timeout,
-        }
-    }
-}
-
-/// Returns when the run begins. What was started earlier would have no time at all: the run's clock
-/// stands at zero until then.
-fn await_origin(origin: u64) {
-    while let left @ 1.. = origin.saturating_sub(monotonic_ns()) {
-        match left.saturating_sub(WAKE_MARGIN_NS) {
-            0 => std::hint::spin_loop(),
-            sleep => thread::sleep(Duration::from_nanos(sleep)),
         }
     }
 }

@@ -50,7 +50,7 @@ fn an_open_loop_offers_its_rate() {
 
 #[test]
 fn a_single_operation_takes_its_time() {
-    let server = Server::start(&[]);
+    let server = KneeServer::start(&[]);
     for load in [["--rate", "0.5"], ["--vusers", "1"]] {
         let url = server.url();
         let ended = run(&["run", &url, load[0], load[1], "-n", "1", "--json", "-"]);
