@@ -35,6 +35,8 @@ pub fn conclude(spec: &SweepSpec, past: &[TrialReport]) -> (Vec<Finding>, SweepC
             )
         }
         Axis::Rate(_) => {
+            // Offering more than is served is how the limit is found, and no news.
+            diagnoses.retain(|d| !matches!(d, Diagnosis::TargetQueueGrows { .. }));
             let conclusion = rate(&spec.bounds, &table, past, &mut diagnoses);
             (AxisKind::Rate, conclusion)
         }
