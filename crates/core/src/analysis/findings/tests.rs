@@ -95,17 +95,37 @@ fn trial_findings_at_their_thresholds() {
         t.generator.busiest_worker_spin_percent = spin;
     };
     check(
-        "95 % of a core",
-        |t| busy(t, 95.0, 0.0),
+        "96 % of a core",
+        |t| busy(t, 96.0, 0.0),
         &["generator_limited"],
     );
-    check("94 % of a core", |t| busy(t, 94.0, 0.0), &[]);
+    check("95 % of a core", |t| busy(t, 95.0, 0.0), &[]);
+    let shared = |t: &mut TrialReport, level| {
+        busy(t, 50.0, 0.0);
+        t.generator.busiest_worker_waiting_percent = 49.0;
+        t.level = level;
+    };
+    check(
+        "half a core, of which others have the rest",
+        |t| shared(t, Level::Vusers(10)),
+        &["generator_limited"],
+    );
+    check("the same on time", |t| shared(t, Level::RatePerS(9.0)), &[]);
     check("all of it, but polling", |t| busy(t, 100.0, 30.0), &[]);
 
     check(
         "invalid",
         |t| t.verdict = Verdict::Invalid,
         &["generator_distorted"],
+    );
+    check(
+        "invalid for no other reason than a busy core",
+        |t| {
+            busy(t, 99.0, 0.0);
+            t.verdict = Verdict::Invalid;
+            t.invalid_because = vec!["it is the limit (generator_limited)".into()];
+        },
+        &["generator_limited"],
     );
 
     check(
