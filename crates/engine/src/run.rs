@@ -257,7 +257,9 @@ fn generator_use(done: &[Done], backend: BackendChoice, steal_percent: f64) -> G
         time.0 as f64 * 100.0 / window as f64
     };
     let busy = |d: &Done| percent(d.used.user + d.used.system, d);
-    let busiest = done.iter().max_by(|a, b| busy(a).total_cmp(&busy(b)));
+    let waiting = |d: &Done| percent(d.used.kept_waiting, d);
+    let wanted = |d: &Done| busy(d) + waiting(d);
+    let busiest = done.iter().max_by(|a, b| wanted(a).total_cmp(&wanted(b)));
     let sum = |part: fn(&ThreadUse) -> Nanos| {
         done.iter()
             .map(|d| part(&d.used).as_secs_f64())
@@ -271,6 +273,7 @@ fn generator_use(done: &[Done], backend: BackendChoice, steal_percent: f64) -> G
         cpu_user_s: sum(|u| u.user),
         cpu_system_s: sum(|u| u.system),
         busiest_worker_percent: busiest.map_or(0.0, busy),
+        busiest_worker_waiting_percent: busiest.map_or(0.0, waiting),
         busiest_worker_spin_percent: busiest.map_or(0.0, |d| percent(d.polled, d)),
         steal_percent,
         peak_rss_bytes: host::peak_rss_bytes(),

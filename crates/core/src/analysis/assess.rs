@@ -149,6 +149,7 @@ fn generator_report(used: &GeneratorUse, completed: f64) -> GeneratorReport {
         cpu_user_s_per_million_ops: per_million(used.cpu_user_s),
         busiest_worker_percent: used.busiest_worker_percent,
         busiest_worker_spin_percent: used.busiest_worker_spin_percent,
+        busiest_worker_waiting_percent: used.busiest_worker_waiting_percent,
         steal_percent: used.steal_percent,
         peak_rss_bytes: used.peak_rss_bytes,
     }
@@ -169,6 +170,7 @@ fn evidence(trial: &Trial) -> Evidence {
         stall_ns_max: measured.stall_ns_max,
         gaps: gap_evidence(trial),
         busy_percent: used.busiest_worker_percent - used.busiest_worker_spin_percent,
+        waiting_percent: used.busiest_worker_waiting_percent,
         steal_percent: used.steal_percent,
         no_resources: measured.outcomes.count(Outcome::NoResources),
     }

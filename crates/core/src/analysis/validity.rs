@@ -48,8 +48,8 @@ const DISPERSION_COUNT: f64 = 1.0;
 pub(super) const BUSY_PERCENT: f64 = 95.0;
 /// A shorter window is spent on connecting, and a worker may well be busy all through it.
 pub(super) const BUSY_WINDOW: Nanos = Nanos::from_millis(100);
-/// The finding that says more of it ends the clause.
-pub(super) const LIMITED: &str = "(generator_limited)";
+/// Stands in the clause that says so.
+pub(super) const GENERATOR_LIMITED: &str = "generator_limited";
 /// The host may take this share of the processors' time away.
 const STEAL_PERCENT: f64 = 10.0;
 /// So many operations may fail for want of ports, descriptors or memory here.
@@ -123,6 +123,8 @@ pub struct Evidence {
     pub gaps: Option<GapEvidence>,
     /// The share of a core that the busiest worker used, polling apart.
     pub busy_percent: f64,
+    /// The share of the time in which that worker was ready to run but others had its core.
+    pub waiting_percent: f64,
     /// The share of the host's processor time that the hypervisor gave to others.
     pub steal_percent: f64,
     /// Operations that failed for want of ports, descriptors or memory.
@@ -264,11 +266,21 @@ fn judged_gaps(e: &Evidence) -> Option<&GapEvidence> {
     e.gaps.as_ref().filter(|_| few_shed)
 }
 
+/// A worker that never rests always finds answers that wait for it. In an open loop the time in
+/// which it is kept from its core is seen by its lateness, and may be time that it would have
+/// polled; in a closed loop nothing else shows it.
 fn core_saturated(e: &Evidence) -> Option<String> {
-    (e.busy_percent > BUSY_PERCENT && e.window >= BUSY_WINDOW).then(|| {
+    let kept_waiting = !e.open_loop && e.busy_percent <= BUSY_PERCENT;
+    let waiting = if kept_waiting { e.waiting_percent } else { 0.0 };
+    let busy = e.busy_percent + waiting > BUSY_PERCENT;
+    (busy && e.window >= BUSY_WINDOW).then(|| {
+        let waited = match kept_waiting {
+            true => format!(", which others had for {} of the time", percent(waiting)),
+            false => String::new(),
+        };
         format!(
-            "a worker used {} of its core: the generator is the limit, and the target can do at \
-              least this {LIMITED}",
+            "a worker used {} of its core{waited}: the generator is the limit, and the target \
+             can do at least this ({GENERATOR_LIMITED})",
             percent(e.busy_percent)
         )
     })

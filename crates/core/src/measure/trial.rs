@@ -148,8 +148,12 @@ pub struct GeneratorUse {
     pub cpu_user_s: f64,
     /// Processor time of the workers in the kernel, in seconds, over the window.
     pub cpu_system_s: f64,
-    /// The share of a core that the busiest worker used, in percent.
+    /// The share of a core that the busiest worker used, in percent: the one that used, or was
+    /// kept waiting for, the most.
     pub busiest_worker_percent: f64,
+    /// The share of the time in which it was ready to run but others had its core, in percent.
+    #[serde(default)]
+    pub busiest_worker_waiting_percent: f64,
     /// The part of that spent waiting for a deadline by polling, in percent of a core.
     pub busiest_worker_spin_percent: f64,
     /// Share of the host's processor time that the hypervisor gave to others, in percent.

@@ -159,6 +159,9 @@ pub struct GeneratorReport {
     pub busiest_worker_percent: f64,
     /// The part of that spent polling for a deadline, which yields to work.
     pub busiest_worker_spin_percent: f64,
+    /// The share of the time in which it was ready to run but others had its core.
+    #[serde(default)]
+    pub busiest_worker_waiting_percent: f64,
     /// The share of the host's processor time that the hypervisor gave to others.
     pub steal_percent: f64,
     /// Largest resident memory of the process.

@@ -53,6 +53,9 @@ pub struct ThreadUse {
     pub user: Nanos,
     /// In the kernel.
     pub system: Nanos,
+    /// Not used: it was ready to run, but others had its processor. 0 where the kernel does not
+    /// tell.
+    pub kept_waiting: Nanos,
 }
 
 impl ThreadUse {
@@ -71,6 +74,7 @@ impl ThreadUse {
         ThreadUse {
             user: nanos(usage.ru_utime),
             system: nanos(usage.ru_stime),
+            kept_waiting: kept_waiting().unwrap_or_default(),
         }
     }
 
@@ -79,8 +83,16 @@ impl ThreadUse {
         ThreadUse {
             user: self.user - earlier.user,
             system: self.system - earlier.system,
+            kept_waiting: self.kept_waiting - earlier.kept_waiting,
         }
     }
+}
+
+/// The second number of schedstat: nanoseconds in which the thread waited in the run queue
+/// (Documentation/scheduler/sched-stats.rst in the kernel's source).
+fn kept_waiting() -> Option<Nanos> {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    stat.split_whitespace().nth(1)?.parse().ok().map(Nanos)
 }
 
 #[inline]

@@ -15,6 +15,9 @@ use knee_core::report::{
     RunConclusion, TrialReport,
 };
 
+/// From this share of the time on it is worth a word that a worker was kept from its core.
+const WAITING_SHOWN_PERCENT: f64 = 1.0;
+
 /// The narrowest and the widest bar of the distribution, in columns.
 const BAR_WIDTH: (usize, usize) = (16, 40);
 
@@ -388,10 +391,14 @@ fn cpu_facts(g: &GeneratorReport) -> Vec<(String, Line)> {
 }
 
 fn busiest(g: &GeneratorReport) -> Line {
-    let line = Line::plain(format!("{} of a core", percent(g.busiest_worker_percent)));
+    let mut line = Line::plain(format!("{} of a core", percent(g.busiest_worker_percent)));
     if g.busiest_worker_spin_percent > 0.0 {
         let spin = percent(g.busiest_worker_spin_percent);
-        return line.with(Ink::Plain, format!(", {spin} polling for deadlines"));
+        line.push(Ink::Plain, format!(", {spin} polling for deadlines"));
+    }
+    if g.busiest_worker_waiting_percent >= WAITING_SHOWN_PERCENT {
+        let waiting = percent(g.busiest_worker_waiting_percent);
+        line.push(Ink::Plain, format!("; others had it for {waiting}"));
     }
     line
 }

@@ -100,6 +100,17 @@ fn trial_findings_at_their_thresholds() {
         &["generator_limited"],
     );
     check("95 % of a core", |t| busy(t, 95.0, 0.0), &[]);
+    let shared = |t: &mut TrialReport, level| {
+        busy(t, 50.0, 0.0);
+        t.generator.busiest_worker_waiting_percent = 49.0;
+        t.level = level;
+    };
+    check(
+        "half a core, of which others have the rest",
+        |t| shared(t, Level::Vusers(10)),
+        &["generator_limited"],
+    );
+    check("the same on time", |t| shared(t, Level::RatePerS(9.0)), &[]);
     let brief = |t: &mut TrialReport| {
         busy(t, 100.0, 0.0);
         t.duration_ns = 99_000_000;
@@ -121,6 +132,15 @@ fn trial_findings_at_their_thresholds() {
         "invalid",
         |t| t.verdict = Verdict::Invalid,
         &["generator_distorted"],
+    );
+    check(
+        "invalid for no other reason than a busy core",
+        |t| {
+            busy(t, 99.0, 0.0);
+            t.verdict = Verdict::Invalid;
+            t.invalid_because = vec!["it is the limit (generator_limited)".into()];
+        },
+        &["generator_limited"],
     );
 
     check(

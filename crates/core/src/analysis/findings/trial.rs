@@ -2,10 +2,11 @@
 
 use super::Diagnosis;
 use crate::analysis::table::error_share;
-use crate::analysis::validity::{BUSY_PERCENT, BUSY_WINDOW, LIMITED};
+use crate::analysis::validity::{BUSY_PERCENT, BUSY_WINDOW, GENERATOR_LIMITED};
 use crate::analysis::words::value;
 use crate::measure::{Interval, Outcome, Outcomes};
 use crate::report::{Finding, TrialReport, Verdict};
+use crate::spec::Level;
 
 /// From this share on failures are worth a word.
 const ERRORS_PERCENT: f64 = 1.0;
@@ -140,7 +141,13 @@ impl Diagnosis {
 }
 
 fn generator_limited(t: &TrialReport) -> Option<Diagnosis> {
-    let busy_percent = t.generator.busiest_worker_percent - t.generator.busiest_worker_spin_percent;
+    let g = &t.generator;
+    let used = g.busiest_worker_percent - g.busiest_worker_spin_percent;
+    let busy_percent = match t.level {
+        // With what others used of it: see the clause of the verdict.
+        Level::Vusers(_) => (used + g.busiest_worker_waiting_percent).min(used.max(100.0)),
+        Level::RatePerS(_) => used,
+    };
     let long = t.duration_ns >= BUSY_WINDOW.0;
     (long && busy_percent > BUSY_PERCENT).then(|| Diagnosis::GeneratorLimited {
         at: Vec::new(),
@@ -149,12 +156,16 @@ fn generator_limited(t: &TrialReport) -> Option<Diagnosis> {
     })
 }
 
+/// What [`generator_limited`] says is not said again.
 fn generator_distorted(t: &TrialReport) -> Option<Diagnosis> {
-    // A busy core is a clause, and a finding of its own: said once.
-    let only_limited = matches!(&t.invalid_because[..], [clause] if clause.ends_with(LIMITED));
-    (t.verdict == Verdict::Invalid && !only_limited).then(|| Diagnosis::GeneratorDistorted {
+    let is_limit = |clause: &String| clause.contains(GENERATOR_LIMITED);
+    let (limits, clauses): (Vec<String>, Vec<String>) =
+        t.invalid_because.iter().cloned().partition(is_limit);
+    let is_all_said = clauses.is_empty() && !limits.is_empty();
+    let is_distorted = t.verdict == Verdict::Invalid && !is_all_said;
+    is_distorted.then(|| Diagnosis::GeneratorDistorted {
         at: Vec::new(),
-        clauses: t.invalid_because.clone(),
+        clauses,
     })
 }
 

@@ -277,6 +277,17 @@ fn the_generators_own_limits_count() {
     check("a busy core in a closed loop", "generator_limited", |e| {
         (e.open_loop, e.busy_percent) = (false, 99.0);
     });
+    let shared = |e: &mut Evidence, open_loop, waiting| {
+        (e.open_loop, e.busy_percent, e.waiting_percent) = (open_loop, 50.0, waiting);
+    };
+    let half = "others had for 49 % of the time: the generator is the limit";
+    check("a shared core", half, |e| shared(e, false, 49.0));
+    check("a shared core with time left", "", |e| {
+        shared(e, false, 44.0)
+    });
+    check("a shared core in an open loop", "", |e| {
+        shared(e, true, 49.0)
+    });
     check("a core nearly busy", "", |e| e.busy_percent = 95.0);
     check("a busy core in the first moments", "", |e| {
         (e.window, e.busy_percent) = (Nanos(99_999_999), 100.0);
