@@ -69,7 +69,7 @@ pub fn conduct(order: Order, experiment: &mut dyn Experiment) -> Result<Exit, Fa
     let crossed = order.thresholds.crossed(&report);
     let ending = ending(&report, !crossed.is_empty());
     for line in &crossed {
-        order.output.note(&format!("--fail-if: {line}"));
+        order.output.explain(&format!("--fail-if: {line}"));
     }
     order.output.deliver(&report)?;
     match lost {

@@ -55,8 +55,9 @@ pub fn time(ns: f64) -> String {
 
 /// `1 user`, `300 users`, `6.4 users`.
 pub fn users(n: f64) -> String {
-    let noun = if n == 1.0 { "user" } else { "users" };
-    format!("{} {noun}", number(n))
+    let n = number(n);
+    let noun = if n == "1" { "user" } else { "users" };
+    format!("{n} {noun}")
 }
 
 /// `a`, `a and b`, `a, b and c`.
@@ -130,6 +131,7 @@ mod tests {
     fn lists_end_in_and() {
         let level = |n| Level::Vusers(n);
         assert_eq!(levels(&[level(1)]), "1 user");
+        assert_eq!(users(1.003), "1 user");
         assert_eq!(levels(&[level(200), level(300)]), "200 and 300 users");
         assert_eq!(levels(&[Level::RatePerS(5_000.0)]), "5,000/s");
         let many: Vec<Level> = (1..=9).map(level).collect();
