@@ -97,8 +97,8 @@ impl Diagnosis {
                 lasted_ns,
                 ..
             } => format!(
-                "{}from {} into the measurement on not one response came for {}, only failures: \
-                 throughput is the mean of times with and without the target",
+                "{}from {} into the measurement on not one response came for at least {}, only \
+                 failures: throughput is the mean of times with and without the target",
                 place(at),
                 time(*from_ns),
                 time(*lasted_ns)
