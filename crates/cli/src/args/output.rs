@@ -69,6 +69,11 @@ impl Output {
         }
     }
 
+    /// Says on standard error why the command ends as it does, also with `--quiet`.
+    pub fn explain(&self, line: &str) {
+        let _ = writeln!(io::stderr(), "{line}");
+    }
+
     /// Writes the report: as text to standard output, unless JSON goes there, and as asked.
     pub fn deliver(mut self, report: &Report) -> Result<(), Failure> {
         let to_file = match &mut self.json {

@@ -72,10 +72,11 @@ pub fn conduct(order: Order, experiment: &mut dyn Experiment) -> Result<Exit, Fa
     let report = report(&order, started_at, host, conducted);
     let crossed = order.thresholds.crossed(&report);
     let ending = ending(&report, !crossed.is_empty());
-    for line in &crossed {
-        order.output.note(&format!("--fail-if: {line}"));
-    }
     order.output.deliver(&report)?;
+    // After the report, where a person at a terminal sees them.
+    for line in &crossed {
+        order.output.explain(&format!("--fail-if: {line}"));
+    }
     match lost {
         Some(e) => Err(e.into()),
         None => ending,
@@ -126,6 +127,10 @@ pub(super) fn report(
 fn ending(report: &Report, is_crossed: bool) -> Result<Exit, Failure> {
     if report.trials.iter().all(|t| t.completed == 0) {
         let attempted: u64 = report.trials.iter().map(|t| t.attempted).sum();
+        if report.interrupted && attempted == 0 {
+            let line = "nothing was measured: interrupted before the first operation that counts";
+            return Err(Failure::nothing_measured(line.to_string()));
+        }
         let line = format!("nothing was measured: {attempted} operations, not one response");
         return Err(Failure::nothing_measured(line));
     }

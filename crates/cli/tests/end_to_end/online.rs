@@ -89,9 +89,12 @@ fn thresholds_decide_the_exit_code() {
         ("throughput<1", [0, 3]),
         ("errors>0.1%", [0, 3]),
     ] {
-        let ended = run(&["run", &url, "-n", "200", "-c", "2", "--fail-if", threshold]);
+        let load = ["run", &url, "-n", "200", "-c", "2", "--quiet"];
+        let ended = run(&[&load[..], &["--fail-if", threshold]].concat());
         let status = ended.status.unwrap_or(-1);
         assert!(statuses.contains(&status), "{threshold}: {ended:?}");
+        let said = ended.stderr.contains("crosses p99>0ns");
+        assert_eq!(said, threshold.starts_with("p99"), "{ended:?}");
     }
 }
 

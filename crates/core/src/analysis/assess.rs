@@ -9,6 +9,7 @@ use super::validity::{Evidence, clauses};
 use crate::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
 use crate::report::{GeneratorReport, LatencyReport, TrialReport, Verdict};
 use crate::spec::Load;
+use crate::time::Nanos;
 
 /// Computes all that is reported of a trial.
 ///
@@ -64,6 +65,20 @@ pub fn assess(trial: &Trial) -> TrialReport {
     }
 }
 
+/// Whether, in an open loop, what is left after the cut shows more than was started: then the cut
+/// took the stall and left the draining of its backlog, and both belong to the window.
+fn drains(measured: &Measurement, steady: &[f64], slot: Nanos) -> bool {
+    let is_open_loop = !measured.starts.is_empty();
+    let per_slot = |n: f64, slots: f64| n / slots.max(1.0);
+    let window_slots = measured.window.length().0 as f64 / slot.0.max(1) as f64;
+    let started = per_slot(measured.started as f64, window_slots);
+    let served = per_slot(steady.iter().sum(), steady.len() as f64);
+    is_open_loop && served > started * (1.0 + DRAIN_SHARE)
+}
+
+/// Chance and the ends of the window account for less.
+const DRAIN_SHARE: f64 = 0.02;
+
 /// What the series says.
 struct Flow {
     throughput_per_s: f64,
@@ -75,15 +90,27 @@ struct Flow {
     completed: f64,
 }
 
+/// Of so many operations …
+const MANY: f64 = 400.0;
+/// … chance alone leaves the mean uncertain by a tenth. One that is uncertain by this share had a
+/// hole or a leap in it, and is not one number.
+const UNTOLD_SHARE: f64 = 0.5;
+
 impl Flow {
     fn of(measured: &Measurement) -> Flow {
         let series = &measured.series;
         let slots = series.whole_slots(measured.window.length());
         let completed: f64 = series.completed.iter().sum();
         let whole = &series.completed[..slots];
-        let transient = transient_slots(whole);
+        let transient = match drains(measured, &whole[transient_slots(whole)..], series.slot) {
+            true => 0,
+            false => transient_slots(whole),
+        };
         let steady = &whole[transient..];
-        let ci95 = mean_ci95(steady);
+        let ci95 = mean_ci95(steady).filter(|&[lo, hi]| {
+            let half_share = (hi - lo) / (hi + lo);
+            completed < MANY || half_share < UNTOLD_SHARE
+        });
         // Enough values and no interval: they move as slowly as the window is long.
         let settled = ci95.is_some() || steady.len() < BATCHES_MIN;
         let throughput_stationary = settled && is_stationary(steady, THROUGHPUT_SHARE);

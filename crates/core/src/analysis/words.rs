@@ -88,12 +88,12 @@ pub fn time(ns: f64) -> String {
 
 /// `1 user`, `12,345 users`, `6.4 users`: whole users are exact, anything else is an estimate.
 pub fn users(n: f64) -> String {
-    let noun = if n == 1.0 { "user" } else { "users" };
     let n = if n == n.round() {
         exact(n)
     } else {
         estimate(n)
     };
+    let noun = if n == "1" { "user" } else { "users" };
     format!("{n} {noun}")
 }
 
@@ -203,6 +203,7 @@ mod tests {
     fn lists_end_in_and() {
         let level = |n| Level::Vusers(n);
         assert_eq!(levels(&[level(1)]), "1 user");
+        assert_eq!(users(1.003), "1 user");
         assert_eq!(levels(&[level(200), level(300)]), "200 and 300 users");
         assert_eq!(levels(&[Level::RatePerS(5_000.0)]), "5,000/s");
         let many: Vec<Level> = (1..=9).map(level).collect();

@@ -188,8 +188,8 @@ pub fn parse_arrival(text: &str, run_length: Nanos) -> Result<ArrivalLaw, ParseE
                 return Err(wrong("needs a duration to ramp over"));
             }
             Ok(ArrivalLaw::Ramp {
-                from: parse_rate(from)?,
-                to: parse_rate(to)?,
+                from: ramp_end(from)?,
+                to: ramp_end(to)?,
                 over: run_length,
             })
         }
@@ -198,6 +198,15 @@ pub fn parse_arrival(text: &str, run_length: Nanos) -> Result<ArrivalLaw, ParseE
         ("constant" | "poisson" | "uniform", _) => Err(wrong("takes no arguments")),
         _ => Err(wrong("is no arrival process")),
     }
+}
+
+/// A ramp may begin or end at nothing, which is to say below any rate that can be noticed: one
+/// operation in 8760 h.
+fn ramp_end(text: &str) -> Result<Rate, ParseError> {
+    if !matches!(text.trim(), "0" | "0/s" | "0/m" | "0/h") {
+        return parse_rate(text);
+    }
+    Rate::new(1, Nanos(8760 * HOUR_NS as u64)).ok_or_else(|| error("0 is no rate here".into()))
 }
 
 /// One second.

@@ -50,6 +50,8 @@ pub struct HttpClient {
     /// The slot of each lane.
     lanes: Vec<u32>,
     waiting: VecDeque<Flight>,
+    /// Slots that began to drain, the first first; some have been closed since.
+    draining: VecDeque<u32>,
     deadlines: Deadlines,
     cache: HeadCache,
     completed: Vec<Completion>,
@@ -103,6 +105,7 @@ impl HttpClient {
             idle: Vec::new(),
             lanes: vec![NONE; config.lanes as usize],
             waiting: VecDeque::new(),
+            draining: VecDeque::new(),
             deadlines: Deadlines::new(slots),
             cache: HeadCache::default(),
             completed: Vec::new(),
@@ -205,14 +208,23 @@ impl HttpClient {
         if let Some(slot) = ready {
             return self.send(io, slot, flight, now);
         }
-        let room = lane != Op::ANY_LANE || self.tally.open < u64::from(self.config.connections_max);
-        match self.free.last() {
-            Some(&slot) if room => {
-                self.free.pop();
-                self.open(io, slot, flight, now);
-            }
-            _ => self.waiting.push_back(flight),
+        match self.free_slot(io, lane) {
+            Some(slot) => self.open(io, slot, flight, now),
+            None => self.waiting.push_back(flight),
         }
+    }
+
+    /// A slot for a new connection of this lane. Where there is none, the connection that has
+    /// waited longest for the server to close it gives up its own.
+    fn free_slot<B: Backend>(&mut self, io: &mut B, lane: u32) -> Option<u32> {
+        let most = u64::from(self.config.connections_max);
+        while self.free.is_empty() || (lane == Op::ANY_LANE && self.tally.open >= most) {
+            let oldest = self.draining.pop_front()?;
+            if self.connections[oldest as usize].state == State::Draining {
+                self.discard(io, oldest);
+            }
+        }
+        self.free.pop()
     }
 
     fn open<B: Backend>(&mut self, io: &mut B, slot: u32, flight: Flight, now: Nanos) {
@@ -360,8 +372,19 @@ impl HttpClient {
             return;
         }
         connection.state = State::Draining;
+        self.note_draining(slot);
         self.unlane(slot);
         self.deadlines.set(slot, now + DRAIN_MAX);
+    }
+
+    fn note_draining(&mut self, slot: u32) {
+        let connections = &self.connections;
+        while let Some(&first) = self.draining.front()
+            && connections[first as usize].state != State::Draining
+        {
+            self.draining.pop_front();
+        }
+        self.draining.push_back(slot);
     }
 
     /// A connection that nobody used has ended.

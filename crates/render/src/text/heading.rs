@@ -48,7 +48,7 @@ pub fn show(page: &mut Page, report: &Report, answer: &str, remark: &str) {
         }
     }
     if report.interrupted {
-        let text = "INTERRUPTED  ended early by the user; this is what was measured until then";
+        let text = "INTERRUPTED  ended before its time; this is what was measured until then";
         page.paragraph(0, 0, Line::of(Ink::Warn, text));
     }
     let subject = subject(report);

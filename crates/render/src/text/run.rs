@@ -88,8 +88,9 @@ fn show_throughput(page: &mut Page, t: &TrialReport) {
     if let Some(law) = &t.littles_law {
         let ink = if law.ok { Ink::Plain } else { Ink::Warn };
         let text = format!(
-            "{} users, X·(R+Z) {}: {} off",
+            "{} user{}, X·(R+Z) {}: {} off",
             number(law.n),
+            if law.n == 1.0 { "" } else { "s" },
             number(law.x_times_r),
             percent(law.deviation_percent)
         );

@@ -60,7 +60,9 @@ fn facts(c: &SweepConclusion) -> Vec<(String, Line)> {
     )];
     let mut fact = |name: &str, line: Line| facts.push((name.to_string(), line));
     if let Some(knee) = c.knee_vusers {
-        let mut line = Line::plain(format!("{} users", estimate(knee)));
+        let knee = estimate(knee);
+        let s = if knee == "1" { "" } else { "s" };
+        let mut line = Line::plain(format!("{knee} user{s}"));
         if let Some([lo, hi]) = c.knee_ci95 {
             let tie = number::TIE;
             line.push(

@@ -210,6 +210,27 @@ fn a_stopped_generator_is_invalid_and_a_stopped_server_is_not() {
 }
 
 #[test]
+fn a_backlog_that_drains_is_no_throughput_above_what_was_offered() {
+    let Load::Open(load) = open(ArrivalLaw::Constant) else {
+        unreachable!("it is open");
+    };
+    // The server answers from 3 s on, one every 1.6 ms: it has caught up with 500/s at 11 s.
+    let mut free = MS(3_000);
+    let mut schedule = Arrivals::new(&load, Share::WHOLE, 1);
+    let ops: Vec<Completion> = std::iter::from_fn(|| schedule.next())
+        .skip_while(|&t| t < MS(1_000))
+        .take_while(|&t| t < MS(11_000))
+        .map(|t| {
+            free = free.max(t) + Nanos::from_micros(1_600);
+            op(t, t, free)
+        })
+        .collect();
+    let report = assess(&trial(Load::Open(load), &ops));
+    let per_s = report.throughput_per_s;
+    assert!((490.0..510.0).contains(&per_s), "{per_s}");
+}
+
+#[test]
 fn a_closed_loop_of_long_operations_is_exact() {
     let ops: Vec<Completion> = (0..4)
         .flat_map(|k| [op(MS(k * 5_000), MS(k * 5_000), MS((k + 1) * 5_000)); 4])

@@ -60,6 +60,16 @@ impl Diagnosis {
             Diagnosis::ServerStalled {
                 from_ns, stall_ns, ..
             } => vec![("from_ns", *from_ns), ("stall_ns", *stall_ns)],
+            Diagnosis::Outage {
+                from_ns,
+                lasted_ns,
+                failures,
+                ..
+            } => vec![
+                ("from_ns", *from_ns),
+                ("lasted_ns", *lasted_ns),
+                ("failures", *failures),
+            ],
             _ => return None,
         };
         Some(numbers)

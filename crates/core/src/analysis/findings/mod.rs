@@ -92,6 +92,17 @@ pub enum Diagnosis {
         /// The longest response time of that moment.
         stall_ns: f64,
     },
+    /// For whole intervals not one response came, only failures.
+    Outage {
+        /// Where.
+        at: Vec<Level>,
+        /// When it began, from the begin of the window.
+        from_ns: f64,
+        /// How long such intervals lasted, all together.
+        lasted_ns: f64,
+        /// Operations that failed in them.
+        failures: f64,
+    },
     /// Every level is past saturation.
     SaturatedBelowRange {
         /// Users or rate.
@@ -239,6 +250,7 @@ impl Diagnosis {
             Diagnosis::Errors { .. } => "errors",
             Diagnosis::TargetQueueGrows { .. } => "target_queue_grows",
             Diagnosis::ServerStalled { .. } => "server_stalled",
+            Diagnosis::Outage { .. } => "outage",
             Diagnosis::SaturatedBelowRange { .. } => "saturated_below_range",
             Diagnosis::PastKnee { .. } => "past_knee",
             Diagnosis::NotSaturated { .. } => "not_saturated",

@@ -32,6 +32,18 @@ impl Diagnosis {
             Diagnosis::ThinkDeviation { .. } => {
                 "wait more precisely: --wait spin, or use fewer users per core".into()
             }
+            Diagnosis::Errors {
+                kind: "http_4xx" | "malformed",
+                ..
+            } => "see what the target answers to such a request: curl -i URL".into(),
+            Diagnosis::Errors { kind: "shed", .. } => {
+                "offer less with a lower --rate, or permit more in flight: --max-in-flight".into()
+            }
+            Diagnosis::Outage { .. } => {
+                "look at that moment in the target's log: did it restart, or run out of something? \
+                 then repeat"
+                    .into()
+            }
             Diagnosis::Errors { .. } | Diagnosis::ErrorsRise { .. } => {
                 "read the failures by kind in `outcomes`; find the level where they begin: a \
                  lower --vusers or --rate"

@@ -46,6 +46,30 @@ fn trial_codes(t: &TrialReport) -> Vec<&'static str> {
     diagnose_trial(t).iter().map(Diagnosis::code).collect()
 }
 
+#[test]
+fn an_outage_shows_although_its_failures_are_few() {
+    let with = |failures| {
+        let mut t = open(
+            1_000,
+            [1_000, 1_000, 1_000, 0, 0, 1_000, 1_000, 1_000, 1_000, 1_000],
+        );
+        (t.intervals[3].errors, t.intervals[4].errors) = (failures, 2);
+        t.outcomes = outcomes(10_000, 0.0);
+        diagnose_trial(&t)
+    };
+    let found = with(3);
+    let outage = found.iter().find(|d| d.code() == "outage").expect("one");
+    let Diagnosis::Outage {
+        from_ns, lasted_ns, ..
+    } = outage
+    else {
+        unreachable!("it has that code");
+    };
+    assert_eq!((*from_ns, *lasted_ns), (3e9, 2e9));
+    assert!(outage.finding().text.contains("came for at least 2 s"));
+    assert!(with(2).iter().all(|d| d.code() != "outage"), "4 failures");
+}
+
 /// `expected` is found in what `change` makes of a sound trial.
 fn check(what: &str, change: impl Fn(&mut TrialReport), expected: &[&str]) {
     let mut t = sound();

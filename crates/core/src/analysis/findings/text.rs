@@ -92,6 +92,18 @@ impl Diagnosis {
                 number(*served_per_s),
                 exact(waiting.round())
             ),
+            Diagnosis::Outage {
+                at,
+                from_ns,
+                lasted_ns,
+                ..
+            } => format!(
+                "{}from {} into the measurement on not one response came for at least {}, only \
+                 failures: throughput is the mean of times with and without the target",
+                place(at),
+                time(*from_ns),
+                time(*lasted_ns)
+            ),
             Diagnosis::ServerStalled {
                 at,
                 from_ns,

@@ -13,6 +13,8 @@ const ERRORS_PERCENT: f64 = 1.0;
 /// Little's law says nothing about a window with fewer operations per user than this: those that
 /// straddle its ends are too large a part.
 const LAW_OPERATIONS: f64 = 20.0;
+/// So few failures are no outage, whatever else did not happen meanwhile.
+const OUTAGE_FAILURES: u64 = 5;
 /// A pause may overshoot by this share of itself, or by this many nanoseconds.
 const PAUSE_SHARE: f64 = 0.05;
 const PAUSE_NS: f64 = 50_000.0;
@@ -41,13 +43,14 @@ pub fn trial_findings(trial: &TrialReport) -> Vec<Finding> {
 
 /// The diagnoses of one trial, without a level named.
 pub fn diagnose_trial(trial: &TrialReport) -> Vec<Diagnosis> {
-    let checks: [fn(&TrialReport) -> Option<Diagnosis>; 8] = [
+    let checks: [fn(&TrialReport) -> Option<Diagnosis>; 9] = [
         generator_limited,
         generator_distorted,
         littles_law,
         target_queue_grows,
         non_stationary,
         errors,
+        outage,
         think_deviation,
         server_stalled,
     ];
@@ -89,7 +92,8 @@ impl Diagnosis {
             | Diagnosis::ThinkDeviation { at, .. }
             | Diagnosis::Errors { at, .. }
             | Diagnosis::TargetQueueGrows { at, .. }
-            | Diagnosis::ServerStalled { at, .. } => Some(at),
+            | Diagnosis::ServerStalled { at, .. }
+            | Diagnosis::Outage { at, .. } => Some(at),
             _ => None,
         }
     }
@@ -196,6 +200,22 @@ fn errors(t: &TrialReport) -> Option<Diagnosis> {
         at: Vec::new(),
         percent,
         kind: most_frequent_failure(&t.outcomes),
+    })
+}
+
+/// In a closed loop users back off from a target that fails, so that an outage leaves few failures
+/// among many responses: it shows in the intervals. Where nothing ever came, `errors` says so.
+fn outage(t: &TrialReport) -> Option<Diagnosis> {
+    let dead = |i: &&Interval| i.completed == 0 && i.errors > 0;
+    let from = t.intervals.iter().find(dead)?.start_ns;
+    let (lasted, failures) = t.intervals.iter().filter(dead).fold((0, 0), |sum, i| {
+        (sum.0 + i.end_ns - i.start_ns, sum.1 + i.errors)
+    });
+    (t.completed > 0 && failures >= OUTAGE_FAILURES).then(|| Diagnosis::Outage {
+        at: Vec::new(),
+        from_ns: from as f64,
+        lasted_ns: lasted as f64,
+        failures: failures as f64,
     })
 }
 

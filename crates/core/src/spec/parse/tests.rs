@@ -169,7 +169,6 @@ fn arrivals_check_their_arguments() {
             "has more operations at the peak than in all",
         ),
         ("burst(4,0.1,0s)", "has no period"),
-        ("ramp(0,5)", "would offer nothing"),
     ] {
         assert_refusal(parse_arrival(text, run), text, what);
     }
@@ -187,6 +186,12 @@ fn arrivals_check_their_arguments() {
             "{line}"
         );
     }
+    let from_nothing = parse_arrival("ramp(0,5)", run).expect("what people type first");
+    let ArrivalLaw::Ramp { from, .. } = from_nothing else {
+        panic!("a ramp");
+    };
+    assert!(from.per_s() < 1e-6);
+    assert!(parse_arrival("ramp(-1,5)", run).is_err());
     let line = parse_arrival("ramp(1,2)", Nanos::ZERO)
         .expect_err("no length")
         .to_string();

@@ -346,6 +346,19 @@ fn a_server_that_says_close_closes_first() {
 }
 
 #[test]
+fn a_server_that_says_close_and_does_not_throttles_nobody() {
+    let mut b = bench(1, 0, "GET");
+    for k in 0..5 {
+        b.start(10 * k);
+        b.event(10 * k + 1, 0, Event::Connected);
+        b.event(10 * k + 2, 0, Event::Received(OK_CLOSE));
+    }
+    assert_eq!(b.ended(), [(Outcome::Ok, 2); 5]);
+    assert_eq!(b.io.closed, [0; 4], "the one that waits gives up its place");
+    assert_eq!(b.client.tally().open, 1);
+}
+
+#[test]
 fn what_is_under_way_at_the_end_is_told() {
     let mut b = bench(2, 0, "GET");
     b.start(0);
