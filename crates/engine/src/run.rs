@@ -172,6 +172,7 @@ impl Plan<'_> {
             .origin
             .get_or_init(|| MonotonicClock::start().origin + LEAD_NS);
         worker.clock = MonotonicClock { origin };
+        worker.clock.wait_for_origin();
         let mut emit = |part| {
             // The receiver is gone only where its thread panicked.
             let _ = parts.send(part);

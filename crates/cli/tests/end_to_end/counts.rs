@@ -35,6 +35,8 @@ fn n_operations_are_exactly_n() {
             let n: u64 = load[1].parse().unwrap();
             assert_eq!(trial["attempted"], n, "{backend} {load:?}");
             assert_eq!(trial["outcomes"]["ok"], n, "{backend} {load:?}");
+            assert_eq!(trial["service_time_ns"]["count"], n, "{backend} {load:?}");
+            assert_ne!(trial["response_time_ns"]["min"], 0, "{backend} {load:?}");
             assert_eq!(served["requests"], n, "{backend} {load:?}");
             assert_eq!(served["responses"], n, "{backend} {load:?}");
         }

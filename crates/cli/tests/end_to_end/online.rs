@@ -49,6 +49,26 @@ fn an_open_loop_offers_its_rate() {
 }
 
 #[test]
+fn a_single_operation_takes_its_time() {
+    let server = KneeServer::start(&[]);
+    for load in [["--rate", "0.5"], ["--vusers", "1"]] {
+        let url = server.url();
+        let ended = run(&["run", &url, load[0], load[1], "-n", "1", "--json", "-"]);
+        let trial = &ended.json()["trials"][0];
+        assert_eq!(trial["attempted"], 1);
+        assert!(trial["duration_ns"].as_u64() > Some(0), "{load:?}");
+        assert!(
+            trial["response_time_ns"]["min"].as_u64() > Some(0),
+            "{load:?}"
+        );
+        let busy = trial["generator"]["busiest_worker_percent"]
+            .as_f64()
+            .unwrap();
+        assert!(busy < 150.0, "{load:?}: {busy} % of a core");
+    }
+}
+
+#[test]
 fn json_goes_to_a_file_beside_the_text() {
     let server = KneeServer::start(&[]);
     let stored = TempPath::new("run.json");

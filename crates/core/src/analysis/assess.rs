@@ -1,6 +1,6 @@
 //! From the raw trial to its report: the one place where a trial's statistics are computed.
 
-use super::batch::mean_ci95;
+use super::batch::{BATCHES_MIN, mean_ci95};
 use super::little::littles_law;
 use super::offered::{asked, gap_evidence, offered_report, quantiles};
 use super::order::{design_effect, quantile_ci95};
@@ -44,8 +44,11 @@ pub fn assess(trial: &Trial) -> TrialReport {
         stationary: flow.throughput_stationary && flow.response_stationary,
         transient_ns: flow.transient_ns,
         littles_law: match trial.spec.load {
-            Load::Closed { vusers, pause } => littles_law(measured, vusers, pause),
-            Load::Open(_) => None,
+            // Where a number of operations ends the trial, some users have done before others.
+            Load::Closed { vusers, pause } if trial.spec.operations_max.is_none() => {
+                littles_law(measured, vusers, pause)
+            }
+            _ => None,
         },
         verdict: if invalid_because.is_empty() {
             Verdict::Valid
@@ -80,7 +83,10 @@ impl Flow {
         let whole = &series.completed[..slots];
         let transient = transient_slots(whole);
         let steady = &whole[transient..];
-        let throughput_stationary = is_stationary(steady, THROUGHPUT_SHARE);
+        let ci95 = mean_ci95(steady);
+        // Enough values and no interval: they move as slowly as the window is long.
+        let settled = ci95.is_some() || steady.len() < BATCHES_MIN;
+        let throughput_stationary = settled && is_stationary(steady, THROUGHPUT_SHARE);
         let responses: Vec<f64> = (transient..slots)
             .filter(|&slot| series.response_count[slot] > 0)
             .map(|slot| series.response_sum_ns[slot] / series.response_count[slot] as f64)
@@ -96,7 +102,7 @@ impl Flow {
         };
         // One operation more or less may have fallen to either side of the ends.
         let grain_per_s = 1.0 / (slot_s * steady.len() as f64);
-        let ci95 = mean_ci95(steady).filter(|_| throughput_stationary && completed > 0.0);
+        let ci95 = ci95.filter(|_| throughput_stationary && completed > 0.0);
         Flow {
             throughput_per_s,
             throughput_ci95_per_s: ci95.map(|[lo, hi]| {
@@ -154,6 +160,7 @@ fn evidence(trial: &Trial) -> Evidence {
     let used = &trial.generator;
     Evidence {
         asked: asked(trial),
+        window: measured.window.length(),
         open_loop: matches!(trial.spec.load, Load::Open(_)),
         attempted: measured.outcomes.total(),
         shed: measured.outcomes.count(Outcome::Shed),

@@ -13,23 +13,22 @@ const DEVIATION_PERCENT: f64 = 2.5;
 /// `vusers` users: X operations ended per second of the window, R the mean response time of those
 /// intended in it, Z the mean pause.
 ///
-/// Operations without a response keep a user busy too: X is the throughput of responses, raised by
-/// the share of operations that ended without one. Of a pause from begin to begin (cycle C), what
+/// Of a pause from begin to begin (cycle C), what
 /// is left after the operation counts, taken as max(C − R, 0) of the means: a little too small
 /// where response times vary about C.
 ///
 /// Z is the law's mean, of which the pauses really drawn are a sample: what that sample may be off
-/// (95 %) is permitted beside the 2.5 %. `None` where nothing ended.
+/// (95 %) is permitted beside the 2.5 %. `None` where nothing ended, and where an operation ended
+/// without a response: its user then waits before trying again, which no mean tells.
 pub fn littles_law(measured: &Measurement, vusers: u32, pause: Pause) -> Option<LittlesLaw> {
     let slots = measured.series.whole_slots(measured.window.length());
     let covered_s = measured.series.slot.as_secs_f64() * slots as f64;
     let responses = measured.outcomes.responses() as f64;
     let ended = measured.outcomes.total() - measured.outcomes.count(Outcome::InFlight);
-    if covered_s <= 0.0 || responses == 0.0 {
+    if covered_s <= 0.0 || responses == 0.0 || ended > measured.outcomes.responses() {
         return None;
     }
-    let responses_per_s = measured.series.completed[..slots].iter().sum::<f64>() / covered_s;
-    let x = responses_per_s * ended as f64 / responses;
+    let x = measured.series.completed[..slots].iter().sum::<f64>() / covered_s;
     let r = measured.response.mean_ns() / 1e9;
     let law_s = pause.law.mean_ns() / 1e9;
     let z = match pause.kind {
@@ -153,11 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn failures_keep_users_busy_too() {
-        let trial = measured(4, MS(10), MS(10), Outcome::Timeout);
-        let law = littles_law(&trial, 4, Pause::NONE).expect("operations ended");
+    fn users_who_failed_wait_and_the_law_says_nothing() {
+        let trial = measured(4, MS(10), MS(10), Outcome::Reset);
+        assert_eq!(littles_law(&trial, 4, Pause::NONE), None);
+        let errors = measured(4, MS(10), MS(10), Outcome::Http5xx);
+        let law = littles_law(&errors, 4, Pause::NONE).expect("responses ended");
         assert!(law.ok && law.deviation_percent.abs() < 0.1, "{law:?}");
-        let users_missing = littles_law(&trial, 5, Pause::NONE).expect("operations ended");
+        let users_missing = littles_law(&errors, 5, Pause::NONE).expect("responses ended");
         assert!(!users_missing.ok && users_missing.deviation_percent < -19.0);
     }
 

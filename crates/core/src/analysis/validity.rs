@@ -46,8 +46,10 @@ const DISPERSION_COUNT: f64 = 1.0;
 /// From this share of a core on, polling for deadlines apart, a worker has no time left. In a
 /// closed loop too: the throughput is then as much as the generator, not the target, could do.
 pub(super) const BUSY_PERCENT: f64 = 95.0;
-/// Stands in the clause that says so.
-pub(super) const GENERATOR_LIMITED: &str = "generator_limited";
+/// A shorter window is spent on connecting, and a worker may well be busy all through it.
+pub(super) const BUSY_WINDOW: Nanos = Nanos::from_millis(100);
+/// The finding that says more of it ends the clause.
+pub(super) const LIMITED: &str = "(generator_limited)";
 /// The host may take this share of the processors' time away.
 const STEAL_PERCENT: f64 = 10.0;
 /// So many operations may fail for want of ports, descriptors or memory here.
@@ -101,6 +103,8 @@ pub struct GapEvidence {
 pub struct Evidence {
     /// What the schedule wanted; `None` in a closed loop.
     pub asked: Option<Asked>,
+    /// The length of the measured window.
+    pub window: Nanos,
     /// Whether the loop is open.
     pub open_loop: bool,
     /// Operations intended in the window, shed ones included.
@@ -268,14 +272,14 @@ fn judged_gaps(e: &Evidence) -> Option<&GapEvidence> {
 fn core_saturated(e: &Evidence) -> Option<String> {
     let kept_waiting = !e.open_loop && e.busy_percent <= BUSY_PERCENT;
     let waiting = if kept_waiting { e.waiting_percent } else { 0.0 };
-    (e.busy_percent + waiting > BUSY_PERCENT).then(|| {
+    (e.busy_percent + waiting > BUSY_PERCENT && e.window >= BUSY_WINDOW).then(|| {
         let waited = match kept_waiting {
             true => format!(", which others had for {} of the time", percent(waiting)),
             false => String::new(),
         };
         format!(
             "a worker used {} of its core{waited}: the generator is the limit, and the target \
-             can do at least this ({GENERATOR_LIMITED})",
+             can do at least this {LIMITED}",
             percent(e.busy_percent)
         )
     })

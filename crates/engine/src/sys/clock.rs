@@ -28,6 +28,14 @@ impl MonotonicClock {
             origin: monotonic_ns(),
         }
     }
+
+    /// Returns at the origin, or at once where it has passed: before it all moments are zero, so
+    /// that whatever began and ended there would seem to have taken no time.
+    pub fn wait_for_origin(&self) {
+        while monotonic_ns() < self.origin {
+            std::thread::yield_now();
+        }
+    }
 }
 
 impl Clock for MonotonicClock {

@@ -2,7 +2,7 @@
 
 use super::Diagnosis;
 use crate::analysis::table::error_share;
-use crate::analysis::validity::{BUSY_PERCENT, GENERATOR_LIMITED};
+use crate::analysis::validity::{BUSY_PERCENT, BUSY_WINDOW, LIMITED};
 use crate::analysis::words::value;
 use crate::measure::{Interval, Outcome, Outcomes};
 use crate::report::{Finding, TrialReport, Verdict};
@@ -148,7 +148,8 @@ fn generator_limited(t: &TrialReport) -> Option<Diagnosis> {
         Level::Vusers(_) => (used + g.busiest_worker_waiting_percent).min(used.max(100.0)),
         Level::RatePerS(_) => used,
     };
-    (busy_percent > BUSY_PERCENT).then(|| Diagnosis::GeneratorLimited {
+    let long = t.duration_ns >= BUSY_WINDOW.0;
+    (long && busy_percent > BUSY_PERCENT).then(|| Diagnosis::GeneratorLimited {
         at: Vec::new(),
         busy_percent,
         workers: t.generator.workers,
@@ -157,7 +158,7 @@ fn generator_limited(t: &TrialReport) -> Option<Diagnosis> {
 
 /// What [`generator_limited`] says is not said again.
 fn generator_distorted(t: &TrialReport) -> Option<Diagnosis> {
-    let is_limit = |clause: &String| clause.contains(GENERATOR_LIMITED);
+    let is_limit = |clause: &String| clause.contains(LIMITED);
     let (limits, clauses): (Vec<String>, Vec<String>) =
         t.invalid_because.iter().cloned().partition(is_limit);
     let is_all_said = clauses.is_empty() && !limits.is_empty();

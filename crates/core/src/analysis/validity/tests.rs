@@ -12,6 +12,7 @@ fn healthy() -> Evidence {
             operations: 10_000.0,
             slack: 0.0,
         }),
+        window: Nanos::from_secs(10),
         open_loop: true,
         attempted: 10_000,
         started: 10_000,
@@ -288,6 +289,9 @@ fn the_generators_own_limits_count() {
         shared(e, true, 49.0)
     });
     check("a core nearly busy", "", |e| e.busy_percent = 95.0);
+    check("a busy core in the first moments", "", |e| {
+        (e.window, e.busy_percent) = (Nanos(99_999_999), 100.0);
+    });
     check("a host that takes", "gave 10 %", |e| e.steal_percent = 10.1);
     check("a host that takes little", "", |e| e.steal_percent = 10.0);
     check("no ports", "11 of 10,000", |e| e.no_resources = 11);
