@@ -18,7 +18,9 @@ impl Diagnosis {
     fn trial_evidence(&self) -> Option<Numbers> {
         let numbers = match self {
             Diagnosis::NonStationary { at, longest_s } => {
-                vec![("levels", at.len() as f64), ("longest_trial_s", *longest_s)]
+                let levels = (!at.is_empty()).then_some(("levels", at.len() as f64));
+                let longest = Some(("longest_trial_s", *longest_s));
+                levels.into_iter().chain(longest).collect()
             }
             Diagnosis::LittlesLawViolation {
                 n,
