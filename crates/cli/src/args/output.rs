@@ -70,7 +70,7 @@ impl Output {
     }
 
     /// Says on standard error why the command ends as it does, also with `--quiet`.
-    pub fn explain(&self, line: &str) {
+    pub fn explain(line: &str) {
         let _ = writeln!(io::stderr(), "{line}");
     }
 

@@ -75,7 +75,7 @@ pub fn conduct(order: Order, experiment: &mut dyn Experiment) -> Result<Exit, Fa
     order.output.deliver(&report)?;
     // After the report, where a person at a terminal sees them.
     for line in &crossed {
-        order.output.explain(&format!("--fail-if: {line}"));
+        Output::explain(&format!("--fail-if: {line}"));
     }
     match lost {
         Some(e) => Err(e.into()),

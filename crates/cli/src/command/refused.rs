@@ -81,8 +81,8 @@ const REFUSED: &[(&str, &str)] = &[
         "--rate: 'ramp(1,2)' carries its own rate: leave one out",
     ),
     (
-        "run http://h/ --arrival ramp(1,0)",
-        "--arrival: '0' would offer nothing:…",
+        "run http://h/ --arrival ramp(1,-2)",
+        "--arrival: '-2' is not a rate: give operations per second above 0,…",
     ),
     (
         "run http://h/ --arrival ramp(1,2) -n 5",
