@@ -5,13 +5,18 @@ use crate::machine::Machine;
 use crate::words::Words;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use knee_core::spec::{BackendChoice, EngineOptions, WaitPolicy};
+use knee_core::spec::{BackendChoice, EngineOptions, Load, WaitPolicy};
 use std::hash::{BuildHasher, RandomState};
+
+/// One worker keeps a schedule of so many operations per second with most of its core to spare. Any
+/// more would only wake up, each for its part, and take cores away from a target on this machine.
+const RATE_PER_WORKER: f64 = 20_000.0;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Generator")]
 pub struct EngineArgs {
-    /// Worker threads [default: one per core this process may use]
+    /// Worker threads [default: one per core this process may use, of which an open loop takes one
+    /// per 20,000 operations per second]
     #[arg(short, long, value_name = "N", value_parser = parse_count)]
     #[arg(hide_short_help = true)]
     pub threads: Option<u32>,
@@ -32,7 +37,17 @@ pub struct EngineArgs {
 }
 
 impl EngineArgs {
-    /// The options on this machine.
+    /// The options for one load on this machine.
+    pub fn for_load(&self, machine: &Machine, load: &Load) -> EngineOptions {
+        let useful = match load {
+            Load::Open(open) => (open.peak_per_s() / RATE_PER_WORKER).ceil() as u32,
+            Load::Closed { vusers, .. } => *vusers,
+        };
+        let cpus = machine.cpus.min(useful.max(1));
+        self.resolve(&Machine { cpus, ..*machine })
+    }
+
+    /// The options for loads of any size on this machine.
     pub fn resolve(&self, machine: &Machine) -> EngineOptions {
         EngineOptions {
             workers: self.threads.unwrap_or(machine.cpus),

@@ -126,6 +126,7 @@ impl RawRun {
             Load::Open(open) => Level::RatePerS(open.rate.per_s()),
             Load::Closed { vusers, .. } => Level::Vusers(*vusers),
         };
+        let engine = self.engine.for_load(machine, &load);
         let trial = TrialSpec {
             label: laboratory::label(level),
             level,
@@ -138,7 +139,7 @@ impl RawRun {
             connect_timeout: self.limits.connect_timeout,
             interval: self.limits.interval(duration)?,
             seed: self.engine.seed(),
-            engine: self.engine.resolve(machine),
+            engine,
         };
         let words = self.words(&trial);
         Ok((trial, words))

@@ -35,6 +35,18 @@ pub struct OpenLoad {
     pub in_flight_max: Option<u32>,
 }
 
+impl OpenLoad {
+    /// The highest rate that the process reaches by plan, in operations per second: the mean but
+    /// for a burst's peak and a ramp's higher end.
+    pub fn peak_per_s(&self) -> f64 {
+        match &self.arrival {
+            ArrivalLaw::Burst { peak_ratio, .. } => self.rate.per_s() * peak_ratio,
+            ArrivalLaw::Ramp { from, to, .. } => from.per_s().max(to.per_s()),
+            _ => self.rate.per_s(),
+        }
+    }
+}
+
 /// When the operations of an open loop come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
