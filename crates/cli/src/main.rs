@@ -6,14 +6,15 @@ mod command;
 mod failure;
 mod input;
 mod machine;
+mod raw;
 mod stdout;
 mod terminal;
 mod usage;
 mod words;
 
-use args::{RawArgs, RawCommand};
 use failure::{Exit, Failure};
 use machine::Machine;
+use raw::{RawArgs, RawCommand};
 use std::io::Write;
 use std::process::ExitCode;
 

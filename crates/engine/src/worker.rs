@@ -194,6 +194,7 @@ impl Session {
             opened, open_max, ..
         } = self.client.tally();
         let mut measurement = self.recorder.finish(now);
+        measurement.malformed_because = self.client.first_violation().map(|v| v.to_string());
         measurement.connections_opened = opened;
         measurement.connections_max = open_max;
         measurement

@@ -3,7 +3,7 @@
 
 use super::laboratory::{self, Order};
 use super::tests::{MACHINE, parse};
-use crate::args::RawCommand;
+use crate::raw::RawCommand;
 use knee_core::analysis::assess::assess;
 use knee_core::experiment::{self, Experiment};
 use knee_core::law::Law;

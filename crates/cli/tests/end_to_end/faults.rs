@@ -31,6 +31,8 @@ fn every_fault_is_told_by_its_name() {
                 "{backend} {fault}: {outcomes:#}"
             );
             assert_eq!(trial["attempted"], REQUESTS, "{backend} {fault}");
+            let because = trial["malformed_because"].as_str();
+            assert_eq!(because.is_some(), outcome == "malformed", "{because:?}");
             assert_eq!(
                 served["requests"], REQUESTS,
                 "{backend} {fault}: none is sent twice"

@@ -58,6 +58,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
         },
         invalid_because,
         bytes_received: measured.bytes_received,
+        malformed_because: measured.malformed_because.clone(),
         connections_opened: measured.connections_opened,
         connections_max: measured.connections_max,
         intervals: measured.intervals.clone(),

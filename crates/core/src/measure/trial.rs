@@ -71,6 +71,9 @@ pub struct Measurement {
     pub starts_until: Nanos,
     /// Bytes received in the window.
     pub bytes_received: u64,
+    /// What was wrong with the first malformed response, in words.
+    #[serde(default)]
+    pub malformed_because: Option<String>,
     /// Connections opened in the whole trial.
     pub connections_opened: u64,
     /// Most connections open at once in the whole trial; merged as a sum, which may exceed it.
@@ -110,6 +113,7 @@ impl Measurement {
         self.cut_starts(other.starts_until);
         self.bytes_received += other.bytes_received;
         self.connections_opened += other.connections_opened;
+        self.malformed_because = self.malformed_because.take().or(other.malformed_because);
         self.connections_max += other.connections_max;
         self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
     }

@@ -45,6 +45,9 @@ pub struct TrialReport {
     pub verdict: Verdict,
     /// The clauses that make it invalid, in words; empty where valid.
     pub invalid_because: Vec<String>,
+    /// What was wrong with the first malformed response, in words; absent where none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub malformed_because: Option<String>,
     /// Bytes received in the window.
     pub bytes_received: u64,
     /// Connections opened.

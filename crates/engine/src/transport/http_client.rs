@@ -2,7 +2,7 @@
 
 use super::deadlines::Deadlines;
 use super::flight::{Flight, outcome_of};
-use super::http1::{Eof, HeadCache, Progress, ResponseParser};
+use super::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use super::requests::RequestSet;
 use crate::reactor::{Backend, Close, Event};
 use crate::sys::socket::RawAddress;
@@ -56,6 +56,7 @@ pub struct HttpClient {
     cache: HeadCache,
     completed: Vec<Completion>,
     tally: Tally,
+    violation: Option<Violation>,
 }
 
 /// What a client has done so far.
@@ -110,6 +111,7 @@ impl HttpClient {
             cache: HeadCache::default(),
             completed: Vec::new(),
             tally: Tally::default(),
+            violation: None,
             requests,
             config,
         }
@@ -190,6 +192,11 @@ impl HttpClient {
             connection.state = State::Idle;
             self.complete(completion);
         }
+    }
+
+    /// What was wrong with the first malformed response.
+    pub fn first_violation(&self) -> Option<Violation> {
+        self.violation
     }
 
     /// What was done so far.
@@ -281,9 +288,10 @@ impl HttpClient {
         connection.flight.received(bytes.len(), now);
         match connection.parser.feed(bytes, &mut self.cache) {
             Progress::NeedMore => {}
-            Progress::Done { surplus: 1.., .. } | Progress::Malformed(_) => {
-                self.fail(io, slot, Outcome::Malformed, now);
+            Progress::Done { surplus: 1.., .. } => {
+                self.refuse(io, slot, Violation::Unasked, now);
             }
+            Progress::Malformed(violation) => self.refuse(io, slot, violation, now),
             Progress::Done {
                 status, keep_alive, ..
             } => {
@@ -340,6 +348,12 @@ impl HttpClient {
             }
             State::Connecting | State::Busy => self.fail(io, slot, outcome_of(error), now),
         }
+    }
+
+    /// Ends an operation whose response is none.
+    fn refuse<B: Backend>(&mut self, io: &mut B, slot: u32, violation: Violation, now: Nanos) {
+        self.violation.get_or_insert(violation);
+        self.fail(io, slot, Outcome::Malformed, now);
     }
 
     /// Ends the operation of a connection badly, and the connection with it.

@@ -323,9 +323,12 @@ fn show_outcomes(page: &mut Page, t: &TrialReport) {
     table.column("", Align::Left, names.collect());
     let counts = outcomes.iter().map(|(_, n)| Line::plain(count(*n)));
     table.column("", Align::Right, counts.collect());
-    let meanings = outcomes
-        .iter()
-        .map(|(o, _)| Line::of(Ink::Dim, meaning(*o)));
+    let meanings = outcomes.iter().map(|(o, _)| match &t.malformed_because {
+        Some(because) if *o == Outcome::Malformed => {
+            Line::of(Ink::Dim, format!("the first: {because}"))
+        }
+        _ => Line::of(Ink::Dim, meaning(*o)),
+    });
     table.column("", Align::Left, meanings.collect());
     page.table(&table);
 }

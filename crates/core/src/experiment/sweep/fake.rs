@@ -200,6 +200,7 @@ pub fn base(seed: u64) -> TrialSpec {
 /// A sound trial in which nothing was measured yet.
 pub fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
     TrialReport {
+        malformed_because: None,
         label: spec.label.clone(),
         level,
         duration_ns: spec.duration.0,

@@ -1,0 +1,59 @@
+//! What was typed, as a whole.
+
+use crate::args::with_exits;
+use crate::command::{analyze, report, run, serve, sweep};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
+
+/// A load-testing laboratory: where does a server bend, and what do its users feel there?
+#[derive(Debug, Parser)]
+#[command(
+    name = "knee",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+        knee sweep                              try it: a sweep against a server of its own\n  \
+        knee sweep http://127.0.0.1:8080/       where is the knee?\n  \
+        knee run http://127.0.0.1:8080/ -R 500  500 requests/s for 10 s\n\n\
+        'knee COMMAND -h' is a screenful, 'knee COMMAND --help' everything.",
+    after_long_help = with_exits("'knee COMMAND --help' tells all about a command."),
+)]
+pub struct RawArgs {
+    #[command(subcommand)]
+    pub command: RawCommand,
+}
+
+impl RawArgs {
+    /// Reads a command line, the program's name first.
+    pub fn read(
+        argv: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<RawArgs, clap::Error> {
+        let mut command = let_numbers_be_negative(RawArgs::command());
+        let mut matches = command.try_get_matches_from_mut(argv)?;
+        RawArgs::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command))
+    }
+}
+
+/// Lets numbers, times and their lists begin with a `-`, so that `--rate -5` is told to be a bad
+/// rate and not an unknown option `-5`.
+fn let_numbers_be_negative(command: Command) -> Command {
+    let command = command.mut_args(|argument| {
+        let names = argument.get_value_names().unwrap_or_default();
+        let is_number = ["N", "T", "N,N...", "BYTES"]
+            .iter()
+            .any(|n| names.iter().any(|name| name == n));
+        argument.allow_hyphen_values(is_number)
+    });
+    command.mut_subcommands(let_numbers_be_negative)
+}
+
+#[derive(Debug, Subcommand)]
+pub enum RawCommand {
+    Run(Box<run::RawRun>),
+    Sweep(Box<sweep::RawSweep>),
+    Analyze(analyze::RawAnalyze),
+    Report(report::RawReport),
+    Serve(serve::RawServe),
+}
