@@ -29,7 +29,7 @@ pub enum Event<'a> {
     Connected,
     /// These bytes came; never empty.
     Received(&'a [u8]),
-    /// The peer will send no more.
+    /// The peer will send no more. May come again until the connection is closed.
     Ended,
     /// It failed: connecting, sending or receiving.
     Failed(io::Error),

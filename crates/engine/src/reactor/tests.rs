@@ -164,7 +164,10 @@ fn many_at_once<B: Backend>(mut io: B, slots: u32) {
                     io.send(slot, 0).unwrap();
                 }
                 Event::Received(bytes) => self.1 += bytes.len() as u64,
-                Event::Ended => self.2 += 1,
+                Event::Ended => {
+                    self.2 += 1;
+                    io.close(slot, Close::Orderly);
+                }
                 Event::Failed(error) => panic!("{error}"),
             }
         }
