@@ -96,10 +96,9 @@ fn long_request<B: Backend>(mut io: B) {
         peer.write_all(b"thanks").unwrap();
         got.iter().all(|&b| b == b'x')
     });
-    assert_eq!(
-        poll_until(&mut io, |s| !s.is_empty()),
-        [Seen::Received(0, 6)]
-    );
+    let seen = poll_until(&mut io, |s| !s.is_empty());
+    // Its end may come in the same pass.
+    assert_eq!(seen[0], Seen::Received(0, 6));
     assert!(
         reader.join().unwrap(),
         "whole, though no socket buffer holds it"
