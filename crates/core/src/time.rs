@@ -49,11 +49,6 @@ impl Nanos {
     pub fn as_micros_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }
-
-    /// In milliseconds.
-    pub fn as_millis_f64(self) -> f64 {
-        self.0 as f64 / 1e6
-    }
 }
 
 impl Add for Nanos {
@@ -104,26 +99,6 @@ impl fmt::Display for Nanos {
 pub trait Clock {
     /// The time since the run began.
     fn now(&self) -> Nanos;
-}
-
-/// A clock that stands still until it is told to move: for tests and simulations.
-#[derive(Debug, Default)]
-pub struct VirtualClock {
-    now: std::cell::Cell<Nanos>,
-}
-
-impl VirtualClock {
-    /// Moves the clock to `to`, which must not be earlier than now.
-    pub fn advance_to(&self, to: Nanos) {
-        debug_assert!(to >= self.now.get(), "a clock does not go back");
-        self.now.set(to);
-    }
-}
-
-impl Clock for VirtualClock {
-    fn now(&self) -> Nanos {
-        self.now.get()
-    }
 }
 
 #[cfg(test)]

@@ -43,8 +43,10 @@ pub fn run(
     observer: &mut dyn Observer,
     stop: &AtomicBool,
 ) -> Result<Trial, RunError> {
-    let workers = workers_for(spec);
-    limits::ensure_files(connections_of(spec))?;
+    let connections = connections_of(spec);
+    // No more workers than there is work for.
+    let workers = spec.engine.workers.clamp(1, connections.max(1));
+    limits::ensure_files(connections.into())?;
     let patience = Duration::from_nanos(spec.connect_timeout.0);
     let (address, _) = resolve::reach(&spec.target.endpoint, patience)?;
     let backend = choose_backend(spec.engine.backend)?;
@@ -68,7 +70,7 @@ pub fn run(
         .collect::<io::Result<Vec<Done>>>()
         .map_err(|e| RunError::NotPermitted(format!("a worker could not run: {e}")))?;
     let interrupted = done.iter().any(|d| d.interrupted);
-    let generator = generator_use(&done, backend, steal_percent);
+    let generator = generator_use(&done, steal_percent);
     let mut measurement = merge(done.into_iter().map(|d| d.measurement));
     measurement.intervals = intervals;
     Ok(Trial {
@@ -119,16 +121,20 @@ impl Plan<'_> {
     fn work(&self, index: u32, parts: &Sender<IntervalPart>) -> io::Result<Done> {
         // Without it a sleep may end 50 µs late for the sake of the kernel's batching.
         let _ = sys_thread::set_timer_slack_ns(1);
-        let config = self.client_config(index);
+        let share = Share {
+            index,
+            of: self.workers,
+        };
+        let config = self.client_config(share);
         let slots = config.slots();
         match self.backend {
             BackendChoice::IoUring => {
                 let io = UringBackend::new(slots, self.requests.clone());
-                self.work_over(io, index, config, parts)
+                self.work_over(io, share, config, parts)
             }
             BackendChoice::Epoll | BackendChoice::Auto => {
                 let io = EpollBackend::new(slots, self.requests.clone());
-                self.work_over(io, index, config, parts)
+                self.work_over(io, share, config, parts)
             }
         }
     }
@@ -136,17 +142,14 @@ impl Plan<'_> {
     fn work_over<B: Backend>(
         &self,
         io: io::Result<B>,
-        index: u32,
+        share: Share,
         config: ClientConfig,
         parts: &Sender<IntervalPart>,
     ) -> io::Result<Done> {
         let spec = self.spec;
-        let share = Share {
-            index,
-            of: self.workers,
-        };
-        let picks = rng::stream(spec.seed, rng::PICKS + u64::from(index));
-        let requests = RequestSet::new(&spec.target, self.requests.clone(), index as usize, picks);
+        let picks = rng::stream(spec.seed, rng::PICKS + u64::from(share.index));
+        let first = share.index as usize;
+        let requests = RequestSet::new(&spec.target, self.requests.clone(), first, picks);
         let window = Window {
             start: spec.warmup,
             end: spec.window_end(),
@@ -180,12 +183,12 @@ impl Plan<'_> {
         worker.run(&mut io?, self.stop, &mut emit)
     }
 
-    fn client_config(&self, index: u32) -> ClientConfig {
+    fn client_config(&self, share: Share) -> ClientConfig {
         let spec = self.spec;
-        let share = |total: u32| total / self.workers + u32::from(index < total % self.workers);
+        let connections = share.part(connections_of(spec).into()) as u32;
         let (connections_max, lanes) = match &spec.load {
-            Load::Open(open) => (share(open.connections_max).max(1), 0),
-            Load::Closed { vusers, .. } => (share(*vusers), share(*vusers)),
+            Load::Open(_) => (connections.max(1), 0),
+            Load::Closed { .. } => (connections, connections),
         };
         ClientConfig {
             address: self.address,
@@ -198,20 +201,12 @@ impl Plan<'_> {
     }
 }
 
-/// No more workers than there is work for.
-fn workers_for(spec: &TrialSpec) -> u32 {
-    let useful = match &spec.load {
+/// The most connections that the load may have open at once.
+fn connections_of(spec: &TrialSpec) -> u32 {
+    match &spec.load {
         Load::Open(open) => open.connections_max,
         Load::Closed { vusers, .. } => *vusers,
-    };
-    spec.engine.workers.clamp(1, useful.max(1))
-}
-
-fn connections_of(spec: &TrialSpec) -> u64 {
-    u64::from(match &spec.load {
-        Load::Open(open) => open.connections_max,
-        Load::Closed { vusers, .. } => *vusers,
-    })
+    }
 }
 
 /// Settles `Auto`, and makes sure that what was asked for by name is permitted.
@@ -251,7 +246,7 @@ fn merge(parts: impl Iterator<Item = Measurement>) -> Measurement {
     merged.unwrap_or_default()
 }
 
-fn generator_use(done: &[Done], backend: BackendChoice, steal_percent: f64) -> GeneratorUse {
+fn generator_use(done: &[Done], steal_percent: f64) -> GeneratorUse {
     let percent = |time: Nanos, d: &Done| {
         let window = d.measurement.window.length().0.max(1);
         time.0 as f64 * 100.0 / window as f64
@@ -266,10 +261,9 @@ fn generator_use(done: &[Done], backend: BackendChoice, steal_percent: f64) -> G
             .sum::<f64>()
     };
     GeneratorUse {
-        backend: match backend {
-            BackendChoice::IoUring => UringBackend::NAME.to_owned(),
-            _ => EpollBackend::NAME.to_owned(),
-        },
+        backend: done
+            .first()
+            .map_or_else(String::new, |d| d.backend.to_owned()),
         cpu_user_s: sum(|u| u.user),
         cpu_system_s: sum(|u| u.system),
         busiest_worker_percent: busiest.map_or(0.0, busy),

@@ -33,6 +33,8 @@ pub struct Worker {
 
 /// What one worker brings back.
 pub struct Done {
+    /// What carried the traffic: [`Backend::NAME`].
+    pub backend: &'static str,
     /// What it measured.
     pub measurement: Measurement,
     /// Processor time over the window.
@@ -89,6 +91,7 @@ impl Worker {
         };
         let (used, polled) = usage.finish(waiter.polled_total());
         Ok(Done {
+            backend: B::NAME,
             measurement: session.finish(emit),
             used,
             polled,

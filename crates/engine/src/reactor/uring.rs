@@ -43,7 +43,6 @@ struct Connection {
     generation: u32,
     /// Where it connects: the kernel reads it while the connect is under way.
     address: Option<Box<RawAddress>>,
-    receiving: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -79,7 +78,6 @@ impl UringBackend {
             socket: None,
             generation: 0,
             address: None,
-            receiving: false,
         });
         let completions = Vec::with_capacity(COMPLETIONS as usize);
         Ok(UringBackend {
@@ -112,7 +110,6 @@ impl UringBackend {
     }
 
     fn arm_receive(&mut self, slot: u32) -> io::Result<()> {
-        self.connections[slot as usize].receiving = true;
         let data = self.user_data(slot, KIND_RECEIVE);
         let entry = opcode::RecvMulti::new(self.fd(slot), self.buffers.group());
         self.push(entry.build().user_data(data))
@@ -190,7 +187,6 @@ impl UringBackend {
         sink: &mut S,
     ) {
         let generation = self.connections[slot as usize].generation;
-        self.connections[slot as usize].receiving = more;
         match result {
             0 => return sink.on_event(self, slot, Event::Ended),
             1.. => {
@@ -228,7 +224,6 @@ impl Backend for UringBackend {
         }
         let connection = &mut self.connections[slot as usize];
         connection.socket = Some(socket);
-        connection.receiving = false;
         let kept = connection.address.get_or_insert_with(|| Box::new(*address));
         **kept = *address;
         let (pointer, length) = (kept.as_ptr(), kept.length());
