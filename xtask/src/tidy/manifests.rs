@@ -37,6 +37,14 @@ pub fn check(manifest: &Source) -> Vec<Violation> {
         return Vec::new();
     };
     let mut broken = Vec::new();
+    let mut break_rule = |line, remedy| {
+        broken.push(Violation {
+            path: manifest.path.clone(),
+            line,
+            rule: "dependency",
+            remedy,
+        });
+    };
     for Dependency { line, name, dev } in dependencies(&manifest.text) {
         let own = name == "knee" || name.starts_with("knee-");
         if own && !may_use.contains(&name.as_str()) {
@@ -46,23 +54,11 @@ pub fn check(manifest: &Source) -> Vec<Violation> {
                 may_use.join(", ")
             };
             let remedy = format!("{folder} may use {uses}, not {name}");
-            let rule = "dependency";
-            broken.push(Violation {
-                path: manifest.path.clone(),
-                line,
-                rule,
-                remedy,
-            });
+            break_rule(line, remedy);
         }
         if folder == "crates/core" && !dev && NOT_IN_CORE.contains(&name.as_str()) {
             let remedy = format!("core only decides: what needs {name} belongs to the engine");
-            let rule = "dependency";
-            broken.push(Violation {
-                path: manifest.path.clone(),
-                line,
-                rule,
-                remedy,
-            });
+            break_rule(line, remedy);
         }
     }
     broken

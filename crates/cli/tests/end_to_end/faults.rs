@@ -1,6 +1,6 @@
 //! Each way in which a server goes wrong is an outcome of its own.
 
-use crate::support::{KneeServer, backends, measured, run};
+use crate::support::{KneeServer, backends, measured, run_impatiently};
 
 const REQUESTS: u64 = 200;
 
@@ -72,17 +72,7 @@ fn a_body_that_trickles_for_too_long_is_a_timeout() {
     for backend in backends(&KneeServer::start(&[]).url()) {
         let server = KneeServer::start(&["--size", "2000", "--fault", "slow(1000)"]);
         let url = server.url();
-        let load = [
-            "-n",
-            "8",
-            "-c",
-            "4",
-            "--timeout",
-            "300ms",
-            "--backend",
-            backend,
-        ];
-        let ended = run(&[&["run", &url, "--json", "-"][..], &load].concat());
+        let ended = run_impatiently(&url, backend);
         assert_eq!(ended.status, Some(4), "not one response: {ended:?}");
         let report = ended.json();
         assert_eq!(report["trials"][0]["outcomes"]["timeout"], 8, "{backend}");

@@ -1,6 +1,6 @@
 //! Servers that cannot be reached, refuse, or never answer: all is counted, and nothing hangs.
 
-use crate::support::{Ended, KneeServer, backends, knee, run};
+use crate::support::{Ended, KneeServer, backends, knee, run, run_impatiently, run_load};
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsRawFd;
@@ -47,17 +47,7 @@ fn an_unreachable_target_is_exit_4_in_one_line() {
 fn a_closed_loop_on_a_silent_server_is_all_timeouts() {
     for backend in both_backends() {
         let (_listener, url) = never_answers();
-        let load = [
-            "-n",
-            "8",
-            "-c",
-            "4",
-            "--timeout",
-            "300ms",
-            "--backend",
-            backend,
-        ];
-        let ended = run(&[&["run", &url, "--json", "-"][..], &load].concat());
+        let ended = run_impatiently(&url, backend);
         all_end_as("timeout", &ended, 8);
     }
 }
@@ -113,7 +103,7 @@ fn a_server_that_takes_no_connections_is_all_connect_timeouts() {
             "--backend",
             backend,
         ];
-        let ended = run(&[&["run", &url, "--json", "-"][..], &load].concat());
+        let ended = run_load(&url, &load);
         all_end_as("connect_timeout", &ended, 4);
     }
 }

@@ -7,6 +7,6 @@ mod temp_path;
 mod verdict;
 
 pub use knee_server::KneeServer;
-pub use process::{Ended, knee, run, run_with_input, signal};
+pub use process::{Ended, knee, run, run_impatiently, run_load, run_with_input, signal};
 pub use temp_path::TempPath;
 pub use verdict::{backends, measured, until_valid};

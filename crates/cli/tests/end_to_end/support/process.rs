@@ -65,6 +65,17 @@ pub fn run(arguments: &[&str]) -> Ended {
     Ended::of(knee(arguments).spawn().unwrap())
 }
 
+/// `knee run URL` with these options, to its end; the report as JSON on standard output.
+pub fn run_load(url: &str, options: &[&str]) -> Ended {
+    run(&[&["run", url, "--json", "-"], options].concat())
+}
+
+/// Eight operations, four at a time, none of which may take longer than 300 ms.
+pub fn run_impatiently(url: &str, backend: &str) -> Ended {
+    let patience = ["-n", "8", "-c", "4", "--timeout", "300ms"];
+    run_load(url, &[&patience[..], &["--backend", backend]].concat())
+}
+
 /// Runs it to its end with this on standard input.
 pub fn run_with_input(arguments: &[&str], input: &str) -> Ended {
     let mut child = knee(arguments).stdin(Stdio::piped()).spawn().unwrap();
