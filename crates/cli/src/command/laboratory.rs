@@ -1,24 +1,20 @@
-//! Runs an experiment on the engine and reports it: what `run` and `sweep` share.
+//! Conducts an experiment and reports it: what all commands that measure share.
 
-use super::progress::{self, Progress};
 use super::started_at;
 use crate::args::{Output, ThresholdArgs};
 use crate::failure::{Exit, Failure};
 use crate::words::Words;
-use knee_core::analysis::assess::assess;
 use knee_core::experiment::{self, Conducted, Ended, Experiment};
-use knee_core::report::{Host, Report, SCHEMA, Verdict};
-use knee_core::spec::{HttpTarget, Level};
+use knee_core::report::{Host, Report, SCHEMA, TrialReport, Verdict};
 use knee_engine::{RunError, interrupt};
 use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
 
-/// All about an experiment but its policy.
+/// All about an experiment but its policy and where its trials are run.
 #[derive(Debug)]
 pub struct Order {
     /// `run`, `sweep`.
     pub command: &'static str,
-    /// What every trial is sent to.
-    pub target: HttpTarget,
     /// Seeds every random choice.
     pub seed: u64,
     /// The resolved options.
@@ -29,49 +25,82 @@ pub struct Order {
     pub output: Output,
 }
 
+/// One trial as it was run.
+#[derive(Debug)]
+pub struct Made<T> {
+    /// Its statistics.
+    pub trial: T,
+    /// The user ended it early.
+    pub interrupted: bool,
+}
+
+/// Where the trials of an experiment are run.
+pub trait Stand<X: Experiment> {
+    /// Makes sure, before any load, that the target is there.
+    fn prepare(&mut self) -> Result<(), RunError>;
+
+    /// Runs one trial; `stop` ends it early.
+    fn run(
+        &mut self,
+        spec: &X::Spec,
+        output: &Output,
+        stop: &AtomicBool,
+    ) -> Result<Made<X::Trial>, RunError>;
+
+    /// What to tell on standard error of trial `number` (from 0) as it ends, if anything.
+    fn line(&self, number: usize, trial: &X::Trial) -> Option<String>;
+
+    /// Operations attempted and completed in a trial.
+    fn counts(trial: &X::Trial) -> (u64, u64);
+
+    /// The trials as the report lists them.
+    fn listed(trials: Vec<X::Trial>) -> Vec<TrialReport>;
+
+    /// The kernel interface that carried the traffic; empty before the first trial.
+    fn backend(&self) -> String;
+}
+
 /// Runs the experiment to its end or to the first Ctrl-C, and delivers its report.
-pub fn conduct(order: Order, experiment: &mut dyn Experiment) -> Result<Exit, Failure> {
+pub fn conduct<X: Experiment, S: Stand<X>>(
+    order: Order,
+    experiment: &mut X,
+    stand: &mut S,
+) -> Result<Exit, Failure> {
     let stop = interrupt::install()
         .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
     let started_at = started_at::now();
-    knee_engine::preflight(&order.target)?;
-    let mut backend = String::new();
+    stand.prepare()?;
+    let mut trials = 0;
+    let mut counts = (0, 0);
     let mut lost: Option<RunError> = None;
-    let conducted = experiment::conduct(
-        experiment,
-        |spec| {
-            let mut progress = Progress::begin(spec, &order.output);
-            let trial = knee_engine::run(spec, &mut progress, stop);
-            progress.end();
-            let trial = match trial {
-                Ok(trial) => trial,
-                Err(e) if backend.is_empty() => return Err(e),
-                // What was measured before is worth a report.
-                Err(e) => {
-                    lost = Some(e);
-                    return Ok(ControlFlow::Break(None));
-                }
-            };
-            backend.clone_from(&trial.generator.backend);
-            let report = assess(&trial);
-            Ok(match trial.interrupted {
-                true => ControlFlow::Break(Some(report)),
-                false => ControlFlow::Continue(report),
-            })
-        },
-        |number, trial| {
-            if order.command == "sweep" {
-                order.output.note(&progress::level_line(number, trial));
+    let conducted = experiment::conduct(experiment, |spec| {
+        let made = match stand.run(spec, &order.output, stop) {
+            Ok(made) => made,
+            Err(e) if trials == 0 => return Err(e),
+            // What was measured before is worth a report.
+            Err(e) => {
+                lost = Some(e);
+                return Ok(ControlFlow::Break(None));
             }
-        },
-    )?;
+        };
+        if let Some(line) = stand.line(trials, &made.trial) {
+            order.output.note(&line);
+        }
+        trials += 1;
+        let (attempted, completed) = S::counts(&made.trial);
+        counts = (counts.0 + attempted, counts.1 + completed);
+        Ok(match made.interrupted {
+            true => ControlFlow::Break(Some(made.trial)),
+            false => ControlFlow::Continue(made.trial),
+        })
+    })?;
     let host = Host {
-        backend,
+        backend: stand.backend(),
         ..knee_engine::host()
     };
-    let report = report(&order, started_at, host, conducted);
+    let report = report(&order, started_at, host, conducted, S::listed);
     let crossed = order.thresholds.crossed(&report);
-    let ending = ending(&report, !crossed.is_empty());
+    let ending = ending(&report, counts, !crossed.is_empty());
     order.output.deliver(&report)?;
     // After the report, where a person at a terminal sees them.
     for line in &crossed {
@@ -80,14 +109,6 @@ pub fn conduct(order: Order, experiment: &mut dyn Experiment) -> Result<Exit, Fa
     match lost {
         Some(e) => Err(e.into()),
         None => ending,
-    }
-}
-
-/// A trial's name for people: `vusers=10`, `rate=1000/s`.
-pub fn label(level: Level) -> String {
-    match level {
-        Level::Vusers(n) => format!("vusers={n}"),
-        Level::RatePerS(rate) => format!("rate={rate}/s"),
     }
 }
 
@@ -101,11 +122,12 @@ impl From<RunError> for Failure {
 }
 
 /// All that is known of an experiment that has ended.
-pub(super) fn report(
+pub(super) fn report<T>(
     order: &Order,
     started_at: String,
     host: Host,
-    conducted: Conducted,
+    conducted: Conducted<T>,
+    listed: impl FnOnce(Vec<T>) -> Vec<TrialReport>,
 ) -> Report {
     Report {
         schema: SCHEMA.to_string(),
@@ -117,16 +139,19 @@ pub(super) fn report(
         interrupted: conducted.ended == Ended::Interrupted,
         host,
         spec: order.words.0.clone(),
-        trials: conducted.trials,
+        trials: listed(conducted.trials),
         findings: conducted.findings,
         conclusion: conducted.conclusion,
     }
 }
 
 /// Nothing measured goes before invalid, and that before thresholds.
-fn ending(report: &Report, is_crossed: bool) -> Result<Exit, Failure> {
-    if report.trials.iter().all(|t| t.completed == 0) {
-        let attempted: u64 = report.trials.iter().map(|t| t.attempted).sum();
+fn ending(
+    report: &Report,
+    (attempted, completed): (u64, u64),
+    is_crossed: bool,
+) -> Result<Exit, Failure> {
+    if completed == 0 {
         if report.interrupted && attempted == 0 {
             let line = "nothing was measured: interrupted before the first operation that counts";
             return Err(Failure::nothing_measured(line.to_string()));
@@ -139,15 +164,4 @@ fn ending(report: &Report, is_crossed: bool) -> Result<Exit, Failure> {
         Verdict::Valid if is_crossed => Exit::Crossed,
         Verdict::Valid => Exit::Fine,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn levels_have_names() {
-        assert_eq!(label(Level::Vusers(10)), "vusers=10");
-        assert_eq!(label(Level::RatePerS(1.5)), "rate=1.5/s");
-    }
 }

@@ -2,6 +2,7 @@
 
 pub mod analyze;
 mod demo;
+mod http_stand;
 mod laboratory;
 mod progress;
 pub mod report;

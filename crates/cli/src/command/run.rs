@@ -1,5 +1,6 @@
 //! `knee run`: one load, reported.
 
+use super::http_stand::{self, HttpStand};
 use super::laboratory::{self, Order};
 use crate::args::{ClosedArgs, EngineArgs, LimitArgs, OpenArgs, OutputArgs, TargetArgs};
 use crate::args::{Output, ThresholdArgs, Trace, with_exits};
@@ -84,23 +85,22 @@ pub struct RunSpec {
 
 /// Makes the run and reports it.
 pub fn execute(spec: RunSpec) -> Result<Exit, Failure> {
+    let mut stand = HttpStand::new(spec.trial.target.clone(), false);
     let (order, mut experiment) = spec.split();
-    laboratory::conduct(order, &mut experiment)
+    laboratory::conduct(order, &mut experiment, &mut stand)
 }
 
 impl RunSpec {
     /// The policy, and all else about it.
     pub(super) fn split(self) -> (Order, SingleRun) {
-        let experiment = SingleRun::new(self.trial.clone());
         let order = Order {
             command: "run",
-            target: self.trial.target,
             seed: self.trial.seed,
             words: self.words,
             thresholds: self.thresholds,
             output: self.output,
         };
-        (order, experiment)
+        (order, SingleRun::new(self.trial))
     }
 }
 
@@ -128,7 +128,7 @@ impl RawRun {
         };
         let engine = self.engine.for_load(machine, &load);
         let trial = TrialSpec {
-            label: laboratory::label(level),
+            label: http_stand::label(level),
             level,
             load,
             target,

@@ -7,8 +7,9 @@ use crate::raw::RawCommand;
 use knee_core::analysis::assess::assess;
 use knee_core::experiment::{self, Experiment};
 use knee_core::law::Law;
-use knee_core::report::{Host, Report};
+use knee_core::report::{Host, Report, TrialReport};
 use knee_core::sim::{Stall, World, simulate};
+use knee_core::spec::TrialSpec;
 use knee_core::time::Nanos;
 use knee_render::{Json, Renderer, Text, parse_report};
 use std::convert::Infallible;
@@ -16,27 +17,14 @@ use std::ops::ControlFlow;
 
 /// What these arguments lead to in this world.
 fn report(arguments: &str, world: &World) -> Report {
-    let conduct = |order: Order, experiment: &mut dyn Experiment| {
-        let run = |spec: &_| {
-            let trial = simulate(spec, world).trial;
-            Ok::<_, Infallible>(ControlFlow::Continue(assess(&trial)))
-        };
-        let Ok(conducted) = experiment::conduct(experiment, run, |_, _| ());
-        let host = Host {
-            cpus: MACHINE.cpus,
-            backend: "sim".to_string(),
-            ..Host::default()
-        };
-        laboratory::report(&order, "2026-05-04T09:30:00Z".to_string(), host, conducted)
-    };
     let report = match parse(arguments).unwrap() {
         RawCommand::Run(raw) => {
             let (order, mut experiment) = raw.resolve(&MACHINE).unwrap().split();
-            conduct(order, &mut experiment)
+            simulated(&order, &mut experiment, world)
         }
         RawCommand::Sweep(raw) => {
             let (order, mut experiment) = raw.resolve(&MACHINE).unwrap().split();
-            conduct(order, &mut experiment)
+            simulated(&order, &mut experiment, world)
         }
         other => panic!("{other:?} conducts nothing"),
     };
@@ -44,6 +32,24 @@ fn report(arguments: &str, world: &World) -> Report {
         knee_version: "1.2.3".to_string(),
         ..report
     }
+}
+
+fn simulated<X>(order: &Order, experiment: &mut X, world: &World) -> Report
+where
+    X: Experiment<Spec = TrialSpec, Trial = TrialReport>,
+{
+    let run = |spec: &_| {
+        let trial = simulate(spec, world).trial;
+        Ok::<_, Infallible>(ControlFlow::Continue(assess(&trial)))
+    };
+    let Ok(conducted) = experiment::conduct(experiment, run);
+    let host = Host {
+        cpus: MACHINE.cpus,
+        backend: "sim".to_string(),
+        ..Host::default()
+    };
+    let started_at = "2026-05-04T09:30:00Z".to_string();
+    laboratory::report(order, started_at, host, conducted, |trials| trials)
 }
 
 /// The report as text, which must be the same after it was stored and read back.

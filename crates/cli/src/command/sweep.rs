@@ -1,6 +1,7 @@
 //! `knee sweep`: throughput and its price.
 
 use super::demo::Demo;
+use super::http_stand::{self, HttpStand};
 use super::laboratory::{self, Order};
 use crate::args::{ClosedArgs, EngineArgs, LimitArgs, OpenArgs, OutputArgs, TargetArgs};
 use crate::args::{Levels, rate_levels, vuser_levels};
@@ -113,8 +114,9 @@ pub fn execute(mut sweep: ResolvedSweep) -> Result<Exit, Failure> {
     if let Some(demo) = &demo {
         sweep.output.note(&demo.announcement());
     }
+    let mut stand = HttpStand::new(sweep.spec.base.target.clone(), true);
     let (order, mut experiment) = sweep.split();
-    laboratory::conduct(order, &mut experiment)
+    laboratory::conduct(order, &mut experiment, &mut stand)
 }
 
 impl ResolvedSweep {
@@ -122,7 +124,6 @@ impl ResolvedSweep {
     pub(super) fn split(self) -> (Order, Sweep) {
         let order = Order {
             command: "sweep",
-            target: self.spec.base.target.clone(),
             seed: self.spec.base.seed,
             words: self.words,
             thresholds: self.thresholds,
@@ -166,7 +167,7 @@ impl RawSweep {
     fn spec(&self, machine: &Machine) -> Result<(SweepSpec, Words), Failure> {
         let (level, load) = self.first_level(machine)?;
         let base = TrialSpec {
-            label: laboratory::label(level),
+            label: http_stand::label(level),
             level,
             load,
             target: self.target.resolve()?,

@@ -1,23 +1,21 @@
 //! The loop that every experiment runs in, shared by the command line and the simulator.
 
-use super::verdict::verdict;
-use super::{Experiment, Next};
+use super::{Concluded, Experiment, Next};
 use crate::analysis::findings::Diagnosis;
-use crate::report::{Conclusion, Finding, TrialReport, Verdict};
-use crate::spec::TrialSpec;
+use crate::report::{Conclusion, Finding, Verdict};
 use std::ops::ControlFlow;
 
 /// An experiment that has ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Conducted {
+pub struct Conducted<T> {
     /// Its trials in the order they were run.
-    pub trials: Vec<TrialReport>,
+    pub trials: Vec<T>,
+    /// Whether they can be trusted as a whole.
+    pub verdict: Verdict,
     /// What follows from them, the gravest first.
     pub findings: Vec<Finding>,
-    /// Its answer.
+    /// The answer.
     pub conclusion: Conclusion,
-    /// Whether its trials as a whole can be trusted.
-    pub verdict: Verdict,
     /// Why it ended.
     pub ended: Ended,
 }
@@ -38,12 +36,10 @@ const TRIALS_MAX: usize = 10_000;
 
 /// Runs an experiment to its end. `run` makes one trial: it continues with the trial's report, or
 /// breaks with what was measured, if anything, when the user interrupts; an error ends everything.
-/// `seen` is shown each report, with its number from 0, as the trial ends.
-pub fn conduct<E>(
-    experiment: &mut dyn Experiment,
-    mut run: impl FnMut(&TrialSpec) -> Result<ControlFlow<Option<TrialReport>, TrialReport>, E>,
-    mut seen: impl FnMut(usize, &TrialReport),
-) -> Result<Conducted, E> {
+pub fn conduct<X: Experiment, E>(
+    experiment: &mut X,
+    mut run: impl FnMut(&X::Spec) -> Result<ControlFlow<Option<X::Trial>, X::Trial>, E>,
+) -> Result<Conducted<X::Trial>, E> {
     let mut trials = Vec::new();
     let mut ended = Ended::Converged;
     while trials.len() < TRIALS_MAX {
@@ -60,16 +56,18 @@ pub fn conduct<E>(
             ControlFlow::Break(partial) => {
                 ended = Ended::Interrupted;
                 if let Some(report) = partial {
-                    seen(trials.len(), &report);
                     trials.push(report);
                 }
                 break;
             }
         };
-        seen(trials.len(), &report);
         trials.push(report);
     }
-    let (mut findings, conclusion) = experiment.conclude(&trials);
+    let Concluded {
+        verdict,
+        mut findings,
+        conclusion,
+    } = experiment.conclude(&trials);
     match &ended {
         Ended::Converged => {}
         Ended::Doomed(reason) => findings.push(Diagnosis::stopped_early(reason).finding()),
@@ -77,8 +75,8 @@ pub fn conduct<E>(
     }
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     Ok(Conducted {
-        verdict: verdict(trials.iter().map(|t| (t.verdict, t.throughput_per_s))),
         trials,
+        verdict,
         findings,
         conclusion,
         ended,

@@ -7,26 +7,42 @@ mod verdict;
 
 pub use conduct::{Conducted, Ended, conduct};
 pub use run::SingleRun;
+pub use verdict::verdict;
 
-use crate::report::{Conclusion, Finding, TrialReport};
-use crate::spec::TrialSpec;
+use crate::report::{Conclusion, Finding, Verdict};
 
 /// A pure policy: looks at the trials so far and says what to run next, then what follows.
 pub trait Experiment {
+    /// What it asks for: all that is needed to run one trial.
+    type Spec;
+    /// What comes back of it: the statistics of one trial.
+    type Trial;
+
     /// What to do after these trials.
-    fn next(&mut self, past: &[TrialReport]) -> Next;
+    fn next(&mut self, past: &[Self::Trial]) -> Next<Self::Spec>;
 
     /// What follows from these trials (also when it ended early).
-    fn conclude(&self, past: &[TrialReport]) -> (Vec<Finding>, Conclusion);
+    fn conclude(&self, past: &[Self::Trial]) -> Concluded;
 }
 
 /// What an experiment wants next.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Next {
+pub enum Next<S> {
     /// Another trial.
-    Run(Box<TrialSpec>),
+    Run(Box<S>),
     /// Nothing: the question is answered.
     Converged,
     /// Nothing: the question cannot be answered, for this reason.
     Doomed(String),
+}
+
+/// What follows from an experiment's trials.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Concluded {
+    /// Whether the trials as a whole can be trusted.
+    pub verdict: Verdict,
+    /// What a person should know.
+    pub findings: Vec<Finding>,
+    /// The answer.
+    pub conclusion: Conclusion,
 }

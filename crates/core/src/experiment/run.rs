@@ -1,9 +1,9 @@
 //! `knee run`: one load, one trial.
 
-use super::{Experiment, Next};
+use super::{Concluded, Experiment, Next, verdict};
 use crate::analysis::findings::trial_findings;
 use crate::analysis::table::error_share;
-use crate::report::{Conclusion, Finding, RunConclusion, TrialReport};
+use crate::report::{Conclusion, RunConclusion, TrialReport};
 use crate::spec::TrialSpec;
 
 /// One trial, its findings, its figures.
@@ -20,7 +20,10 @@ impl SingleRun {
 }
 
 impl Experiment for SingleRun {
-    fn next(&mut self, past: &[TrialReport]) -> Next {
+    type Spec = TrialSpec;
+    type Trial = TrialReport;
+
+    fn next(&mut self, past: &[TrialReport]) -> Next<TrialSpec> {
         if past.is_empty() {
             Next::Run(Box::new(self.spec.clone()))
         } else {
@@ -28,16 +31,17 @@ impl Experiment for SingleRun {
         }
     }
 
-    fn conclude(&self, past: &[TrialReport]) -> (Vec<Finding>, Conclusion) {
-        let Some(trial) = past.last() else {
-            return (Vec::new(), Conclusion::Run(RunConclusion::default()));
-        };
-        let conclusion = RunConclusion {
+    fn conclude(&self, past: &[TrialReport]) -> Concluded {
+        let conclusion = past.last().map(|trial| RunConclusion {
             throughput_per_s: trial.throughput_per_s,
             p50_ns: trial.response_time_ns.p50,
             p99_ns: trial.response_time_ns.p99,
             error_percent: 100.0 * error_share(&trial.outcomes),
-        };
-        (trial_findings(trial), Conclusion::Run(conclusion))
+        });
+        Concluded {
+            verdict: verdict(past),
+            findings: past.last().map(trial_findings).unwrap_or_default(),
+            conclusion: Conclusion::Run(conclusion.unwrap_or_default()),
+        }
     }
 }

@@ -1,15 +1,21 @@
 //! The verdict on an experiment of several trials.
 
-use crate::report::Verdict;
+use crate::report::{TrialReport, Verdict};
 
 /// Trials of one level whose throughputs differ by a smaller factor are alike.
 const CLEARLY_MORE: f64 = 1.05;
 
+/// The verdict on these trials.
+///
 /// An experiment stands on its valid trials: it is invalid where it has none, or where an invalid
 /// one got clearly more than any of them, so that the most they show is not the target's most.
-/// Valid where there is no trial at all: nothing is claimed then. Takes of each trial its verdict
-/// and its throughput per second.
-pub(super) fn verdict(trials: impl Iterator<Item = (Verdict, f64)> + Clone) -> Verdict {
+/// Valid where there is no trial at all: nothing is claimed then.
+pub fn verdict(trials: &[TrialReport]) -> Verdict {
+    of_pairs(trials.iter().map(|t| (t.verdict, t.throughput_per_s)))
+}
+
+/// The same of each trial's verdict and its throughput per second.
+fn of_pairs(trials: impl Iterator<Item = (Verdict, f64)> + Clone) -> Verdict {
     let most = |verdict: Verdict| {
         let such = trials.clone().filter(|(v, _)| *v == verdict);
         such.map(|(_, per_s)| per_s).reduce(f64::max)
@@ -37,7 +43,7 @@ mod tests {
             ("one above", &[(Valid, 100.0), (Invalid, 110.0)], Invalid),
         ];
         for (name, trials, expected) in cases {
-            assert_eq!(verdict(trials.iter().copied()), expected, "{name}");
+            assert_eq!(of_pairs(trials.iter().copied()), expected, "{name}");
         }
     }
 }

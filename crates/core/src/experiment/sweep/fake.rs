@@ -117,10 +117,10 @@ impl Fake {
 }
 
 /// A sweep of a fake target from beginning to end.
-pub fn sweep(fake: &mut Fake, spec: SweepSpec) -> (Conducted, SweepConclusion) {
+pub fn sweep(fake: &mut Fake, spec: SweepSpec) -> (Conducted<TrialReport>, SweepConclusion) {
     let mut sweep = Sweep::new(spec);
     let run = |spec: &TrialSpec| Ok::<_, Infallible>(ControlFlow::Continue(fake.run(spec)));
-    let Ok(conducted) = conduct(&mut sweep, run, |_, _| ());
+    let Ok(conducted) = conduct(&mut sweep, run);
     let crate::report::Conclusion::Sweep(conclusion) = conducted.conclusion.clone() else {
         panic!("a sweep ends in a sweep's conclusion");
     };

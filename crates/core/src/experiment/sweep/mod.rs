@@ -16,8 +16,9 @@ mod users;
 pub use conclude::conclude_table;
 pub use spec::{Axis, Bound, BoundMetric, RatePlan, SweepSpec, VuserPlan};
 
-use super::{Experiment, Next};
-use crate::report::{Conclusion, Finding, TrialReport};
+use super::{Concluded, Experiment, Next, verdict};
+use crate::report::{Conclusion, TrialReport};
+use crate::spec::TrialSpec;
 
 /// The sweep as a policy. What it does next follows from its spec and the trials alone, so that
 /// a stored sweep can be replayed.
@@ -34,15 +35,22 @@ impl Sweep {
 }
 
 impl Experiment for Sweep {
-    fn next(&mut self, past: &[TrialReport]) -> Next {
+    type Spec = TrialSpec;
+    type Trial = TrialReport;
+
+    fn next(&mut self, past: &[TrialReport]) -> Next<TrialSpec> {
         match &self.spec.axis {
             Axis::Vusers(plan) => users::next(&self.spec, plan, past),
             Axis::Rate(plan) => rates::next(&self.spec, plan, past),
         }
     }
 
-    fn conclude(&self, past: &[TrialReport]) -> (Vec<Finding>, Conclusion) {
+    fn conclude(&self, past: &[TrialReport]) -> Concluded {
         let (findings, conclusion) = conclude::conclude(&self.spec, past);
-        (findings, Conclusion::Sweep(conclusion))
+        Concluded {
+            verdict: verdict(past),
+            findings,
+            conclusion: Conclusion::Sweep(conclusion),
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::analysis::knee::ERROR_SHARE_MAX;
 use crate::analysis::table::{LevelPoint, error_share, points};
 use crate::experiment::Next;
 use crate::report::{TrialReport, Verdict};
-use crate::spec::{Level, Rate};
+use crate::spec::{Level, Rate, TrialSpec};
 
 /// Where an automatic plan starts, in operations per second.
 const START_PER_S: f64 = 100.0;
@@ -26,7 +26,7 @@ const BELOW_CAPACITY: f64 = 0.98;
 const ABOVE_CAPACITY: f64 = 1.02;
 
 /// What to do after these trials.
-pub fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> Next {
+pub fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> Next<TrialSpec> {
     let automatic = *plan == RatePlan::Auto;
     if automatic && past.len() >= spec.trials_max {
         return Next::Converged;
@@ -75,7 +75,7 @@ pub fn served_bracket(past: &[TrialReport]) -> Bracket {
     Bracket { within, outside }
 }
 
-fn run(spec: &SweepSpec, past: &[TrialReport], per_s: f64, stretch: u64) -> Next {
+fn run(spec: &SweepSpec, past: &[TrialReport], per_s: f64, stretch: u64) -> Next<TrialSpec> {
     match Rate::from_f64(per_s) {
         Some(rate) => Next::Run(Box::new(spec.rate_trial(rate, past.len(), stretch))),
         None => Next::Doomed(format!("a rate of {per_s}/s cannot be offered")),

@@ -9,7 +9,7 @@ use crate::analysis::words::value;
 use crate::experiment::Next;
 use crate::report::{TrialReport, Verdict};
 use crate::rng;
-use crate::spec::Level;
+use crate::spec::{Level, TrialSpec};
 use rand_core::RngCore;
 
 /// A level that gains less than this share over the one before it gains nothing; as much more as
@@ -26,7 +26,7 @@ const NEAR: f64 = 0.05;
 const CONFIDENCE: f64 = 0.02;
 
 /// What to do after these trials.
-pub fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Next {
+pub fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Next<TrialSpec> {
     let repeat = repeat_of_last(spec, past);
     match plan {
         VuserPlan::List(levels) => {
@@ -60,7 +60,7 @@ pub fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Next {
     }
 }
 
-fn run(spec: &SweepSpec, past: &[TrialReport], level: Level, stretch: u64) -> Next {
+fn run(spec: &SweepSpec, past: &[TrialReport], level: Level, stretch: u64) -> Next<TrialSpec> {
     let Level::Vusers(n) = level else {
         return Next::Doomed("a sweep over users was given a trial of another kind".into());
     };

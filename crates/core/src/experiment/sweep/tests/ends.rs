@@ -76,7 +76,7 @@ proptest! {
             }
             Ok::<_, Infallible>(ControlFlow::Continue(report))
         };
-        let Ok(conducted) = conduct(&mut experiment, run, |_, _| ());
+        let Ok(conducted) = conduct(&mut experiment, run);
         prop_assert!((1..=14).contains(&conducted.trials.len()));
         for finding in &conducted.findings {
             prop_assert!(!finding.text.is_empty(), "{}", finding.code);
@@ -88,7 +88,6 @@ proptest! {
 #[test]
 fn an_interrupted_sweep_concludes_from_what_it_has() {
     let mut fake = Fake::station(6, 0.01, 0.0);
-    let mut seen = Vec::new();
     let run = |spec: &TrialSpec| {
         let report = fake.run(spec);
         Ok::<_, Infallible>(if spec.level == Level::Vusers(4) {
@@ -98,10 +97,11 @@ fn an_interrupted_sweep_concludes_from_what_it_has() {
         })
     };
     let mut experiment = Sweep::new(automatic(1));
-    let Ok(conducted) = conduct(&mut experiment, run, |i, t| seen.push((i, t.level)));
+    let Ok(conducted) = conduct(&mut experiment, run);
     assert_eq!(conducted.ended, Ended::Interrupted);
     let levels = [Level::Vusers(1), Level::Vusers(2), Level::Vusers(4)];
-    assert_eq!(seen, (0..).zip(levels).collect::<Vec<_>>());
+    let seen: Vec<Level> = conducted.trials.iter().map(|t| t.level).collect();
+    assert_eq!(seen, levels);
     let found = codes(&conducted.findings);
     assert!(
         found.contains(&"interrupted") && found.contains(&"not_saturated"),
@@ -112,7 +112,7 @@ fn an_interrupted_sweep_concludes_from_what_it_has() {
 #[test]
 fn an_error_of_the_engine_ends_everything() {
     let mut experiment = SingleRun::new(base(1));
-    let failed = conduct(&mut experiment, |_| Err("no such host"), |_, _| ());
+    let failed = conduct(&mut experiment, |_| Err("no such host"));
     assert_eq!(failed, Err("no such host"));
 }
 
@@ -122,7 +122,7 @@ fn a_single_run_runs_once() {
     fake.failures = Box::new(|_| 0.25);
     let mut experiment = SingleRun::new(base(1));
     let run = |spec: &TrialSpec| Ok::<_, Infallible>(ControlFlow::Continue(fake.run(spec)));
-    let Ok(conducted) = conduct(&mut experiment, run, |_, _| ());
+    let Ok(conducted) = conduct(&mut experiment, run);
     assert_eq!(conducted.trials.len(), 1);
     assert_eq!(codes(&conducted.findings), ["errors"]);
     let Conclusion::Run(conclusion) = conducted.conclusion else {

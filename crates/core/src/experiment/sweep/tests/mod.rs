@@ -7,13 +7,13 @@ mod tables;
 mod users;
 
 use crate::experiment::Conducted;
-use crate::report::Finding;
+use crate::report::{Finding, TrialReport};
 
 fn codes(findings: &[Finding]) -> Vec<&str> {
     findings.iter().map(|f| f.code.as_str()).collect()
 }
 
-fn levels(conducted: &Conducted) -> Vec<f64> {
+fn levels(conducted: &Conducted<TrialReport>) -> Vec<f64> {
     let levels = conducted.trials.iter().map(|t| t.level);
     levels.map(crate::analysis::words::value).collect()
 }

@@ -6,7 +6,7 @@ use super::{codes, levels, near};
 use crate::analysis::assess::assess;
 use crate::experiment::{Conducted, conduct};
 use crate::law::Law;
-use crate::report::{Conclusion, SweepConclusion};
+use crate::report::{Conclusion, SweepConclusion, TrialReport};
 use crate::sim::{World, simulate};
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -14,12 +14,12 @@ use proptest::prelude::*;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-fn sweep(world: &World, spec: SweepSpec) -> (Conducted, SweepConclusion) {
+fn sweep(world: &World, spec: SweepSpec) -> (Conducted<TrialReport>, SweepConclusion) {
     let run = |spec: &TrialSpec| {
         let report = assess(&simulate(spec, world).trial);
         Ok::<_, Infallible>(ControlFlow::Continue(report))
     };
-    let Ok(conducted) = conduct(&mut Sweep::new(spec), run, |_, _| ());
+    let Ok(conducted) = conduct(&mut Sweep::new(spec), run);
     let Conclusion::Sweep(conclusion) = conducted.conclusion.clone() else {
         panic!("a sweep ends in a sweep's conclusion");
     };

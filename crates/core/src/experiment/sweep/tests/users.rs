@@ -182,7 +182,7 @@ fn a_generator_that_gives_out_ends_the_climb() {
         }
         Ok::<_, Infallible>(ControlFlow::Continue(report))
     };
-    let Ok(conducted) = conduct(&mut experiment, run, |_, _| ());
+    let Ok(conducted) = conduct(&mut experiment, run);
     let Conclusion::Sweep(conclusion) = &conducted.conclusion else {
         panic!("a sweep ends in a sweep's conclusion");
     };

@@ -1,0 +1,91 @@
+//! Runs trials against an HTTP server: the stand of `run` and `sweep`.
+
+use super::laboratory::{Made, Stand};
+use super::progress::{self, Progress};
+use crate::args::Output;
+use knee_core::analysis::assess::assess;
+use knee_core::experiment::Experiment;
+use knee_core::report::TrialReport;
+use knee_core::spec::{HttpTarget, Level, TrialSpec};
+use knee_engine::RunError;
+use std::sync::atomic::AtomicBool;
+
+/// An HTTP target, and what carried the traffic to it.
+#[derive(Debug)]
+pub struct HttpStand {
+    /// What every trial is sent to.
+    target: HttpTarget,
+    /// Whether each trial is told of as it ends.
+    tells_levels: bool,
+    backend: String,
+}
+
+impl HttpStand {
+    /// A stand in front of this target. `tells_levels`: a line for each trial as it ends.
+    pub fn new(target: HttpTarget, tells_levels: bool) -> HttpStand {
+        HttpStand {
+            target,
+            tells_levels,
+            backend: String::new(),
+        }
+    }
+}
+
+impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStand {
+    fn prepare(&mut self) -> Result<(), RunError> {
+        knee_engine::preflight(&self.target).map(drop)
+    }
+
+    fn run(
+        &mut self,
+        spec: &TrialSpec,
+        output: &Output,
+        stop: &AtomicBool,
+    ) -> Result<Made<TrialReport>, RunError> {
+        let mut progress = Progress::begin(spec, output);
+        let trial = knee_engine::run(spec, &mut progress, stop);
+        progress.end();
+        let trial = trial?;
+        self.backend.clone_from(&trial.generator.backend);
+        Ok(Made {
+            trial: assess(&trial),
+            interrupted: trial.interrupted,
+        })
+    }
+
+    fn line(&self, number: usize, trial: &TrialReport) -> Option<String> {
+        self.tells_levels
+            .then(|| progress::level_line(number, trial))
+    }
+
+    fn counts(trial: &TrialReport) -> (u64, u64) {
+        (trial.attempted, trial.completed)
+    }
+
+    fn listed(trials: Vec<TrialReport>) -> Vec<TrialReport> {
+        trials
+    }
+
+    fn backend(&self) -> String {
+        self.backend.clone()
+    }
+}
+
+/// A trial's name for people: `vusers=10`, `rate=1000/s`.
+pub fn label(level: Level) -> String {
+    match level {
+        Level::Vusers(n) => format!("vusers={n}"),
+        Level::RatePerS(rate) => format!("rate={rate}/s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_names() {
+        assert_eq!(label(Level::Vusers(10)), "vusers=10");
+        assert_eq!(label(Level::RatePerS(1.5)), "rate=1.5/s");
+    }
+}
