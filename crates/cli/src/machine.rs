@@ -1,6 +1,7 @@
 //! What this machine permits, as far as arguments depend on it.
 
 use crate::failure::Failure;
+use knee_core::spec::Margins;
 
 /// What this machine permits; a value, so that what depends on it can be tested.
 #[derive(Clone, Copy, Debug)]
@@ -9,6 +10,8 @@ pub struct Machine {
     pub cpus: u32,
     /// Connections that the descriptors permit.
     pub connections_permitted: u32,
+    /// How long before a deadline a sleep has to end here.
+    pub margins: Margins,
 }
 
 /// More connections are opened only where asked for.
@@ -20,6 +23,7 @@ impl Machine {
         Machine {
             cpus: knee_engine::cpus(),
             connections_permitted: knee_engine::connections_permitted().max(1),
+            margins: Margins::UNKNOWN,
         }
     }
 

@@ -39,6 +39,7 @@
 //!         workers: 1,
 //!         backend: BackendChoice::Auto,
 //!         wait: WaitPolicy::Hybrid,
+//!         margins: Margins::UNKNOWN,
 //!     },
 //! };
 //! let service = Law::Exp(Nanos::from_millis(1));

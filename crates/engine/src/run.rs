@@ -164,7 +164,7 @@ impl Plan<'_> {
                 starts_max: STARTS_MAX / self.workers as usize,
             }),
             clock: MonotonicClock::start(),
-            waiter: Waiter::new(spec.engine.wait, COVERED),
+            waiter: Waiter::new(spec.engine.wait, COVERED, &spec.engine.margins),
             window,
             give_up: window.end + spec.timeout + spec.connect_timeout,
         };

@@ -53,6 +53,7 @@ impl EngineArgs {
             workers: self.threads.unwrap_or(machine.cpus),
             backend: self.backend,
             wait: self.wait,
+            margins: machine.margins,
         }
     }
 

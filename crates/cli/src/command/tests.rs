@@ -9,12 +9,13 @@ use crate::words::Words;
 use clap::CommandFactory;
 use knee_core::law::Law;
 use knee_core::spec::{ArrivalLaw, BackendChoice, Endpoint, Level, Load, OpenLoad, Pause};
-use knee_core::spec::{PauseKind, Pick, Rate, TrialSpec, WaitPolicy};
+use knee_core::spec::{Margins, PauseKind, Pick, Rate, TrialSpec, WaitPolicy};
 use knee_core::time::Nanos;
 
 pub const MACHINE: Machine = Machine {
     cpus: 4,
     connections_permitted: 960,
+    margins: Margins::UNKNOWN,
 };
 
 const URL: &str = "http://127.0.0.1:8080/";

@@ -2,16 +2,20 @@
 
 mod completion;
 mod histogram;
+mod holds;
 mod interval;
 mod outcome;
 mod recorder;
 mod series;
 mod trial;
+mod waits;
 
 pub use completion::Completion;
 pub use histogram::Histogram;
+pub use holds::{HoldTrial, Holds, Line, Spread};
 pub use interval::{Interval, IntervalMerger, IntervalPart, Observer};
 pub use outcome::{Outcome, Outcomes};
 pub use recorder::{Recorder, RecorderConfig};
 pub use series::Series;
 pub use trial::{GeneratorUse, Measurement, Trial, Window};
+pub use waits::{WaitTrial, Waits};

@@ -1,5 +1,6 @@
 //! The answers of the experiments.
 
+use super::ThrottleConclusion;
 use crate::spec::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -8,12 +9,13 @@ use std::collections::BTreeMap;
 /// guessed from the keys, so that keys may be added to any.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-#[expect(clippy::large_enum_variant, reason = "an experiment has one")]
 pub enum Conclusion {
     /// Of `knee sweep` and `knee analyze sweep`.
     Sweep(SweepConclusion),
     /// Of `knee run`.
     Run(RunConclusion),
+    /// Of `knee throttle`.
+    Throttle(ThrottleConclusion),
 }
 
 /// The answer of `knee run`.

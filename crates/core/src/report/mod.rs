@@ -4,12 +4,14 @@
 
 mod conclusion;
 mod finding;
+mod throttle;
 mod trial;
 
 pub use conclusion::{
     BestWithinBound, BoundAsked, Conclusion, ModelFit, RunConclusion, SweepConclusion, SweepLevel,
 };
 pub use finding::{Finding, Severity};
+pub use throttle::{MarginRow, RateRow, ThrottleConclusion, WaitAdvice, WaitRow};
 pub use trial::{
     Dispersion, GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, QuantilesReport,
     TrialReport,
@@ -29,7 +31,7 @@ pub const SCHEMA: &str = "knee.report/1";
 pub struct Report {
     /// Always [`SCHEMA`]; a reader refuses any other.
     pub schema: String,
-    /// `run`, `sweep`, `analyze sweep`.
+    /// `run`, `sweep`, `analyze sweep`, `throttle`.
     pub command: String,
     /// The version of knee that wrote it.
     pub knee_version: String,
@@ -109,6 +111,7 @@ impl TryFrom<RawReport> for Report {
             "sweep" | "analyze sweep" => {
                 serde_json::from_value(raw.conclusion).map(Conclusion::Sweep)
             }
+            "throttle" => serde_json::from_value(raw.conclusion).map(Conclusion::Throttle),
             other => return Err(format!("unknown command `{other}`")),
         };
         Ok(Report {

@@ -1,7 +1,8 @@
 //! A whole spec for tests, of which only load and time matter.
 
 use super::{
-    BackendChoice, Endpoint, EngineOptions, HttpTarget, Level, Load, Pick, TrialSpec, WaitPolicy,
+    BackendChoice, Endpoint, EngineOptions, HttpTarget, Level, Load, Margins, Pick, TrialSpec,
+    WaitPolicy,
 };
 use crate::time::Nanos;
 
@@ -34,6 +35,7 @@ pub(crate) fn trial(load: Load, duration: Nanos) -> TrialSpec {
             workers: 1,
             backend: BackendChoice::Auto,
             wait: WaitPolicy::Hybrid,
+            margins: Margins::UNKNOWN,
         },
     }
 }

@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 pub(crate) mod fixture;
+mod hold;
 mod load;
 mod parse;
 mod rate;
@@ -14,7 +15,9 @@ mod target;
 mod targets;
 mod trial;
 mod url;
+mod wait;
 
+pub use hold::{CatchUp, HoldMethod, HoldSpec};
 pub use load::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind};
 pub use parse::{ParseError, parse_arrival, parse_duration, parse_law, parse_rate, parse_rates};
 pub use rate::Rate;
@@ -24,3 +27,4 @@ pub use target::{Endpoint, HttpTarget, Pick};
 pub use targets::{Targets, parse_targets};
 pub use trial::{BackendChoice, EngineOptions, Level, TrialSpec, WaitPolicy};
 pub use url::Url;
+pub use wait::{Chore, Margins, WaitMethod, WaitSpec};

@@ -1,6 +1,6 @@
 //! One trial: the unit that the engine runs.
 
-use super::{HttpTarget, Load};
+use super::{HttpTarget, Load, Margins};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +60,8 @@ pub struct EngineOptions {
     pub backend: BackendChoice,
     /// How a worker waits for a deadline.
     pub wait: WaitPolicy,
+    /// How long before a deadline a sleep has to end on this machine, where that was measured.
+    pub margins: Margins,
 }
 
 /// Which kernel interface carries the traffic.

@@ -1,13 +1,10 @@
 //! How long to sleep before a deadline, learnt from how late sleeps have ended.
 
-use knee_core::spec::WaitPolicy;
+use knee_core::spec::{Margins, WaitPolicy};
 use knee_core::time::Nanos;
 
 /// The longest a worker sleeps in one go: it looks for Ctrl-C and timeouts at least so often.
 const SLEEP_MAX: Nanos = Nanos::from_millis(50);
-
-/// Where an estimate begins before anything is known: an idle virtual core wakes 60 to 200 µs late.
-const MARGIN_START_NS: f64 = 120_000.0;
 
 /// No estimate falls below this: the shortest that a sleep and its system call take.
 const MARGIN_MIN_NS: f64 = 3_000.0;
@@ -22,16 +19,12 @@ const STEP_NS: f64 = 4_000.0;
 /// machine wakes by now: with each deadline polled for on its account it shrinks by this share.
 const DOUBT: f64 = 0.001;
 
-/// Sleeps are told apart by the power of two of their length from 2^14 ns (16 µs) on: the longer a
-/// core slept, the later it wakes.
-const BUCKETS: usize = 13;
-
 /// Decides between sleeping and polling, and learns.
 #[derive(Debug)]
 pub struct Waiter {
     policy: WaitPolicy,
     covered: f64,
-    margin_ns: [f64; BUCKETS],
+    margin_ns: [f64; Margins::COUNT],
     /// The bucket that the last decision came from.
     bucket: usize,
     /// The deadline of the last decision.
@@ -40,14 +33,14 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// A waiter that knows nothing yet. Its margin is to cover the share `covered` (0 to 1) of the
-    /// late wake-ups: what is late beyond it misses its deadline, and a higher share costs more
-    /// polling for every deadline.
-    pub fn new(policy: WaitPolicy, covered: f64) -> Waiter {
+    /// A waiter that begins with these margins. They are to cover the share `covered` (0 to 1) of
+    /// the late wake-ups: what is late beyond it misses its deadline, and a higher share costs
+    /// more polling for every deadline.
+    pub fn new(policy: WaitPolicy, covered: f64, margins: &Margins) -> Waiter {
         Waiter {
             policy,
             covered,
-            margin_ns: [MARGIN_START_NS; BUCKETS],
+            margin_ns: margins.by_bucket().map(|ns| ns as f64),
             bucket: 0,
             until: Nanos::ZERO,
             polled_ns: 0,
@@ -57,7 +50,7 @@ impl Waiter {
     /// How long to sleep at `now` when the next deadline is `until`; zero means to poll.
     pub fn sleep_for(&mut self, now: Nanos, until: Nanos) -> Nanos {
         let left = until - now;
-        self.bucket = bucket(left);
+        self.bucket = Margins::bucket(left);
         match self.policy {
             WaitPolicy::Spin => Nanos::ZERO,
             WaitPolicy::Sleep => left.min(SLEEP_MAX),
@@ -87,15 +80,15 @@ impl Waiter {
         self.polled_ns += time.0;
     }
 
+    /// The margins as they are by now.
+    pub fn margins(&self) -> Margins {
+        Margins::from_buckets(self.margin_ns.map(|ns| ns as u64))
+    }
+
     /// Time spent polling in vain so far.
     pub fn polled_total(&self) -> Nanos {
         Nanos(self.polled_ns)
     }
-}
-
-fn bucket(length: Nanos) -> usize {
-    let log = (length.0 | 1).ilog2() as usize;
-    log.saturating_sub(14).min(BUCKETS - 1)
 }
 
 #[cfg(test)]
@@ -104,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_margin_settles_where_most_wakeups_are_covered() {
-        let mut waiter = Waiter::new(WaitPolicy::Hybrid, 0.85);
+        let mut waiter = Waiter::new(WaitPolicy::Hybrid, 0.85, &Margins::UNKNOWN);
         for k in 0..20_000u64 {
             waiter.sleep_for(Nanos::ZERO, Nanos::from_millis(1));
             waiter.woke(Nanos::from_micros(60 + (k * 37) % 100));
@@ -119,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_margin_that_forbids_to_sleep_is_doubted_once_per_deadline() {
-        let mut waiter = Waiter::new(WaitPolicy::Hybrid, 0.85);
+        let mut waiter = Waiter::new(WaitPolicy::Hybrid, 0.85, &Margins::UNKNOWN);
         let gap = Nanos::from_micros(100);
         let mut polls = |deadlines: std::ops::Range<u64>| {
             let asked = deadlines.map(|k| {
@@ -139,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_near_deadline_is_polled_for_and_a_far_one_slept_for() {
-        let mut waiter = Waiter::new(WaitPolicy::Hybrid, 0.85);
+        let mut waiter = Waiter::new(WaitPolicy::Hybrid, 0.85, &Margins::UNKNOWN);
         assert_eq!(
             waiter.sleep_for(Nanos::ZERO, Nanos::from_micros(20)),
             Nanos::ZERO
@@ -149,11 +142,11 @@ mod tests {
             SLEEP_MAX
         );
         assert_eq!(
-            Waiter::new(WaitPolicy::Sleep, 0.85).sleep_for(Nanos(5), Nanos(25)),
+            Waiter::new(WaitPolicy::Sleep, 0.85, &Margins::UNKNOWN).sleep_for(Nanos(5), Nanos(25)),
             Nanos(20),
             "without a margin"
         );
-        let mut spin = Waiter::new(WaitPolicy::Spin, 0.85);
+        let mut spin = Waiter::new(WaitPolicy::Spin, 0.85, &Margins::UNKNOWN);
         assert_eq!(spin.sleep_for(Nanos::ZERO, Nanos::MAX), Nanos::ZERO);
     }
 }

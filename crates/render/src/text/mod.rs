@@ -11,6 +11,7 @@ mod run;
 mod sweep;
 mod sweep_plots;
 mod table;
+mod throttle;
 mod ticks;
 
 use crate::Renderer;
@@ -48,6 +49,7 @@ impl Renderer for Text {
         match &report.conclusion {
             Conclusion::Sweep(conclusion) => sweep::show(&mut page, report, conclusion),
             Conclusion::Run(conclusion) => run::show(&mut page, report, conclusion),
+            Conclusion::Throttle(conclusion) => throttle::show(&mut page, report, conclusion),
         }
         closing::show(&mut page, report);
         page.write(self.color, out)

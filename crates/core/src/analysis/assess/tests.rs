@@ -97,6 +97,7 @@ fn spec(load: Load) -> TrialSpec {
             workers: 1,
             backend: BackendChoice::Epoll,
             wait: WaitPolicy::Hybrid,
+            margins: Margins::UNKNOWN,
         },
     }
 }

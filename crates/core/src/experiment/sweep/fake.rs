@@ -10,8 +10,8 @@ use crate::report::{
 };
 use crate::rng;
 use crate::spec::{
-    BackendChoice, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, Pause, Pick,
-    TrialSpec, WaitPolicy,
+    BackendChoice, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, Margins, Pause,
+    Pick, TrialSpec, WaitPolicy,
 };
 use crate::time::Nanos;
 use std::convert::Infallible;
@@ -193,6 +193,7 @@ pub fn base(seed: u64) -> TrialSpec {
             workers: 1,
             backend: BackendChoice::Auto,
             wait: WaitPolicy::Hybrid,
+            margins: Margins::UNKNOWN,
         },
     }
 }

@@ -10,7 +10,7 @@ use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::{self, Address, Listener, RawAddress, Socket};
 use crate::sys::thread;
-use knee_core::spec::WaitPolicy;
+use knee_core::spec::{Margins, WaitPolicy};
 use knee_core::time::Nanos;
 use std::io;
 
@@ -64,7 +64,7 @@ impl Server {
             acceptable: false,
             exhausted: false,
             buffer: vec![0; BUFFER_SIZE],
-            waiter: Waiter::new(WaitPolicy::Hybrid, PUNCTUAL),
+            waiter: Waiter::new(WaitPolicy::Hybrid, PUNCTUAL, &Margins::UNKNOWN),
         })
     }
 

@@ -1,0 +1,175 @@
+//! Ways to wait for a moment, and what is asked of them.
+
+use super::ParseError;
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// A way to wait for a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitMethod {
+    /// clock_nanosleep(2) for a length of time, with the timer slack that threads have by default.
+    Sleep,
+    /// The same with the least timer slack, 1 ns.
+    SleepMinSlack,
+    /// clock_nanosleep(2) until a moment (TIMER_ABSTIME), with the default timer slack.
+    SleepAbsolute,
+    /// The same with the least timer slack.
+    SleepAbsoluteMinSlack,
+    /// A read of a timerfd_create(2) descriptor that expires at a moment.
+    Timerfd,
+    /// epoll_pwait2(2) with a timeout.
+    Epoll,
+    /// A timeout operation of io_uring(7) until a moment.
+    #[serde(rename = "io_uring")]
+    IoUring,
+    /// Sleeps until a margin before the moment, learnt from its own late wake-ups, then spins.
+    Hybrid,
+    /// Reads the clock until the moment has come.
+    Spin,
+    /// Reads the clock and gives the processor up, sched_yield(2), until the moment has come.
+    Yield,
+}
+
+impl WaitMethod {
+    /// All of them, in the order in which they are tabled.
+    pub const ALL: [WaitMethod; 10] = [
+        WaitMethod::Sleep,
+        WaitMethod::SleepMinSlack,
+        WaitMethod::SleepAbsolute,
+        WaitMethod::SleepAbsoluteMinSlack,
+        WaitMethod::Timerfd,
+        WaitMethod::Epoll,
+        WaitMethod::IoUring,
+        WaitMethod::Hybrid,
+        WaitMethod::Spin,
+        WaitMethod::Yield,
+    ];
+
+    /// Its name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitMethod::Sleep => "sleep",
+            WaitMethod::SleepMinSlack => "sleep-min-slack",
+            WaitMethod::SleepAbsolute => "sleep-absolute",
+            WaitMethod::SleepAbsoluteMinSlack => "sleep-absolute-min-slack",
+            WaitMethod::Timerfd => "timerfd",
+            WaitMethod::Epoll => "epoll",
+            WaitMethod::IoUring => "io_uring",
+            WaitMethod::Hybrid => "hybrid",
+            WaitMethod::Spin => "spin",
+            WaitMethod::Yield => "yield",
+        }
+    }
+
+    /// The method of this name.
+    ///
+    /// # Errors
+    /// There is none: the line lists those there are.
+    pub fn parse(text: &str) -> Result<WaitMethod, ParseError> {
+        let found = WaitMethod::ALL.into_iter().find(|m| m.name() == text);
+        found.ok_or_else(|| {
+            let names = WaitMethod::ALL.map(WaitMethod::name).join(", ");
+            ParseError(format!("'{text}' is no way to wait: there are {names}"))
+        })
+    }
+}
+
+/// Lengths of sleep are told apart by their power of two from 2^14 ns (16 µs) on: the longer a core
+/// slept, the later it wakes.
+const BUCKETS: usize = 13;
+
+/// How long before a deadline a sleep has to end so that most deadlines are met: a margin for
+/// sleeps of each length. Measured on the machine at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Margins([u64; BUCKETS]);
+
+impl Margins {
+    /// What is assumed before anything is known: an idle virtual core wakes 60 to 200 µs late.
+    pub const UNKNOWN: Margins = Margins([120_000; BUCKETS]);
+
+    /// The same margin for all lengths.
+    pub fn of(margin: Nanos) -> Margins {
+        Margins([margin.0; BUCKETS])
+    }
+
+    /// Which of the margins is for sleeps of this length.
+    pub fn bucket(length: Nanos) -> usize {
+        let log = (length.0 | 1).ilog2() as usize;
+        log.saturating_sub(14).min(BUCKETS - 1)
+    }
+
+    /// How many there are.
+    pub const COUNT: usize = BUCKETS;
+
+    /// The shortest length of sleep that bucket number `bucket` is for, but for the first, which is
+    /// for all shorter ones as well.
+    pub fn length_min(bucket: usize) -> Nanos {
+        Nanos(1 << (14 + bucket.min(BUCKETS - 1)))
+    }
+
+    /// The margin for sleeps of this length.
+    pub fn at(&self, length: Nanos) -> Nanos {
+        Nanos(self.0[Margins::bucket(length)])
+    }
+
+    /// All margins in nanoseconds, by bucket.
+    pub fn by_bucket(&self) -> [u64; BUCKETS] {
+        self.0
+    }
+
+    /// The margins from those by bucket, in nanoseconds.
+    pub fn from_buckets(margins_ns: [u64; BUCKETS]) -> Margins {
+        Margins(margins_ns)
+    }
+}
+
+/// What is done at each moment that was waited for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Chore {
+    /// Nothing.
+    #[default]
+    None,
+    /// The processor is kept busy for so long.
+    Busy(Nanos),
+    /// A datagram of 64 bytes is sent to this address, such as `127.0.0.1:9`.
+    Udp(String),
+    /// A datagram is sent to a quote of the day service (RFC 865) at this address, and its answer
+    /// awaited for up to 100 ms.
+    Qotd(String),
+}
+
+impl Chore {
+    /// Its name in reports: `none`, `busy`, `udp`, `qotd`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Chore::None => "none",
+            Chore::Busy(_) => "busy",
+            Chore::Udp(_) => "udp",
+            Chore::Qotd(_) => "qotd",
+        }
+    }
+}
+
+/// One row of the table of waits: one method asked for one delay, over and over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WaitSpec {
+    /// How to wait.
+    pub method: WaitMethod,
+    /// How long, each time.
+    pub delay: Nanos,
+    /// The time spent on it; at least [`WaitSpec::SAMPLES_MIN`] waits are made however long they
+    /// take.
+    pub duration: Nanos,
+    /// What is done between two waits.
+    pub chore: Chore,
+    /// Where `hybrid` begins.
+    pub margins: Margins,
+}
+
+impl WaitSpec {
+    /// The fewest waits that a mean is given of.
+    pub const SAMPLES_MIN: u64 = 5;
+}
