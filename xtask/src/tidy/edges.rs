@@ -1,4 +1,5 @@
-//! Which module of core may use which: arrival -> throttle -> driver; measure -> analysis; both -> experiment.
+//! Which module of core may use which: arrival -> throttle -> driver; measure -> analysis; both ->
+//! experiment.
 
 use super::Violation;
 use super::code::{Code, find_word};

@@ -33,20 +33,40 @@ impl Schedule {
         self.arrivals.next().filter(|&t| t < Nanos::MAX)
     }
 
-    /// Leaves out `n` moments, which exist.
+    /// Leaves out `n` moments.
     pub(super) fn skip(&mut self, n: u64) {
-        for _ in 0..n {
-            self.next();
-        }
+        self.remaining = self.remaining.saturating_sub(n);
+        self.arrivals.skip(n);
     }
 
     /// Draws until a moment is later than `now`: how many were not, and that moment.
+    ///
+    /// Leaps ahead in steps that double and halve again, so that the millions of a long stall cost
+    /// some dozens of moments, except where a leap costs as much as its single steps.
     pub(super) fn pass(&mut self, now: Nanos) -> (u64, Option<Nanos>) {
-        let mut passed = 0;
+        let step_max = if self.arrivals.is_random() {
+            1
+        } else {
+            1 << 40
+        };
+        let (mut passed, mut step, mut rises) = (0, 1, true);
         loop {
-            match self.next() {
-                Some(t) if t <= now => passed += 1,
-                later => return (passed, later),
+            let mut ahead = self.clone();
+            ahead.skip(step - 1);
+            match ahead.next() {
+                Some(t) if t <= now => {
+                    *self = ahead;
+                    passed += step;
+                    step = if rises { step * 2 } else { step / 2 }.clamp(1, step_max);
+                }
+                later if step == 1 => {
+                    *self = ahead;
+                    return (passed, later);
+                }
+                _ => {
+                    rises = false;
+                    step /= 2;
+                }
             }
         }
     }
