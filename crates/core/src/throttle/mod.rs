@@ -63,14 +63,15 @@ pub enum Turn {
 #[derive(Clone, Debug)]
 pub struct Throttle {
     schedule: Schedule,
-    /// The next operation's moment on the schedule as it was planned; `None`: there is none.
-    next: Option<Nanos>,
+    /// The next operation's moment on the schedule as it was planned; [`Nanos::MAX`]: there is none.
+    next: Nanos,
     /// Before this moment the next operation is not made, but for grouping.
     release: Nanos,
     policy: Policy,
-    wait_min: Nanos,
     /// An operation may be made early by so much: nothing before the first one.
     lead: Nanos,
+    /// What `lead` is after the first one.
+    lead_later: Nanos,
     skipped: u64,
     shifted: Nanos,
 }
@@ -90,7 +91,7 @@ enum Policy {
 struct Scout {
     schedule: Schedule,
     /// The moment it has reached: at least that of the next operation.
-    next: Option<Nanos>,
+    next: Nanos,
     /// How many moments lie from the next operation's to before its own.
     ahead: u64,
 }
@@ -110,14 +111,14 @@ impl Throttle {
         let throttle = Throttle {
             schedule,
             next,
-            release: next.unwrap_or(Nanos::ZERO),
+            release: next,
             policy: Policy::All,
-            wait_min,
             lead: Nanos::ZERO,
+            lead_later: Nanos::ZERO,
             skipped: 0,
             shifted: Nanos::ZERO,
         };
-        throttle.with_catch_up(catch_up)
+        throttle.with_catch_up(catch_up).with_wait_min(wait_min)
     }
 
     /// Another way to catch up after a stall; to be set before the first poll. A burst of 0 is
@@ -142,7 +143,7 @@ impl Throttle {
 
     /// Waits shorter than this are not made; to be set before the first poll.
     pub fn with_wait_min(mut self, wait_min: Nanos) -> Throttle {
-        self.wait_min = wait_min;
+        self.lead_later = wait_min - Nanos(1);
         self
     }
 
@@ -151,7 +152,9 @@ impl Throttle {
     pub fn with_operations_max(mut self, n: u64) -> Throttle {
         // One is drawn already.
         self.schedule.limit(n.saturating_sub(1));
-        self.next = self.next.filter(|_| n > 0);
+        if n == 0 {
+            (self.next, self.release) = (Nanos::MAX, Nanos::MAX);
+        }
         if let Policy::Newest { scout, .. } = &mut self.policy {
             **scout = Scout::new(&self.schedule, self.next);
         }
@@ -161,57 +164,60 @@ impl Throttle {
     /// What to do at `now`, which never decreases from call to call.
     #[inline]
     pub fn poll(&mut self, now: Nanos) -> Turn {
-        let Some(next) = self.next else {
+        if self.next == Nanos::MAX {
             return Turn::Done;
-        };
+        }
         if self.release > now + self.lead {
             return Turn::WaitUntil(self.release);
         }
-        let next = match &mut self.policy {
-            Policy::All | Policy::Spread { .. } => next,
-            Policy::Newest { max, scout } => {
-                let late = scout.due(now).saturating_sub(*max);
-                if late > 0 {
-                    self.schedule.skip(late - 1);
-                    self.skipped += late;
-                    scout.ahead -= late;
-                    self.schedule.next().unwrap_or(next)
-                } else {
-                    next
-                }
+        self.lead = self.lead_later;
+        let intended = match self.policy {
+            Policy::All => {
+                let moment = self.next;
+                self.next = self.schedule.next();
+                self.release = self.next;
+                moment
             }
-            Policy::Delay => {
-                let is_late = self.release < now;
-                if is_late && (self.schedule.peek()).is_some_and(|t| t + self.shifted <= now) {
-                    self.shifted += now - self.release;
-                }
-                next
-            }
+            _ => self.operate(now),
         };
-        self.advance(next, now);
-        Turn::Operate {
-            intended: next + self.shifted,
-        }
+        Turn::Operate { intended }
     }
 
-    /// Moves on from the operation that is made at `now`, whose moment was `made`.
-    #[inline]
-    fn advance(&mut self, made: Nanos, now: Nanos) {
-        self.lead = self.wait_min - Nanos(1);
-        self.next = self.schedule.next();
-        let next = self.next.unwrap_or(Nanos::MAX);
-        self.release = match &mut self.policy {
-            Policy::All => next,
-            Policy::Newest { scout, .. } => {
+    /// The moment of the operation to make at `now`; on to the next one.
+    fn operate(&mut self, now: Nanos) -> Nanos {
+        let mut moment = self.next;
+        match &mut self.policy {
+            Policy::All => {
+                self.next = self.schedule.next();
+                self.release = self.next;
+            }
+            Policy::Newest { max, scout } => {
+                let skipped = scout.due(now).saturating_sub(*max);
+                if skipped > 0 {
+                    self.skipped += skipped;
+                    scout.ahead -= skipped;
+                    self.schedule.skip(skipped - 1);
+                    moment = self.schedule.next();
+                }
+                self.next = self.schedule.next();
+                self.release = self.next;
                 scout.follow(self.next);
-                next
             }
             Policy::Spread { times } => {
-                let gap = ((next - made).0 as f64 / *times).ceil() as u64;
-                next.max(self.release.max(now) + Nanos(gap))
+                self.next = self.schedule.next();
+                let gap = ((self.next - moment).0 as f64 / *times).ceil() as u64;
+                self.release = self.next.max(self.release.max(now) + Nanos(gap));
             }
-            Policy::Delay => next + self.shifted,
-        };
+            Policy::Delay => {
+                self.next = self.schedule.next();
+                if self.next + self.shifted <= now {
+                    self.shifted += now - self.release;
+                }
+                moment += self.shifted;
+                self.release = self.next + self.shifted;
+            }
+        }
+        moment
     }
 
     /// Operations that the schedule had and [`CatchUp::Burst`] or [`CatchUp::Skip`] left out.
@@ -227,7 +233,7 @@ impl Throttle {
 
 impl Scout {
     /// One that stands with the next operation, whose moment was the last drawn of `schedule`.
-    fn new(schedule: &Schedule, next: Option<Nanos>) -> Scout {
+    fn new(schedule: &Schedule, next: Nanos) -> Scout {
         Scout {
             schedule: schedule.clone(),
             next,
@@ -237,7 +243,7 @@ impl Scout {
 
     /// How many operations are due at `now`.
     fn due(&mut self, now: Nanos) -> u64 {
-        if self.next.is_some_and(|t| t <= now) {
+        if self.next <= now {
             let (passed, next) = self.schedule.pass(now);
             self.ahead += 1 + passed;
             self.next = next;
@@ -246,7 +252,7 @@ impl Scout {
     }
 
     /// The next operation's moment is now this one.
-    fn follow(&mut self, next: Option<Nanos>) {
+    fn follow(&mut self, next: Nanos) {
         if self.ahead > 0 {
             self.ahead -= 1;
         } else {

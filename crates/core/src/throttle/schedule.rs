@@ -3,6 +3,9 @@
 use crate::arrival::{ArrivalProcess, Arrivals};
 use crate::time::Nanos;
 
+/// The last moment that there can be.
+const LAST: Nanos = Nanos(u64::MAX - 1);
+
 /// The moments of an arrival process, up to a number of them.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
@@ -23,14 +26,14 @@ impl Schedule {
         self.remaining = n;
     }
 
-    /// The next moment; `None`: there are no more. One at [`Nanos::MAX`] will never come.
+    /// The next moment; [`Nanos::MAX`], which never comes: there are no more.
     #[inline]
-    pub(super) fn next(&mut self) -> Option<Nanos> {
+    pub(super) fn next(&mut self) -> Nanos {
         if self.remaining == 0 {
-            return None;
+            return Nanos::MAX;
         }
         self.remaining -= 1;
-        self.arrivals.next().filter(|&t| t < Nanos::MAX)
+        self.arrivals.next().unwrap_or(Nanos::MAX)
     }
 
     /// Leaves out `n` moments.
@@ -43,7 +46,7 @@ impl Schedule {
     ///
     /// Leaps ahead in steps that double and halve again, so that the millions of a long stall cost
     /// some dozens of moments, except where a leap costs as much as its single steps.
-    pub(super) fn pass(&mut self, now: Nanos) -> (u64, Option<Nanos>) {
+    pub(super) fn pass(&mut self, now: Nanos) -> (u64, Nanos) {
         let step_max = if self.arrivals.is_random() {
             1
         } else {
@@ -53,26 +56,18 @@ impl Schedule {
         loop {
             let mut ahead = self.clone();
             ahead.skip(step - 1);
-            match ahead.next() {
-                Some(t) if t <= now => {
-                    *self = ahead;
-                    passed += step;
-                    step = if rises { step * 2 } else { step / 2 }.clamp(1, step_max);
-                }
-                later if step == 1 => {
-                    *self = ahead;
-                    return (passed, later);
-                }
-                _ => {
-                    rises = false;
-                    step /= 2;
-                }
+            let moment = ahead.next();
+            if moment <= now.min(LAST) {
+                *self = ahead;
+                passed += step;
+                step = if rises { step * 2 } else { step / 2 }.clamp(1, step_max);
+            } else if step == 1 {
+                *self = ahead;
+                return (passed, moment);
+            } else {
+                rises = false;
+                step /= 2;
             }
         }
-    }
-
-    /// The moment that would be next.
-    pub(super) fn peek(&self) -> Option<Nanos> {
-        self.clone().next()
     }
 }
