@@ -32,14 +32,14 @@ pub fn of_the_day() -> String {
 pub fn parse_quote(text: &str) -> Result<String, ParseError> {
     let mut quote = String::with_capacity(text.len() + 2);
     for line in text.trim_end_matches(['\r', '\n']).split('\n') {
-        quote.push_str(line.strip_suffix('\r').unwrap_or(line));
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        if let Some(other) = line.chars().find(|c| !matches!(c, ' '..='~')) {
+            return Err(ParseError(format!(
+                "a quote has printable ASCII characters and line ends (RFC 865), not {other:?}"
+            )));
+        }
+        quote.push_str(line);
         quote.push_str("\r\n");
-    }
-    let mut printed = quote.chars().filter(|c| !matches!(c, '\r' | '\n'));
-    if let Some(other) = printed.find(|c| !matches!(c, ' '..='~')) {
-        return Err(ParseError(format!(
-            "a quote has printable ASCII characters and line ends (RFC 865), not {other:?}"
-        )));
     }
     match quote.len() {
         0..=2 => Err(ParseError("a quote has to say something".to_owned())),
