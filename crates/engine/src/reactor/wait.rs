@@ -6,6 +6,10 @@ use knee_core::time::Nanos;
 /// The longest a worker sleeps in one go: it looks for Ctrl-C and timeouts at least so often.
 const SLEEP_MAX: Nanos = Nanos::from_millis(50);
 
+/// A shorter sleep is not made: going to sleep and waking up take about as much of the processor as
+/// polling for so long.
+const SLEEP_MIN: Nanos = Nanos::from_micros(5);
+
 /// The share of late wake-ups that a margin covers where punctuality and processor time both
 /// matter: at 1,000 deadlines a second and wake-ups 60 to 200 µs late (an idle virtual core) some
 /// 5 % of a core are then spent polling.
@@ -62,10 +66,14 @@ impl Waiter {
             WaitPolicy::Hybrid => {
                 let is_new = std::mem::replace(&mut self.until, until) != until;
                 let margin = &mut self.margin_ns[self.bucket];
-                if is_new && left.0 as f64 <= *margin {
+                let sleep = left - Nanos(*margin as u64);
+                if sleep >= SLEEP_MIN {
+                    return sleep.min(SLEEP_MAX);
+                }
+                if is_new {
                     *margin = (*margin * (1.0 - DOUBT)).max(MARGIN_MIN_NS);
                 }
-                (left - Nanos(*margin as u64)).min(SLEEP_MAX)
+                Nanos::ZERO
             }
         }
     }
@@ -150,6 +158,11 @@ mod tests {
         assert_eq!(
             waiter.sleep_for(Nanos::ZERO, Nanos::from_secs(9)),
             SLEEP_MAX
+        );
+        assert_eq!(
+            waiter.sleep_for(Nanos::ZERO, Nanos::from_micros(124)),
+            Nanos::ZERO,
+            "4 µs beside the margin are not worth a sleep"
         );
         assert_eq!(
             Waiter::new(WaitPolicy::Sleep, 0.85, &Margins::UNKNOWN).sleep_for(Nanos(5), Nanos(25)),

@@ -52,10 +52,8 @@ impl TimerFd {
         };
         let (fd, old) = (self.0.as_raw_fd(), std::ptr::null_mut());
         // SAFETY: the times outlive the call; the old ones are not asked for.
-        check(unsafe {
-            libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &raw const times, old)
-        })
-        .map(drop)
+        check(unsafe { libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &raw const times, old) })
+            .map(drop)
     }
 
     /// Waits until it has expired and returns how often it did since it was last read or armed.

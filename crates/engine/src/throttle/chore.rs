@@ -130,10 +130,7 @@ impl Asker {
 }
 
 /// The first of the addresses that `reach` succeeds with.
-fn first_of<T>(
-    to: &str,
-    reach: impl Fn(SocketAddr) -> Result<T, String>,
-) -> Result<T, RunError> {
+fn first_of<T>(to: &str, reach: impl Fn(SocketAddr) -> Result<T, String>) -> Result<T, RunError> {
     let addresses = to.to_socket_addrs().map_err(|e| {
         let reason = reason(&e);
         RunError::Unreachable(format!(
@@ -173,9 +170,7 @@ fn reach_sink(address: SocketAddr) -> Result<Peer, String> {
 fn reach_service(address: SocketAddr) -> Result<Asker, String> {
     let refused = |e: io::Error| {
         let reason = reason(&e);
-        format!(
-            "no quote of the day service at UDP {address}: {reason} (`knee serve qotd` is one)"
-        )
+        format!("no quote of the day service at UDP {address}: {reason} (`knee serve qotd` is one)")
     };
     let peer = Peer::connect(address).map_err(refused)?;
     peer.socket

@@ -54,7 +54,11 @@ impl Course<'_> {
     /// Sleeps until at most [`LAST_PIECE`] before a moment; false where the run ends, or is
     /// stopped, before that moment: it has then ended.
     pub(super) fn approach(&self, until: Nanos) -> bool {
-        let goal = if until > self.end { self.end } else { until - LAST_PIECE };
+        let goal = if until > self.end {
+            self.end
+        } else {
+            until - LAST_PIECE
+        };
         loop {
             let now = self.now();
             if now >= goal {
