@@ -2,7 +2,7 @@
 
 use super::model::Sleeper;
 use super::usual;
-use super::waits::{SAMPLES_MIN, cpu_percent};
+use super::waits::SAMPLES_MIN;
 use crate::measure::WaitTrial;
 use crate::report::WaitAdvice;
 use crate::spec::{Chore, WaitMethod};
@@ -18,10 +18,12 @@ const SHORT: Nanos = Nanos::from_micros(100);
 /// equals the least median, among equals the cheapest. Nothing is said of a budget that no way to
 /// wait keeps within.
 ///
-/// The delays are 1 ms, a rate of 1,000/s, or the measured one nearest to it, and 100 µs where that
-/// was measured. Ways to wait stand as they were measured, but for `hybrid`: its margin may be
-/// chosen, so what it would do with the best one is computed from how late the sleeps that it
-/// consists of ended (see [`Sleeper`]). Where those were not measured it stands as measured too.
+/// What is compared is what one wait per delay costs. The delays are 1 ms, a rate of 1,000/s, or
+/// the measured one nearest to it, and 100 µs where that was measured.
+///
+/// Ways to wait stand as they were measured, but for `hybrid`: its margin may be chosen, so what it
+/// would do with the best one is computed from how late the sleeps that it consists of ended (see
+/// [`Sleeper`]). Where those were not measured it stands as measured too.
 pub fn recommendations(trials: &[WaitTrial]) -> Vec<WaitAdvice> {
     let plain = |t: &&WaitTrial| t.spec.chore == Chore::None && t.waits.samples >= SAMPLES_MIN;
     let trials: Vec<&WaitTrial> = trials.iter().filter(plain).collect();
@@ -30,17 +32,11 @@ pub fn recommendations(trials: &[WaitTrial]) -> Vec<WaitAdvice> {
     };
     let short = trials.iter().any(|t| t.spec.delay == SHORT) && usual != SHORT;
     let delays = short.then_some(SHORT).into_iter().chain([usual]);
-    delays
-        .flat_map(|delay| {
-            let there: Vec<&WaitTrial> = trials
-                .iter()
-                .copied()
-                .filter(|t| t.spec.delay == delay)
-                .collect();
-            let budgets = BUDGETS_PERCENT.into_iter();
-            budgets
-                .filter_map(move |budget| best(&there, delay, budget))
-                .collect::<Vec<_>>()
+    let cases = delays.flat_map(|delay| BUDGETS_PERCENT.map(|budget| (delay, budget)));
+    cases
+        .filter_map(|(delay, budget)| {
+            let there = trials.iter().copied().filter(|t| t.spec.delay == delay);
+            best(&there.collect::<Vec<_>>(), delay, budget)
         })
         .collect()
 }
@@ -53,9 +49,7 @@ fn best(trials: &[&WaitTrial], delay: Nanos, budget: f64) -> Option<WaitAdvice> 
         .iter()
         .filter(|t| t.spec.method != WaitMethod::Hybrid || !has_model)
         .map(|t| as_measured(t, budget));
-    let within = measured
-        .chain(modelled)
-        .filter(|a| a.cpu_percent <= budget || budget >= 100.0);
+    let within = measured.chain(modelled).filter(|a| a.cpu_percent <= budget);
     within.min_by(|a, b| {
         let late = |a: &WaitAdvice| (a.overshoot_p99_ns, a.overshoot_p50_ns);
         let by_cost = a.cpu_percent.total_cmp(&b.cpu_percent);
@@ -91,6 +85,13 @@ fn hybrid(trials: &[&WaitTrial], delay: Nanos, budget: f64) -> Option<WaitAdvice
         overshoot_p99_ns: late(0.99),
         cpu_percent: sleeper.cpu_percent(margin),
     })
+}
+
+/// Processor time of a wait over the delay: what one wait per delay costs, also of a method whose
+/// waits end so late that it makes fewer; at most all of a core.
+fn cpu_percent(trial: &WaitTrial) -> f64 {
+    let per_wait = trial.waits.cpu.0 as f64 / trial.waits.samples.max(1) as f64;
+    (100.0 * per_wait / trial.spec.delay.0.max(1) as f64).min(100.0)
 }
 
 fn as_measured(trial: &WaitTrial, budget: f64) -> WaitAdvice {

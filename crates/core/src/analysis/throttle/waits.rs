@@ -36,17 +36,12 @@ pub fn wait_row(trial: &WaitTrial) -> Option<WaitRow> {
         overshoot_p90_ns: late(0.9),
         overshoot_p99_ns: late(0.99),
         overshoot_max_ns: waits.overshoot.max().0,
-        cpu_percent: cpu_percent(trial),
+        cpu_percent: 100.0 * waits.cpu.0 as f64 / waits.elapsed.0.max(1) as f64,
         samples: waits.samples,
         stolen_samples: waits.stolen,
         early_samples: waits.early,
         op_mean_ns: has_chore.then(|| waits.chore.mean_ns().round() as u64),
     })
-}
-
-/// Processor time over elapsed time, in percent; 0 where no time went by.
-pub(super) fn cpu_percent(trial: &WaitTrial) -> f64 {
-    100.0 * trial.waits.cpu.0 as f64 / trial.waits.elapsed.0.max(1) as f64
 }
 
 #[cfg(test)]
