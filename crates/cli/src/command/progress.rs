@@ -63,8 +63,8 @@ impl Observer for Progress<'_> {
     }
 }
 
-/// Shows which row of a table is measured, in a line that is rewritten with each row: no more often,
-/// so that nothing disturbs what is measured.
+/// Shows which row of a table is measured, in a line that is rewritten with each row: no more
+/// often, so that nothing disturbs what is measured.
 #[derive(Debug)]
 pub struct RowProgress {
     /// Rows that are measured or were.
