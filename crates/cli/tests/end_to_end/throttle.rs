@@ -210,7 +210,7 @@ fn ctrl_c_ends_it_early_with_what_was_measured() {
     for mode in [&["--delays", "10ms"][..], &["--rate", "100"]] {
         let arguments = [&["throttle", "-d", "60s", "--json", "-"], mode].concat();
         let child = knee(&arguments).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(800));
+        std::thread::sleep(Duration::from_millis(1_200));
         signal(&child, libc::SIGINT);
         let ended = Ended::of(child);
         assert!(matches!(ended.status, Some(0 | 3)), "{mode:?}: {ended:?}");
@@ -226,25 +226,22 @@ fn ctrl_c_ends_it_early_with_what_was_measured() {
 }
 
 #[test]
-fn a_service_that_is_not_there_is_told_of() {
+fn a_service_that_is_not_there_is_told_of_before_anything_is_measured() {
     let port = UdpSocket::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
     let to = port.to_string();
-    let load = [
-        "throttle",
-        "--rate",
-        "100",
-        "-d",
-        "20ms",
-        "--methods",
-        "throttle",
-    ];
-    let ended = run(&[&load[..], &["--op", "qotd", "--to", &to, "--quiet"]].concat());
-    assert_eq!(ended.status, Some(4), "{ended:?}");
-    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
-    assert!(ended.stderr.contains(&to), "{ended:?}");
+    for mode in [&["--delays", "1ms"][..], &["--rate", "100"]] {
+        for op in ["udp", "qotd"] {
+            let load = ["throttle", "-d", "20ms", "--op", op, "--to", &to, "--quiet"];
+            let ended = run(&[&load[..], mode].concat());
+            assert_eq!(ended.status, Some(4), "{ended:?}");
+            assert_eq!(ended.stdout, "");
+            assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+            assert!(ended.stderr.contains(&to), "{ended:?}");
+        }
+    }
 }
 
 #[test]

@@ -77,8 +77,7 @@ pub fn execute(service: QotdService) -> Result<Exit, Failure> {
 
 fn text(stats: &QotdStats) -> String {
     format!(
-        "UDP    {} datagrams, {} answered, {} refused\n\
-         TCP    {} connections\n",
+        "datagrams    {}, answered {}, refused {}\nconnections  {}\n",
         stats.datagrams, stats.answered, stats.refused, stats.connections
     )
 }

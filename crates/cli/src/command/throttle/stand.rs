@@ -6,7 +6,7 @@ use crate::command::progress::RowProgress;
 use knee_core::experiment::Experiment;
 use knee_core::measure::{HoldTrial, WaitTrial};
 use knee_core::report::TrialReport;
-use knee_core::spec::{Chore, HoldSpec, WaitSpec};
+use knee_core::spec::{Chore, HoldSpec, WaitMethod, WaitSpec};
 use knee_core::time::Nanos;
 use knee_engine::{RunError, throttle};
 use std::sync::atomic::AtomicBool;
@@ -15,6 +15,8 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug)]
 pub struct WaitStand {
     progress: RowProgress,
+    /// The fewest waits with the work that rows have, where they have any.
+    probe: Option<WaitSpec>,
     trials: Vec<WaitTrial>,
 }
 
@@ -22,8 +24,10 @@ impl WaitStand {
     /// For these rows.
     pub fn new(rows: &[WaitSpec]) -> WaitStand {
         let times: Vec<Nanos> = rows.iter().map(wait_time).collect();
+        let with_work = rows.iter().find(|row| row.chore != Chore::None);
         WaitStand {
             progress: RowProgress::of(&times),
+            probe: with_work.map(probe),
             trials: Vec::new(),
         }
     }
@@ -37,6 +41,15 @@ impl WaitStand {
     pub fn trials(&self) -> Option<&[WaitTrial]> {
         let is_whole = !self.trials.iter().any(|t| t.waits.interrupted);
         is_whole.then_some(&self.trials)
+    }
+}
+
+fn probe(row: &WaitSpec) -> WaitSpec {
+    WaitSpec {
+        method: WaitMethod::Spin,
+        delay: Nanos::from_micros(1),
+        duration: Nanos::ZERO,
+        ..row.clone()
     }
 }
 
@@ -55,8 +68,12 @@ fn wait_label(row: &WaitSpec) -> String {
 }
 
 impl<X: Experiment<Spec = WaitSpec, Trial = WaitTrial>> Stand<X> for WaitStand {
+    /// The first row has no work: that nobody is there to do it should not come out only after it.
     fn prepare(&mut self) -> Result<(), RunError> {
-        Ok(())
+        match self.probe.take() {
+            Some(probe) => throttle::wait(&probe, &AtomicBool::new(false)).map(drop),
+            None => Ok(()),
+        }
     }
 
     fn run(
