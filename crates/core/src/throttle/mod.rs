@@ -65,13 +65,15 @@ pub struct Throttle {
     schedule: Schedule,
     /// The next operation's moment on the schedule as it was planned; [`Nanos::MAX`]: there is none.
     next: Nanos,
-    /// Before this moment the next operation is not made, but for grouping.
+    /// When the next operation is to be made; the same for the end of the schedule.
     release: Nanos,
-    policy: Policy,
-    /// An operation may be made early by so much: nothing before the first one.
+    /// How much earlier it is made if the wait would be for less: nothing before the first one.
     lead: Nanos,
-    /// What `lead` is after the first one.
+    /// The same after the first one.
     lead_later: Nanos,
+    policy: Policy,
+    /// Each operation is made at its moment or as soon as it can be: most throttles by far.
+    is_plain: bool,
     skipped: u64,
     shifted: Nanos,
 }
@@ -112,9 +114,10 @@ impl Throttle {
             schedule,
             next,
             release: next,
-            policy: Policy::All,
             lead: Nanos::ZERO,
             lead_later: Nanos::ZERO,
+            policy: Policy::All,
+            is_plain: true,
             skipped: 0,
             shifted: Nanos::ZERO,
         };
@@ -138,12 +141,17 @@ impl Throttle {
             },
             CatchUp::Delay => Policy::Delay,
         };
-        self
+        self.with_plainness()
     }
 
     /// Waits shorter than this are not made; to be set before the first poll.
     pub fn with_wait_min(mut self, wait_min: Nanos) -> Throttle {
         self.lead_later = wait_min - Nanos(1);
+        self.with_plainness()
+    }
+
+    fn with_plainness(mut self) -> Throttle {
+        self.is_plain = matches!(self.policy, Policy::All) && self.lead_later == Nanos::ZERO;
         self
     }
 
@@ -164,60 +172,55 @@ impl Throttle {
     /// What to do at `now`, which never decreases from call to call.
     #[inline]
     pub fn poll(&mut self, now: Nanos) -> Turn {
-        if self.next == Nanos::MAX {
+        let release = self.release;
+        if release == Nanos::MAX {
             return Turn::Done;
         }
-        if self.release > now + self.lead {
-            return Turn::WaitUntil(self.release);
+        if release - now > self.lead {
+            return Turn::WaitUntil(release);
         }
-        self.lead = self.lead_later;
-        let intended = match self.policy {
-            Policy::All => {
-                let moment = self.next;
-                self.next = self.schedule.next();
-                self.release = self.next;
-                moment
-            }
-            _ => self.operate(now),
-        };
-        Turn::Operate { intended }
+        if self.is_plain {
+            self.next = self.schedule.next();
+            self.release = self.next;
+            return Turn::Operate { intended: release };
+        }
+        self.operate(now)
     }
 
-    /// The moment of the operation to make at `now`; on to the next one.
-    fn operate(&mut self, now: Nanos) -> Nanos {
-        let mut moment = self.next;
-        match &mut self.policy {
-            Policy::All => {
+    /// Makes an operation, as the policy wants it. Out of line, to keep the plain way short.
+    #[inline(never)]
+    fn operate(&mut self, now: Nanos) -> Turn {
+        self.lead = self.lead_later;
+        if let Policy::Newest { max, scout } = &mut self.policy {
+            let surplus = scout.due(now).saturating_sub(*max);
+            if surplus > 0 {
+                scout.ahead -= surplus;
+                self.skipped += surplus;
+                self.schedule.skip(surplus - 1);
                 self.next = self.schedule.next();
-                self.release = self.next;
             }
-            Policy::Newest { max, scout } => {
-                let skipped = scout.due(now).saturating_sub(*max);
-                if skipped > 0 {
-                    self.skipped += skipped;
-                    scout.ahead -= skipped;
-                    self.schedule.skip(skipped - 1);
-                    moment = self.schedule.next();
-                }
-                self.next = self.schedule.next();
-                self.release = self.next;
+        }
+        let moment = self.next;
+        self.next = self.schedule.next();
+        self.release = match &mut self.policy {
+            Policy::All => self.next,
+            Policy::Newest { scout, .. } => {
                 scout.follow(self.next);
+                self.next
             }
             Policy::Spread { times } => {
-                self.next = self.schedule.next();
                 let gap = ((self.next - moment).0 as f64 / *times).ceil() as u64;
-                self.release = self.next.max(self.release.max(now) + Nanos(gap));
+                self.next.max(self.release.max(now) + Nanos(gap))
             }
             Policy::Delay => {
-                self.next = self.schedule.next();
                 if self.next + self.shifted <= now {
                     self.shifted += now - self.release;
                 }
-                moment += self.shifted;
-                self.release = self.next + self.shifted;
+                self.next + self.shifted
             }
-        }
-        moment
+        };
+        let intended = moment + self.shifted;
+        Turn::Operate { intended }
     }
 
     /// Operations that the schedule had and [`CatchUp::Burst`] or [`CatchUp::Skip`] left out.
@@ -243,7 +246,7 @@ impl Scout {
 
     /// How many operations are due at `now`.
     fn due(&mut self, now: Nanos) -> u64 {
-        if self.next <= now {
+        if self.next <= now && self.next < Nanos::MAX {
             let (passed, next) = self.schedule.pass(now);
             self.ahead += 1 + passed;
             self.next = next;
