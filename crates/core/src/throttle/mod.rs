@@ -35,6 +35,8 @@
 
 mod lanes;
 mod schedule;
+#[cfg(test)]
+mod tests;
 
 pub use lanes::{Call, Lanes};
 
