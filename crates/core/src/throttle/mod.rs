@@ -1,12 +1,12 @@
 //! Holding a rate of operations: an object that knows no clock and nothing of what it throttles.
 //!
 //! A loop of "operate, sleep for 1/rate" is too slow twice over: the operation takes time, and a
-//! sleep takes longer than it was asked for. A [`Throttle`] works off an absolute schedule instead,
-//! so time spent operating and time overslept cost nothing, and no error ever adds up. Its user
+//! sleep takes longer than it was asked for. A [`Throttle`] works off an absolute schedule instead:
+//! whatever an operation or a sleep took is taken off the next wait, and no error adds up. Its user
 //! tells it what time it is; it answers with what to do, a [`Turn`]. How to wait for a moment, and
 //! what an operation is, remain the user's: a thread that sleeps, an event loop, a simulation.
 //!
-//! 1,000 operations per second of 0.9 ms each, by a clock that every wait oversleeps by 60 µs:
+//! 1,000 operations per second of 0.9 ms each, by a clock that makes each wait 60 µs too long:
 //!
 //! ```
 //! use knee_core::spec::{ParseError, parse_rate};
@@ -31,7 +31,43 @@
 //! # }
 //! ```
 //!
-//! [`Lanes`] stand beside it where operations overlap: at most so many at once, so many in all.
+//! # Schedules
+//!
+//! A constant rate is a ratio of integers, from one operation per hour to millions per second, and
+//! operation k has the moment ⌊k·period/operations⌋ exactly. Any other [arrival
+//! process](crate::arrival) may take its place. Moments count from the same zero as the times that
+//! the throttle is told.
+//!
+//! # After a stall
+//!
+//! An operation is *missed* once its successor's moment has come as well. What then is the policy's
+//! affair, a [`CatchUp`]. At 1,000/s, where the operation of 100 ms takes 50 ms and the others no
+//! time, the throttle is asked again at 150 ms and has this done:
+//!
+//! | policy | at 150 ms | then | skipped | shifted |
+//! | --- | --- | --- | --- | --- |
+//! | `Burst(u64::MAX)` | 101 to 150, back to back | 151 at 151 ms and so on, on time | 0 | 0 |
+//! | `Burst(20)` | 131 to 150, back to back | 151 at 151 ms and so on, on time | 30 | 0 |
+//! | `Skip` | 150, which is on time | 151 at 151 ms and so on, on time | 49 | 0 |
+//! | `Spread(2.0)` | 101 | one each 0.5 ms: 102 at 150.5 ms, …, 199 at 199 ms is on time | 0 | 0 |
+//! | `Delay` | 101 | 102 at 151 ms and so on, each 49 ms after its first moment | 0 | 49 ms |
+//!
+//! `Spread(x)` keeps two operations apart by at least 1/x of what they are apart on the schedule,
+//! always; that is felt only where the first of them is late.
+//!
+//! # Grouping
+//!
+//! A wait costs processor time and precision, and short ones the most. With a least wait, an
+//! operation whose moment is nearer than that is made at once, early; so operations gather in
+//! groups, and the rate is kept. 2,000 operations per second of 0.1 ms each, with a least wait of
+//! 10 ms: each operation gains 0.4 ms on the schedule, 25 of them gain 10 ms, so 25 are made every
+//! 12.5 ms. 10 operations per minute of 2 s each are 4 s apart: each wait is made. The first
+//! operation is never early.
+//!
+//! # Concurrency
+//!
+//! [`Lanes`] stand beside a throttle where operations overlap: at most so many at once, exactly so
+//! many in all, and an error in any of them shows at once.
 
 mod lanes;
 mod schedule;
@@ -65,7 +101,7 @@ pub enum Turn {
 #[derive(Clone, Debug)]
 pub struct Throttle {
     schedule: Schedule,
-    /// The next operation's moment on the schedule as it was planned; [`Nanos::MAX`]: there is none.
+    /// The next operation's moment on the schedule as it was planned; [`Nanos::MAX`]: none is left.
     next: Nanos,
     /// When the next operation is to be made; the same for the end of the schedule.
     release: Nanos,

@@ -409,7 +409,8 @@ proptest! {
     /// the newest `max`.
     #[test]
     fn what_is_not_made_is_counted(
-        arrivals in any_arrivals(), stalls in any_stalls(), max in 1u64..30, wait_min in 0u64..5_000,
+        arrivals in any_arrivals(), stalls in any_stalls(),
+        max in 1u64..30, wait_min in 0u64..5_000,
     ) {
         let catch_up = CatchUp::Burst(max);
         let (moments, made, throttle) = made_of(&arrivals, catch_up, wait_min, &stalls);
