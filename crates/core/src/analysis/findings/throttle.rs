@@ -173,7 +173,8 @@ impl ThrottleDiagnosis {
                 ..
             } => format!(
                 "the throttle itself made {}/s of the {}/s asked for, although the operations \
-                 take only {} of the time: something else had the processor (once for {})",
+                 take only {} of the time: something else had the processor (the latest operation \
+                 came {} late)",
                 number(*achieved_per_s),
                 exact(*asked_per_s),
                 percent(*load_percent),
