@@ -10,6 +10,7 @@ use crate::text::page::{INDENT, Page};
 use crate::text::table::{Align, Table};
 use crate::text::ticks::Axis;
 use knee_core::report::{MarginRow, ThrottleConclusion, WaitAdvice, WaitRow};
+use std::collections::BTreeSet;
 
 /// The delays whose distributions are drawn, where they were measured, in nanoseconds.
 const DRAWN_NS: [u64; 2] = [100_000, 1_000_000];
@@ -181,9 +182,7 @@ fn show_table(page: &mut Page, rows: &[WaitRow]) {
 
 /// The rows of each delay, the shortest delay first, those of one method next to each other.
 fn by_delay(rows: &[WaitRow]) -> Vec<Vec<&WaitRow>> {
-    let mut delays: Vec<u64> = rows.iter().map(|r| r.delay_ns).collect();
-    delays.sort_unstable();
-    delays.dedup();
+    let delays: BTreeSet<u64> = rows.iter().map(|r| r.delay_ns).collect();
     let mut methods: Vec<&str> = Vec::new();
     for row in rows {
         if !methods.contains(&row.method.as_str()) {
