@@ -110,7 +110,14 @@ impl ThrottleDiagnosis {
     }
 
     pub(super) fn text(&self) -> String {
-        match self {
+        self.waits_text()
+            .or_else(|| self.rates_text())
+            .unwrap_or_default()
+    }
+
+    /// Of how the machine waits.
+    fn waits_text(&self) -> Option<String> {
+        let text = match self {
             ThrottleDiagnosis::SleepOvershoots { asked_ns, mean_ns } => format!(
                 "a sleep of {} takes {} on average, so a loop of “operate, sleep {0}” cannot make \
                  {}/s: without any operation it makes {}/s",
@@ -134,6 +141,14 @@ impl ThrottleDiagnosis {
             ThrottleDiagnosis::WaitNotPermitted { method, reason } => {
                 format!("`{}` was left out: {reason}", method.name())
             }
+            _ => return None,
+        };
+        Some(text)
+    }
+
+    /// Of how a rate is held.
+    fn rates_text(&self) -> Option<String> {
+        let text = match self {
             ThrottleDiagnosis::RateNotHeld {
                 method,
                 asked_per_s,
@@ -173,13 +188,16 @@ impl ThrottleDiagnosis {
                 ..
             } => format!(
                 "the throttle itself made {}/s of the {}/s asked for, although the operations \
-                 take only {} of the time: something else had the processor (once for {})",
+                 take only {} of the time: something else had the processor (the latest operation \
+                 came {} late)",
                 number(*achieved_per_s),
                 exact(*asked_per_s),
                 percent(*load_percent),
                 time(*error_max_ns)
             ),
-        }
+            _ => return None,
+        };
+        Some(text)
     }
 
     pub(super) fn evidence(&self) -> Vec<(&'static str, f64)> {

@@ -97,10 +97,11 @@ impl Sleeper {
     /// The largest margin of use within this budget; `None` where the sleep alone costs more.
     ///
     /// A margin is of no use beyond the lateness of 99 % of the sleeps, as the 99th percentile is
-    /// what is asked for, nor beyond the delay, as nothing is left to sleep for then.
+    /// what is asked for, nor beyond nine tenths of the delay, as nearly nothing is left to sleep
+    /// for then, and that is spinning.
     pub fn margin_within(&self, budget_percent: f64) -> Option<Nanos> {
         let left_ns = budget_percent / 100.0 * self.delay.0 as f64 - self.cpu_ns;
-        let most = self.lateness.quantile(0.99).min(self.delay);
+        let most = Nanos(self.delay.0 / 10 * 9).min(self.lateness.quantile(0.99));
         (left_ns >= 0.0).then(|| self.lateness.margin_for(left_ns, most))
     }
 }

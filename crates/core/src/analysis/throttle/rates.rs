@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_loop_at_half_the_rate_drifts_by_a_second_per_second() {
-        let trial = holds(HoldMethod::NaiveSleep, OPERATION, |k| Nanos::from_millis(k));
+        let trial = holds(HoldMethod::NaiveSleep, OPERATION, Nanos::from_millis);
         let row = rate_row(&trial).expect("operations");
         assert!((row.achieved_per_s - 500.0).abs() < 1e-6);
         assert!((row.drift_ppm - 1e6).abs() < 1e-3);

@@ -16,8 +16,9 @@ pub fn show(page: &mut Page, rows: &[RateRow]) {
     page.heading("Rates", "per second");
     page.table(&table(rows));
     let mut notes = vec![
-        "drift: by how much lateness grows, ns per ms; late: begin of an operation after its \
-         moment; CV: of the gaps between operations; CPU and operations: % of a core",
+        "drift: by how much lateness grows, ns per ms; p50, p99, max: begin of an \
+         operation after its moment; CV: of the gaps between operations; CPU, and the operations' \
+         share of the time: % of a core",
     ];
     if rows.iter().any(|r| r.early > 0) {
         notes.push("early: before their moment, in groups");
@@ -60,11 +61,13 @@ fn table(rows: &[RateRow]) -> Table {
         table.column(title, Align::Right, cells.collect());
     };
     column("asked", |r| asked(r.asked_per_s));
-    column("achieved", |r| number(r.achieved_per_s));
+    column("achieved", |r| {
+        fixed(r.achieved_per_s, decimals(r.asked_per_s))
+    });
     column("drift ppm", |r| drift(r.drift_ppm));
-    column("p50 late", |r| time(r.error_p50_ns));
-    column("p99 late", |r| time(r.error_p99_ns));
-    column("max late", |r| time(r.error_max_ns));
+    column("p50", |r| time(r.error_p50_ns));
+    column("p99", |r| time(r.error_p99_ns));
+    column("max", |r| time(r.error_max_ns));
     column("CV", |r| fixed(r.gap_cv, 3));
     column("CPU", |r| fixed(r.cpu_percent, 1));
     column("ops", |r| fixed(r.op_percent, 1));
@@ -80,6 +83,11 @@ fn table(rows: &[RateRow]) -> Table {
     table
 }
 
+/// So many that the rate asked for has six digits.
+fn decimals(asked_per_s: f64) -> usize {
+    (5.0 - asked_per_s.max(1e-3).log10().floor()).clamp(0.0, 6.0) as usize
+}
+
 /// Two decimals where they say something, and no sign before nothing.
 fn drift(ppm: f64) -> String {
     match ppm.abs() {
@@ -92,6 +100,13 @@ fn drift(ppm: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_have_the_decimals_of_what_was_asked() {
+        for (asked, wanted) in [(0.5, 6), (1_000.0, 2), (1e4, 1), (1e6, 0)] {
+            assert_eq!(decimals(asked), wanted, "{asked}");
+        }
+    }
 
     #[test]
     fn drift_has_no_idle_digits() {

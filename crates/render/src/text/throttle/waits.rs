@@ -1,13 +1,16 @@
 //! How this machine waits: distributions, advice, margins, and the table.
 
 use super::boxes::{self, Glyphs, Spread};
-use crate::number::{MISSING, TIE, count, fixed, percent, time, time_short};
+use crate::number::{
+    MISSING, TIE, count, fixed, percent, time, time_short, time_to_5_digits, time_uncertainty,
+};
 use crate::text::bars::bar;
 use crate::text::line::{Ink, Line};
 use crate::text::page::{INDENT, Page};
 use crate::text::table::{Align, Table};
 use crate::text::ticks::Axis;
 use knee_core::report::{MarginRow, ThrottleConclusion, WaitAdvice, WaitRow};
+use std::collections::BTreeSet;
 
 /// The delays whose distributions are drawn, where they were measured, in nanoseconds.
 const DRAWN_NS: [u64; 2] = [100_000, 1_000_000];
@@ -79,7 +82,7 @@ fn show_advice(page: &mut Page, advice: &[WaitAdvice]) {
     if advice.is_empty() {
         return;
     }
-    let remark = "the most punctual way to wait within a budget of processor time";
+    let remark = "the least late within a budget of processor time, at one wait every so long";
     page.heading("What to use", remark);
     let rows = merged(advice);
     let mut table = Table::default();
@@ -101,8 +104,8 @@ fn show_advice(page: &mut Page, advice: &[WaitAdvice]) {
     column("margin", Align::Right, &|_, a| {
         a.margin_ns.map_or(MISSING.to_string(), time)
     });
-    column("p50 late", Align::Right, &|_, a| time(a.overshoot_p50_ns));
-    column("p99 late", Align::Right, &|_, a| time(a.overshoot_p99_ns));
+    column("p50", Align::Right, &|_, a| time(a.overshoot_p50_ns));
+    column("p99", Align::Right, &|_, a| time(a.overshoot_p99_ns));
     column("costs", Align::Right, &|_, a| percent(a.cpu_percent));
     page.table(&table);
 }
@@ -167,7 +170,7 @@ fn show_margins(page: &mut Page, conclusion: &ThrottleConclusion) {
 fn show_table(page: &mut Page, rows: &[WaitRow]) {
     page.heading("Waits", "mean ± half of its 99.9 % confidence interval");
     let blocks: Vec<Vec<&WaitRow>> = by_delay(rows);
-    let widths = widths(rows, page.unicode);
+    let widths = widths(&blocks, page.unicode);
     for (i, block) in blocks.iter().enumerate() {
         if i > 0 {
             page.gap();
@@ -179,9 +182,7 @@ fn show_table(page: &mut Page, rows: &[WaitRow]) {
 
 /// The rows of each delay, the shortest delay first, those of one method next to each other.
 fn by_delay(rows: &[WaitRow]) -> Vec<Vec<&WaitRow>> {
-    let mut delays: Vec<u64> = rows.iter().map(|r| r.delay_ns).collect();
-    delays.sort_unstable();
-    delays.dedup();
+    let delays: BTreeSet<u64> = rows.iter().map(|r| r.delay_ns).collect();
     let mut methods: Vec<&str> = Vec::new();
     for row in rows {
         if !methods.contains(&row.method.as_str()) {
@@ -201,37 +202,52 @@ type Cell = fn(&WaitRow) -> String;
 
 /// The columns after the method's.
 const COLUMNS: [(&str, Cell); 8] = [
-    ("mean", |r| time(r.mean_ns)),
-    ("±", |r| time(r.error_ns)),
+    ("mean", |r| time_to_5_digits(r.mean_ns)),
+    ("±", |r| time_uncertainty(r.error_ns)),
     ("std dev", |r| time(r.std_dev_ns)),
-    ("p50 late", |r| time(r.overshoot_p50_ns)),
-    ("p99 late", |r| time(r.overshoot_p99_ns)),
-    ("max late", |r| time(r.overshoot_max_ns)),
+    ("p50", |r| time(r.overshoot_p50_ns)),
+    ("p99", |r| time(r.overshoot_p99_ns)),
+    ("max", |r| time(r.overshoot_max_ns)),
     ("CPU", |r| fixed(r.cpu_percent, 1)),
     ("waits", |r| count(r.samples)),
 ];
 
 /// The method, or beneath it what was done between its waits.
-fn name(row: &WaitRow) -> String {
+fn name(row: &WaitRow, before: Option<&WaitRow>) -> String {
     if row.op == NOTHING {
         return row.method.clone();
     }
     let took = row
         .op_mean_ns
-        .map_or(String::new(), |ns| format!(", {}", time(ns)));
-    format!("{} + {}{took}", row.method, row.op)
+        .map_or(String::new(), |ns| format!(" {}", time(ns)));
+    let op = format!("+ {}{took}", row.op);
+    if before.is_some_and(|b| b.method == row.method) {
+        format!("  {op}")
+    } else {
+        format!("{} {op}", row.method)
+    }
+}
+
+fn names(block: &[&WaitRow]) -> Vec<Line> {
+    let before = |i: usize| i.checked_sub(1).and_then(|i| block.get(i).copied());
+    let names = block.iter().enumerate();
+    names
+        .map(|(i, row)| Line::plain(name(row, before(i))))
+        .collect()
 }
 
 /// As wide as each column is over all delays, so that the blocks stand in line.
-fn widths(rows: &[WaitRow], unicode: bool) -> Vec<usize> {
-    let widest = |cell: &dyn Fn(&WaitRow) -> String| {
-        let widths = rows
-            .iter()
-            .map(|r| Line::plain(cell(r)).cleaned(unicode).width());
+fn widths(blocks: &[Vec<&WaitRow>], unicode: bool) -> Vec<usize> {
+    let widest = |cells: &mut dyn Iterator<Item = Line>| {
+        let widths = cells.map(|cell| cell.cleaned(unicode).width());
         widths.max().unwrap_or(0)
     };
-    let cells = COLUMNS.iter().map(|(_, cell)| widest(cell));
-    [widest(&name)].into_iter().chain(cells).collect()
+    let rows = || blocks.iter().flatten();
+    let names = widest(&mut blocks.iter().flat_map(|b| names(b)));
+    let cells = COLUMNS
+        .iter()
+        .map(|(_, cell)| widest(&mut rows().map(|r| Line::plain(cell(r)))));
+    [names].into_iter().chain(cells).collect()
 }
 
 fn block_table(rows: &[&WaitRow], widths: &[usize], unicode: bool) -> Table {
@@ -239,9 +255,8 @@ fn block_table(rows: &[&WaitRow], widths: &[usize], unicode: bool) -> Table {
     let delay = rows
         .first()
         .map_or(String::new(), |r| time_short(r.delay_ns));
-    let names = rows.iter().map(|r| Line::plain(name(r)));
     let width = widths.first().copied().unwrap_or(0);
-    table.column(format!("{delay:<width$}"), Align::Left, names.collect());
+    table.column(format!("{delay:<width$}"), Align::Left, names(rows));
     for ((title, cell), width) in COLUMNS.iter().zip(widths.iter().skip(1)) {
         let cells = rows.iter().map(|r| Line::plain(cell(r)));
         table.column(format!("{title:>width$}"), Align::Right, cells.collect());
@@ -266,7 +281,7 @@ fn marks(row: &WaitRow, unicode: bool) -> String {
 }
 
 fn show_notes(page: &mut Page, rows: &[WaitRow]) {
-    let text = "late: by how much a wait overshot; CPU: processor time, % of a core";
+    let text = "p50, p99, max: by how much waits end late; CPU: processor time, % of a core";
     page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, text));
     let unicode = page.unicode;
     let mut note = |mark: &str, text: &str, of: fn(&WaitRow) -> u64| {
