@@ -3,6 +3,7 @@
 use super::*;
 use crate::command::tests::{parse, typed};
 use crate::raw::RawCommand;
+use knee_core::report::{Conclusion, Host, Report, SCHEMA, ThrottleConclusion, Verdict};
 use knee_core::spec::{ArrivalLaw, Chore, HoldMethod, Margins, WaitMethod};
 
 fn resolve(arguments: &str) -> ThrottleSpec {
@@ -134,6 +135,28 @@ fn what_is_resolved_can_be_typed_again() {
         let again = resolve(&again.join(" "));
         assert_eq!(again.table, spec.table, "{arguments}");
         assert_eq!(again.words, spec.words, "{arguments}");
+    }
+}
+
+#[test]
+fn only_the_verdict_can_cross_a_threshold() {
+    let thresholds = resolve("--rate 5 --fail-if invalid").thresholds;
+    for (verdict, crossed) in [(Verdict::Valid, 0), (Verdict::Invalid, 1)] {
+        let report = Report {
+            schema: SCHEMA.to_string(),
+            command: "throttle".to_string(),
+            knee_version: String::new(),
+            started_at: String::new(),
+            seed: 1,
+            verdict,
+            interrupted: false,
+            host: Host::default(),
+            spec: Default::default(),
+            trials: Vec::new(),
+            findings: Vec::new(),
+            conclusion: Conclusion::Throttle(ThrottleConclusion::default()),
+        };
+        assert_eq!(thresholds.crossed(&report).len(), crossed, "{verdict:?}");
     }
 }
 
