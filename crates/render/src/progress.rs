@@ -101,6 +101,9 @@ mod tests {
         p90_ns: 1_000_000,
         p99_ns: 1_310_000,
         max_ns: 5_000_000,
+        sent: None,
+        received: None,
+        dropped: None,
     };
 
     const LINE: ProgressLine = ProgressLine {

@@ -76,6 +76,7 @@ pub fn label(level: Level) -> String {
     match level {
         Level::Vusers(n) => format!("vusers={n}"),
         Level::RatePerS(rate) => format!("rate={rate}/s"),
+        Level::Clients(n) => format!("clients={n}"),
     }
 }
 

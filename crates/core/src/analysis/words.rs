@@ -120,13 +120,15 @@ pub fn levels(levels: &[Level]) -> String {
         [Level::Vusers(1)] => text + " user",
         [Level::Vusers(_), ..] => text + " users",
         [Level::RatePerS(_), ..] => text + "/s",
+        [Level::Clients(1)] => text + " client",
+        [Level::Clients(_), ..] => text + " clients",
     }
 }
 
-/// The number that a level stands for: users, or operations per second.
+/// The number that a level stands for: users, clients, or operations per second.
 pub fn value(level: Level) -> f64 {
     match level {
-        Level::Vusers(n) => f64::from(n),
+        Level::Vusers(n) | Level::Clients(n) => f64::from(n),
         Level::RatePerS(rate) => rate,
     }
 }

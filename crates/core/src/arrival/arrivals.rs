@@ -1,7 +1,7 @@
 //! Any of the processes, without dynamic dispatch.
 
 use super::{ArrivalProcess, Burst, Constant, Poisson, Ramp, Trace, Uniform};
-use crate::spec::{ArrivalLaw, OpenLoad, Share};
+use crate::spec::{ArrivalLaw, OpenLoad, Rate, Share};
 use crate::time::Nanos;
 
 /// One of the arrival processes: an enum, since the hot loop asks it for each operation.
@@ -24,15 +24,20 @@ pub enum Arrivals {
 impl Arrivals {
     /// One worker's share of the load's schedule. The same seed gives the same schedule.
     pub fn new(load: &OpenLoad, share: Share, seed: u64) -> Arrivals {
-        match &load.arrival {
-            ArrivalLaw::Constant => Arrivals::Constant(Constant::new(load.rate, share)),
-            ArrivalLaw::Poisson => Arrivals::Poisson(Poisson::new(load.rate, share, seed)),
-            ArrivalLaw::Uniform => Arrivals::Uniform(Uniform::new(load.rate, share, seed)),
+        Arrivals::of(load.rate, &load.arrival, share, seed)
+    }
+
+    /// One worker's share of the schedule of `arrival` at this mean rate.
+    pub fn of(rate: Rate, arrival: &ArrivalLaw, share: Share, seed: u64) -> Arrivals {
+        match arrival {
+            ArrivalLaw::Constant => Arrivals::Constant(Constant::new(rate, share)),
+            ArrivalLaw::Poisson => Arrivals::Poisson(Poisson::new(rate, share, seed)),
+            ArrivalLaw::Uniform => Arrivals::Uniform(Uniform::new(rate, share, seed)),
             &ArrivalLaw::Burst {
                 peak_ratio,
                 peak_share,
                 period,
-            } => Arrivals::Burst(Burst::new(load.rate, peak_ratio, peak_share, period, share)),
+            } => Arrivals::Burst(Burst::new(rate, peak_ratio, peak_share, period, share)),
             &ArrivalLaw::Ramp { from, to, over } => {
                 Arrivals::Ramp(Ramp::new(from, to, over, share))
             }

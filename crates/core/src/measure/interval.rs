@@ -26,6 +26,15 @@ pub struct Interval {
     pub p99_ns: u64,
     /// Longest response time.
     pub max_ns: u64,
+    /// Datagrams sent; datagrams only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<u64>,
+    /// Of them, those received, whenever they came; datagrams only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<u64>,
+    /// Of them, those not received; datagrams only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u64>,
 }
 
 /// Sees the intervals of a running trial as they end: a progress line, a live view, an exporter.
@@ -79,6 +88,7 @@ impl IntervalPart {
             p90_ns: quantile(0.9),
             p99_ns: quantile(0.99),
             max_ns: self.response.as_ref().map_or(0, |h| h.max().0),
+            ..Interval::default()
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What is recorded while a trial runs, and the mergeable value it ends in.
 
 mod completion;
+mod datagrams;
 mod histogram;
 mod holds;
 mod interval;
@@ -11,6 +12,7 @@ mod trial;
 mod waits;
 
 pub use completion::Completion;
+pub use datagrams::{DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial};
 pub use histogram::Histogram;
 pub use holds::{HoldTrial, Holds, Line, Spread};
 pub use interval::{Interval, IntervalMerger, IntervalPart, Observer};

@@ -39,11 +39,19 @@ pub enum Outcome {
     Shed,
     /// Still in flight when the trial ended: a censored observation.
     InFlight,
+    /// A datagram that was sent but not received.
+    Lost,
+    /// A datagram that the kernel refused to send.
+    SendError,
+    /// A datagram that the sender never came to.
+    NotAttempted,
+    /// A datagram that reached the service but was not counted.
+    Discarded,
 }
 
 impl Outcome {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Outcome; 15] = [
+    pub const ALL: [Outcome; 19] = [
         Outcome::Ok,
         Outcome::Http4xx,
         Outcome::Http5xx,
@@ -59,6 +67,10 @@ impl Outcome {
         Outcome::OtherError,
         Outcome::Shed,
         Outcome::InFlight,
+        Outcome::Lost,
+        Outcome::SendError,
+        Outcome::NotAttempted,
+        Outcome::Discarded,
     ];
 
     /// Its stable name in reports.
@@ -79,6 +91,10 @@ impl Outcome {
             Outcome::OtherError => "other_error",
             Outcome::Shed => "shed",
             Outcome::InFlight => "in_flight",
+            Outcome::Lost => "lost",
+            Outcome::SendError => "send_error",
+            Outcome::NotAttempted => "not_attempted",
+            Outcome::Discarded => "discarded",
         }
     }
 

@@ -6,6 +6,7 @@ mod conclusion;
 mod finding;
 mod throttle;
 mod trial;
+mod udp;
 
 pub use conclusion::{
     BestWithinBound, BoundAsked, Conclusion, ModelFit, RunConclusion, SweepConclusion, SweepLevel,
@@ -15,6 +16,9 @@ pub use throttle::{MarginRow, RateRow, ThrottleConclusion, WaitAdvice, WaitRow};
 pub use trial::{
     Dispersion, GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, QuantilesReport,
     TrialReport,
+};
+pub use udp::{
+    DatagramReport, DispersionAt, EffectRow, LawRow, LedgerReport, LossEvidence, UdpConclusion,
 };
 
 use serde::{Deserialize, Serialize};
@@ -31,7 +35,7 @@ pub const SCHEMA: &str = "knee.report/1";
 pub struct Report {
     /// Always [`SCHEMA`]; a reader refuses any other.
     pub schema: String,
-    /// `run`, `sweep`, `analyze sweep`, `throttle`.
+    /// `run`, `sweep`, `analyze sweep`, `throttle`, `udp`.
     pub command: String,
     /// The version of knee that wrote it.
     pub knee_version: String,
@@ -111,6 +115,7 @@ impl TryFrom<RawReport> for Report {
             "sweep" | "analyze sweep" => {
                 serde_json::from_value(raw.conclusion).map(Conclusion::Sweep)
             }
+            "udp" => serde_json::from_value(raw.conclusion).map(Conclusion::Udp),
             "throttle" => serde_json::from_value(raw.conclusion).map(Conclusion::Throttle),
             other => return Err(format!("unknown command `{other}`")),
         };

@@ -1,6 +1,6 @@
 //! One trial as reported: every statistic that is shown anywhere.
 
-use super::Verdict;
+use super::{DatagramReport, LedgerReport, Verdict};
 use crate::measure::{Interval, Outcomes};
 use crate::spec::Level;
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,12 @@ pub struct TrialReport {
     pub intervals: Vec<Interval>,
     /// Kernel counters that moved, by name.
     pub kernel: BTreeMap<String, i64>,
+    /// Where each datagram went; datagrams only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<LedgerReport>,
+    /// What else is known of the datagrams; datagrams only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramReport>,
 }
 
 /// A distribution of times in nanoseconds, censored observations included.

@@ -14,6 +14,7 @@ mod share;
 mod target;
 mod targets;
 mod trial;
+mod udp;
 mod url;
 mod wait;
 
@@ -26,5 +27,6 @@ pub use share::Share;
 pub use target::{Endpoint, HttpTarget, Pick};
 pub use targets::{Targets, parse_targets};
 pub use trial::{BackendChoice, EngineOptions, Level, TrialSpec, WaitPolicy};
+pub use udp::{ClientWait, ClientsAs, ServiceMode, ServiceSetup, UdpTrialSpec};
 pub use url::Url;
 pub use wait::{Chore, Margins, WaitMethod, WaitSpec};

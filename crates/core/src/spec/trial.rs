@@ -49,6 +49,8 @@ pub enum Level {
     Vusers(u32),
     /// Operations offered per second in an open loop.
     RatePerS(f64),
+    /// Clients that send datagrams.
+    Clients(u32),
 }
 
 /// How the generator itself works.

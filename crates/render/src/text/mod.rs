@@ -13,6 +13,7 @@ mod sweep_plots;
 mod table;
 mod throttle;
 mod ticks;
+mod udp;
 
 use crate::Renderer;
 use knee_core::report::{Conclusion, Report};
@@ -49,6 +50,7 @@ impl Renderer for Text {
         match &report.conclusion {
             Conclusion::Sweep(conclusion) => sweep::show(&mut page, report, conclusion),
             Conclusion::Run(conclusion) => run::show(&mut page, report, conclusion),
+            Conclusion::Udp(conclusion) => udp::show(&mut page, report, conclusion),
             Conclusion::Throttle(conclusion) => throttle::show(&mut page, report, conclusion),
         }
         closing::show(&mut page, report);

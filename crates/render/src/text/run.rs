@@ -359,6 +359,10 @@ fn meaning(outcome: Outcome) -> &'static str {
         Outcome::OtherError => "another error of the system",
         Outcome::Shed => "not started: too many in flight",
         Outcome::InFlight => "not ended when time was up",
+        Outcome::Lost => "sent, but not received",
+        Outcome::SendError => "refused by the kernel here",
+        Outcome::NotAttempted => "the sender never came to it",
+        Outcome::Discarded => "received, but not counted",
     }
 }
 

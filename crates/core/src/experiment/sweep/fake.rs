@@ -228,6 +228,8 @@ pub fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
         connections_max: 0,
         intervals: Vec::new(),
         kernel: Default::default(),
+        ledger: None,
+        datagrams: None,
     }
 }
 
