@@ -7,7 +7,8 @@ use knee_core::spec::{ArrivalLaw, CatchUp, Chore, HoldMethod, Rate};
 use std::net::UdpSocket;
 use std::time::Duration;
 
-const RUNS_ON: AtomicBool = AtomicBool::new(false);
+/// Never set.
+static RUNS_ON: AtomicBool = AtomicBool::new(false);
 
 fn a_wait(method: WaitMethod) -> WaitSpec {
     WaitSpec {
