@@ -44,7 +44,7 @@ pub fn run(lab: &Lab) -> Result<String, String> {
 }
 
 fn hold_args(lab: &Lab, rate: u32, op_time: &str) -> Vec<String> {
-    let ms = lab.seconds(3.0) * 1e3 / if lab.small { 10.0 } else { 1.0 };
+    let ms = lab.seconds(2.0) * 1e3 / if lab.small { 10.0 } else { 1.0 };
     let line =
         format!("throttle --rate {rate} --op-time {op_time} -d {ms}ms --seed 1 --json - --quiet");
     line.split(' ').map(String::from).collect()
