@@ -87,10 +87,11 @@ pub fn hold_diagnoses(trials: &[HoldTrial]) -> Vec<Diagnosis> {
     if let Some(found) = operations_too_long(trials) {
         return vec![Diagnosis::Throttle(found)];
     }
-    let throttle = trials
-        .iter()
-        .find(|t| t.spec.method == HoldMethod::Throttle);
-    let disturbance = throttle.and_then(rate_row).map_or(0.0, |row| row.gap_cv);
+    // One that groups operations as it is told makes lumps of its own.
+    let is_plain =
+        |t: &&HoldTrial| t.spec.method == HoldMethod::Throttle && t.spec.wait_min == Nanos::ZERO;
+    let throttle = trials.iter().find(is_plain).and_then(rate_row);
+    let disturbance = throttle.map_or(0.0, |row| row.gap_cv);
     let of = |trial: &HoldTrial| {
         let other = || late(trial).or_else(|| in_lumps(trial, disturbance));
         missed(trial).or_else(other)

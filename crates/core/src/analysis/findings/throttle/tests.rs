@@ -248,6 +248,10 @@ fn gaps_that_vary_as_the_throttles_do_are_the_machines() {
     let with = |ns| [alternating(Tick, 600_000), alternating(Throttle, ns)];
     check_holds("the throttle's cv 0.29", &with(290_000), &["held_in_lumps"]);
     check_holds("the throttle's cv 0.31", &with(310_000), &[]);
+    let mut grouped = with(310_000);
+    grouped[1].spec.wait_min = Nanos::from_millis(10);
+    let found = ["held_in_lumps"];
+    check_holds("of a throttle that groups", &grouped, &found);
 }
 
 #[test]
