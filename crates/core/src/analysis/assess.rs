@@ -63,6 +63,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
         connections_max: measured.connections_max,
         intervals: measured.intervals.clone(),
         kernel: trial.kernel.clone(),
+        observed: trial.observed.clone(),
         ledger: None,
         datagrams: None,
     }

@@ -1,5 +1,6 @@
 //! The load: open loop or closed loop.
 
+use super::OverloadLoad;
 use super::rate::Rate;
 use crate::law::Law;
 use crate::time::Nanos;
@@ -19,6 +20,8 @@ pub enum Load {
         /// What each does between two operations.
         pause: Pause,
     },
+    /// Connections started whatever the server does.
+    Overload(OverloadLoad),
 }
 
 /// An open-loop load.

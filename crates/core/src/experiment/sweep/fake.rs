@@ -228,6 +228,7 @@ pub fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
         connections_max: 0,
         intervals: Vec::new(),
         kernel: Default::default(),
+        observed: None,
         ledger: None,
         datagrams: None,
     }
