@@ -78,6 +78,7 @@ pub fn run(
         measurement,
         generator,
         kernel,
+        observed: None,
         interrupted,
     })
 }
@@ -160,7 +161,7 @@ impl Plan<'_> {
             recorder: Recorder::new(RecorderConfig {
                 window,
                 interval: spec.interval,
-                open_loop: matches!(spec.load, Load::Open(_)),
+                open_loop: spec.load.is_open_loop(),
                 starts_max: STARTS_MAX / self.workers as usize,
             }),
             clock: MonotonicClock::start(),
@@ -189,6 +190,7 @@ impl Plan<'_> {
         let (connections_max, lanes) = match &spec.load {
             Load::Open(_) => (connections.max(1), 0),
             Load::Closed { .. } => (connections, connections),
+            Load::Overload(_) => (connections.max(1), 0),
         };
         ClientConfig {
             address: self.address,
@@ -206,6 +208,7 @@ fn connections_of(spec: &TrialSpec) -> u32 {
     match &spec.load {
         Load::Open(open) => open.connections_max,
         Load::Closed { vusers, .. } => *vusers,
+        Load::Overload(load) => load.scheme.connecting_max(),
     }
 }
 

@@ -23,9 +23,10 @@ pub fn assess(trial: &Trial) -> TrialReport {
     let effect = flow
         .response_stationary
         .then(|| design_effect(&measured.series, &measured.response));
+    let whole = outcomes.count(Outcome::Ok) + outcomes.count(Outcome::Served);
     let ok_share = match outcomes.responses() {
         0 => 0.0,
-        n => outcomes.count(Outcome::Ok) as f64 / n as f64,
+        n => whole as f64 / n as f64,
     };
     let invalid_because = clauses(&evidence(trial));
     TrialReport {
@@ -192,7 +193,7 @@ fn evidence(trial: &Trial) -> Evidence {
     Evidence {
         asked: asked(trial),
         window: measured.window.length(),
-        open_loop: matches!(trial.spec.load, Load::Open(_)),
+        open_loop: trial.spec.load.is_open_loop(),
         attempted: measured.outcomes.total(),
         shed: measured.outcomes.count(Outcome::Shed),
         started: measured.started,
@@ -203,7 +204,7 @@ fn evidence(trial: &Trial) -> Evidence {
         busy_percent: used.busiest_worker_percent - used.busiest_worker_spin_percent,
         waiting_percent: used.busiest_worker_waiting_percent,
         steal_percent: used.steal_percent,
-        no_resources: measured.outcomes.count(Outcome::NoResources),
+        no_resources: measured.outcomes.no_resources(),
     }
 }
 

@@ -162,9 +162,17 @@ impl Outcomes {
             .sum()
     }
 
+    /// Those that found no port, descriptor or memory on the generator's host.
+    pub fn no_resources(&self) -> u64 {
+        self.count(Outcome::NoResources)
+            + self.count(Outcome::PortExhausted)
+            + self.count(Outcome::DescriptorExhausted)
+    }
+
     /// Those that were neither ok nor merely cut off by the end of the trial.
     pub fn errors(&self) -> u64 {
-        self.total() - self.count(Outcome::Ok) - self.count(Outcome::InFlight)
+        let fine = [Outcome::Ok, Outcome::Served, Outcome::InFlight];
+        self.total() - fine.map(|o| self.count(o)).iter().sum::<u64>()
     }
 
     /// Adds another's counts.

@@ -72,6 +72,7 @@ impl Fake {
                 report
             }
             Load::Open(ref open) => self.open(open.rate.per_s(), noise, spec),
+            Load::Overload(_) => unreachable!("a sweep asks for no overload"),
         };
         report.label = spec.label.clone();
         report
