@@ -112,7 +112,7 @@ fn lookup(host: &str, port: u16) -> Result<Vec<SocketAddr>, RunError> {
 }
 
 /// An error in words, without the number of the operating system.
-fn reason(error: &io::Error) -> String {
+pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let text = text
