@@ -2,6 +2,7 @@
 
 pub mod interrupt;
 mod kernel;
+pub mod observe;
 mod reactor;
 mod resolve;
 mod run;

@@ -6,6 +6,8 @@ pub mod buffers;
 pub mod clock;
 pub mod epoll;
 pub mod eventfd;
+pub mod netlink;
+pub mod packet;
 pub mod socket;
 pub mod thread;
 pub mod timer;
