@@ -6,6 +6,7 @@ pub mod buffers;
 pub mod clock;
 pub mod epoll;
 pub mod eventfd;
+pub mod keepalive;
 pub mod netlink;
 pub mod packet;
 pub mod socket;
