@@ -9,6 +9,8 @@ use crate::resolve;
 use crate::sys::clock::{MonotonicClock, ThreadUse};
 use crate::sys::socket::RawAddress;
 use crate::sys::thread as sys_thread;
+use crate::transport::client::Client;
+use crate::transport::connect_client::{ConnectClient, ConnectConfig};
 use crate::transport::http_client::{ClientConfig, HttpClient};
 use crate::transport::requests::{RequestSet, serialise_all};
 use crate::worker::{Done, Worker};
@@ -18,7 +20,7 @@ use knee_core::measure::{
     Trial, Window,
 };
 use knee_core::rng;
-use knee_core::spec::{BackendChoice, Load, Share, TrialSpec};
+use knee_core::spec::{BackendChoice, ConnectScheme, Load, OverloadLoad, Share, TrialSpec};
 use knee_core::time::Nanos;
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -44,13 +46,21 @@ pub fn run(
     let workers = spec.engine.workers.clamp(1, connections.max(1));
     limits::ensure_files(connections.into())?;
     let patience = Duration::from_nanos(spec.connect_timeout.0);
-    let (address, _) = resolve::reach(&spec.target.endpoint, patience)?;
+    let address = match &spec.load {
+        Load::Overload(_) => resolve::aim(&spec.target.endpoint, patience)?,
+        _ => resolve::reach(&spec.target.endpoint, patience)?.0,
+    };
+    let sources = match &spec.load {
+        Load::Overload(load) => resolve::sources(&load.sources, &address)?,
+        _ => Vec::new(),
+    };
     let backend = choose_backend(spec.engine.backend)?;
     let plan = Plan {
         spec,
         workers,
         backend,
         address,
+        sources,
         requests: serialise_all(&spec.target),
         ready: Barrier::new(workers as usize),
         origin: OnceLock::new(),
@@ -74,6 +84,7 @@ pub fn run(
         measurement,
         generator,
         kernel,
+        observed: None,
         interrupted,
     })
 }
@@ -84,6 +95,7 @@ struct Plan<'a> {
     workers: u32,
     backend: BackendChoice,
     address: RawAddress,
+    sources: Vec<RawAddress>,
     requests: Requests,
     ready: Barrier,
     origin: OnceLock<u64>,
@@ -121,42 +133,57 @@ impl Plan<'_> {
             index,
             of: self.workers,
         };
+        let picks = rng::stream(self.spec.seed, rng::PICKS + u64::from(share.index));
+        let first = share.index as usize;
+        let requests = RequestSet::new(&self.spec.target, self.requests.clone(), first, picks);
+        if let Load::Overload(load) = &self.spec.load {
+            let config = self.connect_config(load, share);
+            let slots = config.slots;
+            return self.work_with(ConnectClient::new(config, requests), slots, share, parts);
+        }
         let config = self.client_config(share);
         let slots = config.slots();
+        self.work_with(HttpClient::new(config, requests), slots, share, parts)
+    }
+
+    fn work_with<C: Client>(
+        &self,
+        client: C,
+        slots: usize,
+        share: Share,
+        parts: &Sender<IntervalPart>,
+    ) -> io::Result<Done> {
         match self.backend {
             BackendChoice::IoUring => {
                 let io = UringBackend::new(slots, self.requests.clone());
-                self.work_over(io, share, config, parts)
+                self.work_over(io, client, share, parts)
             }
             BackendChoice::Epoll | BackendChoice::Auto => {
                 let io = EpollBackend::new(slots, self.requests.clone());
-                self.work_over(io, share, config, parts)
+                self.work_over(io, client, share, parts)
             }
         }
     }
 
-    fn work_over<B: Backend>(
+    fn work_over<B: Backend, C: Client>(
         &self,
         io: io::Result<B>,
+        client: C,
         share: Share,
-        config: ClientConfig,
         parts: &Sender<IntervalPart>,
     ) -> io::Result<Done> {
         let spec = self.spec;
-        let picks = rng::stream(spec.seed, rng::PICKS + u64::from(share.index));
-        let first = share.index as usize;
-        let requests = RequestSet::new(&spec.target, self.requests.clone(), first, picks);
         let window = Window {
             start: spec.warmup,
             end: spec.window_end(),
         };
         let mut worker = Worker {
             driver: AnyDriver::new(spec, share),
-            client: HttpClient::new(config, requests),
+            client,
             recorder: Recorder::new(RecorderConfig {
                 window,
                 interval: spec.interval,
-                open_loop: matches!(spec.load, Load::Open(_)),
+                open_loop: spec.load.is_open_loop(),
                 starts_max: STARTS_MAX / self.workers as usize,
             }),
             clock: MonotonicClock::start(),
@@ -179,11 +206,33 @@ impl Plan<'_> {
         worker.run(&mut io?, self.stop, &mut emit)
     }
 
+    fn connect_config(&self, load: &OverloadLoad, share: Share) -> ConnectConfig {
+        let spec = self.spec;
+        let connecting = share.part(load.scheme.connecting_max().into()) as usize;
+        let permitted = limits::connections_permitted() / u64::from(share.of);
+        let slots = (connecting + RESPONDING_MAX).min(permitted as usize);
+        ConnectConfig {
+            address: self.address,
+            sources: self.sources.clone(),
+            slots: slots.max(connecting),
+            // A blocking connect waits for as long as its client has patience at all.
+            patience: match load.scheme {
+                ConnectScheme::Simple { .. } => spec.timeout,
+                ConnectScheme::SClients { .. } | ConnectScheme::Scheduled { .. } => {
+                    spec.connect_timeout
+                }
+            },
+            timeout: spec.timeout,
+            close: load.close,
+            request_bytes_max: self.requests.iter().map(|r| r.len()).max().unwrap_or(0),
+        }
+    }
+
     fn client_config(&self, share: Share) -> ClientConfig {
         let spec = self.spec;
         let connections = share.part(connections_of(spec).into()) as u32;
         let (connections_max, lanes) = match &spec.load {
-            Load::Open(_) => (connections.max(1), 0),
+            Load::Open(_) | Load::Overload(_) => (connections.max(1), 0),
             Load::Closed { .. } => (connections, connections),
         };
         ClientConfig {
@@ -197,11 +246,17 @@ impl Plan<'_> {
     }
 }
 
-/// The most connections that the load may have open at once.
+/// Beside the connects of a worker so many connections may be open that wait for a response, or for
+/// the server to close them, as far as this process may have descriptors.
+const RESPONDING_MAX: usize = 16_384;
+
+/// The most connections that the load may have open at once; of an overload, those that are not
+/// established yet.
 fn connections_of(spec: &TrialSpec) -> u32 {
     match &spec.load {
         Load::Open(open) => open.connections_max,
         Load::Closed { vusers, .. } => *vusers,
+        Load::Overload(load) => load.scheme.connecting_max(),
     }
 }
 

@@ -77,6 +77,7 @@ pub fn label(level: Level) -> String {
         Level::Vusers(n) => format!("vusers={n}"),
         Level::RatePerS(rate) => format!("rate={rate}/s"),
         Level::Clients(n) => format!("clients={n}"),
+        Level::Descriptors(n) => format!("descriptors={n}"),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::words::{self, Words};
 use clap::Args;
 use knee_core::experiment::SingleRun;
-use knee_core::spec::{Level, Load, Rate, TrialSpec, parse_duration, parse_rate};
+use knee_core::spec::{Load, Rate, TrialSpec, parse_duration, parse_rate};
 use knee_core::time::Nanos;
 
 /// Offer one load to a server and report what its users would feel
@@ -122,10 +122,7 @@ impl RawRun {
         let trace = self.open.trace()?;
         let (warmup, duration) = self.times(trace.as_ref());
         let load = self.load(trace.as_ref(), warmup + duration, machine)?;
-        let level = match &load {
-            Load::Open(open) => Level::RatePerS(open.rate.per_s()),
-            Load::Closed { vusers, .. } => Level::Vusers(*vusers),
-        };
+        let level = load.level();
         let engine = self.engine.for_load(machine, &load);
         let trial = TrialSpec {
             label: http_stand::label(level),
@@ -250,6 +247,7 @@ impl RawRun {
                 words.put("vusers", *vusers);
                 words::pause(pause, &mut words);
             }
+            Load::Overload(_) => {}
         }
         words.put("duration", words::duration(trial.duration));
         words.put("warmup", words::duration(trial.warmup));

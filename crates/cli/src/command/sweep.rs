@@ -276,6 +276,7 @@ impl RawSweep {
                 words.put("vusers", self.vuser_words());
                 words::pause(pause, &mut words);
             }
+            Load::Overload(_) => {}
         }
         let bounds = self.bound.iter();
         let bounds = bounds.map(|b| format!("{}={}", b.metric.name(), words::duration(b.limit)));

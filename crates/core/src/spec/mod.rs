@@ -7,6 +7,7 @@
 pub(crate) mod fixture;
 mod hold;
 mod load;
+mod overload;
 mod parse;
 mod rate;
 mod request;
@@ -20,6 +21,7 @@ mod wait;
 
 pub use hold::{CatchUp, HoldMethod, HoldSpec};
 pub use load::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind};
+pub use overload::{CloseKind, ConnectScheme, OverloadLoad};
 pub use parse::{ParseError, parse_arrival, parse_duration, parse_law, parse_rate, parse_rates};
 pub use rate::Rate;
 pub use request::{HttpRequest, parse_header};

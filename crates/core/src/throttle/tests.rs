@@ -114,6 +114,15 @@ fn ten_a_minute_of_2_s_wait_4_s_each() {
 }
 
 #[test]
+fn a_wait_is_made_from_the_least_one_on_and_not_a_nanosecond_below() {
+    let mut throttle = per_s(1_000).with_wait_min(us(300));
+    assert_eq!(throttle.poll(ms(0)), Turn::Operate { intended: ms(0) });
+    assert_eq!(throttle.poll(us(700)), Turn::WaitUntil(ms(1)));
+    let early = us(700) + Nanos(1);
+    assert_eq!(throttle.poll(early), Turn::Operate { intended: ms(1) });
+}
+
+#[test]
 fn the_first_operation_waits_for_its_moment_even_where_waits_are_gathered() {
     let moments = [ms(5), ms(6)].into();
     let arrivals = Arrivals::Trace(Trace::new(moments, Share::WHOLE));

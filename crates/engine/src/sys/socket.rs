@@ -234,6 +234,36 @@ impl Socket {
         self.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, &1_i32)
     }
 
+    /// Fixes the local address that a connect comes from, but not its port: that is chosen when it
+    /// connects, so that a port in use towards one peer is free towards another
+    /// (IP_BIND_ADDRESS_NO_PORT, ip(7)).
+    ///
+    /// # Errors
+    /// Not an address of this machine.
+    pub fn bind_address(&self, from: &RawAddress) -> io::Result<()> {
+        self.set(libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &1_i32)?;
+        // SAFETY: the address is whole and outlives the call.
+        check(unsafe { libc::bind(self.raw(), from.as_ptr(), from.length()) }).map(drop)
+    }
+
+    /// What the kernel says of the connection (TCP_INFO); `None` where it says nothing.
+    pub fn tcp_state(&self) -> Option<TcpState> {
+        let mut info = [0_u8; TcpState::BYTES];
+        let mut length = info.len() as libc::socklen_t;
+        // SAFETY: value and length are ours and fit each other.
+        check(unsafe {
+            libc::getsockopt(
+                self.raw(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                info.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        })
+        .ok()?;
+        TcpState::read(info.get(..length as usize)?)
+    }
+
     /// Makes close(2) reset the connection instead of ending it in order: SO_LINGER of 0 s.
     ///
     /// # Errors
@@ -315,6 +345,36 @@ impl AsFd for Socket {
 impl From<Socket> for OwnedFd {
     fn from(socket: Socket) -> OwnedFd {
         socket.0
+    }
+}
+
+/// A few facts of a TCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpState {
+    /// Its handshake is over on this side.
+    pub is_established: bool,
+    /// The peer has acknowledged something that was sent over it.
+    pub is_acknowledged: bool,
+}
+
+impl TcpState {
+    /// Of `struct tcp_info` up to and with `tcpi_bytes_acked`.
+    const BYTES: usize = 128;
+
+    /// Reads what the kernel wrote: the state at byte 0, `tcpi_unacked` (segments on their way) at
+    /// 24, and `tcpi_bytes_acked` at 120, which counts the SYN as one (Linux 4.2 on).
+    fn read(info: &[u8]) -> Option<TcpState> {
+        const SYN_SENT: u8 = 2;
+        let state = *info.first()?;
+        let unacknowledged = u32::from_ne_bytes(info.get(24..28)?.try_into().ok()?);
+        let acknowledged = match info.get(120..128) {
+            Some(bytes) => u64::from_ne_bytes(bytes.try_into().ok()?) > 1,
+            None => unacknowledged == 0,
+        };
+        Some(TcpState {
+            is_established: state != SYN_SENT,
+            is_acknowledged: acknowledged,
+        })
     }
 }
 

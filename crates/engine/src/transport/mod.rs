@@ -1,5 +1,7 @@
 //! Transports: what carries an operation to a target.
 
+pub(crate) mod client;
+pub(crate) mod connect_client;
 mod deadlines;
 mod flight;
 pub mod http1;
