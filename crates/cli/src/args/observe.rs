@@ -17,7 +17,12 @@ pub struct ObserveArgs {
     observe: Option<Place>,
 
     /// The token that the observer was started with
-    #[arg(long, value_name = "TOKEN", requires = "observe", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        requires = "observe",
+        hide_short_help = true
+    )]
     observe_token: Option<String>,
 }
 
@@ -36,7 +41,7 @@ impl ObserveArgs {
         match &self.observe {
             None => {}
             Some(Place::Here) => words.put("observe", "here"),
-            Some(Place::At(at)) => words.put("observe", at),
+            Some(Place::At(at)) => words.put("observe", at.as_str()),
         }
     }
 
@@ -103,7 +108,14 @@ mod tests {
         for at in ["server:9300", "10.0.0.1:1", "[::1]:9300"] {
             assert_eq!(parse_place(at), Ok(Place::At(at.to_owned())));
         }
-        for wrong in ["", "server", ":9300", "server:0", "server:x", "server:99999"] {
+        for wrong in [
+            "",
+            "server",
+            ":9300",
+            "server:0",
+            "server:x",
+            "server:99999",
+        ] {
             assert!(parse_place(wrong).unwrap_err().contains(wrong));
         }
     }

@@ -6,7 +6,6 @@ use clap::Args;
 use knee_core::measure::SynSource;
 use knee_engine::interrupt;
 use knee_engine::observe::ObserveServer;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -62,7 +61,10 @@ pub fn execute(raw: RawObserve) -> Result<Exit, Failure> {
     })?;
     let counted = match observer.source() {
         (SynSource::Capture, _) => "a packet capture".to_owned(),
-        (_, because) => format!("the kernel's counters, as {}", because.unwrap_or("it is so")),
+        (_, because) => format!(
+            "the kernel's counters, as {}",
+            because.unwrap_or("it is so")
+        ),
     };
     stdout::write(|out| {
         writeln!(out, "listening on {}", observer.address())?;
@@ -74,7 +76,11 @@ pub fn execute(raw: RawObserve) -> Result<Exit, Failure> {
     let stats = observer.stop();
     stdout::write(|out| {
         let (clients, windows) = (stats.clients, stats.windows);
-        writeln!(out, "{clients} clients, {windows} windows, {} refused", stats.refused)
+        writeln!(
+            out,
+            "{clients} clients, {windows} windows, {} refused",
+            stats.refused
+        )
     })?;
     Ok(Exit::Fine)
 }

@@ -205,7 +205,7 @@ pub fn watch_for(
 
 /// Whether an address is one of this host: whether something can be bound to it.
 fn is_own(ip: IpAddr) -> bool {
-    !ip.is_unspecified() && UdpSocket::bind((ip, 0)).is_ok() || ip.to_canonical().is_loopback()
+    ip.to_canonical().is_loopback() || (!ip.is_unspecified() && UdpSocket::bind((ip, 0)).is_ok())
 }
 
 impl Vantage {
