@@ -44,16 +44,27 @@ pub struct RawObserve {
     token: Option<String>,
 }
 
-/// Observes until a signal ends it.
-pub fn execute(raw: RawObserve) -> Result<Exit, Failure> {
-    let is_beyond = !raw.listen.ip().to_canonical().is_loopback();
-    if is_beyond && raw.token.as_ref().is_none_or(String::is_empty) {
-        let wrong = format!(
-            "{} is beyond loopback: give a --token, so that not everybody may ask",
-            raw.listen
-        );
-        return Err(Failure::argument("--listen", wrong));
+/// An observer that cannot be wrong.
+#[derive(Debug)]
+pub struct ObserveSpec(RawObserve);
+
+impl RawObserve {
+    /// What is to be watched for whom.
+    pub fn resolve(self) -> Result<ObserveSpec, Failure> {
+        let is_beyond = !self.listen.ip().to_canonical().is_loopback();
+        if is_beyond && self.token.as_ref().is_none_or(String::is_empty) {
+            let listen = self.listen;
+            let wrong = format!(
+                "{listen} is beyond loopback: give a --token, so that not everybody may ask"
+            );
+            return Err(Failure::argument("--listen", wrong));
+        }
+        Ok(ObserveSpec(self))
     }
+}
+
+/// Observes until a signal ends it.
+pub fn execute(ObserveSpec(raw): ObserveSpec) -> Result<Exit, Failure> {
     let stop = interrupt::install()
         .map_err(|e| Failure::input(format!("SIGTERM cannot be handled: {e}")))?;
     let observer = ObserveServer::start(raw.listen, raw.port, raw.token).map_err(|e| {
@@ -78,7 +89,7 @@ pub fn execute(raw: RawObserve) -> Result<Exit, Failure> {
         let (clients, windows) = (stats.clients, stats.windows);
         writeln!(
             out,
-            "{clients} clients, {windows} windows, {} refused",
+            "clients {clients}, windows {windows}, refused {}",
             stats.refused
         )
     })?;

@@ -4,6 +4,7 @@
 mod connections;
 mod counts;
 mod faults;
+mod observer;
 mod offline;
 mod online;
 mod real_servers;
