@@ -1,7 +1,7 @@
 //! What was typed, as a whole.
 
 use crate::args::with_exits;
-use crate::command::{analyze, report, run, serve, sweep, throttle};
+use crate::command::{analyze, observe, report, run, serve, sweep, throttle};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
@@ -58,4 +58,5 @@ pub enum RawCommand {
     Analyze(analyze::RawAnalyze),
     Report(report::RawReport),
     Serve(serve::RawServe),
+    Observe(observe::RawObserve),
 }

@@ -9,6 +9,12 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// CLOCK_REALTIME, in nanoseconds since 1970: the clock of the kernel's timestamps of packets. It may
+/// be set at any time, so it is only ever compared with itself a moment ago.
+pub fn realtime_ns() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
 /// Processor time that this thread has used, user and kernel together, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
