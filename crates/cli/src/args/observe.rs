@@ -61,6 +61,14 @@ impl ObserveArgs {
         }
     }
 
+    /// The same, where this host is the target's also unasked.
+    pub fn vantage_or_here(&self, address: &str) -> Result<Option<Vantage>, RunError> {
+        match (&self.observe, address_of(address)) {
+            (None, Some(target)) => watch_for(target, None, None),
+            _ => self.vantage(address),
+        }
+    }
+
     /// The place to observe `target` from, connected where it is on another host; `None` where
     /// nobody asked. `address` is the target's as it answered.
     pub fn vantage(&self, address: &str) -> Result<Option<Vantage>, RunError> {
