@@ -48,6 +48,19 @@ pub fn preflight(target: &HttpTarget) -> Result<String, RunError> {
     resolve::reach(&target.endpoint, PREFLIGHT_PATIENCE).map(|(_, address)| address)
 }
 
+/// Resolves the target of an overload, connects to it once, and makes sure that connections can
+/// come from `sources`, before any load is sent. The address, and whether it answered: silence is
+/// no error, as a server may be overloaded already.
+///
+/// # Errors
+/// [`RunError::Unreachable`]: it refuses, or there is no such host; [`RunError::NotPermitted`]: a
+/// source is no address of this host.
+pub fn aim(target: &HttpTarget, sources: &[String]) -> Result<(String, bool), RunError> {
+    let sight = resolve::sight(&target.endpoint, PREFLIGHT_PATIENCE)?;
+    resolve::sources(sources, &sight.raw)?;
+    Ok((sight.address, sight.answers))
+}
+
 /// How long [`preflight`] waits for an answer.
 const PREFLIGHT_PATIENCE: Duration = Duration::from_secs(5);
 

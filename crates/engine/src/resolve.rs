@@ -56,6 +56,62 @@ fn reach_tcp(host: &str, port: u16, patience: Duration) -> Result<(RawAddress, S
     )))
 }
 
+/// Where an overload is to go, and whether an answer came from there. Silence is no reason not to
+/// begin: a server that is overloaded already drops what comes. A refusal is one.
+///
+/// # Errors
+/// [`RunError::Unreachable`]: the name means nothing, or all that came was a refusal.
+pub fn sight(endpoint: &Endpoint, patience: Duration) -> Result<Sight, RunError> {
+    let Endpoint::Tcp { host, port } = endpoint else {
+        return reach(endpoint, patience).map(|(raw, address)| Sight {
+            raw,
+            address,
+            answers: true,
+        });
+    };
+    let mut tried = Vec::new();
+    let mut silent = None;
+    for address in lookup(host, *port)? {
+        match TcpStream::connect_timeout(&address, patience) {
+            Ok(_) => return seen(address, true),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                silent = silent.or(Some(address));
+            }
+            Err(error) => tried.push(format!("{address}: {}", reason(&error))),
+        }
+    }
+    match silent {
+        Some(address) => seen(address, false),
+        None if tried.is_empty() => {
+            Err(RunError::Unreachable(format!("'{host}' has no address")))
+        }
+        None => Err(RunError::Unreachable(format!(
+            "cannot connect to {}",
+            tried.join("; ")
+        ))),
+    }
+}
+
+/// An address that was looked at.
+pub struct Sight {
+    /// For the kernel.
+    pub raw: RawAddress,
+    /// For people.
+    pub address: String,
+    /// Whether it answered.
+    pub answers: bool,
+}
+
+fn seen(address: SocketAddr, answers: bool) -> Result<Sight, RunError> {
+    let address = Address::Tcp(address);
+    let raw = RawAddress::new(&address).map_err(|e| RunError::Unreachable(reason(&e)))?;
+    Ok(Sight {
+        raw,
+        address: address.to_string(),
+        answers,
+    })
+}
+
 /// The address that an overload is aimed at: one whose target does not answer is no reason not to
 /// begin, as that is what the load is to show. Of several addresses it is the first that answers,
 /// or else the first of all.
