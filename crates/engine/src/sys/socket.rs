@@ -385,10 +385,21 @@ impl From<Socket> for OwnedFd {
 /// A few facts of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpState {
-    /// Its handshake is over on this side.
-    pub is_established: bool,
+    /// How far it has come.
+    pub phase: TcpPhase,
     /// The peer has acknowledged something that was sent over it.
     pub is_acknowledged: bool,
+}
+
+/// How far a TCP connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpPhase {
+    /// A SYN was sent and not answered.
+    Connecting,
+    /// The handshake is over on this side; either side may have closed since.
+    Established,
+    /// No connection: not begun, failed, or over.
+    Closed,
 }
 
 impl TcpState {
@@ -399,14 +410,19 @@ impl TcpState {
     /// 24, and `tcpi_bytes_acked` at 120, which counts the SYN as one (Linux 4.2 on).
     fn read(info: &[u8]) -> Option<TcpState> {
         const SYN_SENT: u8 = 2;
-        let state = *info.first()?;
+        const CLOSE: u8 = 7;
+        let phase = match *info.first()? {
+            SYN_SENT => TcpPhase::Connecting,
+            CLOSE => TcpPhase::Closed,
+            _ => TcpPhase::Established,
+        };
         let unacknowledged = u32::from_ne_bytes(info.get(24..28)?.try_into().ok()?);
         let acknowledged = match info.get(120..128) {
             Some(bytes) => u64::from_ne_bytes(bytes.try_into().ok()?) > 1,
             None => unacknowledged == 0,
         };
         Some(TcpState {
-            is_established: state != SYN_SENT,
+            phase,
             is_acknowledged: acknowledged,
         })
     }
