@@ -228,7 +228,10 @@ mod tests {
     proptest! {
         /// Lines are the same however they are cut.
         #[test]
-        fn lines_come_whole(lines in prop::collection::vec("[a-z]{0,50}", 0..20), cut in 1_usize..9) {
+        fn lines_come_whole(
+            lines in prop::collection::vec("[a-z]{0,50}", 0..20),
+            cut in 1_usize..9,
+        ) {
             let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
             let mut pieces = text.as_bytes().chunks(cut).collect::<std::collections::VecDeque<_>>();
             let mut reader = Lines::default();

@@ -37,7 +37,7 @@ impl QueueReader {
             // Not asked again: a kernel without it stays one.
             self.diagnostics = None;
         }
-        let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|p| fs::read_to_string(p));
+        let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
         let tables = tables.into_iter().filter_map(Result::ok);
         together(tables.flat_map(|t| parse_table(&t, self.port)).collect())
     }

@@ -9,8 +9,8 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// CLOCK_REALTIME, in nanoseconds since 1970: the clock of the kernel's timestamps of packets. It may
-/// be set at any time, so it is only ever compared with itself a moment ago.
+/// CLOCK_REALTIME, in nanoseconds since 1970: the clock of the kernel's timestamps of packets. It
+/// may be set at any time, so it is only ever compared with itself a moment ago.
 pub fn realtime_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }

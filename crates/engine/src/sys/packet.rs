@@ -44,7 +44,11 @@ pub struct Packet<'a> {
 
 /// The tap; closed when dropped.
 #[derive(Debug)]
-pub struct PacketSocket(OwnedFd);
+pub struct PacketSocket {
+    fd: OwnedFd,
+    /// What [`PacketSocket::buffer`] says.
+    buffer: usize,
+}
 
 impl PacketSocket {
     /// Taps all interfaces of this network namespace, for packets that came in and that `filter`
@@ -59,7 +63,8 @@ impl PacketSocket {
         // SAFETY: no pointers.
         let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
         // SAFETY: the kernel has just given us this descriptor; nobody else has it.
-        let socket = PacketSocket(unsafe { OwnedFd::from_raw_fd(fd) });
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let mut socket = PacketSocket { fd, buffer: 0 };
         socket.attach(filter)?;
         let buffer = libc::c_int::try_from(buffer).unwrap_or(libc::c_int::MAX);
         // Beyond the host's limit only with CAP_NET_ADMIN, else as far as it goes.
@@ -69,11 +74,20 @@ impl PacketSocket {
         {
             socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &buffer)?;
         }
+        let mut granted: libc::c_int = 0;
+        socket.get(libc::SOL_SOCKET, libc::SO_RCVBUF, &mut granted)?;
+        socket.buffer = usize::try_from(granted).unwrap_or(0);
         socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)?;
         // Spares the filter what was sent; before Linux 4.20 the filter alone keeps it away.
         let _ = socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1_i32);
         socket.bind_to_all()?;
         Ok(socket)
+    }
+
+    /// How many bytes of unread packets the kernel keeps; without CAP_NET_ADMIN it may be far
+    /// fewer than asked for (net.core.rmem_max).
+    pub fn buffer(&self) -> usize {
+        self.buffer
     }
 
     /// Takes what has come, up to a batch; how many packets. 0: nothing is there.
@@ -82,7 +96,7 @@ impl PacketSocket {
     /// `NetworkDown` once where an interface went down.
     pub fn receive(&self, batch: &mut Batch) -> io::Result<usize> {
         batch.point();
-        let (fd, flags) = (self.0.as_raw_fd(), libc::MSG_DONTWAIT as _);
+        let (fd, flags) = (self.fd.as_raw_fd(), libc::MSG_DONTWAIT as _);
         // SAFETY: each header points to buffers of the batch, which are as long as they say and
         // which nothing else uses before the call returns.
         let received = check_count(|| unsafe {
@@ -107,17 +121,7 @@ impl PacketSocket {
     pub fn take_lost(&self) -> io::Result<u64> {
         // struct tpacket_stats: packets, of them dropped.
         let mut counts = [0_u32; 2];
-        let mut length = size_of_val(&counts) as libc::socklen_t;
-        // SAFETY: value and length are ours and fit each other.
-        check(unsafe {
-            libc::getsockopt(
-                self.0.as_raw_fd(),
-                libc::SOL_PACKET,
-                PACKET_STATISTICS,
-                counts.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        })?;
+        self.get(libc::SOL_PACKET, PACKET_STATISTICS, &mut counts)?;
         Ok(counts[1].into())
     }
 
@@ -138,14 +142,22 @@ impl PacketSocket {
         let length = size_of_val(&address) as libc::socklen_t;
         let pointer = (&raw const address).cast();
         // SAFETY: the address is whole and outlives the call.
-        check(unsafe { libc::bind(self.0.as_raw_fd(), pointer, length) }).map(drop)
+        check(unsafe { libc::bind(self.fd.as_raw_fd(), pointer, length) }).map(drop)
+    }
+
+    fn get<T>(&self, level: libc::c_int, name: libc::c_int, value: &mut T) -> io::Result<()> {
+        let mut length = size_of::<T>() as libc::socklen_t;
+        let (fd, value) = (self.fd.as_raw_fd(), (&raw mut *value).cast());
+        // SAFETY: value and length are ours and fit each other; it is made of integers.
+        check(unsafe { libc::getsockopt(fd, level, name, value, &raw mut length) }).map(drop)
     }
 
     fn set<T>(&self, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
         let length = size_of::<T>() as libc::socklen_t;
         let value = (&raw const *value).cast();
         // SAFETY: the value is borrowed and has the length that we say.
-        check(unsafe { libc::setsockopt(self.0.as_raw_fd(), level, name, value, length) }).map(drop)
+        check(unsafe { libc::setsockopt(self.fd.as_raw_fd(), level, name, value, length) })
+            .map(drop)
     }
 }
 
