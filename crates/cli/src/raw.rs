@@ -1,7 +1,7 @@
 //! What was typed, as a whole.
 
 use crate::args::with_exits;
-use crate::command::{analyze, observe, report, run, serve, sweep, throttle};
+use crate::command::{analyze, observe, overload, report, run, serve, sweep, throttle};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
@@ -54,6 +54,7 @@ fn let_numbers_be_negative(command: Command) -> Command {
 pub enum RawCommand {
     Run(Box<run::RawRun>),
     Sweep(Box<sweep::RawSweep>),
+    Overload(Box<overload::RawOverload>),
     Throttle(Box<throttle::RawThrottle>),
     Analyze(analyze::RawAnalyze),
     Report(report::RawReport),

@@ -1,5 +1,6 @@
 //! Bad input in all its kinds: from argv to the one line that says what is wrong.
 
+use super::overload::refused::OVERLOADS_REFUSED;
 use super::tests::{MACHINE, parse};
 use crate::raw::RawCommand;
 
@@ -12,6 +13,7 @@ pub fn refusal(arguments: &str) -> String {
     let refused = match command {
         RawCommand::Run(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Sweep(raw) => raw.resolve(&MACHINE).map(|_| ()),
+        RawCommand::Overload(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Throttle(raw) => raw.resolve().map(|_| ()),
         RawCommand::Serve(raw) => raw.resolve().map(|_| ()),
         RawCommand::Observe(raw) => raw.resolve().map(|_| ()),
@@ -25,7 +27,7 @@ pub fn refusal(arguments: &str) -> String {
 
 #[test]
 fn bad_input_gets_one_clear_line() {
-    for (arguments, expected) in REFUSED.iter().chain(THROTTLES_REFUSED) {
+    for (arguments, expected) in REFUSED.iter().chain(THROTTLES_REFUSED).chain(OVERLOADS_REFUSED) {
         let line = refusal(arguments);
         assert!(!line.contains('\n'), "{arguments}: {line}");
         match expected.strip_suffix('…') {
