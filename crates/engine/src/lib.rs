@@ -12,6 +12,7 @@ pub mod throttle;
 pub mod transport;
 mod worker;
 
+use knee_core::experiment::overload::PreflightFacts;
 use knee_core::measure::{Observer, Trial};
 use knee_core::report::Host;
 use knee_core::spec::{HttpTarget, TrialSpec};
@@ -94,6 +95,11 @@ pub fn run_observed(
 /// Facts about this machine for the report.
 pub fn host() -> Host {
     kernel::host::host()
+}
+
+/// What of this host decides how an overload will fare, and is known before it begins.
+pub fn preflight_facts() -> PreflightFacts {
+    kernel::sysctl::preflight_facts()
 }
 
 /// Processors that this process may use.

@@ -82,9 +82,7 @@ pub fn sight(endpoint: &Endpoint, patience: Duration) -> Result<Sight, RunError>
     }
     match silent {
         Some(address) => seen(address, false),
-        None if tried.is_empty() => {
-            Err(RunError::Unreachable(format!("'{host}' has no address")))
-        }
+        None if tried.is_empty() => Err(RunError::Unreachable(format!("'{host}' has no address"))),
         None => Err(RunError::Unreachable(format!(
             "cannot connect to {}",
             tried.join("; ")

@@ -18,7 +18,7 @@ pub struct ArrivalArgs {
     /// such as burst(3,0.2,1s); burst(paper) is burst(6,0.05,100s). ramp(from,to): the rate moves
     /// linearly over the run; it takes the place of --rate. trace(FILE): one moment per line from
     /// the beginning of the run, in seconds or with a unit; it takes the place of --rate.
-    #[arg(long, value_name = "A")]
+    #[arg(long, value_name = "A", help_heading = "Load")]
     pub arrival: Option<String>,
 }
 

@@ -10,6 +10,7 @@ pub struct SourceArgs {
     /// Local addresses that connections come from in turn, such as 127.0.0.2-127.0.0.20; each has
     /// its own range of ports [default: the kernel's choice]
     #[arg(long, value_name = "A[-B][,...]", value_parser = parse_sources)]
+    #[arg(help_heading = "Load")]
     source: Option<Sources>,
 }
 
@@ -98,7 +99,13 @@ mod tests {
         assert_eq!(listed("127.0.0.2"), ["127.0.0.2"]);
         assert_eq!(
             listed("127.0.0.254-127.0.1.1, ::1"),
-            ["127.0.0.254", "127.0.0.255", "127.0.1.0", "127.0.1.1", "::1"]
+            [
+                "127.0.0.254",
+                "127.0.0.255",
+                "127.0.1.0",
+                "127.0.1.1",
+                "::1"
+            ]
         );
         assert_eq!(listed("10.0.0.0-10.0.15.255").len(), SOURCES_MAX as usize);
     }
@@ -111,7 +118,10 @@ mod tests {
             ("127.0.0.2-", "'' is no IP address"),
             ("127.0.0.9-127.0.0.2", "'127.0.0.9-127.0.0.2' has its ends"),
             ("::1-::9", "'::1-::9' is a range, which only IPv4"),
-            ("10.0.0.0-10.255.0.0", "'10.0.0.0-10.255.0.0' names more than 4096"),
+            (
+                "10.0.0.0-10.255.0.0",
+                "'10.0.0.0-10.255.0.0' names more than 4096",
+            ),
         ] {
             let wrong = parse_sources(text).unwrap_err().0;
             assert!(wrong.starts_with(expected), "{text}: {wrong}");

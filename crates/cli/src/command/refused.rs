@@ -27,7 +27,11 @@ pub fn refusal(arguments: &str) -> String {
 
 #[test]
 fn bad_input_gets_one_clear_line() {
-    for (arguments, expected) in REFUSED.iter().chain(THROTTLES_REFUSED).chain(OVERLOADS_REFUSED) {
+    for (arguments, expected) in REFUSED
+        .iter()
+        .chain(THROTTLES_REFUSED)
+        .chain(OVERLOADS_REFUSED)
+    {
         let line = refusal(arguments);
         assert!(!line.contains('\n'), "{arguments}: {line}");
         match expected.strip_suffix('…') {

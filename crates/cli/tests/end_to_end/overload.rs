@@ -10,7 +10,16 @@ use std::process::Command;
 
 /// Levels so short that a test has time for several.
 const SHORT: [&str; 10] = [
-    "-d", "600ms", "--warmup", "500ms", "--timeout", "3s", "--seed", "1", "--json", "-",
+    "-d",
+    "600ms",
+    "--warmup",
+    "500ms",
+    "--timeout",
+    "3s",
+    "--seed",
+    "1",
+    "--json",
+    "-",
 ];
 
 fn overload(url: &str, options: &[&str]) -> Ended {
@@ -99,7 +108,10 @@ fn a_capture_counts_what_was_attempted() {
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let report = ended.json();
     if report["conclusion"]["syn_source"] != "capture" {
-        println!("skipped: no capture here: {}", report["conclusion"]["syn_source"]);
+        println!(
+            "skipped: no capture here: {}",
+            report["conclusion"]["syn_source"]
+        );
         return;
     }
     for trial in report["trials"].as_array().unwrap() {
@@ -145,7 +157,14 @@ fn a_listener_that_never_accepts_lets_connects_time_out() {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let ended = overload(
         &url,
-        &["--descriptors", "100", "--connect-timeout", "200ms", "--timeout", "900ms"],
+        &[
+            "--descriptors",
+            "100",
+            "--connect-timeout",
+            "200ms",
+            "--timeout",
+            "900ms",
+        ],
     );
     assert_eq!(ended.status, Some(4), "{ended:?}");
     let report = ended.json();
@@ -153,7 +172,11 @@ fn a_listener_that_never_accepts_lets_connects_time_out() {
     let outcomes = &report["trials"][0]["outcomes"];
     assert!(count(outcomes, "connect_timeout") > 0, "{outcomes}");
     assert_eq!(count(outcomes, "served"), 0, "{outcomes}");
-    assert!(ended.stderr.contains("not one response"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("not one response"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
@@ -231,5 +254,8 @@ fn ports_that_will_not_do_are_told_before_they_fail() {
     assert!(count(outcomes, "port_exhausted") > 0, "{outcomes}");
     let findings = report["findings"].as_array().unwrap();
     let texts = findings.iter().filter_map(|f| f["text"].as_str());
-    assert!(texts.filter(|t| t.contains("ports")).count() > 0, "{findings:#?}");
+    assert!(
+        texts.filter(|t| t.contains("ports")).count() > 0,
+        "{findings:#?}"
+    );
 }

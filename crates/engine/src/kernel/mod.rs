@@ -3,3 +3,4 @@
 pub mod counters;
 pub mod host;
 pub mod limits;
+pub mod sysctl;

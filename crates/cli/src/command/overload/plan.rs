@@ -6,12 +6,9 @@ use knee_core::time::Nanos;
 
 /// How many levels there are and how long they take.
 pub fn told(spec: &OverloadSpec) -> String {
-    let (more, at_most) = match (&spec.scheduled, &spec.descriptors) {
-        (Some(_), _) => (1, ""),
-        (None, Descriptors::List(list)) => (list.len(), ""),
-        (None, Descriptors::Auto) => (Descriptors::AUTOMATIC_MAX, "at most "),
-    };
-    let levels = spec.simple.len() + more;
+    let levels = spec.trials_max();
+    let is_open = spec.scheduled.is_none() && spec.descriptors == Descriptors::Auto;
+    let at_most = if is_open { "at most " } else { "" };
     let each = spec.base.warmup + spec.base.duration;
     let total = Nanos(each.0.saturating_mul(levels as u64));
     let noun = if levels == 1 { "level" } else { "levels" };

@@ -86,8 +86,5 @@ pub const OVERLOADS_REFUSED: &[(&str, &str)] = &[
         "overload http://h/ -d 0",
         "--duration: '0' is no time at all:…",
     ),
-    (
-        "overload http://h:99999/",
-        "URL: …",
-    ),
+    ("overload http://h:99999/", "URL: …"),
 ];

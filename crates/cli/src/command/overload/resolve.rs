@@ -59,7 +59,9 @@ impl RawOverload {
             keep_alive: false,
             ..self.target.resolve()?
         };
-        let warmup = self.warmup.unwrap_or(WARMUP.max(self.limits.connect_timeout));
+        let warmup = self
+            .warmup
+            .unwrap_or(WARMUP.max(self.limits.connect_timeout));
         let scheduled = self.scheduled(warmup + self.duration, machine)?;
         let simple = self.simple(machine)?;
         let descriptors = self.descriptors(machine)?;

@@ -52,14 +52,14 @@ fn what_is_named_runs_alone() {
     assert_eq!(only_simple.descriptors, Descriptors::List(Vec::new()));
     let only_descriptors = spec("--descriptors 8,9 --sclients 2 --connect-timeout 2s");
     assert!(only_descriptors.simple.is_empty());
-    assert_eq!(
-        only_descriptors.descriptors,
-        Descriptors::List(vec![8, 9])
-    );
+    assert_eq!(only_descriptors.descriptors, Descriptors::List(vec![8, 9]));
     assert_eq!(only_descriptors.sclients, 2);
     assert_eq!(only_descriptors.base.warmup, Nanos::from_secs(2));
     let both = spec("--simple auto --descriptors auto");
-    assert_eq!((both.simple.len(), both.descriptors), (9, Descriptors::Auto));
+    assert_eq!(
+        (both.simple.len(), both.descriptors),
+        (9, Descriptors::Auto)
+    );
 }
 
 #[test]
@@ -69,10 +69,7 @@ fn a_rate_takes_the_place_of_s_clients() {
     assert_eq!(spec.descriptors, Descriptors::List(Vec::new()));
     let (rate, arrival, most) = spec.scheduled.clone().unwrap();
     assert_eq!((rate.per_s(), most), (2000.0, 500));
-    assert_eq!(
-        crate::words::arrival(&arrival, ""),
-        "burst(6,0.05,100s)"
-    );
+    assert_eq!(crate::words::arrival(&arrival, ""), "burst(6,0.05,100s)");
     assert_eq!(load(&spec).close, CloseKind::Rst);
 }
 
@@ -119,12 +116,12 @@ fn the_words_resolve_to_the_same_again() {
 #[test]
 fn the_time_is_told() {
     for (arguments, expected) in [
-        ("--simple 1", "1 level of 6.00s each: 6.00s"),
+        ("--simple 1", "1 level of 6 s each: 6 s"),
         (
             "--simple 1,2 --descriptors 64 -d 2s --warmup 1s --timeout 3s",
-            "3 levels of 3.00s each: 9.00s",
+            "3 levels of 3 s each: 9 s",
         ),
-        ("", "at most 18 levels of 6.00s each: at most 108s"),
+        ("", "at most 18 levels of 6 s each: at most 108 s"),
     ] {
         let told = plan::told(&spec(arguments));
         assert!(told.starts_with(expected), "{told}");
