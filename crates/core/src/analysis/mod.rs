@@ -9,6 +9,7 @@ pub mod little;
 pub mod models;
 pub mod offered;
 pub mod order;
+pub mod overload;
 mod sample;
 pub mod stationarity;
 pub mod table;

@@ -2,6 +2,7 @@
 
 mod evidence;
 mod next_step;
+mod overload;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,8 @@ mod text;
 mod throttle;
 mod trial;
 
+pub(crate) use overload::ports_remedy;
+pub use overload::{OverloadDiagnosis, overload_findings};
 pub use sweep::{AxisKind, sweep_diagnoses};
 pub(crate) use sweep::{errors_rise, retrograde};
 pub use throttle::{ThrottleDiagnosis, hold_diagnoses, wait_diagnoses};
@@ -218,6 +221,8 @@ pub enum Diagnosis {
     },
     /// Of how the machine waits and holds a rate.
     Throttle(ThrottleDiagnosis),
+    /// Of load beyond capacity.
+    Overload(OverloadDiagnosis),
     /// The policy gave up.
     StoppedEarly {
         /// Why.
@@ -267,6 +272,7 @@ impl Diagnosis {
             Diagnosis::WarmedUp { .. } => "warmed_up",
             Diagnosis::BoundUnreachable { .. } => "bound_unreachable",
             Diagnosis::Throttle(of_throttle) => of_throttle.code(),
+            Diagnosis::Overload(of_overload) => of_overload.code(),
             Diagnosis::StoppedEarly { .. } => "stopped_early",
             Diagnosis::Interrupted { .. } => "interrupted",
         }
@@ -276,6 +282,7 @@ impl Diagnosis {
     pub fn severity(&self) -> Severity {
         match self {
             Diagnosis::Throttle(of_throttle) => of_throttle.severity(),
+            Diagnosis::Overload(of_overload) => of_overload.severity(),
             Diagnosis::GeneratorLimited { .. }
             | Diagnosis::GeneratorDistorted { .. }
             | Diagnosis::LittlesLawViolation { .. }

@@ -283,6 +283,7 @@ impl Diagnosis {
     fn ending_text(&self) -> Option<String> {
         match self {
             Diagnosis::Throttle(of_throttle) => Some(of_throttle.text()),
+            Diagnosis::Overload(of_overload) => Some(of_overload.text()),
             Diagnosis::StoppedEarly { reason } => {
                 Some(format!("the experiment ended early: {reason}"))
             }
