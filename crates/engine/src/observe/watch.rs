@@ -24,8 +24,8 @@ const LOOK_EVERY: u64 = 5_000_000;
 /// And so often where the kernel keeps less than an eighth of that: 400 KB hold some 300 packets.
 const LOOK_OFTEN: u64 = 1_000_000;
 
-/// What stands at the window's begin is read so much earlier, as reading it takes a while: what comes
-/// at the very begin is then counted in, not out.
+/// What stands at the window's begin is read so much earlier, as reading it takes a while: what
+/// comes at the very begin is then counted in, not out.
 const EARLY: u64 = 500_000;
 
 /// The accept queue (and the counters, where they stand for a capture) are read so often.
@@ -56,9 +56,9 @@ const COUNTERS: [&str; 14] = [
 /// it left the interface, before a firewall or the listening socket could drop it.
 ///
 /// Without, counters of the kernel stand for it: the first SYNs are then PassiveOpens +
-/// ListenDrops, where nothing tells first ones from repeated ones. PassiveOpens moves as a handshake
-/// ends and its connection is made (also one by SYN cookie), so not for a handshake that never
-/// ends. ListenDrops moves for each SYN that a listening socket dropped, as the accept queue
+/// ListenDrops, where nothing tells first ones from repeated ones. PassiveOpens moves as a
+/// handshake ends and its connection is made (also one by SYN cookie), so not for a handshake that
+/// never ends. ListenDrops moves for each SYN that a listening socket dropped, as the accept queue
 /// (ListenOverflows) or the queue of requests (TCPReqQFullDrop) was full, repeated ones included;
 /// and for each segment that would have ended a handshake but met a full accept queue. Both are of
 /// all listening sockets of the network namespace, and are read up to a millisecond off the

@@ -7,8 +7,9 @@ pub mod clock;
 pub mod epoll;
 pub mod eventfd;
 pub mod keepalive;
-pub mod netlink;
+
 pub mod packet;
+pub mod sockdiag;
 pub mod socket;
 pub mod thread;
 pub mod timer;

@@ -1,4 +1,4 @@
-//! netlink(7): questions to the kernel, answered in messages.
+//! sock_diag(7): the kernel tells of its sockets, over netlink(7).
 
 use super::{check, check_count};
 use std::io;
