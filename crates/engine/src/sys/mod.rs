@@ -6,8 +6,11 @@ pub mod buffers;
 pub mod clock;
 pub mod epoll;
 pub mod eventfd;
+pub mod process;
 pub mod socket;
 pub mod thread;
+pub mod timer;
+pub mod udp;
 
 use std::io;
 
