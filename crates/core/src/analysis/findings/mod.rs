@@ -7,10 +7,13 @@ mod sweep;
 mod tests;
 mod text;
 mod trial;
+mod udp;
 
 pub use sweep::{AxisKind, sweep_diagnoses};
 pub(crate) use sweep::{errors_rise, retrograde};
 pub use trial::{diagnose_trial, grouped, queue_grows, trial_findings};
+pub(crate) use udp::buffer_covers_ns;
+pub use udp::{DatagramTrouble, UdpDiagnosis, datagram_findings};
 
 use crate::report::{Finding, Severity};
 use crate::spec::Level;
@@ -214,6 +217,8 @@ pub enum Diagnosis {
         /// The bounded figure there.
         figure_ns: f64,
     },
+    /// Of datagrams.
+    Udp(UdpDiagnosis),
     /// The policy gave up.
     StoppedEarly {
         /// Why.
@@ -262,6 +267,7 @@ impl Diagnosis {
             Diagnosis::ErrorsRise { .. } => "errors_rise",
             Diagnosis::WarmedUp { .. } => "warmed_up",
             Diagnosis::BoundUnreachable { .. } => "bound_unreachable",
+            Diagnosis::Udp(of_datagrams) => of_datagrams.trouble.code(),
             Diagnosis::StoppedEarly { .. } => "stopped_early",
             Diagnosis::Interrupted { .. } => "interrupted",
         }
@@ -270,6 +276,7 @@ impl Diagnosis {
     /// How grave it is.
     pub fn severity(&self) -> Severity {
         match self {
+            Diagnosis::Udp(of_datagrams) => of_datagrams.trouble.severity(),
             Diagnosis::GeneratorLimited { .. }
             | Diagnosis::GeneratorDistorted { .. }
             | Diagnosis::LittlesLawViolation { .. }
