@@ -7,6 +7,7 @@ mod resolve;
 mod run;
 pub mod serve;
 pub mod sys;
+pub mod throttle;
 pub mod transport;
 mod worker;
 

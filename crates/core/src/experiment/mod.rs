@@ -3,6 +3,7 @@
 mod conduct;
 mod run;
 pub mod sweep;
+pub mod throttle;
 pub mod udp;
 mod verdict;
 

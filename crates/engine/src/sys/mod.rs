@@ -8,6 +8,8 @@ pub mod epoll;
 pub mod eventfd;
 pub mod socket;
 pub mod thread;
+pub mod timer;
+pub mod uring_timer;
 
 use std::io;
 

@@ -6,11 +6,13 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod text;
+mod throttle;
 mod trial;
 mod udp;
 
 pub use sweep::{AxisKind, sweep_diagnoses};
 pub(crate) use sweep::{errors_rise, retrograde};
+pub use throttle::{ThrottleDiagnosis, hold_diagnoses, wait_diagnoses};
 pub use trial::{diagnose_trial, grouped, queue_grows, trial_findings};
 pub(crate) use udp::buffer_covers_ns;
 pub use udp::{DatagramTrouble, UdpDiagnosis, datagram_findings};
@@ -219,6 +221,8 @@ pub enum Diagnosis {
     },
     /// Of datagrams.
     Udp(UdpDiagnosis),
+    /// Of how the machine waits and holds a rate.
+    Throttle(ThrottleDiagnosis),
     /// The policy gave up.
     StoppedEarly {
         /// Why.
@@ -268,6 +272,7 @@ impl Diagnosis {
             Diagnosis::WarmedUp { .. } => "warmed_up",
             Diagnosis::BoundUnreachable { .. } => "bound_unreachable",
             Diagnosis::Udp(of_datagrams) => of_datagrams.trouble.code(),
+            Diagnosis::Throttle(of_throttle) => of_throttle.code(),
             Diagnosis::StoppedEarly { .. } => "stopped_early",
             Diagnosis::Interrupted { .. } => "interrupted",
         }
@@ -277,6 +282,7 @@ impl Diagnosis {
     pub fn severity(&self) -> Severity {
         match self {
             Diagnosis::Udp(of_datagrams) => of_datagrams.trouble.severity(),
+            Diagnosis::Throttle(of_throttle) => of_throttle.severity(),
             Diagnosis::GeneratorLimited { .. }
             | Diagnosis::GeneratorDistorted { .. }
             | Diagnosis::LittlesLawViolation { .. }

@@ -283,6 +283,7 @@ impl Diagnosis {
     fn ending_text(&self) -> Option<String> {
         match self {
             Diagnosis::Udp(of_datagrams) => Some(of_datagrams.text()),
+            Diagnosis::Throttle(of_throttle) => Some(of_throttle.text()),
             Diagnosis::StoppedEarly { reason } => {
                 Some(format!("the experiment ended early: {reason}"))
             }

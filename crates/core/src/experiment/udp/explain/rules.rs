@@ -1,7 +1,8 @@
 //! The rule of each explanation.
 //!
-//! "Falls" is: the 95 % interval of the change in loss lies below 0, and at most half of the loss is
-//! left. "Stays" is: it does not fall, and at least half of it is left. In between nothing is said.
+//! "Falls" is: the 95 % interval of the change in loss lies below 0, and at most half of the loss
+//! is left. "Stays" is: it does not fall, and at least half of it is left. In between nothing is
+//! said.
 //! Those about a loss need one to explain: at least 0.01 % of the subject's datagrams.
 
 use super::effects::Effect;
