@@ -266,7 +266,7 @@ mod tests {
         const COUNT: usize = 3_000_000;
         for load in [0.3, 0.7, 0.9, 1.0, 1.1, 2.0, 5.0] {
             let arrivals = poisson(3, load, COUNT);
-            for places in [1, 2, 3, 5, 10, 30] {
+            for places in [1, 2, 3, 5, 10] {
                 let simulated = gd1k_lost(&arrivals, SERVICE, places) as f64 / COUNT as f64;
                 let exact = md1k_loss(load, places);
                 // Rare losses come in few clusters, which chance tells no closer.
