@@ -9,6 +9,13 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// CLOCK_REALTIME, in nanoseconds since 1970: the clock of the kernel's receive timestamps. It may
+/// be set, so lengths of time are never taken from it.
+#[inline]
+pub fn realtime_ns() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
 /// Processor time that this thread has used, user and kernel together, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
