@@ -63,4 +63,5 @@ pub mod report;
 pub mod rng;
 pub mod sim;
 pub mod spec;
+pub mod throttle;
 pub mod time;

@@ -8,6 +8,7 @@ mod run;
 pub mod serve;
 pub mod sys;
 pub mod transport;
+pub mod udp;
 mod worker;
 
 use knee_core::measure::{Observer, Trial};

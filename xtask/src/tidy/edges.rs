@@ -1,15 +1,17 @@
-//! Which module of core may use which: arrival -> driver; measure -> analysis; both -> experiment.
+//! Which module of core may use which: arrival -> throttle -> driver; measure -> analysis; both ->
+//! experiment.
 
 use super::Violation;
 use super::code::{Code, find_word};
 
 /// Modules of core and what they must not use. Tests may use anything.
-const MUST_NOT_USE: [(&[&str], &[&str]); 8] = [
+const MUST_NOT_USE: [(&[&str], &[&str]); 9] = [
     (
         &["time", "rng"],
         &[
             "spec",
             "arrival",
+            "throttle",
             "driver",
             "measure",
             "analysis",
@@ -21,6 +23,7 @@ const MUST_NOT_USE: [(&[&str], &[&str]); 8] = [
     (
         &["spec"],
         &[
+            "throttle",
             "driver",
             "measure",
             "analysis",
@@ -31,6 +34,18 @@ const MUST_NOT_USE: [(&[&str], &[&str]); 8] = [
     ),
     (
         &["arrival"],
+        &[
+            "throttle",
+            "driver",
+            "measure",
+            "analysis",
+            "experiment",
+            "report",
+            "sim",
+        ],
+    ),
+    (
+        &["throttle"],
         &[
             "driver",
             "measure",

@@ -44,6 +44,12 @@ impl Arrivals {
             ArrivalLaw::Trace(moments) => Arrivals::Trace(Trace::new(moments.clone(), share)),
         }
     }
+
+    /// Whether the process draws its moments at random, one from the other, so that
+    /// [`skip`](ArrivalProcess::skip) costs as much as drawing them.
+    pub fn is_random(&self) -> bool {
+        matches!(self, Arrivals::Poisson(_) | Arrivals::Uniform(_))
+    }
 }
 
 impl ArrivalProcess for Arrivals {
@@ -55,6 +61,17 @@ impl ArrivalProcess for Arrivals {
             Arrivals::Burst(process) => process.next(),
             Arrivals::Ramp(process) => process.next(),
             Arrivals::Trace(process) => process.next(),
+        }
+    }
+
+    fn skip(&mut self, n: u64) {
+        match self {
+            Arrivals::Constant(process) => process.skip(n),
+            Arrivals::Poisson(process) => process.skip(n),
+            Arrivals::Uniform(process) => process.skip(n),
+            Arrivals::Burst(process) => process.skip(n),
+            Arrivals::Ramp(process) => process.skip(n),
+            Arrivals::Trace(process) => process.skip(n),
         }
     }
 

@@ -63,6 +63,10 @@ impl ArrivalProcess for Burst {
         Some(Nanos(periods.saturating_mul(self.period.0)) + Nanos(within))
     }
 
+    fn skip(&mut self, n: u64) {
+        self.k += n * u64::from(self.share.of);
+    }
+
     fn rate_at(&self, t: Nanos) -> f64 {
         let at_peak = ((t.0 % self.period.0) as f64) < self.peak_ns;
         let per_ns = if at_peak {

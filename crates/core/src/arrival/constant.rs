@@ -33,6 +33,10 @@ impl ArrivalProcess for Constant {
         Some(moment)
     }
 
+    fn skip(&mut self, n: u64) {
+        self.k += n * u64::from(self.share.of);
+    }
+
     fn rate_at(&self, _t: Nanos) -> f64 {
         self.rate.per_s() / f64::from(self.share.of)
     }

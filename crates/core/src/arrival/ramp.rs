@@ -45,6 +45,10 @@ impl ArrivalProcess for Ramp {
         Some(Nanos::from_secs_f64(t))
     }
 
+    fn skip(&mut self, n: u64) {
+        self.k += n * u64::from(self.share.of);
+    }
+
     fn rate_at(&self, t: Nanos) -> f64 {
         let passed = (t.as_secs_f64() / self.over_s).min(1.0);
         let whole = self.from_per_s + (self.to_per_s - self.from_per_s) * passed;

@@ -28,8 +28,15 @@ impl Trace {
 impl ArrivalProcess for Trace {
     fn next(&mut self) -> Option<Nanos> {
         let moment = self.moments.get(self.k).copied();
-        self.k += self.share.of as usize;
+        self.k = self.k.saturating_add(self.share.of as usize);
         moment
+    }
+
+    fn skip(&mut self, n: u64) {
+        let n = usize::try_from(n).unwrap_or(usize::MAX);
+        self.k = self
+            .k
+            .saturating_add(n.saturating_mul(self.share.of as usize));
     }
 
     /// Counted over the second around `t`.

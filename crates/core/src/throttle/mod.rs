@@ -1,0 +1,264 @@
+//! Holding a rate of operations: an object that knows no clock and nothing of what it throttles.
+//!
+//! A loop of "operate, sleep for 1/rate" is too slow twice over: the operation takes time, and a
+//! sleep takes longer than it was asked for. A [`Throttle`] works off an absolute schedule instead,
+//! so time spent operating and time overslept cost nothing, and no error ever adds up. Its user
+//! tells it what time it is; it answers with what to do, a [`Turn`]. How to wait for a moment, and
+//! what an operation is, remain the user's: a thread that sleeps, an event loop, a simulation.
+//!
+//! 1,000 operations per second of 0.9 ms each, by a clock that every wait oversleeps by 60 µs:
+//!
+//! ```
+//! use knee_core::spec::{ParseError, parse_rate};
+//! use knee_core::throttle::{Throttle, Turn};
+//! use knee_core::time::Nanos;
+//!
+//! # fn main() -> Result<(), ParseError> {
+//! let mut throttle = Throttle::constant(parse_rate("1000/s")?);
+//! let (mut now, mut operations) = (Nanos::ZERO, 0);
+//! while now < Nanos::from_secs(10) {
+//!     match throttle.poll(now) {
+//!         Turn::Operate { .. } => {
+//!             operations += 1;
+//!             now += Nanos::from_micros(900);
+//!         }
+//!         Turn::WaitUntil(moment) => now = moment + Nanos::from_micros(60),
+//!         Turn::Done => break,
+//!     }
+//! }
+//! assert_eq!(operations, 10_000);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Lanes`] stand beside it where operations overlap: at most so many at once, so many in all.
+
+mod lanes;
+mod schedule;
+
+pub use lanes::{Call, Lanes};
+
+use crate::arrival::{Arrivals, Constant};
+use crate::spec::{CatchUp, Rate, Share};
+use crate::time::Nanos;
+use schedule::Schedule;
+
+/// What to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Make an operation now, and ask again when it is made, or at once if operations overlap.
+    Operate {
+        /// When the schedule wants it. Later than now if it is made early, in a group; earlier if
+        /// it is made late. [`CatchUp::Delay`]: the moment as it was moved back, so that an
+        /// operation that the schedule was moved for counts as on time.
+        intended: Nanos,
+    },
+    /// There is nothing to do before this moment, which is later than now: ask again then.
+    WaitUntil(Nanos),
+    /// The schedule has ended: there is nothing to do ever again.
+    Done,
+}
+
+/// Says when to make an operation, so that they keep to a schedule.
+#[derive(Clone, Debug)]
+pub struct Throttle {
+    schedule: Schedule,
+    /// The next operation's moment on the schedule as it was planned; [`Nanos::MAX`]: there is none.
+    next: Nanos,
+    /// Before this moment the next operation is not made, but for grouping.
+    release: Nanos,
+    policy: Policy,
+    /// An operation may be made early by so much: nothing before the first one.
+    lead: Nanos,
+    /// What `lead` is after the first one.
+    lead_later: Nanos,
+    skipped: u64,
+    shifted: Nanos,
+}
+
+/// What is kept for a way to catch up.
+#[derive(Clone, Debug)]
+enum Policy {
+    All,
+    Newest { max: u64, scout: Box<Scout> },
+    Spread { times: f64 },
+    Delay,
+}
+
+/// Runs ahead of the operations on the same schedule, so that the due ones can be counted while
+/// they are made.
+#[derive(Clone, Debug)]
+struct Scout {
+    schedule: Schedule,
+    /// The moment it has reached: at least that of the next operation.
+    next: Nanos,
+    /// How many moments lie from the next operation's to before its own.
+    ahead: u64,
+}
+
+impl Throttle {
+    /// Operations at a constant rate, the first at 0, each of them made, none early.
+    pub fn constant(rate: Rate) -> Throttle {
+        let arrivals = Arrivals::Constant(Constant::new(rate, Share::WHOLE));
+        Throttle::new(arrivals, CatchUp::ALL, Nanos::ZERO)
+    }
+
+    /// Operations at the moments of `arrivals`. After a stall, `catch_up` is done; waits shorter
+    /// than `wait_min` are not made.
+    pub fn new(arrivals: Arrivals, catch_up: CatchUp, wait_min: Nanos) -> Throttle {
+        let mut schedule = Schedule::new(arrivals);
+        let next = schedule.next();
+        let throttle = Throttle {
+            schedule,
+            next,
+            release: next,
+            policy: Policy::All,
+            lead: Nanos::ZERO,
+            lead_later: Nanos::ZERO,
+            skipped: 0,
+            shifted: Nanos::ZERO,
+        };
+        throttle.with_catch_up(catch_up).with_wait_min(wait_min)
+    }
+
+    /// Another way to catch up after a stall; to be set before the first poll. A burst of 0 is
+    /// taken for one of 1, and a spread over less than the rate for one over just the rate, which
+    /// never catches up.
+    pub fn with_catch_up(mut self, catch_up: CatchUp) -> Throttle {
+        let newest = |max: u64| Policy::Newest {
+            max: max.max(1),
+            scout: Box::new(Scout::new(&self.schedule, self.next)),
+        };
+        self.policy = match catch_up {
+            CatchUp::ALL => Policy::All,
+            CatchUp::Burst(max) => newest(max),
+            CatchUp::Skip => newest(1),
+            CatchUp::Spread(times) => Policy::Spread {
+                times: times.max(1.0),
+            },
+            CatchUp::Delay => Policy::Delay,
+        };
+        self
+    }
+
+    /// Waits shorter than this are not made; to be set before the first poll.
+    pub fn with_wait_min(mut self, wait_min: Nanos) -> Throttle {
+        self.lead_later = wait_min - Nanos(1);
+        self
+    }
+
+    /// The schedule ends after `n` operations, those that are left out included; to be set before
+    /// the first poll.
+    pub fn with_operations_max(mut self, n: u64) -> Throttle {
+        // One is drawn already.
+        self.schedule.limit(n.saturating_sub(1));
+        if n == 0 {
+            (self.next, self.release) = (Nanos::MAX, Nanos::MAX);
+        }
+        if let Policy::Newest { scout, .. } = &mut self.policy {
+            **scout = Scout::new(&self.schedule, self.next);
+        }
+        self
+    }
+
+    /// What to do at `now`, which never decreases from call to call.
+    #[inline]
+    pub fn poll(&mut self, now: Nanos) -> Turn {
+        if self.next == Nanos::MAX {
+            return Turn::Done;
+        }
+        if self.release > now + self.lead {
+            return Turn::WaitUntil(self.release);
+        }
+        self.lead = self.lead_later;
+        let intended = match self.policy {
+            Policy::All => {
+                let moment = self.next;
+                self.next = self.schedule.next();
+                self.release = self.next;
+                moment
+            }
+            _ => self.operate(now),
+        };
+        Turn::Operate { intended }
+    }
+
+    /// The moment of the operation to make at `now`; on to the next one.
+    fn operate(&mut self, now: Nanos) -> Nanos {
+        let mut moment = self.next;
+        match &mut self.policy {
+            Policy::All => {
+                self.next = self.schedule.next();
+                self.release = self.next;
+            }
+            Policy::Newest { max, scout } => {
+                let skipped = scout.due(now).saturating_sub(*max);
+                if skipped > 0 {
+                    self.skipped += skipped;
+                    scout.ahead -= skipped;
+                    self.schedule.skip(skipped - 1);
+                    moment = self.schedule.next();
+                }
+                self.next = self.schedule.next();
+                self.release = self.next;
+                scout.follow(self.next);
+            }
+            Policy::Spread { times } => {
+                self.next = self.schedule.next();
+                let gap = ((self.next - moment).0 as f64 / *times).ceil() as u64;
+                self.release = self.next.max(self.release.max(now) + Nanos(gap));
+            }
+            Policy::Delay => {
+                self.next = self.schedule.next();
+                if self.next + self.shifted <= now {
+                    self.shifted += now - self.release;
+                }
+                moment += self.shifted;
+                self.release = self.next + self.shifted;
+            }
+        }
+        moment
+    }
+
+    /// Operations that the schedule had and [`CatchUp::Burst`] or [`CatchUp::Skip`] left out.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// By how much [`CatchUp::Delay`] has moved the schedule back, in all.
+    pub fn shifted(&self) -> Nanos {
+        self.shifted
+    }
+}
+
+impl Scout {
+    /// One that stands with the next operation, whose moment was the last drawn of `schedule`.
+    fn new(schedule: &Schedule, next: Nanos) -> Scout {
+        Scout {
+            schedule: schedule.clone(),
+            next,
+            ahead: 0,
+        }
+    }
+
+    /// How many operations are due at `now`.
+    fn due(&mut self, now: Nanos) -> u64 {
+        if self.next <= now {
+            let (passed, next) = self.schedule.pass(now);
+            self.ahead += 1 + passed;
+            self.next = next;
+        }
+        self.ahead
+    }
+
+    /// The next operation's moment is now this one.
+    fn follow(&mut self, next: Nanos) {
+        if self.ahead > 0 {
+            self.ahead -= 1;
+        } else {
+            // An operation made early has overtaken it.
+            self.next = self.schedule.next();
+            debug_assert_eq!(self.next, next);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Datagrams: those who send them, and the service that counts them.
+
+pub mod send;
