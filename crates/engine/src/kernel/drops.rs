@@ -30,13 +30,14 @@ struct Key {
 /// All counters of dropped datagrams at one moment; those that cannot be read are left out.
 ///
 /// Each drop counts once: InErrors of UDP holds RcvbufErrors, InCsumErrors and MemErrors already
-/// and is not read; drops of the receive buffer are the socket's own (SO_MEMINFO); an interface's
-/// count of a full backlog is taken off where softnet's is read.
+/// and is not read; RcvbufErrors are only told apart where the socket's own count (SO_MEMINFO) is
+/// not at hand; an interface's count of a full backlog is taken off where softnet's is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drops(BTreeMap<Key, u64>);
 
 /// Names in /proc/net/snmp behind `Udp: `, and in snmp6 behind `Udp6`.
-const UDP: [(&str, DropPlace); 3] = [
+const UDP: [(&str, DropPlace); 4] = [
+    ("RcvbufErrors", DropPlace::ReceiveBuffer),
     ("NoPorts", DropPlace::NoSocket),
     ("InCsumErrors", DropPlace::Checksum),
     ("MemErrors", DropPlace::UdpMemory),
@@ -65,7 +66,13 @@ impl Drops {
             let interface = netlink::interface_name(root.interface);
             let source = format!("qdisc {}", root.kind);
             let drops_now = u64::from(root.drops);
-            drops.add(DropPlace::Qdisc, Scope::Namespace, source, interface, drops_now);
+            drops.add(
+                DropPlace::Qdisc,
+                Scope::Namespace,
+                source,
+                interface,
+                drops_now,
+            );
         }
         drops
     }
@@ -77,7 +84,7 @@ impl Drops {
             let moved = now.saturating_sub(*earlier.0.get(key)?);
             (moved > 0).then(|| (key.clone(), moved))
         });
-        Drops(moved.collect())
+        Drops(moved.collect()).backlog_once()
     }
 
     /// Takes off what a quiet time saw, scaled from its length to this one's; rounded, and never
@@ -91,10 +98,12 @@ impl Drops {
         self
     }
 
-    /// Those of one interface alone, and those that are of none.
-    pub fn only_interface(mut self, name: &str) -> Drops {
+    /// Without those of interfaces that the datagrams do not pass: all but the loopback interface
+    /// where `over_loopback`, otherwise that one.
+    pub fn only_path(mut self, over_loopback: bool) -> Drops {
+        let passes = |name: &str| (name == "lo") == over_loopback;
         self.0
-            .retain(|key, _| key.interface.as_deref().is_none_or(|i| i == name));
+            .retain(|key, _| key.interface.as_deref().is_none_or(passes));
         self
     }
 
@@ -124,9 +133,13 @@ impl Drops {
         count - left
     }
 
+    /// Leaves those of this place out.
+    pub fn forget(&mut self, place: DropPlace) {
+        self.0.retain(|key, _| key.place != place);
+    }
+
     /// As the trial tells them: what is left above zero, all host-wide.
-    pub fn counters(mut self, at_service: bool) -> Vec<DropCounter> {
-        self.take_backlog_off_interfaces();
+    pub fn counters(self, at_service: bool) -> Vec<DropCounter> {
         let counters = self.0.into_iter().filter(|&(_, count)| count > 0);
         counters
             .map(|(key, count)| DropCounter {
@@ -144,9 +157,8 @@ impl Drops {
 
     /// A packet for which there is no room in the backlog counts twice in the kernel, for softnet
     /// and for its interface (enqueue_to_backlog in net/core/dev.c).
-    fn take_backlog_off_interfaces(&mut self) {
-        let backlog = self.at(DropPlace::Backlog);
-        let mut left = backlog;
+    fn backlog_once(mut self) -> Drops {
+        let mut left = self.at(DropPlace::Backlog);
         for (key, there) in &mut self.0 {
             if key.source == RECEIVE_DROP {
                 let taken = left.min(*there);
@@ -154,6 +166,7 @@ impl Drops {
                 left -= taken;
             }
         }
+        self
     }
 
     fn add(
@@ -201,7 +214,13 @@ impl Drops {
     fn add_udp(&mut self, prefix: &str, name: &str, value: &str) {
         let known = UDP.iter().find(|(known, _)| *known == name);
         if let (Some(&(name, place)), Ok(count)) = (known, value.parse()) {
-            self.add(place, Scope::Namespace, format!("{prefix}{name}"), None, count);
+            self.add(
+                place,
+                Scope::Namespace,
+                format!("{prefix}{name}"),
+                None,
+                count,
+            );
         }
     }
 
@@ -230,7 +249,13 @@ impl Drops {
             let count = count.and_then(|c| u64::from_str_radix(c, 16).ok());
             if let Some(count) = count {
                 let source = format!("{table} unresolved_discards");
-                self.add(DropPlace::NeighbourQueue, Scope::Machine, source, None, count);
+                self.add(
+                    DropPlace::NeighbourQueue,
+                    Scope::Machine,
+                    source,
+                    None,
+                    count,
+                );
             }
         }
     }

@@ -1,3 +1,4 @@
 //! Reference servers: what tests, demos and calibration run against.
 
 pub mod http;
+pub mod udp;

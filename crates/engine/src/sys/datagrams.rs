@@ -131,7 +131,13 @@ impl DatagramSocket {
         let fd = self.0.as_raw_fd();
         // SAFETY: the value is ours and has the length that we say.
         check(unsafe {
-            libc::setsockopt(fd, libc::SOL_SOCKET, name, (&raw const value).cast(), length)
+            libc::setsockopt(
+                fd,
+                libc::SOL_SOCKET,
+                name,
+                (&raw const value).cast(),
+                length,
+            )
         })
         .map(drop)
     }
@@ -301,7 +307,10 @@ mod tests {
             let mut back = [0; 16];
             assert_eq!(sender.recv(&mut back).unwrap(), 5);
             assert_eq!(wait(&socket, &mut batch, 8), 1);
-            assert_eq!((batch.bytes(0), batch.is_cut(0)), (&b"much too l"[..], true));
+            assert_eq!(
+                (batch.bytes(0), batch.is_cut(0)),
+                (&b"much too l"[..], true)
+            );
         }
     }
 

@@ -28,9 +28,8 @@ pub fn dump(kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
     loop {
         let fd = socket.as_raw_fd();
         // SAFETY: the buffer is ours and has the length that we say.
-        let length = check_count(|| unsafe {
-            libc::recv(fd, piece.as_mut_ptr().cast(), piece.len(), 0)
-        })?;
+        let length =
+            check_count(|| unsafe { libc::recv(fd, piece.as_mut_ptr().cast(), piece.len(), 0) })?;
         if length == 0 || answers.len() + length > DUMP_MAX {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -133,8 +132,7 @@ fn ask(socket: &OwnedFd, kind: u16, body: &[u8]) -> io::Result<()> {
     question.extend_from_slice(body);
     let fd = socket.as_raw_fd();
     // SAFETY: the buffer is ours and has the length that we say.
-    check_count(|| unsafe { libc::send(fd, question.as_ptr().cast(), question.len(), 0) })
-        .map(drop)
+    check_count(|| unsafe { libc::send(fd, question.as_ptr().cast(), question.len(), 0) }).map(drop)
 }
 
 #[cfg(test)]
