@@ -1,5 +1,6 @@
 //! knee-engine acts: every socket, thread, system call and line of unsafe code is here.
 
+mod generator;
 pub mod interrupt;
 mod kernel;
 mod reactor;

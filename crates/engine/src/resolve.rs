@@ -61,7 +61,7 @@ fn reach_tcp(host: &str, port: u16, patience: Duration) -> Result<(RawAddress, S
 }
 
 /// An error in words, without the number of the operating system.
-fn reason(error: &io::Error) -> String {
+pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let text = text

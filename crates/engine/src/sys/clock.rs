@@ -9,8 +9,7 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// CLOCK_REALTIME, in nanoseconds since 1970: the clock of the kernel's receive timestamps. It may
-/// be set, so lengths of time are never taken from it.
+/// CLOCK_REALTIME, in nanoseconds since 1970: for the kernel's timestamps alone, as it may jump.
 #[inline]
 pub fn realtime_ns() -> u64 {
     read(libc::CLOCK_REALTIME)

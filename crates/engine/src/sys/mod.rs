@@ -8,8 +8,11 @@ pub mod datagrams;
 pub mod epoll;
 pub mod eventfd;
 pub mod netlink;
+pub mod process;
 pub mod socket;
 pub mod thread;
+pub mod timer;
+pub mod udp;
 
 use std::io;
 

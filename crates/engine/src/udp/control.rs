@@ -3,6 +3,7 @@
 use super::identity;
 use super::wire::{self, Ask, Begin, LINE_MAX, Lines, RECORD_MAX, Record, Say, Sharing, VERSION};
 use crate::RunError;
+use crate::resolve::reason;
 use crate::sys::{clock, socket};
 use knee_core::measure::ServiceFacts;
 use std::io::{self, Read, Write};
@@ -304,7 +305,7 @@ fn connect(service: &str) -> Result<(TcpStream, SocketAddr), RunError> {
     let addresses = service.to_socket_addrs().map_err(|e| {
         RunError::Unreachable(format!(
             "cannot resolve '{service}' ({}): give HOST:PORT such as 127.0.0.1:9000",
-            words(&e)
+            reason(&e)
         ))
     })?;
     let mut tried = Vec::new();
@@ -318,7 +319,7 @@ fn connect(service: &str) -> Result<(TcpStream, SocketAddr), RunError> {
         });
         match stream {
             Ok(stream) => return Ok((stream, address)),
-            Err(error) => tried.push(format!("{address}: {}", words(&error))),
+            Err(error) => tried.push(format!("{address}: {}", reason(&error))),
         }
     }
     if tried.is_empty() {
@@ -358,17 +359,10 @@ fn silent() -> Lost {
 }
 
 fn gone(error: &io::Error) -> Lost {
-    Lost::Because(format!("is gone: {}", words(error)))
+    Lost::Because(format!("is gone: {}", reason(error)))
 }
 
 fn is_no_data(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
-}
-
-/// An error in words, without the number of the operating system.
-fn words(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    text.to_lowercase()
 }

@@ -10,7 +10,7 @@ use crate::sys::clock;
 use knee_core::measure::{
     DropCounter, DropPlace, Interval, Observer, ServiceFacts, UdpReceived, UdpTrial,
 };
-use knee_core::spec::{ClientsAs, UdpTrialSpec};
+use knee_core::spec::UdpTrialSpec;
 use knee_core::time::Nanos;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
@@ -21,11 +21,8 @@ use std::time::Duration;
 /// Counters are watched for so long before the trial, to know what moves without us.
 const QUIET: Duration = Duration::from_millis(80);
 
-/// The run begins so long after the service is ready, for what senders have to prepare.
-const LEAD_NS: u64 = 20_000_000;
-/// More of it for each client that is a thread, and for each that is a process.
-const LEAD_THREAD_NS: u64 = 200_000;
-const LEAD_PROCESS_NS: u64 = 4_000_000;
+/// The service takes so long to read its counters before it says that it is ready for datagrams.
+const START_NS: u64 = 20_000_000;
 
 /// Connects to the service and asks what it is, so that one that cannot be used is told before any
 /// datagram is sent.
@@ -59,7 +56,9 @@ pub fn run(
     thread::sleep(QUIET);
     let before = Evidence::now();
     let counters = Counters::now();
-    let origin = clock::monotonic_ns() + lead_ns(spec);
+    // Start and its answer take a round trip: twice what the clock's estimate leaves open.
+    let lead_ns = START_NS + 4 * ahead.uncertainty_ns + send::lead(spec).0;
+    let origin = clock::monotonic_ns() + lead_ns;
     let started = control.start(origin.wrapping_add(ahead.ahead_ns));
     started.map_err(|lost| control.lost(lost))?;
     let plan = SendPlan {
@@ -142,15 +141,6 @@ fn send_watched(
 /// of randomness.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
-}
-
-fn lead_ns(spec: &UdpTrialSpec) -> u64 {
-    let each_ns = match spec.carried_as {
-        ClientsAs::Multiplexed => 0,
-        ClientsAs::Threads => LEAD_THREAD_NS,
-        ClientsAs::Processes => LEAD_PROCESS_NS,
-    };
-    LEAD_NS + each_ns * u64::from(spec.clients)
 }
 
 /// How far the service's clock may be off over the whole trial: what the first estimate leaves
