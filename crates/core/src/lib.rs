@@ -3,6 +3,8 @@
 //! Nothing here opens a socket, reads a clock, starts a thread or prints. Time and randomness come
 //! in as arguments, so a seed replays a run and every test of timing runs in virtual time.
 //!
+//! [`throttle`] is of use by itself: it holds a rate of operations of whatever kind.
+//!
 //! A server with one worker and exponential service times of 1 ms, at 500/s with Poisson arrivals,
 //! is the queue M/M/1. Its response times are exponential with a mean of 1/(1,000/s − 500/s), so
 //! their 99th percentile is 2 ms · ln 100 = 9.2 ms. That is what a simulated trial reports:

@@ -8,6 +8,7 @@ mod resolve;
 mod run;
 pub mod serve;
 pub mod sys;
+pub mod throttle;
 pub mod transport;
 pub mod udp;
 mod worker;

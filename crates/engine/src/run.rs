@@ -5,7 +5,7 @@ use crate::generator::{WorkerUse, generator_use};
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::kernel::limits;
-use crate::reactor::{Backend, EpollBackend, Requests, UringBackend, Waiter};
+use crate::reactor::{Backend, COVERED, EpollBackend, Requests, UringBackend, Waiter};
 use crate::resolve;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::socket::RawAddress;
@@ -28,10 +28,6 @@ use std::time::Duration;
 
 /// Starts are kept for the gap statistics up to so many, over all workers: 32 MB.
 pub const STARTS_MAX: usize = 4_000_000;
-
-/// A worker's margin covers this share of its late wake-ups: at 1,000 deadlines a second and
-/// wake-ups 60 to 200 µs late (an idle virtual core) it then polls for some 5 % of a core.
-pub const COVERED: f64 = 0.85;
 
 /// The run begins so long after all workers are ready, so that none begins late.
 const LEAD_NS: u64 = 1_000_000;

@@ -138,6 +138,8 @@ mod tests {
         for (name, report) in [
             ("keys_sweep", fixtures::sweep_good()),
             ("keys_run", fixtures::run_open()),
+            ("keys_throttle_waits", fixtures::throttle_op()),
+            ("keys_throttle_rates", fixtures::throttle_rates()),
         ] {
             let document: Value = serde_json::from_str(&written(&report)).unwrap();
             let mut keys = std::collections::BTreeSet::new();

@@ -62,6 +62,25 @@ pub fn time(ns: u64) -> String {
     format!("{}{TIE}{unit}", time_in(ns, scale))
 }
 
+/// The same with five digits, for a mean that is known as well as that: `1.0007 ms`.
+pub fn time_to_5_digits(ns: u64) -> String {
+    time_with(ns, 5)
+}
+
+/// Half a confidence interval of a length of time, two digits: `1.4 µs`, `640 ns`.
+pub fn time_uncertainty(ns: u64) -> String {
+    time_with(ns, 2)
+}
+
+fn time_with(ns: u64, digits: i32) -> String {
+    let (scale, unit) = time_unit(ns);
+    let text = match scale {
+        1.0 => ns.to_string(),
+        _ => separated(&significant(ns as f64 / scale, digits)),
+    };
+    format!("{text}{TIE}{unit}")
+}
+
 /// A length of time in a sentence or on an axis, idle zeros dropped: `1.5 ms`, `10 s`.
 pub fn time_short(ns: u64) -> String {
     let (scale, unit) = time_unit(ns);
@@ -304,6 +323,19 @@ mod tests {
                 (61_250_000_000, "61.2 s"),
                 (3_600_000_000_000, "3,600 s"),
             ],
+        );
+        check(
+            time_to_5_digits,
+            &[
+                (1_000_652, "1.0007 ms"),
+                (50_312_345, "50.312 ms"),
+                (223_987, "223.99 µs"),
+                (999, "999 ns"),
+            ],
+        );
+        check(
+            time_uncertainty,
+            &[(1_431, "1.4 µs"), (644, "644 ns"), (21_700, "22 µs")],
         );
         check(
             time_short,

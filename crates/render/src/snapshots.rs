@@ -23,6 +23,8 @@ fn narrow_and_in_ascii() {
     for (name, report) in [
         ("sweep", fixtures::sweep_good()),
         ("run", fixtures::run_errors()),
+        ("throttle_waits", fixtures::throttle_waits()),
+        ("throttle_rates", fixtures::throttle_rates()),
     ] {
         let narrow = Text {
             width: 60,

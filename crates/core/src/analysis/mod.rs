@@ -14,5 +14,6 @@ pub mod stationarity;
 pub mod table;
 pub mod theory;
 pub mod threshold;
+pub mod throttle;
 pub mod validity;
 pub mod words;

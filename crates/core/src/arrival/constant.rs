@@ -6,35 +6,59 @@ use crate::time::Nanos;
 
 /// Operation k is intended at ⌊k·period/operations⌋ ns, the first at 0.
 ///
-/// Each moment is computed from k in integers, so no error adds up. Worker i of W takes the
-/// k ≡ i (mod W): interleaved phases of one schedule.
+/// Each moment is exact, in integers, so no error adds up: it is reached from the last one by a
+/// whole number of nanoseconds and a remainder that is carried. Worker i of W takes the k ≡ i (mod
+/// W): interleaved phases of one schedule.
 #[derive(Clone, Debug)]
 pub struct Constant {
     rate: Rate,
     share: Share,
+    /// The next operation of this worker.
     k: u64,
+    /// Its moment, and what was cut off from it: ⌊k·period/operations⌋ and k·period mod operations.
+    moment: (Nanos, u64),
+    /// The same from one operation of this worker to its next.
+    step: (Nanos, u64),
 }
 
 impl Constant {
     /// One worker's share of operations at `rate`.
     pub fn new(rate: Rate, share: Share) -> Constant {
+        let k = u64::from(share.index);
         Constant {
             rate,
             share,
-            k: u64::from(share.index),
+            k,
+            moment: quotient_and_rest(rate, k),
+            step: quotient_and_rest(rate, share.of.into()),
         }
     }
 }
 
+/// k·period over operations: the whole nanoseconds, and the rest in units of 1/operations ns.
+fn quotient_and_rest(rate: Rate, k: u64) -> (Nanos, u64) {
+    let rest = u128::from(k) * u128::from(rate.period().0) % u128::from(rate.operations());
+    (rate.moment(k), rest as u64)
+}
+
 impl ArrivalProcess for Constant {
     fn next(&mut self) -> Option<Nanos> {
-        let moment = self.rate.moment(self.k);
+        let (moment, rest) = self.moment;
+        let (step, step_rest) = self.step;
         self.k += u64::from(self.share.of);
+        // Less than `operations` each, so that their sum could overflow.
+        let lacking = self.rate.operations() - step_rest;
+        self.moment = if rest >= lacking {
+            (moment + step + Nanos(1), rest - lacking)
+        } else {
+            (moment + step, rest + step_rest)
+        };
         Some(moment)
     }
 
     fn skip(&mut self, n: u64) {
         self.k += n * u64::from(self.share.of);
+        self.moment = quotient_and_rest(self.rate, self.k);
     }
 
     fn rate_at(&self, _t: Nanos) -> f64 {

@@ -47,8 +47,8 @@ pub trait ArrivalProcess {
     /// The next intended moment, or `None` when the schedule has ended.
     fn next(&mut self) -> Option<Nanos>;
 
-    /// Leaves out the next `n` moments. What is computed from an operation's number leaps over them;
-    /// what is drawn at random has to draw each.
+    /// Leaves out the next `n` moments. What is computed from an operation's number leaps over
+    /// them; what is drawn at random has to draw each.
     fn skip(&mut self, n: u64) {
         for _ in 0..n {
             self.next();

@@ -250,6 +250,37 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
+    fn skipped_moments_are_those_that_would_have_been_drawn(
+        arrival in any_arrival(), per_s in 1u64..50_000, of in 1u32..9, seed: u64,
+        skips in prop::collection::vec(0u64..70, 1..8),
+    ) {
+        let load = load(per_s, arrival);
+        let mut drawn = Arrivals::new(&load, Share { index: of / 2, of }, seed);
+        let mut skipped = drawn.clone();
+        for n in skips {
+            skipped.skip(n);
+            for _ in 0..n {
+                drawn.next();
+            }
+            prop_assert_eq!(skipped.next(), drawn.next());
+        }
+    }
+
+    #[test]
+    fn constant_moments_are_those_of_the_rate(
+        operations in 1u64.., period in 1u64.., index in 0u32..5, of in 5u32..9,
+        from in 0u64..1_000_000_000,
+    ) {
+        let rate = Rate::new(operations, Nanos(period)).unwrap();
+        let mut constant = Constant::new(rate, Share { index, of });
+        constant.skip(from);
+        for k in from..from + 100 {
+            let moment = rate.moment(u64::from(index) + k * u64::from(of));
+            prop_assert_eq!(constant.next(), Some(moment));
+        }
+    }
+
+    #[test]
     fn moments_ascend(arrival in any_arrival(), per_s in 1u64..50_000, of in 1u32..9, seed: u64) {
         let load = load(per_s, arrival);
         let moments = part(&load, Share { index: of - 1, of }, seed, Nanos::from_millis(300));

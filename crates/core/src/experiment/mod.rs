@@ -3,6 +3,7 @@
 mod conduct;
 mod run;
 pub mod sweep;
+pub mod throttle;
 mod verdict;
 
 pub use conduct::{Conducted, Ended, conduct};

@@ -53,3 +53,42 @@ impl Waits {
         self.overshoot.record(took - asked);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn mean_and_deviations_are_those_of_the_whole_sample(
+            took in prop::collection::vec(0u64..100_000_000, 1..200), asked in 0u64..100_000_000,
+        ) {
+            let mut waits = Waits::default();
+            for &t in &took {
+                waits.record(Nanos(asked), Nanos(t));
+            }
+            let n = took.len() as f64;
+            let mean = took.iter().sum::<u64>() as f64 / n;
+            let deviations: f64 = took.iter().map(|&t| (t as f64 - mean).powi(2)).sum();
+            prop_assert!((waits.mean_ns - mean).abs() <= 1e-9 * mean.max(1.0));
+            prop_assert!((waits.deviations_ns2 - deviations).abs() <= 1e-9 * deviations.max(1.0));
+            prop_assert_eq!(waits.samples, took.len() as u64);
+            prop_assert_eq!(waits.overshoot.count(), waits.samples);
+            let early = took.iter().filter(|&&t| t < asked).count();
+            prop_assert_eq!(waits.early, early as u64);
+        }
+    }
+
+    #[test]
+    fn the_deviation_of_long_waits_that_hardly_differ_is_not_lost() {
+        let mut waits = Waits::default();
+        for i in 0..1_000_000u64 {
+            waits.record(Nanos::from_secs(3_600), Nanos(3_600_000_000_000 + i % 2));
+        }
+        assert!((waits.mean_ns - 3_600_000_000_000.5).abs() < 1e-3);
+        assert!((waits.deviations_ns2 / 250_000.0 - 1.0).abs() < 1e-3);
+    }
+}

@@ -89,7 +89,7 @@ pub struct WaitAdvice {
     pub overshoot_p50_ns: u64,
     /// The 99th percentile to expect.
     pub overshoot_p99_ns: u64,
-    /// What it costs, in percent of a core.
+    /// What one wait per delay costs, in percent of a core.
     pub cpu_percent: f64,
 }
 

@@ -76,7 +76,7 @@ pub enum CatchUp {
     /// and counted. `u64::MAX`: none is ever skipped.
     Burst(u64),
     /// All are made, but no faster than so many times the rate (above 1), until the schedule is
-    /// caught up with.
+    /// caught up with. (It keeps operations apart, so it is felt for a lateness below a gap too.)
     Spread(f64),
     /// Missed ones are counted, not made: the same as a burst of one.
     Skip,
@@ -155,4 +155,73 @@ pub struct HoldSpec {
     pub seed: u64,
     /// Where the throttle's wait begins.
     pub margins: Margins,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_method_is_found_by_the_name_that_reports_give_it() {
+        for method in HoldMethod::ALL {
+            assert_eq!(HoldMethod::parse(method.name()), Ok(method));
+            let json = serde_json::to_value(method).unwrap();
+            assert_eq!(json, method.name());
+        }
+        let ParseError(line) = HoldMethod::parse("naive").unwrap_err();
+        assert!(line.starts_with("'naive' is no way to hold a rate: there are naive-sleep, rel"));
+    }
+
+    #[test]
+    fn policies_are_read_and_written() {
+        for (text, policy, written) in [
+            ("burst", CatchUp::ALL, "burst"),
+            ("burst(20)", CatchUp::Burst(20), "burst(20)"),
+            (" burst( 1 ) ", CatchUp::Burst(1), "burst(1)"),
+            ("spread", CatchUp::Spread(2.0), "spread(2)"),
+            ("spread(1.5)", CatchUp::Spread(1.5), "spread(1.5)"),
+            ("skip", CatchUp::Skip, "skip"),
+            ("delay", CatchUp::Delay, "delay"),
+        ] {
+            assert_eq!(CatchUp::parse(text), Ok(policy));
+            assert_eq!(policy.to_string(), written);
+        }
+    }
+
+    #[test]
+    fn a_policy_that_is_none_is_refused_in_one_line_that_says_what_would_be_right() {
+        for (text, what) in [
+            ("", "is no policy"),
+            ("bursts", "is no policy"),
+            ("skip(3)", "is no policy"),
+            ("delay()", "is no policy"),
+            ("burst(0)", "is no burst"),
+            ("burst(-1)", "is no burst"),
+            ("burst()", "is no burst"),
+            ("burst(2", "is no burst"),
+            ("spread(1)", "never catches up"),
+            ("spread(0.5)", "never catches up"),
+            ("spread(NaN)", "never catches up"),
+            ("spread(inf)", "never catches up"),
+        ] {
+            let ParseError(line) = CatchUp::parse(text).unwrap_err();
+            let expected = format!("'{text}' {what}: give burst, burst(N) with N from 1, ");
+            assert!(
+                line.starts_with(&expected) && !line.contains('\n'),
+                "{line}"
+            );
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn a_policy_is_read_back_as_it_was_written(n in 1u64.., times in 1.000_001f64..1e9) {
+            for policy in [CatchUp::Burst(n), CatchUp::Spread(times)] {
+                prop_assert_eq!(CatchUp::parse(&policy.to_string()), Ok(policy));
+            }
+        }
+    }
 }

@@ -173,3 +173,69 @@ impl WaitSpec {
     /// The fewest waits that a mean is given of.
     pub const SAMPLES_MIN: u64 = 5;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_method_is_found_by_the_name_that_reports_give_it() {
+        for method in WaitMethod::ALL {
+            assert_eq!(WaitMethod::parse(method.name()), Ok(method));
+            let json = serde_json::to_value(method).unwrap();
+            assert_eq!(json, method.name());
+        }
+        let ParseError(line) = WaitMethod::parse("nap").unwrap_err();
+        assert!(line.starts_with("'nap' is no way to wait: there are sleep, sleep-min-slack, "));
+    }
+
+    #[test]
+    fn lengths_are_told_apart_by_their_power_of_two_from_16_us_on() {
+        for (length, bucket) in [
+            (0, 0),
+            (1, 0),
+            (16_384, 0),
+            (32_767, 0),
+            (32_768, 1),
+            (65_535, 1),
+            (1_000_000, 5),
+            (1 << 25, 11),
+            ((1 << 26) - 1, 11),
+            (1 << 26, 12),
+            (u64::MAX, 12),
+        ] {
+            assert_eq!(Margins::bucket(Nanos(length)), bucket, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_begins_where_it_says() {
+        for bucket in 1..Margins::COUNT {
+            let least = Margins::length_min(bucket);
+            assert_eq!(Margins::bucket(least), bucket);
+            assert_eq!(Margins::bucket(least - Nanos(1)), bucket - 1);
+        }
+        assert_eq!(Margins::length_min(0), Nanos(16_384));
+        assert_eq!(
+            Margins::length_min(99),
+            Margins::length_min(Margins::COUNT - 1)
+        );
+    }
+
+    #[test]
+    fn each_length_has_the_margin_of_its_bucket() {
+        let mut by_bucket = Margins::of(Nanos(7)).by_bucket();
+        assert_eq!(by_bucket, [7; Margins::COUNT]);
+        for (bucket, margin) in by_bucket.iter_mut().enumerate() {
+            *margin = 1_000 * bucket as u64;
+        }
+        let margins = Margins::from_buckets(by_bucket);
+        assert_eq!(margins.by_bucket(), by_bucket);
+        assert_eq!(margins.at(Nanos::ZERO), Nanos(0));
+        assert_eq!(margins.at(Nanos::from_millis(1)), Nanos(5_000));
+        assert_eq!(margins.at(Nanos::from_secs(1)), Nanos(12_000));
+        // A kept margin is read back.
+        let json = serde_json::to_string(&margins).unwrap();
+        assert_eq!(serde_json::from_str::<Margins>(&json).unwrap(), margins);
+    }
+}

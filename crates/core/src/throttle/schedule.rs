@@ -3,9 +3,6 @@
 use crate::arrival::{ArrivalProcess, Arrivals};
 use crate::time::Nanos;
 
-/// The last moment that there can be.
-const LAST: Nanos = Nanos(u64::MAX - 1);
-
 /// The moments of an arrival process, up to a number of them.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
@@ -57,7 +54,7 @@ impl Schedule {
             let mut ahead = self.clone();
             ahead.skip(step - 1);
             let moment = ahead.next();
-            if moment <= now.min(LAST) {
+            if moment <= now && moment < Nanos::MAX {
                 *self = ahead;
                 passed += step;
                 step = if rises { step * 2 } else { step / 2 }.clamp(1, step_max);

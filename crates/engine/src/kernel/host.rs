@@ -39,6 +39,11 @@ impl HostTime {
         parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
+    /// Whether the hypervisor gave any time to others since `earlier`, to the tick (10 ms).
+    pub fn has_steal_since(self, earlier: HostTime) -> bool {
+        self.stolen > earlier.stolen
+    }
+
     /// The share of the time since `earlier` that the hypervisor gave to others, in percent.
     pub fn steal_percent_since(self, earlier: HostTime) -> f64 {
         let total = self.total.saturating_sub(earlier.total);
@@ -84,6 +89,7 @@ mod tests {
         let after = parse("cpu  150 0 120 820 0 0 0 10 9 0\n");
         assert_eq!(after.steal_percent_since(before), 10.0);
         assert_eq!(before.steal_percent_since(before), 0.0);
+        assert!(after.has_steal_since(before) && !after.has_steal_since(after));
     }
 
     #[test]

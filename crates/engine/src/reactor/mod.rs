@@ -11,7 +11,7 @@ mod wait;
 
 pub use epoll::EpollBackend;
 pub use uring::UringBackend;
-pub use wait::Waiter;
+pub use wait::{COVERED, Waiter, margin_within_bounds};
 
 use crate::sys::socket::RawAddress;
 use knee_core::time::Nanos;

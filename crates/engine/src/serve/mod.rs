@@ -1,4 +1,5 @@
 //! Reference servers: what tests, demos and calibration run against.
 
 pub mod http;
+pub mod qotd;
 pub mod udp;

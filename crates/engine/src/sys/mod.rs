@@ -13,6 +13,7 @@ pub mod socket;
 pub mod thread;
 pub mod timer;
 pub mod udp;
+pub mod uring_timer;
 
 use std::io;
 

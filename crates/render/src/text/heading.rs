@@ -36,7 +36,10 @@ pub fn show(page: &mut Page, report: &Report, answer: &str, remark: &str) {
     if report.verdict == Verdict::Invalid {
         let reasons = reasons(report);
         if reasons.is_empty() {
-            let text = "the generator, not the target, shaped these numbers: see the findings";
+            let text = match report.trials.is_empty() {
+                true => "something else shaped these numbers: see the findings",
+                false => "the generator, not the target, shaped these numbers: see the findings",
+            };
             page.paragraph(INDENT, INDENT, Line::of(Ink::Bad, text));
         }
         for reason in reasons {

@@ -34,7 +34,7 @@ impl Plot {
     /// Its lines within `width` columns, `rows` of them within the axes. All lines of the plot
     /// are equally wide, so that another may stand beside it.
     pub fn laid_out(&self, width: usize, rows: usize, unicode: bool) -> Vec<Line> {
-        let ticks: Vec<(f64, String)> = self.labelled(&self.y, (rows / 3).max(2), unicode);
+        let ticks: Vec<(f64, String)> = labelled(&self.y, (rows / 3).max(2), unicode);
         let margin = ticks
             .iter()
             .map(|(_, l)| l.chars().count())
@@ -58,7 +58,7 @@ impl Plot {
             line.append(drawn);
             lines.push(line);
         }
-        lines.extend(self.x_axis(margin, &canvas, columns, unicode));
+        lines.extend(x_axis(&self.x, margin, columns, unicode));
         lines.extend(self.legend_lines(width, unicode));
         for line in &mut lines {
             line.pad_to(width);
@@ -82,39 +82,6 @@ impl Plot {
         }
     }
 
-    /// The horizontal axis and its labels, those left out that would touch another.
-    fn x_axis(&self, margin: usize, canvas: &Canvas, columns: usize, unicode: bool) -> [Line; 2] {
-        let axis = AxisGlyphs::new(unicode);
-        let mut rule = vec![axis.x; columns];
-        let start = margin + 2;
-        let mut labels = Line::new();
-        for (value, label) in self.labelled(&self.x, columns / 8, unicode) {
-            let column = canvas.column(self.x.position(value));
-            let length = label.chars().count();
-            let at = (start + column).saturating_sub(length / 2);
-            let at = at.min((start + columns).saturating_sub(length));
-            if at < labels.width() + usize::from(labels.width() > 0) {
-                continue;
-            }
-            rule[column] = axis.x_tick;
-            labels.pad_to(at);
-            labels.push(Ink::Dim, label);
-        }
-        let rule: String = rule.into_iter().collect();
-        let corner = axis.corner;
-        [
-            Line::of(Ink::Dim, format!("{:margin$} {corner}{rule}", "")),
-            labels,
-        ]
-    }
-
-    fn labelled(&self, axis: &Axis, wanted: usize, unicode: bool) -> Vec<(f64, String)> {
-        let ticks = axis.ticks(wanted).into_iter();
-        ticks
-            .map(|v| (v, cleaned(&(axis.label)(v), unicode)))
-            .collect()
-    }
-
     fn legend_lines(&self, width: usize, unicode: bool) -> Vec<Line> {
         let mut lines = vec![Line::new()];
         for (sign, ink, text) in &self.legend {
@@ -132,6 +99,41 @@ impl Plot {
         }
         lines
     }
+}
+
+/// A horizontal axis of so many columns from column `margin` + 2 on, and its labels, those left out
+/// that would touch another.
+pub fn x_axis(x: &Axis, margin: usize, columns: usize, unicode: bool) -> [Line; 2] {
+    let axis = AxisGlyphs::new(unicode);
+    let canvas = Canvas::new(columns, 1, unicode);
+    let mut rule = vec![axis.x; columns];
+    let start = margin + 2;
+    let mut labels = Line::new();
+    for (value, label) in labelled(x, columns / 8, unicode) {
+        let column = canvas.column(x.position(value));
+        let length = label.chars().count();
+        let at = (start + column).saturating_sub(length / 2);
+        let at = at.min((start + columns).saturating_sub(length));
+        if at < labels.width() + usize::from(labels.width() > 0) {
+            continue;
+        }
+        rule[column] = axis.x_tick;
+        labels.pad_to(at);
+        labels.push(Ink::Dim, label);
+    }
+    let rule: String = rule.into_iter().collect();
+    let corner = axis.corner;
+    [
+        Line::of(Ink::Dim, format!("{:margin$} {corner}{rule}", "")),
+        labels,
+    ]
+}
+
+fn labelled(axis: &Axis, wanted: usize, unicode: bool) -> Vec<(f64, String)> {
+    let ticks = axis.ticks(wanted).into_iter();
+    ticks
+        .map(|v| (v, cleaned(&(axis.label)(v), unicode)))
+        .collect()
 }
 
 /// Two blocks beside each other, the left one of equally wide lines.

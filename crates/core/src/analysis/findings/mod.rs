@@ -6,10 +6,12 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod text;
+mod throttle;
 mod trial;
 
 pub use sweep::{AxisKind, sweep_diagnoses};
 pub(crate) use sweep::{errors_rise, retrograde};
+pub use throttle::{ThrottleDiagnosis, hold_diagnoses, wait_diagnoses};
 pub use trial::{diagnose_trial, grouped, queue_grows, trial_findings};
 
 use crate::report::{Finding, Severity};
@@ -214,6 +216,8 @@ pub enum Diagnosis {
         /// The bounded figure there.
         figure_ns: f64,
     },
+    /// Of how the machine waits and holds a rate.
+    Throttle(ThrottleDiagnosis),
     /// The policy gave up.
     StoppedEarly {
         /// Why.
@@ -262,6 +266,7 @@ impl Diagnosis {
             Diagnosis::ErrorsRise { .. } => "errors_rise",
             Diagnosis::WarmedUp { .. } => "warmed_up",
             Diagnosis::BoundUnreachable { .. } => "bound_unreachable",
+            Diagnosis::Throttle(of_throttle) => of_throttle.code(),
             Diagnosis::StoppedEarly { .. } => "stopped_early",
             Diagnosis::Interrupted { .. } => "interrupted",
         }
@@ -270,6 +275,7 @@ impl Diagnosis {
     /// How grave it is.
     pub fn severity(&self) -> Severity {
         match self {
+            Diagnosis::Throttle(of_throttle) => of_throttle.severity(),
             Diagnosis::GeneratorLimited { .. }
             | Diagnosis::GeneratorDistorted { .. }
             | Diagnosis::LittlesLawViolation { .. }

@@ -62,6 +62,7 @@ impl Diagnosis {
             Diagnosis::StoppedEarly { .. } => {
                 "make one request work first: knee run URL --vusers 1 -n 1".into()
             }
+            Diagnosis::Throttle(of_throttle) => of_throttle.next_step(),
             Diagnosis::Interrupted { .. } => "run it again to its end".into(),
             _ => self.sweep_next_step(),
         }

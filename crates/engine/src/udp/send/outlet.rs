@@ -1,4 +1,10 @@
-//! Where one sender's datagrams leave: a socket, a batch of buffers, and the numbers of its clients.
+//! Where one sender's datagrams leave: a socket, a batch of buffers, the numbers of its clients.
+//!
+//! What the network answers to a datagram that was sent, such as that nobody listens there, Linux
+//! tells instead of sending a later one (udp(7)): that one counts as refused. Beyond a device's MTU
+//! datagrams leave in fragments, as IP_MTU_DISCOVER is left as it is (ip(7)); with `--gso`, and
+//! beyond 65,507 bytes, they are refused. A device's queue that drops a datagram is told (`ENOBUFS`);
+//! one that cuts a burst itself and drops a part of it only counts them.
 
 use super::replies::Replies;
 use super::tally::Tally;
@@ -15,8 +21,10 @@ use std::time::Duration;
 /// (UDP_MAX_SEGMENTS before Linux 6.9), and nothing is won by more.
 const AT_ONCE: usize = 64;
 
-/// How long a sender waits for room, or for an echo, before it looks whether it is to stop.
+/// How long a sender waits for room, or for an echo, before it looks whether it is to stop,
 const PIECE: Nanos = Nanos::from_millis(50);
+/// and how long a send blocks.
+const BLOCKED: Duration = Duration::from_millis(20);
 
 /// A datagram about to be sent.
 #[derive(Clone, Copy)]
@@ -69,7 +77,7 @@ impl Outlet {
         let mut mode = Mode::Several;
         if is_single {
             (at_once, mode) = (1, Mode::Blocking);
-            socket.set_write_timeout(Some(Duration::from_nanos(PIECE.0)))?;
+            socket.set_write_timeout(Some(BLOCKED))?;
         } else if spec.gso {
             at_once = (UdpTrialSpec::SIZE_MAX as usize / size).clamp(1, AT_ONCE);
             if at_once > 1 {
@@ -77,6 +85,7 @@ impl Outlet {
                 mode = Mode::Cut;
             }
         }
+        udp::set_errors_told(&socket)?;
         let echoes = spec.setup.mode == Some(ServiceMode::Echo);
         let replies = echoes.then(|| Replies::new(&socket, session, share, clients));
         Ok(Outlet {
@@ -129,7 +138,7 @@ impl Outlet {
     /// Sends all that was added, and says when. What the kernel refuses is not tried again, unless
     /// there is no room: then it waits for some, and gives up when the term is over.
     #[inline]
-    pub(super) fn flush(&mut self, term: &Term<'_>, tally: &mut Tally, paced: bool) -> Nanos {
+    pub(super) fn flush(&mut self, term: &Term<'_>, tally: &mut Tally) -> Nanos {
         let (mut from, count) = (0, self.due.len());
         let mut one_by_one = count == 1 || self.mode == Mode::Blocking;
         let (mut now, mut blocks) = (Nanos::ZERO, false);
@@ -139,9 +148,7 @@ impl Outlet {
             let to = if one_by_one { from + 1 } else { count };
             match self.hand_over(from, to, blocks) {
                 Ok(taken) => {
-                    if paced {
-                        self.note_pacing(from, from + taken, now, tally);
-                    }
+                    self.note_pacing(from, from + taken, now, tally);
                     tally.taken(taken, now);
                     (from, blocks) = (from + taken, false);
                     // The next one met an error that was not told: alone, it tells.
@@ -153,6 +160,7 @@ impl Outlet {
                     if !self.wait_for_room(term) {
                         tally.refused(libc::EAGAIN, 1);
                         self.forget(from, count - from);
+                        now = term.now();
                         break;
                     }
                     one_by_one = count - from == 1 || self.mode == Mode::Blocking;
@@ -161,6 +169,7 @@ impl Outlet {
                 Err(e) => {
                     let refused = if self.mode == Mode::Cut { to - from } else { 1 };
                     tally.refused(e.raw_os_error().unwrap_or(0), refused);
+                    udp::forget_errors(&self.socket);
                     self.forget(from, refused);
                     from += refused;
                 }
@@ -183,7 +192,11 @@ impl Outlet {
     /// # Errors
     /// None in correct use.
     pub(super) fn sleep(&self, length: Nanos) -> io::Result<bool> {
-        udp::wait_readable(self.replies.as_ref().map(|_| &self.socket), length)
+        let ready = udp::wait_readable(self.replies.as_ref().map(|_| &self.socket), length)?;
+        if ready.error {
+            self.forget_errors();
+        }
+        Ok(ready.found)
     }
 
     /// Waits for the last echoes, up to `patience`.
@@ -248,16 +261,29 @@ impl Outlet {
 
     /// Whether there is room before the term is over. Where sends block, the next one waits.
     fn wait_for_room(&self, term: &Term<'_>) -> bool {
-        while !term.is_stopped() && term.now() < term.given_up() {
-            let room = self.mode == Mode::Blocking || {
-                // Where it cannot wait, the next send tells why.
-                udp::wait_writable(&self.socket, PIECE).unwrap_or(true)
-            };
-            if room {
+        while !term.is_stopped() {
+            let left = term.given_up() - term.now();
+            if left == Nanos::ZERO {
+                break;
+            }
+            if self.mode == Mode::Blocking {
                 return true;
+            }
+            match udp::wait_writable(&self.socket, left.min(PIECE)) {
+                Ok(ready) if ready.error => self.forget_errors(),
+                Ok(ready) if !ready.found => {}
+                // Where it cannot wait, the next send tells why.
+                Ok(_) | Err(_) => return true,
             }
         }
         false
+    }
+
+    /// Clears what makes the socket look ready for nothing.
+    fn forget_errors(&self) {
+        udp::forget_errors(&self.socket);
+        // One that did not fit the queue of errors is only pending.
+        let _ = self.socket.take_error();
     }
 
     /// `count` datagrams from `from` on will not be sent: their numbers go to later ones.

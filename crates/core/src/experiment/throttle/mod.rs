@@ -1,0 +1,19 @@
+//! `knee throttle`: how this machine waits, and how well each way holds a rate.
+
+mod answer;
+mod rate_table;
+mod wait_table;
+
+pub use crate::analysis::throttle::margins_of;
+pub use rate_table::RateTable;
+pub use wait_table::WaitTable;
+
+use super::Next;
+
+/// The next row of a table that is run in the order given.
+fn next_row<S: Clone>(rows: &[S], done: usize) -> Next<S> {
+    match rows.get(done) {
+        Some(row) => Next::Run(Box::new(row.clone())),
+        None => Next::Converged,
+    }
+}

@@ -1,0 +1,152 @@
+//! The table of waits.
+
+use super::{answer, next_row};
+use crate::analysis::findings::{Diagnosis, ThrottleDiagnosis, wait_diagnoses};
+use crate::analysis::throttle::{hybrid_margin, margin_rows, recommendations, wait_row};
+use crate::experiment::{Concluded, Experiment, Next};
+use crate::measure::WaitTrial;
+use crate::report::{Conclusion, ThrottleConclusion, Verdict};
+use crate::spec::{WaitMethod, WaitSpec};
+
+/// One row for each method and delay, run in the order given.
+///
+/// It is always valid: what it measures is this machine, with whatever disturbs it; what was
+/// disturbed is marked and told as a finding.
+#[derive(Clone, Debug)]
+pub struct WaitTable {
+    rows: Vec<WaitSpec>,
+    left_out: Vec<(WaitMethod, String)>,
+}
+
+impl WaitTable {
+    /// The table of these rows.
+    pub fn new(rows: Vec<WaitSpec>) -> WaitTable {
+        WaitTable {
+            rows,
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Without this method, which cannot be used here for a reason, such as `io_uring_setup: not
+    /// permitted (EPERM)`: its rows are not run, and a finding says why.
+    pub fn without(mut self, method: WaitMethod, reason: impl Into<String>) -> WaitTable {
+        self.rows.retain(|row| row.method != method);
+        self.left_out.push((method, reason.into()));
+        self
+    }
+
+    /// The rows that are run, in order.
+    pub fn rows(&self) -> &[WaitSpec] {
+        &self.rows
+    }
+
+    fn left_out(&self) -> impl Iterator<Item = Diagnosis> + '_ {
+        self.left_out.iter().map(|(method, reason)| {
+            Diagnosis::Throttle(ThrottleDiagnosis::WaitNotPermitted {
+                method: *method,
+                reason: reason.clone(),
+            })
+        })
+    }
+}
+
+impl Experiment for WaitTable {
+    type Spec = WaitSpec;
+    type Trial = WaitTrial;
+
+    fn next(&mut self, past: &[WaitTrial]) -> Next<WaitSpec> {
+        next_row(&self.rows, past.len())
+    }
+
+    fn conclude(&self, past: &[WaitTrial]) -> Concluded {
+        let diagnoses = wait_diagnoses(past).into_iter().chain(self.left_out());
+        Concluded {
+            verdict: Verdict::Valid,
+            findings: diagnoses.map(|d| d.finding()).collect(),
+            conclusion: Conclusion::Throttle(ThrottleConclusion {
+                table: past.iter().filter_map(wait_row).collect(),
+                hybrid_margin_ns: hybrid_margin(past).map(|m| m.0),
+                margins: margin_rows(past),
+                recommendations: recommendations(past),
+                rates: Vec::new(),
+                answer: answer::of_waits(past),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::throttle::fixture::waits;
+    use crate::experiment::{Ended, conduct};
+    use crate::spec::WaitMethod::{Hybrid, IoUring, Sleep};
+    use crate::time::Nanos;
+    use std::convert::Infallible;
+    use std::ops::ControlFlow;
+
+    /// A machine whose sleeps end 60 µs late and whose hybrid waits 100 ns.
+    fn machine(spec: &WaitSpec) -> WaitTrial {
+        let late = if spec.method == Hybrid { 100 } else { 60_000 };
+        let mut trial = waits(spec.method, spec.delay, &[late; 200]);
+        trial.spec = spec.clone();
+        if spec.method == Hybrid {
+            trial.waits.margin = Some(Nanos(80_000));
+            trial.waits.cpu = Nanos(200 * 20_000);
+        }
+        trial
+    }
+
+    fn rows() -> Vec<WaitSpec> {
+        let methods = [Sleep, IoUring, Hybrid].into_iter();
+        methods
+            .flat_map(|m| [1_000, 100].map(|us| waits(m, Nanos::from_micros(us), &[]).spec))
+            .collect()
+    }
+
+    #[test]
+    fn every_row_is_run_in_order_and_concluded_from() {
+        let run = |spec: &WaitSpec| Ok::<_, Infallible>(ControlFlow::Continue(machine(spec)));
+        let done = conduct(&mut WaitTable::new(rows()), run).expect("no error");
+        assert_eq!(done.ended, Ended::Converged);
+        assert_eq!(done.verdict, Verdict::Valid);
+        let specs: Vec<WaitSpec> = done.trials.iter().map(|t| t.spec.clone()).collect();
+        assert_eq!(specs, rows());
+        let Conclusion::Throttle(conclusion) = done.conclusion else {
+            panic!("of the throttle");
+        };
+        assert_eq!(conclusion.table.len(), 6);
+        assert_eq!(conclusion.hybrid_margin_ns, Some(80_000));
+        assert_eq!(conclusion.margins.len(), 2);
+        assert!(!conclusion.recommendations.is_empty());
+        assert_eq!(
+            conclusion.answer,
+            "A sleep of 1 ms takes 1.06 ms here; hybrid hits 1 ms with a median error of 100 ns \
+             for 2.0 % of a core."
+        );
+    }
+
+    #[test]
+    fn a_method_that_is_not_permitted_is_left_out_and_told() {
+        let mut table = WaitTable::new(rows()).without(IoUring, "io_uring_setup(2): EPERM");
+        assert_eq!(table.rows().len(), 4);
+        let run = |spec: &WaitSpec| Ok::<_, Infallible>(ControlFlow::Continue(machine(spec)));
+        let done = conduct(&mut table, run).expect("no error");
+        let told = done
+            .findings
+            .iter()
+            .find(|f| f.code == "wait_not_permitted");
+        let text = &told.expect("a finding").text;
+        assert_eq!(text, "`io_uring` was left out: io_uring_setup(2): EPERM");
+    }
+
+    #[test]
+    fn nothing_measured_is_valid_and_says_so() {
+        let concluded = WaitTable::new(rows()).conclude(&[]);
+        let Conclusion::Throttle(conclusion) = concluded.conclusion else {
+            panic!("of the throttle");
+        };
+        assert_eq!(conclusion.answer, "Nothing was measured.");
+        assert_eq!(conclusion.hybrid_margin_ns, None);
+    }
+}

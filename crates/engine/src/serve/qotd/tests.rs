@@ -1,0 +1,124 @@
+//! The service over loopback.
+
+use super::*;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::time::Duration;
+
+/// Far beyond what any answer takes: a test that would hang fails instead.
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
+
+fn spec(listen: &str) -> QotdSpec {
+    QotdSpec {
+        listen: listen.parse().unwrap(),
+        quote: "Wait for it.".to_owned(),
+        allow: Vec::new(),
+    }
+}
+
+fn client(server: SocketAddr) -> UdpSocket {
+    let any = SocketAddr::new(server.ip(), 0);
+    let socket = UdpSocket::bind(any).unwrap();
+    socket.connect(server).unwrap();
+    socket.set_read_timeout(PATIENCE).unwrap();
+    socket
+}
+
+fn ask(socket: &UdpSocket) -> String {
+    let mut quote = [0; 1024];
+    socket.send(b"?").unwrap();
+    let length = socket.recv(&mut quote).unwrap();
+    String::from_utf8(quote[..length].to_vec()).unwrap()
+}
+
+#[test]
+fn datagrams_and_connections_get_the_quote() {
+    for listen in ["127.0.0.1:0", "[::1]:0"] {
+        let server = QotdServer::start(spec(listen)).unwrap();
+        let socket = client(server.address());
+        for _ in 0..3 {
+            assert_eq!(ask(&socket), "Wait for it.\r\n");
+        }
+        socket.send(b"").unwrap();
+        assert_eq!(
+            socket.recv(&mut [0; 64]).unwrap(),
+            14,
+            "an empty one asks as well"
+        );
+        for speaks in [false, true] {
+            let mut stream = TcpStream::connect(server.address()).unwrap();
+            stream.set_read_timeout(PATIENCE).unwrap();
+            if speaks {
+                // It may have ended before.
+                let _ = stream.write(b"hello");
+            }
+            let mut quote = [0; 14];
+            stream.read_exact(&mut quote).unwrap();
+            assert_eq!(&quote, b"Wait for it.\r\n");
+            match stream.read(&mut [0; 1]) {
+                Ok(count) => assert_eq!(count, 0),
+                Err(e) => assert!(speaks && e.kind() == ErrorKind::ConnectionReset, "{e}"),
+            }
+        }
+        let stats = QotdStats {
+            datagrams: 4,
+            answered: 4,
+            refused: 0,
+            connections: 2,
+        };
+        assert_eq!(server.stop(), stats);
+    }
+}
+
+#[test]
+fn beyond_loopback_only_those_allowed_are_answered() {
+    let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
+    for (allow, answered) in [(vec![], 0), (vec![loopback], 1)] {
+        let server = QotdServer::start(QotdSpec {
+            allow,
+            ..spec("0.0.0.0:0")
+        });
+        let server = server.unwrap();
+        let socket = client((Ipv4Addr::LOCALHOST, server.address().port()).into());
+        socket.send(b"?").unwrap();
+        if answered > 0 {
+            socket.recv(&mut [0; 64]).unwrap();
+        }
+        // A connection's answer tells that the loop has come round behind the datagram.
+        for _ in 0..2 {
+            let at = (Ipv4Addr::LOCALHOST, server.address().port());
+            let mut stream = TcpStream::connect(at).unwrap();
+            let mut quote = String::new();
+            stream.read_to_string(&mut quote).unwrap();
+        }
+        let stats = server.stop();
+        assert_eq!((stats.datagrams, stats.answered), (1, answered));
+        assert_eq!(stats.refused, 1 - answered);
+    }
+}
+
+#[test]
+fn another_service_is_not_answered() {
+    let server = QotdServer::start(spec("127.0.0.1:0")).unwrap();
+    let own_port = server.address().port();
+    let twin = UdpSocket::bind(("127.0.0.2", own_port)).unwrap();
+    twin.send_to(b"?", server.address()).unwrap();
+    ask(&client(server.address()));
+    let stats = server.stop();
+    assert_eq!((stats.datagrams, stats.refused), (2, 1));
+}
+
+#[test]
+fn an_address_in_use_and_a_bad_quote_are_errors() {
+    let server = QotdServer::start(spec("127.0.0.1:0")).unwrap();
+    let twice = QotdServer::start(QotdSpec {
+        listen: server.address(),
+        ..QotdSpec::default()
+    });
+    assert_eq!(twice.unwrap_err().kind(), ErrorKind::AddrInUse);
+    let bad = QotdServer::start(QotdSpec {
+        quote: "\u{7}".to_owned(),
+        ..spec("127.0.0.1:0")
+    });
+    assert_eq!(bad.unwrap_err().kind(), ErrorKind::InvalidInput);
+}
