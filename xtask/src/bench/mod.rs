@@ -16,6 +16,7 @@ mod stall;
 mod station;
 mod stats;
 mod table;
+mod throttle;
 mod udp;
 
 use crate::{repo, tools};
@@ -35,13 +36,14 @@ pub struct Options {
 type Bench = fn(&Lab) -> Result<String, String>;
 
 /// Each bench returns its part of the results as Markdown.
-const BENCHES: [(&str, Bench); 7] = [
+const BENCHES: [(&str, Bench); 8] = [
     ("closed", closed::run),
     ("open", open::run),
     ("dm1", station::run_dm1),
     ("mm1", station::run_mm1),
     ("connections", connections::run),
     ("stall", stall::run),
+    ("throttle", throttle::run),
     ("udp", udp::run),
 ];
 

@@ -89,7 +89,7 @@ pub fn alternate<T>(
 /// Measures until the host stole little, at most three times; the last result and its steal.
 ///
 /// # Errors
-/// The error of the measurement.
+/// The first error of a measurement.
 pub fn undisturbed<T>(
     lab: &Lab,
     mut measure: impl FnMut() -> Result<T, String>,

@@ -165,8 +165,8 @@ pub fn run(lab: &Lab) -> Result<String, String> {
     });
     Ok(format!(
         "## Datagrams: what one costs, and whether it leaves when it should\n\n\
-         {SIZE} bytes to `knee serve udp`, for the bare loops as well, whose datagrams it counts as \
-         none of its own. One sending thread.\n\n{}\
+         {SIZE} bytes to `knee serve udp`, from the bare loops as well, whose datagrams it \
+         takes for a stranger's. One sending thread.\n\n{}\
          A Poisson schedule at {:.0} % of what knee reaches without one, and how late datagrams \
          left:\n\n{}{}",
         unpaced_table(&unpaced),
