@@ -21,6 +21,10 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// second.
 const SILENCE_NS: u64 = 10_000_000_000;
 
+/// How long a service that gives signs of life may take to answer: more than it takes to drain what
+/// is queued.
+const ANSWER_NS: u64 = 60_000_000_000;
+
 /// How long an answer to hello may take.
 const HELLO_NS: u64 = 5_000_000_000;
 
@@ -269,11 +273,13 @@ impl Control {
         told.map_err(|e| gone(&e))
     }
 
-    /// The next thing that is no sign of life.
+    /// The next thing that is more than a sign of life.
     fn hear_more(&mut self, stop: Option<&AtomicBool>) -> Result<Say, Lost> {
+        let asked_ns = clock::monotonic_ns();
         loop {
             match self.hear(SILENCE_NS, stop)? {
-                Say::Alive => {}
+                Say::Alive if clock::monotonic_ns() - asked_ns < ANSWER_NS => {}
+                Say::Alive => return Err(Lost::Because("lives but does not answer".to_owned())),
                 other => return Ok(other),
             }
         }

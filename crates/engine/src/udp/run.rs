@@ -102,6 +102,7 @@ fn begin(spec: &UdpTrialSpec, session: u64, sharing: Option<Sharing>) -> Begin {
         interval: spec.interval,
         duration: spec.duration,
         size: spec.size,
+        gso: spec.gso,
         sharing,
     }
 }
