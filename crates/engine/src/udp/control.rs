@@ -396,3 +396,32 @@ fn is_no_data(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::udp::{UdpServer, UdpServerSpec};
+
+    #[test]
+    fn the_clock_of_another_host_is_known_to_half_a_round_trip() {
+        let server = UdpServer::start(UdpServerSpec {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            ..UdpServerSpec::default()
+        })
+        .unwrap();
+        let service = server.address().to_string();
+        let mut control = Control::open(&service, "", &AtomicBool::new(false)).unwrap();
+        assert_eq!(control.sharing, Some(Sharing::Namespace));
+        assert_eq!(control.clock(), Ok(ServiceClock::default()));
+        // As though it were on another host, whose clock happens to be ours.
+        control.sharing = None;
+        let clock = control.clock().unwrap();
+        let off_ns = (clock.ahead_ns as i64).unsigned_abs();
+        assert!(
+            clock.uncertainty_ns > 0 && off_ns <= clock.uncertainty_ns + 1,
+            "{clock:?}"
+        );
+        drop(server);
+        assert!(matches!(control.clock(), Err(Lost::Because(_))));
+    }
+}
