@@ -10,6 +10,7 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// CLOCK_REALTIME, in nanoseconds since 1970: for the kernel's timestamps alone, as it may jump.
+#[inline]
 pub fn realtime_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }

@@ -4,8 +4,10 @@
 
 pub mod buffers;
 pub mod clock;
+pub mod datagrams;
 pub mod epoll;
 pub mod eventfd;
+pub mod netlink;
 pub mod process;
 pub mod socket;
 pub mod thread;
