@@ -9,6 +9,12 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// CLOCK_REALTIME, in nanoseconds since 1970: for the kernel's timestamps alone, as it may jump.
+#[inline]
+pub fn realtime_ns() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
 /// Processor time that this thread has used, user and kernel together, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
