@@ -27,7 +27,7 @@ pub fn offered_report(trial: &Trial) -> OfferedReport {
         } else {
             0.0
         },
-        arrival: open.map_or("closed", |load| name(&load.arrival)).to_owned(),
+        arrival: open.map_or("closed", |load| load.arrival.name()).to_owned(),
         gap_cv: gaps.map(|g| g.cv()),
         dispersion: open.map(|_| dispersion(&measured.starts, known)),
         ks_p_value: open
@@ -46,7 +46,12 @@ pub fn asked(trial: &Trial) -> Option<Asked> {
     if trial.spec.operations_max.is_some() {
         return None;
     }
-    let operations = asked_in(load, trial.measurement.window);
+    Some(asked_of(load, trial.measurement.window))
+}
+
+/// What this load's schedule wants of the window.
+pub(super) fn asked_of(load: &OpenLoad, window: Window) -> Asked {
+    let operations = asked_in(load, window);
     let slack = match &load.arrival {
         // Gaps that vary less than exponential ones make counts that vary less.
         ArrivalLaw::Poisson | ArrivalLaw::Uniform => COUNT_SIGMAS * operations.sqrt(),
@@ -54,14 +59,22 @@ pub fn asked(trial: &Trial) -> Option<Asked> {
         ArrivalLaw::Burst { period, .. } => load.rate.per_s() * period.as_secs_f64(),
         ArrivalLaw::Constant | ArrivalLaw::Ramp { .. } | ArrivalLaw::Trace(_) => 0.0,
     };
-    Some(Asked { operations, slack })
+    Asked { operations, slack }
 }
 
 /// What the gaps between starts, and the counts of starts, are to be judged by. `None` where the
 /// process promises nothing about them, or too little was started.
 pub fn gap_evidence(trial: &Trial) -> Option<GapEvidence> {
-    let load = open_load(trial)?;
     let measured = &trial.measurement;
+    gap_evidence_of(open_load(trial)?, &measured.starts, known(measured))
+}
+
+/// The same of these starts, all of which are known in that window.
+pub(super) fn gap_evidence_of(
+    load: &OpenLoad,
+    starts: &[Nanos],
+    known: Window,
+) -> Option<GapEvidence> {
     let law = match load.arrival {
         ArrivalLaw::Constant => GapLaw::Constant,
         ArrivalLaw::Uniform => GapLaw::Uniform,
@@ -71,12 +84,12 @@ pub fn gap_evidence(trial: &Trial) -> Option<GapEvidence> {
     let scales: Vec<(Nanos, Counts)> = COUNT_SCALES_MS
         .iter()
         .map(|&ms| Nanos::from_millis(ms))
-        .filter_map(|bin| Some((bin, counts(&measured.starts, known(measured), bin)?)))
+        .filter_map(|bin| Some((bin, counts(starts, known, bin)?)))
         .collect();
     Some(GapEvidence {
         law,
-        gaps: Gaps::of(&measured.starts)?,
-        exponential: poisson_test(load, &measured.starts),
+        gaps: Gaps::of(starts)?,
+        exponential: poisson_test(load, starts),
         counts: scales,
     })
 }
@@ -95,17 +108,6 @@ fn open_load(trial: &Trial) -> Option<&OpenLoad> {
     match &trial.spec.load {
         Load::Open(load) => Some(load),
         Load::Closed { .. } => None,
-    }
-}
-
-fn name(arrival: &ArrivalLaw) -> &'static str {
-    match arrival {
-        ArrivalLaw::Constant => "constant",
-        ArrivalLaw::Poisson => "poisson",
-        ArrivalLaw::Uniform => "uniform",
-        ArrivalLaw::Burst { .. } => "burst",
-        ArrivalLaw::Ramp { .. } => "ramp",
-        ArrivalLaw::Trace(_) => "trace",
     }
 }
 

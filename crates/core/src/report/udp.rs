@@ -53,8 +53,9 @@ pub struct DatagramReport {
     pub dropped_per_s: f64,
     /// The same as a share of those sent, in percent.
     pub loss_percent: f64,
-    /// The loss that theory (M/D/1/K, or a simulation of this arrival law) gives for this rate,
-    /// service time and buffer, in percent; absent where they are not known.
+    /// The loss that theory gives for this service time and buffer, in percent: the moments of
+    /// sending through a finite queue, or M/D/1/K for a Poisson schedule whose moments are not all
+    /// kept; absent where the service's work is not fixed or its buffer not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theory_loss_percent: Option<f64>,
     /// Datagrams that came again.
@@ -90,6 +91,12 @@ pub struct DatagramReport {
     /// How many of these datagrams it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer_datagrams: Option<u64>,
+    /// The service's mean work per datagram, where it does any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_work_ns: Option<u64>,
+    /// Why the service could not tell what it received, in words; absent where it could.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_lost: Option<String>,
     /// The longest time in which the service neither received nor waited.
     pub service_pause_ns_max: u64,
     /// Times that the service was preempted.
