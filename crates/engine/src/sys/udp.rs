@@ -3,8 +3,8 @@
 use super::{check, check_count};
 use knee_core::time::Nanos;
 use std::io;
-use std::net::UdpSocket;
-use std::os::fd::{AsFd, AsRawFd};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 
 /// Buffers of datagrams of one size, side by side, ready for sendmmsg(2).
 pub struct SendBatch {
@@ -112,6 +112,29 @@ pub fn set_segment(socket: &UdpSocket, bytes: u16) -> io::Result<()> {
 /// None in correct use.
 pub fn set_timestamps(socket: &UdpSocket) -> io::Result<()> {
     set_int(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+}
+
+/// From now on what the network answers to a datagram, and a datagram that this host drops itself
+/// (`ENOBUFS`), is told by a later call or by that very one: IP_RECVERR. Without it Linux tells
+/// neither of hosts that are not there nor of full queues of devices (ip(7), udp(7)). What was
+/// told stays in a queue, which makes the socket look ready, until [`forget_errors`].
+///
+/// # Errors
+/// None in correct use.
+pub fn set_errors_told(socket: &UdpSocket) -> io::Result<()> {
+    match socket.local_addr()? {
+        SocketAddr::V4(_) => set_int(socket, libc::SOL_IP, libc::IP_RECVERR, 1),
+        SocketAddr::V6(_) => set_int(socket, libc::SOL_IPV6, libc::IPV6_RECVERR, 1),
+    }
+}
+
+/// Empties the queue of errors: recvmsg(2) with MSG_ERRQUEUE, so often as it gives any.
+pub fn forget_errors(socket: &UdpSocket) {
+    let (fd, flags) = (socket.as_raw_fd(), libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT);
+    // SAFETY: all zeroes are a valid msghdr: no address, no buffers, no control.
+    let mut nothing: libc::msghdr = unsafe { std::mem::zeroed() };
+    // SAFETY: the header is ours and says that nothing of the message is to be written anywhere.
+    while unsafe { libc::recvmsg(fd, &raw mut nothing, flags) } >= 0 {}
 }
 
 fn set_int(
@@ -230,30 +253,43 @@ fn timestamp(control: &Control, length: u64) -> Option<u64> {
     Some(seconds * 1_000_000_000 + u64::try_from(word(HEADER + size_of::<i64>())?).ok()?)
 }
 
-/// Waits until there is something to read (or `timeout` has passed): ppoll(2). Whether there is.
-/// Without a socket it only waits.
+/// What a wait has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ready {
+    /// There is what was waited for.
+    pub found: bool,
+    /// There is an error to be told, or in the queue of those that were.
+    pub error: bool,
+}
+
+/// Waits until there is something to read, or `timeout` has passed: ppoll(2). Without a socket it
+/// only waits.
 ///
 /// # Errors
 /// None in correct use; a signal ends it early without one.
-pub fn wait_readable(socket: Option<&UdpSocket>, timeout: Nanos) -> io::Result<bool> {
+pub fn wait_readable(socket: Option<&UdpSocket>, timeout: Nanos) -> io::Result<Ready> {
     wait_for(socket, libc::POLLIN, timeout)
 }
 
-/// Waits until there is room in the send buffer, or `timeout` has passed. Whether there is.
+/// Waits until there is room in the send buffer, or `timeout` has passed: ppoll(2).
 ///
 /// # Errors
 /// None in correct use; a signal ends it early without one.
-pub fn wait_writable(socket: &UdpSocket, timeout: Nanos) -> io::Result<bool> {
+pub fn wait_writable(socket: &UdpSocket, timeout: Nanos) -> io::Result<Ready> {
     wait_for(Some(socket), libc::POLLOUT, timeout)
 }
 
-fn wait_for(socket: Option<&UdpSocket>, events: libc::c_short, timeout: Nanos) -> io::Result<bool> {
+fn wait_for(
+    socket: Option<&UdpSocket>,
+    events: libc::c_short,
+    timeout: Nanos,
+) -> io::Result<Ready> {
     let timeout = libc::timespec {
         tv_sec: (timeout.0 / 1_000_000_000) as libc::time_t,
         tv_nsec: (timeout.0 % 1_000_000_000) as libc::c_long,
     };
     let mut watched = libc::pollfd {
-        fd: socket.map_or(-1, |socket| socket.as_fd().as_raw_fd()),
+        fd: socket.map_or(-1, AsRawFd::as_raw_fd),
         events,
         revents: 0,
     };
@@ -261,9 +297,11 @@ fn wait_for(socket: Option<&UdpSocket>, events: libc::c_short, timeout: Nanos) -
     // SAFETY: the descriptor's record and the timeout are ours; no signal mask is given.
     let ready = unsafe { libc::ppoll(&raw mut watched, count, &raw const timeout, no_mask) };
     match check(ready) {
-        Ok(ready) => Ok(ready > 0),
-        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
-        Err(e) => Err(e),
+        Err(e) if e.kind() != io::ErrorKind::Interrupted => Err(e),
+        _ => Ok(Ready {
+            found: watched.revents & events != 0,
+            error: watched.revents & libc::POLLERR != 0,
+        }),
     }
 }
 
@@ -308,7 +346,11 @@ mod tests {
         let begin = realtime_ns();
         assert_eq!(send_batch(&one, &mut batch, 2, 7).unwrap(), 5);
         let mut received = ReceiveBatch::new(4, 40);
-        assert!(wait_readable(Some(&other), Nanos::from_secs(5)).unwrap());
+        assert!(
+            wait_readable(Some(&other), Nanos::from_secs(5))
+                .unwrap()
+                .found
+        );
         // Twice, as the control buffers have to be offered anew each time.
         for (count, first) in [(4, 3), (1, 7)] {
             assert_eq!(receive_batch(&other, &mut received).unwrap(), count);
@@ -338,18 +380,33 @@ mod tests {
             assert_eq!(other.recv(&mut bytes).unwrap(), 50);
             assert_eq!(bytes[..50], [k + 1; 50]);
         }
-        assert!(!wait_readable(Some(&other), Nanos::ZERO).unwrap());
+        assert!(!wait_readable(Some(&other), Nanos::ZERO).unwrap().found);
     }
 
     #[test]
     fn a_datagram_that_nobody_awaits_comes_back_as_an_error() {
         let (one, other) = pair();
         drop(other);
+        set_errors_told(&one).unwrap();
         try_send(&one, b"hello").unwrap();
-        assert!(wait_readable(Some(&one), Nanos::from_secs(5)).unwrap());
+        assert!(
+            wait_readable(Some(&one), Nanos::from_secs(5))
+                .unwrap()
+                .error
+        );
         let refused = try_send(&one, b"hello").unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
-        assert!(wait_writable(&one, Nanos::ZERO).unwrap());
-        assert!(!wait_readable(None, Nanos(1)).unwrap());
+        assert!(wait_writable(&one, Nanos::ZERO).unwrap().found);
+        assert!(
+            wait_writable(&one, Nanos::ZERO).unwrap().error,
+            "it is in the queue"
+        );
+        forget_errors(&one);
+        let nothing = Ready::default();
+        assert_eq!(wait_readable(Some(&one), Nanos::ZERO).unwrap(), nothing);
+        assert_eq!(wait_readable(None, Nanos(1)).unwrap(), nothing);
+        if let Ok(six) = UdpSocket::bind("[::1]:0") {
+            set_errors_told(&six).unwrap();
+        }
     }
 }

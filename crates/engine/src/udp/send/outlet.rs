@@ -1,4 +1,9 @@
 //! Where one sender's datagrams leave: a socket, a batch of buffers, and the numbers of its clients.
+//!
+//! What the network answers to a datagram that was sent, such as that nobody listens there, Linux
+//! tells instead of sending a later one (udp(7)): that one counts as refused. Beyond a device's MTU
+//! datagrams leave in fragments, as IP_MTU_DISCOVER is left as it is (ip(7)); with `--gso`, and
+//! beyond 65,507 bytes, they are refused.
 
 use super::replies::Replies;
 use super::tally::Tally;
@@ -77,6 +82,7 @@ impl Outlet {
                 mode = Mode::Cut;
             }
         }
+        udp::set_errors_told(&socket)?;
         let echoes = spec.setup.mode == Some(ServiceMode::Echo);
         let replies = echoes.then(|| Replies::new(&socket, session, share, clients));
         Ok(Outlet {
@@ -129,7 +135,7 @@ impl Outlet {
     /// Sends all that was added, and says when. What the kernel refuses is not tried again, unless
     /// there is no room: then it waits for some, and gives up when the term is over.
     #[inline]
-    pub(super) fn flush(&mut self, term: &Term<'_>, tally: &mut Tally, paced: bool) -> Nanos {
+    pub(super) fn flush(&mut self, term: &Term<'_>, tally: &mut Tally) -> Nanos {
         let (mut from, count) = (0, self.due.len());
         let mut one_by_one = count == 1 || self.mode == Mode::Blocking;
         let (mut now, mut blocks) = (Nanos::ZERO, false);
@@ -139,9 +145,7 @@ impl Outlet {
             let to = if one_by_one { from + 1 } else { count };
             match self.hand_over(from, to, blocks) {
                 Ok(taken) => {
-                    if paced {
-                        self.note_pacing(from, from + taken, now, tally);
-                    }
+                    self.note_pacing(from, from + taken, now, tally);
                     tally.taken(taken, now);
                     (from, blocks) = (from + taken, false);
                     // The next one met an error that was not told: alone, it tells.
@@ -161,6 +165,7 @@ impl Outlet {
                 Err(e) => {
                     let refused = if self.mode == Mode::Cut { to - from } else { 1 };
                     tally.refused(e.raw_os_error().unwrap_or(0), refused);
+                    udp::forget_errors(&self.socket);
                     self.forget(from, refused);
                     from += refused;
                 }
@@ -183,7 +188,11 @@ impl Outlet {
     /// # Errors
     /// None in correct use.
     pub(super) fn sleep(&self, length: Nanos) -> io::Result<bool> {
-        udp::wait_readable(self.replies.as_ref().map(|_| &self.socket), length)
+        let ready = udp::wait_readable(self.replies.as_ref().map(|_| &self.socket), length)?;
+        if ready.error {
+            self.forget_errors();
+        }
+        Ok(ready.found)
     }
 
     /// Waits for the last echoes, up to `patience`.
@@ -249,15 +258,24 @@ impl Outlet {
     /// Whether there is room before the term is over. Where sends block, the next one waits.
     fn wait_for_room(&self, term: &Term<'_>) -> bool {
         while !term.is_stopped() && term.now() < term.given_up() {
-            let room = self.mode == Mode::Blocking || {
-                // Where it cannot wait, the next send tells why.
-                udp::wait_writable(&self.socket, PIECE).unwrap_or(true)
-            };
-            if room {
+            if self.mode == Mode::Blocking {
                 return true;
+            }
+            match udp::wait_writable(&self.socket, PIECE) {
+                Ok(ready) if ready.error => self.forget_errors(),
+                Ok(ready) if !ready.found => {}
+                // Where it cannot wait, the next send tells why.
+                Ok(_) | Err(_) => return true,
             }
         }
         false
+    }
+
+    /// Clears what makes the socket look ready for nothing.
+    fn forget_errors(&self) {
+        udp::forget_errors(&self.socket);
+        // One that did not fit the queue of errors is only pending.
+        let _ = self.socket.take_error();
     }
 
     /// `count` datagrams from `from` on will not be sent: their numbers go to later ones.

@@ -182,11 +182,11 @@ impl<'a> Sender<'a> {
             if now >= self.term.given_up() {
                 break;
             }
-            let next = self.gather(&mut source, now);
+            let next = self.gather(&mut source, now, is_schedule);
             let pending = self.outlet.pending() as u64;
             if pending > 0 {
                 intended += pending;
-                self.outlet.flush(&self.term, &mut self.tally, is_schedule);
+                self.outlet.flush(&self.term, &mut self.tally);
                 source.sent(if is_schedule { now } else { self.term.now() });
                 expected = if let Next::WaitUntil(t) = next {
                     t
@@ -227,11 +227,11 @@ impl<'a> Sender<'a> {
     /// Adds what is due at `now`, and says what comes then: a moment at the end or later never
     /// comes.
     #[inline]
-    fn gather(&mut self, source: &mut Source, now: Nanos) -> Next {
+    fn gather(&mut self, source: &mut Source, now: Nanos, is_schedule: bool) -> Next {
         while !self.outlet.is_full() {
             match source.poll(now) {
                 Next::Send(client, intended) if intended < self.term.end => {
-                    self.outlet.push(client, Some(intended));
+                    self.outlet.push(client, is_schedule.then_some(intended));
                 }
                 Next::Send(..) => return Next::Done,
                 next => return next,
@@ -250,7 +250,7 @@ impl<'a> Sender<'a> {
                 self.outlet.push(client, None);
                 client = if client + 1 < clients { client + 1 } else { 0 };
             }
-            now = self.outlet.flush(&self.term, &mut self.tally, false);
+            now = self.outlet.flush(&self.term, &mut self.tally);
             left -= count;
             self.tally.roll(now, emit);
             self.outlet.take_replies(&self.term, &mut self.tally);
@@ -272,7 +272,7 @@ impl<'a> Sender<'a> {
                 return;
             }
             self.outlet.push(client, None);
-            self.outlet.flush(&term, &mut self.tally, false);
+            self.outlet.flush(&term, &mut self.tally);
             left -= 1;
             if left == 0 {
                 return;

@@ -5,6 +5,9 @@ use knee_core::spec::UdpTrialSpec;
 use knee_core::time::Nanos;
 use std::collections::BTreeMap;
 
+/// There are so many intervals at most: the last one takes in the rest.
+const INTERVALS_MAX: u64 = 1_000_000;
+
 /// The records of one sender.
 pub(super) struct Tally {
     /// What it comes to.
@@ -24,7 +27,8 @@ impl Tally {
     /// An empty one, which keeps up to `starts_max` moments.
     pub(super) fn new(spec: &UdpTrialSpec, starts_max: usize) -> Tally {
         let interval = Nanos(spec.interval.0.max(1));
-        let intervals = spec.duration.0.div_ceil(interval.0).max(1) as usize;
+        let intervals = spec.duration.0.div_ceil(interval.0);
+        let intervals = intervals.clamp(1, INTERVALS_MAX) as usize;
         let mut tally = Tally {
             sent: UdpSent {
                 by_interval: vec![0; intervals],
