@@ -45,16 +45,64 @@ impl ProgressLine<'_> {
             }
             None => parts.push("warming up".to_string()),
         }
-        let spelt = |text: &str| {
-            let text = text.replace(TIE, " ");
-            if self.unicode {
-                text
-            } else {
-                text.replace('µ', "u")
-            }
+        let canvas = Canvas {
+            width: self.width,
+            unicode: self.unicode,
         };
-        let mut line = spelt(&parts.join("  "));
-        let bar = self.bar();
+        canvas.line(&parts, self.elapsed, self.total)
+    }
+}
+
+/// All that is told while the rows of a table are measured one after another.
+#[derive(Clone, Copy, Debug)]
+pub struct RowLine<'a> {
+    /// The row that is measured, from 1 on.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+    /// Its name, such as `hybrid 1 ms`.
+    pub label: &'a str,
+    /// The time that the rows before it took.
+    pub elapsed: Nanos,
+    /// The time that all take, roughly.
+    pub total: Nanos,
+    /// Columns that may be used; the line is never wider.
+    pub width: usize,
+    /// Whether characters beyond ASCII may be used.
+    pub unicode: bool,
+}
+
+impl RowLine<'_> {
+    /// The line, without a newline. Where it is too narrow the bar goes first, then what stands
+    /// last.
+    pub fn format(&self) -> String {
+        let parts = [
+            format!("row {} of {}", self.number, self.of),
+            self.label.to_string(),
+            format!("{} of {}", seconds(self.elapsed), seconds(self.total)),
+        ];
+        let canvas = Canvas {
+            width: self.width,
+            unicode: self.unicode,
+        };
+        canvas.line(&parts, self.elapsed, Some(self.total))
+    }
+}
+
+/// What a line may use.
+struct Canvas {
+    width: usize,
+    unicode: bool,
+}
+
+impl Canvas {
+    /// The parts behind a bar, where there is room for one.
+    fn line(&self, parts: &[String], elapsed: Nanos, total: Option<Nanos>) -> String {
+        let mut line = parts.join("  ").replace(TIE, " ");
+        if !self.unicode {
+            line = line.replace('µ', "u");
+        }
+        let bar = self.bar(elapsed, total);
         if !bar.is_empty() && line.chars().count() + 2 + bar.chars().count() <= self.width {
             line = format!("{bar}  {line}");
         }
@@ -62,11 +110,11 @@ impl ProgressLine<'_> {
         cut.trim_end().to_string()
     }
 
-    fn bar(&self) -> String {
-        let Some(total) = self.total.filter(|t| *t > Nanos::ZERO) else {
+    fn bar(&self, elapsed: Nanos, total: Option<Nanos>) -> String {
+        let Some(total) = total.filter(|t| *t > Nanos::ZERO) else {
             return String::new();
         };
-        let share = self.elapsed.as_secs_f64() / total.as_secs_f64();
+        let share = elapsed.as_secs_f64() / total.as_secs_f64();
         let full = ((share.min(1.0) * BAR_WIDTH as f64) as usize).min(BAR_WIDTH);
         let (done, left) = if self.unicode {
             ("━", "┄")
@@ -153,6 +201,30 @@ mod tests {
         ] {
             assert_eq!(line.format(), expected);
         }
+    }
+
+    const ROW: RowLine = RowLine {
+        number: 5,
+        of: 130,
+        label: "hybrid 50 µs",
+        elapsed: Nanos::from_millis(2_000),
+        total: Nanos::from_secs(65),
+        width: 100,
+        unicode: true,
+    };
+
+    #[test]
+    fn rows_are_counted() {
+        assert_eq!(
+            ROW.format(),
+            "┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄  row 5 of 130  hybrid 50 µs  2.0 s of 65.0 s"
+        );
+        let narrow = RowLine {
+            width: 30,
+            unicode: false,
+            ..ROW
+        };
+        assert_eq!(narrow.format(), "row 5 of 130  hybrid 50 us  2.");
     }
 
     #[test]

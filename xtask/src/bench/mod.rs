@@ -16,6 +16,7 @@ mod stall;
 mod station;
 mod stats;
 mod table;
+mod throttle;
 
 use crate::{repo, tools};
 use lab::Lab;
@@ -34,13 +35,14 @@ pub struct Options {
 type Bench = fn(&Lab) -> Result<String, String>;
 
 /// Each bench returns its part of the results as Markdown.
-const BENCHES: [(&str, Bench); 6] = [
+const BENCHES: [(&str, Bench); 7] = [
     ("closed", closed::run),
     ("open", open::run),
     ("dm1", station::run_dm1),
     ("mm1", station::run_mm1),
     ("connections", connections::run),
     ("stall", stall::run),
+    ("throttle", throttle::run),
 ];
 
 impl Options {

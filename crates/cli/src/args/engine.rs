@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::words::Words;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use knee_core::spec::{BackendChoice, EngineOptions, Load, WaitPolicy};
+use knee_core::spec::{BackendChoice, EngineOptions, Load, Margins, WaitPolicy};
 use std::hash::{BuildHasher, RandomState};
 
 /// One worker keeps a schedule of so many operations per second with most of its core to spare. Any
@@ -47,13 +47,14 @@ impl EngineArgs {
         self.resolve(&Machine { cpus, ..*machine })
     }
 
-    /// The options for loads of any size on this machine.
+    /// The options for loads of any size on this machine, whose margins are looked up only once all
+    /// else is settled.
     pub fn resolve(&self, machine: &Machine) -> EngineOptions {
         EngineOptions {
             workers: self.threads.unwrap_or(machine.cpus),
             backend: self.backend,
             wait: self.wait,
-            margins: machine.margins,
+            margins: Margins::UNKNOWN,
         }
     }
 

@@ -10,7 +10,7 @@ mod values;
 
 pub use engine::{EngineArgs, random_seed};
 pub use load::{ClosedArgs, LimitArgs, OpenArgs};
-pub use output::{Output, OutputArgs};
+pub use output::{Notes, Output, OutputArgs};
 pub use target::TargetArgs;
 pub use threshold::ThresholdArgs;
 pub use trace::Trace;

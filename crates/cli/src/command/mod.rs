@@ -8,8 +8,9 @@ mod progress;
 pub mod report;
 pub mod run;
 pub mod serve;
-mod started_at;
+pub mod started_at;
 pub mod sweep;
+pub mod throttle;
 
 #[cfg(test)]
 mod refused;
