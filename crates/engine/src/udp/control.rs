@@ -1,7 +1,9 @@
 //! The client's end of the control connection.
 
 use super::identity;
-use super::wire::{self, Ask, Begin, LINE_MAX, Lines, RECORD_MAX, Record, Say, Sharing, VERSION};
+use super::wire::{
+    self, Ask, Begin, LINE_MAX, Lines, RECORD_MAX, Record, Say, Sharing, VERSION, Welcome,
+};
 use crate::RunError;
 use crate::resolve::reason;
 use crate::sys::{clock, socket};
@@ -9,6 +11,7 @@ use knee_core::measure::ServiceFacts;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 /// How long a connect may take.
@@ -20,6 +23,10 @@ const SILENCE_NS: u64 = 10_000_000_000;
 
 /// How long an answer to hello may take.
 const HELLO_NS: u64 = 5_000_000_000;
+
+/// How often a busy service is asked again, and after how long each time.
+const BUSY_TRIES: u32 = 4;
+const BUSY_PAUSE: Duration = Duration::from_millis(150);
 
 /// How often a wait looks at whether it is still wanted.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -66,35 +73,19 @@ impl Control {
     /// # Errors
     /// [`RunError::Unreachable`]: nobody there, nobody of ours, refused, or busy.
     pub fn open(service: &str, token: &str, stop: &AtomicBool) -> Result<Control, RunError> {
-        let (stream, address) = connect(service)?;
-        let mut control = Control {
-            stream,
-            lines: Lines::new(LINE_MAX),
-            service: service.to_owned(),
-            address,
-            facts: ServiceFacts::default(),
-            sharing: None,
-        };
-        let hello = Ask::Hello {
-            version: VERSION,
-            token: token.to_owned(),
-        };
-        let answer = control
-            .tell(&hello)
-            .and_then(|()| control.hear(HELLO_NS, Some(stop)));
-        let welcome = match answer {
-            Ok(Say::Welcome(welcome)) => welcome,
-            Ok(Say::Busy) => return Err(control.unreachable("is busy with another client")),
-            Ok(Say::Refused { reason }) => {
-                return Err(control.unreachable(&format!("refuses: {reason}")));
+        let mut control = Control::connect(service)?;
+        let mut welcome = control.hello(token, stop)?;
+        // A client that has just left may still be seen there: its last packet was lost.
+        for _ in 0..BUSY_TRIES {
+            if welcome.is_some() || stop.load(Ordering::Relaxed) {
+                break;
             }
-            Err(Lost::Interrupted) => return Err(control.interrupted()),
-            Ok(_) | Err(Lost::Because(_)) => {
-                return Err(control.unreachable(
-                    "accepts connections but does not answer as a knee service: start one there \
-                     with `knee serve udp`",
-                ));
-            }
+            thread::sleep(BUSY_PAUSE);
+            control = Control::connect(service)?;
+            welcome = control.hello(token, stop)?;
+        }
+        let Some(welcome) = welcome else {
+            return Err(control.unreachable("is busy with another client"));
         };
         control.sharing = sharing(&welcome.boot, &welcome.namespace);
         control.facts = ServiceFacts {
@@ -102,6 +93,39 @@ impl Control {
             ..welcome.facts
         };
         Ok(control)
+    }
+
+    fn connect(service: &str) -> Result<Control, RunError> {
+        let (stream, address) = connect(service)?;
+        Ok(Control {
+            stream,
+            lines: Lines::new(LINE_MAX),
+            service: service.to_owned(),
+            address,
+            facts: ServiceFacts::default(),
+            sharing: None,
+        })
+    }
+
+    /// Says hello; `None`: the service is busy.
+    fn hello(&mut self, token: &str, stop: &AtomicBool) -> Result<Option<Welcome>, RunError> {
+        let hello = Ask::Hello {
+            version: VERSION,
+            token: token.to_owned(),
+        };
+        let answer = self
+            .tell(&hello)
+            .and_then(|()| self.hear(HELLO_NS, Some(stop)));
+        match answer {
+            Ok(Say::Welcome(welcome)) => Ok(Some(welcome)),
+            Ok(Say::Busy) => Ok(None),
+            Ok(Say::Refused { reason }) => Err(self.unreachable(&format!("refuses: {reason}"))),
+            Err(Lost::Interrupted) => Err(self.interrupted()),
+            Ok(_) | Err(Lost::Because(_)) => Err(self.unreachable(
+                "accepts connections but does not answer as a knee service: start one there with \
+                 `knee serve udp`",
+            )),
+        }
     }
 
     /// Estimates the service's clock: the ping with the shortest round trip tells it best, to half

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-/// Connections that may be open at once; one more is closed at once.
+/// Connections that may be open at once; for one more the oldest that has not said hello goes.
 const CONNECTIONS_MAX: usize = 32;
 
 /// A running session's client is told so often that the service is there.
@@ -134,7 +134,11 @@ impl Room {
             return false;
         };
         if self.connections.len() >= CONNECTIONS_MAX {
-            return true;
+            let oldest = self
+                .connections
+                .iter()
+                .position(|c| Some(c.id) != self.holder);
+            oldest.map(|index| self.connections.remove(index));
         }
         let Ok(connection) = Connection::new(self.next_id, stream, peer, now_ns) else {
             return true;
@@ -152,8 +156,12 @@ impl Room {
     }
 
     fn listen_to_all(&mut self, now_ns: u64) {
+        // The newest first: who has said hello by then finds all gone that went before.
+        for connection in self.connections.iter_mut().rev() {
+            connection.read();
+        }
+        self.bury(now_ns);
         for index in 0..self.connections.len() {
-            self.connections[index].read();
             while let Some(heard) = self.connections[index].hear() {
                 match heard {
                     Heard::Ask(ask) => self.obey(index, ask, now_ns),

@@ -180,4 +180,6 @@ fn bind(listen: SocketAddr) -> Result<(TcpListener, DatagramSocket), RunError> {
 }
 
 #[cfg(test)]
+mod namespace_tests;
+#[cfg(test)]
 mod tests;
