@@ -34,7 +34,7 @@ const CREDIBLE_MAX: Nanos = Nanos::from_millis(10);
 /// file is told in one line.
 pub fn of_this_machine(notes: Notes) -> Margins {
     let store = Store::of_user();
-    let machine = Machine::this();
+    let machine = MachineKey::this();
     let unusable = match store.find(&machine) {
         Ok(Some(margins)) => return margins,
         Ok(None) => None,
@@ -50,29 +50,29 @@ pub fn of_this_machine(notes: Notes) -> Margins {
 
 /// Keeps what was measured of this machine at length.
 pub fn keep(margins: &Margins, notes: Notes) {
-    if let Err(trouble) = Store::of_user().keep(Machine::this(), margins) {
+    if let Err(trouble) = Store::of_user().keep(MachineKey::this(), margins) {
         notes.tell(&trouble);
     }
 }
 
 /// What tells one machine from another as far as its wake-ups go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Machine {
+struct MachineKey {
     kernel: String,
     cpu_model: String,
     /// Those that the process may use: a core that it is pinned to wakes up differently.
     cpus: u32,
 }
 
-impl Machine {
-    fn this() -> Machine {
+impl MachineKey {
+    fn this() -> MachineKey {
         let Host {
             kernel,
             cpu_model,
             cpus,
             ..
         } = knee_engine::host();
-        Machine {
+        MachineKey {
             kernel,
             cpu_model,
             cpus,
@@ -90,7 +90,7 @@ struct Document {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Measured {
-    machine: Machine,
+    machine: MachineKey,
     /// RFC 3339, in UTC.
     measured_at: String,
     margins_ns: Margins,
@@ -119,7 +119,7 @@ impl Store {
     }
 
     /// What was kept of a machine, if anything; else why the file cannot be used, in one line.
-    fn find(&self, machine: &Machine) -> Result<Option<Margins>, String> {
+    fn find(&self, machine: &MachineKey) -> Result<Option<Margins>, String> {
         let Some(path) = &self.path else {
             return Ok(None);
         };
@@ -135,7 +135,7 @@ impl Store {
 
     /// Keeps what was measured of a machine, beside what is known of others; else why it cannot, in
     /// one line.
-    fn keep(&self, machine: Machine, margins: &Margins) -> Result<(), String> {
+    fn keep(&self, machine: MachineKey, margins: &Margins) -> Result<(), String> {
         let Some(path) = &self.path else {
             return Err(
                 "this machine's margins cannot be kept, as there is no place for them: \

@@ -38,8 +38,8 @@ impl Drop for Directory {
     }
 }
 
-fn machine(cpus: u32) -> Machine {
-    Machine {
+fn machine(cpus: u32) -> MachineKey {
+    MachineKey {
         kernel: "6.1".to_string(),
         cpu_model: "Z80".to_string(),
         cpus,

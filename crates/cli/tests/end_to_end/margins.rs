@@ -1,8 +1,9 @@
 //! How early a sleep has to end on this machine: measured once and kept, and never worth a run.
 
-use crate::support::{Ended, KneeServer, TempPath, knee};
+use crate::support::{Ended, KneeServer, TempPath, knee, signal};
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// A directory for what outlives a run, gone when dropped.
@@ -103,6 +104,41 @@ fn the_instrument_keeps_what_it_measures() {
     assert_eq!(hybrid.status, Some(0), "{hybrid:?}");
     assert_ne!(state.text(), long_ago);
     assert_eq!(state.kept()["machines"].as_array().unwrap().len(), 1);
+}
+
+/// The first runs of all, at once: each measures, each replaces the file, none sees half of one.
+#[test]
+fn several_at_once_leave_one_whole_file() {
+    let (server, state) = (KneeServer::start(&[]), State::new("at-once"));
+    let url = server.url();
+    let start = |_| {
+        let mut command = knee(&["run", &url, "-n", "5"]);
+        command.env("XDG_STATE_HOME", &state.0).spawn().unwrap()
+    };
+    let children: Vec<_> = (0..4).map(start).collect();
+    for child in children {
+        let ended = Ended::of(child);
+        assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+        assert_eq!(ended.stderr, "");
+    }
+    assert_eq!(state.kept()["machines"].as_array().unwrap().len(), 1);
+    let files = fs::read_dir(state.0.join("knee")).unwrap();
+    assert_eq!(files.count(), 1, "nothing half written is left behind");
+}
+
+#[test]
+fn a_service_measures_nothing() {
+    let state = State::new("served");
+    for kind in ["http", "qotd"] {
+        let mut command = knee(&["serve", kind, "--listen", "127.0.0.1:0"]);
+        let mut child = command.env("XDG_STATE_HOME", &state.0).spawn().unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        signal(&child, libc::SIGTERM);
+        assert_eq!(Ended::of(child).status, Some(0), "{line}");
+    }
+    assert!(!state.0.join("knee").exists());
 }
 
 #[test]
