@@ -1,9 +1,10 @@
-//! Where one sender's datagrams leave: a socket, a batch of buffers, and the numbers of its clients.
+//! Where one sender's datagrams leave: a socket, a batch of buffers, the numbers of its clients.
 //!
 //! What the network answers to a datagram that was sent, such as that nobody listens there, Linux
 //! tells instead of sending a later one (udp(7)): that one counts as refused. Beyond a device's MTU
 //! datagrams leave in fragments, as IP_MTU_DISCOVER is left as it is (ip(7)); with `--gso`, and
-//! beyond 65,507 bytes, they are refused.
+//! beyond 65,507 bytes, they are refused. A device's queue that drops a datagram is told (`ENOBUFS`);
+//! one that cuts a burst itself and drops a part of it only counts them.
 
 use super::replies::Replies;
 use super::tally::Tally;
@@ -20,8 +21,10 @@ use std::time::Duration;
 /// (UDP_MAX_SEGMENTS before Linux 6.9), and nothing is won by more.
 const AT_ONCE: usize = 64;
 
-/// How long a sender waits for room, or for an echo, before it looks whether it is to stop.
+/// How long a sender waits for room, or for an echo, before it looks whether it is to stop,
 const PIECE: Nanos = Nanos::from_millis(50);
+/// and how long a send blocks.
+const BLOCKED: Duration = Duration::from_millis(20);
 
 /// A datagram about to be sent.
 #[derive(Clone, Copy)]
@@ -74,7 +77,7 @@ impl Outlet {
         let mut mode = Mode::Several;
         if is_single {
             (at_once, mode) = (1, Mode::Blocking);
-            socket.set_write_timeout(Some(Duration::from_nanos(PIECE.0)))?;
+            socket.set_write_timeout(Some(BLOCKED))?;
         } else if spec.gso {
             at_once = (UdpTrialSpec::SIZE_MAX as usize / size).clamp(1, AT_ONCE);
             if at_once > 1 {
@@ -157,6 +160,7 @@ impl Outlet {
                     if !self.wait_for_room(term) {
                         tally.refused(libc::EAGAIN, 1);
                         self.forget(from, count - from);
+                        now = term.now();
                         break;
                     }
                     one_by_one = count - from == 1 || self.mode == Mode::Blocking;
@@ -257,11 +261,15 @@ impl Outlet {
 
     /// Whether there is room before the term is over. Where sends block, the next one waits.
     fn wait_for_room(&self, term: &Term<'_>) -> bool {
-        while !term.is_stopped() && term.now() < term.given_up() {
+        while !term.is_stopped() {
+            let left = term.given_up() - term.now();
+            if left == Nanos::ZERO {
+                break;
+            }
             if self.mode == Mode::Blocking {
                 return true;
             }
-            match udp::wait_writable(&self.socket, PIECE) {
+            match udp::wait_writable(&self.socket, left.min(PIECE)) {
                 Ok(ready) if ready.error => self.forget_errors(),
                 Ok(ready) if !ready.found => {}
                 // Where it cannot wait, the next send tells why.

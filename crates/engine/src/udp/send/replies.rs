@@ -1,7 +1,7 @@
 //! Echoes that come back to a sender's socket.
 
 use super::tally::Tally;
-use crate::sys::clock::{MonotonicClock, monotonic_ns, realtime_ns};
+use crate::sys::clock::{MonotonicClock, monotonic_ns, realtime_ahead_ns};
 use crate::sys::udp::{self, ReceiveBatch};
 use crate::transport::datagram::Header;
 use knee_core::spec::Share;
@@ -70,9 +70,9 @@ impl Replies {
     fn take_in(&mut self, clock: MonotonicClock, numbers: &[u64], tally: &mut Tally) {
         let now = monotonic_ns();
         // The kernel tells by another clock when a datagram came.
-        let between = realtime_ns().saturating_sub(now);
+        let ahead = realtime_ahead_ns();
         for (bytes, came) in self.batch.received() {
-            let came = came.map_or(now, |t| t.saturating_sub(between).min(now));
+            let came = came.map_or(now, |t| t.saturating_sub(ahead).min(now));
             let came = Nanos(came.saturating_sub(clock.origin));
             let header = Header::read(bytes).filter(|h| h.session == self.session);
             let of = self.share.of;
