@@ -85,7 +85,7 @@ const NEWTON_STEPS: u32 = 40;
 /// `places` operations, the one in service included (at least 1).
 ///
 /// From the chain embedded at the ends of service, of how many those who leave leave behind: 0 to
-/// K − 1 (Gross and Harris, Fundamentals of Queueing Theory, 5.1.8, on M/G/1/K). From one end to
+/// K − 1 (Tijms, A First Course in Stochastic Models, 2003, 9.8, on finite M/G/c). From one end to
 /// the next a Poisson number of mean ρ comes. Upward and downward crossings of each level balance,
 /// π(j+1)·p(0) = π(0)·P(A > j) + Σ π(i)·P(A > j − i + 1) over i = 1 … j, a sum of positive terms
 /// only. A customer leaves every 1/(μ(π(0)/ρ + 1)) seconds, which is the rate of those who get in,

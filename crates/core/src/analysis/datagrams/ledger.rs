@@ -6,6 +6,13 @@ use crate::report::{LedgerReport, LossEvidence};
 /// The reason of discards that were no datagrams of the trial.
 const NOT_OF_THIS_RUN: &str = "not_of_this_run";
 
+/// Where a receiving socket drops, in the order of the path.
+const AT_SOCKET: [DropPlace; 3] = [
+    DropPlace::Checksum,
+    DropPlace::ReceiveBuffer,
+    DropPlace::UdpMemory,
+];
+
 /// Puts every datagram that was intended to one line of the ledger.
 ///
 /// What is missing, sent − received, is put down to what tells of a loss, each teller for at most
@@ -129,19 +136,17 @@ fn of_this_run(received: &UdpReceived) -> u64 {
         .sum()
 }
 
-/// What the service's socket counted itself, by place. Empty where `drops` has it already.
+/// What the service's socket counted itself, by place, but for what `drops` has already.
 ///
 /// The socket's count is exact but has no reasons; the host's counters have reasons but may be of
 /// other sockets. So the host's count of full buffers goes first, up to the socket's whole count;
 /// only what it does not cover can have been exhausted memory or wrong checksums, as far as the
 /// host counted such. The rest was a full buffer too, of which the host's counter was not read.
 fn at_socket(trial: &UdpTrial) -> Vec<DropCounter> {
-    let socket = trial.received.as_ref().map_or(0, |r| r.socket_drops);
-    let told = |d: &DropCounter| !d.host_wide && d.at_service;
-    let is_listed = |d: &DropCounter| told(d) && d.place == DropPlace::ReceiveBuffer && d.count > 0;
-    if socket == 0 || trial.drops.iter().any(is_listed) {
-        return Vec::new();
-    }
+    let told = |d: &&DropCounter| !d.host_wide && d.at_service && AT_SOCKET.contains(&d.place);
+    let listed: u64 = trial.drops.iter().filter(told).map(|d| d.count).sum();
+    let whole = trial.received.as_ref().map_or(0, |r| r.socket_drops);
+    let socket = whole.saturating_sub(listed);
     let host = |place| -> u64 {
         let such = |d: &&DropCounter| d.host_wide && d.at_service && d.place == place;
         trial.drops.iter().filter(such).map(|d| d.count).sum()
@@ -149,19 +154,15 @@ fn at_socket(trial: &UdpTrial) -> Vec<DropCounter> {
     let uncovered = socket.saturating_sub(host(DropPlace::ReceiveBuffer));
     let checksum = host(DropPlace::Checksum).min(uncovered);
     let memory = host(DropPlace::UdpMemory).min(uncovered - checksum);
-    let counter = |place, count| DropCounter {
-        place,
-        count,
-        source: "SO_MEMINFO".to_owned(),
-        host_wide: false,
-        at_service: true,
-    };
-    [
-        counter(DropPlace::Checksum, checksum),
-        counter(DropPlace::ReceiveBuffer, socket - checksum - memory),
-        counter(DropPlace::UdpMemory, memory),
-    ]
-    .into_iter()
-    .filter(|d| d.count > 0)
-    .collect()
+    AT_SOCKET
+        .into_iter()
+        .zip([checksum, socket - checksum - memory, memory])
+        .map(|(place, count)| DropCounter {
+            place,
+            count,
+            source: "SO_MEMINFO".to_owned(),
+            host_wide: false,
+            at_service: true,
+        })
+        .collect()
 }

@@ -214,6 +214,14 @@ fn what_the_socket_dropped_is_told_apart_by_the_host() {
         "receive_buffer 10",
         "told twice, counted once"
     );
+    assert_eq!(
+        with(vec![
+            counter(Checksum, 4, false),
+            counter(UdpMemory, 5, false)
+        ]),
+        "checksum 4, receive_buffer 1, udp_memory 5",
+        "the service told them apart, but for one"
+    );
 }
 
 #[test]

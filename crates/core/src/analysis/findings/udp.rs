@@ -75,6 +75,8 @@ pub enum DatagramTrouble {
         percent: f64,
         /// Datagrams sent per second.
         sent_per_s: f64,
+        /// The median lateness.
+        behind_ns: f64,
         /// Times that a sender waited for room in its send buffer.
         blocked: u64,
     },
@@ -201,11 +203,13 @@ impl UdpDiagnosis {
                 not_attempted,
                 percent,
                 sent_per_s,
+                behind_ns,
                 blocked,
             } => vec![
                 ("not_attempted", *not_attempted as f64),
                 ("percent", *percent),
                 ("sent_per_s", *sent_per_s),
+                ("behind_p50_ns", *behind_ns),
                 ("blocked", *blocked as f64),
             ],
             DatagramTrouble::ServicePaused {

@@ -30,6 +30,8 @@ pub struct Made {
     pub pause: Nanos,
     /// How many datagrams its buffer holds.
     pub buffer: Option<u64>,
+    /// Its work per datagram.
+    pub work: Nanos,
     /// The share of sends that had to wait.
     pub blocked: f64,
     /// The share of sends that were refused.
@@ -47,6 +49,7 @@ impl Default for Made {
             preempted: 0,
             pause: Nanos::from_millis(1),
             buffer: Some(100),
+            work: Nanos::ZERO,
             blocked: 0.0,
             refused: 0.0,
         }
@@ -85,6 +88,7 @@ pub fn tried(spec: &UdpTrialSpec, made: Made) -> UdpTried {
     });
     trial.service = ServiceFacts {
         buffer_datagrams: made.buffer,
+        work: Some(Law::Fixed(made.work)),
         ..trial.service
     };
     UdpTried::of(&trial)

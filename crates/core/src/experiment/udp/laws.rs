@@ -1,7 +1,7 @@
 //! What clients of one law did and got, their trials pooled.
 
 use crate::analysis::pairs::mean_and_ci95;
-use crate::analysis::words::{exact, list, number, percent};
+use crate::analysis::words::{drop_place, exact, list, number, percent};
 use crate::experiment::verdict;
 use crate::report::{DatagramReport, LawRow, LedgerReport, TrialReport, Verdict};
 use crate::spec::UdpTrialSpec;
@@ -56,33 +56,37 @@ fn sent_but_missing(l: &LedgerReport) -> u64 {
     sent(l).saturating_sub(l.received)
 }
 
-/// Datagrams lost in these trials by place, discarded and unexplained ones among them, the most
-/// first.
+/// What is no place but missing all the same.
+const DISCARDED: &str = "discarded";
+const UNEXPLAINED: &str = "unexplained";
+
+/// Datagrams lost in these trials by the place's name, discarded and unexplained ones among them,
+/// the most first.
 pub fn lost_by_place(trials: &[&TrialReport]) -> Vec<(String, u64)> {
     let mut places: BTreeMap<&str, u64> = BTreeMap::new();
     for ledger in trials.iter().filter_map(|t| t.ledger.as_ref()) {
         for (place, count) in &ledger.lost {
             *places.entry(place).or_default() += count;
         }
-        *places.entry("discarded").or_default() += ledger.discarded;
-        *places.entry("unexplained").or_default() += ledger.unexplained.max(0) as u64;
+        *places.entry(DISCARDED).or_default() += ledger.discarded;
+        *places.entry(UNEXPLAINED).or_default() += ledger.unexplained.max(0) as u64;
     }
     let mut places: Vec<(String, u64)> = places
         .into_iter()
         .filter(|(_, n)| *n > 0)
-        .map(|(place, n)| (place.replace('_', " "), n))
+        .map(|(place, n)| (place.to_owned(), n))
         .collect();
     places.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     places
 }
 
-/// ` Lost: 12,345 at receive buffer.`, or nothing where nothing was.
+/// ` Of what is missing: 12,345 in the receive buffer.`, or nothing where nothing was.
 pub fn lost_where(trials: &[&TrialReport]) -> String {
     let places: Vec<String> = lost_by_place(trials)
         .into_iter()
         .map(|(place, n)| match place.as_str() {
-            "discarded" | "unexplained" => format!("{} {place}", exact(n as f64)),
-            _ => format!("{} at the {place}", exact(n as f64)),
+            DISCARDED | UNEXPLAINED => format!("{} {place}", exact(n as f64)),
+            _ => format!("{} {}", exact(n as f64), drop_place(&place)),
         })
         .collect();
     match places.is_empty() {

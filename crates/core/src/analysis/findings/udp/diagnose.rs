@@ -3,11 +3,14 @@
 use super::{DatagramTrouble, UdpDiagnosis};
 use crate::analysis::findings::Diagnosis;
 use crate::analysis::validity::FELL_BEHIND;
+use crate::analysis::words::drop_place;
 use crate::measure::DropPlace;
 use crate::report::{DatagramReport, Finding, LedgerReport, TrialReport};
 
 /// Senders that do not come to a larger share of their schedule do not keep it.
 const NOT_ATTEMPTED_SHARE: f64 = 0.001;
+/// Nor do those of which half the datagrams leave later than this.
+const BEHIND_NS: f64 = 1_000_000.0;
 
 /// What a person should know about these trials of datagrams, the gravest first: each kind once,
 /// with the numbers of the trial in which it is worst. Where they are several, the trials that it
@@ -175,11 +178,14 @@ fn sender_limited(
     d: &DatagramReport,
 ) -> Option<DatagramTrouble> {
     t.offered.asked_per_s?;
+    let behind_ns = t.offered.pacing_error_ns.p50 as f64;
     let limit = NOT_ATTEMPTED_SHARE * l.intended as f64;
-    (l.not_attempted as f64 > limit).then(|| DatagramTrouble::SenderLimited {
+    let is_limited = l.not_attempted as f64 > limit || behind_ns > BEHIND_NS;
+    is_limited.then(|| DatagramTrouble::SenderLimited {
         not_attempted: l.not_attempted,
         percent: percent_of(l.not_attempted, l.intended),
         sent_per_s: d.sent_per_s,
+        behind_ns,
         blocked: d.blocked,
     })
 }
@@ -217,7 +223,7 @@ fn host_wide(l: &LedgerReport) -> Option<DatagramTrouble> {
             .filter(|e| e.host_wide && e.attributed > 0)
     };
     let count = told().map(|e| e.attributed).sum();
-    let mut places: Vec<String> = told().map(|e| e.place.replace('_', " ")).collect();
+    let mut places: Vec<String> = told().map(|e| drop_place(&e.place)).collect();
     places.dedup();
     (count > 0).then_some(DatagramTrouble::HostWideEvidence { count, places })
 }

@@ -148,6 +148,12 @@ fn senders_are_limited_by_what_they_never_came_to() {
     };
     check("11 of 10,000", behind(11), &["sender_limited"]);
     check("10 of 10,000", behind(10), &[]);
+    let late = |ns| {
+        let mut t = sound();
+        t.offered.pacing_error_ns.p50 = ns;
+        troubles(&t).len()
+    };
+    assert_eq!((late(1_000_001), late(1_000_000)), (1, 0));
     let mut t = sound();
     parts(&mut t).0.not_attempted = 5_000;
     t.offered.asked_per_s = None;
@@ -194,7 +200,11 @@ fn counters_of_the_host_are_told_as_such() {
         }
     };
     let found = check("of the host", lost(true), &["host_wide_evidence"]);
-    assert!(found[0].text.starts_with("that 7 were lost at no socket"));
+    assert!(
+        found[0]
+            .text
+            .starts_with("that 7 were lost where no socket listens is told")
+    );
     check("of the socket", lost(false), &[]);
 }
 

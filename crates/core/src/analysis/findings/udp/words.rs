@@ -57,6 +57,7 @@ impl DatagramTrouble {
             DatagramTrouble::SenderLimited {
                 percent: p,
                 sent_per_s,
+                behind_ns,
                 blocked,
                 ..
             } => {
@@ -65,9 +66,10 @@ impl DatagramTrouble {
                     n => format!("; their send buffers were full {} times", exact(*n as f64)),
                 };
                 format!(
-                    "the senders did not keep their schedule: they sent {}/s and never came to \
-                     {} of the datagrams{blocked}",
+                    "the senders did not keep their schedule: they sent {}/s, half of it more \
+                     than {} late, and never came to {} of the datagrams{blocked}",
                     number(*sent_per_s),
+                    time(*behind_ns),
                     percent(*p)
                 )
             }
@@ -82,7 +84,7 @@ impl DatagramTrouble {
                 percent(*p)
             ),
             DatagramTrouble::HostWideEvidence { count, places } => format!(
-                "that {} were lost at {} is told by counters of the whole host, which other \
+                "that {} were lost {} is told by counters of the whole host, which other \
                  programs move too",
                 exact(*count as f64),
                 list(places)

@@ -63,13 +63,16 @@ impl Hypothesis {
                  rate"
             }
             Hypothesis::WokenClientsPreemptService => {
-                "clients that wake take the processor from the service while datagrams pile up"
+                "clients that wake, or never rest, take the processor from the service while \
+                 datagrams pile up"
             }
             Hypothesis::SynchronisedWakeups => "clients wake together and send in bursts",
             Hypothesis::ReceiveBuffer => {
                 "the place where they are lost is the service's receive buffer (not a cause)"
             }
-            Hypothesis::PoissonVariance => "the variance of Poisson arrivals alone overflows it",
+            Hypothesis::PoissonVariance => {
+                "the variance of Poisson arrivals alone overflows the buffer"
+            }
             Hypothesis::ReceiverPauses => {
                 "the service stands still for longer than its buffer covers"
             }

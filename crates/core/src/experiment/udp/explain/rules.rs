@@ -8,7 +8,7 @@
 use super::effects::Effect;
 use super::judge::{Evidence, Hypothesis, Standing, mean};
 use crate::analysis::findings::buffer_covers_ns;
-use crate::analysis::words::{number, percent, time};
+use crate::analysis::words::{self, number, time};
 use crate::experiment::udp::laws::lost_by_place;
 use crate::report::{DatagramReport, TrialReport};
 use crate::spec::{ClientWait, UdpTrialSpec};
@@ -35,7 +35,7 @@ const SENDER_MATTERS: f64 = 0.01;
 /// … below this they do not.
 const SENDER_FREE: f64 = 0.0001;
 /// The places on the sending host.
-const AT_SENDER: [&str; 3] = ["send buffer", "qdisc", "neighbour queue"];
+const AT_SENDER: [&str; 3] = ["send_buffer", "qdisc", "neighbour_queue"];
 
 /// What a rule said.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +44,14 @@ pub struct Rule {
     pub standing: Standing,
     /// What decided.
     pub because: String,
+}
+
+/// `0 %`, `0.03 %`, `36 %`.
+fn percent(value: f64) -> String {
+    match value {
+        0.0 => "0 %".to_owned(),
+        _ => words::percent(value),
+    }
 }
 
 fn rule(standing: Standing, because: impl Into<String>) -> Rule {
@@ -219,7 +227,7 @@ fn burstiness(t: &TrialReport) -> Option<f64> {
 fn receive_buffer(e: &Evidence) -> Rule {
     let places = lost_by_place(&e.trials);
     let all: u64 = places.iter().map(|(_, n)| n).sum();
-    let there = places.iter().find(|(place, _)| place == "receive buffer");
+    let there = places.iter().find(|(place, _)| place == "receive_buffer");
     let share = there.map_or(0, |(_, n)| *n) as f64 / all.max(1) as f64;
     let mut because = format!(
         "{} of what is missing was lost there",
@@ -287,15 +295,27 @@ fn pauses(e: &Evidence) -> Rule {
     }
 }
 
-/// Supported if the loss stays when a single sender spreads the same rate evenly; ruled out if next
-/// to nothing is left of it.
+/// Supported if more is sent than the service's work allows, or if the loss stays when a single
+/// sender spreads the same rate evenly; ruled out if next to nothing is left of it then.
 fn capacity(e: &Evidence) -> Rule {
+    let sent_per_s = e.mean(|d| d.sent_per_s);
+    let work_s = e.mean(|d| d.service_work_ns.unwrap_or(0) as f64) / 1e9;
+    if sent_per_s * work_s > 1.0 {
+        let because = format!(
+            "{}/s were sent, and its work allows {}/s",
+            number(sent_per_s),
+            number(1.0 / work_s)
+        );
+        return rule(Supported, because);
+    }
     let Some(even) = e.true_constant() else {
         return rule(Undecided, "no single sender reached the rate");
     };
     let because = format!(
-        "spread evenly by a single sender, the same rate loses {}",
-        percent(even.loss)
+        "spread evenly by a single sender, the same rate loses {}; under the crowd the service \
+         used {} of a processor",
+        percent(even.loss),
+        percent(e.mean(|d| d.service_cpu_percent))
     );
     if even.stays() {
         rule(Supported, because)
