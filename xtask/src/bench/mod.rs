@@ -16,6 +16,8 @@ mod stall;
 mod station;
 mod stats;
 mod table;
+mod throttle;
+mod udp;
 
 use crate::{repo, tools};
 use lab::Lab;
@@ -34,13 +36,15 @@ pub struct Options {
 type Bench = fn(&Lab) -> Result<String, String>;
 
 /// Each bench returns its part of the results as Markdown.
-const BENCHES: [(&str, Bench); 6] = [
+const BENCHES: [(&str, Bench); 8] = [
     ("closed", closed::run),
     ("open", open::run),
     ("dm1", station::run_dm1),
     ("mm1", station::run_mm1),
     ("connections", connections::run),
     ("stall", stall::run),
+    ("throttle", throttle::run),
+    ("udp", udp::run),
 ];
 
 impl Options {
@@ -139,6 +143,8 @@ fn build_bare_loops() -> Result<std::path::PathBuf, String> {
         ("closed_epoll", "-lm", true),
         ("open_spin", "-lm", true),
         ("open_hybrid", "-lm", true),
+        ("udp_sendmmsg", "-lm", true),
+        ("udp_gso", "-lm", true),
         ("closed_uring", "-luring", false),
     ] {
         let mut cc = Command::new("cc");

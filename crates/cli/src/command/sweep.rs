@@ -10,6 +10,7 @@ use crate::args::{Levels, rate_levels, vuser_levels};
 use crate::args::{Output, ThresholdArgs, parse_positive, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
+use crate::margins;
 use crate::words::{self, Words};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -120,6 +121,7 @@ pub fn execute(mut sweep: ResolvedSweep) -> Result<Exit, Failure> {
     if let Some(demo) = &demo {
         sweep.output.note(&demo.announcement());
     }
+    sweep.spec.base.engine.margins = margins::of_this_machine(sweep.output.notes());
     let mut stand = HttpStand::new(sweep.spec.base.target.clone(), true, sweep.observe.clone());
     let (order, mut experiment) = sweep.split();
     laboratory::conduct(order, &mut experiment, &mut stand)

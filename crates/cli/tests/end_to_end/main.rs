@@ -4,12 +4,15 @@
 mod connections;
 mod counts;
 mod faults;
+mod margins;
 mod observer;
 mod offline;
 mod online;
+mod qotd;
 mod real_servers;
 mod reports;
 mod silence;
 mod stalls;
 mod support;
 mod sweeps;
+mod throttle;
