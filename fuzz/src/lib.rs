@@ -7,4 +7,5 @@ pub mod observe_control;
 pub mod sweep_csv;
 pub mod syn_segment;
 pub mod targets_file;
+pub mod udp_control;
 pub mod url;

@@ -1,5 +1,6 @@
 //! knee-engine acts: every socket, thread, system call and line of unsafe code is here.
 
+mod generator;
 pub mod interrupt;
 mod kernel;
 pub mod observe;
@@ -10,6 +11,7 @@ pub mod serve;
 pub mod sys;
 pub mod throttle;
 pub mod transport;
+pub mod udp;
 mod worker;
 
 use knee_core::experiment::overload::PreflightFacts;

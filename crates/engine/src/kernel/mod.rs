@@ -1,6 +1,8 @@
 //! What the kernel knows: the host, counters, processor time.
 
 pub mod counters;
+pub mod drops;
 pub mod host;
 pub mod limits;
+mod qdisc;
 pub mod sysctl;

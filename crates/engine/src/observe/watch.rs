@@ -24,6 +24,10 @@ const LOOK_EVERY: u64 = 5_000_000;
 /// And so often where the kernel keeps less than an eighth of that: 400 KB hold some 300 packets.
 const LOOK_OFTEN: u64 = 1_000_000;
 
+/// What stands at the window's begin is read so much earlier, as reading it takes a while: what
+/// comes at the very begin is then counted in, not out.
+const EARLY: u64 = 500_000;
+
 /// The accept queue (and the counters, where they stand for a capture) are read so often.
 const SAMPLE_EVERY: u64 = 100_000_000;
 
@@ -52,14 +56,14 @@ const COUNTERS: [&str; 14] = [
 /// it left the interface, before a firewall or the listening socket could drop it.
 ///
 /// Without, counters of the kernel stand for it: the first SYNs are then PassiveOpens +
-/// ListenDrops. PassiveOpens moves as a handshake ends and its connection is made (also one by SYN
-/// cookie), so not for handshakes that never ended. ListenDrops moves for each SYN that a listening
-/// socket dropped, as the accept queue (ListenOverflows) or the queue of requests
-/// (TCPReqQFullDrop) was full, but also for a handshake whose last segment met a full accept queue,
-/// and again for whatever that client repeats. Both are of all listening sockets of the network
-/// namespace, and a SYN that comes again is not told from a first one. So the figure is exact while
-/// nothing is dropped and the port is the only one in use, and too high by what was sent again
-/// where clients wait longer than the first retransmission.
+/// ListenDrops, where nothing tells first ones from repeated ones. PassiveOpens moves as a
+/// handshake ends and its connection is made (also one by SYN cookie), so not for a handshake that
+/// never ends. ListenDrops moves for each SYN that a listening socket dropped, as the accept queue
+/// (ListenOverflows) or the queue of requests (TCPReqQFullDrop) was full, repeated ones included;
+/// and for each segment that would have ended a handshake but met a full accept queue. Both are of
+/// all listening sockets of the network namespace, and are read up to a millisecond off the
+/// window's edges. So the figure is exact while nothing is dropped and no other port is in use; it
+/// is too high where clients wait long enough to repeat their SYNs (a second).
 #[derive(Debug)]
 pub struct Watch {
     source: SynSource,
@@ -211,7 +215,7 @@ impl Watcher {
                 is_over = true;
                 self.close_window(now);
             }
-            let next = [self.span.begin, self.span.end, now + look_every];
+            let next = [self.opens_at(), self.span.end, now + look_every];
             let next = next.into_iter().filter(|&t| t > now).min();
             let nap = if is_over {
                 Nanos::from_secs(3600).0
@@ -232,8 +236,12 @@ impl Watcher {
         self.observed
     }
 
+    fn opens_at(&self) -> u64 {
+        self.span.begin.saturating_sub(EARLY)
+    }
+
     fn open_if_due(&mut self, now: u64) {
-        if self.begun.is_some() || now < self.span.begin {
+        if self.begun.is_some() || now < self.opens_at() {
             return;
         }
         self.begun = Some((Counters::of(&COUNTERS), HostTime::now()));

@@ -195,8 +195,8 @@ impl Socket {
     /// Refused, unreachable, out of ports; `WouldBlock` where a Unix listener's queue is full,
     /// which then has to be tried again later.
     pub fn connect(&self, to: &RawAddress) -> io::Result<Connect> {
-        // SAFETY: the address is whole and outlives the call.
         let (fd, length) = (libc::c_long::from(self.raw()), to.length() as libc::c_long);
+        // SAFETY: the address is whole and outlives the call.
         let result = unsafe { libc::syscall(libc::SYS_connect, fd, to.as_ptr(), length) };
         match check(result as libc::c_int) {
             Ok(_) => Ok(Connect::Done),
@@ -436,6 +436,19 @@ pub fn is_exhaustion(error: &io::Error) -> bool {
         error.raw_os_error(),
         Some(EMFILE | ENFILE | ENOBUFS | ENOMEM)
     )
+}
+
+/// Gives a TCP connection up whose peer has not acknowledged anything for so long, in milliseconds
+/// (TCP_USER_TIMEOUT).
+///
+/// # Errors
+/// Not TCP.
+pub fn set_user_timeout(socket: &impl AsFd, timeout_ms: u32) -> io::Result<()> {
+    let (fd, length) = (socket.as_fd().as_raw_fd(), size_of_val(&timeout_ms) as u32);
+    let (level, name) = (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT);
+    // SAFETY: the value is ours and has the length that we say.
+    check(unsafe { libc::setsockopt(fd, level, name, (&raw const timeout_ms).cast(), length) })
+        .map(drop)
 }
 
 /// A non-blocking listening socket, closed when dropped (a Unix path stays in the file system).
