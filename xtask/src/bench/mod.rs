@@ -7,6 +7,7 @@ mod closed;
 mod connections;
 mod lab;
 mod open;
+mod overload;
 mod peer;
 mod process;
 mod results;
@@ -34,13 +35,14 @@ pub struct Options {
 type Bench = fn(&Lab) -> Result<String, String>;
 
 /// Each bench returns its part of the results as Markdown.
-const BENCHES: [(&str, Bench); 6] = [
+const BENCHES: [(&str, Bench); 7] = [
     ("closed", closed::run),
     ("open", open::run),
     ("dm1", station::run_dm1),
     ("mm1", station::run_mm1),
     ("connections", connections::run),
     ("stall", stall::run),
+    ("overload", overload::run),
 ];
 
 impl Options {
@@ -139,6 +141,9 @@ fn build_bare_loops() -> Result<std::path::PathBuf, String> {
         ("closed_epoll", "-lm", true),
         ("open_spin", "-lm", true),
         ("open_hybrid", "-lm", true),
+        ("connect_server", "-lm", true),
+        ("connect_flood", "-lm", true),
+        ("connect_served", "-lm", true),
         ("closed_uring", "-luring", false),
     ] {
         let mut cc = Command::new("cc");
