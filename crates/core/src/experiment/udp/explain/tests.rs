@@ -453,6 +453,25 @@ fn poisson_alone() {
         losers(variance),
         "ruled_out",
     );
+    let uses = |cpu, waiting| {
+        move |who| Made {
+            cpu,
+            waiting,
+            ..losers(all)(who)
+        }
+    };
+    check(
+        "busy",
+        "offered_beyond_capacity",
+        uses(0.5, 0.3),
+        "supported",
+    );
+    check(
+        "time left",
+        "offered_beyond_capacity",
+        uses(0.5, 0.29),
+        "ruled_out",
+    );
     let works = |us| {
         move |who| Made {
             work: Nanos::from_micros(us),
