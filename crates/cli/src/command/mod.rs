@@ -11,6 +11,7 @@ pub mod serve;
 pub mod started_at;
 pub mod sweep;
 pub mod throttle;
+pub mod udp;
 
 #[cfg(test)]
 mod refused;

@@ -61,7 +61,7 @@ pub struct UdpSent {
     pub stray_replies: u64,
     /// The longest time by which a sender woke late or was busy past a deadline.
     pub stall_ns_max: u64,
-    /// From the first datagram's begin to the end of sending.
+    /// From the beginning of the run, when all clients begin, to the end of sending.
     pub elapsed: Nanos,
 }
 

@@ -1,6 +1,7 @@
 //! Datagrams accounted for, and the answer of `knee udp`.
 
 use super::{Dispersion, QuantilesReport};
+use crate::measure::Interval;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -91,6 +92,10 @@ pub struct DatagramReport {
     /// How many of these datagrams it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer_datagrams: Option<u64>,
+    /// The work that a full buffer holds: its datagrams times the mean work of each, where both
+    /// are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_work_ns: Option<u64>,
     /// The service's mean work per datagram, where it does any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_work_ns: Option<u64>,
@@ -142,6 +147,9 @@ pub struct UdpConclusion {
 /// What clients of one law did and got.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LawRow {
+    /// The name of its trials: `exp(200us)*128`.
+    #[serde(default)]
+    pub label: String,
     /// The law: `yield`, `exp(200us)`, `poisson`.
     pub wait: String,
     /// Clients.
@@ -166,6 +174,18 @@ pub struct LawRow {
     pub dispersion: Option<f64>,
     /// The most arrivals in any millisecond.
     pub burst_max: u64,
+    /// The sum of the ledgers of its trials.
+    #[serde(default)]
+    pub ledger: LedgerReport,
+    /// The sum of what its trials sent and received in each interval.
+    #[serde(default)]
+    pub intervals: Vec<Interval>,
+    /// Arrivals per millisecond: how many milliseconds of all its trials had so many (index).
+    #[serde(default)]
+    pub arrivals_per_ms: Vec<u64>,
+    /// Index of dispersion of arrivals against the time scale, mean over its trials.
+    #[serde(default)]
+    pub dispersion_by_scale: Vec<DispersionAt>,
 }
 
 /// What one change of the design does, against the same without it.

@@ -328,6 +328,19 @@ pub fn is_exhaustion(error: &io::Error) -> bool {
     )
 }
 
+/// Gives a TCP connection up whose peer has not acknowledged anything for so long, in milliseconds
+/// (TCP_USER_TIMEOUT).
+///
+/// # Errors
+/// Not TCP.
+pub fn set_user_timeout(socket: &impl AsFd, timeout_ms: u32) -> io::Result<()> {
+    let (fd, length) = (socket.as_fd().as_raw_fd(), size_of_val(&timeout_ms) as u32);
+    let (level, name) = (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT);
+    // SAFETY: the value is ours and has the length that we say.
+    check(unsafe { libc::setsockopt(fd, level, name, (&raw const timeout_ms).cast(), length) })
+        .map(drop)
+}
+
 /// A non-blocking listening socket, closed when dropped (a Unix path stays in the file system).
 #[derive(Debug)]
 pub struct Listener(Socket);

@@ -1,5 +1,6 @@
 //! Transports: what carries an operation to a target.
 
+pub mod datagram;
 mod deadlines;
 mod flight;
 pub mod http1;

@@ -255,12 +255,3 @@ impl RawThrottle {
         words
     }
 }
-
-/// A length of time as people say it: `0.2 s`, `65 s`, `3.5 min`.
-fn about(time: Nanos) -> String {
-    match time.as_secs_f64() {
-        s if s < 10.0 => format!("{} s", (s * 10.0).ceil() / 10.0),
-        s if s < 100.0 => format!("{s:.0} s"),
-        s => format!("{:.1} min", s / 60.0),
-    }
-}

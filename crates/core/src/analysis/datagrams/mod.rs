@@ -138,6 +138,10 @@ fn datagrams(trial: &UdpTrial, length: Nanos) -> DatagramReport {
         arrivals_per_ms: arrivals::per_ms(&got.arrivals, known),
         rcvbuf_bytes: facts.rcvbuf_bytes,
         buffer_datagrams: facts.buffer_datagrams,
+        buffer_work_ns: facts
+            .buffer_datagrams
+            .filter(|_| work_ns > 0.0)
+            .map(|holds| (holds as f64 * work_ns).round() as u64),
         service_work_ns: (work_ns > 0.0).then_some(work_ns.round() as u64),
         service_lost: trial.received.is_none().then(|| {
             let why = trial.service_lost.as_deref();

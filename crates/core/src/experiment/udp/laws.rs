@@ -1,5 +1,6 @@
 //! What clients of one law did and got, their trials pooled.
 
+use super::pool;
 use crate::analysis::pairs::mean_and_ci95;
 use crate::analysis::words::{drop_place, exact, list, number, percent};
 use crate::experiment::verdict;
@@ -26,6 +27,7 @@ pub fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
         .filter_map(|d| d.arrival_dispersion.ms10)
         .collect();
     LawRow {
+        label: spec.label.clone(),
         wait: spec.wait.name(),
         clients: spec.clients,
         trials: trials.len() as u32,
@@ -37,6 +39,10 @@ pub fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
         loss_ci95_percent: loss_ci95.map(|[lo, hi]| [lo.max(0.0), hi.min(100.0)]),
         dispersion: (!dispersion.is_empty()).then(|| mean_and_ci95(&dispersion).0),
         burst_max: all.iter().map(|d| d.burst_max).max().unwrap_or(0),
+        ledger: pool::ledger(trials),
+        intervals: pool::intervals(trials),
+        arrivals_per_ms: pool::arrivals_per_ms(trials),
+        dispersion_by_scale: pool::dispersion_by_scale(trials),
     }
 }
 
@@ -109,8 +115,8 @@ pub fn in_words(row: &LawRow) -> String {
 }
 
 /// `exp(200us)*128`
-pub fn name(row: &LawRow) -> String {
-    format!("{}*{}", row.wait, row.clients)
+pub fn name(row: &LawRow) -> &str {
+    &row.label
 }
 
 /// Invalid where the trials of any one law are: then it is not that law that was measured.

@@ -8,6 +8,7 @@ mod explain;
 #[cfg(test)]
 mod fake;
 mod laws;
+mod pool;
 #[cfg(test)]
 mod tests;
 
