@@ -1,7 +1,6 @@
 //! What this machine permits, as far as arguments depend on it.
 
 use crate::failure::Failure;
-use knee_core::spec::Margins;
 
 /// What this machine permits; a value, so that what depends on it can be tested.
 #[derive(Clone, Copy, Debug)]
@@ -10,8 +9,6 @@ pub struct Machine {
     pub cpus: u32,
     /// Connections that the descriptors permit.
     pub connections_permitted: u32,
-    /// How long before a deadline a sleep has to end here.
-    pub margins: Margins,
 }
 
 /// More connections are opened only where asked for.
@@ -23,7 +20,6 @@ impl Machine {
         Machine {
             cpus: knee_engine::cpus(),
             connections_permitted: knee_engine::connections_permitted().max(1),
-            margins: Margins::UNKNOWN,
         }
     }
 

@@ -6,6 +6,7 @@ mod command;
 mod failure;
 mod input;
 mod machine;
+mod margins;
 mod raw;
 mod stdout;
 mod terminal;
@@ -38,6 +39,9 @@ fn execute(command: RawCommand) -> Result<Exit, Failure> {
     match command {
         RawCommand::Run(raw) => command::run::execute(raw.resolve(&machine)?),
         RawCommand::Sweep(raw) => command::sweep::execute(raw.resolve(&machine)?),
+        RawCommand::Throttle(raw) => command::throttle::execute(raw.resolve()?),
+        RawCommand::Udp(raw) => command::udp::execute(raw.resolve(&machine)?),
+        RawCommand::UdpClient => command::udp::client(),
         RawCommand::Analyze(raw) => command::analyze::execute(raw),
         RawCommand::Report(raw) => command::report::execute(&raw),
         RawCommand::Serve(raw) => command::serve::execute(raw.resolve()?),

@@ -1,5 +1,6 @@
 //! knee-engine acts: every socket, thread, system call and line of unsafe code is here.
 
+mod generator;
 pub mod interrupt;
 mod kernel;
 mod reactor;
@@ -9,6 +10,7 @@ pub mod serve;
 pub mod sys;
 pub mod throttle;
 pub mod transport;
+pub mod udp;
 mod worker;
 
 use knee_core::measure::{Observer, Trial};

@@ -1,7 +1,8 @@
 //! One line that tells how a running trial fares.
 
-use crate::number::{TIE, plural, rate, time_short};
+use crate::number::{TIE, count, percent, plural, rate, time_short};
 use knee_core::measure::Interval;
+use knee_core::report::DatagramReport;
 use knee_core::time::Nanos;
 
 /// The bar of a progress line, in columns.
@@ -45,16 +46,118 @@ impl ProgressLine<'_> {
             }
             None => parts.push("warming up".to_string()),
         }
-        let spelt = |text: &str| {
-            let text = text.replace(TIE, " ");
-            if self.unicode {
-                text
-            } else {
-                text.replace('µ', "u")
-            }
+        let canvas = Canvas {
+            width: self.width,
+            unicode: self.unicode,
         };
-        let mut line = spelt(&parts.join("  "));
-        let bar = self.bar();
+        canvas.line(&parts, self.elapsed, self.total)
+    }
+}
+
+/// All that a line tells of datagrams while they are sent: what became of them is known at the end.
+#[derive(Clone, Copy, Debug)]
+pub struct SendLine<'a> {
+    /// The trial's name, such as `exp(200us)*128`.
+    pub label: &'a str,
+    /// Since its beginning.
+    pub elapsed: Nanos,
+    /// How long it takes in all, where known.
+    pub total: Option<Nanos>,
+    /// The interval that ended last; `None` before the first.
+    pub interval: Option<&'a Interval>,
+    /// Datagrams sent so far.
+    pub sent: u64,
+    /// Columns that may be used; the line is never wider.
+    pub width: usize,
+    /// Whether characters beyond ASCII may be used.
+    pub unicode: bool,
+}
+
+impl SendLine<'_> {
+    /// The line, without a newline. Where it is too narrow the bar goes first, then what stands
+    /// last.
+    pub fn format(&self) -> String {
+        let mut parts = vec![self.label.to_string()];
+        let elapsed = seconds(self.elapsed);
+        parts.push(match self.total {
+            Some(total) => format!("{elapsed} of {}", seconds(total)),
+            None => elapsed,
+        });
+        match self.interval {
+            Some(interval) => {
+                parts.push(format!("sending {}", rate(sent_per_s(interval))));
+                parts.push(format!("{} sent", count(self.sent)));
+            }
+            None => parts.push("starting".to_string()),
+        }
+        let canvas = Canvas {
+            width: self.width,
+            unicode: self.unicode,
+        };
+        canvas.line(&parts, self.elapsed, self.total)
+    }
+}
+
+/// What an ended trial of datagrams showed, in one line.
+pub fn sent_line(number: &str, label: &str, datagrams: &DatagramReport) -> String {
+    let lost = match &datagrams.service_lost {
+        Some(why) => why.clone(),
+        None => format!("lost {}", percent(datagrams.loss_percent)),
+    };
+    let sent = rate(datagrams.sent_per_s);
+    format!("{number}  sent {sent:>10}  {lost:<12}  {label}").replace(TIE, " ")
+}
+
+/// All that is told while the rows of a table are measured one after another.
+#[derive(Clone, Copy, Debug)]
+pub struct RowLine<'a> {
+    /// The row that is measured, from 1 on.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+    /// Its name, such as `hybrid 1 ms`.
+    pub label: &'a str,
+    /// The time that the rows before it took.
+    pub elapsed: Nanos,
+    /// The time that all take, roughly.
+    pub total: Nanos,
+    /// Columns that may be used; the line is never wider.
+    pub width: usize,
+    /// Whether characters beyond ASCII may be used.
+    pub unicode: bool,
+}
+
+impl RowLine<'_> {
+    /// The line, without a newline. Where it is too narrow the bar goes first, then what stands
+    /// last.
+    pub fn format(&self) -> String {
+        let parts = [
+            format!("row {} of {}", self.number, self.of),
+            self.label.to_string(),
+            format!("{} of {}", seconds(self.elapsed), seconds(self.total)),
+        ];
+        let canvas = Canvas {
+            width: self.width,
+            unicode: self.unicode,
+        };
+        canvas.line(&parts, self.elapsed, Some(self.total))
+    }
+}
+
+/// What a line may use.
+struct Canvas {
+    width: usize,
+    unicode: bool,
+}
+
+impl Canvas {
+    /// The parts behind a bar, where there is room for one.
+    fn line(&self, parts: &[String], elapsed: Nanos, total: Option<Nanos>) -> String {
+        let mut line = parts.join("  ").replace(TIE, " ");
+        if !self.unicode {
+            line = line.replace('µ', "u");
+        }
+        let bar = self.bar(elapsed, total);
         if !bar.is_empty() && line.chars().count() + 2 + bar.chars().count() <= self.width {
             line = format!("{bar}  {line}");
         }
@@ -62,11 +165,11 @@ impl ProgressLine<'_> {
         cut.trim_end().to_string()
     }
 
-    fn bar(&self) -> String {
-        let Some(total) = self.total.filter(|t| *t > Nanos::ZERO) else {
+    fn bar(&self, elapsed: Nanos, total: Option<Nanos>) -> String {
+        let Some(total) = total.filter(|t| *t > Nanos::ZERO) else {
             return String::new();
         };
-        let share = self.elapsed.as_secs_f64() / total.as_secs_f64();
+        let share = elapsed.as_secs_f64() / total.as_secs_f64();
         let full = ((share.min(1.0) * BAR_WIDTH as f64) as usize).min(BAR_WIDTH);
         let (done, left) = if self.unicode {
             ("━", "┄")
@@ -80,6 +183,11 @@ impl ProgressLine<'_> {
 /// Seconds with one decimal, so that the line does not jump from tick to tick.
 fn seconds(t: Nanos) -> String {
     format!("{:.1}{TIE}s", t.as_secs_f64())
+}
+
+fn sent_per_s(interval: &Interval) -> f64 {
+    let length_ns = interval.end_ns.saturating_sub(interval.start_ns).max(1);
+    interval.sent.unwrap_or(0) as f64 * 1e9 / length_ns as f64
 }
 
 fn completed_per_s(interval: &Interval) -> f64 {
@@ -153,6 +261,60 @@ mod tests {
         ] {
             assert_eq!(line.format(), expected);
         }
+    }
+
+    #[test]
+    fn datagrams_are_counted_as_they_are_sent() {
+        let interval = Interval {
+            sent: Some(5_000),
+            ..INTERVAL
+        };
+        let line = SendLine {
+            label: "3 of 9  yield*64",
+            elapsed: Nanos::from_millis(2_500),
+            total: Some(Nanos::from_secs(10)),
+            interval: Some(&interval),
+            sent: 25_000,
+            width: 100,
+            unicode: true,
+        };
+        assert_eq!(
+            line.format(),
+            "━━━━┄┄┄┄┄┄┄┄┄┄┄┄  3 of 9  yield*64  2.5 s of 10.0 s  sending 10,000/s  25,000 sent"
+        );
+        let datagrams = DatagramReport {
+            sent_per_s: 10_000.0,
+            loss_percent: 1.25,
+            ..DatagramReport::default()
+        };
+        assert_eq!(
+            sent_line("3 of 9", "yield*64", &datagrams),
+            "3 of 9  sent   10,000/s  lost 1.25 %   yield*64"
+        );
+    }
+
+    const ROW: RowLine = RowLine {
+        number: 5,
+        of: 130,
+        label: "hybrid 50 µs",
+        elapsed: Nanos::from_millis(2_000),
+        total: Nanos::from_secs(65),
+        width: 100,
+        unicode: true,
+    };
+
+    #[test]
+    fn rows_are_counted() {
+        assert_eq!(
+            ROW.format(),
+            "┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄  row 5 of 130  hybrid 50 µs  2.0 s of 65.0 s"
+        );
+        let narrow = RowLine {
+            width: 30,
+            unicode: false,
+            ..ROW
+        };
+        assert_eq!(narrow.format(), "row 5 of 130  hybrid 50 us  2.");
     }
 
     #[test]

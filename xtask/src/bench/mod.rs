@@ -17,6 +17,8 @@ mod stall;
 mod station;
 mod stats;
 mod table;
+mod throttle;
+mod udp;
 
 use crate::{repo, tools};
 use lab::Lab;
@@ -35,7 +37,7 @@ pub struct Options {
 type Bench = fn(&Lab) -> Result<String, String>;
 
 /// Each bench returns its part of the results as Markdown.
-const BENCHES: [(&str, Bench); 7] = [
+const BENCHES: [(&str, Bench); 9] = [
     ("closed", closed::run),
     ("open", open::run),
     ("dm1", station::run_dm1),
@@ -43,6 +45,8 @@ const BENCHES: [(&str, Bench); 7] = [
     ("connections", connections::run),
     ("stall", stall::run),
     ("overload", overload::run),
+    ("throttle", throttle::run),
+    ("udp", udp::run),
 ];
 
 impl Options {
@@ -144,6 +148,8 @@ fn build_bare_loops() -> Result<std::path::PathBuf, String> {
         ("connect_server", "-lm", true),
         ("connect_flood", "-lm", true),
         ("connect_served", "-lm", true),
+        ("udp_sendmmsg", "-lm", true),
+        ("udp_gso", "-lm", true),
         ("closed_uring", "-luring", false),
     ] {
         let mut cc = Command::new("cc");

@@ -1,5 +1,6 @@
 //! Processes pinned to a core: a contender, whose processor time is read, and a server.
 
+use crate::repo;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -25,14 +26,16 @@ pub struct Run {
 }
 
 /// A command that runs on one core only. `taskset` becomes the program, so that the process that is
-/// measured and signalled is the program itself.
+/// measured and signalled is the program itself. What knee keeps beyond a run stays out of the
+/// user's way.
 pub fn pinned(core: usize, program: &Path, args: &[String]) -> Command {
     let mut command = Command::new("taskset");
     command
         .arg("-c")
         .arg(core.to_string())
         .arg(program)
-        .args(args);
+        .args(args)
+        .env("XDG_STATE_HOME", repo::target().join("bench/state"));
     command
 }
 

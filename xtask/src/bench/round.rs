@@ -87,7 +87,10 @@ pub fn alternate<T>(
 }
 
 /// Measures until the host stole little, at most three times; the last result and its steal.
-fn undisturbed<T>(
+///
+/// # Errors
+/// The first error of a measurement.
+pub fn undisturbed<T>(
     lab: &Lab,
     mut measure: impl FnMut() -> Result<T, String>,
 ) -> Result<(T, f64), String> {

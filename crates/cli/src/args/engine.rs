@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::words::Words;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use knee_core::spec::{BackendChoice, EngineOptions, Load, WaitPolicy};
+use knee_core::spec::{BackendChoice, EngineOptions, Load, Margins, WaitPolicy};
 use std::hash::{BuildHasher, RandomState};
 
 /// One worker keeps a schedule of so many operations per second with most of its core to spare. Any
@@ -48,13 +48,14 @@ impl EngineArgs {
         self.resolve(&Machine { cpus, ..*machine })
     }
 
-    /// The options for loads of any size on this machine.
+    /// The options for loads of any size on this machine, whose margins are looked up only once all
+    /// else is settled.
     pub fn resolve(&self, machine: &Machine) -> EngineOptions {
         EngineOptions {
             workers: self.threads.unwrap_or(machine.cpus),
             backend: self.backend,
             wait: self.wait,
-            margins: machine.margins,
+            margins: Margins::UNKNOWN,
         }
     }
 
@@ -83,7 +84,8 @@ const BACKENDS: [(&str, BackendChoice); 3] = [
     ("io_uring", BackendChoice::IoUring),
 ];
 
-const WAITS: [(&str, WaitPolicy); 3] = [
+/// The ways in which a worker waits for a deadline, by their words.
+pub const WAITS: [(&str, WaitPolicy); 3] = [
     ("hybrid", WaitPolicy::Hybrid),
     ("sleep", WaitPolicy::Sleep),
     ("spin", WaitPolicy::Spin),
@@ -93,18 +95,19 @@ fn backends() -> impl TypedValueParser<Value = BackendChoice> {
     PossibleValuesParser::new(BACKENDS.map(|(word, _)| word)).map(|w| meaning(&BACKENDS, &w))
 }
 
-fn waits() -> impl TypedValueParser<Value = WaitPolicy> {
+/// Parses a word of [`WAITS`].
+pub fn waits() -> impl TypedValueParser<Value = WaitPolicy> {
     PossibleValuesParser::new(WAITS.map(|(word, _)| word)).map(|w| meaning(&WAITS, &w))
 }
 
 /// The word of a value; each value has one.
-fn word<T: PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str {
+pub fn word<T: PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str {
     let entry = table.iter().find(|(_, v)| *v == value);
     entry.map_or("", |(word, _)| word)
 }
 
 /// The value of a word that clap found in the table; the first stands for none.
-fn meaning<T: Copy>(table: &[(&'static str, T)], word: &str) -> T {
+pub fn meaning<T: Copy>(table: &[(&'static str, T)], word: &str) -> T {
     let entry = table.iter().find(|(w, _)| *w == word);
     entry.unwrap_or(&table[0]).1
 }

@@ -63,10 +63,12 @@ impl Output {
 
     /// Says something on standard error, unless `--quiet`.
     pub fn note(&self, line: &str) {
-        if !self.quiet {
-            // Nobody to tell where standard error is closed.
-            let _ = writeln!(io::stderr(), "{line}");
-        }
+        self.notes().tell(line);
+    }
+
+    /// What can say something also after the report was delivered.
+    pub fn notes(&self) -> Notes {
+        Notes { quiet: self.quiet }
     }
 
     /// Says on standard error why the command ends as it does, also with `--quiet`.
@@ -92,6 +94,22 @@ impl Output {
             color: !self.no_color && terminal::colors_stdout(),
             width: terminal::stdout_width(),
             unicode: terminal::is_unicode(),
+        }
+    }
+}
+
+/// Says things on standard error, unless `--quiet`.
+#[derive(Clone, Copy, Debug)]
+pub struct Notes {
+    quiet: bool,
+}
+
+impl Notes {
+    /// Says a line.
+    pub fn tell(self, line: &str) {
+        if !self.quiet {
+            // Nobody to tell where standard error is closed.
+            let _ = writeln!(io::stderr(), "{line}");
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Thresholds: `--fail-if`.
 
+use crate::failure::Failure;
 use crate::words::Words;
 use clap::Args;
 use knee_core::analysis::threshold::Threshold;
-use knee_core::report::{Conclusion, Report, TrialReport};
+use knee_core::report::{Conclusion, Report, TrialReport, Verdict};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
@@ -20,10 +21,28 @@ pub struct ThresholdArgs {
 }
 
 impl ThresholdArgs {
+    /// Refuses all but `invalid`, for a command that measures no response times.
+    pub fn refuse_all_but_invalid(&self) -> Result<(), Failure> {
+        match self.fail_if.iter().find(|t| !t.is_of_verdict()) {
+            None => Ok(()),
+            Some(other) => Err(Failure::argument(
+                "--fail-if",
+                format!("'{other}' needs a target that responds: here there is only 'invalid'"),
+            )),
+        }
+    }
+
     /// A line for each threshold that is crossed.
     pub fn crossed(&self, report: &Report) -> Vec<String> {
         let Some(trial) = judged(report) else {
-            return Vec::new();
+            let is_invalid = report.verdict == Verdict::Invalid;
+            let crossed = self
+                .fail_if
+                .iter()
+                .filter(|t| is_invalid && t.is_of_verdict());
+            return crossed
+                .map(|_| "the result is invalid".to_string())
+                .collect();
         };
         self.fail_if
             .iter()

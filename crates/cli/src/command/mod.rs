@@ -8,8 +8,10 @@ mod progress;
 pub mod report;
 pub mod run;
 pub mod serve;
-mod started_at;
+pub mod started_at;
 pub mod sweep;
+pub mod throttle;
+pub mod udp;
 
 #[cfg(test)]
 mod refused;

@@ -7,6 +7,7 @@ use crate::args::{Output, ThresholdArgs, Trace, with_exits};
 use crate::args::{parse_count, parse_positive, parse_whole};
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
+use crate::margins;
 use crate::words::{self, Words};
 use clap::Args;
 use knee_core::experiment::SingleRun;
@@ -84,7 +85,8 @@ pub struct RunSpec {
 }
 
 /// Makes the run and reports it.
-pub fn execute(spec: RunSpec) -> Result<Exit, Failure> {
+pub fn execute(mut spec: RunSpec) -> Result<Exit, Failure> {
+    spec.trial.engine.margins = margins::of_this_machine(spec.output.notes());
     let mut stand = HttpStand::new(spec.trial.target.clone(), false);
     let (order, mut experiment) = spec.split();
     laboratory::conduct(order, &mut experiment, &mut stand)

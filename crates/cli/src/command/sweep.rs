@@ -8,6 +8,7 @@ use crate::args::{Levels, rate_levels, vuser_levels};
 use crate::args::{Output, ThresholdArgs, parse_positive, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
+use crate::margins;
 use crate::words::{self, Words};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -114,6 +115,7 @@ pub fn execute(mut sweep: ResolvedSweep) -> Result<Exit, Failure> {
     if let Some(demo) = &demo {
         sweep.output.note(&demo.announcement());
     }
+    sweep.spec.base.engine.margins = margins::of_this_machine(sweep.output.notes());
     let mut stand = HttpStand::new(sweep.spec.base.target.clone(), true);
     let (order, mut experiment) = sweep.split();
     laboratory::conduct(order, &mut experiment, &mut stand)

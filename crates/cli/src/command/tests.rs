@@ -9,13 +9,12 @@ use crate::words::Words;
 use clap::CommandFactory;
 use knee_core::law::Law;
 use knee_core::spec::{ArrivalLaw, BackendChoice, Endpoint, Level, Load, OpenLoad, Pause};
-use knee_core::spec::{Margins, PauseKind, Pick, Rate, TrialSpec, WaitPolicy};
+use knee_core::spec::{PauseKind, Pick, Rate, TrialSpec, WaitPolicy};
 use knee_core::time::Nanos;
 
 pub const MACHINE: Machine = Machine {
     cpus: 4,
     connections_permitted: 960,
-    margins: Margins::UNKNOWN,
 };
 
 const URL: &str = "http://127.0.0.1:8080/";
@@ -215,7 +214,7 @@ fn what_is_resolved_can_be_typed_again() {
 }
 
 /// An option of the report's spec as it would be typed.
-fn typed(option: &str, value: &serde_json::Value) -> Vec<String> {
+pub fn typed(option: &str, value: &serde_json::Value) -> Vec<String> {
     use serde_json::Value;
     match value {
         Value::String(text) if option == "url" => vec![text.clone()],
@@ -240,9 +239,11 @@ fn short_help_is_a_screenful_with_an_example() {
     for path in [
         &["run"][..],
         &["sweep"],
+        &["throttle"],
         &["analyze", "sweep"],
         &["report"],
         &["serve", "http"],
+        &["serve", "qotd"],
     ] {
         let name = format!("help_{}", path.join("_"));
         let mut command = &mut knee;

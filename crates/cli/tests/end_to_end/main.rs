@@ -4,11 +4,14 @@
 mod connections;
 mod counts;
 mod faults;
+mod margins;
 mod offline;
 mod online;
+mod qotd;
 mod real_servers;
 mod reports;
 mod silence;
 mod stalls;
 mod support;
 mod sweeps;
+mod throttle;

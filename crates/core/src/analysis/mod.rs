@@ -2,6 +2,7 @@
 
 pub mod assess;
 pub mod batch;
+pub mod datagrams;
 pub mod findings;
 pub mod gaps;
 pub mod knee;
@@ -9,6 +10,7 @@ pub mod little;
 pub mod models;
 pub mod offered;
 pub mod order;
+pub mod pairs;
 mod sample;
 pub mod stationarity;
 pub mod table;

@@ -30,6 +30,11 @@ impl Threshold {
         })
     }
 
+    /// Whether it is the word `invalid`, which needs no response times.
+    pub fn is_of_verdict(&self) -> bool {
+        matches!(self.condition, Condition::Invalid)
+    }
+
     /// Whether a trial crosses it: then one line that names value and bound.
     pub fn crossed(&self, trial: &TrialReport) -> Option<String> {
         match &self.condition {

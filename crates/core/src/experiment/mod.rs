@@ -4,6 +4,7 @@ mod conduct;
 mod run;
 pub mod sweep;
 pub mod throttle;
+pub mod udp;
 mod verdict;
 
 pub use conduct::{Conducted, Ended, conduct};

@@ -35,15 +35,26 @@ impl Load {
         }
     }
 
-    /// Mean rate and process, where a schedule starts the operations.
-    pub fn schedule(&self) -> Option<(Rate, &ArrivalLaw)> {
-        match self {
-            Load::Open(open) => Some((open.rate, &open.arrival)),
-            Load::Closed { .. } => None,
-            Load::Overload(load) => match &load.scheme {
-                ConnectScheme::Scheduled { rate, arrival, .. } => Some((*rate, arrival)),
-                ConnectScheme::Simple { .. } | ConnectScheme::SClients { .. } => None,
-            },
+    /// The schedule that starts the operations, where there is one.
+    pub fn schedule(&self) -> Option<OpenLoad> {
+        let Load::Overload(load) = self else {
+            return match self {
+                Load::Open(open) => Some(open.clone()),
+                _ => None,
+            };
+        };
+        match &load.scheme {
+            ConnectScheme::Scheduled {
+                rate,
+                arrival,
+                descriptors,
+            } => Some(OpenLoad {
+                rate: *rate,
+                arrival: arrival.clone(),
+                connections_max: *descriptors,
+                in_flight_max: Some(*descriptors),
+            }),
+            ConnectScheme::Simple { .. } | ConnectScheme::SClients { .. } => None,
         }
     }
 
@@ -119,6 +130,20 @@ pub enum ArrivalLaw {
     },
     /// Recorded moments, ascending, from the beginning of the run; it ends with the last one.
     Trace(Arc<[Nanos]>),
+}
+
+impl ArrivalLaw {
+    /// Its name in reports.
+    pub fn name(&self) -> &'static str {
+        match self {
+            ArrivalLaw::Constant => "constant",
+            ArrivalLaw::Poisson => "poisson",
+            ArrivalLaw::Uniform => "uniform",
+            ArrivalLaw::Burst { .. } => "burst",
+            ArrivalLaw::Ramp { .. } => "ramp",
+            ArrivalLaw::Trace(_) => "trace",
+        }
+    }
 }
 
 /// What a virtual user does between two operations.

@@ -6,7 +6,7 @@ use std::fs;
 /// The counters of /proc/net/snmp and /proc/net/netstat that tell of trouble (their meaning:
 /// Documentation/networking/snmp_counter.rst in the kernel's source). Those that only count traffic
 /// are left out. They are of the whole network namespace, not of this process alone.
-const TELLING: [&str; 22] = [
+const TELLING: [&str; 29] = [
     "TcpAttemptFails",
     "TcpEstabResets",
     "TcpRetransSegs",
@@ -28,7 +28,14 @@ const TELLING: [&str; 22] = [
     "TcpExtTCPZeroWindowDrop",
     "TcpExtTCPRcvCollapsed",
     "TcpExtPruneCalled",
+    "UdpNoPorts",
     "UdpRcvbufErrors",
+    "UdpSndbufErrors",
+    "UdpInCsumErrors",
+    "UdpMemErrors",
+    "IpInDiscards",
+    "IpOutDiscards",
+    "IpReasmFails",
 ];
 
 /// The counters at one moment.

@@ -2,3 +2,5 @@
 
 pub mod http;
 pub mod qotd;
+pub mod sink;
+pub mod udp;

@@ -4,11 +4,16 @@
 
 pub mod buffers;
 pub mod clock;
+pub mod datagrams;
 pub mod epoll;
 pub mod eventfd;
+pub mod netlink;
+pub mod process;
 pub mod socket;
+mod tcp_state;
 pub mod thread;
 pub mod timer;
+pub mod udp;
 pub mod uring_timer;
 
 use std::io;

@@ -14,8 +14,8 @@ pub fn set_timer_slack_ns(slack_ns: u32) -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack) }).map(drop)
 }
 
-/// Gives this thread a table of descriptors of its own, with nothing in it but standard input, output
-/// and error. What it opens from now on is its own, and is closed when it ends. It must not own or
+/// Gives this thread a table of descriptors of its own, with nothing in it but standard input,
+/// output and error. What it opens from now on is its own, and is closed when it ends. It must not own or
 /// use a descriptor that was opened before.
 ///
 /// In a table that threads share each system call has to count its use of a descriptor, and opening
@@ -56,6 +56,17 @@ pub fn affinity() -> io::Result<Vec<u32>> {
 /// How many processors this thread may run on, at least 1.
 pub fn cpu_count() -> u32 {
     affinity().map_or(1, |cpus| cpus.len().max(1) as u32)
+}
+
+/// How often this thread was preempted so far: involuntary context switches (getrusage(2)).
+pub fn preempted() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is to a whole rusage, which the call fills; all zeroes are valid too.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    u64::try_from(usage.ru_nivcsw).unwrap_or(0)
 }
 
 /// Binds this thread to the processors given.

@@ -1,4 +1,4 @@
-//! `knee serve http` in a process of its own.
+//! `knee serve` in a process of its own.
 
 use super::process::{Ended, knee, signal};
 use serde_json::Value;
@@ -22,7 +22,12 @@ impl KneeServer {
 
     /// Starts one with these options alone.
     pub fn with(options: &[&str]) -> KneeServer {
-        let arguments = [&["serve", "http"], options].concat();
+        KneeServer::of(&[&["http"], options].concat())
+    }
+
+    /// Starts a server of any kind.
+    pub fn of(kind_and_options: &[&str]) -> KneeServer {
+        let arguments = [&["serve"], kind_and_options].concat();
         let mut child = knee(&arguments).stderr(Stdio::inherit()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
         let mut line = String::new();

@@ -9,12 +9,16 @@ use std::time::Duration;
 /// No run of these tests takes as long, however busy the machine: what does hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Where knee keeps what outlives a run, in tests: not where the user's own knee does.
+const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
+
 /// The binary with these arguments, in an environment that changes nothing.
 pub fn knee(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_knee"));
     command
         .args(arguments)
         .env("LC_ALL", "C.UTF-8")
+        .env("XDG_STATE_HOME", STATE)
         .env_remove("NO_COLOR");
     command
         .stdin(Stdio::null())

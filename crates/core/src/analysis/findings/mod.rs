@@ -8,11 +8,14 @@ mod tests;
 mod text;
 mod throttle;
 mod trial;
+mod udp;
 
 pub use sweep::{AxisKind, sweep_diagnoses};
 pub(crate) use sweep::{errors_rise, retrograde};
 pub use throttle::{ThrottleDiagnosis, hold_diagnoses, wait_diagnoses};
 pub use trial::{diagnose_trial, grouped, queue_grows, trial_findings};
+pub(crate) use udp::buffer_covers_ns;
+pub use udp::{DatagramTrouble, UdpDiagnosis, datagram_findings};
 
 use crate::report::{Finding, Severity};
 use crate::spec::Level;
@@ -216,6 +219,8 @@ pub enum Diagnosis {
         /// The bounded figure there.
         figure_ns: f64,
     },
+    /// Of datagrams.
+    Udp(UdpDiagnosis),
     /// Of how the machine waits and holds a rate.
     Throttle(ThrottleDiagnosis),
     /// The policy gave up.
@@ -266,6 +271,7 @@ impl Diagnosis {
             Diagnosis::ErrorsRise { .. } => "errors_rise",
             Diagnosis::WarmedUp { .. } => "warmed_up",
             Diagnosis::BoundUnreachable { .. } => "bound_unreachable",
+            Diagnosis::Udp(of_datagrams) => of_datagrams.trouble.code(),
             Diagnosis::Throttle(of_throttle) => of_throttle.code(),
             Diagnosis::StoppedEarly { .. } => "stopped_early",
             Diagnosis::Interrupted { .. } => "interrupted",
@@ -275,6 +281,7 @@ impl Diagnosis {
     /// How grave it is.
     pub fn severity(&self) -> Severity {
         match self {
+            Diagnosis::Udp(of_datagrams) => of_datagrams.trouble.severity(),
             Diagnosis::Throttle(of_throttle) => of_throttle.severity(),
             Diagnosis::GeneratorLimited { .. }
             | Diagnosis::GeneratorDistorted { .. }

@@ -20,6 +20,15 @@ pub enum ThrottleDiagnosis {
         /// What it took on average.
         mean_ns: f64,
     },
+    /// Most of what a plain sleep overshoots is timer slack, which the kernel adds to save power.
+    TimerSlack {
+        /// What was asked for.
+        asked_ns: f64,
+        /// The median overshoot with the default slack.
+        default_ns: f64,
+        /// The same with the least.
+        least_ns: f64,
+    },
     /// Waits were made while the host gave the processors to others.
     HostSteals {
         /// The share of the waits, in percent.
@@ -63,6 +72,16 @@ pub enum ThrottleDiagnosis {
         /// The median lateness.
         error_p50_ns: f64,
     },
+    /// The throttle held the rate, but many of its operations came later than their successors
+    /// should have.
+    ThrottleLate {
+        /// The 99th percentile of its lateness.
+        error_p99_ns: f64,
+        /// The largest.
+        error_max_ns: f64,
+        /// What the operations take of the time at the rate asked for, in percent.
+        load_percent: f64,
+    },
     /// The operations alone take longer than the schedule gives them.
     OperationsTooLong {
         /// Mean time of an operation.
@@ -89,11 +108,13 @@ impl ThrottleDiagnosis {
     pub(super) fn code(&self) -> &'static str {
         match self {
             ThrottleDiagnosis::SleepOvershoots { .. } => "sleep_overshoots",
+            ThrottleDiagnosis::TimerSlack { .. } => "timer_slack",
             ThrottleDiagnosis::HostSteals { .. } => "host_steals",
             ThrottleDiagnosis::WaitsEndEarly { .. } => "waits_end_early",
             ThrottleDiagnosis::WaitNotPermitted { .. } => "wait_not_permitted",
             ThrottleDiagnosis::RateNotHeld { .. } => "rate_not_held",
             ThrottleDiagnosis::HeldInLumps { .. } => "held_in_lumps",
+            ThrottleDiagnosis::ThrottleLate { .. } => "throttle_late",
             ThrottleDiagnosis::OperationsTooLong { .. } => "operations_too_long",
             ThrottleDiagnosis::ThrottleNotHeld { .. } => "throttle_not_held",
         }
@@ -104,6 +125,7 @@ impl ThrottleDiagnosis {
             ThrottleDiagnosis::ThrottleNotHeld { .. } => Severity::Error,
             ThrottleDiagnosis::HostSteals { .. }
             | ThrottleDiagnosis::WaitsEndEarly { .. }
+            | ThrottleDiagnosis::ThrottleLate { .. }
             | ThrottleDiagnosis::OperationsTooLong { .. } => Severity::Warning,
             _ => Severity::Info,
         }
@@ -125,6 +147,17 @@ impl ThrottleDiagnosis {
                 time(*mean_ns),
                 number(1e9 / asked_ns),
                 number(1e9 / mean_ns)
+            ),
+            ThrottleDiagnosis::TimerSlack {
+                asked_ns,
+                default_ns,
+                least_ns,
+            } => format!(
+                "most of what a sleep of {} overshoots is timer slack, which the kernel adds to \
+                 save power: with the least slack the median is {} late in place of {}",
+                time(*asked_ns),
+                time(*least_ns),
+                time(*default_ns)
             ),
             ThrottleDiagnosis::HostSteals { percent: p, .. } => format!(
                 "{} of the waits were made while the host gave this machine's processors to \
@@ -171,6 +204,18 @@ impl ThrottleDiagnosis {
                 method.name(),
                 time(*error_p50_ns)
             ),
+            ThrottleDiagnosis::ThrottleLate {
+                error_p99_ns,
+                error_max_ns,
+                load_percent,
+            } => format!(
+                "the throttle held the rate, but one in a hundred of its operations began {} late \
+                 or more, the latest {}: something else had the processor, and the operations, {} \
+                 of the time, leave the rest to catch up in",
+                time(*error_p99_ns),
+                time(*error_max_ns),
+                percent(*load_percent)
+            ),
             ThrottleDiagnosis::OperationsTooLong {
                 operation_ns,
                 gap_ns,
@@ -207,6 +252,15 @@ impl ThrottleDiagnosis {
                 ("mean_ns", *mean_ns),
                 ("most_per_s", 1e9 / mean_ns),
             ],
+            ThrottleDiagnosis::TimerSlack {
+                asked_ns,
+                default_ns,
+                least_ns,
+            } => vec![
+                ("asked_ns", *asked_ns),
+                ("default_p50_ns", *default_ns),
+                ("least_p50_ns", *least_ns),
+            ],
             ThrottleDiagnosis::HostSteals { percent, samples } => {
                 vec![("stolen_percent", *percent), ("samples", *samples)]
             }
@@ -229,6 +283,15 @@ impl ThrottleDiagnosis {
                 error_p50_ns,
                 ..
             } => vec![("gap_cv", *gap_cv), ("error_p50_ns", *error_p50_ns)],
+            ThrottleDiagnosis::ThrottleLate {
+                error_p99_ns,
+                error_max_ns,
+                load_percent,
+            } => vec![
+                ("error_p99_ns", *error_p99_ns),
+                ("error_max_ns", *error_max_ns),
+                ("operations_percent", *load_percent),
+            ],
             ThrottleDiagnosis::OperationsTooLong {
                 operation_ns,
                 gap_ns,
@@ -256,6 +319,11 @@ impl ThrottleDiagnosis {
                  knee throttle --rate {}",
                 (1e9 / asked_ns).round()
             ),
+            ThrottleDiagnosis::TimerSlack { .. } => {
+                "in a program that sleeps: prctl(PR_SET_TIMERSLACK, 1); from outside: write 1 to \
+                 /proc/PID/timerslack_ns"
+                    .into()
+            }
             ThrottleDiagnosis::HostSteals { .. } => {
                 "repeat on a quieter or dedicated machine; until then trust the medians".into()
             }
@@ -269,7 +337,7 @@ impl ThrottleDiagnosis {
                 "ask for less than one after another can do: --rate {}, or shorten the operation",
                 (0.9e9 / operation_ns).floor().max(1.0)
             ),
-            ThrottleDiagnosis::ThrottleNotHeld { .. } => {
+            ThrottleDiagnosis::ThrottleNotHeld { .. } | ThrottleDiagnosis::ThrottleLate { .. } => {
                 "repeat on a quieter machine or pin to an idle core: taskset -c 1 knee throttle …; \
                  or ask for less: a lower --rate"
                     .into()
@@ -291,10 +359,10 @@ fn why_not_held(method: HoldMethod, is_more: bool) -> &'static str {
              another"
         }
         HoldMethod::RelativeSleep => "what each sleep overshoots is never made up for",
-        HoldMethod::TokenBucket if is_more => "tokens left over from a pause are spent at once",
-        HoldMethod::TokenBucket => "tokens that come while the bucket is full are lost",
-        HoldMethod::IntervalTimer => "expiries missed during an operation are one when read",
-        HoldMethod::Tick => "what a tick cannot make in time is lost",
+        _ if is_more => "it made up for more than it had missed",
+        HoldMethod::TokenBucket => "tokens that came while the bucket was full were lost",
+        HoldMethod::IntervalTimer => "it expired faster than operations ended",
+        HoldMethod::Tick => "what was due at a tick could not be made by the next",
         HoldMethod::Spin | HoldMethod::Throttle => "the processor was not to be had in time",
     }
 }

@@ -60,6 +60,9 @@ fn best(trials: &[&WaitTrial], delay: Nanos, budget: f64) -> Option<WaitAdvice> 
 /// The sleep that a hybrid wait begins with.
 const SLEEP: WaitMethod = WaitMethod::SleepAbsoluteMinSlack;
 
+/// Of hybrid waits at least this share were not woken too late.
+const PUNCTUAL: f64 = 0.1;
+
 fn of<'a>(trials: &[&'a WaitTrial], method: WaitMethod) -> Option<&'a WaitTrial> {
     trials.iter().copied().find(|t| t.spec.method == method)
 }
@@ -67,13 +70,17 @@ fn of<'a>(trials: &[&'a WaitTrial], method: WaitMethod) -> Option<&'a WaitTrial>
 /// A hybrid wait with the best margin that the budget allows.
 ///
 /// It cannot be more punctual than the spinning that it ends in, so that its overshoot is at least
-/// that of `spin`, where that was measured.
+/// that of `spin`; where that was not measured, that of the punctual ones among the hybrid waits
+/// that were.
 fn hybrid(trials: &[&WaitTrial], delay: Nanos, budget: f64) -> Option<WaitAdvice> {
     let sleeper = Sleeper::of(of(trials, SLEEP)?)?;
     let margin = sleeper.margin_within(budget)?;
-    let spun = |q| {
-        let spin = of(trials, WaitMethod::Spin);
-        spin.map_or(Nanos::ZERO, |t| t.waits.overshoot.quantile(q))
+    let spin = of(trials, WaitMethod::Spin);
+    let measured = of(trials, WaitMethod::Hybrid);
+    let spun = |q| match (spin, measured) {
+        (Some(spin), _) => spin.waits.overshoot.quantile(q),
+        (None, Some(hybrid)) => hybrid.waits.overshoot.quantile(PUNCTUAL),
+        (None, None) => Nanos::ZERO,
     };
     let late = |q| sleeper.lateness.overshoot(margin, q).max(spun(q)).0;
     Some(WaitAdvice {

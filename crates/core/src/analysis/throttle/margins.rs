@@ -7,7 +7,7 @@ use crate::spec::{Chore, Margins, WaitMethod};
 use crate::time::Nanos;
 
 /// The share of late wake-ups that a margin covers where no hybrid wait was measured: the same that
-/// the throttle's own wait settles at.
+/// a worker's settles at.
 const COVERED: f64 = 0.85;
 /// A machine that wakes later than this is stalled, not slow: no margin is longer.
 const MARGIN_MAX: Nanos = Nanos::from_millis(1);

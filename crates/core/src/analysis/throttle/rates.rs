@@ -61,17 +61,34 @@ pub struct Hold {
 
 impl Hold {
     /// What a trial shows; `None` of fewer than two operations.
+    ///
+    /// The rate may be missed by the slope of the lateness or by the count of operations up to the
+    /// last. A stall that was caught up with bends the one, a stall at the very end the other; a
+    /// rate that was not held shows in both, so that the smaller of them counts.
     pub fn of(trial: &HoldTrial) -> Option<Hold> {
         let (spec, holds) = (&trial.spec, &trial.holds);
+        let wanted = holds.operations + holds.skipped;
+        let made = holds.operations as f64 / wanted as f64;
+        let missed_by = |stretched: f64| 1.0 - made / stretched.max(f64::MIN_POSITIVE);
         // Lateness that grows by s seconds per second stretches the schedule by 1 + s.
-        let stretched = 1.0 + holds.lateness.slope()?;
-        let made = holds.operations as f64 / (holds.operations + holds.skipped) as f64;
-        let shortfall = 1.0 - made / stretched.max(f64::MIN_POSITIVE);
+        let by_slope = missed_by(1.0 + holds.lateness.slope()?);
+        let is_constant = spec.arrival == ArrivalLaw::Constant;
+        let shortfall = if is_constant {
+            let took = holds.last.as_secs_f64();
+            let by_count = missed_by(took * spec.rate.per_s() / (wanted - 1).max(1) as f64);
+            if by_count.abs() < by_slope.abs() {
+                by_count
+            } else {
+                by_slope
+            }
+        } else {
+            by_slope
+        };
         // Ways that know no schedule but the constant one leave another by chance.
-        let by_chance = match spec.arrival {
-            ArrivalLaw::Constant => 0.0,
-            _ if follows_any_schedule(spec.method) => 0.0,
-            _ => 4.0 / (holds.operations as f64).sqrt(),
+        let by_chance = if is_constant || follows_any_schedule(spec.method) {
+            0.0
+        } else {
+            4.0 / (holds.operations as f64).sqrt()
         };
         let operation_ns = holds.operating.0 as f64 / holds.operations as f64;
         Some(Hold {
@@ -133,9 +150,22 @@ mod tests {
     }
 
     #[test]
+    fn a_stall_that_was_caught_up_with_is_no_drift() {
+        // Late by 100 ms in the first tenth, in the last tenth, and from the middle on.
+        let held = |range: std::ops::Range<u64>| {
+            let late = move |k| Nanos::from_millis(if range.contains(&k) { 100 } else { 0 });
+            Hold::of(&holds(HoldMethod::Throttle, OPERATION, late)).expect("a line")
+        };
+        assert!(held(100..200).is_held && held(800..900).is_held);
+        let shifted = held(500..1_000);
+        assert!(!shifted.is_held && (shifted.shortfall - 0.09).abs() < 0.01);
+    }
+
+    #[test]
     fn what_was_left_out_is_missing() {
         let mut trial = holds(HoldMethod::Throttle, OPERATION, |_| Nanos::ZERO);
         trial.holds.skipped = 250;
+        trial.holds.last = trial.spec.rate.moment(1_249);
         let hold = Hold::of(&trial).expect("a line");
         assert!((hold.shortfall - 0.2).abs() < 1e-9 && !hold.is_held);
     }

@@ -79,22 +79,20 @@ fn held(trial: &HoldTrial, row: &RateRow) -> String {
         other => other.name(),
     };
     let asked = exact(row.asked_per_s);
-    if Hold::of(trial).is_some_and(|hold| !hold.is_held) {
+    let hold = Hold::of(trial);
+    if hold.is_some_and(|hold| !hold.is_held) {
         let reached = number(row.achieved_per_s);
         return format!("{name} reached {reached}/s of the {asked}/s asked for");
     }
-    let exactly = if row.drift_ppm.abs() < EXACT_PPM {
-        " exactly"
-    } else {
-        ""
-    };
+    if row.drift_ppm.abs() >= EXACT_PPM {
+        let ppm = hold.map_or(row.drift_ppm, |hold| 1e6 * hold.shortfall);
+        let within = exact(ppm.abs().ceil().max(EXACT_PPM));
+        return format!("{name} held {asked}/s to within {within} ppm");
+    }
     // No sign where what it stands before rounds to nothing.
-    let drift = if row.drift_ppm.abs() < 0.005 {
-        0.0
-    } else {
-        row.drift_ppm
-    };
-    format!("{name} held {asked}/s{exactly} ({drift:.2} ppm drift)")
+    let is_nothing = row.drift_ppm.abs() < 0.005;
+    let drift = if is_nothing { 0.0 } else { row.drift_ppm };
+    format!("{name} held {asked}/s exactly ({drift:.2} ppm drift)")
 }
 
 /// With a capital and a full stop.
@@ -103,4 +101,72 @@ fn sentence(parts: &[String]) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_ascii_uppercase());
     first.into_iter().chain(letters).chain(['.']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::throttle::fixture::{holds, waits};
+    use crate::time::Nanos;
+
+    fn late(method: HoldMethod, late_ns: impl Fn(u64) -> u64) -> HoldTrial {
+        holds(method, Nanos::from_micros(100), |k| Nanos(late_ns(k)))
+    }
+
+    #[test]
+    fn rates_in_words() {
+        let throttle = |f: fn(u64) -> u64| late(HoldMethod::Throttle, f);
+        let naive = || late(HoldMethod::NaiveSleep, |k| 1_000_000 * k);
+        let tick = || late(HoldMethod::Tick, |_| 0);
+        let stall: fn(u64) -> u64 = |k| if k < 100 { 5_000_000 } else { 0 };
+        for (trials, expected) in [
+            (vec![], "Nothing was measured."),
+            (
+                vec![throttle(|_| 70)],
+                "The throttle held 1,000/s exactly (0.00 ppm drift).",
+            ),
+            (
+                vec![naive(), throttle(|k| k / 50)],
+                "The throttle held 1,000/s exactly (0.02 ppm drift); operate-and-sleep reached \
+                 500/s.",
+            ),
+            (
+                vec![throttle(|k| 40 * k)],
+                "The throttle held 1,000/s to within 40 ppm.",
+            ),
+            (
+                vec![throttle(stall)],
+                "The throttle held 1,000/s to within 1 ppm.",
+            ),
+            (
+                vec![naive()],
+                "Operate-and-sleep reached 500/s of the 1,000/s asked for.",
+            ),
+            (vec![tick()], "Tick held 1,000/s exactly (0.00 ppm drift)."),
+        ] {
+            assert_eq!(of_rates(&trials), expected);
+        }
+    }
+
+    #[test]
+    fn waits_in_words() {
+        let ms = Nanos::from_millis(1);
+        let sleep = || waits(WaitMethod::Sleep, ms, &[60_000; 100]);
+        let spin = || waits(WaitMethod::Spin, ms, &[40; 100]);
+        for (trials, expected) in [
+            (vec![], "Nothing was measured."),
+            (vec![sleep()], "A sleep of 1 ms takes 1.06 ms here."),
+            (
+                vec![spin(), sleep()],
+                "A sleep of 1 ms takes 1.06 ms here; spin hits 1 ms with a median error of 40 ns \
+                 for 0.30 % of a core.",
+            ),
+            (
+                vec![spin()],
+                "Spin hits 1 ms with a median error of 40 ns for 0.30 % of a core.",
+            ),
+        ] {
+            assert_eq!(of_waits(&trials), expected);
+        }
+    }
 }

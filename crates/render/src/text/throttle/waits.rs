@@ -108,6 +108,10 @@ fn show_advice(page: &mut Page, advice: &[WaitAdvice]) {
     column("p99", Align::Right, &|_, a| time(a.overshoot_p99_ns));
     column("costs", Align::Right, &|_, a| percent(a.cpu_percent));
     page.table(&table);
+    if advice.iter().any(|a| a.margin_ns.is_some()) {
+        let note = "hybrid: what to expect of the margin, from how late sleeps ended";
+        page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, note));
+    }
 }
 
 /// Neighbours that say the same of one delay as one, with their budgets: `10 % and more`.

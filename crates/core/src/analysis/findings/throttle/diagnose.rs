@@ -5,9 +5,17 @@ use super::ThrottleDiagnosis;
 use crate::analysis::throttle::{Hold, rate_row, usual};
 use crate::measure::{HoldTrial, WaitTrial};
 use crate::spec::{ArrivalLaw, HoldMethod, WaitMethod};
+use crate::time::Nanos;
 
 /// A sleep that takes so much more than asked for overshoots.
 const OVERSHOOTS: f64 = 0.01;
+/// Less timer slack than this is not worth a word, in nanoseconds.
+const SLACK_NS: f64 = 10_000.0;
+/// Lateness of the throttle below this is no stall however short its gaps are, in nanoseconds.
+const STALL_NS: f64 = 100_000.0;
+/// A method's gaps vary by itself, not by the machine, where they do so many times as much as the
+/// throttle's did.
+const OF_ITSELF: f64 = 2.0;
 /// A larger share of stolen samples shapes the table.
 const STOLEN: f64 = 0.01;
 /// A larger share of waits that end too early is no accident.
@@ -20,6 +28,7 @@ const LUMPY: f64 = 0.5;
 pub fn wait_diagnoses(trials: &[WaitTrial]) -> Vec<Diagnosis> {
     let found = sleep_overshoots(trials)
         .into_iter()
+        .chain(timer_slack(trials))
         .chain(host_steals(trials))
         .chain(waits_end_early(trials));
     found.map(Diagnosis::Throttle).collect()
@@ -31,6 +40,19 @@ fn sleep_overshoots(trials: &[WaitTrial]) -> Option<ThrottleDiagnosis> {
     let mean_ns = sleep.waits.mean_ns;
     (mean_ns > asked_ns * (1.0 + OVERSHOOTS))
         .then_some(ThrottleDiagnosis::SleepOvershoots { asked_ns, mean_ns })
+}
+
+fn timer_slack(trials: &[WaitTrial]) -> Option<ThrottleDiagnosis> {
+    let of = |method: WaitMethod| usual(trials.iter().filter(|t| t.spec.method == method));
+    let (default, least) = (of(WaitMethod::Sleep)?, of(WaitMethod::SleepMinSlack)?);
+    let late = |t: &WaitTrial| t.waits.overshoot.quantile(0.5).0 as f64;
+    let (default_ns, least_ns) = (late(default), late(least));
+    let is_most = default_ns - least_ns >= SLACK_NS && least_ns <= default_ns / 2.0;
+    (is_most && default.spec.delay == least.spec.delay).then_some(ThrottleDiagnosis::TimerSlack {
+        asked_ns: default.spec.delay.0 as f64,
+        default_ns,
+        least_ns,
+    })
 }
 
 fn host_steals(trials: &[WaitTrial]) -> Option<ThrottleDiagnosis> {
@@ -65,7 +87,15 @@ pub fn hold_diagnoses(trials: &[HoldTrial]) -> Vec<Diagnosis> {
     if let Some(found) = operations_too_long(trials) {
         return vec![Diagnosis::Throttle(found)];
     }
-    let of = |trial| missed(trial).or_else(|| in_lumps(trial));
+    // One that groups operations as it is told makes lumps of its own.
+    let is_plain =
+        |t: &&HoldTrial| t.spec.method == HoldMethod::Throttle && t.spec.wait_min == Nanos::ZERO;
+    let throttle = trials.iter().find(is_plain).and_then(rate_row);
+    let disturbance = throttle.map_or(0.0, |row| row.gap_cv);
+    let of = |trial: &HoldTrial| {
+        let other = || late(trial).or_else(|| in_lumps(trial, disturbance));
+        missed(trial).or_else(other)
+    };
     let found = trials.iter().filter_map(of);
     found.map(Diagnosis::Throttle).collect()
 }
@@ -103,13 +133,32 @@ fn missed(trial: &HoldTrial) -> Option<ThrottleDiagnosis> {
     })
 }
 
-/// The throttle is left out: it groups operations only where it is told to.
-fn in_lumps(trial: &HoldTrial) -> Option<ThrottleDiagnosis> {
+/// A throttle that was told to group operations, or whose schedule has gaps of any length, cannot
+/// be told to be late from its gap.
+fn late(trial: &HoldTrial) -> Option<ThrottleDiagnosis> {
+    let spec = &trial.spec;
+    let is_regular = spec.arrival == ArrivalLaw::Constant && spec.wait_min == Nanos::ZERO;
+    if spec.method != HoldMethod::Throttle || !is_regular {
+        return None;
+    }
+    let row = rate_row(trial)?;
+    let p99_ns = row.error_p99_ns as f64;
+    (p99_ns > (1e9 / row.asked_per_s).max(STALL_NS)).then_some(ThrottleDiagnosis::ThrottleLate {
+        error_p99_ns: p99_ns,
+        error_max_ns: row.error_max_ns as f64,
+        load_percent: 100.0 * Hold::of(trial)?.load,
+    })
+}
+
+/// The throttle is left out: it groups operations only where it is told to. `disturbance` is how
+/// much its gaps varied on this machine.
+fn in_lumps(trial: &HoldTrial, disturbance: f64) -> Option<ThrottleDiagnosis> {
     let spec = &trial.spec;
     if spec.method == HoldMethod::Throttle || spec.arrival != ArrivalLaw::Constant {
         return None;
     }
-    let row = rate_row(trial).filter(|row| row.gap_cv > LUMPY)?;
+    let least = LUMPY.max(OF_ITSELF * disturbance);
+    let row = rate_row(trial).filter(|row| row.gap_cv > least)?;
     Some(ThrottleDiagnosis::HeldInLumps {
         method: spec.method,
         gap_cv: row.gap_cv,

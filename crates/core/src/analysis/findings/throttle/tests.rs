@@ -52,6 +52,35 @@ fn a_sleep_overshoots_by_more_than_a_hundredth() {
 }
 
 #[test]
+fn most_of_an_overshoot_may_be_timer_slack() {
+    let sleeps = |default, least| {
+        [
+            waits(WaitMethod::Timerfd, MS, &[default; 100]),
+            waits(WaitMethod::Sleep, Nanos::from_secs(1), &[default; 100]),
+            waits(
+                WaitMethod::SleepMinSlack,
+                Nanos::from_secs(1),
+                &[least; 100],
+            ),
+        ]
+    };
+    let found = ["timer_slack"];
+    check_waits("2.5 of 53 µs left", &sleeps(53_000, 2_500), &found);
+    check_waits("10.1 µs of slack", &sleeps(12_600, 2_500), &found);
+    check_waits("9.9 µs of slack", &sleeps(12_400, 2_500), &[]);
+    check_waits("50 of 99 µs left", &sleeps(99_000, 50_000), &[]);
+    let mut apart = sleeps(53_000, 2_500);
+    apart[2].spec.delay = Nanos::from_secs(2);
+    check_waits("different delays", &apart, &[]);
+    let (text, next) = only(&wait_diagnoses(&sleeps(53_000, 2_500)));
+    assert!(
+        text.ends_with("the median is 2.5 µs late in place of 53 µs"),
+        "{text}"
+    );
+    assert!(next.contains("prctl(PR_SET_TIMERSLACK, 1)"), "{next}");
+}
+
+#[test]
 fn a_host_steals_more_than_a_hundredth_of_the_samples() {
     let stolen = |n| {
         let mut trial = waits(WaitMethod::Spin, MS, &[40; 100]);
@@ -170,11 +199,9 @@ fn the_throttle_is_to_blame_only_where_it_had_time() {
 fn a_rate_may_be_held_in_lumps() {
     let tick = |method| holds(method, OPERATION, |k| Nanos::from_millis(9 - k % 10));
     check_holds("tick", &[tick(Tick)], &["held_in_lumps"]);
-    check_holds(
-        "a throttle that groups as it is told",
-        &[tick(Throttle)],
-        &[],
-    );
+    let mut throttle = tick(Throttle);
+    throttle.spec.wait_min = Nanos::from_millis(10);
+    check_holds("a throttle that groups as it is told", &[throttle], &[]);
     let alternating = |ns| holds(Tick, OPERATION, move |k| Nanos(k % 2 * ns));
     // Gaps of 1 ms ± x have a coefficient of variation of x / 1 ms.
     check_holds("a cv of 0.51", &[alternating(510_000)], &["held_in_lumps"]);
@@ -182,6 +209,49 @@ fn a_rate_may_be_held_in_lumps() {
     let mut poisson = tick(Tick);
     poisson.spec.arrival = ArrivalLaw::Poisson;
     check_holds("Poisson gaps vary by themselves", &[poisson], &[]);
+}
+
+/// One stall that so many operations came late by.
+fn stalled(method: HoldMethod, operations: u64, late_us: u64) -> HoldTrial {
+    let late = move |k| match k {
+        500.. if k < 500 + operations => Nanos::from_micros(late_us),
+        _ => Nanos::ZERO,
+    };
+    holds(method, OPERATION, late)
+}
+
+#[test]
+fn a_throttle_that_was_held_up_now_and_then_says_so() {
+    let found = ["throttle_late"];
+    check_holds(
+        "11 of 1,000 by 1.1 ms",
+        &[stalled(Throttle, 11, 1_100)],
+        &found,
+    );
+    check_holds("9 of 1,000 by 1.1 ms", &[stalled(Throttle, 9, 1_100)], &[]);
+    check_holds("11 of 1,000 by 0.9 ms", &[stalled(Throttle, 11, 900)], &[]);
+    check_holds("another", &[stalled(RelativeSleep, 11, 1_100)], &[]);
+    let mut grouped = stalled(Throttle, 11, 1_100);
+    grouped.spec.wait_min = Nanos::from_millis(10);
+    check_holds("groups as it is told", &[grouped], &[]);
+    let (text, next) = only(&hold_diagnoses(&[stalled(Throttle, 20, 2_000)]));
+    assert!(
+        text.contains("began 2 ms late or more, the latest 2 ms"),
+        "{text}"
+    );
+    assert!(next.contains("quieter machine"), "{next}");
+}
+
+#[test]
+fn gaps_that_vary_as_the_throttles_do_are_the_machines() {
+    let alternating = |method, ns| holds(method, OPERATION, move |k| Nanos(k % 2 * ns));
+    let with = |ns| [alternating(Tick, 600_000), alternating(Throttle, ns)];
+    check_holds("the throttle's cv 0.29", &with(290_000), &["held_in_lumps"]);
+    check_holds("the throttle's cv 0.31", &with(310_000), &[]);
+    let mut grouped = with(310_000);
+    grouped[1].spec.wait_min = Nanos::from_millis(10);
+    let found = ["held_in_lumps"];
+    check_holds("of a throttle that groups", &grouped, &found);
 }
 
 #[test]

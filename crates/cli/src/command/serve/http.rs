@@ -1,34 +1,17 @@
-//! `knee serve`: reference servers.
+//! `knee serve http`: the reference server of `run` and `sweep`.
 
 use crate::args::{parse_count, parse_whole, random_seed};
 use crate::failure::{Exit, Failure};
-use crate::stdout;
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand};
 use knee_core::law::Law;
 use knee_core::spec::{ParseError, parse_law};
-use knee_engine::interrupt;
+use knee_engine::serve::http::HttpServerSpec;
 use knee_engine::serve::http::{ARRIVALS_MAX, AcceptPolicy, Fault, HttpServer};
-use knee_engine::serve::http::{HttpServerSpec, HttpServerStats};
 use knee_engine::serve::http::{parse_capacity, parse_fault, parse_listen};
 use knee_engine::sys::socket::Address;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-/// Run a reference server, whose behaviour is known exactly
-#[derive(Args, Clone, Debug)]
-#[command(arg_required_else_help = true)]
-pub struct RawServe {
-    #[command(subcommand)]
-    kind: RawServeKind,
-}
-
-#[derive(Clone, Debug, Subcommand)]
-enum RawServeKind {
-    Http(RawServeHttp),
-}
 
 /// Serve HTTP/1.1 with a known service time, queue and faults
 ///
@@ -47,7 +30,7 @@ enum RawServeKind {
         knee serve http --fault 'stall(5s,1s)' --fault 'error(0.01,503)'\n\n\
         Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
 )]
-struct RawServeHttp {
+pub struct RawServeHttp {
     /// Where it listens; port 0 picks a free one; unix:PATH is a Unix socket
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
     #[arg(value_parser = parse_listen)]
@@ -102,16 +85,16 @@ struct RawServeHttp {
 
 /// A server that cannot be wrong, and where it tells what it did.
 #[derive(Debug)]
-pub struct ServeSpec {
+pub struct HttpService {
     server: HttpServerSpec,
     json: Option<String>,
     arrivals: Option<(String, File)>,
 }
 
-impl RawServe {
+impl RawServeHttp {
     /// What is to be served; the file of arrivals is opened here.
-    pub fn resolve(self) -> Result<ServeSpec, Failure> {
-        let RawServeKind::Http(raw) = self.kind;
+    pub fn resolve(self) -> Result<HttpService, Failure> {
+        let raw = self;
         let arrivals = raw.arrivals.map(create).transpose()?;
         let workers = raw.workers.or(raw.service.or(raw.capacity).map(|_| 1));
         let accept = raw.accept.unwrap_or(match (raw.capacity, raw.backlog) {
@@ -129,7 +112,7 @@ impl RawServe {
             seed: raw.seed.unwrap_or_else(random_seed),
             arrivals_max: if arrivals.is_some() { ARRIVALS_MAX } else { 0 },
         };
-        Ok(ServeSpec {
+        Ok(HttpService {
             server,
             json: raw.json,
             arrivals,
@@ -138,39 +121,24 @@ impl RawServe {
 }
 
 /// Serves until a signal ends it.
-pub fn execute(spec: ServeSpec) -> Result<Exit, Failure> {
-    let stop = interrupt::install()
-        .map_err(|e| Failure::input(format!("SIGTERM cannot be handled: {e}")))?;
-    let (listen, seed) = (spec.server.listen.to_string(), spec.server.seed);
-    let server = HttpServer::start(spec.server)
-        .map_err(|e| Failure::argument("--listen", format!("cannot listen on {listen}: {e}")))?;
-    stdout::write(|out| writeln!(out, "listening on {}", server.address()))?;
-    while !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+pub fn execute(service: HttpService) -> Result<Exit, Failure> {
+    let (listen, seed) = (service.server.listen.to_string(), service.server.seed);
+    let stop = super::until_signal()?;
+    let server =
+        HttpServer::start(service.server).map_err(|e| super::cannot_listen(&listen, &e))?;
+    stop.wait(server.address())?;
     let stats = server.stop();
-    if let Some((path, file)) = spec.arrivals {
+    if let Some((path, file)) = service.arrivals {
         let mut out = BufWriter::new(file);
         let written = stats.write_arrivals(&mut out).and_then(|()| out.flush());
         written.map_err(|e| Failure::argument("--arrivals", format!("'{path}': {e}")))?;
     }
-    tell(&stats, seed, spec.json.as_deref())?;
+    super::tell(
+        &stats,
+        &format!("{stats}seed   {seed}\n"),
+        service.json.as_deref(),
+    )?;
     Ok(Exit::Fine)
-}
-
-fn tell(stats: &HttpServerStats, seed: u64, json: Option<&str>) -> Result<(), Failure> {
-    let text = || format!("{stats}seed   {seed}\n");
-    let Some(path) = json else {
-        return stdout::write(|out| out.write_all(text().as_bytes()));
-    };
-    let document = serde_json::to_string(stats).map(|json| json + "\n");
-    let document = document.map_err(|e| Failure::argument("--json", e))?;
-    if path == "-" {
-        return stdout::write(|out| out.write_all(document.as_bytes()));
-    }
-    let written = std::fs::write(path, document)
-        .map_err(|e| Failure::argument("--json", format!("'{path}' cannot be written: {e}")));
-    written.and(stdout::write(|out| out.write_all(text().as_bytes())))
 }
 
 fn create(path: String) -> Result<(String, File), Failure> {

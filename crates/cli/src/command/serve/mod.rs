@@ -1,0 +1,101 @@
+//! `knee serve`: reference servers.
+
+mod http;
+mod qotd;
+mod udp;
+
+use crate::failure::{Exit, Failure};
+use crate::stdout;
+use clap::{Args, Subcommand};
+use knee_engine::interrupt;
+use serde::Serialize;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Run a reference server, whose behaviour is known exactly
+#[derive(Args, Clone, Debug)]
+#[command(arg_required_else_help = true)]
+pub struct RawServe {
+    #[command(subcommand)]
+    kind: RawServeKind,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum RawServeKind {
+    Http(http::RawServeHttp),
+    Qotd(qotd::RawServeQotd),
+    Udp(udp::RawServeUdp),
+}
+
+/// A server that cannot be wrong, and where it tells what it did.
+#[derive(Debug)]
+pub enum ServeSpec {
+    /// `knee serve http`.
+    Http(http::HttpService),
+    /// `knee serve qotd`.
+    Qotd(qotd::QotdService),
+    /// `knee serve udp`.
+    Udp(udp::UdpService),
+}
+
+impl RawServe {
+    /// What is to be served.
+    pub fn resolve(self) -> Result<ServeSpec, Failure> {
+        match self.kind {
+            RawServeKind::Http(raw) => raw.resolve().map(ServeSpec::Http),
+            RawServeKind::Qotd(raw) => raw.resolve().map(ServeSpec::Qotd),
+            RawServeKind::Udp(raw) => raw.resolve().map(ServeSpec::Udp),
+        }
+    }
+}
+
+/// Serves until a signal ends it.
+pub fn execute(spec: ServeSpec) -> Result<Exit, Failure> {
+    match spec {
+        ServeSpec::Http(service) => http::execute(service),
+        ServeSpec::Qotd(service) => qotd::execute(service),
+        ServeSpec::Udp(service) => udp::execute(service),
+    }
+}
+
+/// What ends a server.
+struct Signals(&'static AtomicBool);
+
+/// From here on SIGTERM and Ctrl-C are waited for.
+fn until_signal() -> Result<Signals, Failure> {
+    let stop = interrupt::install()
+        .map_err(|e| Failure::input(format!("SIGTERM cannot be handled: {e}")))?;
+    Ok(Signals(stop))
+}
+
+impl Signals {
+    /// Says where the server listens, and waits for a signal.
+    fn wait(&self, address: impl fmt::Display) -> Result<(), Failure> {
+        stdout::write(|out| writeln!(out, "listening on {address}"))?;
+        while !self.0.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+fn cannot_listen(address: &str, error: &io::Error) -> Failure {
+    Failure::argument("--listen", format!("cannot listen on {address}: {error}"))
+}
+
+/// Tells what was served: as text, and as JSON where that was asked for.
+fn tell(stats: &impl Serialize, text: &str, json: Option<&str>) -> Result<(), Failure> {
+    let Some(path) = json else {
+        return stdout::write(|out| out.write_all(text.as_bytes()));
+    };
+    let document = serde_json::to_string(stats).map(|json| json + "\n");
+    let document = document.map_err(|e| Failure::argument("--json", e))?;
+    if path == "-" {
+        return stdout::write(|out| out.write_all(document.as_bytes()));
+    }
+    let written = std::fs::write(path, document)
+        .map_err(|e| Failure::argument("--json", format!("'{path}' cannot be written: {e}")));
+    written.and(stdout::write(|out| out.write_all(text.as_bytes())))
+}

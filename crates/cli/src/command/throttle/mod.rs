@@ -1,0 +1,257 @@
+//! `knee throttle`: how well this machine waits, and what holds a rate in spite of it.
+
+mod holds;
+mod list;
+mod service;
+mod stand;
+mod waits;
+
+#[cfg(test)]
+mod tests;
+
+use super::laboratory::{self, Order};
+use crate::args::{Output, with_exits};
+use crate::args::{OutputArgs, ThresholdArgs, parse_positive, parse_whole, random_seed};
+use crate::failure::{Exit, Failure};
+use crate::words::{self, Words};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use holds::HoldTable;
+use knee_core::spec::{CatchUp, Rate, parse_duration, parse_rate};
+use knee_core::time::Nanos;
+use service::{Service, Sort};
+use std::net::SocketAddr;
+use waits::WaitTable;
+
+/// Measure how this machine waits, or hold a rate of operations
+///
+/// Without --rate: asks each way of waiting for each delay, over and over, and tells by how much it
+/// was late and what it cost; the margin that makes the throttle's own wait exact is kept and used
+/// by all other commands. With --rate: holds that rate by each method, the naive loop "operate,
+/// sleep" beside the throttle, and tells what came of it.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Examples:\n  \
+        knee throttle --delays 1ms,10ms\n  \
+        knee throttle --rate 1000 --op-time 0.9ms",
+    after_long_help = with_exits(LONG_HELP),
+    mut_arg("fail_if", |a| a.help(FAIL_IF_HELP).long_help(FAIL_IF_HELP)),
+)]
+pub struct RawThrottle {
+    /// Hold this rate instead: operations per second; 1000, 2.5k, 0.5, 90/m, 12/h
+    #[arg(short = 'R', long, value_name = "N", value_parser = parse_rate)]
+    rate: Option<Rate>,
+
+    /// Which methods, such as sleep,hybrid; with --rate such as naive-sleep,throttle [default: all]
+    #[arg(long, value_name = "M,M...")]
+    methods: Option<String>,
+
+    /// Delays to ask for, such as 50us,1ms [default: 50us to 50ms, 13 of them]
+    #[arg(long, value_name = "T,T...")]
+    delays: Option<String>,
+
+    /// Time for each row of the table [default: 500ms; with --rate 2s]
+    #[arg(short, long, value_name = "T", value_parser = parse_positive)]
+    duration: Option<Nanos>,
+
+    /// What is done between two waits, or as the operation: udp (a datagram is sent), qotd (a quote
+    /// of the day is asked for and awaited)
+    ///
+    /// Without --rate each method and delay has a row without it and a row with it.
+    #[arg(long, value_name = "OP", value_parser = PossibleValuesParser::new(service::NAMES))]
+    #[arg(hide_possible_values = true, help_heading = "Operation")]
+    op: Option<String>,
+
+    /// Where --op sends to [default: a service of knee's own in this process]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = service::parse_address)]
+    #[arg(help_heading = "Operation")]
+    to: Option<SocketAddr>,
+
+    /// With --rate: the operation keeps the processor busy for so long
+    #[arg(long, value_name = "T", value_parser = parse_duration, conflicts_with = "op")]
+    #[arg(help_heading = "Operation")]
+    op_time: Option<Nanos>,
+
+    /// With --rate: what becomes of operations that a stall made late: burst, burst(N), spread,
+    /// spread(X), skip, delay [default: burst]
+    ///
+    /// burst: all are made at once; burst(N): the newest N, the rest is counted as skipped.
+    /// spread(X): all are made, at no more than X times the rate (2 unless given). skip: those that
+    /// were missed are counted, not made. delay: the schedule moves back, which is counted.
+    #[arg(long, value_name = "POLICY", value_parser = CatchUp::parse, help_heading = "Schedule")]
+    policy: Option<CatchUp>,
+
+    /// With --rate: no wait is shorter than this; operations are grouped instead [default: 0]
+    #[arg(long, value_name = "T", value_parser = parse_duration, help_heading = "Schedule")]
+    min_wait: Option<Nanos>,
+
+    /// With --rate: when operations come: constant, poisson, uniform, burst(a,b,period)
+    /// [default: constant]
+    #[arg(long, value_name = "A", help_heading = "Schedule")]
+    arrival: Option<String>,
+
+    /// Seeds random arrivals [default: random; always printed]
+    #[arg(long, value_name = "N", value_parser = parse_whole, hide_short_help = true)]
+    #[arg(help_heading = "Schedule")]
+    seed: Option<u64>,
+
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const FAIL_IF_HELP: &str = "Exit with 1 where this holds; here there is only 'invalid'";
+
+const LONG_HELP: &str = "\
+Ways to wait:
+  sleep                     clock_nanosleep(2) for a length of time
+  sleep-min-slack           the same with a timer slack of 1 ns instead of the default 50 us
+  sleep-absolute            clock_nanosleep(2) until a moment (TIMER_ABSTIME)
+  sleep-absolute-min-slack  the same with a timer slack of 1 ns
+  timerfd                   a read of a timer's descriptor, timerfd_create(2)
+  epoll                     epoll_pwait2(2) with a timeout
+  io_uring                  a timeout of io_uring(7)
+  hybrid                    sleeps until a margin before the moment, which it learns, then spins
+  spin                      reads the clock until the moment has come
+  yield                     the same, giving the processor up in between, sched_yield(2)
+
+Ways to hold a rate (--rate):
+  naive-sleep     operate, sleep 1/rate, again
+  relative-sleep  operate, sleep what is left of 1/rate, again
+  tick            wake up every 10 ms and make what is due
+  token-bucket    take a token that is refilled at the rate; sleep where there is none
+  interval-timer  operate at each expiry of a periodic timer
+  spin            the throttle's schedule, waited for by reading the clock
+  throttle        the throttle: an absolute schedule without drift, waited for as hybrid does
+
+Examples:
+  knee throttle
+  knee throttle --methods sleep,hybrid --delays 1ms,10ms -d 2s
+  knee throttle --op qotd --to 127.0.0.1:1717 --delays 1ms
+  knee throttle --rate 1000 --op-time 0.9ms
+  knee throttle --rate 10000 --methods throttle,spin -d 10s
+  knee throttle --rate 2000 --op-time 100us --min-wait 10ms --methods throttle
+  knee throttle --rate 1000 --arrival poisson --policy 'spread(1.5)'";
+
+/// A table that cannot be wrong.
+#[derive(Debug)]
+pub struct ThrottleSpec {
+    table: Table,
+    words: Words,
+    seed: u64,
+    thresholds: ThresholdArgs,
+    output: Output,
+    /// The service of knee's own, where the operation needs one and none was named; it serves as
+    /// long as this lives.
+    service: Option<Service>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Table {
+    Waits(WaitTable),
+    Holds(HoldTable),
+}
+
+/// Measures the table and reports it.
+pub fn execute(spec: ThrottleSpec) -> Result<Exit, Failure> {
+    let order = Order {
+        command: "throttle",
+        seed: spec.seed,
+        words: spec.words,
+        thresholds: spec.thresholds,
+        output: spec.output,
+    };
+    if let Some(service) = &spec.service {
+        order.output.note(&service.announcement());
+    }
+    match spec.table {
+        Table::Waits(table) => waits::execute(order, table),
+        Table::Holds(table) => holds::execute(order, table),
+    }
+}
+
+impl RawThrottle {
+    /// What is to be measured; the service is started if the operation needs one.
+    pub fn resolve(self) -> Result<ThrottleSpec, Failure> {
+        self.refuse_contradictions()?;
+        self.thresholds.refuse_all_but_invalid()?;
+        let mut table = match self.rate {
+            None => Table::Waits(self.waits()?),
+            Some(rate) => Table::Holds(self.holds(rate)?),
+        };
+        let seed = self.seed.unwrap_or_else(random_seed);
+        let words = self.words(&table, seed);
+        let output = self.output.resolve()?;
+        let sort = self.op.as_deref().map(Sort::of);
+        let service = match (sort, self.to) {
+            (Some(sort), None) => Some(Service::start(sort)?),
+            _ => None,
+        };
+        let address = self.to.or(service.as_ref().map(Service::address));
+        let chore = sort.zip(address).map(|(sort, to)| sort.chore(to));
+        match &mut table {
+            Table::Waits(table) => table.chore = chore,
+            Table::Holds(table) => {
+                table.base.seed = seed;
+                table.base.chore = chore.unwrap_or(holds::busy(self.op_time));
+            }
+        }
+        Ok(ThrottleSpec {
+            table,
+            words,
+            seed,
+            thresholds: self.thresholds,
+            output,
+            service,
+        })
+    }
+
+    fn refuse_contradictions(&self) -> Result<(), Failure> {
+        if self.to.is_some() && self.op.is_none() {
+            return Err(Failure::argument(
+                "--to",
+                "needs an operation that is sent there: give --op udp or --op qotd",
+            ));
+        }
+        if self.rate.is_some() {
+            return match &self.delays {
+                Some(_) => Err(Failure::argument(
+                    "--delays",
+                    "with --rate the rate is what is asked for: leave one out",
+                )),
+                None => Ok(()),
+            };
+        }
+        let only_with_rate = [
+            ("--op-time", self.op_time.is_some()),
+            ("--policy", self.policy.is_some()),
+            ("--min-wait", self.min_wait.is_some()),
+            ("--arrival", self.arrival.is_some()),
+        ];
+        match only_with_rate.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(Failure::argument(
+                option,
+                "needs a rate to hold: give --rate, such as --rate 1000",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The options in the words of the command line. The port of a service of knee's own differs
+    /// from run to run: it is left out.
+    fn words(&self, table: &Table, seed: u64) -> Words {
+        let mut words = Words::default();
+        match table {
+            Table::Waits(table) => table.tell(&mut words),
+            Table::Holds(table) => table.tell(&mut words),
+        }
+        words.put_some("op", self.op.clone());
+        words.put_some("to", self.to.map(|to| to.to_string()));
+        words.put_some("op-time", self.op_time.map(words::duration));
+        words.put("seed", seed);
+        self.thresholds.tell(&mut words);
+        words
+    }
+}

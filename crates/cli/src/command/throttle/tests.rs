@@ -1,0 +1,174 @@
+//! From argv to the tables that are measured.
+
+use super::*;
+use crate::command::tests::{parse, typed};
+use crate::raw::RawCommand;
+use knee_core::report::{Conclusion, Host, Report, SCHEMA, ThrottleConclusion, Verdict};
+use knee_core::spec::{ArrivalLaw, Chore, HoldMethod, Margins, WaitMethod};
+
+fn resolve(arguments: &str) -> ThrottleSpec {
+    match parse(&format!("throttle {arguments}")) {
+        Ok(RawCommand::Throttle(raw)) => raw.resolve().unwrap_or_else(|e| panic!("{e}")),
+        other => panic!("{arguments}: {other:?}"),
+    }
+}
+
+fn waits(arguments: &str) -> WaitTable {
+    match resolve(arguments).table {
+        Table::Waits(table) => table,
+        Table::Holds(table) => panic!("{arguments}: {table:?}"),
+    }
+}
+
+fn holds(arguments: &str) -> HoldTable {
+    match resolve(arguments).table {
+        Table::Holds(table) => table,
+        Table::Waits(table) => panic!("{arguments}: {table:?}"),
+    }
+}
+
+#[test]
+fn without_options_each_method_waits_for_each_delay() {
+    let rows = waits("").rows(&Margins::UNKNOWN);
+    assert_eq!(rows.len(), 130);
+    let first: Vec<_> = rows.iter().take(10).map(|row| row.method).collect();
+    assert_eq!(first, WaitMethod::ALL);
+    assert!(
+        rows.iter()
+            .take(10)
+            .all(|row| row.delay == Nanos::from_micros(50))
+    );
+    assert_eq!(rows[129].delay, Nanos::from_millis(50));
+    assert!(
+        rows.iter()
+            .all(|row| row.duration == Nanos::from_millis(500))
+    );
+    assert!(rows.iter().all(|row| row.chore == Chore::None));
+}
+
+#[test]
+fn work_doubles_the_rows() {
+    let margins = Margins::of(Nanos(7));
+    let table = waits("--methods hybrid,sleep --delays 2ms,1ms -d 1s --op udp --to 127.0.0.1:9");
+    let rows = table.rows(&margins);
+    let named: Vec<_> = rows
+        .iter()
+        .map(|row| (row.delay.0 / 1_000_000, row.method.name(), row.chore.name()))
+        .collect();
+    let expected = [
+        (2, "hybrid", "none"),
+        (2, "hybrid", "udp"),
+        (2, "sleep", "none"),
+        (2, "sleep", "udp"),
+        (1, "hybrid", "none"),
+        (1, "hybrid", "udp"),
+        (1, "sleep", "none"),
+        (1, "sleep", "udp"),
+    ];
+    assert_eq!(named, expected);
+    assert_eq!(rows[1].chore, Chore::Udp("127.0.0.1:9".to_string()));
+    assert!(rows.iter().all(|row| row.margins == margins));
+}
+
+#[test]
+fn a_rate_is_held_by_each_method() {
+    let table = holds("-R 1000 --op-time 0.9ms --seed 5");
+    assert_eq!(table.methods, HoldMethod::ALL);
+    let rows = table.rows(&Margins::UNKNOWN);
+    assert_eq!(rows.len(), 7);
+    let row = &rows[6];
+    assert_eq!(row.method, HoldMethod::Throttle);
+    assert_eq!(row.rate.per_s(), 1000.0);
+    assert_eq!(row.arrival, ArrivalLaw::Constant);
+    assert_eq!(row.catch_up, CatchUp::ALL);
+    assert_eq!(row.wait_min, Nanos::ZERO);
+    assert_eq!(row.duration, Nanos::from_secs(2));
+    assert_eq!(row.chore, Chore::Busy(Nanos::from_micros(900)));
+    assert_eq!(row.seed, 5);
+    let table = holds(
+        "-R 90/m --methods throttle,tick --arrival poisson --policy spread(1.5) --min-wait 10ms \
+         -d 10s --op qotd --to [::1]:17",
+    );
+    assert_eq!(table.methods, [HoldMethod::Throttle, HoldMethod::Tick]);
+    assert_eq!(table.base.arrival, ArrivalLaw::Poisson);
+    assert_eq!(table.base.catch_up, CatchUp::Spread(1.5));
+    assert_eq!(table.base.wait_min, Nanos::from_millis(10));
+    assert_eq!(table.base.duration, Nanos::from_secs(10));
+    assert_eq!(table.base.chore, Chore::Qotd("[::1]:17".to_string()));
+    assert_eq!(holds("-R 1 --op-time 0").base.chore, Chore::None);
+}
+
+#[test]
+fn without_an_address_a_service_of_its_own_is_asked() {
+    for (op, name) in [("udp", "datagrams"), ("qotd", "quote")] {
+        let spec = resolve(&format!("--op {op}"));
+        let service = spec.service.expect("a service was started");
+        let told = service.announcement();
+        assert!(told.contains(name), "{told}");
+        let Table::Waits(table) = spec.table else {
+            panic!("{op}");
+        };
+        let to = service.address().to_string();
+        let expected = [Chore::Udp(to.clone()), Chore::Qotd(to)];
+        assert!(expected.contains(&table.chore.unwrap()), "{op}");
+        assert!(
+            !spec.words.0.contains_key("to"),
+            "the next one has another port"
+        );
+    }
+}
+
+#[test]
+fn what_is_resolved_can_be_typed_again() {
+    for arguments in [
+        "",
+        "--methods sleep,spin --delays 50us,1ms -d 20ms --fail-if invalid",
+        "--op qotd --to 127.0.0.1:1717",
+        "--rate 1000",
+        "--rate 90/m --methods throttle --arrival burst(3,0.2,1s) --policy burst(20) -d 5s",
+        "--rate 0.5 --min-wait 4s --op-time 2s --policy delay",
+        "--rate 5 --policy spread --op udp --to [::1]:9",
+    ] {
+        let spec = resolve(arguments);
+        let words = spec.words.0.iter();
+        let again: Vec<String> = words.flat_map(|(k, v)| typed(k, v)).collect();
+        let again = resolve(&again.join(" "));
+        assert_eq!(again.table, spec.table, "{arguments}");
+        assert_eq!(again.words, spec.words, "{arguments}");
+    }
+}
+
+#[test]
+fn only_the_verdict_can_cross_a_threshold() {
+    let thresholds = resolve("--rate 5 --fail-if invalid").thresholds;
+    for (verdict, crossed) in [(Verdict::Valid, 0), (Verdict::Invalid, 1)] {
+        let report = Report {
+            schema: SCHEMA.to_string(),
+            command: "throttle".to_string(),
+            knee_version: String::new(),
+            started_at: String::new(),
+            seed: 1,
+            verdict,
+            interrupted: false,
+            host: Host::default(),
+            spec: Default::default(),
+            trials: Vec::new(),
+            findings: Vec::new(),
+            conclusion: Conclusion::Throttle(ThrottleConclusion::default()),
+        };
+        assert_eq!(thresholds.crossed(&report).len(), crossed, "{verdict:?}");
+    }
+}
+
+#[test]
+fn times_are_told_roughly() {
+    for (ms, text) in [
+        (40, "0.1 s"),
+        (1_540, "1.6 s"),
+        (9_000, "9 s"),
+        (65_000, "65 s"),
+        (210_000, "3.5 min"),
+    ] {
+        assert_eq!(words::about(Nanos::from_millis(ms)), text);
+    }
+}

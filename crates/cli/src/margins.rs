@@ -1,0 +1,226 @@
+//! How early a sleep has to end on this machine: measured once, kept for the runs to come.
+//!
+//! A file of the user's holds what was measured, for each machine apart, as home directories are
+//! shared. It is only ever replaced as a whole. Whatever is wrong with it costs the time to measure
+//! again, never a run.
+
+use crate::args::{Notes, random_seed};
+use crate::command::started_at;
+use knee_core::report::Host;
+use knee_core::spec::Margins;
+use knee_core::time::Nanos;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The time that a first measurement takes.
+const BUDGET: Nanos = Nanos::from_millis(150);
+
+/// What this version writes and reads.
+const SCHEMA: &str = "knee.margins/1";
+
+/// Of so many machines the margins are kept, the latest first.
+const MACHINES_MAX: usize = 16;
+
+/// No file of so many machines is larger.
+const SIZE_MAX: u64 = 1 << 20;
+
+/// A margin beyond this was not measured by anyone.
+const CREDIBLE_MAX: Nanos = Nanos::from_millis(10);
+
+/// The margins of this machine: those kept, or else measured now and kept. What is wrong with the
+/// file is told in one line.
+pub fn of_this_machine(notes: Notes) -> Margins {
+    let store = Store::of_user();
+    let machine = MachineKey::this();
+    let unusable = match store.find(&machine) {
+        Ok(Some(margins)) => return margins,
+        Ok(None) => None,
+        Err(trouble) => Some(trouble),
+    };
+    let margins = knee_engine::throttle::measure_margins(BUDGET);
+    let unkept = store.keep(machine, &margins).err();
+    if let Some(trouble) = unkept.or(unusable) {
+        notes.tell(&trouble);
+    }
+    margins
+}
+
+/// Keeps what was measured of this machine at length.
+pub fn keep(margins: &Margins, notes: Notes) {
+    if let Err(trouble) = Store::of_user().keep(MachineKey::this(), margins) {
+        notes.tell(&trouble);
+    }
+}
+
+/// What tells one machine from another as far as its wake-ups go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct MachineKey {
+    kernel: String,
+    cpu_model: String,
+    /// Those that the process may use: a core that it is pinned to wakes up differently.
+    cpus: u32,
+}
+
+impl MachineKey {
+    fn this() -> MachineKey {
+        let Host {
+            kernel,
+            cpu_model,
+            cpus,
+            ..
+        } = knee_engine::host();
+        MachineKey {
+            kernel,
+            cpu_model,
+            cpus,
+        }
+    }
+}
+
+/// The file as a whole.
+#[derive(Debug, Serialize, Deserialize)]
+struct Document {
+    schema: String,
+    /// The latest first.
+    machines: Vec<Measured>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Measured {
+    machine: MachineKey,
+    /// RFC 3339, in UTC.
+    measured_at: String,
+    margins_ns: Margins,
+}
+
+impl Measured {
+    fn is_credible(&self) -> bool {
+        let credible = |ns: u64| Nanos(ns) <= CREDIBLE_MAX;
+        self.margins_ns.by_bucket().into_iter().all(credible)
+    }
+}
+
+/// The file, where there is a place for one.
+#[derive(Clone, Debug)]
+struct Store {
+    path: Option<PathBuf>,
+}
+
+impl Store {
+    fn of_user() -> Store {
+        let directory =
+            state_directory(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
+        Store {
+            path: directory.map(|d| d.join("knee").join("margins.json")),
+        }
+    }
+
+    /// What was kept of a machine, if anything; else why the file cannot be used, in one line.
+    fn find(&self, machine: &MachineKey) -> Result<Option<Margins>, String> {
+        let Some(path) = &self.path else {
+            return Ok(None);
+        };
+        let document = read(path).map_err(|wrong| {
+            format!(
+                "{} {wrong}: this machine's margins were measured again",
+                path.display()
+            )
+        })?;
+        let found = document.machines.iter().find(|m| m.machine == *machine);
+        Ok(found.map(|m| m.margins_ns))
+    }
+
+    /// Keeps what was measured of a machine, beside what is known of others; else why it cannot, in
+    /// one line.
+    fn keep(&self, machine: MachineKey, margins: &Margins) -> Result<(), String> {
+        let Some(path) = &self.path else {
+            return Err(
+                "this machine's margins cannot be kept, as there is no place for them: \
+                 XDG_STATE_HOME and HOME are not set"
+                    .to_string(),
+            );
+        };
+        // What cannot be read is replaced.
+        let mut machines = read(path).map_or_else(|_| Vec::new(), |d| d.machines);
+        machines.retain(|m| m.machine != machine);
+        machines.truncate(MACHINES_MAX - 1);
+        let measured = Measured {
+            machine,
+            measured_at: started_at::now(),
+            margins_ns: *margins,
+        };
+        machines.insert(0, measured);
+        let document = Document {
+            schema: SCHEMA.to_string(),
+            machines,
+        };
+        replace(path, &document).map_err(|e| {
+            format!(
+                "this machine's margins cannot be kept in {}: {e}",
+                path.display()
+            )
+        })
+    }
+}
+
+/// Where programs keep what should outlive a run and may be lost, by the XDG Base Directory
+/// Specification: a path that is not absolute counts as none.
+fn state_directory(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+    let of_home = || Some(absolute(home?)?.join(".local/state"));
+    xdg.and_then(absolute).or_else(of_home)
+}
+
+/// The file's content; empty where there is no file. Else what is wrong with it.
+fn read(path: &Path) -> Result<Document, String> {
+    let unreadable = |e: io::Error| format!("cannot be read ({e})");
+    match fs::metadata(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Ok(Document {
+                schema: SCHEMA.to_string(),
+                machines: Vec::new(),
+            });
+        }
+        Err(e) => return Err(unreadable(e)),
+        Ok(file) if !file.is_file() || file.len() > SIZE_MAX => {
+            return Err("is no file of margins".to_string());
+        }
+        Ok(_) => {}
+    }
+    let bytes = fs::read(path).map_err(unreadable)?;
+    let document: Document =
+        serde_json::from_slice(&bytes).map_err(|e| format!("is broken ({e})"))?;
+    if document.schema != SCHEMA {
+        return Err(format!("has the schema '{}'", document.schema));
+    }
+    if !document.machines.iter().all(Measured::is_credible) {
+        return Err("has margins that nobody measured".to_string());
+    }
+    Ok(document)
+}
+
+/// Puts a new file in the place of the old one at once, so that no reader ever sees half of it and
+/// of two writers one wins.
+fn replace(path: &Path, document: &Document) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(document)? + "\n";
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{:x}", random_seed()));
+    let fresh = PathBuf::from(name);
+    let mut file = File::create_new(&fresh)?;
+    let replaced = file.write_all(text.as_bytes());
+    let replaced = replaced.and_then(|()| fs::rename(&fresh, path));
+    if replaced.is_err() {
+        // Nothing depends on its absence.
+        let _ = fs::remove_file(&fresh);
+    }
+    replaced
+}
+
+#[cfg(test)]
+mod tests;
