@@ -6,7 +6,6 @@
 //! times are infinite.
 
 use super::models::MachineRepair;
-use crate::time::Nanos;
 use std::collections::VecDeque;
 
 /// Mean response time of M/M/1: 1/(μ − λ) (Kleinrock, Queueing Systems I, 1975, 3.2).
@@ -163,6 +162,7 @@ pub fn machine_repair_response_mean_s(model: &MachineRepair, users: u32) -> f64 
 mod tests {
     use super::*;
     use crate::analysis::buffer::Buffer;
+    use crate::time::Nanos;
     use crate::rng;
 
     fn assert_close(value: f64, expected: f64, what: &str) {
