@@ -10,7 +10,7 @@ use crate::words::{self, Words};
 use knee_core::experiment::udp::ExplainSpec;
 use knee_core::spec::{
     ArrivalLaw, BackendChoice, ClientWait, ClientsAs, EngineOptions, Level, Margins, OpenLoad,
-    Rate, ServiceSetup, UdpTrialSpec, WaitPolicy, parse_client_wait, parse_clients,
+    Rate, ServiceSetup, UdpTrialSpec, WaitPolicy, parse_arrival, parse_client_wait, parse_clients,
 };
 use knee_core::time::Nanos;
 use std::sync::Arc;
@@ -176,10 +176,9 @@ impl RawUdp {
         }
         let nothing_said = self.wait.is_none() && self.arrival.is_none();
         let default = Rate::per_second(RATE).filter(|_| nothing_said);
-        if self.arrival.is_some() && knee_core::spec::parse_arrival(text, duration).is_err() {
+        if self.arrival.is_some() {
             // Of --arrival only schedules: waits without one are none.
-            knee_core::spec::parse_arrival(text, duration)
-                .map_err(|e| Failure::argument(option, e))?;
+            parse_arrival(text, duration).map_err(|e| Failure::argument(option, e))?;
         }
         parse_client_wait(text, self.rate.or(default), duration).map_err(|e| {
             let about_rate = e.0.contains(" rate");

@@ -167,7 +167,8 @@ fn by_client(trial: &UdpTrial, got: &UdpReceived) -> [u64; 2] {
 /// last one also has what was sent beyond the end.
 fn intervals(trial: &UdpTrial, length: Nanos) -> Vec<Interval> {
     let step = trial.spec.interval.0.max(1);
-    let count = (length.0.div_ceil(step) as usize).max(1);
+    let asked = length.min(trial.spec.duration);
+    let count = (asked.0.div_ceil(step) as usize).max(1);
     let told = [
         Some(&trial.sent.by_interval),
         trial.received.as_ref().map(|r| &r.by_interval),
