@@ -5,4 +5,5 @@ pub mod http1_request;
 pub mod http1_response;
 pub mod sweep_csv;
 pub mod targets_file;
+pub mod udp_control;
 pub mod url;

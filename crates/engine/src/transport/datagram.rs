@@ -20,7 +20,8 @@ pub struct Header {
     /// When it should have been sent, since the run's origin; [`Header::sent`] where its client
     /// keeps to no schedule.
     pub intended: Nanos,
-    /// When it was handed to the kernel, since the run's origin.
+    /// When it was handed to the kernel, since the run's origin; datagrams handed over in one call
+    /// share the reading just before it.
     pub sent: Nanos,
 }
 

@@ -21,6 +21,10 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// second.
 const SILENCE_NS: u64 = 10_000_000_000;
 
+/// How long a service that gives signs of life may take to answer: more than it takes to drain what
+/// is queued.
+const ANSWER_NS: u64 = 60_000_000_000;
+
 /// How long an answer to hello may take.
 const HELLO_NS: u64 = 5_000_000_000;
 
@@ -269,11 +273,13 @@ impl Control {
         told.map_err(|e| gone(&e))
     }
 
-    /// The next thing that is no sign of life.
+    /// The next thing that is more than a sign of life.
     fn hear_more(&mut self, stop: Option<&AtomicBool>) -> Result<Say, Lost> {
+        let asked_ns = clock::monotonic_ns();
         loop {
             match self.hear(SILENCE_NS, stop)? {
-                Say::Alive => {}
+                Say::Alive if clock::monotonic_ns() - asked_ns < ANSWER_NS => {}
+                Say::Alive => return Err(Lost::Because("lives but does not answer".to_owned())),
                 other => return Ok(other),
             }
         }
@@ -389,4 +395,33 @@ fn gone(error: &io::Error) -> Lost {
 fn is_no_data(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::udp::{UdpServer, UdpServerSpec};
+
+    #[test]
+    fn the_clock_of_another_host_is_known_to_half_a_round_trip() {
+        let server = UdpServer::start(UdpServerSpec {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            ..UdpServerSpec::default()
+        })
+        .unwrap();
+        let service = server.address().to_string();
+        let mut control = Control::open(&service, "", &AtomicBool::new(false)).unwrap();
+        assert_eq!(control.sharing, Some(Sharing::Namespace));
+        assert_eq!(control.clock(), Ok(ServiceClock::default()));
+        // As though it were on another host, whose clock happens to be ours.
+        control.sharing = None;
+        let clock = control.clock().unwrap();
+        let off_ns = (clock.ahead_ns as i64).unsigned_abs();
+        assert!(
+            clock.uncertainty_ns > 0 && off_ns <= clock.uncertainty_ns + 1,
+            "{clock:?}"
+        );
+        drop(server);
+        assert!(matches!(control.clock(), Err(Lost::Because(_))));
+    }
 }

@@ -61,18 +61,23 @@ pub fn run(
     let origin = clock::monotonic_ns() + lead_ns;
     let started = control.start(origin.wrapping_add(ahead.ahead_ns));
     started.map_err(|lost| control.lost(lost))?;
-    let plan = SendPlan {
+    let mut plan = SendPlan {
         spec: spec.clone(),
         target: control.address,
         session,
         origin,
         program: program.to_owned(),
     };
+    // Where the trial leaves it to the service whether echoes come, the sender has to know.
+    plan.spec.setup.mode = service.mode;
     let (sent, watched) = send_watched(&plan, &mut control, observer, stop);
     let sent = sent?;
     let record = watched.and_then(|()| control.end(sent.sent.sent));
     let kernel = Counters::now().moved_since(&counters);
-    let here = Evidence::now().moved(&before, &quiet);
+    let mut here = Evidence::now().moved(&before, &quiet);
+    // What the queue of a device dropped and told is a send error, and was not lost on the way.
+    let told = sent.sent.send_errors.get("ENOBUFS").copied();
+    here.take(DropPlace::Qdisc, told.unwrap_or(0));
     service.clock_uncertainty_ns = uncertainty(&mut control, ahead, record.is_ok());
     let (received, drops, service_lost) = match record {
         Ok(record) => {
@@ -102,6 +107,7 @@ fn begin(spec: &UdpTrialSpec, session: u64, sharing: Option<Sharing>) -> Begin {
         interval: spec.interval,
         duration: spec.duration,
         size: spec.size,
+        gso: spec.gso,
         sharing,
     }
 }

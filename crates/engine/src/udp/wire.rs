@@ -83,6 +83,9 @@ pub struct Begin {
     pub duration: Nanos,
     /// Bytes of each datagram's payload.
     pub size: u32,
+    /// Whether bursts leave the sender as one buffer, which makes datagrams take another amount of
+    /// the receive buffer.
+    pub gso: bool,
     /// What client and service share; `None`: not even the machine.
     pub sharing: Option<Sharing>,
 }
@@ -327,6 +330,7 @@ mod tests {
             interval: Nanos::from_secs(10),
             duration: Nanos::from_secs(60),
             size: 64,
+            gso: false,
             sharing: None,
         };
         assert_eq!(good.check(), Ok(()));

@@ -66,6 +66,11 @@ pub fn ledger(trial: &UdpTrial) -> LedgerReport {
     book.close()
 }
 
+/// A service that tells its kernel tells that kernel's counters too, those that moved.
+fn tells_its_counters(trial: &UdpTrial) -> bool {
+    !trial.service.kernel.is_empty() || trial.drops.iter().any(|d| d.at_service)
+}
+
 struct Book {
     missing: u64,
     ledger: LedgerReport,
@@ -102,7 +107,7 @@ impl Book {
         let (place, source) = if trial.received.is_none() {
             let why = trial.service_lost.as_deref();
             (DropPlace::Service, why.unwrap_or("it told nothing"))
-        } else if !trial.service.same_host && trial.drops.iter().any(|d| d.at_service) {
+        } else if !trial.service.same_host && tells_its_counters(trial) {
             (DropPlace::Path, "neither host counted them")
         } else {
             return None;

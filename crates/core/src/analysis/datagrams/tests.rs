@@ -234,6 +234,13 @@ fn what_no_counter_tells_of() {
     assert_eq!(rest(&trial), (None, 10), "one host");
     trial.service.same_host = false;
     assert_eq!(rest(&trial), (None, 10), "the other's counters are unknown");
+    trial.service.kernel = "6.1".into();
+    assert_eq!(
+        rest(&trial).1,
+        0,
+        "a kernel that is told tells its counters"
+    );
+    trial.service.kernel.clear();
     trial.drops = vec![counter(DropPlace::Backlog, 0, true)];
     assert_eq!(rest(&trial), (Some(("path".into(), 10)), 0));
     trial.received = None;

@@ -14,9 +14,10 @@ const PATIENCE_NS: u64 = 300_000_000;
 /// the first is dropped, and returns how many it took. `None`: it took more than could be sent in
 /// the time given to this, or the kernel does not let us.
 ///
-/// What a datagram takes of a buffer depends on how its memory was allocated: by the sender, where
-/// both are on one machine, and otherwise by the network driver. So this holds for senders on this
-/// machine alone.
+/// That is what it holds from empty; while it is never empty it takes up to a quarter less (see
+/// [`super`]). What a datagram takes of a buffer depends on how its memory was allocated: by the
+/// sender, where both are on one machine, and otherwise by the network driver. So this holds for
+/// senders on this machine alone.
 pub(super) fn capacity(ip: IpAddr, limit_bytes: u32, size: u32) -> Option<u64> {
     fill(ip, limit_bytes, size).ok().flatten()
 }

@@ -331,10 +331,8 @@ impl DataThread {
         } else {
             local.ip()
         };
-        let measured = begin
-            .sharing
-            .is_some()
-            .then(|| buffer::capacity(ip, memory.limit, begin.size));
+        let is_measurable = begin.sharing.is_some() && !begin.gso;
+        let measured = is_measurable.then(|| buffer::capacity(ip, memory.limit, begin.size));
         let mode = setup.mode.unwrap_or(self.spec.mode);
         let work = setup.work.unwrap_or(self.spec.work);
         let rng = rng::stream(self.spec.seed, rng::SERVICE + self.stats.sessions);

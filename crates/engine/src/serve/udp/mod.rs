@@ -1,10 +1,14 @@
 //! The datagram service: takes datagrams, works on each, and accounts for all of them.
 //!
 //! One thread takes datagrams, so that the socket's receive buffer is the queue: with work it takes
-//! one at a time, and a datagram that finds the buffer full is the kernel's to drop and to count. It
-//! is then a station with one server and a queue of as many as the buffer holds, the one in work
-//! not among them: M/D/1/K where arrivals are Poisson and work is fixed. Another thread has the
-//! control connection, over TCP on the same port.
+//! one at a time, and a datagram that finds the buffer full is the kernel's to drop and to count.
+//! Another thread has the control connection, over TCP on the same port.
+//!
+//! It is a station with one server and a finite queue, but not quite M/D/1/K where arrivals are
+//! Poisson and work is fixed: while datagrams are left of those that were queued when the reader
+//! last emptied the kernel's inner queue, the room of those taken is given back only once it makes
+//! up a quarter of the buffer (udp_rmem_release in the kernel's net/ipv4/udp.c). So a buffer that
+//! holds N from empty takes between 3N/4 and N, and the one in work besides.
 //!
 //! Nothing is ever sent to anyone but the address that the running session's control connection
 //! comes from, and only where the datagram names that session, a number that its client drew at

@@ -1,9 +1,10 @@
 //! A trial from one network namespace to another, over a queue that drops.
 
 use super::tests::{run, server, trial_of};
+use crate::kernel::drops::Drops;
 use knee_core::measure::DropPlace;
 use knee_core::time::Nanos;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
@@ -85,15 +86,17 @@ fn check(address: SocketAddr) {
     let trial = run(&spec);
     let received = trial.received.expect("the service told");
     assert!(trial.service.same_host);
+    // The sender is told of what its own queue drops, so that is no loss on the way.
+    let refused = trial.sent.send_errors.get("ENOBUFS").copied().unwrap_or(0);
+    let lost = trial.sent.sent - received.received;
+    assert!(
+        refused + lost > 0,
+        "6,000 datagrams of 8,000 bits a second over 1 Mbit/s"
+    );
     let at = |place| -> u64 {
         let here = trial.drops.iter().filter(|c| c.place == place);
         here.map(|c| c.count).sum()
     };
-    let lost = trial.sent.sent - received.received;
-    assert!(
-        lost > 0,
-        "6,000 datagrams of 8,000 bits a second over 1 Mbit/s"
-    );
     // The control connection passes the same queue and may lose a segment to it too.
     let queue = at(DropPlace::Qdisc);
     assert!(
@@ -101,15 +104,45 @@ fn check(address: SocketAddr) {
         "{lost} lost: {:?}",
         trial.drops
     );
-    let told = trial
-        .drops
-        .iter()
-        .find(|c| c.place == DropPlace::Qdisc)
-        .unwrap();
-    assert_eq!(told.source, "qdisc tbf on kneea");
-    assert!(told.host_wide && !told.at_service);
     assert_eq!(
         (at(DropPlace::Device), at(DropPlace::ReceiveBuffer)),
         (0, 0)
     );
+    a_socket_that_is_not_told(address);
+}
+
+/// The kernel takes what its queue drops from a socket that does not ask for errors as sent, and
+/// counts it under SndbufErrors: the same number by another way.
+fn a_socket_that_is_not_told(address: SocketAddr) {
+    let refused = || -> u64 {
+        let snmp = std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
+        let mut lines = snmp.lines().filter(|l| l.starts_with("Udp: "));
+        let names = lines.next().unwrap().split(' ');
+        let index = names.clone().position(|n| n == "SndbufErrors").unwrap();
+        lines
+            .next()
+            .unwrap()
+            .split(' ')
+            .nth(index)
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    let (before, refused_before) = (Drops::now(), refused());
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    for _ in 0..100 {
+        socket.send_to(&[0; 1_000], address).unwrap();
+    }
+    let (moved, refused) = (Drops::now().since(&before), refused() - refused_before);
+    assert!(refused > 0);
+    let counters = moved.counters(false);
+    let told = counters
+        .iter()
+        .find(|c| c.place == DropPlace::Qdisc)
+        .unwrap();
+    assert_eq!(
+        (told.source.as_str(), told.count),
+        ("qdisc tbf on kneea", refused)
+    );
+    assert!(told.host_wide && !told.at_service);
 }

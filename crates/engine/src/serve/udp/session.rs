@@ -17,7 +17,7 @@ use std::net::IpAddr;
 /// So many arrivals are kept: 16 MB here, some 10 MB on the way to the client.
 const ARRIVALS_MAX: usize = 2_000_000;
 
-/// Once nothing has come for so long, nothing more will: what is sent is queued within a round trip.
+/// Once nothing has come for so long, nothing more will: that is longer than a way takes.
 const QUIET_NS: u64 = 200_000_000;
 
 /// After the last was sent the service goes on working for so long; whatever is queued then is

@@ -1,9 +1,9 @@
 //! The sending side of a trial of datagrams.
 //!
-//! A [`sender`] is a thread that sends for some of the clients over one connected socket: many
+//! A `sender` is a thread that sends for some of the clients over one connected socket: many
 //! clients where they are multiplexed, one where each has a thread or a process. It keeps to the
-//! moments of a [`source`], or waits in the very way that the trial names, and hands datagrams to
-//! the kernel through its [`outlet`], all that are due in one call.
+//! moments of a `source`, or waits in the very way that the trial names, and hands datagrams to
+//! the kernel through its `outlet`, all that are due in one call.
 
 mod intervals;
 mod outlet;

@@ -3,8 +3,8 @@
 //! What the network answers to a datagram that was sent, such as that nobody listens there, Linux
 //! tells instead of sending a later one (udp(7)): that one counts as refused. Beyond a device's MTU
 //! datagrams leave in fragments, as IP_MTU_DISCOVER is left as it is (ip(7)); with `--gso`, and
-//! beyond 65,507 bytes, they are refused. A device's queue that drops a datagram is told (`ENOBUFS`);
-//! one that cuts a burst itself and drops a part of it only counts them.
+//! beyond 65,507 bytes, they are refused. What a device's queue drops is told (`ENOBUFS`), but for
+//! a part of a burst that it cuts itself, which it only counts.
 
 use super::replies::Replies;
 use super::tally::Tally;

@@ -164,3 +164,67 @@ impl Clients {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_core::arrival::Arrivals;
+    use knee_core::spec::{ArrivalLaw, CatchUp, Rate};
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn schedule(clients: usize) -> Source {
+        let rate = Rate::per_second(1_000).unwrap();
+        let arrivals = Arrivals::of(rate, &ArrivalLaw::Constant, Share::WHOLE, 1);
+        Source::Schedule {
+            throttle: Throttle::new(arrivals, CatchUp::ALL, Nanos::ZERO),
+            clients,
+            next: 0,
+        }
+    }
+
+    #[test]
+    fn a_schedule_goes_round_its_clients_and_its_rest_is_known() {
+        let mut source = schedule(2);
+        let now = Nanos::from_millis(2);
+        for (client, moment) in [(0, 0), (1, MS), (0, 2 * MS)] {
+            assert_eq!(source.poll(now), Next::Send(client, Nanos(moment)));
+        }
+        assert_eq!(source.poll(now), Next::WaitUntil(Nanos(3 * MS)));
+        // 3, 4, … 9 ms; 10 ms is not before the end.
+        assert_eq!(source.left_before(Nanos::from_millis(10)), 7);
+        assert_eq!(schedule(1).left_before(Nanos::ZERO), 0);
+    }
+
+    #[test]
+    fn a_client_waits_from_the_end_of_its_own_send() {
+        let law = Law::Fixed(Nanos(100));
+        let streams = (0..2).map(|client| rng::stream(1, client)).collect();
+        let mut source = Source::Clients(Clients::new(2, Pause::For(law, streams), 5));
+        assert_eq!(source.poll(Nanos(7)), Next::Send(0, Nanos(0)));
+        source.sent(Nanos(8));
+        assert_eq!(source.poll(Nanos(9)), Next::Send(1, Nanos(0)));
+        assert_eq!(source.poll(Nanos(9)), Next::WaitUntil(Nanos(108)));
+        source.sent(Nanos(10));
+        // Both are due by now: the one that waits longer is first.
+        assert_eq!(source.poll(Nanos(200)), Next::Send(0, Nanos(108)));
+        assert_eq!(source.poll(Nanos(200)), Next::Send(1, Nanos(110)));
+        source.sent(Nanos(201));
+        assert_eq!(source.poll(Nanos(301)), Next::Send(0, Nanos(301)));
+        assert_eq!(source.poll(Nanos(301)), Next::Done, "five are sent");
+        assert_eq!(source.left_before(Nanos::MAX), 0, "there is no schedule");
+    }
+
+    proptest! {
+        /// All clients wake at the same moments, whenever they had sent and whenever the run began.
+        #[test]
+        fn ticks_are_those_of_the_machine(
+            period in 1_u64..20 * MS, origin in 0..1_000_000 * MS, ended in 0..60_000 * MS,
+        ) {
+            let next = Pause::Tick { period, origin }.after(0, Nanos(ended));
+            prop_assert_eq!((origin + next.0) % period, 0);
+            prop_assert!(next.0 > ended && next.0 <= ended + period);
+        }
+    }
+}

@@ -393,3 +393,40 @@ fn echoes_are_matched_and_copies_are_strays() {
         }
     }
 }
+
+#[test]
+fn datagrams_leave_over_ipv6_as_well() {
+    let Ok(socket) = UdpSocket::bind("[::1]:0") else {
+        return;
+    };
+    socket
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
+    for gso in [false, true] {
+        let target = socket.local_addr().unwrap();
+        let mut plan = plan_to(target, ClientWait::None, ClientsAs::Multiplexed);
+        plan.spec.gso = gso;
+        assert_eq!(run(&plan).sent.sent, ALL);
+        let mut bytes = [0; 100];
+        let came = (0..ALL).map(|_| {
+            let length = socket.recv(&mut bytes).unwrap();
+            (Header::read(&bytes[..length]).unwrap(), length)
+        });
+        let came: Vec<_> = came.collect();
+        assert_eq!(clients_of(&came).values().sum::<usize>() as u64, ALL);
+    }
+}
+
+#[test]
+fn clients_run_where_they_may_and_nowhere_else() {
+    let service = Service::start(0);
+    let first = crate::sys::thread::affinity().unwrap()[0];
+    for carried_as in [ClientsAs::Multiplexed, ClientsAs::Threads] {
+        let mut plan = plan_to(service.address, ClientWait::None, carried_as);
+        plan.spec.client_cpus = vec![first];
+        assert_eq!(run(&plan).sent.sent, ALL);
+        plan.spec.client_cpus = vec![1_000];
+        let error = send(&plan, &AtomicBool::new(false), &mut |_, _| {}).unwrap_err();
+        assert!(error.to_string().contains("1000"), "{error}");
+    }
+}

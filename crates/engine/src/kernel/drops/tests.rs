@@ -72,8 +72,8 @@ fn sample(step: u64) -> Drops {
         &format!("entries  allocs unresolved_discards table_fulls\n2 2 {step:08x} 0\n2 0 1 0\n"),
     );
     drops.add_interfaces(&format!(
-        "Inter-|   Receive  |  Transmit\n face |bytes packets errs\n    lo: 1 1 0 {} 0 0 0 0 1 1 0 0 \
-         0 0 0 0\n  eth0: 1 1 {step} 0 0 0 0 0 1 1 0 {step} 0 0 0 0\n",
+        "Inter-|   Receive  |  Transmit\n face |bytes packets errs\n    lo: 1 1 0 {} 0 0 0 0 1 1 0 \
+         0 0 0 0 0\n  eth0: 1 1 {step} 0 0 0 0 0 1 1 0 {step} 0 0 0 0\n",
         2 * step
     ));
     drops
