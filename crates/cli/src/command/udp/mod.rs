@@ -103,6 +103,7 @@ pub struct RawUdp {
 
     /// Trials of each kind of clients [default: 3]
     #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Experiment")]
+    #[arg(hide_short_help = true)]
     repeats: Option<u32>,
 
     /// Time of sending, of each trial [default: 10s; with --explain 2s; with -n 24h]

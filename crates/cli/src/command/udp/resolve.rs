@@ -270,7 +270,7 @@ impl RawUdp {
         }
         words.put("clients-as", word(&CARRIERS, self.carried_as()));
         words.put("size", self.size);
-        words.put("gso", self.gso);
+        words.put_some("gso", self.gso.then_some(true));
         words.put("duration", words::duration(duration));
         words.put("interval", words::duration(interval));
         words.put_some("datagrams", self.datagrams);

@@ -69,10 +69,11 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
     }
 }
 
-/// The time that rates are counted over.
+/// The time that rates are counted over. A service that vanishes ends a trial early.
 fn length(trial: &UdpTrial) -> Nanos {
     let (asked, used) = (trial.spec.duration, trial.sent.elapsed);
-    let ended_early = trial.spec.datagrams_max.is_some() || trial.interrupted;
+    let service_vanished = trial.received.is_none();
+    let ended_early = trial.spec.datagrams_max.is_some() || trial.interrupted || service_vanished;
     match ended_early {
         true => used.min(asked),
         // A sender that was blocked at the end may have sent beyond it.

@@ -158,7 +158,10 @@ fn told_by(place: &str, ledgers: &[&LedgerReport], with_counts: bool) -> String 
 }
 
 fn one_teller(evidence: &LossEvidence, with_counts: bool) -> String {
-    let counted = match with_counts {
+    // Nobody counted these: they are what was left.
+    let is_rest = [DropPlace::Service, DropPlace::Path].map(DropPlace::name);
+    let is_rest = is_rest.contains(&evidence.place.as_str());
+    let counted = match with_counts && !is_rest {
         true => format!(" counted {}", count(evidence.counted)),
         false => String::new(),
     };
