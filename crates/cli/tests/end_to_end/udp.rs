@@ -291,9 +291,9 @@ fn who_is_not_on_loopback_needs_a_token() {
 #[test]
 fn a_report_of_datagrams_is_rendered_again() {
     let file = TempPath::new("udp.json");
-    let ended = run(&["udp", "-n", "100", "-R", "1000", "--json", file.as_str()]);
+    let ended = run(&["udp", "-n", "100", "-R", "1000", "--json", file.str()]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
-    let again = run(&["report", file.as_str()]);
+    let again = run(&["report", file.str()]);
     assert_eq!(again.stdout, ended.stdout);
     assert!(again.stdout.contains("unexplained"), "{again:?}");
 }
@@ -321,14 +321,20 @@ fn start(options: &[&str]) -> Child {
     knee(&arguments).spawn().unwrap()
 }
 
-/// A service that has a client refuses any other.
+/// Until a client has a socket that is connected to this service: it then has its session.
 fn wait_until_busy(service: &str) {
+    let (_, port) = service.rsplit_once(':').unwrap();
+    let theirs = format!("0100007F:{:04X}", port.parse::<u16>().unwrap());
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
-        let ended = run(&["udp", service, "-n", "1", "-R", "1000", "--quiet"]);
-        if ended.status == Some(4) {
+        let table = std::fs::read_to_string("/proc/net/udp").unwrap();
+        if table
+            .lines()
+            .any(|row| row.split_whitespace().nth(2) == Some(&theirs))
+        {
             return;
         }
-        assert!(Instant::now() < deadline, "it is never busy: {ended:?}");
+        assert!(Instant::now() < deadline, "nobody sends to {service}");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
