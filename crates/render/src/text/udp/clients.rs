@@ -15,8 +15,8 @@ pub fn show(page: &mut Page, laws: &[LawRow]) {
     };
     page.heading("Clients", &remark);
     page.table(&table(laws));
-    let note = "loss: of the datagrams sent; dispersion: variance over mean of the arrivals in 10 ms, \
-                1 for Poisson, 0 for a metronome; burst: the most arrivals in any millisecond";
+    let note = "loss: of the datagrams sent; dispersion: variance over mean of the arrivals in 10 \
+                ms, 1 for Poisson, 0 for a metronome; burst: the most arrivals in any millisecond";
     page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, note));
 }
 

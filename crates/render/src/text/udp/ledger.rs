@@ -78,8 +78,8 @@ pub fn show(page: &mut Page, laws: &[LawRow]) {
         .iter()
         .any(|l| l.evidence.iter().any(|e| e.host_wide))
     {
-        let note = "host-wide: the counter counts for the whole host, so that others may have moved \
-                    it as well";
+        let note =
+            "host-wide: the counter is of the whole host, so that others may have moved it too";
         page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, note));
     }
 }
