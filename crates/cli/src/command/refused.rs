@@ -13,6 +13,7 @@ pub fn refusal(arguments: &str) -> String {
         RawCommand::Run(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Sweep(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Throttle(raw) => raw.resolve().map(|_| ()),
+        RawCommand::Udp(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Serve(raw) => raw.resolve().map(|_| ()),
         _ => Ok(()),
     };
@@ -24,7 +25,13 @@ pub fn refusal(arguments: &str) -> String {
 
 #[test]
 fn bad_input_gets_one_clear_line() {
-    for (arguments, expected) in REFUSED.iter().chain(THROTTLES_REFUSED) {
+    check(REFUSED);
+    check(THROTTLES_REFUSED);
+}
+
+/// Each of these command lines is refused in a line of these words.
+pub fn check(refused: &[(&str, &str)]) {
+    for (arguments, expected) in refused {
         let line = refusal(arguments);
         assert!(!line.contains('\n'), "{arguments}: {line}");
         match expected.strip_suffix('…') {
@@ -301,8 +308,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("analyze sweep", "FILE.csv: is missing"),
     ("report", "FILE.json: is missing"),
     (
-        "serve udp",
-        "udp: unknown command; --help lists what there is",
+        "serve smtp",
+        "smtp: unknown command; --help lists what there is",
     ),
     (
         "serve http --listen localhost:80",

@@ -15,3 +15,4 @@ mod stalls;
 mod support;
 mod sweeps;
 mod throttle;
+mod udp;
