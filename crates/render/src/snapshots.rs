@@ -25,6 +25,8 @@ fn narrow_and_in_ascii() {
         ("run", fixtures::run_errors()),
         ("throttle_waits", fixtures::throttle_waits()),
         ("throttle_rates", fixtures::throttle_rates()),
+        ("udp_lossy", fixtures::udp_lossy()),
+        ("udp_explain", fixtures::udp_explain()),
     ] {
         let narrow = Text {
             width: 60,

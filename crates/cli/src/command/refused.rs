@@ -15,6 +15,7 @@ pub fn refusal(arguments: &str) -> String {
         RawCommand::Sweep(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Overload(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Throttle(raw) => raw.resolve().map(|_| ()),
+        RawCommand::Udp(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Serve(raw) => raw.resolve().map(|_| ()),
         RawCommand::Observe(raw) => raw.resolve().map(|_| ()),
         _ => Ok(()),
@@ -27,11 +28,14 @@ pub fn refusal(arguments: &str) -> String {
 
 #[test]
 fn bad_input_gets_one_clear_line() {
-    for (arguments, expected) in REFUSED
-        .iter()
-        .chain(THROTTLES_REFUSED)
-        .chain(OVERLOADS_REFUSED)
-    {
+    check(REFUSED);
+    check(THROTTLES_REFUSED);
+    check(OVERLOADS_REFUSED);
+}
+
+/// Each of these command lines is refused in a line of these words.
+pub fn check(refused: &[(&str, &str)]) {
+    for (arguments, expected) in refused {
         let line = refusal(arguments);
         assert!(!line.contains('\n'), "{arguments}: {line}");
         match expected.strip_suffix('…') {
@@ -330,8 +334,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("analyze sweep", "FILE.csv: is missing"),
     ("report", "FILE.json: is missing"),
     (
-        "serve udp",
-        "udp: unknown command; --help lists what there is",
+        "serve smtp",
+        "smtp: unknown command; --help lists what there is",
     ),
     (
         "serve http --listen localhost:80",

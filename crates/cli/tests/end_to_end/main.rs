@@ -17,3 +17,4 @@ mod stalls;
 mod support;
 mod sweeps;
 mod throttle;
+mod udp;

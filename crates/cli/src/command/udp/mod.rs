@@ -52,8 +52,8 @@ pub struct RawUdp {
     ///
     /// none: nothing. yield: gives the processor up, sched_yield(2). sleep(0): a sleep of zero,
     /// which costs the timer slack. sleep(T), exp(T), uniform(FROM,TO), lognormal(MEDIAN,SIGMA): a
-    /// sleep after each datagram, so that the time for sending and waking adds to it. tick(T): until
-    /// the next tick of a clock that all clients share. constant, poisson, uniform,
+    /// sleep after each datagram, so that the time for sending and waking adds to it. tick(T): a
+    /// sleep until the next tick of a clock that all clients share. constant, poisson, uniform,
     /// burst(a,b,period), ramp(from,to), trace(FILE): moments of a schedule, as --arrival.
     #[arg(
         long,
@@ -103,6 +103,7 @@ pub struct RawUdp {
 
     /// Trials of each kind of clients [default: 3]
     #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Experiment")]
+    #[arg(hide_short_help = true)]
     repeats: Option<u32>,
 
     /// Time of sending, of each trial [default: 10s; with --explain 2s; with -n 24h]

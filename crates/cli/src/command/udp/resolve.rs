@@ -10,7 +10,7 @@ use crate::words::{self, Words};
 use knee_core::experiment::udp::ExplainSpec;
 use knee_core::spec::{
     ArrivalLaw, BackendChoice, ClientWait, ClientsAs, EngineOptions, Level, Margins, OpenLoad,
-    Rate, ServiceSetup, UdpTrialSpec, WaitPolicy, parse_client_wait, parse_clients,
+    Rate, ServiceSetup, UdpTrialSpec, WaitPolicy, parse_arrival, parse_client_wait, parse_clients,
 };
 use knee_core::time::Nanos;
 use std::sync::Arc;
@@ -176,10 +176,9 @@ impl RawUdp {
         }
         let nothing_said = self.wait.is_none() && self.arrival.is_none();
         let default = Rate::per_second(RATE).filter(|_| nothing_said);
-        if self.arrival.is_some() && knee_core::spec::parse_arrival(text, duration).is_err() {
+        if self.arrival.is_some() {
             // Of --arrival only schedules: waits without one are none.
-            knee_core::spec::parse_arrival(text, duration)
-                .map_err(|e| Failure::argument(option, e))?;
+            parse_arrival(text, duration).map_err(|e| Failure::argument(option, e))?;
         }
         parse_client_wait(text, self.rate.or(default), duration).map_err(|e| {
             let about_rate = e.0.contains(" rate");
@@ -271,7 +270,7 @@ impl RawUdp {
         }
         words.put("clients-as", word(&CARRIERS, self.carried_as()));
         words.put("size", self.size);
-        words.put("gso", self.gso);
+        words.put_some("gso", self.gso.then_some(true));
         words.put("duration", words::duration(duration));
         words.put("interval", words::duration(interval));
         words.put_some("datagrams", self.datagrams);

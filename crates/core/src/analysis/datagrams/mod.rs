@@ -70,10 +70,11 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
     }
 }
 
-/// The time that rates are counted over.
+/// The time that rates are counted over. A service that vanishes ends a trial early.
 fn length(trial: &UdpTrial) -> Nanos {
     let (asked, used) = (trial.spec.duration, trial.sent.elapsed);
-    let ended_early = trial.spec.datagrams_max.is_some() || trial.interrupted;
+    let service_vanished = trial.received.is_none();
+    let ended_early = trial.spec.datagrams_max.is_some() || trial.interrupted || service_vanished;
     match ended_early {
         true => used.min(asked),
         // A sender that was blocked at the end may have sent beyond it.
@@ -168,7 +169,8 @@ fn by_client(trial: &UdpTrial, got: &UdpReceived) -> [u64; 2] {
 /// last one also has what was sent beyond the end.
 fn intervals(trial: &UdpTrial, length: Nanos) -> Vec<Interval> {
     let step = trial.spec.interval.0.max(1);
-    let count = (length.0.div_ceil(step) as usize).max(1);
+    let asked = length.min(trial.spec.duration);
+    let count = (asked.0.div_ceil(step) as usize).max(1);
     let told = [
         Some(&trial.sent.by_interval),
         trial.received.as_ref().map(|r| &r.by_interval),

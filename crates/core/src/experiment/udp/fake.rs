@@ -30,6 +30,8 @@ pub struct Made {
     pub pause: Nanos,
     /// How many datagrams its buffer holds.
     pub buffer: Option<u64>,
+    /// The share of a processor that it uses; 0: not told.
+    pub cpu: f64,
     /// Its work per datagram.
     pub work: Nanos,
     /// The share of sends that had to wait.
@@ -49,6 +51,7 @@ impl Default for Made {
             preempted: 0,
             pause: Nanos::from_millis(1),
             buffer: Some(100),
+            cpu: 0.0,
             work: Nanos::ZERO,
             blocked: 0.0,
             refused: 0.0,
@@ -83,6 +86,7 @@ pub fn tried(spec: &UdpTrialSpec, made: Made) -> UdpTried {
         socket_drops: if made.is_counted { lost } else { 0 },
         pause_ns_max: made.pause.0,
         preempted: share(length_s, made.preempted),
+        cpu: Nanos::from_secs_f64(made.cpu * length_s),
         kept_waiting: Nanos::from_secs_f64(made.waiting * length_s),
         ..UdpReceived::default()
     });

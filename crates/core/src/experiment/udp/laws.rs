@@ -4,6 +4,7 @@ use super::pool;
 use crate::analysis::pairs::mean_and_ci95;
 use crate::analysis::words::{drop_place, exact, list, number, percent};
 use crate::experiment::verdict;
+use crate::measure::DropPlace;
 use crate::report::{DatagramReport, LawRow, LedgerReport, TrialReport, Verdict};
 use crate::spec::UdpTrialSpec;
 use std::collections::BTreeMap;
@@ -103,6 +104,13 @@ pub fn lost_where(trials: &[&TrialReport]) -> String {
 
 /// `exp(200us)*128 sent 98,400/s and lost 1.2 % of it.`
 pub fn in_words(row: &LawRow) -> String {
+    if row.ledger.received == 0 && row.ledger.lost.contains_key(DropPlace::Service.name()) {
+        return format!(
+            "{} sent {}/s until the service vanished: what it received is not known.",
+            name(row),
+            number(row.sent_per_s)
+        );
+    }
     let lost = match row.dropped_per_s > 0.0 {
         true => format!("lost {} of it", percent(row.loss_percent)),
         false => "lost nothing".to_owned(),

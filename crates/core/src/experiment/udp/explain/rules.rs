@@ -28,6 +28,10 @@ const NEVER_WAITED: (f64, f64) = (0.1, 1.0);
 const BURSTS: [f64; 2] = [1.2, 2.0];
 /// A place of loss has nearly all of it from the second share on, next to nothing up to the first.
 const AT_PLACE: [f64; 2] = [0.1, 0.9];
+/// A service that is busy, or kept from its processor, for a smaller part has time left.
+const BUSY_PERCENT: f64 = 95.0;
+/// A replay that loses so many times as much has a trouble of its own.
+const LOSES_MORE: f64 = 2.0;
 /// A loss of this share of the subject's is next to none.
 const NEXT_TO_NONE: f64 = 0.1;
 /// Senders that are held up at this share of their sends, or lose it, matter; …
@@ -127,7 +131,8 @@ fn kept((spec, wait_s, sent_per_s): &(&UdpTrialSpec, f64, f64)) -> f64 {
 
 /// Supported if the service was kept from its processor and the loss falls when the crowd is taken
 /// away (a single sender replays its moments) or the service has a processor of its own. Ruled out
-/// if the service always had its processor, or if the loss stays through both.
+/// if the service always had its processor, or if the loss stays through both; but where the replay
+/// loses more than twice as much, it does so for a reason of its own and tells nothing.
 fn preemption(e: &Evidence) -> Rule {
     let waiting = e.mean(|d| d.service_waiting_percent);
     let preempted = rate(e, |d| d.service_preempted as f64);
@@ -155,6 +160,13 @@ fn preemption(e: &Evidence) -> Rule {
         _ if is_kept && !falls.is_empty() => {
             rule(Supported, format!("{service}; {}", falls.join("; ")))
         }
+        Some(alone) if alone.loss > LOSES_MORE * alone.loss_before => rule(
+            Undecided,
+            format!(
+                "{service}, but the same moments from a single sender lose more: {}",
+                percent(alone.loss)
+            ),
+        ),
         Some(alone) if stays(replay) && stays(core) => rule(
             RuledOut,
             format!(
@@ -295,8 +307,10 @@ fn pauses(e: &Evidence) -> Rule {
     }
 }
 
-/// Supported if more is sent than the service's work allows, or if the loss stays when a single
-/// sender spreads the same rate evenly; ruled out if next to nothing is left of it then.
+/// Supported if more is sent than the service's work allows. Ruled out if the service had time
+/// left, by its own processor time and its waits for the processor: a loss was then no matter of
+/// the average. Else supported if the loss stays when a single sender spreads the same rate evenly,
+/// and ruled out if next to nothing is left of it then.
 fn capacity(e: &Evidence) -> Rule {
     let sent_per_s = e.mean(|d| d.sent_per_s);
     let work_s = e.mean(|d| d.service_work_ns.unwrap_or(0) as f64) / 1e9;
@@ -308,14 +322,25 @@ fn capacity(e: &Evidence) -> Rule {
         );
         return rule(Supported, because);
     }
+    let (used, waited) = (
+        e.mean(|d| d.service_cpu_percent),
+        e.mean(|d| d.service_waiting_percent),
+    );
+    let service = format!(
+        "the service used {} of a processor and waited for it {} of the time",
+        percent(used),
+        percent(waited)
+    );
+    // A service that used none did not tell.
+    if used > 0.0 && used + waited < BUSY_PERCENT {
+        return rule(RuledOut, service);
+    }
     let Some(even) = e.true_constant() else {
         return rule(Undecided, "no single sender reached the rate");
     };
     let because = format!(
-        "spread evenly by a single sender, the same rate loses {}; under the crowd the service \
-         used {} of a processor",
-        percent(even.loss),
-        percent(e.mean(|d| d.service_cpu_percent))
+        "spread evenly by a single sender, the same rate loses {}; {service}",
+        percent(even.loss)
     );
     if even.stays() {
         rule(Supported, because)

@@ -290,6 +290,23 @@ fn a_crowd_takes_the_processor() {
         kept(0.3, 99, replay),
         "supported",
     );
+    let more = |times: f64| {
+        move |who| Made {
+            lost: if who == Who::Replaying {
+                0.02 * times
+            } else {
+                0.02
+            },
+            ..kept(0.3, 99, all)(who)
+        }
+    };
+    check(
+        "the replay loses twice as much",
+        name,
+        more(2.0),
+        "ruled_out",
+    );
+    check("more than that", name, more(2.1), "undecided");
     let conclusion = explain(kept(0.3, 99, CROWD));
     assert_eq!(
         names(&conclusion.supported),
@@ -451,6 +468,25 @@ fn poisson_alone() {
         "even does not",
         "offered_beyond_capacity",
         losers(variance),
+        "ruled_out",
+    );
+    let uses = |cpu, waiting| {
+        move |who| Made {
+            cpu,
+            waiting,
+            ..losers(all)(who)
+        }
+    };
+    check(
+        "busy",
+        "offered_beyond_capacity",
+        uses(0.5, 0.45),
+        "supported",
+    );
+    check(
+        "time left",
+        "offered_beyond_capacity",
+        uses(0.5, 0.44),
         "ruled_out",
     );
     let works = |us| {
