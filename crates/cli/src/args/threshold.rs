@@ -60,7 +60,10 @@ impl ThresholdArgs {
 fn judged(report: &Report) -> Option<&TrialReport> {
     let knee = match &report.conclusion {
         Conclusion::Sweep(sweep) => sweep.levels.iter().find(|level| level.is_knee),
-        Conclusion::Run(_) | Conclusion::Throttle(_) | Conclusion::Udp(_) => None,
+        Conclusion::Run(_)
+        | Conclusion::Throttle(_)
+        | Conclusion::Udp(_)
+        | Conclusion::Overload(_) => None,
     };
     let trials = || report.trials.iter();
     let at_knee = knee.and_then(|knee| trials().rfind(|t| t.level == knee.level));
