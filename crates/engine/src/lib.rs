@@ -17,8 +17,9 @@ mod worker;
 use knee_core::experiment::overload::PreflightFacts;
 use knee_core::measure::{Observer, Trial};
 use knee_core::report::Host;
-use knee_core::spec::{HttpTarget, TrialSpec};
+use knee_core::spec::{Endpoint, HttpTarget, TrialSpec};
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -58,10 +59,14 @@ pub fn preflight(target: &HttpTarget) -> Result<String, RunError> {
 /// # Errors
 /// [`RunError::Unreachable`]: it refuses, or there is no such host; [`RunError::NotPermitted`]: a
 /// source is no address of this host.
-pub fn aim(target: &HttpTarget, sources: &[String]) -> Result<(String, bool), RunError> {
-    let sight = resolve::sight(&target.endpoint, PREFLIGHT_PATIENCE)?;
-    resolve::sources(sources, &sight.raw)?;
-    Ok((sight.address, sight.answers))
+pub fn aim(target: &HttpTarget, sources: &[String]) -> Result<(SocketAddr, bool), RunError> {
+    let Endpoint::Tcp { host, port } = &target.endpoint else {
+        let line = "a Unix socket has no connection attempts that time out";
+        return Err(RunError::NotPermitted(line.to_owned()));
+    };
+    let (address, answers) = resolve::sight(host, *port, PREFLIGHT_PATIENCE)?;
+    resolve::check_sources(sources, address)?;
+    Ok((address, answers))
 }
 
 /// How long [`preflight`] waits for an answer.
@@ -99,9 +104,11 @@ pub fn host() -> Host {
     kernel::host::host()
 }
 
-/// What of this host decides how an overload will fare, and is known before it begins.
-pub fn preflight_facts() -> PreflightFacts {
-    kernel::sysctl::preflight_facts()
+/// What of this host decides how an overload of `target` will fare, and is known before it begins:
+/// of connections from one address that are closed in order; with the server's settings where it is
+/// `on_this_host`.
+pub fn preflight_facts(target: IpAddr, on_this_host: bool) -> PreflightFacts {
+    kernel::sysctl::preflight_facts(target, on_this_host)
 }
 
 /// Processors that this process may use.

@@ -61,11 +61,12 @@ impl ObserveArgs {
         }
     }
 
-    /// The same, where this host is the target's also unasked.
-    pub fn vantage_or_here(&self, address: &str) -> Result<Option<Vantage>, RunError> {
-        match (&self.observe, address_of(address)) {
-            (None, Some(target)) => watch_for(target, None, None),
-            _ => self.vantage(address),
+    /// The place to observe `target` from as [`ObserveArgs::vantage`] has it, or this host where it
+    /// is the target's and nobody named one.
+    pub fn vantage_or_here(&self, target: SocketAddr) -> Result<Option<Vantage>, RunError> {
+        match &self.observe {
+            None => watch_for(target, None, None),
+            Some(_) => self.vantage(&target.to_string()),
         }
     }
 

@@ -73,6 +73,9 @@ impl Demo {
         Ok(Demo { server, known_as })
     }
 
+    /// What [`Demo::small`] serves per second, and keeps until it is accepted.
+    pub const SMALL: (f64, u32) = (CAPACITY as f64, BACKLOG);
+
     /// Where it answers.
     pub fn url(&self) -> String {
         format!("http://{}/", self.server.address())

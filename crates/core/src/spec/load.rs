@@ -35,6 +35,12 @@ impl Load {
         }
     }
 
+    /// Whether a completion counts where it falls, and not in proportion over the time that it
+    /// took.
+    pub fn counts_whole(&self) -> bool {
+        !matches!(self, Load::Closed { .. })
+    }
+
     /// The schedule that starts the operations, where there is one.
     pub fn schedule(&self) -> Option<OpenLoad> {
         let Load::Overload(load) = self else {

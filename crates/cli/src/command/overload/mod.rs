@@ -21,7 +21,8 @@ use crate::words::Words;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use foretold::Foretold;
-use knee_core::experiment::overload::{Overload, OverloadSpec, predict};
+use knee_core::experiment::overload::ServerFacts;
+use knee_core::experiment::overload::{Overload, OverloadSpec, PreflightFacts, predict};
 use knee_core::spec::{CloseKind, Rate, parse_duration, parse_rate};
 use knee_core::time::Nanos;
 use stand::OverloadStand;
@@ -141,19 +142,40 @@ pub struct ResolvedOverload {
 /// Makes the overload and reports it.
 pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
     let demo = overload.demo.take();
+    let notes = overload.output.notes();
     if let Some(demo) = &demo {
-        overload.output.note(&demo.announcement());
+        notes.tell(&demo.announcement());
     }
-    overload.spec.base.engine.margins = margins::of_this_machine(overload.output.notes());
-    overload.output.note(&plan::told(&overload.spec));
-    let foreseen = predict(&knee_engine::preflight_facts(), &overload.spec);
+    let mut stand = OverloadStand::find(&overload.spec, &overload.observe)?;
+    if !stand.answers() {
+        notes.tell("note: the target did not answer a first connect; going on");
+    }
+    overload.spec.base.engine.margins = margins::of_this_machine(notes);
+    notes.tell(&plan::told(&overload.spec));
+    let facts = known(stand.facts(&overload.spec)?, demo.is_some());
+    let foreseen = predict(&facts, &overload.spec);
     for finding in &foreseen {
-        overload.output.note(&plan::warning(finding));
+        notes.tell(&plan::foreseen(finding));
     }
-    let mut stand = OverloadStand::new(&overload.spec, overload.observe.clone());
     let (order, experiment) = overload.split();
     let mut experiment = Foretold::new(experiment, foreseen);
     laboratory::conduct(order, &mut experiment, &mut stand)
+}
+
+/// The facts with what is known of knee's own server, where it is the target.
+fn known(facts: PreflightFacts, is_demo: bool) -> PreflightFacts {
+    if !is_demo {
+        return facts;
+    }
+    let (capacity_per_s, backlog) = Demo::SMALL;
+    PreflightFacts {
+        served_per_s: Some(capacity_per_s),
+        server: facts.server.map(|server| ServerFacts {
+            backlog: Some(backlog),
+            ..server
+        }),
+        ..facts
+    }
 }
 
 impl ResolvedOverload {

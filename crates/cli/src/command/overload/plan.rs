@@ -20,7 +20,7 @@ pub fn told(spec: &OverloadSpec) -> String {
 }
 
 /// What was foreseen, in one line.
-pub fn warning(finding: &Finding) -> String {
+pub fn foreseen(finding: &Finding) -> String {
     let word = match finding.severity {
         Severity::Info => "note",
         Severity::Warning => "warning",

@@ -5,47 +5,74 @@ use super::super::http_stand::HttpStand;
 use super::super::laboratory::{Made, Stand};
 use crate::args::{ObserveArgs, Output};
 use knee_core::experiment::Experiment;
-use knee_core::experiment::overload::OverloadSpec;
+use knee_core::experiment::overload::{OverloadSpec, PreflightFacts};
 use knee_core::report::TrialReport;
-use knee_core::spec::{HttpTarget, Level, Load, TrialSpec};
+use knee_core::spec::{CloseKind, Level, Load, TrialSpec};
 use knee_engine::RunError;
+use knee_engine::observe::watch_for;
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 /// An HTTP target that connections are offered to.
 #[derive(Debug)]
 pub struct OverloadStand {
     http: HttpStand,
-    target: HttpTarget,
-    sources: Vec<String>,
-    observe: ObserveArgs,
-    /// Whether the target answered before the load.
+    address: SocketAddr,
     answers: bool,
 }
 
 impl OverloadStand {
-    /// A stand in front of the target of this overload.
-    pub fn new(spec: &OverloadSpec, observe: ObserveArgs) -> OverloadStand {
-        let sources = match &spec.base.load {
-            Load::Overload(load) => load.sources.clone(),
-            Load::Open(_) | Load::Closed { .. } => Vec::new(),
+    /// A stand in front of the target of this overload, found and watched from now on.
+    ///
+    /// # Errors
+    /// It refuses, or is not there; an address that connections are to come from is not this
+    /// host's; the observer does not answer.
+    pub fn find(spec: &OverloadSpec, observe: &ObserveArgs) -> Result<OverloadStand, RunError> {
+        let target = &spec.base.target;
+        let (address, answers) = knee_engine::aim(target, sources(spec))?;
+        let mut http = HttpStand::new(target.clone(), true, observe.clone());
+        http.watch_from(observe.vantage_or_here(address)?);
+        Ok(OverloadStand {
+            http,
+            address,
+            answers,
+        })
+    }
+
+    /// Whether the target answered when it was looked for.
+    pub fn answers(&self) -> bool {
+        self.answers
+    }
+
+    /// What is known of this host, and of the server's where it is this one.
+    ///
+    /// # Errors
+    /// None that [`OverloadStand::find`] would not have had.
+    pub fn facts(&self, spec: &OverloadSpec) -> Result<PreflightFacts, RunError> {
+        let on_this_host = watch_for(self.address, None, None)?.is_some();
+        let facts = knee_engine::preflight_facts(self.address.ip(), on_this_host);
+        let close = match &spec.base.load {
+            Load::Overload(load) => load.close,
+            Load::Open(_) | Load::Closed { .. } => CloseKind::default(),
         };
-        let target = spec.base.target.clone();
-        OverloadStand {
-            http: HttpStand::new(target.clone(), true, observe.clone()),
-            target,
-            sources,
-            observe,
-            answers: true,
-        }
+        Ok(PreflightFacts {
+            sources: sources(spec).len().max(1) as u32,
+            close,
+            ..facts
+        })
+    }
+}
+
+/// The addresses that connections come from.
+fn sources(spec: &OverloadSpec) -> &[String] {
+    match &spec.base.load {
+        Load::Overload(load) => &load.sources,
+        Load::Open(_) | Load::Closed { .. } => &[],
     }
 }
 
 impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for OverloadStand {
     fn prepare(&mut self) -> Result<(), RunError> {
-        let (address, answers) = knee_engine::aim(&self.target, &self.sources)?;
-        self.answers = answers;
-        self.http
-            .watch_from(self.observe.vantage_or_here(&address)?);
         Ok(())
     }
 
@@ -55,10 +82,6 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for Overload
         output: &Output,
         stop: &AtomicBool,
     ) -> Result<Made<TrialReport>, RunError> {
-        if !self.answers {
-            self.answers = true;
-            output.note("note: the target did not answer a connect before the load; going on");
-        }
         Stand::<X>::run(&mut self.http, spec, output, stop)
     }
 
