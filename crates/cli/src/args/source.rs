@@ -10,7 +10,7 @@ pub struct SourceArgs {
     /// Local addresses that connections come from in turn, such as 127.0.0.2-127.0.0.20; each has
     /// its own range of ports [default: the kernel's choice]
     #[arg(long, value_name = "A[-B][,...]", value_parser = parse_sources)]
-    #[arg(help_heading = "Load")]
+    #[arg(help_heading = "Load", hide_short_help = true)]
     source: Option<Sources>,
 }
 

@@ -83,8 +83,7 @@ pub struct RawOverload {
     #[command(flatten)]
     arrivals: ArrivalArgs,
 
-    /// How a connection is closed: fin (in order) or rst (a reset: no port waits in TIME_WAIT, but
-    /// it is another thing for the server)
+    /// How a connection is closed: fin (in order) or rst (no port stays in TIME_WAIT)
     #[arg(long, value_name = "HOW", default_value = "fin", value_parser = closes())]
     #[arg(hide_possible_values = true, help_heading = "Load")]
     close: CloseKind,
@@ -121,11 +120,11 @@ pub struct RawOverload {
 const ARRIVAL_HELP: &str = "When connections start: constant, poisson, uniform, \
     burst(a,b,period), burst(paper), ramp(from,to) or trace(FILE)";
 
-const TIMEOUT_HELP: &str = "A connection whose response is not there so long after its intended \
-    start is a response timeout, or a ghost; a simple client's connect has as long";
+const TIMEOUT_HELP: &str = "A response that is not there so long after its connection's intended \
+    start is a timeout; a simple client's connect has as long";
 
-const PATIENCE_HELP: &str = "T: a connect that is not answered for so long is given up, and \
-    replaced; below the kernel's first repetition of a SYN after 1s";
+const PATIENCE_HELP: &str = "T: a connect that is not answered for so long is given up and \
+    replaced; below the second after which a SYN is repeated";
 
 /// An overload that cannot be wrong.
 #[derive(Debug)]
