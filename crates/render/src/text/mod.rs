@@ -6,6 +6,7 @@ mod closing;
 mod heading;
 mod line;
 mod overload;
+mod overload_plots;
 mod page;
 mod plot;
 mod run;
