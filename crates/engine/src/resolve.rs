@@ -1,10 +1,10 @@
 //! From an endpoint to an address that answers.
 
 use crate::RunError;
-use crate::sys::socket::{Address, RawAddress};
+use crate::sys::socket::{Address, RawAddress, Socket};
 use knee_core::spec::Endpoint;
 use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,12 +35,8 @@ fn reach_unix(path: &str) -> Result<(RawAddress, String), RunError> {
 }
 
 fn reach_tcp(host: &str, port: u16, patience: Duration) -> Result<(RawAddress, String), RunError> {
-    let addresses: Vec<SocketAddr> = (host, port)
-        .to_socket_addrs()
-        .map_err(|e| RunError::Unreachable(format!("cannot resolve '{host}': {}", reason(&e))))?
-        .collect();
     let mut tried = Vec::new();
-    for address in addresses {
+    for address in lookup(host, port)? {
         match TcpStream::connect_timeout(&address, patience) {
             Ok(_) => {
                 let address = Address::Tcp(address);
@@ -58,6 +54,61 @@ fn reach_tcp(host: &str, port: u16, patience: Duration) -> Result<(RawAddress, S
         "cannot connect to {}",
         tried.join("; ")
     )))
+}
+
+/// The address that an overload is aimed at: one whose target does not answer is no reason not to
+/// begin, as that is what the load is to show. Of several addresses it is the first that answers,
+/// or else the first of all.
+///
+/// # Errors
+/// [`RunError::Unreachable`]: the name means nothing.
+pub fn aim(endpoint: &Endpoint, patience: Duration) -> Result<RawAddress, RunError> {
+    let Endpoint::Tcp { host, port } = endpoint else {
+        return reach(endpoint, patience).map(|(address, _)| address);
+    };
+    let addresses = lookup(host, *port)?;
+    if addresses.len() > 1
+        && let Ok((address, _)) = reach(endpoint, patience)
+    {
+        return Ok(address);
+    }
+    let Some(&first) = addresses.first() else {
+        return Err(RunError::Unreachable(format!("'{host}' has no address")));
+    };
+    RawAddress::new(&Address::Tcp(first)).map_err(|e| RunError::Unreachable(reason(&e)))
+}
+
+/// The local addresses that connections to `target` are to come from.
+///
+/// # Errors
+/// [`RunError::NotPermitted`]: not an address, of another family, or none of this machine's.
+pub fn sources(texts: &[String], target: &RawAddress) -> Result<Vec<RawAddress>, RunError> {
+    let source = |text: &String| {
+        let wrong = |why: &str| {
+            RunError::NotPermitted(format!(
+                "cannot send from {text}: {why}; addresses of this machine are listed by `ip addr`"
+            ))
+        };
+        let ip: IpAddr = text.parse().map_err(|_| wrong("it is no IP address"))?;
+        let raw = RawAddress::new(&Address::Tcp(SocketAddr::new(ip, 0)));
+        let raw = raw.map_err(|e| wrong(&reason(&e)))?;
+        if raw.family() != target.family() {
+            return Err(wrong(
+                "the target's address is of another kind (IPv4, IPv6)",
+            ));
+        }
+        let bound = Socket::new(&raw).and_then(|socket| socket.bind_address(&raw));
+        bound.map_err(|e| wrong(&reason(&e)))?;
+        Ok(raw)
+    };
+    texts.iter().map(source).collect()
+}
+
+fn lookup(host: &str, port: u16) -> Result<Vec<SocketAddr>, RunError> {
+    let found = (host, port).to_socket_addrs();
+    found
+        .map(Iterator::collect)
+        .map_err(|e| RunError::Unreachable(format!("cannot resolve '{host}': {}", reason(&e))))
 }
 
 /// An error in words, without the number of the operating system.

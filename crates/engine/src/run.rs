@@ -5,11 +5,14 @@ use crate::generator::{WorkerUse, generator_use};
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::kernel::limits;
+use crate::observe::Vantage;
 use crate::reactor::{Backend, COVERED, EpollBackend, Requests, UringBackend, Waiter};
 use crate::resolve;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::socket::RawAddress;
 use crate::sys::thread as sys_thread;
+use crate::transport::client::Client;
+use crate::transport::connect_client::{ConnectClient, ConnectConfig};
 use crate::transport::http_client::{ClientConfig, HttpClient};
 use crate::transport::requests::{RequestSet, serialise_all};
 use crate::worker::{Done, Worker};
@@ -18,7 +21,7 @@ use knee_core::measure::{
     IntervalMerger, IntervalPart, Measurement, Observer, Recorder, RecorderConfig, Trial, Window,
 };
 use knee_core::rng;
-use knee_core::spec::{BackendChoice, Load, Share, TrialSpec};
+use knee_core::spec::{BackendChoice, ConnectScheme, Load, OverloadLoad, Share, TrialSpec};
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -29,35 +32,46 @@ use std::time::Duration;
 /// Starts are kept for the gap statistics up to so many, over all workers: 32 MB.
 pub const STARTS_MAX: usize = 4_000_000;
 
-/// The run begins so long after all workers are ready, so that none begins late.
+/// The run begins so long after all workers are ready at the least, so that none begins late.
 const LEAD_NS: u64 = 1_000_000;
 
-/// Runs one trial; see [`crate::run()`].
+/// Runs one trial; see [`crate::run_observed()`].
 pub fn run(
     spec: &TrialSpec,
     observer: &mut dyn Observer,
     stop: &AtomicBool,
+    mut vantage: Option<&mut Vantage>,
 ) -> Result<Trial, RunError> {
     let connections = connections_of(spec);
     // No more workers than there is work for.
     let workers = spec.engine.workers.clamp(1, connections.max(1));
     limits::ensure_files(connections.into())?;
     let patience = Duration::from_nanos(spec.connect_timeout.0);
-    let (address, _) = resolve::reach(&spec.target.endpoint, patience)?;
+    let address = match &spec.load {
+        Load::Overload(_) => resolve::aim(&spec.target.endpoint, patience)?,
+        _ => resolve::reach(&spec.target.endpoint, patience)?.0,
+    };
+    let sources = match &spec.load {
+        Load::Overload(load) => resolve::sources(&load.sources, &address)?,
+        _ => Vec::new(),
+    };
     let backend = choose_backend(spec.engine.backend)?;
     let plan = Plan {
         spec,
         workers,
         backend,
         address,
+        sources,
         requests: serialise_all(&spec.target),
         ready: Barrier::new(workers as usize),
         origin: OnceLock::new(),
+        lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
     };
     let counters = Counters::now();
     let time = HostTime::now();
-    let (done, intervals) = plan.run_workers(observer);
+    let (done, intervals) = plan.run_workers(observer, vantage.as_deref_mut());
+    let observed = vantage.map(Vantage::finish);
     let steal_percent = HostTime::now().steal_percent_since(time);
     let kernel = Counters::now().moved_since(&counters);
     let done = done
@@ -77,6 +91,7 @@ pub fn run(
         measurement,
         generator,
         kernel,
+        observed,
         interrupted,
     })
 }
@@ -87,9 +102,12 @@ struct Plan<'a> {
     workers: u32,
     backend: BackendChoice,
     address: RawAddress,
+    sources: Vec<RawAddress>,
     requests: Requests,
     ready: Barrier,
     origin: OnceLock<u64>,
+    /// The run begins so long after all workers are ready.
+    lead_ns: u64,
     stop: &'a AtomicBool,
 }
 
@@ -98,6 +116,7 @@ impl Plan<'_> {
     fn run_workers(
         &self,
         observer: &mut dyn Observer,
+        vantage: Option<&mut Vantage>,
     ) -> (Vec<io::Result<Done>>, Vec<knee_core::measure::Interval>) {
         let (parts, received) = mpsc::channel();
         thread::scope(|scope| {
@@ -108,6 +127,16 @@ impl Plan<'_> {
                 })
                 .collect();
             drop(parts);
+            if let Some(vantage) = vantage {
+                // Settled by the first worker that is ready; where none came to it, all ended.
+                while self.origin.get().is_none() && !handles.iter().all(|h| h.is_finished()) {
+                    thread::sleep(Duration::from_micros(50));
+                }
+                if let Some(origin) = self.origin.get() {
+                    let begin = origin + self.spec.warmup.0;
+                    vantage.begin(begin, self.spec.interval, self.spec.duration);
+                }
+            }
             let intervals = merge_intervals(self.workers, &received, observer);
             let done = handles.into_iter().map(|h| match h.join() {
                 Ok(done) => done,
@@ -120,46 +149,64 @@ impl Plan<'_> {
     fn work(&self, index: u32, parts: &Sender<IntervalPart>) -> io::Result<Done> {
         // Without it a sleep may end 50 µs late for the sake of the kernel's batching.
         let _ = sys_thread::set_timer_slack_ns(1);
+        // All that a worker uses it opens itself, below. Where it is not permitted, system calls cost
+        // a little more.
+        let _ = sys_thread::own_descriptors();
         let share = Share {
             index,
             of: self.workers,
         };
+        let picks = rng::stream(self.spec.seed, rng::PICKS + u64::from(share.index));
+        let first = share.index as usize;
+        let requests = RequestSet::new(&self.spec.target, self.requests.clone(), first, picks);
+        if let Load::Overload(load) = &self.spec.load {
+            let config = self.connect_config(load, share);
+            let slots = config.slots;
+            return self.work_with(ConnectClient::new(config, requests), slots, share, parts);
+        }
         let config = self.client_config(share);
         let slots = config.slots();
+        self.work_with(HttpClient::new(config, requests), slots, share, parts)
+    }
+
+    fn work_with<C: Client>(
+        &self,
+        client: C,
+        slots: usize,
+        share: Share,
+        parts: &Sender<IntervalPart>,
+    ) -> io::Result<Done> {
         match self.backend {
             BackendChoice::IoUring => {
                 let io = UringBackend::new(slots, self.requests.clone());
-                self.work_over(io, share, config, parts)
+                self.work_over(io, client, share, parts)
             }
             BackendChoice::Epoll | BackendChoice::Auto => {
                 let io = EpollBackend::new(slots, self.requests.clone());
-                self.work_over(io, share, config, parts)
+                self.work_over(io, client, share, parts)
             }
         }
     }
 
-    fn work_over<B: Backend>(
+    fn work_over<B: Backend, C: Client>(
         &self,
         io: io::Result<B>,
+        client: C,
         share: Share,
-        config: ClientConfig,
         parts: &Sender<IntervalPart>,
     ) -> io::Result<Done> {
         let spec = self.spec;
-        let picks = rng::stream(spec.seed, rng::PICKS + u64::from(share.index));
-        let first = share.index as usize;
-        let requests = RequestSet::new(&spec.target, self.requests.clone(), first, picks);
         let window = Window {
             start: spec.warmup,
             end: spec.window_end(),
         };
         let mut worker = Worker {
             driver: AnyDriver::new(spec, share),
-            client: HttpClient::new(config, requests),
+            client,
             recorder: Recorder::new(RecorderConfig {
                 window,
                 interval: spec.interval,
-                open_loop: matches!(spec.load, Load::Open(_)),
+                open_loop: spec.load.is_open_loop(),
                 starts_max: STARTS_MAX / self.workers as usize,
             }),
             clock: MonotonicClock::start(),
@@ -172,7 +219,7 @@ impl Plan<'_> {
         self.ready.wait();
         let origin = *self
             .origin
-            .get_or_init(|| MonotonicClock::start().origin + LEAD_NS);
+            .get_or_init(|| MonotonicClock::start().origin + self.lead_ns);
         worker.clock = MonotonicClock { origin };
         worker.clock.wait_for_origin();
         let mut emit = |part| {
@@ -182,11 +229,33 @@ impl Plan<'_> {
         worker.run(&mut io?, self.stop, &mut emit)
     }
 
+    fn connect_config(&self, load: &OverloadLoad, share: Share) -> ConnectConfig {
+        let spec = self.spec;
+        let connecting = share.part(load.scheme.connecting_max().into()) as usize;
+        let permitted = limits::connections_permitted() / u64::from(share.of);
+        let slots = (connecting + RESPONDING_MAX).min(permitted as usize);
+        ConnectConfig {
+            address: self.address,
+            sources: self.sources.clone(),
+            slots: slots.max(connecting),
+            // A blocking connect waits for as long as its client has patience at all.
+            patience: match load.scheme {
+                ConnectScheme::Simple { .. } => spec.timeout,
+                ConnectScheme::SClients { .. } | ConnectScheme::Scheduled { .. } => {
+                    spec.connect_timeout
+                }
+            },
+            timeout: spec.timeout,
+            close: load.close,
+            request_bytes_max: self.requests.iter().map(|r| r.len()).max().unwrap_or(0),
+        }
+    }
+
     fn client_config(&self, share: Share) -> ClientConfig {
         let spec = self.spec;
         let connections = share.part(connections_of(spec).into()) as u32;
         let (connections_max, lanes) = match &spec.load {
-            Load::Open(_) => (connections.max(1), 0),
+            Load::Open(_) | Load::Overload(_) => (connections.max(1), 0),
             Load::Closed { .. } => (connections, connections),
         };
         ClientConfig {
@@ -200,11 +269,17 @@ impl Plan<'_> {
     }
 }
 
-/// The most connections that the load may have open at once.
+/// Beside the connects of a worker so many connections may be open that wait for a response, or for
+/// the server to close them, as far as this process may have descriptors.
+const RESPONDING_MAX: usize = 16_384;
+
+/// The most connections that the load may have open at once; of an overload, those that are not
+/// established yet.
 fn connections_of(spec: &TrialSpec) -> u32 {
     match &spec.load {
         Load::Open(open) => open.connections_max,
         Load::Closed { vusers, .. } => *vusers,
+        Load::Overload(load) => load.scheme.connecting_max(),
     }
 }
 

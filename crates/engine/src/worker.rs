@@ -2,7 +2,7 @@
 
 use crate::reactor::{Backend, Event, Sink, Waiter};
 use crate::sys::clock::{MonotonicClock, ThreadUse};
-use crate::transport::http_client::{HttpClient, Tally};
+use crate::transport::client::{Client, Tally};
 use knee_core::driver::{Action, AnyDriver, Driver};
 use knee_core::measure::{Completion, IntervalPart, Measurement, Outcome, Recorder, Window};
 use knee_core::time::{Clock, Nanos};
@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const STARTS_PER_PASS: u32 = 16;
 
 /// All that one worker runs with.
-pub struct Worker {
+pub struct Worker<C> {
     /// Says what to start when.
     pub driver: AnyDriver,
     /// Carries it.
-    pub client: HttpClient,
+    pub client: C,
     /// Writes it down.
     pub recorder: Recorder,
     /// Tells the time since the run began.
@@ -45,7 +45,7 @@ pub struct Done {
     pub interrupted: bool,
 }
 
-impl Worker {
+impl<C: Client> Worker<C> {
     /// Runs until the load is through, or `stop` is set. Each finished interval goes to `emit`.
     ///
     /// # Errors
@@ -102,16 +102,16 @@ impl Worker {
 
 /// Driver, client and recorder, joined: whatever happens on a connection, and whatever is due, goes
 /// through here.
-struct Session {
+struct Session<C> {
     driver: AnyDriver,
-    client: HttpClient,
+    client: C,
     recorder: Recorder,
     clock: MonotonicClock,
     /// What the driver wants after all that was due.
     next: Action,
 }
 
-impl<B: Backend> Sink<B> for Session {
+impl<B: Backend, C: Client> Sink<B> for Session<C> {
     #[inline]
     fn on_event(&mut self, io: &mut B, slot: u32, event: Event<'_>) {
         let now = self.clock.now();
@@ -122,7 +122,7 @@ impl<B: Backend> Sink<B> for Session {
     }
 }
 
-impl Session {
+impl<C: Client> Session<C> {
     /// Starts what is due at `now`.
     fn pump<B: Backend>(&mut self, io: &mut B, mut now: Nanos) {
         for _ in 0..STARTS_PER_PASS {
@@ -147,10 +147,15 @@ impl Session {
         self.next = Action::WaitUntil(now);
     }
 
-    /// Writes down what has ended and tells the driver; whether there was anything.
+    /// Writes down what has ended and tells the driver, also of what was established; whether there
+    /// was anything.
     #[inline]
     fn settle(&mut self, now: Nanos) -> bool {
         let mut any = false;
+        while let Some(lane) = self.client.take_established() {
+            self.driver.on_established(lane, now);
+            any = true;
+        }
         while let Some(completion) = self.client.take_completed() {
             self.recorder.on_completion(&completion);
             self.driver.on_completion(&completion, now);

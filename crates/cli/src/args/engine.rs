@@ -42,6 +42,7 @@ impl EngineArgs {
         let useful = match load {
             Load::Open(open) => (open.peak_per_s() / RATE_PER_WORKER).ceil() as u32,
             Load::Closed { vusers, .. } => *vusers,
+            Load::Overload(load) => load.scheme.connecting_max(),
         };
         let cpus = machine.cpus.min(useful.max(1));
         self.resolve(&Machine { cpus, ..*machine })

@@ -65,7 +65,7 @@ fn judged(report: &Report) -> Vec<&TrialReport> {
             let is_asked = |t: &&TrialReport| udp.laws.iter().any(|law| law.label == t.label);
             return trials().filter(is_asked).collect();
         }
-        Conclusion::Run(_) | Conclusion::Throttle(_) => None,
+        Conclusion::Run(_) | Conclusion::Throttle(_) | Conclusion::Overload(_) => None,
     };
     let at_knee = knee.and_then(|knee| trials().rfind(|t| t.level == knee.level));
     let most = || trials().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));

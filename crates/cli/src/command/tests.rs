@@ -47,7 +47,7 @@ fn trial(arguments: &str) -> TrialSpec {
 fn open(trial: &TrialSpec) -> &OpenLoad {
     match &trial.load {
         Load::Open(load) => load,
-        Load::Closed { .. } => panic!("{} is a closed loop", trial.label),
+        Load::Closed { .. } | Load::Overload(_) => panic!("{} has no schedule", trial.label),
     }
 }
 
@@ -149,7 +149,7 @@ fn a_number_of_requests_has_no_warm_up() {
 fn users_pause() {
     let pause = |arguments: &str| match trial(&format!("{URL} {arguments}")).load {
         Load::Closed { pause, .. } => pause,
-        Load::Open(_) => panic!("{arguments}"),
+        Load::Open(_) | Load::Overload(_) => panic!("{arguments}"),
     };
     let think = pause("--vusers 5 --think exp(10ms)");
     assert_eq!(

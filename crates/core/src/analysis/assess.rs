@@ -23,9 +23,10 @@ pub fn assess(trial: &Trial) -> TrialReport {
     let effect = flow
         .response_stationary
         .then(|| design_effect(&measured.series, &measured.response));
+    let whole = outcomes.count(Outcome::Ok) + outcomes.count(Outcome::Served);
     let ok_share = match outcomes.responses() {
         0 => 0.0,
-        n => outcomes.count(Outcome::Ok) as f64 / n as f64,
+        n => whole as f64 / n as f64,
     };
     let invalid_because = clauses(&evidence(trial));
     TrialReport {
@@ -63,6 +64,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
         connections_max: measured.connections_max,
         intervals: measured.intervals.clone(),
         kernel: trial.kernel.clone(),
+        observed: trial.observed.clone(),
         ledger: None,
         datagrams: None,
     }
@@ -191,7 +193,7 @@ fn evidence(trial: &Trial) -> Evidence {
     Evidence {
         asked: asked(trial),
         window: measured.window.length(),
-        open_loop: matches!(trial.spec.load, Load::Open(_)),
+        open_loop: trial.spec.load.is_open_loop(),
         attempted: measured.outcomes.total(),
         shed: measured.outcomes.count(Outcome::Shed),
         started: measured.started,
@@ -202,7 +204,7 @@ fn evidence(trial: &Trial) -> Evidence {
         busy_percent: used.busiest_worker_percent - used.busiest_worker_spin_percent,
         waiting_percent: used.busiest_worker_waiting_percent,
         steal_percent: used.steal_percent,
-        no_resources: measured.outcomes.count(Outcome::NoResources),
+        no_resources: measured.outcomes.no_resources(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod assess;
 pub mod batch;
+pub mod buffer;
 pub mod datagrams;
 pub mod findings;
 pub mod gaps;

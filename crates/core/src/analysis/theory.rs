@@ -6,7 +6,6 @@
 //! times are infinite.
 
 use super::models::MachineRepair;
-use crate::time::Nanos;
 use std::collections::VecDeque;
 
 /// Mean response time of M/M/1: 1/(μ − λ) (Kleinrock, Queueing Systems I, 1975, 3.2).
@@ -153,25 +152,6 @@ fn poisson_tails(mean: f64) -> Vec<f64> {
     tails
 }
 
-/// How many of these arrivals (ascending) G/D/1/K loses: a fixed `service` each, one after another,
-/// and room for `places` of them, the one in service included. Whatever law they follow: it is
-/// they themselves that are queued.
-///
-/// The work ahead of an arrival, in whole services rounded up, is how many it finds there.
-pub fn gd1k_lost(arrivals: &[Nanos], service: Nanos, places: u64) -> u64 {
-    let mut done = Nanos::ZERO;
-    let mut lost = 0;
-    for &arrival in arrivals {
-        let ahead = done - arrival;
-        if ahead.0.div_ceil(service.0.max(1)) >= places {
-            lost += 1;
-        } else {
-            done = arrival + ahead + service;
-        }
-    }
-    lost
-}
-
 /// Mean response time of `users` who each think `model.overhead_s` in the mean between two
 /// operations: N/X − Z, by Little's law over the whole cycle.
 pub fn machine_repair_response_mean_s(model: &MachineRepair, users: u32) -> f64 {
@@ -181,6 +161,8 @@ pub fn machine_repair_response_mean_s(model: &MachineRepair, users: u32) -> f64 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::buffer::Buffer;
+    use crate::time::Nanos;
     use crate::rng;
 
     fn assert_close(value: f64, expected: f64, what: &str) {
@@ -266,8 +248,9 @@ mod tests {
         const COUNT: usize = 3_000_000;
         for load in [0.3, 0.7, 0.9, 1.0, 1.1, 2.0, 5.0] {
             let arrivals = poisson(3, load, COUNT);
-            for places in [1, 2, 3, 5, 10] {
-                let simulated = gd1k_lost(&arrivals, SERVICE, places) as f64 / COUNT as f64;
+            for places in [2, 3, 5, 10] {
+                let simulated =
+                    Buffer::plain(places - 1).lost(arrivals.clone(), SERVICE) as f64 / COUNT as f64;
                 let exact = md1k_loss(load, places);
                 // Rare losses come in few clusters, which chance tells no closer.
                 let tolerance = if exact > 0.03 { 0.01 * exact } else { 0.001 };
@@ -294,21 +277,6 @@ mod tests {
         assert!((md1k_loss(1.0, 2_000) * 4_000.0 - 1.0).abs() < 0.01);
         for nothing in [0.0, -1.0, f64::NAN] {
             assert_eq!(md1k_loss(nothing, 5), 0.0);
-        }
-    }
-
-    #[test]
-    fn a_known_sequence_through_a_known_queue() {
-        let at = |ms: &[u64]| -> Vec<Nanos> { ms.iter().map(|&t| Nanos(t)).collect() };
-        let ten = Nanos(10);
-        for (arrivals, places, lost) in [
-            (&[0, 0, 0, 0][..], 2, 2),
-            (&[0, 10, 20, 30], 1, 0),
-            (&[0, 9, 10], 1, 1),
-            (&[0, 1, 2, 10, 11], 2, 2),
-            (&[], 1, 0),
-        ] {
-            assert_eq!(gd1k_lost(&at(arrivals), ten, places), lost, "{arrivals:?}");
         }
     }
 

@@ -120,6 +120,8 @@ pub fn levels(levels: &[Level]) -> String {
         [Level::Vusers(1)] => text + " user",
         [Level::Vusers(_), ..] => text + " users",
         [Level::RatePerS(_), ..] => text + "/s",
+        [Level::Descriptors(1)] => text + " descriptor",
+        [Level::Descriptors(_), ..] => text + " descriptors",
         [Level::Clients(1)] => text + " client",
         [Level::Clients(_), ..] => text + " clients",
     }
@@ -146,7 +148,7 @@ pub fn drop_place(name: &str) -> String {
 /// The number that a level stands for: users, clients, or operations per second.
 pub fn value(level: Level) -> f64 {
     match level {
-        Level::Vusers(n) | Level::Clients(n) => f64::from(n),
+        Level::Vusers(n) | Level::Clients(n) | Level::Descriptors(n) => f64::from(n),
         Level::RatePerS(rate) => rate,
     }
 }

@@ -1,8 +1,8 @@
 //! Either of the drivers, without dynamic dispatch.
 
-use super::{Action, ClosedLoop, Driver, OpenLoop};
+use super::{Action, ClosedLoop, Driver, OpenLoop, SClients, Scheduled};
 use crate::measure::Completion;
-use crate::spec::{Load, Share, TrialSpec};
+use crate::spec::{ConnectScheme, Load, Pause, Share, TrialSpec};
 use crate::time::Nanos;
 
 /// One of the drivers: an enum, since the hot loop asks it for each operation.
@@ -12,6 +12,10 @@ pub enum AnyDriver {
     Open(OpenLoop),
     /// Virtual users.
     Closed(ClosedLoop),
+    /// S-Clients.
+    SClients(SClients),
+    /// A schedule of connects.
+    Scheduled(Scheduled),
 }
 
 impl AnyDriver {
@@ -22,6 +26,22 @@ impl AnyDriver {
             Load::Closed { vusers, pause } => {
                 AnyDriver::Closed(ClosedLoop::new(spec, *vusers, *pause, share))
             }
+            Load::Overload(load) => match &load.scheme {
+                ConnectScheme::Simple { clients } => {
+                    AnyDriver::Closed(ClosedLoop::new(spec, *clients, Pause::NONE, share))
+                }
+                ConnectScheme::SClients { descriptors, .. } => {
+                    AnyDriver::SClients(SClients::new(spec, *descriptors, share))
+                }
+                ConnectScheme::Scheduled {
+                    rate,
+                    arrival,
+                    descriptors,
+                } => {
+                    let schedule = (*rate, arrival);
+                    AnyDriver::Scheduled(Scheduled::new(spec, schedule, *descriptors, share))
+                }
+            },
         }
     }
 }
@@ -31,6 +51,17 @@ impl Driver for AnyDriver {
         match self {
             AnyDriver::Open(driver) => driver.poll(now),
             AnyDriver::Closed(driver) => driver.poll(now),
+            AnyDriver::SClients(driver) => driver.poll(now),
+            AnyDriver::Scheduled(driver) => driver.poll(now),
+        }
+    }
+
+    fn on_established(&mut self, lane: u32, now: Nanos) {
+        match self {
+            AnyDriver::Open(driver) => driver.on_established(lane, now),
+            AnyDriver::Closed(driver) => driver.on_established(lane, now),
+            AnyDriver::SClients(driver) => driver.on_established(lane, now),
+            AnyDriver::Scheduled(driver) => driver.on_established(lane, now),
         }
     }
 
@@ -38,6 +69,8 @@ impl Driver for AnyDriver {
         match self {
             AnyDriver::Open(driver) => driver.on_completion(completion, now),
             AnyDriver::Closed(driver) => driver.on_completion(completion, now),
+            AnyDriver::SClients(driver) => driver.on_completion(completion, now),
+            AnyDriver::Scheduled(driver) => driver.on_completion(completion, now),
         }
     }
 }

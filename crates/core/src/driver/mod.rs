@@ -3,12 +3,14 @@
 mod any;
 mod closed_loop;
 mod open_loop;
+mod overload;
 #[cfg(test)]
 mod tests;
 
 pub use any::AnyDriver;
 pub use closed_loop::{BACKOFF_FIRST, BACKOFF_LONGEST, ClosedLoop, RAMP_UP_STEP};
 pub use open_loop::OpenLoop;
+pub use overload::{SClients, Scheduled};
 
 use crate::measure::Completion;
 use crate::time::Nanos;
@@ -18,8 +20,8 @@ use crate::time::Nanos;
 pub struct Op {
     /// When it should have started.
     pub intended: Nanos,
-    /// The virtual user it belongs to (closed loop: it owns connection number `lane`), or
-    /// [`Op::ANY_LANE`] (open loop: any connection will do).
+    /// The virtual user it belongs to (closed loop: it owns connection number `lane`), the
+    /// ticket by which an overload knows it, or [`Op::ANY_LANE`] (any connection will do).
     pub lane: u32,
 }
 
@@ -47,6 +49,10 @@ pub enum Action {
 pub trait Driver {
     /// What to do at `now`.
     fn poll(&mut self, now: Nanos) -> Action;
+
+    /// Tells that the connection of the operation with this lane was established, where the
+    /// operation has one of its own and goes on. It is told at most once, before its completion.
+    fn on_established(&mut self, _lane: u32, _now: Nanos) {}
 
     /// Tells that an operation ended, well or not. (A shed one is not told.)
     fn on_completion(&mut self, completion: &Completion, now: Nanos);

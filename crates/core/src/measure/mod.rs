@@ -6,6 +6,7 @@ mod datagrams;
 mod histogram;
 mod holds;
 mod interval;
+mod observed;
 mod outcome;
 mod recorder;
 mod series;
@@ -18,6 +19,7 @@ pub use datagrams::{DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, 
 pub use histogram::Histogram;
 pub use holds::{HoldTrial, Holds, Line, Spread};
 pub use interval::{Interval, IntervalMerger, IntervalPart, Observer};
+pub use observed::{Observed, SynSource};
 pub use outcome::{Outcome, Outcomes};
 pub use recorder::{Recorder, RecorderConfig};
 pub use series::Series;

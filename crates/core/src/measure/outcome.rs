@@ -47,11 +47,23 @@ pub enum Outcome {
     NotAttempted,
     /// A datagram that reached the service but was not counted.
     Discarded,
+    /// A connection of its own that was established in time and brought a whole response.
+    Served,
+    /// Established here, but never taken in there: not a byte sent over it was acknowledged.
+    Ghost,
+    /// Established and its request acknowledged, but no whole response in time.
+    ResponseTimeout,
+    /// No local port left for it (EADDRNOTAVAIL).
+    PortExhausted,
+    /// No descriptor left for it (EMFILE, ENFILE).
+    DescriptorExhausted,
+    /// Established only after it was to be given up.
+    Late,
 }
 
 impl Outcome {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Outcome; 19] = [
+    pub const ALL: [Outcome; 25] = [
         Outcome::Ok,
         Outcome::Http4xx,
         Outcome::Http5xx,
@@ -71,6 +83,12 @@ impl Outcome {
         Outcome::SendError,
         Outcome::NotAttempted,
         Outcome::Discarded,
+        Outcome::Served,
+        Outcome::Ghost,
+        Outcome::ResponseTimeout,
+        Outcome::PortExhausted,
+        Outcome::DescriptorExhausted,
+        Outcome::Late,
     ];
 
     /// Its stable name in reports.
@@ -95,12 +113,21 @@ impl Outcome {
             Outcome::SendError => "send_error",
             Outcome::NotAttempted => "not_attempted",
             Outcome::Discarded => "discarded",
+            Outcome::Served => "served",
+            Outcome::Ghost => "ghost",
+            Outcome::ResponseTimeout => "response_timeout",
+            Outcome::PortExhausted => "port_exhausted",
+            Outcome::DescriptorExhausted => "descriptor_exhausted",
+            Outcome::Late => "late",
         }
     }
 
     /// Whether a whole response came, whatever its status.
     pub fn is_response(self) -> bool {
-        matches!(self, Outcome::Ok | Outcome::Http4xx | Outcome::Http5xx)
+        matches!(
+            self,
+            Outcome::Ok | Outcome::Http4xx | Outcome::Http5xx | Outcome::Served
+        )
     }
 }
 
@@ -140,9 +167,17 @@ impl Outcomes {
             .sum()
     }
 
+    /// Those that found no port, descriptor or memory on the generator's host.
+    pub fn no_resources(&self) -> u64 {
+        self.count(Outcome::NoResources)
+            + self.count(Outcome::PortExhausted)
+            + self.count(Outcome::DescriptorExhausted)
+    }
+
     /// Those that were neither ok nor merely cut off by the end of the trial.
     pub fn errors(&self) -> u64 {
-        self.total() - self.count(Outcome::Ok) - self.count(Outcome::InFlight)
+        let fine = [Outcome::Ok, Outcome::Served, Outcome::InFlight];
+        self.total() - fine.map(|o| self.count(o)).iter().sum::<u64>()
     }
 
     /// Adds another's counts.

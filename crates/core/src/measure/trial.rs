@@ -1,6 +1,6 @@
 //! What one trial yields: raw, mergeable, serialisable. Statistics come later, in `analysis`.
 
-use super::{Histogram, Interval, Outcomes, Series};
+use super::{Histogram, Interval, Observed, Outcomes, Series};
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,9 @@ pub struct Trial {
     pub generator: GeneratorUse,
     /// Kernel counters that moved during the trial, by name.
     pub kernel: BTreeMap<String, i64>,
+    /// What was seen on the server's host, where somebody looked.
+    #[serde(default)]
+    pub observed: Option<Observed>,
     /// The user ended it early.
     pub interrupted: bool,
 }

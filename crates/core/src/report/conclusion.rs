@@ -1,6 +1,6 @@
 //! The answers of the experiments.
 
-use super::{ThrottleConclusion, UdpConclusion};
+use super::{OverloadConclusion, ThrottleConclusion, UdpConclusion};
 use crate::spec::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ pub enum Conclusion {
     Run(RunConclusion),
     /// Of `knee throttle`.
     Throttle(ThrottleConclusion),
+    /// Of `knee overload`.
+    Overload(OverloadConclusion),
     /// Of `knee udp`.
     Udp(UdpConclusion),
 }

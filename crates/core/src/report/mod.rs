@@ -4,6 +4,7 @@
 
 mod conclusion;
 mod finding;
+mod overload;
 mod throttle;
 mod trial;
 mod udp;
@@ -12,6 +13,7 @@ pub use conclusion::{
     BestWithinBound, BoundAsked, Conclusion, ModelFit, RunConclusion, SweepConclusion, SweepLevel,
 };
 pub use finding::{Finding, Severity};
+pub use overload::{OverloadConclusion, SClientRow, SimpleRow};
 pub use throttle::{MarginRow, RateRow, ThrottleConclusion, WaitAdvice, WaitRow};
 pub use trial::{
     Dispersion, GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, QuantilesReport,
@@ -35,7 +37,7 @@ pub const SCHEMA: &str = "knee.report/1";
 pub struct Report {
     /// Always [`SCHEMA`]; a reader refuses any other.
     pub schema: String,
-    /// `run`, `sweep`, `analyze sweep`, `throttle`, `udp`.
+    /// `run`, `sweep`, `analyze sweep`, `throttle`, `udp`, `overload`.
     pub command: String,
     /// The version of knee that wrote it.
     pub knee_version: String,
@@ -116,6 +118,7 @@ impl TryFrom<RawReport> for Report {
                 serde_json::from_value(raw.conclusion).map(Conclusion::Sweep)
             }
             "udp" => serde_json::from_value(raw.conclusion).map(Conclusion::Udp),
+            "overload" => serde_json::from_value(raw.conclusion).map(Conclusion::Overload),
             "throttle" => serde_json::from_value(raw.conclusion).map(Conclusion::Throttle),
             other => return Err(format!("unknown command `{other}`")),
         };

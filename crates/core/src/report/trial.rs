@@ -1,7 +1,7 @@
 //! One trial as reported: every statistic that is shown anywhere.
 
 use super::{DatagramReport, LedgerReport, Verdict};
-use crate::measure::{Interval, Outcomes};
+use crate::measure::{Interval, Observed, Outcomes};
 use crate::spec::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -58,6 +58,9 @@ pub struct TrialReport {
     pub intervals: Vec<Interval>,
     /// Kernel counters that moved, by name.
     pub kernel: BTreeMap<String, i64>,
+    /// What was seen on the server's host; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
     /// Where each datagram went; datagrams only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerReport>,

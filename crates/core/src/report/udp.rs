@@ -54,9 +54,10 @@ pub struct DatagramReport {
     pub dropped_per_s: f64,
     /// The same as a share of those sent, in percent.
     pub loss_percent: f64,
-    /// The loss that theory gives for this service time and buffer, in percent: the moments of
-    /// sending through a finite queue, or M/D/1/K for a Poisson schedule whose moments are not all
-    /// kept; absent where the service's work is not fixed or its buffer not known.
+    /// The loss, in percent, that the moments of sending have through a receive buffer of this room
+    /// and a server of this fixed work: a simulation of G/D/1/K with Linux's rule of giving room
+    /// back. Simulated moments where not all were kept of a Poisson schedule; absent where work or
+    /// room are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theory_loss_percent: Option<f64>,
     /// Datagrams that came again.

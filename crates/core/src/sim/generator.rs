@@ -68,16 +68,18 @@ impl Generator {
             start: spec.warmup,
             end: spec.window_end(),
         };
-        let (open_loop, connections_max) = match &spec.load {
-            Load::Open(load) => (true, load.connections_max),
-            Load::Closed { vusers, .. } => (false, *vusers),
+        let connections_max = match &spec.load {
+            Load::Open(load) => load.connections_max,
+            Load::Closed { vusers, .. } => *vusers,
+            // Its stations take every connection in at once, so none of them waits.
+            Load::Overload(load) => load.scheme.connecting_max(),
         };
         Generator {
             driver: AnyDriver::new(spec, Share::WHOLE),
             recorder: Recorder::new(RecorderConfig {
                 window,
                 interval: spec.interval,
-                open_loop,
+                open_loop: spec.load.is_open_loop(),
                 starts_max: STARTS_MAX,
             }),
             stalls: Stalls::new(&world.client_stalls),

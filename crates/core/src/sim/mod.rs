@@ -144,6 +144,7 @@ pub fn simulate(spec: &TrialSpec, world: &World) -> Simulated {
                 ..GeneratorUse::default()
             },
             kernel: BTreeMap::new(),
+            observed: None,
             interrupted,
         },
         station: station.into_log(),

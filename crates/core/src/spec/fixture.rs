@@ -1,17 +1,13 @@
 //! A whole spec for tests, of which only load and time matter.
 
 use super::{
-    BackendChoice, Endpoint, EngineOptions, HttpTarget, Level, Load, Margins, Pick, TrialSpec,
-    WaitPolicy,
+    BackendChoice, Endpoint, EngineOptions, HttpTarget, Load, Margins, Pick, TrialSpec, WaitPolicy,
 };
 use crate::time::Nanos;
 
 /// A trial of this load over a window of this length: no warm-up, timeouts of 60 s.
 pub(crate) fn trial(load: Load, duration: Nanos) -> TrialSpec {
-    let level = match &load {
-        Load::Open(open) => Level::RatePerS(open.rate.per_s()),
-        Load::Closed { vusers, .. } => Level::Vusers(*vusers),
-    };
+    let level = load.level();
     TrialSpec {
         label: "test".to_owned(),
         level,

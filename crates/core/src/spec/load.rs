@@ -1,6 +1,7 @@
 //! The load: open loop or closed loop.
 
 use super::rate::Rate;
+use super::{ConnectScheme, Level, OverloadLoad};
 use crate::law::Law;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,45 @@ pub enum Load {
         /// What each does between two operations.
         pause: Pause,
     },
+    /// Connections started whatever the server does.
+    Overload(OverloadLoad),
+}
+
+impl Load {
+    /// Whether operations start whatever became of the earlier ones: then their pacing is recorded,
+    /// and a completion counts where it falls.
+    pub fn is_open_loop(&self) -> bool {
+        match self {
+            Load::Open(_) => true,
+            Load::Closed { .. } => false,
+            Load::Overload(load) => !matches!(load.scheme, ConnectScheme::Simple { .. }),
+        }
+    }
+
+    /// Mean rate and process, where a schedule starts the operations.
+    pub fn schedule(&self) -> Option<(Rate, &ArrivalLaw)> {
+        match self {
+            Load::Open(open) => Some((open.rate, &open.arrival)),
+            Load::Closed { .. } => None,
+            Load::Overload(load) => match &load.scheme {
+                ConnectScheme::Scheduled { rate, arrival, .. } => Some((*rate, arrival)),
+                ConnectScheme::Simple { .. } | ConnectScheme::SClients { .. } => None,
+            },
+        }
+    }
+
+    /// The level that it stands for.
+    pub fn level(&self) -> Level {
+        match self {
+            Load::Open(open) => Level::RatePerS(open.rate.per_s()),
+            Load::Closed { vusers, .. } => Level::Vusers(*vusers),
+            Load::Overload(load) => match load.scheme {
+                ConnectScheme::Simple { clients } => Level::Clients(clients),
+                ConnectScheme::SClients { descriptors, .. } => Level::Descriptors(descriptors),
+                ConnectScheme::Scheduled { rate, .. } => Level::RatePerS(rate.per_s()),
+            },
+        }
+    }
 }
 
 /// An open-loop load.

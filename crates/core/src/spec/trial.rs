@@ -49,8 +49,10 @@ pub enum Level {
     Vusers(u32),
     /// Operations offered per second in an open loop.
     RatePerS(f64),
-    /// Clients that send datagrams.
+    /// Clients: senders of datagrams, or simple clients that connect for each request.
     Clients(u32),
+    /// Descriptors of S-Clients.
+    Descriptors(u32),
 }
 
 /// How the generator itself works.

@@ -1,8 +1,8 @@
 //! The epoll backend: edge-triggered, one registration per connection for its whole life.
 
-use super::{Backend, Close, Event, Requests, Sink};
+use super::{Backend, Close, Event, Opening, Requests, Sink};
 use crate::sys::epoll::{self, Epoll, flags};
-use crate::sys::socket::{RawAddress, Socket};
+use crate::sys::socket::{Socket, TcpState};
 use knee_core::time::Nanos;
 use std::io;
 
@@ -60,7 +60,8 @@ impl EpollBackend {
             return;
         }
         if !connection.connected {
-            if !event.is_writable() || !self.finish_connect(slot, generation, sink) {
+            let failed = event.flags() & (flags::ERROR | flags::HANG_UP) != 0;
+            if !event.is_writable() || !self.finish_connect(slot, generation, failed, sink) {
                 return;
             }
         } else if connection.unsent.is_some()
@@ -75,13 +76,24 @@ impl EpollBackend {
         }
     }
 
-    /// Whether the connection is established and still there.
-    fn finish_connect<S: Sink<Self>>(&mut self, slot: u32, generation: u32, sink: &mut S) -> bool {
+    /// Whether the connection is established and still there. The error is only asked for where the
+    /// event says that there is one.
+    fn finish_connect<S: Sink<Self>>(
+        &mut self,
+        slot: u32,
+        generation: u32,
+        failed: bool,
+        sink: &mut S,
+    ) -> bool {
         let connection = &mut self.connections[slot as usize];
         let Some(socket) = &connection.socket else {
             return false;
         };
-        match socket.take_error() {
+        let error = match failed {
+            true => socket.take_error(),
+            false => Ok(None),
+        };
+        match error {
             Ok(None) => {
                 connection.connected = true;
                 sink.on_event(self, slot, Event::Connected);
@@ -148,20 +160,21 @@ impl EpollBackend {
 impl Backend for EpollBackend {
     const NAME: &'static str = "epoll";
 
-    fn open(&mut self, slot: u32, address: &RawAddress) -> io::Result<()> {
-        let socket = Socket::new(address)?;
-        if address.family() != libc::AF_UNIX {
-            socket.set_nodelay()?;
-        }
+    fn open(&mut self, slot: u32, opening: Opening<'_>) -> io::Result<()> {
+        let socket = opening.socket(Socket::new)?;
         let connection = &mut self.connections[slot as usize];
         let token = u64::from(connection.generation) << 32 | u64::from(slot);
-        socket.connect(address)?;
+        socket.connect(opening.to)?;
         let watch = flags::READ | flags::WRITE | flags::READ_CLOSED | flags::EDGE;
         self.epoll.add(&socket, token, watch)?;
         connection.socket = Some(socket);
         connection.connected = false;
         connection.unsent = None;
         Ok(())
+    }
+
+    fn tcp_state(&self, slot: u32) -> Option<TcpState> {
+        self.connections[slot as usize].socket.as_ref()?.tcp_state()
     }
 
     #[inline]
@@ -176,12 +189,14 @@ impl Backend for EpollBackend {
         connection.connected = false;
         connection.unsent = None;
         // Closing the descriptor takes it out of the epoll set, as nothing else refers to it.
-        if let Some(socket) = connection.socket.take()
-            && how == Close::Reset
-        {
+        let Some(socket) = connection.socket.take() else {
+            return;
+        };
+        if how == Close::Reset {
             // Where it fails the connection is closed all the same, with a FIN.
             let _ = socket.set_reset_on_close();
         }
+        socket.close();
     }
 
     fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize> {

@@ -13,7 +13,7 @@ pub use epoll::EpollBackend;
 pub use uring::UringBackend;
 pub use wait::{COVERED, Waiter, margin_within_bounds};
 
-use crate::sys::socket::RawAddress;
+use crate::sys::socket::{RawAddress, Socket, TcpState};
 use knee_core::time::Nanos;
 use std::io;
 use std::sync::Arc;
@@ -50,6 +50,44 @@ pub enum Close {
     Reset,
 }
 
+/// Where a connection goes, and how.
+#[derive(Clone, Copy)]
+pub struct Opening<'a> {
+    /// Where to.
+    pub to: &'a RawAddress,
+    /// The local address that it comes from; `None`: the kernel's choice.
+    pub from: Option<&'a RawAddress>,
+    /// Sends small writes at once (TCP_NODELAY): not needed where all that is ever sent is one
+    /// write that fits into a segment.
+    pub nodelay: bool,
+}
+
+impl Opening<'_> {
+    /// From wherever the kernel likes, every write sent at once.
+    pub fn to(address: &RawAddress) -> Opening<'_> {
+        Opening {
+            to: address,
+            from: None,
+            nodelay: address.family() != libc::AF_UNIX,
+        }
+    }
+
+    /// A socket of this kind, made ready by `new`.
+    ///
+    /// # Errors
+    /// Out of descriptors; the local address is not of this machine.
+    fn socket(&self, new: fn(&RawAddress) -> io::Result<Socket>) -> io::Result<Socket> {
+        let socket = new(self.to)?;
+        if self.nodelay {
+            socket.set_nodelay()?;
+        }
+        if let Some(from) = self.from {
+            socket.bind_address(from)?;
+        }
+        Ok(socket)
+    }
+}
+
 /// Carries bytes for the connections of one worker. `slot` numbers them from 0 below the capacity
 /// it was made with; a slot may be opened again once it is closed, and no event of a connection
 /// comes after it was closed.
@@ -61,7 +99,11 @@ pub trait Backend: Sized {
     ///
     /// # Errors
     /// What can be told at once: no descriptors, no ports, unreachable.
-    fn open(&mut self, slot: u32, address: &RawAddress) -> io::Result<()>;
+    fn open(&mut self, slot: u32, opening: Opening<'_>) -> io::Result<()>;
+
+    /// What the kernel knows of a connection that is or was being opened; `None` where it says
+    /// nothing (not TCP, or closed).
+    fn tcp_state(&self, slot: u32) -> Option<TcpState>;
 
     /// Sends request number `request` whole.
     ///

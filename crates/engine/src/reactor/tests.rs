@@ -61,7 +61,7 @@ fn listener() -> (TcpListener, RawAddress) {
 
 fn exchange<B: Backend>(mut io: B) {
     let (listener, address) = listener();
-    io.open(3, &address).unwrap();
+    io.open(3, Opening::to(&address)).unwrap();
     assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(3)]);
     let (mut peer, _) = listener.accept().unwrap();
     io.send(3, 0).unwrap();
@@ -86,7 +86,7 @@ fn exchange<B: Backend>(mut io: B) {
 
 fn long_request<B: Backend>(mut io: B) {
     let (listener, address) = listener();
-    io.open(0, &address).unwrap();
+    io.open(0, Opening::to(&address)).unwrap();
     poll_until(&mut io, |s| !s.is_empty());
     let (mut peer, _) = listener.accept().unwrap();
     io.send(0, 1).unwrap();
@@ -108,12 +108,12 @@ fn long_request<B: Backend>(mut io: B) {
 fn failures<B: Backend>(mut io: B) {
     let (gone, address) = listener();
     drop(gone);
-    io.open(0, &address).unwrap();
+    io.open(0, Opening::to(&address)).unwrap();
     let seen = poll_until(&mut io, |s| !s.is_empty());
     assert_eq!(seen, [Seen::Failed(0, io::ErrorKind::ConnectionRefused)]);
     io.close(0, Close::Orderly);
     let (listener, address) = self::listener();
-    io.open(0, &address).unwrap();
+    io.open(0, Opening::to(&address)).unwrap();
     assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(0)]);
     io.send(0, 0).unwrap();
     io.poll(Nanos::ZERO, &mut Log::default()).unwrap();
@@ -127,12 +127,12 @@ fn failures<B: Backend>(mut io: B) {
 
 fn a_closed_slot_is_silent<B: Backend>(mut io: B) {
     let (listener, address) = listener();
-    io.open(1, &address).unwrap();
+    io.open(1, Opening::to(&address)).unwrap();
     poll_until(&mut io, |s| !s.is_empty());
     let (mut first, _) = listener.accept().unwrap();
     first.write_all(b"late").unwrap();
     io.close(1, Close::Orderly);
-    io.open(1, &address).unwrap();
+    io.open(1, Opening::to(&address)).unwrap();
     assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(1)]);
     let (mut second, _) = listener.accept().unwrap();
     let mut rest = Vec::new();
@@ -173,7 +173,7 @@ fn many_at_once<B: Backend>(mut io: B, slots: u32) {
     }
     let mut seen = Greets(0, 0, 0);
     for slot in 0..slots {
-        io.open(slot, &address).unwrap();
+        io.open(slot, Opening::to(&address)).unwrap();
     }
     let begin = Instant::now();
     while seen.2 < slots && begin.elapsed() < PATIENCE {
@@ -190,7 +190,7 @@ fn over_a_unix_socket<B: Backend>(mut io: B) {
     let path = std::env::temp_dir().join(format!("knee-{}-{}", B::NAME, std::process::id()));
     let listener = UnixListener::bind(&path).unwrap();
     let address = RawAddress::new(&Address::Unix(path.clone())).unwrap();
-    io.open(0, &address).unwrap();
+    io.open(0, Opening::to(&address)).unwrap();
     assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(0)]);
     let (mut peer, _) = listener.accept().unwrap();
     peer.write_all(b"hello").unwrap();

@@ -1,9 +1,9 @@
 //! The io_uring backend: one multishot receive per connection, into buffers that all connections of
 //! the worker share; sends whose success is not reported; one system call per pass for all of it.
 
-use super::{Backend, Close, Event, Requests, Sink};
+use super::{Backend, Close, Event, Opening, Requests, Sink};
 use crate::sys::buffers::BufferRing;
-use crate::sys::socket::{RawAddress, Socket};
+use crate::sys::socket::{RawAddress, Socket, TcpState};
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 use knee_core::time::Nanos;
@@ -216,20 +216,23 @@ impl UringBackend {
 impl Backend for UringBackend {
     const NAME: &'static str = "io_uring";
 
-    fn open(&mut self, slot: u32, address: &RawAddress) -> io::Result<()> {
+    fn open(&mut self, slot: u32, opening: Opening<'_>) -> io::Result<()> {
         // Blocking: on a non-blocking socket io_uring gives EAGAIN back instead of waiting itself.
-        let socket = Socket::blocking(address)?;
-        if address.family() != libc::AF_UNIX {
-            socket.set_nodelay()?;
-        }
+        let socket = opening.socket(Socket::blocking)?;
         let connection = &mut self.connections[slot as usize];
         connection.socket = Some(socket);
-        let kept = connection.address.get_or_insert_with(|| Box::new(*address));
-        **kept = *address;
+        let kept = connection
+            .address
+            .get_or_insert_with(|| Box::new(*opening.to));
+        **kept = *opening.to;
         let (pointer, length) = (kept.as_ptr(), kept.length());
         let entry = opcode::Connect::new(self.fd(slot), pointer, length).build();
         let data = self.user_data(slot, KIND_CONNECT);
         self.push(entry.user_data(data))
+    }
+
+    fn tcp_state(&self, slot: u32) -> Option<TcpState> {
+        self.connections[slot as usize].socket.as_ref()?.tcp_state()
     }
 
     #[inline]

@@ -1,10 +1,11 @@
 //! The HTTP client of one worker: carries operations over connections, ends each in a Completion.
 
+use super::client::{Client, Tally};
 use super::deadlines::Deadlines;
 use super::flight::{Flight, outcome_of};
 use super::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use super::requests::RequestSet;
-use crate::reactor::{Backend, Close, Event};
+use crate::reactor::{Backend, Close, Event, Opening};
 use crate::sys::socket::RawAddress;
 use knee_core::driver::Op;
 use knee_core::measure::{Completion, Outcome};
@@ -59,19 +60,6 @@ pub struct HttpClient {
     violation: Option<Violation>,
 }
 
-/// What a client has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Connections opened.
-    pub opened: u64,
-    /// Connections open now.
-    pub open: u64,
-    /// Most connections open at once.
-    pub open_max: u64,
-    /// Operations under way, those that wait for a connection included.
-    pub in_flight: u64,
-}
-
 #[derive(Default)]
 struct Connection {
     state: State,
@@ -116,22 +104,21 @@ impl HttpClient {
             config,
         }
     }
+}
 
-    /// Starts an operation at `now`.
-    pub fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
+impl Client for HttpClient {
+    fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
         self.tally.in_flight += 1;
         let flight = Flight::new(op, self.requests.pick(), now);
         self.place(io, flight, now);
     }
 
-    /// The next operation that has ended, if any.
     #[inline]
-    pub fn take_completed(&mut self) -> Option<Completion> {
+    fn take_completed(&mut self) -> Option<Completion> {
         self.completed.pop()
     }
 
-    /// Something happened on a connection at `now`.
-    pub fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, now: Nanos) {
+    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, now: Nanos) {
         match event {
             Event::Received(bytes) => self.on_bytes(io, slot, bytes, now),
             Event::Connected => self.on_connected(io, slot, now),
@@ -140,9 +127,8 @@ impl HttpClient {
         }
     }
 
-    /// When [`HttpClient::expire`] has something to do next.
     #[inline]
-    pub fn next_deadline(&self) -> Nanos {
+    fn next_deadline(&self) -> Nanos {
         let waiting = self
             .waiting
             .front()
@@ -153,8 +139,7 @@ impl HttpClient {
             .min(waiting)
     }
 
-    /// Ends what has timed out by `now`.
-    pub fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+    fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
         while let Some((slot, at)) = self.deadlines.first()
             && at <= now
         {
@@ -177,8 +162,7 @@ impl HttpClient {
         }
     }
 
-    /// Ends everything that is still under way as [`Outcome::InFlight`].
-    pub fn abandon(&mut self, now: Nanos) {
+    fn abandon(&mut self, now: Nanos) {
         while let Some(flight) = self.waiting.pop_front() {
             self.complete(flight.unsent(Outcome::InFlight, now));
         }
@@ -194,16 +178,16 @@ impl HttpClient {
         }
     }
 
-    /// What was wrong with the first malformed response.
-    pub fn first_violation(&self) -> Option<Violation> {
+    fn first_violation(&self) -> Option<Violation> {
         self.violation
     }
 
-    /// What was done so far.
-    pub fn tally(&self) -> Tally {
+    fn tally(&self) -> Tally {
         self.tally
     }
+}
 
+impl HttpClient {
     /// Finds a connection for an operation, or queues it.
     #[inline]
     fn place<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {
@@ -235,7 +219,7 @@ impl HttpClient {
     }
 
     fn open<B: Backend>(&mut self, io: &mut B, slot: u32, flight: Flight, now: Nanos) {
-        if let Err(error) = io.open(slot, &self.config.address) {
+        if let Err(error) = io.open(slot, Opening::to(&self.config.address)) {
             self.free.push(slot);
             return self.complete(flight.unsent(outcome_of(&error), now));
         }

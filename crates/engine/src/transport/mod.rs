@@ -1,5 +1,7 @@
 //! Transports: what carries an operation to a target.
 
+pub(crate) mod client;
+pub(crate) mod connect_client;
 pub mod datagram;
 mod deadlines;
 mod flight;

@@ -5,6 +5,8 @@ mod canvas;
 mod closing;
 mod heading;
 mod line;
+mod observed;
+mod overload;
 mod page;
 mod plot;
 mod run;
@@ -50,6 +52,7 @@ impl Renderer for Text {
         match &report.conclusion {
             Conclusion::Sweep(conclusion) => sweep::show(&mut page, report, conclusion),
             Conclusion::Run(conclusion) => run::show(&mut page, report, conclusion),
+            Conclusion::Overload(conclusion) => overload::show(&mut page, report, conclusion),
             Conclusion::Udp(conclusion) => udp::show(&mut page, report, conclusion),
             Conclusion::Throttle(conclusion) => throttle::show(&mut page, report, conclusion),
         }

@@ -3,6 +3,7 @@
 use super::bars::{Keep, bar, sparkline};
 use super::heading;
 use super::line::{Ink, Line};
+use super::observed;
 use super::page::{INDENT, Page};
 use super::table::{Align, Table};
 use crate::number::{
@@ -65,6 +66,9 @@ fn show_trial(page: &mut Page, trial: &TrialReport) {
     show_latency(page, trial);
     show_series(page, &trial.intervals);
     show_outcomes(page, trial);
+    if let Some(seen) = &trial.observed {
+        observed::show(page, seen);
+    }
     show_generator(page, trial);
     show_kernel(page, trial);
 }
@@ -359,6 +363,12 @@ fn meaning(outcome: Outcome) -> &'static str {
         Outcome::OtherError => "another error of the system",
         Outcome::Shed => "not started: too many in flight",
         Outcome::InFlight => "not ended when time was up",
+        Outcome::Served => "connected in time, a whole response",
+        Outcome::Ghost => "connected here, never taken in there",
+        Outcome::ResponseTimeout => "connected, no whole response in time",
+        Outcome::PortExhausted => "no local port left",
+        Outcome::DescriptorExhausted => "no descriptor left",
+        Outcome::Late => "connected after it was given up",
         Outcome::Lost => "sent, but not received",
         Outcome::SendError => "refused by the kernel here",
         Outcome::NotAttempted => "the sender never came to it",

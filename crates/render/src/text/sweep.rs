@@ -217,7 +217,7 @@ fn row_ink(level: &SweepLevel) -> Ink {
 
 fn level_name(level: Level) -> String {
     match level {
-        Level::Vusers(n) | Level::Clients(n) => count(u64::from(n)),
+        Level::Vusers(n) | Level::Clients(n) | Level::Descriptors(n) => count(u64::from(n)),
         Level::RatePerS(r) => asked(r),
     }
 }

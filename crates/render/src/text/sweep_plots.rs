@@ -208,7 +208,7 @@ fn is_rate(levels: &[SweepLevel]) -> bool {
 
 fn value(level: Level) -> f64 {
     match level {
-        Level::Vusers(n) | Level::Clients(n) => f64::from(n),
+        Level::Vusers(n) | Level::Clients(n) | Level::Descriptors(n) => f64::from(n),
         Level::RatePerS(r) => r,
     }
 }

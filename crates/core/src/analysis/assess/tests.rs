@@ -68,6 +68,7 @@ fn trial(load: Load, completions: &[Completion]) -> Trial {
             ..GeneratorUse::default()
         },
         kernel: Default::default(),
+        observed: None,
         interrupted: false,
     }
 }

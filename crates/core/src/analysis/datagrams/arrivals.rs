@@ -1,11 +1,12 @@
 //! How datagrams arrived: bunched or evenly, at which time scale.
 
+use crate::analysis::buffer::Buffer;
 use crate::analysis::gaps::{Counts, counts};
-use crate::analysis::theory::{gd1k_lost, md1k_loss};
+use crate::arrival::{ArrivalProcess, Arrivals};
 use crate::law::Law;
 use crate::measure::{UdpTrial, Window};
 use crate::report::DispersionAt;
-use crate::spec::{ArrivalLaw, ClientWait};
+use crate::spec::{ArrivalLaw, ClientWait, Rate, Share};
 use crate::time::Nanos;
 
 const MS: Nanos = Nanos::from_millis(1);
@@ -73,28 +74,34 @@ pub fn burst_max(moments: &[Nanos]) -> u64 {
 /// The share of the datagrams, in percent, that a single server with this fixed work and this
 /// buffer loses of what was sent: `None` where work is not fixed or the buffer not known.
 ///
-/// The moments of sending themselves go through the finite queue, where all are known: on one host
-/// a datagram is in the buffer as its send call returns. Of a Poisson schedule whose moments are
-/// not all kept it is the loss of M/D/1/K at the rate achieved. There is room for one more than
-/// the buffer holds: the one that the service works on is no longer in it.
+/// The moments of sending themselves go through the buffer, where all are known: on one host a
+/// datagram is in the buffer as its send call returns. Of a Poisson schedule whose moments are not
+/// all kept, simulated ones at the rate achieved do. The buffer is that of a UDP socket, which has
+/// less room than M/D/1/K would (see [`Buffer::of_udp_socket`]).
 pub fn theory_loss_percent(trial: &UdpTrial, sent_per_s: f64) -> Option<f64> {
     let Some(Law::Fixed(work)) = trial.service.work.filter(|work| !work.is_zero()) else {
         return None;
     };
-    let places = trial.service.buffer_datagrams?.saturating_add(1);
+    let buffer = Buffer::of_udp_socket(trial.service.buffer_datagrams?);
     let starts = &trial.sent.starts;
     if starts.is_empty() {
         return None;
     }
+    let percent = |lost: u64, of: usize| 100.0 * lost as f64 / of as f64;
     if starts.len() as u64 == trial.sent.sent {
-        return Some(100.0 * gd1k_lost(starts, work, places) as f64 / starts.len() as f64);
+        return Some(percent(
+            buffer.lost(starts.iter().copied(), work),
+            starts.len(),
+        ));
     }
-    let is_poisson = matches!(
-        trial.spec.wait,
-        ClientWait::Schedule {
-            arrival: ArrivalLaw::Poisson,
-            ..
-        }
-    );
-    is_poisson.then(|| 100.0 * md1k_loss(sent_per_s * work.as_secs_f64(), places))
+    let ClientWait::Schedule { arrival, .. } = &trial.spec.wait else {
+        return None;
+    };
+    let rate = Rate::from_f64(sent_per_s).filter(|_| *arrival == ArrivalLaw::Poisson)?;
+    let mut schedule = Arrivals::of(rate, arrival, Share::WHOLE, trial.spec.seed);
+    let simulated = std::iter::from_fn(|| schedule.next()).take(SIMULATED);
+    Some(percent(buffer.lost(simulated, work), SIMULATED))
 }
+
+/// Enough that chance moves a loss of one in a hundred by a hundredth of itself.
+const SIMULATED: usize = 1_000_000;

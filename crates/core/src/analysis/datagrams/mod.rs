@@ -64,6 +64,7 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
         connections_max: 0,
         intervals,
         kernel: trial.kernel.clone(),
+        observed: None,
         ledger: Some(ledger),
         datagrams: Some(datagrams),
     }

@@ -72,6 +72,7 @@ impl Fake {
                 report
             }
             Load::Open(ref open) => self.open(open.rate.per_s(), noise, spec),
+            Load::Overload(_) => unreachable!("a sweep asks for no overload"),
         };
         report.label = spec.label.clone();
         report
@@ -228,6 +229,7 @@ pub fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
         connections_max: 0,
         intervals: Vec::new(),
         kernel: Default::default(),
+        observed: None,
         ledger: None,
         datagrams: None,
     }

@@ -38,7 +38,7 @@ impl SweepSpec {
     pub(super) fn users_trial(&self, vusers: u32, trial: usize, stretch: u64) -> TrialSpec {
         let pause = match &self.base.load {
             Load::Closed { pause, .. } => *pause,
-            Load::Open(_) => Pause::NONE,
+            Load::Open(_) | Load::Overload(_) => Pause::NONE,
         };
         let load = Load::Closed { vusers, pause };
         let label = format!("vusers={vusers}");
@@ -52,7 +52,7 @@ impl SweepSpec {
                 rate,
                 ..open.clone()
             },
-            Load::Closed { .. } => OpenLoad {
+            Load::Closed { .. } | Load::Overload(_) => OpenLoad {
                 rate,
                 arrival: ArrivalLaw::Constant,
                 connections_max: self.vusers_max,

@@ -1,8 +1,8 @@
 //! The client over a backend that only remembers what it was told.
 
 use super::*;
-use crate::reactor::Sink;
-use crate::sys::socket::Address;
+use crate::reactor::{Opening, Sink};
+use crate::sys::socket::{Address, TcpState};
 use crate::transport::requests::serialise_all;
 use knee_core::rng;
 use knee_core::spec::{Endpoint, HttpRequest, HttpTarget, Pick};
@@ -19,12 +19,16 @@ struct Remembers {
 impl Backend for Remembers {
     const NAME: &'static str = "none";
 
-    fn open(&mut self, slot: u32, _: &RawAddress) -> io::Result<()> {
+    fn open(&mut self, slot: u32, _: Opening<'_>) -> io::Result<()> {
         if let Some(code) = self.open_error {
             return Err(io::Error::from_raw_os_error(code));
         }
         self.opened.push(slot);
         Ok(())
+    }
+
+    fn tcp_state(&self, _: u32) -> Option<TcpState> {
+        None
     }
 
     fn send(&mut self, slot: u32, request: usize) -> io::Result<()> {

@@ -1,0 +1,242 @@
+//! Connection overload: connects started whatever the server makes of the earlier ones.
+//!
+//! Simple clients are no driver of their own: they are the closed loop without a pause. It holds a
+//! client back for a while after a failure (see [`super::BACKOFF_FIRST`]), where a blocking client
+//! that is refused would connect again at once: against a server that refuses, its rate says
+//! nothing, and the storm would hide everything else.
+
+use super::{Action, Driver, Op};
+use crate::arrival::Arrivals;
+use crate::measure::Completion;
+use crate::spec::{ArrivalLaw, CatchUp, Rate, Share, TrialSpec};
+use crate::throttle::{Throttle, Turn};
+use crate::time::Nanos;
+use std::collections::VecDeque;
+
+/// S-Clients (Banga and Druschel, USITS 1997): so many connects in flight, each given up after T,
+/// which is the trial's `connect_timeout`, and each replaced.
+///
+/// Slot i of all D first starts at i·T/D. A slot whose connect is established starts its next at
+/// that moment. Any other starts it exactly T after the intended start of the last, whatever became
+/// of that one: the schedule is absolute, so lateness never adds up, and a server that refuses is
+/// not asked more often than one that says nothing. So connects are offered at the rate at which
+/// they are established plus D/T.
+///
+/// A worker that is late starts the next of a slot before it has given the last one up: for as long
+/// as it was late there may be more than D connects in flight.
+#[derive(Debug)]
+pub struct SClients {
+    patience: Nanos,
+    end: Nanos,
+    /// Operations that may still start.
+    remaining: u64,
+    tickets: Tickets,
+    /// Each slot's next start, in order. Those whose ticket is no longer its slot's are void.
+    due: VecDeque<Op>,
+    /// Slots whose connect was established, with that moment.
+    ready: VecDeque<Op>,
+}
+
+impl SClients {
+    /// One worker's share of `descriptors` slots: it has every W-th of all, so that the starts of
+    /// all workers together are spread evenly.
+    pub fn new(spec: &TrialSpec, descriptors: u32, share: Share) -> SClients {
+        let slots = share.part(descriptors.into()) as u32;
+        let working = Share {
+            of: share.of.min(descriptors).max(1),
+            ..share
+        };
+        let remaining = spec.operations_max.map_or(u64::MAX, |n| working.part(n));
+        let patience = spec.connect_timeout.max(Nanos(1));
+        let first = |slot: u32| {
+            let of_all = u128::from(slot) * u128::from(share.of) + u128::from(share.index);
+            let at = of_all * u128::from(patience.0) / u128::from(descriptors.max(1));
+            Op {
+                intended: Nanos(at as u64),
+                lane: slot,
+            }
+        };
+        SClients {
+            patience,
+            end: spec.window_end(),
+            remaining: if slots == 0 { 0 } else { remaining },
+            tickets: Tickets::new(slots),
+            due: (0..slots).map(first).collect(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// The next slot to start, with its intended moment, and whether it was established.
+    fn next(&mut self) -> Option<(Op, bool)> {
+        while let Some(op) = self.due.front()
+            && !self.tickets.is_valid(op.lane)
+        {
+            self.due.pop_front();
+        }
+        match (self.ready.front(), self.due.front()) {
+            (Some(&ready), Some(&due)) if due.intended < ready.intended => Some((due, false)),
+            (Some(&ready), _) => Some((ready, true)),
+            (None, due) => due.map(|&due| (due, false)),
+        }
+    }
+
+    /// Plans the next start of a slot. Moments come nearly in order, so its place is looked for
+    /// from the late end.
+    fn plan(&mut self, op: Op) {
+        let later = |due: &&Op| due.intended > op.intended;
+        let behind = self.due.iter().rev().take_while(later).count();
+        self.due.insert(self.due.len() - behind, op);
+    }
+}
+
+impl Driver for SClients {
+    fn poll(&mut self, now: Nanos) -> Action {
+        if self.remaining == 0 {
+            return Action::Done;
+        }
+        let Some((next, established)) = self.next() else {
+            return Action::Done;
+        };
+        if next.intended >= self.end {
+            // Until the end a connect may still be established, and be followed by another.
+            return match now < self.end {
+                true => Action::WaitUntil(self.end),
+                false => Action::Done,
+            };
+        }
+        if next.intended > now {
+            return Action::WaitUntil(next.intended);
+        }
+        let queue = match established {
+            true => &mut self.ready,
+            false => &mut self.due,
+        };
+        queue.pop_front();
+        self.remaining -= 1;
+        let op = Op {
+            lane: self.tickets.renew(next.lane),
+            ..next
+        };
+        self.plan(Op {
+            intended: op.intended + self.patience,
+            ..op
+        });
+        Action::Start(op)
+    }
+
+    fn on_established(&mut self, lane: u32, now: Nanos) {
+        if self.tickets.is_valid(lane) {
+            // A ticket that nobody has yet, so that the start planned for this slot is void.
+            let lane = self.tickets.renew(lane);
+            let intended = now;
+            self.ready.push_back(Op { intended, lane });
+        }
+    }
+
+    fn on_completion(&mut self, _completion: &Completion, _now: Nanos) {}
+}
+
+/// Connects started by a schedule, whatever becomes of them, with a limit on how many are in flight
+/// at once.
+///
+/// A connect is in flight until it is established or has ended. A start that would exceed the limit
+/// is shed and counted. One that the worker is late for keeps its intended moment.
+#[derive(Debug)]
+pub struct Scheduled {
+    throttle: Throttle,
+    end: Nanos,
+    tickets: Tickets,
+    /// The tickets of the slots that are not in use.
+    free: Vec<u32>,
+}
+
+impl Scheduled {
+    /// One worker's share of the schedule, and of `descriptors` its part, but at least 1.
+    pub fn new(
+        spec: &TrialSpec,
+        (rate, arrival): (Rate, &ArrivalLaw),
+        descriptors: u32,
+        share: Share,
+    ) -> Scheduled {
+        let arrivals = Arrivals::of(rate, arrival, share, spec.seed);
+        let mut throttle = Throttle::new(arrivals, CatchUp::ALL, Nanos::ZERO);
+        if let Some(n) = spec.operations_max {
+            throttle = throttle.with_operations_max(share.part(n));
+        }
+        let slots = share.part(descriptors.into()).max(1) as u32;
+        Scheduled {
+            throttle,
+            end: spec.window_end(),
+            tickets: Tickets::new(slots),
+            free: (0..slots).rev().collect(),
+        }
+    }
+
+    /// The connect with this ticket is no longer in flight.
+    fn release(&mut self, ticket: u32) {
+        if self.tickets.is_valid(ticket) {
+            let fresh = self.tickets.renew(ticket);
+            self.free.push(fresh);
+        }
+    }
+}
+
+impl Driver for Scheduled {
+    fn poll(&mut self, now: Nanos) -> Action {
+        let intended = match self.throttle.poll(now) {
+            Turn::Operate { intended } if intended < self.end => intended,
+            Turn::WaitUntil(moment) if now < self.end => {
+                return Action::WaitUntil(moment.min(self.end));
+            }
+            // What is left of the schedule lies beyond the window.
+            _ => return Action::Done,
+        };
+        match self.free.pop() {
+            Some(lane) => Action::Start(Op { intended, lane }),
+            None => Action::Shed(Op {
+                intended,
+                lane: Op::ANY_LANE,
+            }),
+        }
+    }
+
+    fn on_established(&mut self, lane: u32, _now: Nanos) {
+        self.release(lane);
+    }
+
+    fn on_completion(&mut self, completion: &Completion, _now: Nanos) {
+        self.release(completion.lane);
+    }
+}
+
+/// Which use of a slot an operation is: its lane is a ticket, of which only the last issued for a
+/// slot is valid. So what ends long after its slot went on to the next does not disturb that one.
+#[derive(Debug)]
+struct Tickets(Vec<u32>);
+
+impl Tickets {
+    /// Slot i has ticket i at first.
+    fn new(slots: u32) -> Tickets {
+        Tickets((0..slots).collect())
+    }
+
+    fn slot(&self, ticket: u32) -> usize {
+        ticket as usize % self.0.len().max(1)
+    }
+
+    fn is_valid(&self, ticket: u32) -> bool {
+        self.0.get(self.slot(ticket)) == Some(&ticket)
+    }
+
+    /// Voids the ticket of this one's slot, and issues the next.
+    fn renew(&mut self, ticket: u32) -> u32 {
+        let slot = self.slot(ticket);
+        let next = ticket.checked_add(self.0.len() as u32);
+        let next = next.filter(|&t| t != Op::ANY_LANE).unwrap_or(slot as u32);
+        self.0[slot] = next;
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests;

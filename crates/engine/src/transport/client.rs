@@ -1,0 +1,55 @@
+//! What a worker's loop needs of a client.
+
+use super::http1::Violation;
+use crate::reactor::{Backend, Event};
+use knee_core::driver::Op;
+use knee_core::measure::Completion;
+use knee_core::time::Nanos;
+
+/// Carries operations over the connections of one worker, and ends each in a Completion. Knows
+/// nothing of schedules and statistics.
+pub trait Client {
+    /// Starts an operation at `now`.
+    fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos);
+
+    /// The next operation that has ended, if any.
+    fn take_completed(&mut self) -> Option<Completion>;
+
+    /// The lane of an operation whose own connection was established since this was asked last, if
+    /// any. An operation is told here before it is as completed.
+    #[inline]
+    fn take_established(&mut self) -> Option<u32> {
+        None
+    }
+
+    /// Something happened on a connection at `now`.
+    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, now: Nanos);
+
+    /// When [`Client::expire`] has something to do next.
+    fn next_deadline(&self) -> Nanos;
+
+    /// Ends what has timed out by `now`.
+    fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos);
+
+    /// Ends everything that is still under way as in flight.
+    fn abandon(&mut self, now: Nanos);
+
+    /// What was wrong with the first malformed response.
+    fn first_violation(&self) -> Option<Violation>;
+
+    /// What was done so far.
+    fn tally(&self) -> Tally;
+}
+
+/// What a client has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Connections opened.
+    pub opened: u64,
+    /// Connections open now.
+    pub open: u64,
+    /// Most connections open at once.
+    pub open_max: u64,
+    /// Operations under way, those that wait for a connection included.
+    pub in_flight: u64,
+}

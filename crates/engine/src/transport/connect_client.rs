@@ -1,0 +1,376 @@
+//! The client of an overload: a connection for each operation, given up after T unless established.
+//!
+//! What the kernel does at a full accept queue decides what is seen here. Linux does not answer a
+//! SYN that finds it full: that connect times out. Where it was not full when the SYN came but is
+//! when the handshake's last ACK does, the server's kernel drops that ACK and every segment after
+//! it, and keeps the connection half-open: it is established here and never there, nothing sent
+//! over it is acknowledged ([`Outcome::Ghost`]), unless the client's retransmission or the server's
+//! repeated SYN-ACK finds room in time. A connection in the accept queue is a whole one: its
+//! request is acknowledged by the kernel though no server has seen it
+//! ([`Outcome::ResponseTimeout`] if none does).
+
+use super::client::{Client, Tally};
+use super::deadlines::Deadlines;
+use super::flight::{Flight, outcome_of};
+use super::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
+use super::requests::RequestSet;
+use crate::reactor::{Backend, Close, Event, Opening};
+use crate::sys::socket::{RawAddress, TcpPhase};
+use knee_core::driver::Op;
+use knee_core::measure::{Completion, Outcome};
+use knee_core::spec::CloseKind;
+use knee_core::time::Nanos;
+use std::io;
+
+/// A server that said it would close, and did not, is given so long.
+const DRAIN_MAX: Nanos = Nanos::from_secs(1);
+
+/// A request of up to so many bytes fits into one segment of any path, so that nothing is held
+/// back for want of TCP_NODELAY.
+const SEGMENT_BYTES: usize = 500;
+
+/// What a client needs to know before the run.
+#[derive(Clone)]
+pub struct ConnectConfig {
+    /// Where to connect.
+    pub address: RawAddress,
+    /// Local addresses that connections come from, in turn; empty: the kernel's choice.
+    pub sources: Vec<RawAddress>,
+    /// Connections that may be open at once. One more ends for want of descriptors.
+    pub slots: usize,
+    /// A connect that is not established so long after its start is given up.
+    pub patience: Nanos,
+    /// A response that is not here so long after the intended time of its operation is given up.
+    pub timeout: Nanos,
+    /// How a connection is closed once its response is here, or was waited for in vain.
+    pub close: CloseKind,
+    /// The longest request, in bytes.
+    pub request_bytes_max: usize,
+}
+
+/// Carries each operation over a connection of its own.
+pub struct ConnectClient {
+    config: ConnectConfig,
+    requests: RequestSet,
+    connections: Vec<Connection>,
+    /// Slots without a connection.
+    free: Vec<u32>,
+    next_source: usize,
+    /// Deadlines of connects, of responses and of closes. Each kind comes in order, or nearly: kept
+    /// apart, none has to be sorted in among the others.
+    connecting: Deadlines,
+    responding: Deadlines,
+    draining: Deadlines,
+    cache: HeadCache,
+    completed: Vec<Completion>,
+    established: Vec<u32>,
+    tally: Tally,
+    violation: Option<Violation>,
+}
+
+#[derive(Default)]
+struct Connection {
+    state: State,
+    parser: ResponseParser,
+    flight: Flight,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Free,
+    Connecting,
+    Busy,
+    /// Its response is here; the server is to close it.
+    Draining,
+}
+
+impl ConnectClient {
+    /// A client without connections.
+    pub fn new(config: ConnectConfig, requests: RequestSet) -> ConnectClient {
+        let slots = config.slots;
+        let mut connections = Vec::new();
+        connections.resize_with(slots, Connection::default);
+        ConnectClient {
+            connections,
+            free: (0..slots as u32).rev().collect(),
+            next_source: 0,
+            connecting: Deadlines::new(slots),
+            responding: Deadlines::new(slots),
+            draining: Deadlines::new(slots),
+            cache: HeadCache::default(),
+            completed: Vec::new(),
+            established: Vec::new(),
+            tally: Tally::default(),
+            violation: None,
+            requests,
+            config,
+        }
+    }
+
+    fn opening(&mut self) -> Opening<'_> {
+        let from = self.config.sources.get(self.next_source);
+        self.next_source += 1;
+        if self.next_source >= self.config.sources.len() {
+            self.next_source = 0;
+        }
+        Opening {
+            to: &self.config.address,
+            from,
+            nodelay: self.config.request_bytes_max > SEGMENT_BYTES
+                && self.config.address.family() != libc::AF_UNIX,
+        }
+    }
+
+    fn on_connected<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        if connection.state != State::Connecting {
+            return;
+        }
+        if now >= connection.flight.started + self.config.patience {
+            return self.give_up_connect(io, slot, Outcome::Late, now);
+        }
+        self.connecting.clear(slot);
+        let flight = &mut connection.flight;
+        flight.sent = now;
+        connection.state = State::Busy;
+        connection
+            .parser
+            .begin(self.requests.is_head(flight.request));
+        self.established.push(flight.lane);
+        let (request, intended) = (flight.request, flight.intended);
+        self.responding.set(slot, intended + self.config.timeout);
+        if let Err(error) = io.send(slot, request) {
+            self.on_failure(io, slot, &error, now);
+        }
+    }
+
+    #[inline]
+    fn on_bytes<B: Backend>(&mut self, io: &mut B, slot: u32, bytes: &[u8], now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        if connection.state != State::Busy {
+            return;
+        }
+        connection.flight.received(bytes.len(), now);
+        match connection.parser.feed(bytes, &mut self.cache) {
+            Progress::NeedMore => {}
+            Progress::Done { surplus: 1.., .. } => {
+                self.refuse(io, slot, Violation::Unasked, now);
+            }
+            Progress::Malformed(violation) => self.refuse(io, slot, violation, now),
+            Progress::Done { keep_alive, .. } => self.served(io, slot, keep_alive, now),
+        }
+    }
+
+    /// Its response is here. In an orderly close whoever closes first keeps the port in TIME_WAIT
+    /// for a minute: a server that announced that it will close is left to.
+    fn served<B: Backend>(&mut self, io: &mut B, slot: u32, keep_alive: bool, now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        let completion = connection.flight.ended(Outcome::Served, now);
+        connection.state = State::Draining;
+        self.complete(completion);
+        if keep_alive || self.config.close == CloseKind::Rst {
+            return self.discard(io, slot, self.how());
+        }
+        self.responding.clear(slot);
+        self.draining.set(slot, now + DRAIN_MAX);
+    }
+
+    fn on_end<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        match connection.state {
+            State::Free => {}
+            State::Draining => self.discard(io, slot, self.how()),
+            State::Connecting => self.end(io, slot, Outcome::Closed, now),
+            State::Busy => {
+                let outcome = match connection.parser.at_eof() {
+                    Eof::Done { .. } => Outcome::Served,
+                    Eof::Truncated => Outcome::Truncated,
+                    Eof::Closed => Outcome::Closed,
+                };
+                self.end(io, slot, outcome, now);
+            }
+        }
+    }
+
+    fn on_failure<B: Backend>(&mut self, io: &mut B, slot: u32, error: &io::Error, now: Nanos) {
+        let gave_up = error.kind() == io::ErrorKind::TimedOut;
+        match self.connections[slot as usize].state {
+            State::Free => {}
+            State::Draining => self.discard(io, slot, Close::Orderly),
+            State::Connecting if gave_up => self.end(io, slot, Outcome::ConnectTimeout, now),
+            State::Busy if gave_up => self.give_up_response(io, slot, now),
+            State::Connecting | State::Busy => self.end(io, slot, outcome_of_open(error), now),
+        }
+    }
+
+    /// Ends an operation whose response is none.
+    fn refuse<B: Backend>(&mut self, io: &mut B, slot: u32, violation: Violation, now: Nanos) {
+        self.violation.get_or_insert(violation);
+        self.end(io, slot, Outcome::Malformed, now);
+    }
+
+    /// Gives up a connect. Closing a socket that only ever sent a SYN sends nothing; one that was
+    /// established meanwhile is closed as any other.
+    fn give_up_connect<B: Backend>(&mut self, io: &mut B, slot: u32, outcome: Outcome, now: Nanos) {
+        let how = match outcome {
+            Outcome::Late => self.how(),
+            _ => Close::Orderly,
+        };
+        let completion = self.connections[slot as usize].flight.unsent(outcome, now);
+        self.complete(completion);
+        self.discard(io, slot, how);
+    }
+
+    /// Gives up a response: whether the server's host ever took the connection in is told by
+    /// whether it acknowledged the request.
+    fn give_up_response<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        let outcome = match io.tcp_state(slot) {
+            Some(state) if !state.is_acknowledged => Outcome::Ghost,
+            _ => Outcome::ResponseTimeout,
+        };
+        self.end(io, slot, outcome, now);
+    }
+
+    /// Ends the operation of a connection, and the connection with it.
+    fn end<B: Backend>(&mut self, io: &mut B, slot: u32, outcome: Outcome, now: Nanos) {
+        let connection = &self.connections[slot as usize];
+        let completion = match connection.state {
+            State::Connecting => connection.flight.unsent(outcome, now),
+            _ => connection.flight.ended(outcome, now),
+        };
+        self.complete(completion);
+        self.discard(io, slot, self.how());
+    }
+
+    fn how(&self) -> Close {
+        match self.config.close {
+            CloseKind::Fin => Close::Orderly,
+            CloseKind::Rst => Close::Reset,
+        }
+    }
+
+    fn discard<B: Backend>(&mut self, io: &mut B, slot: u32, how: Close) {
+        io.close(slot, how);
+        self.connecting.clear(slot);
+        self.responding.clear(slot);
+        self.draining.clear(slot);
+        self.connections[slot as usize].state = State::Free;
+        self.tally.open -= 1;
+        self.free.push(slot);
+    }
+
+    #[inline]
+    fn complete(&mut self, completion: Completion) {
+        self.tally.in_flight -= 1;
+        self.completed.push(completion);
+    }
+}
+
+impl Client for ConnectClient {
+    fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
+        self.tally.in_flight += 1;
+        let flight = Flight::new(op, self.requests.pick(), now);
+        let Some(slot) = self.free.pop() else {
+            return self.complete(flight.unsent(Outcome::DescriptorExhausted, now));
+        };
+        if let Err(error) = io.open(slot, self.opening()) {
+            self.free.push(slot);
+            return self.complete(flight.unsent(outcome_of_open(&error), now));
+        }
+        self.tally.opened += 1;
+        self.tally.open += 1;
+        self.tally.open_max = self.tally.open_max.max(self.tally.open);
+        self.connecting.set(slot, now + self.config.patience);
+        let connection = &mut self.connections[slot as usize];
+        connection.state = State::Connecting;
+        connection.flight = flight;
+    }
+
+    #[inline]
+    fn take_completed(&mut self) -> Option<Completion> {
+        self.completed.pop()
+    }
+
+    #[inline]
+    fn take_established(&mut self) -> Option<u32> {
+        self.established.pop()
+    }
+
+    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, now: Nanos) {
+        match event {
+            Event::Received(bytes) => self.on_bytes(io, slot, bytes, now),
+            Event::Connected => self.on_connected(io, slot, now),
+            Event::Ended => self.on_end(io, slot, now),
+            Event::Failed(error) => self.on_failure(io, slot, &error, now),
+        }
+    }
+
+    #[inline]
+    fn next_deadline(&self) -> Nanos {
+        let all = [&self.connecting, &self.responding, &self.draining];
+        let first = all.map(|d| d.first().map_or(Nanos::MAX, |(_, at)| at));
+        first[0].min(first[1]).min(first[2])
+    }
+
+    fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        while let Some((slot, at)) = self.connecting.first()
+            && at <= now
+        {
+            match io.tcp_state(slot).map(|state| state.phase) {
+                // Its answer may lie unread: then it was established, if only just.
+                Some(TcpPhase::Established) => {
+                    self.give_up_connect(io, slot, Outcome::Late, now);
+                }
+                // It has failed, and the event that tells how is under way.
+                Some(TcpPhase::Closed) => self.connecting.set(slot, now + self.config.patience),
+                Some(TcpPhase::Connecting) | None => {
+                    self.give_up_connect(io, slot, Outcome::ConnectTimeout, now);
+                }
+            }
+        }
+        while let Some((slot, at)) = self.responding.first()
+            && at <= now
+        {
+            self.give_up_response(io, slot, now);
+        }
+        while let Some((slot, at)) = self.draining.first()
+            && at <= now
+        {
+            self.discard(io, slot, self.how());
+        }
+    }
+
+    fn abandon(&mut self, now: Nanos) {
+        for slot in 0..self.connections.len() {
+            let connection = &mut self.connections[slot];
+            let completion = match connection.state {
+                State::Busy => connection.flight.ended(Outcome::InFlight, now),
+                State::Connecting => connection.flight.unsent(Outcome::InFlight, now),
+                State::Draining | State::Free => continue,
+            };
+            connection.state = State::Draining;
+            self.complete(completion);
+        }
+    }
+
+    fn first_violation(&self) -> Option<Violation> {
+        self.violation
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+/// What an error of the operating system means for an operation that has a connection of its own.
+fn outcome_of_open(error: &io::Error) -> Outcome {
+    match error.raw_os_error() {
+        Some(libc::EADDRNOTAVAIL) => Outcome::PortExhausted,
+        Some(libc::EMFILE | libc::ENFILE) => Outcome::DescriptorExhausted,
+        _ => outcome_of(error),
+    }
+}
+
+#[cfg(test)]
+mod tests;
