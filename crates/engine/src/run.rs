@@ -207,6 +207,7 @@ impl Plan<'_> {
                 window,
                 interval: spec.interval,
                 open_loop: spec.load.is_open_loop(),
+                counts_whole: spec.load.counts_whole(),
                 starts_max: STARTS_MAX / self.workers as usize,
             }),
             clock: MonotonicClock::start(),

@@ -73,6 +73,7 @@ mod tests {
             },
             interval: MS(1_000),
             open_loop: false,
+            counts_whole: false,
             starts_max: 0,
         });
         let mut begin = Nanos::ZERO;

@@ -11,6 +11,7 @@ pub mod little;
 pub mod models;
 pub mod offered;
 pub mod order;
+pub mod overload;
 pub mod pairs;
 mod sample;
 pub mod stationarity;

@@ -1,6 +1,7 @@
 //! Experiments: pure policies that ask for trials and conclude.
 
 mod conduct;
+pub mod overload;
 mod run;
 pub mod sweep;
 pub mod throttle;

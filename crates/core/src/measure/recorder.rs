@@ -8,7 +8,9 @@
 //! - *Series, intervals and bytes* are of what **happened** within the window, whenever it was
 //!   intended. In an open loop a completion counts where it falls: what the warm-up left in flight
 //!   balances what the end cuts off. In a closed loop, whose few long operations would make that
-//!   a coin's toss, a completion is spread over the time that it took.
+//!   a coin's toss, a completion is spread over the time that it took. Not so that of a simple
+//!   client, who may wait for a minute until its SYN is sent again: what a server serves that is
+//!   overloaded is what it serves now.
 //!
 //! For that the caller goes on until the operations intended in the window have ended (or their
 //! timeout has), and hands in what is still in flight then as [`Outcome::InFlight`] with
@@ -28,9 +30,11 @@ pub struct RecorderConfig {
     pub window: Window,
     /// Length of an interval.
     pub interval: Nanos,
-    /// Open loop: pacing, waits and starts are recorded, completions count where they fall.
-    /// Closed loop: completions are credited in proportion to time.
+    /// Open loop: pacing, waits and starts are recorded.
     pub open_loop: bool,
+    /// Whether a completion counts where it falls; else it is credited in proportion to time, over
+    /// all that it took.
+    pub counts_whole: bool,
     /// How many start times are kept at the most.
     pub starts_max: usize,
 }
@@ -41,6 +45,7 @@ pub struct RecorderConfig {
 pub struct Recorder {
     window: Window,
     open_loop: bool,
+    counts_whole: bool,
     /// The latest moment heard of.
     now: Nanos,
     totals: Measurement,
@@ -67,6 +72,7 @@ impl Recorder {
         Recorder {
             window: config.window,
             open_loop: config.open_loop,
+            counts_whole: config.counts_whole,
             now: Nanos::ZERO,
             totals,
             starts_max,
@@ -108,7 +114,7 @@ impl Recorder {
         if self.window.contains(completion.completed) {
             self.count_in_time(completion);
         }
-        if self.open_loop {
+        if self.counts_whole {
             return;
         }
         let (begin, end) = (completion.intended, completion.completed);
@@ -192,7 +198,7 @@ impl Recorder {
         if outcome.is_response() || outcome == Outcome::Timeout {
             self.series.add_response(completed, response);
         }
-        if self.open_loop && outcome.is_response() {
+        if self.counts_whole && outcome.is_response() {
             self.series.add_whole(completed);
         }
         if let Some(part) = self.parts.at(completed) {

@@ -1,6 +1,7 @@
 //! The answer of `knee overload`.
 
 use crate::measure::{Outcomes, SynSource};
+use crate::spec::CloseKind;
 use serde::{Deserialize, Serialize};
 
 /// What the server does when more connections are offered than it serves.
@@ -23,6 +24,16 @@ pub struct OverloadConclusion {
     /// The rate up to which the generator is not the limit, as far as was seen.
     #[serde(default)]
     pub generator_limit_per_s: Option<f64>,
+    /// By how much the first SYNs differ from served + D/T at the most, past saturation, in
+    /// percent.
+    #[serde(default)]
+    pub deviation_percent: Option<f64>,
+    /// T: a connect that is not established for so long is given up and replaced.
+    #[serde(default)]
+    pub connect_timeout_ns: u64,
+    /// How connections were closed, which changes what the server's host keeps of them.
+    #[serde(default)]
+    pub close: CloseKind,
     /// The conclusion in one or two sentences for a person.
     pub answer: String,
 }

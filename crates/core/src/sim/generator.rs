@@ -80,6 +80,7 @@ impl Generator {
                 window,
                 interval: spec.interval,
                 open_loop: spec.load.is_open_loop(),
+                counts_whole: spec.load.counts_whole(),
                 starts_max: STARTS_MAX,
             }),
             stalls: Stalls::new(&world.client_stalls),

@@ -35,6 +35,12 @@ impl Load {
         }
     }
 
+    /// Whether a completion counts where it falls, and not in proportion over the time that it
+    /// took.
+    pub fn counts_whole(&self) -> bool {
+        !matches!(self, Load::Closed { .. })
+    }
+
     /// Mean rate and process, where a schedule starts the operations.
     pub fn schedule(&self) -> Option<(Rate, &ArrivalLaw)> {
         match self {

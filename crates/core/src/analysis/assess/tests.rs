@@ -41,6 +41,7 @@ fn trial(load: Load, completions: &[Completion]) -> Trial {
         },
         interval: MS(1_000),
         open_loop,
+        counts_whole: open_loop,
         starts_max: 100_000,
     });
     let mut starts: Vec<Nanos> = completions.iter().map(|c| c.started).collect();

@@ -2,6 +2,7 @@
 
 mod evidence;
 mod next_step;
+mod overload;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,8 @@ mod throttle;
 mod trial;
 mod udp;
 
+pub(crate) use overload::ports_remedy;
+pub use overload::{OverloadDiagnosis, overload_findings};
 pub use sweep::{AxisKind, sweep_diagnoses};
 pub(crate) use sweep::{errors_rise, retrograde};
 pub use throttle::{ThrottleDiagnosis, hold_diagnoses, wait_diagnoses};
@@ -223,6 +226,8 @@ pub enum Diagnosis {
     Udp(UdpDiagnosis),
     /// Of how the machine waits and holds a rate.
     Throttle(ThrottleDiagnosis),
+    /// Of load beyond capacity.
+    Overload(OverloadDiagnosis),
     /// The policy gave up.
     StoppedEarly {
         /// Why.
@@ -273,6 +278,7 @@ impl Diagnosis {
             Diagnosis::BoundUnreachable { .. } => "bound_unreachable",
             Diagnosis::Udp(of_datagrams) => of_datagrams.trouble.code(),
             Diagnosis::Throttle(of_throttle) => of_throttle.code(),
+            Diagnosis::Overload(of_overload) => of_overload.code(),
             Diagnosis::StoppedEarly { .. } => "stopped_early",
             Diagnosis::Interrupted { .. } => "interrupted",
         }
@@ -283,6 +289,7 @@ impl Diagnosis {
         match self {
             Diagnosis::Udp(of_datagrams) => of_datagrams.trouble.severity(),
             Diagnosis::Throttle(of_throttle) => of_throttle.severity(),
+            Diagnosis::Overload(of_overload) => of_overload.severity(),
             Diagnosis::GeneratorLimited { .. }
             | Diagnosis::GeneratorDistorted { .. }
             | Diagnosis::LittlesLawViolation { .. }

@@ -10,6 +10,7 @@ fn config(start: Nanos, end: Nanos, open_loop: bool) -> RecorderConfig {
         window: Window { start, end },
         interval: MS(1_000),
         open_loop,
+        counts_whole: open_loop,
         starts_max: 1_000,
     }
 }

@@ -1,0 +1,239 @@
+//! One trial of an overload.
+
+use super::Setting;
+use crate::analysis::validity::{BUSY_PERCENT, BUSY_WINDOW};
+use crate::measure::{Observed, Outcome, Outcomes, SynSource};
+use crate::report::{TrialReport, Verdict};
+use crate::spec::Level;
+
+/// From this share of unanswered attempts on a level offers more than is served.
+const UNANSWERED_SHARE: f64 = 0.02;
+/// Where the accept queue is full, so does one at which this many times as much arrives.
+const ABOVE_SERVED: f64 = 1.02;
+/// The generator keeps up where it starts this share of what the descriptors stand for.
+const KEPT_SHARE: f64 = 0.99;
+/// Counts this share apart are not the same, …
+const DISAGREE_SHARE: f64 = 0.001;
+/// … where so many may fall on the other side of a window's ends.
+const EDGE_OPERATIONS: f64 = 10.0;
+
+/// Who started the connections of a trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scheme {
+    /// Simple clients, so many.
+    Simple(u32),
+    /// S-Clients with so many descriptors.
+    SClients(u32),
+    /// A schedule of so many starts per second.
+    Scheduled(f64),
+}
+
+/// What one trial shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Who started the connections.
+    pub scheme: Scheme,
+    /// The trial's level.
+    pub level: Level,
+    /// What counted the SYNs.
+    pub source: SynSource,
+    /// First SYNs per second.
+    pub first_syn_per_s: f64,
+    /// SYNs that came again, per second.
+    pub repeated_syn_per_s: f64,
+    /// SYNs that the generator started in the window, per second: attempts less those that found
+    /// no port or descriptor.
+    pub attempts_per_s: f64,
+    /// Attempts that were established here, per second.
+    pub established_per_s: f64,
+    /// Responses per second.
+    pub served_per_s: f64,
+    /// 95 % confidence interval of it.
+    pub served_ci95_per_s: Option<[f64; 2]>,
+    /// Connection starts per second that the level stands for.
+    pub offered_per_s: f64,
+    /// Attempts by their end.
+    pub outcomes: Outcomes,
+    /// Whether more is offered than served.
+    pub past_saturation: bool,
+    /// Whether the generator measured the server, and not itself.
+    pub is_valid: bool,
+    /// The share of a core that the busiest worker used, polling apart, in percent.
+    pub busy_percent: f64,
+    /// Whether that was all there is of it.
+    pub is_core_full: bool,
+    /// What the generator should have started per second, by its schedule.
+    pub due_per_s: f64,
+    /// Length of the window.
+    pub seconds: f64,
+}
+
+impl Point {
+    /// What the trial shows; `None` of one that is no overload, or had no window.
+    pub fn of(trial: &TrialReport, setting: &Setting) -> Option<Point> {
+        let scheme = match trial.level {
+            Level::Clients(n) => Scheme::Simple(n),
+            Level::Descriptors(d) => Scheme::SClients(d),
+            Level::RatePerS(rate) => Scheme::Scheduled(rate),
+            Level::Vusers(_) => return None,
+        };
+        let seconds = trial.duration_ns as f64 / 1e9;
+        if seconds <= 0.0 {
+            return None;
+        }
+        let outcomes = &trial.outcomes;
+        let sent_share = 1.0 - outcomes.no_resources() as f64 / trial.attempted.max(1) as f64;
+        let attempts_per_s = trial.offered.achieved_per_s * sent_share;
+        let syns = Syns::of(trial, attempts_per_s);
+        let established_per_s = established(outcomes) as f64 / seconds;
+        let replaced = |d: u32| f64::from(d) / setting.patience.as_secs_f64();
+        let served_per_s = trial.throughput_per_s;
+        let (offered_per_s, due_per_s) = match scheme {
+            // Its clients offer what they come to, and that is all.
+            Scheme::Simple(_) => (syns.first_per_s, trial.offered.achieved_per_s),
+            Scheme::SClients(d) => (served_per_s + replaced(d), established_per_s + replaced(d)),
+            Scheme::Scheduled(rate) => {
+                let asked = trial.offered.asked_per_s.unwrap_or(rate);
+                (asked, asked)
+            }
+        };
+        let g = &trial.generator;
+        let busy_percent = g.busiest_worker_percent - g.busiest_worker_spin_percent;
+        Some(Point {
+            scheme,
+            level: trial.level,
+            source: syns.source,
+            first_syn_per_s: syns.first_per_s,
+            repeated_syn_per_s: syns.repeated_per_s,
+            attempts_per_s,
+            established_per_s,
+            served_per_s,
+            served_ci95_per_s: trial.throughput_ci95_per_s,
+            offered_per_s,
+            outcomes: outcomes.clone(),
+            past_saturation: is_past_saturation(trial, syns.first_per_s),
+            is_valid: trial.verdict == Verdict::Valid,
+            busy_percent,
+            is_core_full: busy_percent > BUSY_PERCENT && trial.duration_ns >= BUSY_WINDOW.0,
+            due_per_s,
+            seconds,
+        })
+    }
+
+    /// SYNs that arrived per second, repeated ones included.
+    pub fn syn_per_s(&self) -> f64 {
+        self.first_syn_per_s + self.repeated_syn_per_s
+    }
+
+    /// The share of the attempts that ended so, in percent.
+    pub fn percent(&self, outcome: Outcome) -> f64 {
+        100.0 * self.outcomes.count(outcome) as f64 / self.outcomes.total().max(1) as f64
+    }
+
+    /// Whether connections are started whatever the server does.
+    pub fn is_pressing(&self) -> bool {
+        !matches!(self.scheme, Scheme::Simple(_))
+    }
+
+    /// How many simple clients there were; `None` where there were none.
+    pub fn clients(&self) -> Option<u32> {
+        match self.scheme {
+            Scheme::Simple(clients) => Some(clients),
+            Scheme::SClients(_) | Scheme::Scheduled(_) => None,
+        }
+    }
+
+    /// Whether the generator started less than the descriptors, or the schedule, stand for, or had
+    /// no time left. Simple clients start what they can: only a full core tells that they could
+    /// not start more.
+    pub fn is_limited(&self) -> bool {
+        let started = self.attempts_per_s + self.unsent_per_s();
+        self.is_core_full || started < KEPT_SHARE * self.due_per_s
+    }
+
+    /// By how much the SYNs captured differ from those that the generator started, in percent;
+    /// `None` where they agree within a thousandth, or no capture counted.
+    pub fn capture_differs_percent(&self) -> Option<f64> {
+        let apart = (self.first_syn_per_s - self.attempts_per_s).abs();
+        let differs = self.source == SynSource::Capture
+            && apart > DISAGREE_SHARE * self.attempts_per_s
+            && apart * self.seconds > EDGE_OPERATIONS;
+        let percent = 100.0 * apart / self.attempts_per_s.max(f64::MIN_POSITIVE);
+        differs.then_some(percent.min(1e6))
+    }
+
+    fn unsent_per_s(&self) -> f64 {
+        let unsent = self.outcomes.no_resources() + self.outcomes.count(Outcome::Shed);
+        unsent as f64 / self.seconds
+    }
+}
+
+/// SYNs per second and what counted them.
+struct Syns {
+    source: SynSource,
+    first_per_s: f64,
+    repeated_per_s: f64,
+}
+
+impl Syns {
+    /// The kernel's counters do not tell a SYN that came again from a first one, but the
+    /// generator's own tell how many it sent again. They do where nothing was seen at the server,
+    /// too.
+    fn of(trial: &TrialReport, attempts_per_s: f64) -> Syns {
+        let seconds = trial.duration_ns as f64 / 1e9;
+        let sent_again = trial.kernel.get("TcpExtTCPSynRetrans").copied();
+        let sent_again_per_s = sent_again.map_or(0.0, |n| n.max(0) as f64) / seconds;
+        let seen = trial.observed.as_ref().filter(|o| o.elapsed_ns > 0);
+        let per_s = |o: &Observed, n: u64| n as f64 * 1e9 / o.elapsed_ns as f64;
+        match seen.map(|o| (o.source, o)) {
+            Some((SynSource::Capture, o)) => Syns {
+                source: SynSource::Capture,
+                first_per_s: per_s(o, o.first_syns),
+                repeated_per_s: per_s(o, o.repeated_syns),
+            },
+            Some((SynSource::Counters, o)) => {
+                let all_per_s = per_s(o, o.first_syns);
+                let repeated_per_s = sent_again_per_s.min(all_per_s);
+                Syns {
+                    source: SynSource::Counters,
+                    first_per_s: all_per_s - repeated_per_s,
+                    repeated_per_s,
+                }
+            }
+            Some((SynSource::Attempts, _)) | None => Syns {
+                source: SynSource::Attempts,
+                first_per_s: attempts_per_s,
+                repeated_per_s: sent_again_per_s,
+            },
+        }
+    }
+}
+
+/// Attempts that the server's host answered with a connection.
+fn established(outcomes: &Outcomes) -> u64 {
+    let not = [
+        Outcome::ConnectTimeout,
+        Outcome::Refused,
+        Outcome::Unreachable,
+        Outcome::OtherError,
+        Outcome::Shed,
+        Outcome::InFlight,
+        Outcome::Late,
+    ];
+    let not: u64 = not.map(|o| outcomes.count(o)).iter().sum();
+    outcomes.total() - outcomes.no_resources() - not
+}
+
+fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64) -> bool {
+    let outcomes = &trial.outcomes;
+    let unanswered = outcomes.count(Outcome::ConnectTimeout)
+        + outcomes.count(Outcome::Late)
+        + outcomes.count(Outcome::Ghost);
+    let seen = trial.observed.as_ref();
+    let is_full = seen.is_some_and(|o| match (o.accept_queue_max, o.accept_queue_limit) {
+        (Some(max), Some(limit)) => max >= limit,
+        _ => false,
+    });
+    unanswered as f64 > UNANSWERED_SHARE * outcomes.total() as f64
+        || is_full && first_syn_per_s > ABOVE_SERVED * trial.throughput_per_s
+}

@@ -1,0 +1,113 @@
+//! `knee overload`: what a server does when more connections are offered than it serves.
+
+mod answer;
+mod levels;
+mod preflight;
+mod spec;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use preflight::{PreflightFacts, ServerFacts, predict};
+pub use spec::{Descriptors, OverloadSpec};
+
+use super::{Concluded, Experiment, Next, verdict};
+use crate::analysis::findings::overload_findings;
+use crate::analysis::overload::{Setting, Summary, most_served_per_s};
+use crate::report::{Conclusion, OverloadConclusion, TrialReport, Verdict};
+use crate::spec::{Level, TrialSpec};
+use crate::time::Nanos;
+
+/// The overload as a policy: the simple clients first, from which the capacity is known, then the
+/// S-Clients, or the schedule in their place. What it does next follows from its spec and the
+/// trials alone.
+#[derive(Clone, Debug)]
+pub struct Overload {
+    spec: OverloadSpec,
+}
+
+impl Overload {
+    /// The overload that does what `spec` asks for.
+    pub fn new(spec: OverloadSpec) -> Overload {
+        Overload { spec }
+    }
+
+    /// The number of descriptors to try after so many trials; `None` where all were.
+    fn next_descriptors(&self, past: &[TrialReport]) -> Option<u32> {
+        let simple = self.spec.simple.len();
+        match &self.spec.descriptors {
+            Descriptors::List(list) => list.get(past.len() - simple).copied(),
+            Descriptors::Auto => {
+                // With no simple client before it, the first trial is there for the capacity.
+                let known = simple.max(1);
+                let Some(known_by) = past.get(..known) else {
+                    return Some(levels::PROBE.min(self.spec.descriptors_max.max(1)));
+                };
+                let levels = levels::automatic(&self.spec, most_served_per_s(known_by));
+                levels.get(past.len() - known).copied()
+            }
+        }
+    }
+}
+
+impl Experiment for Overload {
+    type Spec = TrialSpec;
+    type Trial = TrialReport;
+
+    fn next(&mut self, past: &[TrialReport]) -> Next<TrialSpec> {
+        let spec = &self.spec;
+        let trial = past.len();
+        let wanted = if let Some(&clients) = spec.simple.get(trial) {
+            Some(spec.simple_trial(clients, trial))
+        } else if spec.scheduled.is_some() {
+            let first = trial == spec.simple.len();
+            first.then(|| spec.scheduled_trial(trial)).flatten()
+        } else {
+            let descriptors = self.next_descriptors(past);
+            descriptors.map(|d| spec.sclient_trial(d, trial))
+        };
+        match wanted {
+            Some(trial) => Next::Run(Box::new(trial)),
+            None => Next::Converged,
+        }
+    }
+
+    fn conclude(&self, past: &[TrialReport]) -> Concluded {
+        let setting = self.setting();
+        let summary = Summary::of(past, &setting);
+        let conclusion = summary.conclusion(&setting);
+        Concluded {
+            verdict: of_overload(past),
+            findings: overload_findings(past, &summary, &setting),
+            conclusion: Conclusion::Overload(OverloadConclusion {
+                answer: answer::of(&summary, &conclusion),
+                ..conclusion
+            }),
+        }
+    }
+}
+
+impl Overload {
+    /// What the analysis has to know beside the trials.
+    fn setting(&self) -> Setting {
+        let spec = &self.spec;
+        let automatic = spec.descriptors == Descriptors::Auto && spec.scheduled.is_none();
+        Setting {
+            patience: spec.base.connect_timeout.max(Nanos(1)),
+            scheduled_descriptors: spec.scheduled.as_ref().map_or(0, |(_, _, d)| *d),
+            close: spec.close(),
+            wanted_factor: automatic.then_some(spec.offered_factor_max),
+        }
+    }
+}
+
+/// Beside what holds for every experiment: where S-Clients ran and no trial of theirs counts,
+/// nothing is known of an overload.
+fn of_overload(past: &[TrialReport]) -> Verdict {
+    let pressing = |t: &&TrialReport| !matches!(t.level, Level::Clients(_));
+    let mut pressed = past.iter().filter(pressing).peekable();
+    let none_counts = pressed.peek().is_some() && pressed.all(|t| t.verdict == Verdict::Invalid);
+    match none_counts {
+        true => Verdict::Invalid,
+        false => verdict(past),
+    }
+}

@@ -1,0 +1,340 @@
+//! What would fail, said before any load is sent.
+
+use super::{Descriptors, OverloadSpec, levels};
+use crate::analysis::findings::ports_remedy;
+use crate::analysis::overload::times;
+use crate::analysis::words::{exact, number, time};
+use crate::report::{Finding, Severity};
+use crate::spec::CloseKind;
+use crate::time::Nanos;
+use std::collections::BTreeMap;
+
+/// Descriptors that the process needs besides its connections.
+const SPARE_FILES: u64 = 64;
+/// An unanswered SYN is sent again after this long at first (RFC 6298).
+const SYN_AGAIN: Nanos = Nanos::from_secs(1);
+/// With tcp_tw_reuse a port in TIME_WAIT is used again after this long.
+const REUSE_AFTER: Nanos = Nanos::from_secs(1);
+/// Nothing is known of a server: ports that last for as much as this per second will do.
+const UNKNOWN_SERVED_PER_S: f64 = 20_000.0;
+/// An automatic choice of descriptors seldom goes beyond so many.
+const AUTOMATIC_DESCRIPTORS: u32 = 4_096;
+
+/// What this host, and the server's where it is known, permit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PreflightFacts {
+    /// The first and the last local port (net.ipv4.ip_local_port_range).
+    pub port_range: (u16, u16),
+    /// Local addresses that connections come from, at least 1: each has these ports to itself.
+    pub sources: u32,
+    /// Whether a port in TIME_WAIT is used again after a second (net.ipv4.tcp_tw_reuse: 1, or 2
+    /// and the target is on loopback).
+    pub tw_reuse: bool,
+    /// How connections are closed.
+    pub close: CloseKind,
+    /// Whether this side closes first where the close is orderly: the server keeps connections.
+    pub closes_first: bool,
+    /// How often an unanswered SYN is sent again (net.ipv4.tcp_syn_retries).
+    pub syn_retries: u32,
+    /// Open files that this process may have at the most (the hard limit).
+    pub files_hard: u64,
+    /// For how long a port stays in TIME_WAIT: 60 s on Linux.
+    pub time_wait: Nanos,
+    /// What the server serves per second, where that is known.
+    pub served_per_s: Option<f64>,
+    /// The settings of the server's host; `None` where it is another one.
+    pub server: Option<ServerFacts>,
+}
+
+/// What the server's host does with connections.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerFacts {
+    /// The longest accept queue of any socket (net.core.somaxconn).
+    pub somaxconn: u32,
+    /// The accept queue that is wanted, where that is known.
+    pub backlog: Option<u32>,
+    /// Half-open connections of a socket (net.ipv4.tcp_max_syn_backlog).
+    pub tcp_max_syn_backlog: u32,
+    /// 0: none; 1: when the queue of requests is full; 2: always (net.ipv4.tcp_syncookies).
+    pub syncookies: u32,
+    /// Whether what finds the accept queue full is reset (net.ipv4.tcp_abort_on_overflow).
+    pub abort_on_overflow: bool,
+    /// How often a SYN-ACK is sent again (net.ipv4.tcp_synack_retries).
+    pub synack_retries: u32,
+}
+
+/// What would fail or mislead, with its remedy, the gravest first; nothing where all is well. An
+/// error is certain; a warning holds if the server is as fast as it may be.
+pub fn predict(facts: &PreflightFacts, spec: &OverloadSpec) -> Vec<Finding> {
+    let in_flight = in_flight_max(facts, spec);
+    let mut found: Vec<Finding> = [
+        too_few_files(facts, &in_flight),
+        too_few_ports(facts, &in_flight),
+        ports_run_out(facts, spec, &in_flight),
+        patience_too_long(facts, spec),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    found.extend(facts.server.iter().flat_map(of_server));
+    found.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    found
+}
+
+/// The level with the most connections in flight.
+struct InFlight {
+    /// Its name.
+    label: String,
+    /// Connects in flight, and connections that wait in the accept queue.
+    connections: u64,
+    /// Whether it is known that it comes to that.
+    is_certain: bool,
+}
+
+/// Simple clients have one connection each, wherever it waits. Of S-Clients those that wait for a
+/// response come on top of the connects in flight.
+fn in_flight_max(facts: &PreflightFacts, spec: &OverloadSpec) -> InFlight {
+    let queue = facts.server.as_ref().map_or(0, |s| match s.backlog {
+        Some(backlog) => backlog.min(s.somaxconn),
+        None => 0,
+    });
+    let clients = spec.simple.iter().copied().max().unwrap_or(0);
+    let (descriptors, is_certain) = match (&spec.scheduled, &spec.descriptors) {
+        (Some((_, _, descriptors)), _) => (*descriptors, true),
+        (None, Descriptors::List(list)) => (list.iter().copied().max().unwrap_or(0), true),
+        (None, Descriptors::Auto) => match facts.served_per_s {
+            Some(served) => {
+                let levels = levels::automatic(spec, served);
+                (levels.last().copied().unwrap_or(0), true)
+            }
+            None => (AUTOMATIC_DESCRIPTORS.min(spec.descriptors_max), false),
+        },
+    };
+    let pressed = u64::from(descriptors) + u64::from(queue);
+    if descriptors == 0 || u64::from(clients) > pressed {
+        return InFlight {
+            label: format!("clients={clients}"),
+            connections: u64::from(clients),
+            is_certain: true,
+        };
+    }
+    InFlight {
+        label: format!("descriptors={descriptors}"),
+        connections: pressed,
+        is_certain,
+    }
+}
+
+fn ports(facts: &PreflightFacts) -> u64 {
+    let (first, last) = facts.port_range;
+    let each = u64::from(last.saturating_sub(first)) + 1;
+    each * u64::from(facts.sources.max(1))
+}
+
+fn too_few_files(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
+    let needed = level.connections + SPARE_FILES;
+    (level.is_certain && needed > facts.files_hard).then(|| {
+        finding(
+            ("files_will_run_out", Severity::Error),
+            format!(
+                "{} needs {} open files, and this process may have {}: what is beyond finds no \
+                 descriptor",
+                level.label,
+                exact(needed as f64),
+                exact(facts.files_hard as f64)
+            ),
+            &[
+                ("needed", needed as f64),
+                ("permitted", facts.files_hard as f64),
+            ],
+            format!(
+                "raise the hard limit: ulimit -Hn {needed}; or ask for less with a shorter T: \
+                 --descriptors, --connect-timeout"
+            ),
+        )
+    })
+}
+
+fn too_few_ports(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
+    let ports = ports(facts);
+    (level.connections > ports).then(|| {
+        let (severity, may) = match level.is_certain {
+            true => (Severity::Error, "has"),
+            false => (Severity::Warning, "may have"),
+        };
+        finding(
+            ("too_few_ports", severity),
+            format!(
+                "{} {may} {} connections in flight, and there are {} local ports: what is beyond \
+                 finds none (EADDRNOTAVAIL)",
+                level.label,
+                exact(level.connections as f64),
+                exact(ports as f64)
+            ),
+            &[
+                ("in_flight", level.connections as f64),
+                ("ports", ports as f64),
+            ],
+            ports_remedy(facts.close),
+        )
+    })
+}
+
+/// Only whoever closes first keeps its port, and only after an orderly close.
+fn ports_run_out(facts: &PreflightFacts, spec: &OverloadSpec, level: &InFlight) -> Option<Finding> {
+    if facts.close == CloseKind::Rst || !facts.closes_first {
+        return None;
+    }
+    let kept = match facts.tw_reuse {
+        true => facts.time_wait.min(REUSE_AFTER),
+        false => facts.time_wait,
+    };
+    let trial = spec.base.window_end();
+    let trials = spec.simple.len() as u64 + sclient_trials(spec);
+    // What ends before the first port comes back needs one for each connection, and no more.
+    let held = kept.min(Nanos(trial.0.saturating_mul(trials)));
+    let ports = ports(facts);
+    let free = ports.saturating_sub(level.connections) as f64;
+    let lasts_per_s = free / held.as_secs_f64().max(f64::MIN_POSITIVE);
+    let enough_per_s = facts.served_per_s.unwrap_or(UNKNOWN_SERVED_PER_S);
+    if lasts_per_s >= enough_per_s {
+        return None;
+    }
+    let (severity, when) = match facts.served_per_s {
+        Some(served) => (
+            Severity::Error,
+            format!(
+                ", and {}/s are: after {} no port is left",
+                number(served),
+                time(1e9 * free / served)
+            ),
+        ),
+        None => (Severity::Warning, String::new()),
+    };
+    Some(finding(
+        ("ports_will_run_out", severity),
+        format!(
+            "{} local ports last for {}/s served: this side closes first, and each port is kept \
+             for {} in TIME_WAIT{when}",
+            exact(ports as f64),
+            number(lasts_per_s),
+            time(kept.0 as f64)
+        ),
+        &[
+            ("ports", ports as f64),
+            ("lasts_per_s", lasts_per_s),
+            ("time_wait_ns", kept.0 as f64),
+            ("served_per_s", facts.served_per_s.unwrap_or(f64::NAN)),
+        ],
+        ports_remedy(facts.close),
+    ))
+}
+
+fn sclient_trials(spec: &OverloadSpec) -> u64 {
+    match (&spec.scheduled, &spec.descriptors) {
+        (Some(_), _) => 1,
+        (None, Descriptors::List(list)) => list.len() as u64,
+        (None, Descriptors::Auto) => levels::LEVELS as u64,
+    }
+}
+
+fn patience_too_long(facts: &PreflightFacts, spec: &OverloadSpec) -> Option<Finding> {
+    let patience = spec.base.connect_timeout;
+    (patience >= SYN_AGAIN && facts.syn_retries > 0 && sclient_trials(spec) > 0).then(|| {
+        finding(
+            ("patience_too_long", Severity::Warning),
+            format!(
+                "T is {}, but an unanswered SYN is sent again after 1 s (tcp_syn_retries {}): \
+                 more SYNs arrive than connections are started; they are counted apart",
+                time(patience.0 as f64),
+                facts.syn_retries
+            ),
+            &[("connect_timeout_ns", patience.0 as f64)],
+            "keep T below it: --connect-timeout 500ms".into(),
+        )
+    })
+}
+
+fn of_server(server: &ServerFacts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if let Some(backlog) = server.backlog.filter(|&b| b > server.somaxconn) {
+        found.push(finding(
+            ("backlog_cut", Severity::Warning),
+            format!(
+                "the accept queue is to hold {} and will hold {}: net.core.somaxconn cuts it",
+                exact(f64::from(backlog)),
+                exact(f64::from(server.somaxconn))
+            ),
+            &[
+                ("backlog", f64::from(backlog)),
+                ("somaxconn", f64::from(server.somaxconn)),
+            ],
+            format!("before the server starts: sysctl -w net.core.somaxconn={backlog}"),
+        ));
+    }
+    if server.abort_on_overflow {
+        found.push(finding(
+            ("aborts_on_overflow", Severity::Warning),
+            "net.ipv4.tcp_abort_on_overflow is set: connections that find the accept queue full \
+             as their handshake ends are reset"
+                .into(),
+            &[],
+            "as most servers have it: sysctl -w net.ipv4.tcp_abort_on_overflow=0".into(),
+        ));
+    }
+    found.extend(request_queue(server));
+    found
+}
+
+/// The queue of requests holds handshakes that have begun. Without cookies its last quarter is
+/// kept for peers that the kernel knows.
+fn request_queue(server: &ServerFacts) -> Option<Finding> {
+    let evidence = [
+        ("syncookies", f64::from(server.syncookies)),
+        ("tcp_max_syn_backlog", f64::from(server.tcp_max_syn_backlog)),
+        ("tcp_synack_retries", f64::from(server.synack_retries)),
+    ];
+    if server.syncookies >= 2 {
+        return Some(finding(
+            ("syncookies_always", Severity::Warning),
+            "net.ipv4.tcp_syncookies is 2: every SYN is answered with a cookie, and no request \
+             is kept"
+                .into(),
+            &evidence,
+            "as most servers have it: sysctl -w net.ipv4.tcp_syncookies=1".into(),
+        ));
+    }
+    let queue = server.backlog.unwrap_or(server.somaxconn);
+    let queue = queue.min(server.somaxconn);
+    let is_short = server.syncookies == 0 && server.tcp_max_syn_backlog < queue;
+    is_short.then(|| {
+        finding(
+            ("request_queue_short", Severity::Warning),
+            format!(
+                "without SYN cookies only {} handshakes may be under way (tcp_max_syn_backlog), \
+                 {} times fewer than the accept queue holds: SYNs are dropped before it is full",
+                exact(f64::from(server.tcp_max_syn_backlog)),
+                times(f64::from(queue), f64::from(server.tcp_max_syn_backlog))
+            ),
+            &evidence,
+            format!("sysctl -w net.ipv4.tcp_max_syn_backlog={queue}"),
+        )
+    })
+}
+
+fn finding(
+    (code, severity): (&str, Severity),
+    text: String,
+    evidence: &[(&str, f64)],
+    next_step: String,
+) -> Finding {
+    let known = evidence.iter().filter(|(_, value)| value.is_finite());
+    let evidence: BTreeMap<String, f64> = known.map(|(k, v)| ((*k).to_owned(), *v)).collect();
+    Finding {
+        code: code.to_owned(),
+        severity,
+        text,
+        evidence,
+        next_step,
+    }
+}

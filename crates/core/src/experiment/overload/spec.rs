@@ -1,0 +1,102 @@
+//! What an overload is asked to do.
+
+use crate::rng;
+use crate::spec::{ArrivalLaw, CloseKind, ConnectScheme, Load, OverloadLoad, Rate, TrialSpec};
+use rand_core::RngCore;
+use serde::{Deserialize, Serialize};
+
+/// What an overload is asked to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OverloadSpec {
+    /// What all trials have in common: the target, the time per level, T (`connect_timeout`). Its
+    /// load gives the local addresses and how connections are closed; level, label, seed and the
+    /// rest of the load are set per trial.
+    pub base: TrialSpec,
+    /// Simple clients, one trial each, in this order, before all else; each at least 1.
+    pub simple: Vec<u32>,
+    /// How many S-Clients the descriptors are shared among, at least 1.
+    pub sclients: u32,
+    /// Descriptors of the S-Clients, one trial for each number.
+    pub descriptors: Descriptors,
+    /// How many times the capacity an automatic choice of descriptors offers at the most.
+    pub offered_factor_max: f64,
+    /// The most descriptors that an automatic choice may use: what this process may have open.
+    pub descriptors_max: u32,
+    /// In place of the S-Clients one trial whose connection starts follow a schedule: the mean
+    /// rate, when they come, and connects in flight at the most.
+    pub scheduled: Option<(Rate, ArrivalLaw, u32)>,
+}
+
+/// Which numbers of descriptors are tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Descriptors {
+    /// As the capacity demands that the simple clients found.
+    Auto,
+    /// These, in this order; each at least 1.
+    List(Vec<u32>),
+}
+
+impl OverloadSpec {
+    /// How many times the capacity is offered, unless asked otherwise.
+    pub const OFFERED_FACTOR_MAX: f64 = 16.0;
+
+    /// The simple clients tried unless asked otherwise: those of the paper, and on.
+    pub fn simple_default() -> Vec<u32> {
+        (0..9).map(|k| 1 << k).collect()
+    }
+
+    /// Trial number `trial` (from 0) with so many simple clients.
+    pub(super) fn simple_trial(&self, clients: u32, trial: usize) -> TrialSpec {
+        let label = format!("clients={clients}");
+        self.trial(label, ConnectScheme::Simple { clients }, trial)
+    }
+
+    /// Trial number `trial` (from 0) with so many descriptors.
+    pub(super) fn sclient_trial(&self, descriptors: u32, trial: usize) -> TrialSpec {
+        let sclients = self.sclients;
+        let scheme = ConnectScheme::SClients {
+            sclients,
+            descriptors,
+        };
+        self.trial(format!("descriptors={descriptors}"), scheme, trial)
+    }
+
+    /// Trial number `trial` (from 0) by the schedule, if there is one.
+    pub(super) fn scheduled_trial(&self, trial: usize) -> Option<TrialSpec> {
+        let (rate, arrival, descriptors) = self.scheduled.clone()?;
+        let scheme = ConnectScheme::Scheduled {
+            rate,
+            arrival,
+            descriptors,
+        };
+        Some(self.trial(format!("rate={}/s", rate.per_s()), scheme, trial))
+    }
+
+    /// How connections are closed.
+    pub(super) fn close(&self) -> CloseKind {
+        match &self.base.load {
+            Load::Overload(load) => load.close,
+            Load::Open(_) | Load::Closed { .. } => CloseKind::default(),
+        }
+    }
+
+    fn trial(&self, label: String, scheme: ConnectScheme, trial: usize) -> TrialSpec {
+        let sources = match &self.base.load {
+            Load::Overload(load) => load.sources.clone(),
+            Load::Open(_) | Load::Closed { .. } => Vec::new(),
+        };
+        let load = Load::Overload(OverloadLoad {
+            scheme,
+            sources,
+            close: self.close(),
+        });
+        TrialSpec {
+            label,
+            level: load.level(),
+            load,
+            seed: rng::stream(self.base.seed, rng::TRIALS + trial as u64).next_u64(),
+            ..self.base.clone()
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The policy, and what it concludes.
+
+use super::*;
+use crate::analysis::overload::fixture::{Server, clients, sclients};
+use crate::experiment::{Conducted, conduct};
+use crate::spec::fixture::trial;
+use crate::spec::{CloseKind, ConnectScheme, Load, OverloadLoad};
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+/// The sweeps of the paper, T = 500 ms, 10 s per level.
+pub fn spec() -> OverloadSpec {
+    let load = Load::Overload(OverloadLoad {
+        scheme: ConnectScheme::Simple { clients: 1 },
+        sources: Vec::new(),
+        close: CloseKind::Fin,
+    });
+    OverloadSpec {
+        base: TrialSpec {
+            connect_timeout: Nanos::from_millis(500),
+            warmup: Nanos::from_secs(2),
+            ..trial(load, Nanos::from_secs(10))
+        },
+        simple: vec![1, 16, 256],
+        sclients: 12,
+        descriptors: Descriptors::Auto,
+        offered_factor_max: OverloadSpec::OFFERED_FACTOR_MAX,
+        descriptors_max: 1 << 20,
+        scheduled: None,
+    }
+}
+
+/// A whole experiment against a server in virtual time.
+fn conducted(spec: OverloadSpec, server: Server) -> (Conducted<TrialReport>, OverloadConclusion) {
+    let run = |spec: &TrialSpec| Ok::<_, Infallible>(ControlFlow::Continue(server.run(spec)));
+    let Ok(conducted) = conduct(&mut Overload::new(spec), run);
+    let conclusion = concluded(&conducted.conclusion);
+    (conducted, conclusion)
+}
+
+fn concluded(conclusion: &Conclusion) -> OverloadConclusion {
+    match conclusion {
+        Conclusion::Overload(conclusion) => conclusion.clone(),
+        other => panic!("of an overload, not {other:?}"),
+    }
+}
+
+fn codes(conducted: &Conducted<TrialReport>) -> Vec<&str> {
+    let mut codes: Vec<&str> = conducted.findings.iter().map(|f| f.code.as_str()).collect();
+    codes.sort_unstable();
+    codes
+}
+
+fn near(value: f64, expected: f64, share: f64) -> bool {
+    (value - expected).abs() <= share * expected
+}
+
+#[test]
+fn the_two_curves_of_the_paper() {
+    let (conducted, c) = conducted(spec(), Server::REFERENCE);
+    assert_eq!(conducted.verdict, Verdict::Valid);
+    assert!(near(c.capacity_per_s, 130.0, 0.01), "{}", c.capacity_per_s);
+    for row in &c.simple {
+        assert!(near(row.served_per_s, 130.0, 0.05), "{row:?}");
+        assert!(row.first_syn_per_s < 1.05 * 130.0, "{row:?}");
+    }
+    assert_eq!(c.sclients.len(), 9);
+    for row in &c.sclients {
+        let expected = row.served_per_s + f64::from(row.descriptors) / 0.5;
+        assert!(near(row.offered_per_s, expected, 1e-9), "{row:?}");
+        assert!(near(row.first_syn_per_s, expected, 0.03), "{row:?}");
+        assert!(
+            row.past_saturation && near(row.served_per_s, 130.0, 0.05),
+            "{row:?}"
+        );
+        assert_eq!(
+            row.syn_per_s, row.first_syn_per_s,
+            "none is sent again within T"
+        );
+        assert!(row.served_ci95_per_s.is_some(), "{row:?}");
+    }
+    assert!(
+        near(c.slope_per_descriptor.expect("a line"), 2.0, 0.01),
+        "{c:?}"
+    );
+    assert!(c.r_squared.expect("a line") > 0.999, "{c:?}");
+    assert!(c.deviation_percent.expect("levels") < 3.0, "{c:?}");
+    assert!(c.max_syn_per_s > 2_040.0, "{}", c.max_syn_per_s);
+    assert_eq!(c.generator_limit_per_s, Some(c.max_syn_per_s));
+    assert_eq!(c.syn_source, crate::measure::SynSource::Capture);
+    // 256 clients are more than the queue holds, and wait until their SYNs are sent again.
+    assert_eq!(
+        codes(&conducted),
+        [
+            "simple_clients_flatten",
+            "syn_retransmissions",
+            "throughput_flat_under_overload"
+        ]
+    );
+    assert!(
+        c.answer
+            .starts_with("The server serves 130/s whatever is offered; "),
+        "{}",
+        c.answer
+    );
+}
+
+#[test]
+fn trials_are_named_and_seeded_each_for_itself() {
+    let (conducted, _) = conducted(spec(), Server::REFERENCE);
+    let labels: Vec<&str> = conducted.trials.iter().map(|t| t.label.as_str()).collect();
+    assert_eq!(
+        labels[..4],
+        ["clients=1", "clients=16", "clients=256", "descriptors=17"]
+    );
+    let mut overload = Overload::new(spec());
+    let mut seeds = std::collections::BTreeSet::new();
+    let mut past = Vec::new();
+    while let Next::Run(spec) = overload.next(&past) {
+        assert_eq!(spec.level, spec.load.level());
+        assert!(seeds.insert(spec.seed));
+        past.push(conducted.trials[past.len()].clone());
+    }
+    assert_eq!(past.len(), conducted.trials.len());
+}
+
+#[test]
+fn a_server_that_every_syn_costs_something_falls() {
+    let server = Server {
+        per_syn: Nanos::from_micros(300),
+        ..Server::REFERENCE
+    };
+    let (conducted, c) = conducted(spec(), server);
+    let last = c.sclients.last().expect("levels");
+    // Of each second 2,000 · 300 µs go into SYNs.
+    assert!(last.served_per_s < 70.0, "{last:?}");
+    assert!(codes(&conducted).contains(&"throughput_falls_under_overload"));
+    assert!(c.r_squared.expect("a line") > 0.99, "still linear: {c:?}");
+    assert!(c.answer.contains(" under overload; "), "{}", c.answer);
+}
+
+#[test]
+fn levels_that_are_given_are_run_as_they_are() {
+    let listed = OverloadSpec {
+        simple: Vec::new(),
+        descriptors: Descriptors::List(vec![256, 64, 64]),
+        ..spec()
+    };
+    let (conducted, c) = conducted(listed, Server::REFERENCE);
+    let descriptors: Vec<u32> = c.sclients.iter().map(|row| row.descriptors).collect();
+    assert_eq!(descriptors, [256, 64, 64]);
+    assert_eq!(
+        (c.simple.len(), c.r_squared),
+        (0, None),
+        "two different levels only"
+    );
+    assert_eq!(codes(&conducted), ["throughput_flat_under_overload"]);
+}
+
+#[test]
+fn without_simple_clients_a_first_level_finds_the_capacity() {
+    let alone = OverloadSpec {
+        simple: Vec::new(),
+        ..spec()
+    };
+    let (_, c) = conducted(alone, Server::REFERENCE);
+    assert_eq!(c.sclients[0].descriptors, 16);
+    assert_eq!(c.sclients.len(), 10);
+    assert!(c.max_syn_per_s > 2_040.0, "{}", c.max_syn_per_s);
+}
+
+#[test]
+fn a_schedule_takes_the_place_of_s_clients() {
+    let rate = crate::spec::Rate::per_second(800).expect("a rate");
+    let scheduled = OverloadSpec {
+        simple: vec![4],
+        scheduled: Some((rate, crate::spec::ArrivalLaw::Poisson, 1_000)),
+        ..spec()
+    };
+    let (conducted, c) = conducted(scheduled, Server::REFERENCE);
+    assert_eq!(conducted.trials.len(), 2);
+    assert_eq!(conducted.trials[1].label, "rate=800/s");
+    let row = &c.sclients[0];
+    assert_eq!((row.descriptors, row.past_saturation), (1_000, true));
+    assert!(near(row.first_syn_per_s, 800.0, 0.05), "{row:?}");
+    assert!(near(row.offered_per_s, 800.0, 1e-9), "{row:?}");
+    assert!(
+        c.answer.contains("the schedule offered up to "),
+        "{}",
+        c.answer
+    );
+}
+
+#[test]
+fn nothing_run_concludes_nothing() {
+    let concluded_of_none = Overload::new(spec()).conclude(&[]);
+    let c = concluded(&concluded_of_none.conclusion);
+    assert_eq!(c.answer, "Nothing was measured.");
+    assert!(concluded_of_none.findings.is_empty());
+    assert_eq!(concluded_of_none.verdict, Verdict::Valid);
+}
+
+#[test]
+fn s_clients_none_of_which_counts_make_it_invalid() {
+    let mut pressed = sclients(1_000, 1_300);
+    pressed.verdict = Verdict::Invalid;
+    let valid = sclients(100, 1_300);
+    assert_eq!(
+        of_overload(&[clients(8, 1_300), pressed.clone()]),
+        Verdict::Invalid
+    );
+    assert_eq!(
+        of_overload(&[clients(8, 1_300), valid, pressed]),
+        Verdict::Valid
+    );
+    assert_eq!(of_overload(&[clients(8, 1_300)]), Verdict::Valid);
+}
