@@ -40,9 +40,12 @@ fn execute(command: RawCommand) -> Result<Exit, Failure> {
         RawCommand::Run(raw) => command::run::execute(raw.resolve(&machine)?),
         RawCommand::Sweep(raw) => command::sweep::execute(raw.resolve(&machine)?),
         RawCommand::Throttle(raw) => command::throttle::execute(raw.resolve()?),
+        RawCommand::Udp(raw) => command::udp::execute(raw.resolve(&machine)?),
+        RawCommand::UdpClient => command::udp::client(),
         RawCommand::Analyze(raw) => command::analyze::execute(raw),
         RawCommand::Report(raw) => command::report::execute(&raw),
         RawCommand::Serve(raw) => command::serve::execute(raw.resolve()?),
+        RawCommand::Observe(raw) => command::observe::execute(raw.resolve()?),
     }
 }
 

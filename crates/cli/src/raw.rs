@@ -1,7 +1,7 @@
 //! What was typed, as a whole.
 
 use crate::args::with_exits;
-use crate::command::{analyze, report, run, serve, sweep, throttle};
+use crate::command::{analyze, observe, report, run, serve, sweep, throttle, udp};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
@@ -17,7 +17,8 @@ use std::ffi::OsString;
         knee sweep                              try it: a sweep against a server of its own\n  \
         knee sweep http://127.0.0.1:8080/       where is the knee?\n  \
         knee run http://127.0.0.1:8080/ -R 500  500 requests/s for 10 s\n  \
-        knee throttle                           how well does this machine wait?\n\n\
+        knee throttle                           how well does this machine wait?\n  \
+        knee udp                                where does each datagram go?\n\n\
         'knee COMMAND -h' is a screenful, 'knee COMMAND --help' everything.",
     after_long_help = with_exits("'knee COMMAND --help' tells all about a command."),
 )]
@@ -55,7 +56,12 @@ pub enum RawCommand {
     Run(Box<run::RawRun>),
     Sweep(Box<sweep::RawSweep>),
     Throttle(Box<throttle::RawThrottle>),
+    Udp(Box<udp::RawUdp>),
+    /// One client of `knee udp --clients-as processes`, which starts it
+    #[command(hide = true)]
+    UdpClient,
     Analyze(analyze::RawAnalyze),
     Report(report::RawReport),
     Serve(serve::RawServe),
+    Observe(observe::RawObserve),
 }

@@ -46,6 +46,15 @@ pub fn duration(t: Nanos) -> String {
     format!("{}{unit}", t.0 / unit_ns)
 }
 
+/// A length of time as people say it: `0.2 s`, `65 s`, `3.5 min`.
+pub fn about(time: Nanos) -> String {
+    match time.as_secs_f64() {
+        s if s < 10.0 => format!("{} s", (s * 10.0).ceil() / 10.0),
+        s if s < 100.0 => format!("{s:.0} s"),
+        s => format!("{:.1} min", s / 60.0),
+    }
+}
+
 /// A rate: `1000/s`, `90/m`, `12/h`.
 pub fn rate(rate: Rate) -> String {
     match rate.period().as_secs_f64() {

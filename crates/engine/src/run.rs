@@ -1,12 +1,14 @@
 //! One `TrialSpec` in, one `Trial` out.
 
 use crate::RunError;
+use crate::generator::{WorkerUse, generator_use};
 use crate::kernel::counters::Counters;
-use crate::kernel::host::{self, HostTime};
+use crate::kernel::host::HostTime;
 use crate::kernel::limits;
+use crate::observe::Vantage;
 use crate::reactor::{Backend, COVERED, EpollBackend, Requests, UringBackend, Waiter};
 use crate::resolve;
-use crate::sys::clock::{MonotonicClock, ThreadUse};
+use crate::sys::clock::MonotonicClock;
 use crate::sys::socket::RawAddress;
 use crate::sys::thread as sys_thread;
 use crate::transport::client::Client;
@@ -16,12 +18,10 @@ use crate::transport::requests::{RequestSet, serialise_all};
 use crate::worker::{Done, Worker};
 use knee_core::driver::AnyDriver;
 use knee_core::measure::{
-    GeneratorUse, IntervalMerger, IntervalPart, Measurement, Observer, Recorder, RecorderConfig,
-    Trial, Window,
+    IntervalMerger, IntervalPart, Measurement, Observer, Recorder, RecorderConfig, Trial, Window,
 };
 use knee_core::rng;
 use knee_core::spec::{BackendChoice, ConnectScheme, Load, OverloadLoad, Share, TrialSpec};
-use knee_core::time::Nanos;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -30,16 +30,17 @@ use std::thread;
 use std::time::Duration;
 
 /// Starts are kept for the gap statistics up to so many, over all workers: 32 MB.
-const STARTS_MAX: usize = 4_000_000;
+pub const STARTS_MAX: usize = 4_000_000;
 
-/// The run begins so long after all workers are ready, so that none begins late.
+/// The run begins so long after all workers are ready at the least, so that none begins late.
 const LEAD_NS: u64 = 1_000_000;
 
-/// Runs one trial; see [`crate::run()`].
+/// Runs one trial; see [`crate::run_observed()`].
 pub fn run(
     spec: &TrialSpec,
     observer: &mut dyn Observer,
     stop: &AtomicBool,
+    mut vantage: Option<&mut Vantage>,
 ) -> Result<Trial, RunError> {
     let connections = connections_of(spec);
     // No more workers than there is work for.
@@ -64,11 +65,13 @@ pub fn run(
         requests: serialise_all(&spec.target),
         ready: Barrier::new(workers as usize),
         origin: OnceLock::new(),
+        lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
     };
     let counters = Counters::now();
     let time = HostTime::now();
-    let (done, intervals) = plan.run_workers(observer);
+    let (done, intervals) = plan.run_workers(observer, vantage.as_deref_mut());
+    let observed = vantage.map(Vantage::finish);
     let steal_percent = HostTime::now().steal_percent_since(time);
     let kernel = Counters::now().moved_since(&counters);
     let done = done
@@ -76,7 +79,11 @@ pub fn run(
         .collect::<io::Result<Vec<Done>>>()
         .map_err(|e| RunError::NotPermitted(format!("a worker could not run: {e}")))?;
     let interrupted = done.iter().any(|d| d.interrupted);
-    let generator = generator_use(&done, steal_percent);
+    let generator = generator_use(
+        done.first().map_or("", |d| d.backend),
+        &done.iter().map(use_of).collect::<Vec<_>>(),
+        steal_percent,
+    );
     let mut measurement = merge(done.into_iter().map(|d| d.measurement));
     measurement.intervals = intervals;
     Ok(Trial {
@@ -84,7 +91,7 @@ pub fn run(
         measurement,
         generator,
         kernel,
-        observed: None,
+        observed,
         interrupted,
     })
 }
@@ -99,6 +106,8 @@ struct Plan<'a> {
     requests: Requests,
     ready: Barrier,
     origin: OnceLock<u64>,
+    /// The run begins so long after all workers are ready.
+    lead_ns: u64,
     stop: &'a AtomicBool,
 }
 
@@ -107,6 +116,7 @@ impl Plan<'_> {
     fn run_workers(
         &self,
         observer: &mut dyn Observer,
+        vantage: Option<&mut Vantage>,
     ) -> (Vec<io::Result<Done>>, Vec<knee_core::measure::Interval>) {
         let (parts, received) = mpsc::channel();
         thread::scope(|scope| {
@@ -117,6 +127,16 @@ impl Plan<'_> {
                 })
                 .collect();
             drop(parts);
+            if let Some(vantage) = vantage {
+                // Settled by the first worker that is ready; where none came to it, all ended.
+                while self.origin.get().is_none() && !handles.iter().all(|h| h.is_finished()) {
+                    thread::sleep(Duration::from_micros(50));
+                }
+                if let Some(origin) = self.origin.get() {
+                    let begin = origin + self.spec.warmup.0;
+                    vantage.begin(begin, self.spec.interval, self.spec.duration);
+                }
+            }
             let intervals = merge_intervals(self.workers, &received, observer);
             let done = handles.into_iter().map(|h| match h.join() {
                 Ok(done) => done,
@@ -129,6 +149,9 @@ impl Plan<'_> {
     fn work(&self, index: u32, parts: &Sender<IntervalPart>) -> io::Result<Done> {
         // Without it a sleep may end 50 µs late for the sake of the kernel's batching.
         let _ = sys_thread::set_timer_slack_ns(1);
+        // All that a worker uses it opens itself, below. Where it is not permitted, system calls cost
+        // a little more.
+        let _ = sys_thread::own_descriptors();
         let share = Share {
             index,
             of: self.workers,
@@ -197,7 +220,7 @@ impl Plan<'_> {
         self.ready.wait();
         let origin = *self
             .origin
-            .get_or_init(|| MonotonicClock::start().origin + LEAD_NS);
+            .get_or_init(|| MonotonicClock::start().origin + self.lead_ns);
         worker.clock = MonotonicClock { origin };
         worker.clock.wait_for_origin();
         let mut emit = |part| {
@@ -298,31 +321,10 @@ fn merge(parts: impl Iterator<Item = Measurement>) -> Measurement {
     merged.unwrap_or_default()
 }
 
-fn generator_use(done: &[Done], steal_percent: f64) -> GeneratorUse {
-    let percent = |time: Nanos, d: &Done| {
-        let window = d.measurement.window.length().0.max(1);
-        time.0 as f64 * 100.0 / window as f64
-    };
-    let busy = |d: &Done| percent(d.used.user + d.used.system, d);
-    let waiting = |d: &Done| percent(d.used.kept_waiting, d);
-    let wanted = |d: &Done| busy(d) + waiting(d);
-    let busiest = done.iter().max_by(|a, b| wanted(a).total_cmp(&wanted(b)));
-    let sum = |part: fn(&ThreadUse) -> Nanos| {
-        done.iter()
-            .map(|d| part(&d.used).as_secs_f64())
-            .sum::<f64>()
-    };
-    GeneratorUse {
-        backend: done
-            .first()
-            .map_or_else(String::new, |d| d.backend.to_owned()),
-        cpu_user_s: sum(|u| u.user),
-        cpu_system_s: sum(|u| u.system),
-        busiest_worker_percent: busiest.map_or(0.0, busy),
-        busiest_worker_waiting_percent: busiest.map_or(0.0, waiting),
-        busiest_worker_spin_percent: busiest.map_or(0.0, |d| percent(d.polled, d)),
-        steal_percent,
-        peak_rss_bytes: host::peak_rss_bytes(),
-        workers: done.len() as u32,
+fn use_of(done: &Done) -> WorkerUse {
+    WorkerUse {
+        used: done.used,
+        polled: done.polled,
+        over: done.measurement.window.length(),
     }
 }

@@ -19,13 +19,28 @@ fn http1_response() {
 }
 
 #[test]
+fn observe_control() {
+    run("observe_control", 4_000, checks::observe_control::check);
+}
+
+#[test]
 fn sweep_csv() {
     run("sweep_csv", 1_000, checks::sweep_csv::check);
 }
 
 #[test]
+fn syn_segment() {
+    run("syn_segment", 10_000, checks::syn_segment::check);
+}
+
+#[test]
 fn targets_file() {
     run("targets_file", 4_000, checks::targets_file::check);
+}
+
+#[test]
+fn udp_control() {
+    run("udp_control", 4_000, checks::udp_control::check);
 }
 
 #[test]

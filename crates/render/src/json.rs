@@ -91,6 +91,9 @@ mod tests {
                     "parameters",
                     "outcomes",
                     "level",
+                    "lost",
+                    "send_errors",
+                    "discarded",
                     "knee_alternatives",
                 ];
                 if !data.contains(&key) {
@@ -140,6 +143,7 @@ mod tests {
             ("keys_run", fixtures::run_open()),
             ("keys_throttle_waits", fixtures::throttle_op()),
             ("keys_throttle_rates", fixtures::throttle_rates()),
+            ("keys_udp", fixtures::udp_explain()),
         ] {
             let document: Value = serde_json::from_str(&written(&report)).unwrap();
             let mut keys = std::collections::BTreeSet::new();

@@ -16,7 +16,7 @@ mod fixtures;
 mod snapshots;
 
 pub use json::{Json, parse_report};
-pub use progress::{ProgressLine, RowLine};
+pub use progress::{ProgressLine, RowLine, SendLine, sent_line};
 pub use text::Text;
 
 use knee_core::report::Report;

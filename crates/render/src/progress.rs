@@ -1,7 +1,8 @@
 //! One line that tells how a running trial fares.
 
-use crate::number::{TIE, plural, rate, time_short};
+use crate::number::{TIE, count, percent, plural, rate, time_short};
 use knee_core::measure::Interval;
+use knee_core::report::DatagramReport;
 use knee_core::time::Nanos;
 
 /// The bar of a progress line, in columns.
@@ -51,6 +52,60 @@ impl ProgressLine<'_> {
         };
         canvas.line(&parts, self.elapsed, self.total)
     }
+}
+
+/// All that a line tells of datagrams while they are sent: what became of them is known at the end.
+#[derive(Clone, Copy, Debug)]
+pub struct SendLine<'a> {
+    /// The trial's name, such as `exp(200us)*128`.
+    pub label: &'a str,
+    /// Since its beginning.
+    pub elapsed: Nanos,
+    /// How long it takes in all, where known.
+    pub total: Option<Nanos>,
+    /// The interval that ended last; `None` before the first.
+    pub interval: Option<&'a Interval>,
+    /// Datagrams sent so far.
+    pub sent: u64,
+    /// Columns that may be used; the line is never wider.
+    pub width: usize,
+    /// Whether characters beyond ASCII may be used.
+    pub unicode: bool,
+}
+
+impl SendLine<'_> {
+    /// The line, without a newline. Where it is too narrow the bar goes first, then what stands
+    /// last.
+    pub fn format(&self) -> String {
+        let mut parts = vec![self.label.to_string()];
+        let elapsed = seconds(self.elapsed);
+        parts.push(match self.total {
+            Some(total) => format!("{elapsed} of {}", seconds(total)),
+            None => elapsed,
+        });
+        match self.interval {
+            Some(interval) => {
+                parts.push(format!("sending {}", rate(sent_per_s(interval))));
+                parts.push(format!("{} sent", count(self.sent)));
+            }
+            None => parts.push("starting".to_string()),
+        }
+        let canvas = Canvas {
+            width: self.width,
+            unicode: self.unicode,
+        };
+        canvas.line(&parts, self.elapsed, self.total)
+    }
+}
+
+/// What an ended trial of datagrams showed, in one line.
+pub fn sent_line(number: &str, label: &str, datagrams: &DatagramReport) -> String {
+    let lost = match &datagrams.service_lost {
+        Some(why) => why.clone(),
+        None => format!("lost {}", percent(datagrams.loss_percent)),
+    };
+    let sent = rate(datagrams.sent_per_s);
+    format!("{number}  sent {sent:>10}  {lost:<12}  {label}").replace(TIE, " ")
 }
 
 /// All that is told while the rows of a table are measured one after another.
@@ -130,6 +185,11 @@ fn seconds(t: Nanos) -> String {
     format!("{:.1}{TIE}s", t.as_secs_f64())
 }
 
+fn sent_per_s(interval: &Interval) -> f64 {
+    let length_ns = interval.end_ns.saturating_sub(interval.start_ns).max(1);
+    interval.sent.unwrap_or(0) as f64 * 1e9 / length_ns as f64
+}
+
 fn completed_per_s(interval: &Interval) -> f64 {
     let length_ns = interval.end_ns.saturating_sub(interval.start_ns).max(1);
     interval.completed as f64 * 1e9 / length_ns as f64
@@ -201,6 +261,36 @@ mod tests {
         ] {
             assert_eq!(line.format(), expected);
         }
+    }
+
+    #[test]
+    fn datagrams_are_counted_as_they_are_sent() {
+        let interval = Interval {
+            sent: Some(5_000),
+            ..INTERVAL
+        };
+        let line = SendLine {
+            label: "3 of 9  yield*64",
+            elapsed: Nanos::from_millis(2_500),
+            total: Some(Nanos::from_secs(10)),
+            interval: Some(&interval),
+            sent: 25_000,
+            width: 100,
+            unicode: true,
+        };
+        assert_eq!(
+            line.format(),
+            "━━━━┄┄┄┄┄┄┄┄┄┄┄┄  3 of 9  yield*64  2.5 s of 10.0 s  sending 10,000/s  25,000 sent"
+        );
+        let datagrams = DatagramReport {
+            sent_per_s: 10_000.0,
+            loss_percent: 1.25,
+            ..DatagramReport::default()
+        };
+        assert_eq!(
+            sent_line("3 of 9", "yield*64", &datagrams),
+            "3 of 9  sent   10,000/s  lost 1.25 %   yield*64"
+        );
     }
 
     const ROW: RowLine = RowLine {

@@ -26,6 +26,8 @@ fn narrow_and_in_ascii() {
         ("throttle_waits", fixtures::throttle_waits()),
         ("throttle_rates", fixtures::throttle_rates()),
         ("overload", fixtures::overload()),
+        ("udp_lossy", fixtures::udp_lossy()),
+        ("udp_explain", fixtures::udp_explain()),
     ] {
         let narrow = Text {
             width: 60,

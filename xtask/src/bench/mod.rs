@@ -17,6 +17,7 @@ mod station;
 mod stats;
 mod table;
 mod throttle;
+mod udp;
 
 use crate::{repo, tools};
 use lab::Lab;
@@ -35,7 +36,7 @@ pub struct Options {
 type Bench = fn(&Lab) -> Result<String, String>;
 
 /// Each bench returns its part of the results as Markdown.
-const BENCHES: [(&str, Bench); 7] = [
+const BENCHES: [(&str, Bench); 8] = [
     ("closed", closed::run),
     ("open", open::run),
     ("dm1", station::run_dm1),
@@ -43,6 +44,7 @@ const BENCHES: [(&str, Bench); 7] = [
     ("connections", connections::run),
     ("stall", stall::run),
     ("throttle", throttle::run),
+    ("udp", udp::run),
 ];
 
 impl Options {
@@ -141,6 +143,8 @@ fn build_bare_loops() -> Result<std::path::PathBuf, String> {
         ("closed_epoll", "-lm", true),
         ("open_spin", "-lm", true),
         ("open_hybrid", "-lm", true),
+        ("udp_sendmmsg", "-lm", true),
+        ("udp_gso", "-lm", true),
         ("closed_uring", "-luring", false),
     ] {
         let mut cc = Command::new("cc");

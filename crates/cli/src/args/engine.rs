@@ -84,7 +84,8 @@ const BACKENDS: [(&str, BackendChoice); 3] = [
     ("io_uring", BackendChoice::IoUring),
 ];
 
-const WAITS: [(&str, WaitPolicy); 3] = [
+/// The ways in which a worker waits for a deadline, by their words.
+pub const WAITS: [(&str, WaitPolicy); 3] = [
     ("hybrid", WaitPolicy::Hybrid),
     ("sleep", WaitPolicy::Sleep),
     ("spin", WaitPolicy::Spin),
@@ -94,18 +95,19 @@ fn backends() -> impl TypedValueParser<Value = BackendChoice> {
     PossibleValuesParser::new(BACKENDS.map(|(word, _)| word)).map(|w| meaning(&BACKENDS, &w))
 }
 
-fn waits() -> impl TypedValueParser<Value = WaitPolicy> {
+/// Parses a word of [`WAITS`].
+pub fn waits() -> impl TypedValueParser<Value = WaitPolicy> {
     PossibleValuesParser::new(WAITS.map(|(word, _)| word)).map(|w| meaning(&WAITS, &w))
 }
 
 /// The word of a value; each value has one.
-fn word<T: PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str {
+pub fn word<T: PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str {
     let entry = table.iter().find(|(_, v)| *v == value);
     entry.map_or("", |(word, _)| word)
 }
 
 /// The value of a word that clap found in the table; the first stands for none.
-fn meaning<T: Copy>(table: &[(&'static str, T)], word: &str) -> T {
+pub fn meaning<T: Copy>(table: &[(&'static str, T)], word: &str) -> T {
     let entry = table.iter().find(|(w, _)| *w == word);
     entry.unwrap_or(&table[0]).1
 }

@@ -154,14 +154,7 @@ pub struct LimitArgs {
 impl LimitArgs {
     /// The interval for this length of measured time.
     pub fn interval(&self, duration: Nanos) -> Result<Nanos, Failure> {
-        match self.interval {
-            Some(t) if t < INTERVAL_MIN => Err(Failure::argument(
-                "--interval",
-                format!("'{}' is too short: at least 10ms", words::duration(t)),
-            )),
-            Some(t) => Ok(t),
-            None => Ok(default_interval(duration)),
-        }
+        interval(self.interval, duration)
     }
 
     /// The limits in the words of the command line.
@@ -169,6 +162,18 @@ impl LimitArgs {
         words.put("timeout", words::duration(self.timeout));
         words.put("connect-timeout", words::duration(self.connect_timeout));
         words.put("interval", words::duration(interval));
+    }
+}
+
+/// The interval asked for, or that for this length of measured time.
+pub fn interval(asked: Option<Nanos>, duration: Nanos) -> Result<Nanos, Failure> {
+    match asked {
+        Some(t) if t < INTERVAL_MIN => Err(Failure::argument(
+            "--interval",
+            format!("'{}' is too short: at least 10ms", words::duration(t)),
+        )),
+        Some(t) => Ok(t),
+        None => Ok(default_interval(duration)),
     }
 }
 

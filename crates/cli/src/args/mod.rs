@@ -2,18 +2,20 @@
 
 mod engine;
 mod load;
+mod observe;
 mod output;
 mod target;
 mod threshold;
 mod trace;
 mod values;
 
-pub use engine::{EngineArgs, random_seed};
-pub use load::{ClosedArgs, LimitArgs, OpenArgs};
+pub use engine::{EngineArgs, WAITS, meaning, random_seed, waits, word};
+pub use load::{ClosedArgs, LimitArgs, OpenArgs, interval};
+pub use observe::ObserveArgs;
 pub use output::{Notes, Output, OutputArgs};
 pub use target::TargetArgs;
 pub use threshold::ThresholdArgs;
-pub use trace::Trace;
+pub use trace::{Trace, read as read_trace};
 pub use values::{Levels, rate_levels, vuser_levels};
 pub use values::{parse_count, parse_positive, parse_whole};
 

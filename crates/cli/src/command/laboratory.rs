@@ -53,6 +53,11 @@ pub trait Stand<X: Experiment> {
     /// Operations attempted and completed in a trial.
     fn counts(trial: &X::Trial) -> (u64, u64);
 
+    /// Why nothing was measured by these trials, in a line.
+    fn nothing(_: &[TrialReport], attempted: u64) -> String {
+        format!("nothing was measured: {attempted} operations, not one response")
+    }
+
     /// The trials as the report lists them.
     fn listed(trials: Vec<X::Trial>) -> Vec<TrialReport>;
 
@@ -100,7 +105,7 @@ pub fn conduct<X: Experiment, S: Stand<X>>(
     };
     let report = report(&order, started_at, host, conducted, S::listed);
     let crossed = order.thresholds.crossed(&report);
-    let ending = ending(&report, counts, !crossed.is_empty());
+    let ending = ending(&report, counts, !crossed.is_empty(), S::nothing);
     order.output.deliver(&report)?;
     // After the report, where a person at a terminal sees them.
     for line in &crossed {
@@ -150,14 +155,17 @@ fn ending(
     report: &Report,
     (attempted, completed): (u64, u64),
     is_crossed: bool,
+    nothing: fn(&[TrialReport], u64) -> String,
 ) -> Result<Exit, Failure> {
     if completed == 0 {
         if report.interrupted && attempted == 0 {
             let line = "nothing was measured: interrupted before the first operation that counts";
             return Err(Failure::nothing_measured(line.to_string()));
         }
-        let line = format!("nothing was measured: {attempted} operations, not one response");
-        return Err(Failure::nothing_measured(line));
+        return Err(Failure::nothing_measured(nothing(
+            &report.trials,
+            attempted,
+        )));
     }
     Ok(match report.verdict {
         Verdict::Invalid => Exit::Invalid,

@@ -4,6 +4,7 @@ pub mod analyze;
 mod demo;
 mod http_stand;
 mod laboratory;
+pub mod observe;
 mod progress;
 pub mod report;
 pub mod run;
@@ -11,6 +12,7 @@ pub mod serve;
 pub mod started_at;
 pub mod sweep;
 pub mod throttle;
+pub mod udp;
 
 #[cfg(test)]
 mod refused;

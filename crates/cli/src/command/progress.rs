@@ -4,9 +4,9 @@ use crate::args::Output;
 use crate::terminal;
 use knee_core::measure::{Interval, Observer};
 use knee_core::report::TrialReport;
-use knee_core::spec::TrialSpec;
+use knee_core::spec::{TrialSpec, UdpTrialSpec};
 use knee_core::time::Nanos;
-use knee_render::{ProgressLine, RowLine};
+use knee_render::{ProgressLine, RowLine, SendLine};
 use std::io::{self, Write};
 
 /// Shows how one trial fares, in a line that is rewritten; nothing where it may not be shown.
@@ -60,6 +60,60 @@ impl Observer for Progress<'_> {
     fn on_interval(&mut self, interval: &Interval) {
         self.errors += interval.errors;
         self.show(self.spec.warmup + Nanos(interval.end_ns), Some(interval));
+    }
+}
+
+/// Shows how one trial of datagrams fares, in a line that is rewritten.
+#[derive(Debug)]
+pub struct SendProgress<'a> {
+    spec: &'a UdpTrialSpec,
+    label: String,
+    sent: u64,
+    is_shown: bool,
+}
+
+impl SendProgress<'_> {
+    /// Begins the line of a trial.
+    pub fn begin<'a>(spec: &'a UdpTrialSpec, label: String, output: &Output) -> SendProgress<'a> {
+        let progress = SendProgress {
+            spec,
+            label,
+            sent: 0,
+            is_shown: output.shows_progress(),
+        };
+        progress.show(Nanos::ZERO, None);
+        progress
+    }
+
+    /// Takes the line away.
+    pub fn end(self) {
+        if self.is_shown {
+            let _ = write!(io::stderr(), "{CLEAR_LINE}");
+        }
+    }
+
+    fn show(&self, elapsed: Nanos, interval: Option<&Interval>) {
+        if !self.is_shown {
+            return;
+        }
+        let is_timed = self.spec.datagrams_max.is_none();
+        let line = SendLine {
+            label: &self.label,
+            elapsed,
+            total: is_timed.then_some(self.spec.duration),
+            interval,
+            sent: self.sent,
+            width: terminal::stderr_width().saturating_sub(1),
+            unicode: terminal::is_unicode(),
+        };
+        let _ = write!(io::stderr(), "{CLEAR_LINE}{}", line.format());
+    }
+}
+
+impl Observer for SendProgress<'_> {
+    fn on_interval(&mut self, interval: &Interval) {
+        self.sent += interval.sent.unwrap_or(0);
+        self.show(Nanos(interval.end_ns), Some(interval));
     }
 }
 

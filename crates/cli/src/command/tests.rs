@@ -217,7 +217,7 @@ fn what_is_resolved_can_be_typed_again() {
 pub fn typed(option: &str, value: &serde_json::Value) -> Vec<String> {
     use serde_json::Value;
     match value {
-        Value::String(text) if option == "url" => vec![text.clone()],
+        Value::String(text) if matches!(option, "url" | "target") => vec![text.clone()],
         Value::String(text) => vec![format!("--{option}={}", text.replace(": ", ":"))],
         Value::Bool(_) => vec![format!("--{option}")],
         Value::Array(several) => several.iter().flat_map(|v| typed(option, v)).collect(),
@@ -240,10 +240,12 @@ fn short_help_is_a_screenful_with_an_example() {
         &["run"][..],
         &["sweep"],
         &["throttle"],
+        &["udp"],
         &["analyze", "sweep"],
         &["report"],
         &["serve", "http"],
         &["serve", "qotd"],
+        &["serve", "udp"],
     ] {
         let name = format!("help_{}", path.join("_"));
         let mut command = &mut knee;

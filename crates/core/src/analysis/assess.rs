@@ -153,7 +153,7 @@ impl Flow {
 }
 
 /// `effect` is the design effect of correlation; `None` where percentiles may not be bounded.
-fn latency_report(histogram: &Histogram, effect: Option<f64>) -> LatencyReport {
+pub(super) fn latency_report(histogram: &Histogram, effect: Option<f64>) -> LatencyReport {
     let ci95 = |q| effect.and_then(|effect| quantile_ci95(histogram, q, effect));
     LatencyReport {
         count: histogram.count(),
@@ -170,7 +170,7 @@ fn latency_report(histogram: &Histogram, effect: Option<f64>) -> LatencyReport {
     }
 }
 
-fn generator_report(used: &GeneratorUse, completed: f64) -> GeneratorReport {
+pub(super) fn generator_report(used: &GeneratorUse, completed: f64) -> GeneratorReport {
     let per_million = |seconds: f64| (completed > 0.0).then(|| seconds * 1e6 / completed);
     GeneratorReport {
         backend: used.backend.clone(),

@@ -2,6 +2,8 @@
 
 pub mod assess;
 pub mod batch;
+pub mod buffer;
+pub mod datagrams;
 pub mod findings;
 pub mod gaps;
 pub mod knee;
@@ -10,6 +12,7 @@ pub mod models;
 pub mod offered;
 pub mod order;
 pub mod overload;
+pub mod pairs;
 mod sample;
 pub mod stationarity;
 pub mod table;

@@ -12,6 +12,9 @@ const COUNT_SIGMAS: f64 = 4.0;
 /// Scales at which counts are held against Poisson's, in ms.
 const COUNT_SCALES_MS: [u64; 3] = [10, 100, 1_000];
 
+/// What a schedule promises: its rate, and the law of its gaps.
+type Schedule<'a> = (Rate, &'a ArrivalLaw);
+
 /// How well the load of a trial was kept, as reported.
 pub fn offered_report(trial: &Trial) -> OfferedReport {
     let measured = &trial.measurement;
@@ -46,8 +49,13 @@ pub fn asked(trial: &Trial) -> Option<Asked> {
     if trial.spec.operations_max.is_some() {
         return None;
     }
+    Some(asked_of(schedule, trial.measurement.window))
+}
+
+/// What this schedule wants of the window.
+pub(super) fn asked_of(schedule: Schedule<'_>, window: Window) -> Asked {
     let (rate, arrival) = schedule;
-    let operations = asked_in(schedule, trial.measurement.window);
+    let operations = asked_in(schedule, window);
     let slack = match arrival {
         // Gaps that vary less than exponential ones make counts that vary less.
         ArrivalLaw::Poisson | ArrivalLaw::Uniform => COUNT_SIGMAS * operations.sqrt(),
@@ -55,14 +63,23 @@ pub fn asked(trial: &Trial) -> Option<Asked> {
         ArrivalLaw::Burst { period, .. } => rate.per_s() * period.as_secs_f64(),
         ArrivalLaw::Constant | ArrivalLaw::Ramp { .. } | ArrivalLaw::Trace(_) => 0.0,
     };
-    Some(Asked { operations, slack })
+    Asked { operations, slack }
 }
 
 /// What the gaps between starts, and the counts of starts, are to be judged by. `None` where the
 /// process promises nothing about them, or too little was started.
 pub fn gap_evidence(trial: &Trial) -> Option<GapEvidence> {
-    let schedule = trial.spec.load.schedule()?;
     let measured = &trial.measurement;
+    let schedule = trial.spec.load.schedule()?;
+    gap_evidence_of(schedule, &measured.starts, known(measured))
+}
+
+/// The same of these starts, all of which are known in that window.
+pub(super) fn gap_evidence_of(
+    schedule: Schedule<'_>,
+    starts: &[Nanos],
+    known: Window,
+) -> Option<GapEvidence> {
     let law = match schedule.1 {
         ArrivalLaw::Constant => GapLaw::Constant,
         ArrivalLaw::Uniform => GapLaw::Uniform,
@@ -72,12 +89,12 @@ pub fn gap_evidence(trial: &Trial) -> Option<GapEvidence> {
     let scales: Vec<(Nanos, Counts)> = COUNT_SCALES_MS
         .iter()
         .map(|&ms| Nanos::from_millis(ms))
-        .filter_map(|bin| Some((bin, counts(&measured.starts, known(measured), bin)?)))
+        .filter_map(|bin| Some((bin, counts(starts, known, bin)?)))
         .collect();
     Some(GapEvidence {
         law,
-        gaps: Gaps::of(&measured.starts)?,
-        exponential: poisson_test(schedule, &measured.starts),
+        gaps: Gaps::of(starts)?,
+        exponential: poisson_test(schedule, starts),
         counts: scales,
     })
 }
@@ -95,7 +112,7 @@ pub fn quantiles(histogram: &Histogram) -> QuantilesReport {
 /// What starts the operations: the schedule's process, or who takes its place.
 fn arrival_name(load: &Load) -> &'static str {
     if let Some((_, arrival)) = load.schedule() {
-        return name(arrival);
+        return arrival.name();
     }
     match load {
         Load::Overload(OverloadLoad {
@@ -103,17 +120,6 @@ fn arrival_name(load: &Load) -> &'static str {
             ..
         }) => "s_clients",
         _ => "closed",
-    }
-}
-
-fn name(arrival: &ArrivalLaw) -> &'static str {
-    match arrival {
-        ArrivalLaw::Constant => "constant",
-        ArrivalLaw::Poisson => "poisson",
-        ArrivalLaw::Uniform => "uniform",
-        ArrivalLaw::Burst { .. } => "burst",
-        ArrivalLaw::Ramp { .. } => "ramp",
-        ArrivalLaw::Trace(_) => "trace",
     }
 }
 
@@ -125,10 +131,7 @@ fn known(measured: &Measurement) -> Window {
     }
 }
 
-fn poisson_test(
-    (rate, arrival): (Rate, &ArrivalLaw),
-    starts: &[Nanos],
-) -> Option<KolmogorovSmirnov> {
+fn poisson_test((rate, arrival): Schedule<'_>, starts: &[Nanos]) -> Option<KolmogorovSmirnov> {
     match arrival {
         ArrivalLaw::Poisson => exponential_test(starts, rate.per_s()),
         _ => None,
@@ -136,7 +139,7 @@ fn poisson_test(
 }
 
 /// The mean number of operations that the schedule has in the window.
-fn asked_in((rate, arrival): (Rate, &ArrivalLaw), window: Window) -> f64 {
+fn asked_in((rate, arrival): Schedule<'_>, window: Window) -> f64 {
     match arrival {
         ArrivalLaw::Constant
         | ArrivalLaw::Poisson

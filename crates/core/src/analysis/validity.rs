@@ -50,6 +50,8 @@ pub(super) const BUSY_PERCENT: f64 = 95.0;
 pub(super) const BUSY_WINDOW: Nanos = Nanos::from_millis(100);
 /// Stands in the clause that says so.
 pub(super) const GENERATOR_LIMITED: &str = "generator_limited";
+/// Stands in the clause on a rate that was not achieved.
+pub(super) const FELL_BEHIND: &str = "the generator fell behind";
 /// The host may take this share of the processors' time away.
 const STEAL_PERCENT: f64 = 10.0;
 /// So many operations may fail for want of ports, descriptors or memory here.
@@ -162,7 +164,7 @@ fn rate_not_achieved(e: &Evidence) -> Option<String> {
     let missing = wanted * ACHIEVED_SHARE - started;
     (missing > 0.0 && wanted - started > EDGE_OPERATIONS).then(|| {
         format!(
-            "the generator fell behind: of {} operations due in the window it started {} ({})",
+            "{FELL_BEHIND}: of {} operations due in the window it started {} ({})",
             exact(wanted.round()),
             exact(started),
             percent(started / wanted * 100.0)

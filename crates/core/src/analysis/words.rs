@@ -127,6 +127,24 @@ pub fn levels(levels: &[Level]) -> String {
     }
 }
 
+/// Where datagrams were lost, from the place's name in reports: `in the receive buffer`.
+pub fn drop_place(name: &str) -> String {
+    match name {
+        "send_buffer" => "in the send buffer".into(),
+        "qdisc" => "in a queueing discipline".into(),
+        "neighbour_queue" => "in a neighbour's queue".into(),
+        "device" => "in a network device".into(),
+        "path" => "between the hosts".into(),
+        "backlog" => "in the receiving host's backlog".into(),
+        "no_socket" => "where no socket listens".into(),
+        "checksum" => "to a wrong checksum".into(),
+        "receive_buffer" => "in the receive buffer".into(),
+        "udp_memory" => "for want of UDP memory".into(),
+        "service" => "with the service".into(),
+        other => format!("at {}", other.replace('_', " ")),
+    }
+}
+
 /// The number that a level stands for: users, clients, or operations per second.
 pub fn value(level: Level) -> f64 {
     match level {
@@ -201,6 +219,14 @@ mod tests {
                 (0.0, "unknown"),
             ],
         );
+    }
+
+    #[test]
+    fn every_place_has_words() {
+        for place in crate::measure::DropPlace::ALL {
+            assert!(!drop_place(place.name()).starts_with("at "), "{place:?}");
+        }
+        assert_eq!(drop_place("far_away"), "at far away");
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod overload;
 mod run;
 pub mod sweep;
 pub mod throttle;
+pub mod udp;
 mod verdict;
 
 pub use conduct::{Conducted, Ended, conduct};

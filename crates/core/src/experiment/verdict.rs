@@ -10,7 +10,8 @@ const CLEARLY_MORE: f64 = 1.05;
 /// An experiment stands on its valid trials: it is invalid where it has none, or where an invalid
 /// one got clearly more than any of them, so that the most they show is not the target's most.
 /// Valid where there is no trial at all: nothing is claimed then.
-pub fn verdict(trials: &[TrialReport]) -> Verdict {
+pub fn verdict<'a>(trials: impl IntoIterator<Item = &'a TrialReport>) -> Verdict {
+    let trials: Vec<&TrialReport> = trials.into_iter().collect();
     of_pairs(trials.iter().map(|t| (t.verdict, t.throughput_per_s)))
 }
 

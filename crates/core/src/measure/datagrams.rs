@@ -23,7 +23,8 @@ pub struct UdpTrial {
     /// Counters of the sending host that moved, by name (see [`DropCounter`] for the drops).
     pub kernel: BTreeMap<String, i64>,
     /// Drops that kernels counted during the trial, on either host, those of the quiet time before
-    /// it (scaled to its length) taken off.
+    /// it (scaled to its length) taken off. A counter that did not move may be left out: those of
+    /// the service's host are known where its kernel is, or where one of them is listed.
     pub drops: Vec<DropCounter>,
     /// What it cost the generator.
     pub generator: GeneratorUse,
@@ -60,7 +61,7 @@ pub struct UdpSent {
     pub stray_replies: u64,
     /// The longest time by which a sender woke late or was busy past a deadline.
     pub stall_ns_max: u64,
-    /// From the first datagram's begin to the end of sending.
+    /// From the beginning of the run, when all clients begin, to the end of sending.
     pub elapsed: Nanos,
 }
 

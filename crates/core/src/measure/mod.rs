@@ -1,6 +1,7 @@
 //! What is recorded while a trial runs, and the mergeable value it ends in.
 
 mod completion;
+mod datagram_recorder;
 mod datagrams;
 mod histogram;
 mod holds;
@@ -13,6 +14,7 @@ mod trial;
 mod waits;
 
 pub use completion::Completion;
+pub use datagram_recorder::DatagramRecorder;
 pub use datagrams::{DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial};
 pub use histogram::Histogram;
 pub use holds::{HoldTrial, Holds, Line, Spread};

@@ -143,6 +143,11 @@ impl Outcomes {
         self.counts[outcome as usize] += 1;
     }
 
+    /// Counts so many.
+    pub fn add_many(&mut self, outcome: Outcome, count: u64) {
+        self.counts[outcome as usize] += count;
+    }
+
     /// How many ended so.
     pub fn count(&self, outcome: Outcome) -> u64 {
         self.counts[outcome as usize]

@@ -1,6 +1,7 @@
 //! Datagrams accounted for, and the answer of `knee udp`.
 
 use super::{Dispersion, QuantilesReport};
+use crate::measure::Interval;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -53,8 +54,10 @@ pub struct DatagramReport {
     pub dropped_per_s: f64,
     /// The same as a share of those sent, in percent.
     pub loss_percent: f64,
-    /// The loss that theory (M/D/1/K, or a simulation of this arrival law) gives for this rate,
-    /// service time and buffer, in percent; absent where they are not known.
+    /// The loss, in percent, that the moments of sending have through a receive buffer of this room
+    /// and a server of this fixed work: a simulation of G/D/1/K with Linux's rule of giving room
+    /// back. Simulated moments where not all were kept of a Poisson schedule; absent where work or
+    /// room are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theory_loss_percent: Option<f64>,
     /// Datagrams that came again.
@@ -90,6 +93,16 @@ pub struct DatagramReport {
     /// How many of these datagrams it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer_datagrams: Option<u64>,
+    /// The work that a full buffer holds: its datagrams times the mean work of each, where both
+    /// are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_work_ns: Option<u64>,
+    /// The service's mean work per datagram, where it does any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_work_ns: Option<u64>,
+    /// Why the service could not tell what it received, in words; absent where it could.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_lost: Option<String>,
     /// The longest time in which the service neither received nor waited.
     pub service_pause_ns_max: u64,
     /// Times that the service was preempted.
@@ -135,6 +148,9 @@ pub struct UdpConclusion {
 /// What clients of one law did and got.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LawRow {
+    /// The name of its trials: `exp(200us)*128`.
+    #[serde(default)]
+    pub label: String,
     /// The law: `yield`, `exp(200us)`, `poisson`.
     pub wait: String,
     /// Clients.
@@ -159,6 +175,18 @@ pub struct LawRow {
     pub dispersion: Option<f64>,
     /// The most arrivals in any millisecond.
     pub burst_max: u64,
+    /// The sum of the ledgers of its trials.
+    #[serde(default)]
+    pub ledger: LedgerReport,
+    /// The sum of what its trials sent and received in each interval.
+    #[serde(default)]
+    pub intervals: Vec<Interval>,
+    /// Arrivals per millisecond: how many milliseconds of all its trials had so many (index).
+    #[serde(default)]
+    pub arrivals_per_ms: Vec<u64>,
+    /// Index of dispersion of arrivals against the time scale, mean over its trials.
+    #[serde(default)]
+    pub dispersion_by_scale: Vec<DispersionAt>,
 }
 
 /// What one change of the design does, against the same without it.

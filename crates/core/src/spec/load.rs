@@ -127,6 +127,20 @@ pub enum ArrivalLaw {
     Trace(Arc<[Nanos]>),
 }
 
+impl ArrivalLaw {
+    /// Its name in reports.
+    pub fn name(&self) -> &'static str {
+        match self {
+            ArrivalLaw::Constant => "constant",
+            ArrivalLaw::Poisson => "poisson",
+            ArrivalLaw::Uniform => "uniform",
+            ArrivalLaw::Burst { .. } => "burst",
+            ArrivalLaw::Ramp { .. } => "ramp",
+            ArrivalLaw::Trace(_) => "trace",
+        }
+    }
+}
+
 /// What a virtual user does between two operations.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pause {

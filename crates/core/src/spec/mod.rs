@@ -3,6 +3,7 @@
 //! The command line parses into these types and refuses what they cannot hold, so nothing behind
 //! it needs to check again.
 
+mod client_wait;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod hold;
@@ -19,6 +20,7 @@ mod udp;
 mod url;
 mod wait;
 
+pub use client_wait::{parse_client_wait, parse_clients};
 pub use hold::{CatchUp, HoldMethod, HoldSpec};
 pub use load::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind};
 pub use overload::{CloseKind, ConnectScheme, OverloadLoad};

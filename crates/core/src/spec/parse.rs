@@ -275,13 +275,13 @@ impl Decimal {
 }
 
 /// `name(argument,argument,…)`.
-struct Call<'a> {
-    name: &'a str,
-    arguments: Vec<&'a str>,
+pub(super) struct Call<'a> {
+    pub(super) name: &'a str,
+    pub(super) arguments: Vec<&'a str>,
 }
 
 impl Call<'_> {
-    fn parse(text: &str) -> Option<Call<'_>> {
+    pub(super) fn parse(text: &str) -> Option<Call<'_>> {
         let (name, rest) = text.trim().split_once('(')?;
         Some(Call {
             name: name.trim(),
@@ -298,7 +298,7 @@ fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-fn error(line: String) -> ParseError {
+pub(super) fn error(line: String) -> ParseError {
     ParseError(line)
 }
 

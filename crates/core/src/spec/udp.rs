@@ -78,6 +78,47 @@ pub enum ClientWait {
     },
 }
 
+impl ClientWait {
+    /// Its name in reports, as on the command line: `yield`, `exp(200us)`, `tick(10ms)`, and of a
+    /// schedule its arrival process, `poisson`.
+    pub fn name(&self) -> String {
+        match self {
+            ClientWait::None => "none".to_owned(),
+            ClientWait::Yield => "yield".to_owned(),
+            ClientWait::SleepZero => "sleep(0)".to_owned(),
+            ClientWait::Sleep(law) => sleep_name(law),
+            ClientWait::Tick(period) => format!("tick({})", compact(*period)),
+            ClientWait::Schedule { arrival, .. } => arrival.name().to_owned(),
+        }
+    }
+
+    /// Whether clients sleep for a length of time, so that the timer slack counts.
+    pub fn sleeps(&self) -> bool {
+        use ClientWait::{Sleep, SleepZero, Tick};
+        matches!(self, SleepZero | Sleep(_) | Tick(_))
+    }
+}
+
+fn sleep_name(law: &Law) -> String {
+    match *law {
+        Law::Fixed(t) => format!("sleep({})", compact(t)),
+        Law::Exp(mean) => format!("exp({})", compact(mean)),
+        Law::Uniform(lo, hi) => format!("uniform({},{})", compact(lo), compact(hi)),
+        Law::LogNormal(median, sigma) => format!("lognormal({},{sigma})", compact(median)),
+    }
+}
+
+/// Exactly, in the largest unit that needs no fraction.
+fn compact(t: Nanos) -> String {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let fits = UNITS.iter().find(|(unit, _)| t.0.is_multiple_of(*unit));
+    match fits {
+        _ if t == Nanos::ZERO => "0".to_owned(),
+        Some((unit, name)) => format!("{}{name}", t.0 / unit),
+        None => format!("{}ns", t.0),
+    }
+}
+
 /// What carries the clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -112,4 +153,29 @@ pub struct ServiceSetup {
     pub rcvbuf: Option<u32>,
     /// The processor that the service is bound to.
     pub cpu: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::parse_law;
+
+    #[test]
+    fn waits_have_the_names_of_the_command_line() {
+        let us = Nanos::from_micros;
+        for (wait, name) in [
+            (ClientWait::Yield, "yield"),
+            (ClientWait::Sleep(Law::Exp(us(200))), "exp(200us)"),
+            (ClientWait::Sleep(Law::Fixed(us(1_500))), "sleep(1500us)"),
+            (ClientWait::Sleep(Law::ZERO), "sleep(0)"),
+            (
+                ClientWait::Sleep(Law::Uniform(Nanos(5), us(2_000))),
+                "uniform(5ns,2ms)",
+            ),
+            (ClientWait::Tick(us(10_000)), "tick(10ms)"),
+        ] {
+            assert_eq!(wait.name(), name);
+        }
+        assert_eq!(parse_law("exp(200us)"), Ok(Law::Exp(us(200))));
+    }
 }

@@ -1,5 +1,7 @@
 //! What the kernel knows: the host, counters, processor time.
 
 pub mod counters;
+pub mod drops;
 pub mod host;
 pub mod limits;
+mod qdisc;

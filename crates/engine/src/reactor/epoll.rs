@@ -189,12 +189,14 @@ impl Backend for EpollBackend {
         connection.connected = false;
         connection.unsent = None;
         // Closing the descriptor takes it out of the epoll set, as nothing else refers to it.
-        if let Some(socket) = connection.socket.take()
-            && how == Close::Reset
-        {
+        let Some(socket) = connection.socket.take() else {
+            return;
+        };
+        if how == Close::Reset {
             // Where it fails the connection is closed all the same, with a FIN.
             let _ = socket.set_reset_on_close();
         }
+        socket.close();
     }
 
     fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize> {

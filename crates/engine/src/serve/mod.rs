@@ -3,3 +3,4 @@
 pub mod http;
 pub mod qotd;
 pub mod sink;
+pub mod udp;

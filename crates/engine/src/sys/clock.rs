@@ -9,6 +9,23 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// CLOCK_REALTIME, in nanoseconds since 1970: for the kernel's timestamps alone, as it may jump.
+#[inline]
+pub fn realtime_ns() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
+/// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, in nanoseconds: the best of three attempts,
+/// as the thread may be kept waiting between the two readings.
+pub fn realtime_ahead_ns() -> u64 {
+    let attempt = |_| {
+        let (before, real, after) = (monotonic_ns(), realtime_ns(), monotonic_ns());
+        let apart = after.saturating_sub(before);
+        (apart, real.saturating_sub(before + apart / 2))
+    };
+    (0..3).map(attempt).min().map_or(0, |(_, ahead)| ahead)
+}
+
 /// Processor time that this thread has used, user and kernel together, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)

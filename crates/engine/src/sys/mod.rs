@@ -4,11 +4,18 @@
 
 pub mod buffers;
 pub mod clock;
+pub mod datagrams;
 pub mod epoll;
 pub mod eventfd;
+pub mod keepalive;
+pub mod netlink;
+pub mod packet;
+pub mod process;
+pub mod sockdiag;
 pub mod socket;
 pub mod thread;
 pub mod timer;
+pub mod udp;
 pub mod uring_timer;
 
 use std::io;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -195,8 +195,10 @@ impl Socket {
     /// Refused, unreachable, out of ports; `WouldBlock` where a Unix listener's queue is full,
     /// which then has to be tried again later.
     pub fn connect(&self, to: &RawAddress) -> io::Result<Connect> {
+        let (fd, length) = (libc::c_long::from(self.raw()), to.length() as libc::c_long);
         // SAFETY: the address is whole and outlives the call.
-        match check(unsafe { libc::connect(self.raw(), to.as_ptr(), to.length()) }) {
+        let result = unsafe { libc::syscall(libc::SYS_connect, fd, to.as_ptr(), length) };
+        match check(result as libc::c_int) {
             Ok(_) => Ok(Connect::Done),
             // An interrupted connect goes on by itself, as one in progress does (connect(2)).
             Err(e) if matches!(e.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => {
@@ -283,7 +285,10 @@ impl Socket {
     #[inline]
     pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         // SAFETY: the buffer is ours and has the length that we say.
-        check_count(|| unsafe { libc::recv(self.raw(), into.as_mut_ptr().cast(), into.len(), 0) })
+        check_count(|| unsafe {
+            let (fd, to) = (libc::c_long::from(self.raw()), into.as_mut_ptr());
+            uncancelled(libc::SYS_recvfrom, fd, to, into.len(), 0)
+        })
     }
 
     /// Writes as much as fits. A closed peer is an error, never a signal (MSG_NOSIGNAL).
@@ -294,7 +299,18 @@ impl Socket {
     pub fn send(&self, from: &[u8]) -> io::Result<usize> {
         let flags = libc::MSG_NOSIGNAL;
         // SAFETY: the buffer is borrowed and has the length that we say.
-        check_count(|| unsafe { libc::send(self.raw(), from.as_ptr().cast(), from.len(), flags) })
+        check_count(|| unsafe {
+            let (fd, from_bytes) = (libc::c_long::from(self.raw()), from.as_ptr().cast_mut());
+            uncancelled(libc::SYS_sendto, fd, from_bytes, from.len(), flags)
+        })
+    }
+
+    /// Closes it, as dropping does, but without the C library's bookkeeping.
+    pub fn close(self) {
+        let fd = libc::c_long::from(self.0.into_raw_fd());
+        // SAFETY: the descriptor is ours, and nobody has it after this. An error says nothing that
+        // could be acted on, and on Linux the descriptor is gone all the same (close(2)).
+        unsafe { libc::syscall(libc::SYS_close, fd) };
     }
 
     /// Ends our direction: the peer reads the end once it has read what was sent.
@@ -336,6 +352,24 @@ impl Socket {
     }
 }
 
+/// `sendto` and `recvfrom` without an address, past the C library: in a program with threads it makes
+/// them points at which a thread may be cancelled, which costs two atomic operations a call.
+///
+/// # Safety
+/// The pointer is valid for `length` bytes, and for writing where the call writes.
+#[inline]
+unsafe fn uncancelled(
+    call: libc::c_long,
+    fd: libc::c_long,
+    bytes: *mut u8,
+    length: usize,
+    flags: libc::c_int,
+) -> libc::ssize_t {
+    let (flags, null, zero) = (libc::c_long::from(flags), 0_usize, 0_usize);
+    // SAFETY: promised by the caller; a null address is none.
+    unsafe { libc::syscall(call, fd, bytes, length, flags, null, zero) as libc::ssize_t }
+}
+
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -351,10 +385,21 @@ impl From<Socket> for OwnedFd {
 /// A few facts of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpState {
-    /// Its handshake is over on this side.
-    pub is_established: bool,
+    /// How far it has come.
+    pub phase: TcpPhase,
     /// The peer has acknowledged something that was sent over it.
     pub is_acknowledged: bool,
+}
+
+/// How far a TCP connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpPhase {
+    /// A SYN was sent and not answered.
+    Connecting,
+    /// The handshake is over on this side; either side may have closed since.
+    Established,
+    /// No connection: not begun, failed, or over.
+    Closed,
 }
 
 impl TcpState {
@@ -365,14 +410,19 @@ impl TcpState {
     /// 24, and `tcpi_bytes_acked` at 120, which counts the SYN as one (Linux 4.2 on).
     fn read(info: &[u8]) -> Option<TcpState> {
         const SYN_SENT: u8 = 2;
-        let state = *info.first()?;
+        const CLOSE: u8 = 7;
+        let phase = match *info.first()? {
+            SYN_SENT => TcpPhase::Connecting,
+            CLOSE => TcpPhase::Closed,
+            _ => TcpPhase::Established,
+        };
         let unacknowledged = u32::from_ne_bytes(info.get(24..28)?.try_into().ok()?);
         let acknowledged = match info.get(120..128) {
             Some(bytes) => u64::from_ne_bytes(bytes.try_into().ok()?) > 1,
             None => unacknowledged == 0,
         };
         Some(TcpState {
-            is_established: state != SYN_SENT,
+            phase,
             is_acknowledged: acknowledged,
         })
     }
@@ -386,6 +436,19 @@ pub fn is_exhaustion(error: &io::Error) -> bool {
         error.raw_os_error(),
         Some(EMFILE | ENFILE | ENOBUFS | ENOMEM)
     )
+}
+
+/// Gives a TCP connection up whose peer has not acknowledged anything for so long, in milliseconds
+/// (TCP_USER_TIMEOUT).
+///
+/// # Errors
+/// Not TCP.
+pub fn set_user_timeout(socket: &impl AsFd, timeout_ms: u32) -> io::Result<()> {
+    let (fd, length) = (socket.as_fd().as_raw_fd(), size_of_val(&timeout_ms) as u32);
+    let (level, name) = (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT);
+    // SAFETY: the value is ours and has the length that we say.
+    check(unsafe { libc::setsockopt(fd, level, name, (&raw const timeout_ms).cast(), length) })
+        .map(drop)
 }
 
 /// A non-blocking listening socket, closed when dropped (a Unix path stays in the file system).

@@ -15,7 +15,7 @@ use super::flight::{Flight, outcome_of};
 use super::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use super::requests::RequestSet;
 use crate::reactor::{Backend, Close, Event, Opening};
-use crate::sys::socket::RawAddress;
+use crate::sys::socket::{RawAddress, TcpPhase};
 use knee_core::driver::Op;
 use knee_core::measure::{Completion, Outcome};
 use knee_core::spec::CloseKind;
@@ -317,12 +317,17 @@ impl Client for ConnectClient {
         while let Some((slot, at)) = self.connecting.first()
             && at <= now
         {
-            // Its answer may lie unread: then it was established, if only just.
-            let outcome = match io.tcp_state(slot) {
-                Some(state) if state.is_established => Outcome::Late,
-                _ => Outcome::ConnectTimeout,
-            };
-            self.give_up_connect(io, slot, outcome, now);
+            match io.tcp_state(slot).map(|state| state.phase) {
+                // Its answer may lie unread: then it was established, if only just.
+                Some(TcpPhase::Established) => {
+                    self.give_up_connect(io, slot, Outcome::Late, now);
+                }
+                // It has failed, and the event that tells how is under way.
+                Some(TcpPhase::Closed) => self.connecting.set(slot, now + self.config.patience),
+                Some(TcpPhase::Connecting) | None => {
+                    self.give_up_connect(io, slot, Outcome::ConnectTimeout, now);
+                }
+            }
         }
         while let Some((slot, at)) = self.responding.first()
             && at <= now

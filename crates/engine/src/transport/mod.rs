@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 pub(crate) mod connect_client;
+pub mod datagram;
 mod deadlines;
 mod flight;
 pub mod http1;

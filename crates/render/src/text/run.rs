@@ -3,6 +3,7 @@
 use super::bars::{Keep, bar, sparkline};
 use super::heading;
 use super::line::{Ink, Line};
+use super::observed;
 use super::page::{INDENT, Page};
 use super::table::{Align, Table};
 use crate::number::{
@@ -65,6 +66,9 @@ fn show_trial(page: &mut Page, trial: &TrialReport) {
     show_latency(page, trial);
     show_series(page, &trial.intervals);
     show_outcomes(page, trial);
+    if let Some(seen) = &trial.observed {
+        observed::show(page, seen);
+    }
     show_generator(page, trial);
     show_kernel(page, trial);
 }
@@ -151,7 +155,7 @@ fn show_load(page: &mut Page, t: &TrialReport) {
     page.facts(facts);
 }
 
-fn gap_facts(o: &OfferedReport) -> Vec<(String, Line)> {
+pub(super) fn gap_facts(o: &OfferedReport) -> Vec<(String, Line)> {
     let mut facts = Vec::new();
     let mut gaps: Vec<String> = Vec::new();
     gaps.extend(
@@ -187,7 +191,7 @@ fn gap_facts(o: &OfferedReport) -> Vec<(String, Line)> {
     facts
 }
 
-fn quantiles(q: &QuantilesReport) -> Line {
+pub(super) fn quantiles(q: &QuantilesReport) -> Line {
     let named = [
         ("p50", q.p50),
         ("p99", q.p99),
@@ -372,7 +376,7 @@ fn meaning(outcome: Outcome) -> &'static str {
     }
 }
 
-fn show_generator(page: &mut Page, t: &TrialReport) {
+pub(super) fn show_generator(page: &mut Page, t: &TrialReport) {
     let g = &t.generator;
     let workers = plural(u64::from(g.workers), "worker");
     page.heading("Generator", &format!("{workers}, {}", g.backend));
@@ -417,7 +421,7 @@ fn busiest(g: &GeneratorReport) -> Line {
     line
 }
 
-fn show_kernel(page: &mut Page, t: &TrialReport) {
+pub(super) fn show_kernel(page: &mut Page, t: &TrialReport) {
     if t.kernel.is_empty() {
         return;
     }
@@ -430,6 +434,6 @@ fn show_kernel(page: &mut Page, t: &TrialReport) {
     page.table(&table);
 }
 
-fn fact(name: &str, line: Line) -> (String, Line) {
+pub(super) fn fact(name: &str, line: Line) -> (String, Line) {
     (name.to_string(), line)
 }

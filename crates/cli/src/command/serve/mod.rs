@@ -2,6 +2,7 @@
 
 mod http;
 mod qotd;
+mod udp;
 
 use crate::failure::{Exit, Failure};
 use crate::stdout;
@@ -25,6 +26,7 @@ pub struct RawServe {
 enum RawServeKind {
     Http(http::RawServeHttp),
     Qotd(qotd::RawServeQotd),
+    Udp(udp::RawServeUdp),
 }
 
 /// A server that cannot be wrong, and where it tells what it did.
@@ -34,6 +36,8 @@ pub enum ServeSpec {
     Http(http::HttpService),
     /// `knee serve qotd`.
     Qotd(qotd::QotdService),
+    /// `knee serve udp`.
+    Udp(udp::UdpService),
 }
 
 impl RawServe {
@@ -42,6 +46,7 @@ impl RawServe {
         match self.kind {
             RawServeKind::Http(raw) => raw.resolve().map(ServeSpec::Http),
             RawServeKind::Qotd(raw) => raw.resolve().map(ServeSpec::Qotd),
+            RawServeKind::Udp(raw) => raw.resolve().map(ServeSpec::Udp),
         }
     }
 }
@@ -51,6 +56,7 @@ pub fn execute(spec: ServeSpec) -> Result<Exit, Failure> {
     match spec {
         ServeSpec::Http(service) => http::execute(service),
         ServeSpec::Qotd(service) => qotd::execute(service),
+        ServeSpec::Udp(service) => udp::execute(service),
     }
 }
 

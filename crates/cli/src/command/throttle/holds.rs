@@ -105,6 +105,6 @@ fn announcement(table: &HoldTable, total: Nanos) -> String {
     let each = table.base.duration;
     format!(
         "{ways} to hold {rate} for {each}: about {}",
-        super::about(total)
+        words::about(total)
     )
 }

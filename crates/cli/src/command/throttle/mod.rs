@@ -7,6 +7,8 @@ mod stand;
 mod waits;
 
 #[cfg(test)]
+mod refused;
+#[cfg(test)]
 mod tests;
 
 use super::laboratory::{self, Order};
@@ -253,14 +255,5 @@ impl RawThrottle {
         words.put("seed", seed);
         self.thresholds.tell(&mut words);
         words
-    }
-}
-
-/// A length of time as people say it: `0.2 s`, `65 s`, `3.5 min`.
-fn about(time: Nanos) -> String {
-    match time.as_secs_f64() {
-        s if s < 10.0 => format!("{} s", (s * 10.0).ceil() / 10.0),
-        s if s < 100.0 => format!("{s:.0} s"),
-        s => format!("{:.1} min", s / 60.0),
     }
 }

@@ -169,6 +169,6 @@ fn times_are_told_roughly() {
         (65_000, "65 s"),
         (210_000, "3.5 min"),
     ] {
-        assert_eq!(about(Nanos::from_millis(ms)), text);
+        assert_eq!(words::about(Nanos::from_millis(ms)), text);
     }
 }

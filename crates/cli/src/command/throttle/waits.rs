@@ -132,7 +132,7 @@ fn announcement(rows: usize, table: &WaitTable, total: Nanos) -> String {
     format!(
         "{rows} row{s} of {}: about {}",
         table.duration,
-        super::about(total)
+        words::about(total)
     )
 }
 

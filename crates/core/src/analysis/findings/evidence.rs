@@ -135,6 +135,7 @@ impl Diagnosis {
     /// Of the rest.
     fn doubt_evidence(&self) -> Option<Numbers> {
         let numbers = match self {
+            Diagnosis::Udp(of_datagrams) => of_datagrams.evidence(),
             Diagnosis::TooFewLevels { level, .. } => vec![("level", *level)],
             Diagnosis::KneeMethodsDisagree {
                 asymptotes,

@@ -9,6 +9,7 @@ mod tests;
 mod text;
 mod throttle;
 mod trial;
+mod udp;
 
 pub(crate) use overload::ports_remedy;
 pub use overload::{OverloadDiagnosis, overload_findings};
@@ -16,6 +17,8 @@ pub use sweep::{AxisKind, sweep_diagnoses};
 pub(crate) use sweep::{errors_rise, retrograde};
 pub use throttle::{ThrottleDiagnosis, hold_diagnoses, wait_diagnoses};
 pub use trial::{diagnose_trial, grouped, queue_grows, trial_findings};
+pub(crate) use udp::buffer_covers_ns;
+pub use udp::{DatagramTrouble, UdpDiagnosis, datagram_findings};
 
 use crate::report::{Finding, Severity};
 use crate::spec::Level;
@@ -219,6 +222,8 @@ pub enum Diagnosis {
         /// The bounded figure there.
         figure_ns: f64,
     },
+    /// Of datagrams.
+    Udp(UdpDiagnosis),
     /// Of how the machine waits and holds a rate.
     Throttle(ThrottleDiagnosis),
     /// Of load beyond capacity.
@@ -271,6 +276,7 @@ impl Diagnosis {
             Diagnosis::ErrorsRise { .. } => "errors_rise",
             Diagnosis::WarmedUp { .. } => "warmed_up",
             Diagnosis::BoundUnreachable { .. } => "bound_unreachable",
+            Diagnosis::Udp(of_datagrams) => of_datagrams.trouble.code(),
             Diagnosis::Throttle(of_throttle) => of_throttle.code(),
             Diagnosis::Overload(of_overload) => of_overload.code(),
             Diagnosis::StoppedEarly { .. } => "stopped_early",
@@ -281,6 +287,7 @@ impl Diagnosis {
     /// How grave it is.
     pub fn severity(&self) -> Severity {
         match self {
+            Diagnosis::Udp(of_datagrams) => of_datagrams.trouble.severity(),
             Diagnosis::Throttle(of_throttle) => of_throttle.severity(),
             Diagnosis::Overload(of_overload) => of_overload.severity(),
             Diagnosis::GeneratorLimited { .. }

@@ -59,6 +59,7 @@ impl Diagnosis {
                  lock), and repeat to see whether it is periodic: --duration 60s"
                     .into()
             }
+            Diagnosis::Udp(of_datagrams) => of_datagrams.next_step(),
             Diagnosis::StoppedEarly { .. } => {
                 "make one request work first: knee run URL --vusers 1 -n 1".into()
             }

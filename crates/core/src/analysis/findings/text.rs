@@ -282,6 +282,7 @@ impl Diagnosis {
     /// How the experiment ended.
     fn ending_text(&self) -> Option<String> {
         match self {
+            Diagnosis::Udp(of_datagrams) => Some(of_datagrams.text()),
             Diagnosis::Throttle(of_throttle) => Some(of_throttle.text()),
             Diagnosis::Overload(of_overload) => Some(of_overload.text()),
             Diagnosis::StoppedEarly { reason } => {

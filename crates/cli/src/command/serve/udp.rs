@@ -1,0 +1,124 @@
+//! `knee serve udp`: the service that `knee udp` sends to.
+
+use crate::args::{parse_positive, parse_whole, random_seed};
+use crate::command::udp::{parse_buffer, parse_cpu, service_modes};
+use crate::failure::{Exit, Failure};
+use clap::Args;
+use knee_core::law::Law;
+use knee_core::spec::{ParseError, ServiceMode, parse_law};
+use knee_core::time::Nanos;
+use knee_engine::serve::udp::{UdpServer, UdpServerSpec};
+use std::net::SocketAddr;
+
+/// Take datagrams, work on each, and account for all of them
+///
+/// Prints one line, 'listening on ADDR:PORT', once it does, serves until SIGTERM or Ctrl-C, and
+/// then prints what it took. It serves one 'knee udp' after another: datagrams come over UDP, the
+/// client's questions over TCP on the same port. Nothing is ever sent to anyone else. On an address
+/// that others can reach it asks for a token.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Example:\n  \
+        knee serve udp --service 'fixed(200us)' --rcvbuf 4096",
+    after_long_help = "Examples:\n  \
+        knee serve udp\n  \
+        knee serve udp --listen 127.0.0.1:0 --mode echo\n  \
+        knee serve udp --service 'fixed(200us)' --rcvbuf 4096 --cpu 0\n  \
+        knee serve udp --listen 192.0.2.7:9000 --token 'a secret'\n\n\
+        Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
+)]
+pub struct RawServeUdp {
+    /// Where it listens, over UDP and TCP; port 0 picks a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9000")]
+    #[arg(value_parser = parse_listen)]
+    listen: SocketAddr,
+
+    /// What it does with a datagram: sink (counts it), echo (sends it back as well)
+    #[arg(long, value_name = "MODE", default_value = "sink", value_parser = service_modes())]
+    #[arg(hide_possible_values = true)]
+    mode: ServiceMode,
+
+    /// Work per datagram, for which a processor is kept busy: 200us, exp(100us),
+    /// uniform(1ms,2ms), lognormal(1ms,0.5) [default: 0]
+    #[arg(long, value_name = "LAW", value_parser = parse_law)]
+    service: Option<Law>,
+
+    /// Receive buffer as given to setsockopt(2), which the kernel doubles
+    /// [default: the kernel's, net.core.rmem_default]
+    #[arg(long, value_name = "BYTES", value_parser = parse_buffer)]
+    rcvbuf: Option<u32>,
+
+    /// The processor that it is bound to, from 0 [default: any]
+    #[arg(long, value_name = "N", value_parser = parse_cpu)]
+    cpu: Option<u32>,
+
+    /// What a client has to know: required where others can reach the address
+    #[arg(long, value_name = "T")]
+    token: Option<String>,
+
+    /// Length of the intervals that --json lists
+    #[arg(long, value_name = "T", default_value = "10s", value_parser = parse_positive)]
+    interval: Nanos,
+
+    /// Seeds the lengths of its work [default: random; printed]
+    #[arg(long, value_name = "N", value_parser = parse_whole)]
+    seed: Option<u64>,
+
+    /// Write what it took there as JSON; '-' is standard output: the line after 'listening on'
+    #[arg(long, value_name = "FILE")]
+    json: Option<String>,
+}
+
+/// A service that cannot be wrong, and where it tells what it did.
+#[derive(Debug)]
+pub struct UdpService {
+    server: UdpServerSpec,
+    json: Option<String>,
+}
+
+impl RawServeUdp {
+    /// What is to be served.
+    pub fn resolve(self) -> Result<UdpService, Failure> {
+        let token = self.token.unwrap_or_default();
+        if token.is_empty() && !self.listen.ip().to_canonical().is_loopback() {
+            let wrong = format!(
+                "is needed at {}, which others can reach: give a secret here and to knee udp, or \
+                 listen at 127.0.0.1",
+                self.listen
+            );
+            return Err(Failure::argument("--token", wrong));
+        }
+        let server = UdpServerSpec {
+            listen: self.listen,
+            mode: self.mode,
+            work: self.service.unwrap_or(Law::ZERO),
+            rcvbuf: self.rcvbuf,
+            cpu: self.cpu,
+            token,
+            seed: self.seed.unwrap_or_else(random_seed),
+            interval: self.interval,
+        };
+        let json = self.json;
+        Ok(UdpService { server, json })
+    }
+}
+
+/// Serves until a signal ends it.
+pub fn execute(service: UdpService) -> Result<Exit, Failure> {
+    let seed = service.server.seed;
+    let stop = super::until_signal()?;
+    let server = UdpServer::start(service.server)?;
+    stop.wait(server.address())?;
+    let stats = server.stop();
+    let text = format!("{stats}seed     {seed}\n");
+    super::tell(&stats, &text, service.json.as_deref())?;
+    Ok(Exit::Fine)
+}
+
+fn parse_listen(text: &str) -> Result<SocketAddr, ParseError> {
+    text.parse().map_err(|_| {
+        ParseError(format!(
+            "'{text}' is no address to listen at: give ADDR:PORT such as 127.0.0.1:9000"
+        ))
+    })
+}

@@ -1,0 +1,105 @@
+//! Options of `knee udp` that make no sense together.
+
+use super::RawUdp;
+use crate::failure::Failure;
+use knee_core::spec::ClientsAs;
+
+/// What the options ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Run,
+    Compare,
+    Explain,
+}
+
+impl RawUdp {
+    /// What the options ask for.
+    pub(super) fn kind(&self) -> Kind {
+        match (self.compare.is_empty(), &self.explain) {
+            (_, Some(_)) => Kind::Explain,
+            (false, None) => Kind::Compare,
+            (true, None) => Kind::Run,
+        }
+    }
+
+    pub(super) fn refuse_contradictions(&self) -> Result<(), Failure> {
+        if self.token.is_some() && self.service_address.is_none() {
+            return refuse(
+                "--token",
+                "a service of knee's own asks for none: give ADDR:PORT",
+            );
+        }
+        if self.threads.is_some() && self.carried_as() != ClientsAs::Multiplexed {
+            return refuse(
+                "--threads",
+                "each client has a thread of its own: leave it or --clients-as out",
+            );
+        }
+        match self.kind() {
+            Kind::Run => self.refuse_for_a_run(),
+            Kind::Compare | Kind::Explain => self.refuse_for_several(),
+        }
+    }
+
+    fn refuse_for_a_run(&self) -> Result<(), Failure> {
+        if self.repeats.is_some() {
+            return refuse("--repeats", "needs --compare or --explain");
+        }
+        let schedule = self.arrival.as_deref().or(self.wait.as_deref());
+        let is_ramp = schedule.is_some_and(|s| s.trim_start().starts_with("ramp"));
+        if is_ramp && self.datagrams.is_some() && self.duration.is_none() {
+            return refuse(
+                "--wait",
+                "a ramp takes its length from --duration: give it too",
+            );
+        }
+        Ok(())
+    }
+
+    fn refuse_for_several(&self) -> Result<(), Failure> {
+        let (option, how) = match self.kind() {
+            Kind::Explain => ("--explain", "WAIT*N, such as 'yield*64'"),
+            _ => ("--compare", "WAIT*N or ARRIVAL@RATE*N"),
+        };
+        let told_there = [
+            ("--wait", self.wait.is_some()),
+            ("--arrival", self.arrival.is_some()),
+            ("--rate", self.rate.is_some()),
+            ("--clients", self.clients.is_some()),
+        ];
+        if let Some((given, _)) = told_there.iter().find(|(_, is_given)| *is_given) {
+            let wrong = format!("{option} says of each kind of clients what it does: {how}");
+            return refuse(given, &wrong);
+        }
+        if self.datagrams.is_some() {
+            let wrong = format!("with {option} each trial lasts for --duration: leave one out");
+            return refuse("--datagrams", &wrong);
+        }
+        match self.kind() {
+            Kind::Compare if self.compare.len() < 2 => refuse(
+                "--compare",
+                "takes two kinds of clients or more, such as 'yield*64' 'exp(200us)*128'",
+            ),
+            Kind::Explain
+                if self
+                    .explain
+                    .as_ref()
+                    .is_some_and(|laws| laws.len() % 3 == 1) =>
+            {
+                refuse(
+                    "--explain",
+                    "takes two kinds of clients, or none for 'yield*64' 'exp(200us)*128'",
+                )
+            }
+            Kind::Explain if self.repeats.is_some_and(|n| n < 3) => refuse(
+                "--repeats",
+                "an explanation takes at least 3 to know what chance does",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn refuse(argument: &str, wrong: &str) -> Result<(), Failure> {
+    Err(Failure::argument(argument, wrong))
+}

@@ -1,0 +1,323 @@
+//! `knee udp`: datagrams by a schedule or by their clients' waits, each accounted for.
+
+mod contradictions;
+mod options;
+mod resolve;
+mod service;
+mod stand;
+#[cfg(test)]
+mod tests;
+
+pub use options::{parse_buffer, parse_cpu, service_modes};
+
+use super::laboratory::{self, Order};
+use crate::args::{Output, OutputArgs, ThresholdArgs, with_exits};
+use crate::args::{parse_count, parse_positive, parse_whole, waits};
+use crate::failure::{Exit, Failure};
+use crate::margins;
+use crate::words::{self, Words};
+use clap::Args;
+use knee_core::experiment::udp::{ExplainSpec, UdpCompare, UdpExplain, UdpRun};
+use knee_core::law::Law;
+use knee_core::spec::{ClientWait, ClientsAs, Rate, ServiceMode, UdpTrialSpec, WaitPolicy};
+use knee_core::spec::{parse_law, parse_rate};
+use knee_core::time::Nanos;
+use knee_engine::udp::send::client_process;
+use service::Service;
+use stand::UdpStand;
+use std::io;
+
+/// Send datagrams and account for every one of them
+///
+/// Tells for each datagram where it went: received, refused by the kernel, lost at a place that a
+/// counter names, or unexplained. Without ADDR:PORT it sends to a service of knee's own in this
+/// process; elsewhere there has to be a 'knee serve udp'. --compare runs several kinds of clients
+/// in turn; --explain finds out by experiment why two of them differ.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Examples:\n  \
+        knee udp --wait poisson --rate 6000 --service 'fixed(100us)' --rcvbuf 4096\n  \
+        knee udp --compare 'yield*64' 'exp(200us)*128' -d 2s\n  \
+        knee udp --explain",
+    after_long_help = with_exits(LONG_HELP),
+    mut_arg("fail_if", |a| a.help(FAIL_IF_HELP).long_help(FAIL_IF_LONG_HELP)),
+)]
+pub struct RawUdp {
+    /// The service, a 'knee serve udp' [default: one of knee's own in this process]
+    #[arg(value_name = "ADDR:PORT", value_parser = options::parse_service)]
+    service_address: Option<String>,
+
+    /// What each client does between two datagrams: none, yield, sleep(T), exp(T),
+    /// uniform(FROM,TO), tick(T), or a schedule: constant, poisson, … [default: constant]
+    ///
+    /// none: nothing. yield: gives the processor up, sched_yield(2). sleep(0): a sleep of zero,
+    /// which costs the timer slack. sleep(T), exp(T), uniform(FROM,TO), lognormal(MEDIAN,SIGMA): a
+    /// sleep after each datagram, so that the time for sending and waking adds to it. tick(T): a
+    /// sleep until the next tick of a clock that all clients share. constant, poisson, uniform,
+    /// burst(a,b,period), ramp(from,to), trace(FILE): moments of a schedule, as --arrival.
+    #[arg(
+        long,
+        value_name = "WAIT",
+        help_heading = "Load",
+        conflicts_with = "arrival"
+    )]
+    wait: Option<String>,
+
+    /// Datagrams offered per second by all clients together: 1000, 2.5k, 90/m
+    /// [default: 10,000, where neither --wait nor --arrival is given]
+    #[arg(short = 'R', long, value_name = "N", value_parser = parse_rate, help_heading = "Load")]
+    rate: Option<Rate>,
+
+    /// Of a schedule: constant, poisson, uniform, burst(a,b,period), ramp(from,to) or trace(FILE)
+    #[arg(long, value_name = "A", help_heading = "Load", hide_short_help = true)]
+    arrival: Option<String>,
+
+    /// Clients, each with a number and a sequence of its own [default: 1]
+    #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Load")]
+    clients: Option<u32>,
+
+    /// What carries the clients: multiplexed (few threads send for all), threads, processes
+    /// [default: multiplexed; with --explain processes]
+    #[arg(long, value_name = "AS", value_parser = options::carriers(), help_heading = "Load")]
+    #[arg(hide_possible_values = true)]
+    clients_as: Option<ClientsAs>,
+
+    /// Bytes of each datagram, from 40 on
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = options::parse_size)]
+    #[arg(help_heading = "Load")]
+    size: u32,
+
+    /// Hand datagrams to the kernel many in one buffer, which it cuts (UDP_SEGMENT): faster, in
+    /// bursts
+    #[arg(long, help_heading = "Load", hide_short_help = true)]
+    gso: bool,
+
+    /// Run these kinds of clients in turn, two or more: WAIT*N, a schedule as ARRIVAL@RATE*N
+    #[arg(long, value_names = ["WAIT*N", "WAIT*N"], num_args = 1.., help_heading = "Experiment")]
+    compare: Vec<String>,
+
+    /// Find out why two kinds of clients differ [default: 'yield*64' 'exp(200us)*128']
+    #[arg(long, value_names = ["WAIT*N", "WAIT*N"], num_args = 0..=2, conflicts_with = "compare")]
+    #[arg(help_heading = "Experiment")]
+    explain: Option<Vec<String>>,
+
+    /// Trials of each kind of clients [default: 3]
+    #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Experiment")]
+    #[arg(hide_short_help = true)]
+    repeats: Option<u32>,
+
+    /// Time of sending, of each trial [default: 10s; with --explain 2s; with -n 24h]
+    #[arg(short, long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
+    duration: Option<Nanos>,
+
+    /// Stop after exactly so many datagrams
+    #[arg(short = 'n', long, value_name = "N", value_parser = options::parse_datagrams)]
+    #[arg(alias = "requests", help_heading = "Time")]
+    datagrams: Option<u64>,
+
+    /// Length of the intervals of the time series, at least 10ms
+    /// [default: 1s; shorter where the duration is, so that there are ten; at least 100ms]
+    #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
+    #[arg(hide_short_help = true)]
+    interval: Option<Nanos>,
+
+    /// What the service does with a datagram: sink (counts it), echo (sends it back as well)
+    #[arg(long, value_name = "MODE", value_parser = service_modes(), help_heading = "Service")]
+    #[arg(hide_possible_values = true)]
+    mode: Option<ServiceMode>,
+
+    /// Its work per datagram: 200us, exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
+    #[arg(long, value_name = "LAW", value_parser = parse_law, help_heading = "Service")]
+    service: Option<Law>,
+
+    /// Its receive buffer as given to setsockopt(2), which the kernel doubles
+    #[arg(long, value_name = "BYTES", value_parser = parse_buffer, help_heading = "Service")]
+    rcvbuf: Option<u32>,
+
+    /// The processor that it is bound to, from 0 [default: any]
+    #[arg(long, value_name = "N", value_parser = parse_cpu, help_heading = "Service")]
+    #[arg(hide_short_help = true)]
+    service_cpu: Option<u32>,
+
+    /// What it has to be told: its --token
+    #[arg(
+        long,
+        value_name = "T",
+        help_heading = "Service",
+        hide_short_help = true
+    )]
+    token: Option<String>,
+
+    /// Processors that clients may use, such as 1 or 0,2-3 [default: any]
+    #[arg(long, value_name = "LIST", value_parser = options::parse_cpus)]
+    #[arg(help_heading = "Generator", hide_short_help = true)]
+    client_cpus: Option<options::Cpus>,
+
+    /// Timer slack of clients that sleep: by how much the kernel may wake them later
+    #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Generator")]
+    #[arg(hide_short_help = true)]
+    timer_slack: Option<Nanos>,
+
+    /// Threads that send for multiplexed clients
+    /// [default: 1, and one more for each 100,000 datagrams per second]
+    #[arg(short, long, value_name = "N", value_parser = parse_count, help_heading = "Generator")]
+    #[arg(hide_short_help = true)]
+    threads: Option<u32>,
+
+    /// How they wait for a moment of the schedule: hybrid (sleep, then poll), sleep, spin
+    /// [default: hybrid]
+    #[arg(long, value_name = "W", value_parser = waits(), help_heading = "Generator")]
+    #[arg(hide_short_help = true, hide_possible_values = true)]
+    wait_policy: Option<WaitPolicy>,
+
+    /// Seeds every random choice, so that a run can be repeated [default: random; always printed]
+    #[arg(long, value_name = "N", value_parser = parse_whole, help_heading = "Generator")]
+    #[arg(hide_short_help = true)]
+    seed: Option<u64>,
+
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const FAIL_IF_HELP: &str =
+    "Exit with 1 where this holds, repeatable: 'errors>0.1%', 'throughput<5000', 'invalid'";
+
+const FAIL_IF_LONG_HELP: &str =
+    "Exit with 1 where this holds, repeatable: 'errors>0.1%', 'throughput<5000', 'invalid'
+
+errors are all datagrams intended that were not received, throughput those received per second. Of \
+several trials any may cross it. \
+With --mode echo also round trips: mean, min, p50, p75, p90, p99, p999, max against a time.";
+
+const LONG_HELP: &str = "\
+The ledger:
+  intended = not attempted + send errors + lost on the way, by place + received + discarded by the
+  service + unexplained. It is exact, and 'unexplained' is shown even at 0.
+
+Examples:
+  knee udp
+  knee udp --wait poisson -R 6000 --service 200us --rcvbuf 4096
+  knee udp 127.0.0.1:9000 --clients 64 --wait yield --clients-as processes --interval 10s -d 1m
+  knee udp --wait none --gso --size 1200 -d 3s
+  knee udp --compare 'yield*64' 'exp(200us)*128' --clients-as processes
+  knee udp --compare constant@6000 poisson@6000 'tick(10ms)*60' --service 100us
+  knee udp --explain -d 1s --json why.json
+  knee udp --explain 'sleep(1ms)*50' 'exp(1ms)*50' --rcvbuf 8192 --service 10us";
+
+/// Datagrams that cannot be wrong.
+#[derive(Debug)]
+pub struct UdpSpec {
+    plan: Plan,
+    /// The service that was named; `None`: one of knee's own.
+    service: Option<String>,
+    token: String,
+    seed: u64,
+    words: Words,
+    thresholds: ThresholdArgs,
+    output: Output,
+}
+
+/// What is to be found out.
+#[derive(Clone, Debug, PartialEq)]
+enum Plan {
+    Run(Box<UdpTrialSpec>),
+    Compare(Vec<UdpTrialSpec>, u32),
+    Explain(Box<ExplainSpec>),
+}
+
+impl Plan {
+    /// The trials that all others are made of.
+    fn trials_mut(&mut self) -> Vec<&mut UdpTrialSpec> {
+        match self {
+            Plan::Run(spec) => vec![spec],
+            Plan::Compare(laws, _) => laws.iter_mut().collect(),
+            Plan::Explain(spec) => vec![&mut spec.first, &mut spec.second],
+        }
+    }
+}
+
+/// Sends, and reports where each datagram went.
+pub fn execute(mut spec: UdpSpec) -> Result<Exit, Failure> {
+    let notes = spec.output.notes();
+    let program = std::env::current_exe();
+    let program = program.map_err(|e| Failure::input(format!("where this program is: {e}")))?;
+    let mut plan = spec.plan;
+    let is_scheduled =
+        |trial: &&mut UdpTrialSpec| matches!(trial.wait, ClientWait::Schedule { .. });
+    let explains = matches!(plan, Plan::Explain(_));
+    let needs_margins = explains || plan.trials_mut().iter().any(is_scheduled);
+    let margins = needs_margins.then(|| margins::of_this_machine(notes));
+    let service = match spec.service.take() {
+        Some(address) => Service::Named(address),
+        None => Service::start(spec.seed)?,
+    };
+    if let Some(line) = service.announcement() {
+        notes.tell(&line);
+    }
+    for trial in plan.trials_mut() {
+        trial.service = service.address();
+        if let Some(margins) = margins {
+            trial.engine.margins = margins;
+        }
+    }
+    let order = Order {
+        command: "udp",
+        seed: spec.seed,
+        words: spec.words,
+        thresholds: spec.thresholds,
+        output: spec.output,
+    };
+    let stand = UdpStand::new(service.address(), spec.token, program);
+    conduct(order, plan, stand)
+}
+
+fn conduct(order: Order, plan: Plan, mut stand: UdpStand) -> Result<Exit, Failure> {
+    let notes = order.output.notes();
+    match plan {
+        Plan::Run(spec) => laboratory::conduct(order, &mut UdpRun::new(*spec), &mut stand),
+        Plan::Compare(laws, repeats) => {
+            let trials = laws.len() * repeats as usize;
+            notes.tell(&announcement(&laws, trials));
+            stand.tells_trials(trials);
+            laboratory::conduct(order, &mut UdpCompare::new(laws, repeats), &mut stand)
+        }
+        Plan::Explain(spec) => {
+            let both = [spec.first.clone(), spec.second.clone()];
+            let mut experiment = UdpExplain::new(*spec);
+            let trials = experiment.trials();
+            notes.tell(&announcement(&both, trials));
+            stand.tells_trials(trials);
+            laboratory::conduct(order, &mut experiment, &mut stand)
+        }
+    }
+}
+
+/// How long it will take, roughly.
+fn announcement(laws: &[UdpTrialSpec], trials: usize) -> String {
+    let each = laws.iter().map(|law| (law.duration + around(law)).0).max();
+    let total = Nanos(each.unwrap_or(0).saturating_mul(trials as u64));
+    let duration = laws.first().map_or(Nanos::ZERO, |law| law.duration);
+    let labels: Vec<&str> = laws.iter().map(|law| law.label.as_str()).collect();
+    format!(
+        "{}: {trials} trials of {}, about {}",
+        labels.join(" and "),
+        words::duration(duration),
+        words::about(total)
+    )
+}
+
+/// The time that a trial takes beside its sending: a quiet time before, waiting for the last
+/// datagram after it, and what it takes to start its clients.
+fn around(spec: &UdpTrialSpec) -> Nanos {
+    Nanos::from_millis(300) + knee_engine::udp::send::lead(spec)
+}
+
+/// One client in a process of its own.
+pub fn client() -> Result<Exit, Failure> {
+    client_process(io::stdin(), io::stdout().lock())
+        .map(|()| Exit::Fine)
+        .map_err(|e| Failure::input(format!("udp-client: started by 'knee udp' alone: {e}")))
+}

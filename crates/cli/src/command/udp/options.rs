@@ -1,0 +1,151 @@
+//! Small values of `knee udp` and `knee serve udp`.
+
+use crate::args::{meaning, parse_count, parse_whole};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use knee_core::spec::{ClientsAs, ParseError, ServiceMode, UdpTrialSpec};
+
+/// What a service does with a datagram, by its word.
+pub const MODES: [(&str, ServiceMode); 2] =
+    [("sink", ServiceMode::Sink), ("echo", ServiceMode::Echo)];
+
+/// What carries clients, by its word.
+pub const CARRIERS: [(&str, ClientsAs); 3] = [
+    ("multiplexed", ClientsAs::Multiplexed),
+    ("threads", ClientsAs::Threads),
+    ("processes", ClientsAs::Processes),
+];
+
+/// Parses a word of [`MODES`].
+pub fn service_modes() -> impl TypedValueParser<Value = ServiceMode> {
+    PossibleValuesParser::new(MODES.map(|(word, _)| word)).map(|w| meaning(&MODES, &w))
+}
+
+/// Parses a word of [`CARRIERS`].
+pub fn carriers() -> impl TypedValueParser<Value = ClientsAs> {
+    PossibleValuesParser::new(CARRIERS.map(|(word, _)| word)).map(|w| meaning(&CARRIERS, &w))
+}
+
+/// The address or name and the port of a service.
+pub fn parse_service(text: &str) -> Result<String, ParseError> {
+    let wrong = |what: &str| {
+        ParseError(format!(
+            "'{text}' {what}: give ADDR:PORT of a 'knee serve udp', such as 127.0.0.1:9000 or \
+             [::1]:9000"
+        ))
+    };
+    let Some((host, port)) = text.rsplit_once(':') else {
+        return Err(wrong("has no port"));
+    };
+    let is_bare_v6 = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
+    if host.is_empty() || is_bare_v6 || text.contains(['/', ' ']) {
+        return Err(wrong("is no service"));
+    }
+    match port.parse::<u16>() {
+        Ok(0) => Err(wrong("has the port 0")),
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err(wrong("has no port from 1 to 65535")),
+    }
+}
+
+/// Bytes of a datagram.
+pub fn parse_size(text: &str) -> Result<u32, ParseError> {
+    let (least, most) = (UdpTrialSpec::SIZE_MIN, UdpTrialSpec::SIZE_MAX);
+    match parse_whole(text)? {
+        n if n < u64::from(least) => Err(ParseError(format!(
+            "'{text}' is too small: each datagram carries a header of {least} bytes"
+        ))),
+        n if n > u64::from(most) => Err(ParseError(format!(
+            "'{text}' is too large: UDP over IPv4 carries at most {most} bytes"
+        ))),
+        n => Ok(n as u32),
+    }
+}
+
+/// Bytes of a receive buffer.
+pub fn parse_buffer(text: &str) -> Result<u32, ParseError> {
+    match parse_count(text)? {
+        n if n > i32::MAX as u32 => Err(ParseError(format!(
+            "'{text}' is too large: at most {}",
+            i32::MAX
+        ))),
+        n => Ok(n),
+    }
+}
+
+/// A number of datagrams, at least one.
+pub fn parse_datagrams(text: &str) -> Result<u64, ParseError> {
+    match parse_whole(text)? {
+        0 => Err(ParseError(format!("'{text}' is too few: at least 1"))),
+        n => Ok(n),
+    }
+}
+
+/// A processor, from 0.
+pub fn parse_cpu(text: &str) -> Result<u32, ParseError> {
+    let n = parse_whole(text)?;
+    u32::try_from(n).map_err(|_| ParseError(format!("'{text}' is no processor's number")))
+}
+
+/// Processors by their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cpus(pub Vec<u32>);
+
+/// More than this no machine has.
+const CPU_MAX: u32 = 65_535;
+
+/// Processors such as `1` or `0,2-3`.
+pub fn parse_cpus(text: &str) -> Result<Cpus, ParseError> {
+    let wrong = || {
+        ParseError(format!(
+            "'{text}' is no list of processors: give numbers such as 1 or 0,2-3"
+        ))
+    };
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (parse_cpu(first), parse_cpu(last));
+        let (Ok(first), Ok(last)) = (first, last) else {
+            return Err(wrong());
+        };
+        if first > last || last > CPU_MAX {
+            return Err(wrong());
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(Cpus(cpus))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_numbers_and_ranges() {
+        for (text, cpus) in [("1", vec![1]), ("3,0-1,1", vec![0, 1, 3])] {
+            assert_eq!(parse_cpus(text), Ok(Cpus(cpus)));
+        }
+        for text in ["", "1-", "3-1", "one", "0,,1", "0-70000"] {
+            assert!(parse_cpus(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn services_have_a_host_and_a_port() {
+        for text in ["127.0.0.1:9000", "[::1]:9000", "host.example:1"] {
+            assert_eq!(parse_service(text), Ok(text.to_owned()));
+        }
+        for text in [
+            "host",
+            ":9",
+            "::1:9000",
+            "h:0",
+            "h:65536",
+            "http://h:80/",
+            "h:x",
+        ] {
+            assert!(parse_service(text).is_err(), "{text}");
+        }
+    }
+}

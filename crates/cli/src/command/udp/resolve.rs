@@ -1,0 +1,353 @@
+//! From the options to trials that cannot be wrong.
+
+use super::contradictions::Kind;
+use super::options::{CARRIERS, MODES};
+use super::{Plan, RawUdp, UdpSpec};
+use crate::args::{Trace, WAITS, interval, random_seed, read_trace, word};
+use crate::failure::Failure;
+use crate::machine::Machine;
+use crate::words::{self, Words};
+use knee_core::experiment::udp::ExplainSpec;
+use knee_core::spec::{
+    ArrivalLaw, BackendChoice, ClientWait, ClientsAs, EngineOptions, Level, Margins, OpenLoad,
+    Rate, ServiceSetup, UdpTrialSpec, WaitPolicy, parse_arrival, parse_client_wait, parse_clients,
+};
+use knee_core::time::Nanos;
+use std::sync::Arc;
+
+/// What is explained, unless given: the two clients of the puzzle.
+const EXPLAINED: [&str; 2] = ["yield*64", "exp(200us)*128"];
+
+/// Offered where nothing is said of it, in datagrams per second.
+const RATE: u64 = 10_000;
+
+/// One thread sends so many datagrams per second with most of its core to spare.
+const RATE_PER_THREAD: f64 = 100_000.0;
+
+/// What the kernel gives every program.
+const TIMER_SLACK: Nanos = Nanos::from_micros(50);
+
+/// Trials of each kind of clients, unless given.
+const REPEATS: u32 = 3;
+
+/// Clients of one kind.
+struct Clients {
+    label: String,
+    wait: ClientWait,
+    clients: u32,
+}
+
+impl RawUdp {
+    /// What is to be sent; files are read here.
+    pub fn resolve(self, machine: &Machine) -> Result<UdpSpec, Failure> {
+        self.refuse_contradictions()?;
+        let trace = self.trace()?;
+        let duration = self.length(trace.as_ref());
+        let interval = interval(self.interval, duration)?;
+        let seed = self.seed.unwrap_or_else(random_seed);
+        let laws = self.laws(duration, trace.as_ref())?;
+        self.refuse_what_none_needs(&laws)?;
+        let mut words = self.words(duration, interval, seed);
+        if let ([law], Kind::Run) = (laws.as_slice(), self.kind()) {
+            self.tell_load(law, &mut words);
+        }
+        let trials: Vec<UdpTrialSpec> = laws
+            .into_iter()
+            .map(|law| self.trial(law, [duration, interval], seed, machine))
+            .collect();
+        let plan = self.plan(trials, seed)?;
+        Ok(UdpSpec {
+            plan,
+            service: self.service_address,
+            token: self.token.unwrap_or_default(),
+            seed,
+            words,
+            thresholds: self.thresholds,
+            output: self.output.resolve()?,
+        })
+    }
+
+    fn plan(&self, mut trials: Vec<UdpTrialSpec>, seed: u64) -> Result<Plan, Failure> {
+        let repeats = self.repeats.unwrap_or(REPEATS);
+        let (last, first) = (trials.pop(), trials.pop());
+        let plan = match (self.kind(), first, last) {
+            (Kind::Run, _, Some(only)) => Some(Plan::Run(Box::new(only))),
+            (Kind::Compare, Some(first), Some(last)) => {
+                trials.extend([first, last]);
+                Some(Plan::Compare(trials, repeats))
+            }
+            (Kind::Explain, Some(first), Some(second)) => {
+                Some(Plan::Explain(Box::new(ExplainSpec {
+                    first,
+                    second,
+                    repeats,
+                    cpus: self.cpus(),
+                    seed,
+                })))
+            }
+            _ => None,
+        };
+        plan.ok_or_else(|| Failure::argument("--compare", "takes two kinds of clients or more"))
+    }
+
+    pub(super) fn carried_as(&self) -> ClientsAs {
+        let default = match self.kind() {
+            Kind::Explain => ClientsAs::Processes,
+            Kind::Run | Kind::Compare => ClientsAs::Multiplexed,
+        };
+        self.clients_as.unwrap_or(default)
+    }
+
+    /// Where an explanation may put clients and service: only on the machine that both are on.
+    fn cpus(&self) -> Vec<u32> {
+        let host = self.service_address.as_deref().map(|address| {
+            let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+            host.trim_matches(['[', ']'])
+        });
+        let is_here = host.is_none_or(|host| {
+            let address = host.parse::<std::net::IpAddr>();
+            host == "localhost" || address.is_ok_and(|a| a.to_canonical().is_loopback())
+        });
+        match is_here {
+            true => knee_engine::sys::thread::affinity().unwrap_or_default(),
+            false => Vec::new(),
+        }
+    }
+
+    /// The time of a trial.
+    fn length(&self, trace: Option<&Trace>) -> Nanos {
+        match (self.duration, trace) {
+            (Some(t), _) => t,
+            (None, Some(trace)) => trace.length(),
+            (None, None) if self.datagrams.is_some() => Nanos::from_secs(24 * 3600),
+            (None, None) if self.kind() == Kind::Explain => Nanos::from_secs(2),
+            (None, None) => Nanos::from_secs(10),
+        }
+    }
+
+    /// The option that says when datagrams are sent, and what it says.
+    fn when(&self) -> (&'static str, &str) {
+        match (&self.arrival, &self.wait) {
+            (Some(arrival), _) => ("--arrival", arrival),
+            (None, Some(wait)) => ("--wait", wait),
+            (None, None) => ("--wait", "constant"),
+        }
+    }
+
+    fn trace(&self) -> Result<Option<Trace>, Failure> {
+        let inner = self.when().1.trim().strip_prefix("trace(");
+        let file = inner.and_then(|rest| rest.strip_suffix(')'));
+        file.map(read_trace).transpose()
+    }
+
+    fn laws(&self, duration: Nanos, trace: Option<&Trace>) -> Result<Vec<Clients>, Failure> {
+        let listed = |option: &str, texts: &[String]| {
+            let one = |text: &String| {
+                let wrong = |e| Failure::argument(option, with_hint(text, e));
+                let (wait, clients) = parse_clients(text, duration).map_err(wrong)?;
+                Ok(Clients::new(wait, clients))
+            };
+            texts.iter().map(one).collect::<Result<Vec<_>, Failure>>()
+        };
+        match (self.kind(), &self.explain) {
+            (Kind::Explain, Some(texts)) if !texts.is_empty() => listed("--explain", texts),
+            (Kind::Explain, _) => listed("--explain", &EXPLAINED.map(str::to_owned)),
+            (Kind::Compare, _) => listed("--compare", &self.compare),
+            (Kind::Run, _) => {
+                let wait = self.wait(duration, trace)?;
+                Ok(vec![Clients::new(wait, self.clients.unwrap_or(1))])
+            }
+        }
+    }
+
+    /// What each client of a run does between two datagrams.
+    fn wait(&self, duration: Nanos, trace: Option<&Trace>) -> Result<ClientWait, Failure> {
+        let (option, text) = self.when();
+        if let Some(trace) = trace {
+            if self.rate.is_some() {
+                let wrong = format!("'{text}' carries its own rate: leave one out");
+                return Err(Failure::argument("--rate", wrong));
+            }
+            let Some(rate) = trace.rate() else {
+                return Err(Failure::argument(option, "the trace has no rate"));
+            };
+            let arrival = ArrivalLaw::Trace(Arc::clone(&trace.moments));
+            return Ok(ClientWait::Schedule { rate, arrival });
+        }
+        let nothing_said = self.wait.is_none() && self.arrival.is_none();
+        let default = Rate::per_second(RATE).filter(|_| nothing_said);
+        if self.arrival.is_some() {
+            // Of --arrival only schedules: waits without one are none.
+            parse_arrival(text, duration).map_err(|e| Failure::argument(option, e))?;
+        }
+        parse_client_wait(text, self.rate.or(default), duration).map_err(|e| {
+            let about_rate = e.0.contains(" rate");
+            let option = if about_rate && self.rate.is_some() {
+                "--rate"
+            } else {
+                option
+            };
+            match about_rate && self.rate.is_none() {
+                true => Failure::argument(
+                    option,
+                    format!("'{text}' needs a rate: give --rate, such as --rate 1000"),
+                ),
+                false => Failure::argument(option, e),
+            }
+        })
+    }
+
+    fn refuse_what_none_needs(&self, laws: &[Clients]) -> Result<(), Failure> {
+        let sleeps = |law: &Clients| law.wait.sleeps();
+        // Of the explanation's cells some always do.
+        let varies = self.kind() == Kind::Explain;
+        if self.timer_slack.is_some() && !varies && !laws.iter().any(sleeps) {
+            let wrong = "only clients that sleep have it: give --wait sleep(T), exp(T) or tick(T)";
+            return Err(Failure::argument("--timer-slack", wrong));
+        }
+        let is_scheduled = |law: &Clients| matches!(law.wait, ClientWait::Schedule { .. });
+        if self.wait_policy.is_some() && !varies && !laws.iter().any(is_scheduled) {
+            let wrong = "only a schedule is waited for: give --rate, or leave it out";
+            return Err(Failure::argument("--wait-policy", wrong));
+        }
+        Ok(())
+    }
+
+    fn trial(
+        &self,
+        law: Clients,
+        [duration, interval]: [Nanos; 2],
+        seed: u64,
+        machine: &Machine,
+    ) -> UdpTrialSpec {
+        let useful = (law.per_s() / RATE_PER_THREAD).ceil().max(1.0) as u32;
+        let engine = EngineOptions {
+            workers: self.threads.unwrap_or(useful.min(machine.cpus)),
+            backend: BackendChoice::Auto,
+            wait: self.wait_policy.unwrap_or(WaitPolicy::Hybrid),
+            margins: Margins::UNKNOWN,
+        };
+        UdpTrialSpec {
+            label: law.label,
+            level: Level::Clients(law.clients),
+            // Known only once it listens.
+            service: String::new(),
+            token: self.token.clone().unwrap_or_default(),
+            clients: law.clients,
+            wait: law.wait,
+            carried_as: self.carried_as(),
+            size: self.size,
+            gso: self.gso,
+            timer_slack: self.timer_slack.unwrap_or(TIMER_SLACK),
+            client_cpus: self.client_cpus.clone().map_or(Vec::new(), |cpus| cpus.0),
+            setup: ServiceSetup {
+                mode: self.mode,
+                work: self.service,
+                rcvbuf: self.rcvbuf,
+                cpu: self.service_cpu,
+            },
+            duration,
+            datagrams_max: self.datagrams,
+            interval,
+            seed,
+            engine,
+        }
+    }
+
+    /// The options in the words of the command line, but for the load of a run. The port of a
+    /// service of knee's own differs from run to run and a token is a secret: both are left out.
+    fn words(&self, duration: Nanos, interval: Nanos, seed: u64) -> Words {
+        let mut words = Words::default();
+        words.put_some("target", self.service_address.clone());
+        words.put_list("compare", self.compare.iter().cloned());
+        match &self.explain {
+            Some(laws) if laws.is_empty() => words.put("explain", true),
+            Some(laws) => words.put_list("explain", laws.iter().cloned()),
+            None => {}
+        }
+        if self.kind() != Kind::Run {
+            words.put("repeats", self.repeats.unwrap_or(REPEATS));
+        }
+        words.put("clients-as", word(&CARRIERS, self.carried_as()));
+        words.put("size", self.size);
+        words.put_some("gso", self.gso.then_some(true));
+        words.put("duration", words::duration(duration));
+        words.put("interval", words::duration(interval));
+        words.put_some("datagrams", self.datagrams);
+        words.put_some("mode", self.mode.map(|mode| word(&MODES, mode)));
+        words.put_some("service", self.service.map(words::law));
+        words.put_some("rcvbuf", self.rcvbuf);
+        words.put_some("service-cpu", self.service_cpu);
+        let cpus = self.client_cpus.as_ref().map(|cpus| {
+            let cpus: Vec<String> = cpus.0.iter().map(u32::to_string).collect();
+            cpus.join(",")
+        });
+        words.put_some("client-cpus", cpus);
+        words.put_some("timer-slack", self.timer_slack.map(words::duration));
+        words.put_some("threads", self.threads);
+        words.put_some("wait-policy", self.wait_policy.map(|w| word(&WAITS, w)));
+        words.put("seed", seed);
+        self.thresholds.tell(&mut words);
+        words
+    }
+
+    fn tell_load(&self, law: &Clients, words: &mut Words) {
+        words.put("clients", law.clients);
+        match &law.wait {
+            ClientWait::Schedule { rate, arrival } => {
+                let has_own = matches!(arrival, ArrivalLaw::Ramp { .. } | ArrivalLaw::Trace(_));
+                if !has_own {
+                    words.put("rate", words::rate(*rate));
+                }
+                let (_, text) = self.when();
+                words.put("wait", text.trim());
+            }
+            other => words.put("wait", other.name()),
+        }
+    }
+}
+
+impl Clients {
+    fn new(wait: ClientWait, clients: u32) -> Clients {
+        let name = match &wait {
+            ClientWait::Schedule { rate, arrival } => match arrival {
+                ArrivalLaw::Ramp { .. } | ArrivalLaw::Trace(_) => wait.name(),
+                _ => format!("{}@{}", wait.name(), words::rate(*rate)),
+            },
+            _ => wait.name(),
+        };
+        let label = match clients {
+            1 => name,
+            n => format!("{name}*{n}"),
+        };
+        Clients {
+            label,
+            wait,
+            clients,
+        }
+    }
+
+    /// Datagrams per second of all of them, as far as it is asked for; 0 where it is not.
+    fn per_s(&self) -> f64 {
+        match &self.wait {
+            ClientWait::Schedule { rate, arrival } => OpenLoad {
+                rate: *rate,
+                arrival: arrival.clone(),
+                connections_max: 1,
+                in_flight_max: None,
+            }
+            .peak_per_s(),
+            ClientWait::Sleep(law) => f64::from(self.clients) * 1e9 / law.mean_ns().max(1.0),
+            ClientWait::Tick(period) => f64::from(self.clients) / period.as_secs_f64(),
+            ClientWait::None | ClientWait::Yield | ClientWait::SleepZero => 0.0,
+        }
+    }
+}
+
+/// A service after the kinds of clients is taken for one of them.
+fn with_hint(text: &str, e: knee_core::spec::ParseError) -> String {
+    match super::options::parse_service(text) {
+        Ok(_) => format!("'{text}' is no way to wait: ADDR:PORT goes before this option"),
+        Err(_) => e.0,
+    }
+}

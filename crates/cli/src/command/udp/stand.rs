@@ -1,0 +1,114 @@
+//! Where trials of datagrams are run: in front of a service.
+
+use crate::args::Output;
+use crate::command::laboratory::{Made, Stand};
+use crate::command::progress::SendProgress;
+use knee_core::experiment::Experiment;
+use knee_core::experiment::udp::UdpTried;
+use knee_core::report::TrialReport;
+use knee_core::spec::UdpTrialSpec;
+use knee_engine::{RunError, udp};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+/// A service, and what runs clients that are processes.
+#[derive(Debug)]
+pub struct UdpStand {
+    service: String,
+    token: String,
+    program: PathBuf,
+    /// How many trials there will be, where each is told of as it ends.
+    trials: Option<usize>,
+    begun: usize,
+    backend: String,
+}
+
+impl UdpStand {
+    /// A stand in front of this service; `program` is this executable.
+    pub fn new(service: String, token: String, program: PathBuf) -> UdpStand {
+        UdpStand {
+            service,
+            token,
+            program,
+            trials: None,
+            begun: 0,
+            backend: String::new(),
+        }
+    }
+
+    /// Tells of each trial as it ends: there will be so many.
+    pub fn tells_trials(&mut self, trials: usize) {
+        self.trials = Some(trials);
+    }
+}
+
+impl<X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>> Stand<X> for UdpStand {
+    fn prepare(&mut self) -> Result<(), RunError> {
+        udp::preflight(&self.service, &self.token).map(drop)
+    }
+
+    fn run(
+        &mut self,
+        spec: &UdpTrialSpec,
+        output: &Output,
+        stop: &AtomicBool,
+    ) -> Result<Made<UdpTried>, RunError> {
+        self.begun += 1;
+        let label = match self.trials {
+            Some(trials) => format!("{} of {trials}  {}", self.begun, spec.label),
+            None => spec.label.clone(),
+        };
+        let mut progress = SendProgress::begin(spec, label, output);
+        let trial = udp::run(spec, &self.program, &mut progress, stop);
+        progress.end();
+        let trial = trial?;
+        self.backend.clone_from(&trial.generator.backend);
+        Ok(Made {
+            interrupted: trial.interrupted,
+            trial: UdpTried::of(&trial),
+        })
+    }
+
+    fn line(&self, number: usize, tried: &UdpTried) -> Option<String> {
+        let trials = self.trials?;
+        let datagrams = tried.report.datagrams.clone().unwrap_or_default();
+        Some(knee_render::sent_line(
+            &format!("{:>3} of {trials}", number + 1),
+            &tried.report.label,
+            &datagrams,
+        ))
+    }
+
+    /// Nothing was measured where nothing was sent, or where nobody could tell what came of it.
+    fn counts(tried: &UdpTried) -> (u64, u64) {
+        let ledger = tried.report.ledger.clone().unwrap_or_default();
+        let refused = ledger.not_attempted + ledger.send_errors;
+        let sent = ledger.intended.saturating_sub(refused);
+        let datagrams = tried.report.datagrams.as_ref();
+        match datagrams.is_some_and(|d| d.service_lost.is_none()) {
+            true => (ledger.intended, sent),
+            false => (ledger.intended, 0),
+        }
+    }
+
+    fn nothing(trials: &[TrialReport], attempted: u64) -> String {
+        let datagrams = trials.iter().rev().find_map(|t| t.datagrams.as_ref());
+        let lost = datagrams.and_then(|d| d.service_lost.clone());
+        let errors = datagrams.map(|d| &d.send_errors);
+        match (lost, errors.and_then(|e| e.iter().max_by_key(|(_, n)| **n))) {
+            (Some(why), _) => format!("what was received is not known: {why}"),
+            (None, Some((name, _))) => {
+                format!("nothing was measured: all of {attempted} datagrams were refused: {name}")
+            }
+            (None, None) => format!("nothing was measured: {attempted} datagrams, none sent"),
+        }
+    }
+
+    fn listed(trials: Vec<UdpTried>) -> Vec<TrialReport> {
+        trials.into_iter().map(|tried| tried.report).collect()
+    }
+
+    fn backend(&self) -> String {
+        self.backend.clone()
+    }
+}

@@ -1,0 +1,173 @@
+//! Where each datagram went.
+
+use crate::measure::{DropCounter, DropPlace, UdpReceived, UdpTrial};
+use crate::report::{LedgerReport, LossEvidence};
+
+/// The reason of discards that were no datagrams of the trial.
+const NOT_OF_THIS_RUN: &str = "not_of_this_run";
+
+/// Where a receiving socket drops, in the order of the path.
+const AT_SOCKET: [DropPlace; 3] = [
+    DropPlace::Checksum,
+    DropPlace::ReceiveBuffer,
+    DropPlace::UdpMemory,
+];
+
+/// Puts every datagram that was intended to one line of the ledger.
+///
+/// What is missing, sent − received, is put down to what tells of a loss, each teller for at most
+/// what is still missing:
+///
+/// 1. discards at the service, but for those not of this run: they were received, so they are not
+///    lost;
+/// 2. counters of our sockets alone, in the order in which a datagram passes them. They are exact;
+/// 3. counters of whole hosts, in the same order. They may have counted the drops of others, which
+///    is why they come after and why the evidence says so;
+/// 4. where the service vanished before it could tell, the rest is put to the `service`: it may
+///    have received them and may not, nobody can know;
+/// 5. between two hosts, if the counters of the receiving one are known, the rest is put to the
+///    `path`: both hosts vouch that it was not theirs;
+/// 6. any other rest is `unexplained`. On one host there is no path, so it should be 0.
+///
+/// A socket's own count (SO_MEMINFO) lumps together a full buffer, exhausted memory and wrong
+/// checksums: see [`at_socket`]. `unexplained` is what makes the sum exact whatever came in, and is
+/// negative where more was received than can have been sent.
+pub fn ledger(trial: &UdpTrial) -> LedgerReport {
+    let sent = &trial.sent;
+    let send_errors = sent.send_errors.values().sum();
+    let received = trial.received.as_ref().map_or(0, |r| r.received);
+    let mut book = Book {
+        missing: sent.sent.saturating_sub(received),
+        ledger: LedgerReport {
+            intended: sent.intended,
+            not_attempted: sent.not_attempted,
+            send_errors,
+            received,
+            ..LedgerReport::default()
+        },
+    };
+    let discarded = trial.received.as_ref().map_or(0, of_this_run);
+    book.ledger.discarded = book.take(discarded);
+    for counter in at_socket(trial) {
+        book.put(&counter);
+    }
+    for host_wide in [false, true] {
+        let mut counters: Vec<&DropCounter> = trial
+            .drops
+            .iter()
+            .filter(|d| d.host_wide == host_wide)
+            .collect();
+        counters.sort_by_key(|d| d.place);
+        counters.into_iter().for_each(|counter| book.put(counter));
+    }
+    if let Some(rest) = book.rest(trial) {
+        book.put(&rest);
+    }
+    book.close()
+}
+
+/// A service that tells its kernel tells that kernel's counters too, those that moved.
+fn tells_its_counters(trial: &UdpTrial) -> bool {
+    !trial.service.kernel.is_empty() || trial.drops.iter().any(|d| d.at_service)
+}
+
+struct Book {
+    missing: u64,
+    ledger: LedgerReport,
+}
+
+impl Book {
+    /// So many of the missing, or all.
+    fn take(&mut self, count: u64) -> u64 {
+        let taken = count.min(self.missing);
+        self.missing -= taken;
+        taken
+    }
+
+    fn put(&mut self, counter: &DropCounter) {
+        if counter.count == 0 {
+            return;
+        }
+        let attributed = self.take(counter.count);
+        let place = counter.place.name().to_owned();
+        if attributed > 0 {
+            *self.ledger.lost.entry(place.clone()).or_default() += attributed;
+        }
+        self.ledger.evidence.push(LossEvidence {
+            place,
+            counted: counter.count,
+            attributed,
+            source: counter.source.clone(),
+            host_wide: counter.host_wide,
+        });
+    }
+
+    /// What no counter tells of but what must have happened to it is known.
+    fn rest(&self, trial: &UdpTrial) -> Option<DropCounter> {
+        let (place, source) = if trial.received.is_none() {
+            let why = trial.service_lost.as_deref();
+            (DropPlace::Service, why.unwrap_or("it told nothing"))
+        } else if !trial.service.same_host && tells_its_counters(trial) {
+            (DropPlace::Path, "neither host counted them")
+        } else {
+            return None;
+        };
+        Some(DropCounter {
+            place,
+            count: self.missing,
+            source: source.to_owned(),
+            host_wide: false,
+            at_service: true,
+        })
+    }
+
+    fn close(self) -> LedgerReport {
+        let mut ledger = self.ledger;
+        let known = i128::from(ledger.not_attempted)
+            + i128::from(ledger.send_errors)
+            + ledger.lost.values().map(|&n| i128::from(n)).sum::<i128>()
+            + i128::from(ledger.received)
+            + i128::from(ledger.discarded);
+        let rest = i128::from(ledger.intended) - known;
+        ledger.unexplained = rest.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        ledger
+    }
+}
+
+fn of_this_run(received: &UdpReceived) -> u64 {
+    let own = received.discarded.iter();
+    own.filter(|(why, _)| why.as_str() != NOT_OF_THIS_RUN)
+        .map(|(_, n)| n)
+        .sum()
+}
+
+/// What the service's socket counted itself, by place, but for what `drops` has already.
+///
+/// The socket's count is exact but has no reasons; the host's counters have reasons but may be of
+/// other sockets. So the host's count of full buffers goes first, up to the socket's whole count;
+/// only what it does not cover can have been exhausted memory or wrong checksums, as far as the
+/// host counted such. The rest was a full buffer too, of which the host's counter was not read.
+fn at_socket(trial: &UdpTrial) -> Vec<DropCounter> {
+    let told = |d: &&DropCounter| !d.host_wide && d.at_service && AT_SOCKET.contains(&d.place);
+    let listed: u64 = trial.drops.iter().filter(told).map(|d| d.count).sum();
+    let whole = trial.received.as_ref().map_or(0, |r| r.socket_drops);
+    let socket = whole.saturating_sub(listed);
+    let host = |place| -> u64 {
+        let such = |d: &&DropCounter| d.host_wide && d.at_service && d.place == place;
+        trial.drops.iter().filter(such).map(|d| d.count).sum()
+    };
+    let uncovered = socket.saturating_sub(host(DropPlace::ReceiveBuffer));
+    let checksum = host(DropPlace::Checksum).min(uncovered);
+    let memory = host(DropPlace::UdpMemory).min(uncovered - checksum);
+    AT_SOCKET
+        .into_iter()
+        .zip([checksum, socket - checksum - memory, memory])
+        .map(|(place, count)| DropCounter {
+            place,
+            count,
+            source: "SO_MEMINFO".to_owned(),
+            host_wide: false,
+            at_service: true,
+        })
+        .collect()
+}

@@ -1,0 +1,193 @@
+//! The cells of the design: what is varied, and the trials that this takes.
+
+use crate::experiment::udp::UdpTried;
+use crate::law::Law;
+use crate::rng::{self, Rng};
+use crate::spec::{ArrivalLaw, ClientWait, ClientsAs, Level, Rate, UdpTrialSpec, WaitPolicy};
+use crate::time::Nanos;
+
+/// The receive buffer of the cell with a large one.
+const BUFFER: u32 = 4 << 20;
+/// The service's work in the cell with some, where it has none.
+const WORK: Nanos = Nanos::from_micros(20);
+/// The slack of the cell with little, or with that which the kernel gives every program.
+const SLACKS: [Nanos; 2] = [Nanos(1), Nanos::from_micros(50)];
+
+/// What a cell changes of the clients that the explanation is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The number of clients, to that of the others.
+    Number,
+    /// How they wait, to the way of the others.
+    Wait,
+    /// The timer slack.
+    Slack,
+    /// The receive buffer, to 4 MiB.
+    Buffer,
+    /// The service's work: none where there was some, some where there was none.
+    Work,
+    /// Clients and service on one processor.
+    SameCore,
+    /// The service alone on a processor.
+    OtherCore,
+    /// One spinning sender at the same mean rate, evenly.
+    Constant,
+    /// One spinning sender at the same mean rate, Poisson.
+    Poisson,
+    /// One spinning sender that sends at the very moments recorded.
+    Replay,
+}
+
+impl Change {
+    /// Whether it needs a trial of the unchanged clients before it.
+    pub fn is_derived(self) -> bool {
+        matches!(self, Change::Constant | Change::Poisson | Change::Replay)
+    }
+
+    /// What was changed, from what to what.
+    pub fn words(self, base: &UdpTrialSpec, other: &UdpTrialSpec) -> String {
+        match self {
+            Change::Number => format!("clients: {} → {}", base.clients, other.clients),
+            Change::Wait => format!("wait: {} → {}", base.wait.name(), other.wait.name()),
+            Change::Slack => {
+                let to = other_slack(base.timer_slack);
+                format!("timer slack: {} → {to}", base.timer_slack)
+            }
+            Change::Buffer => "receive buffer: as it is → 4 MiB".to_owned(),
+            Change::Work if has_work(base) => "work per datagram: as it is → none".to_owned(),
+            Change::Work => format!("work per datagram: as it is → {WORK}"),
+            Change::SameCore => "processors: any → clients and service on one".to_owned(),
+            Change::OtherCore => "processors: any → one for the service alone".to_owned(),
+            Change::Constant => "senders: all → one, evenly at the same rate".to_owned(),
+            Change::Poisson => "senders: all → one, Poisson at the same rate".to_owned(),
+            Change::Replay => "senders: all → one that replays their moments".to_owned(),
+        }
+    }
+}
+
+/// A cell: the first or second clients as they are, or the subject changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// The clients named first, unchanged.
+    First,
+    /// The clients named second, unchanged.
+    Second,
+    /// Those of the two that the explanation is about, with one change.
+    Changed(Change),
+}
+
+/// The changes that make sense for `base`, where the other clients are `other` and these processors
+/// may be used.
+pub fn changes(base: &UdpTrialSpec, other: &UdpTrialSpec, cpus: &[u32]) -> Vec<Change> {
+    let two = cpus.len() >= 2;
+    [
+        (Change::Number, base.clients != other.clients),
+        (Change::Wait, base.wait != other.wait),
+        (Change::Slack, base.wait.sleeps()),
+        (Change::Buffer, base.setup.rcvbuf != Some(BUFFER)),
+        (Change::Work, true),
+        (Change::SameCore, two),
+        (Change::OtherCore, two),
+        (Change::Constant, true),
+        (Change::Poisson, true),
+        (Change::Replay, true),
+    ]
+    .into_iter()
+    .filter_map(|(change, makes_sense)| makes_sense.then_some(change))
+    .collect()
+}
+
+/// One block of the design in random order: each cell once. The unchanged trial of the subject goes
+/// before those that need its rate and its moments.
+pub fn block(subject: Cell, changes: &[Change], seed: u64, number: usize) -> Vec<Cell> {
+    let mut cells = vec![Cell::First, Cell::Second];
+    cells.extend(changes.iter().map(|&change| Cell::Changed(change)));
+    shuffle(
+        &mut cells,
+        &mut rng::stream(seed, rng::ORDER + number as u64),
+    );
+    let is_derived = |cell: &Cell| matches!(cell, Cell::Changed(change) if change.is_derived());
+    let base = cells.iter().position(|cell| *cell == subject);
+    let derived = cells.iter().position(is_derived);
+    if let (Some(base), Some(derived)) = (base, derived)
+        && derived < base
+    {
+        cells.swap(base, derived);
+    }
+    cells
+}
+
+/// Fisher and Yates.
+fn shuffle(cells: &mut [Cell], rng: &mut Rng) {
+    for last in (1..cells.len()).rev() {
+        let chosen = (rng::unit(rng) * (last + 1) as f64) as usize;
+        cells.swap(last, chosen.min(last));
+    }
+}
+
+/// The trial of `base` with this change. `tried` is a trial of `base` as it is, of the same block.
+/// `None` where that sent nothing, so that there is neither a rate nor a moment to go by.
+pub fn changed(
+    change: Change,
+    base: &UdpTrialSpec,
+    other: &UdpTrialSpec,
+    cpus: &[u32],
+    tried: &UdpTried,
+) -> Option<UdpTrialSpec> {
+    let mut spec = base.clone();
+    spec.label = format!("{}, {}", base.label, change.words(base, other));
+    let service_cpu = cpus.first().copied();
+    match change {
+        Change::Number => {
+            spec.clients = other.clients;
+            spec.level = Level::Clients(other.clients);
+        }
+        Change::Wait => spec.wait = other.wait.clone(),
+        Change::Slack => spec.timer_slack = other_slack(base.timer_slack),
+        Change::Buffer => spec.setup.rcvbuf = Some(BUFFER),
+        Change::Work if has_work(base) => spec.setup.work = Some(Law::ZERO),
+        Change::Work => spec.setup.work = Some(Law::Fixed(WORK)),
+        Change::SameCore => {
+            spec.client_cpus = service_cpu.into_iter().collect();
+            spec.setup.cpu = service_cpu;
+        }
+        Change::OtherCore => {
+            spec.client_cpus = cpus.iter().skip(1).copied().collect();
+            spec.setup.cpu = service_cpu;
+        }
+        Change::Constant => alone(&mut spec, ArrivalLaw::Constant, tried)?,
+        Change::Poisson => alone(&mut spec, ArrivalLaw::Poisson, tried)?,
+        Change::Replay => {
+            spec.duration = spec.duration.min(tried.starts_until);
+            let moments = tried.starts.clone();
+            moments.last()?;
+            alone(&mut spec, ArrivalLaw::Trace(moments), tried)?;
+        }
+    }
+    Some(spec)
+}
+
+/// One spinning sender in the place of all clients.
+fn alone(spec: &mut UdpTrialSpec, arrival: ArrivalLaw, tried: &UdpTried) -> Option<()> {
+    let sent_per_s = tried.report.datagrams.as_ref()?.sent_per_s;
+    let rate = Rate::from_f64(sent_per_s)?;
+    spec.wait = ClientWait::Schedule { rate, arrival };
+    spec.clients = 1;
+    spec.level = Level::Clients(1);
+    spec.carried_as = ClientsAs::Multiplexed;
+    spec.engine.workers = 1;
+    spec.engine.wait = WaitPolicy::Spin;
+    Some(())
+}
+
+fn other_slack(slack: Nanos) -> Nanos {
+    if slack > SLACKS[0] {
+        SLACKS[0]
+    } else {
+        SLACKS[1]
+    }
+}
+
+fn has_work(spec: &UdpTrialSpec) -> bool {
+    spec.setup.work.is_some_and(|work| !work.is_zero())
+}

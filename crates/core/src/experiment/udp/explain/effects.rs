@@ -1,0 +1,95 @@
+//! What a change does: changed against unchanged, in pairs of the same block.
+
+use crate::analysis::pairs::mean_and_ci95;
+use crate::report::{EffectRow, TrialReport, Verdict};
+
+/// One trial changed and one unchanged, of the same block.
+pub type Pair<'a> = (&'a TrialReport, &'a TrialReport);
+
+/// What a change did over several pairs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effect {
+    /// Pairs.
+    pub pairs: u32,
+    /// Mean loss with the change, in percent.
+    pub loss: f64,
+    /// Mean loss without it.
+    pub loss_before: f64,
+    /// Changed − unchanged, in percentage points, and its 95 % confidence interval.
+    pub change: (f64, Option<[f64; 2]>),
+    /// Ratio of the rates of sending (geometric mean), and its 95 % confidence interval.
+    pub sent_ratio: (f64, Option<[f64; 2]>),
+    /// Whether the changed trials are what they were meant to be.
+    pub is_valid: bool,
+}
+
+impl Effect {
+    /// Of these pairs; `None` where there are none.
+    pub fn of(pairs: &[Pair]) -> Option<Effect> {
+        if pairs.is_empty() {
+            return None;
+        }
+        let loss = |t: &TrialReport| t.datagrams.as_ref().map_or(0.0, |d| d.loss_percent);
+        let sent = |t: &TrialReport| t.datagrams.as_ref().map_or(0.0, |d| d.sent_per_s);
+        let mean = |values: Vec<f64>| mean_and_ci95(&values).0;
+        let changes: Vec<f64> = pairs.iter().map(|(a, b)| loss(a) - loss(b)).collect();
+        // Logarithms, as a ratio and its inverse are equally far from 1.
+        let ratios: Vec<f64> = pairs
+            .iter()
+            .map(|(a, b)| sent(a) / sent(b))
+            .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+            .map(f64::ln)
+            .collect();
+        let (ratio, ratio_ci95) = mean_and_ci95(&ratios);
+        Some(Effect {
+            pairs: pairs.len() as u32,
+            loss: mean(pairs.iter().map(|(a, _)| loss(a)).collect()),
+            loss_before: mean(pairs.iter().map(|(_, b)| loss(b)).collect()),
+            change: mean_and_ci95(&changes),
+            sent_ratio: (ratio.exp(), ratio_ci95.map(|ci| ci.map(f64::exp))),
+            is_valid: pairs.iter().all(|(a, _)| a.verdict == Verdict::Valid),
+        })
+    }
+
+    /// As a row of the report.
+    pub fn row(&self, change: String, base: String) -> EffectRow {
+        EffectRow {
+            change,
+            base,
+            pairs: self.pairs,
+            sent_ratio: self.sent_ratio.0,
+            sent_ratio_ci95: self.sent_ratio.1,
+            loss_change_points: self.change.0,
+            loss_change_ci95_points: self.change.1,
+        }
+    }
+
+    /// Whether the change takes most of the loss away, beyond chance.
+    pub fn falls(&self) -> bool {
+        let surely = self.change.1.is_some_and(|[_, hi]| hi < 0.0);
+        surely && self.loss <= MOST_GONE * self.loss_before
+    }
+
+    /// Whether at least half of the loss is there with the change too.
+    pub fn stays(&self) -> bool {
+        !self.falls() && self.loss >= HALF * self.loss_before
+    }
+
+    /// Whether the change adds loss, beyond chance and by as much as matters.
+    pub fn rises(&self) -> bool {
+        let surely = self.change.1.is_some_and(|[lo, _]| lo > 0.0);
+        surely && self.change.0 >= super::LOSS_PERCENT
+    }
+
+    /// Whether a single sender that was to send as much as all clients did so.
+    pub fn reached_the_rate(&self) -> bool {
+        self.is_valid && self.sent_ratio.0 >= RATE_REACHED
+    }
+}
+
+/// Loss that falls to this share of itself is mostly gone; one of at least …
+const MOST_GONE: f64 = 0.5;
+/// … this share is still there.
+const HALF: f64 = 0.5;
+/// A rate below this share of the one meant is another load.
+const RATE_REACHED: f64 = 0.9;

@@ -1,0 +1,392 @@
+//! The rule of each explanation.
+//!
+//! "Falls" is: the 95 % interval of the change in loss lies below 0, and at most half of the loss
+//! is left. "Stays" is: it does not fall, and at least half of it is left. In between nothing is
+//! said.
+//! Those about a loss need one to explain: at least 0.01 % of the subject's datagrams.
+
+use super::effects::Effect;
+use super::judge::{Evidence, Hypothesis, Standing, mean};
+use crate::analysis::findings::buffer_covers_ns;
+use crate::analysis::words::{self, number, time};
+use crate::experiment::udp::laws::lost_by_place;
+use crate::report::{DatagramReport, TrialReport};
+use crate::spec::{ClientWait, UdpTrialSpec};
+use Standing::{RuledOut, Supported, Undecided};
+
+/// A rate below this share of the one that the waits alone would give is lowered; …
+const RATE_LOWERED: f64 = 0.90;
+/// … one above this is not.
+const RATE_KEPT: f64 = 0.95;
+/// The service is kept from its processor if it is for this share of the time, in percent, or so
+/// often per second; …
+const KEPT_WAITING: (f64, f64) = (1.0, 10.0);
+/// … it always had it if both are below these.
+const NEVER_WAITED: (f64, f64) = (0.1, 1.0);
+/// Bursts: an index of dispersion at 1 or 10 ms, where Poisson's is 1, from the second on; none up
+/// to the first.
+const BURSTS: [f64; 2] = [1.2, 2.0];
+/// A place of loss has nearly all of it from the second share on, next to nothing up to the first.
+const AT_PLACE: [f64; 2] = [0.1, 0.9];
+/// A service that is busy, or kept from its processor, for a smaller part has time left.
+const BUSY_PERCENT: f64 = 95.0;
+/// A replay that loses so many times as much has a trouble of its own.
+const LOSES_MORE: f64 = 2.0;
+/// A loss of this share of the subject's is next to none.
+const NEXT_TO_NONE: f64 = 0.1;
+/// Senders that are held up at this share of their sends, or lose it, matter; …
+const SENDER_MATTERS: f64 = 0.01;
+/// … below this they do not.
+const SENDER_FREE: f64 = 0.0001;
+/// The places on the sending host.
+const AT_SENDER: [&str; 3] = ["send_buffer", "qdisc", "neighbour_queue"];
+
+/// What a rule said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// How the explanation ended.
+    pub standing: Standing,
+    /// What decided.
+    pub because: String,
+}
+
+/// `0 %`, `0.03 %`, `36 %`.
+fn percent(value: f64) -> String {
+    match value {
+        0.0 => "0 %".to_owned(),
+        _ => words::percent(value),
+    }
+}
+
+fn rule(standing: Standing, because: impl Into<String>) -> Rule {
+    let because = because.into();
+    Rule { standing, because }
+}
+
+/// Judges one explanation.
+pub fn apply(hypothesis: Hypothesis, e: &Evidence) -> Rule {
+    let of_loss: fn(&Evidence) -> Rule = match hypothesis {
+        Hypothesis::PerSendOverhead => return per_send_overhead(e),
+        Hypothesis::SenderDropsOrBlocks => return sender(e),
+        Hypothesis::WokenClientsPreemptService => preemption,
+        Hypothesis::SynchronisedWakeups => wakeups,
+        Hypothesis::ReceiveBuffer => receive_buffer,
+        Hypothesis::PoissonVariance => poisson,
+        Hypothesis::ReceiverPauses => pauses,
+        Hypothesis::OfferedBeyondCapacity => capacity,
+    };
+    match e.has_loss() {
+        true => of_loss(e),
+        false => rule(Undecided, "nothing was lost that it could explain"),
+    }
+}
+
+/// Of the clients that sleep by a law, supported if they send less than 0.90 of what their waits
+/// alone would give, ruled out if all send at least 0.95 of it.
+fn per_send_overhead(e: &Evidence) -> Rule {
+    let both = [(e.spec, &e.trials), (e.other_spec, &e.other_trials)];
+    let slowest = both
+        .into_iter()
+        .filter_map(|(spec, trials)| {
+            let wait_s = wait_s(&spec.wait)?;
+            let sent_per_s = mean(trials, |d| d.sent_per_s);
+            (sent_per_s > 0.0).then_some((spec, wait_s, sent_per_s))
+        })
+        .min_by(|a, b| kept(a).total_cmp(&kept(b)));
+    let Some(slowest) = slowest else {
+        return rule(Undecided, "no client here waits for a stated time");
+    };
+    let (spec, wait_s, sent_per_s) = slowest;
+    let cycle_s = f64::from(spec.clients) / sent_per_s;
+    let because = format!(
+        "with {} the waits alone would give {}/s and {}/s were sent, as each cycle took {} \
+         instead of {}",
+        spec.label,
+        number(f64::from(spec.clients) / wait_s),
+        number(sent_per_s),
+        time(1e9 * cycle_s),
+        time(1e9 * wait_s)
+    );
+    match kept(&slowest) {
+        share if share < RATE_LOWERED => rule(Supported, because),
+        share if share >= RATE_KEPT => rule(RuledOut, because),
+        _ => rule(Undecided, because),
+    }
+}
+
+/// The mean wait that a client was asked for, where it sleeps for a stated time.
+fn wait_s(wait: &ClientWait) -> Option<f64> {
+    let s = match wait {
+        ClientWait::Sleep(law) => law.mean_ns() / 1e9,
+        ClientWait::Tick(period) => period.as_secs_f64(),
+        _ => return None,
+    };
+    (s > 0.0).then_some(s)
+}
+
+/// The share of the rate that the waits alone would give.
+fn kept((spec, wait_s, sent_per_s): &(&UdpTrialSpec, f64, f64)) -> f64 {
+    sent_per_s * wait_s / f64::from(spec.clients)
+}
+
+/// Supported if the service was kept from its processor and the loss falls when the crowd is taken
+/// away (a single sender replays its moments) or the service has a processor of its own. Ruled out
+/// if the service always had its processor, or if the loss stays through both; but where the replay
+/// loses more than twice as much, it does so for a reason of its own and tells nothing.
+fn preemption(e: &Evidence) -> Rule {
+    let waiting = e.mean(|d| d.service_waiting_percent);
+    let preempted = rate(e, |d| d.service_preempted as f64);
+    let service = format!(
+        "the service was kept from its processor for {} of the time and preempted {} times a \
+         second",
+        percent(waiting),
+        number(preempted)
+    );
+    if waiting < NEVER_WAITED.0 && preempted < NEVER_WAITED.1 {
+        return rule(RuledOut, service);
+    }
+    let is_kept = waiting >= KEPT_WAITING.0 || preempted >= KEPT_WAITING.1;
+    let (replay, core) = (e.true_replay(), e.other_core.as_ref());
+    let falls: Vec<String> = [
+        (replay, "the same moments from a single sender"),
+        (core, "with a processor of its own"),
+    ]
+    .into_iter()
+    .filter_map(|(effect, what)| Some((effect.filter(|e| e.falls())?, what)))
+    .map(|(effect, what)| format!("{what}: {} lost", percent(effect.loss)))
+    .collect();
+    let stays = |effect: Option<&Effect>| effect.is_none_or(Effect::stays);
+    match replay {
+        _ if is_kept && !falls.is_empty() => {
+            rule(Supported, format!("{service}; {}", falls.join("; ")))
+        }
+        Some(alone) if alone.loss > LOSES_MORE * alone.loss_before => rule(
+            Undecided,
+            format!(
+                "{service}, but the same moments from a single sender lose more: {}",
+                percent(alone.loss)
+            ),
+        ),
+        Some(alone) if stays(replay) && stays(core) => rule(
+            RuledOut,
+            format!(
+                "the same moments from a single sender, which takes no processor from it, lose as \
+                 much: {}",
+                percent(alone.loss)
+            ),
+        ),
+        None => rule(
+            Undecided,
+            format!("{service}, but no replay kept the moments"),
+        ),
+        Some(_) => rule(
+            Undecided,
+            format!("{service}, but the effects are not clear"),
+        ),
+    }
+}
+
+/// Supported if the moments of sending are in bursts at 1 or 10 ms, the loss stays when a single
+/// sender replays them, and does not when it spreads them evenly. Ruled out if nobody sleeps, if
+/// they are no more in bursts than Poisson's, or if the loss falls in the replay.
+fn wakeups(e: &Evidence) -> Rule {
+    if !e.spec.wait.sleeps() {
+        return rule(RuledOut, "these clients do not sleep");
+    }
+    let indices: Vec<f64> = e.trials.iter().filter_map(|t| burstiness(t)).collect();
+    if indices.is_empty() {
+        return rule(Undecided, "too little was sent to tell");
+    }
+    let index = indices.iter().sum::<f64>() / indices.len() as f64;
+    let bursts = format!(
+        "an index of dispersion of {} at 1 to 10 ms, where Poisson has 1",
+        number(index)
+    );
+    let (replay, constant) = (e.true_replay(), e.true_constant());
+    match (replay, constant) {
+        _ if index <= BURSTS[0] => rule(RuledOut, bursts),
+        (Some(replay), _) if replay.falls() => rule(
+            RuledOut,
+            format!(
+                "the same bursts from a single sender lose only {}",
+                percent(replay.loss)
+            ),
+        ),
+        (Some(replay), Some(even)) if index >= BURSTS[1] && replay.stays() && !even.stays() => {
+            rule(
+                Supported,
+                format!(
+                    "{bursts}; replayed, the same bursts lose {}, spread evenly {}",
+                    percent(replay.loss),
+                    percent(even.loss)
+                ),
+            )
+        }
+        _ => rule(Undecided, format!("{bursts}; the effects are not clear")),
+    }
+}
+
+/// The larger of the indices of dispersion of sending at 1 and 10 ms.
+fn burstiness(t: &TrialReport) -> Option<f64> {
+    let dispersion = t.offered.dispersion.as_ref()?;
+    [dispersion.ms1, dispersion.ms10]
+        .into_iter()
+        .flatten()
+        .reduce(f64::max)
+}
+
+/// Supported if at least 90 % of what is missing is there by the ledger, ruled out at 10 % or less.
+fn receive_buffer(e: &Evidence) -> Rule {
+    let places = lost_by_place(&e.trials);
+    let all: u64 = places.iter().map(|(_, n)| n).sum();
+    let there = places.iter().find(|(place, _)| place == "receive_buffer");
+    let share = there.map_or(0, |(_, n)| *n) as f64 / all.max(1) as f64;
+    let mut because = format!(
+        "{} of what is missing was lost there",
+        percent(100.0 * share)
+    );
+    if let Some(effect) = &e.buffer {
+        because += &format!("; with 4 MiB {} is lost", percent(effect.loss));
+    }
+    match share {
+        share if share >= AT_PLACE[1] => rule(Supported, because),
+        share if share <= AT_PLACE[0] => rule(RuledOut, because),
+        _ => rule(Undecided, because),
+    }
+}
+
+/// Supported if Poisson at the same rate from a single sender loses at least half as much, and more
+/// than evenly spaced datagrams do. Ruled out if it loses next to nothing, or the even ones lose as
+/// much.
+fn poisson(e: &Evidence) -> Rule {
+    let (Some(poisson), Some(even)) = (e.true_poisson(), e.true_constant()) else {
+        return rule(Undecided, "no single sender reached the rate");
+    };
+    let because = format!(
+        "from a single sender at the same rate, Poisson loses {}, evenly spaced {}",
+        percent(poisson.loss),
+        percent(even.loss)
+    );
+    let is_more = e.poisson_over_constant.as_ref().is_some_and(Effect::rises);
+    if poisson.loss <= NEXT_TO_NONE * poisson.loss_before {
+        rule(RuledOut, because)
+    } else if poisson.stays() && is_more {
+        rule(Supported, because)
+    } else if even.stays() && !is_more {
+        rule(RuledOut, because)
+    } else {
+        rule(Undecided, because)
+    }
+}
+
+/// Supported if in at least half of the trials with a loss the service paused for longer than its
+/// buffer takes to fill at the mean rate; ruled out if in none.
+fn pauses(e: &Evidence) -> Rule {
+    let lossy = e.trials.iter().filter_map(|t| t.datagrams.as_ref());
+    let against: Vec<(f64, f64)> = lossy
+        .filter(|d| d.loss_percent > 0.0)
+        .filter_map(|d| Some((d.service_pause_ns_max as f64, buffer_covers_ns(d)?)))
+        .collect();
+    let longest = against
+        .iter()
+        .max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
+    let Some(&(pause_ns, covers_ns)) = longest else {
+        return rule(Undecided, "how much its buffer holds is not known");
+    };
+    let longer = against.iter().filter(|(p, covers)| p > covers).count();
+    let because = format!(
+        "in {longer} of {} trials with a loss; the longest pause was {}, and the buffer covers {}",
+        against.len(),
+        time(pause_ns),
+        time(covers_ns)
+    );
+    match longer {
+        0 => rule(RuledOut, because),
+        n if 2 * n >= against.len() => rule(Supported, because),
+        _ => rule(Undecided, because),
+    }
+}
+
+/// Supported if more is sent than the service's work allows. Ruled out if the service had time
+/// left, by its own processor time and its waits for the processor: a loss was then no matter of
+/// the average. Else supported if the loss stays when a single sender spreads the same rate evenly,
+/// and ruled out if next to nothing is left of it then.
+fn capacity(e: &Evidence) -> Rule {
+    let sent_per_s = e.mean(|d| d.sent_per_s);
+    let work_s = e.mean(|d| d.service_work_ns.unwrap_or(0) as f64) / 1e9;
+    if sent_per_s * work_s > 1.0 {
+        let because = format!(
+            "{}/s were sent, and its work allows {}/s",
+            number(sent_per_s),
+            number(1.0 / work_s)
+        );
+        return rule(Supported, because);
+    }
+    let (used, waited) = (
+        e.mean(|d| d.service_cpu_percent),
+        e.mean(|d| d.service_waiting_percent),
+    );
+    let service = format!(
+        "the service used {} of a processor and waited for it {} of the time",
+        percent(used),
+        percent(waited)
+    );
+    // A service that used none did not tell.
+    if used > 0.0 && used + waited < BUSY_PERCENT {
+        return rule(RuledOut, service);
+    }
+    let Some(even) = e.true_constant() else {
+        return rule(Undecided, "no single sender reached the rate");
+    };
+    let because = format!(
+        "spread evenly by a single sender, the same rate loses {}; {service}",
+        percent(even.loss)
+    );
+    if even.stays() {
+        rule(Supported, because)
+    } else if even.loss <= NEXT_TO_NONE * even.loss_before {
+        rule(RuledOut, because)
+    } else {
+        rule(Undecided, because)
+    }
+}
+
+/// Supported if at least 1 % of the subject's datagrams was refused by the kernel, lost on the
+/// sending host or had to wait for room in the send buffer; ruled out below 0.01 %.
+fn sender(e: &Evidence) -> Rule {
+    let ledgers = || e.trials.iter().filter_map(|t| t.ledger.as_ref());
+    let refused: u64 = ledgers().map(|l| l.send_errors).sum();
+    let blocked: f64 = e.mean(|d| d.blocked as f64) * e.trials.len() as f64;
+    let places = lost_by_place(&e.trials);
+    let at_sender = |(place, _): &&(String, u64)| AT_SENDER.contains(&place.as_str());
+    let dropped: u64 = places.iter().filter(at_sender).map(|(_, n)| n).sum();
+    let tried: u64 = ledgers()
+        .map(|l| l.intended - l.not_attempted.min(l.intended))
+        .sum();
+    if tried == 0 {
+        return rule(Undecided, "nothing was sent");
+    }
+    let share = |n: f64| n / tried as f64;
+    let because = format!(
+        "{} of the sends were refused, {} lost on the sending host, {} had to wait for room",
+        percent(100.0 * share(refused as f64)),
+        percent(100.0 * share(dropped as f64)),
+        percent(100.0 * share(blocked))
+    );
+    let worst = share((refused + dropped) as f64).max(share(blocked));
+    match worst {
+        worst if worst >= SENDER_MATTERS => rule(Supported, because),
+        worst if worst < SENDER_FREE => rule(RuledOut, because),
+        _ => rule(Undecided, because),
+    }
+}
+
+/// A count per second over the subject's trials.
+fn rate(e: &Evidence, of: fn(&DatagramReport) -> f64) -> f64 {
+    let per_trial = e.trials.iter().filter_map(|t| {
+        let length_s = t.duration_ns as f64 / 1e9;
+        (length_s > 0.0).then_some(of(t.datagrams.as_ref()?) / length_s)
+    });
+    let rates: Vec<f64> = per_trial.collect();
+    rates.iter().sum::<f64>() / rates.len().max(1) as f64
+}

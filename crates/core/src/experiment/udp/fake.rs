@@ -1,0 +1,128 @@
+//! Clients and a service of known behaviour in the place of the engine.
+
+use super::UdpTried;
+use crate::analysis::datagrams::tests::{blank, spec};
+use crate::experiment::{Conducted, Experiment, conduct};
+use crate::law::Law;
+use crate::measure::{ServiceFacts, UdpReceived};
+use crate::report::{Conclusion, UdpConclusion};
+use crate::spec::{ClientWait, UdpTrialSpec};
+use crate::time::Nanos;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+/// How one trial goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    /// Datagrams sent per second, unless a schedule says.
+    pub sent_per_s: f64,
+    /// The share of them that is lost.
+    pub lost: f64,
+    /// Whether the service's socket counts them.
+    pub is_counted: bool,
+    /// So many are sent at the same moment.
+    pub burst: u64,
+    /// The share of the time in which the service waits for its processor.
+    pub waiting: f64,
+    /// How often it is preempted per second.
+    pub preempted: u64,
+    /// Its longest pause.
+    pub pause: Nanos,
+    /// How many datagrams its buffer holds.
+    pub buffer: Option<u64>,
+    /// The share of a processor that it uses; 0: not told.
+    pub cpu: f64,
+    /// Its work per datagram.
+    pub work: Nanos,
+    /// The share of sends that had to wait.
+    pub blocked: f64,
+    /// The share of sends that were refused.
+    pub refused: f64,
+}
+
+impl Default for Made {
+    fn default() -> Made {
+        Made {
+            sent_per_s: 10_000.0,
+            lost: 0.0,
+            is_counted: true,
+            burst: 1,
+            waiting: 0.0,
+            preempted: 0,
+            pause: Nanos::from_millis(1),
+            buffer: Some(100),
+            cpu: 0.0,
+            work: Nanos::ZERO,
+            blocked: 0.0,
+            refused: 0.0,
+        }
+    }
+}
+
+/// A trial that went so.
+pub fn tried(spec: &UdpTrialSpec, made: Made) -> UdpTried {
+    let mut trial = blank(spec.clone());
+    let length_s = spec.duration.as_secs_f64();
+    let per_s = match &spec.wait {
+        ClientWait::Schedule { rate, .. } => rate.per_s(),
+        _ => made.sent_per_s,
+    };
+    let intended = (per_s * length_s).round() as u64;
+    let share = |share: f64, of: u64| (share * of as f64).round() as u64;
+    let refused = share(made.refused, intended);
+    let sent = intended - refused;
+    let lost = share(made.lost, sent);
+    trial.sent.intended = intended;
+    trial.sent.sent = sent;
+    trial.sent.send_errors = [("ENOBUFS".to_owned(), refused)].into();
+    trial.sent.blocked = share(made.blocked, sent);
+    if !matches!(spec.wait, ClientWait::Schedule { .. }) {
+        let gap_ns = 1e9 / per_s * made.burst as f64;
+        let moment = |k: u64| Nanos((k / made.burst) as f64 as u64 * gap_ns as u64);
+        trial.sent.starts = (0..sent).map(moment).collect();
+    }
+    trial.received = Some(UdpReceived {
+        received: sent - lost,
+        socket_drops: if made.is_counted { lost } else { 0 },
+        pause_ns_max: made.pause.0,
+        preempted: share(length_s, made.preempted),
+        cpu: Nanos::from_secs_f64(made.cpu * length_s),
+        kept_waiting: Nanos::from_secs_f64(made.waiting * length_s),
+        ..UdpReceived::default()
+    });
+    trial.service = ServiceFacts {
+        buffer_datagrams: made.buffer,
+        work: Some(Law::Fixed(made.work)),
+        ..trial.service
+    };
+    UdpTried::of(&trial)
+}
+
+/// An experiment from beginning to end in such a world.
+pub fn run<X>(
+    experiment: &mut X,
+    world: impl Fn(&UdpTrialSpec) -> Made,
+) -> (Conducted<UdpTried>, UdpConclusion)
+where
+    X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>,
+{
+    let made = conduct(experiment, |spec: &UdpTrialSpec| {
+        Ok::<_, Infallible>(ControlFlow::Continue(tried(spec, world(spec))))
+    });
+    let conducted = made.unwrap_or_else(|never| match never {});
+    let Conclusion::Udp(conclusion) = conducted.conclusion.clone() else {
+        unreachable!("all experiments here conclude so");
+    };
+    (conducted, conclusion)
+}
+
+/// Clients that give up the processor.
+pub fn yields(clients: u32) -> UdpTrialSpec {
+    spec(clients, ClientWait::Yield, Nanos::from_secs(1))
+}
+
+/// Clients that sleep exponentially with this mean.
+pub fn sleeps(clients: u32, mean_us: u64) -> UdpTrialSpec {
+    let wait = ClientWait::Sleep(Law::Exp(Nanos::from_micros(mean_us)));
+    spec(clients, wait, Nanos::from_secs(1))
+}

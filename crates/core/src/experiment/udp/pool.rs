@@ -1,0 +1,144 @@
+//! Trials of the same clients taken together: counts add, interval by interval and line by line.
+
+use crate::measure::Interval;
+use crate::report::{DispersionAt, LedgerReport, LossEvidence, TrialReport};
+use std::collections::BTreeMap;
+
+/// The sum of their ledgers. It balances, as each of them does.
+pub fn ledger(trials: &[&TrialReport]) -> LedgerReport {
+    let mut sum = LedgerReport::default();
+    for ledger in trials.iter().filter_map(|t| t.ledger.as_ref()) {
+        sum.intended += ledger.intended;
+        sum.not_attempted += ledger.not_attempted;
+        sum.send_errors += ledger.send_errors;
+        sum.received += ledger.received;
+        sum.discarded += ledger.discarded;
+        sum.unexplained += ledger.unexplained;
+        for (place, count) in &ledger.lost {
+            *sum.lost.entry(place.clone()).or_default() += count;
+        }
+        for evidence in &ledger.evidence {
+            add_evidence(&mut sum.evidence, evidence);
+        }
+    }
+    sum
+}
+
+fn add_evidence(all: &mut Vec<LossEvidence>, one: &LossEvidence) {
+    let same = |e: &&mut LossEvidence| {
+        e.place == one.place && e.source == one.source && e.host_wide == one.host_wide
+    };
+    match all.iter_mut().find(same) {
+        Some(known) => {
+            known.counted += one.counted;
+            known.attributed += one.attributed;
+        }
+        None => all.push(one.clone()),
+    }
+}
+
+/// The sum of what they sent and received in each interval. One that a trial ended in, or never
+/// came to, lacks what that trial would have sent in the rest of it.
+pub fn intervals(trials: &[&TrialReport]) -> Vec<Interval> {
+    let mut sum: Vec<Interval> = Vec::new();
+    for trial in trials {
+        for (index, one) in trial.intervals.iter().enumerate() {
+            let Some(known) = sum.get_mut(index) else {
+                sum.push(one.clone());
+                continue;
+            };
+            known.end_ns = known.end_ns.max(one.end_ns);
+            known.attempted += one.attempted;
+            known.completed += one.completed;
+            known.errors += one.errors;
+            known.sent = add(known.sent, one.sent);
+            known.received = add(known.received, one.received);
+            known.dropped = add(known.dropped, one.dropped);
+        }
+    }
+    sum
+}
+
+/// Unknown as soon as one of both is.
+fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    Some(a? + b?)
+}
+
+/// How many milliseconds of all of them had so many arrivals (index).
+pub fn arrivals_per_ms(trials: &[&TrialReport]) -> Vec<u64> {
+    let mut sum: Vec<u64> = Vec::new();
+    for datagrams in trials.iter().filter_map(|t| t.datagrams.as_ref()) {
+        let one = &datagrams.arrivals_per_ms;
+        sum.resize(sum.len().max(one.len()), 0);
+        sum.iter_mut().zip(one).for_each(|(sum, n)| *sum += n);
+    }
+    sum
+}
+
+/// The mean of their indices of dispersion at each time scale that any of them has.
+pub fn dispersion_by_scale(trials: &[&TrialReport]) -> Vec<DispersionAt> {
+    let mut by_scale: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+    for datagrams in trials.iter().filter_map(|t| t.datagrams.as_ref()) {
+        for at in &datagrams.dispersion_by_scale {
+            let (sum, count) = by_scale.entry(at.scale_ns).or_default();
+            *sum += at.index;
+            *count += 1.0;
+        }
+    }
+    let mean = |(scale_ns, (sum, count)): (u64, (f64, f64))| DispersionAt {
+        scale_ns,
+        index: sum / count,
+    };
+    by_scale.into_iter().map(mean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::datagrams::assess;
+    use crate::analysis::datagrams::tests::{moments, schedule, served, spec};
+    use crate::spec::ArrivalLaw;
+    use crate::time::Nanos;
+
+    /// 6,000/s to a service of 200 µs behind a buffer for 9 datagrams.
+    fn lossy() -> TrialReport {
+        let duration = Nanos::from_secs(3);
+        let spec = spec(1, schedule(6_000, ArrivalLaw::Poisson), duration);
+        let starts = moments(6_000, &ArrivalLaw::Poisson, duration);
+        assess(&served(spec, starts, Nanos::from_micros(200), 9))
+    }
+
+    #[test]
+    fn counts_of_several_trials_add_and_still_balance() {
+        let one = lossy();
+        let both = [&one, &one];
+        let (sum, single) = (ledger(&both), one.ledger.clone().unwrap());
+        assert_eq!(sum.intended, 2 * single.intended);
+        assert!(sum.lost["receive_buffer"] > 0);
+        let lost: u64 = sum.lost.values().sum();
+        let rest = sum.not_attempted + sum.send_errors + sum.discarded;
+        let parts = (rest + lost + sum.received) as i64 + sum.unexplained;
+        assert_eq!(parts, sum.intended as i64);
+        assert_eq!(sum.evidence.len(), single.evidence.len());
+        assert_eq!(sum.evidence[0].counted, 2 * single.evidence[0].counted);
+
+        let datagrams = one.datagrams.clone().unwrap();
+        let doubled: Vec<u64> = datagrams.arrivals_per_ms.iter().map(|n| 2 * n).collect();
+        assert_eq!(arrivals_per_ms(&both), doubled);
+        assert_eq!(dispersion_by_scale(&both), datagrams.dispersion_by_scale);
+    }
+
+    #[test]
+    fn a_trial_that_ended_early_adds_what_it_has() {
+        let one = lossy();
+        let mut other = one.clone();
+        other.intervals.truncate(1);
+        other.intervals[0].dropped = None;
+        let sum = intervals(&[&other, &one]);
+        assert_eq!(sum.len(), one.intervals.len());
+        assert_eq!(sum[0].sent, one.intervals[0].sent.map(|n| 2 * n));
+        assert_eq!(sum[0].dropped, None);
+        assert_eq!(sum[1..], one.intervals[1..]);
+        assert_eq!(intervals(&[]), Vec::new());
+    }
+}

@@ -1,0 +1,55 @@
+//! What a run cost the generator, summed up over its workers.
+
+use crate::kernel::host;
+use crate::sys::clock::ThreadUse;
+use knee_core::measure::GeneratorUse;
+use knee_core::time::Nanos;
+
+/// What one worker cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WorkerUse {
+    /// Its processor time over the measured time.
+    pub used: ThreadUse,
+    /// Of it, time spent polling in vain.
+    pub polled: Nanos,
+    /// The measured time.
+    pub over: Nanos,
+}
+
+impl WorkerUse {
+    fn percent(&self, time: Nanos) -> f64 {
+        time.0 as f64 * 100.0 / self.over.0.max(1) as f64
+    }
+
+    fn busy(&self) -> f64 {
+        self.percent(self.used.user + self.used.system)
+    }
+
+    fn waiting(&self) -> f64 {
+        self.percent(self.used.kept_waiting)
+    }
+}
+
+/// The sum over `workers`, whose traffic `backend` carried, while the hypervisor gave
+/// `steal_percent` of the host's time to others.
+pub fn generator_use(backend: &str, workers: &[WorkerUse], steal_percent: f64) -> GeneratorUse {
+    let wanted = |w: &&WorkerUse| w.busy() + w.waiting();
+    let busiest = workers
+        .iter()
+        .max_by(|a, b| wanted(a).total_cmp(&wanted(b)));
+    let sum = |part: fn(&ThreadUse) -> Nanos| {
+        let parts = workers.iter().map(|w| part(&w.used).as_secs_f64());
+        parts.sum::<f64>()
+    };
+    GeneratorUse {
+        backend: backend.to_owned(),
+        cpu_user_s: sum(|u| u.user),
+        cpu_system_s: sum(|u| u.system),
+        busiest_worker_percent: busiest.map_or(0.0, WorkerUse::busy),
+        busiest_worker_waiting_percent: busiest.map_or(0.0, WorkerUse::waiting),
+        busiest_worker_spin_percent: busiest.map_or(0.0, |w| w.percent(w.polled)),
+        steal_percent,
+        peak_rss_bytes: host::peak_rss_bytes(),
+        workers: workers.len() as u32,
+    }
+}

@@ -1,0 +1,293 @@
+//! Where a kernel says that it dropped datagrams: its counters before and after.
+
+use super::qdisc;
+use crate::sys::netlink;
+use knee_core::measure::{DropCounter, DropPlace};
+use knee_core::time::Nanos;
+use std::collections::BTreeMap;
+use std::fs;
+
+/// What a counter counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// The network namespace of this process.
+    Namespace,
+    /// The whole machine, whatever the namespace.
+    Machine,
+}
+
+/// Names one counter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    place: DropPlace,
+    scope: Scope,
+    /// What told.
+    source: String,
+    /// The interface that it is of, where it is of one.
+    interface: Option<String>,
+}
+
+/// All counters of dropped datagrams at one moment; those that cannot be read are left out.
+///
+/// Each drop counts once: InErrors of UDP holds RcvbufErrors, InCsumErrors and MemErrors already
+/// and is not read; RcvbufErrors are only told apart where the socket's own count (SO_MEMINFO) is
+/// not at hand; an interface's count of a full backlog is taken off where softnet's is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drops(BTreeMap<Key, u64>);
+
+/// Names in /proc/net/snmp behind `Udp: `, and in snmp6 behind `Udp6`.
+const UDP: [(&str, DropPlace); 4] = [
+    ("RcvbufErrors", DropPlace::ReceiveBuffer),
+    ("NoPorts", DropPlace::NoSocket),
+    ("InCsumErrors", DropPlace::Checksum),
+    ("MemErrors", DropPlace::UdpMemory),
+];
+
+/// Tables of neighbours, whose counters are in /proc/net/stat of the first network namespace.
+const NEIGHBOURS: [&str; 2] = ["arp_cache", "ndisc_cache"];
+
+const SOFTNET: &str = "softnet_stat";
+
+impl Drops {
+    /// Reads them now, for the network namespace of the calling thread.
+    pub fn now() -> Drops {
+        let mut drops = Drops::default();
+        let read = |name: &str| {
+            fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default()
+        };
+        drops.add_snmp(&read("snmp"));
+        drops.add_snmp6(&read("snmp6"));
+        drops.add_softnet(&read(SOFTNET));
+        drops.add_interfaces(&read("dev"));
+        for table in NEIGHBOURS {
+            drops.add_neighbours(table, &read(&format!("stat/{table}")));
+        }
+        for root in qdisc::now().unwrap_or_default() {
+            let interface = netlink::interface_name(root.interface);
+            let source = format!("qdisc {}", root.kind);
+            let drops_now = u64::from(root.drops);
+            drops.add(
+                DropPlace::Qdisc,
+                Scope::Namespace,
+                source,
+                interface,
+                drops_now,
+            );
+        }
+        drops
+    }
+
+    /// What moved since `earlier`.
+    pub fn since(&self, earlier: &Drops) -> Drops {
+        let moved = self.0.iter().filter_map(|(key, &now)| {
+            // A counter that was not there may have begun anywhere.
+            let moved = now.saturating_sub(*earlier.0.get(key)?);
+            (moved > 0).then(|| (key.clone(), moved))
+        });
+        Drops(moved.collect()).backlog_once()
+    }
+
+    /// Takes off what a quiet time saw, scaled from its length to this one's; rounded, and never
+    /// below zero.
+    pub fn without_quiet(mut self, quiet: &Drops, quiet_time: Nanos, time: Nanos) -> Drops {
+        let scale = time.0 as f64 / quiet_time.0.max(1) as f64;
+        for (key, count) in &mut self.0 {
+            let usual = quiet.0.get(key).copied().unwrap_or(0) as f64 * scale;
+            *count = count.saturating_sub(usual.round() as u64);
+        }
+        self
+    }
+
+    /// Without those of interfaces that the datagrams do not pass: all but the loopback interface
+    /// where `over_loopback`, otherwise that one.
+    pub fn only_path(mut self, over_loopback: bool) -> Drops {
+        let passes = |name: &str| (name == "lo") == over_loopback;
+        self.0
+            .retain(|key, _| key.interface.as_deref().is_none_or(passes));
+        self
+    }
+
+    /// Those of this scope alone.
+    pub fn only(mut self, scope: Scope) -> Drops {
+        self.0.retain(|key, _| key.scope == scope);
+        self
+    }
+
+    /// How many drops at this place.
+    pub fn at(&self, place: DropPlace) -> u64 {
+        let here = self.0.iter().filter(|(key, _)| key.place == place);
+        here.map(|(_, &count)| count).sum()
+    }
+
+    /// Takes up to `count` drops of this place off, as another counter has told of them already;
+    /// returns how many were there.
+    pub fn take(&mut self, place: DropPlace, count: u64) -> u64 {
+        let mut left = count;
+        for (key, there) in &mut self.0 {
+            if key.place == place {
+                let taken = left.min(*there);
+                *there -= taken;
+                left -= taken;
+            }
+        }
+        count - left
+    }
+
+    /// Leaves those of this place out.
+    pub fn forget(&mut self, place: DropPlace) {
+        self.0.retain(|key, _| key.place != place);
+    }
+
+    /// As the trial tells them: what is left above zero, all host-wide.
+    pub fn counters(self, at_service: bool) -> Vec<DropCounter> {
+        let counters = self.0.into_iter().filter(|&(_, count)| count > 0);
+        counters
+            .map(|(key, count)| DropCounter {
+                place: key.place,
+                count,
+                source: match key.interface {
+                    Some(interface) => format!("{} on {interface}", key.source),
+                    None => key.source,
+                },
+                host_wide: true,
+                at_service,
+            })
+            .collect()
+    }
+
+    /// A packet for which there is no room in the backlog counts twice in the kernel, for softnet
+    /// and for its interface (enqueue_to_backlog in net/core/dev.c).
+    fn backlog_once(mut self) -> Drops {
+        let mut left = self.at(DropPlace::Backlog);
+        for (key, there) in &mut self.0 {
+            if key.source == RECEIVE_DROP {
+                let taken = left.min(*there);
+                *there -= taken;
+                left -= taken;
+            }
+        }
+        self
+    }
+
+    fn add(
+        &mut self,
+        place: DropPlace,
+        scope: Scope,
+        source: String,
+        interface: Option<String>,
+        count: u64,
+    ) {
+        let key = Key {
+            place,
+            scope,
+            source,
+            interface,
+        };
+        // Processors, or disciplines of one kind on one interface.
+        let sum = self.0.entry(key).or_default();
+        *sum = sum.saturating_add(count);
+    }
+
+    /// Pairs of lines: `Udp: NameA NameB` and `Udp: 1 2`.
+    fn add_snmp(&mut self, text: &str) {
+        let mut lines = text.lines().filter_map(|l| l.strip_prefix("Udp: "));
+        let (Some(names), Some(values)) = (lines.next(), lines.next()) else {
+            return;
+        };
+        for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
+            self.add_udp("Udp: ", name, value);
+        }
+    }
+
+    /// Lines of a name and a value: `Udp6NoPorts 0`.
+    fn add_snmp6(&mut self, text: &str) {
+        for line in text.lines() {
+            let mut words = line.split_whitespace();
+            if let (Some(name), Some(value)) = (words.next(), words.next())
+                && let Some(name) = name.strip_prefix("Udp6")
+            {
+                self.add_udp("Udp6: ", name, value);
+            }
+        }
+    }
+
+    fn add_udp(&mut self, prefix: &str, name: &str, value: &str) {
+        let known = UDP.iter().find(|(known, _)| *known == name);
+        if let (Some(&(name, place)), Ok(count)) = (known, value.parse()) {
+            self.add(
+                place,
+                Scope::Namespace,
+                format!("{prefix}{name}"),
+                None,
+                count,
+            );
+        }
+    }
+
+    /// A line for each processor; the second column, hexadecimal, is `dropped`.
+    fn add_softnet(&mut self, text: &str) {
+        for line in text.lines() {
+            let dropped = line.split_whitespace().nth(1);
+            let dropped = dropped.and_then(|d| u64::from_str_radix(d, 16).ok());
+            if let Some(count) = dropped {
+                let source = SOFTNET.to_owned();
+                self.add(DropPlace::Backlog, Scope::Machine, source, None, count);
+            }
+        }
+    }
+
+    /// A header that names the columns, then a line for each processor, in hexadecimal.
+    fn add_neighbours(&mut self, table: &str, text: &str) {
+        let mut lines = text.lines();
+        let header = lines.next().unwrap_or_default();
+        let mut names = header.split_whitespace();
+        let Some(column) = names.position(|name| name == "unresolved_discards") else {
+            return;
+        };
+        for line in lines {
+            let count = line.split_whitespace().nth(column);
+            let count = count.and_then(|c| u64::from_str_radix(c, 16).ok());
+            if let Some(count) = count {
+                let source = format!("{table} unresolved_discards");
+                self.add(
+                    DropPlace::NeighbourQueue,
+                    Scope::Machine,
+                    source,
+                    None,
+                    count,
+                );
+            }
+        }
+    }
+
+    /// /proc/net/dev, which unlike /sys/class/net is of this thread's network namespace wherever
+    /// /sys was mounted. Behind `name:` come bytes, packets, errs, drop, … of what was received
+    /// (drop: rx_dropped and rx_missed_errors), then eight columns later of what was sent.
+    fn add_interfaces(&mut self, text: &str) {
+        for line in text.lines() {
+            let Some((name, columns)) = line.split_once(':') else {
+                continue;
+            };
+            let columns: Vec<&str> = columns.split_whitespace().collect();
+            let columns_told = [
+                (2, "receive errs"),
+                (3, RECEIVE_DROP),
+                (10, "transmit errs"),
+                (11, "transmit drop"),
+            ];
+            for (column, source) in columns_told {
+                let count = columns.get(column).and_then(|c| c.parse().ok());
+                if let Some(count) = count {
+                    let (interface, source) = (name.trim().to_owned(), source.to_owned());
+                    let (place, scope) = (DropPlace::Device, Scope::Namespace);
+                    self.add(place, scope, source, Some(interface), count);
+                }
+            }
+        }
+    }
+}
+
+const RECEIVE_DROP: &str = "receive drop";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! Drops of queueing disciplines, by rtnetlink(7).
+
+use crate::sys::netlink::{self, Message};
+use std::io;
+
+/// RTM_NEWQDISC: what a dump of queueing disciplines answers with.
+const NEW_QDISC: u16 = 36;
+const GET_QDISC: u16 = 38;
+/// Attributes of struct tcmsg, and those nested in the statistics (linux/rtnetlink.h,
+/// linux/gen_stats.h).
+const KIND: u16 = 1;
+const STATS: u16 = 3;
+const STATS2: u16 = 7;
+const STATS2_QUEUE: u16 = 3;
+/// Length of struct tcmsg, and where the interface and the parent are in it.
+const TCMSG: usize = 20;
+const INTERFACE: usize = 4;
+const PARENT: usize = 12;
+/// Parents that are no other discipline: root, and ingress (also clsact).
+const ROOTS: [u32; 2] = [0xffff_ffff, 0xffff_fff1];
+
+/// A queueing discipline at the root of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Qdisc {
+    /// The interface's index.
+    pub interface: u32,
+    /// Its kind, such as `fq_codel`.
+    pub kind: String,
+    /// Packets that it has dropped; wraps. Those that the disciplines below it dropped are among
+    /// them.
+    pub drops: u32,
+}
+
+/// The roots of this network namespace.
+///
+/// # Errors
+/// Netlink is not permitted here.
+pub fn now() -> io::Result<Vec<Qdisc>> {
+    netlink::dump(GET_QDISC, &[0; TCMSG]).map(|bytes| parse(&bytes))
+}
+
+/// Disciplines below a root are left out: the kernel counts their drops in all of their parents
+/// (qdisc_tree_reduce_backlog), and they would count twice.
+pub fn parse(bytes: &[u8]) -> Vec<Qdisc> {
+    netlink::messages(bytes).filter_map(qdisc).collect()
+}
+
+fn qdisc(message: Message) -> Option<Qdisc> {
+    let parent = number(message.body, PARENT)?;
+    if message.kind != NEW_QDISC || !ROOTS.contains(&parent) {
+        return None;
+    }
+    let (mut kind, mut drops, mut drops_old) = (String::new(), None, None);
+    for (attribute, value) in netlink::attributes(message.body.get(TCMSG..)?) {
+        match attribute {
+            KIND => {
+                let text = value.split(|&b| b == 0).next().unwrap_or_default();
+                kind = String::from_utf8_lossy(text).into_owned();
+            }
+            // struct gnet_stats_queue: length, backlog, drops.
+            STATS2 => {
+                let mut nested = netlink::attributes(value);
+                drops = nested
+                    .find(|&(a, _)| a == STATS2_QUEUE)
+                    .and_then(|(_, queue)| number(queue, 8));
+            }
+            // struct tc_stats: bytes (64 bits), packets, drops.
+            STATS => drops_old = number(value, 12),
+            _ => {}
+        }
+    }
+    Some(Qdisc {
+        interface: number(message.body, INTERFACE)?,
+        kind,
+        drops: drops.or(drops_old)?,
+    })
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let four = bytes.get(at..at + 4)?;
+    Some(u32::from_ne_bytes(four.try_into().ok()?))
+}

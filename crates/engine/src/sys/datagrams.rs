@@ -1,0 +1,333 @@
+//! Receiving datagrams: many in one call, each with the kernel's receive timestamp, and what the
+//! kernel knows of the socket's buffer.
+
+use super::{check, check_count};
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// A non-blocking UDP socket that receives with timestamps.
+#[derive(Debug)]
+pub struct DatagramSocket(UdpSocket);
+
+/// What the kernel knows of a socket's receive side: SO_MEMINFO (socket(7)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiveMemory {
+    /// Bytes taken by what is queued, the kernel's own bookkeeping included.
+    pub used: u32,
+    /// Bytes that may be taken.
+    pub limit: u32,
+    /// Datagrams dropped at this socket since it was made; wraps.
+    pub drops: u32,
+}
+
+impl DatagramSocket {
+    /// Binds to `address` and asks for receive timestamps (SO_TIMESTAMPNS).
+    ///
+    /// # Errors
+    /// In use, not permitted, not an address of this machine.
+    pub fn bind(address: SocketAddr) -> io::Result<DatagramSocket> {
+        let socket = UdpSocket::bind(address)?;
+        socket.set_nonblocking(true)?;
+        let socket = DatagramSocket(socket);
+        socket.set(libc::SO_TIMESTAMPNS, 1)?;
+        Ok(socket)
+    }
+
+    /// Where it is bound.
+    ///
+    /// # Errors
+    /// None in correct use.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+
+    /// Asks for a receive buffer of `bytes`, which the kernel doubles for its own bookkeeping; more
+    /// than net.core.rmem_max is had only with CAP_NET_ADMIN. What was got is the limit of
+    /// [`DatagramSocket::memory`].
+    ///
+    /// # Errors
+    /// None in correct use.
+    pub fn set_receive_buffer(&self, bytes: u32) -> io::Result<()> {
+        let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+        self.set(libc::SO_RCVBUF, value)?;
+        if u64::from(self.memory()?.limit) < 2 * u64::from(bytes) {
+            // Where it is not permitted, what the first call gave holds.
+            let _ = self.set(libc::SO_RCVBUFFORCE, value);
+        }
+        Ok(())
+    }
+
+    /// What the kernel knows of the socket's buffer now.
+    ///
+    /// # Errors
+    /// A kernel before Linux 4.12.
+    pub fn memory(&self) -> io::Result<ReceiveMemory> {
+        let mut info = [0_u32; 16];
+        let mut length = size_of_val(&info) as libc::socklen_t;
+        // SAFETY: the array is ours and has the length that we say.
+        check(unsafe {
+            libc::getsockopt(
+                self.0.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_MEMINFO,
+                info.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        })?;
+        Ok(ReceiveMemory {
+            used: info[libc::SK_MEMINFO_RMEM_ALLOC as usize],
+            limit: info[libc::SK_MEMINFO_RCVBUF as usize],
+            drops: info[libc::SK_MEMINFO_DROPS as usize],
+        })
+    }
+
+    /// Receives up to `limit` datagrams that are there already, in one call, and returns how many;
+    /// 0 where there is none. Their contents are `batch`'s.
+    ///
+    /// # Errors
+    /// Those of recvmmsg(2) but `WouldBlock`.
+    #[inline]
+    pub fn receive(&self, batch: &mut Batch, limit: usize) -> io::Result<usize> {
+        let limit = limit.min(batch.headers.len());
+        batch.make_ready(limit);
+        let (fd, first) = (self.0.as_raw_fd(), batch.headers.as_mut_ptr());
+        let null = std::ptr::null_mut();
+        // SAFETY: every header points to buffers of the batch, which outlive the call, with their
+        // true lengths; no timeout is passed.
+        let received = check_count(|| unsafe {
+            libc::recvmmsg(fd, first, limit as libc::c_uint, libc::MSG_DONTWAIT, null) as isize
+        });
+        batch.count = match received {
+            Ok(count) => count,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(e) => return Err(e),
+        };
+        Ok(batch.count)
+    }
+
+    /// Sends datagram `index` of the batch back to where it came from; whether the kernel took it.
+    #[inline]
+    pub fn send_back(&self, batch: &Batch, index: usize) -> bool {
+        let (bytes, name) = (batch.bytes(index), &batch.names[index]);
+        let (flags, length) = (libc::MSG_DONTWAIT, batch.headers[index].msg_hdr.msg_namelen);
+        // SAFETY: the bytes and the address are the batch's and have the lengths that we say.
+        let sent = check_count(|| unsafe {
+            libc::sendto(
+                self.0.as_raw_fd(),
+                bytes.as_ptr().cast(),
+                bytes.len(),
+                flags,
+                (&raw const *name).cast(),
+                length,
+            )
+        });
+        sent.is_ok()
+    }
+
+    fn set(&self, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
+        let length = size_of_val(&value) as libc::socklen_t;
+        let fd = self.0.as_raw_fd();
+        // SAFETY: the value is ours and has the length that we say.
+        check(unsafe {
+            libc::setsockopt(
+                fd,
+                libc::SOL_SOCKET,
+                name,
+                (&raw const value).cast(),
+                length,
+            )
+        })
+        .map(drop)
+    }
+}
+
+impl AsFd for DatagramSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Room for the control message of one datagram: its timestamp, with space to spare.
+type Control = [u64; 8];
+
+/// Buffers for the datagrams of one receive call.
+pub struct Batch {
+    size: usize,
+    count: usize,
+    buffers: Box<[u8]>,
+    pieces: Box<[libc::iovec]>,
+    names: Box<[libc::sockaddr_storage]>,
+    controls: Box<[Control]>,
+    headers: Box<[libc::mmsghdr]>,
+}
+
+// SAFETY: the pointers in headers and pieces are into boxes of the same batch, whose contents stay
+// where they are when the batch moves.
+unsafe impl Send for Batch {}
+
+impl Batch {
+    /// Room for `datagrams` of up to `size` bytes each; longer ones are cut, and say so.
+    pub fn new(datagrams: usize, size: usize) -> Batch {
+        // SAFETY: all of these are plain numbers and pointers, for which zeroes are valid.
+        let (names, headers, pieces) = unsafe {
+            (
+                vec![MaybeUninit::zeroed().assume_init(); datagrams],
+                vec![MaybeUninit::<libc::mmsghdr>::zeroed().assume_init(); datagrams],
+                vec![MaybeUninit::<libc::iovec>::zeroed().assume_init(); datagrams],
+            )
+        };
+        let mut batch = Batch {
+            size,
+            count: 0,
+            buffers: vec![0; datagrams * size].into(),
+            pieces: pieces.into(),
+            names: names.into(),
+            controls: vec![[0; 8]; datagrams].into(),
+            headers: headers.into(),
+        };
+        for (index, buffer) in batch.buffers.chunks_exact_mut(size).enumerate() {
+            batch.pieces[index] = libc::iovec {
+                iov_base: buffer.as_mut_ptr().cast(),
+                iov_len: size,
+            };
+            let header = &mut batch.headers[index].msg_hdr;
+            header.msg_iov = &raw mut batch.pieces[index];
+            header.msg_iovlen = 1;
+            header.msg_name = (&raw mut batch.names[index]).cast();
+            header.msg_control = (&raw mut batch.controls[index]).cast();
+        }
+        batch
+    }
+
+    /// The bytes of datagram `index`, cut where it was too long.
+    #[inline]
+    pub fn bytes(&self, index: usize) -> &[u8] {
+        let length = (self.headers[index].msg_len as usize).min(self.size);
+        &self.buffers[index * self.size..][..length]
+    }
+
+    /// Whether datagram `index` was longer than the buffer.
+    #[inline]
+    pub fn is_cut(&self, index: usize) -> bool {
+        self.headers[index].msg_hdr.msg_flags & libc::MSG_TRUNC != 0
+    }
+
+    /// Where datagram `index` came from; IPv4 in IPv6 as plain IPv4. `None` for another family.
+    #[inline]
+    pub fn source(&self, index: usize) -> Option<IpAddr> {
+        let name = &self.names[index];
+        let from = &raw const *name;
+        // SAFETY: the family says which struct the kernel wrote; the storage is large enough and
+        // aligned for each, and all of its bytes are initialised.
+        unsafe {
+            match libc::c_int::from(name.ss_family) {
+                libc::AF_INET => {
+                    let v4 = from.cast::<libc::sockaddr_in>().read();
+                    Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)).into())
+                }
+                libc::AF_INET6 => {
+                    let v6 = from.cast::<libc::sockaddr_in6>().read();
+                    Some(IpAddr::from(Ipv6Addr::from(v6.sin6_addr.s6_addr)).to_canonical())
+                }
+                _ => None,
+            }
+        }
+    }
+
+    /// When the kernel received datagram `index`, in nanoseconds of CLOCK_REALTIME; `None` where it
+    /// does not tell.
+    #[inline]
+    pub fn received_realtime_ns(&self, index: usize) -> Option<u64> {
+        let header = &raw const self.headers[index].msg_hdr;
+        // SAFETY: the header is one that the kernel filled, with the true length of the control
+        // buffer; the macros stay within it, and the data are read unaligned.
+        unsafe {
+            let mut message = libc::CMSG_FIRSTHDR(header);
+            while let Some(control) = message.as_ref() {
+                if control.cmsg_level == libc::SOL_SOCKET
+                    && control.cmsg_type == libc::SCM_TIMESTAMPNS
+                {
+                    let at = libc::CMSG_DATA(message)
+                        .cast::<libc::timespec>()
+                        .read_unaligned();
+                    return Some(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64);
+                }
+                message = libc::CMSG_NXTHDR(header, message);
+            }
+        }
+        None
+    }
+
+    /// The kernel writes lengths into the headers: they are what there is room for again.
+    #[inline]
+    fn make_ready(&mut self, limit: usize) {
+        for message in &mut self.headers[..limit] {
+            let header = &mut message.msg_hdr;
+            header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            header.msg_controllen = size_of::<Control>() as _;
+            header.msg_flags = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::clock;
+
+    fn wait(socket: &DatagramSocket, batch: &mut Batch, limit: usize) -> usize {
+        for _ in 0..2_000 {
+            match socket.receive(batch, limit).unwrap() {
+                0 => std::thread::sleep(std::time::Duration::from_millis(1)),
+                n => return n,
+            }
+        }
+        0
+    }
+
+    #[test]
+    fn datagrams_come_with_their_bytes_source_and_time_and_go_back() {
+        for listen in ["127.0.0.1:0", "[::1]:0"] {
+            let socket = DatagramSocket::bind(listen.parse().unwrap()).unwrap();
+            let to = socket.local_address().unwrap();
+            let sender = UdpSocket::bind((to.ip(), 0)).unwrap();
+            let mut batch = Batch::new(8, 10);
+            assert_eq!(socket.receive(&mut batch, 8).unwrap(), 0);
+            let before = clock::realtime_ns();
+            sender.send_to(b"short", to).unwrap();
+            sender.send_to(b"much too long", to).unwrap();
+            assert_eq!(wait(&socket, &mut batch, 1), 1, "no more than asked for");
+            assert_eq!((batch.bytes(0), batch.is_cut(0)), (&b"short"[..], false));
+            assert_eq!(batch.source(0), Some(to.ip()));
+            let at = batch.received_realtime_ns(0).unwrap();
+            assert!(before <= at && at <= clock::realtime_ns());
+            assert!(socket.send_back(&batch, 0));
+            let mut back = [0; 16];
+            assert_eq!(sender.recv(&mut back).unwrap(), 5);
+            assert_eq!(wait(&socket, &mut batch, 8), 1);
+            assert_eq!(
+                (batch.bytes(0), batch.is_cut(0)),
+                (&b"much too l"[..], true)
+            );
+        }
+    }
+
+    #[test]
+    fn drops_at_the_socket_are_told_at_once() {
+        let socket = DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        socket.set_receive_buffer(4096).unwrap();
+        assert_eq!(socket.memory().unwrap().limit, 8192);
+        let to = socket.local_address().unwrap();
+        let sender = UdpSocket::bind((to.ip(), 0)).unwrap();
+        for _ in 0..100 {
+            sender.send_to(&[7; 64], to).unwrap();
+        }
+        let drops = socket.memory().unwrap().drops;
+        let mut batch = Batch::new(128, 64);
+        let received = wait(&socket, &mut batch, 128);
+        assert_eq!(received + drops as usize, 100);
+        assert!(drops > 0 && received > 0);
+    }
+}

@@ -1,0 +1,412 @@
+//! Many datagrams in one system call, over connected UDP sockets.
+
+use super::{check, check_count};
+use knee_core::time::Nanos;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+
+/// Buffers of datagrams of one size, side by side, ready for sendmmsg(2).
+pub struct SendBatch {
+    size: usize,
+    bytes: Vec<u8>,
+    /// What the headers point to; never read here.
+    _iovecs: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
+}
+
+impl SendBatch {
+    /// `capacity` datagrams of `size` bytes, all zero.
+    pub fn new(capacity: usize, size: usize) -> SendBatch {
+        let mut bytes = vec![0_u8; capacity * size];
+        let mut iovecs: Vec<libc::iovec> = bytes
+            .chunks_exact_mut(size)
+            .map(|chunk| libc::iovec {
+                iov_base: chunk.as_mut_ptr().cast(),
+                iov_len: size,
+            })
+            .collect();
+        let headers = iovecs.iter_mut().map(|iovec| message(iovec, &mut []));
+        SendBatch {
+            size,
+            headers: headers.collect(),
+            bytes,
+            _iovecs: iovecs,
+        }
+    }
+
+    /// How many datagrams there is room for.
+    pub fn capacity(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// The payload of datagram `index`, below the capacity.
+    #[inline]
+    pub fn datagram(&mut self, index: usize) -> &mut [u8] {
+        &mut self.bytes[index * self.size..][..self.size]
+    }
+
+    /// The payloads from datagram `from` to before datagram `to`, side by side.
+    pub fn side_by_side(&self, from: usize, to: usize) -> &[u8] {
+        &self.bytes[from * self.size..to * self.size]
+    }
+}
+
+/// Sends the datagrams from `from` to before `to` in one call, without blocking: sendmmsg(2). How
+/// many the kernel took; where it took some, what was wrong with the next one is not told.
+///
+/// # Errors
+/// Of the first one: `WouldBlock` where the send buffer is full, or what the network has answered
+/// to an earlier datagram (which then was not sent instead, see udp(7)).
+#[inline]
+pub fn send_batch(
+    socket: &UdpSocket,
+    batch: &mut SendBatch,
+    from: usize,
+    to: usize,
+) -> io::Result<usize> {
+    let headers = &mut batch.headers[from..to];
+    let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+    check_count(|| {
+        // SAFETY: the headers are ours, as many as we say; the iovecs and payloads that they point
+        // to live in vectors of the batch that never grow, and are only read.
+        let count = unsafe {
+            libc::sendmmsg(
+                fd,
+                headers.as_mut_ptr(),
+                headers.len() as libc::c_uint,
+                flags,
+            )
+        };
+        count as libc::ssize_t
+    })
+}
+
+/// Sends one datagram (or, on a socket that cuts, one burst) without blocking.
+///
+/// # Errors
+/// As [`send_batch`].
+#[inline]
+pub fn try_send(socket: &UdpSocket, payload: &[u8]) -> io::Result<usize> {
+    let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+    // SAFETY: the buffer is borrowed and has the length that we say.
+    check_count(|| unsafe { libc::send(fd, payload.as_ptr().cast(), payload.len(), flags) })
+}
+
+/// From now on whatever is sent in one piece is cut into datagrams of `bytes`: UDP_SEGMENT.
+///
+/// # Errors
+/// A kernel before 4.18.
+pub fn set_segment(socket: &UdpSocket, bytes: u16) -> io::Result<()> {
+    set_int(
+        socket,
+        libc::SOL_UDP,
+        libc::UDP_SEGMENT,
+        libc::c_int::from(bytes),
+    )
+}
+
+/// From now on the kernel tells when each datagram came (CLOCK_REALTIME): SO_TIMESTAMPNS.
+///
+/// # Errors
+/// None in correct use.
+pub fn set_timestamps(socket: &UdpSocket) -> io::Result<()> {
+    set_int(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+}
+
+/// From now on what the network answers to a datagram, and a datagram that this host drops itself
+/// (`ENOBUFS`), is told by a later call or by that very one: IP_RECVERR. Without it Linux tells
+/// neither of hosts that are not there nor of full queues of devices (ip(7), udp(7)). What was
+/// told stays in a queue, which makes the socket look ready, until [`forget_errors`].
+///
+/// # Errors
+/// None in correct use.
+pub fn set_errors_told(socket: &UdpSocket) -> io::Result<()> {
+    match socket.local_addr()? {
+        SocketAddr::V4(_) => set_int(socket, libc::SOL_IP, libc::IP_RECVERR, 1),
+        SocketAddr::V6(_) => set_int(socket, libc::SOL_IPV6, libc::IPV6_RECVERR, 1),
+    }
+}
+
+/// Empties the queue of errors: recvmsg(2) with MSG_ERRQUEUE, so often as it gives any.
+pub fn forget_errors(socket: &UdpSocket) {
+    let (fd, flags) = (socket.as_raw_fd(), libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT);
+    // SAFETY: all zeroes are a valid msghdr: no address, no buffers, no control.
+    let mut nothing: libc::msghdr = unsafe { std::mem::zeroed() };
+    // SAFETY: the header is ours and says that nothing of the message is to be written anywhere.
+    while unsafe { libc::recvmsg(fd, &raw mut nothing, flags) } >= 0 {}
+}
+
+fn set_int(
+    socket: &UdpSocket,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    let length = size_of_val(&value) as libc::socklen_t;
+    let fd = socket.as_raw_fd();
+    // SAFETY: the value is ours and has the length that we say.
+    check(unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), length) }).map(drop)
+}
+
+/// Room for control messages: one timestamp.
+const CONTROL_BYTES: usize = 64;
+
+/// Control messages are aligned as a `cmsghdr` is (cmsg(3)).
+#[derive(Clone, Copy)]
+#[repr(align(8))]
+struct Control([u8; CONTROL_BYTES]);
+
+/// Buffers for the beginnings of datagrams that come in, for recvmmsg(2).
+pub struct ReceiveBatch {
+    bytes: Vec<u8>,
+    controls: Vec<Control>,
+    _iovecs: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
+    size: usize,
+    count: usize,
+}
+
+impl ReceiveBatch {
+    /// Room for the first `size` bytes of each of `capacity` datagrams.
+    pub fn new(capacity: usize, size: usize) -> ReceiveBatch {
+        let mut bytes = vec![0_u8; capacity * size];
+        let mut controls = vec![Control([0; CONTROL_BYTES]); capacity];
+        let mut iovecs: Vec<libc::iovec> = bytes
+            .chunks_exact_mut(size)
+            .map(|chunk| libc::iovec {
+                iov_base: chunk.as_mut_ptr().cast(),
+                iov_len: size,
+            })
+            .collect();
+        let headers = iovecs
+            .iter_mut()
+            .zip(&mut controls)
+            .map(|(iovec, control)| message(iovec, &mut control.0))
+            .collect();
+        ReceiveBatch {
+            bytes,
+            controls,
+            _iovecs: iovecs,
+            headers,
+            size,
+            count: 0,
+        }
+    }
+
+    /// How many datagrams there is room for.
+    pub fn capacity(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// What the last [`receive_batch`] received: the beginning of each datagram, and when it came,
+    /// by CLOCK_REALTIME in nanoseconds, where the socket tells.
+    pub fn received(&self) -> impl Iterator<Item = (&[u8], Option<u64>)> {
+        let all = self.headers[..self.count].iter().enumerate();
+        all.map(|(i, header)| {
+            let length = (header.msg_len as usize).min(self.size);
+            let came = timestamp(&self.controls[i], header.msg_hdr.msg_controllen as u64);
+            (&self.bytes[i * self.size..][..length], came)
+        })
+    }
+}
+
+/// Receives what has come, in one call and without blocking: recvmmsg(2). How many.
+///
+/// # Errors
+/// `WouldBlock` where nothing has come; what the network has answered to what was sent.
+pub fn receive_batch(socket: &UdpSocket, batch: &mut ReceiveBatch) -> io::Result<usize> {
+    for header in &mut batch.headers[..batch.count] {
+        header.msg_hdr.msg_controllen = CONTROL_BYTES as _;
+    }
+    batch.count = 0;
+    let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT);
+    let (headers, no_timeout) = (&mut batch.headers, std::ptr::null_mut());
+    let count = check_count(|| {
+        let capacity = headers.len() as libc::c_uint;
+        // SAFETY: the headers are ours, as many as we say; what they point to lives in vectors of
+        // the batch that never grow, each part with the length that its header says.
+        let count =
+            unsafe { libc::recvmmsg(fd, headers.as_mut_ptr(), capacity, flags, no_timeout) };
+        count as libc::ssize_t
+    })?;
+    batch.count = count;
+    Ok(count)
+}
+
+/// The time in the control messages: the only kind that is asked for.
+fn timestamp(control: &Control, length: u64) -> Option<u64> {
+    const HEADER: usize = size_of::<libc::cmsghdr>();
+    let bytes = control.0.get(..(length as usize).min(CONTROL_BYTES))?;
+    let word = |at: usize| {
+        bytes
+            .get(at..at + size_of::<i64>())?
+            .try_into()
+            .ok()
+            .map(i64::from_ne_bytes)
+    };
+    let kind = bytes.get(HEADER - 4..HEADER)?;
+    if kind != libc::SCM_TIMESTAMPNS.to_ne_bytes() {
+        return None;
+    }
+    let seconds = u64::try_from(word(HEADER)?).ok()?;
+    Some(seconds * 1_000_000_000 + u64::try_from(word(HEADER + size_of::<i64>())?).ok()?)
+}
+
+/// What a wait has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ready {
+    /// There is what was waited for.
+    pub found: bool,
+    /// There is an error to be told, or in the queue of those that were.
+    pub error: bool,
+}
+
+/// Waits until there is something to read, or `timeout` has passed: ppoll(2). Without a socket it
+/// only waits.
+///
+/// # Errors
+/// None in correct use; a signal ends it early without one.
+pub fn wait_readable(socket: Option<&UdpSocket>, timeout: Nanos) -> io::Result<Ready> {
+    wait_for(socket, libc::POLLIN, timeout)
+}
+
+/// Waits until there is room in the send buffer, or `timeout` has passed: ppoll(2).
+///
+/// # Errors
+/// None in correct use; a signal ends it early without one.
+pub fn wait_writable(socket: &UdpSocket, timeout: Nanos) -> io::Result<Ready> {
+    wait_for(Some(socket), libc::POLLOUT, timeout)
+}
+
+fn wait_for(
+    socket: Option<&UdpSocket>,
+    events: libc::c_short,
+    timeout: Nanos,
+) -> io::Result<Ready> {
+    let timeout = libc::timespec {
+        tv_sec: (timeout.0 / 1_000_000_000) as libc::time_t,
+        tv_nsec: (timeout.0 % 1_000_000_000) as libc::c_long,
+    };
+    let mut watched = libc::pollfd {
+        fd: socket.map_or(-1, AsRawFd::as_raw_fd),
+        events,
+        revents: 0,
+    };
+    let (count, no_mask) = (libc::nfds_t::from(socket.is_some()), std::ptr::null());
+    // SAFETY: the descriptor's record and the timeout are ours; no signal mask is given.
+    let ready = unsafe { libc::ppoll(&raw mut watched, count, &raw const timeout, no_mask) };
+    match check(ready) {
+        Err(e) if e.kind() != io::ErrorKind::Interrupted => Err(e),
+        _ => Ok(Ready {
+            found: watched.revents & events != 0,
+            error: watched.revents & libc::POLLERR != 0,
+        }),
+    }
+}
+
+/// A message of one buffer for a connected socket.
+fn message(iovec: &mut libc::iovec, control: &mut [u8]) -> libc::mmsghdr {
+    // SAFETY: all zeroes are a valid mmsghdr: no address, no buffers, no control.
+    let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+    header.msg_hdr.msg_iov = iovec;
+    header.msg_hdr.msg_iovlen = 1;
+    if !control.is_empty() {
+        header.msg_hdr.msg_control = control.as_mut_ptr().cast();
+        header.msg_hdr.msg_controllen = control.len() as _;
+    }
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::clock::realtime_ns;
+
+    fn pair() -> (UdpSocket, UdpSocket) {
+        let one = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+        one.connect(other.local_addr().unwrap()).unwrap();
+        other.connect(one.local_addr().unwrap()).unwrap();
+        (one, other)
+    }
+
+    fn fill(batch: &mut SendBatch) {
+        for k in 0..batch.capacity() {
+            batch.datagram(k).fill(k as u8 + 1);
+        }
+    }
+
+    #[test]
+    fn a_batch_leaves_in_one_call_and_comes_in_one() {
+        let (one, other) = pair();
+        set_timestamps(&other).unwrap();
+        let mut batch = SendBatch::new(8, 50);
+        fill(&mut batch);
+        let begin = realtime_ns();
+        assert_eq!(send_batch(&one, &mut batch, 2, 7).unwrap(), 5);
+        let mut received = ReceiveBatch::new(4, 40);
+        assert!(
+            wait_readable(Some(&other), Nanos::from_secs(5))
+                .unwrap()
+                .found
+        );
+        // Twice, as the control buffers have to be offered anew each time.
+        for (count, first) in [(4, 3), (1, 7)] {
+            assert_eq!(receive_batch(&other, &mut received).unwrap(), count);
+            for (i, (bytes, came)) in received.received().enumerate() {
+                assert_eq!(bytes, [i as u8 + first; 40]);
+                let came = came.expect("the socket was asked to tell");
+                assert!(
+                    came.abs_diff(begin) < 60_000_000_000,
+                    "{came} is near {begin}"
+                );
+            }
+        }
+        let none = receive_batch(&other, &mut received).unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(received.received().count(), 0);
+    }
+
+    #[test]
+    fn one_buffer_is_cut_into_datagrams() {
+        let (one, other) = pair();
+        set_segment(&one, 50).unwrap();
+        let mut batch = SendBatch::new(64, 50);
+        fill(&mut batch);
+        assert_eq!(try_send(&one, batch.side_by_side(0, 64)).unwrap(), 64 * 50);
+        let mut bytes = [0; 100];
+        for k in 0..64 {
+            assert_eq!(other.recv(&mut bytes).unwrap(), 50);
+            assert_eq!(bytes[..50], [k + 1; 50]);
+        }
+        assert!(!wait_readable(Some(&other), Nanos::ZERO).unwrap().found);
+    }
+
+    #[test]
+    fn a_datagram_that_nobody_awaits_comes_back_as_an_error() {
+        let (one, other) = pair();
+        drop(other);
+        set_errors_told(&one).unwrap();
+        try_send(&one, b"hello").unwrap();
+        assert!(
+            wait_readable(Some(&one), Nanos::from_secs(5))
+                .unwrap()
+                .error
+        );
+        let refused = try_send(&one, b"hello").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(wait_writable(&one, Nanos::ZERO).unwrap().found);
+        assert!(
+            wait_writable(&one, Nanos::ZERO).unwrap().error,
+            "it is in the queue"
+        );
+        forget_errors(&one);
+        let nothing = Ready::default();
+        assert_eq!(wait_readable(Some(&one), Nanos::ZERO).unwrap(), nothing);
+        assert_eq!(wait_readable(None, Nanos(1)).unwrap(), nothing);
+        if let Ok(six) = UdpSocket::bind("[::1]:0") {
+            set_errors_told(&six).unwrap();
+        }
+    }
+}

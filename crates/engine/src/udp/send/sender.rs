@@ -1,0 +1,301 @@
+//! One sender: a thread that sends for some of the clients, or for one.
+
+use super::outlet::Outlet;
+use super::source::{Clients, Next, Pause, Source};
+use super::tally::Tally;
+use super::term::Term;
+use crate::generator::WorkerUse;
+use crate::reactor::{COVERED, Waiter};
+use crate::sys::clock::ThreadUse;
+use crate::sys::{thread, timer};
+use knee_core::arrival::Arrivals;
+use knee_core::measure::UdpSent;
+use knee_core::spec::{ArrivalLaw, CatchUp, ClientWait, ClientsAs, Rate, Share, UdpTrialSpec};
+use knee_core::throttle::Throttle;
+use knee_core::time::Nanos;
+use std::io;
+use std::net::UdpSocket;
+
+/// The timer slack of a sender that keeps to moments: the least there is.
+const SLACK_MIN: u32 = 1;
+
+/// So close to a moment a sender looks for no echoes.
+const QUIET: Nanos = Nanos::from_micros(3);
+
+/// So long echoes may come after the last datagram.
+const ECHO_PATIENCE: Nanos = Nanos::from_millis(200);
+
+/// One sender, ready to begin.
+pub(super) struct Sender<'a> {
+    spec: &'a UdpTrialSpec,
+    share: Share,
+    term: Term<'a>,
+    outlet: Outlet,
+    tally: Tally,
+    polled: Nanos,
+}
+
+/// What a sender brings back.
+pub(super) struct Done {
+    /// What it sent.
+    pub(super) sent: UdpSent,
+    /// What it cost.
+    pub(super) cost: WorkerUse,
+    /// It was told to stop.
+    pub(super) interrupted: bool,
+}
+
+impl<'a> Sender<'a> {
+    /// The sender of a share of the trial's clients, over a connected socket. To be made on the
+    /// thread that it runs on, whose processors and timer slack it sets.
+    ///
+    /// # Errors
+    /// What the machine does not permit, in words.
+    pub(super) fn new(
+        spec: &'a UdpTrialSpec,
+        session: u64,
+        share: Share,
+        term: Term<'a>,
+        socket: UdpSocket,
+        starts_max: usize,
+    ) -> Result<Sender<'a>, String> {
+        if !spec.client_cpus.is_empty() {
+            thread::set_affinity(&spec.client_cpus).map_err(|e| {
+                format!(
+                    "clients cannot run on processors {:?}: {e}",
+                    spec.client_cpus
+                )
+            })?;
+        }
+        let slack = match spec.wait {
+            ClientWait::Schedule { .. } => SLACK_MIN,
+            ClientWait::Sleep(_) | ClientWait::Tick(_) if is_emulated(spec) => SLACK_MIN,
+            _ => spec.timer_slack.0.clamp(1, u32::MAX.into()) as u32,
+        };
+        // Where it is refused, sleeps end as late as they do by default.
+        let _ = thread::set_timer_slack_ns(slack);
+        let paced = matches!(spec.wait, ClientWait::Schedule { .. });
+        let is_single = !paced && spec.wait != ClientWait::None && !is_emulated(spec);
+        let outlet = Outlet::new(socket, spec, session, share, is_single).map_err(|e| {
+            if spec.gso {
+                format!("--gso: the kernel does not cut datagrams (Linux 4.18 does): {e}")
+            } else {
+                format!("no socket to send from: {e}")
+            }
+        })?;
+        Ok(Sender {
+            spec,
+            share,
+            term,
+            outlet,
+            tally: Tally::new(spec, starts_max),
+            polled: Nanos::ZERO,
+        })
+    }
+
+    /// Sends from the origin until the term is over; tells each interval that has passed.
+    ///
+    /// # Errors
+    /// Only where the kernel refuses to wait at all.
+    pub(super) fn run(mut self, emit: &mut dyn FnMut(u64, u64)) -> io::Result<Done> {
+        let max = self
+            .spec
+            .datagrams_max
+            .map_or(u64::MAX, |n| self.share.part(n));
+        let clients = self.outlet.clients();
+        let spec = self.spec;
+        let pause = Pause::of(spec, self.share, self.term.clock.origin);
+        let schedule = match &spec.wait {
+            ClientWait::Schedule { rate, arrival } => Some((*rate, arrival)),
+            _ => None,
+        };
+        self.term.await_origin(schedule.is_some());
+        let used = ThreadUse::now();
+        let mut intended = None;
+        match (schedule, pause) {
+            (Some((rate, arrival)), _) => {
+                let source = self.schedule(rate, arrival, max);
+                intended = Some(self.paced(source, emit)?);
+            }
+            (None, Some(pause)) if is_emulated(spec) => {
+                let source = Source::Clients(Clients::new(clients, pause, max));
+                self.paced(source, emit)?;
+            }
+            (None, pause) if pause.is_some() || spec.wait != ClientWait::None => {
+                self.waiting(pause, max, emit);
+            }
+            _ => self.unpaced(max, emit),
+        }
+        let end = self.term.now();
+        let cost = WorkerUse {
+            used: ThreadUse::now().since(used),
+            polled: self.polled,
+            over: end,
+        };
+        let interrupted = self.term.is_stopped();
+        if !interrupted {
+            self.outlet
+                .await_replies(&self.term, ECHO_PATIENCE, &mut self.tally)?;
+        }
+        self.tally.roll(end, emit);
+        Ok(Done {
+            sent: self.tally.finish(end, intended),
+            cost,
+            interrupted,
+        })
+    }
+
+    fn schedule(&self, rate: Rate, arrival: &ArrivalLaw, max: u64) -> Source {
+        let arrivals = Arrivals::of(rate, arrival, self.share, self.spec.seed);
+        let throttle = Throttle::new(arrivals, CatchUp::ALL, Nanos::ZERO);
+        Source::Schedule {
+            throttle: match self.spec.datagrams_max {
+                Some(_) => throttle.with_operations_max(max),
+                None => throttle,
+            },
+            clients: self.outlet.clients(),
+            next: 0,
+        }
+    }
+
+    /// Sends at the source's moments: sleeps until a margin before each, then polls. Returns how
+    /// many moments there were before the end.
+    fn paced(&mut self, mut source: Source, emit: &mut dyn FnMut(u64, u64)) -> io::Result<u64> {
+        let engine = &self.spec.engine;
+        let mut waiter = Waiter::new(engine.wait, COVERED, &engine.margins);
+        let is_schedule = source.is_schedule();
+        let (mut expected, mut polling_since) = (Nanos::MAX, None);
+        let mut intended = 0;
+        let mut last = self.term.end;
+        loop {
+            let now = self.term.now();
+            self.tally.stalled(now - expected);
+            self.tally.roll(now, emit);
+            if let Some(since) = polling_since.take() {
+                waiter.polled(now - since);
+            }
+            if self.term.is_stopped() {
+                last = last.min(now);
+                break;
+            }
+            if now >= self.term.given_up() {
+                break;
+            }
+            let next = self.gather(&mut source, now, is_schedule);
+            let pending = self.outlet.pending() as u64;
+            if pending > 0 {
+                intended += pending;
+                self.outlet.flush(&self.term, &mut self.tally);
+                source.sent(if is_schedule { now } else { self.term.now() });
+                expected = if let Next::WaitUntil(t) = next {
+                    t
+                } else {
+                    Nanos::MAX
+                };
+                continue;
+            }
+            let until = match next {
+                Next::WaitUntil(moment) => moment.min(self.term.end),
+                _ => break,
+            };
+            if until <= now {
+                break;
+            }
+            let asked = waiter.sleep_for(now, until);
+            if asked == Nanos::ZERO {
+                polling_since = Some(now);
+                expected = until;
+                if until - now > QUIET {
+                    self.outlet.take_replies(&self.term, &mut self.tally);
+                }
+            } else {
+                let came = self.outlet.sleep(asked)?;
+                let woke = self.term.now();
+                if came {
+                    self.outlet.take_replies(&self.term, &mut self.tally);
+                } else {
+                    waiter.woke(woke - (now + asked));
+                }
+                expected = now + asked;
+            }
+        }
+        self.polled = waiter.polled_total();
+        Ok(intended + source.left_before(last))
+    }
+
+    /// Adds what is due at `now`, and says what comes then: a moment at the end or later never
+    /// comes.
+    #[inline]
+    fn gather(&mut self, source: &mut Source, now: Nanos, is_schedule: bool) -> Next {
+        while !self.outlet.is_full() {
+            match source.poll(now) {
+                Next::Send(client, intended) if intended < self.term.end => {
+                    self.outlet.push(client, is_schedule.then_some(intended));
+                }
+                Next::Send(..) => return Next::Done,
+                next => return next,
+            }
+        }
+        Next::WaitUntil(now)
+    }
+
+    /// Sends for each client in turn, a batch at a time, without ever waiting.
+    fn unpaced(&mut self, max: u64, emit: &mut dyn FnMut(u64, u64)) {
+        let (clients, mut client) = (self.outlet.clients(), 0);
+        let (mut left, mut now) = (max, self.term.now());
+        while left > 0 && now < self.term.end && !self.term.is_stopped() {
+            let count = left.min(self.outlet.at_once() as u64);
+            for _ in 0..count {
+                self.outlet.push(client, None);
+                client = if client + 1 < clients { client + 1 } else { 0 };
+            }
+            now = self.outlet.flush(&self.term, &mut self.tally);
+            left -= count;
+            self.tally.roll(now, emit);
+            self.outlet.take_replies(&self.term, &mut self.tally);
+        }
+    }
+
+    /// Sends for each client in turn, one datagram at a time, and waits after each as the trial
+    /// says, in the very way.
+    fn waiting(&mut self, mut pause: Option<Pause>, max: u64, emit: &mut dyn FnMut(u64, u64)) {
+        let (clients, mut client) = (self.outlet.clients(), 0);
+        let (mut left, mut expected) = (max, Nanos::MAX);
+        let term = self.term;
+        loop {
+            let now = term.now();
+            self.tally.stalled(now - expected);
+            self.tally.roll(now, emit);
+            self.outlet.take_replies(&term, &mut self.tally);
+            if left == 0 || now >= term.end || term.is_stopped() {
+                return;
+            }
+            self.outlet.push(client, None);
+            self.outlet.flush(&term, &mut self.tally);
+            left -= 1;
+            if left == 0 {
+                return;
+            }
+            match &mut pause {
+                Some(pause) => {
+                    let asleep = term.now();
+                    let until = pause.after(client, asleep);
+                    expected = until.min(term.end);
+                    match pause {
+                        Pause::For(..) => term.sleep_for(asleep, until - asleep),
+                        Pause::Tick { .. } => term.sleep_until(until),
+                    }
+                }
+                None if self.spec.wait == ClientWait::Yield => std::thread::yield_now(),
+                None => timer::sleep_for(0),
+            }
+            client = if client + 1 < clients { client + 1 } else { 0 };
+        }
+    }
+}
+
+/// Whether clients that sleep are states of one thread, not threads that sleep.
+fn is_emulated(spec: &UdpTrialSpec) -> bool {
+    let sleeps = matches!(spec.wait, ClientWait::Sleep(_) | ClientWait::Tick(_));
+    sleeps && spec.carried_as == ClientsAs::Multiplexed
+}

@@ -1,0 +1,177 @@
+//! What one sender writes down of its datagrams.
+
+use knee_core::measure::UdpSent;
+use knee_core::spec::UdpTrialSpec;
+use knee_core::time::Nanos;
+use std::collections::BTreeMap;
+
+/// There are so many intervals at most: the last one takes in the rest.
+const INTERVALS_MAX: u64 = 1_000_000;
+
+/// The records of one sender.
+pub(super) struct Tally {
+    /// What it comes to.
+    pub(super) sent: UdpSent,
+    /// Datagrams refused, by `errno`.
+    refused: BTreeMap<i32, u64>,
+    starts_max: usize,
+    interval: Nanos,
+    /// The interval that the present belongs to, and its end.
+    current: usize,
+    ends: Nanos,
+    /// Intervals before this one were told.
+    told: usize,
+}
+
+impl Tally {
+    /// An empty one, which keeps up to `starts_max` moments.
+    pub(super) fn new(spec: &UdpTrialSpec, starts_max: usize) -> Tally {
+        let interval = Nanos(spec.interval.0.max(1));
+        let intervals = spec.duration.0.div_ceil(interval.0);
+        let intervals = intervals.clamp(1, INTERVALS_MAX) as usize;
+        let mut tally = Tally {
+            sent: UdpSent {
+                by_interval: vec![0; intervals],
+                starts_until: Nanos::MAX,
+                ..UdpSent::default()
+            },
+            refused: BTreeMap::new(),
+            starts_max,
+            interval,
+            current: 0,
+            ends: Nanos::ZERO,
+            told: 0,
+        };
+        tally.enter(0);
+        tally
+    }
+
+    /// The kernel took `count` datagrams at `at`, which never decreases.
+    #[inline]
+    pub(super) fn taken(&mut self, count: usize, at: Nanos) {
+        self.advance(at);
+        self.sent.sent += count as u64;
+        self.sent.by_interval[self.current] += count as u64;
+        let starts = &mut self.sent.starts;
+        if starts.len() + count <= self.starts_max {
+            starts.extend(std::iter::repeat_n(at, count));
+        } else {
+            self.sent.starts_until = self.sent.starts_until.min(at);
+        }
+    }
+
+    /// The kernel refused `count` datagrams.
+    pub(super) fn refused(&mut self, errno: i32, count: usize) {
+        *self.refused.entry(errno).or_default() += count as u64;
+    }
+
+    /// Datagrams that the kernel took or refused.
+    pub(super) fn attempted(&self) -> u64 {
+        self.sent.sent + self.refused.values().sum::<u64>()
+    }
+
+    /// The sender is so late.
+    #[inline]
+    pub(super) fn stalled(&mut self, late: Nanos) {
+        self.sent.stall_ns_max = self.sent.stall_ns_max.max(late.0);
+    }
+
+    /// It is `now`: intervals that are over go to `emit` with their number.
+    #[inline]
+    pub(super) fn roll(&mut self, now: Nanos, emit: &mut dyn FnMut(u64, u64)) {
+        self.advance(now);
+        while self.told < self.current {
+            emit(self.told as u64, self.sent.by_interval[self.told]);
+            self.told += 1;
+        }
+    }
+
+    /// Closes the books; sending ended at `end`, and there were so many datagrams to send, where a
+    /// schedule says so.
+    pub(super) fn finish(mut self, end: Nanos, intended: Option<u64>) -> UdpSent {
+        let attempted = self.attempted();
+        let mut sent = std::mem::take(&mut self.sent);
+        sent.intended = intended.unwrap_or(attempted);
+        sent.not_attempted = sent.intended - attempted.min(sent.intended);
+        let named = |(errno, count): (&i32, &u64)| (error_name(*errno), *count);
+        sent.send_errors = self.refused.iter().map(named).collect();
+        sent.elapsed = end;
+        sent
+    }
+
+    #[inline]
+    fn advance(&mut self, now: Nanos) {
+        while now >= self.ends {
+            self.enter(self.current + 1);
+        }
+    }
+
+    /// The last interval has no end: what is sent a little late counts there.
+    fn enter(&mut self, index: usize) {
+        self.current = index;
+        self.ends = if index + 1 < self.sent.by_interval.len() {
+            Nanos(self.interval.0.saturating_mul(index as u64 + 1))
+        } else {
+            Nanos::MAX
+        };
+    }
+}
+
+/// Merges what the senders of one trial wrote down.
+pub(super) fn merge(parts: impl IntoIterator<Item = UdpSent>) -> UdpSent {
+    let mut sum = UdpSent {
+        starts_until: Nanos::MAX,
+        ..UdpSent::default()
+    };
+    for part in parts {
+        sum.intended += part.intended;
+        sum.not_attempted += part.not_attempted;
+        sum.sent += part.sent;
+        for (name, count) in part.send_errors {
+            *sum.send_errors.entry(name).or_default() += count;
+        }
+        sum.blocked += part.blocked;
+        sum.pacing_error.merge(&part.pacing_error);
+        sum.starts.extend(part.starts);
+        sum.starts_until = sum.starts_until.min(part.starts_until);
+        let intervals = sum.by_interval.len().max(part.by_interval.len());
+        sum.by_interval.resize(intervals, 0);
+        for (to, from) in sum.by_interval.iter_mut().zip(part.by_interval) {
+            *to += from;
+        }
+        sum.round_trip.merge(&part.round_trip);
+        sum.stray_replies += part.stray_replies;
+        sum.stall_ns_max = sum.stall_ns_max.max(part.stall_ns_max);
+        sum.elapsed = sum.elapsed.max(part.elapsed);
+    }
+    // A sort that finds the ascending runs, of which there is one per sender.
+    sum.starts.sort();
+    let last = sum.starts.last().map_or(Nanos::ZERO, |&t| t + Nanos(1));
+    sum.starts_until = sum.starts_until.min(sum.elapsed.max(last));
+    let kept = sum.starts.partition_point(|&t| t < sum.starts_until);
+    sum.starts.truncate(kept);
+    sum
+}
+
+/// The symbol of an error number that sending may give (send(2), udp(7), ip(7)).
+fn error_name(errno: i32) -> String {
+    let name = match errno {
+        libc::EAGAIN => "EAGAIN",
+        libc::EACCES => "EACCES",
+        libc::ECONNREFUSED => "ECONNREFUSED",
+        libc::EHOSTDOWN => "EHOSTDOWN",
+        libc::EHOSTUNREACH => "EHOSTUNREACH",
+        libc::EINVAL => "EINVAL",
+        libc::EIO => "EIO",
+        libc::EMSGSIZE => "EMSGSIZE",
+        libc::ENETDOWN => "ENETDOWN",
+        libc::ENETUNREACH => "ENETUNREACH",
+        libc::ENOBUFS => "ENOBUFS",
+        libc::ENOMEM => "ENOMEM",
+        libc::ENOPROTOOPT => "ENOPROTOOPT",
+        libc::EPERM => "EPERM",
+        libc::EPROTO => "EPROTO",
+        _ => return format!("errno {errno}"),
+    };
+    name.to_owned()
+}

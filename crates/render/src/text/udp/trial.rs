@@ -1,0 +1,152 @@
+//! One trial at length: how it was sent, how it arrived, what the service is.
+
+use crate::number::{asked, bytes, count, percent, plural, rate, time_short};
+use crate::text::line::{Ink, Line};
+use crate::text::page::Page;
+use crate::text::run::{fact, gap_facts, quantiles};
+use knee_core::report::{DatagramReport, LatencyReport, QuantilesReport, TrialReport};
+use std::collections::BTreeMap;
+
+/// Writes it.
+pub fn show(page: &mut Page, trial: &TrialReport) {
+    let Some(datagrams) = &trial.datagrams else {
+        return;
+    };
+    show_sending(page, trial, datagrams);
+    show_arrival(page, trial, datagrams);
+    show_service(page, datagrams);
+}
+
+fn show_sending(page: &mut Page, t: &TrialReport, d: &DatagramReport) {
+    page.heading("Sending", "how well the clients kept to their law");
+    let o = &t.offered;
+    let achieved = match o.asked_per_s {
+        Some(per_s) => format!("{}/s asked, {} sent", asked(per_s), rate(d.sent_per_s)),
+        None => format!("{} sent", rate(d.sent_per_s)),
+    };
+    let mut facts = vec![fact("rate", Line::plain(achieved))];
+    facts.extend(gap_facts(o));
+    if o.asked_per_s.is_some() || o.pacing_error_ns.max > 0 {
+        facts.push(fact("pacing error", quantiles(&o.pacing_error_ns)));
+    }
+    if o.stall_ns_max > 0 {
+        let longest = time_short(o.stall_ns_max);
+        facts.push(fact("longest stall", Line::plain(longest)));
+    }
+    if d.blocked > 0 {
+        let text = format!("{} had to wait for room", plural(d.blocked, "send"));
+        facts.push(fact("send buffer full", Line::of(Ink::Warn, text)));
+    }
+    if !d.send_errors.is_empty() {
+        let text = by_name(&d.send_errors);
+        facts.push(fact("refused", Line::of(Ink::Warn, text)));
+    }
+    page.facts(facts);
+}
+
+fn show_arrival(page: &mut Page, t: &TrialReport, d: &DatagramReport) {
+    page.heading("Arrival", "of the datagrams that were received");
+    if let Some(why) = &d.service_lost {
+        let text = format!("not known: {why}");
+        page.facts(vec![fact("received", Line::of(Ink::Bad, text))]);
+        return;
+    }
+    let mut delay = quantiles(&d.one_way_delay_ns);
+    if d.clock_uncertainty_ns > 0 {
+        let off = time_short(d.clock_uncertainty_ns);
+        delay.push(Ink::Plain, format!("; the clocks agree to ± {off}"));
+    }
+    let mut facts = Vec::new();
+    if d.one_way_delay_ns.max > 0 {
+        facts.push(fact("one-way delay", delay));
+    }
+    if t.response_time_ns.count > 0 {
+        facts.push(fact("round trip", round_trip(&t.response_time_ns)));
+    }
+    let arrivals = gap_facts(&knee_core::report::OfferedReport {
+        gap_cv: d.arrival_gap_cv,
+        dispersion: Some(d.arrival_dispersion.clone()),
+        ..knee_core::report::OfferedReport::default()
+    });
+    facts.extend(arrivals);
+    let order = format!(
+        "{} out of order, {} more than once",
+        count(d.reordered),
+        count(d.duplicates)
+    );
+    let is_orderly = d.reordered == 0 && d.duplicates == 0;
+    let ink = if is_orderly { Ink::Plain } else { Ink::Warn };
+    facts.push(fact("order", Line::of(ink, order)));
+    if !d.discarded.is_empty() {
+        let text = by_name(&d.discarded);
+        facts.push(fact("discarded", Line::of(Ink::Warn, text)));
+    }
+    let [least, most] = d.by_client;
+    if least != most {
+        let text = format!("{} to {}", count(least), count(most));
+        facts.push(fact("of each client", Line::plain(text)));
+    }
+    page.facts(facts);
+}
+
+fn round_trip(l: &LatencyReport) -> Line {
+    let mut line = Line::plain(format!(
+        "{}, ",
+        plural(l.count, "echo").replace("echos", "echoes")
+    ));
+    line.append(quantiles(&QuantilesReport {
+        p50: l.p50,
+        p99: l.p99,
+        p999: l.p999,
+        max: l.max,
+    }));
+    line
+}
+
+fn show_service(page: &mut Page, d: &DatagramReport) {
+    page.heading("Service", "");
+    let mut facts = Vec::new();
+    if let Some(work) = d.service_work_ns {
+        let text = format!("{} per datagram", time_short(work));
+        facts.push(fact("work", Line::plain(text)));
+    }
+    facts.push(fact("receive buffer", Line::plain(buffer(d))));
+    if let Some(theory) = d.theory_loss_percent {
+        let text = format!(
+            "{} through this buffer at this pace, {} measured",
+            percent(theory),
+            percent(d.loss_percent)
+        );
+        facts.push(fact("loss in theory", Line::plain(text)));
+    }
+    if d.service_lost.is_none() {
+        let used = format!(
+            "{} of a core used; {} ready while others had it, preempted {} times",
+            percent(d.service_cpu_percent),
+            percent(d.service_waiting_percent),
+            count(d.service_preempted)
+        );
+        facts.push(fact("processor", Line::plain(used)));
+        let pause = time_short(d.service_pause_ns_max);
+        facts.push(fact("longest pause", Line::plain(pause)));
+    }
+    page.facts(facts);
+}
+
+/// `8.19 kB = 9 datagrams = 1.8 ms of work`
+fn buffer(d: &DatagramReport) -> String {
+    let mut parts = vec![bytes(d.rcvbuf_bytes)];
+    parts.extend(d.buffer_datagrams.map(|n| plural(n, "datagram")));
+    parts.extend(
+        d.buffer_work_ns
+            .map(|ns| format!("{} of work", time_short(ns))),
+    );
+    parts.join(" = ")
+}
+
+fn by_name(counts: &BTreeMap<String, u64>) -> String {
+    let counts = counts
+        .iter()
+        .map(|(name, n)| format!("{name} {}", count(*n)));
+    counts.collect::<Vec<_>>().join(", ")
+}
