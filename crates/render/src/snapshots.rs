@@ -25,6 +25,7 @@ fn narrow_and_in_ascii() {
         ("run", fixtures::run_errors()),
         ("throttle_waits", fixtures::throttle_waits()),
         ("throttle_rates", fixtures::throttle_rates()),
+        ("overload", fixtures::overload()),
         ("udp_lossy", fixtures::udp_lossy()),
         ("udp_explain", fixtures::udp_explain()),
     ] {
@@ -92,6 +93,49 @@ fn colour_changes_no_character() {
         stripped.push_str(rest);
         assert_eq!(stripped, plain, "{name}");
     }
+}
+
+/// All of an overload survives the way through JSON, under the keys that others rely on.
+#[test]
+fn an_overload_is_read_again_as_it_was_written() {
+    for report in [
+        fixtures::overload(),
+        fixtures::overload_falling(),
+        fixtures::overload_scheduled(),
+        fixtures::overload_nothing(),
+    ] {
+        let mut bytes = Vec::new();
+        Json.render(&report, &mut bytes).unwrap();
+        let document = String::from_utf8(bytes).unwrap();
+        assert_eq!(parse_report(&document), Ok(report));
+    }
+    let report = serde_json::to_value(fixtures::overload()).unwrap();
+    let conclusion = &report["conclusion"];
+    let has = |value: &serde_json::Value, keys: &[&str]| {
+        for key in keys {
+            assert!(value.get(key).is_some(), "{key} in {value}");
+        }
+    };
+    let of_all = [
+        "capacity_per_s",
+        "simple",
+        "sclients",
+        "slope_per_descriptor",
+        "r_squared",
+        "syn_source",
+        "max_syn_per_s",
+    ];
+    has(conclusion, &of_all);
+    assert_eq!(conclusion["syn_source"], "capture");
+    let rates = ["syn_per_s", "first_syn_per_s", "served_per_s"];
+    has(&conclusion["simple"][0], &rates);
+    has(&conclusion["simple"][0], &["clients"]);
+    has(&conclusion["sclients"][0], &rates);
+    has(&conclusion["sclients"][0], &["descriptors", "outcomes"]);
+    assert_eq!(
+        conclusion["sclients"][0]["outcomes"]["connect_timeout"],
+        340
+    );
 }
 
 /// What the policy concludes from a table is shown whole, and survives the way through JSON.

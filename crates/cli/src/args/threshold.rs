@@ -34,7 +34,8 @@ impl ThresholdArgs {
 
     /// A line for each threshold that is crossed.
     pub fn crossed(&self, report: &Report) -> Vec<String> {
-        let Some(trial) = judged(report) else {
+        let judged = judged(report);
+        if judged.is_empty() {
             let is_invalid = report.verdict == Verdict::Invalid;
             let crossed = self
                 .fail_if
@@ -43,11 +44,9 @@ impl ThresholdArgs {
             return crossed
                 .map(|_| "the result is invalid".to_string())
                 .collect();
-        };
-        self.fail_if
-            .iter()
-            .filter_map(|t| t.crossed(trial))
-            .collect()
+        }
+        let crossed = |trial| self.fail_if.iter().filter_map(move |t| t.crossed(trial));
+        judged.into_iter().flat_map(crossed).collect()
     }
 
     /// The thresholds in the words of the command line.
@@ -56,16 +55,19 @@ impl ThresholdArgs {
     }
 }
 
-/// The trial that stands for the whole experiment; the last where several do.
-fn judged(report: &Report) -> Option<&TrialReport> {
+/// The trials that stand for the whole experiment: of a sweep the last of its best level, of
+/// datagrams all whose clients were as asked for, with nothing changed to explain them.
+fn judged(report: &Report) -> Vec<&TrialReport> {
+    let trials = || report.trials.iter();
     let knee = match &report.conclusion {
         Conclusion::Sweep(sweep) => sweep.levels.iter().find(|level| level.is_knee),
-        Conclusion::Run(_)
-        | Conclusion::Throttle(_)
-        | Conclusion::Udp(_)
-        | Conclusion::Overload(_) => None,
+        Conclusion::Udp(udp) => {
+            let is_asked = |t: &&TrialReport| udp.laws.iter().any(|law| law.label == t.label);
+            return trials().filter(is_asked).collect();
+        }
+        Conclusion::Run(_) | Conclusion::Throttle(_) | Conclusion::Overload(_) => None,
     };
-    let trials = || report.trials.iter();
     let at_knee = knee.and_then(|knee| trials().rfind(|t| t.level == knee.level));
-    at_knee.or_else(|| trials().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s)))
+    let most = || trials().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));
+    at_knee.or_else(most).into_iter().collect()
 }

@@ -314,6 +314,28 @@ fn thresholds_are_of_loss() {
     let ended = run(&[&lossy[..], &["--fail-if", "errors>1%"]].concat());
     assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
     assert!(ended.stderr.contains("--fail-if"), "{ended:?}");
+    // Of several kinds of clients one is enough.
+    let two = [
+        "udp",
+        "--compare",
+        "constant@10",
+        "none",
+        "-d",
+        "200ms",
+        "--repeats",
+        "1",
+    ];
+    let slow = [
+        "--service",
+        "1ms",
+        "--rcvbuf",
+        "4096",
+        "--fail-if",
+        "errors>1%",
+    ];
+    let ended = run(&[&two[..], &slow[..]].concat());
+    assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
+    assert!(ended.stderr.contains("--fail-if: none:"), "{ended:?}");
 }
 
 fn start(options: &[&str]) -> Child {

@@ -7,6 +7,7 @@ mod heading;
 mod line;
 mod observed;
 mod overload;
+mod overload_plots;
 mod page;
 mod plot;
 mod run;

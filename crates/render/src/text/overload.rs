@@ -1,10 +1,243 @@
 //! Load beyond capacity: what arrives, and what is served.
 
 use super::heading;
-use super::page::Page;
-use knee_core::report::{OverloadConclusion, Report};
+use super::line::{Ink, Line};
+use super::overload_plots::{arriving_plots, served_plot};
+use super::page::{INDENT, Page};
+use super::plot::beside;
+use super::table::{Align, Table};
+use crate::number::{self, MISSING, count, number, percent, plural, rate, time_short, words};
+use knee_core::measure::{Observed, Outcome, Outcomes, SynSource};
+use knee_core::report::{OverloadConclusion, Report, SClientRow, SimpleRow, TrialReport, Verdict};
+use knee_core::spec::{CloseKind, Level};
+
+/// From this width on the two plots stand beside each other.
+const BESIDE_WIDTH: usize = 90;
+/// Rows within the axes of a plot.
+const PLOT_ROWS: usize = 12;
 
 /// Writes it.
 pub fn show(page: &mut Page, report: &Report, conclusion: &OverloadConclusion) {
-    heading::show(page, report, &conclusion.answer, "");
+    let remark = format!(", {}", plural(report.trials.len() as u64, "trial"));
+    heading::show(page, report, &conclusion.answer, &remark);
+    if conclusion.simple.is_empty() && conclusion.sclients.is_empty() {
+        return;
+    }
+    page.gap();
+    page.facts(facts(conclusion));
+    show_plots(page, conclusion);
+    show_simple(page, report, &conclusion.simple);
+    show_sclients(page, report, conclusion);
+    show_left_out(page, report);
+}
+
+fn facts(c: &OverloadConclusion) -> Vec<(String, Line)> {
+    let mut facts = Vec::new();
+    let mut fact = |name: &str, line: Line| facts.push((name.to_string(), line));
+    fact("capacity", Line::plain(rate(c.capacity_per_s)));
+    if let (Some(slope), Some(r_squared)) = (c.slope_per_descriptor, c.r_squared) {
+        let slope = number::fixed(slope, 3);
+        let mut line = Line::plain(format!("served + {slope}/s for each descriptor"));
+        line.push(Ink::Plain, format!(", R² {}", number::r_squared(r_squared)));
+        if let Some(deviation) = c.deviation_percent {
+            let patience = time_short(c.connect_timeout_ns);
+            let off = percent(deviation);
+            line.push(
+                Ink::Dim,
+                format!(" (at most {off} off served + D/T, with T = {patience})"),
+            );
+        }
+        fact("SYN rate", line);
+    }
+    fact(
+        "SYNs counted",
+        Line::plain(match c.syn_source {
+            SynSource::Capture => "at the server, by a packet capture",
+            SynSource::Counters => "at the server, by its kernel's counters",
+            SynSource::Attempts => "by the generator's own attempts: nobody looked at the server",
+        }),
+    );
+    if let Some(limit) = c.generator_limit_per_s {
+        let text = format!("kept up to {}, as far as was seen", rate(limit));
+        fact("generator", Line::plain(text));
+    }
+    fact(
+        "closed with",
+        Line::plain(match c.close {
+            CloseKind::Fin => "FIN",
+            CloseKind::Rst => "RST",
+        }),
+    );
+    facts
+}
+
+fn show_plots(page: &mut Page, c: &OverloadConclusion) {
+    let width = page.inner_width();
+    let unicode = page.unicode;
+    let gap = 4;
+    let arriving = arriving_plots(c, unicode);
+    if !arriving.is_empty() {
+        page.gap();
+    }
+    match arriving.as_slice() {
+        [left, right] if page.width >= BESIDE_WIDTH => {
+            let half = (width - gap) / 2;
+            let left = left.laid_out(half, PLOT_ROWS, unicode);
+            let right = right.laid_out(half, PLOT_ROWS, unicode);
+            page.block(beside(left, right, gap));
+        }
+        plots => {
+            for plot in plots {
+                page.gap();
+                page.block(plot.laid_out(width, PLOT_ROWS, unicode));
+            }
+        }
+    }
+    if let Some(plot) = served_plot(c, unicode) {
+        page.gap();
+        page.block(plot.laid_out(width, PLOT_ROWS, unicode));
+    }
+}
+
+fn show_simple(page: &mut Page, report: &Report, rows: &[SimpleRow]) {
+    if rows.is_empty() {
+        return;
+    }
+    page.heading("Simple clients", "per second; each waits for its answer");
+    let mut table = Table::default();
+    let mut column = |title: &str, cell: &dyn Fn(&SimpleRow) -> String| {
+        let cells = rows.iter().map(|r| Line::plain(cell(r)));
+        table.column(title, Align::Right, cells.collect());
+    };
+    column("clients", &|r| count(r.clients.into()));
+    column("SYN/s", &|r| number(r.syn_per_s));
+    column("first/s", &|r| number(r.first_syn_per_s));
+    column("served/s", &|r| number(r.served_per_s));
+    column("±", &|r| half_width(r.served_per_s, r.served_ci95_per_s));
+    let outcomes: Vec<&Outcomes> = rows.iter().map(|r| &r.outcomes).collect();
+    add_outcomes(&mut table, &outcomes);
+    let is_simple = |t: &&TrialReport| matches!(t.level, Level::Clients(_));
+    let trials: Vec<&TrialReport> = report.trials.iter().filter(is_simple).collect();
+    add_server(&mut table, &trials, rows.len());
+    page.table(&table);
+}
+
+fn show_sclients(page: &mut Page, report: &Report, c: &OverloadConclusion) {
+    let rows = &c.sclients;
+    if rows.is_empty() {
+        return;
+    }
+    let by_schedule = report.trials.iter().any(is_scheduled);
+    let (title, remark) = match by_schedule {
+        true => ("Schedule", "per second; connects start when it says"),
+        false => (
+            "S-Clients",
+            "per second; a connect is replaced when established, or after T",
+        ),
+    };
+    page.heading(title, remark);
+    let mut table = Table::default();
+    let mut column = |title: &str, cell: &dyn Fn(&SClientRow) -> String| {
+        let ink = |r: &SClientRow| match r.past_saturation {
+            true => Ink::Plain,
+            false => Ink::Dim,
+        };
+        let cells = rows.iter().map(|r| Line::of(ink(r), cell(r)));
+        table.column(title, Align::Right, cells.collect());
+    };
+    column("descriptors", &|r| count(r.descriptors.into()));
+    column("offered", &|r| number(r.offered_per_s));
+    column("SYN/s", &|r| number(r.syn_per_s));
+    column("first/s", &|r| number(r.first_syn_per_s));
+    column("served/s", &|r| number(r.served_per_s));
+    column("±", &|r| half_width(r.served_per_s, r.served_ci95_per_s));
+    let outcomes: Vec<&Outcomes> = rows.iter().map(|r| &r.outcomes).collect();
+    add_outcomes(&mut table, &outcomes);
+    let is_pressing = |t: &&TrialReport| !matches!(t.level, Level::Clients(_));
+    let trials: Vec<&TrialReport> = report.trials.iter().filter(is_pressing).collect();
+    add_server(&mut table, &trials, rows.len());
+    page.table(&table);
+    let mut notes = vec![match by_schedule {
+        true => "offered: as scheduled",
+        false => "offered: served + D/T",
+    }];
+    notes
+        .push("first: SYNs that are no repetition; ±: 95 % confidence; then attempts by their end");
+    if rows.iter().any(|r| !r.past_saturation) {
+        notes.push("dim: not past saturation");
+    }
+    if trials.iter().any(|t| t.observed.is_some()) {
+        notes.push(
+            "queue: connections in the accept queue at the most, of so many; busy: % of the \
+                    server's processors",
+        );
+    }
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, notes.join("; ")));
+}
+
+fn is_scheduled(trial: &TrialReport) -> bool {
+    matches!(trial.level, Level::RatePerS(_))
+}
+
+/// What was seen on the server's host, where somebody looked. The trials are those of the rows.
+fn add_server(table: &mut Table, trials: &[&TrialReport], rows: usize) {
+    if trials.len() != rows || trials.iter().all(|t| t.observed.is_none()) {
+        return;
+    }
+    let mut column = |title: &str, cell: fn(&Observed) -> Option<String>| {
+        let of = |t: &&TrialReport| t.observed.as_ref().and_then(cell);
+        let cells: Vec<Option<String>> = trials.iter().map(of).collect();
+        if cells.iter().any(Option::is_some) {
+            let cells = cells.into_iter().map(|c| c.unwrap_or(MISSING.to_string()));
+            table.column(title, Align::Right, cells.map(Line::plain).collect());
+        }
+    };
+    column("queue", |o| {
+        let max = count(o.accept_queue_max?.into());
+        let limit = o.accept_queue_limit.map(|n| count(n.into()));
+        Some(limit.map_or(max.clone(), |limit| format!("{max}/{limit}")))
+    });
+    column("busy", |o| Some(number::fixed(o.cpu_busy_percent, 1)));
+}
+
+/// A column for each end that any attempt had.
+fn add_outcomes(table: &mut Table, rows: &[&Outcomes]) {
+    for outcome in Outcome::ALL {
+        if rows.iter().all(|o| o.count(outcome) == 0) {
+            continue;
+        }
+        let title = match outcome {
+            Outcome::ConnectTimeout => "timeouts".to_string(),
+            Outcome::Ghost => "ghosts".to_string(),
+            Outcome::PortExhausted => "no port".to_string(),
+            Outcome::DescriptorExhausted => "no descriptor".to_string(),
+            other => words(other.name()),
+        };
+        let cells = rows.iter().map(|o| Line::plain(count(o.count(outcome))));
+        table.column(title, Align::Right, cells.collect());
+    }
+}
+
+fn half_width(value: f64, ci95: Option<[f64; 2]>) -> String {
+    match ci95 {
+        Some([lo, hi]) => number::uncertainty((hi - value).max(value - lo)),
+        None => MISSING.to_string(),
+    }
+}
+
+/// Why single trials do not count where the whole is valid all the same. (Where it is not, the
+/// reasons stand at the head.)
+fn show_left_out(page: &mut Page, report: &Report) {
+    if report.verdict == Verdict::Invalid {
+        return;
+    }
+    let reasons = report.trials.iter().flat_map(|t| {
+        let reasons = t.invalid_because.iter();
+        reasons.map(|r| (t.label.clone(), Line::of(Ink::Warn, r.as_str())))
+    });
+    let reasons: Vec<(String, Line)> = reasons.collect();
+    if !reasons.is_empty() {
+        page.gap();
+        page.facts(reasons);
+    }
 }

@@ -7,6 +7,8 @@ mod stand;
 mod waits;
 
 #[cfg(test)]
+mod refused;
+#[cfg(test)]
 mod tests;
 
 use super::laboratory::{self, Order};

@@ -188,7 +188,8 @@ const FAIL_IF_HELP: &str =
 const FAIL_IF_LONG_HELP: &str =
     "Exit with 1 where this holds, repeatable: 'errors>0.1%', 'throughput<5000', 'invalid'
 
-errors are all datagrams intended that were not received, throughput those received per second. \
+errors are all datagrams intended that were not received, throughput those received per second. Of \
+several trials any may cross it. \
 With --mode echo also round trips: mean, min, p50, p75, p90, p99, p999, max against a time.";
 
 const LONG_HELP: &str = "\

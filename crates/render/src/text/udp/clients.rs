@@ -15,8 +15,9 @@ pub fn show(page: &mut Page, laws: &[LawRow]) {
     };
     page.heading("Clients", &remark);
     page.table(&table(laws));
-    let note = "loss: of the datagrams sent; dispersion: variance over mean of the arrivals in 10 \
-                ms, 1 for Poisson, 0 for a metronome; burst: the most arrivals in any millisecond";
+    let note = "loss: of the datagrams sent; 1 ms, 10 ms: index of dispersion, the variance over \
+                the mean of the arrivals in so long: 1 for Poisson, 0 for a metronome; burst: the \
+                most arrivals in any millisecond";
     page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, note));
 }
 
@@ -43,12 +44,19 @@ fn table(laws: &[LawRow]) -> Table {
     if loss_ci {
         column("95 %", &|law| interval(law.loss_ci95_percent, estimate));
     }
-    column("dispersion", &|law| {
-        let index = law.dispersion.map_or(MISSING.to_owned(), estimate);
-        Line::plain(index)
-    });
+    column("1 ms", &|law| index(dispersion_at(law, 1_000_000)));
+    column("10 ms", &|law| index(law.dispersion));
     column("burst", &|law| Line::plain(number(law.burst_max as f64)));
     table
+}
+
+fn dispersion_at(law: &LawRow, scale_ns: u64) -> Option<f64> {
+    let mut scales = law.dispersion_by_scale.iter();
+    scales.find(|at| at.scale_ns == scale_ns).map(|at| at.index)
+}
+
+fn index(of: Option<f64>) -> Line {
+    Line::plain(of.map_or(MISSING.to_owned(), estimate))
 }
 
 fn loss_ink(law: &LawRow) -> Ink {

@@ -1,0 +1,115 @@
+//! The plots of an overload: what arrives against clients and descriptors, and what is served
+//! against what is offered.
+
+use super::canvas::Stroke;
+use super::line::Ink;
+use super::plot::{Layer, Plot};
+use super::ticks::Axis;
+use crate::number::number;
+use knee_core::report::OverloadConclusion;
+
+/// Space left free above and beside the data, as a share.
+const MARGIN: f64 = 0.06;
+
+const GUIDE: Stroke = Stroke {
+    ink: Ink::Guide,
+    dashed: true,
+    ascii: '-',
+};
+
+const DATA: Stroke = Stroke {
+    ink: Ink::Data,
+    dashed: false,
+    ascii: '.',
+};
+
+/// First SYNs per second against simple clients and against descriptors, as far as there are
+/// several of them. Both have the same vertical axis, so that the one is seen to be flat.
+pub fn arriving_plots(c: &OverloadConclusion, unicode: bool) -> Vec<Plot> {
+    let simple: Vec<(f64, f64)> = c
+        .simple
+        .iter()
+        .map(|r| (f64::from(r.clients), r.first_syn_per_s))
+        .collect();
+    let sclients: Vec<(f64, f64)> = c
+        .sclients
+        .iter()
+        .map(|r| (f64::from(r.descriptors), r.first_syn_per_s))
+        .collect();
+    let offered = c.sclients.iter();
+    let offered: Vec<(f64, f64)> = offered
+        .map(|r| (f64::from(r.descriptors), r.offered_per_s))
+        .collect();
+    let all = [&simple, &sclients, &offered].into_iter().flatten();
+    let top = all.map(|p| p.1).fold(0.0, f64::max);
+    let mut plots = Vec::new();
+    if simple.len() > 1 {
+        let title = "SYN/s at the server against simple clients";
+        plots.push(plot(title, sorted(simple), top, c.capacity_per_s, unicode));
+    }
+    if sclients.len() > 1 {
+        let title = "SYN/s at the server against descriptors";
+        let mut plot = plot(title, sorted(sclients), top, c.capacity_per_s, unicode);
+        plot.layers.insert(0, Layer::Curve(sorted(offered), GUIDE));
+        let sign = guide_sign(unicode);
+        plot.legend
+            .push((sign, Ink::Guide, "served + D/T".to_string()));
+        plots.push(plot);
+    }
+    plots
+}
+
+/// Served per second against offered; `None` where there are too few levels.
+pub fn served_plot(c: &OverloadConclusion, unicode: bool) -> Option<Plot> {
+    let simple = c.simple.iter();
+    let simple = simple.map(|r| (r.first_syn_per_s, r.served_per_s));
+    let sclients = c.sclients.iter().map(|r| (r.offered_per_s, r.served_per_s));
+    let points = sorted(simple.chain(sclients).collect());
+    if points.len() < 2 || c.sclients.is_empty() {
+        return None;
+    }
+    let top = points.iter().map(|p| p.1).fold(c.capacity_per_s, f64::max);
+    let title = "served/s against offered/s";
+    Some(plot(title, points, 1.25 * top, c.capacity_per_s, unicode))
+}
+
+/// Points with a line through them over the level of the capacity.
+fn plot(
+    title: &str,
+    points: Vec<(f64, f64)>,
+    top: f64,
+    capacity_per_s: f64,
+    unicode: bool,
+) -> Plot {
+    let last = points.iter().map(|p| p.0).fold(0.0, f64::max);
+    let x = Axis::linear(0.0, last * (1.0 + MARGIN), number);
+    let y = Axis::linear(0.0, top * (1.0 + MARGIN), number);
+    let flat = vec![
+        (x.value(0.0), capacity_per_s),
+        (x.value(1.0), capacity_per_s),
+    ];
+    let mark = if unicode { '●' } else { 'o' };
+    Plot {
+        title: title.to_string(),
+        x,
+        y,
+        layers: vec![
+            Layer::Curve(flat, GUIDE),
+            Layer::Curve(points.clone(), DATA),
+            Layer::Marks(points, mark, Ink::Data),
+        ],
+        legend: vec![
+            (mark, Ink::Data, "measured".to_string()),
+            (guide_sign(unicode), Ink::Guide, "capacity".to_string()),
+        ],
+    }
+}
+
+fn guide_sign(unicode: bool) -> char {
+    if unicode { '╌' } else { '-' }
+}
+
+fn sorted(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
