@@ -162,8 +162,8 @@ pub fn machine_repair_response_mean_s(model: &MachineRepair, users: u32) -> f64 
 mod tests {
     use super::*;
     use crate::analysis::buffer::Buffer;
-    use crate::time::Nanos;
     use crate::rng;
+    use crate::time::Nanos;
 
     fn assert_close(value: f64, expected: f64, what: &str) {
         let off = (value - expected).abs() / expected;
