@@ -3,7 +3,9 @@
 
 pub mod http1_request;
 pub mod http1_response;
+pub mod observe_control;
 pub mod sweep_csv;
+pub mod syn_segment;
 pub mod targets_file;
 pub mod udp_control;
 pub mod url;

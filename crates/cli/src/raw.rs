@@ -1,7 +1,7 @@
 //! What was typed, as a whole.
 
 use crate::args::with_exits;
-use crate::command::{analyze, report, run, serve, sweep, throttle, udp};
+use crate::command::{analyze, observe, report, run, serve, sweep, throttle, udp};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
@@ -63,4 +63,5 @@ pub enum RawCommand {
     Analyze(analyze::RawAnalyze),
     Report(report::RawReport),
     Serve(serve::RawServe),
+    Observe(observe::RawObserve),
 }

@@ -3,6 +3,7 @@
 mod generator;
 pub mod interrupt;
 mod kernel;
+pub mod observe;
 mod reactor;
 mod resolve;
 mod run;
@@ -62,7 +63,21 @@ pub fn run(
     observer: &mut dyn Observer,
     stop: &AtomicBool,
 ) -> Result<Trial, RunError> {
-    run::run(spec, observer, stop)
+    run::run(spec, observer, stop, None)
+}
+
+/// The same, with the server's side watched from a vantage over the measured window: the trial's
+/// `observed`. It waits some milliseconds more before it begins, so that nothing is missed.
+///
+/// # Errors
+/// See [`run()`]; a vantage that is lost meanwhile is told in `observed`.
+pub fn run_observed(
+    spec: &TrialSpec,
+    observer: &mut dyn Observer,
+    stop: &AtomicBool,
+    vantage: Option<&mut observe::Vantage>,
+) -> Result<Trial, RunError> {
+    run::run(spec, observer, stop, vantage)
 }
 
 /// Facts about this machine for the report.

@@ -5,6 +5,7 @@ use crate::generator::{WorkerUse, generator_use};
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::kernel::limits;
+use crate::observe::Vantage;
 use crate::reactor::{Backend, COVERED, EpollBackend, Requests, UringBackend, Waiter};
 use crate::resolve;
 use crate::sys::clock::MonotonicClock;
@@ -31,14 +32,15 @@ use std::time::Duration;
 /// Starts are kept for the gap statistics up to so many, over all workers: 32 MB.
 pub const STARTS_MAX: usize = 4_000_000;
 
-/// The run begins so long after all workers are ready, so that none begins late.
+/// The run begins so long after all workers are ready at the least, so that none begins late.
 const LEAD_NS: u64 = 1_000_000;
 
-/// Runs one trial; see [`crate::run()`].
+/// Runs one trial; see [`crate::run_observed()`].
 pub fn run(
     spec: &TrialSpec,
     observer: &mut dyn Observer,
     stop: &AtomicBool,
+    mut vantage: Option<&mut Vantage>,
 ) -> Result<Trial, RunError> {
     let connections = connections_of(spec);
     // No more workers than there is work for.
@@ -63,11 +65,13 @@ pub fn run(
         requests: serialise_all(&spec.target),
         ready: Barrier::new(workers as usize),
         origin: OnceLock::new(),
+        lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
     };
     let counters = Counters::now();
     let time = HostTime::now();
-    let (done, intervals) = plan.run_workers(observer);
+    let (done, intervals) = plan.run_workers(observer, vantage.as_deref_mut());
+    let observed = vantage.map(Vantage::finish);
     let steal_percent = HostTime::now().steal_percent_since(time);
     let kernel = Counters::now().moved_since(&counters);
     let done = done
@@ -87,7 +91,7 @@ pub fn run(
         measurement,
         generator,
         kernel,
-        observed: None,
+        observed,
         interrupted,
     })
 }
@@ -102,6 +106,8 @@ struct Plan<'a> {
     requests: Requests,
     ready: Barrier,
     origin: OnceLock<u64>,
+    /// The run begins so long after all workers are ready.
+    lead_ns: u64,
     stop: &'a AtomicBool,
 }
 
@@ -110,6 +116,7 @@ impl Plan<'_> {
     fn run_workers(
         &self,
         observer: &mut dyn Observer,
+        vantage: Option<&mut Vantage>,
     ) -> (Vec<io::Result<Done>>, Vec<knee_core::measure::Interval>) {
         let (parts, received) = mpsc::channel();
         thread::scope(|scope| {
@@ -120,6 +127,16 @@ impl Plan<'_> {
                 })
                 .collect();
             drop(parts);
+            if let Some(vantage) = vantage {
+                // Settled by the first worker that is ready; where none came to it, all ended.
+                while self.origin.get().is_none() && !handles.iter().all(|h| h.is_finished()) {
+                    thread::sleep(Duration::from_micros(50));
+                }
+                if let Some(origin) = self.origin.get() {
+                    let begin = origin + self.spec.warmup.0;
+                    vantage.begin(begin, self.spec.interval, self.spec.duration);
+                }
+            }
             let intervals = merge_intervals(self.workers, &received, observer);
             let done = handles.into_iter().map(|h| match h.join() {
                 Ok(done) => done,
@@ -202,7 +219,7 @@ impl Plan<'_> {
         self.ready.wait();
         let origin = *self
             .origin
-            .get_or_init(|| MonotonicClock::start().origin + LEAD_NS);
+            .get_or_init(|| MonotonicClock::start().origin + self.lead_ns);
         worker.clock = MonotonicClock { origin };
         worker.clock.wait_for_origin();
         let mut emit = |part| {

@@ -19,8 +19,18 @@ fn http1_response() {
 }
 
 #[test]
+fn observe_control() {
+    run("observe_control", 4_000, checks::observe_control::check);
+}
+
+#[test]
 fn sweep_csv() {
     run("sweep_csv", 1_000, checks::sweep_csv::check);
+}
+
+#[test]
+fn syn_segment() {
+    run("syn_segment", 10_000, checks::syn_segment::check);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod engine;
 mod load;
+mod observe;
 mod output;
 mod target;
 mod threshold;
@@ -10,6 +11,7 @@ mod values;
 
 pub use engine::{EngineArgs, WAITS, meaning, random_seed, waits, word};
 pub use load::{ClosedArgs, LimitArgs, OpenArgs, interval};
+pub use observe::ObserveArgs;
 pub use output::{Notes, Output, OutputArgs};
 pub use target::TargetArgs;
 pub use threshold::ThresholdArgs;

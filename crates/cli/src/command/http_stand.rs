@@ -2,12 +2,13 @@
 
 use super::laboratory::{Made, Stand};
 use super::progress::{self, Progress};
-use crate::args::Output;
+use crate::args::{ObserveArgs, Output};
 use knee_core::analysis::assess::assess;
 use knee_core::experiment::Experiment;
 use knee_core::report::TrialReport;
 use knee_core::spec::{HttpTarget, Level, TrialSpec};
 use knee_engine::RunError;
+use knee_engine::observe::Vantage;
 use std::sync::atomic::AtomicBool;
 
 /// An HTTP target, and what carried the traffic to it.
@@ -18,22 +19,29 @@ pub struct HttpStand {
     /// Whether each trial is told of as it ends.
     tells_levels: bool,
     backend: String,
+    observe: ObserveArgs,
+    /// Where the server is watched from, once that is prepared and where somebody asked.
+    vantage: Option<Vantage>,
 }
 
 impl HttpStand {
     /// A stand in front of this target. `tells_levels`: a line for each trial as it ends.
-    pub fn new(target: HttpTarget, tells_levels: bool) -> HttpStand {
+    pub fn new(target: HttpTarget, tells_levels: bool, observe: ObserveArgs) -> HttpStand {
         HttpStand {
             target,
             tells_levels,
             backend: String::new(),
+            observe,
+            vantage: None,
         }
     }
 }
 
 impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStand {
     fn prepare(&mut self) -> Result<(), RunError> {
-        knee_engine::preflight(&self.target).map(drop)
+        let address = knee_engine::preflight(&self.target)?;
+        self.vantage = self.observe.vantage(&address)?;
+        Ok(())
     }
 
     fn run(
@@ -43,7 +51,7 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStan
         stop: &AtomicBool,
     ) -> Result<Made<TrialReport>, RunError> {
         let mut progress = Progress::begin(spec, output);
-        let trial = knee_engine::run(spec, &mut progress, stop);
+        let trial = knee_engine::run_observed(spec, &mut progress, stop, self.vantage.as_mut());
         progress.end();
         let trial = trial?;
         self.backend.clone_from(&trial.generator.backend);

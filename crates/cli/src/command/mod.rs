@@ -4,6 +4,7 @@ pub mod analyze;
 mod demo;
 mod http_stand;
 mod laboratory;
+pub mod observe;
 mod progress;
 pub mod report;
 pub mod run;

@@ -15,6 +15,7 @@ pub fn refusal(arguments: &str) -> String {
         RawCommand::Throttle(raw) => raw.resolve().map(|_| ()),
         RawCommand::Udp(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Serve(raw) => raw.resolve().map(|_| ()),
+        RawCommand::Observe(raw) => raw.resolve().map(|_| ()),
         _ => Ok(()),
     };
     match refused {
@@ -43,6 +44,28 @@ pub fn check(refused: &[(&str, &str)]) {
 
 /// Arguments and the line; `…` stands for words of core's parsers, which have tests of their own.
 const REFUSED: &[(&str, &str)] = &[
+    ("observe --listen 127.0.0.1:0", "--port: is missing"),
+    ("observe --port 0", "--port: 0 is not in 1..=65535"),
+    (
+        "observe --port 80 --listen 0.0.0.0:9300",
+        "--listen: 0.0.0.0:9300 is beyond loopback: give a --token, so that not everybody may ask",
+    ),
+    (
+        "observe --port 80 --listen server:9300",
+        "--listen: 'server:9300' is no ADDR:PORT, such as 127.0.0.1:9300 or [::1]:0",
+    ),
+    (
+        "run http://127.0.0.1/ --observe server",
+        "--observe: 'server' is no HOST:PORT, such as 192.168.1.5:9300, and not 'here'",
+    ),
+    (
+        "run http://127.0.0.1/ --observe-token x",
+        "--observe: is missing",
+    ),
+    (
+        "run http://x/ --unix-socket /tmp/s --observe here",
+        "--observe: a Unix socket has no SYNs to watch: leave it out",
+    ),
     (
         "juggle",
         "juggle: unknown command; --help lists what there is",

@@ -2,7 +2,9 @@
 
 use super::http_stand::{self, HttpStand};
 use super::laboratory::{self, Order};
-use crate::args::{ClosedArgs, EngineArgs, LimitArgs, OpenArgs, OutputArgs, TargetArgs};
+use crate::args::{
+    ClosedArgs, EngineArgs, LimitArgs, ObserveArgs, OpenArgs, OutputArgs, TargetArgs,
+};
 use crate::args::{Output, ThresholdArgs, Trace, with_exits};
 use crate::args::{parse_count, parse_positive, parse_whole};
 use crate::failure::{Exit, Failure};
@@ -69,6 +71,9 @@ pub struct RawRun {
     engine: EngineArgs,
 
     #[command(flatten)]
+    observe: ObserveArgs,
+
+    #[command(flatten)]
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
@@ -80,6 +85,7 @@ pub struct RawRun {
 pub struct RunSpec {
     pub(super) trial: TrialSpec,
     pub(super) words: Words,
+    observe: ObserveArgs,
     thresholds: ThresholdArgs,
     output: Output,
 }
@@ -87,7 +93,7 @@ pub struct RunSpec {
 /// Makes the run and reports it.
 pub fn execute(mut spec: RunSpec) -> Result<Exit, Failure> {
     spec.trial.engine.margins = margins::of_this_machine(spec.output.notes());
-    let mut stand = HttpStand::new(spec.trial.target.clone(), false);
+    let mut stand = HttpStand::new(spec.trial.target.clone(), false, spec.observe.clone());
     let (order, mut experiment) = spec.split();
     laboratory::conduct(order, &mut experiment, &mut stand)
 }
@@ -113,6 +119,7 @@ impl RawRun {
         Ok(RunSpec {
             trial,
             words,
+            observe: self.observe,
             thresholds: self.thresholds,
             output: self.output.resolve()?,
         })
@@ -121,6 +128,7 @@ impl RawRun {
     fn trial(&self, machine: &Machine) -> Result<(TrialSpec, Words), Failure> {
         self.refuse_contradictions()?;
         let target = self.target.resolve()?;
+        self.observe.check(&target)?;
         let trace = self.open.trace()?;
         let (warmup, duration) = self.times(trace.as_ref());
         let load = self.load(trace.as_ref(), warmup + duration, machine)?;
@@ -256,6 +264,7 @@ impl RawRun {
         words.put_some("requests", trial.operations_max);
         self.limits.tell(trial.interval, &mut words);
         EngineArgs::tell(&trial.engine, trial.seed, &mut words);
+        self.observe.tell(&mut words);
         self.thresholds.tell(&mut words);
         words
     }

@@ -3,7 +3,9 @@
 use super::demo::Demo;
 use super::http_stand::{self, HttpStand};
 use super::laboratory::{self, Order};
-use crate::args::{ClosedArgs, EngineArgs, LimitArgs, OpenArgs, OutputArgs, TargetArgs};
+use crate::args::{
+    ClosedArgs, EngineArgs, LimitArgs, ObserveArgs, OpenArgs, OutputArgs, TargetArgs,
+};
 use crate::args::{Levels, rate_levels, vuser_levels};
 use crate::args::{Output, ThresholdArgs, parse_positive, with_exits};
 use crate::failure::{Exit, Failure};
@@ -86,6 +88,9 @@ pub struct RawSweep {
     engine: EngineArgs,
 
     #[command(flatten)]
+    observe: ObserveArgs,
+
+    #[command(flatten)]
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
@@ -103,6 +108,7 @@ const CONNECTIONS_HELP: &str = "With --axis rate: the most connections that may 
 pub struct ResolvedSweep {
     spec: SweepSpec,
     words: Words,
+    observe: ObserveArgs,
     thresholds: ThresholdArgs,
     output: Output,
     /// The reference server, where no URL was given; it serves as long as this lives.
@@ -116,7 +122,7 @@ pub fn execute(mut sweep: ResolvedSweep) -> Result<Exit, Failure> {
         sweep.output.note(&demo.announcement());
     }
     sweep.spec.base.engine.margins = margins::of_this_machine(sweep.output.notes());
-    let mut stand = HttpStand::new(sweep.spec.base.target.clone(), true);
+    let mut stand = HttpStand::new(sweep.spec.base.target.clone(), true, sweep.observe.clone());
     let (order, mut experiment) = sweep.split();
     laboratory::conduct(order, &mut experiment, &mut stand)
 }
@@ -160,6 +166,7 @@ impl RawSweep {
         Ok(ResolvedSweep {
             spec,
             words,
+            observe: self.observe,
             thresholds: self.thresholds,
             output,
             demo,
@@ -182,6 +189,7 @@ impl RawSweep {
             seed: self.engine.seed(),
             engine: self.engine.resolve(machine),
         };
+        self.observe.check(&base.target)?;
         let words = self.words(&base);
         let spec = SweepSpec {
             base,
@@ -287,6 +295,7 @@ impl RawSweep {
         words.put("warmup", words::duration(base.warmup));
         self.limits.tell(base.interval, &mut words);
         EngineArgs::tell(&base.engine, base.seed, &mut words);
+        self.observe.tell(&mut words);
         self.thresholds.tell(&mut words);
         words
     }

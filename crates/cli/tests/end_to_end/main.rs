@@ -5,6 +5,7 @@ mod connections;
 mod counts;
 mod faults;
 mod margins;
+mod observer;
 mod offline;
 mod online;
 mod qotd;

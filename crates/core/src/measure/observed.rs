@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 pub struct Observed {
     /// Where the number of SYNs comes from.
     pub source: SynSource,
+    /// Why it comes from nothing better, in words; `None` for a capture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
     /// First SYNs that arrived for the target's port, over the window; 0 where nothing counts them.
     pub first_syns: u64,
     /// SYNs that came again (same addresses, ports and sequence number).

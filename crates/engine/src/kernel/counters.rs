@@ -43,28 +43,38 @@ const TELLING: [&str; 29] = [
 pub struct Counters(BTreeMap<String, i64>);
 
 impl Counters {
-    /// Reads them now; empty where /proc is not there.
+    /// Reads those that tell of trouble now; empty where /proc is not there.
     pub fn now() -> Counters {
+        Counters::of(&TELLING)
+    }
+
+    /// Reads those of these names now; what the kernel does not count is left out.
+    pub fn of(names: &[&str]) -> Counters {
         let mut counters = BTreeMap::new();
         for file in ["/proc/net/snmp", "/proc/net/netstat"] {
-            parse(&fs::read_to_string(file).unwrap_or_default(), &mut counters);
+            let text = fs::read_to_string(file).unwrap_or_default();
+            parse(&text, names, &mut counters);
         }
         Counters(counters)
     }
 
+    /// One of them; 0 where the kernel does not count it.
+    pub fn get(&self, name: &str) -> i64 {
+        self.0.get(name).copied().unwrap_or(0)
+    }
+
     /// What moved since `earlier`, and by how much.
     pub fn moved_since(&self, earlier: &Counters) -> BTreeMap<String, i64> {
-        let before = |name: &String| earlier.0.get(name).copied().unwrap_or(0);
         let moved = self
             .0
             .iter()
-            .map(|(name, &value)| (name.clone(), value - before(name)));
+            .map(|(name, &value)| (name.clone(), value - earlier.get(name)));
         moved.filter(|&(_, delta)| delta != 0).collect()
     }
 }
 
 /// Pairs of lines, `Tcp: NameA NameB` and `Tcp: 1 2`.
-fn parse(text: &str, into: &mut BTreeMap<String, i64>) {
+fn parse(text: &str, wanted: &[&str], into: &mut BTreeMap<String, i64>) {
     let lines: Vec<&str> = text.lines().collect();
     for pair in lines.chunks_exact(2) {
         let (Some((group, names)), Some((_, values))) =
@@ -74,7 +84,7 @@ fn parse(text: &str, into: &mut BTreeMap<String, i64>) {
         };
         for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
             let name = format!("{group}{name}");
-            if let (true, Ok(value)) = (TELLING.contains(&name.as_str()), value.parse()) {
+            if let (true, Ok(value)) = (wanted.contains(&name.as_str()), value.parse()) {
                 into.insert(name, value);
             }
         }
@@ -89,7 +99,7 @@ mod tests {
     fn pairs_of_lines_become_names_and_only_what_moved_is_told() {
         let read = |text| {
             let mut counters = BTreeMap::new();
-            parse(text, &mut counters);
+            parse(text, &TELLING, &mut counters);
             Counters(counters)
         };
         let before = read("Tcp: InSegs RetransSegs OutRsts\nTcp: 5 10 3\n");

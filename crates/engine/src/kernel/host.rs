@@ -30,6 +30,7 @@ pub fn host() -> Host {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostTime {
     total: u64,
+    idle: u64,
     stolen: u64,
 }
 
@@ -46,12 +47,22 @@ impl HostTime {
 
     /// The share of the time since `earlier` that the hypervisor gave to others, in percent.
     pub fn steal_percent_since(self, earlier: HostTime) -> f64 {
-        let total = self.total.saturating_sub(earlier.total);
         let stolen = self.stolen.saturating_sub(earlier.stolen);
-        if total == 0 {
-            0.0
-        } else {
-            stolen as f64 * 100.0 / total as f64
+        self.percent_since(earlier, stolen)
+    }
+
+    /// The share of the time since `earlier` in which processors were busy, whoever with (time that
+    /// the hypervisor gave to others included), in percent of all of them.
+    pub fn busy_percent_since(self, earlier: HostTime) -> f64 {
+        let total = self.total.saturating_sub(earlier.total);
+        let idle = self.idle.saturating_sub(earlier.idle);
+        self.percent_since(earlier, total.saturating_sub(idle))
+    }
+
+    fn percent_since(self, earlier: HostTime, ticks: u64) -> f64 {
+        match self.total.saturating_sub(earlier.total) {
+            0 => 0.0,
+            total => ticks as f64 * 100.0 / total as f64,
         }
     }
 }
@@ -67,6 +78,8 @@ fn parse(stat: &str) -> HostTime {
         .collect();
     HostTime {
         total: ticks.iter().sum(),
+        // Waiting for a disk is idling too.
+        idle: ticks.iter().skip(3).take(2).sum(),
         stolen: ticks.get(7).copied().unwrap_or(0),
     }
 }
@@ -89,6 +102,7 @@ mod tests {
         let after = parse("cpu  150 0 120 820 0 0 0 10 9 0\n");
         assert_eq!(after.steal_percent_since(before), 10.0);
         assert_eq!(before.steal_percent_since(before), 0.0);
+        assert_eq!(after.busy_percent_since(before), 80.0);
         assert!(after.has_steal_since(before) && !after.has_steal_since(after));
     }
 

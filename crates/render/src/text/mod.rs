@@ -5,6 +5,7 @@ mod canvas;
 mod closing;
 mod heading;
 mod line;
+mod observed;
 mod overload;
 mod page;
 mod plot;

@@ -3,6 +3,7 @@
 use super::bars::{Keep, bar, sparkline};
 use super::heading;
 use super::line::{Ink, Line};
+use super::observed;
 use super::page::{INDENT, Page};
 use super::table::{Align, Table};
 use crate::number::{
@@ -65,6 +66,9 @@ fn show_trial(page: &mut Page, trial: &TrialReport) {
     show_latency(page, trial);
     show_series(page, &trial.intervals);
     show_outcomes(page, trial);
+    if let Some(seen) = &trial.observed {
+        observed::show(page, seen);
+    }
     show_generator(page, trial);
     show_kernel(page, trial);
 }

@@ -1,0 +1,122 @@
+//! Where a trial is observed at the server.
+
+use crate::failure::Failure;
+use crate::words::Words;
+use clap::Args;
+use knee_core::spec::{Endpoint, HttpTarget};
+use knee_engine::RunError;
+use knee_engine::observe::{Vantage, watch_for};
+use std::net::{SocketAddr, ToSocketAddrs};
+
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Observer")]
+pub struct ObserveArgs {
+    /// Report what the server's host saw too (SYNs, accept queue, drops, processors), as told by a
+    /// 'knee observe' there, or 'here' where the server is on this host
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_place, hide_short_help = true)]
+    observe: Option<Place>,
+
+    /// The token that the observer was started with
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        requires = "observe",
+        hide_short_help = true
+    )]
+    observe_token: Option<String>,
+}
+
+/// Where an observer is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// In this process.
+    Here,
+    /// At this host and port.
+    At(String),
+}
+
+impl ObserveArgs {
+    /// The options in the words of the command line; the token is nobody else's business.
+    pub fn tell(&self, words: &mut Words) {
+        match &self.observe {
+            None => {}
+            Some(Place::Here) => words.put("observe", "here"),
+            Some(Place::At(at)) => words.put("observe", at.as_str()),
+        }
+    }
+
+    /// Whether something is to be observed.
+    pub fn is_given(&self) -> bool {
+        self.observe.is_some()
+    }
+
+    /// Refuses an observer for a target that has no port to watch.
+    pub fn check(&self, target: &HttpTarget) -> Result<(), Failure> {
+        match &target.endpoint {
+            Endpoint::Unix { .. } if self.is_given() => {
+                let wrong = "a Unix socket has no SYNs to watch: leave it out";
+                Err(Failure::argument("--observe", wrong))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The place to observe `target` from, connected where it is on another host; `None` where
+    /// nobody asked. `address` is the target's as it answered.
+    pub fn vantage(&self, address: &str) -> Result<Option<Vantage>, RunError> {
+        let (Some(place), Some(target)) = (&self.observe, address_of(address)) else {
+            return Ok(None);
+        };
+        match place {
+            Place::At(at) => watch_for(target, Some(at), self.observe_token.as_deref()),
+            Place::Here => match watch_for(target, None, None)? {
+                Some(here) => Ok(Some(here)),
+                None => Err(RunError::NotPermitted(format!(
+                    "--observe here: {target} is not an address of this host: start 'knee observe \
+                     --port {}' there and give its HOST:PORT",
+                    target.port()
+                ))),
+            },
+        }
+    }
+}
+
+fn address_of(address: &str) -> Option<SocketAddr> {
+    address.to_socket_addrs().ok()?.next()
+}
+
+fn parse_place(text: &str) -> Result<Place, String> {
+    if text == "here" {
+        return Ok(Place::Here);
+    }
+    let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+    match port.map(|(_, port)| port.parse::<u16>()) {
+        Some(Ok(1..)) => Ok(Place::At(text.to_owned())),
+        _ => Err(format!(
+            "'{text}' is no HOST:PORT, such as 192.168.1.5:9300, and not 'here'"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_host_and_a_port_or_here() {
+        assert_eq!(parse_place("here"), Ok(Place::Here));
+        for at in ["server:9300", "10.0.0.1:1", "[::1]:9300"] {
+            assert_eq!(parse_place(at), Ok(Place::At(at.to_owned())));
+        }
+        for wrong in [
+            "",
+            "server",
+            ":9300",
+            "server:0",
+            "server:x",
+            "server:99999",
+        ] {
+            assert!(parse_place(wrong).unwrap_err().contains(wrong));
+        }
+    }
+}

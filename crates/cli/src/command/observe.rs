@@ -1,0 +1,102 @@
+//! `knee observe`: what a trial looks like at the server, for a `knee` on another host.
+
+use crate::failure::{Exit, Failure};
+use crate::stdout;
+use clap::Args;
+use knee_core::measure::SynSource;
+use knee_engine::interrupt;
+use knee_engine::observe::ObserveServer;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Watch a server's port on its own host, for a knee that loads it from another
+///
+/// Counts the connection attempts (SYNs) that arrive for the port, first ones and repeated ones
+/// apart, by a packet capture that the kernel filters (CAP_NET_RAW), or else by the kernel's
+/// counters; samples the accept queue; reads counters and processor time. One client at a time asks
+/// for it, with --observe HOST:PORT. Prints 'listening on ADDR:PORT' once it does, and what counts
+/// the SYNs; runs until SIGTERM or Ctrl-C.
+#[derive(Args, Clone, Debug)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Example, on the server's host:\n  \
+        knee observe --port 8080",
+    after_long_help = "Examples:\n  \
+        knee observe --port 8080\n  \
+        knee observe --port 8080 --listen 0.0.0.0:9300 --token 'long and random'\n  \
+        knee run http://server:8080/ --observe server:9300 --observe-token 'long and random'\n\n\
+        What is said is not encrypted. Exit codes: 0 ran and was stopped; 2 bad arguments, or it \
+        cannot listen there."
+)]
+pub struct RawObserve {
+    /// The server's TCP port on this host
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+
+    /// Where it listens for its client; port 0 picks a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9300")]
+    #[arg(value_parser = parse_listen)]
+    listen: SocketAddr,
+
+    /// A secret that its client has to give; needed unless it listens on loopback
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+}
+
+/// An observer that cannot be wrong.
+#[derive(Debug)]
+pub struct ObserveSpec(RawObserve);
+
+impl RawObserve {
+    /// What is to be watched for whom.
+    pub fn resolve(self) -> Result<ObserveSpec, Failure> {
+        let is_beyond = !self.listen.ip().to_canonical().is_loopback();
+        if is_beyond && self.token.as_ref().is_none_or(String::is_empty) {
+            let listen = self.listen;
+            let wrong = format!(
+                "{listen} is beyond loopback: give a --token, so that not everybody may ask"
+            );
+            return Err(Failure::argument("--listen", wrong));
+        }
+        Ok(ObserveSpec(self))
+    }
+}
+
+/// Observes until a signal ends it.
+pub fn execute(ObserveSpec(raw): ObserveSpec) -> Result<Exit, Failure> {
+    let stop = interrupt::install()
+        .map_err(|e| Failure::input(format!("SIGTERM cannot be handled: {e}")))?;
+    let observer = ObserveServer::start(raw.listen, raw.port, raw.token).map_err(|e| {
+        Failure::argument("--listen", format!("cannot listen on {}: {e}", raw.listen))
+    })?;
+    let counted = match observer.source() {
+        (SynSource::Capture, _) => "a packet capture".to_owned(),
+        (_, because) => format!(
+            "the kernel's counters, as {}",
+            because.unwrap_or("it is so")
+        ),
+    };
+    stdout::write(|out| {
+        writeln!(out, "listening on {}", observer.address())?;
+        writeln!(out, "SYNs to port {} are counted by {counted}", raw.port)
+    })?;
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let stats = observer.stop();
+    stdout::write(|out| {
+        let (clients, windows) = (stats.clients, stats.windows);
+        writeln!(
+            out,
+            "clients {clients}, windows {windows}, refused {}",
+            stats.refused
+        )
+    })?;
+    Ok(Exit::Fine)
+}
+
+fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| format!("'{text}' is no ADDR:PORT, such as 127.0.0.1:9300 or [::1]:0"))
+}

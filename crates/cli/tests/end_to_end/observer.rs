@@ -1,0 +1,102 @@
+//! `knee observe` beside a server, and the `knee run` that asks it.
+
+use crate::support::{Ended, KneeServer, knee, run, signal};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::Child;
+
+/// A running observer of a server's port: its address, and what it says of what counts.
+fn observe(server: &KneeServer, options: &[&str]) -> (Child, String, String) {
+    let (_, port) = server.address.rsplit_once(':').unwrap();
+    let always = ["observe", "--port", port, "--listen", "127.0.0.1:0"];
+    let mut child = knee(&[&always, options].concat()).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
+    let mut lines = [String::new(), String::new()];
+    for line in &mut lines {
+        stdout.read_line(line).unwrap();
+    }
+    let [first, second] = lines;
+    let address = first.trim().strip_prefix("listening on ").unwrap();
+    (child, address.to_owned(), second)
+}
+
+fn terminate(child: Child) -> Ended {
+    signal(&child, libc::SIGTERM);
+    Ended::of(child)
+}
+
+/// 50 operations, each over a connection of its own.
+const LOAD: [&str; 8] = [
+    "-n",
+    "50",
+    "-c",
+    "2",
+    "--warmup",
+    "0",
+    "--no-keepalive",
+    "--json",
+];
+
+#[test]
+fn a_run_reports_what_the_observer_saw() {
+    let server = KneeServer::start(&[]);
+    let (child, at, counted) = observe(&server, &["--token", "secret"]);
+    let options = ["--observe", &at, "--observe-token", "secret"];
+    let ended = run(&[&["run", &server.url()][..], &LOAD, &["-"], &options].concat());
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    let report = ended.json();
+    assert_eq!(report["spec"]["observe"], at);
+    assert!(!ended.stdout.contains("secret"), "the token stays secret");
+    let observed = &report["trials"][0]["observed"];
+    let opened = report["trials"][0]["connections_opened"].as_u64().unwrap();
+    assert!(opened >= 50, "{opened}");
+    let first = observed["first_syns"].as_u64().unwrap();
+    match observed["source"].as_str().unwrap() {
+        "capture" => {
+            assert!(counted.contains("a packet capture"), "{counted}");
+            assert_eq!(first, opened, "{observed}");
+        }
+        "counters" => {
+            assert!(counted.contains("counters, as"), "{counted}");
+            // They are read a moment off the window's edges.
+            assert!(first > 0 && observed["because"].is_string(), "{observed}");
+        }
+        other => panic!("{other}"),
+    }
+    let stopped = terminate(child);
+    assert_eq!(stopped.status, Some(0));
+    assert_eq!(stopped.stdout, "clients 1, windows 1, refused 0\n");
+}
+
+#[test]
+fn a_sweep_asks_at_each_level_and_here_needs_nobody() {
+    let server = KneeServer::start(&[]);
+    let levels = ["--vusers", "1,2", "-d", "200ms", "--warmup", "50ms"];
+    let options = ["--observe", "here", "--json", "-"];
+    let ended = run(&[&["sweep", &server.url()][..], &levels, &options].concat());
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    let report = ended.json();
+    for trial in report["trials"].as_array().unwrap() {
+        assert_ne!(trial["observed"]["source"], "attempts", "{trial}");
+        assert_eq!(trial["observed"]["elapsed_ns"], trial["duration_ns"]);
+    }
+    let ended = run(&["run", &server.url(), "-n", "5", "--observe", "here"]);
+    assert!(ended.stdout.contains("At the server"), "{}", ended.stdout);
+}
+
+#[test]
+fn an_observer_that_is_not_there_or_refuses_is_told_before_any_load() {
+    let server = KneeServer::start(&[]);
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = nobody.local_addr().unwrap().to_string();
+    drop(nobody);
+    let ended = run(&["run", &server.url(), "-n", "5", "--observe", &at]);
+    assert_eq!(ended.status, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains(&at), "{}", ended.stderr);
+    let (child, at, _) = observe(&server, &["--token", "secret"]);
+    let ended = run(&["run", &server.url(), "-n", "5", "--observe", &at]);
+    assert_eq!(ended.status, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("wrong token"), "{}", ended.stderr);
+    terminate(child);
+    assert_eq!(server.served()["requests"], 0);
+}

@@ -1,0 +1,263 @@
+//! What client and observer say to each other: one JSON value per line, over TCP.
+//!
+//! ```text
+//! → {"hello":{"version":1,"token":"…"}}        ← {"ready":{"port":8080,"source":"capture"}}
+//! → {"begin":{"in_ns":…,"interval_ns":…,"duration_ns":…}}     ← "begun"
+//! → "finish"                                    ← {"observed":{…}}
+//! ```
+//!
+//! `begin` and `finish` may follow each other again and again. What is refused is answered with
+//! `{"refused":"why"}`, and the connection ends.
+
+use knee_core::measure::{Observed, SynSource};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read};
+
+/// The version of what is said.
+pub const VERSION: u32 = 1;
+
+/// The longest line that a client may send, in bytes.
+pub const REQUEST_MAX: usize = 4096;
+
+/// The longest line that an observer may send: a million intervals fit.
+pub const REPLY_MAX: usize = 32 << 20;
+
+/// What a client says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// First of all.
+    Hello {
+        /// [`VERSION`].
+        version: u32,
+        /// The secret that both were told, where there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<String>,
+    },
+    /// Watch a window, instead of one that was begun.
+    Begin {
+        /// It begins so long after this line arrives, at most an hour.
+        in_ns: u64,
+        /// The length of its intervals; 0: it is one.
+        interval_ns: u64,
+        /// It lasts so long, at most 30 days.
+        duration_ns: u64,
+    },
+    /// End the watch and tell what was seen.
+    Finish,
+}
+
+/// What an observer says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Reply {
+    /// To a hello: it watches this port, and counts its SYNs with that.
+    Ready {
+        /// The port.
+        port: u16,
+        /// What counts.
+        source: SynSource,
+    },
+    /// To a begin.
+    Begun,
+    /// To a finish.
+    Observed(Box<Observed>),
+    /// To whatever it does not do, and why; it then closes the connection.
+    Refused(String),
+}
+
+const BEGIN_IN_MAX_NS: u64 = 3_600 * 1_000_000_000;
+const DURATION_MAX_NS: u64 = 30 * 24 * 3_600 * 1_000_000_000;
+
+/// Reads a client's line.
+///
+/// # Errors
+/// What is wrong with it, in one line that repeats none of it.
+pub fn parse_request(line: &[u8]) -> Result<Request, String> {
+    let request = serde_json::from_slice(line).map_err(|e| {
+        format!(
+            "a request was expected, as JSON; wrong at column {}",
+            e.column()
+        )
+    })?;
+    if let Request::Begin {
+        in_ns, duration_ns, ..
+    } = request
+    {
+        if in_ns > BEGIN_IN_MAX_NS {
+            return Err("a window begins within an hour".to_owned());
+        }
+        if duration_ns > DURATION_MAX_NS {
+            return Err("a window lasts for at most 30 days".to_owned());
+        }
+    }
+    Ok(request)
+}
+
+/// Reads an observer's line.
+///
+/// # Errors
+/// What is wrong with it, in one line that repeats none of it.
+pub fn parse_reply(line: &[u8]) -> Result<Reply, String> {
+    let reply = serde_json::from_slice(line)
+        .map_err(|e| format!("no answer of an observer; wrong at column {}", e.column()))?;
+    Ok(match reply {
+        // It goes to the terminal.
+        Reply::Refused(why) => Reply::Refused(printable(&why)),
+        reply => reply,
+    })
+}
+
+fn printable(text: &str) -> String {
+    let printed = text.chars().filter(|c| !c.is_control());
+    printed.take(200).collect()
+}
+
+/// A message as a line.
+pub fn line(message: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+/// Reads lines of limited length off a stream.
+#[derive(Debug, Default)]
+pub struct Lines {
+    kept: Vec<u8>,
+}
+
+/// What a read brought.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Came {
+    /// A whole line, without its end.
+    Line(Vec<u8>),
+    /// Not a whole line yet.
+    Part,
+    /// The end of the stream; what was no whole line is dropped.
+    End,
+}
+
+impl Lines {
+    /// The next line, after at most one read.
+    ///
+    /// # Errors
+    /// As the stream says, `WouldBlock` and `TimedOut` among them, after which it can be asked
+    /// again; `InvalidData` where a line is longer than `limit`.
+    pub fn next(&mut self, from: &mut impl Read, limit: usize) -> io::Result<Came> {
+        if let Some(line) = self.take_line(0) {
+            return Ok(Came::Line(line));
+        }
+        let seen = self.kept.len();
+        let mut buffer = [0; 4096];
+        match from.read(&mut buffer)? {
+            0 => return Ok(Came::End),
+            count => self.kept.extend_from_slice(&buffer[..count]),
+        }
+        match self.take_line(seen) {
+            Some(line) => Ok(Came::Line(line)),
+            None if self.kept.len() > limit => {
+                let message = format!("a line of more than {limit} bytes");
+                Err(io::Error::new(io::ErrorKind::InvalidData, message))
+            }
+            None => Ok(Came::Part),
+        }
+    }
+
+    /// The first line, whose end is not before `from`.
+    fn take_line(&mut self, from: usize) -> Option<Vec<u8>> {
+        let end = from + self.kept[from..].iter().position(|&b| b == b'\n')?;
+        let mut line: Vec<u8> = self.kept.drain(..=end).collect();
+        line.pop();
+        Some(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn requests_read_back_and_strange_ones_are_refused() {
+        let token = Some("secret".to_owned());
+        let begin = |in_ns, duration_ns| Request::Begin {
+            in_ns,
+            interval_ns: 1,
+            duration_ns,
+        };
+        for request in [
+            Request::Hello { version: 1, token },
+            begin(5, 6),
+            Request::Finish,
+        ] {
+            let line = line(&request);
+            assert_eq!(parse_request(&line[..line.len() - 1]), Ok(request));
+        }
+        for request in [begin(u64::MAX, 1), begin(0, u64::MAX)] {
+            assert!(parse_request(&line(&request)).is_err());
+        }
+        for text in [
+            "",
+            "null",
+            "GET / HTTP/1.1",
+            "{\"begin\":{\"in_ns\":-1}}",
+            "\"finish\" x",
+        ] {
+            let error = parse_request(text.as_bytes()).unwrap_err();
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn replies_read_back_and_what_is_refused_is_one_line() {
+        let observed = Reply::Observed(Box::default());
+        let ready = Reply::Ready {
+            port: 80,
+            source: SynSource::Counters,
+        };
+        for reply in [ready, Reply::Begun, observed] {
+            assert_eq!(parse_reply(&line(&reply)), Ok(reply));
+        }
+        let refused = line(&Reply::Refused("a\n\u{1b}[31mb".to_owned()));
+        assert_eq!(
+            parse_reply(&refused),
+            Ok(Reply::Refused("a[31mb".to_owned()))
+        );
+    }
+
+    proptest! {
+        /// Lines are the same however they are cut.
+        #[test]
+        fn lines_come_whole(
+            lines in prop::collection::vec("[a-z]{0,50}", 0..20),
+            cut in 1_usize..9,
+        ) {
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let mut pieces = text.as_bytes().chunks(cut).collect::<std::collections::VecDeque<_>>();
+            let mut reader = Lines::default();
+            let mut read = Vec::new();
+            loop {
+                let mut piece = pieces.front().copied().unwrap_or_default();
+                let before = piece.len();
+                let came = reader.next(&mut piece, 100).unwrap();
+                if piece.len() < before {
+                    pieces.pop_front();
+                }
+                match came {
+                    Came::Line(line) => read.push(String::from_utf8(line).unwrap()),
+                    Came::Part => {}
+                    Came::End => break,
+                }
+            }
+            prop_assert_eq!(read, lines);
+        }
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused() {
+        let mut endless = io::repeat(b'x');
+        let mut lines = Lines::default();
+        let error = (0..100).find_map(|_| lines.next(&mut endless, 10_000).err());
+        assert_eq!(error.unwrap().kind(), io::ErrorKind::InvalidData);
+    }
+}

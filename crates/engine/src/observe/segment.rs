@@ -1,0 +1,169 @@
+//! What clients sent to a port: which packets matter, for the kernel as a filter and here as a
+//! parser. Both read IPv4 and IPv6 without extension headers; fragments but the first are no
+//! segments.
+
+use crate::sys::packet::{Instruction, SNAP};
+use std::net::Ipv6Addr;
+
+/// What a client's segment does to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// SYN without ACK, FIN and RST: it asks for a connection.
+    Syn,
+    /// FIN or RST: it ends one.
+    End,
+}
+
+/// A TCP segment with SYN (and no ACK), FIN or RST.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The sender; IPv4 as mapped into IPv6.
+    pub from: Ipv6Addr,
+    /// Its port.
+    pub from_port: u16,
+    /// The receiver.
+    pub to: Ipv6Addr,
+    /// Its port.
+    pub to_port: u16,
+    /// The sequence number; of a SYN the initial one, which each attempt draws anew.
+    pub sequence: u32,
+    /// What it does.
+    pub kind: Kind,
+}
+
+/// Flags of the TCP header (RFC 9293, 3.1).
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const ACK: u8 = 0x10;
+
+const TCP: u8 = 6;
+
+/// Reads a packet from its network header on, as far as it was kept; `None` where it is no such
+/// segment, is cut off before its flags, or contradicts itself.
+pub fn parse(packet: &[u8]) -> Option<Segment> {
+    let (from, to, tcp) = match packet.first()? >> 4 {
+        4 => ipv4(packet)?,
+        6 => ipv6(packet)?,
+        _ => return None,
+    };
+    let flags = *tcp.get(13)?;
+    let kind = match flags & (FIN | SYN | RST | ACK) {
+        SYN => Kind::Syn,
+        f if f & (FIN | RST) != 0 => Kind::End,
+        _ => return None,
+    };
+    Some(Segment {
+        from,
+        from_port: u16_at(tcp, 0)?,
+        to,
+        to_port: u16_at(tcp, 2)?,
+        sequence: u32::from_be_bytes(tcp.get(4..8)?.try_into().ok()?),
+        kind,
+    })
+}
+
+fn ipv4(packet: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, &[u8])> {
+    let header = usize::from(packet[0] & 0x0f) * 4;
+    let is_later_fragment = u16_at(packet, 6)? & 0x1fff != 0;
+    if header < 20 || *packet.get(9)? != TCP || is_later_fragment {
+        return None;
+    }
+    let address = |at: usize| {
+        let bytes: [u8; 4] = packet.get(at..at + 4)?.try_into().ok()?;
+        Some(std::net::Ipv4Addr::from(bytes).to_ipv6_mapped())
+    };
+    Some((address(12)?, address(16)?, packet.get(header..)?))
+}
+
+fn ipv6(packet: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, &[u8])> {
+    if *packet.get(6)? != TCP {
+        return None;
+    }
+    let address = |at: usize| {
+        let bytes: [u8; 16] = packet.get(at..at + 16)?.try_into().ok()?;
+        Some(Ipv6Addr::from(bytes))
+    };
+    Some((address(8)?, address(24)?, packet.get(40..)?))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+/// The same choice for the kernel: of the packets that came in for this host (not those it sent, so
+/// that loopback counts each once), those segments to `port`. Keeps [`SNAP`] bytes of each.
+///
+/// Classic BPF over a packet from its network header on (Documentation/networking/filter.rst in the
+/// kernel's source).
+pub fn filter(port: u16) -> Vec<Instruction> {
+    // Words that the kernel puts beside the packet: its protocol and for whom it was.
+    const BESIDE: u32 = 0xffff_f000;
+    const PROTOCOL: u32 = BESIDE;
+    const PACKET_TYPE: u32 = BESIDE + 4;
+    const FOR_THIS_HOST: u32 = 0;
+    let (port, flags) = (u32::from(port), u32::from(FIN | SYN | RST | ACK));
+    let ends = u32::from(FIN | RST);
+    vec![
+        load_word(PACKET_TYPE),
+        unless_equal(FOR_THIS_HOST, 22),
+        load_word(PROTOCOL),
+        // 3: on to IPv4, or over it to IPv6.
+        jump(0x15, libc::ETH_P_IP as u32, 1, 0),
+        jump(0x15, libc::ETH_P_IPV6 as u32, 9, 19),
+        // 5: IPv4: TCP, no later fragment; X is the length of the header.
+        load_byte(9),
+        unless_equal(TCP.into(), 17),
+        load_half(6),
+        jump(0x45, 0x1fff, 15, 0),
+        jump(0xb1, 0, 0, 0),
+        jump(0x48, 2, 0, 0),
+        unless_equal(port, 12),
+        jump(0x50, 13, 0, 0),
+        // 13: over IPv6.
+        jump(0x05, 5, 0, 0),
+        // 14: IPv6: TCP next to the header of 40 bytes.
+        load_byte(6),
+        unless_equal(TCP.into(), 8),
+        load_half(42),
+        unless_equal(port, 6),
+        load_byte(53),
+        // 19: the flags: SYN alone, or FIN or RST.
+        jump(0x54, flags, 0, 0),
+        jump(0x15, SYN.into(), 2, 0),
+        jump(0x45, ends, 1, 0),
+        // 22: not wanted: over the next.
+        jump(0x05, 1, 0, 0),
+        jump(0x06, SNAP as u32, 0, 0),
+        jump(0x06, 0, 0, 0),
+    ]
+}
+
+fn load_word(at: u32) -> Instruction {
+    jump(0x20, at, 0, 0)
+}
+
+fn load_half(at: u32) -> Instruction {
+    jump(0x28, at, 0, 0)
+}
+
+fn load_byte(at: u32) -> Instruction {
+    jump(0x30, at, 0, 0)
+}
+
+/// Skips `skip` instructions unless what was loaded is `value`.
+fn unless_equal(value: u32, skip: u8) -> Instruction {
+    jump(0x15, value, 0, skip)
+}
+
+fn jump(code: u16, operand: u32, jump_true: u8, jump_false: u8) -> Instruction {
+    Instruction {
+        code,
+        jump_true,
+        jump_false,
+        operand,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,328 @@
+//! `knee observe`: watches a port of this host for whoever is allowed to ask.
+
+use super::control::{Came, Lines, REQUEST_MAX, Reply, Request, VERSION, line, parse_request};
+use super::watch::{Watch, source_here};
+use crate::sys::clock::monotonic_ns;
+use crate::sys::epoll::{Epoll, Event, flags};
+use crate::sys::eventfd::EventFd;
+use crate::sys::keepalive::keep_alive;
+use knee_core::measure::SynSource;
+use knee_core::time::Nanos;
+use std::io::{self, ErrorKind, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// A client has so long to say who it is.
+const HELLO_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A client that asks for nothing for so long, and has nothing watched, makes room.
+const IDLE_PATIENCE: Duration = Duration::from_secs(600);
+
+/// How often a connection's thread looks whether it is to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Connections at once, most of which are told that it is busy; more are closed unheard.
+const CONNECTIONS_MAX: usize = 16;
+
+/// What an observer has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObserveStats {
+    /// Clients that were served, one after another.
+    pub clients: u64,
+    /// Windows that were watched to their end and told.
+    pub windows: u64,
+    /// Connections that were refused: busy, a wrong token, no request.
+    pub refused: u64,
+}
+
+/// A running observer; it ends when it is stopped or dropped.
+#[derive(Debug)]
+pub struct ObserveServer {
+    address: SocketAddr,
+    source: SynSource,
+    because: Option<String>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What all threads of an observer share.
+#[derive(Debug)]
+struct Shared {
+    port: u16,
+    token: Option<String>,
+    source: SynSource,
+    wake: EventFd,
+    stop: AtomicBool,
+    is_taken: AtomicBool,
+    connections: AtomicUsize,
+    clients: AtomicU64,
+    windows: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl ObserveServer {
+    /// Listens at `listen` and watches `port` of this host for one client at a time. What is said
+    /// is not encrypted, the token neither.
+    ///
+    /// # Errors
+    /// Beyond loopback without a token; the address is in use, not permitted or not this host's.
+    pub fn start(
+        listen: SocketAddr,
+        port: u16,
+        token: Option<String>,
+    ) -> io::Result<ObserveServer> {
+        if token.as_ref().is_none_or(String::is_empty) && !listen.ip().to_canonical().is_loopback()
+        {
+            let message = "beyond loopback a token is needed, so that not everybody may ask";
+            return Err(io::Error::new(ErrorKind::InvalidInput, message));
+        }
+        let listener = TcpListener::bind(listen)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let (source, because) = source_here(port);
+        let shared = Arc::new(Shared {
+            port,
+            token,
+            source,
+            wake: EventFd::new()?,
+            stop: AtomicBool::new(false),
+            is_taken: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            clients: AtomicU64::new(0),
+            windows: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        });
+        let epoll = Epoll::new()?;
+        epoll.add(&listener, LISTENER, flags::READ)?;
+        epoll.add(&shared.wake, WAKE, flags::READ)?;
+        let for_thread = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("observe-accept".to_owned())
+            .spawn(move || accept_until_woken(&listener, &epoll, &for_thread))?;
+        Ok(ObserveServer {
+            address,
+            source,
+            because,
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens, with the port that was picked where 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What counts the SYNs, and why it is nothing better.
+    pub fn source(&self) -> (SynSource, Option<&str>) {
+        (self.source, self.because.as_deref())
+    }
+
+    /// Stops it and returns what it did.
+    pub fn stop(mut self) -> ObserveStats {
+        self.join();
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        ObserveStats {
+            clients: read(&self.shared.clients),
+            windows: read(&self.shared.windows),
+            refused: read(&self.shared.refused),
+        }
+    }
+
+    fn join(&mut self) {
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.wake.notify();
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+impl Drop for ObserveServer {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// Tokens of epoll.
+const LISTENER: u64 = 0;
+const WAKE: u64 = 1;
+
+fn accept_until_woken(listener: &TcpListener, epoll: &Epoll, shared: &Shared) {
+    thread::scope(|scope| {
+        let mut events = [Event::EMPTY; 2];
+        while !shared.stop.load(Ordering::Relaxed) {
+            let ready = epoll.wait(&mut events, None);
+            ready.expect("epoll_wait fails for wrong arguments alone");
+            let Ok((stream, _)) = listener.accept() else {
+                // Out of descriptors: not at once again.
+                thread::sleep(Duration::from_millis(10));
+                continue;
+            };
+            if shared.connections.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX {
+                let thread = thread::Builder::new().name("observe-client".to_owned());
+                let spawned = thread.spawn_scoped(scope, move || {
+                    Client::new(stream, shared).serve();
+                    shared.connections.fetch_sub(1, Ordering::Relaxed);
+                });
+                if spawned.is_ok() {
+                    continue;
+                }
+            }
+            shared.connections.fetch_sub(1, Ordering::Relaxed);
+            shared.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+}
+
+/// One connection.
+struct Client<'a> {
+    shared: &'a Shared,
+    stream: TcpStream,
+    lines: Lines,
+    watch: Option<Watch>,
+    /// It is the one that is served.
+    is_served: bool,
+}
+
+/// What ends a connection.
+enum End {
+    /// It went away, or the observer stops.
+    Gone,
+    /// It is told why it is refused.
+    Refused(String),
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> End {
+        match error.kind() {
+            ErrorKind::InvalidData => End::Refused(error.to_string()),
+            _ => End::Gone,
+        }
+    }
+}
+
+impl<'a> Client<'a> {
+    fn new(stream: TcpStream, shared: &'a Shared) -> Client<'a> {
+        Client {
+            shared,
+            stream,
+            lines: Lines::default(),
+            watch: None,
+            is_served: false,
+        }
+    }
+
+    fn serve(mut self) {
+        if let Err(End::Refused(why)) = self.greet().and_then(|()| self.answer_requests()) {
+            self.shared.refused.fetch_add(1, Ordering::Relaxed);
+            // It may have gone meanwhile.
+            let _ = self.reply(&Reply::Refused(why));
+        }
+        if self.is_served {
+            self.shared.is_taken.store(false, Ordering::Release);
+        }
+    }
+
+    fn greet(&mut self) -> Result<(), End> {
+        self.stream.set_nonblocking(false)?;
+        self.stream.set_nodelay(true)?;
+        self.stream.set_read_timeout(Some(LOOK_EVERY))?;
+        self.stream.set_write_timeout(Some(HELLO_PATIENCE))?;
+        keep_alive(&self.stream)?;
+        let Request::Hello { version, token } = self.request(HELLO_PATIENCE)? else {
+            return Err(End::Refused("a client says hello first".to_owned()));
+        };
+        if version != VERSION {
+            let why = format!("this observer speaks version {VERSION}, the client {version}");
+            return Err(End::Refused(why));
+        }
+        if !is_same(&self.shared.token, &token) {
+            // Whoever guesses gets few guesses.
+            thread::sleep(Duration::from_millis(200));
+            return Err(End::Refused("wrong token".to_owned()));
+        }
+        if self.shared.is_taken.swap(true, Ordering::Acquire) {
+            return Err(End::Refused(
+                "busy: it watches for another client".to_owned(),
+            ));
+        }
+        self.is_served = true;
+        self.shared.clients.fetch_add(1, Ordering::Relaxed);
+        let (port, source) = (self.shared.port, self.shared.source);
+        self.reply(&Reply::Ready { port, source })
+    }
+
+    fn answer_requests(&mut self) -> Result<(), End> {
+        loop {
+            match self.request(IDLE_PATIENCE)? {
+                Request::Hello { .. } => {
+                    return Err(End::Refused("hello was said already".to_owned()));
+                }
+                Request::Begin {
+                    in_ns,
+                    interval_ns,
+                    duration_ns,
+                } => {
+                    let begin = monotonic_ns() + in_ns;
+                    let (interval, duration) = (Nanos(interval_ns), Nanos(duration_ns));
+                    // The one before ends unseen, if it was not finished.
+                    self.watch = None;
+                    let port = self.shared.port;
+                    self.watch = Some(Watch::begin(port, begin, interval, duration));
+                    self.reply(&Reply::Begun)?;
+                }
+                Request::Finish => {
+                    let Some(watch) = self.watch.take() else {
+                        return Err(End::Refused("nothing was begun".to_owned()));
+                    };
+                    self.reply(&Reply::Observed(Box::new(watch.finish())))?;
+                    self.shared.windows.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Waits for a request; the patience is for a client that has nothing watched.
+    fn request(&mut self, patience: Duration) -> Result<Request, End> {
+        let begun = Instant::now();
+        loop {
+            match self.lines.next(&mut self.stream, REQUEST_MAX) {
+                Ok(Came::Line(line)) => return parse_request(&line).map_err(End::Refused),
+                Ok(Came::End) => return Err(End::Gone),
+                Ok(Came::Part) => {}
+                Err(e) => match e.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
+                    _ => return Err(e.into()),
+                },
+            }
+            if self.shared.stop.load(Ordering::Relaxed) {
+                return Err(End::Gone);
+            }
+            if self.watch.is_none() && begun.elapsed() > patience {
+                return Err(End::Refused("nothing was asked for too long".to_owned()));
+            }
+        }
+    }
+
+    fn reply(&mut self, reply: &Reply) -> Result<(), End> {
+        Ok(self.stream.write_all(&line(reply))?)
+    }
+}
+
+/// Whether the client knows the secret; takes as long wherever the two differ.
+fn is_same(secret: &Option<String>, offered: &Option<String>) -> bool {
+    let Some(secret) = secret else {
+        return true;
+    };
+    let offered = offered.as_deref().unwrap_or_default();
+    let pairs = secret.bytes().zip(offered.bytes());
+    let differ = pairs.fold(0, |differ, (a, b)| differ | (a ^ b));
+    secret.len() == offered.len() && differ == 0
+}

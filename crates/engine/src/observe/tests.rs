@@ -1,0 +1,234 @@
+//! Client and observer over loopback.
+
+use super::control::{self, Reply, Request};
+use super::*;
+use crate::RunError;
+use crate::sys::clock::monotonic_ns;
+use knee_core::measure::SynSource;
+use knee_core::time::Nanos;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const LONG: Nanos = Nanos::from_secs(60);
+const INTERVAL: Nanos = Nanos::from_millis(100);
+
+fn observer(port: u16, token: Option<&str>) -> (ObserveServer, String) {
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let server = ObserveServer::start(listen, port, token.map(str::to_owned)).unwrap();
+    let at = server.address().to_string();
+    (server, at)
+}
+
+fn service() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+/// Once the observer has seen that its client is gone.
+fn connect_in_time(at: &str) -> RemoteWatch {
+    let begun = Instant::now();
+    loop {
+        match RemoteWatch::connect(at, None) {
+            Ok(watch) => return watch,
+            Err(e) if begun.elapsed() > Duration::from_secs(20) => panic!("{e}"),
+            Err(_) => thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+fn why(result: Result<RemoteWatch, RunError>) -> String {
+    result.expect_err("it refuses").to_string()
+}
+
+/// What comes back for some bytes, until the observer closes.
+fn say(at: &str, bytes: &[u8]) -> Vec<String> {
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    // It may close before it has read all.
+    let _ = stream.write_all(bytes);
+    BufReader::new(stream)
+        .lines()
+        .map_while(Result::ok)
+        .collect()
+}
+
+#[test]
+fn windows_are_watched_one_after_another() {
+    let (listener, address) = service();
+    let (server, at) = observer(address.port(), None);
+    let mut watch = RemoteWatch::connect(&at, None).unwrap();
+    assert_eq!(watch.port(), address.port());
+    for attempts in [7, 30] {
+        watch.begin(monotonic_ns(), INTERVAL, LONG).unwrap();
+        // With the way there estimated, the window may begin a moment after it was told.
+        thread::sleep(Duration::from_nanos(watch.round_trip().0));
+        for _ in 0..attempts {
+            let _client = TcpStream::connect(address).unwrap();
+            listener.accept().unwrap();
+        }
+        let observed = watch.finish().unwrap();
+        assert_eq!(observed.source, watch.source());
+        match observed.source {
+            SynSource::Capture => assert_eq!(observed.first_syns, attempts),
+            _ => assert!(observed.first_syns >= attempts && observed.because.is_some()),
+        }
+    }
+    drop(watch);
+    drop(connect_in_time(&at));
+    let stats = server.stop();
+    assert_eq!((stats.clients, stats.windows), (2, 2));
+}
+
+#[test]
+fn one_client_at_a_time() {
+    let (server, at) = observer(1, None);
+    let first = RemoteWatch::connect(&at, None).unwrap();
+    let refused = why(RemoteWatch::connect(&at, None));
+    assert!(
+        refused.contains(&at) && refused.contains("busy"),
+        "{refused}"
+    );
+    // One that says nothing takes no place.
+    let _silent = TcpStream::connect(&at).unwrap();
+    drop(first);
+    connect_in_time(&at);
+    assert!(server.stop().refused >= 1);
+}
+
+#[test]
+fn a_client_that_vanishes_makes_room() {
+    let (_server, at) = observer(1, None);
+    let mut watch = RemoteWatch::connect(&at, None).unwrap();
+    watch.begin(monotonic_ns(), INTERVAL, LONG).unwrap();
+    drop(watch);
+    let mut next = connect_in_time(&at);
+    let refused = next.finish().unwrap_err().to_string();
+    assert!(refused.contains("nothing was begun"), "{refused}");
+}
+
+#[test]
+fn a_token_is_needed_beyond_loopback_and_has_to_be_right() {
+    let beyond = "0.0.0.0:0".parse().unwrap();
+    for token in [None, Some(String::new())] {
+        let refused = ObserveServer::start(beyond, 1, token).expect_err("no token");
+        assert!(refused.to_string().contains("token"));
+    }
+    ObserveServer::start(beyond, 1, Some("secret".to_owned())).unwrap();
+    let (_server, at) = observer(1, Some("secret"));
+    for token in [None, Some(""), Some("secreT"), Some("secret1")] {
+        let refused = why(RemoteWatch::connect(&at, token));
+        assert!(refused.ends_with("refuses: wrong token"), "{refused}");
+    }
+    RemoteWatch::connect(&at, Some("secret")).unwrap();
+}
+
+#[test]
+fn garbage_is_refused_and_the_next_is_served() {
+    let (server, at) = observer(1, None);
+    let hello = control::line(&Request::Hello {
+        version: control::VERSION,
+        token: None,
+    });
+    let other = control::line(&Request::Hello {
+        version: 99,
+        token: None,
+    });
+    let long = vec![b'x'; 3 * control::REQUEST_MAX];
+    let after_hello = |rest: &[u8]| [&hello, rest].concat();
+    for (what, bytes, expected) in [
+        (
+            "no JSON",
+            b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+            "a request was expected",
+        ),
+        ("no hello", b"\"finish\"\n".to_vec(), "hello first"),
+        ("another version", other, "version"),
+        ("a long line", long, "more than 4096 bytes"),
+        (
+            "garbage later",
+            after_hello(b"\0\n"),
+            "a request was expected",
+        ),
+        ("hello twice", after_hello(&hello), "already"),
+        (
+            "nothing to finish",
+            after_hello(b"\"finish\"\n"),
+            "nothing was begun",
+        ),
+    ] {
+        let begun = Instant::now();
+        let mut replies = say(&at, &bytes);
+        // The one before may not have left yet.
+        while replies.last().is_some_and(|r| r.contains("busy")) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+            replies = say(&at, &bytes);
+        }
+        let last = replies.last().expect("an answer");
+        match control::parse_reply(last.as_bytes()) {
+            Ok(Reply::Refused(why)) => assert!(why.contains(expected), "{what}: {why}"),
+            other => panic!("{what}: {other:?}"),
+        }
+    }
+    connect_in_time(&at);
+    drop(server);
+}
+
+#[test]
+fn an_observer_that_is_none_is_told() {
+    // Nobody there.
+    let (listener, address) = service();
+    drop(listener);
+    let refused = why(RemoteWatch::connect(&address.to_string(), None));
+    assert!(refused.contains("refused"), "{refused}");
+    // Somebody else there.
+    for answer in ["HTTP/1.1 400 Bad Request\r\n\r\n", "\"begun\"\n", ""] {
+        let (listener, address) = service();
+        let other = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+            // Read before it closes, so that it does not reset.
+            let _ = BufReader::new(&stream).read_line(&mut String::new());
+        });
+        let refused = why(RemoteWatch::connect(&address.to_string(), None));
+        assert!(refused.contains(&address.to_string()), "{refused}");
+        other.join().unwrap();
+    }
+}
+
+#[test]
+fn the_place_to_observe_from_is_chosen() {
+    let (_listener, address) = service();
+    let mut here = watch_for(address, None, None)
+        .unwrap()
+        .expect("loopback is here");
+    here.begin(monotonic_ns(), INTERVAL, LONG);
+    assert_ne!(here.finish().source, SynSource::Attempts);
+    assert!(here.finish().because.is_some(), "nothing was begun");
+    // Of the addresses for documentation (RFC 5737) this host has none.
+    let elsewhere = "192.0.2.1:80".parse().unwrap();
+    assert!(watch_for(elsewhere, None, None).unwrap().is_none());
+
+    let (server, at) = observer(address.port(), None);
+    let other = SocketAddr::from(([127, 0, 0, 1], 9));
+    let refused = watch_for(other, Some(&at), None).unwrap_err().to_string();
+    assert!(refused.contains("--port 9"), "{refused}");
+    drop(connect_in_time(&at));
+    let begun = Instant::now();
+    let mut there = loop {
+        match watch_for(address, Some(&at), None) {
+            Ok(there) => break there.expect("it was named"),
+            Err(e) => assert!(begun.elapsed() < Duration::from_secs(20), "{e}"),
+        }
+    };
+    there.begin(monotonic_ns(), INTERVAL, LONG);
+    // It goes away in the middle: the trial goes on, and what was not seen is said.
+    drop(server);
+    let observed = there.finish();
+    assert_eq!(observed.source, SynSource::Attempts);
+    assert!(observed.because.is_some_and(|why| why.contains(&at)));
+}

@@ -1,0 +1,314 @@
+//! Watches a port of this host for the length of a window, on a thread of its own.
+
+use super::queue::QueueReader;
+use super::segment;
+use super::tally::{Span, Tally};
+use crate::kernel::counters::Counters;
+use crate::kernel::host::HostTime;
+use crate::resolve::reason;
+use crate::sys::clock::{monotonic_ns, realtime_ns};
+use crate::sys::packet::{Batch, PacketSocket};
+use knee_core::measure::{Observed, SynSource};
+use knee_core::time::Nanos;
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Packets that the kernel keeps between two looks: some 40,000, as each takes about 800 bytes.
+const BUFFER: usize = 32 << 20;
+
+/// Packets are fetched so often: the thread is not woken by each.
+const LOOK_EVERY: u64 = 5_000_000;
+
+/// And so often where the kernel keeps less than an eighth of that: 400 KB hold some 300 packets.
+const LOOK_OFTEN: u64 = 1_000_000;
+
+/// What stands at the window's begin is read so much earlier, as reading it takes a while: what
+/// comes at the very begin is then counted in, not out.
+const EARLY: u64 = 500_000;
+
+/// The accept queue (and the counters, where they stand for a capture) are read so often.
+const SAMPLE_EVERY: u64 = 100_000_000;
+
+/// Counters that tell what became of connections, besides those that tell of trouble.
+const COUNTERS: [&str; 14] = [
+    "TcpPassiveOpens",
+    "TcpAttemptFails",
+    "TcpEstabResets",
+    "TcpRetransSegs",
+    "TcpOutRsts",
+    "TcpExtListenOverflows",
+    "TcpExtListenDrops",
+    "TcpExtTCPReqQFullDrop",
+    "TcpExtTCPReqQFullDoCookies",
+    "TcpExtSyncookiesSent",
+    "TcpExtSyncookiesRecv",
+    "TcpExtSyncookiesFailed",
+    "TcpExtTCPSynRetrans",
+    "TcpExtTCPBacklogDrop",
+];
+
+/// A port of this host (in this network namespace) that is being watched, until it is finished or
+/// dropped.
+///
+/// With CAP_NET_RAW a capture counts, filtered in the kernel: every SYN that came for the port, as
+/// it left the interface, before a firewall or the listening socket could drop it.
+///
+/// Without, counters of the kernel stand for it: the first SYNs are then PassiveOpens +
+/// ListenDrops, where nothing tells first ones from repeated ones. PassiveOpens moves as a
+/// handshake ends and its connection is made (also one by SYN cookie), so not for a handshake that
+/// never ends. ListenDrops moves for each SYN that a listening socket dropped, as the accept queue
+/// (ListenOverflows) or the queue of requests (TCPReqQFullDrop) was full, repeated ones included;
+/// and for each segment that would have ended a handshake but met a full accept queue. Both are of
+/// all listening sockets of the network namespace, and are read up to a millisecond off the
+/// window's edges. So the figure is exact while nothing is dropped and no other port is in use; it
+/// is too high where clients wait long enough to repeat their SYNs (a second).
+#[derive(Debug)]
+pub struct Watch {
+    source: SynSource,
+    because: Option<String>,
+    thread: Option<(Sender<()>, JoinHandle<Observed>)>,
+}
+
+impl Watch {
+    /// Begins to watch `port` for a window that begins at `origin_ns` (of CLOCK_MONOTONIC, past or
+    /// to come) and lasts for `duration`, counted in intervals too. Once this returns, no SYN is
+    /// missed. Of a window that began before, only the rest is seen, and its counts are too low:
+    /// begin before the window does.
+    pub fn begin(port: u16, origin_ns: u64, interval: Nanos, duration: Nanos) -> Watch {
+        let span = Span::new(origin_ns, interval, duration);
+        Watch::start(port, span, tap(port))
+    }
+
+    /// The same by the kernel's counters alone, for a reason.
+    pub fn begin_with_counters(
+        port: u16,
+        origin_ns: u64,
+        interval: Nanos,
+        duration: Nanos,
+        because: &str,
+    ) -> Watch {
+        let span = Span::new(origin_ns, interval, duration);
+        Watch::start(port, span, Err(because.to_owned()))
+    }
+
+    fn start(port: u16, span: Span, tap: Result<PacketSocket, String>) -> Watch {
+        let (tap, because) = match tap {
+            Ok(tap) => (Some(tap), None),
+            Err(because) => (None, Some(because)),
+        };
+        let source = match tap {
+            Some(_) => SynSource::Capture,
+            None => SynSource::Counters,
+        };
+        let (stop, stopped) = mpsc::channel();
+        let mut watcher = Watcher::new(port, span, tap);
+        // Here and not on the thread: what is done once this returns is seen.
+        watcher.open_if_due(monotonic_ns());
+        let thread = thread::Builder::new().name("observe".to_owned());
+        let thread = thread.spawn(move || watcher.run(&stopped));
+        Watch {
+            source,
+            because,
+            // Where no thread can be had, nothing is seen, and the observation says so by its
+            // length of 0.
+            thread: thread.ok().map(|thread| (stop, thread)),
+        }
+    }
+
+    /// What counts the SYNs.
+    pub fn source(&self) -> SynSource {
+        self.source
+    }
+
+    /// Why it is not a capture.
+    pub fn because(&self) -> Option<&str> {
+        self.because.as_deref()
+    }
+
+    /// Ends the watch, before the window's end too, and says what was seen.
+    pub fn finish(mut self) -> Observed {
+        let observed = match self.join() {
+            Some(Ok(observed)) => observed,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Observed::default(),
+        };
+        Observed {
+            source: self.source,
+            because: self.because.take(),
+            ..observed
+        }
+    }
+
+    fn join(&mut self) -> Option<thread::Result<Observed>> {
+        let (stop, thread) = self.thread.take()?;
+        drop(stop);
+        Some(thread.join())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.join();
+    }
+}
+
+/// What a watch would count SYNs with, without beginning one.
+pub fn source_here(port: u16) -> (SynSource, Option<String>) {
+    match tap(port) {
+        Ok(_) => (SynSource::Capture, None),
+        Err(because) => (SynSource::Counters, Some(because)),
+    }
+}
+
+fn tap(port: u16) -> Result<PacketSocket, String> {
+    PacketSocket::open(&segment::filter(port), BUFFER).map_err(|e| match e.kind() {
+        io::ErrorKind::PermissionDenied => "a capture needs the capability CAP_NET_RAW".to_owned(),
+        _ => format!("a capture is not possible here: {}", reason(&e)),
+    })
+}
+
+/// The thread's side.
+struct Watcher {
+    span: Span,
+    tally: Tally,
+    /// Until the window has ended, where there is one.
+    tap: Option<PacketSocket>,
+    is_tapped: bool,
+    queue: QueueReader,
+    /// Since the window began: what stood then.
+    begun: Option<(Counters, HostTime)>,
+    counted: i64,
+    next_sample: u64,
+    observed: Observed,
+}
+
+impl Watcher {
+    fn new(port: u16, span: Span, tap: Option<PacketSocket>) -> Watcher {
+        Watcher {
+            span,
+            tally: Tally::new(span),
+            is_tapped: tap.is_some(),
+            tap,
+            queue: QueueReader::new(port),
+            begun: None,
+            counted: 0,
+            next_sample: span.begin,
+            observed: Observed::default(),
+        }
+    }
+
+    fn run(mut self, stopped: &Receiver<()>) -> Observed {
+        let (mut batch, mut is_over) = (Batch::new(), false);
+        let is_small = self.tap.as_ref().is_some_and(|t| t.buffer() < BUFFER / 8);
+        let look_every = if is_small { LOOK_OFTEN } else { LOOK_EVERY };
+        loop {
+            let now = monotonic_ns();
+            self.open_if_due(now);
+            self.look(&mut batch);
+            if !is_over && self.begun.is_some() && now >= self.next_sample {
+                self.next_sample = now + SAMPLE_EVERY;
+                self.sample(now);
+            }
+            if !is_over && now >= self.span.end {
+                is_over = true;
+                self.close_window(now);
+            }
+            let next = [self.opens_at(), self.span.end, now + look_every];
+            let next = next.into_iter().filter(|&t| t > now).min();
+            let nap = if is_over {
+                Nanos::from_secs(3600).0
+            } else {
+                next.unwrap_or(now) - now
+            };
+            match stopped.recv_timeout(Duration::from_nanos(nap)) {
+                Err(RecvTimeoutError::Timeout) => {}
+                _ => break,
+            }
+        }
+        let until = monotonic_ns();
+        if !is_over {
+            self.look(&mut batch);
+            self.close_window(until);
+        }
+        self.tally.finish(until, &mut self.observed);
+        self.observed
+    }
+
+    fn opens_at(&self) -> u64 {
+        self.span.begin.saturating_sub(EARLY)
+    }
+
+    fn open_if_due(&mut self, now: u64) {
+        if self.begun.is_some() || now < self.opens_at() {
+            return;
+        }
+        self.begun = Some((Counters::of(&COUNTERS), HostTime::now()));
+        // What was lost before does not matter.
+        let _ = self.tap.as_ref().map(PacketSocket::take_lost);
+    }
+
+    /// Reads what stands at the end, and ends the capture.
+    fn close_window(&mut self, now: u64) {
+        self.sample(now);
+        if let Some((counters, time)) = &self.begun {
+            self.observed.kernel = Counters::of(&COUNTERS).moved_since(counters);
+            self.observed.cpu_busy_percent = HostTime::now().busy_percent_since(*time);
+            let lost = self.tap.as_ref().and_then(|tap| tap.take_lost().ok());
+            self.observed.capture_lost = lost.unwrap_or(0);
+        }
+        self.tap = None;
+    }
+
+    /// Counts the packets that have come.
+    fn look(&mut self, batch: &mut Batch) {
+        let Some(tap) = &self.tap else {
+            return;
+        };
+        // Whatever comes meanwhile: so many batches are far more than the buffer holds.
+        for _ in 0..10_000 {
+            match tap.receive(batch) {
+                Ok(0) => return,
+                Ok(_) => {}
+                // An interface went down; the others go on.
+                Err(_) => continue,
+            }
+            // Of both clocks now; a step of the time of day between two looks does no harm.
+            let (monotonic, realtime) = (monotonic_ns(), realtime_ns());
+            for packet in batch.packets() {
+                let age = packet.realtime_ns.map_or(0, |t| realtime.saturating_sub(t));
+                if let Some(segment) = segment::parse(packet.bytes) {
+                    let at_ns = monotonic.saturating_sub(age);
+                    self.tally.count(&segment, packet.interface, at_ns);
+                }
+            }
+        }
+    }
+
+    /// The accept queue, and the SYNs by the counters where these stand for a capture.
+    fn sample(&mut self, now: u64) {
+        let Some((begun, _)) = &self.begun else {
+            return;
+        };
+        if let Some(queue) = self.queue.read() {
+            let max = self.observed.accept_queue_max.get_or_insert(0);
+            *max = queue.waiting.max(*max);
+            self.observed.accept_queue_limit = queue.limit;
+        }
+        if !self.is_tapped {
+            let counters = Counters::of(&COUNTERS);
+            let arrived = |c: &Counters| c.get("TcpPassiveOpens") + c.get("TcpExtListenDrops");
+            let counted = arrived(&counters) - arrived(begun);
+            let since = u64::try_from(counted - self.counted).unwrap_or(0);
+            // They came before now, which may already be past the end.
+            let last = self.span.end.saturating_sub(1);
+            let at_ns = now.saturating_sub(1).min(last).max(self.span.begin);
+            self.tally.add_first(since, at_ns);
+            self.counted = counted;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
