@@ -4,7 +4,7 @@ use super::gaps::{Counts, Gaps, KolmogorovSmirnov, counts, dispersion, exponenti
 use super::validity::{Asked, GapEvidence, GapLaw};
 use crate::measure::{Histogram, Measurement, Trial, Window};
 use crate::report::{OfferedReport, QuantilesReport};
-use crate::spec::{ArrivalLaw, ConnectScheme, Load, OpenLoad, Rate};
+use crate::spec::{ArrivalLaw, ConnectScheme, Load, OverloadLoad, Rate};
 use crate::time::Nanos;
 
 /// Random counts may differ from the mean by so many standard deviations.
@@ -12,11 +12,13 @@ const COUNT_SIGMAS: f64 = 4.0;
 /// Scales at which counts are held against Poisson's, in ms.
 const COUNT_SCALES_MS: [u64; 3] = [10, 100, 1_000];
 
+/// What a schedule promises: its rate, and the law of its gaps.
+type Schedule<'a> = (Rate, &'a ArrivalLaw);
+
 /// How well the load of a trial was kept, as reported.
 pub fn offered_report(trial: &Trial) -> OfferedReport {
     let measured = &trial.measurement;
     let open = trial.spec.load.schedule();
-    let open = open.as_ref();
     let known = known(measured);
     let window_s = measured.window.length().as_secs_f64();
     let gaps = open.and_then(|_| Gaps::of(&measured.starts));
@@ -43,21 +45,22 @@ pub fn offered_report(trial: &Trial) -> OfferedReport {
 /// What the schedule wanted of the window, and how far chance may take it from that. `None` in a
 /// closed loop, and where a number of operations, not the window, ended the schedule.
 pub fn asked(trial: &Trial) -> Option<Asked> {
-    let load = trial.spec.load.schedule()?;
+    let schedule = trial.spec.load.schedule()?;
     if trial.spec.operations_max.is_some() {
         return None;
     }
-    Some(asked_of(&load, trial.measurement.window))
+    Some(asked_of(schedule, trial.measurement.window))
 }
 
-/// What this load's schedule wants of the window.
-pub(super) fn asked_of(load: &OpenLoad, window: Window) -> Asked {
-    let operations = asked_in(load, window);
-    let slack = match &load.arrival {
+/// What this schedule wants of the window.
+pub(super) fn asked_of(schedule: Schedule<'_>, window: Window) -> Asked {
+    let (rate, arrival) = schedule;
+    let operations = asked_in(schedule, window);
+    let slack = match arrival {
         // Gaps that vary less than exponential ones make counts that vary less.
         ArrivalLaw::Poisson | ArrivalLaw::Uniform => COUNT_SIGMAS * operations.sqrt(),
         // The window may begin and end anywhere in a period.
-        ArrivalLaw::Burst { period, .. } => load.rate.per_s() * period.as_secs_f64(),
+        ArrivalLaw::Burst { period, .. } => rate.per_s() * period.as_secs_f64(),
         ArrivalLaw::Constant | ArrivalLaw::Ramp { .. } | ArrivalLaw::Trace(_) => 0.0,
     };
     Asked { operations, slack }
@@ -67,20 +70,17 @@ pub(super) fn asked_of(load: &OpenLoad, window: Window) -> Asked {
 /// process promises nothing about them, or too little was started.
 pub fn gap_evidence(trial: &Trial) -> Option<GapEvidence> {
     let measured = &trial.measurement;
-    gap_evidence_of(
-        &trial.spec.load.schedule()?,
-        &measured.starts,
-        known(measured),
-    )
+    let schedule = trial.spec.load.schedule()?;
+    gap_evidence_of(schedule, &measured.starts, known(measured))
 }
 
 /// The same of these starts, all of which are known in that window.
 pub(super) fn gap_evidence_of(
-    load: &OpenLoad,
+    schedule: Schedule<'_>,
     starts: &[Nanos],
     known: Window,
 ) -> Option<GapEvidence> {
-    let law = match load.arrival {
+    let law = match schedule.1 {
         ArrivalLaw::Constant => GapLaw::Constant,
         ArrivalLaw::Uniform => GapLaw::Uniform,
         ArrivalLaw::Poisson => GapLaw::Poisson,
@@ -94,7 +94,7 @@ pub(super) fn gap_evidence_of(
     Some(GapEvidence {
         law,
         gaps: Gaps::of(starts)?,
-        exponential: poisson_test(load, starts),
+        exponential: poisson_test(schedule, starts),
         counts: scales,
     })
 }
@@ -111,14 +111,15 @@ pub fn quantiles(histogram: &Histogram) -> QuantilesReport {
 
 /// What starts the operations: the schedule's process, or who takes its place.
 fn arrival_name(load: &Load) -> &'static str {
+    if let Some((_, arrival)) = load.schedule() {
+        return arrival.name();
+    }
     match load {
-        Load::Open(open) => open.arrival.name(),
-        Load::Closed { .. } => "closed",
-        Load::Overload(load) => match &load.scheme {
-            ConnectScheme::Simple { .. } => "closed",
-            ConnectScheme::SClients { .. } => "s_clients",
-            ConnectScheme::Scheduled { arrival, .. } => arrival.name(),
-        },
+        Load::Overload(OverloadLoad {
+            scheme: ConnectScheme::SClients { .. },
+            ..
+        }) => "s_clients",
+        _ => "closed",
     }
 }
 
@@ -130,20 +131,20 @@ fn known(measured: &Measurement) -> Window {
     }
 }
 
-fn poisson_test(load: &OpenLoad, starts: &[Nanos]) -> Option<KolmogorovSmirnov> {
-    match load.arrival {
-        ArrivalLaw::Poisson => exponential_test(starts, load.rate.per_s()),
+fn poisson_test((rate, arrival): Schedule<'_>, starts: &[Nanos]) -> Option<KolmogorovSmirnov> {
+    match arrival {
+        ArrivalLaw::Poisson => exponential_test(starts, rate.per_s()),
         _ => None,
     }
 }
 
 /// The mean number of operations that the schedule has in the window.
-fn asked_in(load: &OpenLoad, window: Window) -> f64 {
-    match &load.arrival {
+fn asked_in((rate, arrival): Schedule<'_>, window: Window) -> f64 {
+    match arrival {
         ArrivalLaw::Constant
         | ArrivalLaw::Poisson
         | ArrivalLaw::Uniform
-        | ArrivalLaw::Burst { .. } => load.rate.per_s() * window.length().as_secs_f64(),
+        | ArrivalLaw::Burst { .. } => rate.per_s() * window.length().as_secs_f64(),
         &ArrivalLaw::Ramp { from, to, over } => {
             ramped(from, to, over, window.end) - ramped(from, to, over, window.start)
         }
@@ -170,7 +171,7 @@ fn ramped(from: Rate, to: Rate, over: Nanos, t: Nanos) -> f64 {
 mod tests {
     use super::*;
     use crate::arrival::{ArrivalProcess, Arrivals};
-    use crate::spec::Share;
+    use crate::spec::{OpenLoad, Share};
 
     #[test]
     fn what_was_asked_is_what_the_schedule_has_in_the_window() {
@@ -204,7 +205,7 @@ mod tests {
                     .take_while(|&t| t < window.end)
                     .filter(|&t| window.contains(t))
                     .count();
-                let asked = asked_in(&load, window);
+                let asked = asked_in((load.rate, &load.arrival), window);
                 assert!(
                     (asked - count as f64).abs() <= 1.0,
                     "{asked}, not {count}: {load:?}"

@@ -41,26 +41,15 @@ impl Load {
         !matches!(self, Load::Closed { .. })
     }
 
-    /// The schedule that starts the operations, where there is one.
-    pub fn schedule(&self) -> Option<OpenLoad> {
-        let Load::Overload(load) = self else {
-            return match self {
-                Load::Open(open) => Some(open.clone()),
-                _ => None,
-            };
-        };
-        match &load.scheme {
-            ConnectScheme::Scheduled {
-                rate,
-                arrival,
-                descriptors,
-            } => Some(OpenLoad {
-                rate: *rate,
-                arrival: arrival.clone(),
-                connections_max: *descriptors,
-                in_flight_max: Some(*descriptors),
-            }),
-            ConnectScheme::Simple { .. } | ConnectScheme::SClients { .. } => None,
+    /// Mean rate and process, where a schedule starts the operations.
+    pub fn schedule(&self) -> Option<(Rate, &ArrivalLaw)> {
+        match self {
+            Load::Open(open) => Some((open.rate, &open.arrival)),
+            Load::Closed { .. } => None,
+            Load::Overload(load) => match &load.scheme {
+                ConnectScheme::Scheduled { rate, arrival, .. } => Some((*rate, arrival)),
+                ConnectScheme::Simple { .. } | ConnectScheme::SClients { .. } => None,
+            },
         }
     }
 

@@ -5,7 +5,7 @@ use crate::analysis::offered::{asked_of, gap_evidence_of, quantiles};
 use crate::analysis::validity::{Evidence, clauses};
 use crate::measure::{UdpTrial, Window};
 use crate::report::{OfferedReport, QuantilesReport};
-use crate::spec::{ArrivalLaw, ClientWait, OpenLoad};
+use crate::spec::{ArrivalLaw, ClientWait, OpenLoad, Rate};
 use crate::time::Nanos;
 
 /// How well the senders' load was kept, in a trial of this length.
@@ -17,7 +17,9 @@ pub fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
     let poisson = schedule
         .as_ref()
         .filter(|load| load.arrival == ArrivalLaw::Poisson);
-    let asked = schedule.as_ref().map(|load| asked_of(load, whole(length)));
+    let asked = schedule
+        .as_ref()
+        .map(|load| asked_of(pair(load), whole(length)));
     OfferedReport {
         asked_per_s: asked.map(|a| per_s(a.operations)),
         achieved_per_s: per_s(sent.sent as f64),
@@ -50,7 +52,7 @@ pub fn invalid_because(trial: &UdpTrial, length: Nanos) -> Vec<String> {
         (pacing_error_ns.p50, pacing_error_ns.p99) = (0, 0);
     }
     clauses(&Evidence {
-        asked: is_whole.then(|| asked_of(&load, whole(length))),
+        asked: is_whole.then(|| asked_of(pair(&load), whole(length))),
         window: length,
         open_loop: true,
         attempted: sent.intended,
@@ -58,7 +60,7 @@ pub fn invalid_because(trial: &UdpTrial, length: Nanos) -> Vec<String> {
         pacing_error_ns,
         response_time_ns: quantiles(&sent.round_trip),
         stall_ns_max: sent.stall_ns_max,
-        gaps: gap_evidence_of(&load, &sent.starts, known(trial, length)),
+        gaps: gap_evidence_of(pair(&load), &sent.starts, known(trial, length)),
         steal_percent: trial.generator.steal_percent,
         ..Evidence::default()
     })
@@ -70,6 +72,10 @@ fn known(trial: &UdpTrial, length: Nanos) -> Window {
         start: Nanos::ZERO,
         end: length.min(trial.sent.starts_until),
     }
+}
+
+fn pair(load: &OpenLoad) -> (Rate, &ArrivalLaw) {
+    (load.rate, &load.arrival)
 }
 
 fn whole(length: Nanos) -> Window {

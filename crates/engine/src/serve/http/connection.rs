@@ -121,8 +121,8 @@ impl Connection {
     }
 
     /// Whether it takes a worker up. A connection over which no byte of a request has come does
-    /// not: it may never come. Where the accept queue was full when its handshake ended the kernel has
-    /// dropped the request, and the client sends it again seconds later, if it is still there.
+    /// not: it may never come. Where the accept queue was full when its handshake ended the kernel
+    /// has dropped the request, and the client sends it again seconds later, if it is still there.
     pub(super) fn occupies_worker(&self) -> bool {
         self.asked
     }
