@@ -28,6 +28,27 @@ pub enum Scheme {
     Scheduled(f64),
 }
 
+/// What was seen on the server's host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ServerSide {
+    /// Connections in the accept queue at the most.
+    pub accept_queue_max: Option<u32>,
+    /// How many it may hold.
+    pub accept_queue_limit: Option<u32>,
+    /// Share of the processors that was busy, in percent of all.
+    pub busy_percent: f64,
+}
+
+impl ServerSide {
+    fn of(seen: &Observed) -> ServerSide {
+        ServerSide {
+            accept_queue_max: seen.accept_queue_max,
+            accept_queue_limit: seen.accept_queue_limit,
+            busy_percent: seen.cpu_busy_percent,
+        }
+    }
+}
+
 /// What one trial shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
@@ -66,6 +87,8 @@ pub struct Point {
     pub due_per_s: f64,
     /// Length of the window.
     pub seconds: f64,
+    /// What was seen on the server's host, where somebody looked.
+    pub server: Option<ServerSide>,
 }
 
 impl Point {
@@ -117,6 +140,7 @@ impl Point {
             is_core_full: busy_percent > BUSY_PERCENT && trial.duration_ns >= BUSY_WINDOW.0,
             due_per_s,
             seconds,
+            server: trial.observed.as_ref().map(ServerSide::of),
         })
     }
 
