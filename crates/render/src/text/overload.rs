@@ -7,9 +7,9 @@ use super::page::{INDENT, Page};
 use super::plot::beside;
 use super::table::{Align, Table};
 use crate::number::{self, MISSING, count, number, percent, plural, rate, time_short, words};
-use knee_core::measure::{Outcome, Outcomes, SynSource};
-use knee_core::report::{OverloadConclusion, Report, SClientRow, SimpleRow, Verdict};
-use knee_core::spec::CloseKind;
+use knee_core::measure::{Observed, Outcome, Outcomes, SynSource};
+use knee_core::report::{OverloadConclusion, Report, SClientRow, SimpleRow, TrialReport, Verdict};
+use knee_core::spec::{CloseKind, Level};
 
 /// From this width on the two plots stand beside each other.
 const BESIDE_WIDTH: usize = 90;
@@ -26,7 +26,7 @@ pub fn show(page: &mut Page, report: &Report, conclusion: &OverloadConclusion) {
     page.gap();
     page.facts(facts(conclusion));
     show_plots(page, conclusion);
-    show_simple(page, &conclusion.simple);
+    show_simple(page, report, &conclusion.simple);
     show_sclients(page, report, conclusion);
     show_left_out(page, report);
 }
@@ -36,9 +36,9 @@ fn facts(c: &OverloadConclusion) -> Vec<(String, Line)> {
     let mut fact = |name: &str, line: Line| facts.push((name.to_string(), line));
     fact("capacity", Line::plain(rate(c.capacity_per_s)));
     if let (Some(slope), Some(r_squared)) = (c.slope_per_descriptor, c.r_squared) {
-        let slope = number(slope);
+        let slope = number::fixed(slope, 3);
         let mut line = Line::plain(format!("served + {slope}/s for each descriptor"));
-        line.push(Ink::Plain, format!(", R² {}", number::fixed(r_squared, 6)));
+        line.push(Ink::Plain, format!(", R² {}", number::r_squared(r_squared)));
         if let Some(deviation) = c.deviation_percent {
             let patience = time_short(c.connect_timeout_ns);
             let off = percent(deviation);
@@ -99,7 +99,7 @@ fn show_plots(page: &mut Page, c: &OverloadConclusion) {
     }
 }
 
-fn show_simple(page: &mut Page, rows: &[SimpleRow]) {
+fn show_simple(page: &mut Page, report: &Report, rows: &[SimpleRow]) {
     if rows.is_empty() {
         return;
     }
@@ -116,6 +116,9 @@ fn show_simple(page: &mut Page, rows: &[SimpleRow]) {
     column("±", &|r| half_width(r.served_per_s, r.served_ci95_per_s));
     let outcomes: Vec<&Outcomes> = rows.iter().map(|r| &r.outcomes).collect();
     add_outcomes(&mut table, &outcomes);
+    let is_simple = |t: &&TrialReport| matches!(t.level, Level::Clients(_));
+    let trials: Vec<&TrialReport> = report.trials.iter().filter(is_simple).collect();
+    add_server(&mut table, &trials, rows.len());
     page.table(&table);
 }
 
@@ -150,6 +153,9 @@ fn show_sclients(page: &mut Page, report: &Report, c: &OverloadConclusion) {
     column("±", &|r| half_width(r.served_per_s, r.served_ci95_per_s));
     let outcomes: Vec<&Outcomes> = rows.iter().map(|r| &r.outcomes).collect();
     add_outcomes(&mut table, &outcomes);
+    let is_pressing = |t: &&TrialReport| !matches!(t.level, Level::Clients(_));
+    let trials: Vec<&TrialReport> = report.trials.iter().filter(is_pressing).collect();
+    add_server(&mut table, &trials, rows.len());
     page.table(&table);
     let mut notes = vec![match by_schedule {
         true => "offered: as scheduled",
@@ -160,11 +166,38 @@ fn show_sclients(page: &mut Page, report: &Report, c: &OverloadConclusion) {
     if rows.iter().any(|r| !r.past_saturation) {
         notes.push("dim: not past saturation");
     }
+    if trials.iter().any(|t| t.observed.is_some()) {
+        notes.push(
+            "queue: connections in the accept queue at the most, of so many; busy: % of the \
+                    server's processors",
+        );
+    }
     page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, notes.join("; ")));
 }
 
-fn is_scheduled(trial: &knee_core::report::TrialReport) -> bool {
-    matches!(trial.level, knee_core::spec::Level::RatePerS(_))
+fn is_scheduled(trial: &TrialReport) -> bool {
+    matches!(trial.level, Level::RatePerS(_))
+}
+
+/// What was seen on the server's host, where somebody looked. The trials are those of the rows.
+fn add_server(table: &mut Table, trials: &[&TrialReport], rows: usize) {
+    if trials.len() != rows || trials.iter().all(|t| t.observed.is_none()) {
+        return;
+    }
+    let mut column = |title: &str, cell: fn(&Observed) -> Option<String>| {
+        let of = |t: &&TrialReport| t.observed.as_ref().and_then(cell);
+        let cells: Vec<Option<String>> = trials.iter().map(of).collect();
+        if cells.iter().any(Option::is_some) {
+            let cells = cells.into_iter().map(|c| c.unwrap_or(MISSING.to_string()));
+            table.column(title, Align::Right, cells.map(Line::plain).collect());
+        }
+    };
+    column("queue", |o| {
+        let max = count(o.accept_queue_max?.into());
+        let limit = o.accept_queue_limit.map(|n| count(n.into()));
+        Some(limit.map_or(max.clone(), |limit| format!("{max}/{limit}")))
+    });
+    column("busy", |o| Some(number::fixed(o.cpu_busy_percent, 1)));
 }
 
 /// A column for each end that any attempt had.

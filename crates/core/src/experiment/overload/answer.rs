@@ -87,7 +87,7 @@ fn relation(conclusion: &OverloadConclusion) -> Option<String> {
     let deviation = conclusion.deviation_percent?;
     Some(format!(
         "SYN rate = served + D/T to within {}, R² {}.",
-        percent(deviation),
+        percent(deviation.max(0.01)),
         r_squared_text(r_squared)
     ))
 }

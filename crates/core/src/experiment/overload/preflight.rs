@@ -194,7 +194,8 @@ fn ports_run_out(facts: &PreflightFacts, spec: &OverloadSpec, level: &InFlight) 
     // What ends before the first port comes back needs one for each connection, and no more.
     let held = kept.min(Nanos(trial.0.saturating_mul(trials)));
     let ports = ports(facts);
-    let free = ports.saturating_sub(level.connections) as f64;
+    // Where none is free to begin with, that is said already.
+    let free = ports.checked_sub(level.connections)? as f64;
     let lasts_per_s = free / held.as_secs_f64().max(f64::MIN_POSITIVE);
     let enough_per_s = facts.served_per_s.unwrap_or(UNKNOWN_SERVED_PER_S);
     if lasts_per_s >= enough_per_s {
@@ -338,3 +339,6 @@ fn finding(
         next_step,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,9 +33,9 @@ pub fn overload_findings(
 ) -> Vec<Finding> {
     let mut found = of_generator(trials, summary, setting);
     found.extend(of_server(trials, summary));
-    found.extend(of_counts(trials, summary, setting));
     found.extend(flatten(summary));
     found.extend(throughput(summary));
+    found.extend(of_counts(trials, summary, setting));
     let found = found.into_iter().map(Diagnosis::Overload);
     let distorted = distorted(trials, summary, setting);
     let all = distorted.into_iter().chain(found);

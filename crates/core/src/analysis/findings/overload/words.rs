@@ -152,13 +152,17 @@ impl OverloadDiagnosis {
                 at,
                 count,
                 percent: p,
-                ..
+                close,
             } => format!(
-                "{} attempts with {} ({}) found no local port: connections that this side closes \
-                 first keep theirs for a minute in TIME_WAIT",
+                "{} attempts with {} ({}) found no local port: a connection has one for as long \
+                 as it lives{}",
                 exact(*count as f64),
                 one(*at),
-                percent(*p)
+                percent(*p),
+                match close {
+                    CloseKind::Fin => ", and one that this side closes first for a minute more",
+                    CloseKind::Rst => "",
+                }
             ),
             OverloadDiagnosis::DescriptorsExhausted {
                 at,
