@@ -39,6 +39,7 @@ fn execute(command: RawCommand) -> Result<Exit, Failure> {
     match command {
         RawCommand::Run(raw) => command::run::execute(raw.resolve(&machine)?),
         RawCommand::Sweep(raw) => command::sweep::execute(raw.resolve(&machine)?),
+        RawCommand::Overload(raw) => command::overload::execute(raw.resolve(&machine)?),
         RawCommand::Throttle(raw) => command::throttle::execute(raw.resolve()?),
         RawCommand::Udp(raw) => command::udp::execute(raw.resolve(&machine)?),
         RawCommand::UdpClient => command::udp::client(),

@@ -1,7 +1,7 @@
 //! What was typed, as a whole.
 
 use crate::args::with_exits;
-use crate::command::{analyze, observe, report, run, serve, sweep, throttle, udp};
+use crate::command::{analyze, observe, overload, report, run, serve, sweep, throttle, udp};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
@@ -55,6 +55,7 @@ fn let_numbers_be_negative(command: Command) -> Command {
 pub enum RawCommand {
     Run(Box<run::RawRun>),
     Sweep(Box<sweep::RawSweep>),
+    Overload(Box<overload::RawOverload>),
     Throttle(Box<throttle::RawThrottle>),
     Udp(Box<udp::RawUdp>),
     /// One client of `knee udp --clients-as processes`, which starts it

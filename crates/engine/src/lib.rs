@@ -14,10 +14,12 @@ pub mod transport;
 pub mod udp;
 mod worker;
 
+use knee_core::experiment::overload::PreflightFacts;
 use knee_core::measure::{Observer, Trial};
 use knee_core::report::Host;
-use knee_core::spec::{HttpTarget, TrialSpec};
+use knee_core::spec::{Endpoint, HttpTarget, TrialSpec};
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -48,6 +50,23 @@ impl std::error::Error for RunError {}
 /// [`RunError::Unreachable`] with the reason.
 pub fn preflight(target: &HttpTarget) -> Result<String, RunError> {
     resolve::reach(&target.endpoint, PREFLIGHT_PATIENCE).map(|(_, address)| address)
+}
+
+/// Resolves the target of an overload, connects to it once, and makes sure that connections can
+/// come from `sources`, before any load is sent. The address, and whether it answered: silence is
+/// no error, as a server may be overloaded already.
+///
+/// # Errors
+/// [`RunError::Unreachable`]: it refuses, or there is no such host; [`RunError::NotPermitted`]: a
+/// source is no address of this host.
+pub fn aim(target: &HttpTarget, sources: &[String]) -> Result<(SocketAddr, bool), RunError> {
+    let Endpoint::Tcp { host, port } = &target.endpoint else {
+        let line = "a Unix socket has no connection attempts that time out";
+        return Err(RunError::NotPermitted(line.to_owned()));
+    };
+    let (address, answers) = resolve::sight(host, *port, PREFLIGHT_PATIENCE)?;
+    resolve::check_sources(sources, address)?;
+    Ok((address, answers))
 }
 
 /// How long [`preflight`] waits for an answer.
@@ -83,6 +102,13 @@ pub fn run_observed(
 /// Facts about this machine for the report.
 pub fn host() -> Host {
     kernel::host::host()
+}
+
+/// What of this host decides how an overload of `target` will fare, and is known before it begins:
+/// of connections from one address that are closed in order; with the server's settings where it is
+/// `on_this_host`.
+pub fn preflight_facts(target: IpAddr, on_this_host: bool) -> PreflightFacts {
+    kernel::sysctl::preflight_facts(target, on_this_host)
 }
 
 /// Processors that this process may use.

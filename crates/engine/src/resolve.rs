@@ -47,13 +47,38 @@ fn reach_tcp(host: &str, port: u16, patience: Duration) -> Result<(RawAddress, S
             Err(error) => tried.push(format!("{address}: {}", reason(&error))),
         }
     }
-    if tried.is_empty() {
-        return Err(RunError::Unreachable(format!("'{host}' has no address")));
+    Err(unreachable(host, &tried))
+}
+
+/// That none of a host's addresses answered, as tried, or that it has none.
+fn unreachable(host: &str, tried: &[String]) -> RunError {
+    RunError::Unreachable(match tried {
+        [] => format!("'{host}' has no address"),
+        tried => format!("cannot connect to {}", tried.join("; ")),
+    })
+}
+
+/// Where an overload is to go, and whether an answer came from there. Silence is no reason not to
+/// begin: a server that is overloaded already drops what comes. A refusal is one.
+///
+/// # Errors
+/// [`RunError::Unreachable`]: the name means nothing, or all that came was a refusal.
+pub fn sight(host: &str, port: u16, patience: Duration) -> Result<(SocketAddr, bool), RunError> {
+    let mut tried = Vec::new();
+    let mut silent = None;
+    for address in lookup(host, port)? {
+        match TcpStream::connect_timeout(&address, patience) {
+            Ok(_) => return Ok((address, true)),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                silent = silent.or(Some(address));
+            }
+            Err(error) => tried.push(format!("{address}: {}", reason(&error))),
+        }
     }
-    Err(RunError::Unreachable(format!(
-        "cannot connect to {}",
-        tried.join("; ")
-    )))
+    match silent {
+        Some(address) => Ok((address, false)),
+        None => Err(unreachable(host, &tried)),
+    }
 }
 
 /// The address that an overload is aimed at: one whose target does not answer is no reason not to
@@ -102,6 +127,16 @@ pub fn sources(texts: &[String], target: &RawAddress) -> Result<Vec<RawAddress>,
         Ok(raw)
     };
     texts.iter().map(source).collect()
+}
+
+/// Makes sure that connections to `target` can come from these local addresses.
+///
+/// # Errors
+/// See [`sources`].
+pub fn check_sources(texts: &[String], target: SocketAddr) -> Result<(), RunError> {
+    let raw = RawAddress::new(&Address::Tcp(target));
+    let raw = raw.map_err(|e| RunError::Unreachable(reason(&e)))?;
+    sources(texts, &raw).map(|_| ())
 }
 
 fn lookup(host: &str, port: u16) -> Result<Vec<SocketAddr>, RunError> {

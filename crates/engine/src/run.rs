@@ -149,8 +149,8 @@ impl Plan<'_> {
     fn work(&self, index: u32, parts: &Sender<IntervalPart>) -> io::Result<Done> {
         // Without it a sleep may end 50 µs late for the sake of the kernel's batching.
         let _ = sys_thread::set_timer_slack_ns(1);
-        // All that a worker uses it opens itself, below. Where it is not permitted, system calls cost
-        // a little more.
+        // All that a worker uses it opens itself, below. Where it is not permitted, system calls
+        // cost a little more.
         let _ = sys_thread::own_descriptors();
         let share = Share {
             index,

@@ -7,6 +7,7 @@ mod closed;
 mod connections;
 mod lab;
 mod open;
+mod overload;
 mod peer;
 mod process;
 mod results;
@@ -36,13 +37,14 @@ pub struct Options {
 type Bench = fn(&Lab) -> Result<String, String>;
 
 /// Each bench returns its part of the results as Markdown.
-const BENCHES: [(&str, Bench); 8] = [
+const BENCHES: [(&str, Bench); 9] = [
     ("closed", closed::run),
     ("open", open::run),
     ("dm1", station::run_dm1),
     ("mm1", station::run_mm1),
     ("connections", connections::run),
     ("stall", stall::run),
+    ("overload", overload::run),
     ("throttle", throttle::run),
     ("udp", udp::run),
 ];
@@ -143,6 +145,9 @@ fn build_bare_loops() -> Result<std::path::PathBuf, String> {
         ("closed_epoll", "-lm", true),
         ("open_spin", "-lm", true),
         ("open_hybrid", "-lm", true),
+        ("connect_server", "-lm", true),
+        ("connect_flood", "-lm", true),
+        ("connect_served", "-lm", true),
         ("udp_sendmmsg", "-lm", true),
         ("udp_gso", "-lm", true),
         ("closed_uring", "-luring", false),

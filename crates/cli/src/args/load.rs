@@ -1,16 +1,15 @@
 //! Options of the load that several commands share.
 
-use super::trace::{self, Trace};
+use super::arrival::ArrivalArgs;
+use super::trace::Trace;
 use super::values::{parse_count, parse_positive};
 use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::words::{self, Words};
 use clap::Args;
 use knee_core::law::Law;
-use knee_core::spec::{ArrivalLaw, OpenLoad, Pause, PauseKind, Rate};
-use knee_core::spec::{parse_arrival, parse_law};
+use knee_core::spec::{OpenLoad, Pause, PauseKind, Rate, parse_law};
 use knee_core::time::Nanos;
-use std::sync::Arc;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Load")]
@@ -22,16 +21,8 @@ pub struct OpenArgs {
     #[arg(short, long, value_name = "N", value_parser = parse_count)]
     pub connections: Option<u32>,
 
-    /// When arrivals come: constant, poisson, uniform, burst(a,b,period), ramp(from,to) or
-    /// trace(FILE)
-    ///
-    /// constant (the default): every 1/rate. poisson: independent exponential gaps. uniform: gaps
-    /// between 0 and 2/rate. burst(a,b,period): a times the rate for the share b of each period,
-    /// such as burst(3,0.2,1s). ramp(from,to): the rate moves linearly over the run; it takes the
-    /// place of --rate. trace(FILE): one moment per line from the beginning of the run, in seconds
-    /// or with a unit; it takes the place of --rate.
-    #[arg(long, value_name = "A")]
-    pub arrival: Option<String>,
+    #[command(flatten)]
+    pub arrivals: ArrivalArgs,
 
     /// Beyond so many operations in flight or waiting an arrival is counted as shed
     /// [default: no limit]
@@ -40,18 +31,6 @@ pub struct OpenArgs {
 }
 
 impl OpenArgs {
-    /// The trace, where `--arrival` names one.
-    pub fn trace(&self) -> Result<Option<Trace>, Failure> {
-        let file = self.trace_file();
-        file.map(trace::read).transpose()
-    }
-
-    /// Whether the arrivals carry their own rate.
-    pub fn carries_rate(&self) -> bool {
-        let arrival = self.arrival.as_deref().unwrap_or_default();
-        arrival.starts_with("ramp") || self.trace_file().is_some()
-    }
-
     /// The open-loop load at this rate (`None`: the arrivals carry it) over the whole run.
     pub fn load(
         &self,
@@ -60,22 +39,7 @@ impl OpenArgs {
         run_length: Nanos,
         machine: &Machine,
     ) -> Result<OpenLoad, Failure> {
-        let arrival = match trace {
-            Some(trace) => ArrivalLaw::Trace(Arc::clone(&trace.moments)),
-            None => parse_arrival(self.arrival.as_deref().unwrap_or("constant"), run_length)
-                .map_err(|e| Failure::argument("--arrival", e))?,
-        };
-        let own = match &arrival {
-            ArrivalLaw::Ramp { from, to, .. } => Rate::from_f64((from.per_s() + to.per_s()) / 2.0),
-            ArrivalLaw::Trace(_) => trace.and_then(Trace::rate),
-            _ => None,
-        };
-        let rate = rate.or(own).ok_or_else(|| {
-            Failure::argument(
-                "--arrival",
-                "needs a rate: give --rate, such as --rate 1000",
-            )
-        })?;
+        let (rate, arrival) = self.arrivals.schedule(rate, trace, run_length)?;
         let connections_max = self.connections.unwrap_or(machine.connections_default());
         machine.check_connections("--connections", connections_max)?;
         Ok(OpenLoad {
@@ -86,16 +50,9 @@ impl OpenArgs {
         })
     }
 
-    /// The file of `trace(FILE)`.
-    pub fn trace_file(&self) -> Option<&str> {
-        let inner = self.arrival.as_deref()?.strip_prefix("trace(")?;
-        inner.strip_suffix(')')
-    }
-
     /// An open loop's options in the words of the command line, but for its rate.
     pub fn tell(&self, load: &OpenLoad, words: &mut Words) {
-        let file = self.trace_file().unwrap_or_default();
-        words.put("arrival", words::arrival(&load.arrival, file));
+        self.arrivals.tell(&load.arrival, words);
         words.put("connections", load.connections_max);
         words.put_some("max-in-flight", load.in_flight_max);
     }

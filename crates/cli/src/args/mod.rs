@@ -1,18 +1,22 @@
 //! Options that commands share. Each group resolves into values that cannot be wrong.
 
+mod arrival;
 mod engine;
 mod load;
 mod observe;
 mod output;
+mod source;
 mod target;
 mod threshold;
 mod trace;
 mod values;
 
+pub use arrival::ArrivalArgs;
 pub use engine::{EngineArgs, WAITS, meaning, random_seed, waits, word};
 pub use load::{ClosedArgs, LimitArgs, OpenArgs, interval};
 pub use observe::ObserveArgs;
 pub use output::{Notes, Output, OutputArgs};
+pub use source::SourceArgs;
 pub use target::TargetArgs;
 pub use threshold::ThresholdArgs;
 pub use trace::{Trace, read as read_trace};

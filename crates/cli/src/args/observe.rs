@@ -61,6 +61,15 @@ impl ObserveArgs {
         }
     }
 
+    /// The place to observe `target` from as [`ObserveArgs::vantage`] has it, or this host where it
+    /// is the target's and nobody named one.
+    pub fn vantage_or_here(&self, target: SocketAddr) -> Result<Option<Vantage>, RunError> {
+        match &self.observe {
+            None => watch_for(target, None, None),
+            Some(_) => self.vantage(&target.to_string()),
+        }
+    }
+
     /// The place to observe `target` from, connected where it is on another host; `None` where
     /// nobody asked. `address` is the target's as it answered.
     pub fn vantage(&self, address: &str) -> Result<Option<Vantage>, RunError> {

@@ -46,7 +46,7 @@ pub struct TargetArgs {
 
     /// Connect to this Unix socket; the URL still gives path and Host
     #[arg(long, value_name = "PATH", hide_short_help = true)]
-    unix_socket: Option<String>,
+    pub unix_socket: Option<String>,
 
     /// A new connection for each request
     #[arg(long, alias = "disable-keepalive", hide_short_help = true)]

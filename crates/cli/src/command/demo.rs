@@ -1,37 +1,80 @@
-//! The reference server in this process, for a sweep without a URL.
+//! The reference server in this process, for a command without a URL.
 
 use crate::failure::Failure;
 use knee_core::law::Law;
 use knee_core::time::Nanos;
-use knee_engine::serve::http::{HttpServer, HttpServerSpec};
+use knee_engine::serve::http::{AcceptPolicy, HttpServer, HttpServerSpec};
 use knee_engine::sys::socket::Address;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// Workers of the station.
+/// Workers of the station that a sweep loads.
 const WORKERS: u32 = 4;
 /// What each of them takes for a request.
 const SERVICE: Nanos = Nanos::from_millis(1);
 
-/// A running station of known behaviour; it ends when it is dropped.
+/// What the server that an overload is offered serves per second, as the one in the paper did
+/// (Banga and Druschel, USITS 1997).
+const CAPACITY: u64 = 130;
+/// What it keeps until it is accepted.
+const BACKLOG: u32 = 128;
+
+/// A running server of known behaviour; it ends when it is dropped.
 #[derive(Debug)]
 pub struct Demo {
     server: HttpServer,
+    known_as: String,
 }
 
 impl Demo {
-    /// Starts it on a free port of the loopback.
-    pub fn start() -> Result<Demo, Failure> {
+    /// Starts a station for a sweep on a free port of the loopback.
+    pub fn station() -> Result<Demo, Failure> {
+        let most = f64::from(WORKERS) / SERVICE.as_secs_f64();
+        let known_as = format!(
+            "sweeping a reference server of knee's own, {WORKERS} workers with {SERVICE} of \
+             service each (at most {most}/s)"
+        );
+        Demo::start(
+            HttpServerSpec {
+                workers: Some(WORKERS),
+                service: Law::Fixed(SERVICE),
+                ..HttpServerSpec::default()
+            },
+            known_as,
+        )
+    }
+
+    /// Starts a server that a small load is too much for, on a free port of the loopback.
+    pub fn small() -> Result<Demo, Failure> {
+        let known_as = format!(
+            "overloading a reference server of knee's own, with a capacity of {CAPACITY}/s and a \
+             backlog of {BACKLOG}"
+        );
+        let second = 1_000_000_000;
+        Demo::start(
+            HttpServerSpec {
+                workers: Some(1),
+                service: Law::Fixed(Nanos((second + CAPACITY / 2) / CAPACITY)),
+                accept: AcceptPolicy::PerWorker,
+                backlog: BACKLOG,
+                ..HttpServerSpec::default()
+            },
+            known_as,
+        )
+    }
+
+    fn start(spec: HttpServerSpec, known_as: String) -> Result<Demo, Failure> {
         let spec = HttpServerSpec {
             listen: Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
-            workers: Some(WORKERS),
-            service: Law::Fixed(SERVICE),
-            ..HttpServerSpec::default()
+            ..spec
         };
         let server = HttpServer::start(spec).map_err(|e| {
             Failure::nothing_measured(format!("the reference server cannot start: {e}"))
         })?;
-        Ok(Demo { server })
+        Ok(Demo { server, known_as })
     }
+
+    /// What [`Demo::small`] serves per second, and keeps until it is accepted.
+    pub const SMALL: (f64, u32) = (CAPACITY as f64, BACKLOG);
 
     /// Where it answers.
     pub fn url(&self) -> String {
@@ -40,11 +83,7 @@ impl Demo {
 
     /// What a newcomer should know about it.
     pub fn announcement(&self) -> String {
-        let most = f64::from(WORKERS) / SERVICE.as_secs_f64();
-        format!(
-            "no URL given: sweeping a reference server of knee's own, {WORKERS} workers with \
-             {SERVICE} of service each (at most {most}/s), on {}",
-            self.server.address()
-        )
+        let (known_as, address) = (&self.known_as, self.server.address());
+        format!("no URL given: {known_as}, on {address}")
     }
 }

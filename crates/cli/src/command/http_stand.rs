@@ -35,6 +35,11 @@ impl HttpStand {
             vantage: None,
         }
     }
+
+    /// Watches the server from there in each trial to come.
+    pub fn watch_from(&mut self, vantage: Option<Vantage>) {
+        self.vantage = vantage;
+    }
 }
 
 impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStand {

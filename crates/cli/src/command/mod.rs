@@ -5,6 +5,7 @@ mod demo;
 mod http_stand;
 mod laboratory;
 pub mod observe;
+pub mod overload;
 mod progress;
 pub mod report;
 pub mod run;

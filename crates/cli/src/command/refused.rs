@@ -1,5 +1,6 @@
 //! Bad input in all its kinds: from argv to the one line that says what is wrong.
 
+use super::overload::refused::OVERLOADS_REFUSED;
 use super::tests::{MACHINE, parse};
 use crate::raw::RawCommand;
 
@@ -12,6 +13,7 @@ pub fn refusal(arguments: &str) -> String {
     let refused = match command {
         RawCommand::Run(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Sweep(raw) => raw.resolve(&MACHINE).map(|_| ()),
+        RawCommand::Overload(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Throttle(raw) => raw.resolve().map(|_| ()),
         RawCommand::Udp(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Serve(raw) => raw.resolve().map(|_| ()),
@@ -27,6 +29,7 @@ pub fn refusal(arguments: &str) -> String {
 #[test]
 fn bad_input_gets_one_clear_line() {
     check(REFUSED);
+    check(OVERLOADS_REFUSED);
 }
 
 /// Each of these command lines is refused in a line of these words.

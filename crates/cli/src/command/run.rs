@@ -129,7 +129,7 @@ impl RawRun {
         self.refuse_contradictions()?;
         let target = self.target.resolve()?;
         self.observe.check(&target)?;
-        let trace = self.open.trace()?;
+        let trace = self.open.arrivals.trace()?;
         let (warmup, duration) = self.times(trace.as_ref());
         let load = self.load(trace.as_ref(), warmup + duration, machine)?;
         let level = load.level();
@@ -153,13 +153,13 @@ impl RawRun {
     }
 
     fn is_open(&self) -> bool {
-        self.rate.is_some() || self.open.carries_rate()
+        self.rate.is_some() || self.open.arrivals.carries_rate()
     }
 
     fn refuse_contradictions(&self) -> Result<(), Failure> {
         let refuse = |argument: &str, wrong: &str| Err(Failure::argument(argument, wrong));
-        let arrival = self.open.arrival.as_deref().unwrap_or_default();
-        if self.rate.is_some() && self.open.carries_rate() {
+        let arrival = self.open.arrivals.arrival.as_deref().unwrap_or_default();
+        if self.rate.is_some() && self.open.arrivals.carries_rate() {
             return refuse(
                 "--rate",
                 &format!("'{arrival}' carries its own rate: leave one out"),
@@ -175,7 +175,7 @@ impl RawRun {
             if let Some(pause) = self.closed.given() {
                 return refuse(pause, "only virtual users pause: leave it or the rate out");
             }
-        } else if self.open.arrival.is_some() {
+        } else if self.open.arrivals.arrival.is_some() {
             return refuse(
                 "--arrival",
                 "needs a rate: give --rate, such as --rate 1000",

@@ -148,7 +148,7 @@ impl RawSweep {
         let output = self.output.resolve()?;
         let demo = match self.target.is_given() {
             true => None,
-            false => Some(Demo::start()?),
+            false => Some(Demo::station()?),
         };
         if let Some(demo) = &demo {
             self.target.url = Some(demo.url());
@@ -251,7 +251,7 @@ impl RawSweep {
             if let Some(pause) = self.closed.given() {
                 return refuse(pause, "only virtual users pause: leave out --axis rate");
             }
-            if self.open.carries_rate() {
+            if self.open.arrivals.carries_rate() {
                 return refuse(
                     "--arrival",
                     "the rate is what a sweep varies: not ramp or trace",
@@ -259,7 +259,7 @@ impl RawSweep {
             }
             return Ok(());
         }
-        let arrival = self.open.arrival.is_some().then_some("--arrival");
+        let arrival = self.open.arrivals.arrival.is_some().then_some("--arrival");
         let connections = self.open.connections.is_some().then_some("--connections");
         let in_flight = self
             .open

@@ -239,6 +239,7 @@ fn short_help_is_a_screenful_with_an_example() {
     for path in [
         &["run"][..],
         &["sweep"],
+        &["overload"],
         &["throttle"],
         &["udp"],
         &["analyze", "sweep"],

@@ -8,6 +8,7 @@ mod margins;
 mod observer;
 mod offline;
 mod online;
+mod overload;
 mod qotd;
 mod real_servers;
 mod reports;

@@ -159,7 +159,8 @@ pub fn parse_law(text: &str) -> Result<Law, ParseError> {
     }
 }
 
-/// `constant`, `poisson`, `uniform`, `burst(a,b,period)`, `ramp(from,to)` over `run_length`.
+/// `constant`, `poisson`, `uniform`, `burst(a,b,period)`, `ramp(from,to)` over `run_length`;
+/// `burst(paper)` is `burst(6,0.05,100s)`, one of those that Banga and Druschel measured with.
 /// `trace(FILE)` is the caller's to open: it is refused here.
 ///
 /// # Errors
@@ -183,6 +184,7 @@ pub fn parse_arrival(text: &str, run_length: Nanos) -> Result<ArrivalLaw, ParseE
     };
     match (call.name, call.arguments.as_slice()) {
         ("burst", [ratio, share, period]) => parse_burst(text, ratio, share, period),
+        ("burst", ["paper"]) => Ok(PAPER_BURST),
         ("ramp", [from, to]) => {
             if run_length == Nanos::ZERO {
                 return Err(wrong("needs a duration to ramp over"));
@@ -213,6 +215,13 @@ fn ramp_end(text: &str) -> Result<Rate, ParseError> {
 const SECOND_NS: u128 = 1_000_000_000;
 /// One hour.
 const HOUR_NS: u128 = 3600 * SECOND_NS;
+
+/// A peak of 6 times the mean for 5 % of each 100 s (Banga and Druschel, USITS 1997).
+const PAPER_BURST: ArrivalLaw = ArrivalLaw::Burst {
+    peak_ratio: 6.0,
+    peak_share: 0.05,
+    period: Nanos::from_secs(100),
+};
 
 fn parse_burst(
     text: &str,

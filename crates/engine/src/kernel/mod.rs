@@ -5,3 +5,4 @@ pub mod drops;
 pub mod host;
 pub mod limits;
 mod qdisc;
+pub mod sysctl;

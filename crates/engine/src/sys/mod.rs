@@ -13,6 +13,7 @@ pub mod packet;
 pub mod process;
 pub mod sockdiag;
 pub mod socket;
+mod tcp_state;
 pub mod thread;
 pub mod timer;
 pub mod udp;

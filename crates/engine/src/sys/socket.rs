@@ -1,5 +1,6 @@
 //! Non-blocking stream sockets over IPv4, IPv6 and the Unix domain.
 
+pub use super::tcp_state::{TcpPhase, TcpState};
 use super::{check, check_count};
 use std::fmt;
 use std::io;
@@ -352,8 +353,8 @@ impl Socket {
     }
 }
 
-/// `sendto` and `recvfrom` without an address, past the C library: in a program with threads it makes
-/// them points at which a thread may be cancelled, which costs two atomic operations a call.
+/// `sendto` and `recvfrom` without an address, past the C library: in a program with threads it
+/// makes them points at which a thread may be cancelled, at two atomic operations a call.
 ///
 /// # Safety
 /// The pointer is valid for `length` bytes, and for writing where the call writes.
@@ -379,52 +380,6 @@ impl AsFd for Socket {
 impl From<Socket> for OwnedFd {
     fn from(socket: Socket) -> OwnedFd {
         socket.0
-    }
-}
-
-/// A few facts of a TCP connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TcpState {
-    /// How far it has come.
-    pub phase: TcpPhase,
-    /// The peer has acknowledged something that was sent over it.
-    pub is_acknowledged: bool,
-}
-
-/// How far a TCP connection has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TcpPhase {
-    /// A SYN was sent and not answered.
-    Connecting,
-    /// The handshake is over on this side; either side may have closed since.
-    Established,
-    /// No connection: not begun, failed, or over.
-    Closed,
-}
-
-impl TcpState {
-    /// Of `struct tcp_info` up to and with `tcpi_bytes_acked`.
-    const BYTES: usize = 128;
-
-    /// Reads what the kernel wrote: the state at byte 0, `tcpi_unacked` (segments on their way) at
-    /// 24, and `tcpi_bytes_acked` at 120, which counts the SYN as one (Linux 4.2 on).
-    fn read(info: &[u8]) -> Option<TcpState> {
-        const SYN_SENT: u8 = 2;
-        const CLOSE: u8 = 7;
-        let phase = match *info.first()? {
-            SYN_SENT => TcpPhase::Connecting,
-            CLOSE => TcpPhase::Closed,
-            _ => TcpPhase::Established,
-        };
-        let unacknowledged = u32::from_ne_bytes(info.get(24..28)?.try_into().ok()?);
-        let acknowledged = match info.get(120..128) {
-            Some(bytes) => u64::from_ne_bytes(bytes.try_into().ok()?) > 1,
-            None => unacknowledged == 0,
-        };
-        Some(TcpState {
-            phase,
-            is_acknowledged: acknowledged,
-        })
     }
 }
 

@@ -14,9 +14,9 @@ pub fn set_timer_slack_ns(slack_ns: u32) -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack) }).map(drop)
 }
 
-/// Gives this thread a table of descriptors of its own, with nothing in it but standard input, output
-/// and error. What it opens from now on is its own, and is closed when it ends. It must not own or
-/// use a descriptor that was opened before.
+/// Gives this thread a table of descriptors of its own, with nothing in it but standard input,
+/// output and error. What it opens from now on is its own, and is closed when it ends. It must
+/// not own or use a descriptor that was opened before.
 ///
 /// In a table that threads share each system call has to count its use of a descriptor, and opening
 /// and closing take a lock: some hundred nanoseconds for a connection that serves one request. The

@@ -26,7 +26,7 @@ use std::io::{BufWriter, Write};
         knee serve http --listen 127.0.0.1:0\n  \
         knee serve http --workers 6 --service 'fixed(700us)'\n  \
         knee serve http --workers 1 --service 'exp(120us)' --seed 1\n  \
-        knee serve http --capacity 130 --backlog 128 --accept per-worker\n  \
+        knee serve http --capacity 130 --backlog 128\n  \
         knee serve http --fault 'stall(5s,1s)' --fault 'error(0.01,503)'\n\n\
         Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
 )]
@@ -55,14 +55,15 @@ pub struct RawServeHttp {
     capacity: Option<Law>,
 
     /// When connections are accepted: eager (as they come) or per-worker (one for each free worker,
-    /// until it is closed, so that the kernel's accept queue is the queue)
-    #[arg(long, value_name = "HOW", default_value = "eager", value_parser = accept_policies())]
+    /// until it is closed, so that the kernel's accept queue is the queue) [default: eager;
+    /// per-worker where --capacity and --backlog are given, as only then the backlog can matter]
+    #[arg(long, value_name = "HOW", value_parser = accept_policies())]
     #[arg(hide_possible_values = true)]
-    accept: AcceptPolicy,
+    accept: Option<AcceptPolicy>,
 
-    /// Connections that the kernel keeps until they are accepted
-    #[arg(long, value_name = "B", default_value = "4096", value_parser = parse_count)]
-    backlog: u32,
+    /// Connections that the kernel keeps until they are accepted [default: 4096]
+    #[arg(long, value_name = "B", value_parser = parse_count)]
+    backlog: Option<u32>,
 
     /// What goes wrong on purpose, repeatable: stall(at,for), reset(p), truncate(p),
     /// slow(bytes/s), garbage(p), error(p,status)
@@ -96,13 +97,17 @@ impl RawServeHttp {
         let raw = self;
         let arrivals = raw.arrivals.map(create).transpose()?;
         let workers = raw.workers.or(raw.service.or(raw.capacity).map(|_| 1));
+        let accept = raw.accept.unwrap_or(match (raw.capacity, raw.backlog) {
+            (Some(_), Some(_)) => AcceptPolicy::PerWorker,
+            _ => AcceptPolicy::Eager,
+        });
         let server = HttpServerSpec {
             listen: raw.listen,
             body_size: raw.size,
             workers,
             service: raw.service.or(raw.capacity).unwrap_or(Law::ZERO),
-            accept: raw.accept,
-            backlog: raw.backlog,
+            accept,
+            backlog: raw.backlog.unwrap_or(4096),
             faults: raw.fault,
             seed: raw.seed.unwrap_or_else(random_seed),
             arrivals_max: if arrivals.is_some() { ARRIVALS_MAX } else { 0 },

@@ -1,5 +1,6 @@
 //! What an overload is asked to do.
 
+use super::levels;
 use crate::rng;
 use crate::spec::{ArrivalLaw, CloseKind, ConnectScheme, Load, OverloadLoad, Rate, TrialSpec};
 use rand_core::RngCore;
@@ -38,6 +39,17 @@ pub enum Descriptors {
 }
 
 impl OverloadSpec {
+    /// How many trials it takes at the most.
+    pub fn trials_max(&self) -> usize {
+        let pressing = match (&self.scheduled, &self.descriptors) {
+            (Some(_), _) => 1,
+            (None, Descriptors::List(list)) => list.len(),
+            // With no simple client before them there is one more, for the capacity.
+            (None, Descriptors::Auto) => levels::LEVELS + usize::from(self.simple.is_empty()),
+        };
+        self.simple.len() + pressing
+    }
+
     /// How many times the capacity is offered, unless asked otherwise.
     pub const OFFERED_FACTOR_MAX: f64 = 16.0;
 

@@ -156,6 +156,7 @@ fn arrivals_check_their_arguments() {
         ("ramp(10,2k)", ArrivalLaw::Ramp { from, to, over }),
         ("burst(4, 0.1, 1s)", burst(4.0, 0.1)),
         ("burst(5,0.2,1s)", burst(5.0, 0.2)),
+        ("burst( paper )", PAPER_BURST),
     ] {
         assert_eq!(parse_arrival(text, run), Ok(law), "{text}");
     }

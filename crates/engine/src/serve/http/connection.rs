@@ -54,6 +54,8 @@ pub(super) struct Connection {
     pipelined: bool,
     /// A read may find something: an event said so and no read has come up short since.
     readable: bool,
+    /// Something was ever read: it occupies a worker from then on.
+    asked: bool,
     /// The peer has ended its direction: a short read does not mean that nothing follows.
     ended: bool,
     watched: bool,
@@ -109,12 +111,20 @@ impl Connection {
             consumed: 0,
             pipelined: false,
             readable: true,
+            asked: false,
             ended: false,
             watched: false,
             watches_write: false,
             phase: Phase::Reading,
             ready_since,
         }
+    }
+
+    /// Whether it takes a worker up. A connection over which no byte of a request has come does
+    /// not: it may never come. Where the accept queue was full when its handshake ended the kernel
+    /// has dropped the request, and the client sends it again seconds later, if it is still there.
+    pub(super) fn occupies_worker(&self) -> bool {
+        self.asked
     }
 
     /// Something has happened to the socket.
@@ -236,6 +246,7 @@ impl Connection {
             Ok(read) => {
                 // epoll(7): after a short read the next event tells of whatever comes next.
                 self.readable = read == room || self.ended;
+                self.asked = true;
                 context.tally.bytes_received += read as u64;
                 Ok(carry + read)
             }

@@ -34,7 +34,9 @@ pub(super) struct Server {
     stalled: Epoll,
     listener: Listener,
     connections: Slab,
-    connections_max: usize,
+    /// Connections that take up a worker at once, at the most; and how many do.
+    occupied_max: usize,
+    occupied: usize,
     /// An accept may find something.
     acceptable: bool,
     /// Accept ran out of descriptors or memory: the close of any connection lets it try again.
@@ -60,7 +62,8 @@ impl Server {
             stalled,
             listener,
             connections: Slab::default(),
-            connections_max: spec.connections_max().unwrap_or(usize::MAX),
+            occupied_max: spec.occupied_max().unwrap_or(usize::MAX),
+            occupied: 0,
             acceptable: false,
             exhausted: false,
             buffer: vec![0; BUFFER_SIZE],
@@ -151,7 +154,7 @@ impl Server {
     }
 
     fn may_accept(&self) -> bool {
-        self.acceptable && self.connections.len() < self.connections_max
+        self.acceptable && self.occupied < self.occupied_max
     }
 
     /// Accepts up to `count` connections and serves what they sent already. `ready_since`: the
@@ -168,12 +171,16 @@ impl Server {
                     false => return,
                 },
             };
-            let token = self.connections.insert(socket, ready_since.take());
+            let ready = ready_since.take();
+            let token = self.connections.insert(socket, ready);
             let open = self.connections.len() as u64;
             let tally = &mut self.context.tally;
             tally.connections += 1;
             tally.connections_max = tally.connections_max.max(open);
-            ready_since = self.drive(token, |connection, tools| connection.drive(tools));
+            let free_since = self.drive(token, |connection, tools| connection.drive(tools));
+            // One that has not asked for anything leaves the worker to the next, as free as it was.
+            let passed_on = ready.filter(|_| self.occupied < self.occupied_max);
+            ready_since = free_since.or(passed_on);
         }
     }
 
@@ -196,7 +203,7 @@ impl Server {
         act: impl FnOnce(&mut Connection, &mut Tools<'_>) -> Fate,
     ) {
         let free_since = self.drive(token, act);
-        if free_since.is_some() && self.connections_max < usize::MAX {
+        if free_since.is_some() && self.occupied_max < usize::MAX {
             self.accept(ACCEPTS_PER_PASS, free_since);
         }
     }
@@ -214,7 +221,11 @@ impl Server {
             epoll: &self.epoll,
             buffer: &mut self.buffer,
         };
-        match act(connection, &mut tools) {
+        let before = connection.occupies_worker();
+        let fate = act(connection, &mut tools);
+        let after = fate == Fate::Open && connection.occupies_worker();
+        self.occupied = self.occupied + usize::from(after) - usize::from(before);
+        match fate {
             Fate::Open => None,
             Fate::Closed(free_since) => {
                 self.connections.remove(token);

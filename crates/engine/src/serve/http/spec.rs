@@ -38,7 +38,9 @@ pub enum AcceptPolicy {
     #[default]
     Eager,
     /// As a worker becomes free: it accepts one, serves it until it is closed, and accepts the
-    /// next, so that the kernel's accept queue is the queue. Without `workers` there is one.
+    /// next, so that the kernel's accept queue is the queue. Without `workers` there is one. A
+    /// connection takes a worker up from the first byte of its first request on; until then it is
+    /// set aside and the next accepted.
     PerWorker,
 }
 
@@ -62,8 +64,8 @@ impl Default for HttpServerSpec {
 }
 
 impl HttpServerSpec {
-    /// The most connections that may be open at once, where that is limited.
-    pub(super) fn connections_max(&self) -> Option<usize> {
+    /// How many connections may take up a worker at once, where that is limited.
+    pub(super) fn occupied_max(&self) -> Option<usize> {
         match self.accept {
             AcceptPolicy::Eager => None,
             AcceptPolicy::PerWorker => Some(self.workers.unwrap_or(1).max(1) as usize),

@@ -364,9 +364,9 @@ fn a_worker_accepts_only_when_it_is_free() {
         ..with_station(2, 5)
     };
     let server = HttpServer::start(spec).unwrap();
-    let clients: Vec<_> = (0..8).map(|_| connect(&server)).collect();
     let begin = Instant::now();
-    for mut client in &clients {
+    let mut clients: Vec<_> = (0..8).map(|_| connect(&server)).collect();
+    for client in &mut clients {
         client.write_all(GET_CLOSE.as_bytes()).unwrap();
     }
     for mut client in clients {
@@ -374,9 +374,43 @@ fn a_worker_accepts_only_when_it_is_free() {
     }
     assert!(begin.elapsed() >= Duration::from_millis(4 * 5));
     let stats = server.stop();
-    assert_eq!((stats.connections, stats.connections_max), (8, 2));
-    let station = stats.station.expect("there is one");
-    assert_eq!(station.queue_max, 0, "the queue is the kernel's");
+    assert_eq!((stats.connections, stats.requests), (8, 8));
+}
+
+#[test]
+fn what_finds_no_free_worker_stays_in_the_kernels_queue() {
+    let accept = AcceptPolicy::PerWorker;
+    let spec = HttpServerSpec {
+        accept,
+        ..with_station(1, 60_000)
+    };
+    let server = HttpServer::start(spec).unwrap();
+    let mut first = connect(&server);
+    first.write_all(GET.as_bytes()).unwrap();
+    // Until it is surely accepted: the others would only make the test say less.
+    std::thread::sleep(Duration::from_millis(50));
+    let others: Vec<_> = (0..5).map(|_| connect(&server)).collect();
+    std::thread::sleep(Duration::from_millis(50));
+    drop(others);
+    assert_eq!(server.stop().connections, 1);
+}
+
+#[test]
+fn a_connection_without_a_request_takes_no_worker_up() {
+    let accept = AcceptPolicy::PerWorker;
+    let spec = HttpServerSpec {
+        accept,
+        ..with_station(1, 5)
+    };
+    let server = HttpServer::start(spec).unwrap();
+    let silent: Vec<_> = (0..3).map(|_| connect(&server)).collect();
+    get_ok(&mut connect(&server));
+    // They are served all the same once they ask.
+    for mut client in silent {
+        client.write_all(GET_CLOSE.as_bytes()).unwrap();
+        assert_eq!(read_response(&mut client, true).0, 200);
+    }
+    assert_eq!(server.stop().requests, 4);
 }
 
 #[test]

@@ -1,0 +1,199 @@
+//! `knee overload`: load beyond capacity.
+
+mod foretold;
+mod plan;
+#[cfg(test)]
+pub mod refused;
+mod resolve;
+mod stand;
+#[cfg(test)]
+mod tests;
+
+use super::demo::Demo;
+use super::laboratory::{self, Order};
+use crate::args::{
+    ArrivalArgs, EngineArgs, Levels, LimitArgs, ObserveArgs, Output, OutputArgs, SourceArgs,
+    TargetArgs, ThresholdArgs, parse_count, parse_positive, vuser_levels, with_exits,
+};
+use crate::failure::{Exit, Failure};
+use crate::margins;
+use crate::words::Words;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use foretold::Foretold;
+use knee_core::experiment::overload::ServerFacts;
+use knee_core::experiment::overload::{Overload, OverloadSpec, PreflightFacts, predict};
+use knee_core::spec::{CloseKind, Rate, parse_duration, parse_rate};
+use knee_core::time::Nanos;
+use stand::OverloadStand;
+
+/// Offer connections far beyond what a server accepts, and see what it does there
+///
+/// Two kinds of clients, one connection per request. Simple clients connect, ask, wait and close:
+/// however many there are, they offer no more than the server serves. S-Clients (Banga and
+/// Druschel, USITS 1997) keep so many connects in flight, give each up after a time T and replace
+/// it, so that they offer what is served plus descriptors/T, whatever the server does. SYNs are
+/// counted where they arrive: by a packet capture on the server's host where that is permitted,
+/// else by its kernel's counters. Without a URL a small reference server is started in this
+/// process, so that there is something to see.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Example:\n  \
+        knee overload http://127.0.0.1:8080/ --descriptors 64,256,1024",
+    after_long_help = with_exits("Examples:\n  \
+        knee overload\n  \
+        knee overload http://127.0.0.1:8080/ --simple 1,4,16,64 --descriptors auto -d 10s\n  \
+        knee overload http://127.0.0.1:8080/ --descriptors 64,256,1024 --connect-timeout 250ms\n  \
+        knee overload http://10.0.0.5/ --descriptors 4096 --observe 10.0.0.5:9300 --close rst\n  \
+        knee overload http://127.0.0.1:8080/ --source 127.0.0.2-127.0.0.20 --descriptors 20000\n  \
+        knee overload http://127.0.0.1:8080/ --rate 2000 --arrival 'burst(6,0.05,10s)' -d 60s"),
+    mut_arg("no_keepalive", |a| a.hide(true)),
+    mut_arg("unix_socket", |a| a.hide(true)),
+    mut_arg("arrival", |a| a.help(ARRIVAL_HELP)),
+    mut_arg("timeout", |a| a.help(TIMEOUT_HELP)),
+    mut_arg("connect_timeout", |a| {
+        a.help(PATIENCE_HELP).default_value("500ms").hide_short_help(false)
+    }),
+)]
+pub struct RawOverload {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Numbers of simple clients, such as 1,10,100, or auto: 1,2,4,...,256
+    /// [default: auto, where no other load is named]
+    #[arg(long, value_name = "N,N...", value_parser = vuser_levels, help_heading = "Load")]
+    simple: Option<Levels<u32>>,
+
+    /// Connects in flight of all S-Clients together, such as 64,128,256, or auto: up to an offered
+    /// rate of 16 times the capacity [default: auto, where no other load is named]
+    ///
+    /// With --rate one number: the most that the schedule may have in flight.
+    #[arg(long, value_name = "N,N...", value_parser = vuser_levels, help_heading = "Load")]
+    descriptors: Option<Levels<u32>>,
+
+    /// S-Clients that share the descriptors [default: 12]
+    #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Load")]
+    #[arg(hide_short_help = true)]
+    sclients: Option<u32>,
+
+    /// In place of S-Clients: connections started per second on a schedule, such as 2000
+    #[arg(short = 'R', long, value_name = "N", value_parser = parse_rate, help_heading = "Load")]
+    rate: Option<Rate>,
+
+    #[command(flatten)]
+    arrivals: ArrivalArgs,
+
+    /// How a connection is closed: fin (in order) or rst (no port stays in TIME_WAIT)
+    #[arg(long, value_name = "HOW", default_value = "fin", value_parser = closes())]
+    #[arg(hide_possible_values = true, help_heading = "Load")]
+    close: CloseKind,
+
+    #[command(flatten)]
+    source: SourceArgs,
+
+    /// Measured time of each level
+    #[arg(short, long, value_name = "T", default_value = "5s", value_parser = parse_positive)]
+    #[arg(help_heading = "Time")]
+    duration: Nanos,
+
+    /// Time before it that is run but not counted [default: 1s, or the connect timeout where that
+    /// is longer]
+    #[arg(long, value_name = "T", value_parser = parse_duration, help_heading = "Time")]
+    warmup: Option<Nanos>,
+
+    #[command(flatten)]
+    limits: LimitArgs,
+
+    #[command(flatten)]
+    engine: EngineArgs,
+
+    #[command(flatten)]
+    observe: ObserveArgs,
+
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const ARRIVAL_HELP: &str = "When connections start: constant, poisson, uniform, \
+    burst(a,b,period), burst(paper), ramp(from,to) or trace(FILE)";
+
+const TIMEOUT_HELP: &str = "A response that is not there so long after its connection's intended \
+    start is a timeout; a simple client's connect has as long";
+
+const PATIENCE_HELP: &str = "T: a connect that is not answered for so long is given up and \
+    replaced; below the second after which a SYN is repeated";
+
+/// An overload that cannot be wrong.
+#[derive(Debug)]
+pub struct ResolvedOverload {
+    spec: OverloadSpec,
+    words: Words,
+    observe: ObserveArgs,
+    thresholds: ThresholdArgs,
+    output: Output,
+    /// The reference server, where no URL was given; it serves as long as this lives.
+    demo: Option<Demo>,
+}
+
+/// Makes the overload and reports it.
+pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
+    let demo = overload.demo.take();
+    let notes = overload.output.notes();
+    if let Some(demo) = &demo {
+        notes.tell(&demo.announcement());
+    }
+    let mut stand = OverloadStand::find(&overload.spec, &overload.observe)?;
+    if !stand.answers() {
+        notes.tell("note: the target did not answer a first connect; going on");
+    }
+    overload.spec.base.engine.margins = margins::of_this_machine(notes);
+    notes.tell(&plan::told(&overload.spec));
+    let facts = known(stand.facts(&overload.spec)?, demo.is_some());
+    let foreseen = predict(&facts, &overload.spec);
+    for finding in &foreseen {
+        notes.tell(&plan::foreseen(finding));
+    }
+    let (order, experiment) = overload.split();
+    let mut experiment = Foretold::new(experiment, foreseen);
+    laboratory::conduct(order, &mut experiment, &mut stand)
+}
+
+/// The facts with what is known of knee's own server, where it is the target.
+fn known(facts: PreflightFacts, is_demo: bool) -> PreflightFacts {
+    if !is_demo {
+        return facts;
+    }
+    let (capacity_per_s, backlog) = Demo::SMALL;
+    PreflightFacts {
+        served_per_s: Some(capacity_per_s),
+        server: facts.server.map(|server| ServerFacts {
+            backlog: Some(backlog),
+            ..server
+        }),
+        ..facts
+    }
+}
+
+impl ResolvedOverload {
+    /// The policy, and all else about it but the reference server.
+    pub(super) fn split(self) -> (Order, Overload) {
+        let order = Order {
+            command: "overload",
+            seed: self.spec.base.seed,
+            words: self.words,
+            thresholds: self.thresholds,
+            output: self.output,
+        };
+        (order, Overload::new(self.spec))
+    }
+}
+
+fn closes() -> impl TypedValueParser<Value = CloseKind> {
+    PossibleValuesParser::new(["fin", "rst"]).map(|word| match word.as_str() {
+        "rst" => CloseKind::Rst,
+        _ => CloseKind::Fin,
+    })
+}

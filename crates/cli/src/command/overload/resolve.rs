@@ -1,0 +1,284 @@
+//! From what was typed to an overload that cannot be wrong.
+
+use super::super::demo::Demo;
+use super::super::http_stand;
+use super::{RawOverload, ResolvedOverload};
+use crate::args::{EngineArgs, Levels};
+use crate::failure::Failure;
+use crate::machine::Machine;
+use crate::words::{self, Words};
+use knee_core::experiment::overload::{Descriptors, OverloadSpec};
+use knee_core::spec::{
+    ArrivalLaw, CloseKind, ConnectScheme, HttpTarget, Load, OverloadLoad, Rate, TrialSpec,
+};
+use knee_core::time::Nanos;
+
+/// S-Clients, where nobody says how many.
+const SCLIENTS: u32 = 12;
+
+/// The warm-up, unless T is longer: the queues of most servers are full by then.
+const WARMUP: Nanos = Nanos::from_secs(1);
+
+/// One worker starts so many connections per second with half of its core to spare.
+const STARTS_PER_WORKER: f64 = 10_000.0;
+
+impl RawOverload {
+    /// What is to be run; files are read here, and the reference server started if no URL is given.
+    pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedOverload, Failure> {
+        self.refuse_contradictions()?;
+        let output = self.output.resolve()?;
+        let demo = match self.target.is_given() {
+            true => None,
+            false => Some(Demo::small()?),
+        };
+        if let Some(demo) = &demo {
+            self.target.url = Some(demo.url());
+        }
+        // Each connection to a server in this process takes two of its descriptors.
+        let share = Machine {
+            connections_permitted: machine.connections_permitted / (1 + u32::from(demo.is_some())),
+            ..*machine
+        };
+        let (spec, mut words) = self.spec(&share)?;
+        if demo.is_some() {
+            // The next overload without a URL brings its own server again, on another port.
+            words.leave_out("url");
+        }
+        Ok(ResolvedOverload {
+            spec,
+            words,
+            observe: self.observe,
+            thresholds: self.thresholds,
+            output,
+            demo,
+        })
+    }
+
+    fn spec(&self, machine: &Machine) -> Result<(OverloadSpec, Words), Failure> {
+        let target = HttpTarget {
+            keep_alive: false,
+            ..self.target.resolve()?
+        };
+        let warmup = self
+            .warmup
+            .unwrap_or(WARMUP.max(self.limits.connect_timeout));
+        let scheduled = self.scheduled(warmup + self.duration, machine)?;
+        let simple = self.simple(machine)?;
+        let descriptors = self.descriptors(machine)?;
+        let load = Load::Overload(OverloadLoad {
+            scheme: match &scheduled {
+                Some((rate, arrival, descriptors)) => ConnectScheme::Scheduled {
+                    rate: *rate,
+                    arrival: arrival.clone(),
+                    descriptors: *descriptors,
+                },
+                None => ConnectScheme::SClients {
+                    sclients: self.sclients.unwrap_or(SCLIENTS),
+                    descriptors: 1,
+                },
+            },
+            sources: self.source.addresses(),
+            close: self.close,
+        });
+        let level = load.level();
+        let base = TrialSpec {
+            label: http_stand::label(level),
+            level,
+            load,
+            target,
+            warmup,
+            duration: self.duration,
+            operations_max: None,
+            timeout: self.limits.timeout,
+            connect_timeout: self.limits.connect_timeout,
+            interval: self.limits.interval(self.duration)?,
+            seed: self.engine.seed(),
+            engine: self.engine.resolve(machine),
+        };
+        let mut spec = OverloadSpec {
+            base,
+            simple,
+            sclients: self.sclients.unwrap_or(SCLIENTS),
+            descriptors,
+            offered_factor_max: OverloadSpec::OFFERED_FACTOR_MAX,
+            descriptors_max: machine.connections_permitted,
+            scheduled,
+        };
+        spec.base.engine = self.engine.resolve(&workers_for(&spec, machine));
+        let words = self.words(&spec);
+        Ok((spec, words))
+    }
+
+    /// Whether anything says what load there is to be; otherwise it is all.
+    fn names_a_load(&self) -> bool {
+        self.simple.is_some() || self.descriptors.is_some() || self.is_scheduled()
+    }
+
+    fn is_scheduled(&self) -> bool {
+        self.rate.is_some() || self.arrivals.carries_rate()
+    }
+
+    fn simple(&self, machine: &Machine) -> Result<Vec<u32>, Failure> {
+        let list = match &self.simple {
+            Some(Levels::List(list)) => list.clone(),
+            Some(Levels::Auto) => OverloadSpec::simple_default(),
+            None if self.names_a_load() => Vec::new(),
+            None => OverloadSpec::simple_default(),
+        };
+        let most = list.iter().copied().max().unwrap_or(1);
+        machine.check_connections("--simple", most)?;
+        Ok(list)
+    }
+
+    fn descriptors(&self, machine: &Machine) -> Result<Descriptors, Failure> {
+        Ok(match &self.descriptors {
+            _ if self.is_scheduled() => Descriptors::List(Vec::new()),
+            Some(Levels::List(list)) => {
+                let most = list.iter().copied().max().unwrap_or(1);
+                machine.check_connections("--descriptors", most)?;
+                Descriptors::List(list.clone())
+            }
+            Some(Levels::Auto) => Descriptors::Auto,
+            None if self.names_a_load() => Descriptors::List(Vec::new()),
+            None => Descriptors::Auto,
+        })
+    }
+
+    fn scheduled(
+        &self,
+        run_length: Nanos,
+        machine: &Machine,
+    ) -> Result<Option<(Rate, ArrivalLaw, u32)>, Failure> {
+        if !self.is_scheduled() {
+            return Ok(None);
+        }
+        let trace = self.arrivals.trace()?;
+        let (rate, arrival) = self
+            .arrivals
+            .schedule(self.rate, trace.as_ref(), run_length)?;
+        let most = match &self.descriptors {
+            Some(Levels::List(list)) => list.first().copied().unwrap_or(1),
+            _ => machine.connections_default(),
+        };
+        machine.check_connections("--descriptors", most)?;
+        Ok(Some((rate, arrival, most)))
+    }
+
+    fn refuse_contradictions(&self) -> Result<(), Failure> {
+        let refuse = |argument: &str, wrong: &str| Err(Failure::argument(argument, wrong));
+        if self.target.unix_socket.is_some() {
+            return refuse(
+                "--unix-socket",
+                "a Unix socket has no SYNs and no T: give the URL of a TCP port",
+            );
+        }
+        if self.limits.timeout <= self.limits.connect_timeout {
+            return refuse(
+                "--timeout",
+                "must be longer than --connect-timeout, as the response comes after the connect",
+            );
+        }
+        if self.rate.is_some() && self.arrivals.carries_rate() {
+            return refuse("--rate", "the arrivals carry their own: leave one out");
+        }
+        if !self.is_scheduled() {
+            if self.arrivals.arrival.is_some() {
+                return refuse(
+                    "--arrival",
+                    "needs a rate: give --rate, such as --rate 1000",
+                );
+            }
+            if self.sclients.is_some() && self.simple.is_some() && self.descriptors.is_none() {
+                return refuse("--sclients", "they need --descriptors to share");
+            }
+            return Ok(());
+        }
+        if self.simple.is_some() {
+            return refuse(
+                "--simple",
+                "simple clients keep no schedule: leave them or the rate out",
+            );
+        }
+        if self.sclients.is_some() {
+            return refuse(
+                "--sclients",
+                "with a rate the schedule takes their place: leave one out",
+            );
+        }
+        match &self.descriptors {
+            Some(Levels::List(list)) if list.len() > 1 => refuse(
+                "--descriptors",
+                "with a rate they are the most in flight: give one number",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn words(&self, spec: &OverloadSpec) -> Words {
+        let mut words = Words::default();
+        let base = &spec.base;
+        self.target.tell(&mut words);
+        if !spec.simple.is_empty() {
+            words.put("simple", list(&spec.simple));
+        }
+        match (&spec.scheduled, &spec.descriptors) {
+            (Some((rate, arrival, descriptors)), _) => {
+                if self.rate.is_some() {
+                    words.put("rate", words::rate(*rate));
+                }
+                self.arrivals.tell(arrival, &mut words);
+                words.put("descriptors", *descriptors);
+            }
+            (None, Descriptors::List(descriptors)) if descriptors.is_empty() => {}
+            (None, descriptors) => {
+                words.put("sclients", spec.sclients);
+                words.put(
+                    "descriptors",
+                    match descriptors {
+                        Descriptors::Auto => "auto".to_string(),
+                        Descriptors::List(descriptors) => list(descriptors),
+                    },
+                );
+            }
+        }
+        words.put(
+            "close",
+            match self.close {
+                CloseKind::Fin => "fin",
+                CloseKind::Rst => "rst",
+            },
+        );
+        self.source.tell(&mut words);
+        words.put("duration", words::duration(base.duration));
+        words.put("warmup", words::duration(base.warmup));
+        self.limits.tell(base.interval, &mut words);
+        EngineArgs::tell(&base.engine, base.seed, &mut words);
+        self.observe.tell(&mut words);
+        self.thresholds.tell(&mut words);
+        words
+    }
+}
+
+/// The machine with as many processors as the highest rate that is foreseen has use for: more
+/// workers would only take cores from a server on this host.
+fn workers_for(spec: &OverloadSpec, machine: &Machine) -> Machine {
+    let patience_s = spec.base.connect_timeout.as_secs_f64();
+    let per_s = match (&spec.scheduled, &spec.descriptors) {
+        (Some((rate, ..)), _) => rate.per_s(),
+        (None, Descriptors::List(list)) if !list.is_empty() => {
+            let most = list.iter().copied().max().unwrap_or(1);
+            f64::from(most) / patience_s
+        }
+        _ => f64::INFINITY,
+    };
+    let useful = (per_s / STARTS_PER_WORKER).ceil().min(f64::from(u32::MAX));
+    Machine {
+        cpus: machine.cpus.min(useful as u32).max(1),
+        ..*machine
+    }
+}
+
+fn list(numbers: &[u32]) -> String {
+    let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    words.join(",")
+}

@@ -1,0 +1,119 @@
+//! Where an overload's trials are run: in front of a server that may not answer, watched from
+//! where its SYNs arrive.
+
+use super::super::http_stand::HttpStand;
+use super::super::laboratory::{Made, Stand};
+use crate::args::{ObserveArgs, Output};
+use knee_core::experiment::Experiment;
+use knee_core::experiment::overload::{OverloadSpec, PreflightFacts};
+use knee_core::report::TrialReport;
+use knee_core::spec::{CloseKind, Level, Load, TrialSpec};
+use knee_engine::RunError;
+use knee_engine::observe::watch_for;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+
+/// An HTTP target that connections are offered to.
+#[derive(Debug)]
+pub struct OverloadStand {
+    http: HttpStand,
+    address: SocketAddr,
+    answers: bool,
+}
+
+impl OverloadStand {
+    /// A stand in front of the target of this overload, found and watched from now on.
+    ///
+    /// # Errors
+    /// It refuses, or is not there; an address that connections are to come from is not this
+    /// host's; the observer does not answer.
+    pub fn find(spec: &OverloadSpec, observe: &ObserveArgs) -> Result<OverloadStand, RunError> {
+        let target = &spec.base.target;
+        let (address, answers) = knee_engine::aim(target, sources(spec))?;
+        let mut http = HttpStand::new(target.clone(), true, observe.clone());
+        http.watch_from(observe.vantage_or_here(address)?);
+        Ok(OverloadStand {
+            http,
+            address,
+            answers,
+        })
+    }
+
+    /// Whether the target answered when it was looked for.
+    pub fn answers(&self) -> bool {
+        self.answers
+    }
+
+    /// What is known of this host, and of the server's where it is this one.
+    ///
+    /// # Errors
+    /// None that [`OverloadStand::find`] would not have had.
+    pub fn facts(&self, spec: &OverloadSpec) -> Result<PreflightFacts, RunError> {
+        let on_this_host = watch_for(self.address, None, None)?.is_some();
+        let facts = knee_engine::preflight_facts(self.address.ip(), on_this_host);
+        let close = match &spec.base.load {
+            Load::Overload(load) => load.close,
+            Load::Open(_) | Load::Closed { .. } => CloseKind::default(),
+        };
+        Ok(PreflightFacts {
+            sources: sources(spec).len().max(1) as u32,
+            close,
+            ..facts
+        })
+    }
+}
+
+/// The addresses that connections come from.
+fn sources(spec: &OverloadSpec) -> &[String] {
+    match &spec.base.load {
+        Load::Overload(load) => &load.sources,
+        Load::Open(_) | Load::Closed { .. } => &[],
+    }
+}
+
+impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for OverloadStand {
+    fn prepare(&mut self) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        spec: &TrialSpec,
+        output: &Output,
+        stop: &AtomicBool,
+    ) -> Result<Made<TrialReport>, RunError> {
+        Stand::<X>::run(&mut self.http, spec, output, stop)
+    }
+
+    fn line(&self, number: usize, trial: &TrialReport) -> Option<String> {
+        Some(line(number, trial))
+    }
+
+    fn counts(trial: &TrialReport) -> (u64, u64) {
+        (trial.attempted, trial.completed)
+    }
+
+    fn listed(trials: Vec<TrialReport>) -> Vec<TrialReport> {
+        trials
+    }
+
+    fn backend(&self) -> String {
+        Stand::<X>::backend(&self.http)
+    }
+}
+
+/// What an ended level showed, in one line.
+fn line(number: usize, trial: &TrialReport) -> String {
+    let level = match trial.level {
+        Level::Clients(1) => "1 simple client".to_string(),
+        Level::Clients(n) => format!("{n} simple clients"),
+        Level::Descriptors(n) => format!("{n} descriptors"),
+        Level::RatePerS(_) | Level::Vusers(_) => trial.label.clone(),
+    };
+    let (started, served) = (trial.offered.achieved_per_s, trial.throughput_per_s);
+    format!(
+        "{:>3}  {level:<20} {started:>9.1}/s connections  {served:>9.1}/s served  not served {}",
+        number + 1,
+        trial.attempted - trial.completed,
+    )
+}

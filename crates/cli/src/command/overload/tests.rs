@@ -1,0 +1,129 @@
+//! From argv to a resolved overload: no load is sent.
+
+use super::super::tests::{MACHINE, parse};
+use super::{ResolvedOverload, plan};
+use crate::raw::RawCommand;
+use knee_core::experiment::overload::{Descriptors, OverloadSpec};
+use knee_core::spec::{CloseKind, Load, OverloadLoad};
+use knee_core::time::Nanos;
+
+const URL: &str = "http://127.0.0.1:8080/";
+
+fn resolved(arguments: &str) -> ResolvedOverload {
+    match parse(&format!("overload {arguments}")).unwrap() {
+        RawCommand::Overload(raw) => raw.resolve(&MACHINE).unwrap(),
+        other => panic!("{arguments}: {other:?}"),
+    }
+}
+
+fn spec(arguments: &str) -> OverloadSpec {
+    resolved(&format!("{URL} {arguments}")).spec
+}
+
+fn load(spec: &OverloadSpec) -> &OverloadLoad {
+    match &spec.base.load {
+        Load::Overload(load) => load,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn without_a_list_there_are_both_sweeps() {
+    let spec = spec("--seed 7");
+    assert_eq!(spec.simple, [1, 2, 4, 8, 16, 32, 64, 128, 256]);
+    assert_eq!(spec.descriptors, Descriptors::Auto);
+    assert_eq!(spec.descriptors_max, 960);
+    assert_eq!((spec.sclients, &spec.scheduled), (12, &None));
+    let base = &spec.base;
+    assert_eq!(base.connect_timeout, Nanos::from_millis(500));
+    assert_eq!(base.timeout, Nanos::from_secs(10));
+    assert_eq!(base.duration, Nanos::from_secs(5));
+    assert_eq!(base.warmup, Nanos::from_secs(1));
+    assert_eq!(base.seed, 7);
+    assert!(!base.target.keep_alive);
+    assert_eq!(load(&spec).close, CloseKind::Fin);
+    assert!(load(&spec).sources.is_empty());
+}
+
+#[test]
+fn what_is_named_runs_alone() {
+    let only_simple = spec("--simple 1,5");
+    assert_eq!(only_simple.simple, [1, 5]);
+    assert_eq!(only_simple.descriptors, Descriptors::List(Vec::new()));
+    let only_descriptors = spec("--descriptors 8,9 --sclients 2 --connect-timeout 2s");
+    assert!(only_descriptors.simple.is_empty());
+    assert_eq!(only_descriptors.descriptors, Descriptors::List(vec![8, 9]));
+    assert_eq!(only_descriptors.sclients, 2);
+    assert_eq!(only_descriptors.base.warmup, Nanos::from_secs(2));
+    let both = spec("--simple auto --descriptors auto");
+    assert_eq!(
+        (both.simple.len(), both.descriptors),
+        (9, Descriptors::Auto)
+    );
+}
+
+#[test]
+fn a_rate_takes_the_place_of_s_clients() {
+    let spec = spec("--rate 2000 --arrival burst(paper) --descriptors 500 --close rst");
+    assert!(spec.simple.is_empty());
+    assert_eq!(spec.descriptors, Descriptors::List(Vec::new()));
+    let (rate, arrival, most) = spec.scheduled.clone().unwrap();
+    assert_eq!((rate.per_s(), most), (2000.0, 500));
+    assert_eq!(crate::words::arrival(&arrival, ""), "burst(6,0.05,100s)");
+    assert_eq!(load(&spec).close, CloseKind::Rst);
+}
+
+#[test]
+fn workers_are_as_many_as_the_rate_has_use_for() {
+    for (arguments, workers) in [
+        ("--descriptors 64,900", 1),
+        ("--descriptors 900 --connect-timeout 30ms", 3),
+        ("--descriptors 900 -t 2", 2),
+        ("--rate 25k", 3),
+        ("", 4),
+    ] {
+        assert_eq!(spec(arguments).base.engine.workers, workers, "{arguments}");
+    }
+}
+
+#[test]
+fn the_words_resolve_to_the_same_again() {
+    for arguments in [
+        "--seed 7",
+        "--simple 1,5 --seed 1 --fail-if invalid",
+        "--descriptors 64,128 --sclients 3 --seed 1 --close rst --source 127.0.0.2-127.0.0.4",
+        "--rate 90/m --arrival burst(paper) --descriptors 77 --seed 2",
+        "--arrival ramp(10/s,20/s) -d 2s --seed 3",
+    ] {
+        let first = resolved(&format!("{URL} {arguments}"));
+        let typed = first.words.0.iter().map(|(option, value)| {
+            let texts = match value {
+                serde_json::Value::String(text) => text.clone(),
+                serde_json::Value::Array(list) => list[0].as_str().unwrap().to_string(),
+                other => other.to_string(),
+            };
+            match option.as_str() {
+                "url" => texts,
+                option => format!("--{option} {texts}"),
+            }
+        });
+        let again = resolved(&typed.collect::<Vec<_>>().join(" "));
+        assert_eq!(again.spec, first.spec, "{arguments}");
+        assert_eq!(again.words, first.words, "{arguments}");
+    }
+}
+
+#[test]
+fn the_time_is_told() {
+    for (arguments, expected) in [
+        ("--simple 1", "1 level of 6 s each: 6 s"),
+        (
+            "--simple 1,2 --descriptors 64 -d 2s --warmup 1s --timeout 3s",
+            "3 levels of 3 s each: 9 s",
+        ),
+        ("", "at most 18 levels of 6 s each: at most 108 s"),
+    ] {
+        let told = plan::told(&spec(arguments));
+        assert!(told.starts_with(expected), "{told}");
+    }
+}

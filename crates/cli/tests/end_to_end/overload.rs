@@ -1,0 +1,254 @@
+//! Connections beyond capacity: what is counted, and how it ends. Rates are not looked at, but for
+//! that of a server that serves so many and no more.
+
+use crate::support::{Ended, KneeServer, knee, run};
+use serde_json::Value;
+use std::net::TcpListener;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Levels so short that a test has time for several.
+const SHORT: [&str; 10] = [
+    "-d",
+    "600ms",
+    "--warmup",
+    "500ms",
+    "--timeout",
+    "3s",
+    "--seed",
+    "1",
+    "--json",
+    "-",
+];
+
+fn overload(url: &str, options: &[&str]) -> Ended {
+    run(&[&["overload", url][..], &SHORT, options].concat())
+}
+
+fn small_server() -> KneeServer {
+    KneeServer::start(&[
+        "--capacity",
+        "130",
+        "--backlog",
+        "16",
+        "--accept",
+        "per-worker",
+    ])
+}
+
+fn count(of: &Value, name: &str) -> u64 {
+    of[name].as_u64().unwrap_or(0)
+}
+
+/// Every trial's attempts, each of which has one outcome.
+fn attempts(report: &Value) -> Vec<u64> {
+    let trials = report["trials"].as_array().unwrap();
+    let attempted = trials.iter().map(|trial| {
+        let outcomes = trial["outcomes"].as_object().unwrap();
+        let sum: u64 = outcomes.values().map(|n| n.as_u64().unwrap()).sum();
+        assert_eq!(trial["attempted"], sum, "{}: {outcomes:?}", trial["label"]);
+        sum
+    });
+    attempted.collect()
+}
+
+#[test]
+fn both_sweeps_account_for_every_attempt_and_conclude() {
+    let server = small_server();
+    let ended = overload(
+        &server.url(),
+        &["--simple", "1,4", "--descriptors", "40,200"],
+    );
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    let report = ended.json();
+    assert_eq!(report["command"], "overload");
+    let attempted = attempts(&report);
+    assert_eq!(attempted.len(), 4);
+    for trial in report["trials"].as_array().unwrap() {
+        assert!(count(&trial["outcomes"], "served") > 0, "{trial:#}");
+    }
+    let conclusion = report["conclusion"].as_object().unwrap();
+    for key in [
+        "capacity_per_s",
+        "simple",
+        "sclients",
+        "slope_per_descriptor",
+        "r_squared",
+        "syn_source",
+        "max_syn_per_s",
+    ] {
+        assert!(conclusion.contains_key(key), "{key}: {conclusion:?}");
+    }
+    let simple = conclusion["simple"].as_array().unwrap();
+    let sclients = conclusion["sclients"].as_array().unwrap();
+    assert_eq!(simple.len(), 2);
+    assert_eq!(sclients.len(), 2);
+    for (row, clients) in simple.iter().zip([1, 4]) {
+        assert_eq!(row["clients"], clients);
+    }
+    for (row, descriptors) in sclients.iter().zip([40, 200]) {
+        assert_eq!(row["descriptors"], descriptors);
+        assert!(row["outcomes"]["served"].as_u64() > Some(0), "{row:#}");
+        for rate in ["syn_per_s", "first_syn_per_s", "served_per_s"] {
+            assert!(row[rate].as_f64() > Some(0.0), "{rate}: {row:#}");
+        }
+    }
+    let spec = &report["spec"];
+    assert_eq!(spec["simple"], "1,4");
+    assert_eq!(spec["descriptors"], "40,200");
+}
+
+/// Attempts count where they were intended and SYNs where they arrived: at both ends of the window
+/// as many may fall to the other side as were late.
+#[test]
+fn a_capture_counts_what_was_attempted() {
+    let server = small_server();
+    let ended = overload(&server.url(), &["--descriptors", "100,400"]);
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    let report = ended.json();
+    if report["conclusion"]["syn_source"] != "capture" {
+        println!(
+            "skipped: no capture here: {}",
+            report["conclusion"]["syn_source"]
+        );
+        return;
+    }
+    for trial in report["trials"].as_array().unwrap() {
+        let attempted = count(trial, "attempted") as f64;
+        let seen = count(&trial["observed"], "first_syns") as f64;
+        let late_s = count(&trial["offered"]["pacing_error_ns"], "max") as f64 / 1e9;
+        let rate = trial["offered"]["achieved_per_s"].as_f64().unwrap();
+        let permitted = 0.001 * attempted + 2.0 + 2.0 * rate * late_s;
+        assert!(
+            (attempted - seen).abs() <= permitted,
+            "{attempted} attempted, {seen} seen, {permitted} permitted"
+        );
+    }
+}
+
+#[test]
+fn without_the_right_to_capture_counters_stand_for_it_and_are_named() {
+    const CAP_NET_RAW: libc::c_ulong = 13;
+    let server = small_server();
+    let url = server.url();
+    let mut command = knee(&[&["overload", &url, "--descriptors", "40"][..], &SHORT].concat());
+    // SAFETY: prctl(2) is async-signal-safe, and this one changes nothing but the process's rights.
+    unsafe {
+        command.pre_exec(|| {
+            // Where it is not permitted there is no right to give up.
+            libc::prctl(libc::PR_CAPBSET_DROP, CAP_NET_RAW, 0, 0, 0);
+            Ok(())
+        });
+    }
+    let ended = Ended::of(command.spawn().unwrap());
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    let report = ended.json();
+    assert_eq!(report["conclusion"]["syn_source"], "counters");
+    let because = report["trials"][0]["observed"]["because"].as_str().unwrap();
+    assert!(because.contains("CAP_NET_RAW"), "{because}");
+}
+
+#[test]
+fn a_listener_that_never_accepts_lets_connects_time_out() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // SAFETY: the descriptor is a listening socket's, whose queue this makes shorter.
+    assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 4) }, 0);
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let ended = overload(
+        &url,
+        &["--descriptors", "100", "--connect-timeout", "200ms"],
+    );
+    assert_eq!(ended.status, Some(4), "{ended:?}");
+    let report = ended.json();
+    assert!(attempts(&report)[0] >= 250, "{report:#}");
+    let outcomes = &report["trials"][0]["outcomes"];
+    assert!(count(outcomes, "connect_timeout") > 0, "{outcomes}");
+    assert_eq!(count(outcomes, "served"), 0, "{outcomes}");
+    assert!(
+        ended.stderr.contains("not one response"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_port_that_refuses_is_told_before_any_load() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = nobody.local_addr().unwrap().to_string();
+    drop(nobody);
+    let ended = overload(&format!("http://{address}/"), &[]);
+    assert_eq!(ended.status, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains(&address), "{}", ended.stderr);
+    assert!(ended.stderr.contains("refused"), "{}", ended.stderr);
+}
+
+#[test]
+fn resets_are_an_outcome_of_their_own() {
+    let server = KneeServer::start(&["--fault", "reset(1)"]);
+    let options = ["--simple", "2", "--descriptors", "20", "--close", "rst"];
+    let ended = overload(&server.url(), &options);
+    assert_eq!(ended.status, Some(4), "{ended:?}");
+    let report = ended.json();
+    attempts(&report);
+    for trial in report["trials"].as_array().unwrap() {
+        assert!(count(&trial["outcomes"], "reset") > 0, "{trial:#}");
+    }
+}
+
+#[test]
+fn connections_come_from_the_addresses_named_and_from_no_others() {
+    let server = small_server();
+    let url = server.url();
+    let options = ["--rate", "200", "--arrival", "poisson"];
+    let ended = overload(
+        &url,
+        &[&options[..], &["--source", "127.0.0.2-127.0.0.5"]].concat(),
+    );
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    let report = ended.json();
+    assert!(attempts(&report)[0] > 0);
+    assert_eq!(report["spec"]["source"], "127.0.0.2-127.0.0.5");
+    let ended = overload(&url, &["--source", "192.0.2.77"]);
+    assert_eq!(ended.status, Some(2), "{ended:?}");
+    let line = ended.stderr.lines().last().unwrap();
+    assert!(line.contains("192.0.2.77"), "{line}");
+}
+
+/// In a network namespace of its own with 1,000 ports, where 3,000 connects are to be in flight.
+#[test]
+fn ports_that_will_not_do_are_told_before_they_fail() {
+    let inside = format!(
+        "ip link set lo up && echo '40000 40999' >/proc/sys/net/ipv4/ip_local_port_range || exit 77
+         exec \"{}\" overload --descriptors 3000 {}",
+        env!("CARGO_BIN_EXE_knee"),
+        SHORT.join(" ")
+    );
+    let mut command = Command::new("unshare");
+    command.args(["-rn", "sh", "-c", &inside]);
+    let output = match command.output() {
+        Ok(output) if output.stdout.is_empty() => {
+            println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+            return;
+        }
+        Ok(output) => output,
+        Err(e) => {
+            println!("skipped: no unshare here: {e}");
+            return;
+        }
+    };
+    let ended = Ended::from(output);
+    let told = ended.stderr.find("ports").expect("a prediction");
+    let level = ended.stderr.find("descriptors  ").expect("a level");
+    assert!(told < level, "{}", ended.stderr);
+    let report = ended.json();
+    attempts(&report);
+    let outcomes = &report["trials"][0]["outcomes"];
+    assert!(count(outcomes, "port_exhausted") > 0, "{outcomes}");
+    let findings = report["findings"].as_array().unwrap();
+    let texts = findings.iter().filter_map(|f| f["text"].as_str());
+    assert!(
+        texts.filter(|t| t.contains("ports")).count() > 0,
+        "{findings:#?}"
+    );
+}
