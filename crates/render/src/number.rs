@@ -165,8 +165,8 @@ pub fn signed_count(n: i64) -> String {
     separated(&n.to_string())
 }
 
-/// A coefficient of determination with six decimals, never rounded up to a perfection that it lacks:
-/// `0.999871`.
+/// A coefficient of determination with six decimals, never rounded up to a perfection that it
+/// lacks: `0.999871`.
 pub fn r_squared(value: f64) -> String {
     fixed((value * 1e6).floor() / 1e6, 6)
 }

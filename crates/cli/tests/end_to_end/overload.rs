@@ -202,7 +202,14 @@ fn an_observer_beside_the_server_counts_for_it() {
     let server = small_server();
     let (child, at, _) = observe(&server, &[]);
     let stored = TempPath::new("overload-observed.json");
-    let options = ["--observe", &at, "--descriptors", "40", "--json", stored.str()];
+    let options = [
+        "--observe",
+        &at,
+        "--descriptors",
+        "40",
+        "--json",
+        stored.str(),
+    ];
     let short = &SHORT[..SHORT.len() - 2];
     let ended = run(&[&["overload", &server.url()][..], short, &options].concat());
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct OverloadConclusion {
     /// What the server serves at the most, per second, over the saturated levels.
     pub capacity_per_s: f64,
-    /// Simple clients: request rate against their number.
+    /// Simple clients: request rate against their number, ascending.
     pub simple: Vec<SimpleRow>,
-    /// S-Clients: request rate against descriptors.
+    /// S-Clients: request rate against descriptors, ascending.
     pub sclients: Vec<SClientRow>,
     /// Slope of the first-SYN rate less what is served over descriptors, past saturation: 1/T.
     pub slope_per_descriptor: Option<f64>,
@@ -55,6 +55,15 @@ pub struct SimpleRow {
     /// Attempts by their end.
     #[serde(default)]
     pub outcomes: Outcomes,
+    /// Connections in the server's accept queue at the most, where somebody looked.
+    #[serde(default)]
+    pub accept_queue_max: Option<u32>,
+    /// How many it may hold.
+    #[serde(default)]
+    pub accept_queue_limit: Option<u32>,
+    /// Share of the server's processors that was busy, in percent of all, where somebody looked.
+    #[serde(default)]
+    pub server_busy_percent: Option<f64>,
 }
 
 /// S-Clients at one level.
@@ -79,4 +88,13 @@ pub struct SClientRow {
     /// Whether it offers more than the server serves.
     #[serde(default)]
     pub past_saturation: bool,
+    /// Connections in the server's accept queue at the most, where somebody looked.
+    #[serde(default)]
+    pub accept_queue_max: Option<u32>,
+    /// How many it may hold.
+    #[serde(default)]
+    pub accept_queue_limit: Option<u32>,
+    /// Share of the server's processors that was busy, in percent of all, where somebody looked.
+    #[serde(default)]
+    pub server_busy_percent: Option<f64>,
 }

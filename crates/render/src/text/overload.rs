@@ -7,7 +7,7 @@ use super::page::{INDENT, Page};
 use super::plot::beside;
 use super::table::{Align, Table};
 use crate::number::{self, MISSING, count, number, percent, plural, rate, time_short, words};
-use knee_core::measure::{Observed, Outcome, Outcomes, SynSource};
+use knee_core::measure::{Outcome, Outcomes, SynSource};
 use knee_core::report::{OverloadConclusion, Report, SClientRow, SimpleRow, TrialReport, Verdict};
 use knee_core::spec::{CloseKind, Level};
 
@@ -26,7 +26,7 @@ pub fn show(page: &mut Page, report: &Report, conclusion: &OverloadConclusion) {
     page.gap();
     page.facts(facts(conclusion));
     show_plots(page, conclusion);
-    show_simple(page, report, &conclusion.simple);
+    show_simple(page, &conclusion.simple);
     show_sclients(page, report, conclusion);
     show_left_out(page, report);
 }
@@ -99,7 +99,7 @@ fn show_plots(page: &mut Page, c: &OverloadConclusion) {
     }
 }
 
-fn show_simple(page: &mut Page, report: &Report, rows: &[SimpleRow]) {
+fn show_simple(page: &mut Page, rows: &[SimpleRow]) {
     if rows.is_empty() {
         return;
     }
@@ -116,9 +116,12 @@ fn show_simple(page: &mut Page, report: &Report, rows: &[SimpleRow]) {
     column("±", &|r| half_width(r.served_per_s, r.served_ci95_per_s));
     let outcomes: Vec<&Outcomes> = rows.iter().map(|r| &r.outcomes).collect();
     add_outcomes(&mut table, &outcomes);
-    let is_simple = |t: &&TrialReport| matches!(t.level, Level::Clients(_));
-    let trials: Vec<&TrialReport> = report.trials.iter().filter(is_simple).collect();
-    add_server(&mut table, &trials, rows.len());
+    let server = rows.iter().map(|r| ServerSide {
+        queue_max: r.accept_queue_max,
+        queue_limit: r.accept_queue_limit,
+        busy_percent: r.server_busy_percent,
+    });
+    add_server(&mut table, &server.collect::<Vec<_>>());
     page.table(&table);
 }
 
@@ -153,9 +156,12 @@ fn show_sclients(page: &mut Page, report: &Report, c: &OverloadConclusion) {
     column("±", &|r| half_width(r.served_per_s, r.served_ci95_per_s));
     let outcomes: Vec<&Outcomes> = rows.iter().map(|r| &r.outcomes).collect();
     add_outcomes(&mut table, &outcomes);
-    let is_pressing = |t: &&TrialReport| !matches!(t.level, Level::Clients(_));
-    let trials: Vec<&TrialReport> = report.trials.iter().filter(is_pressing).collect();
-    add_server(&mut table, &trials, rows.len());
+    let server = rows.iter().map(|r| ServerSide {
+        queue_max: r.accept_queue_max,
+        queue_limit: r.accept_queue_limit,
+        busy_percent: r.server_busy_percent,
+    });
+    add_server(&mut table, &server.collect::<Vec<_>>());
     page.table(&table);
     let mut notes = vec![match by_schedule {
         true => "offered: as scheduled",
@@ -166,7 +172,7 @@ fn show_sclients(page: &mut Page, report: &Report, c: &OverloadConclusion) {
     if rows.iter().any(|r| !r.past_saturation) {
         notes.push("dim: not past saturation");
     }
-    if trials.iter().any(|t| t.observed.is_some()) {
+    if rows.iter().any(|r| r.server_busy_percent.is_some()) {
         notes.push(
             "queue: connections in the accept queue at the most, of so many; busy: % of the \
                     server's processors",
@@ -179,25 +185,27 @@ fn is_scheduled(trial: &TrialReport) -> bool {
     matches!(trial.level, Level::RatePerS(_))
 }
 
-/// What was seen on the server's host, where somebody looked. The trials are those of the rows.
-fn add_server(table: &mut Table, trials: &[&TrialReport], rows: usize) {
-    if trials.len() != rows || trials.iter().all(|t| t.observed.is_none()) {
-        return;
-    }
-    let mut column = |title: &str, cell: fn(&Observed) -> Option<String>| {
-        let of = |t: &&TrialReport| t.observed.as_ref().and_then(cell);
-        let cells: Vec<Option<String>> = trials.iter().map(of).collect();
+/// What was seen on the server's host, where somebody looked.
+struct ServerSide {
+    queue_max: Option<u32>,
+    queue_limit: Option<u32>,
+    busy_percent: Option<f64>,
+}
+
+fn add_server(table: &mut Table, rows: &[ServerSide]) {
+    let mut column = |title: &str, cell: fn(&ServerSide) -> Option<String>| {
+        let cells: Vec<Option<String>> = rows.iter().map(cell).collect();
         if cells.iter().any(Option::is_some) {
             let cells = cells.into_iter().map(|c| c.unwrap_or(MISSING.to_string()));
             table.column(title, Align::Right, cells.map(Line::plain).collect());
         }
     };
-    column("queue", |o| {
-        let max = count(o.accept_queue_max?.into());
-        let limit = o.accept_queue_limit.map(|n| count(n.into()));
+    column("queue", |s| {
+        let max = count(s.queue_max?.into());
+        let limit = s.queue_limit.map(|n| count(n.into()));
         Some(limit.map_or(max.clone(), |limit| format!("{max}/{limit}")))
     });
-    column("busy", |o| Some(number::fixed(o.cpu_busy_percent, 1)));
+    column("busy", |s| s.busy_percent.map(|p| number::fixed(p, 1)));
 }
 
 /// A column for each end that any attempt had.

@@ -45,12 +45,12 @@ pub fn arriving_plots(c: &OverloadConclusion, unicode: bool) -> Vec<Plot> {
     let mut plots = Vec::new();
     if simple.len() > 1 {
         let title = "SYN/s at the server against simple clients";
-        plots.push(plot(title, sorted(simple), top, c.capacity_per_s, unicode));
+        plots.push(plot(title, simple, top, c.capacity_per_s, unicode));
     }
     if sclients.len() > 1 {
         let title = "SYN/s at the server against descriptors";
-        let mut plot = plot(title, sorted(sclients), top, c.capacity_per_s, unicode);
-        plot.layers.insert(0, Layer::Curve(sorted(offered), GUIDE));
+        let mut plot = plot(title, sclients, top, c.capacity_per_s, unicode);
+        plot.layers.insert(0, Layer::Curve(offered, GUIDE));
         let sign = guide_sign(unicode);
         plot.legend
             .push((sign, Ink::Guide, "served + D/T".to_string()));
@@ -62,15 +62,27 @@ pub fn arriving_plots(c: &OverloadConclusion, unicode: bool) -> Vec<Plot> {
 /// Served per second against offered; `None` where there are too few levels.
 pub fn served_plot(c: &OverloadConclusion, unicode: bool) -> Option<Plot> {
     let simple = c.simple.iter();
-    let simple = simple.map(|r| (r.first_syn_per_s, r.served_per_s));
-    let sclients = c.sclients.iter().map(|r| (r.offered_per_s, r.served_per_s));
-    let points = sorted(simple.chain(sclients).collect());
-    if points.len() < 2 || c.sclients.is_empty() {
+    let simple: Vec<(f64, f64)> = simple
+        .map(|r| (r.first_syn_per_s, r.served_per_s))
+        .collect();
+    let sclients = c.sclients.iter();
+    let sclients: Vec<(f64, f64)> = sclients
+        .map(|r| (r.offered_per_s, r.served_per_s))
+        .collect();
+    if sclients.is_empty() || simple.len() + sclients.len() < 2 {
         return None;
     }
-    let top = points.iter().map(|p| p.1).fold(c.capacity_per_s, f64::max);
+    let all = simple.iter().chain(&sclients);
+    let top = all.map(|p| p.1).fold(c.capacity_per_s, f64::max);
     let title = "served/s against offered/s";
-    Some(plot(title, points, 1.25 * top, c.capacity_per_s, unicode))
+    let mut plot = plot(title, sclients, 1.25 * top, c.capacity_per_s, unicode);
+    let mark = if unicode { '○' } else { 'x' };
+    if !simple.is_empty() {
+        plot.layers.push(Layer::Marks(simple, mark, Ink::Data));
+        let name = "simple clients".to_string();
+        plot.legend.insert(1, (mark, Ink::Data, name));
+    }
+    Some(plot)
 }
 
 /// Points with a line through them over the level of the capacity.
@@ -107,9 +119,4 @@ fn plot(
 
 fn guide_sign(unicode: bool) -> char {
     if unicode { '╌' } else { '-' }
-}
-
-fn sorted(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
-    points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    points
 }

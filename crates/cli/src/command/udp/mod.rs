@@ -101,12 +101,12 @@ pub struct RawUdp {
     #[arg(help_heading = "Experiment")]
     explain: Option<Vec<String>>,
 
-    /// Trials of each kind of clients [default: 3]
+    /// Trials of each kind of clients [default: 3; with --explain 6]
     #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Experiment")]
     #[arg(hide_short_help = true)]
     repeats: Option<u32>,
 
-    /// Time of sending, of each trial [default: 10s; with --explain 2s; with -n 24h]
+    /// Time of sending, of each trial [default: 10s; with --explain 500ms; with -n 24h]
     #[arg(short, long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
     duration: Option<Nanos>,
 

@@ -27,8 +27,12 @@ const RATE_PER_THREAD: f64 = 100_000.0;
 /// What the kernel gives every program.
 const TIMER_SLACK: Nanos = Nanos::from_micros(50);
 
-/// Trials of each kind of clients, unless given.
+/// Trials of each kind of clients of a comparison, unless given.
 const REPEATS: u32 = 3;
+
+/// The same of an explanation: with three pairs of trials, losses that come in bouts leave the
+/// intervals of their changes too wide to decide anything.
+const REPEATS_TO_EXPLAIN: u32 = 6;
 
 /// Clients of one kind.
 struct Clients {
@@ -68,7 +72,7 @@ impl RawUdp {
     }
 
     fn plan(&self, mut trials: Vec<UdpTrialSpec>, seed: u64) -> Result<Plan, Failure> {
-        let repeats = self.repeats.unwrap_or(REPEATS);
+        let repeats = self.repeats();
         let (last, first) = (trials.pop(), trials.pop());
         let plan = match (self.kind(), first, last) {
             (Kind::Run, _, Some(only)) => Some(Plan::Run(Box::new(only))),
@@ -114,13 +118,22 @@ impl RawUdp {
         }
     }
 
+    /// Trials of each kind of clients.
+    fn repeats(&self) -> u32 {
+        let default = match self.kind() {
+            Kind::Explain => REPEATS_TO_EXPLAIN,
+            _ => REPEATS,
+        };
+        self.repeats.unwrap_or(default)
+    }
+
     /// The time of a trial.
     fn length(&self, trace: Option<&Trace>) -> Nanos {
         match (self.duration, trace) {
             (Some(t), _) => t,
             (None, Some(trace)) => trace.length(),
             (None, None) if self.datagrams.is_some() => Nanos::from_secs(24 * 3600),
-            (None, None) if self.kind() == Kind::Explain => Nanos::from_secs(2),
+            (None, None) if self.kind() == Kind::Explain => Nanos::from_millis(500),
             (None, None) => Nanos::from_secs(10),
         }
     }
@@ -266,7 +279,7 @@ impl RawUdp {
             None => {}
         }
         if self.kind() != Kind::Run {
-            words.put("repeats", self.repeats.unwrap_or(REPEATS));
+            words.put("repeats", self.repeats());
         }
         words.put("clients-as", word(&CARRIERS, self.carried_as()));
         words.put("size", self.size);

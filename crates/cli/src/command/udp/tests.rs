@@ -104,8 +104,8 @@ fn the_puzzle_is_what_is_explained() {
         };
         assert_eq!([&spec.first.label, &spec.second.label], labels);
         assert_eq!(spec.first.carried_as, ClientsAs::Processes);
-        assert_eq!(spec.first.duration, Nanos::from_secs(2));
-        assert_eq!(spec.repeats, 3);
+        assert_eq!(spec.first.duration, Nanos::from_millis(500));
+        assert_eq!(spec.repeats, 6);
         assert!(!spec.cpus.is_empty());
     }
     let Plan::Explain(remote) = resolve("192.0.2.7:9 --explain").plan else {

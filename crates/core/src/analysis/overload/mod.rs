@@ -8,7 +8,7 @@ mod point;
 mod summary;
 
 pub use fit::Line;
-pub use point::{Point, Scheme};
+pub use point::{Point, SYN_AGAIN, Scheme, ServerSide};
 pub use summary::{Summary, most_served_per_s};
 
 use super::words::{number, ratio};

@@ -5,6 +5,7 @@ use crate::analysis::validity::{BUSY_PERCENT, BUSY_WINDOW};
 use crate::measure::{Observed, Outcome, Outcomes, SynSource};
 use crate::report::{TrialReport, Verdict};
 use crate::spec::Level;
+use crate::time::Nanos;
 
 /// From this share of unanswered attempts on a level offers more than is served.
 const UNANSWERED_SHARE: f64 = 0.02;
@@ -17,6 +18,9 @@ const DISAGREE_SHARE: f64 = 0.001;
 /// … where so many may fall on the other side of a window's ends.
 const EDGE_OPERATIONS: f64 = 10.0;
 
+/// An unanswered SYN is sent again after this long at first (RFC 6298).
+pub const SYN_AGAIN: Nanos = Nanos::from_secs(1);
+
 /// Who started the connections of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scheme {
@@ -26,6 +30,27 @@ pub enum Scheme {
     SClients(u32),
     /// A schedule of so many starts per second.
     Scheduled(f64),
+}
+
+/// What was seen on the server's host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ServerSide {
+    /// Connections in the accept queue at the most.
+    pub accept_queue_max: Option<u32>,
+    /// How many it may hold.
+    pub accept_queue_limit: Option<u32>,
+    /// Share of the processors that was busy, in percent of all.
+    pub busy_percent: f64,
+}
+
+impl ServerSide {
+    fn of(seen: &Observed) -> ServerSide {
+        ServerSide {
+            accept_queue_max: seen.accept_queue_max,
+            accept_queue_limit: seen.accept_queue_limit,
+            busy_percent: seen.cpu_busy_percent,
+        }
+    }
 }
 
 /// What one trial shows.
@@ -66,6 +91,8 @@ pub struct Point {
     pub due_per_s: f64,
     /// Length of the window.
     pub seconds: f64,
+    /// What was seen on the server's host, where somebody looked.
+    pub server: Option<ServerSide>,
 }
 
 impl Point {
@@ -84,7 +111,9 @@ impl Point {
         let outcomes = &trial.outcomes;
         let sent_share = 1.0 - outcomes.no_resources() as f64 / trial.attempted.max(1) as f64;
         let attempts_per_s = trial.offered.achieved_per_s * sent_share;
-        let syns = Syns::of(trial, attempts_per_s);
+        let is_simple = matches!(scheme, Scheme::Simple(_));
+        let is_sent_again = is_simple || setting.patience >= SYN_AGAIN;
+        let syns = Syns::of(trial, attempts_per_s, is_sent_again);
         let established_per_s = established(outcomes) as f64 / seconds;
         let replaced = |d: u32| f64::from(d) / setting.patience.as_secs_f64();
         let served_per_s = trial.throughput_per_s;
@@ -117,6 +146,7 @@ impl Point {
             is_core_full: busy_percent > BUSY_PERCENT && trial.duration_ns >= BUSY_WINDOW.0,
             due_per_s,
             seconds,
+            server: trial.observed.as_ref().map(ServerSide::of),
         })
     }
 
@@ -176,13 +206,10 @@ struct Syns {
 }
 
 impl Syns {
-    /// The kernel's counters do not tell a SYN that came again from a first one, but the
-    /// generator's own tell how many it sent again. They do where nothing was seen at the server,
-    /// too.
-    fn of(trial: &TrialReport, attempts_per_s: f64) -> Syns {
-        let seconds = trial.duration_ns as f64 / 1e9;
-        let sent_again = trial.kernel.get("TcpExtTCPSynRetrans").copied();
-        let sent_again_per_s = sent_again.map_or(0.0, |n| n.max(0) as f64) / seconds;
+    /// The kernel's counters do not tell a SYN that came again from a first one. Where clients wait
+    /// long enough to send again, what came beyond what was started is taken to have come again.
+    /// Where nobody looked at the server, nothing is known of that.
+    fn of(trial: &TrialReport, attempts_per_s: f64, is_sent_again: bool) -> Syns {
         let seen = trial.observed.as_ref().filter(|o| o.elapsed_ns > 0);
         let per_s = |o: &Observed, n: u64| n as f64 * 1e9 / o.elapsed_ns as f64;
         match seen.map(|o| (o.source, o)) {
@@ -193,17 +220,20 @@ impl Syns {
             },
             Some((SynSource::Counters, o)) => {
                 let all_per_s = per_s(o, o.first_syns);
-                let repeated_per_s = sent_again_per_s.min(all_per_s);
+                let first_per_s = match is_sent_again {
+                    true => all_per_s.min(attempts_per_s),
+                    false => all_per_s,
+                };
                 Syns {
                     source: SynSource::Counters,
-                    first_per_s: all_per_s - repeated_per_s,
-                    repeated_per_s,
+                    first_per_s,
+                    repeated_per_s: all_per_s - first_per_s,
                 }
             }
             Some((SynSource::Attempts, _)) | None => Syns {
                 source: SynSource::Attempts,
                 first_per_s: attempts_per_s,
-                repeated_per_s: sent_again_per_s,
+                repeated_per_s: 0.0,
             },
         }
     }
@@ -236,4 +266,85 @@ fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64) -> bool {
     });
     unanswered as f64 > UNANSWERED_SHARE * outcomes.total() as f64
         || is_full && first_syn_per_s > ABOVE_SERVED * trial.throughput_per_s
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{SETTING, clients, report, sclients};
+    use super::*;
+
+    fn point(trial: &TrialReport) -> Point {
+        Point::of(trial, &SETTING).expect("an overload")
+    }
+
+    #[test]
+    fn what_counts_syns_in_order_of_trust() {
+        let mut trial = sclients(64, 1_300);
+        let observed = trial.observed.as_mut().expect("captured");
+        (observed.first_syns, observed.repeated_syns) = (2_000, 50);
+        // The observer's window may be cut shorter than the trial's.
+        observed.elapsed_ns = 5_000_000_000;
+        let captured = point(&trial);
+        assert_eq!(
+            (captured.first_syn_per_s, captured.syn_per_s()),
+            (400.0, 410.0)
+        );
+        trial.observed.as_mut().expect("counted").source = SynSource::Counters;
+        let counted = point(&trial);
+        assert_eq!(
+            (counted.source, counted.first_syn_per_s),
+            (SynSource::Counters, 400.0)
+        );
+        trial.observed.as_mut().expect("nothing").elapsed_ns = 0;
+        let own = point(&trial);
+        // 1,300 served and 20 for each of 64 descriptors, in 10 s.
+        assert_eq!((own.source, own.syn_per_s()), (SynSource::Attempts, 258.0));
+        trial.observed = None;
+        assert_eq!(
+            point(&trial),
+            Point {
+                server: None,
+                ..own
+            }
+        );
+    }
+
+    #[test]
+    fn attempts_without_a_port_sent_no_syn() {
+        let ends = [(Outcome::Served, 900), (Outcome::PortExhausted, 100)];
+        let p = point(&report(Level::Descriptors(1), &ends));
+        assert!((p.attempts_per_s - 90.0).abs() < 1e-9);
+        assert_eq!(p.capture_differs_percent(), None);
+        assert!((p.established_per_s - 90.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn saturation_shows_in_time_outs_or_in_a_full_queue() {
+        let ends = |unanswered| {
+            let ends = [
+                (Outcome::Served, 1_000),
+                (Outcome::ConnectTimeout, unanswered),
+            ];
+            report(Level::Descriptors(10), &ends)
+        };
+        assert!(point(&ends(21)).past_saturation);
+        assert!(!point(&ends(20)).past_saturation, "2 % of 1,020 and less");
+        let mut full = ends(0);
+        let observed = full.observed.as_mut().expect("captured");
+        (observed.accept_queue_max, observed.accept_queue_limit) = (Some(128), Some(128));
+        assert!(!point(&full).past_saturation, "all that came was served");
+        full.observed.as_mut().expect("captured").first_syns = 1_021;
+        assert!(point(&full).past_saturation);
+        full.observed.as_mut().expect("captured").accept_queue_max = Some(127);
+        assert!(!point(&full).past_saturation);
+    }
+
+    #[test]
+    fn what_is_no_overload_is_no_point() {
+        let users = report(Level::Vusers(3), &[(Outcome::Ok, 10)]);
+        assert_eq!(Point::of(&users, &SETTING), None);
+        let mut none = clients(1, 0);
+        none.duration_ns = 0;
+        assert_eq!(Point::of(&none, &SETTING), None);
+    }
 }

@@ -86,14 +86,15 @@ impl Summary {
     /// The conclusion but for its sentence.
     pub fn conclusion(&self, setting: &Setting) -> OverloadConclusion {
         let rates = self.points.iter().map(|p| p.first_syn_per_s);
+        let mut simple: Vec<SimpleRow> = self.points.iter().filter_map(simple_row).collect();
+        simple.sort_by_key(|row| row.clients);
+        let rows = self.points.iter().filter_map(|p| sclient_row(p, setting));
+        let mut sclients: Vec<SClientRow> = rows.collect();
+        sclients.sort_by_key(|row| row.descriptors);
         OverloadConclusion {
             capacity_per_s: self.capacity_per_s,
-            simple: self.points.iter().filter_map(simple_row).collect(),
-            sclients: self
-                .points
-                .iter()
-                .filter_map(|p| sclient_row(p, setting))
-                .collect(),
+            simple,
+            sclients,
             slope_per_descriptor: self.beyond.map(|line| line.slope),
             r_squared: self.arriving.map(|line| line.r_squared),
             syn_source: self.source(),
@@ -152,6 +153,9 @@ fn simple_row(p: &Point) -> Option<SimpleRow> {
         served_per_s: p.served_per_s,
         served_ci95_per_s: p.served_ci95_per_s,
         outcomes: p.outcomes.clone(),
+        accept_queue_max: p.server.and_then(|s| s.accept_queue_max),
+        accept_queue_limit: p.server.and_then(|s| s.accept_queue_limit),
+        server_busy_percent: p.server.map(|s| s.busy_percent),
     })
 }
 
@@ -170,5 +174,8 @@ fn sclient_row(p: &Point, setting: &Setting) -> Option<SClientRow> {
         served_ci95_per_s: p.served_ci95_per_s,
         outcomes: p.outcomes.clone(),
         past_saturation: p.past_saturation,
+        accept_queue_max: p.server.and_then(|s| s.accept_queue_max),
+        accept_queue_limit: p.server.and_then(|s| s.accept_queue_limit),
+        server_busy_percent: p.server.map(|s| s.busy_percent),
     })
 }

@@ -13,7 +13,8 @@ pub fn of(summary: &Summary, conclusion: &OverloadConclusion) -> String {
         return "Nothing was measured.".to_owned();
     }
     if summary.capacity_per_s <= 0.0 {
-        return nothing_served(summary);
+        let relation = relation(conclusion).map(|r| format!(" {r}"));
+        return nothing_served(summary) + &relation.unwrap_or_default();
     }
     let mut first = served(summary);
     first.extend(simple(conclusion));

@@ -1,6 +1,8 @@
 //! `knee overload`: what a server does when more connections are offered than it serves.
 
 mod answer;
+#[cfg(test)]
+mod fake;
 mod levels;
 mod preflight;
 mod spec;

@@ -2,7 +2,7 @@
 
 use super::{Descriptors, OverloadSpec, levels};
 use crate::analysis::findings::ports_remedy;
-use crate::analysis::overload::times;
+use crate::analysis::overload::{SYN_AGAIN, times};
 use crate::analysis::words::{exact, number, time};
 use crate::report::{Finding, Severity};
 use crate::spec::CloseKind;
@@ -11,8 +11,6 @@ use std::collections::BTreeMap;
 
 /// Descriptors that the process needs besides its connections.
 const SPARE_FILES: u64 = 64;
-/// An unanswered SYN is sent again after this long at first (RFC 6298).
-const SYN_AGAIN: Nanos = Nanos::from_secs(1);
 /// With tcp_tw_reuse a port in TIME_WAIT is used again after this long.
 const REUSE_AFTER: Nanos = Nanos::from_secs(1);
 /// Nothing is known of a server: ports that last for as much as this per second will do.

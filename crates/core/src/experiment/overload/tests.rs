@@ -1,7 +1,8 @@
 //! The policy, and what it concludes.
 
+use super::fake::Server;
 use super::*;
-use crate::analysis::overload::fixture::{Server, clients, sclients};
+use crate::analysis::overload::fixture::{clients, sclients};
 use crate::experiment::{Conducted, conduct};
 use crate::spec::fixture::trial;
 use crate::spec::{CloseKind, ConnectScheme, Load, OverloadLoad};
@@ -147,8 +148,9 @@ fn levels_that_are_given_are_run_as_they_are() {
         ..spec()
     };
     let (conducted, c) = conducted(listed, Server::REFERENCE);
+    assert_eq!(conducted.trials[0].level, Level::Descriptors(256));
     let descriptors: Vec<u32> = c.sclients.iter().map(|row| row.descriptors).collect();
-    assert_eq!(descriptors, [256, 64, 64]);
+    assert_eq!(descriptors, [64, 64, 256]);
     assert_eq!(
         (c.simple.len(), c.r_squared),
         (0, None),

@@ -2,10 +2,9 @@
 
 use super::super::{Diagnosis, grouped};
 use super::OverloadDiagnosis;
-use crate::analysis::overload::{Point, Setting, Summary};
+use crate::analysis::overload::{Point, SYN_AGAIN, Setting, Summary};
 use crate::measure::Outcome;
 use crate::report::{Finding, TrialReport};
-use crate::time::Nanos;
 
 /// Simple clients are flat where none of them offers more than this many times the capacity, …
 const FLAT_FACTOR: f64 = 1.1;
@@ -14,8 +13,6 @@ const PRESSED_FACTOR: f64 = 2.0;
 /// Throughput falls where it is below this share of the most, with certainty; within it, it is
 /// flat.
 const FALLEN_SHARE: f64 = 0.95;
-/// An unanswered SYN is sent again after this long at first (RFC 6298).
-const SYN_AGAIN: Nanos = Nanos::from_secs(1);
 /// From this share of the attempts on an end is worth a word, in percent.
 const WORTH_PERCENT: f64 = 1.0;
 /// The same of ghosts, which ought not to be.
@@ -39,7 +36,16 @@ pub fn overload_findings(
     let found = found.into_iter().map(Diagnosis::Overload);
     let distorted = distorted(trials, summary, setting);
     let all = distorted.into_iter().chain(found);
-    all.map(|d| d.finding()).collect()
+    all.map(|d| finding(&d)).collect()
+}
+
+/// It in words. What to do about a distorted load has other options here than elsewhere.
+fn finding(diagnosis: &Diagnosis) -> Finding {
+    let mut finding = diagnosis.finding();
+    if matches!(diagnosis, Diagnosis::GeneratorDistorted { .. }) {
+        finding.next_step = "repeat on a quieter or larger machine".into();
+    }
+    finding
 }
 
 /// What holds of any load, unless something here says it better. A connect that times out is no

@@ -9,7 +9,9 @@ impl OverloadDiagnosis {
     pub(in super::super) fn text(&self) -> String {
         self.server_text()
             .or_else(|| self.connections_text())
+            .or_else(|| self.syns_text())
             .or_else(|| self.generator_text())
+            .or_else(|| self.counts_text())
             .unwrap_or_default()
     }
 
@@ -116,6 +118,14 @@ impl OverloadDiagnosis {
                 percent(*p),
                 number(*served_per_s)
             ),
+            _ => return None,
+        };
+        Some(text)
+    }
+
+    /// Of SYNs.
+    fn syns_text(&self) -> Option<String> {
+        let text = match self {
             OverloadDiagnosis::SyncookiesActive { at, sent } => format!(
                 "the server's kernel answered {} SYNs with cookies with {}: its queue of requests \
                  was full, and connections made of cookies lack some TCP options",
@@ -145,7 +155,7 @@ impl OverloadDiagnosis {
         Some(text)
     }
 
-    /// Of the generator and of what was counted.
+    /// Of the generator and its host.
     fn generator_text(&self) -> Option<String> {
         let text = match self {
             OverloadDiagnosis::PortsExhausted {
@@ -194,6 +204,14 @@ impl OverloadDiagnosis {
                     percent(*busy_percent)
                 )
             }
+            _ => return None,
+        };
+        Some(text)
+    }
+
+    /// Of what was counted.
+    fn counts_text(&self) -> Option<String> {
+        let text = match self {
             OverloadDiagnosis::CapturesDisagree {
                 at,
                 captured_per_s,
@@ -368,8 +386,8 @@ impl OverloadDiagnosis {
                     .into()
             }
             OverloadDiagnosis::GeneratorLimitsSynRate { .. } => {
-                "take levels beyond that rate as “at least”; add workers (-t) or a second host, and \
-                 see with one process against two which of them is the limit"
+                "take levels beyond that rate as “at least”; add workers (-t) or a second \
+                 host, and see with one process against two which of them is the limit"
                     .into()
             }
             OverloadDiagnosis::CapturesDisagree { .. } => {
@@ -388,8 +406,8 @@ impl OverloadDiagnosis {
                 "see whether the server is stuck: its accept queue is Recv-Q in `ss -ltn`".into()
             }
             OverloadDiagnosis::RefusesConnections { .. } | OverloadDiagnosis::Resets { .. } => {
-                "on the server's host: sysctl net.ipv4.tcp_abort_on_overflow, and `ss -ltn` for the \
-                 listening socket"
+                "on the server's host: sysctl net.ipv4.tcp_abort_on_overflow, and `ss -ltn` for \
+                 the listening socket"
                     .into()
             }
             OverloadDiagnosis::SyncookiesActive { .. } => {
