@@ -116,7 +116,7 @@ fn arrivals_differ_in_their_dispersion() {
         "--compare",
         "constant@2000*4",
         "poisson@2000*4",
-        "tick(100ms)*200",
+        "tick(10ms)*200",
         "-d",
         "1s",
         "--repeats",
@@ -133,7 +133,7 @@ fn arrivals_differ_in_their_dispersion() {
         .collect();
     assert_eq!(
         labels,
-        ["constant@2000/s*4", "poisson@2000/s*4", "tick(100ms)*200"]
+        ["constant@2000/s*4", "poisson@2000/s*4", "tick(10ms)*200"]
     );
     for law in laws {
         assert_eq!(law["trials"], 2);

@@ -65,8 +65,10 @@ pub enum ClientWait {
     SleepZero,
     /// A relative sleep of this law after each send: time spent sending and waking adds to it.
     Sleep(Law),
-    /// Sleeps until the next tick of a clock of this period, all clients at the same moments: an
-    /// old kernel.
+    /// A short sleep on an old kernel, whose timers count ticks of this length: it ends with the
+    /// second tick from now, for all clients at the same moments. (Linux before 2.6.16 rounded a
+    /// sleep up to whole ticks and added one: sys_nanosleep in kernel/timer.c. So a sleep of 1 ms
+    /// took 20 ms at 100 ticks a second.)
     Tick(Nanos),
     /// Absolute deadlines of a schedule that all clients share out among them; client i of N takes
     /// its [`super::Share`].

@@ -53,8 +53,9 @@ pub struct RawUdp {
     /// none: nothing. yield: gives the processor up, sched_yield(2). sleep(0): a sleep of zero,
     /// which costs the timer slack. sleep(T), exp(T), uniform(FROM,TO), lognormal(MEDIAN,SIGMA): a
     /// sleep after each datagram, so that the time for sending and waking adds to it. tick(T): a
-    /// sleep until the next tick of a clock that all clients share. constant, poisson, uniform,
-    /// burst(a,b,period), ramp(from,to), trace(FILE): moments of a schedule, as --arrival.
+    /// short sleep on an old kernel, which ends with the second tick of a clock that all clients
+    /// share. constant, poisson, uniform, burst(a,b,period), ramp(from,to), trace(FILE): moments of
+    /// a schedule, as --arrival.
     #[arg(
         long,
         value_name = "WAIT",

@@ -97,7 +97,7 @@ pub(super) struct Clients {
 pub(super) enum Pause {
     /// After a length of time by a law, with a stream of randomness for each client.
     For(Law, Vec<Rng>),
-    /// At the next tick; the run's origin is so far into the machine's ticks.
+    /// At the second tick from then; the run's origin is so far into the machine's ticks.
     Tick { period: u64, origin: u64 },
 }
 
@@ -125,7 +125,7 @@ impl Pause {
         match self {
             Pause::For(law, streams) => ended + law.sample(&mut streams[client]),
             Pause::Tick { period, origin } => {
-                let ticks = origin.saturating_add(ended.0) / *period + 1;
+                let ticks = origin.saturating_add(ended.0) / *period + 2;
                 Nanos(ticks.saturating_mul(*period).saturating_sub(*origin))
             }
         }
@@ -224,7 +224,7 @@ mod tests {
         ) {
             let next = Pause::Tick { period, origin }.after(0, Nanos(ended));
             prop_assert_eq!((origin + next.0) % period, 0);
-            prop_assert!(next.0 > ended && next.0 <= ended + period);
+            prop_assert!(next.0 > ended + period && next.0 <= ended + 2 * period);
         }
     }
 }

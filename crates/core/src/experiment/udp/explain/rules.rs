@@ -118,7 +118,8 @@ fn per_send_overhead(e: &Evidence) -> Rule {
 fn wait_s(wait: &ClientWait) -> Option<f64> {
     let s = match wait {
         ClientWait::Sleep(law) => law.mean_ns() / 1e9,
-        ClientWait::Tick(period) => period.as_secs_f64(),
+        // They wake with every second tick.
+        ClientWait::Tick(period) => 2.0 * period.as_secs_f64(),
         _ => return None,
     };
     (s > 0.0).then_some(s)
