@@ -148,8 +148,8 @@ impl Metric {
     }
 }
 
-/// Operations that failed. S-Clients are there to offer more than is served: what they give up after
-/// T is the load, not a failure.
+/// Operations that failed. S-Clients are there to offer more than is served: what they give up
+/// after T is the load, not a failure.
 fn errors(trial: &TrialReport) -> u64 {
     let given_up = match trial.level {
         Level::Descriptors(_) => trial.outcomes.count(Outcome::ConnectTimeout),

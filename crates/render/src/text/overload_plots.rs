@@ -59,7 +59,8 @@ pub fn arriving_plots(c: &OverloadConclusion, unicode: bool) -> Vec<Plot> {
     plots
 }
 
-/// Served per second against offered; `None` where there are too few levels.
+/// Served per second against offered; `None` where there are too few levels, or nothing was
+/// served.
 pub fn served_plot(c: &OverloadConclusion, unicode: bool) -> Option<Plot> {
     let simple = c.simple.iter();
     let simple: Vec<(f64, f64)> = simple
@@ -69,7 +70,8 @@ pub fn served_plot(c: &OverloadConclusion, unicode: bool) -> Option<Plot> {
     let sclients: Vec<(f64, f64)> = sclients
         .map(|r| (r.offered_per_s, r.served_per_s))
         .collect();
-    if sclients.is_empty() || simple.len() + sclients.len() < 2 {
+    let too_few = sclients.is_empty() || simple.len() + sclients.len() < 2;
+    if too_few || c.capacity_per_s <= 0.0 {
         return None;
     }
     let all = simple.iter().chain(&sclients);
