@@ -1,6 +1,5 @@
 //! Bad input in all its kinds: from argv to the one line that says what is wrong.
 
-use super::overload::refused::OVERLOADS_REFUSED;
 use super::tests::{MACHINE, parse};
 use crate::raw::RawCommand;
 
@@ -29,7 +28,6 @@ pub fn refusal(arguments: &str) -> String {
 #[test]
 fn bad_input_gets_one_clear_line() {
     check(REFUSED);
-    check(OVERLOADS_REFUSED);
 }
 
 /// Each of these command lines is refused in a line of these words.

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::process::Child;
 
 /// A running observer of a server's port: its address, and what it says of what counts.
-fn observe(server: &KneeServer, options: &[&str]) -> (Child, String, String) {
+pub fn observe(server: &KneeServer, options: &[&str]) -> (Child, String, String) {
     let (_, port) = server.address.rsplit_once(':').unwrap();
     let always = ["observe", "--port", port, "--listen", "127.0.0.1:0"];
     let mut child = knee(&[&always, options].concat()).spawn().unwrap();
@@ -20,7 +20,7 @@ fn observe(server: &KneeServer, options: &[&str]) -> (Child, String, String) {
     (child, address.to_owned(), second)
 }
 
-fn terminate(child: Child) -> Ended {
+pub fn terminate(child: Child) -> Ended {
     signal(&child, libc::SIGTERM);
     Ended::of(child)
 }

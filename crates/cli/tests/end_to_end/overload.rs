@@ -1,7 +1,8 @@
 //! Connections beyond capacity: what is counted, and how it ends. Rates are not looked at, but for
 //! that of a server that serves so many and no more.
 
-use crate::support::{Ended, KneeServer, knee, run};
+use crate::observer::{observe, terminate};
+use crate::support::{Ended, KneeServer, TempPath, knee, run};
 use serde_json::Value;
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
@@ -124,6 +125,13 @@ fn a_capture_counts_what_was_attempted() {
             (attempted - seen).abs() <= permitted,
             "{attempted} attempted, {seen} seen, {permitted} permitted"
         );
+        // One SYN for each, and of those that timed out nothing else.
+        let outcomes = &trial["outcomes"];
+        assert_eq!(trial["observed"]["repeated_syns"], 0, "{trial:#}");
+        assert!(count(outcomes, "connect_timeout") > 50, "{outcomes}");
+        let ends = count(&trial["observed"], "client_ends");
+        let ended = count(outcomes, "served") + count(outcomes, "late");
+        assert!(ends <= ended + 20, "{ends} ends, {outcomes}");
     }
 }
 
@@ -170,6 +178,47 @@ fn a_listener_that_never_accepts_lets_connects_time_out() {
         "{}",
         ended.stderr
     );
+}
+
+#[test]
+fn a_server_that_vanishes_leaves_outcomes_and_no_hang() {
+    let server = small_server();
+    let url = server.url();
+    let options = ["--descriptors", "50,51", "-t", "1"];
+    let child = knee(&[&["overload", &url][..], &options, &SHORT].concat()).spawn();
+    // In the middle of the first level, or at its beginning on a slow machine.
+    std::thread::sleep(std::time::Duration::from_millis(900));
+    drop(server);
+    let ended = Ended::of(child.unwrap());
+    assert!(matches!(ended.status, Some(0 | 3 | 4)), "{ended:?}");
+    let report = ended.json();
+    attempts(&report);
+    let last = report["trials"].as_array().unwrap().last().unwrap();
+    assert!(count(&last["outcomes"], "refused") > 0, "{last:#}");
+}
+
+#[test]
+fn an_observer_beside_the_server_counts_for_it() {
+    let server = small_server();
+    let (child, at, _) = observe(&server, &[]);
+    let stored = TempPath::new("overload-observed.json");
+    let options = [
+        "--observe",
+        &at,
+        "--descriptors",
+        "40",
+        "--json",
+        stored.str(),
+    ];
+    let short = &SHORT[..SHORT.len() - 2];
+    let ended = run(&[&["overload", &server.url()][..], short, &options].concat());
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    terminate(child);
+    let again = run(&["report", stored.str()]);
+    assert_eq!(again.stdout, ended.stdout);
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(&stored.0).unwrap()).unwrap();
+    assert_ne!(report["conclusion"]["syn_source"], "attempts");
+    assert_eq!(report["trials"][0]["observed"]["elapsed_ns"], 600_000_000);
 }
 
 #[test]

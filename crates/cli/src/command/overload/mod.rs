@@ -3,7 +3,7 @@
 mod foretold;
 mod plan;
 #[cfg(test)]
-pub mod refused;
+mod refused;
 mod resolve;
 mod stand;
 #[cfg(test)]
@@ -50,6 +50,8 @@ use stand::OverloadStand;
     mut_arg("no_keepalive", |a| a.hide(true)),
     mut_arg("unix_socket", |a| a.hide(true)),
     mut_arg("arrival", |a| a.help(ARRIVAL_HELP)),
+    mut_arg("threads", |a| a.help(THREADS_HELP).long_help(THREADS_HELP)),
+    mut_arg("observe", |a| a.help(OBSERVE_HELP).long_help(OBSERVE_HELP)),
     mut_arg("timeout", |a| a.help(TIMEOUT_HELP)),
     mut_arg("connect_timeout", |a| {
         a.help(PATIENCE_HELP).default_value("500ms").hide_short_help(false)
@@ -119,6 +121,13 @@ pub struct RawOverload {
 
 const ARRIVAL_HELP: &str = "When connections start: constant, poisson, uniform, \
     burst(a,b,period), burst(paper), ramp(from,to) or trace(FILE)";
+
+const THREADS_HELP: &str = "Worker threads [default: one per core this process may use, of which \
+    named descriptors or a rate take one per 10,000 starts per second, and knee's own server one]";
+
+const OBSERVE_HELP: &str = "Count the SYNs and see queues, drops and processors at the server's \
+    host, as told by a 'knee observe' there [default: here, where the server is on this host; \
+    else the attempts are counted]";
 
 const TIMEOUT_HELP: &str = "A response that is not there so long after its connection's intended \
     start is a timeout; a simple client's connect has as long";

@@ -23,12 +23,11 @@ pub fn told(spec: &OverloadSpec) -> String {
 pub fn foreseen(finding: &Finding) -> String {
     let word = match finding.severity {
         Severity::Info => "note",
-        Severity::Warning => "warning",
-        Severity::Error => "error foreseen",
+        Severity::Warning | Severity::Error => "warning",
     };
-    let (text, next) = (&finding.text, &finding.next_step);
-    match next.is_empty() {
+    let (text, remedy) = (&finding.text, &finding.next_step);
+    match remedy.is_empty() {
         true => format!("{word}: {text}"),
-        false => format!("{word}: {text} {next}"),
+        false => format!("{word}: {text}. Remedy: {remedy}"),
     }
 }

@@ -1,7 +1,13 @@
-//! Bad input of `knee overload`; tested with that of all commands.
+//! Bad input to `knee overload`.
 
-/// Arguments and the line; `…` stands for words of core's parsers.
-pub const OVERLOADS_REFUSED: &[(&str, &str)] = &[
+use crate::command::refused::check;
+
+#[test]
+fn bad_input_gets_one_clear_line() {
+    check(REFUSED);
+}
+
+const REFUSED: &[(&str, &str)] = &[
     (
         "overload http://h/ --simple 0",
         "--simple: '0' is too few: at least 1; levels are 'auto' or a list such as 1,10,50",

@@ -39,7 +39,8 @@ impl RawOverload {
             connections_permitted: machine.connections_permitted / (1 + u32::from(demo.is_some())),
             ..*machine
         };
-        let (spec, mut words) = self.spec(&share)?;
+        let served_per_s = demo.as_ref().map(|_| Demo::SMALL.0);
+        let (spec, mut words) = self.spec(&share, served_per_s)?;
         if demo.is_some() {
             // The next overload without a URL brings its own server again, on another port.
             words.leave_out("url");
@@ -54,7 +55,12 @@ impl RawOverload {
         })
     }
 
-    fn spec(&self, machine: &Machine) -> Result<(OverloadSpec, Words), Failure> {
+    /// `served_per_s`: what the target serves, where that is known.
+    fn spec(
+        &self,
+        machine: &Machine,
+        served_per_s: Option<f64>,
+    ) -> Result<(OverloadSpec, Words), Failure> {
         let target = HttpTarget {
             keep_alive: false,
             ..self.target.resolve()?
@@ -104,7 +110,9 @@ impl RawOverload {
             descriptors_max: machine.connections_permitted,
             scheduled,
         };
-        spec.base.engine = self.engine.resolve(&workers_for(&spec, machine));
+        spec.base.engine = self
+            .engine
+            .resolve(&workers_for(&spec, served_per_s, machine));
         let words = self.words(&spec);
         Ok((spec, words))
     }
@@ -261,7 +269,7 @@ impl RawOverload {
 
 /// The machine with as many processors as the highest rate that is foreseen has use for: more
 /// workers would only take cores from a server on this host.
-fn workers_for(spec: &OverloadSpec, machine: &Machine) -> Machine {
+fn workers_for(spec: &OverloadSpec, served_per_s: Option<f64>, machine: &Machine) -> Machine {
     let patience_s = spec.base.connect_timeout.as_secs_f64();
     let per_s = match (&spec.scheduled, &spec.descriptors) {
         (Some((rate, ..)), _) => rate.per_s(),
@@ -269,7 +277,7 @@ fn workers_for(spec: &OverloadSpec, machine: &Machine) -> Machine {
             let most = list.iter().copied().max().unwrap_or(1);
             f64::from(most) / patience_s
         }
-        _ => f64::INFINITY,
+        _ => served_per_s.map_or(f64::INFINITY, |s| s * spec.offered_factor_max),
     };
     let useful = (per_s / STARTS_PER_WORKER).ceil().min(f64::from(u32::MAX));
     Machine {
