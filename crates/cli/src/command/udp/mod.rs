@@ -107,7 +107,7 @@ pub struct RawUdp {
     #[arg(hide_short_help = true)]
     repeats: Option<u32>,
 
-    /// Time of sending, of each trial [default: 10s; with --explain 500ms; with -n 24h]
+    /// Time of sending per trial [default: 10s; with --explain 500ms; with -n 24h]
     #[arg(short, long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
     duration: Option<Nanos>,
 
