@@ -33,7 +33,7 @@ pub struct Waits {
     pub chore: Histogram,
     /// Processor time of the thread over all of it, chore included.
     pub cpu: Nanos,
-    /// Time from the first wait's begin to the last one's end.
+    /// Time from the first wait's begin until all of it was over.
     pub elapsed: Nanos,
     /// `hybrid`: the margin as it was at the end.
     pub margin: Option<Nanos>,

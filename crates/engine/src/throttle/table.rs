@@ -80,8 +80,9 @@ impl Row<'_> {
     fn measure(&mut self) -> Result<Waits, RunError> {
         let mut waits = Waits::default();
         let mut steal = StealWatch::new(self.clock.now());
-        let cpu_before = thread_cpu_ns();
+        // Processor time is read within the time that it is a share of.
         let started = self.clock.now();
+        let cpu_before = thread_cpu_ns();
         loop {
             let is_enough = waits.samples >= WaitSpec::SAMPLES_MIN;
             if is_enough && waits.elapsed >= self.spec.duration {
@@ -106,6 +107,7 @@ impl Row<'_> {
         }
         steal.look(Nanos::MAX, &mut waits);
         waits.cpu = Nanos(thread_cpu_ns() - cpu_before) - steal.cpu;
+        waits.elapsed = self.clock.now() - started;
         waits.margin = self.way.margin(self.spec.delay);
         Ok(waits)
     }
