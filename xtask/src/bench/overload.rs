@@ -108,7 +108,8 @@ fn floods(lab: &Lab) -> Vec<Contender> {
             program: lab.knee.clone(),
             arguments: format!(
                 "overload http://127.0.0.1:{PORT}/ --sclients 1 --descriptors {descriptors} \
-                 --connect-timeout {PATIENCE_MS}ms -d {seconds}s --json -"
+                 --connect-timeout {PATIENCE_MS}ms -d {seconds}s \
+                 --warmup 0s --observe none --json -"
             ),
             reads: Reads::Started,
         },
@@ -130,7 +131,8 @@ fn servings(lab: &Lab, close: &str) -> Vec<Contender> {
             name: "knee".into(),
             program: lab.knee.clone(),
             arguments: format!(
-                "overload {url} --simple {CONNECTIONS} -d {seconds}s --close {close} --json -"
+                "overload {url} --simple {CONNECTIONS} -d {seconds}s --close {close} \
+                 --warmup 0s --observe none --json -"
             ),
             reads: Reads::Served,
         },

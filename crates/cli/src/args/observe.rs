@@ -12,7 +12,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 #[command(next_help_heading = "Observer")]
 pub struct ObserveArgs {
     /// Report what the server's host saw too (SYNs, accept queue, drops, processors), as told by a
-    /// 'knee observe' there, or 'here' where the server is on this host
+    /// 'knee observe' there, or 'here' where the server is on this host, or 'none': looking costs
+    /// some processor time for each connection
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_place, hide_short_help = true)]
     observe: Option<Place>,
 
@@ -29,6 +30,8 @@ pub struct ObserveArgs {
 /// Where an observer is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
+    /// Nowhere.
+    None,
     /// In this process.
     Here,
     /// At this host and port.
@@ -40,6 +43,7 @@ impl ObserveArgs {
     pub fn tell(&self, words: &mut Words) {
         match &self.observe {
             None => {}
+            Some(Place::None) => words.put("observe", "none"),
             Some(Place::Here) => words.put("observe", "here"),
             Some(Place::At(at)) => words.put("observe", at.as_str()),
         }
@@ -47,7 +51,7 @@ impl ObserveArgs {
 
     /// Whether something is to be observed.
     pub fn is_given(&self) -> bool {
-        self.observe.is_some()
+        !matches!(self.observe, None | Some(Place::None))
     }
 
     /// Refuses an observer for a target that has no port to watch.
@@ -77,6 +81,7 @@ impl ObserveArgs {
             return Ok(None);
         };
         match place {
+            Place::None => Ok(None),
             Place::At(at) => watch_for(target, Some(at), self.observe_token.as_deref()),
             Place::Here => match watch_for(target, None, None)? {
                 Some(here) => Ok(Some(here)),
@@ -95,14 +100,16 @@ fn address_of(address: &str) -> Option<SocketAddr> {
 }
 
 fn parse_place(text: &str) -> Result<Place, String> {
-    if text == "here" {
-        return Ok(Place::Here);
+    match text {
+        "none" => return Ok(Place::None),
+        "here" => return Ok(Place::Here),
+        _ => {}
     }
     let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
     match port.map(|(_, port)| port.parse::<u16>()) {
         Some(Ok(1..)) => Ok(Place::At(text.to_owned())),
         _ => Err(format!(
-            "'{text}' is no HOST:PORT, such as 192.168.1.5:9300, and not 'here'"
+            "'{text}' is no HOST:PORT, such as 192.168.1.5:9300, and neither 'here' nor 'none'"
         )),
     }
 }
@@ -112,8 +119,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_a_host_and_a_port_or_here() {
+    fn a_place_is_a_host_and_a_port_or_here_or_none() {
         assert_eq!(parse_place("here"), Ok(Place::Here));
+        assert_eq!(parse_place("none"), Ok(Place::None));
         for at in ["server:9300", "10.0.0.1:1", "[::1]:9300"] {
             assert_eq!(parse_place(at), Ok(Place::At(at.to_owned())));
         }
