@@ -109,7 +109,7 @@ fn parse_place(text: &str) -> Result<Place, String> {
     match port.map(|(_, port)| port.parse::<u16>()) {
         Some(Ok(1..)) => Ok(Place::At(text.to_owned())),
         _ => Err(format!(
-            "'{text}' is no HOST:PORT, such as 192.168.1.5:9300, and neither 'here' nor 'none'"
+            "'{text}' is no HOST:PORT, such as 192.168.1.5:9300, nor 'here' or 'none'"
         )),
     }
 }

@@ -56,7 +56,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "run http://127.0.0.1/ --observe server",
-        "--observe: 'server' is no HOST:PORT, such as 192.168.1.5:9300, and neither 'here' nor 'none'",
+        "--observe: 'server' is no HOST:PORT, such as 192.168.1.5:9300, nor 'here' or 'none'",
     ),
     (
         "run http://127.0.0.1/ --observe-token x",
