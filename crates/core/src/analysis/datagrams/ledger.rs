@@ -30,7 +30,7 @@ const AT_SOCKET: [DropPlace; 3] = [
 /// 6. any other rest is `unexplained`. On one host there is no path, so it should be 0.
 ///
 /// A socket's own count (SO_MEMINFO) lumps together a full buffer, exhausted memory and wrong
-/// checksums: see [`at_socket`]. `unexplained` is what makes the sum exact whatever came in, and is
+/// checksums: see `at_socket`. `unexplained` is what makes the sum exact whatever came in, and is
 /// negative where more was received than can have been sent.
 pub fn ledger(trial: &UdpTrial) -> LedgerReport {
     let sent = &trial.sent;
