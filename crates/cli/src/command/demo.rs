@@ -1,6 +1,8 @@
 //! The reference server in this process, for a command without a URL.
 
+use crate::args::TargetArgs;
 use crate::failure::Failure;
+use crate::machine::Machine;
 use knee_core::law::Law;
 use knee_core::time::Nanos;
 use knee_engine::serve::http::{AcceptPolicy, HttpServer, HttpServerSpec};
@@ -75,6 +77,26 @@ impl Demo {
 
     /// What [`Demo::small`] serves per second, and keeps until it is accepted.
     pub const SMALL: (f64, u32) = (CAPACITY as f64, BACKLOG);
+
+    /// The server that `start` starts, in the place of the URL that was not given, and what is left
+    /// of this machine for the load: a connection to a server in this process takes two of its
+    /// descriptors. Where a URL was given, no server and all of the machine.
+    pub fn stand_in(
+        target: &mut TargetArgs,
+        machine: &Machine,
+        start: fn() -> Result<Demo, Failure>,
+    ) -> Result<(Option<Demo>, Machine), Failure> {
+        if target.is_given() {
+            return Ok((None, *machine));
+        }
+        let demo = start()?;
+        target.url = Some(demo.url());
+        let left = Machine {
+            connections_permitted: machine.connections_permitted / 2,
+            ..*machine
+        };
+        Ok((Some(demo), left))
+    }
 
     /// Where it answers.
     pub fn url(&self) -> String {

@@ -32,8 +32,7 @@ impl Progress<'_> {
     /// Takes the line away, so that something else can be shown.
     pub fn end(self) {
         if self.is_shown {
-            // Nobody to tell where standard error is closed; the same below.
-            let _ = write!(io::stderr(), "{CLEAR_LINE}");
+            rewrite("");
         }
     }
 
@@ -48,11 +47,10 @@ impl Progress<'_> {
             total: is_timed.then(|| self.spec.window_end()),
             interval,
             errors: self.errors,
-            // A line as wide as the terminal would wrap on some.
-            width: terminal::stderr_width().saturating_sub(1),
+            width: width(),
             unicode: terminal::is_unicode(),
         };
-        let _ = write!(io::stderr(), "{CLEAR_LINE}{}", line.format());
+        rewrite(&line.format());
     }
 }
 
@@ -88,7 +86,7 @@ impl SendProgress<'_> {
     /// Takes the line away.
     pub fn end(self) {
         if self.is_shown {
-            let _ = write!(io::stderr(), "{CLEAR_LINE}");
+            rewrite("");
         }
     }
 
@@ -103,10 +101,10 @@ impl SendProgress<'_> {
             total: is_timed.then_some(self.spec.duration),
             interval,
             sent: self.sent,
-            width: terminal::stderr_width().saturating_sub(1),
+            width: width(),
             unicode: terminal::is_unicode(),
         };
-        let _ = write!(io::stderr(), "{CLEAR_LINE}{}", line.format());
+        rewrite(&line.format());
     }
 }
 
@@ -156,23 +154,34 @@ impl RowProgress {
             label,
             elapsed: self.elapsed,
             total: self.total,
-            width: terminal::stderr_width().saturating_sub(1),
+            width: width(),
             unicode: terminal::is_unicode(),
         };
-        let _ = write!(io::stderr(), "{CLEAR_LINE}{}", line.format());
+        rewrite(&line.format());
     }
 
     /// Ends it after the time that it was to take, and takes the line away.
     pub fn end(&mut self, took: Nanos, output: &Output) {
         self.elapsed += took;
         if output.shows_progress() {
-            let _ = write!(io::stderr(), "{CLEAR_LINE}");
+            rewrite("");
         }
     }
 }
 
 /// To the line's beginning, and erase to its end (ECMA-48, EL).
 const CLEAR_LINE: &str = "\r\x1b[K";
+
+/// Puts this in the place of the line that is shown on standard error.
+fn rewrite(line: &str) {
+    // Nobody to tell where standard error is closed.
+    let _ = write!(io::stderr(), "{CLEAR_LINE}{line}");
+}
+
+/// The columns of such a line: one as wide as the terminal would wrap on some.
+fn width() -> usize {
+    terminal::stderr_width().saturating_sub(1)
+}
 
 /// What an ended level of a sweep showed, in one line.
 pub fn level_line(number: usize, trial: &TrialReport) -> String {

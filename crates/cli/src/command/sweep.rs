@@ -146,18 +146,7 @@ impl RawSweep {
     pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedSweep, Failure> {
         self.refuse_contradictions()?;
         let output = self.output.resolve()?;
-        let demo = match self.target.is_given() {
-            true => None,
-            false => Some(Demo::station()?),
-        };
-        if let Some(demo) = &demo {
-            self.target.url = Some(demo.url());
-        }
-        // Each connection to a server in this process takes two of its descriptors.
-        let share = Machine {
-            connections_permitted: machine.connections_permitted / (1 + u32::from(demo.is_some())),
-            ..*machine
-        };
+        let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::station)?;
         let (spec, mut words) = self.spec(&share)?;
         if demo.is_some() {
             // The next sweep without a URL brings its own server again, on another port.

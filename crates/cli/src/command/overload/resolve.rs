@@ -27,18 +27,7 @@ impl RawOverload {
     pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedOverload, Failure> {
         self.refuse_contradictions()?;
         let output = self.output.resolve()?;
-        let demo = match self.target.is_given() {
-            true => None,
-            false => Some(Demo::small()?),
-        };
-        if let Some(demo) = &demo {
-            self.target.url = Some(demo.url());
-        }
-        // Each connection to a server in this process takes two of its descriptors.
-        let share = Machine {
-            connections_permitted: machine.connections_permitted / (1 + u32::from(demo.is_some())),
-            ..*machine
-        };
+        let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::small)?;
         let served_per_s = demo.as_ref().map(|_| Demo::SMALL.0);
         let (spec, mut words) = self.spec(&share, served_per_s)?;
         if demo.is_some() {
