@@ -64,8 +64,21 @@ static inline ssize_t response_len(int port) {
 
 static double seconds_of(struct timeval t) { return t.tv_sec + t.tv_usec / 1e6; }
 
+// The processor time of this process, user and system.
+static inline double cpu_s(void) {
+  struct rusage u;
+  getrusage(RUSAGE_SELF, &u);
+  return seconds_of(u.ru_utime) + seconds_of(u.ru_stime);
+}
+
+// What either end of a bulk transfer prints.
+static inline void print_bulk(uint64_t bytes, double seconds, double cpu) {
+  printf("{\"bytes\": %llu, \"seconds\": %.6f, \"cpu_s\": %.6f}\n", (unsigned long long)bytes,
+         seconds, cpu);
+}
+
 // Opens the JSON object with the fields that all loops share; the caller closes it.
-static void print_common(long requests, double seconds) {
+static inline void print_common(long requests, double seconds) {
   struct rusage u;
   getrusage(RUSAGE_SELF, &u);
   printf("{\"requests\":%ld,\"seconds\":%.6f,\"cpu_user_s\":%.6f,\"cpu_system_s\":%.6f", requests,

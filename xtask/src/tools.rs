@@ -23,7 +23,7 @@ const fn tool(program: &'static str, package: &'static str, purpose: &'static st
 }
 
 /// What the tests need.
-pub const FOR_TESTS: [Tool; 7] = [
+pub const FOR_TESTS: [Tool; 10] = [
     tool("nginx", "nginx-light", "knee against nginx"),
     tool("apache2", "apache2", "knee against Apache httpd"),
     tool("lighttpd", "lighttpd", "knee against lighttpd"),
@@ -31,6 +31,14 @@ pub const FOR_TESTS: [Tool; 7] = [
     tool("python3", "python3", "knee against Python's http.server"),
     tool("node", "nodejs", "knee against Node"),
     tool("cc", "gcc", "the bare loops of the bench"),
+    tool("chromium", "chromium", "HTML reports in a browser"),
+    tool("java", "default-jre-headless", "HdrHistogram's own tools"),
+    // No program but the library that it runs, seen from the folder of programs.
+    tool(
+        "../share/java/hdrhistogram.jar",
+        "libhdrhistogram-java",
+        "knee's histogram logs with HdrHistogram's own tools",
+    ),
 ];
 
 /// The peers that apt brings.

@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod audience;
 mod command;
 mod failure;
+mod history;
 mod input;
 mod machine;
 mod margins;
@@ -42,11 +44,17 @@ fn execute(command: RawCommand) -> Result<Exit, Failure> {
         RawCommand::Overload(raw) => command::overload::execute(raw.resolve(&machine)?),
         RawCommand::Throttle(raw) => command::throttle::execute(raw.resolve()?),
         RawCommand::Udp(raw) => command::udp::execute(raw.resolve(&machine)?),
+        RawCommand::Latency(raw) => command::latency::execute(raw.resolve(&machine)?),
         RawCommand::UdpClient => command::udp::client(),
+        RawCommand::Demo(raw) => command::tour::execute(&raw),
         RawCommand::Analyze(raw) => command::analyze::execute(raw),
         RawCommand::Report(raw) => command::report::execute(&raw),
+        RawCommand::Compare(raw) => command::compare::execute(&raw),
+        RawCommand::History(raw) => command::history::execute(raw),
         RawCommand::Serve(raw) => command::serve::execute(raw.resolve()?),
         RawCommand::Observe(raw) => command::observe::execute(raw.resolve()?),
+        RawCommand::Completions(raw) => command::completions::execute(&raw),
+        RawCommand::Man(raw) => command::man::execute(&raw),
     }
 }
 

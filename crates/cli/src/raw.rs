@@ -1,7 +1,10 @@
 //! What was typed, as a whole.
 
 use crate::args::with_exits;
-use crate::command::{analyze, observe, overload, report, run, serve, sweep, throttle, udp};
+use crate::command::{
+    analyze, compare, completions, history, latency, man, observe, overload, report, run, serve,
+    sweep, throttle, tour, udp,
+};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
@@ -18,7 +21,8 @@ use std::ffi::OsString;
         knee sweep http://127.0.0.1:8080/       where is the knee?\n  \
         knee run http://127.0.0.1:8080/ -R 500  500 requests/s for 10 s\n  \
         knee throttle                           how well does this machine wait?\n  \
-        knee udp                                where does each datagram go?\n\n\
+        knee udp                                where does each datagram go?\n  \
+        knee latency                            what do flows do to latency?\n\n\
         'knee COMMAND -h' is a screenful, 'knee COMMAND --help' everything.",
     after_long_help = with_exits("'knee COMMAND --help' tells all about a command."),
 )]
@@ -43,7 +47,7 @@ impl RawArgs {
 fn let_numbers_be_negative(command: Command) -> Command {
     let command = command.mut_args(|argument| {
         let names = argument.get_value_names().unwrap_or_default();
-        let is_number = ["N", "T", "N,N...", "T,T...", "BYTES"]
+        let is_number = ["N", "T", "N,N...", "T,T...", "BYTES", "PERCENT", "CODE"]
             .iter()
             .any(|n| names.iter().any(|name| name == n));
         argument.allow_hyphen_values(is_number)
@@ -58,11 +62,17 @@ pub enum RawCommand {
     Overload(Box<overload::RawOverload>),
     Throttle(Box<throttle::RawThrottle>),
     Udp(Box<udp::RawUdp>),
+    Latency(Box<latency::RawLatency>),
     /// One client of `knee udp --clients-as processes`, which starts it
     #[command(hide = true)]
     UdpClient,
+    Demo(tour::RawDemo),
     Analyze(analyze::RawAnalyze),
     Report(report::RawReport),
+    Compare(compare::RawCompare),
+    History(history::RawHistory),
     Serve(serve::RawServe),
     Observe(observe::RawObserve),
+    Completions(completions::RawCompletions),
+    Man(man::RawMan),
 }

@@ -2,10 +2,15 @@
 
 use std::env;
 use std::io::{self, IsTerminal};
-use terminal_size::{Width, terminal_size_of};
+use terminal_size::{Height, Width, terminal_size_of};
 
 /// Columns where nothing tells how many there are.
 const WIDTH: usize = 100;
+
+/// On less the live view does not show enough.
+const VIEW_COLUMNS_MIN: u16 = 40;
+/// See [`VIEW_COLUMNS_MIN`].
+const VIEW_ROWS_MIN: u16 = 12;
 
 /// Columns of standard output; [`WIDTH`] where it is no terminal.
 pub fn stdout_width() -> usize {
@@ -22,10 +27,27 @@ pub fn is_stderr() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Whether standard output may be coloured: on a terminal, unless NO_COLOR is set (no-color.org).
+/// Columns and rows of standard error, where it is a terminal that knows them.
+pub fn stderr_size() -> Option<(u16, u16)> {
+    terminal_size_of(io::stderr()).map(|(Width(columns), Height(rows))| (columns, rows))
+}
+
+/// Whether standard error is a terminal that the live view fits on, and that is ours: not a process
+/// in the background's, and not one that only writes lines.
+pub fn can_show_view() -> bool {
+    let is_dumb = env::var_os("TERM").is_none_or(|t| t.is_empty() || t == "dumb");
+    let fits = |(columns, rows)| columns >= VIEW_COLUMNS_MIN && rows >= VIEW_ROWS_MIN;
+    !is_dumb && stderr_size().is_some_and(fits) && knee_engine::sys::terminal::is_foreground()
+}
+
+/// Whether the user wants no colour anywhere (no-color.org).
+pub fn refuses_color() -> bool {
+    env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
+}
+
+/// Whether standard output may be coloured: on a terminal, unless NO_COLOR is set.
 pub fn colors_stdout() -> bool {
-    let refused = env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-    io::stdout().is_terminal() && !refused
+    io::stdout().is_terminal() && !refuses_color()
 }
 
 /// Whether characters beyond ASCII may be used: unless the locale says otherwise.
@@ -40,7 +62,7 @@ fn speaks_utf8(locale: &str) -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-fn width(size: Option<(Width, terminal_size::Height)>) -> usize {
+fn width(size: Option<(Width, Height)>) -> usize {
     size.map_or(WIDTH, |(Width(columns), _)| usize::from(columns))
 }
 

@@ -46,7 +46,11 @@ pub fn one_line(error: &clap::Error) -> String {
 fn option_name(argument: &str) -> String {
     let name = argument.split(' ').next().unwrap_or_default();
     let name = name.split('=').next().unwrap_or_default();
-    name.trim_matches(['<', '>', '[', ']']).to_string()
+    let within = |open, close| name.strip_prefix(open)?.strip_suffix(close);
+    within('<', '>')
+        .or(within('[', ']'))
+        .unwrap_or(name)
+        .to_string()
 }
 
 fn suggestion(error: &clap::Error) -> String {

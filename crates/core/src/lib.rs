@@ -65,5 +65,6 @@ pub mod report;
 pub mod rng;
 pub mod sim;
 pub mod spec;
+pub mod stop;
 pub mod throttle;
 pub mod time;

@@ -1,10 +1,14 @@
 //! Ctrl-C and SIGTERM, as a flag that a run looks at.
 
+use crate::sys::terminal;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Raised by the first SIGINT or SIGTERM after [`install`]. The second one ends the process at
 /// once with status 130, as a shell reports a process that SIGINT killed.
+///
+/// From then on a file that may not grow any more (RLIMIT_FSIZE) is an error of that write, not the
+/// end of the run by SIGXFSZ.
 ///
 /// # Errors
 /// The system refuses the handlers; never on Linux.
@@ -20,14 +24,31 @@ pub fn install() -> io::Result<&'static AtomicBool> {
             return Err(io::Error::last_os_error());
         }
     }
-    Ok(&RAISED)
+    // SAFETY: the signal is a valid one, and to ignore it needs no handler.
+    match unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(&RAISED),
+    }
+}
+
+/// Does what SIGINT does after [`install`]: for a Ctrl-C that a terminal in raw mode hands over as
+/// a key.
+pub fn raise() {
+    on_signal(libc::SIGINT);
+}
+
+/// Whether the first one came.
+pub fn is_raised() -> bool {
+    RAISED.load(Ordering::Relaxed)
 }
 
 static RAISED: AtomicBool = AtomicBool::new(false);
 
-/// Only an atomic exchange and `_exit(2)`, both async-signal-safe (signal-safety(7)).
+/// Only atomics, what [`terminal::put_back`] does and `_exit(2)`: all async-signal-safe
+/// (signal-safety(7)).
 extern "C" fn on_signal(_signal: libc::c_int) {
     if RAISED.swap(true, Ordering::Relaxed) {
+        terminal::put_back();
         // SAFETY: _exit takes any status and does not return.
         unsafe { libc::_exit(130) }
     }

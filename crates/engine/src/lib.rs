@@ -1,5 +1,7 @@
 //! knee-engine acts: every socket, thread, system call and line of unsafe code is here.
 
+mod control;
+pub mod flows;
 mod generator;
 pub mod interrupt;
 mod kernel;

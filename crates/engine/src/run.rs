@@ -306,8 +306,8 @@ fn merge_intervals(
 ) -> Vec<knee_core::measure::Interval> {
     let mut merger = IntervalMerger::new(workers as usize);
     while let Ok(part) = received.recv() {
-        if let Some(interval) = merger.add(part) {
-            observer.on_interval(&interval);
+        if let Some((interval, response)) = merger.add(part) {
+            observer.on_interval(&interval, response.as_ref());
         }
     }
     merger.finish()

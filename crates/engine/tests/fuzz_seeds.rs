@@ -9,6 +9,11 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 #[test]
+fn flow_control() {
+    run("flow_control", 4_000, checks::flow_control::check);
+}
+
+#[test]
 fn http1_request() {
     run("http1_request", 4_000, checks::http1_request::check);
 }
@@ -16,6 +21,11 @@ fn http1_request() {
 #[test]
 fn http1_response() {
     run("http1_response", 4_000, checks::http1_response::check);
+}
+
+#[test]
+fn latency_text() {
+    run("latency_text", 4_000, checks::latency_text::check);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The JSON document: the public interface of a report, written and read again.
 
 use crate::Renderer;
-use knee_core::report::{Report, SCHEMA};
+use knee_core::report::{Comparison, Report, SCHEMA};
 use serde::Deserialize;
 use std::io;
 
@@ -12,6 +12,13 @@ pub struct Json;
 impl Renderer for Json {
     fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
         serde_json::to_writer_pretty(&mut *out, report)?;
+        out.write_all(b"\n")
+    }
+}
+
+impl Renderer<Comparison> for Json {
+    fn render(&self, comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut *out, comparison)?;
         out.write_all(b"\n")
     }
 }
@@ -144,6 +151,7 @@ mod tests {
             ("keys_throttle_waits", fixtures::throttle_op()),
             ("keys_throttle_rates", fixtures::throttle_rates()),
             ("keys_udp", fixtures::udp_explain()),
+            ("keys_latency", fixtures::latency_killed()),
         ] {
             let document: Value = serde_json::from_str(&written(&report)).unwrap();
             let mut keys = std::collections::BTreeSet::new();

@@ -5,29 +5,45 @@
 
 #![forbid(unsafe_code)]
 
+mod axis;
+mod compared;
+mod csv;
+mod html;
 mod json;
+mod junit;
+mod ledger;
+pub mod live;
 mod number;
+pub mod openmetrics;
 mod progress;
 mod text;
 
 #[cfg(test)]
+mod browser;
+#[cfg(test)]
 mod fixtures;
 #[cfg(test)]
 mod snapshots;
+#[cfg(test)]
+mod tests;
 
+pub use csv::Csv;
+pub use html::{Html, html_tour};
 pub use json::{Json, parse_report};
-pub use progress::{ProgressLine, RowLine, SendLine, sent_line};
-pub use text::Text;
+pub use junit::Junit;
+pub use progress::{ProgressLine, RowLine, SoFar, scenario_line, sent_line};
+pub use text::closing::quoted;
+pub use text::{Text, answer};
 
 use knee_core::report::Report;
 use std::io;
 
-/// Turns a report into bytes of one format.
-pub trait Renderer {
-    /// Writes the whole report.
+/// Turns a report, or what else is shown as a whole, into bytes of one format.
+pub trait Renderer<T = Report> {
+    /// Writes the whole of it.
     ///
     /// # Errors
     ///
     /// Only those of `out`.
-    fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()>;
+    fn render(&self, whole: &T, out: &mut dyn io::Write) -> io::Result<()>;
 }

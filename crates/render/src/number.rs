@@ -56,6 +56,14 @@ pub fn percent(value: f64) -> String {
     format!("{}{TIE}%", separated(text))
 }
 
+/// A share on an axis, idle zeros dropped: `0.5 %`, `20 %`.
+pub fn percent_short(value: f64) -> String {
+    match number(value).as_str() {
+        MISSING => MISSING.to_string(),
+        n => format!("{n}{TIE}%"),
+    }
+}
+
 /// A length of time with three digits, in a column with others: `1.50 ms`, `12.3 µs`, `730 ns`.
 pub fn time(ns: u64) -> String {
     let (scale, unit) = time_unit(ns);
@@ -214,7 +222,7 @@ fn significant(value: f64, digits: i32) -> String {
 }
 
 /// Without zeros (and a point) at the end of a fraction.
-fn trimmed(text: &str) -> &str {
+pub fn trimmed(text: &str) -> &str {
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.')
     } else {

@@ -1,5 +1,9 @@
 //! One line that tells how a running trial fares.
 
+mod flows;
+
+pub use flows::scenario_line;
+
 use crate::number::{TIE, count, percent, plural, rate, time_short};
 use knee_core::measure::Interval;
 use knee_core::report::DatagramReport;
@@ -19,76 +23,77 @@ pub struct ProgressLine<'a> {
     pub total: Option<Nanos>,
     /// The interval that ended last; `None` before the first.
     pub interval: Option<&'a Interval>,
-    /// Failed operations so far.
-    pub errors: u64,
+    /// What is counted over all intervals so far.
+    pub so_far: SoFar,
     /// Columns that may be used; the line is never wider.
     pub width: usize,
     /// Whether characters beyond ASCII may be used.
     pub unicode: bool,
+}
+
+/// What a trial is of, and what is told of it beside the last interval.
+#[derive(Clone, Copy, Debug)]
+pub enum SoFar {
+    /// Operations.
+    Operations {
+        /// Those that failed.
+        errors: u64,
+    },
+    /// Datagrams while they are sent: what became of them is known at the end.
+    Datagrams {
+        /// Those that were sent.
+        sent: u64,
+    },
+    /// Bulk flows and the pings beside them.
+    Flows {
+        /// The longest ping.
+        ping_max: Nanos,
+    },
+}
+
+impl SoFar {
+    /// What is told before the first interval.
+    fn beginning(self) -> &'static str {
+        match self {
+            SoFar::Operations { .. } => "warming up",
+            SoFar::Datagrams { .. } | SoFar::Flows { .. } => "starting",
+        }
+    }
+
+    /// What is told of an interval and of what was before it.
+    fn parts(self, interval: &Interval) -> Vec<String> {
+        match self {
+            SoFar::Operations { errors } => vec![
+                rate(interval.per_s(interval.completed)),
+                format!("p50 {}", time_short(interval.p50_ns)),
+                format!("p99 {}", time_short(interval.p99_ns)),
+                plural(errors, "error"),
+            ],
+            SoFar::Datagrams { sent } => {
+                let per_s = interval.per_s(interval.sent.unwrap_or(0));
+                vec![
+                    format!("sending {}", rate(per_s)),
+                    format!("{} sent", count(sent)),
+                ]
+            }
+            SoFar::Flows { ping_max } => flows::parts(interval, ping_max),
+        }
+    }
 }
 
 impl ProgressLine<'_> {
     /// The line, without a newline. Where it is too narrow the bar goes first, then what stands
     /// last.
     pub fn format(&self) -> String {
-        let mut parts = vec![self.label.to_string()];
         let elapsed = seconds(self.elapsed);
-        parts.push(match self.total {
+        let time = match self.total {
             Some(total) => format!("{elapsed} of {}", seconds(total)),
             None => elapsed,
-        });
-        match self.interval {
-            Some(i) => {
-                parts.push(rate(completed_per_s(i)));
-                parts.push(format!("p50 {}", time_short(i.p50_ns)));
-                parts.push(format!("p99 {}", time_short(i.p99_ns)));
-                parts.push(plural(self.errors, "error"));
-            }
-            None => parts.push("warming up".to_string()),
-        }
-        let canvas = Canvas {
-            width: self.width,
-            unicode: self.unicode,
         };
-        canvas.line(&parts, self.elapsed, self.total)
-    }
-}
-
-/// All that a line tells of datagrams while they are sent: what became of them is known at the end.
-#[derive(Clone, Copy, Debug)]
-pub struct SendLine<'a> {
-    /// The trial's name, such as `exp(200us)*128`.
-    pub label: &'a str,
-    /// Since its beginning.
-    pub elapsed: Nanos,
-    /// How long it takes in all, where known.
-    pub total: Option<Nanos>,
-    /// The interval that ended last; `None` before the first.
-    pub interval: Option<&'a Interval>,
-    /// Datagrams sent so far.
-    pub sent: u64,
-    /// Columns that may be used; the line is never wider.
-    pub width: usize,
-    /// Whether characters beyond ASCII may be used.
-    pub unicode: bool,
-}
-
-impl SendLine<'_> {
-    /// The line, without a newline. Where it is too narrow the bar goes first, then what stands
-    /// last.
-    pub fn format(&self) -> String {
-        let mut parts = vec![self.label.to_string()];
-        let elapsed = seconds(self.elapsed);
-        parts.push(match self.total {
-            Some(total) => format!("{elapsed} of {}", seconds(total)),
-            None => elapsed,
-        });
+        let mut parts = vec![self.label.to_string(), time];
         match self.interval {
-            Some(interval) => {
-                parts.push(format!("sending {}", rate(sent_per_s(interval))));
-                parts.push(format!("{} sent", count(self.sent)));
-            }
-            None => parts.push("starting".to_string()),
+            Some(interval) => parts.extend(self.so_far.parts(interval)),
+            None => parts.push(self.so_far.beginning().to_string()),
         }
         let canvas = Canvas {
             width: self.width,
@@ -185,16 +190,6 @@ fn seconds(t: Nanos) -> String {
     format!("{:.1}{TIE}s", t.as_secs_f64())
 }
 
-fn sent_per_s(interval: &Interval) -> f64 {
-    let length_ns = interval.end_ns.saturating_sub(interval.start_ns).max(1);
-    interval.sent.unwrap_or(0) as f64 * 1e9 / length_ns as f64
-}
-
-fn completed_per_s(interval: &Interval) -> f64 {
-    let length_ns = interval.end_ns.saturating_sub(interval.start_ns).max(1);
-    interval.completed as f64 * 1e9 / length_ns as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,9 +204,13 @@ mod tests {
         p90_ns: 1_000_000,
         p99_ns: 1_310_000,
         max_ns: 5_000_000,
+        pacing_error_ns_mean: None,
+        pacing_error_ns_max: None,
         sent: None,
         received: None,
         dropped: None,
+        up_bytes: None,
+        down_bytes: None,
     };
 
     const LINE: ProgressLine = ProgressLine {
@@ -219,7 +218,7 @@ mod tests {
         elapsed: Nanos::from_millis(3_000),
         total: Some(Nanos::from_secs(10)),
         interval: Some(&INTERVAL),
-        errors: 12,
+        so_far: SoFar::Operations { errors: 12 },
         width: 100,
         unicode: true,
     };
@@ -269,12 +268,12 @@ mod tests {
             sent: Some(5_000),
             ..INTERVAL
         };
-        let line = SendLine {
+        let line = ProgressLine {
             label: "3 of 9  yield*64",
             elapsed: Nanos::from_millis(2_500),
             total: Some(Nanos::from_secs(10)),
             interval: Some(&interval),
-            sent: 25_000,
+            so_far: SoFar::Datagrams { sent: 25_000 },
             width: 100,
             unicode: true,
         };

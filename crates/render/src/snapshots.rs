@@ -1,9 +1,11 @@
 //! What the text looks like: each report as a person sees it.
 
 use crate::{Json, Renderer, Text, fixtures, parse_report};
+use knee_core::analysis::flows::parse_classic;
 use knee_core::analysis::table::parse_csv;
+use knee_core::experiment::latency::conclude_classic;
 use knee_core::experiment::sweep::conclude_table;
-use knee_core::report::{Conclusion, Report};
+use knee_core::report::{Conclusion, LatencyConclusion, Report};
 
 fn shown(report: &Report, text: Text) -> String {
     let mut bytes = Vec::new();
@@ -28,6 +30,7 @@ fn narrow_and_in_ascii() {
         ("overload", fixtures::overload()),
         ("udp_lossy", fixtures::udp_lossy()),
         ("udp_explain", fixtures::udp_explain()),
+        ("latency_bloated", fixtures::latency_bloated()),
     ] {
         let narrow = Text {
             width: 60,
@@ -168,5 +171,39 @@ fn a_conclusion_of_the_policy_is_shown() {
         Json.render(&report, &mut bytes).unwrap();
         let document = String::from_utf8(bytes).unwrap();
         assert_eq!(parse_report(&document), Ok(report), "{table}");
+    }
+}
+
+/// The text tells the figures that it was made of: `knee analyze latency` reads it again.
+#[test]
+fn a_text_of_latency_is_read_again() {
+    for (name, report) in fixtures::all() {
+        let Conclusion::Latency(written) = &report.conclusion else {
+            continue;
+        };
+        let classic = parse_classic(&shown(&report, Text::default()))
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        let (findings, read) = conclude_classic(&classic);
+        assert_eq!(findings, [], "{name}");
+        assert_eq!(read.min_rtt_ns, written.min_rtt_ns, "{name}");
+        let figures = |c: &LatencyConclusion| {
+            [
+                c.upload_capacity_kib_per_s,
+                c.download_capacity_kib_per_s,
+                c.responsiveness_hz,
+                c.smoothness_hz,
+            ]
+        };
+        assert_eq!(figures(&read), figures(written), "{name}");
+        let control = &written.scenarios[0].congestion_control;
+        let own = written.scenarios.iter();
+        let own: Vec<_> = own.filter(|r| r.congestion_control == *control).collect();
+        assert_eq!(read.scenarios.len(), own.len(), "{name}");
+        for (read, own) in read.scenarios.iter().zip(own) {
+            assert_eq!((read.up, read.down), (own.up, own.down), "{name}");
+            let whole = |kib: Option<f64>| kib.map(f64::floor);
+            assert_eq!(read.up_kib_per_s, whole(own.up_kib_per_s), "{name}");
+            assert_eq!(read.down_kib_per_s, whole(own.down_kib_per_s), "{name}");
+        }
     }
 }

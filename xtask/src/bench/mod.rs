@@ -3,6 +3,7 @@
 //! Contenders take turns (A B C A B C …) against the same server; the server has one core, the
 //! generator another. What a generator costs is what the kernel accounts to its process.
 
+mod bulk;
 mod closed;
 mod connections;
 mod lab;
@@ -37,7 +38,7 @@ pub struct Options {
 type Bench = fn(&Lab) -> Result<String, String>;
 
 /// Each bench returns its part of the results as Markdown.
-const BENCHES: [(&str, Bench); 9] = [
+const BENCHES: [(&str, Bench); 10] = [
     ("closed", closed::run),
     ("open", open::run),
     ("dm1", station::run_dm1),
@@ -47,6 +48,7 @@ const BENCHES: [(&str, Bench); 9] = [
     ("overload", overload::run),
     ("throttle", throttle::run),
     ("udp", udp::run),
+    ("bulk", bulk::run),
 ];
 
 impl Options {
@@ -150,6 +152,8 @@ fn build_bare_loops() -> Result<std::path::PathBuf, String> {
         ("connect_served", "-lm", true),
         ("udp_sendmmsg", "-lm", true),
         ("udp_gso", "-lm", true),
+        ("bulk_send", "-lm", true),
+        ("bulk_receive", "-lm", true),
         ("closed_uring", "-luring", false),
     ] {
         let mut cc = Command::new("cc");

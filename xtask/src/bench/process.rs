@@ -35,7 +35,9 @@ pub fn pinned(core: usize, program: &Path, args: &[String]) -> Command {
         .arg(core.to_string())
         .arg(program)
         .args(args)
-        .env("XDG_STATE_HOME", repo::target().join("bench/state"));
+        .env("XDG_STATE_HOME", repo::target().join("bench/state"))
+        .env("XDG_DATA_HOME", repo::target().join("bench/state"))
+        .env_remove("KNEE_HISTORY");
     command
 }
 
@@ -130,19 +132,27 @@ impl Server {
         Ok(server)
     }
 
-    /// Ends it with SIGTERM and waits; what it said after its first line.
+    /// What it said after its first line, once it has ended by itself.
     ///
     /// # Errors
     /// Its output cannot be read.
-    pub fn stop(mut self) -> Result<String, String> {
-        let pid = Pid::from_raw(self.child.id().cast_signed());
-        kill(pid, Signal::SIGTERM).map_err(|e| format!("stopping the server: {e}"))?;
+    pub fn output(mut self) -> Result<String, String> {
         let mut said = String::new();
         self.stdout
             .read_to_string(&mut said)
             .map_err(|e| format!("the server: {e}"))?;
         self.child.wait().map_err(|e| format!("the server: {e}"))?;
         Ok(said)
+    }
+
+    /// Ends it with SIGTERM and waits; what it said after its first line.
+    ///
+    /// # Errors
+    /// Its output cannot be read.
+    pub fn stop(self) -> Result<String, String> {
+        let pid = Pid::from_raw(self.child.id().cast_signed());
+        kill(pid, Signal::SIGTERM).map_err(|e| format!("stopping the server: {e}"))?;
+        self.output()
     }
 }
 

@@ -15,7 +15,7 @@ pub use arrival::ArrivalArgs;
 pub use engine::{EngineArgs, WAITS, meaning, random_seed, waits, word};
 pub use load::{ClosedArgs, LimitArgs, OpenArgs, interval};
 pub use observe::ObserveArgs;
-pub use output::{Notes, Output, OutputArgs};
+pub use output::{Files, MeasuredOutputArgs, Notes, Output, OutputArgs, PendingFile, text};
 pub use source::SourceArgs;
 pub use target::TargetArgs;
 pub use threshold::ThresholdArgs;

@@ -4,7 +4,8 @@ use crate::failure::Failure;
 use crate::words::Words;
 use clap::Args;
 use knee_core::analysis::threshold::Threshold;
-use knee_core::report::{Conclusion, Report, TrialReport, Verdict};
+use knee_core::analysis::words::value;
+use knee_core::report::{Conclusion, Report, ThresholdReport, TrialReport, Verdict};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
@@ -32,21 +33,21 @@ impl ThresholdArgs {
         }
     }
 
-    /// A line for each threshold that is crossed.
-    pub fn crossed(&self, report: &Report) -> Vec<String> {
-        let judged = judged(report);
-        if judged.is_empty() {
-            let is_invalid = report.verdict == Verdict::Invalid;
-            let crossed = self
-                .fail_if
-                .iter()
-                .filter(|t| is_invalid && t.is_of_verdict());
-            return crossed
-                .map(|_| "the result is invalid".to_string())
-                .collect();
-        }
-        let crossed = |trial| self.fail_if.iter().filter_map(move |t| t.crossed(trial));
-        judged.into_iter().flat_map(crossed).collect()
+    /// Each threshold, and where it was crossed.
+    pub fn judge(&self, report: &Report) -> Vec<ThresholdReport> {
+        let trials = judged(report);
+        let is_invalid = report.verdict == Verdict::Invalid;
+        let judge = |threshold: &Threshold| ThresholdReport {
+            expression: threshold.to_string(),
+            crossed: match trials.is_empty() {
+                true if is_invalid && threshold.is_of_verdict() => {
+                    vec!["the result is invalid".to_string()]
+                }
+                true => Vec::new(),
+                false => trials.iter().filter_map(|t| threshold.crossed(t)).collect(),
+            },
+        };
+        self.fail_if.iter().map(judge).collect()
     }
 
     /// The thresholds in the words of the command line.
@@ -65,6 +66,8 @@ fn judged(report: &Report) -> Vec<&TrialReport> {
             let is_asked = |t: &&TrialReport| udp.laws.iter().any(|law| law.label == t.label);
             return trials().filter(is_asked).collect();
         }
+        // Every scenario that has flows; the idle path has none.
+        Conclusion::Latency(_) => return trials().filter(|t| value(t.level) > 0.0).collect(),
         Conclusion::Run(_) | Conclusion::Throttle(_) | Conclusion::Overload(_) => None,
     };
     let at_knee = knee.and_then(|knee| trials().rfind(|t| t.level == knee.level));

@@ -6,9 +6,11 @@ use crate::failure::{Exit, Failure};
 use crate::input;
 use crate::words::Words;
 use clap::{Args, Subcommand};
+use knee_core::analysis::flows::parse_classic;
 use knee_core::analysis::table::parse_csv;
+use knee_core::experiment::latency::conclude_classic;
 use knee_core::experiment::sweep::conclude_table;
-use knee_core::report::{Conclusion, Report, SCHEMA, Verdict};
+use knee_core::report::{Conclusion, Finding, Report, SCHEMA, Verdict};
 
 /// Conclude from results measured elsewhere
 #[derive(Args, Clone, Debug)]
@@ -21,6 +23,7 @@ pub struct RawAnalyze {
 #[derive(Clone, Debug, Subcommand)]
 enum RawAnalyzeKind {
     Sweep(RawAnalyzeSweep),
+    Latency(RawAnalyzeLatency),
 }
 
 /// Find the knee in a table of users and throughput
@@ -40,28 +43,77 @@ struct RawAnalyzeSweep {
     output: OutputArgs,
 }
 
-/// Reads the table and reports what follows from it.
+/// Recompute the overall figures of a latency test from its text
+///
+/// The text is what 'knee latency' prints, or the loadlatency test of 2011: lines such as
+/// 'Scenario 4: 1 uploads, 1 downloads... 50998 KiB/s up, 85859 KiB/s down, 2.90 Hz smoothness'.
+/// All other lines are skipped, but for those that begin with MinRTT and the block after OVERALL.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  \
+    knee latency 192.0.2.7 --token 'a secret' > today.txt\n  \
+    knee analyze latency today.txt")]
+struct RawAnalyzeLatency {
+    /// The text; '-' is standard input
+    #[arg(value_name = "FILE.txt")]
+    file: String,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Reads what others measured and reports what follows from it.
 pub fn execute(raw: RawAnalyze) -> Result<Exit, Failure> {
-    let RawAnalyzeKind::Sweep(raw) = raw.kind;
+    match raw.kind {
+        RawAnalyzeKind::Sweep(raw) => sweep(&raw),
+        RawAnalyzeKind::Latency(raw) => latency(&raw),
+    }
+}
+
+fn latency(raw: &RawAnalyzeLatency) -> Result<Exit, Failure> {
+    let classic = parse_classic(&input::read_text(&raw.file)?);
+    let classic = classic.map_err(|e| Failure::argument(&raw.file, e))?;
+    let (findings, conclusion) = conclude_classic(&classic);
+    let report = report(
+        "analyze latency",
+        &raw.file,
+        findings,
+        Conclusion::Latency(conclusion),
+    );
+    raw.output.resolve()?.deliver(&report)?;
+    Ok(Exit::Fine)
+}
+
+fn sweep(raw: &RawAnalyzeSweep) -> Result<Exit, Failure> {
     let table = parse_csv(&input::read(&raw.file)?);
     let table = table.map_err(|e| Failure::argument(&raw.file, e))?;
     let (findings, conclusion) = conclude_table(&table);
+    let report = report(
+        "analyze sweep",
+        &raw.file,
+        findings,
+        Conclusion::Sweep(conclusion),
+    );
+    raw.output.resolve()?.deliver(&report)?;
+    Ok(Exit::Fine)
+}
+
+/// A report of what was not measured here.
+fn report(command: &str, file: &str, findings: Vec<Finding>, conclusion: Conclusion) -> Report {
     let mut words = Words::default();
-    words.put("file", raw.file.as_str());
-    let report = Report {
+    words.put("file", file);
+    Report {
         schema: SCHEMA.to_string(),
-        command: "analyze sweep".to_string(),
+        command: command.to_string(),
         knee_version: env!("CARGO_PKG_VERSION").to_string(),
         started_at: started_at::now(),
         seed: 0,
         verdict: Verdict::Valid,
         interrupted: false,
+        thresholds: Vec::new(),
         host: knee_engine::host(),
         spec: words.0,
         trials: Vec::new(),
         findings,
-        conclusion: Conclusion::Sweep(conclusion),
-    };
-    raw.output.resolve()?.deliver(&report)?;
-    Ok(Exit::Fine)
+        conclusion,
+    }
 }

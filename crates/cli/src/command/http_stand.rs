@@ -1,10 +1,12 @@
 //! Runs trials against an HTTP server: the stand of `run` and `sweep`.
 
 use super::laboratory::{Made, Stand};
-use super::progress::{self, Progress};
-use crate::args::{ObserveArgs, Output};
+use super::progress;
+use crate::args::ObserveArgs;
+use crate::audience::{Kind, Upcoming};
 use knee_core::analysis::assess::assess;
 use knee_core::experiment::Experiment;
+use knee_core::measure::Observer;
 use knee_core::report::TrialReport;
 use knee_core::spec::{HttpTarget, Level, TrialSpec};
 use knee_engine::RunError;
@@ -49,16 +51,17 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStan
         Ok(())
     }
 
+    fn upcoming(&mut self, spec: &TrialSpec) -> Upcoming {
+        upcoming(spec)
+    }
+
     fn run(
         &mut self,
         spec: &TrialSpec,
-        output: &Output,
+        watch: &mut dyn Observer,
         stop: &AtomicBool,
     ) -> Result<Made<TrialReport>, RunError> {
-        let mut progress = Progress::begin(spec, output);
-        let trial = knee_engine::run_observed(spec, &mut progress, stop, self.vantage.as_mut());
-        progress.end();
-        let trial = trial?;
+        let trial = knee_engine::run_observed(spec, watch, stop, self.vantage.as_mut())?;
         self.backend.clone_from(&trial.generator.backend);
         Ok(Made {
             trial: assess(&trial),
@@ -75,12 +78,26 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStan
         (trial.attempted, trial.completed)
     }
 
-    fn listed(trials: Vec<TrialReport>) -> Vec<TrialReport> {
-        trials
+    fn report(trial: &TrialReport) -> Option<&TrialReport> {
+        Some(trial)
     }
 
     fn backend(&self) -> String {
         self.backend.clone()
+    }
+}
+
+/// What is known of an HTTP trial before it begins.
+pub fn upcoming(spec: &TrialSpec) -> Upcoming {
+    let is_timed = spec.operations_max.is_none();
+    Upcoming {
+        label: spec.label.clone(),
+        level: Some(spec.level),
+        kind: Kind::Operations,
+        warmup: spec.warmup,
+        total: is_timed.then(|| spec.window_end()),
+        interval: spec.interval,
+        asked_per_s: spec.load.schedule().map(|(rate, _)| rate.per_s()),
     }
 }
 
@@ -91,6 +108,7 @@ pub fn label(level: Level) -> String {
         Level::RatePerS(rate) => format!("rate={rate}/s"),
         Level::Clients(n) => format!("clients={n}"),
         Level::Descriptors(n) => format!("descriptors={n}"),
+        Level::Flows { up, down } => format!("{up} up, {down} down"),
     }
 }
 

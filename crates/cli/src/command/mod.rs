@@ -1,18 +1,25 @@
 //! One file per command.
 
 pub mod analyze;
+pub mod compare;
+pub mod completions;
 mod demo;
+pub mod history;
 mod http_stand;
 mod laboratory;
+pub mod latency;
+pub mod man;
 pub mod observe;
 pub mod overload;
 mod progress;
 pub mod report;
 pub mod run;
 pub mod serve;
+mod service;
 pub mod started_at;
 pub mod sweep;
 pub mod throttle;
+pub mod tour;
 pub mod udp;
 
 #[cfg(test)]

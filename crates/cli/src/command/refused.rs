@@ -15,6 +15,7 @@ pub fn refusal(arguments: &str) -> String {
         RawCommand::Overload(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Throttle(raw) => raw.resolve().map(|_| ()),
         RawCommand::Udp(raw) => raw.resolve(&MACHINE).map(|_| ()),
+        RawCommand::Latency(raw) => raw.resolve(&MACHINE).map(|_| ()),
         RawCommand::Serve(raw) => raw.resolve().map(|_| ()),
         RawCommand::Observe(raw) => raw.resolve().map(|_| ()),
         _ => Ok(()),

@@ -3,7 +3,7 @@
 use super::http_stand::{self, HttpStand};
 use super::laboratory::{self, Order};
 use crate::args::{
-    ClosedArgs, EngineArgs, LimitArgs, ObserveArgs, OpenArgs, OutputArgs, TargetArgs,
+    ClosedArgs, EngineArgs, LimitArgs, MeasuredOutputArgs, ObserveArgs, OpenArgs, TargetArgs,
 };
 use crate::args::{Output, ThresholdArgs, Trace, with_exits};
 use crate::args::{parse_count, parse_positive, parse_whole};
@@ -77,7 +77,7 @@ pub struct RawRun {
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
-    output: OutputArgs,
+    output: MeasuredOutputArgs,
 }
 
 /// A run that cannot be wrong.

@@ -4,7 +4,7 @@ use super::demo::Demo;
 use super::http_stand::{self, HttpStand};
 use super::laboratory::{self, Order};
 use crate::args::{
-    ClosedArgs, EngineArgs, LimitArgs, ObserveArgs, OpenArgs, OutputArgs, TargetArgs,
+    ClosedArgs, EngineArgs, LimitArgs, MeasuredOutputArgs, ObserveArgs, OpenArgs, TargetArgs,
 };
 use crate::args::{Levels, rate_levels, vuser_levels};
 use crate::args::{Output, ThresholdArgs, parse_positive, with_exits};
@@ -94,7 +94,7 @@ pub struct RawSweep {
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
-    output: OutputArgs,
+    output: MeasuredOutputArgs,
 }
 
 const ARRIVAL_HELP: &str = "With --axis rate: when arrivals come: constant, poisson, uniform, \

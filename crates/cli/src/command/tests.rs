@@ -242,11 +242,17 @@ fn short_help_is_a_screenful_with_an_example() {
         &["overload"],
         &["throttle"],
         &["udp"],
+        &["latency"],
         &["analyze", "sweep"],
+        &["analyze", "latency"],
         &["report"],
+        &["compare"],
+        &["history"],
+        &["history", "show"],
         &["serve", "http"],
         &["serve", "qotd"],
         &["serve", "udp"],
+        &["serve", "bulk"],
     ] {
         let name = format!("help_{}", path.join("_"));
         let mut command = &mut knee;

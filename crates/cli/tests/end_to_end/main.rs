@@ -1,9 +1,16 @@
 //! The binary from argv to its exit code: alone, against servers of this machine, and against
 //! itself. Nothing here depends on speed: a tolerance is broken by a wrong implementation alone.
 
+mod compare;
 mod connections;
 mod counts;
 mod faults;
+mod history;
+mod interchange;
+mod latency;
+mod latency_failures;
+mod latency_on_a_link;
+mod live;
 mod margins;
 mod observer;
 mod offline;
@@ -17,4 +24,5 @@ mod stalls;
 mod support;
 mod sweeps;
 mod throttle;
+mod tours;
 mod udp;

@@ -173,20 +173,18 @@ fn a_quick_sweep_of_levels() {
     ]);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let report = ended.json();
-    let levels: Vec<u64> = report["trials"]
-        .as_array()
-        .unwrap()
+    let trials = report["trials"].as_array().unwrap();
+    let mut levels: Vec<u64> = trials
         .iter()
         .map(|t| t["level"]["vusers"].as_u64().unwrap())
         .collect();
+    // On a busy machine a level may be measured again.
+    levels.sort_unstable();
+    levels.dedup();
     assert_eq!(levels, [1, 2, 4]);
     assert_eq!(report["spec"]["vusers"], "1,2,4");
-    assert_eq!(
-        ended.stderr.lines().count(),
-        3,
-        "a line per level: {}",
-        ended.stderr
-    );
+    let lines = ended.stderr.lines().count();
+    assert_eq!(lines, trials.len(), "a line per trial: {}", ended.stderr);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! that of a server that serves so many and no more.
 
 use crate::observer::{observe, terminate};
-use crate::support::{Ended, KneeServer, TempPath, knee, run};
+use crate::support::{Ended, KneeServer, STATE, TempPath, knee, run};
 use serde_json::Value;
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
@@ -274,7 +274,10 @@ fn ports_that_will_not_do_are_told_before_they_fail() {
         SHORT.join(" ")
     );
     let mut command = Command::new("unshare");
-    command.args(["-rn", "sh", "-c", &inside]);
+    command
+        .args(["-rn", "sh", "-c", &inside])
+        .env("XDG_STATE_HOME", STATE)
+        .env("XDG_DATA_HOME", STATE);
     let output = match command.output() {
         Ok(output) if output.stdout.is_empty() => {
             println!("skipped: {}", String::from_utf8_lossy(&output.stderr));

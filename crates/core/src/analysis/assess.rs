@@ -4,6 +4,7 @@ use super::batch::{BATCHES_MIN, mean_ci95};
 use super::little::littles_law;
 use super::offered::{asked, gap_evidence, offered_report, quantiles};
 use super::order::{design_effect, quantile_ci95};
+use super::spectrum::spectrum;
 use super::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots};
 use super::validity::{Evidence, clauses};
 use crate::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
@@ -67,6 +68,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
         observed: trial.observed.clone(),
         ledger: None,
         datagrams: None,
+        flows: None,
     }
 }
 
@@ -153,7 +155,7 @@ impl Flow {
 }
 
 /// `effect` is the design effect of correlation; `None` where percentiles may not be bounded.
-pub(super) fn latency_report(histogram: &Histogram, effect: Option<f64>) -> LatencyReport {
+pub(crate) fn latency_report(histogram: &Histogram, effect: Option<f64>) -> LatencyReport {
     let ci95 = |q| effect.and_then(|effect| quantile_ci95(histogram, q, effect));
     LatencyReport {
         count: histogram.count(),
@@ -167,6 +169,7 @@ pub(super) fn latency_report(histogram: &Histogram, effect: Option<f64>) -> Late
         max: histogram.max().0,
         p90_ci95: ci95(0.9),
         p99_ci95: ci95(0.99),
+        spectrum: spectrum(histogram),
     }
 }
 

@@ -73,9 +73,24 @@ pub(super) fn t9995(df: u64) -> f64 {
     high
 }
 
+/// The value that Student's t with `df` ≥ 1 degrees of freedom exceeds on either side with
+/// probability `p` together (0 < p < 1): 0.05 for a 95 % interval.
+pub(super) fn t_beyond(p: f64, df: u64) -> f64 {
+    let (mut low, mut high) = (0.0, 1e4);
+    for _ in 0..80 {
+        let middle = (low + high) / 2.0;
+        if 1.0 - within(middle, df.max(1)) > p {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
 /// The probability that Student's t with `df` ≥ 1 degrees of freedom lies between −t and t, as a
 /// finite sum (Abramowitz and Stegun 26.7.3 and 26.7.4).
-fn within(t: f64, df: u64) -> f64 {
+pub(super) fn within(t: f64, df: u64) -> f64 {
     let theta = (t / (df as f64).sqrt()).atan();
     let (sin, cos) = theta.sin_cos();
     let is_odd = df % 2 == 1;
@@ -190,6 +205,21 @@ mod tests {
                 "{df}: {}",
                 t9995(df)
             );
+        }
+    }
+
+    #[test]
+    fn two_sided_quantiles_agree_with_the_tables() {
+        for (p, df, exact) in [
+            (0.05, 1, 12.7062),
+            (0.05, 6, 2.44691),
+            (0.01, 4, 4.60409),
+            (0.5, 10, 0.69981),
+            (0.05, 1_000, 1.96234),
+        ] {
+            let t = t_beyond(p, df);
+            assert!((t / exact - 1.0).abs() < 1e-4, "{p}, {df}: {t}");
+            assert!((1.0 - within(t, df) - p).abs() < 1e-9);
         }
     }
 

@@ -108,7 +108,11 @@ pub fn list(items: &[String]) -> String {
 
 /// The levels in words: `1, 2 and 16 users`, `5,000/s`; of many only the first and the last.
 pub fn levels(levels: &[Level]) -> String {
-    let names: Vec<String> = levels.iter().map(|l| exact(value(*l))).collect();
+    let name = |level: &Level| match level {
+        Level::Flows { up, down } => format!("{up}/{down}"),
+        level => exact(value(*level)),
+    };
+    let names: Vec<String> = levels.iter().map(name).collect();
     let text = match names.as_slice() {
         [first, .., last] if names.len() > 6 => {
             format!("{} levels from {first} to {last}", names.len())
@@ -124,6 +128,7 @@ pub fn levels(levels: &[Level]) -> String {
         [Level::Descriptors(_), ..] => text + " descriptors",
         [Level::Clients(1)] => text + " client",
         [Level::Clients(_), ..] => text + " clients",
+        [Level::Flows { .. }, ..] => text + " flows up/down",
     }
 }
 
@@ -145,11 +150,12 @@ pub fn drop_place(name: &str) -> String {
     }
 }
 
-/// The number that a level stands for: users, clients, or operations per second.
+/// The number that a level stands for: users, clients, flows, or operations per second.
 pub fn value(level: Level) -> f64 {
     match level {
         Level::Vusers(n) | Level::Clients(n) | Level::Descriptors(n) => f64::from(n),
         Level::RatePerS(rate) => rate,
+        Level::Flows { up, down } => f64::from(up) + f64::from(down),
     }
 }
 

@@ -31,6 +31,10 @@ pub enum Ended {
     Interrupted,
 }
 
+/// A trial that was made, the last one where it breaks, or why it could not be made.
+pub type Made<X, E> =
+    Result<ControlFlow<Option<<X as Experiment>::Trial>, <X as Experiment>::Trial>, E>;
+
 /// No experiment needs more trials; one that asks for more has lost its way.
 const TRIALS_MAX: usize = 10_000;
 
@@ -38,7 +42,15 @@ const TRIALS_MAX: usize = 10_000;
 /// breaks with what was measured, if anything, when the user interrupts; an error ends everything.
 pub fn conduct<X: Experiment, E>(
     experiment: &mut X,
-    mut run: impl FnMut(&X::Spec) -> Result<ControlFlow<Option<X::Trial>, X::Trial>, E>,
+    mut run: impl FnMut(&X::Spec) -> Made<X, E>,
+) -> Result<Conducted<X::Trial>, E> {
+    conduct_in_view(experiment, |_, _, spec| run(spec))
+}
+
+/// The same; `run` sees the experiment and its trials so far as well.
+pub fn conduct_in_view<X: Experiment, E>(
+    experiment: &mut X,
+    mut run: impl FnMut(&X, &[X::Trial], &X::Spec) -> Made<X, E>,
 ) -> Result<Conducted<X::Trial>, E> {
     let mut trials = Vec::new();
     let mut ended = Ended::Converged;
@@ -51,7 +63,7 @@ pub fn conduct<X: Experiment, E>(
                 break;
             }
         };
-        let report = match run(&spec)? {
+        let report = match run(experiment, &trials, &spec)? {
             ControlFlow::Continue(report) => report,
             ControlFlow::Break(partial) => {
                 ended = Ended::Interrupted;
@@ -70,7 +82,13 @@ pub fn conduct<X: Experiment, E>(
     } = experiment.conclude(&trials);
     match &ended {
         Ended::Converged => {}
-        Ended::Doomed(reason) => findings.push(Diagnosis::stopped_early(reason).finding()),
+        Ended::Doomed(reason) => {
+            let mut stopped = Diagnosis::stopped_early(reason).finding();
+            stopped.next_step = experiment
+                .next_step_if_doomed()
+                .unwrap_or(stopped.next_step);
+            findings.push(stopped);
+        }
         Ended::Interrupted => findings.push(Diagnosis::interrupted(trials.len()).finding()),
     }
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));

@@ -1,14 +1,16 @@
 //! Experiments: pure policies that ask for trials and conclude.
 
 mod conduct;
+pub mod latency;
 pub mod overload;
 mod run;
+pub mod salvage;
 pub mod sweep;
 pub mod throttle;
 pub mod udp;
 mod verdict;
 
-pub use conduct::{Conducted, Ended, conduct};
+pub use conduct::{Conducted, Ended, Made, conduct, conduct_in_view};
 pub use run::SingleRun;
 pub use verdict::verdict;
 
@@ -26,6 +28,12 @@ pub trait Experiment {
 
     /// What follows from these trials (also when it ended early).
     fn conclude(&self, past: &[Self::Trial]) -> Concluded;
+
+    /// What a person should do where the question could not be answered; `None`: the same as for
+    /// any experiment.
+    fn next_step_if_doomed(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What an experiment wants next.

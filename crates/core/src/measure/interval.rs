@@ -26,6 +26,13 @@ pub struct Interval {
     pub p99_ns: u64,
     /// Longest response time.
     pub max_ns: u64,
+    /// Mean lateness of the generator (started − intended) over the operations started; open loop
+    /// only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing_error_ns_mean: Option<u64>,
+    /// The largest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing_error_ns_max: Option<u64>,
     /// Datagrams sent; datagrams only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
@@ -35,12 +42,31 @@ pub struct Interval {
     /// Of them, those not received; datagrams only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<u64>,
+    /// Payload bytes that uploads carried; flows only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_bytes: Option<u64>,
+    /// Payload bytes that downloads carried; flows only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down_bytes: Option<u64>,
+}
+
+impl Interval {
+    /// How long it is, in nanoseconds; at least 1, so that rates are finite.
+    pub fn length_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns).max(1)
+    }
+
+    /// A count of it as a rate, so that a shorter last interval compares with the others.
+    pub fn per_s(&self, n: u64) -> f64 {
+        n as f64 * 1e9 / self.length_ns() as f64
+    }
 }
 
 /// Sees the intervals of a running trial as they end: a progress line, a live view, an exporter.
 pub trait Observer {
-    /// An interval has ended.
-    fn on_interval(&mut self, interval: &Interval);
+    /// An interval has ended. `response`: the response times of the operations that ended in it,
+    /// where there were any and they are known one by one.
+    fn on_interval(&mut self, interval: &Interval, response: Option<&Histogram>);
 }
 
 /// One worker's share of an interval. Parts of the same `index` belong to the same interval.
@@ -58,9 +84,43 @@ pub struct IntervalPart {
     pub completed: u64,
     /// Operations that ended otherwise, shed ones among them.
     pub errors: u64,
+    /// How late the operations were started; `None` in a closed loop, or where none was.
+    pub pacing: Option<Pacing>,
     /// Response times of the operations that ended here, shed ones excluded; `None`: there were
     /// none (an idle worker then sends no histogram).
     pub response: Option<Histogram>,
+}
+
+/// How late the operations of a part of an interval were started: what costs next to nothing to
+/// keep of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pacing {
+    /// Operations.
+    pub count: u64,
+    /// Sum of started − intended, in nanoseconds.
+    pub sum_ns: u64,
+    /// The largest of them.
+    pub max_ns: u64,
+}
+
+impl Pacing {
+    /// Counts one operation.
+    #[inline]
+    pub fn add(&mut self, error: Nanos) {
+        self.count += 1;
+        self.sum_ns = self.sum_ns.saturating_add(error.0);
+        self.max_ns = self.max_ns.max(error.0);
+    }
+
+    fn merge(&mut self, other: Pacing) {
+        self.count += other.count;
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    fn mean_ns(self) -> u64 {
+        self.sum_ns / self.count.max(1)
+    }
 }
 
 impl IntervalPart {
@@ -69,6 +129,9 @@ impl IntervalPart {
         self.attempted += other.attempted;
         self.completed += other.completed;
         self.errors += other.errors;
+        if let Some(theirs) = other.pacing {
+            self.pacing.get_or_insert_default().merge(theirs);
+        }
         match (&mut self.response, other.response) {
             (Some(mine), Some(theirs)) => mine.merge(&theirs),
             (mine @ None, theirs) => *mine = theirs,
@@ -76,9 +139,9 @@ impl IntervalPart {
         }
     }
 
-    fn into_interval(self) -> Interval {
+    fn into_interval(self) -> (Interval, Option<Histogram>) {
         let quantile = |q| self.response.as_ref().map_or(0, |h| h.quantile(q).0);
-        Interval {
+        let interval = Interval {
             start_ns: self.start_ns,
             end_ns: self.end_ns,
             attempted: self.attempted,
@@ -88,8 +151,11 @@ impl IntervalPart {
             p90_ns: quantile(0.9),
             p99_ns: quantile(0.99),
             max_ns: self.response.as_ref().map_or(0, |h| h.max().0),
+            pacing_error_ns_mean: self.pacing.map(Pacing::mean_ns),
+            pacing_error_ns_max: self.pacing.map(|p| p.max_ns),
             ..Interval::default()
-        }
+        };
+        (interval, self.response)
     }
 }
 
@@ -112,8 +178,9 @@ impl IntervalMerger {
         }
     }
 
-    /// Adds one part. The whole interval, when it was the last part that was missing.
-    pub fn add(&mut self, part: IntervalPart) -> Option<Interval> {
+    /// Adds one part. The whole interval with its response times, when it was the last part that
+    /// was missing.
+    pub fn add(&mut self, part: IntervalPart) -> Option<(Interval, Option<Histogram>)> {
         let index = part.index;
         let parts = match self.open.remove(&index) {
             None => (1, part),
@@ -126,16 +193,16 @@ impl IntervalMerger {
             self.open.insert(index, parts);
             return None;
         }
-        let interval = parts.1.into_interval();
+        let (interval, response) = parts.1.into_interval();
         self.done.push(interval.clone());
-        Some(interval)
+        Some((interval, response))
     }
 
     /// All intervals in order, those included for which not every worker has sent its part: for
     /// [`super::Measurement::intervals`].
     pub fn finish(self) -> Vec<Interval> {
         let mut intervals = self.done;
-        intervals.extend(self.open.into_values().map(|(_, p)| p.into_interval()));
+        intervals.extend(self.open.into_values().map(|(_, p)| p.into_interval().0));
         intervals.sort_by_key(|i| i.start_ns);
         intervals
     }

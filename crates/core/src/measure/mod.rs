@@ -3,6 +3,7 @@
 mod completion;
 mod datagram_recorder;
 mod datagrams;
+mod flows;
 mod histogram;
 mod holds;
 mod interval;
@@ -16,9 +17,13 @@ mod waits;
 pub use completion::Completion;
 pub use datagram_recorder::DatagramRecorder;
 pub use datagrams::{DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial};
-pub use histogram::Histogram;
+pub use flows::{
+    Direction, FlowLost, FlowMeasured, FlowServiceFacts, FlowTrial, FlowsEnded, Probe, ProbeBack,
+    ProbesMeasured, TcpSample,
+};
+pub use histogram::{Histogram, band_of, band_start};
 pub use holds::{HoldTrial, Holds, Line, Spread};
-pub use interval::{Interval, IntervalMerger, IntervalPart, Observer};
+pub use interval::{Interval, IntervalMerger, IntervalPart, Observer, Pacing};
 pub use observed::{Observed, SynSource};
 pub use outcome::{Outcome, Outcomes};
 pub use recorder::{Recorder, RecorderConfig};

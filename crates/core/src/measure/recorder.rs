@@ -84,7 +84,7 @@ impl Recorder {
     /// Notes that an operation was started at `now` (open loop: goes into the gap statistics, which
     /// are of what was started within the window).
     #[inline]
-    pub fn on_start(&mut self, _op: Op, now: Nanos) {
+    pub fn on_start(&mut self, op: Op, now: Nanos) {
         self.now = now;
         if !self.window.contains(now) {
             return;
@@ -92,6 +92,10 @@ impl Recorder {
         self.totals.started += 1;
         if let Some(part) = self.parts.at(now) {
             part.attempted += 1;
+            if self.open_loop {
+                let pacing = part.pacing.get_or_insert_default();
+                pacing.add(now - op.intended);
+            }
         }
         if !self.open_loop {
             return;

@@ -1,6 +1,6 @@
 //! The answers of the experiments.
 
-use super::{OverloadConclusion, ThrottleConclusion, UdpConclusion};
+use super::{LatencyConclusion, OverloadConclusion, ThrottleConclusion, UdpConclusion};
 use crate::spec::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,6 +20,8 @@ pub enum Conclusion {
     Overload(OverloadConclusion),
     /// Of `knee udp`.
     Udp(UdpConclusion),
+    /// Of `knee latency` and `knee analyze latency`.
+    Latency(LatencyConclusion),
 }
 
 /// The answer of `knee run`.

@@ -1,4 +1,5 @@
-//! Findings as reported. They are made in `analysis::findings`, where each is an enum variant.
+//! Findings as reported, and the thresholds that were asked for. Findings are made in
+//! `analysis::findings`, where each is an enum variant.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,4 +29,13 @@ pub struct Finding {
     pub evidence: BTreeMap<String, f64>,
     /// What to do next, with the very flags to use; empty where nothing is to be done.
     pub next_step: String,
+}
+
+/// A threshold that was asked for with `--fail-if`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThresholdReport {
+    /// As it was asked for: `p99>200ms`.
+    pub expression: String,
+    /// Where it was crossed, in words, one line for each trial; empty where it was kept.
+    pub crossed: Vec<String>,
 }

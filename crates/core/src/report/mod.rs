@@ -2,22 +2,31 @@
 //! stable, more may be added; times are integers in nanoseconds ending in `_ns` (or inside an
 //! object whose key does), rates are per second and end in `_per_s`.
 
+mod compare;
 mod conclusion;
 mod finding;
+mod latency;
 mod overload;
 mod throttle;
 mod trial;
 mod udp;
 
+pub use compare::{
+    COMPARISON_SCHEMA, ComparedRun, ComparedSide, Comparison, ComparisonRow, ComparisonVerdict,
+};
 pub use conclusion::{
     BestWithinBound, BoundAsked, Conclusion, ModelFit, RunConclusion, SweepConclusion, SweepLevel,
 };
-pub use finding::{Finding, Severity};
+pub use finding::{Finding, Severity, ThresholdReport};
+pub use latency::{
+    CongestionRow, DirectionReport, FlowReport, FlowsReport, LatencyConclusion, LatencySeries,
+    ProbeReport, ScenarioFlow, ScenarioRow,
+};
 pub use overload::{OverloadConclusion, SClientRow, SimpleRow};
 pub use throttle::{MarginRow, RateRow, ThrottleConclusion, WaitAdvice, WaitRow};
 pub use trial::{
-    Dispersion, GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, QuantilesReport,
-    TrialReport,
+    Dispersion, GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, PercentilePoint,
+    QuantilesReport, TrialReport,
 };
 pub use udp::{
     DatagramReport, DispersionAt, EffectRow, LawRow, LedgerReport, LossEvidence, UdpConclusion,
@@ -37,7 +46,8 @@ pub const SCHEMA: &str = "knee.report/1";
 pub struct Report {
     /// Always [`SCHEMA`]; a reader refuses any other.
     pub schema: String,
-    /// `run`, `sweep`, `analyze sweep`, `throttle`, `udp`, `overload`.
+    /// `run`, `sweep`, `analyze sweep`, `throttle`, `udp`, `overload`, `latency`,
+    /// `analyze latency`.
     pub command: String,
     /// The version of knee that wrote it.
     pub knee_version: String,
@@ -58,6 +68,9 @@ pub struct Report {
     pub trials: Vec<TrialReport>,
     /// What follows from them, the gravest first.
     pub findings: Vec<Finding>,
+    /// The thresholds asked for, and whether they were kept; absent where none was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<ThresholdReport>,
     /// The experiment's own answer.
     pub conclusion: Conclusion,
 }
@@ -105,6 +118,8 @@ struct RawReport {
     spec: BTreeMap<String, serde_json::Value>,
     trials: Vec<TrialReport>,
     findings: Vec<Finding>,
+    #[serde(default)]
+    thresholds: Vec<ThresholdReport>,
     conclusion: serde_json::Value,
 }
 
@@ -118,6 +133,9 @@ impl TryFrom<RawReport> for Report {
                 serde_json::from_value(raw.conclusion).map(Conclusion::Sweep)
             }
             "udp" => serde_json::from_value(raw.conclusion).map(Conclusion::Udp),
+            "latency" | "analyze latency" => {
+                serde_json::from_value(raw.conclusion).map(Conclusion::Latency)
+            }
             "overload" => serde_json::from_value(raw.conclusion).map(Conclusion::Overload),
             "throttle" => serde_json::from_value(raw.conclusion).map(Conclusion::Throttle),
             other => return Err(format!("unknown command `{other}`")),
@@ -135,6 +153,7 @@ impl TryFrom<RawReport> for Report {
             spec: raw.spec,
             trials: raw.trials,
             findings: raw.findings,
+            thresholds: raw.thresholds,
         })
     }
 }

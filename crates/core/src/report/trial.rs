@@ -1,6 +1,6 @@
 //! One trial as reported: every statistic that is shown anywhere.
 
-use super::{DatagramReport, LedgerReport, Verdict};
+use super::{DatagramReport, FlowsReport, LedgerReport, Verdict};
 use crate::measure::{Interval, Observed, Outcomes};
 use crate::spec::Level;
 use serde::{Deserialize, Serialize};
@@ -67,6 +67,9 @@ pub struct TrialReport {
     /// What else is known of the datagrams; datagrams only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramReport>,
+    /// What the flows carried; bulk flows only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<FlowsReport>,
 }
 
 /// A distribution of times in nanoseconds, censored observations included.
@@ -95,6 +98,19 @@ pub struct LatencyReport {
     pub p90_ci95: Option<[u64; 2]>,
     /// The same of the 99th percentile.
     pub p99_ci95: Option<[u64; 2]>,
+    /// The whole distribution: percentiles from 0 on, closer together the nearer they are to 100,
+    /// up to the largest observation (at 100).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spectrum: Vec<PercentilePoint>,
+}
+
+/// One point of a distribution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PercentilePoint {
+    /// The share of observations that are not longer, in percent, 0 to 100.
+    pub percentile: f64,
+    /// The time.
+    pub ns: u64,
 }
 
 /// How well the load itself was kept.

@@ -7,10 +7,13 @@
 
 mod agenda;
 mod generator;
+mod path;
 mod stalls;
 mod station;
 #[cfg(test)]
 mod tests;
+
+pub use path::{Path, simulate_flows};
 
 use crate::law::Law;
 use crate::measure::{GeneratorUse, Histogram, Trial};

@@ -1,7 +1,8 @@
 //! A whole spec for tests, of which only load and time matter.
 
 use super::{
-    BackendChoice, Endpoint, EngineOptions, HttpTarget, Load, Margins, Pick, TrialSpec, WaitPolicy,
+    BackendChoice, Endpoint, EngineOptions, FlowSockets, FlowTrialSpec, FlowsEnd, HttpTarget,
+    Level, Load, Margins, Pick, ProbeSpec, TrialSpec, WaitPolicy,
 };
 use crate::time::Nanos;
 
@@ -27,11 +28,36 @@ pub(crate) fn trial(load: Load, duration: Nanos) -> TrialSpec {
         connect_timeout: Nanos::from_secs(60),
         interval: Nanos::from_secs(1),
         seed: 1,
-        engine: EngineOptions {
-            workers: 1,
-            backend: BackendChoice::Auto,
-            wait: WaitPolicy::Hybrid,
-            margins: Margins::UNKNOWN,
+        engine: ENGINE,
+    }
+}
+
+const ENGINE: EngineOptions = EngineOptions {
+    workers: 1,
+    backend: BackendChoice::Auto,
+    wait: WaitPolicy::Hybrid,
+    margins: Margins::UNKNOWN,
+};
+
+/// A scenario of so many flows for so long: a ping every 10 ms, intervals of 100 ms.
+pub(crate) fn flows(up: u32, down: u32, duration: Nanos) -> FlowTrialSpec {
+    FlowTrialSpec {
+        label: format!("{up} up, {down} down"),
+        level: Level::Flows { up, down },
+        service: "127.0.0.1:9100".to_owned(),
+        token: String::new(),
+        up,
+        down,
+        end: FlowsEnd::After(duration),
+        bytes_max: None,
+        sockets: FlowSockets::default(),
+        probes: ProbeSpec {
+            every: Nanos::from_millis(10),
+            udp: true,
+            timeout: Nanos::from_secs(1),
         },
+        interval: Nanos::from_millis(100),
+        seed: 1,
+        engine: ENGINE,
     }
 }

@@ -6,6 +6,7 @@
 mod client_wait;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod flows;
 mod hold;
 mod load;
 mod overload;
@@ -21,6 +22,7 @@ mod url;
 mod wait;
 
 pub use client_wait::{parse_client_wait, parse_clients};
+pub use flows::{FlowSockets, FlowTrialSpec, FlowsEnd, ProbeSpec, Settle};
 pub use hold::{CatchUp, HoldMethod, HoldSpec};
 pub use load::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind};
 pub use overload::{CloseKind, ConnectScheme, OverloadLoad};

@@ -53,6 +53,14 @@ pub enum Level {
     Clients(u32),
     /// Descriptors of S-Clients.
     Descriptors(u32),
+    /// Bulk flows in both directions: `{"up": 1, "down": 31}`.
+    #[serde(untagged)]
+    Flows {
+        /// From here to the service.
+        up: u32,
+        /// From the service to here.
+        down: u32,
+    },
 }
 
 /// How the generator itself works.

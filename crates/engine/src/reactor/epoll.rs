@@ -16,7 +16,7 @@ const EVENTS_MAX: usize = 256;
 ///
 /// Edge-triggered, as level-triggered readiness costs a second look at every connection. A read
 /// that did not fill the buffer has emptied the socket (epoll(7)), so no second read is needed to
-/// see that; only where the peer has also closed does a read follow, to fetch the end.
+/// see that: where the peer has closed as well, those bytes were its last ones.
 pub struct EpollBackend {
     epoll: Epoll,
     connections: Vec<Connection>,
@@ -33,6 +33,28 @@ struct Connection {
     connected: bool,
     /// The request being sent and how much of it has gone, where a send was cut short.
     unsent: Option<(usize, usize)>,
+}
+
+/// What an event tells of the end of what a peer sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    No,
+    /// It has closed in order: the FIN is here, and so is all that it sent before.
+    Closed,
+    /// The connection is gone; reading tells how.
+    Gone,
+}
+
+impl Ending {
+    fn of(event: epoll::Event) -> Ending {
+        if event.flags() & (flags::HANG_UP | flags::ERROR) != 0 {
+            Ending::Gone
+        } else if event.flags() & flags::READ_CLOSED != 0 {
+            Ending::Closed
+        } else {
+            Ending::No
+        }
+    }
 }
 
 impl EpollBackend {
@@ -71,7 +93,7 @@ impl EpollBackend {
             return sink.on_event(self, slot, Event::Failed(error));
         }
         if event.is_readable() {
-            let ending = event.flags() & (flags::READ_CLOSED | flags::HANG_UP | flags::ERROR) != 0;
+            let ending = Ending::of(event);
             self.receive(slot, generation, ending, buffer, sink);
         }
     }
@@ -109,7 +131,7 @@ impl EpollBackend {
         &mut self,
         slot: u32,
         generation: u32,
-        ending: bool,
+        ending: Ending,
         buffer: &mut [u8],
         sink: &mut S,
     ) {
@@ -123,9 +145,12 @@ impl EpollBackend {
             }
             match socket.read(buffer) {
                 Ok(0) => return sink.on_event(self, slot, Event::Ended),
+                Ok(n) if n < buffer.len() && ending == Ending::Closed => {
+                    return sink.on_event(self, slot, Event::ReceivedLast(&buffer[..n]));
+                }
                 Ok(n) => {
                     sink.on_event(self, slot, Event::Received(&buffer[..n]));
-                    if n < buffer.len() && !ending {
+                    if n < buffer.len() && ending == Ending::No {
                         return;
                     }
                 }

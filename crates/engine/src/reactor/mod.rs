@@ -29,6 +29,9 @@ pub enum Event<'a> {
     Connected,
     /// These bytes came; never empty.
     Received(&'a [u8]),
+    /// These bytes came, never none, and the peer will send no more: as [`Event::Received`] and
+    /// then [`Event::Ended`], where both are known at once.
+    ReceivedLast(&'a [u8]),
     /// The peer will send no more. May come again until the connection is closed.
     Ended,
     /// It failed: connecting, sending or receiving.

@@ -20,13 +20,25 @@ struct Log(Vec<Seen>);
 
 impl<B> Sink<B> for Log {
     fn on_event(&mut self, _: &mut B, slot: u32, event: Event<'_>) {
-        // Bytes that come in pieces count as one.
-        match (self.0.last_mut(), event) {
-            (Some(Seen::Received(s, n)), Event::Received(b)) if *s == slot => *n += b.len(),
-            (_, Event::Received(b)) => self.0.push(Seen::Received(slot, b.len())),
-            (_, Event::Connected) => self.0.push(Seen::Connected(slot)),
-            (_, Event::Ended) => self.0.push(Seen::Ended(slot)),
-            (_, Event::Failed(e)) => self.0.push(Seen::Failed(slot, e.kind())),
+        match event {
+            Event::Received(b) => self.received(slot, b),
+            Event::ReceivedLast(b) => {
+                self.received(slot, b);
+                self.0.push(Seen::Ended(slot));
+            }
+            Event::Connected => self.0.push(Seen::Connected(slot)),
+            Event::Ended => self.0.push(Seen::Ended(slot)),
+            Event::Failed(e) => self.0.push(Seen::Failed(slot, e.kind())),
+        }
+    }
+}
+
+impl Log {
+    /// Bytes that come in pieces count as one.
+    fn received(&mut self, slot: u32, bytes: &[u8]) {
+        match self.0.last_mut() {
+            Some(Seen::Received(s, n)) if *s == slot => *n += bytes.len(),
+            _ => self.0.push(Seen::Received(slot, bytes.len())),
         }
     }
 }
@@ -82,6 +94,40 @@ fn exchange<B: Backend>(mut io: B) {
         [Seen::Received(3, 700_000), Seen::Ended(3)],
         "the end comes after the bytes"
     );
+}
+
+/// Counts the events of each kind.
+#[derive(Default)]
+struct Kinds {
+    received: u32,
+    last: u32,
+    ended: u32,
+}
+
+impl<B> Sink<B> for Kinds {
+    fn on_event(&mut self, _: &mut B, _: u32, event: Event<'_>) {
+        match event {
+            Event::Received(_) => self.received += 1,
+            Event::ReceivedLast(_) => self.last += 1,
+            Event::Ended => self.ended += 1,
+            Event::Connected | Event::Failed(_) => {}
+        }
+    }
+}
+
+#[test]
+fn epoll_tells_the_end_with_the_last_bytes_where_both_are_there() {
+    let mut io = EpollBackend::new(1, requests()).unwrap();
+    let (listener, address) = listener();
+    io.open(0, Opening::to(&address)).unwrap();
+    poll_until(&mut io, |s| !s.is_empty());
+    let (mut peer, _) = listener.accept().unwrap();
+    peer.write_all(b"bye").unwrap();
+    drop(peer);
+    // On the loopback both have arrived once the peer's calls return.
+    let mut kinds = Kinds::default();
+    io.poll(Nanos::from_secs(20), &mut kinds).unwrap();
+    assert_eq!((kinds.received, kinds.last, kinds.ended), (0, 1, 0));
 }
 
 fn long_request<B: Backend>(mut io: B) {
@@ -163,6 +209,10 @@ fn many_at_once<B: Backend>(mut io: B, slots: u32) {
                     io.send(slot, 0).unwrap();
                 }
                 Event::Received(bytes) => self.1 += bytes.len() as u64,
+                Event::ReceivedLast(bytes) => {
+                    self.1 += bytes.len() as u64;
+                    self.on_event(io, slot, Event::Ended);
+                }
                 Event::Ended => {
                     self.2 += 1;
                     io.close(slot, Close::Orderly);

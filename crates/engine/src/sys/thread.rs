@@ -14,6 +14,41 @@ pub fn set_timer_slack_ns(slack_ns: u32) -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack) }).map(drop)
 }
 
+/// The shortest slice that the scheduler gives.
+pub const SLICE_MIN_NS: u64 = 100_000;
+
+/// Asks the scheduler for slices of so many nanoseconds: a thread with short ones gets the
+/// processor sooner after it wakes, at no larger share of it (Linux 6.12 on; earlier kernels take
+/// no notice).
+///
+/// # Errors
+/// A kernel before 3.14; forbidden, as in some containers.
+pub fn set_slice_ns(slice_ns: u64) -> io::Result<()> {
+    let mut attributes = SchedAttributes::default();
+    let size = size_of::<SchedAttributes>() as libc::c_uint;
+    let (get, set) = (libc::SYS_sched_getattr, libc::SYS_sched_setattr);
+    // SAFETY: the struct is ours and has the size that we say; thread 0 is this one.
+    check(unsafe { libc::syscall(get, 0, &raw mut attributes, size, 0) } as libc::c_int)?;
+    attributes.runtime_ns = slice_ns;
+    attributes.size = size;
+    // SAFETY: as above; it is only read.
+    check(unsafe { libc::syscall(set, 0, &raw const attributes, 0) } as libc::c_int).map(drop)
+}
+
+/// `struct sched_attr` in its first version (sched_setattr(2)).
+#[repr(C)]
+#[derive(Default)]
+struct SchedAttributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+}
+
 /// Gives this thread a table of descriptors of its own, with nothing in it but standard input,
 /// output and error. What it opens from now on is its own, and is closed when it ends. It must
 /// not own or use a descriptor that was opened before.
@@ -147,6 +182,8 @@ mod tests {
             assert_eq!(cpu_count(), 1);
             assert!(set_affinity(&[4096]).is_err());
             set_timer_slack_ns(1).unwrap();
+            // Some containers forbid it.
+            let _ = set_slice_ns(SLICE_MIN_NS);
         })
         .join()
         .unwrap();

@@ -300,6 +300,10 @@ impl Client for ConnectClient {
     fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, now: Nanos) {
         match event {
             Event::Received(bytes) => self.on_bytes(io, slot, bytes, now),
+            Event::ReceivedLast(bytes) => {
+                self.on_bytes(io, slot, bytes, now);
+                self.on_end(io, slot, now);
+            }
             Event::Connected => self.on_connected(io, slot, now),
             Event::Ended => self.on_end(io, slot, now),
             Event::Failed(error) => self.on_failure(io, slot, &error, now),

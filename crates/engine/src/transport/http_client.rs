@@ -121,6 +121,14 @@ impl Client for HttpClient {
     fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, now: Nanos) {
         match event {
             Event::Received(bytes) => self.on_bytes(io, slot, bytes, now),
+            Event::ReceivedLast(bytes) => {
+                self.on_bytes(io, slot, bytes, now);
+                // Where the bytes ended the connection, the slot is free or has a new one.
+                let state = self.connections[slot as usize].state;
+                if !matches!(state, State::Free | State::Connecting) {
+                    self.on_end(io, slot, now);
+                }
+            }
             Event::Connected => self.on_connected(io, slot, now),
             Event::Ended => self.on_end(io, slot, now),
             Event::Failed(error) => self.on_failure(io, slot, &error, now),

@@ -1,25 +1,14 @@
 //! The client's end of the control connection.
 
-use super::identity;
-use super::wire::{
-    self, Ask, Begin, LINE_MAX, Lines, RECORD_MAX, Record, Say, Sharing, VERSION, Welcome,
-};
+use super::wire::{Ask, Begin, LINE_MAX, RECORD_MAX, Record, Say, Sharing, VERSION, Welcome};
 use crate::RunError;
-use crate::resolve::reason;
-use crate::sys::{clock, socket};
+use crate::control::{Lost, SILENCE_NS, ServiceClock, Talk};
+use crate::sys::clock;
 use knee_core::measure::ServiceFacts;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-
-/// How long a connect may take.
-const CONNECT: Duration = Duration::from_secs(5);
-
-/// A service that says nothing for so long is lost; one that runs a session says something once a
-/// second.
-const SILENCE_NS: u64 = 10_000_000_000;
 
 /// How long a service that gives signs of life may take to answer: more than it takes to drain what
 /// is queued.
@@ -32,39 +21,13 @@ const HELLO_NS: u64 = 5_000_000_000;
 const BUSY_TRIES: u32 = 4;
 const BUSY_PAUSE: Duration = Duration::from_millis(150);
 
-/// How often a wait looks at whether it is still wanted.
-const GLANCE: Duration = Duration::from_millis(20);
-
 /// Pings of one estimate of the clock.
 const PINGS: u32 = 12;
-
-/// Why the service says no more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lost {
-    /// What happened, in words that follow the service's name.
-    Because(String),
-    /// The user wants no more of it.
-    Interrupted,
-}
-
-/// The service's clock, as seen from here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ServiceClock {
-    /// Its CLOCK_MONOTONIC less ours, modulo 2^64.
-    pub ahead_ns: u64,
-    /// It may be off by so much either way.
-    pub uncertainty_ns: u64,
-}
 
 /// A connection to a service that has let us in.
 #[derive(Debug)]
 pub struct Control {
-    stream: TcpStream,
-    lines: Lines,
-    /// As the user named it.
-    service: String,
-    /// Where datagrams go.
-    pub address: SocketAddr,
+    talk: Talk,
     /// What it is.
     pub facts: ServiceFacts,
     /// What we share with it; `None`: not even the machine.
@@ -89,9 +52,9 @@ impl Control {
             welcome = control.hello(token, stop)?;
         }
         let Some(welcome) = welcome else {
-            return Err(control.unreachable("is busy with another client"));
+            return Err(control.talk.unreachable("is busy with another client"));
         };
-        control.sharing = sharing(&welcome.boot, &welcome.namespace);
+        control.sharing = Sharing::with(&welcome.boot, &welcome.namespace);
         control.facts = ServiceFacts {
             same_host: control.sharing.is_some(),
             ..welcome.facts
@@ -100,15 +63,20 @@ impl Control {
     }
 
     fn connect(service: &str) -> Result<Control, RunError> {
-        let (stream, address) = connect(service)?;
+        let nobody = format!(
+            "datagrams are accounted for by the service, so start one there with `knee serve udp \
+             --listen {service}`"
+        );
         Ok(Control {
-            stream,
-            lines: Lines::new(LINE_MAX),
-            service: service.to_owned(),
-            address,
+            talk: Talk::connect(service, LINE_MAX, &nobody)?,
             facts: ServiceFacts::default(),
             sharing: None,
         })
+    }
+
+    /// Where datagrams go.
+    pub fn address(&self) -> SocketAddr {
+        self.talk.address
     }
 
     /// Says hello; `None`: the service is busy.
@@ -118,14 +86,17 @@ impl Control {
             token: token.to_owned(),
         };
         let answer = self
+            .talk
             .tell(&hello)
-            .and_then(|()| self.hear(HELLO_NS, Some(stop)));
+            .and_then(|()| self.talk.hear(HELLO_NS, Some(stop)));
         match answer {
             Ok(Say::Welcome(welcome)) => Ok(Some(welcome)),
             Ok(Say::Busy) => Ok(None),
-            Ok(Say::Refused { reason }) => Err(self.unreachable(&format!("refuses: {reason}"))),
+            Ok(Say::Refused { reason }) => {
+                Err(self.talk.unreachable(&format!("refuses: {reason}")))
+            }
             Err(Lost::Interrupted) => Err(self.interrupted()),
-            Ok(_) | Err(Lost::Because(_)) => Err(self.unreachable(
+            Ok(_) | Err(Lost::Because(_)) => Err(self.talk.unreachable(
                 "accepts connections but does not answer as a knee service: start one there with \
                  `knee serve udp`",
             )),
@@ -147,9 +118,9 @@ impl Control {
         }
         for n in 0..PINGS {
             let asked_ns = clock::monotonic_ns();
-            self.tell(&Ask::Ping { n })?;
+            self.talk.tell(&Ask::Ping { n })?;
             let at_ns = loop {
-                match self.hear(SILENCE_NS, None)? {
+                match self.talk.hear(SILENCE_NS, None)? {
                     Say::Pong { n: pong, at_ns } if pong == n => break at_ns,
                     Say::Alive | Say::Pong { .. } => {}
                     other => return Err(unexpected(&other)),
@@ -172,6 +143,7 @@ impl Control {
     /// [`RunError`]: it refuses, or is lost.
     pub fn begin(&mut self, begin: &Begin, stop: &AtomicBool) -> Result<ServiceFacts, RunError> {
         let answer = self
+            .talk
             .tell(&Ask::Begin(begin.clone()))
             .and_then(|()| self.hear_more(Some(stop)));
         match answer {
@@ -181,7 +153,7 @@ impl Control {
             }),
             Ok(Say::Refused { reason }) => Err(RunError::NotPermitted(format!(
                 "the service {} refuses: {reason}",
-                self.service
+                self.talk.service
             ))),
             Ok(other) => Err(self.lost(unexpected(&other))),
             Err(lost) => Err(self.lost(lost)),
@@ -193,7 +165,7 @@ impl Control {
     /// # Errors
     /// [`Lost`].
     pub fn start(&mut self, origin_ns: u64) -> Result<(), Lost> {
-        self.tell(&Ask::Start { origin_ns })?;
+        self.talk.tell(&Ask::Start { origin_ns })?;
         match self.hear_more(None)? {
             Say::Started => Ok(()),
             other => Err(unexpected(&other)),
@@ -216,7 +188,7 @@ impl Control {
             if stop.load(Ordering::Relaxed) {
                 halt.store(true, Ordering::Relaxed);
             }
-            let heard = self.glance();
+            let heard = self.talk.glance();
             let now_ns = clock::monotonic_ns();
             let lost = match heard {
                 Ok(Some(Say::Alive)) => {
@@ -224,7 +196,7 @@ impl Control {
                     continue;
                 }
                 Ok(None) if now_ns - heard_ns < SILENCE_NS => continue,
-                Ok(None) => silent(),
+                Ok(None) => Lost::silent(),
                 Ok(Some(other)) => unexpected(&other),
                 Err(lost) => lost,
             };
@@ -239,10 +211,10 @@ impl Control {
     /// # Errors
     /// [`Lost::Because`].
     pub fn end(&mut self, sent: u64) -> Result<Record, Lost> {
-        self.lines.set_max(RECORD_MAX);
-        self.tell(&Ask::End { sent })?;
+        self.talk.set_line_max(RECORD_MAX);
+        self.talk.tell(&Ask::End { sent })?;
         let said = self.hear_more(None)?;
-        self.lines.set_max(LINE_MAX);
+        self.talk.set_line_max(LINE_MAX);
         match said {
             Say::Record(mut record) => {
                 record.unpack();
@@ -255,124 +227,27 @@ impl Control {
     /// That the service was lost before anything was sent.
     pub fn lost(&self, lost: Lost) -> RunError {
         match lost {
-            Lost::Because(why) => self.unreachable(&why),
+            Lost::Because(why) => self.talk.unreachable(&why),
             Lost::Interrupted => self.interrupted(),
         }
     }
 
-    fn unreachable(&self, what: &str) -> RunError {
-        RunError::Unreachable(format!("the service {} {what}", self.service))
-    }
-
     fn interrupted(&self) -> RunError {
-        self.unreachable("had not answered when it was interrupted")
-    }
-
-    fn tell(&mut self, ask: &Ask) -> Result<(), Lost> {
-        let told = self.stream.write_all(&wire::line(ask));
-        told.map_err(|e| gone(&e))
+        self.talk
+            .unreachable("had not answered when it was interrupted")
     }
 
     /// The next thing that is more than a sign of life.
     fn hear_more(&mut self, stop: Option<&AtomicBool>) -> Result<Say, Lost> {
         let asked_ns = clock::monotonic_ns();
         loop {
-            match self.hear(SILENCE_NS, stop)? {
+            match self.talk.hear(SILENCE_NS, stop)? {
                 Say::Alive if clock::monotonic_ns() - asked_ns < ANSWER_NS => {}
                 Say::Alive => return Err(Lost::Because("lives but does not answer".to_owned())),
                 other => return Ok(other),
             }
         }
     }
-
-    /// The next thing that is said, within `patience_ns` of the last byte.
-    fn hear(&mut self, patience_ns: u64, stop: Option<&AtomicBool>) -> Result<Say, Lost> {
-        let mut heard_ns = clock::monotonic_ns();
-        let mut held = 0;
-        loop {
-            if let Some(said) = self.glance()? {
-                return Ok(said);
-            }
-            if stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
-                return Err(Lost::Interrupted);
-            }
-            let now_ns = clock::monotonic_ns();
-            if self.lines.held() != held {
-                (held, heard_ns) = (self.lines.held(), now_ns);
-            }
-            if now_ns - heard_ns > patience_ns {
-                return Err(silent());
-            }
-        }
-    }
-
-    /// What is said within a short time.
-    fn glance(&mut self) -> Result<Option<Say>, Lost> {
-        if let Some(said) = self.said()? {
-            return Ok(Some(said));
-        }
-        let mut buffer = [0; 64 << 10];
-        match self.stream.read(&mut buffer) {
-            Ok(0) => Err(Lost::Because("closed its control connection".to_owned())),
-            Ok(count) => {
-                self.lines.push(&buffer[..count]);
-                self.said()
-            }
-            Err(e) if is_no_data(&e) => Ok(None),
-            Err(e) => Err(gone(&e)),
-        }
-    }
-
-    fn said(&mut self) -> Result<Option<Say>, Lost> {
-        let nonsense = || Lost::Because("says what knee does not understand".to_owned());
-        let line = self.lines.take().map_err(|_| nonsense())?;
-        let said = line.map(|line| serde_json::from_slice(&line).map_err(|_| nonsense()));
-        said.transpose()
-    }
-}
-
-fn connect(service: &str) -> Result<(TcpStream, SocketAddr), RunError> {
-    let addresses = service.to_socket_addrs().map_err(|e| {
-        RunError::Unreachable(format!(
-            "cannot resolve '{service}' ({}): give HOST:PORT such as 127.0.0.1:9000",
-            reason(&e)
-        ))
-    })?;
-    let mut tried = Vec::new();
-    for address in addresses {
-        let stream = TcpStream::connect_timeout(&address, CONNECT).and_then(|stream| {
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(GLANCE))?;
-            stream.set_write_timeout(Some(CONNECT))?;
-            socket::set_user_timeout(&stream, (SILENCE_NS / 1_000_000) as u32)?;
-            Ok(stream)
-        });
-        match stream {
-            Ok(stream) => return Ok((stream, address)),
-            Err(error) => tried.push(format!("{address}: {}", reason(&error))),
-        }
-    }
-    if tried.is_empty() {
-        tried.push(format!("'{service}' has no address"));
-    }
-    Err(RunError::Unreachable(format!(
-        "no knee service answers over TCP at {}: datagrams are accounted for by the service, so \
-         start one there with `knee serve udp --listen {service}`",
-        tried.join("; ")
-    )))
-}
-
-/// What we share with a service of this boot in this network namespace.
-fn sharing(boot: &str, namespace: &str) -> Option<Sharing> {
-    if boot.is_empty() || boot != identity::boot() {
-        return None;
-    }
-    let same = !namespace.is_empty() && namespace == identity::network_namespace();
-    Some(if same {
-        Sharing::Namespace
-    } else {
-        Sharing::Machine
-    })
 }
 
 fn unexpected(said: &Say) -> Lost {
@@ -381,20 +256,6 @@ fn unexpected(said: &Say) -> Lost {
         Say::Busy => "is busy with another client".to_owned(),
         _ => "says what it was not asked".to_owned(),
     })
-}
-
-fn silent() -> Lost {
-    let seconds = SILENCE_NS / 1_000_000_000;
-    Lost::Because(format!("says nothing any more (for {seconds} s)"))
-}
-
-fn gone(error: &io::Error) -> Lost {
-    Lost::Because(format!("is gone: {}", reason(error)))
-}
-
-fn is_no_data(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Datagrams: those who send them, and the service that counts them.
 
 mod control;
-pub(crate) mod identity;
 mod run;
 pub mod send;
 pub mod wire;

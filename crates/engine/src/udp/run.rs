@@ -1,9 +1,10 @@
 //! One `UdpTrialSpec` in, one `UdpTrial` out.
 
-use super::control::{Control, Lost, ServiceClock};
+use super::control::Control;
 use super::send::{self, SendPlan, Sent};
 use super::wire::{Begin, Record, Sharing};
 use crate::RunError;
+use crate::control::{Lost, ServiceClock, random};
 use crate::kernel::counters::Counters;
 use crate::kernel::drops::{Drops, Scope};
 use crate::sys::clock;
@@ -12,7 +13,6 @@ use knee_core::measure::{
 };
 use knee_core::spec::UdpTrialSpec;
 use knee_core::time::Nanos;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -63,7 +63,7 @@ pub fn run(
     started.map_err(|lost| control.lost(lost))?;
     let mut plan = SendPlan {
         spec: spec.clone(),
-        target: control.address,
+        target: control.address(),
         session,
         origin,
         program: program.to_owned(),
@@ -124,13 +124,14 @@ fn send_watched(
     let duration = plan.spec.duration.0;
     let mut tell = |index: u64, sent: u64| {
         let start_ns = index.saturating_mul(interval);
-        observer.on_interval(&Interval {
+        let interval = Interval {
             start_ns,
             end_ns: start_ns.saturating_add(interval).min(duration),
             attempted: sent,
             sent: Some(sent),
             ..Interval::default()
-        });
+        };
+        observer.on_interval(&interval, None);
     };
     thread::scope(|scope| {
         let watcher = scope.spawn(|| control.watch(&over, stop, &halt));
@@ -141,12 +142,6 @@ fn send_watched(
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
-}
-
-/// A number that nobody can guess: the standard library seeds its hashers from the system's source
-/// of randomness.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 /// How far the service's clock may be off over the whole trial: what the first estimate leaves

@@ -11,6 +11,7 @@
 //!
 //! After the record the client may begin again. The end of the connection ends the session.
 
+pub use crate::control::{Lines, Sharing, TooLong, line};
 use knee_core::law::Law;
 use knee_core::measure::{DropCounter, ServiceFacts, UdpReceived};
 use knee_core::spec::{ServiceSetup, UdpTrialSpec};
@@ -88,16 +89,6 @@ pub struct Begin {
     pub gso: bool,
     /// What client and service share; `None`: not even the machine.
     pub sharing: Option<Sharing>,
-}
-
-/// What client and service share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Sharing {
-    /// The machine, so that they have one clock.
-    Machine,
-    /// The network namespace too, so that datagrams pass the loopback interface alone.
-    Namespace,
 }
 
 impl Begin {
@@ -216,96 +207,10 @@ impl Record {
     }
 }
 
-/// Anything that is said, as a line with its end.
-///
-/// # Panics
-/// Never: every field can be written as JSON.
-pub fn line(said: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(said).expect("plain data serialise");
-    line.push(b'\n');
-    line
-}
-
-/// A line came that is longer than it may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLong;
-
-/// Cuts a stream of bytes into lines.
-#[derive(Debug)]
-pub struct Lines {
-    bytes: Vec<u8>,
-    /// No line ends before here.
-    searched: usize,
-    max: usize,
-}
-
-impl Lines {
-    /// For lines of up to `max` bytes.
-    pub fn new(max: usize) -> Lines {
-        Lines {
-            bytes: Vec::new(),
-            searched: 0,
-            max,
-        }
-    }
-
-    /// Bytes came.
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// How many bytes wait for the end of their line.
-    pub fn held(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Lines may be so long from now on.
-    pub fn set_max(&mut self, max: usize) {
-        self.max = max;
-    }
-
-    /// The next whole line, without its end; `None` where more has to come.
-    ///
-    /// # Errors
-    /// It is too long, whether it has ended or not.
-    pub fn take(&mut self) -> Result<Option<Vec<u8>>, TooLong> {
-        let found = self.bytes[self.searched..].iter().position(|&b| b == b'\n');
-        let Some(end) = found.map(|at| at + self.searched) else {
-            self.searched = self.bytes.len();
-            return if self.bytes.len() > self.max {
-                Err(TooLong)
-            } else {
-                Ok(None)
-            };
-        };
-        if end > self.max {
-            return Err(TooLong);
-        }
-        let mut line: Vec<u8> = self.bytes.drain(..=end).collect();
-        line.pop();
-        self.searched = 0;
-        Ok(Some(line))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn lines_have_a_limit() {
-        let mut lines = Lines::new(4);
-        lines.push(b"1234\n\n12");
-        assert_eq!(lines.take(), Ok(Some(b"1234".to_vec())));
-        assert_eq!(lines.take(), Ok(Some(Vec::new())));
-        assert_eq!(lines.take(), Ok(None));
-        lines.push(b"345");
-        assert_eq!(lines.take(), Err(TooLong));
-        lines.set_max(5);
-        lines.push(b"\n");
-        assert_eq!(lines.take(), Ok(Some(b"12345".to_vec())));
-    }
 
     proptest! {
         #[test]

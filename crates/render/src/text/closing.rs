@@ -63,7 +63,7 @@ fn ink_of_text(finding: &Finding) -> Ink {
 }
 
 /// The finding's code and the numbers it rests on.
-fn evidence(finding: &Finding) -> String {
+pub fn evidence(finding: &Finding) -> String {
     let numbers = finding
         .evidence
         .iter()
@@ -74,7 +74,7 @@ fn evidence(finding: &Finding) -> String {
 }
 
 /// The command that repeats the run: the spec in the words of the command line.
-fn command_line(report: &Report) -> String {
+pub fn command_line(report: &Report) -> String {
     let mut words = vec![format!("knee {}", report.command)];
     if !subject(report).is_empty() {
         words.push(quoted(subject(report)));
@@ -111,7 +111,7 @@ fn option_words(name: &str, value: &Value) -> Vec<String> {
 }
 
 /// A word that a POSIX shell reads as one.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let harmless = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(harmless) {
         word.to_string()

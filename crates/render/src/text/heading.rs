@@ -5,6 +5,9 @@ use super::page::{INDENT, Page};
 use knee_core::report::{Report, TrialReport, Verdict};
 use serde_json::Value;
 
+/// More reasons why a result is invalid than these say nothing new.
+const REASONS_MAX: usize = 6;
+
 /// Whether a report is of numbers that knee did not measure itself.
 pub fn is_of_others(report: &Report) -> bool {
     report.command.starts_with("analyze")
@@ -36,13 +39,11 @@ pub fn show(page: &mut Page, report: &Report, answer: &str, remark: &str) {
     if report.verdict == Verdict::Invalid {
         let reasons = reasons(report);
         if reasons.is_empty() {
-            let text = match report.trials.is_empty() {
-                true => "something else shaped these numbers: see the findings",
-                false => "the generator, not the target, shaped these numbers: see the findings",
-            };
-            page.paragraph(INDENT, INDENT, Line::of(Ink::Bad, text));
+            page.paragraph(INDENT, INDENT, Line::of(Ink::Bad, without_reasons(report)));
         }
-        for reason in reasons {
+        let more = reasons.len().saturating_sub(REASONS_MAX);
+        let rest = (more > 0).then(|| format!("and {more} more like these: see --json"));
+        for reason in reasons.into_iter().take(REASONS_MAX).chain(rest) {
             page.paragraph(
                 INDENT,
                 INDENT + 2,
@@ -62,7 +63,7 @@ pub fn show(page: &mut Page, report: &Report, answer: &str, remark: &str) {
 
 /// What makes a trial invalid, each reason once per trial, with the trial's name where there are
 /// several.
-fn reasons(report: &Report) -> Vec<String> {
+pub fn reasons(report: &Report) -> Vec<String> {
     let several = report.trials.len() > 1;
     let of_trial = |trial: &TrialReport| {
         let label = if several {
@@ -76,4 +77,35 @@ fn reasons(report: &Report) -> Vec<String> {
     let mut reasons: Vec<String> = report.trials.iter().flat_map(of_trial).collect();
     reasons.dedup();
     reasons
+}
+
+/// What is said of an invalid report where no trial gives reasons.
+pub fn without_reasons(report: &Report) -> &'static str {
+    match report.trials.is_empty() {
+        true => "something else shaped these numbers: see the findings",
+        false => "the generator, not the target, shaped these numbers: see the findings",
+    }
+}
+
+/// Writes why single trials do not count, where there are any.
+pub fn show_left_out(page: &mut Page, report: &Report) {
+    let reasons = left_out(report);
+    if !reasons.is_empty() {
+        page.gap();
+        page.facts(reasons);
+    }
+}
+
+/// Why single trials do not count where the whole is valid all the same. (Where it is not, the
+/// reasons stand at the head.)
+pub fn left_out(report: &Report) -> Vec<(String, Line)> {
+    if report.verdict == Verdict::Invalid {
+        return Vec::new();
+    }
+    let reasons = report.trials.iter().flat_map(|t| {
+        t.invalid_because
+            .iter()
+            .map(|r| (t.label.clone(), Line::of(Ink::Warn, r.as_str())))
+    });
+    reasons.collect()
 }

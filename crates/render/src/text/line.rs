@@ -47,6 +47,11 @@ pub struct Line {
 }
 
 impl Line {
+    /// Its pieces.
+    pub fn pieces(&self) -> &[(Ink, String)] {
+        &self.pieces
+    }
+
     /// An empty line.
     pub fn new() -> Line {
         Line::default()

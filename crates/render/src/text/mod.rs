@@ -1,25 +1,31 @@
 //! The report for a person at a terminal: the answer first, then what it rests on.
+//!
+//! Modules that are public make the words, facts and tables that the page for a browser shows too,
+//! so that the two cannot disagree.
 
 mod bars;
 mod canvas;
-mod closing;
-mod heading;
-mod line;
-mod observed;
-mod overload;
+pub mod closing;
+pub mod compare;
+pub mod heading;
+pub mod latency;
+pub mod line;
+pub mod observed;
+pub mod overload;
 mod overload_plots;
 mod page;
 mod plot;
-mod run;
-mod sweep;
-mod sweep_plots;
-mod table;
-mod throttle;
-mod ticks;
-mod udp;
+pub mod run;
+pub mod sweep;
+pub mod sweep_plots;
+pub mod table;
+pub mod throttle;
+pub mod udp;
+
+pub(crate) use line::{Ink, Line, cleaned};
 
 use crate::Renderer;
-use knee_core::report::{Conclusion, Report};
+use knee_core::report::{Comparison, Conclusion, Report};
 use page::Page;
 use std::io;
 
@@ -47,6 +53,18 @@ impl Default for Text {
     }
 }
 
+/// The answer in one or two sentences, as it stands at the head of the report.
+pub fn answer(report: &Report) -> String {
+    match &report.conclusion {
+        Conclusion::Sweep(conclusion) => sweep::answer(conclusion),
+        Conclusion::Run(conclusion) => run::answer(report, conclusion),
+        Conclusion::Overload(conclusion) => conclusion.answer.clone(),
+        Conclusion::Udp(conclusion) => conclusion.answer.clone(),
+        Conclusion::Latency(conclusion) => conclusion.answer.clone(),
+        Conclusion::Throttle(conclusion) => conclusion.answer.clone(),
+    }
+}
+
 impl Renderer for Text {
     fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
         let mut page = Page::new(self.width.max(WIDTH_MIN), self.unicode);
@@ -55,9 +73,18 @@ impl Renderer for Text {
             Conclusion::Run(conclusion) => run::show(&mut page, report, conclusion),
             Conclusion::Overload(conclusion) => overload::show(&mut page, report, conclusion),
             Conclusion::Udp(conclusion) => udp::show(&mut page, report, conclusion),
+            Conclusion::Latency(conclusion) => latency::show(&mut page, report, conclusion),
             Conclusion::Throttle(conclusion) => throttle::show(&mut page, report, conclusion),
         }
         closing::show(&mut page, report);
+        page.write(self.color, out)
+    }
+}
+
+impl Renderer<Comparison> for Text {
+    fn render(&self, comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
+        let mut page = Page::new(self.width.max(WIDTH_MIN), self.unicode);
+        compare::show(&mut page, comparison);
         page.write(self.color, out)
     }
 }

@@ -7,12 +7,21 @@ use knee_core::measure::{Observed, SynSource};
 
 /// Writes it.
 pub fn show(page: &mut Page, o: &Observed) {
-    let source = match o.source {
+    page.heading("At the server", source(o));
+    page.facts(facts(o));
+}
+
+/// Where the numbers come from.
+pub fn source(o: &Observed) -> &'static str {
+    match o.source {
         SynSource::Capture => "counted by a packet capture",
         SynSource::Counters => "counted by the kernel's counters",
         SynSource::Attempts => "not seen",
-    };
-    page.heading("At the server", source);
+    }
+}
+
+/// What was seen.
+pub fn facts(o: &Observed) -> Vec<(String, Line)> {
     let mut facts = Vec::new();
     if let Some(because) = &o.because {
         let ink = match o.source {
@@ -53,7 +62,7 @@ pub fn show(page: &mut Page, o: &Observed) {
             facts.push(fact("counters", Line::plain(moved.join(", "))));
         }
     }
-    page.facts(facts);
+    facts
 }
 
 fn syns(o: &Observed) -> Line {

@@ -4,15 +4,15 @@ use super::heading;
 use super::line::{Ink, Line};
 use super::overload_plots::{arriving_plots, served_plot};
 use super::page::{INDENT, Page};
-use super::plot::beside;
+use super::plot;
 use super::table::{Align, Table};
 use crate::number::{self, MISSING, count, number, percent, plural, rate, time_short, words};
 use knee_core::measure::{Outcome, Outcomes, SynSource};
-use knee_core::report::{OverloadConclusion, Report, SClientRow, SimpleRow, TrialReport, Verdict};
+use knee_core::report::{OverloadConclusion, Report, SClientRow, SimpleRow, TrialReport};
 use knee_core::spec::{CloseKind, Level};
 
-/// From this width on the two plots stand beside each other.
-const BESIDE_WIDTH: usize = 90;
+/// Two plots stand beside each other where each has so many columns.
+const PLOT_COLUMNS_MIN: usize = 42;
 /// Rows within the axes of a plot.
 const PLOT_ROWS: usize = 12;
 
@@ -28,10 +28,11 @@ pub fn show(page: &mut Page, report: &Report, conclusion: &OverloadConclusion) {
     show_plots(page, conclusion);
     show_simple(page, &conclusion.simple);
     show_sclients(page, report, conclusion);
-    show_left_out(page, report);
+    heading::show_left_out(page, report);
 }
 
-fn facts(c: &OverloadConclusion) -> Vec<(String, Line)> {
+/// What is known of it as a whole.
+pub fn facts(c: &OverloadConclusion) -> Vec<(String, Line)> {
     let mut facts = Vec::new();
     let mut fact = |name: &str, line: Line| facts.push((name.to_string(), line));
     fact("capacity", Line::plain(rate(c.capacity_per_s)));
@@ -72,30 +73,19 @@ fn facts(c: &OverloadConclusion) -> Vec<(String, Line)> {
 }
 
 fn show_plots(page: &mut Page, c: &OverloadConclusion) {
-    let width = page.inner_width();
     let unicode = page.unicode;
-    let gap = 4;
     let arriving = arriving_plots(c, unicode);
     if !arriving.is_empty() {
         page.gap();
     }
-    match arriving.as_slice() {
-        [left, right] if page.width >= BESIDE_WIDTH => {
-            let half = (width - gap) / 2;
-            let left = left.laid_out(half, PLOT_ROWS, unicode);
-            let right = right.laid_out(half, PLOT_ROWS, unicode);
-            page.block(beside(left, right, gap));
-        }
-        plots => {
-            for plot in plots {
-                page.gap();
-                page.block(plot.laid_out(width, PLOT_ROWS, unicode));
-            }
-        }
-    }
+    let width = match arriving.len() {
+        2 => plot::width_of_two(page, PLOT_COLUMNS_MIN),
+        _ => page.inner_width(),
+    };
+    plot::show(page, &arriving, PLOT_ROWS, width);
     if let Some(plot) = served_plot(c, unicode) {
         page.gap();
-        page.block(plot.laid_out(width, PLOT_ROWS, unicode));
+        plot::show(page, &[plot], PLOT_ROWS, page.inner_width());
     }
 }
 
@@ -104,6 +94,11 @@ fn show_simple(page: &mut Page, rows: &[SimpleRow]) {
         return;
     }
     page.heading("Simple clients", "per second; each waits for its answer");
+    page.table(&simple_table(rows));
+}
+
+/// A row for each number of simple clients.
+pub fn simple_table(rows: &[SimpleRow]) -> Table {
     let mut table = Table::default();
     let mut column = |title: &str, cell: &dyn Fn(&SimpleRow) -> String| {
         let cells = rows.iter().map(|r| Line::plain(cell(r)));
@@ -122,7 +117,7 @@ fn show_simple(page: &mut Page, rows: &[SimpleRow]) {
         busy_percent: r.server_busy_percent,
     });
     add_server(&mut table, &server.collect::<Vec<_>>());
-    page.table(&table);
+    table
 }
 
 fn show_sclients(page: &mut Page, report: &Report, c: &OverloadConclusion) {
@@ -131,14 +126,26 @@ fn show_sclients(page: &mut Page, report: &Report, c: &OverloadConclusion) {
         return;
     }
     let by_schedule = report.trials.iter().any(is_scheduled);
-    let (title, remark) = match by_schedule {
+    let (title, remark) = sclients_heading(by_schedule);
+    page.heading(title, remark);
+    page.table(&sclients_table(rows));
+    let notes = sclients_notes(rows, by_schedule);
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, notes));
+}
+
+/// What those are that press on the server.
+pub fn sclients_heading(by_schedule: bool) -> (&'static str, &'static str) {
+    match by_schedule {
         true => ("Schedule", "per second; connects start when it says"),
         false => (
             "S-Clients",
             "per second; a connect is replaced when established, or after T",
         ),
-    };
-    page.heading(title, remark);
+    }
+}
+
+/// A row for each number of descriptors.
+pub fn sclients_table(rows: &[SClientRow]) -> Table {
     let mut table = Table::default();
     let mut column = |title: &str, cell: &dyn Fn(&SClientRow) -> String| {
         let ink = |r: &SClientRow| match r.past_saturation {
@@ -162,7 +169,11 @@ fn show_sclients(page: &mut Page, report: &Report, c: &OverloadConclusion) {
         busy_percent: r.server_busy_percent,
     });
     add_server(&mut table, &server.collect::<Vec<_>>());
-    page.table(&table);
+    table
+}
+
+/// What its columns are.
+pub fn sclients_notes(rows: &[SClientRow], by_schedule: bool) -> String {
     let mut notes = vec![match by_schedule {
         true => "offered: as scheduled",
         false => "offered: served + D/T",
@@ -178,10 +189,11 @@ fn show_sclients(page: &mut Page, report: &Report, c: &OverloadConclusion) {
                     server's processors",
         );
     }
-    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, notes.join("; ")));
+    notes.join("; ")
 }
 
-fn is_scheduled(trial: &TrialReport) -> bool {
+/// Whether its connects started on a schedule.
+pub fn is_scheduled(trial: &TrialReport) -> bool {
     matches!(trial.level, Level::RatePerS(_))
 }
 
@@ -214,15 +226,19 @@ fn add_outcomes(table: &mut Table, rows: &[&Outcomes]) {
         if rows.iter().all(|o| o.count(outcome) == 0) {
             continue;
         }
-        let title = match outcome {
-            Outcome::ConnectTimeout => "timeouts".to_string(),
-            Outcome::Ghost => "ghosts".to_string(),
-            Outcome::PortExhausted => "no port".to_string(),
-            Outcome::DescriptorExhausted => "no descriptor".to_string(),
-            other => words(other.name()),
-        };
         let cells = rows.iter().map(|o| Line::plain(count(o.count(outcome))));
-        table.column(title, Align::Right, cells.collect());
+        table.column(end(outcome), Align::Right, cells.collect());
+    }
+}
+
+/// How attempts ended, for a person.
+pub fn end(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::ConnectTimeout => "timeouts".to_string(),
+        Outcome::Ghost => "ghosts".to_string(),
+        Outcome::PortExhausted => "no port".to_string(),
+        Outcome::DescriptorExhausted => "no descriptor".to_string(),
+        other => words(other.name()),
     }
 }
 
@@ -230,22 +246,5 @@ fn half_width(value: f64, ci95: Option<[f64; 2]>) -> String {
     match ci95 {
         Some([lo, hi]) => number::uncertainty((hi - value).max(value - lo)),
         None => MISSING.to_string(),
-    }
-}
-
-/// Why single trials do not count where the whole is valid all the same. (Where it is not, the
-/// reasons stand at the head.)
-fn show_left_out(page: &mut Page, report: &Report) {
-    if report.verdict == Verdict::Invalid {
-        return;
-    }
-    let reasons = report.trials.iter().flat_map(|t| {
-        let reasons = t.invalid_because.iter();
-        reasons.map(|r| (t.label.clone(), Line::of(Ink::Warn, r.as_str())))
-    });
-    let reasons: Vec<(String, Line)> = reasons.collect();
-    if !reasons.is_empty() {
-        page.gap();
-        page.facts(reasons);
     }
 }

@@ -4,7 +4,7 @@
 use super::canvas::Stroke;
 use super::line::Ink;
 use super::plot::{Layer, Plot};
-use super::ticks::Axis;
+use crate::axis::Axis;
 use crate::number::number;
 use knee_core::report::OverloadConclusion;
 

@@ -2,7 +2,8 @@
 
 use super::canvas::{Canvas, Stroke};
 use super::line::{Ink, Line, cleaned};
-use super::ticks::Axis;
+use super::page::Page;
+use crate::axis::Axis;
 
 /// What is drawn, later layers over earlier ones.
 #[derive(Debug)]
@@ -31,6 +32,21 @@ pub struct Plot {
 }
 
 impl Plot {
+    /// Adds marked points, a line through them and what they are, where there are any.
+    pub fn add_curve(&mut self, curve: Vec<(f64, f64)>, (mark, ink): (char, Ink), what: &str) {
+        if curve.is_empty() {
+            return;
+        }
+        let stroke = Stroke {
+            ink,
+            dashed: false,
+            ascii: '.',
+        };
+        self.layers.push(Layer::Curve(curve.clone(), stroke));
+        self.layers.push(Layer::Marks(curve, mark, ink));
+        self.legend.push((mark, ink, what.to_owned()));
+    }
+
     /// Its lines within `width` columns, `rows` of them within the axes. All lines of the plot
     /// are equally wide, so that another may stand beside it.
     pub fn laid_out(&self, width: usize, rows: usize, unicode: bool) -> Vec<Line> {
@@ -136,8 +152,39 @@ fn labelled(axis: &Axis, wanted: usize, unicode: bool) -> Vec<(f64, String)> {
         .collect()
 }
 
+/// Space between two plots that stand beside each other.
+const GAP: usize = 4;
+
+/// How wide each of two plots is: half of the page where that is at least `columns_min`, so that
+/// they can stand beside each other, else all of it.
+pub fn width_of_two(page: &Page, columns_min: usize) -> usize {
+    let inner = page.inner_width();
+    let half = inner.saturating_sub(GAP) / 2;
+    if half >= columns_min { half } else { inner }
+}
+
+/// Writes plots, each `width` wide with `rows` rows within its axes: two beside each other where
+/// there is room, else one below the other.
+pub fn show(page: &mut Page, plots: &[Plot], rows: usize, width: usize) {
+    let unicode = page.unicode;
+    match plots {
+        [left, right] if 2 * width + GAP <= page.inner_width() => {
+            let [left, right] = [left, right].map(|p| p.laid_out(width, rows, unicode));
+            page.block(beside(left, right, GAP));
+        }
+        plots => {
+            for (i, plot) in plots.iter().enumerate() {
+                if i > 0 {
+                    page.gap();
+                }
+                page.block(plot.laid_out(width, rows, unicode));
+            }
+        }
+    }
+}
+
 /// Two blocks beside each other, the left one of equally wide lines.
-pub fn beside(left: Vec<Line>, right: Vec<Line>, gap: usize) -> Vec<Line> {
+fn beside(left: Vec<Line>, right: Vec<Line>, gap: usize) -> Vec<Line> {
     let width = left.iter().map(Line::width).max().unwrap_or(0);
     let rows = left.len().max(right.len());
     let mut left = left.into_iter();

@@ -24,7 +24,7 @@ const BAR_WIDTH: (usize, usize) = (16, 40);
 
 /// Writes it.
 pub fn show(page: &mut Page, report: &Report, conclusion: &RunConclusion) {
-    heading::show(page, report, &answer(conclusion), &remark(report));
+    heading::show(page, report, &answer(report, conclusion), &remark(report));
     for trial in &report.trials {
         if report.trials.len() > 1 {
             page.heading(&trial.label, "");
@@ -33,8 +33,12 @@ pub fn show(page: &mut Page, report: &Report, conclusion: &RunConclusion) {
     }
 }
 
-fn answer(c: &RunConclusion) -> String {
-    let errors = if c.error_percent > 0.0 {
+/// The answer in a line.
+pub fn answer(report: &Report, c: &RunConclusion) -> String {
+    let errors = if report.trials.iter().any(is_cut_short) {
+        // A response may be an error by its status.
+        format!("{} without a response", percent(c.error_percent))
+    } else if c.error_percent > 0.0 {
         format!("{} errors", percent(c.error_percent))
     } else {
         "no errors".to_string()
@@ -49,7 +53,13 @@ fn answer(c: &RunConclusion) -> String {
     )
 }
 
-fn remark(report: &Report) -> String {
+/// Whether it was cut short, so that no more is known of it than its intervals tell.
+pub fn is_cut_short(t: &TrialReport) -> bool {
+    t.attempted > 0 && t.outcomes.total() == 0
+}
+
+/// What was measured, and how long.
+pub fn remark(report: &Report) -> String {
     let [trial] = report.trials.as_slice() else {
         return format!(", {}", plural(report.trials.len() as u64, "trial"));
     };
@@ -61,6 +71,11 @@ fn remark(report: &Report) -> String {
 }
 
 fn show_trial(page: &mut Page, trial: &TrialReport) {
+    if is_cut_short(trial) {
+        show_latency(page, trial);
+        show_series(page, &trial.intervals);
+        return;
+    }
     show_throughput(page, trial);
     show_load(page, trial);
     show_latency(page, trial);
@@ -75,6 +90,11 @@ fn show_trial(page: &mut Page, trial: &TrialReport) {
 
 fn show_throughput(page: &mut Page, t: &TrialReport) {
     page.heading("Throughput", "");
+    page.facts(throughput_facts(t));
+}
+
+/// How much was done, and how steadily.
+pub fn throughput_facts(t: &TrialReport) -> Vec<(String, Line)> {
     let mut line = Line::plain(rate(t.throughput_per_s));
     if let Some([lo, hi]) = t.throughput_ci95_per_s {
         line.push(
@@ -107,7 +127,7 @@ fn show_throughput(page: &mut Page, t: &TrialReport) {
     );
     facts.push(fact("connections", Line::plain(connections)));
     facts.push(fact("received", Line::plain(bytes(t.bytes_received))));
-    page.facts(facts);
+    facts
 }
 
 fn stationary(t: &TrialReport) -> Line {
@@ -127,8 +147,12 @@ fn stationary(t: &TrialReport) -> Line {
 }
 
 fn show_load(page: &mut Page, t: &TrialReport) {
-    let o = &t.offered;
     page.heading("Load", "how well it was kept");
+    page.facts(load_facts(&t.offered));
+}
+
+/// How well the load was kept.
+pub fn load_facts(o: &OfferedReport) -> Vec<(String, Line)> {
     let rate_line = match o.asked_per_s {
         Some(per_s) => format!(
             "{}/s asked, {} achieved, {}",
@@ -152,7 +176,7 @@ fn show_load(page: &mut Page, t: &TrialReport) {
             Line::plain(time_short(o.stall_ns_max)),
         ));
     }
-    page.facts(facts);
+    facts
 }
 
 pub(super) fn gap_facts(o: &OfferedReport) -> Vec<(String, Line)> {
@@ -227,14 +251,7 @@ fn show_latency(page: &mut Page, t: &TrialReport) {
         page.paragraph(INDENT, INDENT, Line::of(Ink::Warn, "no operation ended"));
         return;
     }
-    let mut table = Table::default();
-    let response = statistics(&t.response_time_ns);
-    let names = response.iter().map(|(name, ..)| Line::of(Ink::Dim, *name));
-    table.column("", Align::Left, names.collect());
-    add_latency(&mut table, "response", &response);
-    if t.service_time_ns.count > 0 {
-        add_latency(&mut table, "service", &statistics(&t.service_time_ns));
-    }
+    let mut table = latency_table(t);
     let (narrowest, widest) = BAR_WIDTH;
     let free = page
         .inner_width()
@@ -243,6 +260,19 @@ fn show_latency(page: &mut Page, t: &TrialReport) {
     let (title, bars) = distribution(&t.response_time_ns, width, page.unicode);
     table.column(title, Align::Left, bars);
     page.table(&table);
+}
+
+/// Response and service time, a row for each statistic.
+pub fn latency_table(t: &TrialReport) -> Table {
+    let mut table = Table::default();
+    let response = statistics(&t.response_time_ns);
+    let names = response.iter().map(|(name, ..)| Line::of(Ink::Dim, *name));
+    table.column("", Align::Left, names.collect());
+    add_latency(&mut table, "response", &response);
+    if t.service_time_ns.count > 0 {
+        add_latency(&mut table, "service", &statistics(&t.service_time_ns));
+    }
+    table
 }
 
 fn add_latency(table: &mut Table, title: &str, statistics: &[Statistic]) {
@@ -280,9 +310,9 @@ fn show_series(page: &mut Page, intervals: &[Interval]) {
     );
     page.heading("Over time", &remark);
     let width = page.inner_width() - 36;
-    let completed: Vec<f64> = intervals.iter().map(|i| per_s(i, i.completed)).collect();
+    let completed: Vec<f64> = intervals.iter().map(|i| i.per_s(i.completed)).collect();
     let p99: Vec<f64> = intervals.iter().map(|i| i.p99_ns as f64).collect();
-    let errors: Vec<f64> = intervals.iter().map(|i| per_s(i, i.errors)).collect();
+    let errors: Vec<f64> = intervals.iter().map(|i| i.per_s(i.errors)).collect();
     let row = |values: &[f64], keep: Keep, ink: Ink, unit: fn(f64) -> String| {
         let spark = sparkline(values, keep, width, page.unicode);
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -308,17 +338,16 @@ fn show_series(page: &mut Page, intervals: &[Interval]) {
     page.facts(facts);
 }
 
-/// A count of an interval as a rate, so that a shorter last interval compares with the others.
-fn per_s(interval: &Interval, n: u64) -> f64 {
-    let length_ns = interval.end_ns.saturating_sub(interval.start_ns).max(1);
-    n as f64 * 1e9 / length_ns as f64
-}
-
 fn show_outcomes(page: &mut Page, t: &TrialReport) {
     page.heading(
         "Outcomes",
         &format!("of {} attempted", plural(t.attempted, "operation")),
     );
+    page.table(&outcomes_table(t));
+}
+
+/// How the operations ended, and what that means.
+pub fn outcomes_table(t: &TrialReport) -> Table {
     let outcomes: Vec<(Outcome, u64)> = t.outcomes.iter().collect();
     let mut table = Table::default();
     let names = outcomes
@@ -334,7 +363,7 @@ fn show_outcomes(page: &mut Page, t: &TrialReport) {
         _ => Line::of(Ink::Dim, meaning(*o)),
     });
     table.column("", Align::Left, meanings.collect());
-    page.table(&table);
+    table
 }
 
 fn outcome_ink(outcome: Outcome) -> Ink {
@@ -378,8 +407,18 @@ fn meaning(outcome: Outcome) -> &'static str {
 
 pub(super) fn show_generator(page: &mut Page, t: &TrialReport) {
     let g = &t.generator;
-    let workers = plural(u64::from(g.workers), "worker");
-    page.heading("Generator", &format!("{workers}, {}", g.backend));
+    page.heading("Generator", &generator(g));
+    page.facts(generator_facts(t));
+}
+
+/// What the generator was.
+pub fn generator(g: &GeneratorReport) -> String {
+    format!("{}, {}", plural(u64::from(g.workers), "worker"), g.backend)
+}
+
+/// What the load cost it.
+pub fn generator_facts(t: &TrialReport) -> Vec<(String, Line)> {
+    let g = &t.generator;
     let mut facts = cpu_facts(g);
     facts.push(fact("busiest worker", busiest(g)));
     facts.push(fact(
@@ -387,7 +426,7 @@ pub(super) fn show_generator(page: &mut Page, t: &TrialReport) {
         Line::plain(percent(g.steal_percent)),
     ));
     facts.push(fact("peak memory", Line::plain(bytes(g.peak_rss_bytes))));
-    page.facts(facts);
+    facts
 }
 
 /// Processor time per operation and in all.
@@ -426,14 +465,19 @@ pub(super) fn show_kernel(page: &mut Page, t: &TrialReport) {
         return;
     }
     page.heading("Kernel", "counters that moved");
+    page.table(&kernel_table(t));
+}
+
+/// Counters and by how much they moved.
+pub fn kernel_table(t: &TrialReport) -> Table {
     let mut table = Table::default();
     let names = t.kernel.keys().map(|name| Line::plain(name.as_str()));
     table.column("", Align::Left, names.collect());
     let moves = t.kernel.values().map(|n| Line::plain(signed_count(*n)));
     table.column("", Align::Right, moves.collect());
-    page.table(&table);
+    table
 }
 
-pub(super) fn fact(name: &str, line: Line) -> (String, Line) {
+pub fn fact(name: &str, line: Line) -> (String, Line) {
     (name.to_string(), line)
 }

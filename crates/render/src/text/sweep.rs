@@ -3,17 +3,17 @@
 use super::heading;
 use super::line::{Ink, Line};
 use super::page::{INDENT, Page};
-use super::plot::beside;
+use super::plot::{self, Plot};
 use super::sweep_plots::{response_plot, throughput_plot};
 use super::table::{Align, Table};
 use crate::number::{
     self, MISSING, asked, count, estimate, number, percent, plural, rate, time, time_short, words,
 };
-use knee_core::report::{BoundAsked, ModelFit, Report, SweepConclusion, SweepLevel, Verdict};
+use knee_core::report::{BoundAsked, ModelFit, Report, SweepConclusion, SweepLevel};
 use knee_core::spec::Level;
 
-/// From this width on the two plots stand beside each other.
-const BESIDE_WIDTH: usize = 90;
+/// Two plots stand beside each other where each has so many columns.
+const PLOT_COLUMNS_MIN: usize = 42;
 
 /// Rows within the axes of a plot.
 const PLOT_ROWS: usize = 12;
@@ -33,19 +33,21 @@ pub fn show(page: &mut Page, report: &Report, conclusion: &SweepConclusion) {
         page.table(&levels_table(&conclusion.levels, page.unicode));
         show_notes(page, &conclusion.levels);
     }
-    show_left_out(page, report);
+    heading::show_left_out(page, report);
     show_plots(page, conclusion);
     show_models(page, conclusion);
 }
 
-fn answer(conclusion: &SweepConclusion) -> String {
+/// The answer in a line.
+pub fn answer(conclusion: &SweepConclusion) -> String {
     if conclusion.answer.is_empty() {
         return format!("At most {}.", rate(conclusion.max_throughput_per_s));
     }
     conclusion.answer.clone()
 }
 
-fn remark(report: &Report, conclusion: &SweepConclusion) -> String {
+/// How it was got.
+pub fn remark(report: &Report, conclusion: &SweepConclusion) -> String {
     if heading::is_of_others(report) {
         let levels = plural(conclusion.levels.len() as u64, "level");
         return format!(", {levels}, measured elsewhere: knee cannot vouch for them");
@@ -53,7 +55,8 @@ fn remark(report: &Report, conclusion: &SweepConclusion) -> String {
     format!(", {}", plural(report.trials.len() as u64, "trial"))
 }
 
-fn facts(c: &SweepConclusion) -> Vec<(String, Line)> {
+/// The figures of the conclusion.
+pub fn facts(c: &SweepConclusion) -> Vec<(String, Line)> {
     let mut facts = vec![(
         "maximum".to_string(),
         Line::plain(rate(c.max_throughput_per_s)),
@@ -130,7 +133,8 @@ fn bound_facts(c: &SweepConclusion) -> Vec<(String, Line)> {
     vec![(best.bound.clone(), line)]
 }
 
-fn levels_table(levels: &[SweepLevel], unicode: bool) -> Table {
+/// A row for each level.
+pub fn levels_table(levels: &[SweepLevel], unicode: bool) -> Table {
     let mut table = Table::default();
     let mut column = |title: &str, optional: bool, cell: &dyn Fn(&SweepLevel) -> Option<String>| {
         let cells: Vec<Option<String>> = levels.iter().map(cell).collect();
@@ -188,6 +192,11 @@ fn show_notes(page: &mut Page, levels: &[SweepLevel]) {
             page.paragraph(INDENT, INDENT, Line::of(Ink::Warn, text));
         }
     }
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, legend(levels)));
+}
+
+/// What the columns of the levels' table mean.
+pub fn legend(levels: &[SweepLevel]) -> String {
     let mut notes = vec!["throughput per second"];
     if levels.iter().any(|l| l.throughput_ci95_per_s.is_some()) {
         notes[0] = "throughput per second ± 95 % confidence";
@@ -204,7 +213,7 @@ fn show_notes(page: &mut Page, levels: &[SweepLevel]) {
     if is_free_of_errors(levels) {
         notes.push("no errors");
     }
-    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, notes.join("; ")));
+    notes.join("; ")
 }
 
 fn row_ink(level: &SweepLevel) -> Ink {
@@ -215,10 +224,12 @@ fn row_ink(level: &SweepLevel) -> Ink {
     }
 }
 
-fn level_name(level: Level) -> String {
+/// A level without its unit.
+pub fn level_name(level: Level) -> String {
     match level {
         Level::Vusers(n) | Level::Clients(n) | Level::Descriptors(n) => count(u64::from(n)),
         Level::RatePerS(r) => asked(r),
+        Level::Flows { up, down } => format!("{up}/{down}"),
     }
 }
 
@@ -236,48 +247,21 @@ fn mark(level: &SweepLevel, unicode: bool) -> Line {
     Line::of(Ink::Good, format!("{pointer} {text}"))
 }
 
-/// Why single trials do not count where the whole is valid all the same. (Where it is not, the
-/// reasons stand at the head.)
-fn show_left_out(page: &mut Page, report: &Report) {
-    if report.verdict == Verdict::Invalid {
-        return;
-    }
-    let reasons = report.trials.iter().flat_map(|t| {
-        t.invalid_because
-            .iter()
-            .map(|r| (t.label.clone(), Line::of(Ink::Warn, r.as_str())))
-    });
-    let reasons: Vec<(String, Line)> = reasons.collect();
-    if !reasons.is_empty() {
-        page.gap();
-        page.facts(reasons);
-    }
-}
-
 fn show_plots(page: &mut Page, c: &SweepConclusion) {
     if c.levels.len() < 2 {
         return;
     }
     page.gap();
-    let width = page.inner_width();
     let first = throughput_plot(c, page.unicode);
-    let second = response_plot(c, page.unicode);
-    let gap = 4;
-    match second {
-        Some(second) if page.width >= BESIDE_WIDTH => {
-            let half = (width - gap) / 2;
-            let first = first.laid_out(half, PLOT_ROWS, page.unicode);
-            let second = second.laid_out(half, PLOT_ROWS, page.unicode);
-            page.block(beside(first, second, gap));
-        }
-        second => {
-            page.block(first.laid_out(width, PLOT_ROWS, page.unicode));
-            if let Some(second) = second {
-                page.gap();
-                page.block(second.laid_out(width, PLOT_ROWS, page.unicode));
-            }
-        }
-    }
+    let plots: Vec<Plot> = [first]
+        .into_iter()
+        .chain(response_plot(c, page.unicode))
+        .collect();
+    let width = match plots.len() {
+        2 => plot::width_of_two(page, PLOT_COLUMNS_MIN),
+        _ => page.inner_width(),
+    };
+    plot::show(page, &plots, PLOT_ROWS, width);
 }
 
 fn show_models(page: &mut Page, c: &SweepConclusion) {
@@ -288,6 +272,11 @@ fn show_models(page: &mut Page, c: &SweepConclusion) {
         "Models",
         "fitted to throughput against load; residual as root mean square",
     );
+    page.facts(model_facts(c));
+}
+
+/// The models with their residuals and parameters.
+pub fn model_facts(c: &SweepConclusion) -> Vec<(String, Line)> {
     let residual = |m: &ModelFit| percent(m.rmse_percent);
     let widest = c
         .models
@@ -299,7 +288,7 @@ fn show_models(page: &mut Page, c: &SweepConclusion) {
         let line = Line::plain(format!("{:>widest$}  ", residual(m)));
         (words(&m.name), parameters(m, line))
     });
-    page.facts(facts.collect());
+    facts.collect()
 }
 
 fn parameters(model: &ModelFit, line: Line) -> Line {

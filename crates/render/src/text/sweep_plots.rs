@@ -3,7 +3,7 @@
 use super::canvas::Stroke;
 use super::line::Ink;
 use super::plot::{Layer, Plot};
-use super::ticks::Axis;
+use crate::axis::Axis;
 use crate::number::{estimate, number, rate, time_short};
 use knee_core::report::{SweepConclusion, SweepLevel};
 use knee_core::spec::Level;
@@ -194,7 +194,8 @@ fn load_axis(levels: &[SweepLevel]) -> Axis {
     }
 }
 
-fn load_name(levels: &[SweepLevel]) -> &'static str {
+/// What the levels are levels of.
+pub fn load_name(levels: &[SweepLevel]) -> &'static str {
     if is_rate(levels) {
         "rate asked/s"
     } else {
@@ -202,13 +203,16 @@ fn load_name(levels: &[SweepLevel]) -> &'static str {
     }
 }
 
-fn is_rate(levels: &[SweepLevel]) -> bool {
+/// Whether the levels are rates.
+pub fn is_rate(levels: &[SweepLevel]) -> bool {
     levels.iter().any(|l| matches!(l.level, Level::RatePerS(_)))
 }
 
-fn value(level: Level) -> f64 {
+/// A level as a number.
+pub fn value(level: Level) -> f64 {
     match level {
         Level::Vusers(n) | Level::Clients(n) | Level::Descriptors(n) => f64::from(n),
         Level::RatePerS(r) => r,
+        Level::Flows { up, down } => f64::from(up + down),
     }
 }

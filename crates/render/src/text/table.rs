@@ -21,6 +21,11 @@ pub struct Table {
 }
 
 impl Table {
+    /// Title, side and cells of each column.
+    pub fn columns(&self) -> &[(String, Align, Vec<Line>)] {
+        &self.columns
+    }
+
     /// Adds a column; all columns have as many cells.
     pub fn column(&mut self, title: impl Into<String>, align: Align, cells: Vec<Line>) {
         self.columns.push((title.into(), align, cells));

@@ -12,8 +12,8 @@ mod tests;
 use super::demo::Demo;
 use super::laboratory::{self, Order};
 use crate::args::{
-    ArrivalArgs, EngineArgs, Levels, LimitArgs, ObserveArgs, Output, OutputArgs, SourceArgs,
-    TargetArgs, ThresholdArgs, parse_count, parse_positive, vuser_levels, with_exits,
+    ArrivalArgs, EngineArgs, Levels, LimitArgs, MeasuredOutputArgs, ObserveArgs, Output,
+    SourceArgs, TargetArgs, ThresholdArgs, parse_count, parse_positive, vuser_levels, with_exits,
 };
 use crate::failure::{Exit, Failure};
 use crate::margins;
@@ -116,7 +116,7 @@ pub struct RawOverload {
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
-    output: OutputArgs,
+    output: MeasuredOutputArgs,
 }
 
 const ARRIVAL_HELP: &str = "When connections start: constant, poisson, uniform, \

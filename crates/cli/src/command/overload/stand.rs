@@ -1,11 +1,13 @@
 //! Where an overload's trials are run: in front of a server that may not answer, watched from
 //! where its SYNs arrive.
 
-use super::super::http_stand::HttpStand;
+use super::super::http_stand::{self, HttpStand};
 use super::super::laboratory::{Made, Stand};
-use crate::args::{ObserveArgs, Output};
+use crate::args::ObserveArgs;
+use crate::audience::Upcoming;
 use knee_core::experiment::Experiment;
 use knee_core::experiment::overload::{OverloadSpec, PreflightFacts};
+use knee_core::measure::Observer;
 use knee_core::report::TrialReport;
 use knee_core::spec::{CloseKind, Level, Load, TrialSpec};
 use knee_engine::RunError;
@@ -76,13 +78,17 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for Overload
         Ok(())
     }
 
+    fn upcoming(&mut self, spec: &TrialSpec) -> Upcoming {
+        http_stand::upcoming(spec)
+    }
+
     fn run(
         &mut self,
         spec: &TrialSpec,
-        output: &Output,
+        watch: &mut dyn Observer,
         stop: &AtomicBool,
     ) -> Result<Made<TrialReport>, RunError> {
-        Stand::<X>::run(&mut self.http, spec, output, stop)
+        Stand::<X>::run(&mut self.http, spec, watch, stop)
     }
 
     fn line(&self, number: usize, trial: &TrialReport) -> Option<String> {
@@ -93,8 +99,8 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for Overload
         (trial.attempted, trial.completed)
     }
 
-    fn listed(trials: Vec<TrialReport>) -> Vec<TrialReport> {
-        trials
+    fn report(trial: &TrialReport) -> Option<&TrialReport> {
+        Some(trial)
     }
 
     fn backend(&self) -> String {
@@ -108,7 +114,7 @@ fn line(number: usize, trial: &TrialReport) -> String {
         Level::Clients(1) => "1 simple client".to_string(),
         Level::Clients(n) => format!("{n} simple clients"),
         Level::Descriptors(n) => format!("{n} descriptors"),
-        Level::RatePerS(_) | Level::Vusers(_) => trial.label.clone(),
+        Level::RatePerS(_) | Level::Vusers(_) | Level::Flows { .. } => trial.label.clone(),
     };
     let (started, served) = (trial.offered.achieved_per_s, trial.throughput_per_s);
     format!(

@@ -1,5 +1,6 @@
 //! `knee serve`: reference servers.
 
+mod bulk;
 mod http;
 mod qotd;
 mod udp;
@@ -27,6 +28,7 @@ enum RawServeKind {
     Http(http::RawServeHttp),
     Qotd(qotd::RawServeQotd),
     Udp(udp::RawServeUdp),
+    Bulk(bulk::RawServeBulk),
 }
 
 /// A server that cannot be wrong, and where it tells what it did.
@@ -38,6 +40,8 @@ pub enum ServeSpec {
     Qotd(qotd::QotdService),
     /// `knee serve udp`.
     Udp(udp::UdpService),
+    /// `knee serve bulk`.
+    Bulk(bulk::BulkService),
 }
 
 impl RawServe {
@@ -47,6 +51,7 @@ impl RawServe {
             RawServeKind::Http(raw) => raw.resolve().map(ServeSpec::Http),
             RawServeKind::Qotd(raw) => raw.resolve().map(ServeSpec::Qotd),
             RawServeKind::Udp(raw) => raw.resolve().map(ServeSpec::Udp),
+            RawServeKind::Bulk(raw) => raw.resolve().map(ServeSpec::Bulk),
         }
     }
 }
@@ -57,6 +62,7 @@ pub fn execute(spec: ServeSpec) -> Result<Exit, Failure> {
         ServeSpec::Http(service) => http::execute(service),
         ServeSpec::Qotd(service) => qotd::execute(service),
         ServeSpec::Udp(service) => udp::execute(service),
+        ServeSpec::Bulk(service) => bulk::execute(service),
     }
 }
 

@@ -12,8 +12,8 @@ mod refused;
 mod tests;
 
 use super::laboratory::{self, Order};
+use crate::args::{MeasuredOutputArgs, ThresholdArgs, parse_positive, parse_whole, random_seed};
 use crate::args::{Output, with_exits};
-use crate::args::{OutputArgs, ThresholdArgs, parse_positive, parse_whole, random_seed};
 use crate::failure::{Exit, Failure};
 use crate::words::{self, Words};
 use clap::Args;
@@ -101,7 +101,7 @@ pub struct RawThrottle {
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
-    output: OutputArgs,
+    output: MeasuredOutputArgs,
 }
 
 const FAIL_IF_HELP: &str = "Exit with 1 where this holds; here there is only 'invalid'";

@@ -1,20 +1,62 @@
 //! Where waits and rates are measured: this machine.
 
-use crate::args::Output;
+use crate::audience::{Kind, Upcoming};
 use crate::command::laboratory::{Made, Stand};
-use crate::command::progress::RowProgress;
 use knee_core::experiment::Experiment;
-use knee_core::measure::{HoldTrial, WaitTrial};
+use knee_core::measure::{HoldTrial, Observer, WaitTrial};
 use knee_core::report::TrialReport;
 use knee_core::spec::{Chore, HoldSpec, WaitMethod, WaitSpec};
 use knee_core::time::Nanos;
 use knee_engine::{RunError, throttle};
 use std::sync::atomic::AtomicBool;
 
+/// The rows of a table, one after another: nothing is told while one is measured, so that nothing
+/// disturbs it.
+#[derive(Debug)]
+struct Rows {
+    /// How long each takes.
+    times: Vec<Nanos>,
+    begun: usize,
+}
+
+impl Rows {
+    fn of(times: Vec<Nanos>) -> Rows {
+        Rows { times, begun: 0 }
+    }
+
+    fn total(&self) -> Nanos {
+        sum(&self.times)
+    }
+
+    /// The next row, of this name.
+    fn next(&mut self, label: String) -> Upcoming {
+        let before = self.begun.min(self.times.len());
+        self.begun += 1;
+        Upcoming {
+            label,
+            level: None,
+            kind: Kind::Row {
+                number: self.begun,
+                of: self.times.len(),
+                before: sum(&self.times[..before]),
+                all: self.total(),
+            },
+            warmup: Nanos::ZERO,
+            total: self.times.get(before).copied(),
+            interval: Nanos::ZERO,
+            asked_per_s: None,
+        }
+    }
+}
+
+fn sum(times: &[Nanos]) -> Nanos {
+    times.iter().fold(Nanos::ZERO, |sum, t| sum + *t)
+}
+
 /// Measures waits.
 #[derive(Debug)]
 pub struct WaitStand {
-    progress: RowProgress,
+    rows: Rows,
     /// The fewest waits with the work that rows have, where they have any.
     probe: Option<WaitSpec>,
     trials: Vec<WaitTrial>,
@@ -23,10 +65,9 @@ pub struct WaitStand {
 impl WaitStand {
     /// For these rows.
     pub fn new(rows: &[WaitSpec]) -> WaitStand {
-        let times: Vec<Nanos> = rows.iter().map(wait_time).collect();
         let with_work = rows.iter().find(|row| row.chore != Chore::None);
         WaitStand {
-            progress: RowProgress::of(&times),
+            rows: Rows::of(rows.iter().map(wait_time).collect()),
             probe: with_work.map(probe),
             trials: Vec::new(),
         }
@@ -34,7 +75,7 @@ impl WaitStand {
 
     /// How long all rows take.
     pub fn total(&self) -> Nanos {
-        self.progress.total()
+        self.rows.total()
     }
 
     /// What was measured; `None` where the user ended it early.
@@ -76,16 +117,17 @@ impl<X: Experiment<Spec = WaitSpec, Trial = WaitTrial>> Stand<X> for WaitStand {
         }
     }
 
+    fn upcoming(&mut self, spec: &WaitSpec) -> Upcoming {
+        self.rows.next(wait_label(spec))
+    }
+
     fn run(
         &mut self,
         spec: &WaitSpec,
-        output: &Output,
+        _: &mut dyn Observer,
         stop: &AtomicBool,
     ) -> Result<Made<WaitTrial>, RunError> {
-        self.progress.begin(&wait_label(spec), output);
-        let waits = throttle::wait(spec, stop);
-        self.progress.end(wait_time(spec), output);
-        let waits = waits?;
+        let waits = throttle::wait(spec, stop)?;
         let interrupted = waits.interrupted;
         let spec = spec.clone();
         let trial = WaitTrial { spec, waits };
@@ -101,8 +143,8 @@ impl<X: Experiment<Spec = WaitSpec, Trial = WaitTrial>> Stand<X> for WaitStand {
         (trial.waits.samples, trial.waits.samples)
     }
 
-    fn listed(_: Vec<WaitTrial>) -> Vec<TrialReport> {
-        Vec::new()
+    fn report(_: &WaitTrial) -> Option<&TrialReport> {
+        None
     }
 
     fn backend(&self) -> String {
@@ -113,21 +155,20 @@ impl<X: Experiment<Spec = WaitSpec, Trial = WaitTrial>> Stand<X> for WaitStand {
 /// Holds rates.
 #[derive(Debug)]
 pub struct HoldStand {
-    progress: RowProgress,
+    rows: Rows,
 }
 
 impl HoldStand {
     /// For these rows.
     pub fn new(rows: &[HoldSpec]) -> HoldStand {
-        let times: Vec<Nanos> = rows.iter().map(|row| row.duration).collect();
         HoldStand {
-            progress: RowProgress::of(&times),
+            rows: Rows::of(rows.iter().map(|row| row.duration).collect()),
         }
     }
 
     /// How long all rows take.
     pub fn total(&self) -> Nanos {
-        self.progress.total()
+        self.rows.total()
     }
 }
 
@@ -136,16 +177,17 @@ impl<X: Experiment<Spec = HoldSpec, Trial = HoldTrial>> Stand<X> for HoldStand {
         Ok(())
     }
 
+    fn upcoming(&mut self, spec: &HoldSpec) -> Upcoming {
+        self.rows.next(spec.method.name().to_owned())
+    }
+
     fn run(
         &mut self,
         spec: &HoldSpec,
-        output: &Output,
+        _: &mut dyn Observer,
         stop: &AtomicBool,
     ) -> Result<Made<HoldTrial>, RunError> {
-        self.progress.begin(spec.method.name(), output);
-        let holds = throttle::hold(spec, stop);
-        self.progress.end(spec.duration, output);
-        let holds = holds?;
+        let holds = throttle::hold(spec, stop)?;
         let interrupted = holds.interrupted;
         let spec = spec.clone();
         let trial = HoldTrial { spec, holds };
@@ -160,8 +202,8 @@ impl<X: Experiment<Spec = HoldSpec, Trial = HoldTrial>> Stand<X> for HoldStand {
         (trial.holds.operations, trial.holds.operations)
     }
 
-    fn listed(_: Vec<HoldTrial>) -> Vec<TrialReport> {
-        Vec::new()
+    fn report(_: &HoldTrial) -> Option<&TrialReport> {
+        None
     }
 
     fn backend(&self) -> String {

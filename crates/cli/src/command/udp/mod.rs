@@ -3,7 +3,6 @@
 mod contradictions;
 mod options;
 mod resolve;
-mod service;
 mod stand;
 #[cfg(test)]
 mod tests;
@@ -11,7 +10,8 @@ mod tests;
 pub use options::{parse_buffer, parse_cpu, service_modes};
 
 use super::laboratory::{self, Order};
-use crate::args::{Output, OutputArgs, ThresholdArgs, with_exits};
+use super::service;
+use crate::args::{MeasuredOutputArgs, Output, ThresholdArgs, with_exits};
 use crate::args::{parse_count, parse_positive, parse_whole, waits};
 use crate::failure::{Exit, Failure};
 use crate::margins;
@@ -23,7 +23,6 @@ use knee_core::spec::{ClientWait, ClientsAs, Rate, ServiceMode, UdpTrialSpec, Wa
 use knee_core::spec::{parse_law, parse_rate};
 use knee_core::time::Nanos;
 use knee_engine::udp::send::client_process;
-use service::Service;
 use stand::UdpStand;
 use std::io;
 
@@ -124,7 +123,7 @@ pub struct RawUdp {
 
     /// What the service does with a datagram: sink (counts it), echo (sends it back as well)
     #[arg(long, value_name = "MODE", value_parser = service_modes(), help_heading = "Service")]
-    #[arg(hide_possible_values = true)]
+    #[arg(hide_possible_values = true, hide_short_help = true)]
     mode: Option<ServiceMode>,
 
     /// Its work per datagram: 200us, exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
@@ -180,7 +179,7 @@ pub struct RawUdp {
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
-    output: OutputArgs,
+    output: MeasuredOutputArgs,
 }
 
 const FAIL_IF_HELP: &str =
@@ -251,10 +250,7 @@ pub fn execute(mut spec: UdpSpec) -> Result<Exit, Failure> {
     let explains = matches!(plan, Plan::Explain(_));
     let needs_margins = explains || plan.trials_mut().iter().any(is_scheduled);
     let margins = needs_margins.then(|| margins::of_this_machine(notes));
-    let service = match spec.service.take() {
-        Some(address) => Service::Named(address),
-        None => Service::start(spec.seed)?,
-    };
+    let service = service::datagrams(spec.service.take(), spec.seed)?;
     if let Some(line) = service.announcement() {
         notes.tell(&line);
     }

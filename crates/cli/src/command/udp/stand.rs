@@ -1,12 +1,13 @@
 //! Where trials of datagrams are run: in front of a service.
 
-use crate::args::Output;
+use crate::audience::{Kind, Upcoming};
 use crate::command::laboratory::{Made, Stand};
-use crate::command::progress::SendProgress;
 use knee_core::experiment::Experiment;
 use knee_core::experiment::udp::UdpTried;
+use knee_core::measure::Observer;
 use knee_core::report::TrialReport;
-use knee_core::spec::UdpTrialSpec;
+use knee_core::spec::{ClientWait, UdpTrialSpec};
+use knee_core::time::Nanos;
 use knee_engine::{RunError, udp};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -47,21 +48,34 @@ impl<X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>> Stand<X> for UdpStand
         udp::preflight(&self.service, &self.token).map(drop)
     }
 
-    fn run(
-        &mut self,
-        spec: &UdpTrialSpec,
-        output: &Output,
-        stop: &AtomicBool,
-    ) -> Result<Made<UdpTried>, RunError> {
+    fn upcoming(&mut self, spec: &UdpTrialSpec) -> Upcoming {
         self.begun += 1;
         let label = match self.trials {
             Some(trials) => format!("{} of {trials}  {}", self.begun, spec.label),
             None => spec.label.clone(),
         };
-        let mut progress = SendProgress::begin(spec, label, output);
-        let trial = udp::run(spec, &self.program, &mut progress, stop);
-        progress.end();
-        let trial = trial?;
+        let is_timed = spec.datagrams_max.is_none();
+        Upcoming {
+            label,
+            level: Some(spec.level),
+            kind: Kind::Datagrams,
+            warmup: Nanos::ZERO,
+            total: is_timed.then_some(spec.duration),
+            interval: spec.interval,
+            asked_per_s: match spec.wait {
+                ClientWait::Schedule { rate, .. } => Some(rate.per_s()),
+                _ => None,
+            },
+        }
+    }
+
+    fn run(
+        &mut self,
+        spec: &UdpTrialSpec,
+        watch: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<Made<UdpTried>, RunError> {
+        let trial = udp::run(spec, &self.program, watch, stop)?;
         self.backend.clone_from(&trial.generator.backend);
         Ok(Made {
             interrupted: trial.interrupted,
@@ -104,8 +118,8 @@ impl<X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>> Stand<X> for UdpStand
         }
     }
 
-    fn listed(trials: Vec<UdpTried>) -> Vec<TrialReport> {
-        trials.into_iter().map(|tried| tried.report).collect()
+    fn report(tried: &UdpTried) -> Option<&TrialReport> {
+        Some(&tried.report)
     }
 
     fn backend(&self) -> String {

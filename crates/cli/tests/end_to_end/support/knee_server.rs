@@ -3,7 +3,7 @@
 use super::process::{Ended, knee, signal};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// A running reference server; killed when dropped.
 pub struct KneeServer {
@@ -27,8 +27,14 @@ impl KneeServer {
 
     /// Starts a server of any kind.
     pub fn of(kind_and_options: &[&str]) -> KneeServer {
-        let arguments = [&["serve"], kind_and_options].concat();
-        let mut child = knee(&arguments).stderr(Stdio::inherit()).spawn().unwrap();
+        KneeServer::placed(kind_and_options, |_| {})
+    }
+
+    /// Starts a server of any kind where `place` puts it.
+    pub fn placed(kind_and_options: &[&str], place: impl FnOnce(&mut Command)) -> KneeServer {
+        let mut command = knee(&[&["serve"], kind_and_options].concat());
+        place(&mut command);
+        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();

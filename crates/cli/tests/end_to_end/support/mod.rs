@@ -2,11 +2,15 @@
 
 pub mod http_servers;
 mod knee_server;
+mod namespaces;
 mod process;
+mod pty;
 mod temp_path;
 mod verdict;
 
 pub use knee_server::KneeServer;
-pub use process::{Ended, knee, run, run_impatiently, run_load, run_with_input, signal};
+pub use namespaces::{FAR, Link};
+pub use process::{Ended, STATE, knee, run, run_impatiently, run_load, run_with_input, signal};
+pub use pty::OnTerminal;
 pub use temp_path::TempPath;
 pub use verdict::{backends, measured, until_valid};

@@ -10,7 +10,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Where knee keeps what outlives a run, in tests: not where the user's own knee does.
-const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
+pub const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 
 /// The binary with these arguments, in an environment that changes nothing.
 pub fn knee(arguments: &[&str]) -> Command {
@@ -19,6 +19,8 @@ pub fn knee(arguments: &[&str]) -> Command {
         .args(arguments)
         .env("LC_ALL", "C.UTF-8")
         .env("XDG_STATE_HOME", STATE)
+        .env("XDG_DATA_HOME", STATE)
+        .env_remove("KNEE_HISTORY")
         .env_remove("NO_COLOR");
     command
         .stdin(Stdio::null())
@@ -38,12 +40,17 @@ pub struct Ended {
 impl Ended {
     /// Waits for its end; one that hangs is killed and fails the test.
     pub fn of(child: Child) -> Ended {
+        Ended::within(PATIENCE, child)
+    }
+
+    /// The same of one that may take this long.
+    pub fn within(patience: Duration, child: Child) -> Ended {
         let pid = child.id();
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || sender.send(child.wait_with_output()));
-        let Ok(output) = receiver.recv_timeout(PATIENCE) else {
+        let Ok(output) = receiver.recv_timeout(patience) else {
             kill(pid, libc::SIGKILL);
-            panic!("knee hangs: it did not end within {PATIENCE:?}");
+            panic!("knee hangs: it did not end within {patience:?}");
         };
         Ended::from(output.unwrap())
     }

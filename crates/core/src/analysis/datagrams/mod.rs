@@ -67,6 +67,7 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
         observed: None,
         ledger: Some(ledger),
         datagrams: Some(datagrams),
+        flows: None,
     }
 }
 

@@ -166,6 +166,7 @@ impl Diagnosis {
             } => vec![("first_per_s", *first_per_s), ("later_per_s", *later_per_s)],
             Diagnosis::BoundUnreachable { figure_ns, .. } => vec![("figure_ns", *figure_ns)],
             Diagnosis::Throttle(of_throttle) => of_throttle.evidence(),
+            Diagnosis::Latency(of_flows) => of_flows.evidence(),
             Diagnosis::Overload(of_overload) => of_overload.evidence(),
             Diagnosis::Interrupted { trials } => vec![("trials", *trials as f64)],
             _ => return None,

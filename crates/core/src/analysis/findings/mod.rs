@@ -1,6 +1,7 @@
 //! What a person should know: one variant per finding, each with its cause and its next step.
 
 mod evidence;
+mod latency;
 mod next_step;
 mod overload;
 mod sweep;
@@ -11,6 +12,7 @@ mod throttle;
 mod trial;
 mod udp;
 
+pub use latency::{LatencyDiagnosis, Scenario, latency_findings};
 pub(crate) use overload::ports_remedy;
 pub use overload::{OverloadDiagnosis, overload_findings};
 pub use sweep::{AxisKind, sweep_diagnoses};
@@ -226,6 +228,8 @@ pub enum Diagnosis {
     Udp(UdpDiagnosis),
     /// Of how the machine waits and holds a rate.
     Throttle(ThrottleDiagnosis),
+    /// Of flows and the latency under them.
+    Latency(LatencyDiagnosis),
     /// Of load beyond capacity.
     Overload(OverloadDiagnosis),
     /// The policy gave up.
@@ -278,6 +282,7 @@ impl Diagnosis {
             Diagnosis::BoundUnreachable { .. } => "bound_unreachable",
             Diagnosis::Udp(of_datagrams) => of_datagrams.trouble.code(),
             Diagnosis::Throttle(of_throttle) => of_throttle.code(),
+            Diagnosis::Latency(of_flows) => of_flows.code(),
             Diagnosis::Overload(of_overload) => of_overload.code(),
             Diagnosis::StoppedEarly { .. } => "stopped_early",
             Diagnosis::Interrupted { .. } => "interrupted",
@@ -289,6 +294,7 @@ impl Diagnosis {
         match self {
             Diagnosis::Udp(of_datagrams) => of_datagrams.trouble.severity(),
             Diagnosis::Throttle(of_throttle) => of_throttle.severity(),
+            Diagnosis::Latency(of_flows) => of_flows.severity(),
             Diagnosis::Overload(of_overload) => of_overload.severity(),
             Diagnosis::GeneratorLimited { .. }
             | Diagnosis::GeneratorDistorted { .. }

@@ -64,6 +64,7 @@ impl Diagnosis {
                 "make one request work first: knee run URL --vusers 1 -n 1".into()
             }
             Diagnosis::Throttle(of_throttle) => of_throttle.next_step(),
+            Diagnosis::Latency(of_flows) => of_flows.next_step(),
             Diagnosis::Overload(of_overload) => of_overload.next_step(),
             Diagnosis::Interrupted { .. } => "run it again to its end".into(),
             _ => self.sweep_next_step(),

@@ -284,6 +284,7 @@ impl Diagnosis {
         match self {
             Diagnosis::Udp(of_datagrams) => Some(of_datagrams.text()),
             Diagnosis::Throttle(of_throttle) => Some(of_throttle.text()),
+            Diagnosis::Latency(of_flows) => Some(of_flows.text()),
             Diagnosis::Overload(of_overload) => Some(of_overload.text()),
             Diagnosis::StoppedEarly { reason } => {
                 Some(format!("the experiment ended early: {reason}"))

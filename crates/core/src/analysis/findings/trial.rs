@@ -150,7 +150,9 @@ fn generator_limited(t: &TrialReport) -> Option<Diagnosis> {
     let busy_percent = match t.level {
         // With what others used of it: see the clause of the verdict.
         Level::Vusers(_) => (used + g.busiest_worker_waiting_percent).min(used.max(100.0)),
-        Level::RatePerS(_) | Level::Clients(_) | Level::Descriptors(_) => used,
+        Level::RatePerS(_) | Level::Clients(_) | Level::Descriptors(_) | Level::Flows { .. } => {
+            used
+        }
     };
     let long = t.duration_ns >= BUSY_WINDOW.0;
     (long && busy_percent > BUSY_PERCENT).then(|| Diagnosis::GeneratorLimited {

@@ -64,6 +64,7 @@ pub fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
         }),
         ledger: None,
         datagrams: None,
+        flows: None,
         outcomes,
     }
 }

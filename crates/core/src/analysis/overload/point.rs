@@ -102,7 +102,7 @@ impl Point {
             Level::Clients(n) => Scheme::Simple(n),
             Level::Descriptors(d) => Scheme::SClients(d),
             Level::RatePerS(rate) => Scheme::Scheduled(rate),
-            Level::Vusers(_) => return None,
+            Level::Vusers(_) | Level::Flows { .. } => return None,
         };
         let seconds = trial.duration_ns as f64 / 1e9;
         if seconds <= 0.0 {

@@ -232,6 +232,7 @@ pub fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
         observed: None,
         ledger: None,
         datagrams: None,
+        flows: None,
     }
 }
 
@@ -257,6 +258,7 @@ fn fill(report: &mut TrialReport, throughput: f64, response_ns: f64, noise: f64)
         max: ns(1.2),
         p90_ci95: Some([ns(1.01), ns(1.03)]),
         p99_ci95: Some([ns(1.04), ns(1.06)]),
+        spectrum: Vec::new(),
     };
 }
 

@@ -245,7 +245,7 @@ fn intervals_of_two_workers_become_one_when_both_are_in() {
     assert_eq!(merger.add(first), None);
     // The other worker stood still and comes with two at once.
     let part = workers[1].roll(MS(2_600)).expect("two are over");
-    let interval = merger.add(part).expect("both parts are in");
+    let (interval, _) = merger.add(part).expect("both parts are in");
     assert_eq!((interval.start_ns, interval.end_ns), (0, MS(1_000).0));
     assert_eq!((interval.completed, interval.max_ns / 1_000_000), (2, 300));
     for worker in &mut workers {
@@ -310,4 +310,41 @@ proptest! {
         let credited = sum(&recorder.finish(MS(9_000)).series.completed);
         prop_assert!((credited - expected).abs() < 1e-6, "{credited} for {expected}");
     }
+}
+
+#[test]
+fn an_interval_knows_how_late_its_operations_were_started() {
+    let mut recorder = Recorder::new(config(MS(1_000), MS(3_000), true));
+    for (intended, started) in [(900, 950), (1_000, 1_004), (1_500, 1_502), (1_999, 2_000)] {
+        recorder.on_start(op(MS(intended)), MS(started));
+    }
+    let m = recorder.finish(MS(3_000));
+    let pacing = |i: usize| {
+        let interval = &m.intervals[i];
+        (interval.pacing_error_ns_mean, interval.pacing_error_ns_max)
+    };
+    assert_eq!(pacing(0), (Some(3_000_000), Some(4_000_000)));
+    assert_eq!(pacing(1), (Some(1_000_000), Some(1_000_000)));
+    let mut closed = Recorder::new(config(MS(0), MS(1_000), false));
+    closed.on_start(op(MS(5)), MS(6));
+    let m = closed.finish(MS(1_000));
+    assert_eq!(m.intervals[0].pacing_error_ns_mean, None);
+}
+
+#[test]
+fn late_starts_of_several_workers_make_one_mean() {
+    let part = |count, sum_ns, max_ns| IntervalPart {
+        end_ns: 1,
+        pacing: Some(crate::measure::Pacing {
+            count,
+            sum_ns,
+            max_ns,
+        }),
+        ..IntervalPart::default()
+    };
+    let mut merger = IntervalMerger::new(2);
+    assert!(merger.add(part(3, 300, 200)).is_none());
+    let (interval, _) = merger.add(part(1, 500, 500)).unwrap();
+    assert_eq!(interval.pacing_error_ns_mean, Some(200));
+    assert_eq!(interval.pacing_error_ns_max, Some(500));
 }

@@ -1,12 +1,12 @@
 //! The control thread: connections, and the one client that has the service.
 
-use super::connection::{Connection, Heard};
 use super::data::{Command, Reply};
+use crate::control::connection::{Connection, Heard, IDLE_NS, make_room};
+use crate::control::{identity, is_equal};
 use crate::sys::clock;
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
-use crate::udp::identity;
-use crate::udp::wire::{Ask, Begin, Say, VERSION, Welcome};
+use crate::udp::wire::{Ask, Begin, LINE_MAX, Say, VERSION, Welcome};
 use knee_core::measure::ServiceFacts;
 use knee_core::time::Nanos;
 use std::io;
@@ -130,26 +130,13 @@ impl Room {
     }
 
     fn accept(&mut self, now_ns: u64) -> bool {
-        let Ok((stream, peer)) = self.thread.listener.accept() else {
+        let Ok(accepted) = self.thread.listener.accept() else {
             return false;
         };
-        if self.connections.len() >= CONNECTIONS_MAX {
-            let oldest = self
-                .connections
-                .iter()
-                .position(|c| Some(c.id) != self.holder);
-            oldest.map(|index| self.connections.remove(index));
-        }
-        let Ok(connection) = Connection::new(self.next_id, stream, peer, now_ns) else {
-            return true;
-        };
-        let events = flags::READ | flags::WRITE | flags::EDGE;
-        if self
-            .epoll
-            .add(connection.stream(), self.next_id, events)
-            .is_ok()
-        {
-            self.connections.push(connection);
+        make_room(&mut self.connections, CONNECTIONS_MAX, self.holder);
+        let id = self.next_id;
+        if let Ok(new) = Connection::watched(&self.epoll, id, accepted, LINE_MAX, now_ns) {
+            self.connections.push(new);
             self.next_id += 1;
         }
         true
@@ -182,7 +169,8 @@ impl Room {
         self.connections.retain(|connection| {
             let holds = Some(connection.id) == holder;
             let patient = holds && self.stage != Stage::Idle;
-            let stays = !connection.is_over(now_ns, patient);
+            let patience_ns = if patient { u64::MAX } else { IDLE_NS };
+            let stays = !connection.is_over(now_ns, patience_ns);
             held |= stays && holds;
             stays
         });
@@ -215,21 +203,27 @@ impl Room {
                 self.stage = Stage::Draining;
                 self.thread.tell(Command::End(sent));
             }
-            (Ask::Hello { .. }, _) => connection.refuse("hello was said already"),
-            _ if !holds => connection.refuse("hello has to come first"),
-            _ => connection.refuse("this is not the time for that"),
+            (Ask::Hello { .. }, _) => refuse(connection, "hello was said already"),
+            _ if !holds => refuse(connection, "hello has to come first"),
+            _ => refuse(connection, "this is not the time for that"),
         }
     }
 
     fn greet(&mut self, index: usize, version: u32, token: &str) {
         let connection = &mut self.connections[index];
         if version != VERSION {
-            connection.refuse(&format!(
-                "the service speaks version {VERSION} of the control language and the client \
+            refuse(
+                connection,
+                &format!(
+                    "the service speaks version {VERSION} of the control language and the client \
                  version {version}: both have to be of one release of knee"
-            ));
+                ),
+            );
         } else if !is_equal(token, &self.thread.token) {
-            connection.refuse("the token is not the service's: give both the same with --token");
+            refuse(
+                connection,
+                "the token is not the service's: give both the same with --token",
+            );
         } else if self.holder.is_some() {
             connection.part(&Say::Busy);
         } else {
@@ -251,7 +245,7 @@ impl Room {
                 let (serial, peer) = (self.serial, connection.peer);
                 self.thread.tell(Command::Begin(serial, begin.into(), peer));
             }
-            Err(reason) => connection.refuse(&reason),
+            Err(reason) => refuse(connection, &reason),
         }
     }
 
@@ -284,11 +278,8 @@ impl Room {
     }
 }
 
-/// Whether two secrets are equal, in a time that does not tell where they differ.
-fn is_equal(a: &str, b: &str) -> bool {
-    let differing = a
-        .bytes()
-        .zip(b.bytes())
-        .fold(0, |sum, (x, y)| sum | (x ^ y));
-    a.len() == b.len() && differing == 0
+fn refuse(connection: &mut Connection, reason: &str) {
+    connection.part(&Say::Refused {
+        reason: reason.to_owned(),
+    });
 }

@@ -16,7 +16,6 @@
 
 mod buffer;
 mod clocks;
-mod connection;
 mod control;
 mod data;
 mod session;
@@ -26,6 +25,7 @@ mod stats;
 pub use spec::UdpServerSpec;
 pub use stats::{UdpServerInterval, UdpServerStats};
 
+use super::port;
 use crate::RunError;
 use crate::sys::datagrams::DatagramSocket;
 use crate::sys::eventfd::EventFd;
@@ -33,14 +33,11 @@ use crate::sys::thread as sys_thread;
 use control::ControlThread;
 use data::{Command, DataThread, Link};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
-
-/// A port that is free for TCP may be taken for UDP: so many are tried where any will do.
-const PORTS_TRIED: u32 = 32;
 
 /// A running service; it ends when it is stopped or dropped.
 #[derive(Debug)]
@@ -63,7 +60,7 @@ impl UdpServer {
     /// use, not permitted or not this machine's; a processor that is not there.
     pub fn start(spec: UdpServerSpec) -> Result<UdpServer, RunError> {
         check(&spec)?;
-        let (listener, socket) = bind(spec.listen)?;
+        let (listener, socket) = port::bind(spec.listen, DatagramSocket::bind)?;
         let cannot = |e: io::Error| RunError::NotPermitted(format!("cannot serve datagrams: {e}"));
         if let Some(bytes) = spec.rcvbuf {
             socket.set_receive_buffer(bytes).map_err(cannot)?;
@@ -150,13 +147,7 @@ impl Drop for UdpServer {
 }
 
 fn check(spec: &UdpServerSpec) -> Result<(), RunError> {
-    if spec.token.is_empty() && !spec.listen.ip().to_canonical().is_loopback() {
-        return Err(RunError::NotPermitted(format!(
-            "{} can be reached by others: give a secret with --token, and the same to the client, \
-             or listen at 127.0.0.1",
-            spec.listen
-        )));
-    }
+    port::check_token(spec.listen, &spec.token)?;
     let permitted = sys_thread::affinity().unwrap_or_default();
     match spec.cpu {
         Some(cpu) if !permitted.contains(&cpu) => Err(RunError::NotPermitted(format!(
@@ -164,23 +155,6 @@ fn check(spec: &UdpServerSpec) -> Result<(), RunError> {
         ))),
         _ => Ok(()),
     }
-}
-
-/// Both sockets on one port.
-fn bind(listen: SocketAddr) -> Result<(TcpListener, DatagramSocket), RunError> {
-    let cannot = |what: &str, e: &io::Error| {
-        RunError::NotPermitted(format!("cannot listen at {listen} ({what}): {e}"))
-    };
-    let mut last = None;
-    for _ in 0..if listen.port() == 0 { PORTS_TRIED } else { 1 } {
-        let listener = TcpListener::bind(listen).map_err(|e| cannot("TCP", &e))?;
-        let address = listener.local_addr().map_err(|e| cannot("TCP", &e))?;
-        match DatagramSocket::bind(address) {
-            Ok(socket) => return Ok((listener, socket)),
-            Err(error) => last = Some(cannot("UDP", &error)),
-        }
-    }
-    Err(last.unwrap_or_else(|| RunError::NotPermitted(format!("no port is free at {listen}"))))
 }
 
 #[cfg(test)]

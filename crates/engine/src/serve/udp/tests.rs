@@ -5,14 +5,14 @@ use crate::transport::datagram::Header;
 use crate::udp::wire::{self, Ask, Begin, Say, VERSION};
 use crate::udp::{self, preflight};
 use knee_core::law::Law;
-use knee_core::measure::{DropPlace, Interval, Observer, UdpTrial};
+use knee_core::measure::{DropPlace, Histogram, Interval, Observer, UdpTrial};
 use knee_core::spec::{
     ArrivalLaw, BackendChoice, ClientWait, ClientsAs, EngineOptions, Level, Margins, Rate,
     ServiceMode, ServiceSetup, UdpTrialSpec, WaitPolicy,
 };
 use knee_core::time::Nanos;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ pub(super) fn trial_of(service: SocketAddr) -> UdpTrialSpec {
 struct Seen(u64);
 
 impl Observer for Seen {
-    fn on_interval(&mut self, interval: &Interval) {
+    fn on_interval(&mut self, interval: &Interval, _: Option<&Histogram>) {
         self.0 += interval.sent.unwrap();
     }
 }

@@ -152,6 +152,29 @@ fn a_connect_in_time_is_told_of_and_served() {
 }
 
 #[test]
+fn a_server_that_has_closed_with_its_response_is_not_waited_for() {
+    for (close, response, served) in [
+        (CloseKind::Fin, OK, Outcome::Served),
+        (CloseKind::Rst, OK, Outcome::Served),
+        (CloseKind::Fin, OK_KEEP, Outcome::Served),
+        (CloseKind::Fin, &OK[..9], Outcome::Truncated),
+    ] {
+        let mut b = bench(close);
+        b.start(10, 0);
+        b.event(20, 0, Event::Connected);
+        b.event(30, 0, Event::ReceivedLast(response));
+        assert_eq!(b.ended(), Some(served));
+        assert_eq!(
+            b.io.closed.len(),
+            1,
+            "closed once, before another is opened"
+        );
+        assert_eq!((b.client.tally().open, b.client.tally().in_flight), (0, 0));
+        assert_eq!(b.client.next_deadline(), Nanos::MAX);
+    }
+}
+
+#[test]
 fn a_server_that_does_not_close_as_it_said_is_not_waited_for() {
     let mut b = bench(CloseKind::Fin);
     b.start(0, 0);

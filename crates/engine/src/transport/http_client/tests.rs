@@ -350,6 +350,32 @@ fn a_server_that_says_close_closes_first() {
 }
 
 #[test]
+fn bytes_that_come_with_the_end_end_the_connection_that_they_came_on_alone() {
+    // The response says close, or does not, or is none: the connection is gone in each case.
+    for (bytes, outcome) in [
+        (OK_CLOSE, Outcome::Ok),
+        (OK, Outcome::Ok),
+        (&OK[..20], Outcome::Truncated),
+        (b"SSH-2.0\r\n\r\n", Outcome::Malformed),
+    ] {
+        let mut b = bench(1, 0, "GET");
+        b.start(0);
+        b.event(1, 0, Event::Connected);
+        // Waits for the one connection that may be open.
+        b.start(2);
+        b.event(3, 0, Event::ReceivedLast(bytes));
+        assert_eq!(b.ended().first().map(|e| e.0), Some(outcome));
+        assert_eq!(
+            (b.io.closed.as_slice(), b.client.tally().open),
+            (&[0][..], 1)
+        );
+        b.event(4, 0, Event::Connected);
+        b.event(5, 0, Event::Received(OK));
+        assert_eq!(b.ended(), [(Outcome::Ok, 3)], "the new one lives");
+    }
+}
+
+#[test]
 fn a_server_that_says_close_and_does_not_throttles_nobody() {
     let mut b = bench(1, 0, "GET");
     for k in 0..5 {

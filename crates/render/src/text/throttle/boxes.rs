@@ -1,8 +1,8 @@
 //! Distributions side by side: a line for each, from its first to its last percentile.
 
+use crate::axis::Axis;
 use crate::text::line::{Ink, Line, cleaned};
 use crate::text::plot::x_axis;
-use crate::text::ticks::Axis;
 
 /// Percentiles of one distribution, in the units of the axis.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! What `knee throttle` shows: how this machine waits, or how well each way holds a rate.
 
 mod boxes;
-mod rates;
-mod waits;
+pub mod rates;
+pub mod waits;
 
 use super::heading;
 use super::page::Page;

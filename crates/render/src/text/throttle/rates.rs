@@ -15,6 +15,11 @@ pub fn show(page: &mut Page, rows: &[RateRow]) {
     show_bars(page, rows);
     page.heading("Rates", "per second");
     page.table(&table(rows));
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, notes(rows)));
+}
+
+/// What the columns are.
+pub fn notes(rows: &[RateRow]) -> String {
     let mut notes = vec![
         "drift: by how much lateness grows, ns per ms; p50, p99, max: begin of an \
          operation after its moment; CV: of the gaps between operations; CPU, and the operations' \
@@ -23,7 +28,7 @@ pub fn show(page: &mut Page, rows: &[RateRow]) {
     if rows.iter().any(|r| r.early > 0) {
         notes.push("early: before their moment, in groups");
     }
-    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, notes.join("; ")));
+    notes.join("; ")
 }
 
 fn show_bars(page: &mut Page, rows: &[RateRow]) {
@@ -52,7 +57,8 @@ fn show_bars(page: &mut Page, rows: &[RateRow]) {
     page.table(&table);
 }
 
-fn table(rows: &[RateRow]) -> Table {
+/// A row for each way.
+pub fn table(rows: &[RateRow]) -> Table {
     let mut table = Table::default();
     let names = rows.iter().map(|r| Line::plain(r.method.clone()));
     table.column("method", Align::Left, names.collect());
@@ -61,9 +67,7 @@ fn table(rows: &[RateRow]) -> Table {
         table.column(title, Align::Right, cells.collect());
     };
     column("asked", |r| asked(r.asked_per_s));
-    column("achieved", |r| {
-        fixed(r.achieved_per_s, decimals(r.asked_per_s))
-    });
+    column("achieved", achieved);
     column("drift ppm", |r| drift(r.drift_ppm));
     column("p50", |r| time(r.error_p50_ns));
     column("p99", |r| time(r.error_p99_ns));
@@ -81,6 +85,11 @@ fn table(rows: &[RateRow]) -> Table {
     where_any("skipped", |r| r.skipped, count);
     where_any("shifted", |r| r.shifted_ns, time);
     table
+}
+
+/// The rate that was reached, with as many decimals as say something.
+pub fn achieved(row: &RateRow) -> String {
+    fixed(row.achieved_per_s, decimals(row.asked_per_s))
 }
 
 /// So many that the rate asked for has six digits.

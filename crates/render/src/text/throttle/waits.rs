@@ -1,6 +1,7 @@
 //! How this machine waits: distributions, advice, margins, and the table.
 
 use super::boxes::{self, Glyphs, Spread};
+use crate::axis::Axis;
 use crate::number::{
     MISSING, TIE, count, fixed, percent, time, time_short, time_to_5_digits, time_uncertainty,
 };
@@ -8,7 +9,6 @@ use crate::text::bars::bar;
 use crate::text::line::{Ink, Line};
 use crate::text::page::{INDENT, Page};
 use crate::text::table::{Align, Table};
-use crate::text::ticks::Axis;
 use knee_core::report::{MarginRow, ThrottleConclusion, WaitAdvice, WaitRow};
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ const LEAST_NS: f64 = 10.0;
 const BAR_COLUMNS: usize = 40;
 
 /// What stands for no chore.
-const NOTHING: &str = "none";
+pub const NOTHING: &str = "none";
 
 /// Writes it.
 pub fn show(page: &mut Page, conclusion: &ThrottleConclusion) {
@@ -84,6 +84,15 @@ fn show_advice(page: &mut Page, advice: &[WaitAdvice]) {
     }
     let remark = "the least late within a budget of processor time, at one wait every so long";
     page.heading("What to use", remark);
+    page.table(&advice_table(advice));
+    if advice.iter().any(|a| a.margin_ns.is_some()) {
+        let note = "hybrid: what to expect of the margin, from how late sleeps ended";
+        page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, note));
+    }
+}
+
+/// The best way within each budget, at each delay.
+pub fn advice_table(advice: &[WaitAdvice]) -> Table {
     let rows = merged(advice);
     let mut table = Table::default();
     let mut column = |title: &str, align, cell: &dyn Fn(usize, &WaitAdvice) -> String| {
@@ -107,11 +116,7 @@ fn show_advice(page: &mut Page, advice: &[WaitAdvice]) {
     column("p50", Align::Right, &|_, a| time(a.overshoot_p50_ns));
     column("p99", Align::Right, &|_, a| time(a.overshoot_p99_ns));
     column("costs", Align::Right, &|_, a| percent(a.cpu_percent));
-    page.table(&table);
-    if advice.iter().any(|a| a.margin_ns.is_some()) {
-        let note = "hybrid: what to expect of the margin, from how late sleeps ended";
-        page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, note));
-    }
+    table
 }
 
 /// Neighbours that say the same of one delay as one, with their budgets: `10 % and more`.
@@ -185,7 +190,7 @@ fn show_table(page: &mut Page, rows: &[WaitRow]) {
 }
 
 /// The rows of each delay, the shortest delay first, those of one method next to each other.
-fn by_delay(rows: &[WaitRow]) -> Vec<Vec<&WaitRow>> {
+pub fn by_delay(rows: &[WaitRow]) -> Vec<Vec<&WaitRow>> {
     let delays: BTreeSet<u64> = rows.iter().map(|r| r.delay_ns).collect();
     let mut methods: Vec<&str> = Vec::new();
     for row in rows {
@@ -202,10 +207,11 @@ fn by_delay(rows: &[WaitRow]) -> Vec<Vec<&WaitRow>> {
     delays.into_iter().map(block).collect()
 }
 
-type Cell = fn(&WaitRow) -> String;
+/// What a column shows of a row.
+pub type Cell = fn(&WaitRow) -> String;
 
 /// The columns after the method's.
-const COLUMNS: [(&str, Cell); 8] = [
+pub const COLUMNS: [(&str, Cell); 8] = [
     ("mean", |r| time_to_5_digits(r.mean_ns)),
     ("±", |r| time_uncertainty(r.error_ns)),
     ("std dev", |r| time(r.std_dev_ns)),
@@ -273,7 +279,7 @@ fn block_table(rows: &[&WaitRow], widths: &[usize], unicode: bool) -> Table {
 }
 
 /// What is to be said of a row below the table.
-fn marks(row: &WaitRow, unicode: bool) -> String {
+pub fn marks(row: &WaitRow, unicode: bool) -> String {
     let stolen = if unicode { "†" } else { "*" };
     let early = if unicode { "‡" } else { "<" };
     let mark = |is_so: u64, mark: &'static str| if is_so > 0 { mark } else { "" };
@@ -285,16 +291,24 @@ fn marks(row: &WaitRow, unicode: bool) -> String {
 }
 
 fn show_notes(page: &mut Page, rows: &[WaitRow]) {
+    for (i, note) in notes(rows, page.unicode).into_iter().enumerate() {
+        // What follows a mark hangs under it.
+        let hang = if i > 0 { INDENT + 2 } else { INDENT };
+        page.paragraph(INDENT, hang, note);
+    }
+}
+
+/// What the columns and the marks are.
+pub fn notes(rows: &[WaitRow], unicode: bool) -> Vec<Line> {
     let text = "p50, p99, max: by how much waits end late; CPU: processor time, % of a core";
-    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, text));
-    let unicode = page.unicode;
+    let mut notes = vec![Line::of(Ink::Dim, text)];
     let mut note = |mark: &str, text: &str, of: fn(&WaitRow) -> u64| {
         let (marked, most) = rows.iter().map(of).fold((0, 0), |(marked, most), n| {
             (marked + u64::from(n > 0), most.max(n))
         });
         if marked > 0 {
             let text = format!("{mark}{TIE}{text}, up to {}", count(most));
-            page.paragraph(INDENT, INDENT + 2, Line::of(Ink::Warn, text));
+            notes.push(Line::of(Ink::Warn, text));
         }
     };
     let stolen = "some of these waits were made while the host gave the processors to others";
@@ -305,4 +319,5 @@ fn show_notes(page: &mut Page, rows: &[WaitRow]) {
     note(if unicode { "‡" } else { "<" }, early, |r| {
         r.early_samples
     });
+    notes
 }

@@ -15,13 +15,21 @@ pub fn show(page: &mut Page, laws: &[LawRow]) {
     };
     page.heading("Clients", &remark);
     page.table(&table(laws));
-    let note = "loss: of the datagrams sent; 1 ms, 10 ms: index of dispersion, the variance over \
-                the mean of the arrivals in so long: 1 for Poisson, 0 for a metronome; burst: the \
-                most arrivals in any millisecond";
-    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, note));
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, NOTE));
 }
 
-fn table(laws: &[LawRow]) -> Table {
+/// What the columns are.
+pub const NOTE: &str = "loss: of the datagrams sent; 1 ms, 10 ms: index of dispersion, the \
+                        variance over the mean of the arrivals in so long: 1 for Poisson, 0 for a \
+                        metronome; burst: the most arrivals in any millisecond";
+
+/// What the columns of the trials are.
+pub const TRIALS_NOTE: &str = "gap CV: coefficient of variation of the gaps between sends; delay: \
+                               arrival − send; preempted: how often others took the service's \
+                               processor";
+
+/// A row for each law.
+pub fn table(laws: &[LawRow]) -> Table {
     let mut table = Table::default();
     let labels = laws.iter().map(|law| Line::plain(law.label.clone()));
     table.column("", Align::Left, labels.collect());
@@ -78,6 +86,12 @@ pub fn interval(ci: Option<[f64; 2]>, shown: fn(f64) -> String) -> Line {
 /// Writes a row for each trial.
 pub fn show_trials(page: &mut Page, trials: &[TrialReport]) {
     page.heading("Trials", "in the order in which they were made");
+    page.table(&trials_table(trials));
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, TRIALS_NOTE));
+}
+
+/// A row for each trial.
+pub fn trials_table(trials: &[TrialReport]) -> Table {
     let mut table = Table::default();
     let labels = trials.iter().map(|t| Line::plain(t.label.clone()));
     table.column("", Align::Left, labels.collect());
@@ -114,8 +128,5 @@ pub fn show_trials(page: &mut Page, trials: &[TrialReport]) {
         };
         table.column("", Align::Left, trials.iter().map(mark).collect());
     }
-    page.table(&table);
-    let note = "gap CV: coefficient of variation of the gaps between sends; delay: arrival − send; \
-                preempted: how often others took the service's processor";
-    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, note));
+    table
 }

@@ -30,7 +30,7 @@ pub fn show(page: &mut Page, conclusion: &UdpConclusion) {
 
 impl Line {
     /// `name: claim: because`, the name in other words.
-    fn append_explanation(mut self, text: &str) -> Line {
+    pub fn append_explanation(mut self, text: &str) -> Line {
         match text.split_once(": ") {
             Some((name, rest)) => {
                 self.push(Ink::Strong, words(name));
@@ -56,27 +56,36 @@ fn show_effects(page: &mut Page, effects: &[EffectRow]) {
         "What each change does",
         &format!("to {}, {pairs} pairs of trials each", first.base),
     );
+    let table = table(effects, page.unicode);
+    if table.width(page.unicode) <= page.inner_width() {
+        page.table(&table);
+    } else {
+        show_below_each_other(page, effects);
+    }
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, NOTE));
+}
+
+/// What the columns are.
+pub const NOTE: &str = "sent: ratio of the rates, changed over unchanged; loss: changed less \
+                        unchanged, in percentage points; in colour and with an interval without 0 \
+                        where it is no chance";
+
+/// A row for each change.
+pub fn table(effects: &[EffectRow], unicode: bool) -> Table {
     let mut table = Table::default();
     let changes = effects.iter().map(|e| Line::plain(e.change.clone()));
     table.column("", Align::Left, changes.collect());
     let mut column = |title: &str, cell: &dyn Fn(&EffectRow) -> Line| {
         table.column(title, Align::Right, effects.iter().map(cell).collect());
     };
-    let times = if page.unicode { "×" } else { "x" };
+    let times = if unicode { "×" } else { "x" };
     column("sent", &|e| {
         Line::plain(format!("{times}{}", fixed(e.sent_ratio, 2)))
     });
     column("95 %", &|e| interval(e.sent_ratio_ci95, |v| fixed(v, 2)));
     column("loss", &|e| Line::of(ink(e), signed(e.loss_change_points)));
     column("95 %", &|e| Line::of(Ink::Dim, loss_interval(e)));
-    if table.width(page.unicode) <= page.inner_width() {
-        page.table(&table);
-    } else {
-        show_below_each_other(page, effects);
-    }
-    let note = "sent: ratio of the rates, changed over unchanged; loss: changed less unchanged, in \
-                percentage points; in colour and with an interval without 0 where it is no chance";
-    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, note));
+    table
 }
 
 fn loss_interval(effect: &EffectRow) -> String {

@@ -1,15 +1,15 @@
 //! Arrivals and loss: where each datagram went, and why.
 
-mod clients;
-mod explained;
+pub mod clients;
+pub mod explained;
 mod ledger;
 mod plots;
 mod series;
-mod trial;
+pub mod trial;
 
 use super::heading;
 use super::page::Page;
-use super::run::{show_generator, show_kernel};
+use super::run::{is_cut_short, show_generator, show_kernel};
 use crate::number::{plural, time_short};
 use knee_core::report::{Report, UdpConclusion};
 
@@ -17,7 +17,7 @@ use knee_core::report::{Report, UdpConclusion};
 pub fn show(page: &mut Page, report: &Report, conclusion: &UdpConclusion) {
     heading::show(page, report, &conclusion.answer, &remark(report));
     let laws = &conclusion.laws;
-    if report.trials.is_empty() {
+    if report.trials.iter().all(is_cut_short) {
         return;
     }
     clients::show(page, laws);
@@ -37,7 +37,8 @@ pub fn show(page: &mut Page, report: &Report, conclusion: &UdpConclusion) {
     }
 }
 
-fn remark(report: &Report) -> String {
+/// How it was made.
+pub fn remark(report: &Report) -> String {
     match report.trials.as_slice() {
         [only] => format!(
             ", {}, sent for {}",

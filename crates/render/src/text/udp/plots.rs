@@ -1,11 +1,11 @@
 //! Arrivals per millisecond, and their dispersion against the time scale, a curve for each law.
 
+use crate::axis::Axis;
 use crate::number::{number, time_short};
 use crate::text::canvas::Stroke;
 use crate::text::line::Ink;
 use crate::text::page::Page;
-use crate::text::plot::{Layer, Plot, beside};
-use crate::text::ticks::Axis;
+use crate::text::plot::{self, Layer, Plot};
 use knee_core::report::LawRow;
 
 /// Rows within the axes.
@@ -13,9 +13,6 @@ const ROWS: usize = 10;
 
 /// Two plots stand beside each other where each has so many columns.
 const COLUMNS_MIN: usize = 44;
-
-/// Space between them.
-const GAP: usize = 4;
 
 /// Counts are drawn in so many groups at most, so that the marks of the laws can be told apart.
 const GROUPS_MAX: usize = 20;
@@ -41,20 +38,8 @@ pub fn show(page: &mut Page, laws: &[LawRow]) {
         return;
     }
     page.heading("How they arrive", "those that were received");
-    let inner = page.inner_width();
-    let half = (inner - GAP) / 2;
-    let width = if half >= COLUMNS_MIN { half } else { inner };
-    let mut blocks = plots.iter().map(|p| p.laid_out(width, ROWS, page.unicode));
-    let (first, second) = (blocks.next().unwrap_or_default(), blocks.next());
-    match second {
-        Some(second) if width == half => page.block(beside(first, second, GAP)),
-        Some(second) => {
-            page.block(first);
-            page.gap();
-            page.block(second);
-        }
-        None => page.block(first),
-    }
+    let width = plot::width_of_two(page, COLUMNS_MIN);
+    plot::show(page, &plots, ROWS, width);
 }
 
 fn sign(law: usize, unicode: bool) -> (char, Ink) {
@@ -144,18 +129,7 @@ fn dispersion(laws: &[LawRow], unicode: bool) -> Option<Plot> {
 
 fn add_curves(plot: &mut Plot, laws: &[LawRow], curves: Vec<Vec<(f64, f64)>>, unicode: bool) {
     for (i, (law, curve)) in laws.iter().zip(curves).enumerate() {
-        if curve.is_empty() {
-            continue;
-        }
-        let (mark, ink) = sign(i, unicode);
-        let stroke = Stroke {
-            ink,
-            dashed: false,
-            ascii: '.',
-        };
-        plot.layers.push(Layer::Curve(curve.clone(), stroke));
-        plot.layers.push(Layer::Marks(curve, mark, ink));
-        plot.legend.push((mark, ink, law.label.clone()));
+        plot.add_curve(curve, sign(i, unicode), &law.label);
     }
 }
 

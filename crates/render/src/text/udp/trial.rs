@@ -12,13 +12,16 @@ pub fn show(page: &mut Page, trial: &TrialReport) {
     let Some(datagrams) = &trial.datagrams else {
         return;
     };
-    show_sending(page, trial, datagrams);
-    show_arrival(page, trial, datagrams);
-    show_service(page, datagrams);
+    page.heading("Sending", "how well the clients kept to their law");
+    page.facts(sending(trial, datagrams));
+    page.heading("Arrival", "of the datagrams that were received");
+    page.facts(arrival(trial, datagrams));
+    page.heading("Service", "");
+    page.facts(service(datagrams));
 }
 
-fn show_sending(page: &mut Page, t: &TrialReport, d: &DatagramReport) {
-    page.heading("Sending", "how well the clients kept to their law");
+/// What is known of the sending.
+pub fn sending(t: &TrialReport, d: &DatagramReport) -> Vec<(String, Line)> {
     let o = &t.offered;
     let achieved = match o.asked_per_s {
         Some(per_s) => format!("{}/s asked, {} sent", asked(per_s), rate(d.sent_per_s)),
@@ -41,15 +44,14 @@ fn show_sending(page: &mut Page, t: &TrialReport, d: &DatagramReport) {
         let text = by_name(&d.send_errors);
         facts.push(fact("refused", Line::of(Ink::Warn, text)));
     }
-    page.facts(facts);
+    facts
 }
 
-fn show_arrival(page: &mut Page, t: &TrialReport, d: &DatagramReport) {
-    page.heading("Arrival", "of the datagrams that were received");
+/// What is known of the arrivals.
+pub fn arrival(t: &TrialReport, d: &DatagramReport) -> Vec<(String, Line)> {
     if let Some(why) = &d.service_lost {
         let text = format!("not known: {why}");
-        page.facts(vec![fact("received", Line::of(Ink::Bad, text))]);
-        return;
+        return vec![fact("received", Line::of(Ink::Bad, text))];
     }
     let mut delay = quantiles(&d.one_way_delay_ns);
     if d.clock_uncertainty_ns > 0 {
@@ -86,7 +88,7 @@ fn show_arrival(page: &mut Page, t: &TrialReport, d: &DatagramReport) {
         let text = format!("{} to {}", count(least), count(most));
         facts.push(fact("of each client", Line::plain(text)));
     }
-    page.facts(facts);
+    facts
 }
 
 fn round_trip(l: &LatencyReport) -> Line {
@@ -103,8 +105,8 @@ fn round_trip(l: &LatencyReport) -> Line {
     line
 }
 
-fn show_service(page: &mut Page, d: &DatagramReport) {
-    page.heading("Service", "");
+/// What is known of the service.
+pub fn service(d: &DatagramReport) -> Vec<(String, Line)> {
     let mut facts = Vec::new();
     if let Some(work) = d.service_work_ns {
         let text = format!("{} per datagram", time_short(work));
@@ -130,7 +132,7 @@ fn show_service(page: &mut Page, d: &DatagramReport) {
         let pause = time_short(d.service_pause_ns_max);
         facts.push(fact("longest pause", Line::plain(pause)));
     }
-    page.facts(facts);
+    facts
 }
 
 /// `8.19 kB = 9 datagrams = 1.8 ms of work`

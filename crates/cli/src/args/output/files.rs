@@ -1,0 +1,61 @@
+//! All the places that a report goes to.
+
+use super::file::ReportFile;
+use crate::failure::Failure;
+use crate::stdout;
+use knee_render::Renderer;
+
+/// Files, and what goes to standard output, for a report or a comparison (`T`).
+pub struct Files<T> {
+    files: Vec<ReportFile<T>>,
+    /// What takes standard output from the text: which option, and in which form.
+    stdout: Option<(&'static str, Box<dyn Renderer<T>>)>,
+}
+
+impl<T> Files<T> {
+    /// Nowhere but standard output, as text.
+    pub fn none() -> Files<T> {
+        Files {
+            files: Vec::new(),
+            stdout: None,
+        }
+    }
+
+    /// The report goes to `path` in this form too, if it was given.
+    ///
+    /// # Errors
+    /// It cannot be written, or standard output is taken already.
+    pub fn add(
+        &mut self,
+        option: &'static str,
+        path: Option<&str>,
+        form: Box<dyn Renderer<T>>,
+    ) -> Result<(), Failure> {
+        match path {
+            None => {}
+            Some("-") => {
+                if let Some((other, _)) = &self.stdout {
+                    let wrong = format!("standard output is taken by {other}: name a file");
+                    return Err(Failure::argument(option, wrong));
+                }
+                self.stdout = Some((option, form));
+            }
+            Some(path) => self.files.push(ReportFile::open(option, path, form)?),
+        }
+        Ok(())
+    }
+
+    /// Writes the report: as text to standard output, unless another form goes there, and as asked.
+    /// A file that cannot be written does not keep it from the others.
+    ///
+    /// # Errors
+    /// One of them could not be written.
+    pub fn deliver(mut self, report: &T, text: &dyn Renderer<T>) -> Result<(), Failure> {
+        let mut delivered = Ok(());
+        for file in &mut self.files {
+            delivered = delivered.and(file.write(report));
+        }
+        let form = self.stdout.as_ref().map_or(text, |(_, form)| &**form);
+        delivered.and(stdout::write(|out| form.render(report, out)))
+    }
+}

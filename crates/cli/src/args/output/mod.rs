@@ -1,0 +1,234 @@
+//! Where the report goes.
+
+mod file;
+mod files;
+mod keep;
+mod pending;
+mod watch;
+
+use crate::audience::{Audience, HdrFile, LiveView, MetricsServer, Progress, Spectator};
+use crate::failure::Failure;
+use crate::history::{Keep, Recorder};
+use crate::terminal;
+use clap::Args;
+pub use files::Files;
+use keep::KeepArgs;
+use knee_core::report::Report;
+use knee_render::live::Look;
+use knee_render::{Csv, Html, Json, Junit, Renderer, Text};
+pub use pending::PendingFile;
+use std::fmt;
+use std::io::{self, Write};
+use watch::WatchArgs;
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Write the report there as JSON too; '-' is standard output, and nothing else goes there
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<String>,
+
+    /// Write it there as a page for a browser too, which needs no network; '-' as above
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<String>,
+
+    /// Write the intervals of all trials there as comma-separated values, or the rows of a table
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub csv: Option<String>,
+
+    /// Write JUnit XML there, for continuous integration: a test for the validity of the result,
+    /// and one for each --fail-if
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub junit: Option<String>,
+
+    /// No progress, no notes; the report and errors only
+    #[arg(long, hide_short_help = true)]
+    pub quiet: bool,
+
+    /// No colour; without it colour is used only on a terminal and unless NO_COLOR is set
+    #[arg(long, hide_short_help = true)]
+    pub no_color: bool,
+}
+
+impl OutputArgs {
+    /// Opens the files named, so that one that cannot be written is told before any load.
+    pub fn resolve(&self) -> Result<Output, Failure> {
+        let mut output = Output {
+            files: Files::none(),
+            keep: None,
+            hdr: None,
+            quiet: self.quiet,
+            no_color: self.no_color,
+            no_tui: true,
+            metrics: None,
+        };
+        output
+            .files
+            .add("--json", self.json.as_deref(), Box::new(Json))?;
+        output
+            .files
+            .add("--html", self.html.as_deref(), Box::new(Html))?;
+        output
+            .files
+            .add("--csv", self.csv.as_deref(), Box::new(Csv))?;
+        output
+            .files
+            .add("--junit", self.junit.as_deref(), Box::new(Junit))?;
+        Ok(output)
+    }
+}
+
+/// Where the report of a measurement goes, and what is kept of it.
+#[derive(Args, Clone, Debug)]
+pub struct MeasuredOutputArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+
+    #[command(flatten)]
+    watch: WatchArgs,
+
+    #[command(flatten)]
+    keep: KeepArgs,
+
+    /// Write the response times of each interval there as an HdrHistogram log, as it ends; '-' is
+    /// standard output, and nothing else goes there
+    #[arg(
+        long,
+        value_name = "FILE",
+        hide_short_help = true,
+        help_heading = "Output"
+    )]
+    hdr: Option<String>,
+}
+
+impl MeasuredOutputArgs {
+    /// As [`OutputArgs::resolve`].
+    pub fn resolve(&self) -> Result<Output, Failure> {
+        let mut output = self.output.resolve()?;
+        output.hdr = self.hdr.as_deref().map(HdrFile::open).transpose()?;
+        if self.hdr.as_deref() == Some("-") {
+            output.files.add("--hdr", Some("-"), Box::new(Nothing))?;
+        }
+        output.no_tui = self.watch.no_tui;
+        output.metrics = self.watch.metrics.map(MetricsServer::start).transpose()?;
+        output.keep = self.keep.resolve(output.shows_progress());
+        Ok(output)
+    }
+}
+
+/// Leaves standard output to what is written there while the experiment runs.
+struct Nothing;
+
+impl Renderer for Nothing {
+    fn render(&self, _: &Report, _: &mut dyn io::Write) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Where the report goes, ready to be written.
+pub struct Output {
+    files: Files<Report>,
+    /// Whether and how what is measured is kept.
+    keep: Option<Keep>,
+    /// Where histograms go.
+    hdr: Option<HdrFile>,
+    quiet: bool,
+    no_color: bool,
+    no_tui: bool,
+    metrics: Option<MetricsServer>,
+}
+
+impl Output {
+    /// Whether progress may be shown: on a terminal and unless `--quiet`.
+    fn shows_progress(&self) -> bool {
+        !self.quiet && terminal::is_stderr()
+    }
+
+    /// Who watches the experiment, as asked for.
+    pub fn audience(&self) -> Audience {
+        let mut spectators: Vec<Box<dyn Spectator>> = Vec::new();
+        if let Some(server) = &self.metrics {
+            self.note(&format!("metrics: {}", server.url()));
+            spectators.push(Box::new(server.exporter()));
+        }
+        // Before those who may say something at the end: it has then given the terminal back.
+        if self.shows_progress() {
+            spectators.push(self.progress());
+        }
+        if let Some(keep) = &self.keep {
+            spectators.push(Box::new(Recorder::new(keep.clone())));
+        }
+        if let Some(writer) = self.hdr.as_ref().and_then(HdrFile::writer) {
+            spectators.push(Box::new(writer));
+        }
+        Audience::new(spectators, self.notes())
+    }
+
+    /// The live view, or a line where that is not wanted or the terminal cannot show it.
+    fn progress(&self) -> Box<dyn Spectator> {
+        let look = Look {
+            color: !self.no_color && !terminal::refuses_color(),
+            unicode: terminal::is_unicode(),
+        };
+        let view = (!self.no_tui && terminal::can_show_view())
+            .then(|| LiveView::start(look, self.notes()));
+        match view {
+            Some(Ok(view)) => Box::new(view),
+            // The terminal is as it was.
+            Some(Err(_)) | None => Box::new(Progress::default()),
+        }
+    }
+
+    /// Says something on standard error, unless `--quiet`.
+    pub fn note(&self, line: &str) {
+        self.notes().tell(line);
+    }
+
+    /// What can say something also after the report was delivered.
+    pub fn notes(&self) -> Notes {
+        Notes { quiet: self.quiet }
+    }
+
+    /// Says on standard error why the command ends as it does, also with `--quiet`.
+    pub fn explain(line: &str) {
+        let _ = writeln!(io::stderr(), "{line}");
+    }
+
+    /// Writes the report: as text to standard output, unless another form goes there, and as asked.
+    /// A file that cannot be written does not keep it from the others.
+    pub fn deliver(self, report: &Report) -> Result<(), Failure> {
+        let text = text(self.no_color);
+        self.files.deliver(report, &text)
+    }
+}
+
+/// How text is written to standard output.
+pub fn text(no_color: bool) -> Text {
+    Text {
+        color: !no_color && terminal::colors_stdout(),
+        width: terminal::stdout_width(),
+        unicode: terminal::is_unicode(),
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Output").finish_non_exhaustive()
+    }
+}
+
+/// Says things on standard error, unless `--quiet`.
+#[derive(Clone, Copy, Debug)]
+pub struct Notes {
+    quiet: bool,
+}
+
+impl Notes {
+    /// Says a line.
+    pub fn tell(self, line: &str) {
+        if !self.quiet {
+            // Nobody to tell where standard error is closed.
+            let _ = writeln!(io::stderr(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! `--hdr`: the response times of each interval as an HdrHistogram interval log.
+
+mod log;
+
+use super::{Opening, Spectator, Upcoming};
+use crate::args::PendingFile;
+use crate::failure::Failure;
+use knee_core::measure::{Histogram, Interval};
+use knee_core::report::Report;
+use log::HdrLog;
+use std::cell::RefCell;
+use std::io::{self, BufWriter, Write};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Where a log goes, known before the load.
+#[derive(Debug)]
+pub struct HdrFile {
+    path: String,
+    /// Taken by the experiment's log when it begins.
+    to: RefCell<Option<To>>,
+}
+
+#[derive(Debug)]
+enum To {
+    Stdout,
+    File(PendingFile),
+}
+
+impl To {
+    fn begin(&mut self) -> io::Result<Box<dyn Write>> {
+        Ok(match self {
+            To::Stdout => Box::new(io::stdout()),
+            To::File(file) => Box::new(BufWriter::new(file.begin()?.try_clone()?)),
+        })
+    }
+}
+
+impl HdrFile {
+    /// Opens it; `-` is standard output.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn open(path: &str) -> Result<HdrFile, Failure> {
+        let to = match path {
+            "-" => To::Stdout,
+            path => To::File(PendingFile::open("--hdr", path)?),
+        };
+        Ok(HdrFile {
+            path: path.to_string(),
+            to: RefCell::new(Some(to)),
+        })
+    }
+
+    /// The one who writes it; `None` where another already does.
+    pub fn writer(&self) -> Option<HdrWriter> {
+        self.to.borrow_mut().take().map(|to| HdrWriter {
+            path: self.path.clone(),
+            to: Some(to),
+            log: None,
+            trial: Trial::default(),
+            is_tagged: false,
+            written: 0,
+            error: None,
+        })
+    }
+}
+
+/// Writes the log as intervals end.
+pub struct HdrWriter {
+    path: String,
+    /// Until the log begins.
+    to: Option<To>,
+    log: Option<(HdrLog<Box<dyn Write>>, Instant)>,
+    trial: Trial,
+    /// Whether intervals bear the name of their trial: where there are several, to tell them apart.
+    is_tagged: bool,
+    written: u64,
+    /// What went wrong, until it was told.
+    error: Option<String>,
+}
+
+/// The running trial.
+#[derive(Debug, Default)]
+struct Trial {
+    label: String,
+    /// When its window began, from the begin of the log: known with its first interval.
+    window: Option<Duration>,
+}
+
+impl HdrWriter {
+    /// A log that stayed empty is worth a word.
+    fn end(&mut self) {
+        if self.written == 0 && self.error.is_none() {
+            self.error = Some(format!(
+                "--hdr: '{}' has no histogram: there were no response times",
+                self.path
+            ));
+        }
+    }
+
+    /// After an error nothing more is written: the log would have a hole.
+    fn keep(&mut self, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.log = None;
+            let path = &self.path;
+            self.error = Some(format!(
+                "--hdr: '{path}' is not written any further: {error}"
+            ));
+        }
+    }
+}
+
+impl Spectator for HdrWriter {
+    fn opens(&mut self, opening: &Opening) {
+        let Some(mut to) = self.to.take() else {
+            return;
+        };
+        self.is_tagged = opening.command != "run";
+        let comment = format!(
+            "[knee {}, started at {}, values in nanoseconds]",
+            opening.command, opening.started_at
+        );
+        let begun = to
+            .begin()
+            .and_then(|out| HdrLog::begin(out, SystemTime::now(), &comment));
+        match begun {
+            Ok(log) => self.log = Some((log, Instant::now())),
+            Err(error) => self.keep(Err(error)),
+        }
+    }
+
+    fn trial_begins(&mut self, _: usize, upcoming: &Upcoming) {
+        self.trial = Trial {
+            label: upcoming.label.clone(),
+            window: None,
+        };
+    }
+
+    fn interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
+        let (Some((log, begun)), Some(response)) = (&mut self.log, response) else {
+            return;
+        };
+        let [from, to] = [interval.start_ns, interval.end_ns].map(Duration::from_nanos);
+        // An interval is told of as it ends.
+        let now = begun.elapsed();
+        let window = *self.trial.window.get_or_insert(now.saturating_sub(to));
+        let length = to.saturating_sub(from);
+        let tag = self.is_tagged.then_some(self.trial.label.as_str());
+        let written = log.interval(tag, window + from, length, response);
+        self.written += 1;
+        self.keep(written);
+    }
+
+    fn closes(&mut self, _: &Report) {
+        self.end();
+    }
+
+    fn remark(&mut self) -> Option<String> {
+        self.error.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audience::Kind;
+    use knee_core::time::Nanos;
+
+    fn file(name: &str) -> (String, HdrFile) {
+        let name = format!("knee-hdr-{}-{name}.log", std::process::id());
+        let path = std::env::temp_dir().join(name).display().to_string();
+        let file = HdrFile::open(&path).unwrap();
+        (path, file)
+    }
+
+    fn opening() -> Opening {
+        Opening {
+            command: "run",
+            started_at: "2026-01-01T00:00:00Z".to_string(),
+            seed: 1,
+            spec: std::collections::BTreeMap::new(),
+        }
+    }
+
+    fn upcoming() -> Upcoming {
+        Upcoming {
+            label: "rate=10/s".to_string(),
+            level: None,
+            kind: Kind::Operations,
+            warmup: Nanos::ZERO,
+            total: None,
+            interval: Nanos::from_secs(1),
+            asked_per_s: None,
+        }
+    }
+
+    #[test]
+    fn intervals_with_response_times_are_lines() {
+        let (path, file) = file("lines");
+        let mut writer = file.writer().unwrap();
+        assert!(file.writer().is_none(), "one writes");
+        writer.opens(&Opening {
+            command: "sweep",
+            ..opening()
+        });
+        writer.trial_begins(0, &upcoming());
+        let mut response = Histogram::default();
+        response.record(Nanos::from_millis(3));
+        for second in 0..3 {
+            let interval = Interval {
+                start_ns: second * 1_000_000_000,
+                end_ns: (second + 1) * 1_000_000_000,
+                ..Interval::default()
+            };
+            writer.interval(&interval, (second != 1).then_some(&response));
+        }
+        assert_eq!(writer.remark(), None);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|l| l.starts_with("Tag=rate=10/s,"))
+            .collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_log_without_a_histogram_is_remarked_on() {
+        let (path, file) = file("empty");
+        let mut writer = file.writer().unwrap();
+        writer.opens(&opening());
+        writer.end();
+        assert!(writer.remark().unwrap().contains("no response times"));
+        assert_eq!(writer.remark(), None);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_told() {
+        let wrong = HdrFile::open("/nonexistent/x.hlog").unwrap_err();
+        assert!(
+            wrong
+                .line
+                .starts_with("--hdr: '/nonexistent/x.hlog' cannot be"),
+            "{wrong}"
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! The live view. The thread that watches the experiment only hands over what happened; another one
+//! draws, a few times a second, and takes the keys.
+
+use super::tty::{Key, Tty};
+use super::{Opening, Spectator, Upcoming};
+use crate::args::Notes;
+use knee_core::measure::{Histogram, Interval};
+use knee_core::report::{Report, TrialReport};
+use knee_core::time::Nanos;
+use knee_engine::interrupt;
+use knee_engine::sys::terminal;
+use knee_render::live::{Live, LiveTrial, Look, Pane, Screen};
+use std::io;
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// So often keys and what happened are looked at: no picture follows another sooner.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// So often the time that has passed is shown anew, where nothing else has changed.
+const TICK: Duration = Duration::from_millis(250);
+/// Who was not here for so long was stopped, and the terminal was somebody else's.
+const ABSENCE: Duration = Duration::from_secs(2);
+
+/// The view, up until the experiment ends or this is dropped.
+pub struct LiveView {
+    /// Intervals come ten times a second at the very most: the queue stays short without a bound,
+    /// and whoever hands over never waits, even where the terminal does.
+    events: Sender<What>,
+    drawing: Option<JoinHandle<()>>,
+    notes: Notes,
+    /// Said meanwhile: it follows on the main screen, where it stays.
+    held: Vec<String>,
+}
+
+/// What happened.
+enum What {
+    Opens(Box<Live>),
+    Begins(LiveTrial),
+    Interval(Box<Interval>, Vec<(u16, u64)>),
+    Ends(Option<Box<TrialReport>>),
+    Note(String),
+}
+
+impl LiveView {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// It cannot be taken.
+    pub fn start(look: Look, notes: Notes) -> io::Result<LiveView> {
+        let tty = Tty::enter()?;
+        let (events, happened) = mpsc::channel();
+        let drawing = thread::Builder::new()
+            .name("live view".to_string())
+            .spawn(move || View::new(tty, look).run(&happened))?;
+        Ok(LiveView {
+            events,
+            drawing: Some(drawing),
+            notes,
+            held: Vec::new(),
+        })
+    }
+
+    fn tell(&self, what: What) {
+        // Where the view is gone nobody is to be told.
+        let _ = self.events.send(what);
+    }
+
+    /// Gives the terminal back, and says what was said meanwhile.
+    fn close(&mut self) {
+        let Some(drawing) = self.drawing.take() else {
+            return;
+        };
+        let (nobody, _) = mpsc::channel();
+        // The view ends when nobody can tell it anything any more.
+        self.events = nobody;
+        let _ = drawing.join();
+        for line in self.held.drain(..) {
+            self.notes.tell(&line);
+        }
+    }
+}
+
+impl Spectator for LiveView {
+    fn opens(&mut self, opening: &Opening) {
+        let of = |key: &&str| opening.spec.get(*key).and_then(|v| v.as_str());
+        let target = ["target", "url", "targets"].iter().find_map(of);
+        let live = Box::new(Live::new(opening.command, target.unwrap_or_default()));
+        self.tell(What::Opens(live));
+    }
+
+    fn trial_begins(&mut self, _: usize, upcoming: &Upcoming) {
+        self.tell(What::Begins(upcoming.live()));
+    }
+
+    fn interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
+        let bands = response.map(Histogram::bands).unwrap_or_default();
+        self.tell(What::Interval(Box::new(interval.clone()), bands));
+    }
+
+    fn trial_ends(&mut self, trial: Option<&TrialReport>) {
+        self.tell(What::Ends(trial.cloned().map(Box::new)));
+    }
+
+    fn closes(&mut self, _: &Report) {
+        self.close();
+    }
+
+    fn fails(&mut self, _: &str) {
+        self.close();
+    }
+
+    fn note(&mut self, line: &str) -> bool {
+        if self.drawing.is_none() {
+            return false;
+        }
+        self.tell(What::Note(line.to_string()));
+        self.held.push(line.to_string());
+        true
+    }
+}
+
+impl Drop for LiveView {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// What the drawing thread has.
+struct View {
+    tty: Tty,
+    look: Look,
+    live: Live,
+    began: Instant,
+    pane: Pane,
+    help: bool,
+    hint: &'static str,
+}
+
+impl View {
+    fn new(tty: Tty, look: Look) -> View {
+        View {
+            tty,
+            look,
+            live: Live::default(),
+            began: Instant::now(),
+            pane: Pane::default(),
+            help: false,
+            hint: "",
+        }
+    }
+
+    fn run(mut self, happened: &Receiver<What>) {
+        let mut drawn: Option<Instant> = None;
+        let (mut was_ours, mut looked) = (true, Instant::now());
+        loop {
+            let mut is_changed = false;
+            while let Some(what) = match happened.try_recv() {
+                Ok(what) => Some(what),
+                Err(TryRecvError::Empty) => None,
+                Err(TryRecvError::Disconnected) => return,
+            } {
+                self.take_in(what);
+                is_changed = true;
+            }
+            // In the background the terminal is somebody else's, and whoever touches it is stopped.
+            let is_ours = terminal::is_foreground();
+            if is_ours && (!was_ours || looked.elapsed() > ABSENCE) {
+                self.tty.start_anew();
+                is_changed = true;
+            }
+            (was_ours, looked) = (is_ours, Instant::now());
+            if !is_ours {
+                thread::sleep(LOOK_EVERY);
+                continue;
+            }
+            is_changed |= self.tty.is_resized();
+            let is_due = drawn.is_none_or(|d| d.elapsed() >= TICK);
+            if is_changed || is_due {
+                drawn = Some(Instant::now());
+                self.draw();
+            }
+            let mut key = self.tty.key(LOOK_EVERY);
+            // What it comes to is seen at once.
+            drawn = drawn.filter(|_| key.is_none());
+            while let Some(pressed) = key {
+                self.on_key(pressed);
+                key = self.tty.key(Duration::ZERO);
+            }
+        }
+    }
+
+    fn take_in(&mut self, what: What) {
+        match what {
+            What::Opens(live) => self.live = *live,
+            What::Begins(trial) => {
+                self.began = Instant::now();
+                self.live.trial_begins(trial);
+            }
+            What::Interval(interval, bands) => self.live.interval(*interval, bands),
+            What::Ends(report) => self.live.trial_ends(report.as_deref()),
+            What::Note(line) => self.live.note(&line),
+        }
+    }
+
+    fn on_key(&mut self, key: Key) {
+        self.hint = "";
+        match key {
+            // In raw mode it comes as a key, and does here what the signal does.
+            Key::Interrupt => interrupt::raise(),
+            Key::Quit if !interrupt::is_raised() => interrupt::raise(),
+            Key::Quit => {}
+            Key::Suspend => {
+                self.hint = "suspended, knee would offer no load: q ends early instead";
+            }
+            Key::Redraw => self.tty.start_anew(),
+            Key::View => self.pane = self.pane.other(),
+            Key::Help => self.help = !self.help,
+        }
+    }
+
+    fn draw(&mut self) {
+        let elapsed = self.began.elapsed().as_nanos();
+        let screen = Screen {
+            live: &self.live,
+            look: self.look,
+            elapsed: Nanos(u64::try_from(elapsed).unwrap_or(u64::MAX)),
+            stopping: interrupt::is_raised(),
+            pane: self.pane,
+            help: self.help,
+            hint: self.hint,
+        };
+        // A terminal that is gone (SIGHUP follows) cannot be told anything.
+        let _ = self.tty.draw(screen);
+    }
+}

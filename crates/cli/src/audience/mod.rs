@@ -1,0 +1,193 @@
+//! Who watches an experiment while it runs: a live view or a progress line, and whatever else was
+//! asked for. An
+//! experiment tells the audience; what is told further is each spectator's own affair.
+
+mod exporter;
+mod hdr;
+mod live_view;
+mod progress;
+mod tty;
+
+pub use exporter::MetricsServer;
+pub use hdr::HdrFile;
+pub use knee_render::live::LiveKind as Kind;
+pub use live_view::LiveView;
+pub use progress::Progress;
+
+use crate::args::Notes;
+use knee_core::measure::{Histogram, Interval, Observer};
+use knee_core::report::{Report, TrialReport};
+use knee_core::spec::Level;
+use knee_core::time::Nanos;
+use knee_render::live::LiveTrial;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What is known of an experiment before its first trial.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// `run`, `sweep`, ….
+    pub command: &'static str,
+    /// When it began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Seeds every random choice.
+    pub seed: u64,
+    /// The resolved options, as in the report.
+    pub spec: BTreeMap<String, Value>,
+}
+
+/// What is known of a trial before it begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Upcoming {
+    /// Its name for people, such as `vusers=10`.
+    pub label: String,
+    /// What it varies; `None` of a row of a table.
+    pub level: Option<Level>,
+    /// What it is made of.
+    pub kind: Kind,
+    /// Time that is run before the measured window.
+    pub warmup: Nanos,
+    /// How long it takes in all, warm-up included, where known.
+    pub total: Option<Nanos>,
+    /// Length of its intervals; zero where it has none.
+    pub interval: Nanos,
+    /// Operations asked for per second, where a schedule starts them.
+    pub asked_per_s: Option<f64>,
+}
+
+impl Upcoming {
+    /// As it is shown while it runs.
+    pub fn live(&self) -> LiveTrial {
+        LiveTrial {
+            label: self.label.clone(),
+            kind: self.kind,
+            warmup: self.warmup,
+            total: self.total,
+            interval: self.interval,
+            asked_per_s: self.asked_per_s,
+        }
+    }
+}
+
+/// Somebody who watches. The calls come from one thread, in the order in which things happen.
+pub trait Spectator {
+    /// The experiment begins.
+    fn opens(&mut self, _: &Opening) {}
+
+    /// A trial begins; `number` counts from 0.
+    fn trial_begins(&mut self, _number: usize, _: &Upcoming) {}
+
+    /// An interval of it has ended; see [`Observer::on_interval`].
+    fn interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
+
+    /// The trial has ended; `None` where it is no trial with a report of its own, or could not be
+    /// run.
+    fn trial_ends(&mut self, _: Option<&TrialReport>) {}
+
+    /// Whether it wants to be told [`so_far`](Spectator::so_far).
+    fn follows(&self) -> bool {
+        false
+    }
+
+    /// A trial has ended, and those up to it lead to this: what an interruption now would report.
+    fn so_far(&mut self, _: &Report) {}
+
+    /// The experiment has ended, and this is what came of it.
+    fn closes(&mut self, _: &Report) {}
+
+    /// The experiment has ended without a report, for this reason.
+    fn fails(&mut self, _reason: &str) {}
+
+    /// A line that it wants the user to see, if any; asked for between trials.
+    fn remark(&mut self) -> Option<String> {
+        None
+    }
+
+    /// A line for the user. Whether it was shown; otherwise it goes to standard error.
+    fn note(&mut self, _line: &str) -> bool {
+        false
+    }
+}
+
+/// All who watch.
+pub struct Audience {
+    spectators: Vec<Box<dyn Spectator>>,
+    notes: Notes,
+    trials: usize,
+}
+
+impl Audience {
+    /// These, and `notes` for lines that none of them shows.
+    pub fn new(spectators: Vec<Box<dyn Spectator>>, notes: Notes) -> Audience {
+        Audience {
+            spectators,
+            notes,
+            trials: 0,
+        }
+    }
+
+    /// The experiment begins.
+    pub fn opens(&mut self, opening: &Opening) {
+        self.each(|s| s.opens(opening));
+        self.pass_remarks();
+    }
+
+    /// A trial begins.
+    pub fn trial_begins(&mut self, upcoming: &Upcoming) {
+        let number = self.trials;
+        self.trials += 1;
+        self.each(|s| s.trial_begins(number, upcoming));
+    }
+
+    /// The trial has ended.
+    pub fn trial_ends(&mut self, trial: Option<&TrialReport>) {
+        self.each(|s| s.trial_ends(trial));
+        self.pass_remarks();
+    }
+
+    /// A trial has ended, and those up to it lead to this report, which is made only where somebody
+    /// wants it.
+    pub fn so_far(&mut self, report: impl FnOnce() -> Report) {
+        if self.spectators.iter().any(|s| s.follows()) {
+            let report = report();
+            self.each(|s| s.so_far(&report));
+        }
+    }
+
+    /// The experiment has ended, and this is what came of it.
+    pub fn closes(&mut self, report: &Report) {
+        self.each(|s| s.closes(report));
+        self.pass_remarks();
+    }
+
+    /// The experiment has ended without a report.
+    pub fn fails(&mut self, reason: &str) {
+        self.each(|s| s.fails(reason));
+        self.pass_remarks();
+    }
+
+    /// Says something to the user.
+    pub fn note(&mut self, line: &str) {
+        let is_shown = self.spectators.iter_mut().any(|s| s.note(line));
+        if !is_shown {
+            self.notes.tell(line);
+        }
+    }
+
+    fn pass_remarks(&mut self) {
+        let remarks = self.spectators.iter_mut().filter_map(|s| s.remark());
+        for remark in remarks.collect::<Vec<_>>() {
+            self.note(&remark);
+        }
+    }
+
+    fn each(&mut self, tell: impl FnMut(&mut Box<dyn Spectator>)) {
+        self.spectators.iter_mut().for_each(tell);
+    }
+}
+
+impl Observer for Audience {
+    fn on_interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
+        self.each(|s| s.interval(interval, response));
+    }
+}

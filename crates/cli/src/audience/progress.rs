@@ -1,0 +1,106 @@
+//! A line on standard error that is rewritten: how the running trial fares.
+
+use super::{Kind, Spectator, Upcoming};
+use crate::terminal;
+use knee_core::measure::{Histogram, Interval};
+use knee_core::report::TrialReport;
+use knee_core::time::Nanos;
+use knee_render::{ProgressLine, RowLine, SoFar};
+use std::io::{self, Write};
+
+/// The line; it takes itself away when the trial ends, so that something else can be shown.
+#[derive(Debug, Default)]
+pub struct Progress {
+    trial: Option<Upcoming>,
+    /// Failed so far.
+    errors: u64,
+    /// Datagrams sent so far.
+    sent: u64,
+    /// The longest ping so far.
+    ping_max: Nanos,
+}
+
+impl Progress {
+    fn show(&self, interval: Option<&Interval>) {
+        let Some(trial) = &self.trial else {
+            return;
+        };
+        let elapsed = match interval {
+            Some(interval) => trial.warmup + Nanos(interval.end_ns),
+            None => Nanos::ZERO,
+        };
+        let so_far = match trial.kind {
+            Kind::Operations => SoFar::Operations {
+                errors: self.errors,
+            },
+            Kind::Flows => SoFar::Flows {
+                ping_max: self.ping_max,
+            },
+            Kind::Datagrams => SoFar::Datagrams { sent: self.sent },
+            Kind::Row {
+                number,
+                of,
+                before,
+                all,
+            } => {
+                let line = RowLine {
+                    number,
+                    of,
+                    label: &trial.label,
+                    elapsed: before,
+                    total: all,
+                    width: width(),
+                    unicode: terminal::is_unicode(),
+                };
+                return rewrite(&line.format());
+            }
+        };
+        let line = ProgressLine {
+            label: &trial.label,
+            elapsed,
+            total: trial.total,
+            interval,
+            so_far,
+            width: width(),
+            unicode: terminal::is_unicode(),
+        };
+        rewrite(&line.format());
+    }
+}
+
+impl Spectator for Progress {
+    fn trial_begins(&mut self, _: usize, upcoming: &Upcoming) {
+        *self = Progress {
+            trial: Some(upcoming.clone()),
+            ..Progress::default()
+        };
+        self.show(None);
+    }
+
+    fn interval(&mut self, interval: &Interval, _: Option<&Histogram>) {
+        self.errors += interval.errors;
+        self.sent += interval.sent.unwrap_or(0);
+        self.ping_max = self.ping_max.max(Nanos(interval.max_ns));
+        self.show(Some(interval));
+    }
+
+    fn trial_ends(&mut self, _: Option<&TrialReport>) {
+        if self.trial.take().is_some() {
+            rewrite("");
+        }
+    }
+}
+
+/// To the line's beginning, and erase to its end (ECMA-48, EL).
+const CLEAR_LINE: &str = "\r\x1b[K";
+
+/// Puts this in the place of the line that is shown on standard error.
+fn rewrite(line: &str) {
+    // Nobody to tell where standard error is closed.
+    let _ = write!(io::stderr(), "{CLEAR_LINE}{line}");
+}
+
+/// The columns of such a line: one as wide as the terminal would wrap on some.
+fn width() -> usize {
+    terminal::stderr_width().saturating_sub(1)
+}

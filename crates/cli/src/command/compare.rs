@@ -1,0 +1,188 @@
+//! `knee compare`: whether two runs differ by more than chance.
+
+use crate::args::{Files, text, with_exits};
+use crate::failure::{Exit, Failure};
+use crate::{history, input};
+use clap::Args;
+use knee_core::analysis::compare::{Named, compare};
+use knee_core::report::{Comparison, ComparisonVerdict, Report};
+use knee_render::{Html, Json, parse_report};
+use std::io::{self, Write};
+use std::path::Path;
+
+const EXAMPLES: &str = "Examples:
+  knee compare before.json after.json             is the second slower?
+  knee compare a1.json a2.json -- b1.json b2.json several runs of each
+  knee compare --baseline main after.json --fail-on-regression";
+
+/// Say whether two runs differ by more than chance, in which metrics and by how much
+///
+/// Each report is a file that --json wrote, '-' for standard input, or a run of the history, by
+/// its id, its baseline's name or 'last'. The first is A, the second B: what B became, against A.
+///
+/// Two runs of the same server differ, and by more than either of them knows. With one run on each
+/// side the spread between runs is assumed to be that of a quiet machine (2 % in throughput and
+/// median, 4 % in the 99th percentile), on top of what each run tells of its own. With several,
+/// it is measured: give A's, then --, then B's, and run them in alternation, so that what drifts
+/// meets both. Of 20 comparisons of equals fewer than one finds any difference, however many
+/// metrics and levels there are (Benjamini and Hochberg).
+#[derive(Args, Clone, Debug)]
+#[command(
+    arg_required_else_help = true,
+    after_help = EXAMPLES,
+    after_long_help = with_exits_of_compare(),
+)]
+pub struct RawCompare {
+    /// A and B; before -- all are A's, with --baseline all are B's
+    #[arg(value_name = "REPORT")]
+    reports: Vec<String>,
+
+    /// B's reports, after --
+    #[arg(last = true, value_name = "REPORT OF B")]
+    reports_of_b: Vec<String>,
+
+    /// Compare with this baseline of the history in the place of A
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
+
+    /// Exit with 1 where B is worse in throughput, response times or errors, beyond chance
+    #[arg(long)]
+    fail_on_regression: bool,
+
+    /// Write the comparison there as JSON too; '-' is standard output, and nothing else goes there
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    json: Option<String>,
+
+    /// Write it there as a page for a browser too, which needs no network; '-' as above
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    html: Option<String>,
+
+    /// Do not say on standard error why it ends with another code than 0
+    #[arg(long, hide_short_help = true, help_heading = "Output")]
+    quiet: bool,
+
+    /// No colour; without it colour is used only on a terminal and unless NO_COLOR is set
+    #[arg(long, hide_short_help = true, help_heading = "Output")]
+    no_color: bool,
+}
+
+fn with_exits_of_compare() -> String {
+    let own = "With --fail-on-regression 1 says that B is worse, and 3 that nothing could be \
+               judged as a side is INVALID; without it what could be compared ends with 0.";
+    format!("{}\n{own}", with_exits(EXAMPLES))
+}
+
+/// The reports of both sides, by the names that they were given by.
+struct Sides {
+    a: Vec<String>,
+    b: Vec<String>,
+}
+
+/// Compares, and says what came of it.
+pub fn execute(raw: &RawCompare) -> Result<Exit, Failure> {
+    let sides = raw.sides()?;
+    let mut files = Files::none();
+    let a = load_all(&sides.a, raw.baseline.is_some())?;
+    let b = load_all(&sides.b, false)?;
+    files.add("--json", raw.json.as_deref(), Box::new(Json))?;
+    files.add("--html", raw.html.as_deref(), Box::new(Html))?;
+    let version = env!("CARGO_PKG_VERSION");
+    let comparison = compare(&named(&sides.a, &a), &named(&sides.b, &b), version);
+    let comparison = comparison.map_err(Failure::input)?;
+    files.deliver(&comparison, &text(raw.no_color))?;
+    Ok(raw.exit(&comparison))
+}
+
+fn named<'a>(names: &'a [String], reports: &'a [Report]) -> Vec<Named<'a>> {
+    let pairs = names.iter().zip(reports);
+    pairs.map(|(name, report)| Named { name, report }).collect()
+}
+
+fn load_all(names: &[String], is_baseline: bool) -> Result<Vec<Report>, Failure> {
+    names.iter().map(|name| load(name, is_baseline)).collect()
+}
+
+/// A file where there is one, else a run of the history.
+fn load(name: &str, is_baseline: bool) -> Result<Report, Failure> {
+    let is_path = name == "-" || name.contains(['/', '.']) || Path::new(name).exists();
+    if is_baseline || !is_path {
+        return history::load(name);
+    }
+    let text = input::read_text(name)?;
+    parse_report(&text).map_err(|e| Failure::argument(name, e))
+}
+
+impl RawCompare {
+    /// Which reports are A's and which B's.
+    fn sides(&self) -> Result<Sides, Failure> {
+        let refuse = |argument: &str, wrong: &str| Err(Failure::argument(argument, wrong));
+        let all = || self.reports.iter().chain(&self.reports_of_b);
+        if all().filter(|name| *name == "-").count() > 1 {
+            return refuse("-", "standard input can be read only once: name files");
+        }
+        let (a, b) = match (&self.baseline, &self.reports[..], &self.reports_of_b[..]) {
+            (Some(_), [], []) => {
+                return refuse(
+                    "--baseline",
+                    "what is to be compared with it? Name a report",
+                );
+            }
+            (Some(name), given, []) => (vec![name.clone()], given.to_vec()),
+            (Some(_), [], _) => {
+                return refuse(
+                    "--",
+                    "with --baseline all reports are B's: leave the -- out",
+                );
+            }
+            (Some(_), ..) => {
+                return refuse(
+                    "--baseline",
+                    "it is A: leave it or the reports before -- out",
+                );
+            }
+            (None, [], _) => return refuse("REPORT", "A is missing: name its reports before --"),
+            (None, [_], []) => {
+                return refuse("REPORT", "B is missing: name two reports, A and B");
+            }
+            (None, [a, b], []) => (vec![a.clone()], vec![b.clone()]),
+            (None, _, []) => {
+                return refuse(
+                    "REPORT",
+                    "which are A's? Put -- between A's reports and B's",
+                );
+            }
+            (None, a, b) => (a.to_vec(), b.to_vec()),
+        };
+        Ok(Sides { a, b })
+    }
+
+    fn exit(&self, comparison: &Comparison) -> Exit {
+        if !self.fail_on_regression {
+            return Exit::Fine;
+        }
+        let is_worse = |row: &&knee_core::report::ComparisonRow| {
+            row.matters && row.verdict == ComparisonVerdict::Worse
+        };
+        let worse = comparison.rows.iter().filter(is_worse).count();
+        let is_unknown = comparison.verdict == ComparisonVerdict::Unknown;
+        let (exit, reason) = match worse {
+            0 if is_unknown && comparison.has_invalid => (
+                Exit::Invalid,
+                "--fail-on-regression: a side is INVALID, nothing was judged".into(),
+            ),
+            0 => return Exit::Fine,
+            n => (
+                Exit::Crossed,
+                format!(
+                    "--fail-on-regression: B is worse in {n} of {}",
+                    comparison.rows.len()
+                ),
+            ),
+        };
+        if !self.quiet {
+            // Nobody to tell where standard error is closed.
+            let _ = writeln!(io::stderr(), "{reason}");
+        }
+        exit
+    }
+}

@@ -1,0 +1,143 @@
+//! The runs as a table, and as JSON.
+
+use crate::history::{Entry, State};
+use knee_core::time::Nanos;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// An answer is not shortened to less, in columns.
+const ANSWER_MIN: usize = 20;
+
+/// A target has this share of the width at the most.
+const TARGET_SHARE: usize = 5;
+
+/// A table of these runs, which are at least one.
+#[derive(Debug)]
+pub struct List<'a> {
+    /// In this order.
+    pub entries: &'a [Entry],
+    /// Columns that may be used.
+    pub width: usize,
+    /// Whether characters beyond ASCII may be used.
+    pub unicode: bool,
+}
+
+impl List<'_> {
+    /// Writes it.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let head = [
+            "id",
+            "when (UTC)",
+            "command",
+            "target",
+            "verdict",
+            "took",
+            "answer",
+        ];
+        let head = head.map(str::to_string);
+        let rows: Vec<[String; 7]> = self.entries.iter().map(|e| self.row(e)).collect();
+        let all = || std::iter::once(&head).chain(&rows);
+        let width = |i: usize| all().map(|row| row[i].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..6).map(width).collect();
+        let before = widths.iter().sum::<usize>() + 2 * widths.len();
+        let left = self.width.saturating_sub(before).max(ANSWER_MIN);
+        for row in all() {
+            let mut line = String::new();
+            for (i, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                line += &match i {
+                    // Numbers.
+                    0 | 5 => format!("{cell:>width$}  "),
+                    _ => format!("{cell:<width$}  "),
+                };
+            }
+            line += &self.shortened(&row[6], left);
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    fn row(&self, entry: &Entry) -> [String; 7] {
+        // 2026-05-04T09:30:00Z
+        let when = entry.started_at.get(..16).unwrap_or(&entry.started_at);
+        let target = entry.target.strip_prefix("http://");
+        let target = target.unwrap_or(&entry.target);
+        let took = match entry.state {
+            State::Complete | State::Failed => Nanos(entry.duration_ns).to_string(),
+            // It may have gone on for longer.
+            _ if self.unicode => format!("≥{}", Nanos(entry.duration_ns)),
+            _ => format!(">={}", Nanos(entry.duration_ns)),
+        };
+        [
+            entry.id.to_string(),
+            when.replace('T', " "),
+            entry.command.clone(),
+            self.shortened(target, self.width / TARGET_SHARE),
+            verdict(entry).to_string(),
+            took,
+            self.answer(entry),
+        ]
+    }
+
+    fn answer(&self, entry: &Entry) -> String {
+        let names = match entry.baselines.as_slice() {
+            [] => String::new(),
+            names => format!("[{}] ", names.join(", ")),
+        };
+        let answer = entry.answer.as_deref().unwrap_or_default();
+        let how = match entry.state {
+            State::Complete if entry.interrupted => "(interrupted) ",
+            State::Running | State::CutShort | State::Unfinished if !answer.is_empty() => {
+                "(so far) "
+            }
+            _ => "",
+        };
+        // A space that does not break is as wide as any other here.
+        names + how + &answer.replace(['\n', '\u{a0}'], " ")
+    }
+
+    fn shortened(&self, text: &str, width: usize) -> String {
+        if text.chars().count() <= width {
+            return text.to_string();
+        }
+        let sign = if self.unicode { "…" } else { "..." };
+        let kept = width.saturating_sub(sign.chars().count());
+        text.chars().take(kept).chain(sign.chars()).collect()
+    }
+}
+
+fn verdict(entry: &Entry) -> &'static str {
+    match entry.state {
+        State::Failed => "failed",
+        State::Running => "running",
+        State::CutShort => "cut short",
+        State::Unfinished => "unfinished",
+        State::Complete => match entry.verdict.as_deref() {
+            Some("valid") => "VALID",
+            _ => "INVALID",
+        },
+    }
+}
+
+/// Writes runs as one document.
+pub fn json(entries: &[Entry], out: &mut dyn Write) -> io::Result<()> {
+    let runs: Vec<Value> = entries.iter().map(one).collect();
+    serde_json::to_writer_pretty(&mut *out, &json!({ "runs": runs }))?;
+    out.write_all(b"\n")
+}
+
+fn one(entry: &Entry) -> Value {
+    json!({
+        "id": entry.id,
+        "command": entry.command,
+        "started_at": entry.started_at,
+        "target": entry.target,
+        "state": entry.state.name(),
+        "verdict": entry.verdict,
+        "interrupted": entry.interrupted,
+        "seed": entry.seed,
+        "knee_version": entry.knee_version,
+        "duration_ns": entry.duration_ns,
+        "answer": entry.answer,
+        "baselines": entry.baselines,
+    })
+}

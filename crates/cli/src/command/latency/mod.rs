@@ -1,0 +1,188 @@
+//! `knee latency`: flows in both directions, and what they do to latency.
+
+mod options;
+mod resolve;
+mod stand;
+#[cfg(test)]
+mod tests;
+
+pub use options::{PORT, parse_amount};
+
+use super::laboratory::{self, Order};
+use super::service;
+use crate::args::{MeasuredOutputArgs, Output, ThresholdArgs, with_exits};
+use crate::args::{parse_count, parse_positive, parse_whole};
+use crate::failure::{Exit, Failure};
+use crate::margins;
+use crate::words::Words;
+use clap::Args;
+use knee_core::experiment::latency::{Latency, LatencyPlan};
+use knee_core::spec::parse_duration;
+use knee_core::time::Nanos;
+use stand::FlowStand;
+
+/// Measure what parallel uploads and downloads do to latency
+///
+/// Runs scenarios of parallel flows, from one to 32 of them, between here and a 'knee serve bulk'
+/// on HOST: capacity in each direction, responsiveness (1 / the longest latency) and smoothness
+/// (1 / the longest gap of any flow). A flow that stalls or is killed counts as zero. Without HOST
+/// it measures the loopback, against a service of knee's own in this process.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Example:\n  \
+        there:  knee serve bulk --listen 192.0.2.7:9100 --token 'a secret'\n  \
+        here:   knee latency 192.0.2.7 --token 'a secret' --quick --cc cubic,bbr",
+    after_long_help = with_exits(LONG_HELP),
+    mut_arg("fail_if", |a| a.help(FAIL_IF_HELP).long_help(FAIL_IF_LONG_HELP)),
+)]
+pub struct RawLatency {
+    /// The host of a 'knee serve bulk' [default port: 9100; default: one of knee's own in this
+    /// process]
+    #[arg(value_name = "HOST[:PORT]", value_parser = options::parse_service)]
+    service_address: Option<String>,
+
+    /// What the service has to be told: its --token
+    #[arg(long, value_name = "T")]
+    token: Option<String>,
+
+    /// Scenarios as uploads/downloads, such as 1/1,4/4 [default: 19, from 0/1 to 32/0]
+    #[arg(long, value_name = "U/D,U/D...", value_parser = options::parse_list)]
+    #[arg(help_heading = "Scenarios")]
+    scenarios: Option<options::Scenarios>,
+
+    /// The five most telling scenarios only
+    #[arg(long, conflicts_with = "scenarios", help_heading = "Scenarios")]
+    quick: bool,
+
+    /// Time of each scenario [default: until it has settled]
+    #[arg(short, long, value_name = "T", value_parser = parse_positive)]
+    #[arg(help_heading = "Scenarios", conflicts_with_all = ["scenario_limit", "settle"])]
+    duration: Option<Nanos>,
+
+    /// Ends a scenario that does not settle by force [default: 10m]
+    #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Scenarios")]
+    scenario_limit: Option<Nanos>,
+
+    /// A scenario has settled once the mean goodput of no flow moves by more and no ping takes
+    /// longer than any before [default: 5%]
+    #[arg(long, value_name = "PERCENT", value_parser = options::parse_tolerance)]
+    #[arg(help_heading = "Scenarios", hide_short_help = true)]
+    settle: Option<f64>,
+
+    /// Time for which the idle path is looked at first; 0: not at all [default: 2s]
+    #[arg(long, value_name = "T", value_parser = parse_duration)]
+    #[arg(help_heading = "Scenarios", hide_short_help = true)]
+    idle: Option<Nanos>,
+
+    /// Ends a scenario once its flows have carried so much: 500M, 10GB, 4GiB
+    #[arg(long, value_name = "BYTES", value_parser = parse_amount)]
+    #[arg(help_heading = "Scenarios", hide_short_help = true)]
+    bytes_max: Option<u64>,
+
+    /// Congestion control of the senders on both ends; of several, all scenarios with each in turn
+    #[arg(long, value_name = "NAME,NAME...", value_delimiter = ',')]
+    #[arg(value_parser = options::parse_control, help_heading = "Flows")]
+    cc: Vec<String>,
+
+    /// Differentiated services code point of flows and probes: 0 to 63, or EF, CS1, AF41, …
+    #[arg(long, value_name = "CODE", value_parser = options::parse_dscp, help_heading = "Flows")]
+    #[arg(hide_short_help = true)]
+    dscp: Option<u8>,
+
+    /// Whether senders ask for explicit congestion notification: on, off
+    /// [default: as each host is set up]
+    #[arg(long, value_name = "SWITCH", value_parser = options::parse_switch)]
+    #[arg(help_heading = "Flows", hide_short_help = true)]
+    ecn: Option<bool>,
+
+    /// Time between two pings over TCP, and between two probes over UDP
+    #[arg(long, value_name = "T", value_parser = parse_positive, default_value = "10ms")]
+    #[arg(help_heading = "Probes", hide_short_help = true)]
+    probe_every: Nanos,
+
+    /// No probes over UDP
+    #[arg(long, help_heading = "Probes", hide_short_help = true)]
+    no_udp: bool,
+
+    /// Length of the intervals of the time series, at least 10ms
+    /// [default: 500ms; with -d a tenth of it, from 100ms to 1s]
+    #[arg(long, value_name = "T", value_parser = parse_positive)]
+    #[arg(help_heading = "Generator", hide_short_help = true)]
+    interval: Option<Nanos>,
+
+    /// Threads that carry the flows [default: 1]
+    #[arg(short, long, value_name = "N", value_parser = parse_count)]
+    #[arg(help_heading = "Generator", hide_short_help = true)]
+    threads: Option<u32>,
+
+    /// Seeds every random choice, so that a run can be repeated [default: random; always printed]
+    #[arg(long, value_name = "N", value_parser = parse_whole, help_heading = "Generator")]
+    #[arg(hide_short_help = true)]
+    seed: Option<u64>,
+
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    #[command(flatten)]
+    output: MeasuredOutputArgs,
+}
+
+const FAIL_IF_HELP: &str =
+    "Exit with 1 where this holds, repeatable: 'p99>200ms', 'max>500ms', 'invalid'";
+
+const FAIL_IF_LONG_HELP: &str =
+    "Exit with 1 where this holds, repeatable: 'p99>200ms', 'max>500ms', 'invalid'
+
+Of the pings beside the flows, in any scenario: mean, min, p50, p75, p90, p99, p999, max against a \
+time. errors are pings that did not come back, against a share (0.1%) or a number.";
+
+const LONG_HELP: &str = "\
+What is reported:
+  capacity        of n flows: n times the harmonic mean of their goodputs, so unfairness lowers it;
+                  overall the harmonic mean over the scenarios, in KiB/s
+  responsiveness  1 / the longest latency of a ping beside the flows, in Hz
+  smoothness      1 / the longest gap between two receives of any flow, in Hz
+  All are bigger-is-better and rounded down; a flow that is killed, or never moves, makes zeros.
+  'knee analyze latency FILE.txt' reads the text again, and that of the test of 2011.
+
+Examples:
+  knee latency
+  knee latency 192.0.2.7 --token 'a secret' --quick
+  knee latency 192.0.2.7:9100 --token 'a secret' --scenarios 1/0,0/1,4/4 -d 10s
+  knee latency 192.0.2.7 --token 'a secret' --cc cubic,bbr --scenarios 1/1
+  knee latency 192.0.2.7 --token 'a secret' --dscp EF --ecn on --fail-if 'p99>100ms'";
+
+/// Scenarios that cannot be wrong.
+#[derive(Debug)]
+pub struct LatencySpec {
+    plan: LatencyPlan,
+    /// The service that was named; `None`: one of knee's own.
+    service: Option<String>,
+    seed: u64,
+    words: Words,
+    thresholds: ThresholdArgs,
+    output: Output,
+}
+
+/// Runs the scenarios, and reports capacity, responsiveness and smoothness.
+pub fn execute(mut spec: LatencySpec) -> Result<Exit, Failure> {
+    let notes = spec.output.notes();
+    let margins = margins::of_this_machine(notes);
+    let service = service::flows(spec.service.take())?;
+    if let Some(line) = service.announcement() {
+        notes.tell(&line);
+    }
+    let plan = &mut spec.plan;
+    plan.base.service = service.address();
+    plan.base.engine.margins = margins;
+    notes.tell(&resolve::announcement(plan));
+    let mut stand = FlowStand::new(plan);
+    let order = Order {
+        command: "latency",
+        seed: spec.seed,
+        words: spec.words,
+        thresholds: spec.thresholds,
+        output: spec.output,
+    };
+    laboratory::conduct(order, &mut Latency::new(spec.plan), &mut stand)
+}

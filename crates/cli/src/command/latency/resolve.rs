@@ -1,0 +1,216 @@
+//! From the options to scenarios that cannot be wrong.
+
+use super::options::Scenarios;
+use super::{LatencySpec, RawLatency};
+use crate::args::{interval, random_seed};
+use crate::failure::Failure;
+use crate::machine::Machine;
+use crate::words::{self, Words};
+use knee_core::experiment::latency::{LatencyPlan, QUICK, SCENARIOS};
+use knee_core::spec::{
+    BackendChoice, EngineOptions, FlowSockets, FlowTrialSpec, FlowsEnd, Level, Margins, ProbeSpec,
+    Settle, WaitPolicy,
+};
+use knee_core::time::Nanos;
+
+/// A scenario that does not settle is ended then, unless another time is given.
+const LIMIT: Nanos = Nanos::from_secs(600);
+
+/// By so much a mean goodput may still move, unless another share is given.
+const TOLERANCE: f64 = 0.05;
+
+/// A scenario is to have settled for so many windows of such a length: long enough to see a queue
+/// fill, short enough that all scenarios of a fast path take a few minutes, as a ping that takes
+/// longer than all before, however little, begins it anew.
+const WINDOW: Nanos = Nanos::from_millis(250);
+const WINDOWS: u32 = 6;
+
+/// The idle path is looked at for so long, unless another time is given.
+const IDLE: Nanos = Nanos::from_secs(2);
+
+/// More often than this probes are a load.
+const PROBE_EVERY_MIN: Nanos = Nanos::from_millis(1);
+
+/// A probe over UDP is lost then: no queue that people use holds more.
+const PROBE_TIMEOUT: Nanos = Nanos::from_secs(5);
+
+/// A scenario that is to settle has intervals as one of this length.
+const LENGTH_FOR_INTERVAL: Nanos = Nanos::from_secs(5);
+
+impl RawLatency {
+    /// What is to be run.
+    pub fn resolve(self, machine: &Machine) -> Result<LatencySpec, Failure> {
+        self.refuse_contradictions()?;
+        let scenarios = self.chosen();
+        let flows = scenarios.iter().map(|(up, down)| up + down).max();
+        machine.check_connections("--scenarios", flows.unwrap_or(1))?;
+        let length = self.duration.unwrap_or(LENGTH_FOR_INTERVAL);
+        let interval = interval(self.interval, length)?;
+        let seed = self.seed.unwrap_or_else(random_seed);
+        let words = self.words(interval, seed);
+        let cc = self.cc.iter().cloned().map(Some);
+        let plan = LatencyPlan {
+            scenarios,
+            idle: self.idle.unwrap_or(IDLE),
+            congestion: cc.collect(),
+            base: self.base(interval, seed),
+        };
+        Ok(LatencySpec {
+            plan,
+            service: self.service_address,
+            seed,
+            words,
+            thresholds: self.thresholds,
+            output: self.output.resolve()?,
+        })
+    }
+
+    fn refuse_contradictions(&self) -> Result<(), Failure> {
+        if self.token.is_some() && self.service_address.is_none() {
+            let wrong = "a service of knee's own asks for none: give HOST";
+            return Err(Failure::argument("--token", wrong));
+        }
+        if self.probe_every < PROBE_EVERY_MIN {
+            let wrong = format!(
+                "'{}' is too often, as probes are no load: at least 1ms",
+                words::duration(self.probe_every)
+            );
+            return Err(Failure::argument("--probe-every", wrong));
+        }
+        let twice = |(i, name): (usize, &String)| self.cc[..i].contains(name);
+        if let Some((_, name)) = self.cc.iter().enumerate().find(|each| twice(*each)) {
+            let wrong = format!("'{name}' is there twice: name each once");
+            return Err(Failure::argument("--cc", wrong));
+        }
+        Ok(())
+    }
+
+    /// Uploads and downloads of each scenario.
+    fn chosen(&self) -> Vec<(u32, u32)> {
+        match &self.scenarios {
+            Some(Scenarios(given)) => given.clone(),
+            None if self.quick => QUICK.to_vec(),
+            None => SCENARIOS.to_vec(),
+        }
+    }
+
+    fn limit(&self) -> Nanos {
+        self.scenario_limit.unwrap_or(LIMIT)
+    }
+
+    fn tolerance(&self) -> f64 {
+        self.settle.unwrap_or(TOLERANCE)
+    }
+
+    /// What all trials share.
+    fn base(&self, interval: Nanos, seed: u64) -> FlowTrialSpec {
+        let end = match self.duration {
+            Some(duration) => FlowsEnd::After(duration),
+            None => FlowsEnd::Settled {
+                settle: Settle {
+                    tolerance: self.tolerance(),
+                    window: WINDOW,
+                    windows: WINDOWS,
+                },
+                limit: self.limit(),
+            },
+        };
+        FlowTrialSpec {
+            label: String::new(),
+            level: Level::Flows { up: 0, down: 0 },
+            // Known only once it listens.
+            service: String::new(),
+            token: self.token.clone().unwrap_or_default(),
+            up: 0,
+            down: 0,
+            end,
+            bytes_max: self.bytes_max,
+            sockets: FlowSockets {
+                congestion_control: None,
+                dscp: self.dscp,
+                ecn: self.ecn,
+            },
+            probes: ProbeSpec {
+                every: self.probe_every,
+                udp: !self.no_udp,
+                timeout: PROBE_TIMEOUT,
+            },
+            interval,
+            seed,
+            engine: EngineOptions {
+                workers: self.threads.unwrap_or(1),
+                backend: BackendChoice::Auto,
+                wait: WaitPolicy::Hybrid,
+                margins: Margins::UNKNOWN,
+            },
+        }
+    }
+
+    /// The options in the words of the command line. The port of a service of knee's own differs
+    /// from run to run and a token is a secret: both are left out.
+    fn words(&self, interval: Nanos, seed: u64) -> Words {
+        let mut words = Words::default();
+        words.put_some("target", self.service_address.clone());
+        if let Some(Scenarios(given)) = &self.scenarios {
+            let each = given.iter().map(|(up, down)| format!("{up}/{down}"));
+            words.put("scenarios", each.collect::<Vec<_>>().join(","));
+        }
+        words.put_some("quick", self.quick.then_some(true));
+        match self.duration {
+            Some(duration) => words.put("duration", words::duration(duration)),
+            None => {
+                words.put("scenario-limit", words::duration(self.limit()));
+                // Twice a hundred leaves no trace of the binary fraction.
+                let percent = (self.tolerance() * 1e6).round() / 1e4;
+                words.put("settle", format!("{percent}%"));
+            }
+        }
+        words.put("idle", words::duration(self.idle.unwrap_or(IDLE)));
+        words.put_some("bytes-max", self.bytes_max);
+        words.put_some("cc", (!self.cc.is_empty()).then(|| self.cc.join(",")));
+        words.put_some("dscp", self.dscp);
+        words.put_some("ecn", self.ecn.map(|on| if on { "on" } else { "off" }));
+        words.put("probe-every", words::duration(self.probe_every));
+        words.put_some("no-udp", self.no_udp.then_some(true));
+        words.put("interval", words::duration(interval));
+        words.put_some("threads", self.threads);
+        words.put("seed", seed);
+        self.thresholds.tell(&mut words);
+        words
+    }
+}
+
+/// What is to come, and how long it takes where that is known.
+pub fn announcement(plan: &LatencyPlan) -> String {
+    let number = plan.scenarios.len();
+    let plural = if number == 1 { "" } else { "s" };
+    let runs = plan.congestion.len().max(1);
+    let controls: Vec<&str> = plan
+        .congestion
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    let with_each = match controls.len() {
+        0 | 1 => String::new(),
+        _ => format!(" with each of {}", controls.join(" and ")),
+    };
+    let idle = match plan.idle {
+        Nanos::ZERO => String::new(),
+        idle => format!(", after {} of the idle path", words::duration(idle)),
+    };
+    match plan.base.end {
+        FlowsEnd::After(each) => {
+            let total = Nanos(each.0.saturating_mul((number * runs) as u64)) + plan.idle;
+            format!(
+                "{number} scenario{plural} of {}{with_each}{idle}: about {}",
+                words::duration(each),
+                words::about(total)
+            )
+        }
+        FlowsEnd::Settled { limit, .. } => format!(
+            "{number} scenario{plural}{with_each}, each until it has settled, at most {}{idle}",
+            words::about(limit)
+        ),
+    }
+}

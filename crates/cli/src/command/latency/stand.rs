@@ -1,0 +1,110 @@
+//! Where scenarios of flows are run: in front of a bulk service.
+
+use crate::audience::{Kind, Upcoming};
+use crate::command::laboratory::{Made, Stand};
+use knee_core::analysis::flows::assess;
+use knee_core::experiment::latency::{Latency, LatencyPlan, gone};
+use knee_core::measure::Observer;
+use knee_core::report::TrialReport;
+use knee_core::spec::{FlowTrialSpec, FlowsEnd};
+use knee_core::time::Nanos;
+use knee_engine::{RunError, flows};
+use knee_render::scenario_line;
+use std::sync::atomic::AtomicBool;
+
+/// A bulk service.
+#[derive(Debug)]
+pub struct FlowStand {
+    service: String,
+    token: String,
+    /// How many trials there will be.
+    trials: usize,
+    /// How wide their names are.
+    label_columns: usize,
+    begun: usize,
+    backend: String,
+}
+
+impl FlowStand {
+    /// A stand in front of the service of this plan.
+    pub fn new(plan: &LatencyPlan) -> FlowStand {
+        let several = plan.congestion.len() > 1;
+        let controls = plan.congestion.iter().flatten().map(|name| name.len() + 2);
+        let control_columns = controls.max().filter(|_| several).unwrap_or(0);
+        FlowStand {
+            label_columns: "16 up, 16 down".len() + control_columns,
+            service: plan.base.service.clone(),
+            token: plan.base.token.clone(),
+            trials: Latency::new(plan.clone()).trials(),
+            begun: 0,
+            backend: String::new(),
+        }
+    }
+}
+
+impl Stand<Latency> for FlowStand {
+    fn prepare(&mut self) -> Result<(), RunError> {
+        flows::preflight(&self.service, &self.token).map(drop)
+    }
+
+    fn upcoming(&mut self, spec: &FlowTrialSpec) -> Upcoming {
+        self.begun += 1;
+        Upcoming {
+            label: format!("{} of {}  {}", self.begun, self.trials, spec.label),
+            level: Some(spec.level),
+            kind: Kind::Flows,
+            warmup: Nanos::ZERO,
+            total: match spec.end {
+                FlowsEnd::After(length) => Some(length),
+                FlowsEnd::Settled { .. } => None,
+            },
+            interval: spec.interval,
+            asked_per_s: None,
+        }
+    }
+
+    fn run(
+        &mut self,
+        spec: &FlowTrialSpec,
+        watch: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<Made<TrialReport>, RunError> {
+        let trial = flows::run(spec, watch, stop)?;
+        self.backend.clone_from(&trial.generator.backend);
+        Ok(Made {
+            interrupted: trial.interrupted,
+            trial: assess(&trial),
+        })
+    }
+
+    fn line(&self, number: usize, trial: &TrialReport) -> Option<String> {
+        let which = format!("{:>2} of {}", number + 1, self.trials);
+        let flows = trial.flows.as_ref()?;
+        let label = format!("{:<1$}", trial.label, self.label_columns);
+        Some(scenario_line(&which, &label, flows))
+    }
+
+    fn counts(trial: &TrialReport) -> (u64, u64) {
+        (trial.attempted, trial.completed)
+    }
+
+    fn nothing(trials: &[TrialReport], attempted: u64) -> String {
+        let reason = trials.iter().rev().find_map(|t| t.flows.as_ref());
+        match reason.map(|f| f.reason.as_str()).filter(|r| !r.is_empty()) {
+            Some(reason) => format!("nothing was measured: {reason}"),
+            None => format!("nothing was measured: {attempted} pings, not one came back"),
+        }
+    }
+
+    fn gone(trial: &TrialReport) -> Option<String> {
+        gone(trial)
+    }
+
+    fn report(trial: &TrialReport) -> Option<&TrialReport> {
+        Some(trial)
+    }
+
+    fn backend(&self) -> String {
+        self.backend.clone()
+    }
+}

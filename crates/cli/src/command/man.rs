@@ -1,0 +1,113 @@
+//! `knee man`: the manual pages.
+
+use crate::failure::{Exit, Failure};
+use crate::raw::RawArgs;
+use crate::stdout;
+use clap::{Args, Command, CommandFactory};
+use clap_mangen::Man;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Write a manual page, or all of them
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  \
+    knee man | man -l -\n  \
+    knee man serve http | man -l -\n  \
+    knee man --dir ~/.local/share/man/man1")]
+pub struct RawMan {
+    /// The command whose page it is; none: knee itself
+    #[arg(value_name = "COMMAND")]
+    command: Vec<String>,
+
+    /// Write the pages of all commands there, as knee.1, knee-run.1, …
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    dir: Option<PathBuf>,
+}
+
+/// Writes the page, or the pages.
+pub fn execute(raw: &RawMan) -> Result<Exit, Failure> {
+    let pages = pages();
+    match &raw.dir {
+        Some(dir) => write_all(&pages, dir)?,
+        None => {
+            let wanted = ["knee".to_string()].into_iter().chain(raw.command.clone());
+            let wanted = wanted.collect::<Vec<_>>().join("-");
+            let page = pages.iter().find(|page| name(page) == wanted);
+            let page = page.ok_or_else(|| {
+                let names: Vec<&str> = pages.iter().skip(1).map(name).collect();
+                let names = names.join(", ").replace("knee-", "").replace('-', " ");
+                let given = raw.command.join(" ");
+                Failure::argument("COMMAND", format!("'{given}' is none; there are {names}"))
+            })?;
+            let page = rendered(page);
+            stdout::write(|out| out.write_all(&page))?;
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+fn write_all(pages: &[Command], dir: &Path) -> Result<(), Failure> {
+    let write = || -> io::Result<()> {
+        fs::create_dir_all(dir)?;
+        for page in pages {
+            fs::write(dir.join(format!("{}.1", name(page))), rendered(page))?;
+        }
+        Ok(())
+    };
+    write().map_err(|e| {
+        let dir = dir.display();
+        Failure::argument("--dir", format!("'{dir}' cannot be written: {e}"))
+    })
+}
+
+/// knee and every command that is not hidden.
+fn pages() -> Vec<Command> {
+    let mut knee = RawArgs::command();
+    // Gives each command the name that its page has: knee-serve-http.
+    knee.build();
+    let mut pages = Vec::new();
+    collect(&knee, &mut pages);
+    pages
+}
+
+fn collect(command: &Command, pages: &mut Vec<Command>) {
+    pages.push(command.clone());
+    for part in command.get_subcommands().filter(|part| !part.is_hide_set()) {
+        collect(part, pages);
+    }
+}
+
+fn name(page: &Command) -> &str {
+    page.get_display_name().unwrap_or_else(|| page.get_name())
+}
+
+fn rendered(page: &Command) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Writing to memory does not fail.
+    let _ = Man::new(page.clone()).render(&mut bytes);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_page_that_names_its_options() {
+        let pages = pages();
+        let names: Vec<&str> = pages.iter().map(name).collect();
+        for wanted in ["knee", "knee-run", "knee-serve-http", "knee-analyze-sweep"] {
+            assert!(names.contains(&wanted), "{names:?}");
+        }
+        assert!(!names.contains(&"knee-udp-client"), "it is hidden");
+        for page in &pages {
+            let text = String::from_utf8(rendered(page)).unwrap();
+            assert!(text.contains(".TH"), "{}", name(page));
+            for option in page.get_opts().filter(|o| !o.is_hide_set()) {
+                let long = option.get_long().unwrap().replace('-', "\\-");
+                assert!(text.contains(&long), "{} of {}", long, name(page));
+            }
+        }
+    }
+}

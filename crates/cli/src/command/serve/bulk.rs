@@ -1,0 +1,184 @@
+//! `knee serve bulk`: the service that `knee latency` exchanges flows with.
+
+use crate::args::{parse_count, parse_positive, parse_whole};
+use crate::command::latency::{PORT, parse_amount};
+use crate::failure::{Exit, Failure};
+use clap::Args;
+use knee_core::measure::Direction;
+use knee_core::spec::{ParseError, parse_duration};
+use knee_core::time::Nanos;
+use knee_engine::serve::bulk::{BulkServer, BulkServerSpec, FlowFault, FlowFaultKind};
+use std::net::SocketAddr;
+
+/// Take uploads, make downloads and answer pings
+///
+/// Prints one line, 'listening on ADDR:PORT', once it does, serves until SIGTERM or Ctrl-C, and
+/// then prints what it carried. It serves one 'knee latency' after another and tells others that it
+/// is busy; control, pings and flows use one port, over TCP, and probes the same over UDP. On an
+/// address that others can reach it asks for a token.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Example:\n  \
+        knee serve bulk --listen 192.0.2.7:9100 --token 'a secret'",
+    after_long_help = "Examples:\n  \
+        knee serve bulk\n  \
+        knee serve bulk --listen 192.0.2.7:9100 --token 'a secret'\n  \
+        knee serve bulk --listen '[::]:9100' --token 'a secret' --max-time 1h --max-bytes 100GB\n\n\
+        Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
+)]
+pub struct RawServeBulk {
+    /// Where it listens, over TCP and UDP; port 0 picks a free one
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
+    #[arg(default_value_t = SocketAddr::from(([127, 0, 0, 1], PORT)))]
+    listen: SocketAddr,
+
+    /// What a client has to know: required where others can reach the address
+    #[arg(long, value_name = "T")]
+    token: Option<String>,
+
+    /// The longest that one scenario of a client may take
+    #[arg(long, value_name = "T", default_value = "1h", value_parser = parse_positive)]
+    max_time: Nanos,
+
+    /// The most that the flows of one scenario may carry: 500M, 10GB, 4GiB [default: no limit]
+    #[arg(long, value_name = "BYTES", value_parser = parse_amount)]
+    max_bytes: Option<u64>,
+
+    /// Threads that carry flows [default: one per core this process may use]
+    #[arg(short, long, value_name = "N", value_parser = parse_count, hide_short_help = true)]
+    threads: Option<u32>,
+
+    /// What is done to a flow of every scenario, repeatable: reset(up,0,2s) resets the first upload
+    /// after 2 s, stall(down,2,2s,334ms) lets the third download stand still
+    #[arg(long, value_name = "F", value_parser = parse_fault, hide_short_help = true)]
+    fault: Vec<FlowFault>,
+
+    /// Write what it carried there as JSON; '-' is standard output: the line after 'listening on'
+    #[arg(long, value_name = "FILE")]
+    json: Option<String>,
+}
+
+/// A service that cannot be wrong, and where it tells what it did.
+#[derive(Debug)]
+pub struct BulkService {
+    server: BulkServerSpec,
+    json: Option<String>,
+}
+
+impl RawServeBulk {
+    /// What is to be served.
+    pub fn resolve(self) -> Result<BulkService, Failure> {
+        let token = self.token.unwrap_or_default();
+        if token.is_empty() && !self.listen.ip().to_canonical().is_loopback() {
+            let wrong = format!(
+                "is needed at {}, which others can reach: give a secret here and to knee latency, \
+                 or listen at 127.0.0.1",
+                self.listen
+            );
+            return Err(Failure::argument("--token", wrong));
+        }
+        let defaults = BulkServerSpec::default();
+        let server = BulkServerSpec {
+            listen: self.listen,
+            token,
+            session_max: self.max_time,
+            bytes_max: self.max_bytes,
+            workers: self.threads.unwrap_or(defaults.workers),
+            faults: self.fault,
+        };
+        let json = self.json;
+        Ok(BulkService { server, json })
+    }
+}
+
+/// Serves until a signal ends it.
+pub fn execute(service: BulkService) -> Result<Exit, Failure> {
+    let stop = super::until_signal()?;
+    let server = BulkServer::start(service.server)?;
+    stop.wait(server.address())?;
+    let stats = server.stop();
+    super::tell(&stats, &stats.to_string(), service.json.as_deref())?;
+    Ok(Exit::Fine)
+}
+
+fn parse_listen(text: &str) -> Result<SocketAddr, ParseError> {
+    text.parse().map_err(|_| {
+        ParseError(format!(
+            "'{text}' is no address to listen at: give ADDR:PORT such as 127.0.0.1:{PORT}"
+        ))
+    })
+}
+
+/// `reset(up,0,2s)`, `stall(down,2,2s,334ms)`: which way, which flow from 0, when, for how long.
+fn parse_fault(text: &str) -> Result<FlowFault, ParseError> {
+    let wrong = || {
+        ParseError(format!(
+            "'{text}' is no fault: give reset(up,0,2s) or stall(down,2,2s,334ms)"
+        ))
+    };
+    let inner = |name: &str| text.trim().strip_prefix(name)?.strip_suffix(')');
+    let (inner, is_stall) = match (inner("reset("), inner("stall(")) {
+        (Some(inner), _) => (inner, false),
+        (None, Some(inner)) => (inner, true),
+        (None, None) => return Err(wrong()),
+    };
+    let parts: Vec<&str> = inner.split(',').map(str::trim).collect();
+    let (direction, number, at, length) = match parts.as_slice() {
+        [direction, number, at] if !is_stall => (direction, number, at, None),
+        [direction, number, at, length] if is_stall => (direction, number, at, Some(length)),
+        _ => return Err(wrong()),
+    };
+    let direction = match *direction {
+        "up" => Direction::Up,
+        "down" => Direction::Down,
+        _ => return Err(wrong()),
+    };
+    let length = length.map(|t| parse_positive(t)).transpose()?;
+    Ok(FlowFault {
+        direction,
+        number: u32::try_from(parse_whole(number)?).map_err(|_| wrong())?,
+        at: parse_duration(at)?,
+        kind: length.map_or(FlowFaultKind::Reset, FlowFaultKind::Stall),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_say_what_becomes_of_which_flow() {
+        let fault = |direction, number, at_ms, kind| FlowFault {
+            direction,
+            number,
+            at: Nanos::from_millis(at_ms),
+            kind,
+        };
+        let stall = FlowFaultKind::Stall(Nanos::from_millis(334));
+        for (text, expected) in [
+            (
+                "reset(up,0,2s)",
+                fault(Direction::Up, 0, 2_000, FlowFaultKind::Reset),
+            ),
+            (
+                "stall(down, 2, 500ms, 334ms)",
+                fault(Direction::Down, 2, 500, stall),
+            ),
+        ] {
+            assert_eq!(parse_fault(text), Ok(expected));
+        }
+        for text in [
+            "",
+            "reset",
+            "reset(up,1)",
+            "reset(up,-1,1s)",
+            "reset(left,1,1s)",
+            "reset(up,1,1s,2s)",
+            "stall(up,1,1s)",
+            "stall(up,1,1s,0)",
+            "kill(up,1,1s)",
+        ] {
+            assert!(parse_fault(text).is_err(), "{text}");
+        }
+    }
+}

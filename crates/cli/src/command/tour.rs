@@ -1,0 +1,174 @@
+//! `knee demo`: all experiments against knee's own servers, one after another, ending in one page.
+
+use crate::args::Output;
+use crate::failure::{Exit, Failure};
+use crate::stdout;
+use clap::Args;
+use knee_core::report::{Report, Verdict};
+use knee_engine::interrupt;
+use knee_render::{answer, html_tour, parse_report, quoted};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// See all experiments at work in about a minute, against servers of knee's own
+///
+/// Each is a command that you can run yourself, with a shorter time than it would take by default.
+/// Nothing leaves this machine. The page that it ends in needs no network.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  knee demo --html tour.html")]
+pub struct RawDemo {
+    /// Where the page goes
+    #[arg(long, value_name = "FILE", default_value = "knee-demo.html")]
+    html: String,
+
+    /// No progress, no notes; the answers and errors only
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// One experiment of the tour.
+struct Stop {
+    /// What it asks.
+    question: &'static str,
+    /// The command's arguments.
+    arguments: &'static str,
+}
+
+/// In the order of the mission; times are short, so that all of it takes about a minute.
+const STOPS: [Stop; 5] = [
+    Stop {
+        question: "Where does each datagram go, and does it matter how clients wait?",
+        arguments: "udp --compare yield*64 exp(200us)*128 -d 1s --repeats 2",
+    },
+    Stop {
+        question: "What does a server do when far more connections come than it serves?",
+        arguments: "overload --simple 1,16,256 --descriptors 64,256,970 -d 2s",
+    },
+    Stop {
+        question: "How well does this machine wait for a moment?",
+        arguments: "throttle --methods sleep,hybrid,spin --delays 100us,1ms,10ms -d 500ms",
+    },
+    Stop {
+        question: "What does load do to the latency of a path?",
+        arguments: "latency --scenarios 1/0,0/1,4/4,16/16 -d 2s --idle 1s",
+    },
+    Stop {
+        question: "How much can a server do, and what do its users feel on the way there?",
+        arguments: "sweep -d 500ms --warmup 200ms",
+    },
+];
+
+/// Makes the tour.
+pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
+    let cannot = |e| Failure::argument("--html", format!("'{}' cannot be written: {e}", raw.html));
+    let page = File::create(&raw.html).map_err(cannot)?;
+    let stop = interrupt::install()
+        .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
+    let begun = Instant::now();
+    let mut reports: Vec<(&str, Report)> = Vec::new();
+    for (i, part) in STOPS.iter().enumerate() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let (number, of) = (i + 1, STOPS.len());
+        let command = for_a_shell(part.arguments);
+        let said = format!("{number} of {of}  {}\n$ knee {command}\n", part.question);
+        stdout::write(|out| out.write_all(said.as_bytes()))?;
+        match measure(part, raw.quiet) {
+            Ok(report) => {
+                let told = format!("{}  {}\n\n", verdict(&report), answer(&report));
+                stdout::write(|out| out.write_all(told.as_bytes()))?;
+                reports.push((part.question, report));
+            }
+            // The rest of the tour is worth as much without it.
+            Err(line) => Output::explain(&line),
+        }
+    }
+    if reports.is_empty() {
+        return Err(Failure::nothing_measured(
+            "nothing was measured".to_string(),
+        ));
+    }
+    let parts: Vec<(&str, &Report)> = reports.iter().map(|(q, r)| (*q, r)).collect();
+    let mut out = BufWriter::new(page);
+    html_tour(&parts, &mut out)
+        .and_then(|()| out.flush())
+        .map_err(cannot)?;
+    let took = begun.elapsed().as_secs();
+    let end = format!(
+        "{} of {} in {took} s; the page: {}\n",
+        parts.len(),
+        STOPS.len(),
+        raw.html
+    );
+    stdout::write(|out| out.write_all(end.as_bytes()))?;
+    Ok(Exit::Fine)
+}
+
+/// Runs a command of knee's in a process of its own, as a user would, and reads its report.
+fn measure(part: &Stop, quiet: bool) -> Result<Report, String> {
+    let failed = |e: &dyn std::fmt::Display| format!("knee {}: {e}", part.arguments);
+    let program = std::env::current_exe().map_err(|e| failed(&e))?;
+    let mut command = Command::new(program);
+    command
+        .args(part.arguments.split(' '))
+        .args(["--json", "-", "--no-save", "--no-tui"]);
+    if quiet {
+        command.arg("--quiet");
+    }
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output();
+    let output = output.map_err(|e| failed(&e))?;
+    let text = String::from_utf8(output.stdout).map_err(|e| failed(&e))?;
+    parse_report(&text).map_err(|e| match output.status.code() {
+        Some(code) if text.is_empty() => failed(&format!("ended with {code}, without a report")),
+        _ => failed(&e),
+    })
+}
+
+/// The arguments as a shell takes them.
+fn for_a_shell(arguments: &str) -> String {
+    let words: Vec<String> = arguments.split(' ').map(quoted).collect();
+    words.join(" ")
+}
+
+fn verdict(report: &Report) -> &'static str {
+    match report.verdict {
+        Verdict::Valid => "VALID",
+        Verdict::Invalid => "INVALID",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw::RawArgs;
+
+    #[test]
+    fn every_stop_is_a_command_line_that_is_understood() {
+        for stop in &STOPS {
+            let argv = ["knee"].into_iter().chain(stop.arguments.split(' '));
+            let read = RawArgs::read(argv.chain(["--json", "-", "--no-save", "--no-tui"]));
+            assert!(read.is_ok(), "{}: {}", stop.arguments, read.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn what_a_shell_would_expand_is_quoted() {
+        let shown = for_a_shell("udp --compare yield*64 exp(200us)*128 -d 1s");
+        assert_eq!(shown, "udp --compare 'yield*64' 'exp(200us)*128' -d 1s");
+    }
+
+    #[test]
+    fn every_experiment_is_seen() {
+        for command in ["udp", "overload", "throttle", "latency", "sweep"] {
+            let is_it = |stop: &Stop| stop.arguments.split(' ').next() == Some(command);
+            assert!(STOPS.iter().any(is_it), "{command}");
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Reads what is kept.
+
+use super::process::Process;
+use super::reference::Reference;
+use super::schema::{in_words, open_to_read};
+use super::write::Begun;
+use flate2::read::ZlibDecoder;
+use knee_core::experiment::salvage::{Remains, RunningTrial, salvage, without_conclusion};
+use knee_core::measure::{Histogram, Interval};
+use knee_core::report::{Report, SCHEMA, Verdict};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::de::DeserializeOwned;
+use std::io::Read;
+use std::path::Path;
+
+/// No report is larger, in bytes.
+const REPORT_MAX: u64 = 1 << 30;
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It has ended with a report.
+    Complete,
+    /// It has ended with nothing measured.
+    Failed,
+    /// It goes on.
+    Running,
+    /// Its process has gone without a report.
+    CutShort,
+    /// It has no report; whether its process still works cannot be seen from here.
+    Unfinished,
+}
+
+impl State {
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Complete => "complete",
+            State::Failed => "failed",
+            State::Running => "running",
+            State::CutShort => "cut_short",
+            State::Unfinished => "unfinished",
+        }
+    }
+}
+
+/// One run, as it is listed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its id.
+    pub id: i64,
+    /// `run`, `sweep`, ….
+    pub command: String,
+    /// RFC 3339, in UTC.
+    pub started_at: String,
+    /// What it was pointed at; empty where it was not.
+    pub target: String,
+    /// How it stands.
+    pub state: State,
+    /// `valid` or `invalid`, once it has ended with a report.
+    pub verdict: Option<String>,
+    /// The user ended it early.
+    pub interrupted: bool,
+    /// Seeded every random choice.
+    pub seed: u64,
+    /// The version of knee that ran it.
+    pub knee_version: String,
+    /// How long it took, or how long after its beginning it was last heard of.
+    pub duration_ns: u64,
+    /// Its answer, what it is so far where it has not ended, or why it failed.
+    pub answer: Option<String>,
+    /// The baselines that it is.
+    pub baselines: Vec<String>,
+}
+
+/// Which runs are listed.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Those of this command.
+    pub command: Option<String>,
+    /// Those whose target has this in it.
+    pub target: Option<String>,
+}
+
+/// The history, to be read.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+}
+
+impl Store {
+    /// Opens this file; `None` where there is none.
+    pub fn open(path: &Path) -> Result<Option<Store>, String> {
+        Ok(open_to_read(path)?.map(|connection| Store { connection }))
+    }
+
+    /// Where it lies, for those that change it.
+    pub(super) fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
+    /// The runs, the latest first.
+    pub fn entries(&self, filter: &Filter) -> Result<Vec<Entry>, String> {
+        let sql = format!(
+            "{ENTRY} WHERE (?1 IS NULL OR command = ?1) \
+             AND (?2 IS NULL OR instr(target, ?2) > 0) ORDER BY id DESC"
+        );
+        let mut statement = self.connection.prepare(&sql).map_err(in_words)?;
+        let rows = statement.query_map(params![filter.command, filter.target], entry);
+        rows.and_then(Iterator::collect).map_err(in_words)
+    }
+
+    /// One run.
+    pub fn entry(&self, id: i64) -> Result<Entry, String> {
+        let sql = format!("{ENTRY} WHERE id = ?");
+        let found = self.connection.query_row(&sql, [id], entry).optional();
+        found.map_err(in_words)?.ok_or_else(|| no_run(id))
+    }
+
+    /// The id of the run that is meant.
+    pub fn id(&self, reference: &Reference) -> Result<i64, String> {
+        let one = |sql: &str, of: &dyn rusqlite::ToSql| -> Result<Option<i64>, String> {
+            let found = self.connection.query_row(sql, [of], |row| row.get(0));
+            found.optional().map_err(in_words)
+        };
+        let missing = match reference {
+            Reference::Id(id) => return self.entry(*id).map(|entry| entry.id),
+            Reference::Last => {
+                let found = one("SELECT max(id) FROM runs WHERE ?", &true);
+                // The greatest of no ids is NULL.
+                if let Ok(Some(id)) = found {
+                    return Ok(id);
+                }
+                "no run is kept yet".to_string()
+            }
+            Reference::Baseline(name) => {
+                let found = one("SELECT run FROM baselines WHERE name = ?", name)?;
+                if let Some(id) = found {
+                    return Ok(id);
+                }
+                "no baseline has this name; 'knee history baseline' lists them".to_string()
+            }
+        };
+        Err(missing)
+    }
+
+    /// The baselines by name, each with its run.
+    pub fn baselines(&self) -> Result<Vec<(String, i64)>, String> {
+        let sql = "SELECT name, run FROM baselines ORDER BY name";
+        let mut statement = self.connection.prepare(sql).map_err(in_words)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+        rows.and_then(Iterator::collect).map_err(in_words)
+    }
+
+    /// A run's report; where it has none yet or never will, what can be told from what was written
+    /// as it went.
+    pub fn report(&self, id: i64) -> Result<Report, String> {
+        let entry = self.entry(id)?;
+        match entry.state {
+            State::Complete => self.document(id),
+            State::Failed => {
+                let why = entry.answer.unwrap_or_default();
+                Err(format!("it has no report, as nothing was measured: {why}"))
+            }
+            State::Running | State::CutShort | State::Unfinished => salvage(self.remains(&entry)?),
+        }
+    }
+
+    fn document(&self, id: i64) -> Result<Report, String> {
+        self.kept_document(id)?
+            .ok_or_else(|| "its report is missing".to_string())
+    }
+
+    fn kept_document(&self, id: i64) -> Result<Option<Report>, String> {
+        let sql = "SELECT document FROM reports WHERE run = ?";
+        let packed: Option<Vec<u8>> = self
+            .connection
+            .query_row(sql, [id], |row| row.get(0))
+            .optional()
+            .map_err(in_words)?;
+        let Some(packed) = packed else {
+            return Ok(None);
+        };
+        let mut text = String::new();
+        ZlibDecoder::new(packed.as_slice())
+            .take(REPORT_MAX)
+            .read_to_string(&mut text)
+            .map_err(|e| format!("its report is damaged: {e}"))?;
+        knee_render::parse_report(&text).map(Some)
+    }
+
+    fn remains(&self, entry: &Entry) -> Result<Remains, String> {
+        let sql = "SELECT report_schema, ended, running, running_trial FROM runs WHERE id = ?";
+        let mut statement = self.connection.prepare(sql).map_err(in_words)?;
+        let mut rows = statement.query([entry.id]).map_err(in_words)?;
+        let row = rows.next().map_err(in_words)?;
+        let row = row.ok_or_else(|| no_run(entry.id))?;
+        let schema: String = row.get(0).map_err(in_words)?;
+        if schema != SCHEMA {
+            return Err(format!(
+                "schema {} is not understood; this version of knee reads {SCHEMA}",
+                schema.escape_debug()
+            ));
+        }
+        let ended: i64 = row.get(1).map_err(in_words)?;
+        let running: Option<i64> = row.get(2).map_err(in_words)?;
+        let begun: Option<String> = row.get(3).map_err(in_words)?;
+        let running = match (running, begun) {
+            (Some(number), Some(begun)) if number >= ended => {
+                self.running(entry.id, number, parsed(&begun)?)?
+            }
+            _ => None,
+        };
+        let so_far = match self.kept_document(entry.id)? {
+            Some(report) => report,
+            None => self.opening(entry)?,
+        };
+        Ok(Remains {
+            so_far,
+            ended: usize::try_from(ended).unwrap_or(0),
+            running,
+            goes_on: entry.state == State::Running,
+        })
+    }
+
+    /// A report of a run before anything was measured.
+    fn opening(&self, entry: &Entry) -> Result<Report, String> {
+        let sql = "SELECT spec, host FROM runs WHERE id = ?";
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let (spec, host): (String, String) = self
+            .connection
+            .query_row(sql, [entry.id], read)
+            .map_err(in_words)?;
+        let conclusion = without_conclusion(&entry.command);
+        Ok(Report {
+            schema: SCHEMA.to_string(),
+            conclusion: conclusion
+                .ok_or_else(|| format!("the command '{}' is not known", entry.command))?,
+            command: entry.command.clone(),
+            knee_version: entry.knee_version.clone(),
+            started_at: entry.started_at.clone(),
+            seed: entry.seed,
+            verdict: Verdict::Valid,
+            interrupted: true,
+            host: parsed(&host)?,
+            spec: parsed(&spec)?,
+            trials: Vec::new(),
+            findings: Vec::new(),
+            thresholds: Vec::new(),
+        })
+    }
+
+    fn running(&self, id: i64, number: i64, begun: Begun) -> Result<Option<RunningTrial>, String> {
+        let Some(level) = begun.level else {
+            return Ok(None);
+        };
+        let mut trial = RunningTrial {
+            label: begun.label,
+            level,
+            planned_ns: begun.planned_ns,
+            asked_per_s: begun.asked_per_s,
+            intervals: Vec::new(),
+            response: Histogram::default(),
+        };
+        let sql = "SELECT interval, response FROM intervals WHERE run = ? AND trial = ? \
+                   ORDER BY number";
+        let mut statement = self.connection.prepare(sql).map_err(in_words)?;
+        let mut rows = statement.query([id, number]).map_err(in_words)?;
+        while let Some(row) = rows.next().map_err(in_words)? {
+            let interval: String = row.get(0).map_err(in_words)?;
+            trial.intervals.push(parsed::<Interval>(&interval)?);
+            let response: Option<String> = row.get(1).map_err(in_words)?;
+            if let Some(response) = response {
+                trial.response.merge(&parsed(&response)?);
+            }
+        }
+        Ok(Some(trial))
+    }
+}
+
+/// No run has this id.
+pub fn no_run(id: i64) -> String {
+    format!("no run {id} is kept; 'knee history' lists them")
+}
+
+const ENTRY: &str = "SELECT id, command, started_at, target, state, verdict, interrupted, seed, \
+    knee_version, elapsed_ns, answer, pid, pid_began, pid_within, \
+    (SELECT group_concat(name, char(10)) FROM baselines WHERE run = id) FROM runs";
+
+fn entry(row: &Row<'_>) -> Result<Entry, rusqlite::Error> {
+    let state: String = row.get(4)?;
+    let process = Process {
+        pid: row.get(11)?,
+        began: row.get::<_, i64>(12)?.max(0) as u64,
+        within: row.get(13)?,
+    };
+    let state = match state.as_str() {
+        "closed" => State::Complete,
+        "failed" => State::Failed,
+        _ => match process.is_there() {
+            Some(true) => State::Running,
+            Some(false) => State::CutShort,
+            None => State::Unfinished,
+        },
+    };
+    let baselines: Option<String> = row.get(14)?;
+    let mut baselines: Vec<String> =
+        baselines.map_or_else(Vec::new, |b| b.lines().map(str::to_string).collect());
+    baselines.sort();
+    Ok(Entry {
+        id: row.get(0)?,
+        command: row.get(1)?,
+        started_at: row.get(2)?,
+        target: row.get(3)?,
+        state,
+        verdict: row.get(5)?,
+        interrupted: row.get(6)?,
+        seed: row.get::<_, String>(7)?.parse().unwrap_or(0),
+        knee_version: row.get(8)?,
+        duration_ns: row.get::<_, i64>(9)?.max(0) as u64,
+        answer: row.get(10)?,
+        baselines,
+    })
+}
+
+fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|e| format!("what was kept of it is damaged: {e}"))
+}

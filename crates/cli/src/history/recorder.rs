@@ -1,0 +1,267 @@
+//! Keeps the run that it watches. The disk is written on a thread of its own: however slow it is,
+//! the experiment does not wait for it.
+
+use super::write::{Begun, Run};
+use super::{of_file, place};
+use crate::audience::{Opening, Spectator, Upcoming};
+use knee_core::measure::{Histogram, Interval};
+use knee_core::report::{Report, Verdict};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// So many events may wait for the disk; intervals beyond them are not kept one by one. An event
+/// takes some kilobytes at the most, but for the reports of trials, which are few.
+const EVENTS_MAX: usize = 1_000;
+
+/// How long the disk is waited for before a trial begins, so that what is still to be written does
+/// not disturb it.
+const CALM: Duration = Duration::from_millis(100);
+
+/// How long the disk is waited for when the run is over.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Whether and how a run is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// The baseline that it becomes.
+    pub baseline: Option<String>,
+    /// The id is told when the run is over.
+    pub tells_id: bool,
+}
+
+/// The spectator that keeps what it sees.
+#[derive(Debug)]
+pub struct Recorder {
+    keep: Keep,
+    began: Instant,
+    writer: Option<Writer>,
+    /// The number of the running trial, and of its next interval.
+    at: [usize; 2],
+    remark: Option<String>,
+    has_complained: bool,
+}
+
+#[derive(Debug)]
+struct Writer {
+    path: PathBuf,
+    events: SyncSender<(u64, Event)>,
+    told: Receiver<Told>,
+}
+
+enum Event {
+    /// Its number.
+    TrialBegins(usize, Begun),
+    /// The trial's number and its own.
+    Interval([usize; 2], Interval, Option<String>),
+    /// How many trials have ended, and what they lead to.
+    SoFar(usize, Box<Report>),
+    /// Tell when all before it is written.
+    Settle(SyncSender<()>),
+    Closes(Box<Report>, Option<String>),
+    Fails(String),
+}
+
+enum Told {
+    Trouble(String),
+    Kept(i64),
+}
+
+impl Recorder {
+    /// One that keeps a run so.
+    pub fn new(keep: Keep) -> Recorder {
+        Recorder {
+            keep,
+            began: Instant::now(),
+            writer: None,
+            at: [0, 0],
+            remark: None,
+            has_complained: false,
+        }
+    }
+
+    pub(super) fn start(&mut self, path: PathBuf, opening: &Opening) -> Result<(), String> {
+        let (events, to_write) = sync_channel(EVENTS_MAX);
+        // As many as the writer ever tells: it never waits.
+        let (tell, told) = sync_channel(2);
+        let (file, opening) = (path.clone(), opening.clone());
+        thread::Builder::new()
+            .name("history".to_string())
+            .spawn(move || write(&file, &opening, &to_write, &tell))
+            .map_err(|e| of_file(&path, &e.to_string()))?;
+        self.writer = Some(Writer { path, events, told });
+        Ok(())
+    }
+
+    /// Complains once.
+    fn complain(&mut self, wrong: &str) {
+        if !self.has_complained {
+            self.has_complained = true;
+            self.remark = Some(format!("{wrong}: this run is not kept"));
+        }
+    }
+
+    fn at_ns(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Passes an event on, unless too many wait already.
+    fn pass(&mut self, event: Event) {
+        let at_ns = self.at_ns();
+        if let Some(writer) = &self.writer {
+            // What is left out is in the report of its trial, or of the run.
+            let _ = writer.events.try_send((at_ns, event));
+        }
+    }
+
+    /// Waits for the disk, but not long.
+    fn settle(&mut self) {
+        let (done, settled) = sync_channel(1);
+        self.pass(Event::Settle(done));
+        // Too slow, or gone: then it is no use to wait.
+        let _ = settled.recv_timeout(CALM);
+    }
+
+    /// Passes the last event on, and waits for the disk.
+    fn finish(&mut self, event: Event) {
+        let at_ns = self.at_ns();
+        let Some(Writer { path, events, told }) = self.writer.take() else {
+            return;
+        };
+        let deadline = Instant::now() + PATIENCE;
+        let mut last = Some((at_ns, event));
+        while let Some(event) = last.take() {
+            match events.try_send(event) {
+                Err(TrySendError::Full(event)) if Instant::now() < deadline => {
+                    last = Some(event);
+                    thread::sleep(Duration::from_millis(10));
+                }
+                // Gone, or too slow: it will not tell that the run is kept.
+                _ => break,
+            }
+        }
+        drop(events);
+        loop {
+            match told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Told::Trouble(wrong)) => self.complain(&of_file(&path, &wrong)),
+                Ok(Told::Kept(id)) => return self.kept(id),
+                Err(RecvTimeoutError::Timeout) => {
+                    let wrong = format!("the disk took nothing for {PATIENCE:?}");
+                    return self.complain(&of_file(&path, &wrong));
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn kept(&mut self, id: i64) {
+        if self.keep.tells_id && !self.has_complained {
+            self.remark = Some(format!("kept as {id}: knee history show {id}"));
+        }
+    }
+}
+
+impl Spectator for Recorder {
+    fn opens(&mut self, opening: &Opening) {
+        self.began = Instant::now();
+        let started = match place::of_user() {
+            Ok(path) => self.start(path, opening),
+            Err(wrong) => Err(format!("the history: {wrong}")),
+        };
+        if let Err(wrong) = started {
+            self.complain(&wrong);
+        }
+    }
+
+    fn trial_begins(&mut self, number: usize, upcoming: &Upcoming) {
+        self.at = [number, 0];
+        self.pass(Event::TrialBegins(number, Begun::from(upcoming)));
+        self.settle();
+    }
+
+    fn interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
+        let response = response.and_then(|r| serde_json::to_string(r).ok());
+        let at = self.at;
+        self.at[1] += 1;
+        self.pass(Event::Interval(at, interval.clone(), response));
+    }
+
+    fn follows(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    fn so_far(&mut self, report: &Report) {
+        self.pass(Event::SoFar(self.at[0] + 1, Box::new(report.clone())));
+    }
+
+    fn closes(&mut self, report: &Report) {
+        let is_sound = report.verdict == Verdict::Valid && !report.interrupted;
+        let baseline = self.keep.baseline.take();
+        let refused = baseline.as_ref().filter(|_| !is_sound).cloned();
+        let baseline = baseline.filter(|_| is_sound);
+        self.finish(Event::Closes(Box::new(report.clone()), baseline));
+        if let Some(name) = refused.filter(|_| !self.has_complained) {
+            let why = match report.interrupted {
+                true => "was interrupted",
+                false => "is INVALID",
+            };
+            self.remark = Some(format!(
+                "--save-baseline: this run {why}, so it is kept, but not as the baseline '{name}'"
+            ));
+        }
+    }
+
+    fn fails(&mut self, reason: &str) {
+        self.finish(Event::Fails(reason.to_string()));
+    }
+
+    fn remark(&mut self) -> Option<String> {
+        let told = self.writer.as_ref().map(|w| (w.told.try_recv(), &w.path));
+        if let Some((Ok(Told::Trouble(wrong)), path)) = told {
+            let wrong = of_file(path, &wrong);
+            self.complain(&wrong);
+        }
+        self.remark.take()
+    }
+}
+
+/// Writes events until they end, and tells what became of it. What could not be written on the way
+/// is no loss where the report is there in the end.
+fn write(path: &Path, opening: &Opening, events: &Receiver<(u64, Event)>, tell: &SyncSender<Told>) {
+    let told = match Run::begin(path, opening, &knee_engine::host()) {
+        Ok(run) => write_events(run, events),
+        Err(wrong) => Some(Told::Trouble(wrong)),
+    };
+    if let Some(told) = told {
+        // The experiment may no longer listen.
+        let _ = tell.try_send(told);
+    }
+}
+
+fn write_events(mut run: Run, events: &Receiver<(u64, Event)>) -> Option<Told> {
+    let mut told = None;
+    for (at_ns, event) in events {
+        let written = match &event {
+            Event::TrialBegins(trial, begun) => run.trial_begins(*trial, begun, at_ns),
+            Event::Interval(at, interval, response) => {
+                run.interval(*at, interval, response.as_deref(), at_ns)
+            }
+            Event::SoFar(ended, report) => run.so_far(report, *ended, at_ns),
+            Event::Settle(done) => {
+                // It may have been waited for long enough.
+                let _ = done.try_send(());
+                Ok(())
+            }
+            Event::Closes(report, baseline) => run.closes(report, baseline.as_deref(), at_ns),
+            Event::Fails(reason) => run.fails(reason, at_ns),
+        };
+        told = match (event, written) {
+            (Event::Closes(..), Ok(())) => Some(Told::Kept(run.id())),
+            (Event::Closes(..) | Event::Fails(_), Err(wrong)) => Some(Told::Trouble(wrong)),
+            _ => None,
+        };
+    }
+    // The file is closed before that is told, so that nothing is left to do when the process ends.
+    told
+}

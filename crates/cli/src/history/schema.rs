@@ -1,0 +1,205 @@
+//! The file: its tables, and how it is opened.
+
+use rusqlite::{Connection, Error, ErrorCode, OpenFlags, TransactionBehavior};
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The tables' version that this knee writes and reads, kept as `user_version`.
+pub const VERSION: i64 = 1;
+
+/// Tells the file from any other SQLite database: `knee` in ASCII, kept as `application_id`.
+const APPLICATION: i64 = 0x6b6e_6565;
+
+/// How long others that write at the same time are waited for, each time.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long they are waited for before the file is given up.
+const PATIENCE_TO_OPEN: Duration = Duration::from_secs(6);
+
+/// A run is written as it happens. `reports` holds what the trials that have ended lead to, and in
+/// the end the whole; intervals of those trials are needless then. Ids are never given twice.
+const TABLES: &str = "
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    command TEXT NOT NULL,
+    started_at TEXT NOT NULL,      -- RFC 3339, in UTC
+    target TEXT NOT NULL,          -- empty: the command has none
+    seed TEXT NOT NULL,            -- a number beyond what an INTEGER holds
+    spec TEXT NOT NULL,            -- JSON
+    host TEXT NOT NULL,            -- JSON
+    knee_version TEXT NOT NULL,
+    report_schema TEXT NOT NULL,   -- of all that is JSON here
+    pid INTEGER NOT NULL,
+    pid_began INTEGER NOT NULL,
+    pid_within TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('open', 'closed', 'failed')),
+    elapsed_ns INTEGER NOT NULL,   -- since it began, as last heard of
+    ended INTEGER NOT NULL DEFAULT 0, -- trials
+    running INTEGER,               -- the latest trial, from 0 on
+    running_trial TEXT,            -- what it is, JSON
+    verdict TEXT,
+    interrupted INTEGER NOT NULL DEFAULT 0,
+    answer TEXT                    -- open: so far; failed: why
+);
+CREATE TABLE intervals (
+    run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+    trial INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    interval TEXT NOT NULL,        -- JSON
+    response TEXT,                 -- HdrHistogram V2 in base64, as JSON
+    PRIMARY KEY (run, trial, number)
+) WITHOUT ROWID;
+CREATE TABLE reports (
+    run INTEGER PRIMARY KEY REFERENCES runs ON DELETE CASCADE,
+    document BLOB NOT NULL         -- JSON, zlib
+);
+CREATE TABLE baselines (
+    name TEXT PRIMARY KEY,
+    run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE INDEX baselines_of_run ON baselines (run);
+";
+
+/// Opens the file to write to it, and makes it where there is none; else what is wrong, in a few
+/// words.
+pub fn open_to_write(path: &Path) -> Result<Connection, String> {
+    make_file(path).map_err(|e| e.to_string())?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(in_words)?;
+    // Two that make the same file at once may each find the other in the way.
+    let deadline = Instant::now() + PATIENCE_TO_OPEN;
+    loop {
+        match prepare(&mut connection) {
+            Err(Trouble::Busy) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(Trouble::Busy) => return Err(BUSY.to_string()),
+            Err(Trouble::Other(line)) => return Err(line),
+            Ok(()) => return Ok(connection),
+        }
+    }
+}
+
+/// Opens the file to read it; `None` where there is none.
+pub fn open_to_read(path: &Path) -> Result<Option<Connection>, String> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // What a killed process left behind is taken into the file, where that may be written.
+    let both = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE);
+    let connection = match both {
+        Ok(connection) => connection,
+        Err(_) => Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)
+            .map_err(in_words)?,
+    };
+    connection.busy_timeout(PATIENCE).map_err(in_words)?;
+    connection
+        .pragma_update(None, "foreign_keys", true)
+        .map_err(in_words)?;
+    match version(&connection)? {
+        Some(_) => Ok(Some(connection)),
+        None => Ok(None),
+    }
+}
+
+const BUSY: &str = "others write to it all the time";
+
+/// An error of SQLite in a few words.
+pub fn in_words(error: Error) -> String {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => "is not a history of knee".to_string(),
+        Some(ErrorCode::DatabaseCorrupt) => "is damaged".to_string(),
+        Some(ErrorCode::DiskFull) => "the disk is full".to_string(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => BUSY.to_string(),
+        Some(ErrorCode::ReadOnly) => "may not be written".to_string(),
+        Some(ErrorCode::CannotOpen) => "cannot be opened".to_string(),
+        Some(ErrorCode::ConstraintViolation) => {
+            "the run was removed from it while it went on".to_string()
+        }
+        _ => error.to_string().replace('\n', " "),
+    }
+}
+
+/// The file with its directory, for the eyes of the user alone: options may hold passwords.
+fn make_file(path: &Path) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(directory)?;
+    }
+    options.open(path).map(drop)
+}
+
+enum Trouble {
+    Busy,
+    Other(String),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Trouble {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Trouble::Busy,
+            _ => Trouble::Other(in_words(error)),
+        }
+    }
+}
+
+fn prepare(connection: &mut Connection) -> Result<(), Trouble> {
+    connection.busy_timeout(PATIENCE)?;
+    let is_new = version(connection).map_err(Trouble::Other)?.is_none();
+    if is_new {
+        // Before anything else: it cannot be chosen later.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
+    // Readers and one writer do not wait for each other. Where the file system cannot do it, the
+    // mode stays what it was, which is slower but as safe.
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    // What was written outlives the process as soon as the kernel has it: a killed knee loses
+    // nothing of it. Only a power failure may take the last moments, but never the file.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "journal_size_limit", 1 << 20)?;
+    if is_new {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Another process may have been first.
+        if version(&transaction).map_err(Trouble::Other)?.is_none() {
+            transaction.execute_batch(TABLES)?;
+            transaction.pragma_update(None, "application_id", APPLICATION)?;
+            transaction.pragma_update(None, "user_version", VERSION)?;
+        }
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+/// The version of the tables; `None` where there are none yet. An error where it is another
+/// program's file, or a newer knee's.
+fn version(connection: &Connection) -> Result<Option<i64>, String> {
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get(0));
+    let version: i64 = pragma("user_version").map_err(in_words)?;
+    let application: i64 = pragma("application_id").map_err(in_words)?;
+    if application == APPLICATION {
+        return match version {
+            VERSION => Ok(Some(version)),
+            newer => Err(format!(
+                "is of another version of knee (schema {newer}; this one reads {VERSION})"
+            )),
+        };
+    }
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = connection
+        .query_row(tables, [], |row| row.get(0))
+        .map_err(in_words)?;
+    match (application, version, tables) {
+        (0, 0, 0) => Ok(None),
+        _ => Err("is not a history of knee".to_string()),
+    }
+}

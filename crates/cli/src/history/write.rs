@@ -1,0 +1,215 @@
+//! Writes a run as it happens.
+
+use super::process::Process;
+use super::schema::{in_words, open_to_write};
+use crate::audience::{Opening, Upcoming};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use knee_core::measure::Interval;
+use knee_core::report::{Host, Report, SCHEMA, Verdict};
+use knee_core::spec::Level;
+use rusqlite::{Connection, Error, TransactionBehavior, params};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+/// A run that is being written.
+#[derive(Debug)]
+pub struct Run {
+    connection: Connection,
+    id: i64,
+}
+
+/// What is kept of a trial before it begins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Begun {
+    /// Its name for people.
+    pub label: String,
+    /// What it varies; `None` of a row of a table.
+    pub level: Option<Level>,
+    /// How long it was to be measured, where that was known.
+    pub planned_ns: Option<u64>,
+    /// Operations asked for per second.
+    pub asked_per_s: Option<f64>,
+}
+
+impl From<&Upcoming> for Begun {
+    fn from(upcoming: &Upcoming) -> Begun {
+        Begun {
+            label: upcoming.label.clone(),
+            level: upcoming.level,
+            planned_ns: upcoming.total.map(|total| (total - upcoming.warmup).0),
+            asked_per_s: upcoming.asked_per_s,
+        }
+    }
+}
+
+impl Run {
+    /// Begins one in this file, which is made where there is none; else what is wrong with it, in a
+    /// few words.
+    pub fn begin(path: &Path, opening: &Opening, host: &Host) -> Result<Run, String> {
+        let connection = open_to_write(path)?;
+        let process = Process::this();
+        let began = i64::try_from(process.began).unwrap_or(0);
+        connection
+            .execute(
+                "INSERT INTO runs (command, started_at, target, seed, spec, host, knee_version, \
+                 report_schema, pid, pid_began, pid_within, state, elapsed_ns) \
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', 0)",
+                params![
+                    opening.command,
+                    opening.started_at,
+                    target(&opening.spec),
+                    opening.seed.to_string(),
+                    json(&opening.spec)?,
+                    json(host)?,
+                    env!("CARGO_PKG_VERSION"),
+                    SCHEMA,
+                    process.pid,
+                    began,
+                    process.within,
+                ],
+            )
+            .map_err(in_words)?;
+        Ok(Run {
+            id: connection.last_insert_rowid(),
+            connection,
+        })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> i64 {
+        self.id
+    }
+
+    /// A trial begins, so long after the run.
+    pub fn trial_begins(&mut self, trial: usize, begun: &Begun, at_ns: u64) -> Result<(), String> {
+        let begun = json(begun)?;
+        self.together(at_ns, |connection, id| {
+            let sql = "UPDATE runs SET running = ?, running_trial = ? WHERE id = ?";
+            connection.execute(sql, params![trial as i64, begun, id])
+        })
+    }
+
+    /// An interval of a trial has ended; `response` is a histogram as JSON.
+    pub fn interval(
+        &mut self,
+        [trial, number]: [usize; 2],
+        interval: &Interval,
+        response: Option<&str>,
+        at_ns: u64,
+    ) -> Result<(), String> {
+        let interval = json(interval)?;
+        self.together(at_ns, |connection, id| {
+            let row = params![id, trial as i64, number as i64, interval, response];
+            connection.execute("INSERT INTO intervals VALUES (?, ?, ?, ?, ?)", row)
+        })
+    }
+
+    /// So many trials have ended, and led to this, in the place of their intervals.
+    pub fn so_far(&mut self, report: &Report, ended: usize, at_ns: u64) -> Result<(), String> {
+        let document = packed(report)?;
+        let answer = knee_render::answer(report);
+        self.together(at_ns, |connection, id| {
+            keep(connection, id, &document)?;
+            let ended = ended as i64;
+            let sql = "DELETE FROM intervals WHERE run = ? AND trial < ?";
+            connection.execute(sql, params![id, ended])?;
+            let sql = "UPDATE runs SET ended = ?, answer = ? WHERE id = ?";
+            connection.execute(sql, params![ended, answer, id])
+        })
+    }
+
+    /// The run has ended with this report, in the place of all that was written of it, and is the
+    /// baseline of a name where one is given.
+    pub fn closes(
+        &mut self,
+        report: &Report,
+        baseline: Option<&str>,
+        at_ns: u64,
+    ) -> Result<(), String> {
+        let document = packed(report)?;
+        let answer = knee_render::answer(report);
+        let verdict = verdict_name(report.verdict);
+        self.together(at_ns, |connection, id| {
+            connection.execute(
+                "UPDATE runs SET state = 'closed', verdict = ?, interrupted = ?, answer = ? \
+                 WHERE id = ?",
+                params![verdict, report.interrupted, answer, id],
+            )?;
+            keep(connection, id, &document)?;
+            connection.execute("DELETE FROM intervals WHERE run = ?", [id])?;
+            if let Some(name) = baseline {
+                set_baseline(connection, name, id)?;
+            }
+            Ok(1)
+        })
+    }
+
+    /// The run has ended without a report.
+    pub fn fails(&mut self, reason: &str, at_ns: u64) -> Result<(), String> {
+        self.together(at_ns, |connection, id| {
+            let sql = "UPDATE runs SET state = 'failed', answer = ? WHERE id = ?";
+            connection.execute(sql, params![reason, id])
+        })
+    }
+
+    /// All of it or nothing, and when it was heard of.
+    fn together(
+        &mut self,
+        at_ns: u64,
+        write: impl FnOnce(&Connection, i64) -> Result<usize, Error>,
+    ) -> Result<(), String> {
+        let behavior = TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(behavior);
+        let transaction = transaction.map_err(in_words)?;
+        let written = write(&transaction, self.id).and_then(|_| {
+            let at_ns = i64::try_from(at_ns).unwrap_or(i64::MAX);
+            let sql = "UPDATE runs SET elapsed_ns = ? WHERE id = ?";
+            transaction.execute(sql, params![at_ns, self.id])
+        });
+        written.map_err(in_words)?;
+        transaction.commit().map_err(in_words)
+    }
+}
+
+fn keep(connection: &Connection, id: i64, document: &[u8]) -> Result<usize, Error> {
+    let sql = "INSERT INTO reports (run, document) VALUES (?, ?) \
+               ON CONFLICT (run) DO UPDATE SET document = excluded.document";
+    connection.execute(sql, params![id, document])
+}
+
+/// A run becomes the baseline of this name.
+pub fn set_baseline(connection: &Connection, name: &str, id: i64) -> Result<usize, Error> {
+    let sql = "INSERT INTO baselines (name, run) VALUES (?, ?) \
+               ON CONFLICT (name) DO UPDATE SET run = excluded.run";
+    connection.execute(sql, params![name, id])
+}
+
+/// What the command was pointed at; empty where it was not.
+fn target(spec: &BTreeMap<String, Value>) -> &str {
+    let of = |key| spec.get(key).and_then(Value::as_str);
+    of("target").or_else(|| of("url")).unwrap_or_default()
+}
+
+/// A verdict's name in the file and in JSON.
+pub fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Valid => "valid",
+        Verdict::Invalid => "invalid",
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<String, String> {
+    serde_json::to_string(value).map_err(|e| e.to_string())
+}
+
+fn packed(report: &Report) -> Result<Vec<u8>, String> {
+    let mut out = ZlibEncoder::new(Vec::new(), Compression::default());
+    serde_json::to_writer(&mut out, report).map_err(|e| e.to_string())?;
+    out.flush()
+        .and_then(|()| out.finish())
+        .map_err(|e| e.to_string())
+}

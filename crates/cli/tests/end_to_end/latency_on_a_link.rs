@@ -1,0 +1,71 @@
+//! A link of 10 Mbit/s between two network namespaces, with a long queue and with a short one. It
+//! needs rights that most users lack; without them it is skipped.
+
+use crate::support::{Ended, FAR, KneeServer, Link, knee};
+use serde_json::Value;
+
+/// Flows with cubic through this queue, and pings beside them.
+fn through(qdisc: &str, scenario: &str) -> Option<Value> {
+    let link = Link::through(qdisc)?;
+    let listen = format!("{FAR}:0");
+    let options = ["bulk", "--listen", &listen, "--token", "t"];
+    let service = KneeServer::placed(&options, |command| link.there(command));
+    let mut client = knee(&["latency", &service.address, "--token", "t", "--cc", "cubic"]);
+    client.args(["--scenarios", scenario, "-d", "5s", "--idle", "500ms"]);
+    client.args(["--probe-every", "50ms", "--json", "-"]);
+    link.here(&mut client);
+    let ended = Ended::of(client.spawn().unwrap());
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    Some(ended.json())
+}
+
+fn is_bloated(report: &Value) -> bool {
+    let findings = report["findings"].as_array().unwrap();
+    findings.iter().any(|f| f["code"] == "bloated")
+}
+
+fn responsiveness_hz(report: &Value) -> u64 {
+    report["conclusion"]["responsiveness_hz"].as_u64().unwrap()
+}
+
+/// What 10 Mbit/s are, less the headers of TCP, IP and Ethernet (1,448 of 1,514 bytes), in KiB/s.
+const PAYLOAD_KIB_PER_S: f64 = 10e6 / 8.0 / 1024.0 * 1448.0 / 1514.0;
+
+/// The initial windows of 32 flows alone, ten segments each, take 390 ms in each direction. A
+/// single flow does not fill the queue: of a queue on its own host a socket gets two of its largest
+/// buffers (TCP small queues), about 150 ms here.
+#[test]
+fn a_queue_of_a_second_bloats() {
+    let Some(report) = through("tbf rate 10mbit burst 15000 latency 1s", "32/32") else {
+        return;
+    };
+    let conclusion = &report["conclusion"];
+    assert!(responsiveness_hz(&report) <= 2, "{conclusion:#}");
+    assert!(is_bloated(&report), "{:#}", report["findings"]);
+    let row = &conclusion["scenarios"][0];
+    for way in ["up_kib_per_s", "down_kib_per_s"] {
+        let kib_per_s = row[way].as_f64().unwrap();
+        assert!(
+            kib_per_s <= PAYLOAD_KIB_PER_S * 1.02,
+            "{kib_per_s} KiB/s through 10 Mbit/s"
+        );
+    }
+}
+
+/// A ping that the full queue drops is sent again, which takes longer than any queue here: in a run
+/// of five seconds that may happen, in each of three it does not.
+#[test]
+fn a_queue_of_20_ms_does_not() {
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let Some(report) = through("tbf rate 10mbit burst 15000 latency 20ms", "1/1") else {
+            return;
+        };
+        assert!(!is_bloated(&report), "{:#}", report["findings"]);
+        seen.push(responsiveness_hz(&report));
+        if seen.last() >= Some(&15) {
+            return;
+        }
+    }
+    panic!("{seen:?} Hz");
+}

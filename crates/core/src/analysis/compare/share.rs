@@ -1,0 +1,137 @@
+//! Shares: of operations that failed, of datagrams that were lost.
+
+use super::difference::Difference;
+
+/// The share of so many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Those that failed or were lost.
+    pub hits: u64,
+    /// Of so many.
+    pub all: u64,
+}
+
+impl Count {
+    /// The sum of several.
+    pub fn sum(counts: impl IntoIterator<Item = Count>) -> Count {
+        counts.into_iter().fold(Count::default(), |sum, c| Count {
+            hits: sum.hits + c.hits,
+            all: sum.all + c.all,
+        })
+    }
+
+    /// The share, 0 to 1; 0 of none.
+    pub fn share(self) -> f64 {
+        self.hits as f64 / self.all.max(1) as f64
+    }
+}
+
+/// A side: its runs, each with the counts of its intervals where they tell of the same.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    /// One for each run.
+    pub runs: Vec<Count>,
+    /// Of all runs, one after another.
+    pub intervals: Vec<Count>,
+}
+
+/// A share of a run differs from that of the next by so much of itself (standard deviation).
+const SPREAD: f64 = 0.15;
+/// How well that is known, in degrees of freedom.
+const DEGREES_MIN: f64 = 6.0;
+
+/// The difference of two shares by the normal approximation with a correction for continuity, and
+/// its variance multiplied by the dispersion: errors come in bursts, and a burst is one event. The
+/// logarithm of the ratio is taken only where both are above 0; the p-value holds in any case.
+/// `None` where either side has nothing counted or neither has a hit.
+pub fn difference(a: &Side, b: &Side) -> Option<(Option<Difference>, f64)> {
+    let (sum_a, sum_b) = (
+        Count::sum(a.runs.iter().copied()),
+        Count::sum(b.runs.iter().copied()),
+    );
+    let pooled = Count::sum([sum_a, sum_b]);
+    if sum_a.all == 0 || sum_b.all == 0 || pooled.hits == 0 {
+        return None;
+    }
+    let dispersion = [&a.intervals, &b.intervals, &a.runs, &b.runs]
+        .iter()
+        .map(|counts| dispersion(counts))
+        .fold(1.0, f64::max);
+    let runs = |n: usize| SPREAD * SPREAD / n as f64;
+    let between = runs(a.runs.len()) + runs(b.runs.len());
+    let p = pooled.share();
+    let grain = 1.0 / sum_a.all as f64 + 1.0 / sum_b.all as f64;
+    let variance = p * (1.0 - p) * grain * dispersion + p * p * between;
+    let apart = (sum_b.share() - sum_a.share()).abs();
+    let apart = (apart - grain / 2.0).max(0.0);
+    let counted = (a.intervals.len() + b.intervals.len()) as f64;
+    let degrees = counted.max(DEGREES_MIN);
+    let p_value = Difference::new(apart, variance.sqrt(), degrees).p_value;
+    let ratio = (sum_a.hits > 0 && sum_b.hits > 0).then(|| {
+        let of_log = |c: Count| dispersion * (1.0 - c.share()) / c.hits as f64;
+        let error = (of_log(sum_a) + of_log(sum_b) + between).sqrt();
+        Difference::new((sum_b.share() / sum_a.share()).ln(), error, degrees)
+    });
+    Some((ratio, p_value))
+}
+
+/// The variance of counts over that of independent hits of the same share; 0 where none was hit.
+fn dispersion(counts: &[Count]) -> f64 {
+    let p = Count::sum(counts.iter().copied()).share();
+    let counted: Vec<&Count> = counts.iter().filter(|c| c.all > 0).collect();
+    if p <= 0.0 || p >= 1.0 || counted.len() < 2 {
+        return 0.0;
+    }
+    let squares: f64 = counted
+        .iter()
+        .map(|c| {
+            let expected = c.all as f64 * p;
+            (c.hits as f64 - expected).powi(2) / (expected * (1.0 - p))
+        })
+        .sum();
+    squares / (counted.len() - 1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(hits: &[u64], all: u64) -> Side {
+        let intervals: Vec<Count> = hits.iter().map(|&hits| Count { hits, all }).collect();
+        Side {
+            runs: vec![Count::sum(intervals.iter().copied())],
+            intervals,
+        }
+    }
+
+    fn p(a: &Side, b: &Side) -> f64 {
+        difference(a, b).unwrap().1
+    }
+
+    #[test]
+    fn a_burst_of_errors_is_one_event_and_a_steady_share_is_not() {
+        let none = side(&[0; 10], 1_000);
+        assert!(p(&none, &side(&[0, 0, 12, 0, 0, 0, 0, 0, 0, 0], 1_000)) > 0.05);
+        assert!(p(&none, &side(&[2, 0, 1, 2, 1, 1, 2, 1, 1, 1], 1_000)) < 0.01);
+        assert!(p(&none, &side(&[0, 1, 0, 0, 1, 0, 0, 0, 1, 0], 1_000)) > 0.1);
+    }
+
+    #[test]
+    fn shares_that_are_alike_are_not_told_apart() {
+        let tenth = side(&[100, 95, 104, 99, 103, 98, 101, 102, 97, 100], 1_000);
+        let more = side(&[108, 99, 110, 102, 105, 101, 109, 107, 98, 104], 1_000);
+        let double = side(&[200, 195, 204, 199, 203, 198, 201, 202, 197, 200], 1_000);
+        assert!(p(&tenth, &more) > 0.3);
+        let (ratio, p_value) = difference(&tenth, &double).unwrap();
+        assert!(p_value < 0.01, "{p_value}");
+        assert!((ratio.unwrap().log_ratio.exp() - 2.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn without_hits_there_is_nothing_to_compare() {
+        assert!(difference(&side(&[0; 5], 10), &side(&[0; 5], 10)).is_none());
+        assert!(difference(&Side::default(), &side(&[1; 5], 10)).is_none());
+        let (ratio, p_value) = difference(&side(&[0; 5], 10), &side(&[9; 5], 10)).unwrap();
+        assert!(ratio.is_none() && p_value < 0.001);
+    }
+}

@@ -1,0 +1,115 @@
+//! From scenarios to the figures of a path.
+
+use super::figures::{grade, harmonic_mean};
+use crate::measure::Direction;
+use crate::report::{FlowReport, ScenarioFlow, ScenarioRow, TrialReport};
+use crate::spec::Level;
+use crate::time::Nanos;
+
+/// A scenario in short. `idle_ns` is the idle path's median ping, `congestion_control` the one
+/// asked for. `None` where the trial is none of flows, or is the idle path's.
+pub fn row(
+    trial: &TrialReport,
+    idle_ns: Option<u64>,
+    congestion_control: Option<&str>,
+) -> Option<ScenarioRow> {
+    let Level::Flows { up, down } = trial.level else {
+        return None;
+    };
+    let flows = trial.flows.as_ref().filter(|_| up + down > 0)?;
+    let median = median_ping_ns(trial);
+    let pinged = flows.tcp.sent > 0;
+    Some(ScenarioRow {
+        up,
+        down,
+        up_kib_per_s: flows.up.as_ref().map(|d| d.capacity_kib_per_s),
+        down_kib_per_s: flows.down.as_ref().map(|d| d.capacity_kib_per_s),
+        smoothness_hz: flows.smoothness_hz,
+        responsiveness_hz: pinged.then_some(flows.responsiveness_hz),
+        state: flows.state.clone(),
+        reason: flows.reason.clone(),
+        congestion_control: congestion_control.unwrap_or_default().to_owned(),
+        duration_ns: trial.duration_ns,
+        added_latency_ns: median.zip(idle_ns).map(|(loaded, idle)| {
+            let added = i128::from(loaded) - i128::from(idle);
+            added.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+        }),
+        up_jain_index: flows.up.as_ref().map(|d| d.jain_index),
+        down_jain_index: flows.down.as_ref().map(|d| d.jain_index),
+        flows: flows.flows.iter().map(in_short).collect(),
+    })
+}
+
+fn in_short(flow: &FlowReport) -> ScenarioFlow {
+    let lost = flow.lost_at_ns.map_or(String::new(), |at| {
+        let why = flow
+            .lost_because
+            .as_deref()
+            .unwrap_or("for no known reason");
+        format!("after {}: {why}", Nanos(at))
+    });
+    ScenarioFlow {
+        direction: flow.direction,
+        goodput_kib_per_s: flow.goodput_kib_per_s,
+        lost,
+    }
+}
+
+/// The median round trip of a trial's pings; `None` where none came back.
+pub fn median_ping_ns(trial: &TrialReport) -> Option<u64> {
+    let tcp = &trial.flows.as_ref()?.tcp;
+    let some_back = tcp.round_trip_ns.count > tcp.lost;
+    some_back.then_some(tcp.round_trip_ns.p50)
+}
+
+/// The figures of a path. Every one is rounded down, and bigger is better.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overall {
+    /// In KiB/s; `None` where no scenario uploads.
+    pub upload_capacity: Option<u64>,
+    /// In KiB/s; `None` where no scenario downloads.
+    pub download_capacity: Option<u64>,
+    /// In Hz; `None` where it is not known of any scenario.
+    pub responsiveness_hz: Option<u64>,
+    /// In Hz; `None` where it is not known of any scenario.
+    pub smoothness_hz: Option<u64>,
+}
+
+/// Capacities are the harmonic means of those of the scenarios that have the direction, so that a
+/// zero carries; responsiveness and smoothness are the worst of any scenario.
+pub fn overall(rows: &[&ScenarioRow]) -> Overall {
+    let capacity = |direction: Direction| {
+        let of = rows.iter().filter_map(|row| match direction {
+            Direction::Up => row.up_kib_per_s,
+            Direction::Down => row.down_kib_per_s,
+        });
+        harmonic_mean(&of.collect::<Vec<f64>>()).map(rounded_down)
+    };
+    let worst = |figure: fn(&ScenarioRow) -> Option<f64>| {
+        let of = rows.iter().filter_map(|row| figure(row));
+        of.reduce(f64::min).map(rounded_down)
+    };
+    Overall {
+        upload_capacity: capacity(Direction::Up),
+        download_capacity: capacity(Direction::Down),
+        responsiveness_hz: worst(|row| row.responsiveness_hz),
+        smoothness_hz: worst(|row| row.smoothness_hz),
+    }
+}
+
+/// What the worst scenario adds to the idle path's median ping, at least 0; `None` where that is
+/// not known of any.
+pub fn added_latency_ns(rows: &[&ScenarioRow]) -> Option<u64> {
+    let added = rows.iter().filter_map(|row| row.added_latency_ns);
+    added.max().map(|ns| ns.max(0) as u64)
+}
+
+/// The grade of these scenarios; empty where it is not known.
+pub fn grade_of(rows: &[&ScenarioRow]) -> &'static str {
+    added_latency_ns(rows).map_or("", |ns| grade(Nanos(ns)))
+}
+
+/// What is a whole number but for the arithmetic's last digit stays it.
+fn rounded_down(value: f64) -> u64 {
+    (value * (1.0 + 1e-12)).floor() as u64
+}

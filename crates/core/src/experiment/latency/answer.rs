@@ -1,0 +1,109 @@
+//! The conclusion in one or two sentences.
+
+use crate::analysis::flows::figures::grade;
+use crate::analysis::words::{exact, list, time};
+use crate::report::{LatencyConclusion, ScenarioRow};
+use crate::time::Nanos;
+
+/// What the path is like, and where it bends.
+pub fn of(conclusion: &LatencyConclusion) -> String {
+    let first = conclusion.scenarios.first();
+    let name = first.map_or("", |row| &row.congestion_control);
+    let own = conclusion.scenarios.iter();
+    let rows: Vec<&ScenarioRow> = own.filter(|r| r.congestion_control == name).collect();
+    if rows.is_empty() {
+        return match conclusion.min_rtt_ns {
+            Some(ns) => format!(
+                "A round trip on the idle path takes {} at least; nothing was measured under load.",
+                time(ns as f64)
+            ),
+            None => "Nothing was measured.".to_owned(),
+        };
+    }
+    let sentences = [
+        under_load(conclusion, &rows),
+        bends(conclusion, &rows),
+        congestion(conclusion),
+    ];
+    let sentences: Vec<String> = sentences.into_iter().flatten().collect();
+    sentences.join(" ")
+}
+
+/// Responsiveness, smoothness, capacity.
+fn under_load(conclusion: &LatencyConclusion, rows: &[&ScenarioRow]) -> Option<String> {
+    let worst = rows
+        .iter()
+        .filter_map(|row| Some((row, row.responsiveness_hz?)))
+        .min_by(|a, b| a.1.total_cmp(&b.1));
+    let with = worst
+        .filter(|(_, hz)| *hz > 0.0)
+        .map(|(row, hz)| {
+            let longest = time(1e9 / hz);
+            format!(" (with {} a ping took up to {longest})", flows(row))
+        })
+        .unwrap_or_default();
+    let figures = [
+        (
+            "link responsiveness",
+            conclusion.responsiveness_hz,
+            "Hz",
+            with.as_str(),
+        ),
+        ("flow smoothness", conclusion.smoothness_hz, "Hz", ""),
+        (
+            "upload capacity",
+            conclusion.upload_capacity_kib_per_s,
+            "KiB/s",
+            "",
+        ),
+        (
+            "download capacity",
+            conclusion.download_capacity_kib_per_s,
+            "KiB/s",
+            "",
+        ),
+    ];
+    let known = figures.into_iter().filter_map(|(name, value, unit, with)| {
+        let value = exact(value? as f64);
+        Some(format!("{name} is {value} {unit}{with}"))
+    });
+    let known: Vec<String> = known.collect();
+    (!known.is_empty()).then(|| format!("Under load {}.", list(&known)))
+}
+
+/// The grade, and the fewest flows from which on latency is felt.
+fn bends(conclusion: &LatencyConclusion, rows: &[&ScenarioRow]) -> Option<String> {
+    let added = conclusion.added_latency_ns?;
+    let felt = |row: &&&ScenarioRow| row.added_latency_ns.is_some_and(|ns| ns >= FELT_NS);
+    let bend = rows.iter().filter(felt).min_by_key(|row| row.up + row.down);
+    let where_ = match bend {
+        Some(row) => format!("it bends with {}", flows(row)),
+        None => "no scenario bends it".to_owned(),
+    };
+    Some(format!(
+        "Bufferbloat {}: load adds {} to the median ping; {where_}.",
+        grade(Nanos(added)),
+        time(added as f64)
+    ))
+}
+
+/// From this much on latency is worse than grade A.
+const FELT_NS: i64 = 30_000_000;
+
+fn congestion(conclusion: &LatencyConclusion) -> Option<String> {
+    let others = conclusion.by_congestion_control.iter();
+    let known = others.filter(|row| !row.grade.is_empty());
+    let each = known.map(|row| format!("{} with {}", row.grade, row.congestion_control));
+    let each: Vec<String> = each.collect();
+    (each.len() > 1).then(|| format!("By congestion control the grade is {}.", list(&each)))
+}
+
+fn flows(row: &ScenarioRow) -> String {
+    let of = |n: u32, noun: &str| match n {
+        0 => None,
+        1 => Some(format!("1 {noun}")),
+        n => Some(format!("{n} {noun}s")),
+    };
+    let both = [of(row.up, "upload"), of(row.down, "download")];
+    list(&both.into_iter().flatten().collect::<Vec<_>>())
+}

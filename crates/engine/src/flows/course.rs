@@ -1,0 +1,337 @@
+//! The thread that conducts a run: intervals for the observer, settling, caps, the end.
+
+use super::carry::Course;
+use super::merge::Progress;
+use super::pinger::{Desk, News};
+use super::wire::{Ask, Record};
+use crate::control::Lost;
+use crate::sys::clock;
+use knee_core::measure::{FlowsEnded, Histogram, Interval, Observer};
+use knee_core::spec::{FlowTrialSpec, FlowsEnd};
+use knee_core::stop::Settling;
+use knee_core::time::Nanos;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+/// How often the thread looks around.
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// The service is told of the end so long before it, so that both ends stop at one moment; more
+/// where the path takes longer.
+const END_LEAD: Nanos = Nanos::from_millis(10);
+const END_LEAD_MAX: Nanos = Nanos::from_secs(1);
+
+/// How long after the end the service's record may take.
+const RECORD_PATIENCE: Nanos = Nanos::from_secs(60);
+
+/// The same where the user wants no more of it.
+const INTERRUPTED_PATIENCE: Nanos = Nanos::from_millis(70);
+
+/// An ended interval is shown once the service has told what uploads carried in it, or after so
+/// many more.
+const SHOWN_AFTER: usize = 3;
+
+/// What came of the conducting.
+#[derive(Debug)]
+pub(super) struct Conducted {
+    pub(super) intervals: Vec<Interval>,
+    pub(super) ended: FlowsEnded,
+    pub(super) elapsed: Nanos,
+    pub(super) interrupted: bool,
+    pub(super) record: Option<Record>,
+    pub(super) progress: Vec<Progress>,
+}
+
+/// The state of it.
+pub(super) struct Conductor<'a> {
+    spec: &'a FlowTrialSpec,
+    course: Arc<Course>,
+    desk: Arc<Desk>,
+    limit: Nanos,
+    settling: Option<(Settling, Nanos)>,
+    /// Windows that are over here, by their end, with what downloads had carried.
+    windows: VecDeque<(Nanos, Vec<u64>)>,
+    window_end: Nanos,
+    current: (Interval, Histogram),
+    /// Ended and not yet shown.
+    ended_intervals: VecDeque<(Interval, Histogram)>,
+    shown: Vec<Interval>,
+    /// What downloads had carried when the current interval began.
+    down_before: u64,
+    progress: Vec<Progress>,
+    end: Option<(Nanos, FlowsEnded)>,
+    interrupted: bool,
+    record: Option<Record>,
+    is_lost: bool,
+}
+
+impl<'a> Conductor<'a> {
+    pub(super) fn new(spec: &'a FlowTrialSpec, course: Arc<Course>, desk: Arc<Desk>) -> Self {
+        let (limit, settling) = match spec.end {
+            FlowsEnd::After(length) => (length, None),
+            FlowsEnd::Settled { settle, limit } => {
+                let window = settle.window.max(Nanos(1));
+                (limit, Some((Settling::new(settle), window)))
+            }
+        };
+        let window_end = settling.as_ref().map_or(Nanos::MAX, |s| s.1);
+        Conductor {
+            current: (first(spec.interval), Histogram::default()),
+            spec,
+            course,
+            desk,
+            limit,
+            settling,
+            windows: VecDeque::new(),
+            window_end,
+            ended_intervals: VecDeque::new(),
+            shown: Vec::new(),
+            down_before: 0,
+            progress: Vec::new(),
+            end: None,
+            interrupted: false,
+            record: None,
+            is_lost: false,
+        }
+    }
+
+    /// Conducts until the record is there, or is not to be had.
+    pub(super) fn conduct(
+        mut self,
+        news: &Receiver<News>,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Conducted {
+        loop {
+            match news.recv_timeout(GLANCE) {
+                Ok(one) => self.hear(one),
+                Err(RecvTimeoutError::Timeout) => {}
+                // The pinger has ended: all that it knew has been heard.
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let now = self.course.since(clock::monotonic_ns());
+            self.roll(now);
+            self.show(observer, false);
+            if self.end.is_none() {
+                self.judge(now, stop);
+            } else if self.is_over(now, stop) {
+                break;
+            }
+        }
+        self.desk.halt();
+        let now = self.course.since(clock::monotonic_ns());
+        let gone = || FlowsEnded::Aborted("the pinger has ended".to_owned());
+        let (elapsed, ended) = self.end.take().unwrap_or_else(|| (now, gone()));
+        self.cut(elapsed);
+        self.show(observer, true);
+        Conducted {
+            intervals: self.shown,
+            ended,
+            elapsed,
+            interrupted: self.interrupted,
+            record: self.record,
+            progress: self.progress,
+        }
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Sent => self.current.0.attempted += 1,
+            News::Back(round_trip) => {
+                self.current.0.completed += 1;
+                self.current.1.record(round_trip);
+            }
+            News::Progress(at, bytes) => self.progress.push((at, bytes)),
+            News::Over(reason) => self.finish(Nanos::ZERO, FlowsEnded::Aborted(reason)),
+            News::Record(record) => self.record = Some(*record),
+            News::Lost(lost) => {
+                self.is_lost = true;
+                let why = match lost {
+                    Lost::Because(why) => format!("the service {why}"),
+                    Lost::Interrupted => "interrupted".to_owned(),
+                };
+                // Where it was to end well, it cannot without what the service saw.
+                match &mut self.end {
+                    Some((_, how @ FlowsEnded::Settled)) if self.record.is_none() => {
+                        *how = FlowsEnded::Aborted(why);
+                    }
+                    _ => self.finish(Nanos::ZERO, FlowsEnded::Aborted(why)),
+                }
+            }
+        }
+    }
+
+    /// Settles the end: so long from now, unless it is settled already.
+    fn finish(&mut self, lead: Nanos, how: FlowsEnded) {
+        if self.end.is_some() {
+            return;
+        }
+        let now_ns = clock::monotonic_ns();
+        let at = (self.course.since(now_ns) + lead).min(self.limit);
+        self.end_at(at, how);
+    }
+
+    fn end_at(&mut self, at: Nanos, how: FlowsEnded) {
+        let at_ns = self.course.origin_ns + at.0;
+        self.course.end_ns.fetch_min(at_ns, Ordering::Relaxed);
+        self.desk.end_ns.fetch_min(at_ns, Ordering::Relaxed);
+        let at_ns = at_ns.wrapping_add(self.course.ahead_ns);
+        self.desk.ask(Ask::End { at_ns });
+        self.end = Some((at, how));
+    }
+
+    /// Whether it is to end now, and how.
+    fn judge(&mut self, now: Nanos, stop: &AtomicBool) {
+        if stop.load(Ordering::Relaxed) {
+            self.interrupted = true;
+            let why = "interrupted".to_owned();
+            return self.finish(Nanos::ZERO, FlowsEnded::Aborted(why));
+        }
+        if now >= self.limit {
+            let how = match self.spec.end {
+                FlowsEnd::After(_) => FlowsEnded::Settled,
+                FlowsEnd::Settled { .. } => FlowsEnded::Forced,
+            };
+            return self.end_at(self.limit, how);
+        }
+        let carried = || self.course.carried_in_all();
+        if let Some(max) = self.spec.bytes_max.filter(|&max| carried() >= max) {
+            let why = format!("all flows together have carried {max} bytes");
+            return self.finish(END_LEAD, FlowsEnded::Aborted(why));
+        }
+        if self.has_settled() {
+            let longest = Nanos(self.desk.longest_ns.load(Ordering::Relaxed));
+            let lead = (longest + END_LEAD).min(END_LEAD_MAX);
+            self.finish(lead, FlowsEnded::Settled);
+        }
+    }
+
+    /// Judges the windows of which all is known by now.
+    fn has_settled(&mut self) -> bool {
+        let Some((settling, _)) = &mut self.settling else {
+            return false;
+        };
+        while let Some((at, down)) = self.windows.front() {
+            let mut bytes = Vec::new();
+            if self.spec.up > 0 {
+                let found = self.progress.binary_search_by_key(at, |p| p.0);
+                let Ok(found) = found else {
+                    return false;
+                };
+                bytes.extend(&self.progress[found].1);
+            }
+            bytes.extend(down);
+            for (index, lost) in self.course.lost.iter().enumerate() {
+                if lost.load(Ordering::Relaxed) {
+                    settling.on_flow_lost(index);
+                }
+            }
+            let longest = Nanos(self.desk.longest_ns.load(Ordering::Relaxed));
+            let at = *at;
+            self.windows.pop_front();
+            if settling.on_window(&bytes, at, longest) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn is_over(&self, now: Nanos, stop: &AtomicBool) -> bool {
+        let end = self.end.as_ref().map_or(Nanos::MAX, |e| e.0);
+        let patience = if self.interrupted || stop.load(Ordering::Relaxed) {
+            INTERRUPTED_PATIENCE
+        } else {
+            RECORD_PATIENCE
+        };
+        // With the record the pinger ends by itself, once the last UDP probes are there.
+        now >= end && (self.is_lost || now - end > patience)
+    }
+
+    /// Ends the intervals and windows that are over.
+    fn roll(&mut self, now: Nanos) {
+        let end = self.end.as_ref().map_or(self.limit, |e| e.0);
+        while now.0 >= self.current.0.end_ns && self.current.0.end_ns < end.0 {
+            self.close();
+        }
+        while now >= self.window_end && self.window_end <= end && self.end.is_none() {
+            let (up, all) = (self.spec.up as usize, self.spec.flows() as usize);
+            let down = self.course.carried(up..all);
+            self.windows.push_back((self.window_end, down));
+            let window = self.settling.as_ref().map_or(Nanos::MAX, |s| s.1);
+            self.window_end += window;
+        }
+    }
+
+    fn close(&mut self) {
+        let (up, all) = (self.spec.up as usize, self.spec.flows() as usize);
+        let down: u64 = self.course.carried(up..all).iter().sum();
+        let before = std::mem::replace(&mut self.down_before, down);
+        let mut next = first(self.spec.interval);
+        next.start_ns = self.current.0.end_ns;
+        next.end_ns = next.start_ns.saturating_add(self.spec.interval.0.max(1));
+        let next = (next, Histogram::default());
+        let (mut ended, response) = std::mem::replace(&mut self.current, next);
+        let quantile = |q| response.quantile(q).0;
+        ended.p50_ns = quantile(0.5);
+        ended.p90_ns = quantile(0.9);
+        ended.p99_ns = quantile(0.99);
+        ended.max_ns = response.max().0;
+        ended.down_bytes = (self.spec.down > 0).then(|| down - before);
+        self.ended_intervals.push_back((ended, response));
+    }
+
+    /// The last interval, cut at the end.
+    fn cut(&mut self, end: Nanos) {
+        let sum = |f: fn(&Interval) -> u64, all: &Self| {
+            let ended = all.ended_intervals.iter().map(|i| &i.0);
+            let so_far = all.shown.iter().chain(ended).chain([&all.current.0]);
+            so_far.map(f).sum::<u64>()
+        };
+        let sent = sum(|i| i.attempted, self);
+        self.current.0.errors = sent.saturating_sub(sum(|i| i.completed, self));
+        if self.current.0.start_ns < end.0 {
+            self.current.0.end_ns = self.current.0.end_ns.min(end.0);
+            self.close();
+        }
+    }
+
+    /// Shows ended intervals in their order, those whose uploads are known; `all`: whatever is.
+    fn show(&mut self, observer: &mut dyn Observer, all: bool) {
+        while let Some((interval, _)) = self.ended_intervals.front() {
+            let up = self.uploaded(interval);
+            let patient = self.ended_intervals.len() <= SHOWN_AFTER;
+            if self.spec.up > 0 && up.is_none() && patient && !all {
+                return;
+            }
+            if let Some((mut interval, response)) = self.ended_intervals.pop_front() {
+                interval.up_bytes = up;
+                let response = Some(&response).filter(|r| !r.is_empty());
+                observer.on_interval(&interval, response);
+                self.shown.push(interval);
+            }
+        }
+    }
+
+    /// What uploads carried in an interval, where the service has told.
+    fn uploaded(&self, interval: &Interval) -> Option<u64> {
+        let at = |ns: u64| {
+            if ns == 0 {
+                return Some(0);
+            }
+            let found = self.progress.binary_search_by_key(&Nanos(ns), |p| p.0);
+            found.ok().map(|n| self.progress[n].1.iter().sum::<u64>())
+        };
+        let (before, after) = (at(interval.start_ns)?, at(interval.end_ns)?);
+        Some(after.saturating_sub(before))
+    }
+}
+
+fn first(length: Nanos) -> Interval {
+    Interval {
+        end_ns: length.0.max(1),
+        ..Interval::default()
+    }
+}

@@ -1,0 +1,389 @@
+//! The control thread: connections, the one client that has the service, pings and probes.
+
+use super::session::{self, Session};
+use super::spec::BulkServerSpec;
+use super::stats::BulkServerStats;
+use crate::control::connection::{Connection, Heard, IDLE_NS, make_room};
+use crate::control::{identity, is_equal};
+use crate::flows::carry::Carried;
+use crate::flows::probe::{PROBE_BYTES, ProbeDatagram};
+use crate::flows::side::Side;
+use crate::flows::sockets;
+use crate::flows::wire::{Ask, Begin, LINE_MAX, Say, VERSION, Welcome};
+use crate::sys::clock;
+use crate::sys::epoll::{Epoll, Event, flags};
+use crate::sys::eventfd::EventFd;
+use crate::sys::{stream, thread as sys_thread};
+use knee_core::measure::{Direction, FlowServiceFacts};
+use knee_core::time::Nanos;
+use std::io;
+use std::net::{TcpListener, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Connections that may be open at once beside flows that are to join; for one more the oldest that
+/// has not said hello goes.
+const CONNECTIONS_MAX: usize = 32;
+
+/// A client that pings has fallen silent for so long: it is gone.
+const SILENCE_NS: u64 = 20_000_000_000;
+
+/// How often deadlines are looked at.
+const TICK: Nanos = Nanos::from_millis(250);
+
+/// So many probes are answered in one go.
+const PROBES_AT_ONCE: usize = 64;
+
+const LISTENER: u64 = u64::MAX;
+const WAKE: u64 = u64::MAX - 1;
+const PROBES: u64 = u64::MAX - 2;
+
+/// The connections and the session.
+pub(super) struct Room {
+    spec: BulkServerSpec,
+    facts: FlowServiceFacts,
+    listener: TcpListener,
+    probes: UdpSocket,
+    wake: Arc<EventFd>,
+    epoll: Epoll,
+    connections: Vec<Connection>,
+    next_id: u64,
+    /// The one client that has the service.
+    holder: Option<u64>,
+    session: Option<Session>,
+    stats: BulkServerStats,
+}
+
+impl Room {
+    pub(super) fn new(
+        spec: BulkServerSpec,
+        facts: FlowServiceFacts,
+        listener: TcpListener,
+        probes: UdpSocket,
+        wake: Arc<EventFd>,
+    ) -> io::Result<Room> {
+        listener.set_nonblocking(true)?;
+        probes.set_nonblocking(true)?;
+        let epoll = Epoll::new()?;
+        epoll.add(&listener, LISTENER, flags::READ)?;
+        epoll.add(&probes, PROBES, flags::READ)?;
+        epoll.add(&*wake, WAKE, flags::READ)?;
+        Ok(Room {
+            spec,
+            facts,
+            listener,
+            probes,
+            wake,
+            epoll,
+            connections: Vec::new(),
+            next_id: 0,
+            holder: None,
+            session: None,
+            stats: BulkServerStats::default(),
+        })
+    }
+
+    /// Serves until it is told to stop.
+    pub(super) fn run(mut self, stop: &AtomicBool) -> BulkServerStats {
+        let begun = clock::monotonic_ns();
+        // Otherwise progress may be told 50 µs late for the sake of the kernel's batching.
+        let _ = sys_thread::set_timer_slack_ns(1);
+        // Pings are not to wait for threads that carry flows, where a processor has both.
+        let _ = sys_thread::set_slice_ns(sys_thread::SLICE_MIN_NS);
+        let mut events = [Event::EMPTY; 64];
+        while !stop.load(Ordering::Relaxed) {
+            let patience = self
+                .session
+                .as_ref()
+                .map_or(TICK, |s| s.patience(clock::monotonic_ns()).min(TICK));
+            // A failed wait would fail again at once: this keeps it from spinning.
+            if self.epoll.wait(&mut events, Some(patience)).is_err() {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            self.wake.drain();
+            self.answer_probes();
+            self.pass();
+        }
+        self.abandon();
+        self.stats.elapsed_s = (clock::monotonic_ns() - begun) as f64 / 1e9;
+        self.stats
+    }
+
+    fn pass(&mut self) {
+        let now_ns = clock::monotonic_ns();
+        // The client that leaves before the one that comes, so that it does not find us busy.
+        self.listen_to_all(now_ns);
+        while self.accept(now_ns) {}
+        self.listen_to_all(now_ns);
+        self.go_on();
+        for connection in &mut self.connections {
+            connection.flush(now_ns);
+        }
+        self.bury(now_ns);
+    }
+
+    fn accept(&mut self, now_ns: u64) -> bool {
+        let Ok(accepted) = self.listener.accept() else {
+            return false;
+        };
+        let missing = self.session.as_ref().map_or(0, Session::missing);
+        make_room(
+            &mut self.connections,
+            CONNECTIONS_MAX + missing,
+            self.holder,
+        );
+        let id = self.next_id;
+        if let Ok(new) = Connection::watched(&self.epoll, id, accepted, LINE_MAX, now_ns) {
+            self.connections.push(new);
+            self.next_id += 1;
+        }
+        true
+    }
+
+    fn listen_to_all(&mut self, now_ns: u64) {
+        // The newest first: who has said hello by then finds all gone that went before.
+        for connection in self.connections.iter_mut().rev() {
+            connection.read();
+        }
+        self.bury(now_ns);
+        let mut index = 0;
+        while index < self.connections.len() {
+            let id = self.connections[index].id;
+            while let Some(heard) = self.connections[index].hear() {
+                match heard {
+                    Heard::Ask(ask) => self.obey(index, ask, now_ns),
+                    Heard::Nonsense => {
+                        refuse(
+                            &mut self.connections[index],
+                            "this is no line of a knee client",
+                        );
+                    }
+                }
+                // One that joined is a connection no more.
+                if self.connections.get(index).is_none_or(|c| c.id != id) {
+                    break;
+                }
+            }
+            if self.connections.get(index).is_some_and(|c| c.id == id) {
+                index += 1;
+            }
+        }
+        self.bury(now_ns);
+    }
+
+    /// Does away with connections that are over; with that of the holder goes its session.
+    fn bury(&mut self, now_ns: u64) {
+        let holder = self.holder;
+        let has_session = self.session.is_some();
+        let mut held = false;
+        self.connections.retain(|connection| {
+            let holds = Some(connection.id) == holder;
+            let patience_ns = if holds && has_session {
+                SILENCE_NS
+            } else {
+                IDLE_NS
+            };
+            let stays = !connection.is_over(now_ns, patience_ns);
+            held |= stays && holds;
+            stays
+        });
+        if holder.is_some() && !held {
+            self.holder = None;
+            self.abandon();
+        }
+    }
+
+    fn abandon(&mut self) {
+        let Some(session) = self.session.take() else {
+            return;
+        };
+        self.stats.sessions_lost += u64::from(session.is_running());
+        let carried = session.abandon();
+        self.account(&carried);
+        let _ = stream::set_dscp(&self.probes, 0);
+    }
+
+    fn obey(&mut self, index: usize, ask: Ask, now_ns: u64) {
+        let connection = &mut self.connections[index];
+        connection.touch(now_ns);
+        let holds = self.holder == Some(connection.id);
+        match ask {
+            Ask::Ping { n } if holds => {
+                let reached_ns = clock::monotonic_ns();
+                connection.say(&Say::Pong {
+                    n,
+                    reached_ns,
+                    left_ns: clock::monotonic_ns(),
+                });
+                // At once: what else there is to do can wait.
+                connection.flush(now_ns);
+                self.stats.pings += 1;
+            }
+            Ask::Hello { version, token } if !holds => self.greet(index, version, &token),
+            Ask::Join {
+                session,
+                direction,
+                number,
+            } if !holds => self.join(index, session, direction, number),
+            Ask::Begin(begin) if holds && self.session.is_none() => self.begin(index, begin),
+            Ask::Start { origin_ns, end_ns } if holds => self.start(index, origin_ns, end_ns),
+            Ask::End { at_ns } if holds => match &mut self.session {
+                Some(session) if session.is_running() => session.end(at_ns),
+                _ => refuse(connection, "no session runs"),
+            },
+            Ask::Hello { .. } => refuse(connection, "hello was said already"),
+            Ask::Join { .. } => refuse(connection, "a flow is a connection of its own"),
+            _ if !holds => refuse(connection, "hello has to come first"),
+            _ => refuse(connection, "this is not the time for that"),
+        }
+    }
+
+    fn greet(&mut self, index: usize, version: u32, token: &str) {
+        let connection = &mut self.connections[index];
+        if version != VERSION {
+            let told = format!(
+                "the service speaks version {VERSION} of the control language and the client \
+                 version {version}: both have to be of one release of knee"
+            );
+            refuse(connection, &told);
+        } else if !is_equal(token, &self.spec.token) {
+            let told = "the token is not the service's: give both the same with --token";
+            refuse(connection, told);
+        } else if self.holder.is_some() {
+            connection.part(&Say::Busy);
+        } else {
+            self.holder = Some(connection.id);
+            connection.say(&Say::Welcome(Welcome {
+                boot: identity::boot(),
+                namespace: identity::network_namespace(),
+                facts: self.facts.clone(),
+            }));
+        }
+    }
+
+    fn begin(&mut self, index: usize, begin: Begin) {
+        let connection = &mut self.connections[index];
+        let checked = begin
+            .check(self.spec.session_max)
+            .and_then(|()| sockets::check(&begin.sockets));
+        if let Err(reason) = checked {
+            refuse(connection, &reason);
+            return;
+        }
+        if let Some(dscp) = begin.sockets.dscp {
+            let _ = stream::set_dscp(connection.stream(), dscp);
+            let _ = stream::set_dscp(&self.probes, dscp);
+        }
+        connection.say(&Say::Ready);
+        if begin.up + begin.down == 0 {
+            connection.say(&Say::Joined);
+        }
+        self.session = Some(Session::new(begin, connection.peer));
+    }
+
+    fn join(&mut self, index: usize, number: u64, direction: Direction, flow: u32) {
+        let connection = self.connections.remove(index);
+        let peer = connection.peer;
+        let ours = |s: &&mut Session| s.begin.session == number && s.peer == peer;
+        let Some(session) = self.session.as_mut().filter(ours) else {
+            return;
+        };
+        let _ = self.epoll.delete(connection.stream());
+        let stream = connection.into_stream();
+        let missing = session.missing();
+        let say = match session.join(direction, flow, stream) {
+            Ok(()) if session.missing() == 0 && missing > 0 => Say::Joined,
+            Ok(()) => return,
+            Err(reason) => Say::Refused { reason },
+        };
+        self.say_to_holder(&say);
+    }
+
+    fn start(&mut self, index: usize, origin_ns: u64, end_ns: u64) {
+        let connection = &mut self.connections[index];
+        let waits = |s: &&mut Session| s.missing() == 0 && !s.is_running();
+        let Some(session) = self.session.as_mut().filter(waits) else {
+            refuse(connection, "this is not the time for that");
+            return;
+        };
+        self.stats.sessions += 1;
+        self.stats.flows += u64::from(session.begin.up + session.begin.down);
+        match session.start(origin_ns, end_ns, self.spec.workers, &self.spec.faults) {
+            Ok(()) => connection.say(&Say::Started),
+            Err(e) => refuse(connection, &format!("no thread can be had: {e}")),
+        }
+    }
+
+    /// Tells how the session fares, and its record when it has ended.
+    fn go_on(&mut self) {
+        let now_ns = clock::monotonic_ns();
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        let mut said = Vec::new();
+        while let Some(say) = session.say(now_ns, self.spec.bytes_max) {
+            said.push(say);
+        }
+        let ended = session.record();
+        for say in &said {
+            self.say_to_holder(say);
+        }
+        if let Some((record, carried)) = ended {
+            self.say_to_holder(&Say::Record(Box::new(record)));
+            session::reset(&carried);
+            self.account(&carried);
+            self.session = None;
+            let _ = stream::set_dscp(&self.probes, 0);
+        }
+    }
+
+    fn account(&mut self, carried: &[Carried]) {
+        for flow in carried.iter().flat_map(|c| &c.flows) {
+            match &flow.side {
+                Side::Received(side) => self.stats.received_bytes += side.received_bytes,
+                Side::Sent(side) => self.stats.sent_bytes += side.accepted_bytes,
+            }
+        }
+    }
+
+    fn say_to_holder(&mut self, say: &Say) {
+        let holder = self.holder;
+        let mut all = self.connections.iter_mut();
+        if let Some(connection) = all.find(|c| Some(c.id) == holder) {
+            connection.say(say);
+        }
+    }
+
+    /// Sends back the probes of the session, and nothing else.
+    fn answer_probes(&mut self) {
+        let mut buffer = [0; PROBE_BYTES + 1];
+        for _ in 0..PROBES_AT_ONCE {
+            let Ok((count, from)) = self.probes.recv_from(&mut buffer) else {
+                return;
+            };
+            let reached_ns = clock::monotonic_ns();
+            let probe = ProbeDatagram::decode(&buffer[..count]);
+            let ours = self.session.as_ref();
+            let ours = ours.filter(|s| s.peer == from.ip().to_canonical());
+            let probe = probe.filter(|p| ours.is_some_and(|s| s.begin.session == p.session));
+            let Some(probe) = probe else {
+                self.stats.discarded += 1;
+                continue;
+            };
+            let back = ProbeDatagram {
+                reached_ns,
+                left_ns: clock::monotonic_ns(),
+                ..probe
+            };
+            if self.probes.send_to(&back.encode(), from).is_ok() {
+                self.stats.probes += 1;
+            }
+        }
+    }
+}
+
+fn refuse(connection: &mut Connection, reason: &str) {
+    connection.part(&Say::Refused {
+        reason: reason.to_owned(),
+    });
+}

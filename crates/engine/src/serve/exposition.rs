@@ -1,0 +1,238 @@
+//! One page over HTTP/1.1, made anew for each request: what a monitoring system comes for while a
+//! load runs. One connection at a time, on a thread of its own; a client that dawdles or talks too
+//! much is cut off.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// A request is never longer.
+const REQUEST_BYTES_MAX: usize = 8 * 1024;
+/// It comes in so many pieces at the most, …
+const READS_MAX: usize = 8;
+/// … each within this time; so much may also a write take.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// After an accept that failed (out of descriptors) the next one waits so long.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What is served.
+pub struct Page {
+    /// Where, such as `/metrics`.
+    pub path: &'static str,
+    /// Its media type.
+    pub content_type: &'static str,
+    /// Makes it, on the server's thread.
+    pub make: Box<dyn Fn() -> String + Send>,
+}
+
+impl fmt::Debug for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Page").field("path", &self.path).finish()
+    }
+}
+
+/// A server of one page, until dropped.
+#[derive(Debug)]
+pub struct Exposition {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Exposition {
+    /// Listens; port 0 picks a free one.
+    ///
+    /// # Errors
+    /// The address is in use, not permitted or not this machine's; out of descriptors or threads.
+    pub fn start(address: SocketAddr, page: Page) -> io::Result<Exposition> {
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name("exposition".to_string())
+            .spawn(move || serve(&listener, &page, &told))?;
+        Ok(Exposition {
+            address,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Exposition {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // It waits in accept(2): a connection of ours wakes it. Where none can be made (out of
+        // descriptors) it goes with the process.
+        if TcpStream::connect_timeout(&self.address, PATIENCE).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(listener: &TcpListener, page: &Page, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        match listener.accept() {
+            // What becomes of one client is no concern of the others.
+            Ok((client, _)) => drop(answer(client, page, stop)),
+            Err(_) => thread::sleep(PAUSE),
+        }
+    }
+}
+
+fn answer(mut client: TcpStream, page: &Page, stop: &AtomicBool) -> io::Result<()> {
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let mut request = Vec::new();
+    let mut piece = [0; 2048];
+    for _ in 0..READS_MAX {
+        let n = client.read(&mut piece)?;
+        request.extend_from_slice(&piece[..n]);
+        let asked = ask(&request, page);
+        if let Some(asked) = asked {
+            return client.write_all(&respond(asked, page));
+        }
+        if n == 0 || stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if request.len() > REQUEST_BYTES_MAX {
+            break;
+        }
+    }
+    client.write_all(&respond(Asked::Nonsense, page))
+}
+
+/// What a client wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Page,
+    Head,
+    Elsewhere,
+    OtherMethod,
+    Nonsense,
+}
+
+/// `None` where the request is not complete yet.
+fn ask(request: &[u8], page: &Page) -> Option<Asked> {
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut parsed = httparse::Request::new(&mut headers);
+    let Ok(status) = parsed.parse(request) else {
+        return Some(Asked::Nonsense);
+    };
+    if status.is_partial() {
+        return None;
+    }
+    let path = parsed.path.unwrap_or_default();
+    let path = path.split_once('?').map_or(path, |(path, _)| path);
+    Some(
+        match (parsed.method.unwrap_or_default(), path == page.path) {
+            (_, false) => Asked::Elsewhere,
+            ("GET", true) => Asked::Page,
+            ("HEAD", true) => Asked::Head,
+            _ => Asked::OtherMethod,
+        },
+    )
+}
+
+fn respond(asked: Asked, page: &Page) -> Vec<u8> {
+    let plain = "text/plain; charset=utf-8";
+    let (status, content_type, body) = match asked {
+        Asked::Page | Asked::Head => ("200 OK", page.content_type, (page.make)()),
+        Asked::Elsewhere => ("404 Not Found", plain, format!("see {}\n", page.path)),
+        Asked::OtherMethod => ("405 Method Not Allowed", plain, "only GET\n".to_string()),
+        Asked::Nonsense => ("400 Bad Request", plain, "no HTTP request\n".to_string()),
+    };
+    let length = body.len();
+    let mut response = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n"
+    );
+    if asked != Asked::Head {
+        response.push_str(&body);
+    }
+    response.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start() -> Exposition {
+        let page = Page {
+            path: "/metrics",
+            content_type: "text/x-test",
+            make: Box::new(|| "all is well\n".to_string()),
+        };
+        Exposition::start(([127, 0, 0, 1], 0).into(), page).unwrap()
+    }
+
+    fn answered(server: &Exposition, request: &[u8]) -> String {
+        let mut client = TcpStream::connect(server.address()).unwrap();
+        client.write_all(request).unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn the_page_is_there_and_nothing_else() {
+        let server = start();
+        for (request, status, body) in [
+            (
+                "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+                "200",
+                "all is well\n",
+            ),
+            ("GET /metrics?x=1 HTTP/1.0\r\n\r\n", "200", "all is well\n"),
+            ("HEAD /metrics HTTP/1.1\r\n\r\n", "200", "\r\n\r\n"),
+            ("GET / HTTP/1.1\r\n\r\n", "404", "see /metrics\n"),
+            ("POST /metrics HTTP/1.1\r\n\r\n", "405", "only GET\n"),
+            ("\0\0\r\n\r\n", "400", "no HTTP request\n"),
+        ] {
+            let answer = answered(&server, request.as_bytes());
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status}")),
+                "{answer}"
+            );
+            assert!(answer.ends_with(body), "{answer}");
+        }
+        let answer = answered(&server, b"GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(answer.contains("Content-Type: text/x-test\r\n"), "{answer}");
+        assert!(answer.contains("Content-Length: 12\r\n"), "{answer}");
+    }
+
+    #[test]
+    fn who_says_nothing_or_goes_keeps_nobody_waiting_for_long() {
+        let server = start();
+        let _silent = TcpStream::connect(server.address()).unwrap();
+        drop(TcpStream::connect(server.address()).unwrap());
+        let answer = answered(&server, b"GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    #[test]
+    fn its_port_is_free_again_when_it_is_dropped() {
+        let server = start();
+        let address = server.address();
+        drop(server);
+        let page = Page {
+            path: "/",
+            content_type: "",
+            make: Box::new(String::new),
+        };
+        let again = Exposition::start(address, page);
+        assert!(again.is_ok(), "{again:?}");
+    }
+}

@@ -1,0 +1,222 @@
+//! Bulk transfer over TCP, and what the kernel tells and permits of a flow.
+
+use super::{check, check_count};
+use knee_core::measure::TcpSample;
+use knee_core::time::Nanos;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Sends as much of the buffers as fits, without blocking and without a signal: sendmsg(2).
+///
+/// # Errors
+/// `WouldBlock` where nothing fits; reset, broken pipe.
+#[inline]
+pub fn send(stream: &impl AsFd, from: &[IoSlice<'_>]) -> io::Result<usize> {
+    let fd = stream.as_fd().as_raw_fd();
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: all zeroes are a valid msghdr: no address, no buffers, no control.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = from.as_ptr().cast_mut().cast();
+    message.msg_iovlen = from.len();
+    // SAFETY: an IoSlice has the layout of an iovec (the standard library promises it); the slices
+    // are borrowed, as many as we say, and only read.
+    check_count(|| unsafe { libc::sendmsg(fd, &raw const message, flags) })
+}
+
+/// Takes up to `length` bytes off what has come and throws them away, without copying them and
+/// without blocking: MSG_TRUNC (tcp(7)). How many; 0 at the end.
+///
+/// # Errors
+/// `WouldBlock` where nothing is there; reset.
+#[inline]
+pub fn discard(stream: &impl AsFd, length: usize) -> io::Result<usize> {
+    let fd = stream.as_fd().as_raw_fd();
+    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+    // SAFETY: with MSG_TRUNC a TCP socket writes nothing to the buffer, so that null is as good.
+    check_count(|| unsafe { libc::recv(fd, std::ptr::null_mut(), length, flags) })
+}
+
+/// Reads what has come, without blocking; 0 at the end.
+///
+/// # Errors
+/// `WouldBlock` where nothing is there; reset.
+#[inline]
+pub fn receive(stream: &impl AsFd, into: &mut [u8]) -> io::Result<usize> {
+    let (fd, flags) = (stream.as_fd().as_raw_fd(), libc::MSG_DONTWAIT);
+    // SAFETY: the buffer is ours and has the length that we say.
+    check_count(|| unsafe { libc::recv(fd, into.as_mut_ptr().cast(), into.len(), flags) })
+}
+
+/// Uses this congestion control: TCP_CONGESTION (tcp(7)).
+///
+/// # Errors
+/// The kernel does not have it (`ENOENT`), or not for everyone (`EPERM`).
+pub fn set_congestion_control(stream: &impl AsFd, name: &str) -> io::Result<()> {
+    let fd = stream.as_fd().as_raw_fd();
+    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
+    let length = name.len() as libc::socklen_t;
+    // SAFETY: the name is borrowed and has the length that we say.
+    check(unsafe { libc::setsockopt(fd, level, option, name.as_ptr().cast(), length) }).map(drop)
+}
+
+/// The congestion control in use; empty where the kernel does not tell.
+pub fn congestion_control(stream: &impl AsFd) -> String {
+    // TCP_CA_NAME_MAX of the kernel.
+    let mut name = [0_u8; 16];
+    let count = get(stream, libc::TCP_CONGESTION, &mut name);
+    let name = &name[..count];
+    let end = name.iter().position(|&b| b == 0).unwrap_or(count);
+    String::from_utf8_lossy(&name[..end]).into_owned()
+}
+
+/// Marks what is sent with a differentiated services code point, 0 to 63: IP_TOS, IPV6_TCLASS.
+/// ECN's two bits stay TCP's.
+///
+/// # Errors
+/// None in correct use.
+pub fn set_dscp(socket: &impl AsFd, dscp: u8) -> io::Result<()> {
+    let fd = socket.as_fd().as_raw_fd();
+    let class = libc::c_int::from(dscp) << 2;
+    let length = size_of_val(&class) as libc::socklen_t;
+    let set = |level, name| {
+        // SAFETY: the value is ours and has the length that we say.
+        check(unsafe { libc::setsockopt(fd, level, name, (&raw const class).cast(), length) })
+    };
+    let v4 = set(libc::IPPROTO_IP, libc::IP_TOS);
+    // A socket of IPv6 may carry either.
+    set(libc::IPPROTO_IPV6, libc::IPV6_TCLASS).or(v4).map(drop)
+}
+
+/// Makes close(2) reset the connection and throw away what waits to be sent, instead of ending it
+/// in order: SO_LINGER of 0 s.
+///
+/// # Errors
+/// None in correct use.
+pub fn set_reset_on_close(stream: &impl AsFd) -> io::Result<()> {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    let (fd, length) = (stream.as_fd().as_raw_fd(), size_of_val(&linger) as u32);
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_LINGER);
+    // SAFETY: the value is ours and has the length that we say.
+    check(unsafe { libc::setsockopt(fd, level, name, (&raw const linger).cast(), length) })
+        .map(drop)
+}
+
+/// What TCP knows of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// All but the moment, which is zero.
+    pub sample: TcpSample,
+    /// Both ends agreed on explicit congestion notification.
+    pub ecn: bool,
+}
+
+/// Asks the kernel (TCP_INFO); `None` where it does not tell. What an older kernel does not tell
+/// yet is zero.
+pub fn tcp_info(stream: &impl AsFd) -> Option<TcpInfo> {
+    let mut info = [0_u8; TcpInfo::BYTES];
+    let count = get(stream, libc::TCP_INFO, &mut info);
+    TcpInfo::read(&info[..count])
+}
+
+impl TcpInfo {
+    /// Of `struct tcp_info` up to and with `tcpi_delivery_rate` (Linux 4.9).
+    const BYTES: usize = 168;
+
+    /// Reads what the kernel wrote (include/uapi/linux/tcp.h): `tcpi_options` at byte 5, of which
+    /// 8 is TCPI_OPT_ECN, `tcpi_snd_mss` at 16, `tcpi_rtt` at 68, `tcpi_snd_cwnd` at 80,
+    /// `tcpi_total_retrans` at 100, `tcpi_notsent_bytes` at 144, `tcpi_min_rtt` at 148 and
+    /// `tcpi_delivery_rate` at 160. Times are in microseconds.
+    fn read(info: &[u8]) -> Option<TcpInfo> {
+        const ECN: u8 = 8;
+        let number = |at: usize| {
+            let bytes = info.get(at..at + 4).and_then(|b| b.try_into().ok());
+            bytes.map_or(0, u32::from_ne_bytes)
+        };
+        let rate = info.get(160..168).and_then(|b| b.try_into().ok());
+        // The kernel's word for a smallest round trip that it does not know yet is the largest.
+        let rtt_min = Some(number(148)).filter(|&us| us != u32::MAX);
+        Some(TcpInfo {
+            ecn: info.get(5)? & ECN != 0,
+            sample: TcpSample {
+                at: Nanos::ZERO,
+                rtt: Nanos::from_micros(number(68).into()),
+                rtt_min: Nanos::from_micros(rtt_min.unwrap_or(0).into()),
+                window_bytes: u64::from(number(80)) * u64::from(number(16)),
+                delivery_bytes_per_s: rate.map_or(0, u64::from_ne_bytes),
+                unsent_bytes: number(144).into(),
+                retransmitted: number(100).into(),
+            },
+        })
+    }
+}
+
+/// Reads an option of TCP; how many bytes it has, 0 where it cannot be read.
+fn get(stream: &impl AsFd, option: libc::c_int, into: &mut [u8]) -> usize {
+    let (fd, level) = (stream.as_fd().as_raw_fd(), libc::IPPROTO_TCP);
+    let mut length = into.len() as libc::socklen_t;
+    let to = into.as_mut_ptr().cast();
+    // SAFETY: value and length are ours and fit each other.
+    match check(unsafe { libc::getsockopt(fd, level, option, to, &raw mut length) }) {
+        Ok(_) => (length as usize).min(into.len()),
+        Err(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn what_is_sent_can_be_read_or_thrown_away() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        let nothing = discard(&server, 10).unwrap_err();
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+        let sent = send(&client, &[IoSlice::new(b"head"), IoSlice::new(b"body")]);
+        assert_eq!(sent.unwrap(), 8);
+        let mut head = [0; 4];
+        server.peek(&mut head).unwrap();
+        assert_eq!(receive(&server, &mut head).unwrap(), 4);
+        assert_eq!(&head, b"head");
+        assert_eq!(discard(&server, 3).unwrap(), 3);
+        assert_eq!(discard(&server, 3).unwrap(), 1);
+        set_dscp(&client, 46).unwrap();
+        drop(client);
+        let patience = std::time::Instant::now();
+        while discard(&server, 1).is_err() && patience.elapsed().as_secs() < 20 {}
+        assert_eq!(discard(&server, 1).unwrap(), 0);
+    }
+
+    #[test]
+    fn congestion_control_is_set_and_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        set_congestion_control(&client, "reno").unwrap();
+        assert_eq!(congestion_control(&client), "reno");
+        assert!(set_congestion_control(&client, "no such").is_err());
+        let info = tcp_info(&client).unwrap();
+        assert!(info.sample.window_bytes > 0);
+    }
+
+    #[test]
+    fn an_old_kernel_says_less() {
+        let mut info = [0_u8; 104];
+        info[5] = 8;
+        info[16] = 10;
+        info[80] = 3;
+        info[100] = 7;
+        let read = TcpInfo::read(&info).unwrap();
+        let sample = TcpSample {
+            window_bytes: 30,
+            retransmitted: 7,
+            ..TcpSample::default()
+        };
+        assert_eq!((read.ecn, read.sample), (true, sample));
+        assert_eq!(TcpInfo::read(&info[..5]), None);
+    }
+}

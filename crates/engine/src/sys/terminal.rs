@@ -1,0 +1,79 @@
+//! The terminal that this process was started from: whether it is ours to draw on, and how it is
+//! put back where the process ends at once.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Whether standard error is a terminal whose foreground process group we are in. One in the
+/// background that changed the terminal's settings would be stopped (SIGTTOU, termios(3)).
+pub fn is_foreground() -> bool {
+    // SAFETY: both take no pointer; tcgetpgrp fails where it is no terminal of our session.
+    unsafe { libc::tcgetpgrp(libc::STDERR_FILENO) == libc::getpgrp() }
+}
+
+/// What a terminal was like, and the words that bring it back there.
+struct Former {
+    fd: RawFd,
+    settings: libc::termios,
+    words: &'static [u8],
+}
+
+static FORMER: AtomicPtr<Former> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Keeps the settings of the terminal as they are now, for an end of the process by
+/// [`crate::interrupt`]: they are then put back, and `words` written to standard error; see
+/// [`put_back`].
+///
+/// # Errors
+/// This process has no terminal to read keys from.
+pub fn remember(words: &'static [u8]) -> io::Result<()> {
+    // SAFETY: isatty takes any descriptor.
+    let fd = match unsafe { libc::isatty(libc::STDIN_FILENO) } {
+        1 => libc::STDIN_FILENO,
+        // Leaked with the rest: a signal may come at any time.
+        _ => File::open("/dev/tty")?.into_raw_fd(),
+    };
+    // SAFETY: a zeroed termios is a valid one.
+    let mut settings: libc::termios = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a termios of ours.
+    if unsafe { libc::tcgetattr(fd.as_raw_fd(), &raw mut settings) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let former = Box::leak(Box::new(Former {
+        fd,
+        settings,
+        words,
+    }));
+    FORMER.store(former, Ordering::Release);
+    Ok(())
+}
+
+/// Whether [`remember`] was called and [`put_back`] was not yet.
+pub fn is_to_be_put_back() -> bool {
+    !FORMER.load(Ordering::Acquire).is_null()
+}
+
+/// Puts back what [`remember`] kept, once. Async-signal-safe: a swap, and functions that
+/// signal-safety(7) lists.
+pub fn put_back() {
+    let former = FORMER.swap(std::ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: it is null or was leaked by `remember`, and is never changed.
+    let Some(former) = (unsafe { former.as_ref() }) else {
+        return;
+    };
+    // SAFETY: the words live for ever; a failure leaves nothing to be done.
+    unsafe {
+        libc::write(
+            libc::STDERR_FILENO,
+            former.words.as_ptr().cast(),
+            former.words.len(),
+        );
+    }
+    // In the background the settings are already those of whoever has the terminal now.
+    if is_foreground() {
+        // SAFETY: the settings live for ever.
+        unsafe { libc::tcsetattr(former.fd, libc::TCSANOW, &raw const former.settings) };
+    }
+}

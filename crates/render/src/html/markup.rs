@@ -1,0 +1,142 @@
+//! Writes markup. Whatever comes from a report passes through [`Markup::text`] or
+//! [`Element::attr`], which escape it: nothing in a report can become a tag, an attribute or a
+//! script.
+//!
+//! A template library was not worth it: this is all that a page without logic of its own needs, and
+//! SVG wants the same elements written a thousand times over with few bytes each.
+
+use std::fmt::{self, Display, Write};
+
+/// A document in the making.
+#[derive(Debug, Default)]
+pub struct Markup {
+    out: String,
+}
+
+impl Markup {
+    /// What was written.
+    pub fn into_string(self) -> String {
+        self.out
+    }
+
+    /// Text of a report or of ours; escaped.
+    pub fn text(&mut self, text: impl Display) {
+        // Writing to a string cannot fail.
+        let _ = write!(Escaping(&mut self.out), "{text}");
+    }
+
+    /// Bytes that are markup already; never from a report.
+    pub fn raw(&mut self, markup: &'static str) {
+        self.out.push_str(markup);
+    }
+
+    /// All of another.
+    pub fn append(&mut self, other: Markup) {
+        self.out.push_str(&other.out);
+    }
+
+    /// Begins an element; it is written when it gets its content.
+    pub fn el(&mut self, tag: &'static str) -> Element<'_> {
+        self.out.push('<');
+        self.out.push_str(tag);
+        Element { markup: self, tag }
+    }
+}
+
+/// A begun tag.
+#[derive(Debug)]
+#[must_use = "an element without content is ended by void()"]
+pub struct Element<'a> {
+    markup: &'a mut Markup,
+    tag: &'static str,
+}
+
+impl Element<'_> {
+    /// An attribute; its value is escaped.
+    pub fn attr(self, name: &'static str, value: impl Display) -> Self {
+        let out = &mut self.markup.out;
+        out.push(' ');
+        out.push_str(name);
+        out.push_str("=\"");
+        let _ = write!(Escaping(out), "{value}");
+        out.push('"');
+        self
+    }
+
+    /// An attribute where there is a value.
+    pub fn maybe(self, name: &'static str, value: Option<impl Display>) -> Self {
+        match value {
+            Some(value) => self.attr(name, value),
+            None => self,
+        }
+    }
+
+    /// Ends it without content, as `<meta/>` or `<line/>`.
+    pub fn void(self) {
+        self.markup.out.push_str("/>");
+    }
+
+    /// With this text in it.
+    pub fn text(self, text: impl Display) {
+        self.with(|m| m.text(text));
+    }
+
+    /// With whatever `content` writes in it.
+    pub fn with(self, content: impl FnOnce(&mut Markup)) {
+        self.markup.out.push('>');
+        content(self.markup);
+        self.markup.out.push_str("</");
+        self.markup.out.push_str(self.tag);
+        self.markup.out.push('>');
+    }
+}
+
+/// Escapes what is written through it, for text and for attributes in double quotes alike.
+struct Escaping<'a>(&'a mut String);
+
+impl Write for Escaping<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for c in text.chars() {
+            match c {
+                '&' => self.0.push_str("&amp;"),
+                '<' => self.0.push_str("&lt;"),
+                '>' => self.0.push_str("&gt;"),
+                '"' => self.0.push_str("&quot;"),
+                '\'' => self.0.push_str("&#39;"),
+                // HTML allows no control characters; they would end up as errors of the parser.
+                '\n' | '\t' => self.0.push(c),
+                c if c.is_control() => self.0.push('\u{fffd}'),
+                c => self.0.push(c),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_written_becomes_markup() {
+        let mut m = Markup::default();
+        let evil = "\"><script>alert('1 & 2')</script>\u{0}";
+        m.el("p").attr("title", evil).text(evil);
+        let page = m.into_string();
+        assert_eq!(page.matches('<').count(), 2, "{page}");
+        assert_eq!(page.matches('"').count(), 2, "{page}");
+        assert!(!page.contains('\u{0}'));
+        let escaped = "&quot;&gt;&lt;script&gt;alert(&#39;1 &amp; 2&#39;)&lt;/script&gt;\u{fffd}";
+        assert_eq!(page, format!("<p title=\"{escaped}\">{escaped}</p>"));
+    }
+
+    #[test]
+    fn elements_nest() {
+        let mut m = Markup::default();
+        m.el("ul").maybe("id", None::<&str>).with(|m| {
+            m.el("li").attr("class", "a").text(1);
+            m.el("br").void();
+        });
+        assert_eq!(m.into_string(), "<ul><li class=\"a\">1</li><br/></ul>");
+    }
+}

@@ -1,0 +1,173 @@
+//! The head of a report: whether to trust it, the answer, what was asked, the findings.
+
+use super::markup::Markup;
+use super::page::Page;
+use super::typed::pieces;
+use super::words::untied;
+use crate::number;
+use crate::text::closing::evidence;
+use crate::text::heading::{is_of_others, reasons, subject, without_reasons};
+use knee_core::report::{Finding, Report, Severity, Verdict};
+
+/// So many reasons stand there at once.
+const REASONS_MAX: usize = 4;
+
+/// A tick in a circle: shapes that tell by themselves, in a square of 16.
+pub const TICK: &str = "M8 0a8 8 0 1 1 0 16a8 8 0 1 1 0-16zM4 8.5l2.8 2.8l5.2-5.8";
+/// A cross in an octagon.
+pub const CROSS: &str = "M5 0h6l5 5v6l-5 5h-6l-5-5v-6zM5 5l6 6M11 5l-6 6";
+/// An exclamation mark in a triangle.
+pub const WARNING: &str = "M8 .5l8 15h-16zM8 5.5v4.5M8 12.5v.7";
+/// An i in a circle.
+pub const INFORMATION: &str = "M8 0a8 8 0 1 1 0 16a8 8 0 1 1 0-16zM8 4v.7M8 7v5";
+
+/// Writes the answer with the verdict before it, a remark on how it was got, what makes it invalid,
+/// and the findings.
+pub fn show(page: &mut Page, report: &Report, answer: &str, remark: &str) {
+    let heading = page.heading_tag(0);
+    let m = &mut page.m;
+    m.el("header").with(|m| {
+        if !is_of_others(report) {
+            show_verdict(m, report.verdict);
+        }
+        let (first, rest) = first_sentence(answer);
+        m.el(heading).text(first);
+        if !rest.is_empty() {
+            m.el("p").attr("class", "lead").text(rest);
+        }
+        let space = if subject(report).is_empty() { "" } else { " " };
+        let (command, subject) = (&report.command, subject(report));
+        let line = format!(
+            "knee {command}{space}{subject}{remark}, {}",
+            report.started_at
+        );
+        m.el("p").attr("class", "note").text(line);
+        show_reasons(m, report);
+        if report.interrupted {
+            m.el("p").attr("class", "warn").with(|m| {
+                m.el("b").text("INTERRUPTED");
+                m.text(" Ended before its time; this is what was measured until then.");
+            });
+        }
+    });
+    show_findings(page, &report.findings);
+}
+
+/// A text's first sentence, and the rest.
+pub fn first_sentence(text: &str) -> (&str, &str) {
+    let begins = |rest: &str| rest.starts_with(|c: char| c.is_uppercase());
+    let ends = text
+        .match_indices(". ")
+        .map(|(at, _)| text.split_at(at + 1));
+    let mut ends = ends.map(|(first, rest)| (first, rest.trim_start()));
+    ends.find(|(_, rest)| begins(rest)).unwrap_or((text, ""))
+}
+
+fn show_verdict(m: &mut Markup, verdict: Verdict) {
+    let (class, shape, word) = match verdict {
+        Verdict::Valid => ("verdict good", TICK, "VALID"),
+        Verdict::Invalid => ("verdict bad", CROSS, "INVALID"),
+    };
+    m.el("p").attr("class", class).with(|m| {
+        show_shape(m, shape);
+        m.text(word);
+    });
+}
+
+/// Draws one of these shapes.
+pub fn show_shape(m: &mut Markup, shape: &str) {
+    let svg = m
+        .el("svg")
+        .attr("class", "shape")
+        .attr("viewBox", "-1 -1 18 18");
+    svg.attr("aria-hidden", "true")
+        .with(|m| m.el("path").attr("d", shape).void());
+}
+
+fn show_reasons(m: &mut Markup, report: &Report) {
+    if report.verdict != Verdict::Invalid {
+        return;
+    }
+    let mut reasons = reasons(report);
+    if reasons.is_empty() {
+        reasons.push(without_reasons(report).into());
+    }
+    let rest = reasons.split_off(reasons.len().min(REASONS_MAX));
+    let list = |m: &mut Markup, reasons: &[String]| {
+        m.el("ul").attr("class", "bad").with(|m| {
+            reasons.iter().for_each(|reason| m.el("li").text(reason));
+        });
+    };
+    list(m, &reasons);
+    if !rest.is_empty() {
+        m.el("details").attr("class", "more").with(|m| {
+            m.el("summary")
+                .text(format_args!("and {} more", rest.len()));
+            list(m, &rest);
+        });
+    }
+}
+
+fn show_findings(page: &mut Page, findings: &[Finding]) {
+    let title = if findings.is_empty() {
+        "No findings"
+    } else {
+        "Findings"
+    };
+    page.section(title, "", |page| {
+        if findings.is_empty() {
+            return;
+        }
+        page.m.el("ol").attr("class", "findings").with(|m| {
+            findings.iter().for_each(|finding| show_finding(m, finding));
+        });
+    });
+}
+
+fn show_finding(m: &mut Markup, finding: &Finding) {
+    let (class, shape, word) = match finding.severity {
+        Severity::Error => ("bad", CROSS, "Error"),
+        Severity::Warning => ("warn", WARNING, "Warning"),
+        Severity::Info => ("info", INFORMATION, "Note"),
+    };
+    m.el("li").attr("class", class).with(|m| {
+        m.el("span").attr("class", "severity").with(|m| {
+            show_shape(m, shape);
+            m.text(word);
+        });
+        m.el("p").attr("class", "says").text(&finding.text);
+        if !finding.next_step.is_empty() {
+            m.el("p").attr("class", "next").with(|m| {
+                m.el("b").text("Next");
+                m.raw(" ");
+                show_step(m, &finding.next_step);
+            });
+        }
+        m.el("p").attr("class", "note").text(evidence(finding));
+    });
+}
+
+/// A sentence with what can be typed in it set as code.
+fn show_step(m: &mut Markup, step: &str) {
+    for (is_code, piece) in pieces(&untied(step)) {
+        match is_code {
+            true => m.el("code").text(piece),
+            false => m.text(piece),
+        }
+    }
+}
+
+/// What the page is called where only a line is shown of it.
+pub fn title(report: &Report) -> String {
+    let subject = subject(report);
+    let space = if subject.is_empty() { "" } else { " " };
+    let verdict = match report.verdict {
+        _ if is_of_others(report) => "",
+        Verdict::Valid => ": valid",
+        Verdict::Invalid => ": INVALID",
+    };
+    format!(
+        "knee {}{space}{subject}{verdict}",
+        number::words(&report.command)
+    )
+}

@@ -1,0 +1,151 @@
+//! The page: what every part of it is written through.
+
+use super::markup::Markup;
+use super::plot::Plot;
+use super::words::{write_line, write_table};
+use crate::text::line::Line;
+use crate::text::table::Table;
+use std::fmt::Display;
+
+/// A page in the making.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// What is written so far.
+    pub m: Markup,
+    figures: usize,
+    /// How deep the headings of a report lie.
+    depth: usize,
+}
+
+/// Headings by their depth.
+const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
+
+impl Page {
+    /// The tag of a heading so far below that of a report.
+    pub fn heading_tag(&self, below: usize) -> &'static str {
+        HEADINGS[(self.depth + below).min(HEADINGS.len() - 1)]
+    }
+
+    /// What follows is parts of a whole: its headings lie two deeper.
+    pub fn deepen(&mut self) {
+        self.depth = 2;
+    }
+
+    /// A part of the whole, which can be gone to by its `id`.
+    pub fn part(&mut self, id: &str, title: &str, content: impl FnOnce(&mut Page)) {
+        self.m.raw("<article>");
+        self.m
+            .el("h2")
+            .attr("class", "part")
+            .attr("id", id)
+            .text(title);
+        content(self);
+        self.m.raw("</article>");
+    }
+
+    /// A section with a heading; the remark beside it may be empty.
+    pub fn section(&mut self, title: &str, remark: &str, content: impl FnOnce(&mut Page)) {
+        self.m.raw("<section>");
+        let tag = self.heading_tag(1);
+        self.m.el(tag).attr("class", "section").with(|m| {
+            m.text(title);
+            if !remark.is_empty() {
+                m.raw(" ");
+                m.el("small").text(remark);
+            }
+        });
+        content(self);
+        self.m.raw("</section>");
+    }
+
+    /// A heading within a section.
+    pub fn subheading(&mut self, title: &str) {
+        let tag = self.heading_tag(2);
+        self.m.el(tag).attr("class", "sub").text(title);
+    }
+
+    /// A paragraph.
+    pub fn paragraph(&mut self, text: impl Display) {
+        self.m.el("p").text(text);
+    }
+
+    /// A remark in small print.
+    pub fn note(&mut self, text: impl Display) {
+        self.m.el("p").attr("class", "note").text(text);
+    }
+
+    /// A figure over the whole width.
+    pub fn plot(&mut self, plot: &Plot) {
+        self.figures += 1;
+        plot.draw(&mut self.m, self.figures);
+    }
+
+    /// Figures beside each other where there is room.
+    pub fn plots(&mut self, plots: &[Plot]) {
+        if plots.is_empty() {
+            return;
+        }
+        self.m.raw("<div class=\"pair\">");
+        for plot in plots {
+            self.plot(plot);
+        }
+        self.m.raw("</div>");
+    }
+
+    /// Many small figures of one kind beside each other, to be compared.
+    pub fn panels(&mut self, plots: &[Plot]) {
+        if plots.is_empty() {
+            return;
+        }
+        self.m.raw("<div class=\"pair many\">");
+        for plot in plots {
+            self.plot(plot);
+        }
+        self.m.raw("</div>");
+    }
+
+    /// A table; its caption is for screen readers only.
+    pub fn table(&mut self, caption: &str, table: &Table) {
+        write_table(&mut self.m, caption, table);
+    }
+
+    /// Names and what is to be said of them.
+    pub fn facts(&mut self, facts: &[(String, Line)]) {
+        if facts.is_empty() {
+            return;
+        }
+        self.m.raw("<dl>");
+        for (name, value) in facts {
+            self.m.raw("<div>");
+            self.m.el("dt").text(name);
+            self.m.el("dd").with(|m| write_line(m, value));
+            self.m.raw("</div>");
+        }
+        self.m.raw("</dl>");
+    }
+
+    /// Facts that are for those who look closer, folded up.
+    pub fn folded(&mut self, title: &str, content: impl FnOnce(&mut Page)) {
+        self.m.raw("<details class=\"more\">");
+        self.m.el("summary").text(title);
+        content(self);
+        self.m.raw("</details>");
+    }
+
+    /// The whole document.
+    pub fn into_document(self, title: &str) -> String {
+        let mut m = Markup::default();
+        m.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
+        m.raw("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">");
+        m.raw("<meta name=\"color-scheme\" content=\"light dark\">");
+        m.el("title").text(title);
+        m.raw("<style>");
+        m.raw(include_str!("style.css"));
+        m.raw("</style></head><body><main>");
+        m.append(self.m);
+        m.raw("</main><script>");
+        m.raw(include_str!("script.js"));
+        m.raw("</script></body></html>\n");
+        m.into_string()
+    }
+}

@@ -1,0 +1,230 @@
+//! JUnit XML, as continuous integration shows it: whether the measurement is to be trusted, and
+//! whether each threshold was kept.
+//!
+//! The format is that of Ant's JUnit task as CI servers read it (testsuites, testsuite, testcase,
+//! failure, error, system-out); there is no standard.
+
+use crate::Renderer;
+use knee_core::report::{Report, Severity, Verdict};
+use std::io;
+
+/// The report as JUnit XML: a test for the verdict, and one for each threshold.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Junit;
+
+impl Renderer for Junit {
+    fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+        let seconds: f64 = report
+            .trials
+            .iter()
+            .map(|t| t.duration_ns as f64 / 1e9)
+            .sum();
+        let is_invalid = report.verdict == Verdict::Invalid;
+        let failures = report
+            .thresholds
+            .iter()
+            .filter(|t| !t.crossed.is_empty())
+            .count();
+        let counts = format!(
+            "tests=\"{}\" failures=\"{failures}\" errors=\"{}\" skipped=\"0\" \
+             time=\"{seconds:.3}\"",
+            report.thresholds.len() + 1,
+            u32::from(is_invalid),
+        );
+        let suite = format!("knee {}", report.command);
+        let name = attribute(&suite);
+        writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
+        writeln!(out, "<testsuites name=\"knee\" {counts}>")?;
+        let at = attribute(&report.started_at);
+        writeln!(
+            out,
+            "  <testsuite name=\"{name}\" {counts} timestamp=\"{at}\">"
+        )?;
+        properties(report, out)?;
+        let invalid = is_invalid.then(|| ("error", why_invalid(report)));
+        case(out, &name, "the measurement is valid", seconds, invalid)?;
+        for threshold in &report.thresholds {
+            let crossed = match threshold.crossed.is_empty() {
+                true => None,
+                false => Some(("failure", threshold.crossed.join("\n"))),
+            };
+            case(
+                out,
+                &name,
+                &format!("not {}", threshold.expression),
+                0.0,
+                crossed,
+            )?;
+        }
+        writeln!(out, "    <system-out>{}</system-out>", text(&told(report)))?;
+        writeln!(out, "  </testsuite>\n</testsuites>")
+    }
+}
+
+/// The options, so that a run can be told from another.
+fn properties(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    writeln!(out, "    <properties>")?;
+    let version = ("knee_version".to_string(), report.knee_version.clone());
+    let spec = report.spec.iter().map(|(name, value)| {
+        let shown = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_string);
+        (name.clone(), shown)
+    });
+    for (name, value) in [version].into_iter().chain(spec) {
+        let (name, value) = (attribute(&name), attribute(&value));
+        writeln!(out, "      <property name=\"{name}\" value=\"{value}\"/>")?;
+    }
+    writeln!(out, "    </properties>")
+}
+
+/// One test; `bad` is what went wrong: the element that says so, and the words.
+fn case(
+    out: &mut dyn io::Write,
+    suite: &str,
+    name: &str,
+    seconds: f64,
+    bad: Option<(&str, String)>,
+) -> io::Result<()> {
+    let name = attribute(name);
+    write!(
+        out,
+        "    <testcase classname=\"{suite}\" name=\"{name}\" time=\"{seconds:.3}\""
+    )?;
+    let Some((element, words)) = bad else {
+        return writeln!(out, "/>");
+    };
+    let first = attribute(words.lines().next().unwrap_or_default());
+    writeln!(out, ">")?;
+    writeln!(
+        out,
+        "      <{element} message=\"{first}\">{}</{element}>",
+        text(&words)
+    )?;
+    writeln!(out, "    </testcase>")
+}
+
+fn why_invalid(report: &Report) -> String {
+    let clauses = report.trials.iter().flat_map(|trial| {
+        let named = move |clause: &String| format!("{}: {clause}", trial.label);
+        trial.invalid_because.iter().map(named)
+    });
+    let clauses: Vec<String> = clauses.collect();
+    match clauses.is_empty() {
+        true => "the generator, not the target, limited or distorted the result".to_string(),
+        false => clauses.join("\n"),
+    }
+}
+
+/// The findings, the gravest first.
+fn told(report: &Report) -> String {
+    let line = |finding: &knee_core::report::Finding| {
+        let severity = match finding.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "info",
+        };
+        let next = match finding.next_step.is_empty() {
+            true => String::new(),
+            false => format!(" Next: {}", finding.next_step),
+        };
+        format!("{severity}: {}: {}{next}\n", finding.code, finding.text)
+    };
+    report.findings.iter().map(line).collect()
+}
+
+/// Escaped for an element's text. XML 1.0 (§2.2) has no place for most control characters: they
+/// are left out.
+fn text(words: &str) -> String {
+    let mut escaped = String::with_capacity(words.len());
+    for c in words.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' | '\t' => escaped.push(c),
+            '\u{FFFE}' | '\u{FFFF}' => {}
+            c if c.is_control() => {}
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// The same for an attribute, in which a parser would make blanks of line ends.
+fn attribute(words: &str) -> String {
+    text(words).replace('\n', "&#10;").replace('\t', "&#9;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+    use knee_core::report::ThresholdReport;
+
+    fn written(report: &Report) -> String {
+        let mut bytes = Vec::new();
+        Junit.render(report, &mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn every_report_is_well_formed_and_counts_right() {
+        for (name, report) in fixtures::all() {
+            let xml = written(&report);
+            let document =
+                roxmltree::Document::parse(&xml).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let suite = document
+                .descendants()
+                .find(|n| n.has_tag_name("testsuite"))
+                .unwrap();
+            let count = |tag: &str| suite.descendants().filter(|n| n.has_tag_name(tag)).count();
+            let said = |attribute: &str| {
+                suite
+                    .attribute(attribute)
+                    .unwrap()
+                    .parse::<usize>()
+                    .unwrap()
+            };
+            assert_eq!(count("testcase"), said("tests"), "{name}");
+            assert_eq!(count("error"), said("errors"), "{name}");
+            assert_eq!(
+                count("error") == 1,
+                report.verdict == Verdict::Invalid,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_threshold_that_was_crossed_is_a_failure() {
+        let (_, mut report) = fixtures::all().remove(0);
+        let line = "rate=1/s: p99 <3 s> & \"more\" crosses p99>2s\u{1}";
+        report.thresholds = vec![
+            ThresholdReport {
+                expression: "p99>2s".to_string(),
+                crossed: vec![line.to_string(), "another".to_string()],
+            },
+            ThresholdReport {
+                expression: "errors>0.1%".to_string(),
+                crossed: Vec::new(),
+            },
+        ];
+        let xml = written(&report);
+        let document = roxmltree::Document::parse(&xml).unwrap();
+        let failed: Vec<_> = document
+            .descendants()
+            .filter(|n| n.has_tag_name("failure"))
+            .collect();
+        assert_eq!(failed.len(), 1);
+        let without_control = line.trim_end_matches('\u{1}');
+        assert_eq!(failed[0].attribute("message"), Some(without_control));
+        assert_eq!(
+            failed[0].text(),
+            Some(format!("{without_control}\nanother").as_str())
+        );
+        let case = failed[0].parent().unwrap();
+        assert_eq!(case.attribute("name"), Some("not p99>2s"));
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests that are of all forms.
+
+mod cut_short;

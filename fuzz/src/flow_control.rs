@@ -1,0 +1,50 @@
+//! Any bytes on the control connection of flows, at the head of a record or in a probe are what
+//! they read as, and nothing panics.
+
+use knee_core::time::Nanos;
+use knee_engine::flows::header::{HEADER_BYTES, Header};
+use knee_engine::flows::probe::ProbeDatagram;
+use knee_engine::flows::wire::{self, Ask, FLOWS_MAX, Lines, Say};
+
+/// Lines are short here, so that some are too long.
+const LINE_MAX: usize = 4_096;
+
+/// The longest session that the service permits.
+const SESSION_MAX: Nanos = Nanos::from_secs(3_600);
+
+/// The bytes are taken as lines, as a head, and as a probe.
+pub fn check(data: &[u8]) {
+    let mut lines = Lines::new(LINE_MAX);
+    lines.push(data);
+    while let Ok(Some(line)) = lines.take() {
+        if let Ok(ask) = serde_json::from_slice::<Ask>(&line) {
+            heard_by_service(&ask);
+        }
+        if let Ok(said) = serde_json::from_slice::<Say>(&line) {
+            let again = wire::line(&said);
+            assert_eq!(again.iter().filter(|&&b| b == b'\n').count(), 1);
+        }
+    }
+    if let Some(head) = data.first_chunk::<HEADER_BYTES>() {
+        let number = u64::from_le_bytes(*head[8..].first_chunk().expect("eight bytes"));
+        if let Some(header) = Header::decode(head, number) {
+            assert_eq!(&header.encode(), head);
+            assert!(header.length as usize >= HEADER_BYTES);
+        }
+    }
+    if let Some(probe) = ProbeDatagram::decode(data) {
+        assert_eq!(probe.encode()[..], *data);
+    }
+}
+
+fn heard_by_service(ask: &Ask) {
+    let again = wire::line(ask);
+    let again: Ask = serde_json::from_slice(&again).expect("what was read can be written");
+    assert_eq!(again, *ask);
+    if let Ask::Begin(begin) = ask {
+        match begin.check(SESSION_MAX) {
+            Ok(()) => assert!(begin.up + begin.down <= FLOWS_MAX && begin.interval > Nanos::ZERO),
+            Err(reason) => assert!(!reason.chars().any(char::is_control), "{reason:?}"),
+        }
+    }
+}
