@@ -68,6 +68,9 @@ pub fn run(
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
     };
+    if let Some(vantage) = &mut vantage {
+        vantage.arm();
+    }
     let counters = Counters::now();
     let time = HostTime::now();
     let (done, intervals) = plan.run_workers(observer, vantage.as_deref_mut());

@@ -1,7 +1,7 @@
 //! The client of an observer on another host, and the choice of where to observe from.
 
 use super::control::{Came, Lines, REPLY_MAX, Reply, Request, VERSION, line, parse_reply};
-use super::watch::Watch;
+use super::watch::{Armed, Watch};
 use crate::RunError;
 use crate::resolve::reason;
 use crate::sys::clock::monotonic_ns;
@@ -23,6 +23,9 @@ pub struct RemoteWatch {
     port: u16,
     source: SynSource,
     round_trip: Nanos,
+    /// Since it was armed: this host's CLOCK_MONOTONIC and the observer's, of one moment there
+    /// that was not later here.
+    clocks: (u64, u64),
 }
 
 impl RemoteWatch {
@@ -47,6 +50,7 @@ impl RemoteWatch {
             port: 0,
             source: SynSource::Attempts,
             round_trip: Nanos::ZERO,
+            clocks: (0, 0),
         };
         let hello = Request::Hello {
             version: VERSION,
@@ -76,9 +80,31 @@ impl RemoteWatch {
         self.round_trip
     }
 
-    /// Begins to watch a window that begins at `origin_ns` of this host's CLOCK_MONOTONIC. It
-    /// begins there as much early or late as the way there and back differ, at most half a
-    /// [`RemoteWatch::round_trip`]; where it is nearer than that, it begins late.
+    /// Lets the observer keep what comes from now on, and learns how its clock differs from this
+    /// host's: from the quickest of several answers.
+    ///
+    /// # Errors
+    /// [`RunError::Unreachable`]: it is gone.
+    pub fn arm(&mut self) -> Result<(), RunError> {
+        let mut quickest = u64::MAX;
+        for _ in 0..CLOCK_READINGS {
+            let asked = monotonic_ns();
+            let Reply::Armed { clock_ns } = self.ask(&Request::Arm)? else {
+                return Err(self.confused());
+            };
+            let answered = monotonic_ns();
+            if answered - asked < quickest {
+                quickest = answered - asked;
+                self.clocks = (answered, clock_ns);
+            }
+        }
+        self.round_trip = Nanos(quickest);
+        Ok(())
+    }
+
+    /// Watches a window that begins at `origin_ns` of this host's CLOCK_MONOTONIC; to be called
+    /// once it is armed. The window begins there up to a [`RemoteWatch::round_trip`] early, as the
+    /// way there and the way back may differ, and never late.
     ///
     /// # Errors
     /// [`RunError::Unreachable`]: it is gone.
@@ -88,9 +114,9 @@ impl RemoteWatch {
         interval: Nanos,
         duration: Nanos,
     ) -> Result<(), RunError> {
-        let arrives = monotonic_ns() + self.round_trip.0 / 2;
+        let (here, there) = self.clocks;
         let begin = Request::Begin {
-            in_ns: origin_ns.saturating_sub(arrives),
+            at_ns: (origin_ns + there).saturating_sub(here),
             interval_ns: interval.0,
             duration_ns: duration.0,
         };
@@ -164,6 +190,8 @@ pub enum Vantage {
     Here {
         /// The target's port.
         port: u16,
+        /// What keeps all that comes, until its window is told.
+        armed: Option<Armed>,
         /// The window being watched.
         watch: Option<Watch>,
     },
@@ -171,7 +199,7 @@ pub enum Vantage {
     There {
         /// The observer.
         watch: Box<RemoteWatch>,
-        /// Why it could not be told to begin.
+        /// Why it could not be armed or told to begin.
         failed: Option<String>,
     },
 }
@@ -188,7 +216,11 @@ pub fn watch_for(
 ) -> Result<Option<Vantage>, RunError> {
     let Some(at) = observer else {
         let port = target.port();
-        let here = Vantage::Here { port, watch: None };
+        let here = Vantage::Here {
+            port,
+            armed: None,
+            watch: None,
+        };
         return Ok(is_own(target.ip()).then_some(here));
     };
     let watch = RemoteWatch::connect(at, token)?;
@@ -209,7 +241,8 @@ fn is_own(ip: IpAddr) -> bool {
 }
 
 impl Vantage {
-    /// How long before a window begins it should be told, so that nothing of it is missed.
+    /// How long before a window begins it should be told, so that what stands then can be read
+    /// then.
     pub fn lead(&self) -> Nanos {
         match self {
             Vantage::Here { .. } => Nanos::from_millis(5),
@@ -217,16 +250,34 @@ impl Vantage {
         }
     }
 
-    /// Begins to watch a window; see [`Watch::begin`]. What goes wrong is told by
+    /// Keeps what comes from now on: what comes in a window that begins later is not missed,
+    /// however late [`Vantage::begin`] tells of it.
+    pub fn arm(&mut self) {
+        match self {
+            Vantage::Here { port, armed, watch } => {
+                *watch = None;
+                *armed = Some(Armed::new(*port));
+            }
+            Vantage::There { watch, failed } => {
+                *failed = watch.arm().err().map(|e| e.to_string());
+            }
+        }
+    }
+
+    /// Watches a window, once armed; see [`Armed::begin`]. What goes wrong is told by
     /// [`Vantage::finish`].
     pub fn begin(&mut self, origin_ns: u64, interval: Nanos, duration: Nanos) {
         match self {
-            Vantage::Here { port, watch } => {
-                *watch = Some(Watch::begin(*port, origin_ns, interval, duration));
+            Vantage::Here { armed, watch, .. } => {
+                *watch = armed
+                    .take()
+                    .map(|armed| armed.begin(origin_ns, interval, duration));
             }
             Vantage::There { watch, failed } => {
-                let begun = watch.begin(origin_ns, interval, duration);
-                *failed = begun.err().map(|e| e.to_string());
+                if failed.is_none() {
+                    let begun = watch.begin(origin_ns, interval, duration);
+                    *failed = begun.err().map(|e| e.to_string());
+                }
             }
         }
     }
@@ -249,5 +300,8 @@ impl Vantage {
         }
     }
 }
+
+/// An answer that was not kept waiting is among so many.
+const CLOCK_READINGS: usize = 5;
 
 const LEAD_THERE: Nanos = Nanos::from_millis(20);

@@ -2,19 +2,22 @@
 //!
 //! ```text
 //! → {"hello":{"version":1,"token":"…"}}        ← {"ready":{"port":8080,"source":"capture"}}
-//! → {"begin":{"in_ns":…,"interval_ns":…,"duration_ns":…}}     ← "begun"
+//! → "arm"                                       ← {"armed":{"clock_ns":…}}
+//! → {"begin":{"at_ns":…,"interval_ns":…,"duration_ns":…}}     ← "begun"
 //! → "finish"                                    ← {"observed":{…}}
 //! ```
 //!
-//! `begin` and `finish` may follow each other again and again. What is refused is answered with
-//! `{"refused":"why"}`, and the connection ends.
+//! `arm`, `begin` and `finish` may follow each other again and again. From `arm` on, what comes is
+//! kept, so that a `begin` that is late on its way costs nothing; said several times, it tells how
+//! the two clocks differ (Cristian, Probabilistic Clock Synchronization, 1989). What is refused is
+//! answered with `{"refused":"why"}`, and the connection ends.
 
 use knee_core::measure::{Observed, SynSource};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 
 /// The version of what is said.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The longest line that a client may send, in bytes.
 pub const REQUEST_MAX: usize = 4096;
@@ -34,10 +37,12 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<String>,
     },
+    /// Keep what comes from now on, for a window to be told; and say what time it is there.
+    Arm,
     /// Watch a window, instead of one that was begun.
     Begin {
-        /// It begins so long after this line arrives, at most an hour.
-        in_ns: u64,
+        /// It begins at this moment of the observer's clock, at most an hour away.
+        at_ns: u64,
         /// The length of its intervals; 0: it is one.
         interval_ns: u64,
         /// It lasts so long, at most 30 days.
@@ -58,6 +63,11 @@ pub enum Reply {
         /// What counts.
         source: SynSource,
     },
+    /// To an arm.
+    Armed {
+        /// The observer's CLOCK_MONOTONIC, in nanoseconds.
+        clock_ns: u64,
+    },
     /// To a begin.
     Begun,
     /// To a finish.
@@ -66,7 +76,8 @@ pub enum Reply {
     Refused(String),
 }
 
-const BEGIN_IN_MAX_NS: u64 = 3_600 * 1_000_000_000;
+/// A window begins at most so far from now.
+pub const BEGIN_WITHIN_NS: u64 = 3_600 * 1_000_000_000;
 const DURATION_MAX_NS: u64 = 30 * 24 * 3_600 * 1_000_000_000;
 
 /// Reads a client's line.
@@ -80,18 +91,12 @@ pub fn parse_request(line: &[u8]) -> Result<Request, String> {
             e.column()
         )
     })?;
-    if let Request::Begin {
-        in_ns, duration_ns, ..
-    } = request
-    {
-        if in_ns > BEGIN_IN_MAX_NS {
-            return Err("a window begins within an hour".to_owned());
+    match request {
+        Request::Begin { duration_ns, .. } if duration_ns > DURATION_MAX_NS => {
+            Err("a window lasts for at most 30 days".to_owned())
         }
-        if duration_ns > DURATION_MAX_NS {
-            return Err("a window lasts for at most 30 days".to_owned());
-        }
+        request => Ok(request),
     }
-    Ok(request)
 }
 
 /// Reads an observer's line.
@@ -180,27 +185,26 @@ mod tests {
     #[test]
     fn requests_read_back_and_strange_ones_are_refused() {
         let token = Some("secret".to_owned());
-        let begin = |in_ns, duration_ns| Request::Begin {
-            in_ns,
+        let begin = |at_ns, duration_ns| Request::Begin {
+            at_ns,
             interval_ns: 1,
             duration_ns,
         };
         for request in [
             Request::Hello { version: 1, token },
+            Request::Arm,
             begin(5, 6),
             Request::Finish,
         ] {
             let line = line(&request);
             assert_eq!(parse_request(&line[..line.len() - 1]), Ok(request));
         }
-        for request in [begin(u64::MAX, 1), begin(0, u64::MAX)] {
-            assert!(parse_request(&line(&request)).is_err());
-        }
+        assert!(parse_request(&line(&begin(0, u64::MAX))).is_err());
         for text in [
             "",
             "null",
             "GET / HTTP/1.1",
-            "{\"begin\":{\"in_ns\":-1}}",
+            "{\"begin\":{\"at_ns\":-1}}",
             "\"finish\" x",
         ] {
             let error = parse_request(text.as_bytes()).unwrap_err();
@@ -215,7 +219,8 @@ mod tests {
             port: 80,
             source: SynSource::Counters,
         };
-        for reply in [ready, Reply::Begun, observed] {
+        let armed = Reply::Armed { clock_ns: 7 };
+        for reply in [ready, armed, Reply::Begun, observed] {
             assert_eq!(parse_reply(&line(&reply)), Ok(reply));
         }
         let refused = line(&Reply::Refused("a\n\u{1b}[31mb".to_owned()));

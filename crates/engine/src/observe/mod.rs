@@ -14,7 +14,7 @@ mod watch;
 
 pub use client::{RemoteWatch, Vantage, watch_for};
 pub use server::{ObserveServer, ObserveStats};
-pub use watch::{Watch, source_here};
+pub use watch::{Armed, Watch, source_here};
 
 #[cfg(test)]
 mod tests;

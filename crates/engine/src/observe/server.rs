@@ -1,7 +1,9 @@
 //! `knee observe`: watches a port of this host for whoever is allowed to ask.
 
-use super::control::{Came, Lines, REQUEST_MAX, Reply, Request, VERSION, line, parse_request};
-use super::watch::{Watch, source_here};
+use super::control::{
+    BEGIN_WITHIN_NS, Came, Lines, REQUEST_MAX, Reply, Request, VERSION, line, parse_request,
+};
+use super::watch::{Armed, Watch, source_here};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
@@ -186,6 +188,7 @@ struct Client<'a> {
     shared: &'a Shared,
     stream: TcpStream,
     lines: Lines,
+    armed: Option<Armed>,
     watch: Option<Watch>,
     /// It is the one that is served.
     is_served: bool,
@@ -214,6 +217,7 @@ impl<'a> Client<'a> {
             shared,
             stream,
             lines: Lines::default(),
+            armed: None,
             watch: None,
             is_served: false,
         }
@@ -265,17 +269,27 @@ impl<'a> Client<'a> {
                 Request::Hello { .. } => {
                     return Err(End::Refused("hello was said already".to_owned()));
                 }
-                Request::Begin {
-                    in_ns,
-                    interval_ns,
-                    duration_ns,
-                } => {
-                    let begin = monotonic_ns() + in_ns;
-                    let (interval, duration) = (Nanos(interval_ns), Nanos(duration_ns));
+                Request::Arm => {
                     // The one before ends unseen, if it was not finished.
                     self.watch = None;
                     let port = self.shared.port;
-                    self.watch = Some(Watch::begin(port, begin, interval, duration));
+                    self.armed.get_or_insert_with(|| Armed::new(port));
+                    let clock_ns = monotonic_ns();
+                    self.reply(&Reply::Armed { clock_ns })?;
+                }
+                Request::Begin {
+                    at_ns,
+                    interval_ns,
+                    duration_ns,
+                } => {
+                    if at_ns.abs_diff(monotonic_ns()) > BEGIN_WITHIN_NS {
+                        return Err(End::Refused("a window begins within an hour".to_owned()));
+                    }
+                    let Some(armed) = self.armed.take() else {
+                        return Err(End::Refused("nothing was armed".to_owned()));
+                    };
+                    let (interval, duration) = (Nanos(interval_ns), Nanos(duration_ns));
+                    self.watch = Some(armed.begin(at_ns, interval, duration));
                     self.reply(&Reply::Begun)?;
                 }
                 Request::Finish => {

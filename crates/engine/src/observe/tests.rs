@@ -64,13 +64,14 @@ fn windows_are_watched_one_after_another() {
     let mut watch = RemoteWatch::connect(&at, None).unwrap();
     assert_eq!(watch.port(), address.port());
     for attempts in [7, 30] {
-        watch.begin(monotonic_ns(), INTERVAL, LONG).unwrap();
-        // With the way there estimated, the window may begin a moment after it was told.
-        thread::sleep(Duration::from_nanos(watch.round_trip().0));
+        watch.arm().unwrap();
+        let begin = monotonic_ns();
         for _ in 0..attempts {
             let _client = TcpStream::connect(address).unwrap();
             listener.accept().unwrap();
         }
+        // Late, and nothing is missed.
+        watch.begin(begin, INTERVAL, LONG).unwrap();
         let observed = watch.finish().unwrap();
         assert_eq!(observed.source, watch.source());
         match observed.source {
@@ -104,6 +105,7 @@ fn one_client_at_a_time() {
 fn a_client_that_vanishes_makes_room() {
     let (_server, at) = observer(1, None);
     let mut watch = RemoteWatch::connect(&at, None).unwrap();
+    watch.arm().unwrap();
     watch.begin(monotonic_ns(), INTERVAL, LONG).unwrap();
     drop(watch);
     let mut next = connect_in_time(&at);
@@ -139,6 +141,14 @@ fn garbage_is_refused_and_the_next_is_served() {
         token: None,
     });
     let long = vec![b'x'; 3 * control::REQUEST_MAX];
+    let now = monotonic_ns();
+    let begin = |at_ns| {
+        control::line(&Request::Begin {
+            at_ns,
+            interval_ns: 1,
+            duration_ns: 1,
+        })
+    };
     let after_hello = |rest: &[u8]| [&hello, rest].concat();
     for (what, bytes, expected) in [
         (
@@ -159,6 +169,16 @@ fn garbage_is_refused_and_the_next_is_served() {
             "nothing to finish",
             after_hello(b"\"finish\"\n"),
             "nothing was begun",
+        ),
+        (
+            "nothing armed",
+            after_hello(&begin(now)),
+            "nothing was armed",
+        ),
+        (
+            "a far begin",
+            after_hello(&begin(u64::MAX)),
+            "within an hour",
         ),
     ] {
         let begun = Instant::now();
@@ -206,6 +226,7 @@ fn the_place_to_observe_from_is_chosen() {
     let mut here = watch_for(address, None, None)
         .unwrap()
         .expect("loopback is here");
+    here.arm();
     here.begin(monotonic_ns(), INTERVAL, LONG);
     assert_ne!(here.finish().source, SynSource::Attempts);
     assert!(here.finish().because.is_some(), "nothing was begun");
@@ -225,6 +246,7 @@ fn the_place_to_observe_from_is_chosen() {
             Err(e) => assert!(begun.elapsed() < Duration::from_secs(20), "{e}"),
         }
     };
+    there.arm();
     there.begin(monotonic_ns(), INTERVAL, LONG);
     // It goes away in the middle: the trial goes on, and what was not seen is said.
     drop(server);

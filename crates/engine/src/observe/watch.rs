@@ -6,7 +6,7 @@ use super::tally::{Span, Tally};
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::resolve::reason;
-use crate::sys::clock::{monotonic_ns, realtime_ns};
+use crate::sys::clock::{monotonic_ns, realtime_ahead_ns};
 use crate::sys::packet::{Batch, PacketSocket};
 use knee_core::measure::{Observed, SynSource};
 use knee_core::time::Nanos;
@@ -49,6 +49,81 @@ const COUNTERS: [&str; 14] = [
     "TcpExtTCPBacklogDrop",
 ];
 
+/// A port for which SYNs are already captured, while its window is still to be told: none of it is
+/// missed however late that is, as the kernel stamps and keeps what comes.
+#[derive(Debug)]
+pub struct Armed {
+    port: u16,
+    tap: Result<PacketSocket, String>,
+    stood: Standing,
+}
+
+impl Armed {
+    /// Begins to capture, or to count where that is not permitted. What came before this returned
+    /// is not seen.
+    pub fn new(port: u16) -> Armed {
+        Armed::with(port, tap(port))
+    }
+
+    /// The same by the kernel's counters alone, for a reason.
+    pub fn with_counters(port: u16, because: &str) -> Armed {
+        Armed::with(port, Err(because.to_owned()))
+    }
+
+    fn with(port: u16, tap: Result<PacketSocket, String>) -> Armed {
+        let stood = Standing::now();
+        Armed { port, tap, stood }
+    }
+
+    /// Watches a window that begins at `origin_ns` (of CLOCK_MONOTONIC, past or to come) and lasts
+    /// for `duration`, counted in intervals too. Where it has begun already, the kernel's counters
+    /// are those of the time since [`Armed::new`].
+    pub fn begin(self, origin_ns: u64, interval: Nanos, duration: Nanos) -> Watch {
+        let span = Span::new(origin_ns, interval, duration);
+        let (tap, because) = match self.tap {
+            Ok(tap) => (Some(tap), None),
+            Err(because) => (None, Some(because)),
+        };
+        let source = match tap {
+            Some(_) => SynSource::Capture,
+            None => SynSource::Counters,
+        };
+        let (stop, stopped) = mpsc::channel();
+        let mut watcher = Watcher::new(self.port, span, tap);
+        // Here and not on the thread: what is done once this returns is seen.
+        let now = monotonic_ns();
+        if now > span.begin {
+            watcher.begun = Some(self.stood);
+        }
+        watcher.open_if_due(now);
+        let thread = thread::Builder::new().name("observe".to_owned());
+        let thread = thread.spawn(move || watcher.run(&stopped));
+        Watch {
+            source,
+            because,
+            // Where no thread can be had, nothing is seen, and the observation says so by its
+            // length of 0.
+            thread: thread.ok().map(|thread| (stop, thread)),
+        }
+    }
+}
+
+/// What stood at a moment.
+#[derive(Debug)]
+struct Standing {
+    counters: Counters,
+    time: HostTime,
+}
+
+impl Standing {
+    fn now() -> Standing {
+        Standing {
+            counters: Counters::of(&COUNTERS),
+            time: HostTime::now(),
+        }
+    }
+}
+
 /// A port of this host (in this network namespace) that is being watched, until it is finished or
 /// dropped.
 ///
@@ -72,49 +147,11 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch `port` for a window that begins at `origin_ns` (of CLOCK_MONOTONIC, past or
-    /// to come) and lasts for `duration`, counted in intervals too. Once this returns, no SYN is
-    /// missed. Of a window that began before, only the rest is seen, and its counts are too low:
-    /// begin before the window does.
-    pub fn begin(port: u16, origin_ns: u64, interval: Nanos, duration: Nanos) -> Watch {
-        let span = Span::new(origin_ns, interval, duration);
-        Watch::start(port, span, tap(port))
-    }
-
-    /// The same by the kernel's counters alone, for a reason.
-    pub fn begin_with_counters(
-        port: u16,
-        origin_ns: u64,
-        interval: Nanos,
-        duration: Nanos,
-        because: &str,
-    ) -> Watch {
-        let span = Span::new(origin_ns, interval, duration);
-        Watch::start(port, span, Err(because.to_owned()))
-    }
-
-    fn start(port: u16, span: Span, tap: Result<PacketSocket, String>) -> Watch {
-        let (tap, because) = match tap {
-            Ok(tap) => (Some(tap), None),
-            Err(because) => (None, Some(because)),
-        };
-        let source = match tap {
-            Some(_) => SynSource::Capture,
-            None => SynSource::Counters,
-        };
-        let (stop, stopped) = mpsc::channel();
-        let mut watcher = Watcher::new(port, span, tap);
-        // Here and not on the thread: what is done once this returns is seen.
-        watcher.open_if_due(monotonic_ns());
-        let thread = thread::Builder::new().name("observe".to_owned());
-        let thread = thread.spawn(move || watcher.run(&stopped));
-        Watch {
-            source,
-            because,
-            // Where no thread can be had, nothing is seen, and the observation says so by its
-            // length of 0.
-            thread: thread.ok().map(|thread| (stop, thread)),
-        }
+    /// Watches `port` for a window that begins at `origin_ns`, from now on: of a window that began
+    /// before, only the rest is seen. [`Armed`] misses nothing.
+    #[cfg(test)]
+    fn begin(port: u16, origin_ns: u64, interval: Nanos, duration: Nanos) -> Watch {
+        Armed::new(port).begin(origin_ns, interval, duration)
     }
 
     /// What counts the SYNs.
@@ -178,7 +215,7 @@ struct Watcher {
     is_tapped: bool,
     queue: QueueReader,
     /// Since the window began: what stood then.
-    begun: Option<(Counters, HostTime)>,
+    begun: Option<Standing>,
     counted: i64,
     next_sample: u64,
     observed: Observed,
@@ -244,7 +281,7 @@ impl Watcher {
         if self.begun.is_some() || now < self.opens_at() {
             return;
         }
-        self.begun = Some((Counters::of(&COUNTERS), HostTime::now()));
+        self.begun = Some(Standing::now());
         // What was lost before does not matter.
         let _ = self.tap.as_ref().map(PacketSocket::take_lost);
     }
@@ -252,9 +289,10 @@ impl Watcher {
     /// Reads what stands at the end, and ends the capture.
     fn close_window(&mut self, now: u64) {
         self.sample(now);
-        if let Some((counters, time)) = &self.begun {
-            self.observed.kernel = Counters::of(&COUNTERS).moved_since(counters);
-            self.observed.cpu_busy_percent = HostTime::now().busy_percent_since(*time);
+        if let Some(begun) = &self.begun {
+            let now = Standing::now();
+            self.observed.kernel = now.counters.moved_since(&begun.counters);
+            self.observed.cpu_busy_percent = now.time.busy_percent_since(begun.time);
             let lost = self.tap.as_ref().and_then(|tap| tap.take_lost().ok());
             self.observed.capture_lost = lost.unwrap_or(0);
         }
@@ -274,12 +312,11 @@ impl Watcher {
                 // An interface went down; the others go on.
                 Err(_) => continue,
             }
-            // Of both clocks now; a step of the time of day between two looks does no harm.
-            let (monotonic, realtime) = (monotonic_ns(), realtime_ns());
+            // Anew for each batch: a step of the time of day between two looks does no harm.
+            let (ahead, now) = (realtime_ahead_ns(), monotonic_ns());
             for packet in batch.packets() {
-                let age = packet.realtime_ns.map_or(0, |t| realtime.saturating_sub(t));
+                let at_ns = packet.realtime_ns.map_or(now, |t| t.saturating_sub(ahead));
                 if let Some(segment) = segment::parse(packet.bytes) {
-                    let at_ns = monotonic.saturating_sub(age);
                     self.tally.count(&segment, packet.interface, at_ns);
                 }
             }
@@ -288,7 +325,7 @@ impl Watcher {
 
     /// The accept queue, and the SYNs by the counters where these stand for a capture.
     fn sample(&mut self, now: u64) {
-        let Some((begun, _)) = &self.begun else {
+        let Some(begun) = &self.begun else {
             return;
         };
         if let Some(queue) = self.queue.read() {
@@ -299,7 +336,7 @@ impl Watcher {
         if !self.is_tapped {
             let counters = Counters::of(&COUNTERS);
             let arrived = |c: &Counters| c.get("TcpPassiveOpens") + c.get("TcpExtListenDrops");
-            let counted = arrived(&counters) - arrived(begun);
+            let counted = arrived(&counters) - arrived(&begun.counters);
             let since = u64::try_from(counted - self.counted).unwrap_or(0);
             // They came before now, which may already be past the end.
             let last = self.span.end.saturating_sub(1);

@@ -66,6 +66,29 @@ fn a_capture_sees_each_attempt_once() {
 }
 
 #[test]
+fn a_window_that_is_told_of_late_misses_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    for because in [None, Some("a test")] {
+        let port = address.port();
+        let armed = because.map_or_else(|| Armed::new(port), |why| Armed::with_counters(port, why));
+        let begin = monotonic_ns();
+        let clients: Vec<_> = (0..20)
+            .map(|_| TcpStream::connect(address).unwrap())
+            .collect();
+        let watch = armed.begin(begin, INTERVAL, LONG);
+        let source = watch.source();
+        let observed = watch.finish();
+        match source {
+            SynSource::Capture => assert_eq!(observed.first_syns, 20),
+            _ => assert!(observed.first_syns >= 20, "{observed:?}"),
+        }
+        assert!(observed.kernel["TcpPassiveOpens"] >= 20, "{observed:?}");
+        drop(clients);
+    }
+}
+
+#[test]
 fn attempts_that_nobody_answers_are_seen_again_and_counted_apart() {
     let (address, _listener, _fill) = full("127.0.0.1:0");
     let Some(watch) = capture(address) else {
@@ -149,7 +172,8 @@ fn counters_stand_for_a_capture() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let now = monotonic_ns();
-    let watch = Watch::begin_with_counters(address.port(), now, INTERVAL, LONG, "the test says so");
+    let armed = Armed::with_counters(address.port(), "the test says so");
+    let watch = armed.begin(now, INTERVAL, LONG);
     assert_eq!(watch.source(), SynSource::Counters);
     let _clients: Vec<_> = (0..50)
         .map(|_| TcpStream::connect(address).unwrap())
@@ -171,11 +195,8 @@ fn a_window_of_no_length_and_one_that_is_over_are_empty() {
     for origin in [monotonic_ns(), monotonic_ns() + LONG.0, 0] {
         for because in [None, Some("a test")] {
             let zero = Nanos::ZERO;
-            let watch = match because {
-                None => Watch::begin(1, origin, zero, zero),
-                Some(because) => Watch::begin_with_counters(1, origin, zero, zero, because),
-            };
-            let observed = watch.finish();
+            let armed = because.map_or_else(|| Armed::new(1), |why| Armed::with_counters(1, why));
+            let observed = armed.begin(origin, zero, zero).finish();
             assert_eq!((observed.elapsed_ns, observed.first_syns), (0, 0));
         }
     }
