@@ -88,9 +88,10 @@ pub(crate) struct FlowEnd {
 pub(crate) enum Act {
     /// It is reset.
     Reset,
-    /// Nothing is sent or received.
-    Pause,
-    /// It goes on.
+    /// Nothing is sent or received for so long, from when it is done: later than it was due on a
+    /// host that stood still, and no shorter.
+    Pause(Nanos),
+    /// It goes on after a pause.
     Resume,
 }
 
@@ -338,10 +339,15 @@ impl Carrier {
                     self.finish(token, now, Some("reset on purpose".to_owned()));
                     continue;
                 }
-                Act::Pause => 0,
+                Act::Pause(_) => 0,
                 Act::Resume => half.waits_for(),
             };
             let _ = self.epoll.modify(half.stream(), token as u64, wanted);
+            if let Act::Pause(length) = act {
+                let until = self.course.since(clock::monotonic_ns()) + length;
+                let later = self.acts.partition_point(|a| a.0 > until);
+                self.acts.insert(later, (until, token, Act::Resume));
+            }
         }
     }
 

@@ -122,6 +122,10 @@ impl<'a> Conductor<'a> {
             }
         }
         self.desk.halt();
+        // Until the pinger ends: what it sent meanwhile belongs to the last interval.
+        for one in news {
+            self.hear(one);
+        }
         let now = self.course.since(clock::monotonic_ns());
         let gone = || FlowsEnded::Aborted("the pinger has ended".to_owned());
         let (elapsed, ended) = self.end.take().unwrap_or_else(|| (now, gone()));

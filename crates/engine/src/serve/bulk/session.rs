@@ -112,13 +112,11 @@ impl Session {
             let Some(end) = place.and_then(|place| ends.get_mut(place)) else {
                 continue;
             };
-            match fault.kind {
-                FlowFaultKind::Reset => end.acts.push((fault.at, Act::Reset)),
-                FlowFaultKind::Stall(length) => {
-                    end.acts.push((fault.at, Act::Pause));
-                    end.acts.push((fault.at + length, Act::Resume));
-                }
-            }
+            let act = match fault.kind {
+                FlowFaultKind::Reset => Act::Reset,
+                FlowFaultKind::Stall(length) => Act::Pause(length),
+            };
+            end.acts.push((fault.at, act));
         }
         let carriers = Carriers::start(course.clone(), ends, workers)?;
         self.running = Some(Running {

@@ -97,11 +97,12 @@ fn check(address: SocketAddr) {
         let here = trial.drops.iter().filter(|c| c.place == place);
         here.map(|c| c.count).sum()
     };
-    // The control connection passes the same queue and may lose a segment to it too.
+    // The control connection passes the same queue and loses some segments to it too: far fewer
+    // than the datagrams of which the sender is told.
     let queue = at(DropPlace::Qdisc);
     assert!(
-        lost <= queue && queue <= lost + 10,
-        "{lost} lost: {:?}",
+        lost <= queue && queue <= lost + 10 + refused / 4,
+        "{lost} lost, {refused} refused: {:?}",
         trial.drops
     );
     assert_eq!(
