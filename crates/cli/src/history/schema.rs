@@ -1,6 +1,6 @@
 //! The file: its tables, and how it is opened.
 
-use rusqlite::{Connection, Error, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, Error, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -74,8 +74,7 @@ pub fn open_to_write(path: &Path) -> Result<Connection, String> {
             Err(Trouble::Busy) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            Err(Trouble::Busy) => return Err(BUSY.to_string()),
-            Err(Trouble::Other(line)) => return Err(line),
+            Err(trouble) => return Err(trouble.in_words()),
             Ok(()) => return Ok(connection),
         }
     }
@@ -89,7 +88,7 @@ pub fn open_to_read(path: &Path) -> Result<Option<Connection>, String> {
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
     // What a killed process left behind is taken into the file, where that may be written.
     let both = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE);
-    let connection = match both {
+    let mut connection = match both {
         Ok(connection) => connection,
         Err(_) => Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)
             .map_err(in_words)?,
@@ -98,9 +97,10 @@ pub fn open_to_read(path: &Path) -> Result<Option<Connection>, String> {
     connection
         .pragma_update(None, "foreign_keys", true)
         .map_err(in_words)?;
-    match version(&connection)? {
-        Some(_) => Ok(Some(connection)),
-        None => Ok(None),
+    match stands(&mut connection) {
+        Ok(Some(_)) => Ok(Some(connection)),
+        Ok(None) => Ok(None),
+        Err(trouble) => Err(trouble.in_words()),
     }
 }
 
@@ -143,6 +143,15 @@ enum Trouble {
     Other(String),
 }
 
+impl Trouble {
+    fn in_words(self) -> String {
+        match self {
+            Trouble::Busy => BUSY.to_string(),
+            Trouble::Other(line) => line,
+        }
+    }
+}
+
 impl From<Error> for Trouble {
     fn from(error: Error) -> Trouble {
         match error.sqlite_error_code() {
@@ -154,7 +163,7 @@ impl From<Error> for Trouble {
 
 fn prepare(connection: &mut Connection) -> Result<(), Trouble> {
     connection.busy_timeout(PATIENCE)?;
-    let is_new = version(connection).map_err(Trouble::Other)?.is_none();
+    let is_new = stands(connection)?.is_none();
     if is_new {
         // Before anything else: it cannot be chosen later.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
@@ -170,7 +179,7 @@ fn prepare(connection: &mut Connection) -> Result<(), Trouble> {
     if is_new {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have been first.
-        if version(&transaction).map_err(Trouble::Other)?.is_none() {
+        if version(&transaction)?.is_none() {
             transaction.execute_batch(TABLES)?;
             transaction.pragma_update(None, "application_id", APPLICATION)?;
             transaction.pragma_update(None, "user_version", VERSION)?;
@@ -180,26 +189,28 @@ fn prepare(connection: &mut Connection) -> Result<(), Trouble> {
     Ok(())
 }
 
+/// [`version`], of a file that others may be making at this very moment.
+fn stands(connection: &mut Connection) -> Result<Option<i64>, Trouble> {
+    version(&connection.transaction()?)
+}
+
 /// The version of the tables; `None` where there are none yet. An error where it is another
-/// program's file, or a newer knee's.
-fn version(connection: &Connection) -> Result<Option<i64>, String> {
-    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get(0));
-    let version: i64 = pragma("user_version").map_err(in_words)?;
-    let application: i64 = pragma("application_id").map_err(in_words)?;
+/// program's file, or a newer knee's. In a transaction, as one moment's answers belong together.
+fn version(transaction: &Transaction) -> Result<Option<i64>, Trouble> {
+    let pragma = |name: &str| transaction.pragma_query_value(None, name, |row| row.get(0));
+    let (version, application): (i64, i64) = (pragma("user_version")?, pragma("application_id")?);
     if application == APPLICATION {
         return match version {
             VERSION => Ok(Some(version)),
-            newer => Err(format!(
+            newer => Err(Trouble::Other(format!(
                 "is of another version of knee (schema {newer}; this one reads {VERSION})"
-            )),
+            ))),
         };
     }
     let tables = "SELECT count(*) FROM sqlite_schema";
-    let tables: i64 = connection
-        .query_row(tables, [], |row| row.get(0))
-        .map_err(in_words)?;
+    let tables: i64 = transaction.query_row(tables, [], |row| row.get(0))?;
     match (application, version, tables) {
         (0, 0, 0) => Ok(None),
-        _ => Err("is not a history of knee".to_string()),
+        _ => Err(Trouble::Other("is not a history of knee".to_string())),
     }
 }

@@ -1,7 +1,7 @@
 use super::write::{Begun, Run};
 use super::*;
 use crate::audience::{Kind, Opening, Spectator, Upcoming};
-use crate::history::schema::open_to_write;
+use crate::history::schema::{open_to_read, open_to_write};
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::{Conclusion, Host, RunConclusion, SCHEMA, Verdict};
 use knee_core::spec::Level;
@@ -195,6 +195,26 @@ fn a_run_that_was_removed_while_it_went_on_is_told() {
     connection.execute("DELETE FROM runs", []).unwrap();
     let wrong = run.closes(&report(), None, 1).unwrap_err();
     assert!(wrong.contains("removed"), "{wrong}");
+}
+
+/// Whoever finds it half made neither takes it for another program's nor gives up.
+#[test]
+fn a_file_that_several_make_at_once_is_one_history() {
+    let place = Place::new("several");
+    for round in 0..40 {
+        let file = place.0.join(format!("{round}.db"));
+        let all_are_there = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    all_are_there.wait();
+                    open_to_read(&file).unwrap();
+                    open_to_write(&file).unwrap();
+                    assert!(open_to_read(&file).unwrap().is_some());
+                });
+            }
+        });
+    }
 }
 
 #[test]
