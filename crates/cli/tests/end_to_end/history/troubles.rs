@@ -100,7 +100,7 @@ fn without_a_home_there_is_no_history() {
 fn run_after(data: &Data, server: &KneeServer, wrap: &[&str], before: &str) -> Option<Ended> {
     let url = server.url();
     let knee = env!("CARGO_BIN_EXE_knee");
-    let inside = format!("{before} exec \"{knee}\" run {url} -d 500ms --interval 10ms --warmup 0");
+    let inside = format!("{before} exec \"{knee}\" run {url} -d 2s --interval 10ms --warmup 0");
     let mut words = wrap.iter().copied().chain(["sh", "-c", &inside]);
     let mut command = Command::new(words.next().unwrap());
     command.args(words).env("LC_ALL", "C.UTF-8");
