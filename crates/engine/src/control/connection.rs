@@ -39,14 +39,6 @@ pub(crate) struct Connection {
     is_gone: bool,
 }
 
-/// Where there are `max` connections already, the oldest that does not hold the service goes.
-pub(crate) fn make_room(connections: &mut Vec<Connection>, max: usize, holder: Option<u64>) {
-    if connections.len() >= max {
-        let oldest = connections.iter().position(|c| Some(c.id) != holder);
-        oldest.map(|index| connections.remove(index));
-    }
-}
-
 impl Connection {
     /// A new one, which `epoll` tells of under its id.
     ///

@@ -1,5 +1,6 @@
 //! A JSON object per line over TCP: what the control connections of all services share.
 
+pub(crate) mod clients;
 pub(crate) mod connection;
 pub(crate) mod identity;
 mod lines;

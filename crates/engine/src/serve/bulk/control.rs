@@ -3,15 +3,15 @@
 use super::session::{self, Session};
 use super::spec::BulkServerSpec;
 use super::stats::BulkServerStats;
-use crate::control::connection::{Connection, Heard, IDLE_NS, make_room};
-use crate::control::{identity, is_equal};
+use crate::control::clients::{Clients, Denied, Hello};
+use crate::control::connection::{Connection, Heard, IDLE_NS};
+use crate::control::identity;
 use crate::flows::carry::Carried;
 use crate::flows::probe::{PROBE_BYTES, ProbeDatagram};
 use crate::flows::side::Side;
 use crate::flows::sockets;
 use crate::flows::wire::{Ask, Begin, LINE_MAX, Say, VERSION, Welcome};
 use crate::sys::clock;
-use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
 use crate::sys::{stream, thread as sys_thread};
 use knee_core::measure::{Direction, FlowServiceFacts};
@@ -20,10 +20,6 @@ use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Connections that may be open at once beside flows that are to join; for one more the oldest that
-/// has not said hello goes.
-const CONNECTIONS_MAX: usize = 32;
 
 /// A client that pings has fallen silent for so long: it is gone.
 const SILENCE_NS: u64 = 20_000_000_000;
@@ -34,22 +30,12 @@ const TICK: Nanos = Nanos::from_millis(250);
 /// So many probes are answered in one go.
 const PROBES_AT_ONCE: usize = 64;
 
-const LISTENER: u64 = u64::MAX;
-const WAKE: u64 = u64::MAX - 1;
-const PROBES: u64 = u64::MAX - 2;
-
-/// The connections and the session.
+/// The clients and the session.
 pub(super) struct Room {
     spec: BulkServerSpec,
     facts: FlowServiceFacts,
-    listener: TcpListener,
     probes: UdpSocket,
-    wake: Arc<EventFd>,
-    epoll: Epoll,
-    connections: Vec<Connection>,
-    next_id: u64,
-    /// The one client that has the service.
-    holder: Option<u64>,
+    clients: Clients,
     session: Option<Session>,
     stats: BulkServerStats,
 }
@@ -62,22 +48,14 @@ impl Room {
         probes: UdpSocket,
         wake: Arc<EventFd>,
     ) -> io::Result<Room> {
-        listener.set_nonblocking(true)?;
         probes.set_nonblocking(true)?;
-        let epoll = Epoll::new()?;
-        epoll.add(&listener, LISTENER, flags::READ)?;
-        epoll.add(&probes, PROBES, flags::READ)?;
-        epoll.add(&*wake, WAKE, flags::READ)?;
+        let clients = Clients::new(listener, wake, LINE_MAX)?;
+        clients.wait_for(&probes)?;
         Ok(Room {
             spec,
             facts,
-            listener,
             probes,
-            wake,
-            epoll,
-            connections: Vec::new(),
-            next_id: 0,
-            holder: None,
+            clients,
             session: None,
             stats: BulkServerStats::default(),
         })
@@ -90,17 +68,12 @@ impl Room {
         let _ = sys_thread::set_timer_slack_ns(1);
         // Pings are not to wait for threads that carry flows, where a processor has both.
         let _ = sys_thread::set_slice_ns(sys_thread::SLICE_MIN_NS);
-        let mut events = [Event::EMPTY; 64];
         while !stop.load(Ordering::Relaxed) {
             let patience = self
                 .session
                 .as_ref()
                 .map_or(TICK, |s| s.patience(clock::monotonic_ns()).min(TICK));
-            // A failed wait would fail again at once: this keeps it from spinning.
-            if self.epoll.wait(&mut events, Some(patience)).is_err() {
-                std::thread::sleep(std::time::Duration::from_millis(50));
-            }
-            self.wake.drain();
+            self.clients.wait(patience);
             self.answer_probes();
             self.pass();
         }
@@ -113,82 +86,30 @@ impl Room {
         let now_ns = clock::monotonic_ns();
         // The client that leaves before the one that comes, so that it does not find us busy.
         self.listen_to_all(now_ns);
-        while self.accept(now_ns) {}
+        let missing = self.session.as_ref().map_or(0, Session::missing);
+        self.clients.accept(missing, now_ns);
         self.listen_to_all(now_ns);
         self.go_on();
-        for connection in &mut self.connections {
-            connection.flush(now_ns);
-        }
+        self.clients.flush(now_ns);
         self.bury(now_ns);
-    }
-
-    fn accept(&mut self, now_ns: u64) -> bool {
-        let Ok(accepted) = self.listener.accept() else {
-            return false;
-        };
-        let missing = self.session.as_ref().map_or(0, Session::missing);
-        make_room(
-            &mut self.connections,
-            CONNECTIONS_MAX + missing,
-            self.holder,
-        );
-        let id = self.next_id;
-        if let Ok(new) = Connection::watched(&self.epoll, id, accepted, LINE_MAX, now_ns) {
-            self.connections.push(new);
-            self.next_id += 1;
-        }
-        true
     }
 
     fn listen_to_all(&mut self, now_ns: u64) {
-        // The newest first: who has said hello by then finds all gone that went before.
-        for connection in self.connections.iter_mut().rev() {
-            connection.read();
-        }
+        self.clients.read();
         self.bury(now_ns);
-        let mut index = 0;
-        while index < self.connections.len() {
-            let id = self.connections[index].id;
-            while let Some(heard) = self.connections[index].hear() {
-                match heard {
-                    Heard::Ask(ask) => self.obey(index, ask, now_ns),
-                    Heard::Nonsense => {
-                        refuse(
-                            &mut self.connections[index],
-                            "this is no line of a knee client",
-                        );
-                    }
-                }
-                // One that joined is a connection no more.
-                if self.connections.get(index).is_none_or(|c| c.id != id) {
-                    break;
-                }
-            }
-            if self.connections.get(index).is_some_and(|c| c.id == id) {
-                index += 1;
-            }
+        while let Some((id, heard)) = self.clients.hear() {
+            self.obey(id, heard, now_ns);
         }
         self.bury(now_ns);
     }
 
     /// Does away with connections that are over; with that of the holder goes its session.
     fn bury(&mut self, now_ns: u64) {
-        let holder = self.holder;
-        let has_session = self.session.is_some();
-        let mut held = false;
-        self.connections.retain(|connection| {
-            let holds = Some(connection.id) == holder;
-            let patience_ns = if holds && has_session {
-                SILENCE_NS
-            } else {
-                IDLE_NS
-            };
-            let stays = !connection.is_over(now_ns, patience_ns);
-            held |= stays && holds;
-            stays
-        });
-        if holder.is_some() && !held {
-            self.holder = None;
+        let patience_ns = match self.session {
+            Some(_) => SILENCE_NS,
+            None => IDLE_NS,
+        };
+        if self.clients.bury(now_ns, patience_ns) {
             self.abandon();
         }
     }
@@ -203,10 +124,15 @@ impl Room {
         let _ = stream::set_dscp(&self.probes, 0);
     }
 
-    fn obey(&mut self, index: usize, ask: Ask, now_ns: u64) {
-        let connection = &mut self.connections[index];
+    fn obey(&mut self, id: u64, heard: Heard<Ask>, now_ns: u64) {
+        let holds = self.clients.holds(id);
+        let Some(connection) = self.clients.get(id) else {
+            return;
+        };
+        let Heard::Ask(ask) = heard else {
+            return refuse(connection, "this is no line of a knee client");
+        };
         connection.touch(now_ns);
-        let holds = self.holder == Some(connection.id);
         match ask {
             Ask::Ping { n } if holds => {
                 let reached_ns = clock::monotonic_ns();
@@ -219,14 +145,14 @@ impl Room {
                 connection.flush(now_ns);
                 self.stats.pings += 1;
             }
-            Ask::Hello { version, token } if !holds => self.greet(index, version, &token),
+            Ask::Hello { version, token } if !holds => self.greet(id, version, &token),
             Ask::Join {
                 session,
                 direction,
                 number,
-            } if !holds => self.join(index, session, direction, number),
-            Ask::Begin(begin) if holds && self.session.is_none() => self.begin(index, begin),
-            Ask::Start { origin_ns, end_ns } if holds => self.start(index, origin_ns, end_ns),
+            } if !holds => self.join(id, session, direction, number),
+            Ask::Begin(begin) if holds && self.session.is_none() => self.begin(id, begin),
+            Ask::Start { origin_ns, end_ns } if holds => self.start(id, origin_ns, end_ns),
             Ask::End { at_ns } if holds => match &mut self.session {
                 Some(session) if session.is_running() => session.end(at_ns),
                 _ => refuse(connection, "no session runs"),
@@ -238,31 +164,32 @@ impl Room {
         }
     }
 
-    fn greet(&mut self, index: usize, version: u32, token: &str) {
-        let connection = &mut self.connections[index];
-        if version != VERSION {
-            let told = format!(
-                "the service speaks version {VERSION} of the control language and the client \
-                 version {version}: both have to be of one release of knee"
-            );
-            refuse(connection, &told);
-        } else if !is_equal(token, &self.spec.token) {
-            let told = "the token is not the service's: give both the same with --token";
-            refuse(connection, told);
-        } else if self.holder.is_some() {
-            connection.part(&Say::Busy);
-        } else {
-            self.holder = Some(connection.id);
-            connection.say(&Say::Welcome(Welcome {
+    fn greet(&mut self, id: u64, version: u32, token: &str) {
+        let expected = Hello {
+            version: VERSION,
+            token: &self.spec.token,
+        };
+        let given = self
+            .clients
+            .give_to(id, &Hello { version, token }, &expected);
+        let Some(connection) = self.clients.get(id) else {
+            return;
+        };
+        match given {
+            Ok(()) => connection.say(&Say::Welcome(Welcome {
                 boot: identity::boot(),
                 namespace: identity::network_namespace(),
                 facts: self.facts.clone(),
-            }));
+            })),
+            Err(Denied::Busy) => connection.part(&Say::Busy),
+            Err(Denied::Because(reason)) => refuse(connection, &reason),
         }
     }
 
-    fn begin(&mut self, index: usize, begin: Begin) {
-        let connection = &mut self.connections[index];
+    fn begin(&mut self, id: u64, begin: Begin) {
+        let Some(connection) = self.clients.get(id) else {
+            return;
+        };
         let checked = begin
             .check(self.spec.session_max)
             .and_then(|()| sockets::check(&begin.sockets));
@@ -281,14 +208,15 @@ impl Room {
         self.session = Some(Session::new(begin, connection.peer));
     }
 
-    fn join(&mut self, index: usize, number: u64, direction: Direction, flow: u32) {
-        let connection = self.connections.remove(index);
+    fn join(&mut self, id: u64, number: u64, direction: Direction, flow: u32) {
+        let Some(connection) = self.clients.release(id) else {
+            return;
+        };
         let peer = connection.peer;
         let ours = |s: &&mut Session| s.begin.session == number && s.peer == peer;
         let Some(session) = self.session.as_mut().filter(ours) else {
             return;
         };
-        let _ = self.epoll.delete(connection.stream());
         let stream = connection.into_stream();
         let missing = session.missing();
         let say = match session.join(direction, flow, stream) {
@@ -299,8 +227,10 @@ impl Room {
         self.say_to_holder(&say);
     }
 
-    fn start(&mut self, index: usize, origin_ns: u64, end_ns: u64) {
-        let connection = &mut self.connections[index];
+    fn start(&mut self, id: u64, origin_ns: u64, end_ns: u64) {
+        let Some(connection) = self.clients.get(id) else {
+            return;
+        };
         let waits = |s: &&mut Session| s.missing() == 0 && !s.is_running();
         let Some(session) = self.session.as_mut().filter(waits) else {
             refuse(connection, "this is not the time for that");
@@ -347,9 +277,7 @@ impl Room {
     }
 
     fn say_to_holder(&mut self, say: &Say) {
-        let holder = self.holder;
-        let mut all = self.connections.iter_mut();
-        if let Some(connection) = all.find(|c| Some(c.id) == holder) {
+        if let Some(connection) = self.clients.holder() {
             connection.say(say);
         }
     }

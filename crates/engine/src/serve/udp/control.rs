@@ -1,31 +1,23 @@
 //! The control thread: connections, and the one client that has the service.
 
 use super::data::{Command, Reply};
-use crate::control::connection::{Connection, Heard, IDLE_NS, make_room};
-use crate::control::{identity, is_equal};
+use crate::control::clients::{Clients, Denied, Hello};
+use crate::control::connection::{Connection, Heard, IDLE_NS};
+use crate::control::identity;
 use crate::sys::clock;
-use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
-use crate::udp::wire::{Ask, Begin, LINE_MAX, Say, VERSION, Welcome};
+use crate::udp::wire::{Ask, Begin, Say, VERSION, Welcome};
 use knee_core::measure::ServiceFacts;
 use knee_core::time::Nanos;
-use std::io;
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-
-/// Connections that may be open at once; for one more the oldest that has not said hello goes.
-const CONNECTIONS_MAX: usize = 32;
 
 /// A running session's client is told so often that the service is there.
 const ALIVE_NS: u64 = 1_000_000_000;
 
 /// How often deadlines are looked at.
 const TICK: Nanos = Nanos::from_millis(250);
-
-const LISTENER: u64 = u64::MAX;
-const WAKE: u64 = u64::MAX - 1;
 
 /// Where the client that has the service stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,16 +33,13 @@ enum Stage {
     Draining,
 }
 
-/// The thread's state.
+/// What the thread was started with.
 pub(super) struct ControlThread {
-    pub(super) listener: TcpListener,
     pub(super) token: String,
     /// As the service was started.
     pub(super) facts: ServiceFacts,
     pub(super) commands: mpsc::Sender<Command>,
     pub(super) replies: mpsc::Receiver<(u64, Reply)>,
-    /// Wakes this thread.
-    pub(super) wake: Arc<EventFd>,
     /// Wakes the thread of datagrams.
     pub(super) data: Arc<EventFd>,
     /// Makes that thread leave its work.
@@ -60,34 +49,18 @@ pub(super) struct ControlThread {
 
 impl ControlThread {
     /// Serves until it is told to stop.
-    ///
-    /// # Errors
-    /// Out of descriptors or memory at the very start.
-    pub(super) fn run(self) -> io::Result<()> {
-        self.listener.set_nonblocking(true)?;
-        let epoll = Epoll::new()?;
-        epoll.add(&self.listener, LISTENER, flags::READ)?;
-        epoll.add(&*self.wake, WAKE, flags::READ)?;
+    pub(super) fn run(self, clients: Clients) {
         let mut room = Room {
             thread: self,
-            epoll,
-            connections: Vec::new(),
-            next_id: 0,
-            holder: None,
+            clients,
             stage: Stage::Idle,
             serial: 0,
             alive_ns: 0,
         };
-        let mut events = [Event::EMPTY; 64];
         while !room.thread.stop.load(Ordering::Relaxed) {
-            // A failed wait would fail again at once: the tick keeps it from spinning.
-            if room.epoll.wait(&mut events, Some(TICK)).is_err() {
-                std::thread::sleep(std::time::Duration::from_millis(50));
-            }
-            room.thread.wake.drain();
+            room.clients.wait(TICK);
             room.pass();
         }
-        Ok(())
     }
 
     fn tell(&self, command: Command) {
@@ -97,14 +70,10 @@ impl ControlThread {
     }
 }
 
-/// The connections.
+/// The clients and the session.
 struct Room {
     thread: ControlThread,
-    epoll: Epoll,
-    connections: Vec<Connection>,
-    next_id: u64,
-    /// The one client that has the service.
-    holder: Option<u64>,
+    clients: Clients,
     stage: Stage,
     /// Of the session begun last.
     serial: u64,
@@ -117,84 +86,54 @@ impl Room {
         // The client that leaves before the one that comes, so that it does not find us busy.
         self.listen_to_all(now_ns);
         self.answer();
-        while self.accept(now_ns) {}
+        self.clients.accept(0, now_ns);
         self.listen_to_all(now_ns);
         if self.stage != Stage::Idle && now_ns.saturating_sub(self.alive_ns) > ALIVE_NS {
             self.alive_ns = now_ns;
             self.say_to_holder(&Say::Alive);
         }
-        for connection in &mut self.connections {
-            connection.flush(now_ns);
-        }
+        self.clients.flush(now_ns);
         self.bury(now_ns);
-    }
-
-    fn accept(&mut self, now_ns: u64) -> bool {
-        let Ok(accepted) = self.thread.listener.accept() else {
-            return false;
-        };
-        make_room(&mut self.connections, CONNECTIONS_MAX, self.holder);
-        let id = self.next_id;
-        if let Ok(new) = Connection::watched(&self.epoll, id, accepted, LINE_MAX, now_ns) {
-            self.connections.push(new);
-            self.next_id += 1;
-        }
-        true
     }
 
     fn listen_to_all(&mut self, now_ns: u64) {
-        // The newest first: who has said hello by then finds all gone that went before.
-        for connection in self.connections.iter_mut().rev() {
-            connection.read();
-        }
+        self.clients.read();
         self.bury(now_ns);
-        for index in 0..self.connections.len() {
-            while let Some(heard) = self.connections[index].hear() {
-                match heard {
-                    Heard::Ask(ask) => self.obey(index, ask, now_ns),
-                    Heard::Nonsense => {
-                        let reason = "this is no line of a knee client".to_owned();
-                        self.connections[index].part(&Say::Refused { reason });
-                    }
-                }
-            }
+        while let Some((id, heard)) = self.clients.hear() {
+            self.obey(id, heard, now_ns);
         }
         self.bury(now_ns);
     }
 
     /// Does away with connections that are over; with that of the holder goes its session.
     fn bury(&mut self, now_ns: u64) {
-        let holder = self.holder;
-        let mut held = false;
-        self.connections.retain(|connection| {
-            let holds = Some(connection.id) == holder;
-            let patient = holds && self.stage != Stage::Idle;
-            let patience_ns = if patient { u64::MAX } else { IDLE_NS };
-            let stays = !connection.is_over(now_ns, patience_ns);
-            held |= stays && holds;
-            stays
-        });
-        if holder.is_some() && !held {
-            self.holder = None;
-            if self.stage != Stage::Idle {
-                self.stage = Stage::Idle;
-                self.thread.hurry.store(true, Ordering::Relaxed);
-                self.thread.tell(Command::Abandon);
-            }
+        let patience_ns = match self.stage {
+            Stage::Idle => IDLE_NS,
+            _ => u64::MAX,
+        };
+        if self.clients.bury(now_ns, patience_ns) && self.stage != Stage::Idle {
+            self.stage = Stage::Idle;
+            self.thread.hurry.store(true, Ordering::Relaxed);
+            self.thread.tell(Command::Abandon);
         }
     }
 
-    fn obey(&mut self, index: usize, ask: Ask, now_ns: u64) {
-        let connection = &mut self.connections[index];
+    fn obey(&mut self, id: u64, heard: Heard<Ask>, now_ns: u64) {
+        let holds = self.clients.holds(id);
+        let Some(connection) = self.clients.get(id) else {
+            return;
+        };
+        let Heard::Ask(ask) = heard else {
+            return refuse(connection, "this is no line of a knee client");
+        };
         connection.touch(now_ns);
-        let holds = self.holder == Some(connection.id);
         match (ask, self.stage) {
-            (Ask::Hello { version, token }, _) if !holds => self.greet(index, version, &token),
+            (Ask::Hello { version, token }, _) if !holds => self.greet(id, version, &token),
             (Ask::Ping { n }, _) if holds => {
                 let at_ns = clock::monotonic_ns();
                 connection.say(&Say::Pong { n, at_ns });
             }
-            (Ask::Begin(begin), Stage::Idle) if holds => self.begin(index, begin),
+            (Ask::Begin(begin), Stage::Idle) if holds => self.begin(id, begin),
             (Ask::Start { origin_ns }, Stage::Ready) if holds => {
                 self.stage = Stage::Running;
                 self.thread.tell(Command::Start(origin_ns));
@@ -209,35 +148,32 @@ impl Room {
         }
     }
 
-    fn greet(&mut self, index: usize, version: u32, token: &str) {
-        let connection = &mut self.connections[index];
-        if version != VERSION {
-            refuse(
-                connection,
-                &format!(
-                    "the service speaks version {VERSION} of the control language and the client \
-                 version {version}: both have to be of one release of knee"
-                ),
-            );
-        } else if !is_equal(token, &self.thread.token) {
-            refuse(
-                connection,
-                "the token is not the service's: give both the same with --token",
-            );
-        } else if self.holder.is_some() {
-            connection.part(&Say::Busy);
-        } else {
-            self.holder = Some(connection.id);
-            connection.say(&Say::Welcome(Welcome {
+    fn greet(&mut self, id: u64, version: u32, token: &str) {
+        let expected = Hello {
+            version: VERSION,
+            token: &self.thread.token,
+        };
+        let given = self
+            .clients
+            .give_to(id, &Hello { version, token }, &expected);
+        let Some(connection) = self.clients.get(id) else {
+            return;
+        };
+        match given {
+            Ok(()) => connection.say(&Say::Welcome(Welcome {
                 boot: identity::boot(),
                 namespace: identity::network_namespace(),
                 facts: self.thread.facts.clone(),
-            }));
+            })),
+            Err(Denied::Busy) => connection.part(&Say::Busy),
+            Err(Denied::Because(reason)) => refuse(connection, &reason),
         }
     }
 
-    fn begin(&mut self, index: usize, begin: Begin) {
-        let connection = &mut self.connections[index];
+    fn begin(&mut self, id: u64, begin: Begin) {
+        let Some(connection) = self.clients.get(id) else {
+            return;
+        };
         match begin.check() {
             Ok(()) => {
                 self.stage = Stage::Preparing;
@@ -270,9 +206,7 @@ impl Room {
     }
 
     fn say_to_holder(&mut self, say: &Say) {
-        let holder = self.holder;
-        let mut all = self.connections.iter_mut();
-        if let Some(connection) = all.find(|c| Some(c.id) == holder) {
+        if let Some(connection) = self.clients.holder() {
             connection.say(say);
         }
     }

@@ -27,9 +27,11 @@ pub use stats::{UdpServerInterval, UdpServerStats};
 
 use super::port;
 use crate::RunError;
+use crate::control::clients::Clients;
 use crate::sys::datagrams::DatagramSocket;
 use crate::sys::eventfd::EventFd;
 use crate::sys::thread as sys_thread;
+use crate::udp::wire;
 use control::ControlThread;
 use data::{Command, DataThread, Link};
 use std::io;
@@ -48,7 +50,7 @@ pub struct UdpServer {
     control_wake: Arc<EventFd>,
     hurry: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
-    control: Option<JoinHandle<io::Result<()>>>,
+    control: Option<JoinHandle<()>>,
     data: Option<JoinHandle<UdpServerStats>>,
 }
 
@@ -81,13 +83,13 @@ impl UdpServer {
             control: control_wake.clone(),
             hurry: hurry.clone(),
         };
+        let clients =
+            Clients::new(listener, control_wake.clone(), wire::LINE_MAX).map_err(cannot)?;
         let control = ControlThread {
-            listener,
             token: spec.token.clone(),
             facts,
             commands: commands.clone(),
             replies: replied,
-            wake: control_wake.clone(),
             data: data_wake.clone(),
             hurry: hurry.clone(),
             stop: stop.clone(),
@@ -106,7 +108,7 @@ impl UdpServer {
         let spawn = |name: &str| thread::Builder::new().name(name.to_owned());
         let data = spawn("serve-udp").spawn(move || data.run());
         server.data = Some(data.map_err(cannot)?);
-        let control = spawn("serve-udp-tcp").spawn(move || control.run());
+        let control = spawn("serve-udp-tcp").spawn(move || control.run(clients));
         server.control = Some(control.map_err(cannot)?);
         Ok(server)
     }

@@ -1,0 +1,190 @@
+//! All control connections of a service that one client has at a time.
+
+use super::connection::{Connection, Heard, IDLE_NS};
+use super::is_equal;
+use crate::sys::epoll::{Epoll, Event, flags};
+use crate::sys::eventfd::EventFd;
+use knee_core::time::Nanos;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Connections that may be open at once beside those that are expected; for one more the oldest
+/// that does not have the service goes.
+const CONNECTIONS_MAX: usize = 32;
+
+const LISTENER: u64 = u64::MAX;
+const WAKE: u64 = u64::MAX - 1;
+const OTHER: u64 = u64::MAX - 2;
+
+/// Who connected, and which of them has the service.
+pub(crate) struct Clients {
+    listener: TcpListener,
+    wake: Arc<EventFd>,
+    epoll: Epoll,
+    all: Vec<Connection>,
+    next_id: u64,
+    line_max: usize,
+    holder: Option<u64>,
+}
+
+/// What a client says first, and what it has to be.
+pub(crate) struct Hello<'a> {
+    /// Of the language.
+    pub(crate) version: u32,
+    pub(crate) token: &'a str,
+}
+
+/// Why a client does not get the service.
+pub(crate) enum Denied {
+    /// Another has it.
+    Busy,
+    Because(String),
+}
+
+impl Clients {
+    /// None yet; `wake` ends [`Clients::wait`], and lines have at most `line_max` bytes.
+    ///
+    /// # Errors
+    /// Out of descriptors or memory.
+    pub(crate) fn new(
+        listener: TcpListener,
+        wake: Arc<EventFd>,
+        line_max: usize,
+    ) -> io::Result<Clients> {
+        listener.set_nonblocking(true)?;
+        let epoll = Epoll::new()?;
+        epoll.add(&listener, LISTENER, flags::READ)?;
+        epoll.add(&*wake, WAKE, flags::READ)?;
+        Ok(Clients {
+            listener,
+            wake,
+            epoll,
+            all: Vec::new(),
+            next_id: 0,
+            line_max,
+            holder: None,
+        })
+    }
+
+    /// [`Clients::wait`] ends when something can be read from this, too.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub(crate) fn wait_for(&self, other: &impl AsFd) -> io::Result<()> {
+        self.epoll.add(other, OTHER, flags::READ)
+    }
+
+    /// Until something can be done, or for so long.
+    pub(crate) fn wait(&self, patience: Nanos) {
+        let mut events = [Event::EMPTY; 64];
+        // A failed wait would fail again at once: this keeps it from spinning.
+        if self.epoll.wait(&mut events, Some(patience)).is_err() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        self.wake.drain();
+    }
+
+    /// Takes in all that have come, where so many are `expected` besides.
+    pub(crate) fn accept(&mut self, expected: usize, now_ns: u64) {
+        while let Ok(accepted) = self.listener.accept() {
+            if self.all.len() >= CONNECTIONS_MAX + expected {
+                let oldest = self.all.iter().position(|c| Some(c.id) != self.holder);
+                oldest.map(|index| self.all.remove(index));
+            }
+            let (id, line_max) = (self.next_id, self.line_max);
+            if let Ok(new) = Connection::watched(&self.epoll, id, accepted, line_max, now_ns) {
+                self.all.push(new);
+                self.next_id += 1;
+            }
+        }
+    }
+
+    /// Reads what has come: the newest first, so that who has said hello by then finds all gone
+    /// that went before.
+    pub(crate) fn read(&mut self) {
+        for connection in self.all.iter_mut().rev() {
+            connection.read();
+        }
+    }
+
+    /// The next thing that was said, and by whom.
+    pub(crate) fn hear<A: DeserializeOwned>(&mut self) -> Option<(u64, Heard<A>)> {
+        let mut all = self.all.iter_mut();
+        all.find_map(|c| c.hear().map(|heard| (c.id, heard)))
+    }
+
+    /// Writes as much as fits.
+    pub(crate) fn flush(&mut self, now_ns: u64) {
+        for connection in &mut self.all {
+            connection.flush(now_ns);
+        }
+    }
+
+    /// Does away with connections that are over; whether that of the holder was among them, who may
+    /// say nothing for so long.
+    pub(crate) fn bury(&mut self, now_ns: u64, holders_patience_ns: u64) -> bool {
+        let holder = self.holder;
+        self.all.retain(|connection| {
+            let holds = Some(connection.id) == holder;
+            let patience_ns = if holds { holders_patience_ns } else { IDLE_NS };
+            !connection.is_over(now_ns, patience_ns)
+        });
+        let is_gone = holder.is_some() && self.holder().is_none();
+        if is_gone {
+            self.holder = None;
+        }
+        is_gone
+    }
+
+    /// The connection with this id, while it is there.
+    pub(crate) fn get(&mut self, id: u64) -> Option<&mut Connection> {
+        self.all.iter_mut().find(|c| c.id == id)
+    }
+
+    /// That of the one client that has the service.
+    pub(crate) fn holder(&mut self) -> Option<&mut Connection> {
+        self.holder.and_then(|id| self.get(id))
+    }
+
+    /// Whether this is the one.
+    pub(crate) fn holds(&self, id: u64) -> bool {
+        self.holder == Some(id)
+    }
+
+    /// Gives the service to the client that says so, where that is what it has to say.
+    pub(crate) fn give_to(
+        &mut self,
+        id: u64,
+        said: &Hello<'_>,
+        expected: &Hello<'_>,
+    ) -> Result<(), Denied> {
+        if said.version != expected.version {
+            return Err(Denied::Because(format!(
+                "the service speaks version {} of the control language and the client version {}: \
+                 both have to be of one release of knee",
+                expected.version, said.version
+            )));
+        }
+        if !is_equal(said.token, expected.token) {
+            let reason = "the token is not the service's: give both the same with --token";
+            return Err(Denied::Because(reason.to_owned()));
+        }
+        if self.holder.is_some() {
+            return Err(Denied::Busy);
+        }
+        self.holder = Some(id);
+        Ok(())
+    }
+
+    /// Lets a connection go that is to be something else.
+    pub(crate) fn release(&mut self, id: u64) -> Option<Connection> {
+        let index = self.all.iter().position(|c| c.id == id)?;
+        let connection = self.all.remove(index);
+        let _ = self.epoll.delete(connection.stream());
+        Some(connection)
+    }
+}
