@@ -125,7 +125,7 @@ impl Pinger {
     pub(super) fn run(self) -> io::Result<Pinged> {
         let _ = sys_thread::set_timer_slack_ns(1);
         // Pings are not to wait for threads that carry flows, where a processor has both.
-        let _ = sys_thread::set_slice_ns(sys_thread::SLICE_MIN_NS);
+        sys_thread::go_first();
         self.stream.set_nonblocking(true)?;
         let epoll = Epoll::new()?;
         epoll.add(&self.stream, 0, flags::READ)?;

@@ -67,7 +67,7 @@ impl Room {
         // Otherwise progress may be told 50 µs late for the sake of the kernel's batching.
         let _ = sys_thread::set_timer_slack_ns(1);
         // Pings are not to wait for threads that carry flows, where a processor has both.
-        let _ = sys_thread::set_slice_ns(sys_thread::SLICE_MIN_NS);
+        sys_thread::go_first();
         while !stop.load(Ordering::Relaxed) {
             let patience = self
                 .session
