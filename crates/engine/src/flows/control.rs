@@ -5,7 +5,7 @@ use super::wire::{self, Ask, Begin, LINE_MAX, Lines, Say, VERSION, Welcome};
 use crate::RunError;
 use crate::control::{Lost, SILENCE_NS, ServiceClock, Sharing, Talk};
 use crate::resolve::reason;
-use crate::sys::{clock, stream};
+use crate::sys::stream;
 use knee_core::measure::{Direction, FlowServiceFacts};
 use knee_core::spec::FlowSockets;
 use std::io::Write;
@@ -22,8 +22,8 @@ const BUSY_TRIES: u32 = 4;
 const BUSY_PAUSE: Duration = Duration::from_millis(150);
 
 /// Pings of one estimate of the clock, and of the round trip alone.
-const PINGS: u64 = 12;
-const PINGS_ONE_CLOCK: u64 = 3;
+const PINGS: u32 = 12;
+const PINGS_ONE_CLOCK: u32 = 3;
 
 /// These pings' numbers, apart from those of the pinger.
 const FIRST_PING: u64 = 1 << 62;
@@ -106,29 +106,19 @@ impl Control {
     /// # Errors
     /// [`Lost`].
     pub(super) fn clock(&mut self) -> Result<(ServiceClock, u64), Lost> {
-        let mut best = ServiceClock::default();
-        let mut best_ns = u64::MAX;
         let one_clock = self.facts.same_host;
-        for _ in 0..if one_clock { PINGS_ONE_CLOCK } else { PINGS } {
+        let pings = if one_clock { PINGS_ONE_CLOCK } else { PINGS };
+        let (best, best_ns) = ServiceClock::quickest(pings, || {
             let n = self.pings;
             self.pings += 1;
-            let asked_ns = clock::monotonic_ns();
             self.talk.tell(&Ask::Ping { n })?;
-            let left_ns = match self.talk.hear(SILENCE_NS, None)? {
+            match self.talk.hear(SILENCE_NS, None)? {
                 Say::Pong {
                     n: pong, left_ns, ..
-                } if pong == n => left_ns,
-                other => return Err(unexpected(&other)),
-            };
-            let round_ns = clock::monotonic_ns() - asked_ns;
-            if round_ns < best_ns {
-                best_ns = round_ns;
-                best = ServiceClock {
-                    ahead_ns: left_ns.wrapping_sub(asked_ns + round_ns / 2),
-                    uncertainty_ns: round_ns / 2,
-                };
+                } if pong == n => Ok(left_ns),
+                other => Err(unexpected(&other)),
             }
-        }
+        })?;
         let best = if one_clock {
             ServiceClock::default()
         } else {

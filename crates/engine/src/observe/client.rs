@@ -3,6 +3,7 @@
 use super::control::{Came, Lines, REPLY_MAX, Reply, Request, VERSION, line, parse_reply};
 use super::watch::{Armed, Watch};
 use crate::RunError;
+use crate::control::ServiceClock;
 use crate::resolve::reason;
 use crate::sys::clock::monotonic_ns;
 use knee_core::measure::{Observed, SynSource};
@@ -23,9 +24,8 @@ pub struct RemoteWatch {
     port: u16,
     source: SynSource,
     round_trip: Nanos,
-    /// Since it was armed: this host's CLOCK_MONOTONIC and the observer's, of one moment there
-    /// that was not later here.
-    clocks: (u64, u64),
+    /// As read when it was armed.
+    clock: ServiceClock,
 }
 
 impl RemoteWatch {
@@ -50,7 +50,7 @@ impl RemoteWatch {
             port: 0,
             source: SynSource::Attempts,
             round_trip: Nanos::ZERO,
-            clocks: (0, 0),
+            clock: ServiceClock::default(),
         };
         let hello = Request::Hello {
             version: VERSION,
@@ -86,19 +86,12 @@ impl RemoteWatch {
     /// # Errors
     /// [`RunError::Unreachable`]: it is gone.
     pub fn arm(&mut self) -> Result<(), RunError> {
-        let mut quickest = u64::MAX;
-        for _ in 0..CLOCK_READINGS {
-            let asked = monotonic_ns();
-            let Reply::Armed { clock_ns } = self.ask(&Request::Arm)? else {
-                return Err(self.confused());
-            };
-            let answered = monotonic_ns();
-            if answered - asked < quickest {
-                quickest = answered - asked;
-                self.clocks = (answered, clock_ns);
-            }
-        }
-        self.round_trip = Nanos(quickest);
+        let (clock, round_ns) =
+            ServiceClock::quickest(CLOCK_READINGS, || match self.ask(&Request::Arm)? {
+                Reply::Armed { clock_ns } => Ok(clock_ns),
+                _ => Err(self.confused()),
+            })?;
+        (self.clock, self.round_trip) = (clock, Nanos(round_ns));
         Ok(())
     }
 
@@ -114,9 +107,9 @@ impl RemoteWatch {
         interval: Nanos,
         duration: Nanos,
     ) -> Result<(), RunError> {
-        let (here, there) = self.clocks;
+        let at_ns = origin_ns.wrapping_add(self.clock.ahead_ns);
         let begin = Request::Begin {
-            at_ns: (origin_ns + there).saturating_sub(here),
+            at_ns: at_ns.wrapping_sub(self.round_trip.0.div_ceil(2)),
             interval_ns: interval.0,
             duration_ns: duration.0,
         };
@@ -302,6 +295,6 @@ impl Vantage {
 }
 
 /// An answer that was not kept waiting is among so many.
-const CLOCK_READINGS: usize = 5;
+const CLOCK_READINGS: u32 = 5;
 
 const LEAD_THERE: Nanos = Nanos::from_millis(20);

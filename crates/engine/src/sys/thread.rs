@@ -15,7 +15,7 @@ pub fn set_timer_slack_ns(slack_ns: u32) -> io::Result<()> {
 }
 
 /// The shortest slice that the scheduler gives.
-pub const SLICE_MIN_NS: u64 = 100_000;
+const SLICE_MIN_NS: u64 = 100_000;
 
 /// Asks the scheduler for slices of so many nanoseconds: a thread with short ones gets the
 /// processor sooner after it wakes, at no larger share of it (Linux 6.12 on; earlier kernels take
@@ -23,7 +23,7 @@ pub const SLICE_MIN_NS: u64 = 100_000;
 ///
 /// # Errors
 /// A kernel before 3.14; forbidden, as in some containers.
-pub fn set_slice_ns(slice_ns: u64) -> io::Result<()> {
+fn set_slice_ns(slice_ns: u64) -> io::Result<()> {
     let mut attributes = SchedAttributes::default();
     let size = size_of::<SchedAttributes>() as libc::c_uint;
     let (get, set) = (libc::SYS_sched_getattr, libc::SYS_sched_setattr);

@@ -109,32 +109,23 @@ impl Control {
     /// # Errors
     /// [`Lost`].
     pub fn clock(&mut self) -> Result<ServiceClock, Lost> {
-        let mut best = ServiceClock {
-            ahead_ns: 0,
-            uncertainty_ns: u64::MAX,
-        };
         if self.sharing.is_some() {
             return Ok(ServiceClock::default());
         }
-        for n in 0..PINGS {
-            let asked_ns = clock::monotonic_ns();
-            self.talk.tell(&Ask::Ping { n })?;
-            let at_ns = loop {
+        let mut n = 0;
+        let quickest = ServiceClock::quickest(PINGS, || {
+            let ping = n;
+            n += 1;
+            self.talk.tell(&Ask::Ping { n: ping })?;
+            loop {
                 match self.talk.hear(SILENCE_NS, None)? {
-                    Say::Pong { n: pong, at_ns } if pong == n => break at_ns,
+                    Say::Pong { n: pong, at_ns } if pong == ping => return Ok(at_ns),
                     Say::Alive | Say::Pong { .. } => {}
                     other => return Err(unexpected(&other)),
                 }
-            };
-            let half_ns = (clock::monotonic_ns() - asked_ns) / 2;
-            if half_ns < best.uncertainty_ns {
-                best = ServiceClock {
-                    ahead_ns: at_ns.wrapping_sub(asked_ns + half_ns),
-                    uncertainty_ns: half_ns,
-                };
             }
-        }
-        Ok(best)
+        })?;
+        Ok(quickest.0)
     }
 
     /// Prepares a session; what the service then is.

@@ -79,27 +79,23 @@ impl LatencyDiagnosis {
                 flow,
                 goodput_kib_per_s,
                 fair_kib_per_s,
-            } if *fair_kib_per_s <= 0.0 => format!(
-                "{} of {} never got a byte through ({} KiB/s): capacity and smoothness are 0 \
-                 with it, on purpose",
-                flow.words(),
-                at.words(),
-                number(*goodput_kib_per_s)
-            ),
-            LatencyDiagnosis::StarvedFlow {
-                at,
-                flow,
-                goodput_kib_per_s,
-                fair_kib_per_s,
-            } => format!(
-                "{} of {} starves: {} KiB/s, {} of the {} KiB/s that its direction's flows have \
-                 on average",
-                flow.words(),
-                at.words(),
-                number(*goodput_kib_per_s),
-                percent(100.0 * goodput_kib_per_s / fair_kib_per_s),
-                number(*fair_kib_per_s)
-            ),
+            } => {
+                let (flow, at) = (flow.words(), at.words());
+                let goodput = number(*goodput_kib_per_s);
+                if *fair_kib_per_s <= 0.0 {
+                    format!(
+                        "{flow} of {at} never got a byte through ({goodput} KiB/s): capacity and \
+                         smoothness are 0 with it, on purpose"
+                    )
+                } else {
+                    format!(
+                        "{flow} of {at} starves: {goodput} KiB/s, {} of the {} KiB/s that its \
+                         direction's flows have on average",
+                        percent(100.0 * goodput_kib_per_s / fair_kib_per_s),
+                        number(*fair_kib_per_s)
+                    )
+                }
+            }
             LatencyDiagnosis::Unfair {
                 at,
                 direction,
