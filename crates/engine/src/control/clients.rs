@@ -5,6 +5,7 @@ use super::is_equal;
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
 use knee_core::time::Nanos;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::net::TcpListener;
@@ -155,13 +156,27 @@ impl Clients {
         self.holder == Some(id)
     }
 
-    /// Gives the service to the client that says so, where that is what it has to say.
-    pub(crate) fn give_to(
+    /// Answers a client that says hello: it has the service now, or is told why not and sent away.
+    /// `answer` puts that into the service's language.
+    pub(crate) fn greet<S: Serialize>(
         &mut self,
         id: u64,
         said: &Hello<'_>,
         expected: &Hello<'_>,
-    ) -> Result<(), Denied> {
+        answer: impl FnOnce(Option<Denied>) -> S,
+    ) {
+        let denied = self.give_to(id, said, expected).err();
+        let is_denied = denied.is_some();
+        let Some(connection) = self.get(id) else {
+            return;
+        };
+        match is_denied {
+            true => connection.part(&answer(denied)),
+            false => connection.say(&answer(denied)),
+        }
+    }
+
+    fn give_to(&mut self, id: u64, said: &Hello<'_>, expected: &Hello<'_>) -> Result<(), Denied> {
         if said.version != expected.version {
             return Err(Denied::Because(format!(
                 "the service speaks version {} of the control language and the client version {}: \

@@ -37,6 +37,28 @@ impl Sharing {
     }
 }
 
+/// How a service greets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Welcome<F> {
+    /// The machine's boot (/proc/sys/kernel/random/boot_id): the same on one machine alone.
+    pub boot: String,
+    /// The service's network namespace.
+    pub namespace: String,
+    /// What it is.
+    pub facts: F,
+}
+
+impl<F> Welcome<F> {
+    /// That of a service in this process.
+    pub(crate) fn from_here(facts: F) -> Welcome<F> {
+        Welcome {
+            boot: identity::boot(),
+            namespace: identity::network_namespace(),
+            facts,
+        }
+    }
+}
+
 /// A number that nobody can guess: the standard library seeds its hashers from the system's source
 /// of randomness.
 pub(crate) fn random() -> u64 {

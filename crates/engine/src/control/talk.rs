@@ -40,8 +40,8 @@ pub struct ServiceClock {
 
 impl ServiceClock {
     /// The clock as `read` tells it, from the quickest of several answers, and that one's round
-    /// trip in nanoseconds (Cristian, Probabilistic Clock Synchronization, 1989): the shortest tells
-    /// it best, to half of itself.
+    /// trip in nanoseconds: the shortest tells it best, to half of itself (Cristian, Probabilistic
+    /// Clock Synchronization, 1989).
     ///
     /// # Errors
     /// The first of `read`.

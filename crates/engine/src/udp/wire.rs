@@ -157,15 +157,7 @@ pub enum Say {
 }
 
 /// How a service greets.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Welcome {
-    /// The machine's boot (/proc/sys/kernel/random/boot_id): the same on one machine alone.
-    pub boot: String,
-    /// The service's network namespace.
-    pub namespace: String,
-    /// What it is.
-    pub facts: ServiceFacts,
-}
+pub type Welcome = crate::control::Welcome<ServiceFacts>;
 
 /// What the service saw of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

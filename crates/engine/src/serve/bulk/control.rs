@@ -5,7 +5,6 @@ use super::spec::BulkServerSpec;
 use super::stats::BulkServerStats;
 use crate::control::clients::{Clients, Denied, Hello};
 use crate::control::connection::{Connection, Heard, IDLE_NS};
-use crate::control::identity;
 use crate::flows::carry::Carried;
 use crate::flows::probe::{PROBE_BYTES, ProbeDatagram};
 use crate::flows::side::Side;
@@ -165,25 +164,18 @@ impl Room {
     }
 
     fn greet(&mut self, id: u64, version: u32, token: &str) {
+        let said = Hello { version, token };
         let expected = Hello {
             version: VERSION,
             token: &self.spec.token,
         };
-        let given = self
-            .clients
-            .give_to(id, &Hello { version, token }, &expected);
-        let Some(connection) = self.clients.get(id) else {
-            return;
-        };
-        match given {
-            Ok(()) => connection.say(&Say::Welcome(Welcome {
-                boot: identity::boot(),
-                namespace: identity::network_namespace(),
-                facts: self.facts.clone(),
-            })),
-            Err(Denied::Busy) => connection.part(&Say::Busy),
-            Err(Denied::Because(reason)) => refuse(connection, &reason),
-        }
+        let facts = &self.facts;
+        self.clients
+            .greet(id, &said, &expected, |denied| match denied {
+                None => Say::Welcome(Welcome::from_here(facts.clone())),
+                Some(Denied::Busy) => Say::Busy,
+                Some(Denied::Because(reason)) => Say::Refused { reason },
+            });
     }
 
     fn begin(&mut self, id: u64, begin: Begin) {

@@ -3,7 +3,6 @@
 use super::data::{Command, Reply};
 use crate::control::clients::{Clients, Denied, Hello};
 use crate::control::connection::{Connection, Heard, IDLE_NS};
-use crate::control::identity;
 use crate::sys::clock;
 use crate::sys::eventfd::EventFd;
 use crate::udp::wire::{Ask, Begin, Say, VERSION, Welcome};
@@ -149,25 +148,18 @@ impl Room {
     }
 
     fn greet(&mut self, id: u64, version: u32, token: &str) {
+        let said = Hello { version, token };
         let expected = Hello {
             version: VERSION,
             token: &self.thread.token,
         };
-        let given = self
-            .clients
-            .give_to(id, &Hello { version, token }, &expected);
-        let Some(connection) = self.clients.get(id) else {
-            return;
-        };
-        match given {
-            Ok(()) => connection.say(&Say::Welcome(Welcome {
-                boot: identity::boot(),
-                namespace: identity::network_namespace(),
-                facts: self.thread.facts.clone(),
-            })),
-            Err(Denied::Busy) => connection.part(&Say::Busy),
-            Err(Denied::Because(reason)) => refuse(connection, &reason),
-        }
+        let facts = &self.thread.facts;
+        self.clients
+            .greet(id, &said, &expected, |denied| match denied {
+                None => Say::Welcome(Welcome::from_here(facts.clone())),
+                Some(Denied::Busy) => Say::Busy,
+                Some(Denied::Because(reason)) => Say::Refused { reason },
+            });
     }
 
     fn begin(&mut self, id: u64, begin: Begin) {
