@@ -1,6 +1,6 @@
 //! What happens next in virtual time.
 
-use super::generator::Request;
+use super::generator::{Answer, Request};
 use crate::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,8 +12,10 @@ pub(super) enum Event {
     Arrive(Request),
     /// The station has served a request.
     Finish(Request),
-    /// The generator learns that its request was served, or refused.
-    Answer { request: Request, served: bool },
+    /// The generator learns what became of its request.
+    Answer { request: Request, answer: Answer },
+    /// The server's process dies.
+    Crash,
     /// The generator looks whether the operation in this slot has timed out.
     Deadline(u32),
     /// The user wants the trial to end.

@@ -16,6 +16,32 @@ pub(super) struct Request {
     ticket: Ticket,
     /// When it comes to the station.
     pub(super) arrives: Nanos,
+    /// The number of its connection, from 1 on in the order of opening.
+    pub(super) connection: u64,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Answer {
+    /// A response with a status below 400.
+    Served,
+    /// A response with a status of 500 or more.
+    Rejected,
+    /// The connection is refused.
+    Refused,
+    /// The connection is reset.
+    Reset,
+}
+
+impl Answer {
+    fn outcome(self) -> Outcome {
+        match self {
+            Answer::Served => Outcome::Ok,
+            Answer::Rejected => Outcome::Http5xx,
+            Answer::Refused => Outcome::Refused,
+            Answer::Reset => Outcome::Reset,
+        }
+    }
 }
 
 /// One use of a slot: tells whether an operation is still the one that it was.
@@ -56,6 +82,8 @@ struct Slot {
     op: Op,
     started: Nanos,
     sent: Option<Nanos>,
+    /// The number of its connection; 0 while it waits for one.
+    connection: u64,
     generation: u32,
     occupied: bool,
     /// When its time will be looked at; kept when the operation ends, for the next one.
@@ -134,30 +162,56 @@ impl Generator {
     pub(super) fn answer(
         &mut self,
         request: Request,
-        served: bool,
+        answer: Answer,
         now: Nanos,
         agenda: &mut Agenda,
     ) {
         let noticed = self.stalls.after(now + self.transport);
-        agenda.add(noticed, Event::Answer { request, served });
+        agenda.add(noticed, Event::Answer { request, answer });
+    }
+
+    /// The same of a server that fails: after a time of its own, or never.
+    pub(super) fn answer_after(
+        &mut self,
+        request: Request,
+        fault: Option<(Answer, Nanos)>,
+        now: Nanos,
+        agenda: &mut Agenda,
+    ) {
+        if let Some((answer, after)) = fault {
+            self.answer(request, answer, now + after, agenda);
+        }
+    }
+
+    /// The server's process dies: its kernel resets all connections.
+    pub(super) fn on_crash(&mut self, now: Nanos, agenda: &mut Agenda) {
+        for slot in 0..self.slots.len() {
+            let state = self.slots[slot];
+            if let Some(sent) = state.sent.filter(|_| state.occupied) {
+                let request = Request {
+                    ticket: Ticket {
+                        slot: slot as u32,
+                        generation: state.generation,
+                    },
+                    arrives: sent + self.transport,
+                    connection: state.connection,
+                };
+                self.answer(request, Answer::Reset, now, agenda);
+            }
+        }
     }
 
     /// An answer has come back.
     pub(super) fn on_answer(
         &mut self,
         request: Request,
-        served: bool,
+        answer: Answer,
         now: Nanos,
         agenda: &mut Agenda,
     ) {
         let ticket = request.ticket;
         if self.is_current(ticket) {
-            let outcome = if served {
-                Outcome::Ok
-            } else {
-                Outcome::Refused
-            };
-            self.end(ticket.slot, outcome, now, agenda);
+            self.end(ticket.slot, answer.outcome(), now, agenda);
             self.pump(now, agenda);
         }
     }
@@ -230,10 +284,9 @@ impl Generator {
         self.recorder.on_start(op, now);
         let ticket = self.occupy(op, now);
         self.watch(ticket.slot, now, agenda);
-        if self.connections.acquire() {
-            self.send(ticket, now, agenda);
-        } else {
-            self.waiting.push_back(ticket);
+        match self.connections.acquire() {
+            Some(connection) => self.send(ticket, connection, now, agenda),
+            None => self.waiting.push_back(ticket),
         }
     }
 
@@ -243,6 +296,7 @@ impl Generator {
                 op,
                 started: now,
                 sent: None,
+                connection: 0,
                 generation: 0,
                 occupied: false,
                 deadline_look: None,
@@ -254,6 +308,7 @@ impl Generator {
             op,
             started: now,
             sent: None,
+            connection: 0,
             generation: state.generation.wrapping_add(1),
             occupied: true,
             deadline_look: state.deadline_look,
@@ -275,10 +330,17 @@ impl Generator {
         }
     }
 
-    fn send(&mut self, ticket: Ticket, now: Nanos, agenda: &mut Agenda) {
-        self.slots[ticket.slot as usize].sent = Some(now);
+    fn send(&mut self, ticket: Ticket, connection: u64, now: Nanos, agenda: &mut Agenda) {
+        let state = &mut self.slots[ticket.slot as usize];
+        state.sent = Some(now);
+        state.connection = connection;
         let arrives = now + self.transport;
-        agenda.add(arrives, Event::Arrive(Request { ticket, arrives }));
+        let request = Request {
+            ticket,
+            arrives,
+            connection,
+        };
+        agenda.add(arrives, Event::Arrive(request));
     }
 
     fn is_current(&self, ticket: Ticket) -> bool {
@@ -304,7 +366,7 @@ impl Generator {
         self.recorder.on_completion(&completion);
         self.driver.on_completion(&completion, now);
         if state.sent.is_some() {
-            self.connections.release(outcome);
+            self.connections.release(state.connection, outcome);
             self.send_waiting(now, agenda);
         }
     }
@@ -313,48 +375,47 @@ impl Generator {
         while let Some(ticket) = self.waiting.pop_front() {
             // Its time may have run out while it waited.
             if self.is_current(ticket) {
-                if self.connections.acquire() {
-                    self.send(ticket, now, agenda);
-                } else {
+                let Some(connection) = self.connections.acquire() else {
                     self.waiting.push_front(ticket);
                     return;
-                }
+                };
+                self.send(ticket, connection, now, agenda);
             }
         }
     }
 }
 
-/// Connections, counted; connecting takes no time.
+/// Connections, numbered; connecting takes no time. The one that was used last is taken first.
 #[derive(Debug, Default)]
 struct Connections {
     keep_alive: bool,
     max: u64,
     in_use: u64,
-    open: u64,
+    idle: Vec<u64>,
     opened: u64,
     open_max: u64,
 }
 
 impl Connections {
-    /// Takes an idle one or opens one; `false` if there is none to be had.
-    fn acquire(&mut self) -> bool {
+    /// Takes an idle one or opens one; `None` if there is none to be had.
+    fn acquire(&mut self) -> Option<u64> {
         if self.in_use == self.max {
-            return false;
-        }
-        if self.in_use == self.open {
-            self.open += 1;
-            self.opened += 1;
-            self.open_max = self.open_max.max(self.open);
+            return None;
         }
         self.in_use += 1;
-        true
+        let idle = self.idle.pop();
+        if idle.is_none() {
+            self.opened += 1;
+            self.open_max = self.open_max.max(self.in_use);
+        }
+        Some(idle.unwrap_or(self.opened))
     }
 
     /// Gives one back. What ended without an answer has lost its connection.
-    fn release(&mut self, outcome: Outcome) {
+    fn release(&mut self, connection: u64, outcome: Outcome) {
         self.in_use -= 1;
-        if !(self.keep_alive && outcome.is_response()) {
-            self.open -= 1;
+        if self.keep_alive && outcome.is_response() {
+            self.idle.push(connection);
         }
     }
 }

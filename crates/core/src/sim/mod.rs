@@ -6,6 +6,7 @@
 //! nanosecond.
 
 mod agenda;
+mod faults;
 mod generator;
 mod path;
 mod stalls;
@@ -13,6 +14,7 @@ mod station;
 #[cfg(test)]
 mod tests;
 
+pub use faults::{Faults, RejectAbove};
 pub use path::{Path, simulate_flows};
 
 use crate::law::Law;
@@ -20,7 +22,8 @@ use crate::measure::{GeneratorUse, Histogram, Trial};
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
 use agenda::{Agenda, Event};
-use generator::Generator;
+use faults::FaultState;
+use generator::{Answer, Generator};
 use station::{Admission, Station};
 use std::collections::BTreeMap;
 
@@ -45,6 +48,11 @@ pub struct World {
     /// The station slows down all the time: service times grow by this share of the first one per
     /// second. 0: it does not.
     pub drift_per_s: f64,
+    /// Each operation at the station beyond the first lengthens the service that begins then by
+    /// this share: with more load than workers throughput falls. 0: it does not.
+    pub contention: f64,
+    /// How the server fails.
+    pub faults: Faults,
     /// When the user interrupts the trial, in run time; `None`: it runs to its end.
     pub interrupted_at: Option<Nanos>,
 }
@@ -62,6 +70,8 @@ impl World {
             client_stalls: Vec::new(),
             slow_start: None,
             drift_per_s: 0.0,
+            contention: 0.0,
+            faults: Faults::default(),
             interrupted_at: None,
         }
     }
@@ -74,6 +84,18 @@ pub struct Stall {
     pub at: Nanos,
     /// How long it takes.
     pub length: Nanos,
+}
+
+impl Stall {
+    /// A stall of this length at the end of each `period` until `until`: what a garbage collector
+    /// makes of a server.
+    pub fn every(period: Nanos, length: Nanos, until: Nanos) -> Vec<Stall> {
+        let begins = (1..)
+            .map(|k| Nanos(period.0.max(1) * k))
+            .map(|at| at - length);
+        let stalls = begins.map(|at| Stall { at, length });
+        stalls.take_while(|stall| stall.at < until).collect()
+    }
 }
 
 /// Service that is slower at first.
@@ -104,7 +126,11 @@ pub fn simulate(spec: &TrialSpec, world: &World) -> Simulated {
     let mut agenda = Agenda::default();
     let mut station = Station::new(spec, world);
     let mut generator = Generator::new(spec, world);
+    let mut faults = FaultState::new(&world.faults, spec.seed);
     generator.begin(&mut agenda);
+    if let Some(at) = world.faults.crash_at {
+        agenda.add(at, Event::Crash);
+    }
     if let Some(at) = world.interrupted_at {
         agenda.add(at, Event::Interrupt);
     }
@@ -115,20 +141,29 @@ pub fn simulate(spec: &TrialSpec, world: &World) -> Simulated {
             continue;
         };
         match event {
-            Event::Arrive(request) => match station.arrive(request, now) {
-                Admission::Begun { ends } => agenda.add(ends, Event::Finish(request)),
-                Admission::Queued => {}
-                Admission::Refused => generator.answer(request, false, now, &mut agenda),
+            Event::Arrive(request) => match faults.meets(&request, now) {
+                Some(fault) => generator.answer_after(request, fault, now, &mut agenda),
+                None => match station.arrive(request, now) {
+                    Admission::Begun { ends } => agenda.add(ends, Event::Finish(request)),
+                    Admission::Queued => {}
+                    Admission::Refused => {
+                        generator.answer(request, Answer::Refused, now, &mut agenda);
+                    }
+                },
             },
             Event::Finish(request) => {
+                if faults.has_crashed(now) {
+                    continue;
+                }
                 if let Some((next, ends)) = station.finish(request, now) {
                     agenda.add(ends, Event::Finish(next));
                 }
-                generator.answer(request, true, now, &mut agenda);
+                generator.answer(request, faults.answer(), now, &mut agenda);
             }
-            Event::Answer { request, served } => {
-                generator.on_answer(request, served, now, &mut agenda);
+            Event::Answer { request, answer } => {
+                generator.on_answer(request, answer, now, &mut agenda);
             }
+            Event::Crash => generator.on_crash(now, &mut agenda),
             Event::Interrupt => {
                 generator.interrupt(now);
                 interrupted = true;

@@ -33,6 +33,7 @@ pub(super) struct Station {
     stalls: Stalls,
     slow_start: Option<SlowStart>,
     drift_per_s: f64,
+    contention: f64,
     window: Window,
     log: Histogram,
 }
@@ -49,6 +50,7 @@ impl Station {
             stalls: Stalls::new(&world.server_stalls),
             slow_start: world.slow_start,
             drift_per_s: world.drift_per_s,
+            contention: world.contention,
             window: Window {
                 start: spec.warmup,
                 end: spec.window_end(),
@@ -98,6 +100,7 @@ impl Station {
             let left = 1.0 - t.as_secs_f64() / slow.over.as_secs_f64();
             1.0 + (slow.factor - 1.0) * left.max(0.0)
         });
-        at_first * (1.0 + self.drift_per_s * t.as_secs_f64())
+        let others = (self.busy + self.queue.len()).saturating_sub(1) as f64;
+        at_first * (1.0 + self.drift_per_s * t.as_secs_f64()) * (1.0 + self.contention * others)
     }
 }

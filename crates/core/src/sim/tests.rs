@@ -1,5 +1,6 @@
 //! Drivers, recorder and station together against what is known in closed form.
 
+mod faults;
 mod interruption;
 
 use super::*;
