@@ -48,7 +48,7 @@
 //! let simulated = simulate(&spec, &World::station(1, service));
 //!
 //! let report = assess(&simulated.trial);
-//! let p99_ms = report.response_time_ns.p99 as f64 / 1e6;
+//! let p99_ms = report.response_time_ns.p99.expect("enough operations") as f64 / 1e6;
 //! assert!((p99_ms / 9.21 - 1.0).abs() < 0.1, "{p99_ms} ms");
 //! # Ok(())
 //! # }

@@ -95,6 +95,11 @@ pub fn time_short(ns: u64) -> String {
     format!("{}{TIE}{unit}", trimmed(&time_in(ns, scale)))
 }
 
+/// A figure where it is known, and a dash where the observations do not tell it.
+pub fn known<T>(figure: Option<T>, show: impl Fn(T) -> String) -> String {
+    figure.map_or_else(|| MISSING.to_string(), show)
+}
+
 /// An interval of times in one unit: `0.98–1.02 ms`.
 pub fn time_interval([lo, hi]: [u64; 2]) -> String {
     let (scale, unit) = time_unit(hi);

@@ -71,6 +71,6 @@ fn judged(report: &Report) -> Vec<&TrialReport> {
         Conclusion::Run(_) | Conclusion::Throttle(_) | Conclusion::Overload(_) => None,
     };
     let at_knee = knee.and_then(|knee| trials().rfind(|t| t.level == knee.level));
-    let most = || trials().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));
+    let most = || trials().max_by(|a, b| a.responses_per_s().total_cmp(&b.responses_per_s()));
     at_knee.or_else(most).into_iter().collect()
 }

@@ -64,7 +64,7 @@ fn report() -> Report {
         findings: Vec::new(),
         thresholds: Vec::new(),
         conclusion: Conclusion::Run(RunConclusion {
-            throughput_per_s: 12.0,
+            throughput_per_s: Some(12.0),
             ..RunConclusion::default()
         }),
     }

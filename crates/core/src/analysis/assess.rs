@@ -2,11 +2,11 @@
 
 use super::batch::{BATCHES_MIN, mean_ci95};
 use super::little::littles_law;
-use super::offered::{asked, gap_evidence, offered_report, quantiles};
+use super::offered::{asked, gap_evidence, offered_report};
 use super::order::{design_effect, quantile_ci95};
 use super::spectrum::spectrum;
 use super::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots};
-use super::validity::{Evidence, clauses};
+use super::validity::{Evidence, Quantiles, clauses};
 use crate::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
 use crate::report::{GeneratorReport, LatencyReport, TrialReport, Verdict};
 use crate::spec::Load;
@@ -38,10 +38,10 @@ pub fn assess(trial: &Trial) -> TrialReport {
         completed: outcomes.responses(),
         throughput_per_s: flow.throughput_per_s,
         throughput_ci95_per_s: flow.throughput_ci95_per_s,
-        goodput_per_s: flow.throughput_per_s * ok_share,
+        goodput_per_s: flow.throughput_per_s.map(|per_s| per_s * ok_share),
         outcomes: outcomes.clone(),
-        response_time_ns: latency_report(&measured.response, effect),
-        service_time_ns: latency_report(&measured.service, effect),
+        response_time_ns: operations_report(&measured.response, measured.response_min, effect),
+        service_time_ns: operations_report(&measured.service, measured.service_min, effect),
         offered: offered_report(trial),
         generator: generator_report(&trial.generator, flow.completed),
         stationary: flow.throughput_stationary && flow.response_stationary,
@@ -88,7 +88,8 @@ const DRAIN_SHARE: f64 = 0.02;
 
 /// What the series says.
 struct Flow {
-    throughput_per_s: f64,
+    /// `None` where not one response came.
+    throughput_per_s: Option<f64>,
     throughput_ci95_per_s: Option<[f64; 2]>,
     throughput_stationary: bool,
     response_stationary: bool,
@@ -138,7 +139,7 @@ impl Flow {
         let grain_per_s = 1.0 / (slot_s * steady.len() as f64);
         let ci95 = ci95.filter(|_| throughput_stationary && completed > 0.0);
         Flow {
-            throughput_per_s,
+            throughput_per_s: (completed > 0.0).then_some(throughput_per_s),
             throughput_ci95_per_s: ci95.map(|[lo, hi]| {
                 let low = (lo / slot_s).min(throughput_per_s - grain_per_s);
                 [
@@ -157,19 +158,35 @@ impl Flow {
 /// `effect` is the design effect of correlation; `None` where percentiles may not be bounded.
 pub(crate) fn latency_report(histogram: &Histogram, effect: Option<f64>) -> LatencyReport {
     let ci95 = |q| effect.and_then(|effect| quantile_ci95(histogram, q, effect));
+    let percentile = |q| histogram.percentile(q).map(|t| t.0);
+    let any = !histogram.is_empty();
     LatencyReport {
         count: histogram.count(),
-        mean: histogram.mean_ns().round() as u64,
-        min: histogram.min().0,
-        p50: histogram.quantile(0.5).0,
-        p75: histogram.quantile(0.75).0,
-        p90: histogram.quantile(0.9).0,
-        p99: histogram.quantile(0.99).0,
-        p999: histogram.quantile(0.999).0,
-        max: histogram.max().0,
+        mean: any.then(|| histogram.mean_ns().round() as u64),
+        min: any.then(|| histogram.min().0),
+        p50: percentile(0.5),
+        p75: percentile(0.75),
+        p90: percentile(0.9),
+        p95: percentile(0.95),
+        p99: percentile(0.99),
+        p999: percentile(0.999),
+        max: any.then(|| histogram.max().0),
         p90_ci95: ci95(0.9),
+        p95_ci95: ci95(0.95),
         p99_ci95: ci95(0.99),
         spectrum: spectrum(histogram),
+    }
+}
+
+/// The same of times some of which may be censored: the smallest of the others is `shortest`.
+fn operations_report(
+    histogram: &Histogram,
+    shortest: Option<Nanos>,
+    effect: Option<f64>,
+) -> LatencyReport {
+    LatencyReport {
+        min: shortest.map(|t| t.0),
+        ..latency_report(histogram, effect)
     }
 }
 
@@ -200,8 +217,8 @@ fn evidence(trial: &Trial) -> Evidence {
         attempted: measured.outcomes.total(),
         shed: measured.outcomes.count(Outcome::Shed),
         started: measured.started,
-        pacing_error_ns: quantiles(&measured.pacing_error),
-        response_time_ns: quantiles(&measured.response),
+        pacing_error_ns: Quantiles::of(&measured.pacing_error),
+        response_time_ns: Quantiles::of(&measured.response),
         stall_ns_max: measured.stall_ns_max,
         gaps: gap_evidence(trial),
         busy_percent: used.busiest_worker_percent - used.busiest_worker_spin_percent,

@@ -101,11 +101,12 @@ pub(super) fn gap_evidence_of(
 
 /// A few percentiles of a histogram.
 pub fn quantiles(histogram: &Histogram) -> QuantilesReport {
+    let percentile = |q| histogram.percentile(q).map(|t| t.0);
     QuantilesReport {
-        p50: histogram.quantile(0.5).0,
-        p99: histogram.quantile(0.99).0,
-        p999: histogram.quantile(0.999).0,
-        max: histogram.max().0,
+        p50: percentile(0.5),
+        p99: percentile(0.99),
+        p999: percentile(0.999),
+        max: (!histogram.is_empty()).then(|| histogram.max().0),
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Threshold {
 impl Threshold {
     /// Parses `METRIC OPERATOR BOUND`, or `invalid`.
     ///
-    /// Metrics: `mean`, `min`, `p50`, `p75`, `p90`, `p99`, `p999` (or `p99.9`), `max` of response
+    /// Metrics: `mean`, `min`, `p50`, `p75`, `p90`, `p95`, `p99`, `p999` (or `p99.9`), `max` of response
     /// time against a duration (`200ms`); `throughput`, `goodput` against a rate (`5000`, `5k/s`);
     /// `errors` against a share of the operations (`0.1%`) or their number, connects that S-Clients
     /// give up not among them. Operators: `>`, `>=`, `<`, `<=`.
@@ -36,19 +36,40 @@ impl Threshold {
         matches!(self.condition, Condition::Invalid)
     }
 
-    /// Whether a trial crosses it: then one line that names value and bound.
+    /// Whether a trial fails by it: then one line that says why.
+    ///
+    /// It fails where it crosses the bound, and where it is not known whether it does: too few
+    /// operations ended to tell the figure, and what they tell of it leaves both possible.
     pub fn crossed(&self, trial: &TrialReport) -> Option<String> {
-        match &self.condition {
-            Condition::Invalid => (trial.verdict == Verdict::Invalid).then(|| {
-                let why = trial.invalid_because.join("; ");
-                format!("{}: the trial is invalid: {why}", trial.label)
+        let (metric, is, bound) = match &self.condition {
+            Condition::Invalid => {
+                return (trial.verdict == Verdict::Invalid).then(|| {
+                    let why = trial.invalid_because.join("; ");
+                    format!("{}: the trial is invalid: {why}", trial.label)
+                });
+            }
+            Condition::Bound { metric, is, bound } => (metric, is, *bound),
+        };
+        let (label, text) = (&trial.label, &self.text);
+        match metric.value(trial) {
+            Known::Exactly(value) => is.holds(value, bound).then(|| {
+                let shown = metric.shown(value);
+                format!("{label}: {metric} {shown} crosses {text}")
             }),
-            Condition::Bound { metric, is, bound } => {
-                let value = metric.value(trial);
-                is.holds(value, *bound).then(|| {
-                    let shown = metric.shown(value);
-                    format!("{}: {metric} {shown} crosses {}", trial.label, self.text)
-                })
+            Known::Within(low, high) => match (is.holds(low, bound), is.holds(high, bound)) {
+                (false, false) => None,
+                (true, true) => {
+                    let shown = [low, high].map(|v| metric.shown(v)).join(" to ");
+                    format!("{label}: {metric}, somewhere from {shown}, crosses {text}").into()
+                }
+                _ => {
+                    let observed = metric.observed(trial);
+                    format!("{label}: {text} is not decided: {observed}").into()
+                }
+            },
+            Known::Not => {
+                let observed = metric.observed(trial);
+                format!("{label}: {text} is not decided: {observed}").into()
             }
         }
     }
@@ -107,34 +128,82 @@ impl Comparison {
 /// What is compared: times in nanoseconds, rates per second, shares in percent.
 #[derive(Clone, Copy, Debug)]
 enum Metric {
-    Time(&'static str, fn(&LatencyReport) -> u64),
+    Time(&'static str, Figure),
     Throughput,
     Goodput,
     ErrorCount,
     ErrorPercent,
 }
 
-const TIMES: [(&str, Metric); 9] = [
+type Figure = fn(&LatencyReport) -> Option<u64>;
+
+const TIMES: [(&str, Metric); 10] = [
     ("mean", Metric::Time("mean", |l| l.mean)),
     ("min", Metric::Time("min", |l| l.min)),
     ("p50", Metric::Time("p50", |l| l.p50)),
     ("p75", Metric::Time("p75", |l| l.p75)),
     ("p90", Metric::Time("p90", |l| l.p90)),
+    ("p95", Metric::Time("p95", |l| l.p95)),
     ("p99", Metric::Time("p99", |l| l.p99)),
     ("p999", Metric::Time("p999", |l| l.p999)),
     ("p99.9", Metric::Time("p99.9", |l| l.p999)),
     ("max", Metric::Time("max", |l| l.max)),
 ];
 
+/// The percentiles that may be missing where others are known, ascending.
+const PERCENTILES: [Figure; 6] = [
+    |l| l.p50,
+    |l| l.p75,
+    |l| l.p90,
+    |l| l.p95,
+    |l| l.p99,
+    |l| l.p999,
+];
+
+/// What a trial tells of a figure.
+enum Known {
+    Exactly(f64),
+    /// Between these two, both included.
+    Within(f64, f64),
+    Not,
+}
+
 impl Metric {
-    fn value(self, trial: &TrialReport) -> f64 {
+    fn value(self, trial: &TrialReport) -> Known {
         let errors = errors(trial) as f64;
         match self {
-            Metric::Time(_, of) => of(&trial.response_time_ns) as f64,
-            Metric::Throughput => trial.throughput_per_s,
-            Metric::Goodput => trial.goodput_per_s,
-            Metric::ErrorCount => errors,
-            Metric::ErrorPercent => errors * 100.0 / trial.outcomes.total().max(1) as f64,
+            // Where all were given up, each might have taken any time.
+            Metric::Time("min", of) => {
+                of(&trial.response_time_ns).map_or(Known::Not, |ns| Known::Exactly(ns as f64))
+            }
+            Metric::Time(_, of) => time(&trial.response_time_ns, of),
+            Metric::Throughput => rate(trial.throughput_per_s, trial),
+            Metric::Goodput => rate(trial.goodput_per_s, trial),
+            Metric::ErrorCount => Known::Exactly(errors),
+            Metric::ErrorPercent => match trial.outcomes.total() {
+                0 => Known::Not,
+                total => Known::Exactly(errors * 100.0 / total as f64),
+            },
+        }
+    }
+
+    /// Why it is not known.
+    fn observed(self, trial: &TrialReport) -> String {
+        match (self, trial.response_time_ns.count) {
+            (Metric::Time(..), 0) => "no response time was measured".to_owned(),
+            (Metric::Time("min", _), _) => "no operation ended in its time".to_owned(),
+            (Metric::Time(name, _), n) => {
+                format!(
+                    "{} response times are too few for a {name}",
+                    exact(n as f64)
+                )
+            }
+            (Metric::ErrorCount | Metric::ErrorPercent, _) => {
+                "no operation was attempted".to_owned()
+            }
+            (Metric::Throughput | Metric::Goodput, _) => {
+                "no response came within the measured time".to_owned()
+            }
         }
     }
 
@@ -145,6 +214,28 @@ impl Metric {
             Metric::ErrorCount => exact(value),
             Metric::ErrorPercent => percent(value),
         }
+    }
+}
+
+/// A figure that is missing lies between the highest percentile that is known and the maximum: too
+/// few observations take the upper percentiles away, never the lower ones.
+fn time(times: &LatencyReport, of: Figure) -> Known {
+    if let Some(ns) = of(times) {
+        return Known::Exactly(ns as f64);
+    }
+    let highest = PERCENTILES.iter().filter_map(|known| known(times)).max();
+    match (highest, times.max) {
+        (Some(low), Some(high)) => Known::Within(low as f64, high as f64),
+        _ => Known::Not,
+    }
+}
+
+/// Of a rate at which nothing came it is known that it is below one in the time measured.
+fn rate(per_s: Option<f64>, trial: &TrialReport) -> Known {
+    match (per_s, trial.duration_ns) {
+        (Some(per_s), _) => Known::Exactly(per_s),
+        (None, 0) => Known::Not,
+        (None, ns) => Known::Within(0.0, 1e9 / ns as f64),
     }
 }
 
@@ -216,8 +307,8 @@ fn parse_bound(name: &str, bound: &str) -> Result<(Metric, f64), ParseError> {
             None => Ok((Metric::ErrorCount, parse_number(bound, bound, f64::MAX)?)),
         },
         _ => Err(ParseError(format!(
-            "'{name}' is not a metric: give mean, min, p50, p75, p90, p99, p999, max, throughput, \
-             goodput or errors"
+            "'{name}' is not a metric: give mean, min, p50, p75, p90, p95, p99, p999, max, \
+             throughput, goodput or errors"
         ))),
     }
 }
@@ -242,10 +333,10 @@ mod tests {
         let mut trial = report();
         trial.label = "rate=100/s".into();
         trial.verdict = Verdict::Valid;
-        trial.throughput_per_s = 4_900.0;
-        trial.goodput_per_s = 4_800.0;
-        trial.response_time_ns.p99 = 231_000_000;
-        trial.response_time_ns.p999 = 300_000_000;
+        trial.throughput_per_s = Some(4_900.0);
+        trial.goodput_per_s = Some(4_800.0);
+        trial.response_time_ns.p99 = Some(231_000_000);
+        trial.response_time_ns.p999 = Some(300_000_000);
         trial.outcomes = crate::measure::Outcomes::default();
         (0..998).for_each(|_| trial.outcomes.add(Outcome::Ok));
         (0..2).for_each(|_| trial.outcomes.add(Outcome::Timeout));
@@ -272,6 +363,67 @@ mod tests {
         ] {
             let threshold = Threshold::parse(text).expect(text);
             assert_eq!(threshold.crossed(&trial()).is_some(), crossed, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_figure_that_is_not_there_is_decided_by_bounds_or_fails() {
+        let mut trial = trial();
+        trial.response_time_ns = LatencyReport {
+            count: 12,
+            min: Some(1_000_000),
+            p50: Some(20_000_000),
+            p90: Some(50_000_000),
+            max: Some(100_000_000),
+            ..LatencyReport::default()
+        };
+        let undecided = "rate=100/s: p99>80ms is not decided: 12 response times are too few for a \
+                         p99";
+        for (text, says) in [
+            ("p99>200ms", None),
+            ("p99>100ms", None),
+            ("p99>80ms", Some(undecided)),
+            (
+                "p99>=50ms",
+                Some("rate=100/s: p99, somewhere from 50 ms to 100 ms, crosses p99>=50ms"),
+            ),
+            ("p99<50ms", None),
+            ("p90>50ms", None),
+        ] {
+            let threshold = Threshold::parse(text).expect(text);
+            assert_eq!(threshold.crossed(&trial).as_deref(), says, "{text}");
+        }
+    }
+
+    #[test]
+    fn where_nothing_came_a_rate_is_below_one_in_the_time_and_a_time_is_not_decided() {
+        let mut trial = trial();
+        trial.response_time_ns = LatencyReport::default();
+        trial.duration_ns = 4_000_000_000;
+        (trial.throughput_per_s, trial.goodput_per_s) = (None, None);
+        for (text, word) in [
+            (
+                "p50>1s",
+                Some("is not decided: no response time was measured"),
+            ),
+            (
+                "min<1s",
+                Some("is not decided: no response time was measured"),
+            ),
+            (
+                "throughput<5",
+                Some("somewhere from 0/s to 0.25/s, crosses"),
+            ),
+            ("goodput>0", Some("is not decided: no response came")),
+            ("throughput>5", None),
+        ] {
+            let threshold = Threshold::parse(text).expect(text);
+            let says = threshold.crossed(&trial);
+            assert_eq!(says.is_some(), word.is_some(), "{text}: {says:?}");
+            assert!(
+                says.unwrap_or_default().contains(word.unwrap_or("")),
+                "{text}"
+            );
         }
     }
 

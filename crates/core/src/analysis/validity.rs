@@ -5,7 +5,7 @@
 
 use super::gaps::{Counts, Gaps, KolmogorovSmirnov};
 use super::words::{exact, number, percent, time};
-use crate::report::QuantilesReport;
+use crate::measure::Histogram;
 use crate::time::Nanos;
 
 /// This share of the operations asked for must have been started, …
@@ -100,6 +100,29 @@ pub struct GapEvidence {
     pub counts: Vec<(Nanos, Counts)>,
 }
 
+/// What is compared of a distribution of times, in nanoseconds; 0 where there is none. Of few
+/// observations the 99th percentile is the largest, which no report would call so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quantiles {
+    /// Median.
+    pub p50: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+impl Quantiles {
+    /// Those of a histogram.
+    pub fn of(histogram: &Histogram) -> Quantiles {
+        Quantiles {
+            p50: histogram.quantile(0.5).0,
+            p99: histogram.quantile(0.99).0,
+            max: histogram.max().0,
+        }
+    }
+}
+
 /// All that the verdict rests on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
@@ -116,9 +139,9 @@ pub struct Evidence {
     /// Operations started in the window.
     pub started: u64,
     /// The generator's lateness; open loop only.
-    pub pacing_error_ns: QuantilesReport,
+    pub pacing_error_ns: Quantiles,
     /// Response times.
-    pub response_time_ns: QuantilesReport,
+    pub response_time_ns: Quantiles,
     /// The longest time that a worker was past a deadline of its own.
     pub stall_ns_max: u64,
     /// Gaps; where the arrival process promises something about them.

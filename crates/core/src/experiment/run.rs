@@ -35,6 +35,7 @@ impl Experiment for SingleRun {
         let conclusion = past.last().map(|trial| RunConclusion {
             throughput_per_s: trial.throughput_per_s,
             p50_ns: trial.response_time_ns.p50,
+            p95_ns: trial.response_time_ns.p95,
             p99_ns: trial.response_time_ns.p99,
             error_percent: 100.0 * error_share(&trial.outcomes),
         });

@@ -90,6 +90,16 @@ impl Histogram {
         Nanos(self.0.value_at_quantile(q))
     }
 
+    /// The time that a share `q` of them did not exceed, where they tell it: a percentile needs at
+    /// least 1/(1 − q) observations, so that one lies beyond it (p75: 4, p90: 10, p95: 20, p99: 100,
+    /// p99.9: 1,000). The median, of which half lie beyond, needs one. `None` with fewer.
+    pub fn percentile(&self, q: f64) -> Option<Nanos> {
+        let needed = if q <= 0.5 { 1.0 } else { 1.0 / (1.0 - q) };
+        // The hair is for 1/(1 − 0.9), which is not 10 but a little more.
+        let told = self.count() as f64 >= needed - 1e-6 && !self.is_empty();
+        told.then(|| self.quantile(q))
+    }
+
     /// How many fall in each band (see [`band_of`]), ascending, bands without any left out.
     pub fn bands(&self) -> Vec<(u16, u64)> {
         let mut bands: Vec<(u16, u64)> = Vec::new();
@@ -174,6 +184,23 @@ mod tests {
             assert!(band_start(band).0 <= ns, "{ns}");
             assert!(band < 350 && ns <= band_start(band + 1).0, "{ns}");
         }
+    }
+
+    #[test]
+    fn a_percentile_needs_an_observation_beyond_it() {
+        for (q, needed) in [
+            (0.5, 1),
+            (0.75, 4),
+            (0.9, 10),
+            (0.95, 20),
+            (0.99, 100),
+            (0.999, 1_000),
+        ] {
+            let times: Vec<u64> = (1..=needed).collect();
+            assert!(of(&times).percentile(q).is_some(), "{q} of {needed}");
+            assert_eq!(of(&times[1..]).percentile(q), None, "{q}, one fewer");
+        }
+        assert_eq!(of(&[7]).percentile(0.5), Some(of(&[7]).max()));
     }
 
     #[test]

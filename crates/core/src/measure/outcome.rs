@@ -129,6 +129,20 @@ impl Outcome {
             Outcome::Ok | Outcome::Http4xx | Outcome::Http5xx | Outcome::Served
         )
     }
+
+    /// Whether the time that such an operation took is only a lower bound of what it would have
+    /// taken, as it was given up or cut off while it waited.
+    pub fn is_censored(self) -> bool {
+        matches!(
+            self,
+            Outcome::Timeout
+                | Outcome::ConnectTimeout
+                | Outcome::ResponseTimeout
+                | Outcome::InFlight
+                | Outcome::Ghost
+                | Outcome::Late
+        )
+    }
 }
 
 /// How many operations ended how.

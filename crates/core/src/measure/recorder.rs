@@ -19,6 +19,7 @@
 
 use super::interval::Parts;
 use super::series::SeriesRecorder;
+use super::trial::shortest;
 use super::{Completion, IntervalMerger, IntervalPart, Measurement, Outcome, Window};
 use crate::driver::Op;
 use crate::time::Nanos;
@@ -180,9 +181,18 @@ impl Recorder {
         if completion.outcome == Outcome::Shed {
             return;
         }
-        totals.response.record(completion.response_time());
+        let is_whole = !completion.outcome.is_censored();
+        let response = completion.response_time();
+        totals.response.record(response);
+        if is_whole {
+            totals.response_min = shortest(totals.response_min, Some(response));
+        }
         if completion.sent < completion.completed {
-            totals.service.record(completion.service_time());
+            let service = completion.service_time();
+            totals.service.record(service);
+            if is_whole {
+                totals.service_min = shortest(totals.service_min, Some(service));
+            }
         }
         if self.open_loop {
             totals.pacing_error.record(completion.pacing_error());

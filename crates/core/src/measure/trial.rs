@@ -59,6 +59,12 @@ pub struct Measurement {
     pub response: Histogram,
     /// Service times: completed − sent, of operations that were sent.
     pub service: Histogram,
+    /// The shortest response time that is not censored.
+    #[serde(default)]
+    pub response_min: Option<Nanos>,
+    /// The shortest service time that is not censored.
+    #[serde(default)]
+    pub service_min: Option<Nanos>,
     /// The generator's own lateness: started − intended (open loop, and closed loop with pauses).
     pub pacing_error: Histogram,
     /// Waits for a free connection: sent − started (open loop).
@@ -104,6 +110,8 @@ impl Measurement {
         self.outcomes.merge(&other.outcomes);
         self.response.merge(&other.response);
         self.service.merge(&other.service);
+        self.response_min = shortest(self.response_min, other.response_min);
+        self.service_min = shortest(self.service_min, other.service_min);
         self.pacing_error.merge(&other.pacing_error);
         self.connection_wait.merge(&other.connection_wait);
         self.series.merge(other.series);
@@ -127,6 +135,11 @@ impl Measurement {
         let kept = self.starts.partition_point(|&t| t < self.starts_until);
         self.starts.truncate(kept);
     }
+}
+
+/// The shorter of two times, of which either may not be there.
+pub(super) fn shortest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+    a.into_iter().chain(b).min()
 }
 
 fn merge_sorted(a: &[Nanos], b: &[Nanos]) -> Vec<Nanos> {

@@ -27,12 +27,16 @@ pub enum Conclusion {
 /// The answer of `knee run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunConclusion {
-    /// Responses per second.
-    pub throughput_per_s: f64,
-    /// Median response time.
-    pub p50_ns: u64,
+    /// Responses per second; `None` where not one came.
+    pub throughput_per_s: Option<f64>,
+    /// Median response time; `None` where nothing was observed.
+    pub p50_ns: Option<u64>,
+    /// 95th percentile of response time, and the others: `None` where the observations do not
+    /// tell it.
+    #[serde(default)]
+    pub p95_ns: Option<u64>,
     /// 99th percentile of response time.
-    pub p99_ns: u64,
+    pub p99_ns: Option<u64>,
     /// Share of operations that did not end ok, in percent.
     pub error_percent: f64,
 }
@@ -95,6 +99,9 @@ pub struct SweepLevel {
     pub p50_ns: Option<u64>,
     /// 90th percentile of response time.
     pub p90_ns: Option<u64>,
+    /// 95th percentile of response time.
+    #[serde(default)]
+    pub p95_ns: Option<u64>,
     /// 99th percentile of response time.
     pub p99_ns: Option<u64>,
     /// Operations that failed.
@@ -134,8 +141,8 @@ pub struct BestWithinBound {
     pub rate_per_s: Option<f64>,
     /// Its throughput.
     pub throughput_per_s: f64,
-    /// Its 90th percentile of response time.
-    pub p90_ns: u64,
+    /// Its 90th percentile of response time, where its observations tell it.
+    pub p90_ns: Option<u64>,
     /// Whether the confidence interval of the bounded figure lies within the bound as a whole.
     pub confident: bool,
 }

@@ -19,12 +19,13 @@ pub struct TrialReport {
     pub attempted: u64,
     /// Those of them that ended in a whole response.
     pub completed: u64,
-    /// Responses per second over the stationary part of the window.
-    pub throughput_per_s: f64,
+    /// Responses per second over the stationary part of the window; `None` where not one response
+    /// came within it.
+    pub throughput_per_s: Option<f64>,
     /// 95 % confidence interval of it by batch means; `None` where the data permit none.
     pub throughput_ci95_per_s: Option<[f64; 2]>,
-    /// Responses with a status below 400 per second.
-    pub goodput_per_s: f64,
+    /// Responses with a status below 400 per second; `None` where not one response came.
+    pub goodput_per_s: Option<f64>,
     /// How the operations ended; sums to `attempted`.
     pub outcomes: Outcomes,
     /// completed − intended.
@@ -72,30 +73,46 @@ pub struct TrialReport {
     pub flows: Option<FlowsReport>,
 }
 
+impl TrialReport {
+    /// Responses per second, with none for a trial that saw none: for conclusions that compare
+    /// trials, to which that is the least there is.
+    pub fn responses_per_s(&self) -> f64 {
+        self.throughput_per_s.unwrap_or(0.0)
+    }
+}
+
 /// A distribution of times in nanoseconds, censored observations included.
+///
+/// A figure is `None` where the observations do not tell it: none of them where there is no
+/// observation, and a percentile q where there are fewer than 1/(1 − q)
+/// ([`crate::measure::Histogram::percentile`]).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyReport {
     /// Observations.
     pub count: u64,
     /// Mean.
-    pub mean: u64,
-    /// Smallest.
-    pub min: u64,
+    pub mean: Option<u64>,
+    /// Smallest that is not censored: of a censored one only a lower bound is known.
+    pub min: Option<u64>,
     /// Median.
-    pub p50: u64,
+    pub p50: Option<u64>,
     /// 75th percentile.
-    pub p75: u64,
+    pub p75: Option<u64>,
     /// 90th percentile.
-    pub p90: u64,
+    pub p90: Option<u64>,
+    /// 95th percentile.
+    pub p95: Option<u64>,
     /// 99th percentile.
-    pub p99: u64,
+    pub p99: Option<u64>,
     /// 99.9th percentile.
-    pub p999: u64,
+    pub p999: Option<u64>,
     /// Largest.
-    pub max: u64,
+    pub max: Option<u64>,
     /// 95 % confidence interval of the 90th percentile by order statistics, widened for
     /// correlation; `None` where the data permit none.
     pub p90_ci95: Option<[u64; 2]>,
+    /// The same of the 95th percentile.
+    pub p95_ci95: Option<[u64; 2]>,
     /// The same of the 99th percentile.
     pub p99_ci95: Option<[u64; 2]>,
     /// The whole distribution: percentiles from 0 on, closer together the nearer they are to 100,
@@ -155,17 +172,18 @@ pub struct Dispersion {
     pub s1: Option<f64>,
 }
 
-/// A few percentiles in nanoseconds.
+/// A few percentiles in nanoseconds, `None` where the observations do not tell them, as in
+/// [`LatencyReport`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct QuantilesReport {
     /// Median.
-    pub p50: u64,
+    pub p50: Option<u64>,
     /// 99th percentile.
-    pub p99: u64,
+    pub p99: Option<u64>,
     /// 99.9th percentile.
-    pub p999: u64,
+    pub p999: Option<u64>,
     /// Largest.
-    pub max: u64,
+    pub max: Option<u64>,
 }
 
 /// What the trial cost the generator, over the window.

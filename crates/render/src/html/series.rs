@@ -102,7 +102,7 @@ pub fn rates(trial: &TrialReport) -> Plot {
         let errors = Series::step("errors", of(|i| i.errors));
         plot = plot.with(errors.toned(Tone::Bad).dashed(Dash::DashDot));
     }
-    let throughput = number::rate(trial.throughput_per_s);
+    let throughput = number::known(trial.throughput_per_s, number::rate);
     plot.described(format!(
         "Operations started and answered over time; throughput {throughput}."
     ))

@@ -1,7 +1,7 @@
 //! Figures of a trial that are not over time.
 
 use super::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
-use crate::number::time_short;
+use crate::number::{known, time_short};
 use knee_core::report::{
     Dispersion, LatencyReport, OfferedReport, PercentilePoint, QuantilesReport, TrialReport,
 };
@@ -49,7 +49,8 @@ pub fn response_spectrum(t: &TrialReport) -> Option<Plot> {
     plot.note = "Response: from the intended start; service: from the sending. Where they part, \
                  operations waited here for a connection or for their turn."
         .into();
-    let [p50, p99, max] = [response.p50, response.p99, response.max].map(time_short);
+    let [p50, p99, max] =
+        [response.p50, response.p99, response.max].map(|ns| known(ns, time_short));
     Some(plot.described(format!(
         "Response time by percentile: half of the operations took at most {p50}, 99 % at most \
          {p99}, the longest {max}."
@@ -72,10 +73,15 @@ pub fn pacing(t: &TrialReport) -> Option<Plot> {
         ("response time", of(&t.response_time_ns)),
         ("pacing error", o.pacing_error_ns.clone()),
     ];
-    if o.connection_wait_ns.max > 0 {
+    if o.connection_wait_ns.max > Some(0) {
         rows.push(("connection wait", o.connection_wait_ns.clone()));
     }
-    type Figure = (&'static str, fn(&QuantilesReport) -> u64, Mark, Tone);
+    type Figure = (
+        &'static str,
+        fn(&QuantilesReport) -> Option<u64>,
+        Mark,
+        Tone,
+    );
     let marks: [Figure; 4] = [
         ("p50", |q| q.p50, Mark::Dot, Tone::First),
         ("p99", |q| q.p99, Mark::Square, Tone::Second),
@@ -84,7 +90,8 @@ pub fn pacing(t: &TrialReport) -> Option<Plot> {
     ];
     let all = rows
         .iter()
-        .flat_map(|(_, q)| marks.map(|(_, of, ..)| of(q) as f64));
+        .flat_map(|(_, q)| marks.map(|(_, of, ..)| of(q)));
+    let all = all.flatten().map(|ns| ns as f64);
     let x = Scale::fitting(all, 10.0, Unit::Time, "time");
     let names = rows.iter().map(|(name, _)| name.to_string());
     let mut plot = Plot::new("The instrument beside what it measured", x, {
@@ -94,7 +101,7 @@ pub fn pacing(t: &TrialReport) -> Option<Plot> {
     plot.note = "Pacing error: how late operations started; it is the generator's own.".into();
     for (name, of, mark, tone) in marks {
         let points = rows.iter().enumerate();
-        let points = points.map(|(i, (_, q))| Point::new(of(q) as f64, i as f64));
+        let points = points.filter_map(|(i, (_, q))| Some(Point::new(of(q)? as f64, i as f64)));
         plot = plot.with(
             Series::points(name, points.collect())
                 .marked(mark)
@@ -102,7 +109,7 @@ pub fn pacing(t: &TrialReport) -> Option<Plot> {
         );
     }
     let (p99, response) = (o.pacing_error_ns.p99, t.response_time_ns.p99);
-    let (p99, response) = (time_short(p99), time_short(response));
+    let (p99, response) = (known(p99, time_short), known(response, time_short));
     Some(plot.described(format!(
         "99 % of operations started at most {p99} late; 99 % of the \
                                  response times were at most {response}."

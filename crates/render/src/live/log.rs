@@ -3,7 +3,7 @@
 use super::charts::below;
 use super::look::Look;
 use super::{Ended, Entry, Live};
-use crate::number::{count, rate, time_short};
+use crate::number::{count, known, rate, time_short};
 use crate::text::{Ink, Line};
 use knee_core::report::Severity;
 use ratatui::buffer::Buffer;
@@ -85,9 +85,9 @@ pub fn table(live: &Live, look: Look, buffer: &mut Buffer, area: Rect) {
 }
 
 fn ended(trial: &Ended) -> Line {
-    let [mean, p90, p99] = trial.times_ns.map(time_short);
+    let [mean, p90, p99] = trial.times_ns.map(|ns| known(ns, time_short));
     let figures = [
-        rate(trial.throughput_per_s),
+        known(trial.throughput_per_s, rate),
         mean,
         p90,
         p99,

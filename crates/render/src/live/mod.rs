@@ -107,9 +107,9 @@ struct Sums {
 #[derive(Clone, Debug)]
 struct Ended {
     label: String,
-    throughput_per_s: f64,
+    throughput_per_s: Option<f64>,
     /// Mean, 90th and 99th percentile of response time.
-    times_ns: [u64; 3],
+    times_ns: [Option<u64>; 3],
     errors: u64,
     is_valid: bool,
 }

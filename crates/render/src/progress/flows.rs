@@ -1,6 +1,6 @@
 //! The line of a scenario of bulk flows.
 
-use crate::number::{TIE, number, time_short};
+use crate::number::{TIE, known, number, time_short};
 use knee_core::measure::Interval;
 use knee_core::report::FlowsReport;
 use knee_core::time::Nanos;
@@ -30,7 +30,8 @@ pub fn scenario_line(which: &str, label: &str, flows: &FlowsReport) -> String {
             parts.push(format!("{way} {kib:>9} KiB/s"));
         }
     }
-    let [p50, max] = [flows.tcp.round_trip_ns.p50, flows.latency_ns_max].map(time_short);
+    let [p50, max] =
+        [flows.tcp.round_trip_ns.p50, Some(flows.latency_ns_max)].map(|ns| known(ns, time_short));
     parts.push(format!("ping p50 {p50}, max {max}"));
     if flows.smoothness_hz.is_some() {
         parts.push(flows.state.clone());
@@ -78,7 +79,7 @@ mod tests {
             state: "settled".into(),
             tcp: ProbeReport {
                 round_trip_ns: LatencyReport {
-                    p50: 730_000,
+                    p50: Some(730_000),
                     ..LatencyReport::default()
                 },
                 ..ProbeReport::default()

@@ -7,7 +7,7 @@ use super::observed;
 use super::page::{INDENT, Page};
 use super::table::{Align, Table};
 use crate::number::{
-    asked, bytes, count, estimate, number, percent, plural, rate, signed_count, time,
+    asked, bytes, count, estimate, known, number, percent, plural, rate, signed_count, time,
     time_interval, time_short,
 };
 use knee_core::measure::{Interval, Outcome};
@@ -43,14 +43,15 @@ pub fn answer(report: &Report, c: &RunConclusion) -> String {
     } else {
         "no errors".to_string()
     };
-    if c.throughput_per_s == 0.0 {
+    let Some(per_s) = c.throughput_per_s.filter(|per_s| *per_s > 0.0) else {
         return format!("No response, {errors}");
-    }
-    let (p50, p99) = (time_short(c.p50_ns), time_short(c.p99_ns));
-    format!(
-        "{}, p50 {p50}, p99 {p99}, {errors}",
-        rate(c.throughput_per_s)
-    )
+    };
+    let times = [("p50", c.p50_ns), ("p99", c.p99_ns)];
+    let times = times.map(|(name, ns)| Some(format!("{name} {}", time_short(ns?))));
+    let mut parts = vec![rate(per_s)];
+    parts.extend(times.into_iter().flatten());
+    parts.push(errors);
+    parts.join(", ")
 }
 
 /// Whether it was cut short, so that no more is known of it than its intervals tell.
@@ -95,7 +96,7 @@ fn show_throughput(page: &mut Page, t: &TrialReport) {
 
 /// How much was done, and how steadily.
 pub fn throughput_facts(t: &TrialReport) -> Vec<(String, Line)> {
-    let mut line = Line::plain(rate(t.throughput_per_s));
+    let mut line = Line::plain(known(t.throughput_per_s, rate));
     if let Some([lo, hi]) = t.throughput_ci95_per_s {
         line.push(
             Ink::Plain,
@@ -104,7 +105,7 @@ pub fn throughput_facts(t: &TrialReport) -> Vec<(String, Line)> {
     }
     let mut facts = vec![fact("responses", line)];
     if t.goodput_per_s != t.throughput_per_s {
-        facts.push(fact("goodput", Line::plain(rate(t.goodput_per_s))));
+        facts.push(fact("goodput", Line::plain(known(t.goodput_per_s, rate))));
     }
     if t.completed > 0 {
         facts.push(fact("stationary", stationary(t)));
@@ -164,10 +165,10 @@ pub fn load_facts(o: &OfferedReport) -> Vec<(String, Line)> {
     };
     let mut facts = vec![fact("rate", Line::plain(rate_line))];
     facts.extend(gap_facts(o));
-    if o.asked_per_s.is_some() || o.pacing_error_ns.max > 0 {
+    if o.asked_per_s.is_some() || o.pacing_error_ns.max > Some(0) {
         facts.push(fact("pacing error", quantiles(&o.pacing_error_ns)));
     }
-    if o.connection_wait_ns.max > 0 {
+    if o.connection_wait_ns.max > Some(0) {
         facts.push(fact("connection wait", quantiles(&o.connection_wait_ns)));
     }
     if o.stall_ns_max > 0 {
@@ -222,20 +223,21 @@ pub(super) fn quantiles(q: &QuantilesReport) -> Line {
         ("p99.9", q.p999),
         ("max", q.max),
     ];
-    let named = named.map(|(name, ns)| format!("{name} {}", time_short(ns)));
+    let named = named.map(|(name, ns)| format!("{name} {}", known(ns, time_short)));
     Line::plain(named.join(", "))
 }
 
 /// One row of the latency table: name, value and, where known, its confidence interval.
-type Statistic = (&'static str, u64, Option<[u64; 2]>);
+type Statistic = (&'static str, Option<u64>, Option<[u64; 2]>);
 
-fn statistics(l: &LatencyReport) -> [Statistic; 8] {
+fn statistics(l: &LatencyReport) -> [Statistic; 9] {
     [
         ("mean", l.mean, None),
         ("min", l.min, None),
         ("p50", l.p50, None),
         ("p75", l.p75, None),
         ("p90", l.p90, l.p90_ci95),
+        ("p95", l.p95, l.p95_ci95),
         ("p99", l.p99, l.p99_ci95),
         ("p99.9", l.p999, None),
         ("max", l.max, None),
@@ -276,7 +278,9 @@ pub fn latency_table(t: &TrialReport) -> Table {
 }
 
 fn add_latency(table: &mut Table, title: &str, statistics: &[Statistic]) {
-    let values = statistics.iter().map(|(_, ns, _)| Line::plain(time(*ns)));
+    let values = statistics
+        .iter()
+        .map(|(_, ns, _)| Line::plain(known(*ns, time)));
     table.column(title, Align::Right, values.collect());
     if statistics.iter().any(|(.., ci)| ci.is_some()) {
         let intervals = statistics
@@ -288,9 +292,14 @@ fn add_latency(table: &mut Table, title: &str, statistics: &[Statistic]) {
 
 /// Bars over the logarithm of the response times, and their title.
 fn distribution(l: &LatencyReport, width: usize, unicode: bool) -> (String, Vec<Line>) {
-    let low = 10f64.powf((l.min.max(1) as f64).log10().floor());
-    let span = (l.max.max(1) as f64 / low).ln().max(f64::MIN_POSITIVE);
+    let low = 10f64.powf((l.min.or(l.p50).unwrap_or(1).max(1) as f64).log10().floor());
+    let span = (l.max.unwrap_or(1).max(1) as f64 / low)
+        .ln()
+        .max(f64::MIN_POSITIVE);
     let bars = statistics(l).map(|(name, ns, _)| {
+        let Some(ns) = ns else {
+            return Line::new();
+        };
         let share = (ns.max(1) as f64 / low).ln() / span;
         let ink = if name == "mean" { Ink::Dim } else { Ink::Data };
         Line::of(ink, bar(share, width, unicode))

@@ -7,7 +7,8 @@ use super::plot::{self, Plot};
 use super::sweep_plots::{response_plot, throughput_plot};
 use super::table::{Align, Table};
 use crate::number::{
-    self, MISSING, asked, count, estimate, number, percent, plural, rate, time, time_short, words,
+    self, MISSING, asked, count, estimate, known, number, percent, plural, rate, time, time_short,
+    words,
 };
 use knee_core::report::{BoundAsked, ModelFit, Report, SweepConclusion, SweepLevel};
 use knee_core::spec::Level;
@@ -124,7 +125,7 @@ fn bound_facts(c: &SweepConclusion) -> Vec<(String, Line)> {
     let measured = format!(
         "{}, p90 {}",
         rate(best.throughput_per_s),
-        time_short(best.p90_ns)
+        known(best.p90_ns, time_short)
     );
     let mut line = Line::plain(format!("{level}: {measured}"));
     if !best.confident {
@@ -160,6 +161,7 @@ pub fn levels_table(levels: &[SweepLevel], unicode: bool) -> Table {
     column("mean", false, &|l| l.mean_ns.map(time));
     column("p50", true, &|l| l.p50_ns.map(time));
     column("p90", false, &|l| l.p90_ns.map(time));
+    column("p95", true, &|l| l.p95_ns.map(time));
     column("p99", true, &|l| l.p99_ns.map(time));
     if !is_free_of_errors(levels) {
         column("errors", true, &|l| l.errors.map(count));

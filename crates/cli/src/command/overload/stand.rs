@@ -116,7 +116,7 @@ fn line(number: usize, trial: &TrialReport) -> String {
         Level::Descriptors(n) => format!("{n} descriptors"),
         Level::RatePerS(_) | Level::Vusers(_) | Level::Flows { .. } => trial.label.clone(),
     };
-    let (started, served) = (trial.offered.achieved_per_s, trial.throughput_per_s);
+    let (started, served) = (trial.offered.achieved_per_s, trial.responses_per_s());
     format!(
         "{:>3}  {level:<20} {started:>9.1}/s connections  {served:>9.1}/s served  not served {}",
         number + 1,

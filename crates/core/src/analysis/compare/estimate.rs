@@ -116,7 +116,7 @@ impl Spread {
 
 /// Responses per second, after the initial transient.
 pub fn throughput(trial: &TrialReport) -> Option<Estimate> {
-    let whole = Estimate::with_ci95(trial.throughput_per_s, trial.throughput_ci95_per_s)?;
+    let whole = Estimate::with_ci95(trial.throughput_per_s?, trial.throughput_ci95_per_s)?;
     let rates = rates_per_s(trial, trial.transient_ns, |i| i.completed);
     Some(whole.at_least_as_unsure_as(relative(&rates)))
 }
@@ -132,7 +132,7 @@ pub fn counted_per_s(trial: &TrialReport, count: fn(&Interval) -> u64) -> Option
 pub fn percentile(
     trial: &TrialReport,
     q: f64,
-    whole: fn(&LatencyReport) -> (u64, Option<[u64; 2]>),
+    whole: fn(&LatencyReport) -> (Option<u64>, Option<[u64; 2]>),
     of: fn(&Interval) -> u64,
 ) -> Option<Estimate> {
     let response = &trial.response_time_ns;
@@ -141,7 +141,7 @@ pub fn percentile(
     }
     let (value, ci95) = whole(response);
     let ci95 = ci95.map(|bounds| bounds.map(|ns| ns as f64));
-    let estimate = Estimate::with_ci95(value as f64, ci95)?;
+    let estimate = Estimate::with_ci95(value? as f64, ci95)?;
     let logs: Vec<f64> = whole_intervals(trial, 0)
         .map(of)
         .filter(|&ns| ns > 0)

@@ -2,7 +2,7 @@
 
 use crate::analysis::gaps::{Gaps, dispersion, exponential_test};
 use crate::analysis::offered::{asked_of, gap_evidence_of, quantiles};
-use crate::analysis::validity::{Evidence, clauses};
+use crate::analysis::validity::{Evidence, Quantiles, clauses};
 use crate::measure::{UdpTrial, Window};
 use crate::report::{OfferedReport, QuantilesReport};
 use crate::spec::{ArrivalLaw, ClientWait, OpenLoad, Rate};
@@ -47,7 +47,7 @@ pub fn invalid_because(trial: &UdpTrial, length: Nanos) -> Vec<String> {
     };
     let sent = &trial.sent;
     let is_whole = trial.spec.datagrams_max.is_none() && !trial.interrupted;
-    let mut pacing_error_ns = quantiles(&sent.pacing_error);
+    let mut pacing_error_ns = Quantiles::of(&sent.pacing_error);
     if sent.round_trip.is_empty() {
         (pacing_error_ns.p50, pacing_error_ns.p99) = (0, 0);
     }
@@ -58,7 +58,7 @@ pub fn invalid_because(trial: &UdpTrial, length: Nanos) -> Vec<String> {
         attempted: sent.intended,
         started: sent.intended.saturating_sub(sent.not_attempted),
         pacing_error_ns,
-        response_time_ns: quantiles(&sent.round_trip),
+        response_time_ns: Quantiles::of(&sent.round_trip),
         stall_ns_max: sent.stall_ns_max,
         gaps: gap_evidence_of(pair(&load), &sent.starts, known(trial, length)),
         steal_percent: trial.generator.steal_percent,

@@ -39,11 +39,11 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
         duration_ns: length.0,
         attempted: ledger.intended,
         completed: ledger.received,
-        throughput_per_s,
+        throughput_per_s: Some(throughput_per_s),
         throughput_ci95_per_s: mean_ci95(&series)
             .filter(|_| stationary)
             .map(|[lo, hi]| [lo.max(0.0) / interval_s, hi / interval_s]),
-        goodput_per_s: throughput_per_s,
+        goodput_per_s: Some(throughput_per_s),
         outcomes: outcomes(&ledger),
         response_time_ns: round_trip.clone(),
         service_time_ns: round_trip,

@@ -13,11 +13,11 @@ fn sound() -> TrialReport {
     let mut t = blank(Level::Vusers(10), &base(1));
     t.attempted = 4_000;
     t.completed = 4_000;
-    t.throughput_per_s = 1_000.0;
+    t.throughput_per_s = Some(1_000.0);
     t.outcomes = outcomes(4_000, 0.0);
     t.response_time_ns.count = 4_000;
-    t.response_time_ns.mean = 10_000_000;
-    t.response_time_ns.p50 = 10_000_000;
+    t.response_time_ns.mean = Some(10_000_000);
+    t.response_time_ns.p50 = Some(10_000_000);
     t
 }
 
@@ -178,7 +178,7 @@ fn trial_findings_at_their_thresholds() {
     let pause = |t: &mut TrialReport, overshoot_ns| {
         t.littles_law = law(10.0);
         t.littles_law.as_mut().expect("a law").x_times_r = 20.0;
-        t.offered.pacing_error_ns.p50 = overshoot_ns;
+        t.offered.pacing_error_ns.p50 = Some(overshoot_ns);
     };
     check(
         "pauses 6 % too long",
@@ -188,7 +188,7 @@ fn trial_findings_at_their_thresholds() {
     check("pauses 4 % too long", |t| pause(t, 400_000), &[]);
     let no_pause = |t: &mut TrialReport| {
         t.littles_law = law(10.0);
-        t.offered.pacing_error_ns.p50 = 600_000;
+        t.offered.pacing_error_ns.p50 = Some(600_000);
     };
     check("no pause at all", no_pause, &[]);
 }

@@ -233,9 +233,9 @@ fn most_frequent_failure(outcomes: &Outcomes) -> &'static str {
 /// overshot is the pacing error, started − intended.
 fn think_deviation(t: &TrialReport) -> Option<Diagnosis> {
     let law = t.littles_law.as_ref()?;
-    let cycle_ns = 1e9 * law.x_times_r / t.throughput_per_s;
-    let asked_ns = cycle_ns - t.response_time_ns.mean as f64;
-    let overshoot_ns = t.offered.pacing_error_ns.p50 as f64;
+    let cycle_ns = 1e9 * law.x_times_r / t.throughput_per_s?;
+    let asked_ns = cycle_ns - t.response_time_ns.mean? as f64;
+    let overshoot_ns = t.offered.pacing_error_ns.p50? as f64;
     let deviates = overshoot_ns > PAUSE_NS && overshoot_ns > PAUSE_SHARE * asked_ns;
     (deviates && asked_ns > 0.01 * cycle_ns).then_some(Diagnosis::ThinkDeviation {
         at: Vec::new(),
@@ -261,7 +261,7 @@ fn target_queue_grows(t: &TrialReport) -> Option<Diagnosis> {
     (grows || sheds).then_some(Diagnosis::TargetQueueGrows {
         at: Vec::new(),
         offered_per_s,
-        served_per_s: t.throughput_per_s,
+        served_per_s: t.responses_per_s(),
         waiting: waiting.max(0.0),
     })
 }
@@ -275,7 +275,7 @@ fn server_stalled(t: &TrialReport) -> Option<Diagnosis> {
     let mut counts: Vec<u64> = t.intervals.iter().map(|i| i.completed).collect();
     counts.sort_unstable();
     let usual = counts[counts.len() / 2] as f64;
-    let long = STALL_NS.max(STALL_MEDIANS * t.response_time_ns.p50);
+    let long = STALL_NS.max(STALL_MEDIANS * t.response_time_ns.p50?);
     let stalls: Vec<&[Interval]> = t
         .intervals
         .windows(2)
@@ -285,7 +285,8 @@ fn server_stalled(t: &TrialReport) -> Option<Diagnosis> {
             dip && burst && w[0].max_ns.max(w[1].max_ns) >= long
         })
         .collect();
-    let on_time = t.offered.pacing_error_ns.max < long / 2 && t.offered.stall_ns_max < long / 2;
+    let late = t.offered.pacing_error_ns.max.unwrap_or(0);
+    let on_time = late < long / 2 && t.offered.stall_ns_max < long / 2;
     let first = stalls.first().filter(|_| on_time && stalls.len() <= 3)?;
     Some(Diagnosis::ServerStalled {
         at: Vec::new(),

@@ -12,13 +12,14 @@ pub use overall::{Overall, added_latency_ns, grade_of, median_ping_ns, overall, 
 
 use super::assess::{generator_report, latency_report};
 use super::offered::quantiles;
-use super::validity::{Evidence, clauses};
+use super::validity::{Evidence, Quantiles, clauses};
 use crate::measure::{
     Direction, FlowLost, FlowMeasured, FlowTrial, FlowsEnded, Histogram, Outcome, Outcomes, Probe,
     ProbeBack, ProbesMeasured,
 };
 use crate::report::{
-    DirectionReport, FlowReport, FlowsReport, OfferedReport, ProbeReport, TrialReport, Verdict,
+    DirectionReport, FlowReport, FlowsReport, LatencyReport, OfferedReport, ProbeReport,
+    TrialReport, Verdict,
 };
 use crate::spec::FlowsEnd;
 use crate::time::Nanos;
@@ -47,9 +48,9 @@ pub fn assess(trial: &FlowTrial) -> TrialReport {
         duration_ns: trial.elapsed.0,
         attempted: outcomes.total(),
         completed: answered,
-        throughput_per_s: per_s(answered),
+        throughput_per_s: (answered > 0).then(|| per_s(answered)),
         throughput_ci95_per_s: None,
-        goodput_per_s: per_s(answered),
+        goodput_per_s: (answered > 0).then(|| per_s(answered)),
         outcomes,
         response_time_ns: latency_report(&response, None),
         service_time_ns: latency_report(&service, None),
@@ -126,8 +127,8 @@ fn invalid_because(trial: &FlowTrial, response: &Histogram) -> Vec<String> {
         open_loop: true,
         attempted: trial.tcp.sent,
         started: trial.tcp.sent,
-        pacing_error_ns: quantiles(&trial.tcp.pacing_error),
-        response_time_ns: quantiles(response),
+        pacing_error_ns: Quantiles::of(&trial.tcp.pacing_error),
+        response_time_ns: Quantiles::of(response),
         stall_ns_max: trial.tcp.pacing_error.max().0,
         steal_percent: trial.generator.steal_percent,
         ..Evidence::default()
@@ -245,7 +246,11 @@ fn probes(measured: &ProbesMeasured) -> ProbeReport {
     ProbeReport {
         sent: measured.sent,
         lost: (measured.probes.len() - back().count()) as u64,
-        round_trip_ns: latency_report(&times(measured, waited), None),
+        round_trip_ns: LatencyReport {
+            // Of a ping that is still out only a lower bound is known.
+            min: back().map(|b| b.round_trip.0).min(),
+            ..latency_report(&times(measured, waited), None)
+        },
         up_ns: one_way(|b| b.up),
         down_ns: one_way(|b| b.down),
     }

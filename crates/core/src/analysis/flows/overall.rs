@@ -59,7 +59,7 @@ fn in_short(flow: &FlowReport) -> ScenarioFlow {
 pub fn median_ping_ns(trial: &TrialReport) -> Option<u64> {
     let tcp = &trial.flows.as_ref()?.tcp;
     let some_back = tcp.round_trip_ns.count > tcp.lost;
-    some_back.then_some(tcp.round_trip_ns.p50)
+    tcp.round_trip_ns.p50.filter(|_| some_back)
 }
 
 /// The figures of a path. Every one is rounded down, and bigger is better.

@@ -31,9 +31,9 @@ pub fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
         duration_ns: 10_000_000_000,
         attempted,
         completed,
-        throughput_per_s: served,
+        throughput_per_s: Some(served),
         throughput_ci95_per_s: Some([0.99 * served, 1.01 * served]),
-        goodput_per_s: served,
+        goodput_per_s: Some(served),
         response_time_ns: LatencyReport::default(),
         service_time_ns: LatencyReport::default(),
         offered: OfferedReport {

@@ -116,7 +116,7 @@ impl Point {
         let syns = Syns::of(trial, attempts_per_s, is_sent_again);
         let established_per_s = established(outcomes) as f64 / seconds;
         let replaced = |d: u32| f64::from(d) / setting.patience.as_secs_f64();
-        let served_per_s = trial.throughput_per_s;
+        let served_per_s = trial.responses_per_s();
         let (offered_per_s, due_per_s) = match scheme {
             // Its clients offer what they come to, and that is all.
             Scheme::Simple(_) => (syns.first_per_s, trial.offered.achieved_per_s),
@@ -265,7 +265,7 @@ fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64) -> bool {
         _ => false,
     });
     unanswered as f64 > UNANSWERED_SHARE * outcomes.total() as f64
-        || is_full && first_syn_per_s > ABOVE_SERVED * trial.throughput_per_s
+        || is_full && first_syn_per_s > ABOVE_SERVED * trial.responses_per_s()
 }
 
 #[cfg(test)]

@@ -113,7 +113,7 @@ pub fn most_served_per_s(trials: &[TrialReport]) -> f64 {
     use crate::report::Verdict::Valid;
     let most = |valid: bool| {
         let such = trials.iter().filter(|t| (t.verdict == Valid) == valid);
-        such.map(|t| t.throughput_per_s).reduce(f64::max)
+        such.map(|t| t.responses_per_s()).reduce(f64::max)
     };
     most(true).or(most(false)).unwrap_or(0.0)
 }

@@ -29,11 +29,11 @@ pub fn is_sound(trial: &TrialReport) -> bool {
 pub fn has_warmed_up(earlier: &TrialReport, later: &TrialReport) -> bool {
     let upper = earlier
         .throughput_ci95_per_s
-        .map_or(earlier.throughput_per_s, |[_, hi]| hi);
+        .map_or(earlier.responses_per_s(), |[_, hi]| hi);
     let lower = later
         .throughput_ci95_per_s
-        .map_or(later.throughput_per_s, |[lo, _]| lo);
-    later.throughput_per_s > earlier.throughput_per_s * (1.0 + WARM_UP_SHARE) && lower > upper
+        .map_or(later.responses_per_s(), |[lo, _]| lo);
+    later.responses_per_s() > earlier.responses_per_s() * (1.0 + WARM_UP_SHARE) && lower > upper
 }
 
 fn pooled(level: Level, trials: &[TrialReport]) -> LevelPoint {
@@ -46,14 +46,13 @@ fn pooled(level: Level, trials: &[TrialReport]) -> LevelPoint {
         warm(&sound)
     };
     let latency = representative(&used);
-    let answered = latency.count > 0;
     let throughput_per_s = throughput_per_s(&used);
     LevelPoint {
         level: value(level),
         throughput_per_s,
         throughput_ci95: interval(&used, throughput_per_s),
-        mean_ns: answered.then(|| mean_response_ns(&used)),
-        p90_ns: answered.then_some(latency.p90 as f64),
+        mean_ns: mean_response_ns(&used),
+        p90_ns: latency.p90.map(|ns| ns as f64),
         error_share: weighted(&used)
             .map(|(w, t)| w * error_share(&t.outcomes))
             .sum(),
@@ -82,16 +81,18 @@ fn representative(used: &[&TrialReport]) -> LatencyReport {
     times[(times.len() - 1) / 2].clone()
 }
 
-fn mean_response_ns(used: &[&TrialReport]) -> f64 {
+fn mean_response_ns(used: &[&TrialReport]) -> Option<f64> {
     let times = used.iter().map(|t| &t.response_time_ns);
-    let count: f64 = times.clone().map(|t| t.count as f64).sum();
-    let sum: f64 = times.map(|t| t.mean as f64 * t.count as f64).sum();
-    sum / count.max(1.0)
+    let means = times.filter_map(|t| Some((t.count as f64, t.mean? as f64)));
+    let (count, sum) = means.fold((0.0, 0.0), |(n, sum), (count, mean)| {
+        (n + count, sum + count * mean)
+    });
+    (count > 0.0).then(|| sum / count)
 }
 
 /// The mean of the throughputs, weighted by the length of the windows.
 fn throughput_per_s(used: &[&TrialReport]) -> f64 {
-    weighted(used).map(|(w, t)| w * t.throughput_per_s).sum()
+    weighted(used).map(|(w, t)| w * t.responses_per_s()).sum()
 }
 
 /// The 95 % interval of that mean: the standard error is the larger of what the intervals within
@@ -106,7 +107,7 @@ fn interval(used: &[&TrialReport], mean: f64) -> Option<[f64; 2]> {
         .collect();
     let within = halves?.iter().map(|h| h * h).sum::<f64>().sqrt();
     let scatter: f64 = weighted(used)
-        .map(|(w, t)| w * (t.throughput_per_s - mean).powi(2))
+        .map(|(w, t)| w * (t.responses_per_s() - mean).powi(2))
         .sum();
     let between = 1.96 * (scatter / (used.len() as f64 - 1.0)).sqrt();
     let half = within.max(between);

@@ -24,13 +24,8 @@ fn healthy() -> Evidence {
     }
 }
 
-fn quantiles(p50: u64, p99: u64) -> QuantilesReport {
-    QuantilesReport {
-        p50,
-        p99,
-        p999: p99,
-        max: p99,
-    }
+fn quantiles(p50: u64, p99: u64) -> Quantiles {
+    Quantiles { p50, p99, max: p99 }
 }
 
 fn gaps(law: GapLaw, mean_ns: u64, std_dev_ns: u64) -> GapEvidence {

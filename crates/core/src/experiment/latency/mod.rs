@@ -184,7 +184,9 @@ fn min_rtt_ns(idle: &TrialReport) -> Option<u64> {
         .into_iter()
         .flatten()
         .filter(|probes| probes.round_trip_ns.count > probes.lost);
-    some_back.map(|probes| probes.round_trip_ns.min).min()
+    some_back
+        .filter_map(|probes| probes.round_trip_ns.min)
+        .min()
 }
 
 /// The figures of these scenarios; those of the first congestion control, where there are several.

@@ -91,6 +91,7 @@ fn conclude(conclusion: &mut Conclusion, trial: &TrialReport) {
         Conclusion::Run(c) => {
             c.throughput_per_s = trial.throughput_per_s;
             c.p50_ns = trial.response_time_ns.p50;
+            c.p95_ns = trial.response_time_ns.p95;
             c.p99_ns = trial.response_time_ns.p99;
             c.error_percent = partial::without_response_percent(trial);
         }

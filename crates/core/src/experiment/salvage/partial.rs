@@ -49,9 +49,9 @@ impl RunningTrial {
             duration_ns: kept_ns,
             attempted,
             completed,
-            throughput_per_s: per_s(completed),
+            throughput_per_s: (completed > 0).then(|| per_s(completed)),
             throughput_ci95_per_s: None,
-            goodput_per_s: per_s(completed),
+            goodput_per_s: (completed > 0).then(|| per_s(completed)),
             outcomes: Outcomes::default(),
             // Confidence would need the correlation of operations, which intervals do not tell.
             response_time_ns: latency_report(&self.response, None),

@@ -66,14 +66,15 @@ fn a_run_is_told_by_its_intervals_and_never_valid() {
     );
     let trial = &report.trials[0];
     assert_eq!((trial.attempted, trial.completed), (151, 150));
-    assert_eq!(trial.throughput_per_s, 75.0);
+    assert_eq!(trial.throughput_per_s, Some(75.0));
     assert_eq!(trial.duration_ns, 2_000_000_000);
     assert_eq!(trial.verdict, Verdict::Invalid);
     let Conclusion::Run(conclusion) = &report.conclusion else {
         panic!("of a run");
     };
-    assert_eq!(conclusion.throughput_per_s, 75.0);
-    let near = |ns: u64, ms: f64| (ns as f64 / 1e6 / ms - 1.0).abs() < 2e-3;
+    assert_eq!(conclusion.throughput_per_s, Some(75.0));
+    let near =
+        |ns: Option<u64>, ms: f64| (ns.expect("enough") as f64 / 1e6 / ms - 1.0).abs() < 2e-3;
     assert!(near(conclusion.p50_ns, 1.0) && near(conclusion.p99_ns, 3.0));
     assert!((conclusion.error_percent - 100.0 / 151.0).abs() < 1e-9);
     let finding = &report.findings[0];

@@ -130,11 +130,11 @@ fn within_bound(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Optio
     } else {
         ", though not for certain"
     };
+    let p90 = at_p90(best.p90_ns.map(|ns| ns as f64));
     Some(format!(
-        "Within {text} the most is {}/s, with {} at a p90 of {}{doubt}{limit}.",
+        "Within {text} the most is {}/s, with {}{p90}{doubt}{limit}.",
         number(best.throughput_per_s),
         amount(axis, level),
-        time(best.p90_ns as f64)
     ))
 }
 

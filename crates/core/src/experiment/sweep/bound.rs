@@ -75,19 +75,20 @@ pub fn best(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Option<Be
     })
 }
 
-/// The finding that not even the lowest level keeps a bound.
+/// The finding that not even the lowest level whose figure is known keeps a bound.
 pub fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Vec<Diagnosis> {
-    let Some((lowest, times)) = table.iter().find_map(|p| Some((p, measured(p)?))) else {
-        return Vec::new();
-    };
     let missed = |b: &&Bound| table.iter().all(|p| !keeps(&[**b], p));
     bounds
         .iter()
         .filter(missed)
-        .map(|b| Diagnosis::BoundUnreachable {
-            bound: b.to_string(),
-            lowest: axis.level(lowest.level),
-            figure_ns: b.figure_ns(times) as f64,
+        .filter_map(|b| {
+            let figure = |p: &LevelPoint| b.figure_ns(p.latency.as_ref()?);
+            let (level, ns) = table.iter().find_map(|p| Some((p.level, figure(p)?)))?;
+            Some(Diagnosis::BoundUnreachable {
+                bound: b.to_string(),
+                lowest: axis.level(level),
+                figure_ns: ns as f64,
+            })
         })
         .collect()
 }

@@ -66,8 +66,8 @@ fn warmed_up(past: &[TrialReport]) -> Option<Diagnosis> {
     let (first, later) = pairs.first()?;
     Some(Diagnosis::WarmedUp {
         at: pairs.iter().map(|(t, _)| t.level).collect(),
-        first_per_s: first.throughput_per_s,
-        later_per_s: later.throughput_per_s,
+        first_per_s: first.responses_per_s(),
+        later_per_s: later.responses_per_s(),
     })
 }
 

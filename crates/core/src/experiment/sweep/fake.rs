@@ -208,9 +208,9 @@ pub fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
         duration_ns: spec.duration.0,
         attempted: 0,
         completed: 0,
-        throughput_per_s: 0.0,
+        throughput_per_s: None,
         throughput_ci95_per_s: None,
-        goodput_per_s: 0.0,
+        goodput_per_s: None,
         outcomes: Outcomes::default(),
         response_time_ns: LatencyReport::default(),
         service_time_ns: LatencyReport::default(),
@@ -241,22 +241,24 @@ fn fill(report: &mut TrialReport, throughput: f64, response_ns: f64, noise: f64)
     let half = 1.96 * noise * throughput;
     report.attempted = count;
     report.completed = count;
-    report.throughput_per_s = throughput;
-    report.goodput_per_s = throughput;
+    report.throughput_per_s = Some(throughput);
+    report.goodput_per_s = Some(throughput);
     report.throughput_ci95_per_s = Some([throughput - half, throughput + half]);
     report.outcomes = outcomes(count, 0.0);
     let ns = |factor: f64| (factor * response_ns) as u64;
     report.response_time_ns = LatencyReport {
         count,
-        mean: ns(1.0),
-        min: ns(0.9),
-        p50: ns(1.0),
-        p75: ns(1.01),
-        p90: ns(1.02),
-        p99: ns(1.05),
-        p999: ns(1.1),
-        max: ns(1.2),
+        mean: Some(ns(1.0)),
+        min: Some(ns(0.9)),
+        p50: Some(ns(1.0)),
+        p75: Some(ns(1.01)),
+        p90: Some(ns(1.02)),
+        p95: Some(ns(1.03)),
+        p99: Some(ns(1.05)),
+        p999: Some(ns(1.1)),
+        max: Some(ns(1.2)),
         p90_ci95: Some([ns(1.01), ns(1.03)]),
+        p95_ci95: None,
         p99_ci95: Some([ns(1.04), ns(1.06)]),
         spectrum: Vec::new(),
     };

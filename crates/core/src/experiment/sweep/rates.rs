@@ -57,7 +57,7 @@ pub fn is_served(t: &TrialReport) -> bool {
     let unserved = UNSERVED_SHARE + 1.0 / (t.attempted.max(1) as f64).sqrt();
     t.completed > 0
         && error_share(&t.outcomes) <= ERROR_SHARE_MAX
-        && t.throughput_per_s >= (1.0 - unserved) * t.offered.achieved_per_s
+        && t.responses_per_s() >= (1.0 - unserved) * t.offered.achieved_per_s
         && t.verdict == Verdict::Valid
         && !queue_grows(t)
 }
@@ -121,7 +121,7 @@ fn toward(served: Bracket, past: &[TrialReport]) -> Option<f64> {
 fn capacity(past: &[TrialReport], outside: f64) -> Option<f64> {
     past.iter()
         .filter(|t| t.level == Level::RatePerS(outside) && t.verdict == Verdict::Valid)
-        .map(|t| t.throughput_per_s)
+        .map(|t| t.responses_per_s())
         .next_back()
 }
 

@@ -124,13 +124,14 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The figure, in nanoseconds.
-    pub fn figure_ns(&self, times: &LatencyReport) -> u64 {
+    /// The figure, in nanoseconds; `None` where there are too few observations for it.
+    pub fn figure_ns(&self, times: &LatencyReport) -> Option<u64> {
         match self.metric {
             BoundMetric::Mean => times.mean,
             BoundMetric::P50 => times.p50,
             BoundMetric::P75 => times.p75,
             BoundMetric::P90 => times.p90,
+            BoundMetric::P95 => times.p95,
             BoundMetric::P99 => times.p99,
             BoundMetric::P999 => times.p999,
         }
@@ -146,14 +147,15 @@ impl Bound {
 
     /// Whether the figure is within the limit.
     pub fn holds(&self, times: &LatencyReport) -> bool {
-        times.count > 0 && self.figure_ns(times) <= self.limit.0
+        self.figure_ns(times).is_some_and(|ns| ns <= self.limit.0)
     }
 
-    /// Whether its confidence interval is within the limit as a whole. Only the 90th and the 99th
-    /// percentile have one; the others are never certain.
+    /// Whether its confidence interval is within the limit as a whole. Only the 90th, the
+    /// 95th and the 99th percentile have one; the others are never certain.
     pub fn holds_for_certain(&self, times: &LatencyReport) -> bool {
         let ci95 = match self.metric {
             BoundMetric::P90 => times.p90_ci95,
+            BoundMetric::P95 => times.p95_ci95,
             BoundMetric::P99 => times.p99_ci95,
             _ => None,
         };
@@ -176,7 +178,7 @@ impl FromStr for Bound {
     fn from_str(text: &str) -> Result<Bound, ParseError> {
         let wrong = |what: &str| {
             ParseError(format!(
-                "{what}; write FIGURE=TIME, such as p90=50ms (mean, p50, p75, p90, p99, p999)"
+                "{what}; write FIGURE=TIME, such as p90=50ms (mean, p50, p75, p90, p95, p99, p999)"
             ))
         };
         let (name, limit) = text
@@ -206,6 +208,8 @@ pub enum BoundMetric {
     P75,
     /// 90th percentile.
     P90,
+    /// 95th percentile.
+    P95,
     /// 99th percentile.
     P99,
     /// 99.9th percentile.
@@ -213,11 +217,12 @@ pub enum BoundMetric {
 }
 
 impl BoundMetric {
-    const ALL: [BoundMetric; 6] = [
+    const ALL: [BoundMetric; 7] = [
         BoundMetric::Mean,
         BoundMetric::P50,
         BoundMetric::P75,
         BoundMetric::P90,
+        BoundMetric::P95,
         BoundMetric::P99,
         BoundMetric::P999,
     ];
@@ -229,6 +234,7 @@ impl BoundMetric {
             BoundMetric::P50 => "p50",
             BoundMetric::P75 => "p75",
             BoundMetric::P90 => "p90",
+            BoundMetric::P95 => "p95",
             BoundMetric::P99 => "p99",
             BoundMetric::P999 => "p999",
         }

@@ -83,7 +83,7 @@ fn hopeless(past: &[TrialReport]) -> Option<String> {
 /// The throughput to be expected at a level, at least: the most that levels up to it have shown.
 fn expected_per_s(level: Level, past: &[TrialReport]) -> Option<f64> {
     let up_to_it = past.iter().filter(|t| value(t.level) <= value(level));
-    let shown = up_to_it.map(|t| t.throughput_per_s).reduce(f64::max);
+    let shown = up_to_it.map(|t| t.responses_per_s()).reduce(f64::max);
     shown.filter(|&x| x > 0.0)
 }
 

@@ -64,7 +64,7 @@ fn aside(mut points: Vec<Point>, by: f64) -> Vec<Point> {
 }
 
 /// A figure of each scenario: its name, its look, and where it stands.
-type Figure = (&'static str, Tone, Mark, fn(&Shown) -> u64);
+type Figure = (&'static str, Tone, Mark, fn(&Shown) -> Option<u64>);
 
 /// From the median to the longest ping of each scenario, with the idle path's median to compare.
 fn latency(c: &LatencyConclusion, shown: &[Shown]) -> Option<Plot> {
@@ -79,16 +79,17 @@ fn latency(c: &LatencyConclusion, shown: &[Shown]) -> Option<Plot> {
             s.flows.tcp.round_trip_ns.p99
         }),
         ("longest", Tone::Muted, Mark::Ring, |s| {
-            s.flows.latency_ns_max
+            Some(s.flows.latency_ns_max)
         }),
     ];
-    let idle = c.idle_ns.as_ref().map(|idle| idle.p50 as f64);
-    let all = shown.iter().flat_map(|s| figures.map(|f| f.3(s) as f64));
+    let idle = c.idle_ns.as_ref().and_then(|idle| Some(idle.p50? as f64));
+    let all = shown.iter().flat_map(|s| figures.map(|f| f.3(s)));
+    let all = all.flatten().map(|ns| ns as f64);
     let x = Scale::fitting(all.chain(idle), LOG_RATIO, Unit::Time, "round trip");
     let rows: Vec<&ScenarioRow> = shown.iter().map(|s| s.row).collect();
     let mut plot = plot("Latency under load", x, &rows);
     for (name, tone, mark, of) in figures {
-        let points = points(shown, |s| Some(of(s) as f64));
+        let points = points(shown, |s| Some(of(s)? as f64));
         plot = plot.with(marked(name, points, (tone, mark)));
     }
     if let Some(idle) = idle {

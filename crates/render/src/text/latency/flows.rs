@@ -1,7 +1,7 @@
 //! The flows of one scenario, each as its two ends saw it.
 
 use super::Shown;
-use crate::number::{bytes, count, number, plural, time};
+use crate::number::{bytes, count, known, number, plural, time};
 use crate::text::line::{Ink, Line};
 use crate::text::page::Page;
 use crate::text::table::{Align, Table};
@@ -43,9 +43,9 @@ pub fn table(listed: &[&FlowReport]) -> Table {
     table.column("gap", Align::Right, column(&gap));
     let again = |f: &FlowReport| Line::plain(count(f.retransmitted));
     table.column("resent", Align::Right, column(&again));
-    let rtt = |f: &FlowReport| Line::plain(time(f.rtt_ns.p50));
+    let rtt = |f: &FlowReport| Line::plain(known(f.rtt_ns.p50, time));
     table.column("TCP's RTT p50", Align::Right, column(&rtt));
-    let rtt_max = |f: &FlowReport| Line::plain(time(f.rtt_ns.max));
+    let rtt_max = |f: &FlowReport| Line::plain(known(f.rtt_ns.max, time));
     table.column("max", Align::Right, column(&rtt_max));
     let window = |f: &FlowReport| Line::plain(bytes(f.window_bytes));
     table.column("window", Align::Right, column(&window));

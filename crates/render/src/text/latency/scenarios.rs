@@ -1,7 +1,7 @@
 //! The scenarios one by one, beyond what the classic text tells of them.
 
 use super::{Shown, name, names_controls};
-use crate::number::{MISSING, count, estimate, fixed, number, time, time_short};
+use crate::number::{MISSING, count, estimate, fixed, known, number, time, time_short};
 use crate::text::bars::bar;
 use crate::text::line::{Ink, Line};
 use crate::text::page::{INDENT, Page};
@@ -58,9 +58,9 @@ pub fn grade_facts(conclusion: &LatencyConclusion) -> Vec<(String, Line)> {
 fn idle_text(idle: &LatencyReport) -> String {
     format!(
         "round trip p50 {}, p99 {}, max {} ({} pings)",
-        time_short(idle.p50),
-        time_short(idle.p99),
-        time_short(idle.max),
+        known(idle.p50, time_short),
+        known(idle.p99, time_short),
+        known(idle.max, time_short),
         count(idle.count)
     )
 }
@@ -100,7 +100,7 @@ pub fn latency_remark(shown: &[Shown]) -> String {
 pub fn latency_table(shown: &[Shown], has_idle: bool) -> Table {
     let mut table = named(shown);
     let pings =
-        |of: fn(&LatencyReport) -> u64| times(shown, |s| Some(of(&s.flows.tcp.round_trip_ns)));
+        |of: fn(&LatencyReport) -> Option<u64>| times(shown, |s| of(&s.flows.tcp.round_trip_ns));
     if has_idle {
         table.column("added", Align::Right, cells(shown, |s| added(s.row)));
     }
@@ -114,7 +114,7 @@ pub fn latency_table(shown: &[Shown], has_idle: bool) -> Table {
     let hz = |s: &Shown| Line::plain(fixed(s.flows.responsiveness_hz, decimals(s)));
     table.column("Hz", Align::Right, cells(shown, hz));
     if shown.iter().any(|s| s.flows.udp.is_some()) {
-        let p50 = |s: &Shown| s.flows.udp.as_ref().map(|u| u.round_trip_ns.p50);
+        let p50 = |s: &Shown| s.flows.udp.as_ref().and_then(|u| u.round_trip_ns.p50);
         table.column("UDP p50", Align::Right, times(shown, p50));
         table.column("lost", Align::Right, cells(shown, udp_lost));
     }
@@ -125,7 +125,7 @@ pub fn latency_table(shown: &[Shown], has_idle: bool) -> Table {
 fn add_inside(table: &mut Table, shown: &[Shown]) {
     for (side, of) in SIDES {
         if shown.iter().any(|s| of(s).is_some()) {
-            let p50 = times(shown, |s| of(s).map(|d| d.inside_ns.p50));
+            let p50 = times(shown, |s| of(s).and_then(|d| d.inside_ns.p50));
             table.column(format!("in {side} p50"), Align::Right, p50);
         }
     }

@@ -1,6 +1,6 @@
 //! What the clients of each law did and got, and each of their trials.
 
-use crate::number::{MISSING, estimate, fixed, number, percent, time};
+use crate::number::{MISSING, estimate, fixed, known, number, percent, time};
 use crate::text::line::{Ink, Line};
 use crate::text::page::{INDENT, Page};
 use crate::text::table::{Align, Table};
@@ -115,11 +115,14 @@ pub fn trials_table(trials: &[TrialReport]) -> Table {
             .gap_cv
             .map_or(MISSING.to_owned(), |cv| fixed(cv, 2))
     });
-    if trials.iter().any(|t| t.offered.pacing_error_ns.max > 0) {
-        column("late p99", &|t| time(t.offered.pacing_error_ns.p99));
+    if trials
+        .iter()
+        .any(|t| t.offered.pacing_error_ns.max > Some(0))
+    {
+        column("late p99", &|t| known(t.offered.pacing_error_ns.p99, time));
     }
-    column("delay p50", &|t| time(of(t).one_way_delay_ns.p50));
-    column("p99", &|t| time(of(t).one_way_delay_ns.p99));
+    column("delay p50", &|t| known(of(t).one_way_delay_ns.p50, time));
+    column("p99", &|t| known(of(t).one_way_delay_ns.p99, time));
     column("preempted", &|t| number(of(t).service_preempted as f64));
     if trials.iter().any(|t| t.verdict == Verdict::Invalid) {
         let mark = |t: &TrialReport| match t.verdict {

@@ -29,7 +29,7 @@ pub fn sending(t: &TrialReport, d: &DatagramReport) -> Vec<(String, Line)> {
     };
     let mut facts = vec![fact("rate", Line::plain(achieved))];
     facts.extend(gap_facts(o));
-    if o.asked_per_s.is_some() || o.pacing_error_ns.max > 0 {
+    if o.asked_per_s.is_some() || o.pacing_error_ns.max > Some(0) {
         facts.push(fact("pacing error", quantiles(&o.pacing_error_ns)));
     }
     if o.stall_ns_max > 0 {
@@ -59,7 +59,7 @@ pub fn arrival(t: &TrialReport, d: &DatagramReport) -> Vec<(String, Line)> {
         delay.push(Ink::Plain, format!("; the clocks agree to ± {off}"));
     }
     let mut facts = Vec::new();
-    if d.one_way_delay_ns.max > 0 {
+    if d.one_way_delay_ns.max > Some(0) {
         facts.push(fact("one-way delay", delay));
     }
     if t.response_time_ns.count > 0 {

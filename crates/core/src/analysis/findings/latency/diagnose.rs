@@ -158,7 +158,10 @@ impl View<'_> {
             added_ns: worst.added_ns() as f64,
             idle_ns: self.idle.and_then(median_ping_ns).unwrap_or(0) as f64,
             longest_ns: flows.map_or(f64::NAN, |f| f.latency_ns_max as f64),
-            inside_ns: inside.map(|d| d.inside_ns.p50 as f64).reduce(f64::max),
+            inside_ns: inside
+                .filter_map(|d| d.inside_ns.p50)
+                .max()
+                .map(|ns| ns as f64),
             congestion_control: flows
                 .and_then(|f| f.flows.first())
                 .map_or(String::new(), |f| f.congestion_control.clone()),

@@ -178,7 +178,7 @@ fn sender_limited(
     d: &DatagramReport,
 ) -> Option<DatagramTrouble> {
     t.offered.asked_per_s?;
-    let behind_ns = t.offered.pacing_error_ns.p50 as f64;
+    let behind_ns = t.offered.pacing_error_ns.p50? as f64;
     let limit = NOT_ATTEMPTED_SHARE * l.intended as f64;
     let is_limited = l.not_attempted as f64 > limit || behind_ns > BEHIND_NS;
     is_limited.then(|| DatagramTrouble::SenderLimited {

@@ -150,7 +150,7 @@ fn senders_are_limited_by_what_they_never_came_to() {
     check("10 of 10,000", behind(10), &[]);
     let late = |ns| {
         let mut t = sound();
-        t.offered.pacing_error_ns.p50 = ns;
+        t.offered.pacing_error_ns.p50 = Some(ns);
         troubles(&t).len()
     };
     assert_eq!((late(1_000_001), late(1_000_000)), (1, 0));
