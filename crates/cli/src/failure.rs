@@ -8,14 +8,16 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Measured, valid, within the thresholds.
     Fine,
-    /// A threshold was crossed.
-    Crossed,
+    /// A threshold was crossed, or not one operation succeeded.
+    Failed,
     /// Bad arguments or input.
     BadInput,
     /// Measured, but the generator distorted the result.
     Invalid,
     /// The target could not be reached, or nothing was measured.
     NothingMeasured,
+    /// Ended by this signal, after the report of what was measured.
+    Signal(u8),
 }
 
 impl Exit {
@@ -23,10 +25,11 @@ impl Exit {
     pub fn number(self) -> u8 {
         match self {
             Exit::Fine => 0,
-            Exit::Crossed => 1,
+            Exit::Failed => 1,
             Exit::BadInput => 2,
             Exit::Invalid => 3,
             Exit::NothingMeasured => 4,
+            Exit::Signal(signal) => 128 + signal,
         }
     }
 }

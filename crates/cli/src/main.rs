@@ -63,8 +63,11 @@ fn explain(objection: &clap::Error) -> Result<Exit, Failure> {
     if objection.use_stderr() && objection.kind() != HELP_WITHOUT_ARGUMENTS {
         return Err(Failure::input(usage::one_line(objection)));
     }
-    // A reader that went away is no error.
-    let _ = objection.print();
+    match objection.use_stderr() || terminal::is_stdout() {
+        // In colour, where that is wanted.
+        true => drop(objection.print()),
+        false => stdout::write(|out| write!(out, "{}", objection.render()))?,
+    }
     Ok(if objection.use_stderr() {
         Exit::BadInput
     } else {

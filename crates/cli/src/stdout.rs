@@ -1,15 +1,29 @@
 //! Standard output.
 
+use crate::args::settle;
 use crate::failure::Failure;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 
 /// Writes to standard output and flushes it. A reader that went away is no error.
 pub fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
-    match content(&mut out).and_then(|()| out.flush()) {
+    let written = content(&mut out).and_then(|()| out.flush());
+    outcome(written.and_then(|()| end()))
+}
+
+/// What became of standard output: a reader that went away is no error.
+pub fn outcome(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::input(format!(
             "standard output could not be written: {e}"
         ))),
         _ => Ok(()),
     }
+}
+
+/// Makes sure that all of it is where it belongs.
+fn end() -> io::Result<()> {
+    settle(&File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }

@@ -22,6 +22,11 @@ pub fn stderr_width() -> usize {
     width(terminal_size_of(io::stderr()))
 }
 
+/// Whether standard output is a terminal.
+pub fn is_stdout() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Whether standard error is a terminal.
 pub fn is_stderr() -> bool {
     io::stderr().is_terminal()

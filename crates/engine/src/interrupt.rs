@@ -2,10 +2,10 @@
 
 use crate::sys::terminal;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// Raised by the first SIGINT or SIGTERM after [`install`]. The second one ends the process at
-/// once with status 130, as a shell reports a process that SIGINT killed.
+/// once, with the status that a shell gives a process that such a signal killed.
 ///
 /// From then on a file that may not grow any more (RLIMIT_FSIZE) is an error of that write, not the
 /// end of the run by SIGXFSZ.
@@ -37,19 +37,34 @@ pub fn raise() {
     on_signal(libc::SIGINT);
 }
 
+/// Ends what runs as the first signal does, by the user's wish and not by a signal.
+pub fn end() {
+    RAISED.store(true, Ordering::Relaxed);
+}
+
+/// The signal that ended what ran, if one did.
+pub fn signal() -> Option<i32> {
+    match SIGNAL.load(Ordering::Relaxed) {
+        0 => None,
+        signal => Some(signal),
+    }
+}
+
 /// Whether the first one came.
 pub fn is_raised() -> bool {
     RAISED.load(Ordering::Relaxed)
 }
 
 static RAISED: AtomicBool = AtomicBool::new(false);
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// Only atomics, what [`terminal::put_back`] does and `_exit(2)`: all async-signal-safe
 /// (signal-safety(7)).
-extern "C" fn on_signal(_signal: libc::c_int) {
+extern "C" fn on_signal(signal: libc::c_int) {
     if RAISED.swap(true, Ordering::Relaxed) {
         terminal::put_back();
         // SAFETY: _exit takes any status and does not return.
-        unsafe { libc::_exit(130) }
+        unsafe { libc::_exit(128 + signal) }
     }
+    SIGNAL.store(signal, Ordering::Relaxed);
 }

@@ -5,7 +5,8 @@
 //! failure, error, system-out); there is no standard.
 
 use crate::Renderer;
-use knee_core::report::{Report, Severity, Verdict};
+use crate::text::heading::is_of_others;
+use knee_core::report::{Report, Severity, ThresholdReport, Verdict};
 use std::io;
 
 /// The report as JUnit XML: a test for the verdict, and one for each threshold.
@@ -19,17 +20,16 @@ impl Renderer for Junit {
             .iter()
             .map(|t| t.duration_ns as f64 / 1e9)
             .sum();
-        let is_invalid = report.verdict == Verdict::Invalid;
-        let failures = report
-            .thresholds
-            .iter()
-            .filter(|t| !t.crossed.is_empty())
-            .count();
+        let cases = cases(report);
+        let count = |kind: &str| {
+            let such = cases.iter().filter_map(|case| case.bad.as_ref());
+            such.filter(|(element, _)| *element == kind).count()
+        };
         let counts = format!(
-            "tests=\"{}\" failures=\"{failures}\" errors=\"{}\" skipped=\"0\" \
-             time=\"{seconds:.3}\"",
-            report.thresholds.len() + 1,
-            u32::from(is_invalid),
+            "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"0\" time=\"{seconds:.3}\"",
+            cases.len(),
+            count("failure"),
+            count("error"),
         );
         let suite = format!("knee {}", report.command);
         let name = attribute(&suite);
@@ -41,20 +41,8 @@ impl Renderer for Junit {
             "  <testsuite name=\"{name}\" {counts} timestamp=\"{at}\">"
         )?;
         properties(report, out)?;
-        let invalid = is_invalid.then(|| ("error", why_invalid(report)));
-        case(out, &name, "the measurement is valid", seconds, invalid)?;
-        for threshold in &report.thresholds {
-            let crossed = match threshold.crossed.is_empty() {
-                true => None,
-                false => Some(("failure", threshold.crossed.join("\n"))),
-            };
-            case(
-                out,
-                &name,
-                &format!("not {}", threshold.expression),
-                0.0,
-                crossed,
-            )?;
+        for (i, case) in cases.iter().enumerate() {
+            show_case(out, &name, case, if i == 0 { seconds } else { 0.0 })?;
         }
         writeln!(out, "    <system-out>{}</system-out>", text(&told(report)))?;
         writeln!(out, "  </testsuite>\n</testsuites>")
@@ -78,14 +66,51 @@ fn properties(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "    </properties>")
 }
 
-/// One test; `bad` is what went wrong: the element that says so, and the words.
-fn case(
-    out: &mut dyn io::Write,
-    suite: &str,
-    name: &str,
-    seconds: f64,
-    bad: Option<(&str, String)>,
-) -> io::Result<()> {
+/// One test.
+struct Case {
+    name: String,
+    /// What went wrong: the element that says so, and the words.
+    bad: Option<(&'static str, String)>,
+}
+
+impl Case {
+    fn new(name: impl Into<String>, bad: Option<(&'static str, String)>) -> Case {
+        Case {
+            name: name.into(),
+            bad,
+        }
+    }
+}
+
+/// A test for each question, and one for each threshold.
+fn cases(report: &Report) -> Vec<Case> {
+    let because = |lines: &[String]| lines.join("\n");
+    let invalid = match (report.has_measured(), report.verdict) {
+        (false, _) => Some(("error", because(&report.failed_because))),
+        (_, Verdict::Invalid) => Some(("error", why_invalid(report))),
+        (_, Verdict::Valid) => None,
+    };
+    let mut cases = vec![Case::new("the measurement is valid", invalid)];
+    if !is_of_others(report) {
+        let of_thresholds = |line: &&String| {
+            let said = |t: &ThresholdReport| t.crossed.contains(line) || t.undecided.contains(line);
+            report.thresholds.iter().any(said)
+        };
+        let others = report.failed_because.iter().filter(|l| !of_thresholds(l));
+        let others: Vec<String> = others.cloned().collect();
+        let failed = (!others.is_empty()).then(|| ("failure", because(&others)));
+        cases.push(Case::new("operations succeeded", failed));
+    }
+    cases.extend(report.thresholds.iter().map(|threshold| {
+        let lines = [&threshold.crossed[..], &threshold.undecided].concat();
+        let bad = (!threshold.is_kept()).then(|| ("failure", because(&lines)));
+        Case::new(format!("not {}", threshold.expression), bad)
+    }));
+    cases
+}
+
+fn show_case(out: &mut dyn io::Write, suite: &str, case: &Case, seconds: f64) -> io::Result<()> {
+    let Case { name, bad } = case;
     let name = attribute(name);
     write!(
         out,
@@ -99,7 +124,7 @@ fn case(
     writeln!(
         out,
         "      <{element} message=\"{first}\">{}</{element}>",
-        text(&words)
+        text(words)
     )?;
     writeln!(out, "    </testcase>")
 }
@@ -191,7 +216,7 @@ mod tests {
             assert_eq!(count("error"), said("errors"), "{name}");
             assert_eq!(
                 count("error") == 1,
-                report.verdict == Verdict::Invalid,
+                report.verdict == Verdict::Invalid || !report.has_measured(),
                 "{name}"
             );
         }
@@ -205,12 +230,14 @@ mod tests {
             ThresholdReport {
                 expression: "p99>2s".to_string(),
                 crossed: vec![line.to_string(), "another".to_string()],
+                ..ThresholdReport::default()
             },
             ThresholdReport {
                 expression: "errors>0.1%".to_string(),
-                crossed: Vec::new(),
+                ..ThresholdReport::default()
             },
         ];
+        report.judge();
         let xml = written(&report);
         let document = roxmltree::Document::parse(&xml).unwrap();
         let failed: Vec<_> = document

@@ -33,7 +33,7 @@ pub use json::{Json, parse_report};
 pub use junit::Junit;
 pub use progress::{ProgressLine, RowLine, SoFar, scenario_line, sent_line};
 pub use text::closing::quoted;
-pub use text::{Text, answer};
+pub use text::{Text, answer, headline};
 
 use knee_core::report::Report;
 use std::io;

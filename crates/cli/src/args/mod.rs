@@ -15,7 +15,7 @@ pub use arrival::ArrivalArgs;
 pub use engine::{EngineArgs, WAITS, meaning, random_seed, waits, word};
 pub use load::{ClosedArgs, LimitArgs, OpenArgs, interval};
 pub use observe::ObserveArgs;
-pub use output::{Files, MeasuredOutputArgs, Notes, Output, OutputArgs, PendingFile, text};
+pub use output::{Files, MeasuredOutputArgs, Notes, Output, OutputArgs, PendingFile, settle, text};
 pub use source::SourceArgs;
 pub use target::TargetArgs;
 pub use threshold::ThresholdArgs;
@@ -30,10 +30,13 @@ pub fn with_exits(examples: &str) -> String {
 
 const EXITS: &str = "\
 Exit codes:
-  0  measured, valid, within the thresholds
-  1  a --fail-if threshold was crossed
-  2  bad arguments or input
-  3  measured, but INVALID: the generator, not the target, limited or distorted the result
-  4  the target could not be reached, or nothing was measured
-Where several apply, 4 goes before 3 and 3 before 1: numbers that are not the target's cross no
-threshold. A second Ctrl-C aborts at once with 130.";
+  0    measured, valid, within the thresholds
+  1    a --fail-if threshold was crossed, or no operation succeeded although the target was reached
+  2    bad arguments or input, or an output file could not be written whole
+  3    measured, but INVALID: the generator, not the target, limited or distorted the result
+  4    the target could not be reached, or nothing was measured
+  130  ended by SIGINT (Ctrl-C), after the report of what was measured; 'q' in the live view is 0
+  143  ended by SIGTERM, likewise
+Where several apply, 2 goes first, then 4, 3, 1, then 130 and 143. A threshold that cannot be judged, \
+as its figure is not known, counts as crossed. Every file asked for is written, whatever the code, \
+but for 2. A second Ctrl-C aborts at once, without a report.";

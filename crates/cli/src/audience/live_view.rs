@@ -208,8 +208,7 @@ impl View {
         match key {
             // In raw mode it comes as a key, and does here what the signal does.
             Key::Interrupt => interrupt::raise(),
-            Key::Quit if !interrupt::is_raised() => interrupt::raise(),
-            Key::Quit => {}
+            Key::Quit => interrupt::end(),
             Key::Suspend => {
                 self.hint = "suspended, knee would offer no load: q ends early instead";
             }

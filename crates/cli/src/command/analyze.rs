@@ -10,7 +10,7 @@ use knee_core::analysis::flows::parse_classic;
 use knee_core::analysis::table::parse_csv;
 use knee_core::experiment::latency::conclude_classic;
 use knee_core::experiment::sweep::conclude_table;
-use knee_core::report::{Conclusion, Finding, Report, SCHEMA, Verdict};
+use knee_core::report::{Conclusion, Finding, Report, ReportResult, SCHEMA, Verdict};
 
 /// Conclude from results measured elsewhere
 #[derive(Args, Clone, Debug)]
@@ -108,6 +108,8 @@ fn report(command: &str, file: &str, findings: Vec<Finding>, conclusion: Conclus
         started_at: started_at::now(),
         seed: 0,
         verdict: Verdict::Valid,
+        result: ReportResult::default(),
+        failed_because: Vec::new(),
         interrupted: false,
         thresholds: Vec::new(),
         host: knee_engine::host(),

@@ -172,7 +172,7 @@ impl RawCompare {
             ),
             0 => return Exit::Fine,
             n => (
-                Exit::Crossed,
+                Exit::Failed,
                 format!(
                     "--fail-on-regression: B is worse in {n} of {}",
                     comparison.rows.len()

@@ -5,9 +5,10 @@ use crate::args::{Output, ThresholdArgs};
 use crate::audience::{Audience, Opening, Upcoming};
 use crate::failure::{Exit, Failure};
 use crate::words::Words;
+use knee_core::analysis::findings::Diagnosis;
 use knee_core::experiment::{self, Concluded, Conducted, Ended, Experiment};
 use knee_core::measure::Observer;
-use knee_core::report::{Host, Report, SCHEMA, TrialReport, Verdict};
+use knee_core::report::{Host, Report, ReportResult, SCHEMA, TrialReport, Verdict};
 use knee_engine::{RunError, interrupt};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
@@ -55,14 +56,6 @@ pub trait Stand<X: Experiment> {
     /// What to tell the user of trial `number` (from 0) as it ends, if anything.
     fn line(&self, number: usize, trial: &X::Trial) -> Option<String>;
 
-    /// Operations attempted and completed in a trial.
-    fn counts(trial: &X::Trial) -> (u64, u64);
-
-    /// Why nothing was measured by these trials, in a line.
-    fn nothing(_: &[TrialReport], attempted: u64) -> String {
-        format!("nothing was measured: {attempted} operations, not one response")
-    }
-
     /// What to tell where a trial shows that the target is gone: what was measured is reported, and
     /// the command fails.
     fn gone(_: &X::Trial) -> Option<String> {
@@ -76,84 +69,137 @@ pub trait Stand<X: Experiment> {
     fn backend(&self) -> String;
 }
 
-/// An experiment that was conducted, before its report is delivered.
-#[derive(Debug)]
-struct Measured {
-    /// All that came of it.
-    report: Report,
-    /// What the process is to end with, thresholds apart: `Err` where nothing was measured.
-    ending: Result<Exit, Failure>,
-    /// What was lost on the way, after the first trial.
-    lost: Option<RunError>,
-}
-
 /// Runs the experiment to its end or to the first Ctrl-C, and delivers its report.
 pub fn conduct<X: Experiment, S: Stand<X>>(
     order: Order,
     experiment: &mut X,
     stand: &mut S,
 ) -> Result<Exit, Failure> {
-    let measured = measure(&order, experiment, stand)?;
-    order.output.deliver(&measured.report)?;
-    let thresholds = &measured.report.thresholds;
-    // After the report, where a person at a terminal sees them.
-    for line in thresholds.iter().flat_map(|t| &t.crossed) {
-        Output::explain(&format!("--fail-if: {line}"));
-    }
-    let is_crossed = thresholds.iter().any(|t| !t.crossed.is_empty());
-    if let Some(e) = measured.lost {
-        return Err(e.into());
-    }
-    Ok(match measured.ending? {
-        Exit::Fine if is_crossed => Exit::Crossed,
-        exit => exit,
-    })
-}
-
-/// Runs the experiment to its end or to the first Ctrl-C.
-fn measure<X: Experiment, S: Stand<X>>(
-    order: &Order,
-    experiment: &mut X,
-    stand: &mut S,
-) -> Result<Measured, Failure> {
     let stop = interrupt::install()
         .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
     let started_at = started_at::now();
-    stand.prepare()?;
+    if let Err(e) = stand.prepare() {
+        return unreached(order, experiment, e);
+    }
     let mut audience = order.output.audience();
-    audience.opens(&Opening {
-        command: order.command,
-        started_at: started_at.clone(),
-        seed: order.seed,
-        spec: order.words.0.clone(),
-    });
-    let conducted = run_trials(order, &started_at, experiment, stand, &mut audience, stop);
-    let Trials {
-        conducted,
-        counts,
-        lost,
-    } = conducted.inspect_err(|e| audience.fails(&e.to_string()))?;
-    let host = Host {
-        backend: stand.backend(),
-        ..knee_engine::host()
+    audience.opens(&order.opening(&started_at));
+    let trials = run_trials(&order, &started_at, experiment, stand, &mut audience, stop);
+    let (report, lost) = match trials {
+        Ok(Trials { conducted, lost }) => {
+            let host = host(stand.backend());
+            let listed = |trials: Vec<X::Trial>| listed::<X, S>(&trials);
+            (report(&order, started_at, host, conducted, listed), lost)
+        }
+        Err(e @ RunError::NotPermitted(_)) => {
+            audience.fails(&e.to_string());
+            return Err(e.into());
+        }
+        Err(e) => {
+            let conducted = unmeasured(experiment, &e);
+            let host = host(stand.backend());
+            let report = report(&order, started_at, host, conducted, |_| Vec::new());
+            (report, Some(e))
+        }
     };
-    let listed = |trials: Vec<X::Trial>| listed::<X, S>(&trials);
-    let mut report = report(order, started_at, host, conducted, listed);
-    report.thresholds = order.thresholds.judge(&report);
     audience.closes(&report);
-    let ending = ending(&report, counts, S::nothing);
-    Ok(Measured {
-        report,
-        ending,
-        lost,
-    })
+    deliver(order.output, &report, lost)
 }
 
-/// The trials of an experiment, and what became of the operations.
+/// Reports that the target could not be reached before the first trial. A line says so to people:
+/// the report goes to the files that were asked for alone.
+pub fn unreached<X: Experiment>(
+    order: Order,
+    experiment: &X,
+    error: RunError,
+) -> Result<Exit, Failure> {
+    if matches!(error, RunError::NotPermitted(_)) {
+        return Err(error.into());
+    }
+    let started_at = started_at::now();
+    order.output.begin_files(&order.opening(&started_at));
+    let conducted = unmeasured(experiment, &error);
+    let host = host(String::new());
+    let report = report(&order, started_at, host, conducted, |_| Vec::new());
+    deliver(order.output, &report, Some(error))
+}
+
+/// What is left of an experiment whose target could not be reached.
+fn unmeasured<X: Experiment>(experiment: &X, error: &RunError) -> Conducted<X::Trial> {
+    let Concluded {
+        verdict,
+        conclusion,
+        ..
+    } = experiment.conclude(&[]);
+    Conducted {
+        trials: Vec::new(),
+        verdict,
+        findings: vec![Diagnosis::unreachable(&error.to_string()).finding()],
+        conclusion,
+        ended: Ended::Doomed(error.to_string()),
+    }
+}
+
+/// Writes the report where it was asked for, and says why the command ends as it does.
+fn deliver(output: Output, report: &Report, lost: Option<RunError>) -> Result<Exit, Failure> {
+    output.note_result(report);
+    match report.has_measured() || lost.is_none() {
+        true => output.deliver(report)?,
+        false => output.deliver_to_files(report)?,
+    }
+    if let Some(e) = lost {
+        return Err(e.into());
+    }
+    let exit = exit(report);
+    if exit == Exit::NothingMeasured {
+        return Err(Failure::nothing_measured(report.failed_because.join("; ")));
+    }
+    // After the report, where a person at a terminal sees them.
+    for line in &report.failed_because {
+        Output::explain(&format!("failed: {line}"));
+    }
+    Ok(exit)
+}
+
+/// What the process ends with. An invalid result says nothing about the target, so that goes before
+/// what failed.
+fn exit(report: &Report) -> Exit {
+    let signal = ended_by_signal().filter(|_| report.interrupted);
+    match (report.has_measured(), report.verdict, report.result) {
+        (false, ..) => signal.unwrap_or(Exit::NothingMeasured),
+        (_, Verdict::Invalid, _) => Exit::Invalid,
+        (_, _, ReportResult::Failed) => Exit::Failed,
+        _ => signal.unwrap_or(Exit::Fine),
+    }
+}
+
+/// What a signal makes of the exit code, if one ended what ran.
+pub fn ended_by_signal() -> Option<Exit> {
+    let signal = u8::try_from(interrupt::signal()?).ok()?;
+    Some(Exit::Signal(signal))
+}
+
+impl Order {
+    fn opening(&self, started_at: &str) -> Opening {
+        Opening {
+            command: self.command,
+            started_at: started_at.to_string(),
+            seed: self.seed,
+            spec: self.words.0.clone(),
+        }
+    }
+}
+
+fn host(backend: String) -> Host {
+    Host {
+        backend,
+        ..knee_engine::host()
+    }
+}
+
+/// The trials of an experiment.
 struct Trials<T> {
     conducted: Conducted<T>,
-    /// Attempted and completed.
-    counts: (u64, u64),
+    /// What was lost on the way, after the first trial.
     lost: Option<RunError>,
 }
 
@@ -166,9 +212,8 @@ fn run_trials<X: Experiment, S: Stand<X>>(
     stop: &AtomicBool,
 ) -> Result<Trials<X::Trial>, RunError> {
     let mut trials = 0;
-    let mut counts = (0, 0);
     let mut lost: Option<RunError> = None;
-    let conducted = experiment::conduct_in_view(experiment, |experiment, past, spec| {
+    let mut conducted = experiment::conduct_in_view(experiment, |experiment, past, spec| {
         if !past.is_empty() {
             audience
                 .so_far(|| so_far::<X, S>(order, started_at, stand.backend(), experiment, past));
@@ -190,18 +235,18 @@ fn run_trials<X: Experiment, S: Stand<X>>(
         }
         trials += 1;
         lost = S::gone(&made.trial).map(RunError::Unreachable);
-        let (attempted, completed) = S::counts(&made.trial);
-        counts = (counts.0 + attempted, counts.1 + completed);
         Ok(match made.interrupted {
             true => ControlFlow::Break(Some(made.trial)),
             false => ControlFlow::Continue(made.trial),
         })
     })?;
-    Ok(Trials {
-        conducted,
-        counts,
-        lost,
-    })
+    if let Some(e) = lost
+        .as_ref()
+        .filter(|_| conducted.ended == Ended::Interrupted)
+    {
+        conducted.end_without_target(&e.to_string());
+    }
+    Ok(Trials { conducted, lost })
 }
 
 /// What an interruption after these trials would report.
@@ -224,12 +269,14 @@ fn so_far<X: Experiment, S: Stand<X>>(
         conclusion,
         ended: Ended::Interrupted,
     };
-    let host = Host {
-        backend,
-        ..knee_engine::host()
-    };
     let listed = |_: Vec<X::Trial>| listed::<X, S>(past);
-    report(order, started_at.to_string(), host, conducted, listed)
+    report(
+        order,
+        started_at.to_string(),
+        host(backend),
+        conducted,
+        listed,
+    )
 }
 
 fn listed<X: Experiment, S: Stand<X>>(trials: &[X::Trial]) -> Vec<TrialReport> {
@@ -253,13 +300,15 @@ pub(super) fn report<T>(
     conducted: Conducted<T>,
     listed: impl FnOnce(Vec<T>) -> Vec<TrialReport>,
 ) -> Report {
-    Report {
+    let mut report = Report {
         schema: SCHEMA.to_string(),
         command: order.command.to_string(),
         knee_version: env!("CARGO_PKG_VERSION").to_string(),
         started_at,
         seed: order.seed,
         verdict: conducted.verdict,
+        result: ReportResult::default(),
+        failed_because: Vec::new(),
         interrupted: conducted.ended == Ended::Interrupted,
         host,
         spec: order.words.0.clone(),
@@ -267,27 +316,8 @@ pub(super) fn report<T>(
         findings: conducted.findings,
         thresholds: Vec::new(),
         conclusion: conducted.conclusion,
-    }
-}
-
-/// Nothing measured goes before invalid, and that before thresholds, which are judged elsewhere.
-fn ending(
-    report: &Report,
-    (attempted, completed): (u64, u64),
-    nothing: fn(&[TrialReport], u64) -> String,
-) -> Result<Exit, Failure> {
-    if completed == 0 {
-        if report.interrupted && attempted == 0 {
-            let line = "nothing was measured: interrupted before the first operation that counts";
-            return Err(Failure::nothing_measured(line.to_string()));
-        }
-        return Err(Failure::nothing_measured(nothing(
-            &report.trials,
-            attempted,
-        )));
-    }
-    Ok(match report.verdict {
-        Verdict::Invalid => Exit::Invalid,
-        Verdict::Valid => Exit::Fine,
-    })
+    };
+    report.thresholds = order.thresholds.judge(&report);
+    report.judge();
+    report
 }

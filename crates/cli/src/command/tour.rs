@@ -1,12 +1,13 @@
 //! `knee demo`: all experiments against knee's own servers, one after another, ending in one page.
 
+use super::laboratory;
 use crate::args::Output;
 use crate::failure::{Exit, Failure};
 use crate::stdout;
 use clap::Args;
-use knee_core::report::{Report, Verdict};
+use knee_core::report::Report;
 use knee_engine::interrupt;
-use knee_render::{answer, html_tour, parse_report, quoted};
+use knee_render::{headline, html_tour, parse_report, quoted};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::process::{Command, Stdio};
@@ -79,7 +80,7 @@ pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
         stdout::write(|out| out.write_all(said.as_bytes()))?;
         match measure(part, raw.quiet) {
             Ok(report) => {
-                let told = format!("{}  {}\n\n", verdict(&report), answer(&report));
+                let told = format!("{}\n\n", headline(&report));
                 stdout::write(|out| out.write_all(told.as_bytes()))?;
                 reports.push((part.question, report));
             }
@@ -105,7 +106,7 @@ pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
         raw.html
     );
     stdout::write(|out| out.write_all(end.as_bytes()))?;
-    Ok(Exit::Fine)
+    Ok(laboratory::ended_by_signal().unwrap_or(Exit::Fine))
 }
 
 /// Runs a command of knee's in a process of its own, as a user would, and reads its report.
@@ -135,13 +136,6 @@ fn measure(part: &Stop, quiet: bool) -> Result<Report, String> {
 fn for_a_shell(arguments: &str) -> String {
     let words: Vec<String> = arguments.split(' ').map(quoted).collect();
     words.join(" ")
-}
-
-fn verdict(report: &Report) -> &'static str {
-    match report.verdict {
-        Verdict::Valid => "VALID",
-        Verdict::Invalid => "INVALID",
-    }
 }
 
 #[cfg(test)]

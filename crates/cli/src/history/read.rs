@@ -2,12 +2,12 @@
 
 use super::process::Process;
 use super::reference::Reference;
-use super::schema::{in_words, open_to_read};
+use super::schema::{has_result, in_words, open_to_read};
 use super::write::Begun;
 use flate2::read::ZlibDecoder;
 use knee_core::experiment::salvage::{Remains, RunningTrial, salvage, without_conclusion};
 use knee_core::measure::{Histogram, Interval};
-use knee_core::report::{Report, SCHEMA, Verdict};
+use knee_core::report::{Report, ReportResult, SCHEMA, Verdict};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
 use std::io::Read;
@@ -59,6 +59,8 @@ pub struct Entry {
     pub state: State,
     /// `valid` or `invalid`, once it has ended with a report.
     pub verdict: Option<String>,
+    /// `passed` or `failed`, once it has ended with a report; unknown of those of the first versions.
+    pub result: Option<String>,
     /// The user ended it early.
     pub interrupted: bool,
     /// Seeded every random choice.
@@ -99,10 +101,18 @@ impl Store {
         &mut self.connection
     }
 
+    /// What is read of a run for the list.
+    fn entry_sql(&self) -> Result<String, String> {
+        let has_result = has_result(&self.connection).map_err(in_words)?;
+        let result = if has_result { "result" } else { "NULL" };
+        Ok(ENTRY.replace("RESULT", result))
+    }
+
     /// The runs, the latest first.
     pub fn entries(&self, filter: &Filter) -> Result<Vec<Entry>, String> {
+        let entry_of = self.entry_sql()?;
         let sql = format!(
-            "{ENTRY} WHERE (?1 IS NULL OR command = ?1) \
+            "{entry_of} WHERE (?1 IS NULL OR command = ?1) \
              AND (?2 IS NULL OR instr(target, ?2) > 0) ORDER BY id DESC"
         );
         let mut statement = self.connection.prepare(&sql).map_err(in_words)?;
@@ -112,7 +122,7 @@ impl Store {
 
     /// One run.
     pub fn entry(&self, id: i64) -> Result<Entry, String> {
-        let sql = format!("{ENTRY} WHERE id = ?");
+        let sql = format!("{} WHERE id = ?", self.entry_sql()?);
         let found = self.connection.query_row(&sql, [id], entry).optional();
         found.map_err(in_words)?.ok_or_else(|| no_run(id))
     }
@@ -241,6 +251,8 @@ impl Store {
             started_at: entry.started_at.clone(),
             seed: entry.seed,
             verdict: Verdict::Valid,
+            result: ReportResult::default(),
+            failed_because: Vec::new(),
             interrupted: true,
             host: parsed(&host)?,
             spec: parsed(&spec)?,
@@ -285,7 +297,7 @@ pub fn no_run(id: i64) -> String {
 
 const ENTRY: &str = "SELECT id, command, started_at, target, state, verdict, interrupted, seed, \
     knee_version, elapsed_ns, answer, pid, pid_began, pid_within, \
-    (SELECT group_concat(name, char(10)) FROM baselines WHERE run = id) FROM runs";
+    (SELECT group_concat(name, char(10)) FROM baselines WHERE run = id), RESULT FROM runs";
 
 fn entry(row: &Row<'_>) -> Result<Entry, rusqlite::Error> {
     let state: String = row.get(4)?;
@@ -314,6 +326,7 @@ fn entry(row: &Row<'_>) -> Result<Entry, rusqlite::Error> {
         target: row.get(3)?,
         state,
         verdict: row.get(5)?,
+        result: row.get(15)?,
         interrupted: row.get(6)?,
         seed: row.get::<_, String>(7)?.parse().unwrap_or(0),
         knee_version: row.get(8)?,

@@ -196,7 +196,8 @@ impl Spectator for Recorder {
     }
 
     fn closes(&mut self, report: &Report) {
-        let is_sound = report.verdict == Verdict::Valid && !report.interrupted;
+        let has_measured = report.has_measured();
+        let is_sound = report.verdict == Verdict::Valid && !report.interrupted && has_measured;
         let baseline = self.keep.baseline.take();
         let refused = baseline.as_ref().filter(|_| !is_sound).cloned();
         let baseline = baseline.filter(|_| is_sound);
@@ -204,6 +205,7 @@ impl Spectator for Recorder {
         if let Some(name) = refused.filter(|_| !self.has_complained) {
             let why = match report.interrupted {
                 true => "was interrupted",
+                false if !has_measured => "has measured nothing",
                 false => "is INVALID",
             };
             self.remark = Some(format!(

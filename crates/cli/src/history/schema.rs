@@ -40,7 +40,8 @@ CREATE TABLE runs (
     running_trial TEXT,            -- what it is, JSON
     verdict TEXT,
     interrupted INTEGER NOT NULL DEFAULT 0,
-    answer TEXT                    -- open: so far; failed: why
+    answer TEXT,                   -- open: so far; failed: why
+    result TEXT                    -- absent in files of the first versions
 );
 CREATE TABLE intervals (
     run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
@@ -186,7 +187,17 @@ fn prepare(connection: &mut Connection) -> Result<(), Trouble> {
         }
         transaction.commit()?;
     }
+    if !has_result(connection)? {
+        connection.execute_batch("ALTER TABLE runs ADD COLUMN result TEXT")?;
+    }
     Ok(())
+}
+
+/// Whether runs have a result: not in the files of the first versions, which are read as they are.
+pub fn has_result(connection: &Connection) -> Result<bool, Error> {
+    let sql = "SELECT count(*) FROM pragma_table_info('runs') WHERE name = 'result'";
+    let found: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+    Ok(found > 0)
 }
 
 /// [`version`], of a file that others may be making at this very moment.

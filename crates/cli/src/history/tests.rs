@@ -3,7 +3,7 @@ use super::*;
 use crate::audience::{Kind, Opening, Spectator, Upcoming};
 use crate::history::schema::{open_to_read, open_to_write};
 use knee_core::measure::{Histogram, Interval};
-use knee_core::report::{Conclusion, Host, RunConclusion, SCHEMA, Verdict};
+use knee_core::report::{Conclusion, Host, ReportResult, RunConclusion, SCHEMA, Verdict};
 use knee_core::spec::Level;
 use knee_core::time::Nanos;
 use rusqlite::Connection;
@@ -57,6 +57,8 @@ fn report() -> Report {
         started_at: opening().started_at,
         seed: u64::MAX,
         verdict: Verdict::Valid,
+        result: ReportResult::default(),
+        failed_because: Vec::new(),
         interrupted: false,
         host: Host::default(),
         spec: opening().spec,

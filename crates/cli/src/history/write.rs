@@ -6,7 +6,7 @@ use crate::audience::{Opening, Upcoming};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use knee_core::measure::Interval;
-use knee_core::report::{Host, Report, SCHEMA, Verdict};
+use knee_core::report::{Host, Report, ReportResult, SCHEMA, Verdict};
 use knee_core::spec::Level;
 use rusqlite::{Connection, Error, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
@@ -133,11 +133,12 @@ impl Run {
         let document = packed(report)?;
         let answer = knee_render::answer(report);
         let verdict = verdict_name(report.verdict);
+        let result = result_name(report.result);
         self.together(at_ns, |connection, id| {
             connection.execute(
-                "UPDATE runs SET state = 'closed', verdict = ?, interrupted = ?, answer = ? \
-                 WHERE id = ?",
-                params![verdict, report.interrupted, answer, id],
+                "UPDATE runs SET state = 'closed', verdict = ?, result = ?, interrupted = ?, \
+                 answer = ? WHERE id = ?",
+                params![verdict, result, report.interrupted, answer, id],
             )?;
             keep(connection, id, &document)?;
             connection.execute("DELETE FROM intervals WHERE run = ?", [id])?;
@@ -199,6 +200,14 @@ pub fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Valid => "valid",
         Verdict::Invalid => "invalid",
+    }
+}
+
+/// A result's name in the file and in JSON.
+fn result_name(result: ReportResult) -> &'static str {
+    match result {
+        ReportResult::Passed => "passed",
+        ReportResult::Failed => "failed",
     }
 }
 

@@ -1,7 +1,7 @@
 //! What other programs read: HdrHistogram logs, comma-separated values, JUnit XML, completions and
 //! manual pages.
 
-use crate::support::{KneeServer, TempPath, knee, run};
+use crate::support::{Ended, KneeServer, TempPath, knee, run};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -175,11 +175,120 @@ fn a_log_to_standard_output_has_it_alone() {
 }
 
 #[test]
-fn what_a_log_held_stays_where_no_load_came() {
-    let log = TempPath::with("kept.hlog", "before");
-    let ended = run(&["run", "http://127.0.0.1:1/", "--hdr", log.str()]);
-    assert_eq!(ended.status, Some(4), "{ended:?}");
-    assert_eq!(std::fs::read_to_string(&log.0).unwrap(), "before");
+fn every_file_asked_for_is_written_where_nobody_is_there_to_measure() {
+    let names = ["json", "html", "csv", "junit", "hdr"];
+    let stored = names.map(|name| TempPath::with(&format!("nobody.{name}"), "before"));
+    for command in ["run", "sweep", "overload", "udp", "latency"] {
+        let target = match command {
+            "udp" | "latency" => "127.0.0.1:1",
+            _ => "http://127.0.0.1:1/",
+        };
+        let mut arguments = vec![command.to_string(), target.to_string()];
+        for (name, file) in names.iter().zip(&stored) {
+            std::fs::write(&file.0, "before").unwrap();
+            arguments.extend([format!("--{name}"), file.str().to_string()]);
+        }
+        arguments.extend(["--fail-if".to_string(), "invalid".to_string()]);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let ended = run(&arguments);
+        assert_eq!(ended.status, Some(4), "{ended:?}");
+        assert_eq!(ended.stdout, "", "{command}");
+        let [json, html, csv, junit, hdr] =
+            [0, 1, 2, 3, 4].map(|i| std::fs::read_to_string(&stored[i].0).unwrap());
+        let report: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(report["command"], command);
+        assert_eq!(report["result"], "failed");
+        assert_eq!(report["findings"][0]["code"], "unreachable", "{report:#}");
+        assert!(report["host"]["cpus"].as_u64() > Some(0));
+        assert!(
+            report["spec"]
+                .as_object()
+                .is_some_and(|spec| !spec.is_empty())
+        );
+        assert!(
+            html.contains("FAILED") && !html.contains("VALID"),
+            "{command}"
+        );
+        assert!(!csv.contains("before"), "{csv}");
+        assert!(junit.contains("errors=\"1\""), "{junit}");
+        assert!(
+            hdr.starts_with("#[Histogram log format version 1.3]\n"),
+            "{hdr}"
+        );
+        let again = run(&["report", stored[0].str()]);
+        assert_eq!(again.status, Some(0), "{again:?}");
+        assert!(
+            again.stdout.starts_with("FAILED  The target could not"),
+            "{}",
+            again.stdout
+        );
+    }
+}
+
+/// A device that takes nothing: for each kind of output, and for standard output.
+#[test]
+fn an_output_that_cannot_be_written_whole_is_exit_2_and_named() {
+    let server = KneeServer::start(&[]);
+    let url = server.url();
+    let load = [
+        "run", &url, "-d", "300ms", "--warmup", "0", "-c", "1", "--quiet",
+    ];
+    let other = TempPath::new("beside-full.json");
+    for option in ["--json", "--html", "--csv", "--junit", "--hdr"] {
+        let beside = if option == "--json" {
+            "--csv"
+        } else {
+            "--json"
+        };
+        let _ = std::fs::remove_file(&other.0);
+        let full = [option, "/dev/full", beside, other.str()];
+        let ended = run(&[&load[..], &full].concat());
+        assert_eq!(ended.status, Some(2), "{option}: {ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{option}: {ended:?}");
+        let named = format!("error: {option}: '/dev/full' could not be written");
+        assert!(ended.stderr.starts_with(&named), "{ended:?}");
+        assert!(ended.stderr.contains("No space left"), "{ended:?}");
+        assert!(
+            ended.stdout.contains("VALID"),
+            "the text is shown: {ended:?}"
+        );
+        let beside = std::fs::read_to_string(&other.0).unwrap();
+        assert!(beside.len() > 100, "{option}: the other file is whole");
+    }
+    for form in [&[][..], &["--json", "-"], &["--html", "-"], &["--hdr", "-"]] {
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let mut knee = knee(&[&load[..], form].concat());
+        let ended = Ended::of(knee.stdout(full).spawn().unwrap());
+        assert_eq!(ended.status, Some(2), "{form:?}: {ended:?}");
+        let line = "error: standard output could not be written: No space left on device";
+        assert!(ended.stderr.starts_with(line), "{form:?}: {ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{form:?}: {ended:?}");
+    }
+    for arguments in [&["--help"][..], &["run", "-h"], &["--version"], &["man"]] {
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let ended = Ended::of(knee(arguments).stdout(full).spawn().unwrap());
+        assert_eq!(ended.status, Some(2), "{arguments:?}: {ended:?}");
+    }
+}
+
+/// Who reads the log may stop reading.
+#[test]
+fn a_reader_of_a_log_that_goes_away_is_no_error() {
+    let server = KneeServer::start(&[]);
+    let url = server.url();
+    let load = [
+        "run", &url, "-d", "300ms", "--warmup", "0", "-c", "1", "--hdr", "-",
+    ];
+    let mut child = knee(&load).spawn().unwrap();
+    drop(child.stdout.take());
+    let ended = Ended::of(child);
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
 }
 
 #[test]

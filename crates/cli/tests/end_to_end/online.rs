@@ -1,6 +1,7 @@
 //! The binary under load, against `knee serve http` on the loopback. Nothing here depends on speed.
 
 use crate::support::{Ended, KneeServer, TempPath, knee, run, signal};
+use serde_json::Value;
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -108,10 +109,10 @@ fn a_dead_port_is_exit_4_in_one_line() {
     let stored = TempPath::new("never.json");
     for command in ["run", "sweep"] {
         let ended = run(&[command, &url, "--json", stored.str()]);
-        assert!(
-            !stored.0.exists(),
-            "nothing was measured, so nothing is left behind"
-        );
+        let report = std::fs::read_to_string(&stored.0).unwrap();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["findings"][0]["code"], "unreachable", "{report:#}");
+        assert_eq!(report["trials"].as_array().map(Vec::len), Some(0));
         assert_eq!(ended.status, Some(4), "{ended:?}");
         assert_eq!(ended.stdout, "");
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
@@ -120,11 +121,13 @@ fn a_dead_port_is_exit_4_in_one_line() {
 }
 
 #[test]
-fn a_server_that_only_resets_is_exit_4() {
+fn a_server_that_only_resets_is_exit_1() {
     let server = KneeServer::start(&["--fault", "reset(1)"]);
     let ended = run(&["run", &server.url(), "-n", "20", "-c", "2"]);
-    assert_eq!(ended.status, Some(4), "{ended:?}");
-    assert!(ended.stderr.contains("nothing was measured"), "{ended:?}");
+    assert_eq!(ended.status, Some(1), "{ended:?}");
+    let none = "failed: none of 20 operations succeeded: 20 reset";
+    assert!(ended.stderr.contains(none), "{ended:?}");
+    assert!(ended.stdout.starts_with("VALID, FAILED  "), "{ended:?}");
     assert!(
         ended.stdout.contains("reset"),
         "what went wrong is reported: {ended:?}"
@@ -150,7 +153,7 @@ fn ctrl_c_ends_a_run_early_with_a_report() {
     std::thread::sleep(Duration::from_millis(700));
     signal(&child, libc::SIGINT);
     let ended = Ended::of(child);
-    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    assert!(matches!(ended.status, Some(130 | 3)), "{ended:?}");
     let report = ended.json();
     assert_eq!(report["interrupted"], true);
     assert!(report["trials"][0]["completed"].as_u64().unwrap() > 0);

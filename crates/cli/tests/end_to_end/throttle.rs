@@ -204,7 +204,7 @@ fn ctrl_c_ends_it_early_with_what_was_measured() {
         std::thread::sleep(Duration::from_millis(1_200));
         signal(&child, libc::SIGINT);
         let ended = Ended::of(child);
-        assert!(matches!(ended.status, Some(0 | 3)), "{mode:?}: {ended:?}");
+        assert!(matches!(ended.status, Some(130 | 3)), "{mode:?}: {ended:?}");
         let report = ended.json();
         assert_eq!(report["interrupted"], true);
         let key = if mode[0] == "--rate" {

@@ -229,4 +229,4 @@ fn evidence(trial: &Trial) -> Evidence {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

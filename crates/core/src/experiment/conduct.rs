@@ -20,6 +20,17 @@ pub struct Conducted<T> {
     pub ended: Ended,
 }
 
+impl<T> Conducted<T> {
+    /// It was not the user who ended it: the target could not be reached any more, for this reason.
+    pub fn end_without_target(&mut self, reason: &str) {
+        let interrupted = Diagnosis::interrupted(self.trials.len());
+        self.findings.retain(|f| f.code != interrupted.code());
+        self.findings
+            .insert(0, Diagnosis::unreachable(reason).finding());
+        self.ended = Ended::Doomed(reason.to_owned());
+    }
+}
+
 /// Why an experiment ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {

@@ -38,4 +38,17 @@ pub struct ThresholdReport {
     pub expression: String,
     /// Where it was crossed, in words, one line for each trial; empty where it was kept.
     pub crossed: Vec<String>,
+    /// Where it could not be judged, and why, one line for each trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<String>,
+    /// Where it was kept, with the figure, one line for each trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
+}
+
+impl ThresholdReport {
+    /// Whether it was kept wherever it was judged, and judged at all.
+    pub fn is_kept(&self) -> bool {
+        self.crossed.is_empty() && self.undecided.is_empty()
+    }
 }

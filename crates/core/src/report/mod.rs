@@ -7,6 +7,7 @@ mod conclusion;
 mod finding;
 mod latency;
 mod overload;
+mod result;
 mod throttle;
 mod trial;
 mod udp;
@@ -23,6 +24,8 @@ pub use latency::{
     ProbeReport, ScenarioFlow, ScenarioRow,
 };
 pub use overload::{OverloadConclusion, SClientRow, SimpleRow};
+pub use result::ReportResult;
+pub(crate) use result::{STOPPED_EARLY, UNREACHABLE};
 pub use throttle::{MarginRow, RateRow, ThrottleConclusion, WaitAdvice, WaitRow};
 pub use trial::{
     Dispersion, GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, PercentilePoint,
@@ -57,6 +60,11 @@ pub struct Report {
     pub seed: u64,
     /// Whether the numbers can be trusted.
     pub verdict: Verdict,
+    /// What came of it, which is another question.
+    pub result: ReportResult,
+    /// Why it failed, in words, one line for each reason; empty where it passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_because: Vec<String>,
     /// The user ended it early.
     pub interrupted: bool,
     /// The machine it ran on.
@@ -113,6 +121,10 @@ struct RawReport {
     started_at: String,
     seed: u64,
     verdict: Verdict,
+    /// `None` in reports of before there was one.
+    result: Option<ReportResult>,
+    #[serde(default)]
+    failed_because: Vec<String>,
     interrupted: bool,
     host: Host,
     spec: BTreeMap<String, serde_json::Value>,
@@ -140,7 +152,7 @@ impl TryFrom<RawReport> for Report {
             "throttle" => serde_json::from_value(raw.conclusion).map(Conclusion::Throttle),
             other => return Err(format!("unknown command `{other}`")),
         };
-        Ok(Report {
+        let mut report = Report {
             conclusion: conclusion.map_err(|e| format!("conclusion: {e}"))?,
             schema: raw.schema,
             command: raw.command,
@@ -148,12 +160,18 @@ impl TryFrom<RawReport> for Report {
             started_at: raw.started_at,
             seed: raw.seed,
             verdict: raw.verdict,
+            result: raw.result.unwrap_or_default(),
+            failed_because: raw.failed_because,
             interrupted: raw.interrupted,
             host: raw.host,
             spec: raw.spec,
             trials: raw.trials,
             findings: raw.findings,
             thresholds: raw.thresholds,
-        })
+        };
+        if raw.result.is_none() {
+            report.judge();
+        }
+        Ok(report)
     }
 }

@@ -3,7 +3,7 @@
 use super::page::Page;
 use super::words::untied;
 use crate::number;
-use crate::text::closing::command_line;
+use crate::text::closing::{command_line, thresholds};
 use crate::text::heading::is_of_others;
 use crate::text::line::Line;
 use knee_core::report::Report;
@@ -11,6 +11,9 @@ use serde_json::Value;
 
 /// Writes it.
 pub fn show(page: &mut Page, report: &Report) {
+    if !report.thresholds.is_empty() {
+        page.section("Thresholds", "", |page| page.facts(&thresholds(report)));
+    }
     if !is_of_others(report) {
         page.section("Repeat", "", |page| {
             let command = untied(&command_line(report));

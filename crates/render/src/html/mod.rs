@@ -26,6 +26,7 @@ mod words;
 mod tests;
 
 use crate::Renderer;
+use crate::text::is_empty;
 use knee_core::report::{Comparison, Conclusion, Report};
 use page::Page;
 use std::io;
@@ -71,6 +72,7 @@ pub fn html_tour(reports: &[(&str, &Report)], out: &mut dyn io::Write) -> io::Re
 
 fn show(page: &mut Page, report: &Report) {
     match &report.conclusion {
+        _ if is_empty(report) => opening::show(page, report, "", ""),
         Conclusion::Run(conclusion) => run::show(page, report, conclusion),
         Conclusion::Sweep(conclusion) => sweep::show(page, report, conclusion),
         Conclusion::Throttle(conclusion) => throttle::show(page, report, conclusion),

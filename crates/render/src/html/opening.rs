@@ -6,7 +6,8 @@ use super::typed::pieces;
 use super::words::untied;
 use crate::number;
 use crate::text::closing::evidence;
-use crate::text::heading::{is_of_others, reasons, subject, without_reasons};
+use crate::text::heading::{failures, first_words, reasons, subject, verdicts, without_reasons};
+use crate::text::line::Ink;
 use knee_core::report::{Finding, Report, Severity, Verdict};
 
 /// So many reasons stand there at once.
@@ -27,10 +28,9 @@ pub fn show(page: &mut Page, report: &Report, answer: &str, remark: &str) {
     let heading = page.heading_tag(0);
     let m = &mut page.m;
     m.el("header").with(|m| {
-        if !is_of_others(report) {
-            show_verdict(m, report.verdict);
-        }
-        let (first, rest) = first_sentence(answer);
+        show_verdicts(m, report);
+        let answer = first_words(report, answer);
+        let (first, rest) = first_sentence(&answer);
         m.el(heading).text(first);
         if !rest.is_empty() {
             m.el("p").attr("class", "lead").text(rest);
@@ -63,14 +63,24 @@ pub fn first_sentence(text: &str) -> (&str, &str) {
     ends.find(|(_, rest)| begins(rest)).unwrap_or((text, ""))
 }
 
-fn show_verdict(m: &mut Markup, verdict: Verdict) {
-    let (class, shape, word) = match verdict {
-        Verdict::Valid => ("verdict good", TICK, "VALID"),
-        Verdict::Invalid => ("verdict bad", CROSS, "INVALID"),
-    };
-    m.el("p").attr("class", class).with(|m| {
-        show_shape(m, shape);
-        m.text(word);
+/// Both answers beside each other: whether to trust the numbers, and what came of it.
+fn show_verdicts(m: &mut Markup, report: &Report) {
+    let words = verdicts(report);
+    if words.is_empty() {
+        return;
+    }
+    m.el("div").attr("class", "verdicts").with(|m| {
+        for (ink, word) in words {
+            let (class, shape) = match ink {
+                Ink::Good => ("verdict good", TICK),
+                Ink::Bad => ("verdict bad", CROSS),
+                _ => ("verdict", INFORMATION),
+            };
+            m.el("p").attr("class", class).with(|m| {
+                show_shape(m, shape);
+                m.text(word);
+            });
+        }
     });
 }
 
@@ -85,17 +95,27 @@ pub fn show_shape(m: &mut Markup, shape: &str) {
 }
 
 fn show_reasons(m: &mut Markup, report: &Report) {
-    if report.verdict != Verdict::Invalid {
-        return;
+    if report.verdict == Verdict::Invalid {
+        let mut reasons = reasons(report);
+        if reasons.is_empty() {
+            reasons.push(without_reasons(report).into());
+        }
+        show_list(m, "INVALID", reasons);
     }
-    let mut reasons = reasons(report);
+    show_list(m, "FAILED", failures(report).to_vec());
+}
+
+fn show_list(m: &mut Markup, word: &str, mut reasons: Vec<String>) {
     if reasons.is_empty() {
-        reasons.push(without_reasons(report).into());
+        return;
     }
     let rest = reasons.split_off(reasons.len().min(REASONS_MAX));
     let list = |m: &mut Markup, reasons: &[String]| {
         m.el("ul").attr("class", "bad").with(|m| {
-            reasons.iter().for_each(|reason| m.el("li").text(reason));
+            let line = |reason: &String| format!("{word}: {reason}");
+            reasons
+                .iter()
+                .for_each(|reason| m.el("li").text(line(reason)));
         });
     };
     list(m, &reasons);
@@ -161,13 +181,11 @@ fn show_step(m: &mut Markup, step: &str) {
 pub fn title(report: &Report) -> String {
     let subject = subject(report);
     let space = if subject.is_empty() { "" } else { " " };
-    let verdict = match report.verdict {
-        _ if is_of_others(report) => "",
-        Verdict::Valid => ": valid",
-        Verdict::Invalid => ": INVALID",
-    };
+    let words: Vec<&str> = verdicts(report).into_iter().map(|(_, word)| word).collect();
+    let colon = if words.is_empty() { "" } else { ": " };
     format!(
-        "knee {}{space}{subject}{verdict}",
-        number::words(&report.command)
+        "knee {}{space}{subject}{colon}{}",
+        number::words(&report.command),
+        words.join(", ")
     )
 }

@@ -4,11 +4,15 @@ use super::heading::{is_of_others, subject};
 use super::line::{Ink, Line};
 use super::page::{INDENT, Page};
 use crate::number;
-use knee_core::report::{Finding, Report, Severity};
+use knee_core::report::{Finding, Report, Severity, ThresholdReport};
 use serde_json::Value;
 
 /// Writes it.
 pub fn show(page: &mut Page, report: &Report) {
+    if !report.thresholds.is_empty() {
+        page.heading("Thresholds", "");
+        page.facts(thresholds(report));
+    }
     show_findings(page, &report.findings);
     if is_of_others(report) {
         return;
@@ -17,6 +21,22 @@ pub fn show(page: &mut Page, report: &Report) {
     let command = command_line(report);
     page.paragraph(INDENT, INDENT + 2, Line::plain(command));
     page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, host_line(report)));
+}
+
+/// Each threshold that was asked for, and what came of it.
+pub fn thresholds(report: &Report) -> Vec<(String, Line)> {
+    let fact = |threshold: &ThresholdReport| {
+        let (ink, word) = match threshold {
+            t if !t.crossed.is_empty() => (Ink::Bad, "crossed"),
+            t if !t.undecided.is_empty() => (Ink::Bad, "undecided"),
+            _ => (Ink::Good, "kept"),
+        };
+        let all = [&threshold.crossed, &threshold.undecided, &threshold.kept];
+        let lines: Vec<&str> = all.into_iter().flatten().map(String::as_str).collect();
+        let line = Line::of(ink, word).with(Ink::Plain, format!("  {}", lines.join("; ")));
+        (threshold.expression.clone(), line)
+    };
+    report.thresholds.iter().map(fact).collect()
 }
 
 fn show_findings(page: &mut Page, findings: &[Finding]) {

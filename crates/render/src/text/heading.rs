@@ -2,7 +2,7 @@
 
 use super::line::{Ink, Line};
 use super::page::{INDENT, Page};
-use knee_core::report::{Report, TrialReport, Verdict};
+use knee_core::report::{Report, ReportResult, TrialReport, Verdict};
 use serde_json::Value;
 
 /// More reasons why a result is invalid than these say nothing new.
@@ -22,35 +22,72 @@ pub fn subject(report: &Report) -> &str {
         .unwrap_or_default()
 }
 
-/// Writes the answer with the verdict before it, then a remark on how it was got, then what makes
-/// it invalid.
+/// The words that answer both questions: whether the measurement is valid, and what came of it. A
+/// table of other people's has neither; where nothing was measured there is nothing to trust.
+pub fn verdicts(report: &Report) -> Vec<(Ink, &'static str)> {
+    let is_failed = report.result == ReportResult::Failed;
+    let is_valid = report.verdict == Verdict::Valid;
+    let verdict = match report.verdict {
+        // A word that looks like success would be taken for the result.
+        Verdict::Valid if is_failed => (Ink::Strong, "VALID"),
+        Verdict::Valid => (Ink::Good, "VALID"),
+        Verdict::Invalid => (Ink::Bad, "INVALID"),
+    };
+    let result = match report.result {
+        ReportResult::Failed => (Ink::Bad, "FAILED"),
+        ReportResult::Passed if is_valid => (Ink::Good, "PASSED"),
+        ReportResult::Passed => (Ink::Strong, "PASSED"),
+    };
+    match (is_of_others(report), report.has_measured()) {
+        (true, _) if report.thresholds.is_empty() => Vec::new(),
+        (true, _) | (_, false) => vec![result],
+        _ => vec![verdict, result],
+    }
+}
+
+/// What the report says first: its answer, or why there is none.
+pub fn first_words(report: &Report, answer: &str) -> String {
+    if report.has_measured() {
+        return answer.to_string();
+    }
+    let because = report.failed_because.join("; ");
+    let mut letters = because.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
+}
+
+/// Why the result is a failure, where the answer does not say it.
+pub fn failures(report: &Report) -> &[String] {
+    match report.has_measured() {
+        true => &report.failed_because,
+        false => &[],
+    }
+}
+
+/// Writes the answer with verdict and result before it, what makes it invalid and why it failed,
+/// then a remark on how it was got.
 pub fn show(page: &mut Page, report: &Report, answer: &str, remark: &str) {
     let mut line = Line::new();
-    if !is_of_others(report) {
-        match report.verdict {
-            Verdict::Valid => line.push(Ink::Good, "VALID"),
-            Verdict::Invalid => line.push(Ink::Bad, "INVALID"),
-        }
-        line.push(Ink::Plain, "  ");
+    let words = verdicts(report);
+    for (i, (ink, word)) in words.iter().enumerate() {
+        line.push(Ink::Plain, if i > 0 { ", " } else { "" });
+        line.push(*ink, *word);
     }
-    let hang = line.width();
-    line.push(Ink::Strong, answer);
+    let hang = match words.is_empty() {
+        true => 0,
+        false => INDENT,
+    };
+    line.push(Ink::Plain, " ".repeat(hang));
+    line.push(Ink::Strong, first_words(report, answer));
     page.paragraph(0, hang, line);
     if report.verdict == Verdict::Invalid {
-        let reasons = reasons(report);
+        let mut reasons = reasons(report);
         if reasons.is_empty() {
-            page.paragraph(INDENT, INDENT, Line::of(Ink::Bad, without_reasons(report)));
+            reasons.push(without_reasons(report).to_string());
         }
-        let more = reasons.len().saturating_sub(REASONS_MAX);
-        let rest = (more > 0).then(|| format!("and {more} more like these: see --json"));
-        for reason in reasons.into_iter().take(REASONS_MAX).chain(rest) {
-            page.paragraph(
-                INDENT,
-                INDENT + 2,
-                Line::of(Ink::Bad, format!("- {reason}")),
-            );
-        }
+        show_reasons(page, "INVALID", &reasons);
     }
+    show_reasons(page, "FAILED", failures(report));
     if report.interrupted {
         let text = "INTERRUPTED  ended before its time; this is what was measured until then";
         page.paragraph(0, 0, Line::of(Ink::Warn, text));
@@ -59,6 +96,15 @@ pub fn show(page: &mut Page, report: &Report, answer: &str, remark: &str) {
     let space = if subject.is_empty() { "" } else { " " };
     let line = format!("knee {}{space}{subject}{remark}", report.command);
     page.paragraph(0, INDENT, Line::of(Ink::Dim, line));
+}
+
+fn show_reasons(page: &mut Page, word: &str, reasons: &[String]) {
+    let more = reasons.len().saturating_sub(REASONS_MAX);
+    let rest = (more > 0).then(|| format!("and {more} more like these: see --json"));
+    for reason in reasons.iter().take(REASONS_MAX).chain(&rest) {
+        let line = Line::of(Ink::Bad, format!("- {word}: {reason}"));
+        page.paragraph(INDENT, INDENT + 2, line);
+    }
 }
 
 /// What makes a trial invalid, each reason once per trial, with the trial's name where there are

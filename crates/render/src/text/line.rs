@@ -96,6 +96,12 @@ impl Line {
         self.push(Ink::Plain, " ".repeat(missing));
     }
 
+    /// Its text, spaces that do not break as any other.
+    pub fn text(&self) -> String {
+        let text: String = self.pieces.iter().map(|(_, t)| t.as_str()).collect();
+        text.replace(TIE, " ")
+    }
+
     /// How many columns it takes.
     pub fn width(&self) -> usize {
         self.pieces.iter().map(|(_, t)| t.chars().count()).sum()

@@ -53,8 +53,21 @@ impl Default for Text {
     }
 }
 
-/// The answer in one or two sentences, as it stands at the head of the report.
+/// Verdict, result and answer in a line, without colour.
+pub fn headline(report: &Report) -> String {
+    let words = heading::verdicts(report).into_iter().map(|(_, word)| word);
+    let words: Vec<&str> = words.collect();
+    let line = Line::plain(format!("{}  {}", words.join(", "), answer(report)));
+    line.cleaned(true).text()
+}
+
+/// The answer in one or two sentences, as it stands at the head of the report; why there is none
+/// where nothing was measured.
 pub fn answer(report: &Report) -> String {
+    heading::first_words(report, &answer_of(report))
+}
+
+fn answer_of(report: &Report) -> String {
     match &report.conclusion {
         Conclusion::Sweep(conclusion) => sweep::answer(conclusion),
         Conclusion::Run(conclusion) => run::answer(report, conclusion),
@@ -65,10 +78,16 @@ pub fn answer(report: &Report) -> String {
     }
 }
 
+/// Whether there is nothing to show but why.
+pub fn is_empty(report: &Report) -> bool {
+    report.trials.is_empty() && !report.has_measured()
+}
+
 impl Renderer for Text {
     fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
         let mut page = Page::new(self.width.max(WIDTH_MIN), self.unicode);
         match &report.conclusion {
+            _ if is_empty(report) => heading::show(&mut page, report, "", ""),
             Conclusion::Sweep(conclusion) => sweep::show(&mut page, report, conclusion),
             Conclusion::Run(conclusion) => run::show(&mut page, report, conclusion),
             Conclusion::Overload(conclusion) => overload::show(&mut page, report, conclusion),

@@ -39,6 +39,8 @@ impl<T> ReportFile<T> {
     fn replace(&mut self, report: &T) -> io::Result<()> {
         let mut out = BufWriter::new(self.file.begin()?);
         self.form.render(report, &mut out)?;
-        out.flush()
+        out.flush()?;
+        drop(out);
+        self.file.end()
     }
 }

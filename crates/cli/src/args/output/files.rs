@@ -1,5 +1,6 @@
 //! All the places that a report goes to.
 
+use super::all_of;
 use super::file::ReportFile;
 use crate::failure::Failure;
 use crate::stdout;
@@ -51,11 +52,9 @@ impl<T> Files<T> {
     /// # Errors
     /// One of them could not be written.
     pub fn deliver(mut self, report: &T, text: &dyn Renderer<T>) -> Result<(), Failure> {
-        let mut delivered = Ok(());
-        for file in &mut self.files {
-            delivered = delivered.and(file.write(report));
-        }
         let form = self.stdout.as_ref().map_or(text, |(_, form)| &**form);
-        delivered.and(stdout::write(|out| form.render(report, out)))
+        let shown = stdout::write(|out| form.render(report, out));
+        let written = self.files.iter_mut().map(|file| file.write(report));
+        all_of(std::iter::once(shown).chain(written))
     }
 }

@@ -6,7 +6,7 @@ mod keep;
 mod pending;
 mod watch;
 
-use crate::audience::{Audience, HdrFile, LiveView, MetricsServer, Progress, Spectator};
+use crate::audience::{Audience, HdrFile, LiveView, MetricsServer, Opening, Progress, Spectator};
 use crate::failure::Failure;
 use crate::history::{Keep, Recorder};
 use crate::terminal;
@@ -16,7 +16,7 @@ use keep::KeepArgs;
 use knee_core::report::Report;
 use knee_render::live::Look;
 use knee_render::{Csv, Html, Json, Junit, Renderer, Text};
-pub use pending::PendingFile;
+pub use pending::{PendingFile, settle};
 use std::fmt;
 use std::io::{self, Write};
 use watch::WatchArgs;
@@ -194,12 +194,45 @@ impl Output {
         let _ = writeln!(io::stderr(), "{line}");
     }
 
+    /// Says how it ended where the view or the line of progress goes away and the text does not
+    /// follow in its place.
+    pub fn note_result(&self, report: &Report) {
+        if self.shows_progress() && !terminal::is_stdout() {
+            self.note(&knee_render::headline(report));
+        }
+    }
+
     /// Writes the report: as text to standard output, unless another form goes there, and as asked.
     /// A file that cannot be written does not keep it from the others.
     pub fn deliver(self, report: &Report) -> Result<(), Failure> {
         let text = text(self.no_color);
-        self.files.deliver(report, &text)
+        let hdr = self.hdr.as_ref().map_or(Ok(()), HdrFile::outcome);
+        all_of([hdr, self.files.deliver(report, &text)])
     }
+
+    /// Begins the files that are written as an experiment goes on, for one that never begins.
+    pub fn begin_files(&self, opening: &Opening) {
+        if let Some(mut writer) = self.hdr.as_ref().and_then(HdrFile::writer) {
+            writer.opens(opening);
+            writer.fails("");
+        }
+    }
+
+    /// Writes a report without any trial to the places that options name, and nothing else.
+    pub fn deliver_to_files(self, report: &Report) -> Result<(), Failure> {
+        let hdr = self.hdr.as_ref().map_or(Ok(()), HdrFile::outcome);
+        all_of([hdr, self.files.deliver(report, &Nothing)])
+    }
+}
+
+/// The first failure; others, where they are of something else, are told at once.
+pub fn all_of(outcomes: impl IntoIterator<Item = Result<(), Failure>>) -> Result<(), Failure> {
+    let mut failures = outcomes.into_iter().filter_map(Result::err);
+    let first = failures.next();
+    for other in failures.filter(|other| first.as_ref() != Some(other)) {
+        Output::explain(&other.to_string());
+    }
+    first.map_or(Ok(()), Err)
 }
 
 /// How text is written to standard output.

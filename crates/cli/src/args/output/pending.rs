@@ -55,6 +55,23 @@ impl PendingFile {
         }
         Ok(&self.file)
     }
+
+    /// Makes sure that all of it is where it belongs: some file systems tell only then that it is
+    /// not.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn end(&self) -> io::Result<()> {
+        settle(&self.file)
+    }
+}
+
+/// Has what was written to a file on its disk; a pipe or a device has none.
+pub fn settle(file: &File) -> io::Result<()> {
+    match file.metadata()?.is_file() {
+        true => file.sync_all(),
+        false => Ok(()),
+    }
 }
 
 impl Drop for PendingFile {

@@ -68,6 +68,11 @@ impl<W: io::Write> HdrLog<W> {
         })?;
         self.out.flush()
     }
+
+    /// What it was written to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
 }
 
 /// A name as a tag, which has neither commas nor white space.

@@ -3,13 +3,16 @@
 mod log;
 
 use super::{Opening, Spectator, Upcoming};
-use crate::args::PendingFile;
+use crate::args::{PendingFile, settle};
 use crate::failure::Failure;
+use crate::stdout;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Report;
 use log::HdrLog;
 use std::cell::RefCell;
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Stdout, Write};
+use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Where a log goes, known before the load.
@@ -18,6 +21,8 @@ pub struct HdrFile {
     path: String,
     /// Taken by the experiment's log when it begins.
     to: RefCell<Option<To>>,
+    /// What went wrong while it was written.
+    failure: Rc<RefCell<Option<io::Error>>>,
 }
 
 #[derive(Debug)]
@@ -27,11 +32,45 @@ enum To {
 }
 
 impl To {
-    fn begin(&mut self) -> io::Result<Box<dyn Write>> {
+    fn begin(self) -> io::Result<Out> {
         Ok(match self {
-            To::Stdout => Box::new(io::stdout()),
-            To::File(file) => Box::new(BufWriter::new(file.begin()?.try_clone()?)),
+            To::Stdout => Out::Stdout(io::stdout()),
+            To::File(mut file) => Out::File(BufWriter::new(file.begin()?.try_clone()?)),
         })
+    }
+}
+
+/// What is written to; the log flushes it after each interval.
+#[derive(Debug)]
+enum Out {
+    Stdout(Stdout),
+    File(BufWriter<File>),
+}
+
+impl Out {
+    /// Makes sure that all of it is where it belongs.
+    fn end(mut self) -> io::Result<()> {
+        self.flush()?;
+        match &self {
+            Out::Stdout(_) => Ok(()),
+            Out::File(file) => settle(file.get_ref()),
+        }
+    }
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Out::Stdout(out) => out.write(bytes),
+            Out::File(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Out::Stdout(out) => out.flush(),
+            Out::File(out) => out.flush(),
+        }
     }
 }
 
@@ -48,7 +87,23 @@ impl HdrFile {
         Ok(HdrFile {
             path: path.to_string(),
             to: RefCell::new(Some(to)),
+            failure: Rc::default(),
         })
+    }
+
+    /// What became of it.
+    ///
+    /// # Errors
+    /// It could not be written whole.
+    pub fn outcome(&self) -> Result<(), Failure> {
+        match (self.failure.take(), self.path.as_str()) {
+            (None, _) => Ok(()),
+            (Some(error), "-") => stdout::outcome(Err(error)),
+            (Some(error), path) => {
+                let wrong = format!("'{path}' could not be written whole: {error}");
+                Err(Failure::argument("--hdr", wrong))
+            }
+        }
     }
 
     /// The one who writes it; `None` where another already does.
@@ -60,7 +115,8 @@ impl HdrFile {
             trial: Trial::default(),
             is_tagged: false,
             written: 0,
-            error: None,
+            remark: None,
+            failure: Rc::clone(&self.failure),
         })
     }
 }
@@ -70,13 +126,14 @@ pub struct HdrWriter {
     path: String,
     /// Until the log begins.
     to: Option<To>,
-    log: Option<(HdrLog<Box<dyn Write>>, Instant)>,
+    log: Option<(HdrLog<Out>, Instant)>,
     trial: Trial,
     /// Whether intervals bear the name of their trial: where there are several, to tell them apart.
     is_tagged: bool,
     written: u64,
-    /// What went wrong, until it was told.
-    error: Option<String>,
+    /// What is worth a word, until it was told.
+    remark: Option<String>,
+    failure: Rc<RefCell<Option<io::Error>>>,
 }
 
 /// The running trial.
@@ -90,8 +147,11 @@ struct Trial {
 impl HdrWriter {
     /// A log that stayed empty is worth a word.
     fn end(&mut self) {
-        if self.written == 0 && self.error.is_none() {
-            self.error = Some(format!(
+        let ended = self.log.take().map(|(log, _)| log.into_inner().end());
+        let ended = ended.unwrap_or(Ok(()));
+        self.keep(ended);
+        if self.written == 0 && self.failure.borrow().is_none() {
+            self.remark = Some(format!(
                 "--hdr: '{}' has no histogram: there were no response times",
                 self.path
             ));
@@ -102,17 +162,14 @@ impl HdrWriter {
     fn keep(&mut self, result: io::Result<()>) {
         if let Err(error) = result {
             self.log = None;
-            let path = &self.path;
-            self.error = Some(format!(
-                "--hdr: '{path}' is not written any further: {error}"
-            ));
+            self.failure.borrow_mut().get_or_insert(error);
         }
     }
 }
 
 impl Spectator for HdrWriter {
     fn opens(&mut self, opening: &Opening) {
-        let Some(mut to) = self.to.take() else {
+        let Some(to) = self.to.take() else {
             return;
         };
         self.is_tagged = opening.command != "run";
@@ -155,8 +212,12 @@ impl Spectator for HdrWriter {
         self.end();
     }
 
+    fn fails(&mut self, _: &str) {
+        self.end();
+    }
+
     fn remark(&mut self) -> Option<String> {
-        self.error.take()
+        self.remark.take()
     }
 }
 

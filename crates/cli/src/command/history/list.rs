@@ -72,7 +72,7 @@ impl List<'_> {
             when.replace('T', " "),
             entry.command.clone(),
             self.shortened(target, self.width / TARGET_SHARE),
-            verdict(entry).to_string(),
+            verdict(entry),
             took,
             self.answer(entry),
         ]
@@ -105,17 +105,27 @@ impl List<'_> {
     }
 }
 
-fn verdict(entry: &Entry) -> &'static str {
-    match entry.state {
+/// Both answers of one that ended with a report, else how it stands.
+fn verdict(entry: &Entry) -> String {
+    let word = match entry.state {
         State::Failed => "failed",
         State::Running => "running",
         State::CutShort => "cut short",
         State::Unfinished => "unfinished",
-        State::Complete => match entry.verdict.as_deref() {
-            Some("valid") => "VALID",
-            _ => "INVALID",
-        },
-    }
+        State::Complete => {
+            let word = match entry.verdict.as_deref() {
+                Some("valid") => "VALID",
+                _ => "INVALID",
+            };
+            let result = entry.result.as_deref().map(str::to_uppercase);
+            return [Some(word.to_string()), result]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(", ");
+        }
+    };
+    word.to_string()
 }
 
 /// Writes runs as one document.
@@ -133,6 +143,7 @@ fn one(entry: &Entry) -> Value {
         "target": entry.target,
         "state": entry.state.name(),
         "verdict": entry.verdict,
+        "result": entry.result,
         "interrupted": entry.interrupted,
         "seed": entry.seed,
         "knee_version": entry.knee_version,

@@ -9,6 +9,7 @@ fn entry(id: i64, state: State, answer: &str) -> Entry {
         target: "http://127.0.0.1:8080/".to_string(),
         state,
         verdict: (state == State::Complete).then(|| "valid".to_string()),
+        result: (state == State::Complete).then(|| "passed".to_string()),
         interrupted: false,
         seed: 7,
         knee_version: "1.2.3".to_string(),
@@ -27,6 +28,7 @@ fn entries() -> Vec<Entry> {
         },
         Entry {
             verdict: Some("invalid".to_string()),
+            result: Some("failed".to_string()),
             interrupted: true,
             ..entry(
                 103,
@@ -47,6 +49,7 @@ fn entries() -> Vec<Entry> {
             )
         },
         Entry {
+            result: None,
             target: "http://a-host-with-a-long-name.example.org/and/a/path".to_string(),
             ..entry(8, State::Complete, "1,000/s, p50 1 ms, p99 2 ms, no errors")
         },

@@ -84,18 +84,6 @@ impl Stand<Latency> for FlowStand {
         Some(scenario_line(&which, &label, flows))
     }
 
-    fn counts(trial: &TrialReport) -> (u64, u64) {
-        (trial.attempted, trial.completed)
-    }
-
-    fn nothing(trials: &[TrialReport], attempted: u64) -> String {
-        let reason = trials.iter().rev().find_map(|t| t.flows.as_ref());
-        match reason.map(|f| f.reason.as_str()).filter(|r| !r.is_empty()) {
-            Some(reason) => format!("nothing was measured: {reason}"),
-            None => format!("nothing was measured: {attempted} pings, not one came back"),
-        }
-    }
-
     fn gone(trial: &TrialReport) -> Option<String> {
         gone(trial)
     }

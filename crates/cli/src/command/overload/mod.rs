@@ -154,7 +154,13 @@ pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
     if let Some(demo) = &demo {
         notes.tell(&demo.announcement());
     }
-    let mut stand = OverloadStand::find(&overload.spec, &overload.observe)?;
+    let mut stand = match OverloadStand::find(&overload.spec, &overload.observe) {
+        Ok(stand) => stand,
+        Err(e) => {
+            let (order, experiment) = overload.split();
+            return laboratory::unreached(order, &experiment, e);
+        }
+    };
     if !stand.answers() {
         notes.tell("note: the target did not answer a first connect; going on");
     }

@@ -95,10 +95,6 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for Overload
         Some(line(number, trial))
     }
 
-    fn counts(trial: &TrialReport) -> (u64, u64) {
-        (trial.attempted, trial.completed)
-    }
-
     fn report(trial: &TrialReport) -> Option<&TrialReport> {
         Some(trial)
     }

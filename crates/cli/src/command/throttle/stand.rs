@@ -139,10 +139,6 @@ impl<X: Experiment<Spec = WaitSpec, Trial = WaitTrial>> Stand<X> for WaitStand {
         None
     }
 
-    fn counts(trial: &WaitTrial) -> (u64, u64) {
-        (trial.waits.samples, trial.waits.samples)
-    }
-
     fn report(_: &WaitTrial) -> Option<&TrialReport> {
         None
     }
@@ -196,10 +192,6 @@ impl<X: Experiment<Spec = HoldSpec, Trial = HoldTrial>> Stand<X> for HoldStand {
 
     fn line(&self, _: usize, _: &HoldTrial) -> Option<String> {
         None
-    }
-
-    fn counts(trial: &HoldTrial) -> (u64, u64) {
-        (trial.holds.operations, trial.holds.operations)
     }
 
     fn report(_: &HoldTrial) -> Option<&TrialReport> {

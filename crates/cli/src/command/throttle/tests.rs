@@ -3,7 +3,9 @@
 use super::*;
 use crate::command::tests::{parse, typed};
 use crate::raw::RawCommand;
-use knee_core::report::{Conclusion, Host, Report, SCHEMA, ThrottleConclusion, Verdict};
+use knee_core::report::{
+    Conclusion, Host, Report, ReportResult, SCHEMA, ThrottleConclusion, Verdict,
+};
 use knee_core::spec::{ArrivalLaw, Chore, HoldMethod, Margins, WaitMethod};
 
 fn resolve(arguments: &str) -> ThrottleSpec {
@@ -149,6 +151,8 @@ fn only_the_verdict_can_cross_a_threshold() {
             started_at: String::new(),
             seed: 1,
             verdict,
+            result: ReportResult::default(),
+            failed_because: Vec::new(),
             interrupted: false,
             thresholds: Vec::new(),
             host: Host::default(),

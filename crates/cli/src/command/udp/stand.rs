@@ -93,31 +93,6 @@ impl<X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>> Stand<X> for UdpStand
         ))
     }
 
-    /// Nothing was measured where nothing was sent, or where nobody could tell what came of it.
-    fn counts(tried: &UdpTried) -> (u64, u64) {
-        let ledger = tried.report.ledger.clone().unwrap_or_default();
-        let refused = ledger.not_attempted + ledger.send_errors;
-        let sent = ledger.intended.saturating_sub(refused);
-        let datagrams = tried.report.datagrams.as_ref();
-        match datagrams.is_some_and(|d| d.service_lost.is_none()) {
-            true => (ledger.intended, sent),
-            false => (ledger.intended, 0),
-        }
-    }
-
-    fn nothing(trials: &[TrialReport], attempted: u64) -> String {
-        let datagrams = trials.iter().rev().find_map(|t| t.datagrams.as_ref());
-        let lost = datagrams.and_then(|d| d.service_lost.clone());
-        let errors = datagrams.map(|d| &d.send_errors);
-        match (lost, errors.and_then(|e| e.iter().max_by_key(|(_, n)| **n))) {
-            (Some(why), _) => format!("what was received is not known: {why}"),
-            (None, Some((name, _))) => {
-                format!("nothing was measured: all of {attempted} datagrams were refused: {name}")
-            }
-            (None, None) => format!("nothing was measured: {attempted} datagrams, none sent"),
-        }
-    }
-
     fn report(tried: &UdpTried) -> Option<&TrialReport> {
         Some(&tried.report)
     }

@@ -5,7 +5,9 @@ use super::*;
 use crate::analysis::assess::assess;
 use crate::analysis::sample::simulated::normal;
 use crate::law::Law;
-use crate::report::{ComparisonRow, ComparisonVerdict, Host, RunConclusion, TrialReport};
+use crate::report::{
+    ComparisonRow, ComparisonVerdict, Host, ReportResult, RunConclusion, TrialReport,
+};
 use crate::rng;
 use crate::sim::{World, simulate};
 use crate::spec::fixture::trial;
@@ -64,6 +66,8 @@ fn report(trial: TrialReport) -> Report {
         started_at: "2026-05-04T09:30:00Z".to_owned(),
         seed: 1,
         verdict: trial.verdict,
+        result: ReportResult::default(),
+        failed_because: Vec::new(),
         interrupted: false,
         host: Host::default(),
         spec: [("url".to_owned(), "http://a/".into())].into(),

@@ -22,7 +22,7 @@ pub use trial::{diagnose_trial, grouped, queue_grows, trial_findings};
 pub(crate) use udp::buffer_covers_ns;
 pub use udp::{DatagramTrouble, UdpDiagnosis, datagram_findings};
 
-use crate::report::{Finding, Severity};
+use crate::report::{Finding, STOPPED_EARLY, Severity, UNREACHABLE};
 use crate::spec::Level;
 use std::collections::BTreeMap;
 
@@ -237,6 +237,11 @@ pub enum Diagnosis {
         /// Why.
         reason: String,
     },
+    /// The target could not be reached, before the first trial or after some.
+    Unreachable {
+        /// What was tried and what came of it.
+        reason: String,
+    },
     /// The user ended the experiment early.
     Interrupted {
         /// Trials that had been made.
@@ -248,6 +253,13 @@ impl Diagnosis {
     /// The policy gave up, for this reason.
     pub fn stopped_early(reason: &str) -> Diagnosis {
         Diagnosis::StoppedEarly {
+            reason: reason.to_owned(),
+        }
+    }
+
+    /// The target could not be reached, for this reason.
+    pub fn unreachable(reason: &str) -> Diagnosis {
+        Diagnosis::Unreachable {
             reason: reason.to_owned(),
         }
     }
@@ -284,7 +296,8 @@ impl Diagnosis {
             Diagnosis::Throttle(of_throttle) => of_throttle.code(),
             Diagnosis::Latency(of_flows) => of_flows.code(),
             Diagnosis::Overload(of_overload) => of_overload.code(),
-            Diagnosis::StoppedEarly { .. } => "stopped_early",
+            Diagnosis::StoppedEarly { .. } => STOPPED_EARLY,
+            Diagnosis::Unreachable { .. } => UNREACHABLE,
             Diagnosis::Interrupted { .. } => "interrupted",
         }
     }
@@ -299,7 +312,8 @@ impl Diagnosis {
             Diagnosis::GeneratorLimited { .. }
             | Diagnosis::GeneratorDistorted { .. }
             | Diagnosis::LittlesLawViolation { .. }
-            | Diagnosis::StoppedEarly { .. } => Severity::Error,
+            | Diagnosis::StoppedEarly { .. }
+            | Diagnosis::Unreachable { .. } => Severity::Error,
             Diagnosis::PastKnee { .. }
             | Diagnosis::WarmedUp { .. }
             | Diagnosis::ServerStalled { .. }

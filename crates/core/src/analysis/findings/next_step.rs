@@ -66,6 +66,9 @@ impl Diagnosis {
             Diagnosis::Throttle(of_throttle) => of_throttle.next_step(),
             Diagnosis::Latency(of_flows) => of_flows.next_step(),
             Diagnosis::Overload(of_overload) => of_overload.next_step(),
+            Diagnosis::Unreachable { .. } => {
+                "start the target, or correct its address, then run it again".into()
+            }
             Diagnosis::Interrupted { .. } => "run it again to its end".into(),
             _ => self.sweep_next_step(),
         }

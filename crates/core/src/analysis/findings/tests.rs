@@ -424,6 +424,7 @@ fn every_finding_says_what_and_what_next() {
         },
         Diagnosis::stopped_early("nothing answers"),
         Diagnosis::interrupted(1),
+        Diagnosis::unreachable("cannot connect to 127.0.0.1:9: connection refused"),
     ];
     let texts: Vec<String> = all.iter().map(|d| d.finding().text).collect();
     assert!(
@@ -437,6 +438,7 @@ fn every_finding_says_what_and_what_next() {
     );
     assert!(texts[3].contains("97 %"), "{texts:?}");
     assert!(texts[5].contains("1 trial,"), "{texts:?}");
+    assert!(texts[6].contains("reached: cannot connect to"), "{texts:?}");
     for diagnosis in &all {
         let finding = diagnosis.finding();
         assert!(!finding.next_step.is_empty(), "{}", finding.code);

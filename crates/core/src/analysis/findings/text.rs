@@ -289,6 +289,9 @@ impl Diagnosis {
             Diagnosis::StoppedEarly { reason } => {
                 Some(format!("the experiment ended early: {reason}"))
             }
+            Diagnosis::Unreachable { reason } => {
+                Some(format!("the target could not be reached: {reason}"))
+            }
             Diagnosis::Interrupted { trials } => {
                 let noun = if *trials == 1 { "trial" } else { "trials" };
                 Some(format!(

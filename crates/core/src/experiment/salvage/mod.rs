@@ -6,7 +6,7 @@ mod tests;
 
 pub use partial::RunningTrial;
 
-use crate::analysis::words;
+use crate::analysis::{threshold, words};
 use crate::report::{
     Conclusion, Finding, LatencyConclusion, OverloadConclusion, Report, RunConclusion, Severity,
     SweepConclusion, ThrottleConclusion, TrialReport, UdpConclusion, Verdict,
@@ -76,6 +76,8 @@ pub fn salvage(remains: Remains) -> Result<Report, String> {
         }
         report.trials.push(trial);
     }
+    report.thresholds = threshold::judge(&threshold::asked_for(&report), &report);
+    report.judge();
     Ok(report)
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::measure::{Histogram, Interval};
-use crate::report::Host;
+use crate::report::{Host, ReportResult};
 use crate::spec::Level;
 use crate::time::Nanos;
 
@@ -14,6 +14,8 @@ fn begun(command: &str) -> Report {
         started_at: "2026-05-04T09:30:00Z".to_owned(),
         seed: 7,
         verdict: Verdict::Valid,
+        result: ReportResult::default(),
+        failed_because: Vec::new(),
         interrupted: false,
         host: Host::default(),
         spec: BTreeMap::new(),

@@ -1,5 +1,9 @@
 //! Thresholds: `--fail-if 'p99>200ms'`.
 
+mod judge;
+
+pub use judge::{asked_for, judge};
+
 use super::words::{exact, percent};
 use crate::measure::Outcome;
 use crate::report::{LatencyReport, TrialReport, Verdict};
@@ -36,43 +40,60 @@ impl Threshold {
         matches!(self.condition, Condition::Invalid)
     }
 
-    /// Whether a trial fails by it: then one line that says why.
+    /// What a trial shows of it.
     ///
-    /// It fails where it crosses the bound, and where it is not known whether it does: too few
-    /// operations ended to tell the figure, and what they tell of it leaves both possible.
-    pub fn crossed(&self, trial: &TrialReport) -> Option<String> {
+    /// It is undecided where too few operations ended to tell the figure, and what they tell of it
+    /// leaves both possible.
+    pub fn judge(&self, trial: &TrialReport) -> Judged {
+        let (label, text) = (&trial.label, &self.text);
         let (metric, is, bound) = match &self.condition {
-            Condition::Invalid => {
-                return (trial.verdict == Verdict::Invalid).then(|| {
-                    let why = trial.invalid_because.join("; ");
-                    format!("{}: the trial is invalid: {why}", trial.label)
-                });
+            Condition::Invalid if trial.verdict == Verdict::Invalid => {
+                let why = trial.invalid_because.join("; ");
+                return Judged::Crossed(format!("{label}: the trial is invalid: {why}"));
             }
+            Condition::Invalid => return Judged::Kept(format!("{label}: the trial is valid")),
             Condition::Bound { metric, is, bound } => (metric, is, *bound),
         };
-        let (label, text) = (&trial.label, &self.text);
-        match metric.value(trial) {
-            Known::Exactly(value) => is.holds(value, bound).then(|| {
-                let shown = metric.shown(value);
-                format!("{label}: {metric} {shown} crosses {text}")
-            }),
-            Known::Within(low, high) => match (is.holds(low, bound), is.holds(high, bound)) {
-                (false, false) => None,
-                (true, true) => {
-                    let shown = [low, high].map(|v| metric.shown(v)).join(" to ");
-                    format!("{label}: {metric}, somewhere from {shown}, crosses {text}").into()
-                }
-                _ => {
-                    let observed = metric.observed(trial);
-                    format!("{label}: {text} is not decided: {observed}").into()
-                }
-            },
-            Known::Not => {
-                let observed = metric.observed(trial);
-                format!("{label}: {text} is not decided: {observed}").into()
+        let (low, high, line) = match metric.value(trial) {
+            Known::Exactly(value) => {
+                let line = format!("{label}: {metric} {}", metric.shown(value));
+                (value, value, line)
             }
+            Known::Within(low, high) => {
+                let shown = [low, high].map(|v| metric.shown(v)).join(" to ");
+                (
+                    low,
+                    high,
+                    format!("{label}: {metric}, somewhere from {shown},"),
+                )
+            }
+            Known::Not => return self.undecided(*metric, trial),
+        };
+        match (is.holds(low, bound), is.holds(high, bound)) {
+            (false, false) => Judged::Kept(line.trim_end_matches(',').to_owned()),
+            (true, true) => Judged::Crossed(format!("{line} crosses {text}")),
+            _ => self.undecided(*metric, trial),
         }
     }
+
+    fn undecided(&self, metric: Metric, trial: &TrialReport) -> Judged {
+        let observed = metric.observed(trial);
+        Judged::Undecided(format!(
+            "{}: {} is not decided: {observed}",
+            trial.label, self.text
+        ))
+    }
+}
+
+/// What a trial shows of a threshold, in a line that names trial and value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// Its condition does not hold.
+    Kept(String),
+    /// It holds.
+    Crossed(String),
+    /// The value is not known.
+    Undecided(String),
 }
 
 impl std::str::FromStr for Threshold {
@@ -179,11 +200,9 @@ impl Metric {
             Metric::Time(_, of) => time(&trial.response_time_ns, of),
             Metric::Throughput => rate(trial.throughput_per_s, trial),
             Metric::Goodput => rate(trial.goodput_per_s, trial),
+            _ if trial.outcomes.total() == 0 => Known::Not,
             Metric::ErrorCount => Known::Exactly(errors),
-            Metric::ErrorPercent => match trial.outcomes.total() {
-                0 => Known::Not,
-                total => Known::Exactly(errors * 100.0 / total as f64),
-            },
+            Metric::ErrorPercent => Known::Exactly(errors * 100.0 / trial.outcomes.total() as f64),
         }
     }
 
@@ -304,13 +323,26 @@ fn parse_bound(name: &str, bound: &str) -> Result<(Metric, f64), ParseError> {
         "goodput" => Ok((Metric::Goodput, rate()?)),
         "errors" => match bound.strip_suffix('%') {
             Some(share) => Ok((Metric::ErrorPercent, parse_number(share, bound, 100.0)?)),
-            None => Ok((Metric::ErrorCount, parse_number(bound, bound, f64::MAX)?)),
+            None => Ok((Metric::ErrorCount, parse_error_count(bound)?)),
         },
         _ => Err(ParseError(format!(
             "'{name}' is not a metric: give mean, min, p50, p75, p90, p95, p99, p999, max, \
              throughput, goodput or errors"
         ))),
     }
+}
+
+/// A whole number. A fraction may be meant as a share of 1, or as percent.
+fn parse_error_count(bound: &str) -> Result<f64, ParseError> {
+    let count = parse_number(bound, bound, f64::MAX)?;
+    if count.fract() == 0.0 {
+        return Ok(count);
+    }
+    Err(ParseError(format!(
+        "'{bound}' is no number of errors: write errors>{}% for a share of {bound}, or \
+         errors>{bound}% for {bound} percent",
+        exact(count * 100.0)
+    )))
 }
 
 fn parse_number(text: &str, whole: &str, most: f64) -> Result<f64, ParseError> {
@@ -343,6 +375,37 @@ mod tests {
         trial
     }
 
+    fn is_crossed(threshold: &Threshold, trial: &TrialReport) -> bool {
+        matches!(threshold.judge(trial), Judged::Crossed(_))
+    }
+
+    /// Why a trial fails by it.
+    fn failed(threshold: &Threshold, trial: &TrialReport) -> Option<String> {
+        match threshold.judge(trial) {
+            Judged::Crossed(line) | Judged::Undecided(line) => Some(line),
+            Judged::Kept(_) => None,
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_crosses_nothing_and_keeps_nothing() {
+        let mut nothing = trial();
+        nothing.response_time_ns = LatencyReport::default();
+        nothing.outcomes = crate::measure::Outcomes::default();
+        for text in ["p99>200ms", "max<1s", "errors>0", "errors>0.1%"] {
+            let judged = Threshold::parse(text).expect(text).judge(&nothing);
+            assert!(matches!(judged, Judged::Undecided(_)), "{text}: {judged:?}");
+        }
+    }
+
+    #[test]
+    fn a_threshold_that_is_kept_is_told_with_its_figure() {
+        let judged = Threshold::parse("p99>1s")
+            .expect("a threshold")
+            .judge(&trial());
+        assert_eq!(judged, Judged::Kept("rate=100/s: p99 231 ms".into()));
+    }
+
     #[test]
     fn a_threshold_is_crossed_where_its_condition_holds() {
         for (text, crossed) in [
@@ -362,7 +425,7 @@ mod tests {
             ("invalid", false),
         ] {
             let threshold = Threshold::parse(text).expect(text);
-            assert_eq!(threshold.crossed(&trial()).is_some(), crossed, "{text}");
+            assert_eq!(is_crossed(&threshold, &trial()), crossed, "{text}");
         }
     }
 
@@ -391,7 +454,7 @@ mod tests {
             ("p90>50ms", None),
         ] {
             let threshold = Threshold::parse(text).expect(text);
-            assert_eq!(threshold.crossed(&trial).as_deref(), says, "{text}");
+            assert_eq!(failed(&threshold, &trial).as_deref(), says, "{text}");
         }
     }
 
@@ -418,7 +481,7 @@ mod tests {
             ("throughput>5", None),
         ] {
             let threshold = Threshold::parse(text).expect(text);
-            let says = threshold.crossed(&trial);
+            let says = failed(&threshold, &trial);
             assert_eq!(says.is_some(), word.is_some(), "{text}: {says:?}");
             assert!(
                 says.unwrap_or_default().contains(word.unwrap_or("")),
@@ -432,18 +495,21 @@ mod tests {
         let threshold = Threshold::parse("errors>2").expect("a threshold");
         let mut trial = trial();
         (0..900).for_each(|_| trial.outcomes.add(Outcome::ConnectTimeout));
-        assert!(threshold.crossed(&trial).is_some());
+        assert!(is_crossed(&threshold, &trial));
         trial.level = Level::Descriptors(64);
-        assert_eq!(threshold.crossed(&trial), None);
+        assert!(!is_crossed(&threshold, &trial));
         trial.outcomes.add(Outcome::Reset);
-        assert!(threshold.crossed(&trial).is_some());
+        assert!(is_crossed(&threshold, &trial));
     }
 
     #[test]
     fn the_message_names_value_and_bound() {
         let message = |text: &str, trial: &TrialReport| {
             let threshold = Threshold::parse(text).expect(text);
-            threshold.crossed(trial).expect(text)
+            match threshold.judge(trial) {
+                Judged::Crossed(line) => line,
+                other => panic!("{text}: {other:?}"),
+            }
         };
         let mut trial = trial();
         for (text, said) in [
@@ -478,6 +544,8 @@ mod tests {
             ("errors>some", "is not a number of errors"),
             ("errors>101%", "is not a number of errors"),
             ("errors>-1", "is not a number of errors"),
+            ("errors>0.01", "write errors>1% for a share of 0.01"),
+            ("errors>1.5", "or errors>1.5% for 1.5 percent"),
             ("invalid>1", "is not a metric"),
         ] {
             let error = Threshold::parse(text).expect_err(text).0;

@@ -1,0 +1,325 @@
+//! What came of an experiment: passed or failed. Whether its numbers can be trusted is another
+//! question, which the verdict answers.
+
+use super::{Conclusion, FlowsReport, Report, TrialReport};
+use crate::measure::Outcome;
+use serde::{Deserialize, Serialize};
+
+/// The code of the finding that the target could not be reached.
+pub const UNREACHABLE: &str = "unreachable";
+
+/// The code of the finding that an experiment could not do what it was asked for.
+pub const STOPPED_EARLY: &str = "stopped_early";
+
+/// So many kinds of failure are named in a line.
+const KINDS_MAX: usize = 3;
+
+/// Whether the target did what was asked of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReportResult {
+    /// Operations succeeded, within all thresholds.
+    #[default]
+    Passed,
+    /// A threshold was crossed or could not be judged, nothing was measured, or not one operation
+    /// succeeded.
+    Failed,
+}
+
+/// Operations of a whole experiment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    /// Begun, where it is known what became of them.
+    attempted: u64,
+    /// Those of them that did what they were for.
+    succeeded: u64,
+}
+
+impl Report {
+    /// Sets `result` and `failed_because` by all else that is in the report.
+    pub fn judge(&mut self) {
+        self.failed_because = self.reasons();
+        self.result = match self.failed_because.is_empty() {
+            true => ReportResult::Passed,
+            false => ReportResult::Failed,
+        };
+    }
+
+    /// Whether anything was measured.
+    pub fn has_measured(&self) -> bool {
+        self.tally().attempted > 0
+    }
+
+    fn reasons(&self) -> Vec<String> {
+        let ended = self.findings.iter();
+        let ended = ended.filter(|f| [UNREACHABLE, STOPPED_EARLY].contains(&f.code.as_str()));
+        let mut reasons: Vec<String> = ended.map(|f| f.text.clone()).collect();
+        let tally = self.tally();
+        if tally.succeeded == 0 && (reasons.is_empty() || tally.attempted > 0) {
+            reasons.push(self.without_success(tally.attempted));
+        }
+        for threshold in &self.thresholds {
+            let of = |lines: &[String]| lines.to_vec();
+            reasons.extend(of(&threshold.crossed));
+            reasons.extend(of(&threshold.undecided));
+        }
+        reasons
+    }
+
+    /// Why not one operation succeeded, in words.
+    fn without_success(&self, attempted: u64) -> String {
+        let trials = self.trials.iter();
+        if attempted == 0 {
+            return self.without_measurement();
+        }
+        let mut ends: Vec<(u64, &str)> = Outcome::ALL
+            .iter()
+            .map(|o| (trials.clone().map(|t| t.outcomes.count(*o)).sum(), o.name()))
+            .filter(|(count, _)| *count > 0)
+            .collect();
+        ends.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+        let kinds = ends.iter().take(KINDS_MAX);
+        let kinds: Vec<String> = kinds
+            .map(|(count, name)| format!("{count} {}", name.replace('_', " ")))
+            .collect();
+        let noun = match self.conclusion {
+            Conclusion::Udp(_) => "datagram",
+            Conclusion::Latency(_) => "ping",
+            _ => "operation",
+        };
+        let of = match attempted {
+            1 => format!("the only {noun} did not succeed"),
+            n => format!("none of {n} {noun}s succeeded"),
+        };
+        match kinds.is_empty() {
+            true => of,
+            false => format!("{of}: {}", kinds.join(", ")),
+        }
+    }
+
+    /// Why nothing was measured, in words.
+    fn without_measurement(&self) -> String {
+        let last = |of: fn(&TrialReport) -> Option<String>| self.trials.iter().rev().find_map(of);
+        if let Some(why) = last(|t| t.datagrams.as_ref()?.service_lost.clone()) {
+            return format!("what was received is not known: {why}");
+        }
+        let refused = |t: &TrialReport| {
+            let errors = &t.datagrams.as_ref()?.send_errors;
+            let (name, _) = errors.iter().max_by_key(|(_, n)| **n)?;
+            Some(format!(
+                "all {} datagrams were refused: {name}",
+                t.attempted
+            ))
+        };
+        let aborted = |t: &TrialReport| {
+            let flows = t.flows.as_ref().filter(|f| !f.reason.is_empty())?;
+            Some(flows.reason.clone())
+        };
+        match last(refused).or_else(|| last(aborted)) {
+            Some(why) => format!("nothing was measured: {why}"),
+            None => "nothing was measured".to_owned(),
+        }
+    }
+
+    fn tally(&self) -> Tally {
+        if self.trials.is_empty() {
+            let rows = rows(&self.conclusion) as u64;
+            return Tally {
+                attempted: rows,
+                succeeded: rows,
+            };
+        }
+        let mut tally = Tally::default();
+        for trial in self.trials.iter().map(of_trial) {
+            tally.attempted += trial.attempted;
+            tally.succeeded += trial.succeeded;
+        }
+        tally
+    }
+}
+
+fn of_trial(trial: &TrialReport) -> Tally {
+    let ok = trial.outcomes.count(Outcome::Ok) + trial.outcomes.count(Outcome::Served);
+    // Of a trial that was cut short only responses are known.
+    let is_cut_short = trial.outcomes.total() == 0;
+    let succeeded = if is_cut_short { trial.completed } else { ok };
+    let attempted = match (&trial.ledger, &trial.datagrams) {
+        (_, Some(datagrams)) if datagrams.service_lost.is_some() => 0,
+        (Some(ledger), _) => ledger
+            .intended
+            .saturating_sub(ledger.not_attempted + ledger.send_errors),
+        _ => trial.attempted,
+    };
+    let carried = trial.flows.as_ref().is_some_and(has_carried);
+    Tally {
+        attempted: attempted.max(u64::from(carried)),
+        succeeded: succeeded.max(u64::from(carried)).min(attempted.max(1)),
+    }
+}
+
+/// How many rows an answer has that rests on no trial of the report.
+fn rows(conclusion: &Conclusion) -> usize {
+    match conclusion {
+        Conclusion::Run(_) => 0,
+        Conclusion::Sweep(sweep) => sweep.levels.len(),
+        Conclusion::Throttle(throttle) => throttle.table.len() + throttle.rates.len(),
+        Conclusion::Overload(overload) => overload.simple.len() + overload.sclients.len(),
+        Conclusion::Udp(udp) => udp.laws.len(),
+        Conclusion::Latency(latency) => latency.scenarios.len(),
+    }
+}
+
+/// Whether any flow brought anything to its other end.
+fn has_carried(flows: &FlowsReport) -> bool {
+    flows.flows.iter().any(|flow| flow.goodput_kib_per_s > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::assess::tests::report as trial;
+    use crate::analysis::findings::Diagnosis;
+    use crate::experiment::salvage::without_conclusion;
+    use crate::measure::Outcomes;
+    use crate::report::{DatagramReport, LedgerReport, RateRow, SCHEMA, ThresholdReport};
+
+    fn report(command: &str, trials: Vec<TrialReport>) -> Report {
+        Report {
+            schema: SCHEMA.into(),
+            command: command.into(),
+            knee_version: String::new(),
+            started_at: String::new(),
+            seed: 1,
+            verdict: Default::default(),
+            result: ReportResult::Passed,
+            failed_because: Vec::new(),
+            interrupted: false,
+            host: Default::default(),
+            spec: Default::default(),
+            trials,
+            findings: Vec::new(),
+            thresholds: Vec::new(),
+            conclusion: without_conclusion(command).expect("a command"),
+        }
+    }
+
+    fn ending(ends: &[(Outcome, u64)]) -> TrialReport {
+        let mut outcomes = Outcomes::default();
+        ends.iter().for_each(|(end, n)| outcomes.add_many(*end, *n));
+        TrialReport {
+            attempted: outcomes.total(),
+            completed: outcomes.responses(),
+            outcomes,
+            ..trial()
+        }
+    }
+
+    /// Why it failed; nothing where it passed.
+    fn judged(mut report: Report) -> String {
+        report.judge();
+        let failed = report.result == ReportResult::Failed;
+        assert_eq!(failed, !report.failed_because.is_empty());
+        report.failed_because.join("; ")
+    }
+
+    #[test]
+    fn one_success_is_enough_and_none_is_failure() {
+        use Outcome::{ConnectTimeout, Http4xx, Http5xx, InFlight, Ok, Served, Timeout};
+        for (command, ends, expected) in [
+            ("run", &[(Ok, 1), (Timeout, 99)][..], ""),
+            ("overload", &[(Served, 1), (ConnectTimeout, 99)], ""),
+            (
+                "run",
+                &[(Http5xx, 5), (Timeout, 7)],
+                "none of 12 operations succeeded: 7 timeout, 5 http 5xx",
+            ),
+            (
+                "run",
+                &[(Http4xx, 3)],
+                "none of 3 operations succeeded: 3 http 4xx",
+            ),
+            (
+                "sweep",
+                &[(InFlight, 1)],
+                "the only operation did not succeed: 1 in flight",
+            ),
+            (
+                "overload",
+                &[(ConnectTimeout, 99)],
+                "none of 99 operations succeeded: 99 connect timeout",
+            ),
+            ("run", &[], "nothing was measured"),
+        ] {
+            assert_eq!(judged(report(command, vec![ending(ends)])), expected);
+        }
+        let none = report("run", vec![ending(&[(Http5xx, 5)])]);
+        assert!(none.has_measured());
+        assert!(!report("run", vec![ending(&[])]).has_measured());
+        let both = vec![ending(&[(Timeout, 3)]), ending(&[(Ok, 1)])];
+        assert_eq!(judged(report("sweep", both)), "");
+    }
+
+    #[test]
+    fn a_target_that_is_not_there_is_the_only_reason() {
+        let mut nobody = report("run", Vec::new());
+        assert_eq!(judged(nobody.clone()), "nothing was measured");
+        nobody.findings = vec![Diagnosis::unreachable("refused").finding()];
+        assert!(!nobody.has_measured());
+        let reason = "the target could not be reached: refused";
+        assert_eq!(judged(nobody.clone()), reason);
+        // One that goes away fails what was measured before.
+        nobody.trials = vec![ending(&[(Outcome::Ok, 5)])];
+        assert_eq!(judged(nobody), reason);
+    }
+
+    #[test]
+    fn thresholds_fail_where_they_are_crossed_or_undecided() {
+        let mut run = report("run", vec![ending(&[(Outcome::Ok, 5)])]);
+        let threshold = ThresholdReport {
+            expression: "p99>1ms".into(),
+            kept: vec!["kept".into()],
+            ..ThresholdReport::default()
+        };
+        run.thresholds = vec![threshold.clone()];
+        assert_eq!(judged(run.clone()), "");
+        run.thresholds[0].undecided = vec!["no p99".into()];
+        assert_eq!(judged(run.clone()), "no p99");
+        run.thresholds[0].crossed = vec!["crossed".into()];
+        assert_eq!(judged(run), "crossed; no p99");
+    }
+
+    #[test]
+    fn datagrams_succeed_where_they_are_received() {
+        let sent = |received: u64, service_lost: Option<&str>| {
+            let mut trial = ending(&[(Outcome::Ok, received), (Outcome::Lost, 9 - received)]);
+            trial.ledger = Some(LedgerReport {
+                intended: 10,
+                send_errors: 1,
+                ..LedgerReport::default()
+            });
+            trial.datagrams = Some(DatagramReport {
+                service_lost: service_lost.map(str::to_owned),
+                ..DatagramReport::default()
+            });
+            report("udp", vec![trial])
+        };
+        assert_eq!(judged(sent(1, None)), "");
+        let none = "none of 9 datagrams succeeded: 9 lost";
+        assert_eq!(judged(sent(0, None)), none);
+        let lost = sent(0, Some("it went away"));
+        assert!(!lost.has_measured());
+        let why = "what was received is not known: it went away";
+        assert_eq!(judged(lost), why);
+    }
+
+    #[test]
+    fn a_table_of_this_machine_passes_where_it_has_a_row() {
+        let mut table = report("throttle", Vec::new());
+        assert_eq!(judged(table.clone()), "nothing was measured");
+        let Conclusion::Throttle(throttle) = &mut table.conclusion else {
+            panic!("another conclusion");
+        };
+        throttle.rates = vec![RateRow::default()];
+        assert_eq!(judged(table), "");
+    }
+}
