@@ -44,6 +44,11 @@ pub fn interval(bounds: Option<[f64; 2]>) -> String {
     })
 }
 
+/// `6.2 %`
+pub fn smallest(change: Option<f64>) -> String {
+    change.map_or(MISSING.to_owned(), percent)
+}
+
 /// `0.03`, `<0.001`
 pub fn probability(p: Option<f64>) -> String {
     match p {

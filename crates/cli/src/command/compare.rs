@@ -3,10 +3,11 @@
 use crate::args::{Files, text, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::{history, input};
-use clap::Args;
+use clap::{Args, Command};
 use knee_core::analysis::compare::{Named, compare};
 use knee_core::report::{Comparison, ComparisonVerdict, Report};
 use knee_render::{Html, Json, parse_report};
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -64,6 +65,40 @@ pub struct RawCompare {
     /// No colour; without it colour is used only on a terminal and unless NO_COLOR is set
     #[arg(long, hide_short_help = true, help_heading = "Output")]
     no_color: bool,
+}
+
+/// Options behind the `--` of a comparison stand before it, as nobody names a report `--json`. All
+/// other commands are left as they are.
+pub fn options_first(knee: &Command, argv: Vec<OsString>) -> Vec<OsString> {
+    let is_compare = argv.get(1).is_some_and(|word| word == "compare");
+    let split = argv.iter().position(|word| word == "--");
+    let (Some(compare), Some(split)) = (knee.find_subcommand("compare"), split) else {
+        return argv;
+    };
+    if !is_compare {
+        return argv;
+    }
+    let takes_value = |word: &str| {
+        let mut options = compare.get_opts();
+        let is_it = |o: &clap::Arg| o.get_long() == word.strip_prefix("--");
+        options.any(|o| is_it(o) && o.get_action().takes_values())
+    };
+    let (before, behind) = argv.split_at(split);
+    let (mut first, mut reports) = (before.to_vec(), Vec::new());
+    let mut words = behind.iter();
+    while let Some(word) = words.next() {
+        let text = word.to_str().unwrap_or_default();
+        if !text.starts_with('-') || text == "-" || text == "--" {
+            reports.push(word.clone());
+            continue;
+        }
+        first.push(word.clone());
+        if takes_value(text) {
+            first.extend(words.next().cloned());
+        }
+    }
+    first.extend(reports);
+    first
 }
 
 fn with_exits_of_compare() -> String {
@@ -184,5 +219,42 @@ impl RawCompare {
             let _ = writeln!(io::stderr(), "{reason}");
         }
         exit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw::RawArgs;
+    use clap::CommandFactory;
+
+    fn sorted(line: &str) -> String {
+        let argv = line.split(' ').map(OsString::from).collect();
+        let sorted = options_first(&RawArgs::command(), argv);
+        let words: Vec<&str> = sorted.iter().filter_map(|w| w.to_str()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn options_may_stand_behind_the_dashes() {
+        for (typed, read) in [
+            (
+                "knee compare a1 a2 -- b1 b2 --fail-on-regression",
+                "knee compare a1 a2 --fail-on-regression -- b1 b2",
+            ),
+            (
+                "knee compare a -- b1 --json out.json b2 --html=x.html",
+                "knee compare a --json out.json --html=x.html -- b1 b2",
+            ),
+            ("knee compare a -- - b", "knee compare a -- - b"),
+            ("knee compare a b --quiet", "knee compare a b --quiet"),
+            ("knee run -- --quiet", "knee run -- --quiet"),
+        ] {
+            assert_eq!(sorted(typed), read);
+        }
+        let read = "knee compare a1 a2 -- b1 b2 --fail-on-regression --json -";
+        assert!(RawArgs::read(read.split(' ')).is_ok());
+        let unknown = RawArgs::read("knee compare a -- b --nonsense".split(' '));
+        assert!(unknown.is_err());
     }
 }

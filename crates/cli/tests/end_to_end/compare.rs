@@ -198,3 +198,43 @@ fn what_cannot_be_compared_is_one_line_and_exit_2() {
         );
     }
 }
+
+#[test]
+fn options_may_stand_behind_the_dashes() {
+    let ended = run(&[
+        "compare",
+        BEFORE,
+        "--",
+        SLOWER,
+        "--fail-on-regression",
+        "--quiet",
+    ]);
+    assert_eq!(ended.status, Some(1), "{ended:?}");
+    assert!(ended.stdout.starts_with("WORSE"), "{}", ended.stdout);
+}
+
+#[test]
+fn what_no_difference_excludes_is_told() {
+    let ended = run(&["compare", BEFORE, AGAIN]);
+    let answer = "With 95 % confidence a regression is excluded over ";
+    let first: Vec<&str> = ended.stdout.split_whitespace().collect();
+    assert!(first.join(" ").contains(answer), "{}", ended.stdout);
+    assert!(ended.stdout.contains("could see"), "{}", ended.stdout);
+    let json = run(&["compare", BEFORE, AGAIN, "--json", "-"]).json();
+    for row in json["rows"].as_array().unwrap() {
+        if row["p_value"].is_null() || row["ratio_ci95"].is_null() {
+            continue;
+        }
+        let [low, high] = [0, 1].map(|i| row["ratio_ci95"][i].as_f64().unwrap());
+        // It takes more to be seen among many rows than the interval of one row is wide.
+        let half = 100.0 * ((high / low).sqrt() - 1.0);
+        assert!(
+            row["smallest_seen_percent"].as_f64().unwrap() >= 0.99 * half,
+            "{row:#}"
+        );
+        if let Some(excluded) = row["regression_excluded_percent"].as_f64() {
+            let worst = [high - 1.0, 1.0 - low].map(|v| 100.0 * v.max(0.0));
+            assert!(worst.iter().any(|w| (w - excluded).abs() < 1e-6), "{row:#}");
+        }
+    }
+}

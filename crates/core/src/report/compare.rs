@@ -97,6 +97,14 @@ pub struct ComparisonRow {
     /// 95 % confidence interval of it, what differs between runs of the same included; for this row
     /// alone, not corrected for the number of rows.
     pub ratio_ci95: Option<[f64; 2]>,
+    /// The smallest change, in percent, that would have counted as a difference here, were it the
+    /// only one among all rows; `None` where nothing was tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_seen_percent: Option<f64>,
+    /// A change for the worse by more than this, in percent, is excluded with 95 % confidence;
+    /// `None` where no way is the worse one, or nothing was tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regression_excluded_percent: Option<f64>,
     /// The probability of a difference as large between two equal sides.
     pub p_value: Option<f64>,
     /// Whether it counts as a difference, after correction for the number of rows.

@@ -3,7 +3,7 @@
 use super::line::{Ink, Line};
 use super::page::{INDENT, Page};
 use super::table::{Align, Table};
-use crate::compared::{figure, interval, metric, probability, ratio, verdict_word};
+use crate::compared::{figure, interval, metric, probability, ratio, smallest, verdict_word};
 use knee_core::report::{ComparedSide, Comparison, ComparisonRow, ComparisonVerdict, Verdict};
 
 /// Writes it.
@@ -91,6 +91,9 @@ pub fn table(rows: &[ComparisonRow], unicode: bool) -> Table {
         None => dim(crate::number::MISSING.to_owned()),
     });
     column("95 %", Align::Right, &|r| dim(interval(r.ratio_ci95)));
+    column("could see", Align::Right, &|r| {
+        dim(smallest(r.smallest_seen_percent))
+    });
     column("p", Align::Right, &|r| dim(probability(r.p_value)));
     column("B is", Align::Left, &|r| {
         Line::of(ink(r.verdict), verdict_word(r.verdict))
@@ -101,7 +104,8 @@ pub fn table(rows: &[ComparisonRow], unicode: bool) -> Table {
 /// What the columns mean.
 pub fn note(comparison: &Comparison) -> String {
     format!(
-        "95 %: confidence interval of B/A, with what runs of the same differ by; p: the \
+        "95 %: confidence interval of B/A, with what runs of the same differ by; could see: the \
+         smallest change that would have counted as different here; p: the \
          probability of as much between equals. A row counts as different where that stands among \
          all rows: equals are called different in fewer than {} % of comparisons",
         comparison.false_alarms_percent

@@ -184,36 +184,31 @@ fn figure(unit: &str, value: f64) -> String {
     }
 }
 
-/// How large the difference may be, of the figures that people ask for first.
+/// How large a regression there may be all the same, of the figures that people ask for first.
 fn no_difference(rows: &[&ComparisonRow]) -> String {
     let mut sorted: Vec<&&ComparisonRow> = rows.iter().collect();
     sorted.sort_by_key(|row| rank(row));
     let bounds: Vec<String> = sorted
         .iter()
         .filter_map(|row| {
-            let [low, high] = row.ratio_ci95?.map(|r| (r - 1.0) * 100.0);
+            let worst = row.regression_excluded_percent?;
             let at = match row.label.as_str() {
                 "" => String::new(),
                 label => format!(" at {label}"),
             };
-            let (low, high) = (signed(low), signed(high));
-            Some(format!("{}{at} {low} to {high} %", name(&row.metric)))
+            Some(format!(
+                "over {} in {}{at}",
+                percent(worst),
+                name(&row.metric)
+            ))
         })
         .take(TOLD_MAX)
         .collect();
     match bounds.is_empty() {
         true => "No difference beyond chance.".to_owned(),
         false => format!(
-            "No difference beyond chance. With 95 % confidence, B against A: {}.",
+            "No difference beyond chance. With 95 % confidence a regression is excluded {}.",
             list(&bounds)
         ),
-    }
-}
-
-/// Whole percent with a sign, unless it is none.
-fn signed(percent: f64) -> String {
-    match percent.round() {
-        0.0 => "0".to_owned(),
-        whole => format!("{whole:+}"),
     }
 }

@@ -37,6 +37,10 @@ pub struct Difference {
     pub half: f64,
     /// The probability of one as large between equals.
     pub p_value: f64,
+    /// Its standard error.
+    error: f64,
+    /// How well that is known.
+    degrees: u64,
 }
 
 impl Difference {
@@ -51,7 +55,15 @@ impl Difference {
             log_ratio,
             half: t_beyond(0.05, degrees) * error,
             p_value: (1.0 - within(t, degrees)).clamp(0.0, 1.0),
+            error,
+            degrees,
         }
+    }
+
+    /// The smallest one that so many rows together would have left a difference, were it the only
+    /// one.
+    pub fn smallest_seen(&self, alpha: f64, rows: usize) -> f64 {
+        t_beyond(alpha / rows.max(1) as f64, self.degrees) * self.error
     }
 }
 

@@ -87,7 +87,25 @@ impl Draft {
         }
     }
 
-    fn finish(self, is_significant: bool) -> ComparisonRow {
+    fn smallest_seen(&self, rows: usize) -> Option<f64> {
+        let least = self.ratio?.smallest_seen(ALPHA, rows);
+        Some(100.0 * (least.exp() - 1.0))
+    }
+
+    /// By how much more than this B is not worse, in percent.
+    fn regression_excluded(&self) -> Option<f64> {
+        let Difference {
+            log_ratio, half, ..
+        } = self.ratio?;
+        let worst = match self.subject.better {
+            Better::Less => (log_ratio + half).exp() - 1.0,
+            Better::More => 1.0 - (log_ratio - half).exp(),
+            Better::Neither => return None,
+        };
+        Some(100.0 * worst.max(0.0))
+    }
+
+    fn finish(self, is_significant: bool, rows: usize) -> ComparisonRow {
         let [a, b] = self.values;
         let grew = a.zip(b).is_some_and(|(a, b)| b > a);
         let verdict = match (&self.test, self.subject.better) {
@@ -98,7 +116,9 @@ impl Draft {
             (_, Better::Less) if !grew => ComparisonVerdict::Better,
             (_, _) => ComparisonVerdict::Worse,
         };
-        let because = self.because(is_significant);
+        let because = self.because(is_significant, rows);
+        let smallest_seen_percent = self.smallest_seen(rows);
+        let regression_excluded_percent = self.regression_excluded();
         ComparisonRow {
             metric: self.subject.metric.to_owned(),
             unit: self.subject.unit.to_owned(),
@@ -110,6 +130,8 @@ impl Draft {
             ratio_ci95: self
                 .ratio
                 .map(|d| [(d.log_ratio - d.half).exp(), (d.log_ratio + d.half).exp()]),
+            smallest_seen_percent,
+            regression_excluded_percent,
             p_value: self.test.p_value(),
             significant: is_significant,
             matters: self.subject.matters,
@@ -118,7 +140,7 @@ impl Draft {
         }
     }
 
-    fn because(&self, is_significant: bool) -> String {
+    fn because(&self, is_significant: bool, rows: usize) -> String {
         let p_value = match &self.test {
             Test::Unknown(reason) => return reason.clone(),
             Test::Alike(how) => return (*how).to_owned(),
@@ -128,10 +150,10 @@ impl Draft {
         if is_significant {
             return format!("chance makes as much of equals in {p} of comparisons");
         }
-        match self.ratio {
-            Some(d) if p_value >= ALPHA => format!(
+        match self.smallest_seen(rows) {
+            Some(least) if p_value >= ALPHA => format!(
                 "chance makes as much of equals in {p} of comparisons; to be found it takes {}",
-                percent(100.0 * (d.half.exp() - 1.0))
+                percent(least)
             ),
             _ => format!(
                 "chance makes as much of equals in {p} of comparisons, too often among so many \
@@ -154,12 +176,13 @@ fn chance(p: f64) -> String {
 /// The rows, told apart from chance all together.
 pub fn finish(drafts: Vec<Draft>) -> Vec<ComparisonRow> {
     let tested: Vec<f64> = drafts.iter().filter_map(|d| d.test.p_value()).collect();
+    let rows = tested.len();
     let mut found = discoveries(&tested, ALPHA).into_iter();
     drafts
         .into_iter()
         .map(|draft| {
             let is_tested = draft.test.p_value().is_some();
-            draft.finish(is_tested && found.next().unwrap_or(false))
+            draft.finish(is_tested && found.next().unwrap_or(false), rows)
         })
         .collect()
 }

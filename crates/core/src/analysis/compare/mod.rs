@@ -57,7 +57,9 @@ pub fn compare(a: &[Named], b: &[Named], knee_version: &str) -> Result<Compariso
     }
     let mut warnings = warnings::warnings(a, b, &only);
     if matched.iter().any(Matched::is_contended) {
-        warnings.push(CONTENDED.to_owned());
+        let is_single = a.len() == 1 || b.len() == 1;
+        let remedy = if is_single { GIVE_SEVERAL } else { "" };
+        warnings.push(format!("{CONTENDED}: {remedy}{ELSEWHERE}"));
     }
     let rows = draft::finish(drafts);
     let is_invalid = |r: &&&Report| {
@@ -77,9 +79,13 @@ pub fn compare(a: &[Named], b: &[Named], knee_version: &str) -> Result<Compariso
     })
 }
 
-const CONTENDED: &str = "the generator had to wait for a processor, so that who ran where decided \
-    on the result: one run on each side tells little then; give several of each, run in \
-    alternation, or put the target on other processors";
+const CONTENDED: &str =
+    "the generator had to wait for a processor, so that who ran where decided on the result";
+
+const GIVE_SEVERAL: &str = "one run on a side tells little then; give several of each, run in \
+    alternation, or ";
+
+const ELSEWHERE: &str = "put the target on other processors";
 
 fn drafts(a: &[&Report], b: &[&Report], matched: &[Matched]) -> Vec<Draft> {
     let of_tables = match (&a[0].conclusion, &b[0].conclusion) {
