@@ -1,20 +1,26 @@
 //! `knee report`: a stored report, rendered again.
 
-use crate::args::OutputArgs;
+use crate::args::{Output, OutputArgs, ThresholdArgs};
 use crate::failure::{Exit, Failure};
 use crate::input;
 use clap::Args;
+use knee_core::report::{ThresholdReport, Verdict};
 use knee_render::parse_report;
 
 /// Render a stored JSON report again
 ///
-/// The exit code says whether it could be read, not what it once was.
+/// The exit code says whether it could be read, not what it once was. With --fail-if it is 1 where
+/// the report crosses one of these thresholds, and 3 where it is INVALID.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "Example:\n  knee report report.json")]
+#[command(after_help = "Examples:\n  knee report report.json\n  \
+    knee report report.json --fail-if 'p99>200ms' --fail-if 'errors>0.1%'")]
 pub struct RawReport {
     /// The report that --json wrote; '-' is standard input
     #[arg(value_name = "FILE.json")]
     file: String,
+
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -23,7 +29,25 @@ pub struct RawReport {
 /// Renders the report.
 pub fn execute(raw: &RawReport) -> Result<Exit, Failure> {
     let text = input::read_text(&raw.file)?;
-    let report = parse_report(&text).map_err(|e| Failure::argument(&raw.file, e))?;
+    let mut report = parse_report(&text).map_err(|e| Failure::argument(&raw.file, e))?;
+    let judged = raw.thresholds.judge(&report);
+    for threshold in &judged {
+        let asked = |t: &ThresholdReport| t.expression == threshold.expression;
+        report.thresholds.retain(|t| !asked(t));
+    }
+    if !judged.is_empty() {
+        report.thresholds.extend(judged.clone());
+        report.judge();
+    }
     raw.output.resolve()?.deliver(&report)?;
-    Ok(Exit::Fine)
+    let failures = judged
+        .iter()
+        .flat_map(|t| t.crossed.iter().chain(&t.undecided));
+    failures.for_each(|line| Output::explain(&format!("failed: {line}")));
+    Ok(match report.verdict {
+        _ if judged.is_empty() => Exit::Fine,
+        Verdict::Invalid => Exit::Invalid,
+        Verdict::Valid if judged.iter().all(ThresholdReport::is_kept) => Exit::Fine,
+        Verdict::Valid => Exit::Failed,
+    })
 }

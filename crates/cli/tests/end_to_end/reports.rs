@@ -83,3 +83,72 @@ fn of_a_sweep_that_was_interrupted() {
     let report = run(&["report", stored.str(), "--json", "-"]).json();
     assert_eq!(report["interrupted"], true);
 }
+
+#[test]
+fn a_stored_report_is_held_against_other_thresholds() {
+    let server = KneeServer::start(&[]);
+    let stored = TempPath::new("report-thresholds.json");
+    let url = server.url();
+    let load = ["-n", "50", "--fail-if", "p95>1h", "--json", stored.str()];
+    let shown = run(&[&["run", &url][..], &load].concat());
+    assert!(
+        shown.stdout.contains("Thresholds\n  p95>1h  kept"),
+        "{}",
+        shown.stdout
+    );
+    let fine = [0, shown.status.unwrap()];
+    let kept = ["--fail-if", "p50>1h", "--fail-if", "errors>0.1%"];
+    let again = run(&[&["report", stored.str()][..], &kept].concat());
+    assert!(again.status.is_some_and(|s| fine.contains(&s)), "{again:?}");
+    let crossed = run(&[
+        &["report", stored.str()][..],
+        &kept,
+        &["--fail-if", "p50>0ns"],
+    ]
+    .concat());
+    assert!(matches!(crossed.status, Some(1 | 3)), "{crossed:?}");
+    assert!(crossed.stderr.starts_with("failed: "), "{crossed:?}");
+    assert!(crossed.stdout.contains("FAILED"), "{}", crossed.stdout);
+    for expression in ["p95>1h", "p50>1h", "p50>0ns"] {
+        assert!(crossed.stdout.contains(expression), "{}", crossed.stdout);
+    }
+    let page = run(&[
+        &["report", stored.str(), "--html", "-"][..],
+        &["--fail-if", "p50>0ns"],
+    ]
+    .concat());
+    assert!(page.stdout.contains("FAILED") && page.stdout.contains("p50&gt;0ns"));
+    let wrong = run(&["report", stored.str(), "--fail-if", "errors>0.01"]);
+    assert_eq!(wrong.status, Some(2));
+    assert!(
+        wrong.stderr.contains("write errors>1% for a share of 0.01"),
+        "{wrong:?}"
+    );
+}
+
+/// A report of before there was a result has one when it is read.
+#[test]
+fn a_report_without_a_result_reads() {
+    let server = KneeServer::start(&[]);
+    let stored = TempPath::new("report-old.json");
+    let url = server.url();
+    run(&[
+        "run",
+        &url,
+        "-n",
+        "20",
+        "--fail-if",
+        "p50>0ns",
+        "--json",
+        stored.str(),
+    ]);
+    let text = std::fs::read_to_string(&stored.0).unwrap();
+    let mut old: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(old["result"], "failed");
+    let object = old.as_object_mut().unwrap();
+    object.remove("result");
+    object.remove("failed_because");
+    std::fs::write(&stored.0, old.to_string()).unwrap();
+    let read = run(&["report", stored.str(), "--json", "-"]);
+    assert_eq!(read.stdout, text);
+}
