@@ -9,6 +9,7 @@ mod history;
 mod input;
 mod machine;
 mod margins;
+mod near;
 mod raw;
 mod stdout;
 mod terminal;
@@ -61,7 +62,10 @@ fn execute(command: RawCommand) -> Result<Exit, Failure> {
 /// Help and version go to standard output; anything else is one line of what is wrong.
 fn explain(objection: &clap::Error) -> Result<Exit, Failure> {
     if objection.use_stderr() && objection.kind() != HELP_WITHOUT_ARGUMENTS {
-        return Err(Failure::input(usage::one_line(objection)));
+        return Err(Failure::input(usage::one_line(
+            objection,
+            &RawArgs::command_of(std::env::args_os()),
+        )));
     }
     match objection.use_stderr() || terminal::is_stdout() {
         // In colour, where that is wanted.

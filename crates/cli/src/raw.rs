@@ -5,6 +5,7 @@ use crate::command::{
     analyze, compare, completions, history, latency, man, observe, overload, report, run, serve,
     sweep, throttle, tour, udp,
 };
+use crate::terminal;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
@@ -14,7 +15,6 @@ use std::ffi::OsString;
     name = "knee",
     version,
     max_term_width = 100,
-    disable_help_subcommand = true,
     arg_required_else_help = true,
     after_help = "Examples:\n  \
         knee sweep                              try it: a sweep against a server of its own\n  \
@@ -32,11 +32,29 @@ pub struct RawArgs {
 }
 
 impl RawArgs {
+    /// The command that these arguments name, as far as it is known.
+    pub fn command_of(argv: impl IntoIterator<Item = OsString>) -> Command {
+        let mut command = RawArgs::command();
+        for word in argv.into_iter().skip(1) {
+            let part = word.to_str().and_then(|word| command.find_subcommand(word));
+            match part.cloned() {
+                Some(part) => command = part,
+                None => break,
+            }
+        }
+        command
+    }
+
     /// Reads a command line, the program's name first.
     pub fn read(
         argv: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<RawArgs, clap::Error> {
+        let argv: Vec<OsString> = argv.into_iter().map(Into::into).collect();
+        let argv = compare::options_first(&RawArgs::command(), argv);
         let mut command = let_numbers_be_negative(RawArgs::command());
+        if !terminal::is_stdout() {
+            command = command.term_width(terminal::stdout_width());
+        }
         let mut matches = command.try_get_matches_from_mut(argv)?;
         RawArgs::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command))
     }

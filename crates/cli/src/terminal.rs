@@ -5,16 +5,18 @@ use std::io::{self, IsTerminal};
 use terminal_size::{Height, Width, terminal_size_of};
 
 /// Columns where nothing tells how many there are.
-const WIDTH: usize = 100;
+const WIDTH: usize = 80;
 
 /// On less the live view does not show enough.
 const VIEW_COLUMNS_MIN: u16 = 40;
 /// See [`VIEW_COLUMNS_MIN`].
 const VIEW_ROWS_MIN: u16 = 12;
 
-/// Columns of standard output; [`WIDTH`] where it is no terminal.
+/// Columns of standard output; where it is no terminal what COLUMNS says, or else [`WIDTH`].
 pub fn stdout_width() -> usize {
-    width(terminal_size_of(io::stdout()))
+    let asked = || env::var("COLUMNS").ok()?.parse().ok().filter(|n| *n > 0);
+    let size = terminal_size_of(io::stdout()).map(|(Width(columns), _)| usize::from(columns));
+    size.or_else(asked).unwrap_or(WIDTH)
 }
 
 /// Columns of standard error.

@@ -1,10 +1,13 @@
 //! What clap objects to, in one line.
 
+use crate::near::{command_meant, meant};
+use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error as _;
 
-/// The objection in one line without `error:`: which argument, what is wrong, what would be right.
-pub fn one_line(error: &clap::Error) -> String {
+/// The objection in one line without `error:`: which argument, what is wrong, what would be right
+/// for this command.
+pub fn one_line(error: &clap::Error, command: &Command) -> String {
     let argument = option_name(&text(error, ContextKind::InvalidArg));
     let value = text(error, ContextKind::InvalidValue);
     match error.kind() {
@@ -18,13 +21,17 @@ pub fn one_line(error: &clap::Error) -> String {
             format!("{argument}: '{value}' is not one of {right}")
         }
         ErrorKind::UnknownArgument if argument.starts_with('-') => {
-            format!("{argument}: unknown{}", suggestion(error))
+            format!(
+                "{argument}: unknown{}",
+                suggestion(error, meant(command, &argument))
+            )
         }
         ErrorKind::UnknownArgument => format!("'{argument}': one argument too many"),
         ErrorKind::TooManyValues => format!("{argument}: takes no value, but '{value}' was given"),
         ErrorKind::InvalidSubcommand => {
-            let command = text(error, ContextKind::InvalidSubcommand);
-            format!("{command}: unknown command{}", suggestion(error))
+            let name = text(error, ContextKind::InvalidSubcommand);
+            let meant = command_meant(command, &name);
+            format!("{name}: unknown command{}", suggestion(error, meant))
         }
         ErrorKind::MissingSubcommand => {
             let commands = text(error, ContextKind::ValidSubcommand);
@@ -53,7 +60,11 @@ fn option_name(argument: &str) -> String {
         .to_string()
 }
 
-fn suggestion(error: &clap::Error) -> String {
+/// What is meant goes before what is only spelt alike.
+fn suggestion(error: &clap::Error, meant: Option<String>) -> String {
+    if let Some(meant) = meant {
+        return format!("; did you mean {meant}?");
+    }
     let suggested = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand]
         .map(|kind| text(error, kind))
         .concat();

@@ -63,7 +63,7 @@ fn write_all(pages: &[Command], dir: &Path) -> Result<(), Failure> {
 
 /// knee and every command that is not hidden.
 fn pages() -> Vec<Command> {
-    let mut knee = RawArgs::command();
+    let mut knee = told_in_full(RawArgs::command());
     // Gives each command the name that its page has: knee-serve-http.
     knee.build();
     let mut pages = Vec::new();
@@ -71,9 +71,16 @@ fn pages() -> Vec<Command> {
     pages
 }
 
+/// The same with every option described, also those that `-h` leaves out.
+fn told_in_full(command: Command) -> Command {
+    let command = command.mut_args(|argument| argument.hide_short_help(false));
+    command.mut_subcommands(told_in_full)
+}
+
 fn collect(command: &Command, pages: &mut Vec<Command>) {
     pages.push(command.clone());
-    for part in command.get_subcommands().filter(|part| !part.is_hide_set()) {
+    let has_page = |part: &&Command| !part.is_hide_set() && part.get_name() != "help";
+    for part in command.get_subcommands().filter(has_page) {
         collect(part, pages);
     }
 }
@@ -93,8 +100,16 @@ fn rendered(page: &Command) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    /// A command as it is defined, by the name of its page.
+    fn defined(page: &str) -> Command {
+        let parts = page.split('-').skip(1);
+        parts.fold(RawArgs::command(), |command, part| {
+            command.find_subcommand(part).unwrap().clone()
+        })
+    }
+
     #[test]
-    fn every_command_has_a_page_that_names_its_options() {
+    fn every_command_has_a_page_that_describes_its_options() {
         let pages = pages();
         let names: Vec<&str> = pages.iter().map(name).collect();
         for wanted in ["knee", "knee-run", "knee-serve-http", "knee-analyze-sweep"] {
@@ -104,9 +119,15 @@ mod tests {
         for page in &pages {
             let text = String::from_utf8(rendered(page)).unwrap();
             assert!(text.contains(".TH"), "{}", name(page));
-            for option in page.get_opts().filter(|o| !o.is_hide_set()) {
+            let defined = defined(name(page));
+            for option in defined.get_opts().filter(|o| !o.is_hide_set()) {
                 let long = option.get_long().unwrap().replace('-', "\\-");
-                assert!(text.contains(&long), "{} of {}", long, name(page));
+                let header = text.lines().position(|line| {
+                    line.contains(&format!("\\fB\\-\\-{long}\\fR")) && !line.contains('[')
+                });
+                let header = header.unwrap_or_else(|| panic!("--{long} of {}", name(page)));
+                let help = text.lines().nth(header + 1).unwrap();
+                assert!(help.len() > 10, "--{long} of {}: {help:?}", name(page));
             }
         }
     }

@@ -11,6 +11,7 @@ use knee_core::law::Law;
 use knee_core::spec::{ArrivalLaw, BackendChoice, Endpoint, Level, Load, OpenLoad, Pause};
 use knee_core::spec::{PauseKind, Pick, Rate, TrialSpec, WaitPolicy};
 use knee_core::time::Nanos;
+use std::ffi::OsString;
 
 pub const MACHINE: Machine = Machine {
     cpus: 4,
@@ -20,10 +21,11 @@ pub const MACHINE: Machine = Machine {
 const URL: &str = "http://127.0.0.1:8080/";
 
 pub fn parse(arguments: &str) -> Result<RawCommand, String> {
-    let argv = arguments.split_whitespace();
-    RawArgs::read(std::iter::once("knee").chain(argv))
+    let argv = || std::iter::once("knee").chain(arguments.split_whitespace());
+    let command = RawArgs::command_of(argv().map(OsString::from));
+    RawArgs::read(argv())
         .map(|raw| raw.command)
-        .map_err(|e| usage::one_line(&e))
+        .map_err(|e| usage::one_line(&e, &command))
 }
 
 fn raw_run(arguments: &str) -> Result<RawRun, String> {

@@ -59,7 +59,7 @@ pub struct Entry {
     pub state: State,
     /// `valid` or `invalid`, once it has ended with a report.
     pub verdict: Option<String>,
-    /// `passed` or `failed`, once it has ended with a report; unknown of those of the first versions.
+    /// `passed` or `failed`, once it has ended with a report; unknown in files of first versions.
     pub result: Option<String>,
     /// The user ended it early.
     pub interrupted: bool,

@@ -140,3 +140,73 @@ fn a_reader_that_goes_away_is_no_error() {
         assert_eq!(ended.stderr, "", "{arguments:?}");
     }
 }
+
+#[test]
+fn help_is_a_command_too() {
+    for arguments in [&["help"][..], &["help", "run"], &["help", "serve", "http"]] {
+        let ended = run(arguments);
+        assert_eq!(ended.status, Some(0), "{arguments:?}: {ended:?}");
+        assert!(ended.stdout.contains("Usage: knee"), "{}", ended.stdout);
+    }
+    let as_option = run(&["run", "--help"]);
+    assert_eq!(run(&["help", "run"]).stdout, as_option.stdout);
+    refused(&["help", "juggle"]);
+}
+
+#[test]
+fn names_of_other_programs_lead_to_those_that_mean_the_same() {
+    let url = "http://127.0.0.1:8080/";
+    for (arguments, suggested) in [
+        (
+            &["run", url, "--concurrency", "5"][..],
+            "did you mean --connections?",
+        ),
+        (&["run", url, "--qps", "5"], "did you mean --rate?"),
+        (&["run", url, "--users=5"], "did you mean --vusers?"),
+        (&["run", url, "--output", "x.json"], "did you mean --json?"),
+        (
+            &["run", url, "--duration-seconds", "5"],
+            "did you mean --duration?",
+        ),
+        (&["overload", url, "--users", "5"], "did you mean --simple?"),
+        (&["attack", url], "did you mean run?"),
+        // What is only spelt alike is suggested as before.
+        (&["run", url, "--warmupp", "5"], "did you mean --warmup?"),
+        (&["run", url, "--nonsense"], "--help lists what there is"),
+    ] {
+        let ended = refused(arguments);
+        assert!(ended.stderr.contains(suggested), "{arguments:?}: {ended:?}");
+    }
+}
+
+/// Lines of a pipe are 80 columns wide, or as many as COLUMNS says.
+#[test]
+fn what_goes_to_a_pipe_fits_80_columns() {
+    let table = TempPath::with("wide.csv", RISING);
+    for (arguments, columns) in [
+        (&["analyze", "sweep", table.str()][..], 80),
+        (&["analyze", "sweep", table.str()], 66),
+        (&["--help"], 80),
+        (&["run", "--help"], 80),
+        (&["sweep", "--help"], 80),
+        (&["udp", "--help"], 80),
+        (&["latency", "-h"], 80),
+        (&["throttle", "--help"], 80),
+        (&["overload", "--help"], 80),
+        (&["serve", "http", "--help"], 80),
+        (&["compare", "--help"], 80),
+        (&["history", "--help"], 80),
+    ] {
+        let mut knee = knee(arguments);
+        knee.env_remove("COLUMNS");
+        if columns != 80 {
+            knee.env("COLUMNS", columns.to_string());
+        }
+        let ended = Ended::of(knee.spawn().unwrap());
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        for line in ended.stdout.lines() {
+            let width = line.chars().count();
+            assert!(width <= columns, "{arguments:?}: {width}: {line}");
+        }
+    }
+}

@@ -8,6 +8,9 @@ use std::io::{self, Write};
 /// An answer is not shortened to less, in columns.
 const ANSWER_MIN: usize = 20;
 
+/// How far an answer below its run is moved in.
+const INDENT: usize = 6;
+
 /// A target has this share of the width at the most.
 const TARGET_SHARE: usize = 5;
 
@@ -40,8 +43,13 @@ impl List<'_> {
         let width = |i: usize| all().map(|row| row[i].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..6).map(width).collect();
         let before = widths.iter().sum::<usize>() + 2 * widths.len();
-        let left = self.width.saturating_sub(before).max(ANSWER_MIN);
-        for row in all() {
+        // Where no room is left beside the rest, the answer follows below it.
+        let is_below = before + ANSWER_MIN > self.width;
+        let left = match is_below {
+            true => self.width.saturating_sub(INDENT),
+            false => self.width - before,
+        };
+        for (number, row) in all().enumerate() {
             let mut line = String::new();
             for (i, (cell, width)) in row.iter().zip(&widths).enumerate() {
                 line += &match i {
@@ -50,8 +58,14 @@ impl List<'_> {
                     _ => format!("{cell:<width$}  "),
                 };
             }
-            line += &self.shortened(&row[6], left);
-            writeln!(out, "{}", line.trim_end())?;
+            let answer = self.shortened(&row[6], left);
+            if !is_below {
+                line += &answer;
+            }
+            writeln!(out, "{}", self.shortened(line.trim_end(), self.width))?;
+            if is_below && number > 0 && !answer.is_empty() {
+                writeln!(out, "{:INDENT$}{answer}", "")?;
+            }
         }
         Ok(())
     }

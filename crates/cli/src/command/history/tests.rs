@@ -72,6 +72,14 @@ fn written(width: usize, unicode: bool) -> String {
 fn the_list_as_people_read_it() {
     insta::assert_snapshot!("list", written(150, true));
     insta::assert_snapshot!("list_narrow_ascii", written(100, false));
+    for width in [60, 72, 80, 90, 100, 120] {
+        let text = written(width, true);
+        assert!(
+            text.lines().all(|l| l.chars().count() <= width),
+            "{width}: {text}"
+        );
+        assert!(text.contains("no errors"), "{text}");
+    }
     assert!(written(100, false).is_ascii());
     let mut bytes = Vec::new();
     json(&entries()[1..2], &mut bytes).unwrap();

@@ -42,6 +42,7 @@ fn a_run_is_kept_and_shown_again_to_the_letter() {
     assert_eq!(second["state"], "complete");
     for key in [
         "verdict",
+        "result",
         "seed",
         "started_at",
         "knee_version",
@@ -55,7 +56,11 @@ fn a_run_is_kept_and_shown_again_to_the_letter() {
     );
     assert!(second["duration_ns"].as_u64() > Some(0), "{second}");
     let listed = data.told(&["history"]);
-    assert_eq!(listed.lines().count(), 3, "{listed}");
+    // Each with its answer below, as there is no room beside the rest.
+    assert_eq!(listed.lines().count(), 5, "{listed}");
+    let is_narrow = |line: &str| line.chars().count() <= 80;
+    assert!(listed.lines().all(is_narrow), "{listed}");
+    assert!(listed.contains("VALID, PASSED"), "{listed}");
 }
 
 #[test]

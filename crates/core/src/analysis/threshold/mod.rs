@@ -21,8 +21,8 @@ pub struct Threshold {
 impl Threshold {
     /// Parses `METRIC OPERATOR BOUND`, or `invalid`.
     ///
-    /// Metrics: `mean`, `min`, `p50`, `p75`, `p90`, `p95`, `p99`, `p999` (or `p99.9`), `max` of response
-    /// time against a duration (`200ms`); `throughput`, `goodput` against a rate (`5000`, `5k/s`);
+    /// Metrics: `mean`, `min`, `p50`, `p75`, `p90`, `p95`, `p99`, `p999` (or `p99.9`), `max` of
+    /// response time against a duration (`200ms`); `throughput`, `goodput` against a rate (`5k/s`);
     /// `errors` against a share of the operations (`0.1%`) or their number, connects that S-Clients
     /// give up not among them. Operators: `>`, `>=`, `<`, `<=`.
     ///
