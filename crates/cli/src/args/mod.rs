@@ -38,5 +38,5 @@ Exit codes:
   130  ended by SIGINT (Ctrl-C), after the report of what was measured; 'q' in the live view is 0
   143  ended by SIGTERM, likewise
 Where several apply, 2 goes first, then 4, 3, 1, then 130 and 143. A threshold that cannot be \
-judged, as its figure is not known, counts as crossed. Every file asked for is written, whatever the \
-code, but for 2. A second Ctrl-C aborts at once, without a report.";
+judged, as its figure is not known, counts as crossed. Every file asked for is written, whatever \
+the code, but for 2. A second Ctrl-C aborts at once, without a report.";
