@@ -4,6 +4,7 @@ use super::batch::{BATCHES_MIN, mean_ci95};
 use super::little::littles_law;
 use super::offered::{asked, gap_evidence, offered_report};
 use super::order::{design_effect, quantile_ci95};
+use super::sample::Z975;
 use super::spectrum::spectrum;
 use super::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots};
 use super::validity::{Evidence, Quantiles, clauses};
@@ -155,11 +156,20 @@ impl Flow {
     }
 }
 
+/// The mean of so many independent observations is nearly normal, whatever their law.
+const MEAN_OBSERVATIONS_MIN: f64 = 30.0;
+
 /// `effect` is the design effect of correlation; `None` where percentiles may not be bounded.
 pub(crate) fn latency_report(histogram: &Histogram, effect: Option<f64>) -> LatencyReport {
     let ci95 = |q| effect.and_then(|effect| quantile_ci95(histogram, q, effect));
     let percentile = |q| histogram.percentile(q).map(|t| t.0);
     let any = !histogram.is_empty();
+    let mean_ci95 = |effect: f64| {
+        let n = histogram.count() as f64 / effect;
+        let half = Z975 * histogram.std_dev_ns() / n.sqrt();
+        let ends = [-half, half].map(|d| (histogram.mean_ns() + d).max(0.0).round() as u64);
+        (n >= MEAN_OBSERVATIONS_MIN).then_some(ends)
+    };
     LatencyReport {
         count: histogram.count(),
         mean: any.then(|| histogram.mean_ns().round() as u64),
@@ -171,9 +181,13 @@ pub(crate) fn latency_report(histogram: &Histogram, effect: Option<f64>) -> Late
         p99: percentile(0.99),
         p999: percentile(0.999),
         max: any.then(|| histogram.max().0),
+        mean_ci95: effect.and_then(mean_ci95),
+        p50_ci95: ci95(0.5),
+        p75_ci95: ci95(0.75),
         p90_ci95: ci95(0.9),
         p95_ci95: ci95(0.95),
         p99_ci95: ci95(0.99),
+        p999_ci95: ci95(0.999),
         spectrum: spectrum(histogram),
     }
 }

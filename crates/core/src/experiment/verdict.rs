@@ -2,7 +2,7 @@
 
 use crate::report::{TrialReport, Verdict};
 
-/// Trials of one level whose throughputs differ by a smaller factor are alike.
+/// Trials of one level whose goodputs differ by a smaller factor are alike.
 const CLEARLY_MORE: f64 = 1.05;
 
 /// The verdict on these trials.
@@ -12,7 +12,7 @@ const CLEARLY_MORE: f64 = 1.05;
 /// Valid where there is no trial at all: nothing is claimed then.
 pub fn verdict<'a>(trials: impl IntoIterator<Item = &'a TrialReport>) -> Verdict {
     let trials: Vec<&TrialReport> = trials.into_iter().collect();
-    of_pairs(trials.iter().map(|t| (t.verdict, t.responses_per_s())))
+    of_pairs(trials.iter().map(|t| (t.verdict, t.successes_per_s())))
 }
 
 /// The same of each trial's verdict and the figure of which the most counts, such as throughput.

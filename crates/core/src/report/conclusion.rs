@@ -42,13 +42,18 @@ pub struct RunConclusion {
 }
 
 /// The answer of `knee sweep`. For a sweep over rates (`--axis rate`) the same, with rates in
-/// place of users.
+/// place of users. Its throughputs are goodputs: an operation that fails never counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SweepConclusion {
     /// The most throughput that any level reached, as fitted over the saturated levels.
     pub max_throughput_per_s: f64,
-    /// Where the asymptotes cross, X_max·R(1); `None` where the data do not show it.
+    /// Where the asymptotes cross, X_max·R(1); `None` where the data do not show it, or contradict
+    /// it: see `knee_range`.
     pub knee_vusers: Option<f64>,
+    /// Where the knee lies, where that is all that is known: from the least to the most users, or
+    /// (`--axis rate`) from the highest rate served to the lowest that is not.
+    #[serde(default)]
+    pub knee_range: Option<[f64; 2]>,
     /// 95 % confidence interval of it.
     pub knee_ci95: Option<[f64; 2]>,
     /// How it was found: `asymptotes`, `kneedle`, `max_power`.
@@ -89,7 +94,7 @@ pub struct SweepLevel {
     pub level: Level,
     /// Trials pooled here, at least 1.
     pub trials: u32,
-    /// Responses per second.
+    /// Operations that succeeded, per second.
     pub throughput_per_s: f64,
     /// 95 % confidence interval of it.
     pub throughput_ci95_per_s: Option<[f64; 2]>,

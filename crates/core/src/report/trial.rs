@@ -79,6 +79,11 @@ impl TrialReport {
     pub fn responses_per_s(&self) -> f64 {
         self.throughput_per_s.unwrap_or(0.0)
     }
+
+    /// The same of the responses that count as success.
+    pub fn successes_per_s(&self) -> f64 {
+        self.goodput_per_s.unwrap_or(0.0)
+    }
 }
 
 /// A distribution of times in nanoseconds, censored observations included.
@@ -108,6 +113,15 @@ pub struct LatencyReport {
     pub p999: Option<u64>,
     /// Largest.
     pub max: Option<u64>,
+    /// 95 % confidence interval of the mean; `None` where the data permit none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_ci95: Option<[u64; 2]>,
+    /// The same of the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_ci95: Option<[u64; 2]>,
+    /// The same of the 75th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p75_ci95: Option<[u64; 2]>,
     /// 95 % confidence interval of the 90th percentile by order statistics, widened for
     /// correlation; `None` where the data permit none.
     pub p90_ci95: Option<[u64; 2]>,
@@ -115,6 +129,9 @@ pub struct LatencyReport {
     pub p95_ci95: Option<[u64; 2]>,
     /// The same of the 99th percentile.
     pub p99_ci95: Option<[u64; 2]>,
+    /// The same of the 99.9th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999_ci95: Option<[u64; 2]>,
     /// The whole distribution: percentiles from 0 on, closer together the nearer they are to 100,
     /// up to the largest observation (at 100).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -255,9 +255,14 @@ fn knee(c: &SweepConclusion) -> Option<Reference> {
     let (x, label) = match (is_rate(&c.levels), c.knee_rate_per_s, c.knee_vusers) {
         (true, Some(per_s), _) => (per_s, format!("knee {}/s", asked(per_s))),
         (false, _, Some(users)) => (users, format!("knee {} users", estimate(users))),
+        (false, _, None) => {
+            let [lo, hi] = c.knee_range?;
+            let label = format!("knee {} to {} users", estimate(lo), estimate(hi));
+            ((lo * hi).sqrt(), label)
+        }
         _ => return None,
     };
-    let range = c.knee_ci95.filter(|_| !is_rate(&c.levels));
+    let range = c.knee_ci95.or(c.knee_range);
     Some(Reference::Vertical {
         x,
         label,

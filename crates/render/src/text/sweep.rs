@@ -79,8 +79,8 @@ pub fn facts(c: &SweepConclusion) -> Vec<(String, Line)> {
         }
         fact("knee", line);
     }
-    if let Some(knee) = c.knee_rate_per_s {
-        fact("knee", Line::plain(format!("{}/s asked", asked(knee))));
+    if let Some(line) = known_range(c) {
+        fact("knee", line);
     }
     if !c.knee_alternatives.is_empty() {
         let others = c
@@ -104,6 +104,20 @@ pub fn facts(c: &SweepConclusion) -> Vec<(String, Line)> {
         fact("recommended", Line::plain(plural(u64::from(users), "user")));
     }
     facts
+}
+
+/// A knee of which a range is known, or (over rates) the highest rate served and the lowest not.
+fn known_range(c: &SweepConclusion) -> Option<Line> {
+    let text = match (c.knee_rate_per_s, c.knee_range) {
+        (Some(served), Some([_, not_served])) => {
+            let [served, not_served] = [served, not_served].map(asked);
+            format!("{served}/s asked are served, {not_served}/s are not")
+        }
+        (Some(served), None) => format!("{}/s asked", asked(served)),
+        (None, Some([lo, hi])) => format!("between {} and {} users", estimate(lo), estimate(hi)),
+        (None, None) => return None,
+    };
+    Some(Line::plain(text))
 }
 
 fn bound_facts(c: &SweepConclusion) -> Vec<(String, Line)> {
@@ -211,6 +225,9 @@ pub fn legend(levels: &[SweepLevel]) -> String {
         .any(|l| l.littles_law_deviation_percent.is_some())
     {
         notes.push("Little: X·(R+Z) off N, %");
+    }
+    if levels.iter().any(|l| l.errors.is_some_and(|n| n > 0)) {
+        notes.push("errors do not count as throughput");
     }
     if is_free_of_errors(levels) {
         notes.push("no errors");

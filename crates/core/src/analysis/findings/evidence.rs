@@ -139,9 +139,32 @@ impl Diagnosis {
             Diagnosis::TooFewLevels { level, .. } => vec![("level", *level)],
             Diagnosis::KneeMethodsDisagree {
                 asymptotes,
-                method,
-                other,
-            } => vec![("asymptotes", *asymptotes), (*method, *other)],
+                reached_percent,
+                others,
+                range,
+            } => {
+                let [lo, hi] = range.unwrap_or([f64::NAN; 2]);
+                let own = [
+                    ("asymptotes", *asymptotes),
+                    ("reached_percent", *reached_percent),
+                    ("knee_at_least", lo),
+                    ("knee_at_most", hi),
+                ];
+                own.into_iter().chain(others.iter().copied()).collect()
+            }
+            Diagnosis::DriftsBetweenTrials {
+                first_per_s,
+                last_per_s,
+                apart_s,
+                ..
+            } => vec![
+                ("first_per_s", *first_per_s),
+                ("last_per_s", *last_per_s),
+                ("apart_s", *apart_s),
+            ],
+            Diagnosis::IdleUsers { users, active, .. } => {
+                vec![("users", *users), ("active", *active)]
+            }
             Diagnosis::ConfidenceNotReached {
                 throughput_percent,
                 knee_percent,

@@ -16,7 +16,7 @@ pub use latency::{LatencyDiagnosis, Scenario, latency_findings};
 pub(crate) use overload::ports_remedy;
 pub use overload::{OverloadDiagnosis, overload_findings};
 pub use sweep::{AxisKind, sweep_diagnoses};
-pub(crate) use sweep::{errors_rise, retrograde};
+pub(crate) use sweep::{drifts, errors_rise, idle_users, retrograde};
 pub use throttle::{ThrottleDiagnosis, hold_diagnoses, wait_diagnoses};
 pub use trial::{diagnose_trial, grouped, queue_grows, trial_findings};
 pub(crate) use udp::buffer_covers_ns;
@@ -134,6 +134,29 @@ pub enum Diagnosis {
         gain_percent: f64,
         /// Their response times over that at the knee, smallest and largest.
         times: [f64; 2],
+        /// The number of users that is recommended.
+        recommended: Option<u32>,
+    },
+    /// Throughput of the same level changes from trial to trial with time.
+    DriftsBetweenTrials {
+        /// The level that shows it best.
+        at: Level,
+        /// Its throughput at first.
+        first_per_s: f64,
+        /// Its throughput at last.
+        last_per_s: f64,
+        /// Time between the two, in seconds.
+        apart_s: f64,
+    },
+    /// A table measured elsewhere: throughput times response time accounts for fewer users than
+    /// there were.
+    IdleUsers {
+        /// Where.
+        at: Vec<Level>,
+        /// Users of the level that shows it best.
+        users: f64,
+        /// Those of them that are accounted for.
+        active: f64,
     },
     /// Throughput still rises at the last level.
     NotSaturated {
@@ -177,14 +200,16 @@ pub enum Diagnosis {
         /// Its throughput.
         throughput_per_s: f64,
     },
-    /// Another way to find the knee says something else.
+    /// Other ways to find the knee say something else.
     KneeMethodsDisagree {
         /// What the asymptotes say.
         asymptotes: f64,
-        /// The other way's name.
-        method: &'static str,
-        /// What it says.
-        other: f64,
+        /// Throughput there as a percentage of the maximum.
+        reached_percent: f64,
+        /// The other ways' names, and what they say.
+        others: Vec<(&'static str, f64)>,
+        /// Where the knee lies, where no single number is borne out.
+        range: Option<[f64; 2]>,
     },
     /// The intervals are wider than they should be.
     ConfidenceNotReached {
@@ -291,6 +316,8 @@ impl Diagnosis {
             Diagnosis::ConfidenceNotReached { .. } => "confidence_not_reached",
             Diagnosis::ErrorsRise { .. } => "errors_rise",
             Diagnosis::WarmedUp { .. } => "warmed_up",
+            Diagnosis::DriftsBetweenTrials { .. } => "drifts_between_trials",
+            Diagnosis::IdleUsers { .. } => "idle_users",
             Diagnosis::BoundUnreachable { .. } => "bound_unreachable",
             Diagnosis::Udp(of_datagrams) => of_datagrams.trouble.code(),
             Diagnosis::Throttle(of_throttle) => of_throttle.code(),
@@ -317,7 +344,7 @@ impl Diagnosis {
             Diagnosis::PastKnee { .. }
             | Diagnosis::WarmedUp { .. }
             | Diagnosis::ServerStalled { .. }
-            | Diagnosis::KneeMethodsDisagree { .. }
+            | Diagnosis::KneeMethodsDisagree { range: None, .. }
             | Diagnosis::Interrupted { .. } => Severity::Info,
             _ => Severity::Warning,
         }

@@ -77,10 +77,22 @@ impl Diagnosis {
     fn sweep_next_step(&self) -> String {
         match self {
             Diagnosis::SaturatedBelowRange { axis, range, .. } => axis.lower_levels(range[0]),
-            Diagnosis::PastKnee { knee, .. } => format!(
-                "drive it with about so many: --vusers {}",
-                knee.round().max(1.0)
+            Diagnosis::PastKnee {
+                knee, recommended, ..
+            } => format!(
+                "use fewer users: --vusers {}",
+                recommended.map_or(knee.round().max(1.0), f64::from)
             ),
+            Diagnosis::DriftsBetweenTrials { .. } => {
+                "let the target settle before it is measured (--warmup 30s), and look for what \
+                 grows in it with time (memory, files, connections)"
+                    .into()
+            }
+            Diagnosis::IdleUsers { .. } => {
+                "count the connections that the server accepted, and the requests without a \
+                 response"
+                    .into()
+            }
             Diagnosis::NotSaturated {
                 last,
                 failing: Some(failing),
@@ -103,17 +115,15 @@ impl Diagnosis {
                 }
             ),
             Diagnosis::KneeMethodsDisagree {
-                asymptotes, other, ..
+                asymptotes,
+                others,
+                range,
+                ..
             } => {
-                let (lo, hi) = (asymptotes.min(*other), asymptotes.max(*other));
-                let steps: Vec<String> = (0..=4)
-                    .map(|i| {
-                        (lo * (hi / lo).powf(f64::from(i) / 4.0))
-                            .round()
-                            .to_string()
-                    })
-                    .collect();
-                format!("measure between them: --vusers 1,{}", steps.join(","))
+                let all = || others.iter().map(|o| o.1).chain([*asymptotes]);
+                let lo = all().fold(f64::INFINITY, f64::min);
+                let hi = all().fold(0.0, f64::max);
+                levels_between(range.unwrap_or([lo, hi]))
             }
             Diagnosis::ConfidenceNotReached { .. } => {
                 "measure each level for longer: --duration 30s, on a quieter host".into()
@@ -131,6 +141,16 @@ impl Diagnosis {
             _ => String::new(),
         }
     }
+}
+
+/// One user, and five levels from `lo` to `hi`.
+fn levels_between([lo, hi]: [f64; 2]) -> String {
+    let between = (0..=4).map(|i| lo * (hi / lo).powf(f64::from(i) / 4.0));
+    let mut steps: Vec<u64> = between.map(|n| n.round().max(1.0) as u64).collect();
+    steps.insert(0, 1);
+    steps.dedup();
+    let steps: Vec<String> = steps.iter().map(u64::to_string).collect();
+    format!("measure between them: --vusers {}", steps.join(","))
 }
 
 impl AxisKind {

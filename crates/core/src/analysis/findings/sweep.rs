@@ -1,15 +1,17 @@
 //! Findings about a table of levels.
 
 use super::Diagnosis;
-use crate::analysis::knee::{ERROR_SHARE_MAX, Knee, Reading, Shape, usable};
-use crate::analysis::table::LevelPoint;
+use crate::analysis::knee::{DISAGREEMENT, Knee, Reading, Shape, fails, interpolate};
+use crate::analysis::table::{Drift, LevelPoint};
 use crate::analysis::words::value;
 use crate::spec::Level;
 
 /// A level past the knee costs at least this multiple of the response time there.
 const COSTLY: f64 = 3.0;
-/// Methods that differ by more than this factor disagree.
-const DISAGREEMENT: f64 = 2.0;
+/// … for at most this gain in throughput, a share.
+const LITTLE_GAIN: f64 = 0.1;
+/// From this share on users without an answer are a finding.
+const IDLE_MIN: f64 = 0.1;
 /// Failures rise where a level has this share more than the lowest has.
 const ERRORS_RISE: f64 = 0.01;
 
@@ -32,16 +34,20 @@ impl AxisKind {
     }
 }
 
-/// What a table of users says, given its reading.
-pub fn sweep_diagnoses(points: &[LevelPoint], reading: &Reading) -> Vec<Diagnosis> {
-    let good = usable(points);
+/// What a table of users says, given its reading and the number of users that is recommended.
+pub fn sweep_diagnoses(
+    points: &[LevelPoint],
+    reading: &Reading,
+    recommended: Option<u32>,
+) -> Vec<Diagnosis> {
     let mut found = Vec::new();
-    found.extend(shape(&good, reading, points));
+    found.extend(shape(&reading.rows, reading, points));
     if let Shape::Bent(knee) = &reading.shape {
-        found.extend(past_knee(&good, knee));
-        found.extend(disagreements(knee));
+        if knee.range.is_none() {
+            found.extend(past_knee(&reading.rows, knee, recommended));
+        }
+        found.extend(disagreement(knee, reading));
     }
-    found.extend(retrograde(AxisKind::Vusers, reading));
     found.extend(errors_rise(AxisKind::Vusers, points));
     found
 }
@@ -68,7 +74,7 @@ fn shape(points: &[LevelPoint], reading: &Reading, all: &[LevelPoint]) -> Option
             at_least,
             failing: all
                 .iter()
-                .find(|p| p.level > last && p.error_share > ERROR_SHARE_MAX)
+                .find(|p| p.level > last && fails(p))
                 .map(|p| p.level),
         }),
         Shape::Unbracketed { at_most } => Some(Diagnosis::KneeNotBracketed {
@@ -79,45 +85,86 @@ fn shape(points: &[LevelPoint], reading: &Reading, all: &[LevelPoint]) -> Option
     }
 }
 
-/// Levels above the knee whose response time is many times the one there.
-fn past_knee(points: &[LevelPoint], knee: &Knee) -> Option<Diagnosis> {
-    // By Little's law, as at any level: the cycle of one user is N/X.
-    let at_knee = knee.level / knee.throughput_per_s;
-    let times = |p: &LevelPoint| p.level / p.throughput_per_s / at_knee;
+/// Levels above the knee whose measured response time is many times the one there, for little more
+/// throughput than the level before them.
+fn past_knee(points: &[LevelPoint], knee: &Knee, recommended: Option<u32>) -> Option<Diagnosis> {
+    let sound: Vec<LevelPoint> = points.iter().filter(|p| !fails(p)).cloned().collect();
+    let at_knee = interpolate(&sound, knee.level, |p| Some(p.response_ns()))?;
+    let times = |p: &LevelPoint| p.response_ns() / at_knee;
     let costly = |p: &&LevelPoint| p.level > knee.level && times(p) >= COSTLY;
-    let past: Vec<&LevelPoint> = points.iter().filter(costly).collect();
-    let before = points.iter().rfind(|p| !costly(p))?;
+    let past: Vec<&LevelPoint> = sound.iter().filter(costly).collect();
+    let before = sound.iter().rfind(|p| !costly(p))?;
     let most = past.iter().map(|p| p.throughput_per_s).fold(0.0, f64::max);
+    let gain = most / before.throughput_per_s - 1.0;
     let all = || past.iter().map(|p| times(p));
-    (!past.is_empty()).then(|| Diagnosis::PastKnee {
+    (!past.is_empty() && gain <= LITTLE_GAIN).then(|| Diagnosis::PastKnee {
         at: past
             .iter()
             .map(|p| AxisKind::Vusers.level(p.level))
             .collect(),
         knee: knee.level,
         before: before.level,
-        gain_percent: 100.0 * (most / before.throughput_per_s - 1.0),
+        gain_percent: 100.0 * gain,
         times: [
             all().fold(f64::INFINITY, f64::min),
             all().fold(0.0, f64::max),
         ],
+        recommended,
     })
 }
 
-fn disagreements(knee: &Knee) -> Vec<Diagnosis> {
-    [("kneedle", knee.kneedle), ("max_power", knee.max_power)]
-        .into_iter()
-        .filter_map(|(method, level)| Some((method, level?)))
-        .filter(|(_, other)| {
-            let factor = (other / knee.level).max(knee.level / other);
-            factor > DISAGREEMENT
-        })
-        .map(|(method, other)| Diagnosis::KneeMethodsDisagree {
-            asymptotes: knee.level,
-            method,
-            other,
-        })
-        .collect()
+/// Other methods that put the knee elsewhere, or a measured curve that contradicts the asymptotes.
+fn disagreement(knee: &Knee, reading: &Reading) -> Option<Diagnosis> {
+    let far = |level: f64| (level / knee.level).max(knee.level / level) > DISAGREEMENT;
+    let others: Vec<(&'static str, f64)> =
+        [("kneedle", knee.kneedle), ("max_power", knee.max_power)]
+            .into_iter()
+            .filter_map(|(method, level)| Some((method, level?)))
+            .filter(|(_, level)| knee.range.is_some() || far(*level))
+            .collect();
+    (knee.range.is_some() || !others.is_empty()).then(|| Diagnosis::KneeMethodsDisagree {
+        asymptotes: knee.level,
+        reached_percent: 100.0 * knee.throughput_per_s / reading.x_max_per_s,
+        others,
+        range: knee.range,
+    })
+}
+
+/// What changed from trial to trial with time.
+pub(crate) fn drifts(drift: &Drift) -> Diagnosis {
+    Diagnosis::DriftsBetweenTrials {
+        at: drift.level,
+        first_per_s: drift.first_per_s,
+        last_per_s: drift.last_per_s,
+        apart_s: drift.apart_s,
+    }
+}
+
+/// Levels of a table measured elsewhere at which throughput times response time accounts for fewer
+/// users than there were, beyond the pause that the level with the shortest one permits.
+pub(crate) fn idle_users(points: &[LevelPoint]) -> Option<Diagnosis> {
+    let idle_ns = |p: &LevelPoint| Some((1e9 * p.level / p.throughput_per_s - p.mean_ns?).max(0.0));
+    let rows: Vec<(&LevelPoint, f64)> = points
+        .iter()
+        .filter_map(|p| Some((p, idle_ns(p)?)))
+        .collect();
+    let pause_ns = rows.iter().map(|r| r.1).reduce(f64::min)?;
+    let idle = |&(p, idle_ns): &(&LevelPoint, f64)| (idle_ns - pause_ns) * p.throughput_per_s / 1e9;
+    let found: Vec<&(&LevelPoint, f64)> = rows
+        .iter()
+        .filter(|r| idle(r) >= 1.0 && idle(r) > IDLE_MIN * r.0.level)
+        .collect();
+    let worst = found
+        .iter()
+        .max_by(|a, b| (idle(a) / a.0.level).total_cmp(&(idle(b) / b.0.level)))?;
+    Some(Diagnosis::IdleUsers {
+        at: found
+            .iter()
+            .map(|r| AxisKind::Vusers.level(r.0.level))
+            .collect(),
+        users: worst.0.level,
+        active: worst.0.level - idle(worst),
+    })
 }
 
 /// Throughput significantly below the maximum at the last level.

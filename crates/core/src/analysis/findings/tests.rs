@@ -1,6 +1,6 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
-use super::{Diagnosis, diagnose_trial, grouped, sweep_diagnoses};
+use super::{AxisKind, Diagnosis, diagnose_trial, grouped, retrograde, sweep_diagnoses};
 use crate::analysis::knee;
 use crate::analysis::table::LevelPoint;
 use crate::experiment::sweep::fake::{base, blank, outcomes};
@@ -285,7 +285,8 @@ fn table(rows: &[(f64, f64)], half_width: Option<f64>) -> Vec<LevelPoint> {
 
 fn sweep_findings(points: &[LevelPoint]) -> Vec<Finding> {
     let reading = knee::read(points).expect("some row is usable");
-    let diagnoses = sweep_diagnoses(points, &reading);
+    let mut diagnoses = sweep_diagnoses(points, &reading, None);
+    diagnoses.extend(retrograde(AxisKind::Vusers, &reading));
     diagnoses.iter().map(Diagnosis::finding).collect()
 }
 
@@ -322,7 +323,8 @@ fn sweep_findings_at_their_thresholds() {
     check_table("one level", &[(9.0, 100.0)], None, &["too_few_levels"]);
 
     let falls = &["retrograde"];
-    check_table("falls by 6 %", &[(1.0, 100.0), (2.0, 94.0)], None, falls);
+    let two = [(1.0, 100.0), (2.0, 94.0)];
+    check_table("two levels tell no noise", &two, None, &[]);
     check_table("falls by 4 %", &[(1.0, 100.0), (2.0, 96.0)], None, &[]);
     let exact = Some(0.01);
     check_table(
@@ -359,9 +361,13 @@ fn methods_disagree_beyond_a_factor_of_two() {
     let found = found.expect("kneedle says 30");
     assert!(found.text.contains("kneedle at 30 users"), "{}", found.text);
     assert!(
-        found.next_step.contains("--vusers 1,10,13,17,"),
-        "{}",
-        found.next_step
+        found.text.ends_with("between 4 and 30 users"),
+        "max_power is the lowest, the maximum the highest: {}",
+        found.text
+    );
+    assert_eq!(
+        found.next_step,
+        "measure between them: --vusers 1,4,7,11,18,30"
     );
     let sharp = [
         at(1.0, 100.0),
@@ -394,9 +400,44 @@ fn failures_that_rise_are_told_from_failures_everywhere() {
         .collect();
     assert_eq!(
         codes,
-        ["not_saturated", "errors_rise"],
-        "the failing level does not count"
+        ["errors_rise"],
+        "what is served stays the same: rejections at the maximum"
     );
+}
+
+#[test]
+fn a_level_that_breaks_does_not_bend_the_curve() {
+    let mut points = table(&[(1.0, 100.0), (2.0, 200.0), (4.0, 20.0)], None);
+    points[2].error_share = 0.9;
+    let found = sweep_findings(&points);
+    let codes: Vec<&str> = found.iter().map(|f| f.code.as_str()).collect();
+    assert_eq!(codes, ["not_saturated", "errors_rise"]);
+    assert!(
+        found[0].text.contains("before operations fail at 4 users"),
+        "{}",
+        found[0].text
+    );
+}
+
+#[test]
+fn users_whom_throughput_times_response_time_does_not_account_for_are_named() {
+    let mut points = table(&[(10.0, 1_000.0), (100.0, 1_000.0), (300.0, 1_000.0)], None);
+    for (p, mean_ms) in points.iter_mut().zip([10.0, 100.0, 128.0]) {
+        p.mean_ns = Some(1e6 * mean_ms);
+    }
+    let found = super::idle_users(&points)
+        .expect("172 users are idle")
+        .finding();
+    assert!(found.text.starts_with("at 300 users:"), "{}", found.text);
+    assert!(found.text.contains("128 of 300 users"), "{}", found.text);
+    let past = sweep_findings(&points);
+    let past = past.iter().find(|f| f.code == "past_knee");
+    assert!(past.is_none_or(|f| f.evidence["response_time_ratio_max"] < 13.0));
+    // Users who all pause for 50 ms are accounted for.
+    for (p, x) in points.iter_mut().zip([166.7, 666.7, 857.1]) {
+        (p.throughput_per_s, p.mean_ns) = (x, Some(1e9 * (p.level / x) - 5e7));
+    }
+    assert_eq!(super::idle_users(&points), None);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Each finding as a sentence.
 
 use super::{AxisKind, Diagnosis};
-use crate::analysis::words::{estimate, exact, levels, number, percent, ratio, time, users};
+use crate::analysis::words::{estimate, exact, levels, list, number, percent, ratio, time, users};
 use crate::spec::Level;
 
 impl Diagnosis {
@@ -149,6 +149,30 @@ impl Diagnosis {
                 levels(at),
                 number(*later_per_s)
             ),
+            Diagnosis::DriftsBetweenTrials {
+                at,
+                first_per_s,
+                last_per_s,
+                apart_s,
+            } => format!(
+                "the target changes with time, whatever the load: {}/s at {}, {}/s at the same \
+                 level {} later; levels measured at different times are not comparable",
+                number(*first_per_s),
+                levels(&[*at]),
+                number(*last_per_s),
+                time(1e9 * apart_s)
+            ),
+            Diagnosis::IdleUsers {
+                at,
+                users: n,
+                active,
+            } => format!(
+                "at {}: throughput times mean response time accounts for {} of {}; the others \
+                 paused, or had no connection or no response",
+                levels(at),
+                number(*active),
+                users(*n)
+            ),
             _ => return None,
         };
         Some(text)
@@ -168,6 +192,7 @@ impl Diagnosis {
                 before,
                 gain_percent,
                 times,
+                ..
             } => format!(
                 "{} are past the knee of {}: {} than {}, and answers take {} times as long as at \
                  the knee",
@@ -247,14 +272,10 @@ impl Diagnosis {
             }
             Diagnosis::KneeMethodsDisagree {
                 asymptotes,
-                method,
-                other,
-            } => format!(
-                "the asymptotes put the knee at {}, {method} at {}: throughput bends so gradually \
-                 (or the levels are so far apart) that neither is sharp",
-                users(*asymptotes),
-                users(*other)
-            ),
+                reached_percent,
+                others,
+                range,
+            } => disagreement(*asymptotes, *reached_percent, others, *range),
             Diagnosis::ConfidenceNotReached {
                 throughput_percent,
                 knee_percent,
@@ -325,6 +346,38 @@ fn place(at: &[Level]) -> String {
         return String::new();
     }
     format!("at {}: ", levels(at))
+}
+
+fn disagreement(
+    asymptotes: f64,
+    reached_percent: f64,
+    others: &[(&str, f64)],
+    range: Option<[f64; 2]>,
+) -> String {
+    let others: Vec<String> = others
+        .iter()
+        .map(|(method, level)| format!("{} at {}", method.replace('_', " "), users(*level)))
+        .collect();
+    let Some([lo, hi]) = range else {
+        return format!(
+            "the asymptotes put the knee at {}, {}: throughput bends so gradually (or the levels \
+             are so far apart) that neither is sharp",
+            users(asymptotes),
+            list(&others)
+        );
+    };
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!("; {}", list(&others)),
+    };
+    format!(
+        "no single number is the knee: the asymptotes cross at {}, where throughput is {} of its \
+         maximum{others}; the knee is between {} and {}",
+        users(asymptotes),
+        percent(reached_percent),
+        estimate(lo),
+        users(hi)
+    )
 }
 
 fn gain(percent_more: f64) -> String {

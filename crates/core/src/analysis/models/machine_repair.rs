@@ -29,6 +29,11 @@ const SERVERS_REFINED: usize = 6;
 const SERVERS_APART: f64 = 0.2;
 const RIVAL_FACTOR: f64 = 1.25;
 const RIVAL_SHARE: f64 = 0.001;
+/// An overhead below this share of the service time is none: then there are as many servers as
+/// users at the knee.
+const OVERHEAD_NONE: f64 = 0.02;
+/// The pause is known this well.
+const PAUSE_SHARE: f64 = 0.02;
 
 impl MachineRepair {
     /// Throughput of `users`, by the birth–death chain of users at the station: birth rate
@@ -80,15 +85,21 @@ impl MachineRepair {
     }
 }
 
-/// Fits servers, service and overhead. Each number of servers is judged with the rise X(1) and
-/// the ceiling m/s that the data show; for the most promising ones both are then moved by
-/// Nelder–Mead.
-pub fn fit(data: &[(f64, f64)]) -> ModelFit {
+/// Fits servers, service and overhead, which has at least the users' pause in it. Each number of
+/// servers is judged with the rise X(1) and the ceiling m/s that the data show; for the most
+/// promising ones both are then moved by Nelder–Mead.
+///
+/// How sharply throughput bends tells the number of servers only if service times are exponential:
+/// if they are fixed, it bends sharply for every number (Lazowska et al., chapter 5). So where the
+/// mere asymptotes fit as well, and users may spend time neither pausing nor served, the number is
+/// not stated.
+pub fn fit(data: &[(f64, f64)], pause_s: Option<f64>, asymptotes: &ModelFit) -> ModelFit {
     let x_max = data.iter().map(|d| d.1).fold(0.0, f64::max);
     let x_1 = data.iter().map(|&(n, x)| x / n).fold(0.0, f64::max);
     let start = [x_1.ln(), x_max.ln()];
     let cost = |servers: u32, p: [f64; 2]| squares(&with_asymptotes(servers, p), data);
-    let mut promising: Vec<(f64, u32)> = server_counts(x_max / x_1)
+    let busy_at_most = x_max * (1.0 / x_1 - (1.0 - PAUSE_SHARE) * pause_s.unwrap_or(0.0));
+    let mut promising: Vec<(f64, u32)> = server_counts(busy_at_most)
         .map(|servers| (cost(servers, start), servers))
         .collect();
     promising.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -110,11 +121,14 @@ pub fn fit(data: &[(f64, f64)]) -> ModelFit {
         ("response_time_1_ns", 1e9 * response_1_s),
     ];
     let rmse = |cost: f64| (cost / data.len() as f64).sqrt();
+    let bends_sharply = asymptotes.rmse_percent / 100.0 < RIVAL_FACTOR * rmse(cost) + RIVAL_SHARE;
+    let no_overhead = |pause_s| model.overhead_s - pause_s <= OVERHEAD_NONE * model.service_s;
+    let is_told = !bends_sharply || pause_s.is_some_and(no_overhead);
     let rival = |&(other, servers): &(f64, u32)| {
         let apart = (f64::from(servers) / f64::from(model.servers)).ln().abs();
         apart > SERVERS_APART && rmse(other) < RIVAL_FACTOR * rmse(cost) + RIVAL_SHARE
     };
-    if !promising.iter().any(rival) {
+    if is_told && !promising.iter().any(rival) {
         parameters.extend([
             ("servers", f64::from(model.servers)),
             ("service_ns", 1e9 * model.service_s),

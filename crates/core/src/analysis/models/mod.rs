@@ -17,22 +17,42 @@ use std::collections::BTreeMap;
 const GOOD_RMSE_PERCENT: f64 = 5.0;
 
 /// Fits every model that has fewer parameters than the table has levels; the best first. Takes
-/// rows of positive throughput in ascending order.
-pub fn fit_all(points: &[LevelPoint]) -> Vec<ModelFit> {
-    let data: Vec<(f64, f64)> = points
-        .iter()
-        .map(|p| (p.level, p.throughput_per_s))
-        .collect();
+/// rows of positive throughput in ascending order, and the users' mean pause in seconds where it is
+/// known.
+pub fn fit_all(points: &[LevelPoint], pause_s: Option<f64>) -> Vec<ModelFit> {
+    let data = data(points);
     let mut fits = Vec::new();
     if data.len() >= 3 {
         fits.push(asymptotic::fit(&data));
     }
     if data.len() >= 4 {
-        fits.push(machine_repair::fit(&data));
+        fits.push(machine_repair::fit(&data, pause_s, &fits[0]));
         fits.push(usl::fit(&data));
     }
     fits.sort_by(|a, b| a.rmse_percent.total_cmp(&b.rmse_percent));
     fits
+}
+
+/// Whether any model fits, or the levels are too few to tell.
+pub fn any_fits(points: &[LevelPoint]) -> bool {
+    let data = data(points);
+    if data.len() < 4 {
+        return true;
+    }
+    // In the order of what they cost.
+    let asymptotic = asymptotic::fit(&data);
+    asymptotic.good || usl::fit(&data).good || machine_repair::fit(&data, None, &asymptotic).good
+}
+
+/// The root mean square of what the rows deviate from the Universal Scalability Law, a smooth curve
+/// that may fall, as a share.
+pub fn smooth_residual(points: &[LevelPoint]) -> f64 {
+    usl::fit(&data(points)).rmse_percent / 100.0
+}
+
+fn data(points: &[LevelPoint]) -> Vec<(f64, f64)> {
+    let row = |p: &LevelPoint| (p.level, p.throughput_per_s);
+    points.iter().map(row).collect()
 }
 
 /// A fit as reported: parameters only where it is good.
@@ -76,7 +96,7 @@ mod tests {
     }
 
     fn fitted(points: &[LevelPoint], name: &str) -> ModelFit {
-        let fits = fit_all(points);
+        let fits = fit_all(points, Some(0.0));
         fits.into_iter().find(|f| f.name == name).expect("fitted")
     }
 
@@ -135,6 +155,22 @@ mod tests {
     }
 
     #[test]
+    fn a_known_pause_leaves_no_room_for_more_servers() {
+        // Service of fixed length bends more sharply than the model: 5 servers would fit best.
+        let throughput = |n: f64| (n / 0.015).min(3.0 / 0.005) * (1.0 - 0.02 * f64::from(n == 8.0));
+        let points = table(&[1, 2, 4, 6, 8, 9, 12, 16, 32], throughput);
+        let servers = |pause_s| {
+            let fits = fit_all(&points, pause_s);
+            let fit = fits.into_iter().find(|f| f.name == "machine_repair");
+            fit.and_then(|f| f.parameters.get("servers").copied())
+        };
+        for pause_s in [None, Some(0.01)] {
+            let told = servers(pause_s);
+            assert!(told.is_none_or(|n| n == 3.0), "{pause_s:?}: {told:?}");
+        }
+    }
+
+    #[test]
     fn usl_gives_back_its_parameters() {
         let truth = UniversalScalability {
             lambda_per_s: 1_000.0,
@@ -162,14 +198,14 @@ mod tests {
             &[1, 2, 4, 8, 16],
             |n| if n == 4.0 { 10.0 } else { 100.0 * n },
         );
-        for fit in fit_all(&points) {
+        for fit in fit_all(&points, None) {
             assert!(!fit.good && fit.parameters.is_empty(), "{fit:?}");
         }
     }
 
     #[test]
     fn too_few_levels_fit_nothing() {
-        assert!(fit_all(&table(&[1, 2], |n| n)).is_empty());
-        assert_eq!(fit_all(&table(&[1, 2, 3], |n| n)).len(), 1);
+        assert!(fit_all(&table(&[1, 2], |n| n), None).is_empty());
+        assert_eq!(fit_all(&table(&[1, 2, 3], |n| n), None).len(), 1);
     }
 }

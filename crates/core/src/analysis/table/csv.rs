@@ -1,7 +1,11 @@
 //! Tables measured elsewhere: comma-separated values with a header.
 
 use super::LevelPoint;
+use crate::analysis::sample::{self, t_beyond, variance};
 use std::fmt;
+
+/// Fewer rows of one level tell nothing of their scatter.
+const REPEATS_MIN: usize = 3;
 
 /// What is wrong with a table, where, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +24,7 @@ const COLUMNS: &str = "vusers,throughput_per_s[,mean_ms,p90_ms]";
 /// Reads `vusers,throughput_per_s` and, optionally, `mean_ms,p90_ms`: a header line, columns in any
 /// order, spaces around values, empty lines, comments after `#`, and in quotes thousands apart
 /// (`"88,318"`). Rows come back in ascending order of users; rows of the same number of users
-/// become one, with the mean of each column.
+/// become one, with the mean of each column and, from three rows on, a confidence interval.
 pub fn parse_csv(bytes: &[u8]) -> Result<Vec<LevelPoint>, TableError> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let line = 1 + bytes[..e.valid_up_to()]
@@ -242,10 +246,24 @@ fn merged(rows: &[LevelPoint]) -> Vec<LevelPoint> {
             throughput_per_s: mean(same.iter().map(|p| p.throughput_per_s)).unwrap_or(0.0),
             mean_ns: mean(same.iter().filter_map(|p| p.mean_ns)),
             p90_ns: mean(same.iter().filter_map(|p| p.p90_ns)),
+            throughput_ci95: interval(same),
             trials: same.len(),
             ..same[0].clone()
         })
         .collect()
+}
+
+/// By Student's t, from what the rows of one level scatter.
+fn interval(same: &[LevelPoint]) -> Option<[f64; 2]> {
+    let values: Vec<f64> = same.iter().map(|p| p.throughput_per_s).collect();
+    let n = values.len();
+    if n < REPEATS_MIN {
+        return None;
+    }
+    let error = (variance(&values) / n as f64).sqrt();
+    let half = t_beyond(0.05, n as u64 - 1) * error;
+    let mean = sample::mean(&values);
+    Some([mean - half, mean + half])
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

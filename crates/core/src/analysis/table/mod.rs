@@ -1,10 +1,12 @@
 //! The table that a sweep is judged by: one row per level, made of trials or read from a file.
 
 mod csv;
+mod drift;
 mod pool;
 
 pub use csv::{TableError, parse_csv};
-pub use pool::{has_warmed_up, is_sound, points};
+pub use drift::{Drift, drift_between};
+pub use pool::{goodput_ci95, has_warmed_up, is_sound, points};
 
 use crate::measure::{Outcome, Outcomes};
 use crate::report::LatencyReport;
@@ -14,7 +16,7 @@ use crate::report::LatencyReport;
 pub struct LevelPoint {
     /// Virtual users, or operations offered per second.
     pub level: f64,
-    /// Responses per second.
+    /// Operations that succeeded, per second.
     pub throughput_per_s: f64,
     /// 95 % confidence interval of it; `None` where the data permit none.
     pub throughput_ci95: Option<[f64; 2]>,

@@ -27,13 +27,16 @@ pub fn is_sound(trial: &TrialReport) -> bool {
 /// Whether `later`, of the same level, shows a server that was still slower during `earlier`: more
 /// throughput by over 5 %, beyond both confidence intervals.
 pub fn has_warmed_up(earlier: &TrialReport, later: &TrialReport) -> bool {
-    let upper = earlier
-        .throughput_ci95_per_s
-        .map_or(earlier.responses_per_s(), |[_, hi]| hi);
-    let lower = later
-        .throughput_ci95_per_s
-        .map_or(later.responses_per_s(), |[lo, _]| lo);
-    later.responses_per_s() > earlier.responses_per_s() * (1.0 + WARM_UP_SHARE) && lower > upper
+    let upper = goodput_ci95(earlier).map_or(earlier.successes_per_s(), |[_, hi]| hi);
+    let lower = goodput_ci95(later).map_or(later.successes_per_s(), |[lo, _]| lo);
+    later.successes_per_s() > earlier.successes_per_s() * (1.0 + WARM_UP_SHARE) && lower > upper
+}
+
+/// 95 % confidence interval of a trial's goodput: that of its throughput, in proportion.
+pub fn goodput_ci95(trial: &TrialReport) -> Option<[f64; 2]> {
+    let share = trial.successes_per_s() / trial.responses_per_s().max(f64::MIN_POSITIVE);
+    let ci95 = trial.throughput_ci95_per_s?;
+    Some(ci95.map(|bound| bound * share))
 }
 
 fn pooled(level: Level, trials: &[TrialReport]) -> LevelPoint {
@@ -64,7 +67,7 @@ fn pooled(level: Level, trials: &[TrialReport]) -> LevelPoint {
 }
 
 /// The trials after the last one that a later one shows to have been made of a colder server.
-fn warm<'a>(sound: &[&'a TrialReport]) -> Vec<&'a TrialReport> {
+pub(super) fn warm<'a>(sound: &[&'a TrialReport]) -> Vec<&'a TrialReport> {
     let cold = sound
         .iter()
         .enumerate()
@@ -90,9 +93,9 @@ fn mean_response_ns(used: &[&TrialReport]) -> Option<f64> {
     (count > 0.0).then(|| sum / count)
 }
 
-/// The mean of the throughputs, weighted by the length of the windows.
+/// The mean of the goodputs, weighted by the length of the windows: what failed is no throughput.
 fn throughput_per_s(used: &[&TrialReport]) -> f64 {
-    weighted(used).map(|(w, t)| w * t.responses_per_s()).sum()
+    weighted(used).map(|(w, t)| w * t.successes_per_s()).sum()
 }
 
 /// The 95 % interval of that mean: the standard error is the larger of what the intervals within
@@ -100,14 +103,14 @@ fn throughput_per_s(used: &[&TrialReport]) -> f64 {
 /// it.
 fn interval(used: &[&TrialReport], mean: f64) -> Option<[f64; 2]> {
     if let [trial] = used {
-        return trial.throughput_ci95_per_s;
+        return goodput_ci95(trial);
     }
     let halves: Option<Vec<f64>> = weighted(used)
-        .map(|(w, t)| t.throughput_ci95_per_s.map(|[lo, hi]| w * (hi - lo) / 2.0))
+        .map(|(w, t)| goodput_ci95(t).map(|[lo, hi]| w * (hi - lo) / 2.0))
         .collect();
     let within = halves?.iter().map(|h| h * h).sum::<f64>().sqrt();
     let scatter: f64 = weighted(used)
-        .map(|(w, t)| w * (t.responses_per_s() - mean).powi(2))
+        .map(|(w, t)| w * (t.successes_per_s() - mean).powi(2))
         .sum();
     let between = 1.96 * (scatter / (used.len() as f64 - 1.0)).sqrt();
     let half = within.max(between);

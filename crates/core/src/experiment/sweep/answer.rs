@@ -1,31 +1,31 @@
 //! The conclusion in one or two sentences.
 
 use super::Bound;
-use super::bound::{self, Bracket};
+use super::bound;
+use super::rates::Limit;
 use crate::analysis::findings::AxisKind;
-use crate::analysis::knee::{Knee, Reading, Shape};
+use crate::analysis::knee::{Knee, Reading, Shape, fails};
 use crate::analysis::table::LevelPoint;
-use crate::analysis::words::{estimate, exact, number, ratio, time, users as n_users};
+use crate::analysis::words::{
+    estimate, exact, list, number, percent, ratio, time, users as n_users,
+};
 
 /// From this many times on, waiting longer for nothing is worth a sentence.
 const LONGER_MIN: f64 = 2.0;
+/// Throughputs this near to the maximum are the same.
+const SAME_SHARE: f64 = 0.03;
 
 /// Nothing could be concluded.
 pub fn nothing(table: &[LevelPoint]) -> String {
     if table.is_empty() {
         "Nothing was measured.".to_owned()
     } else {
-        "No level was served: at every one of them operations failed.".to_owned()
+        "No level was served: at every one of them all operations failed.".to_owned()
     }
 }
 
 /// Of a sweep over users.
-pub fn users(
-    good: &[LevelPoint],
-    reading: &Reading,
-    bounds: &[Bound],
-    all: &[LevelPoint],
-) -> String {
+pub fn users(reading: &Reading, bounds: &[Bound], all: &[LevelPoint]) -> String {
     let most = number(reading.x_max_per_s);
     let mut sentences = vec![match &reading.shape {
         Shape::Bent(knee) => bent(&most, knee),
@@ -45,36 +45,79 @@ pub fn users(
         ),
         Shape::OneLevel => format!("{most}/s at the one level measured; that shows no knee."),
     }];
-    sentences.extend(same_for_less(good, reading));
+    sentences.extend(failing(&reading.rows));
+    sentences.extend(same_for_less(reading));
     sentences.extend(within_bound(bounds, AxisKind::Vusers, all));
     sentences.join(" ")
 }
 
+/// From where on the target serves its maximum and fails the rest.
+fn failing(rows: &[LevelPoint]) -> Option<String> {
+    let first = rows.iter().find(|p| fails(p))?;
+    let share = percent(100.0 * first.error_share);
+    Some(format!(
+        "From {} on operations fail ({share} of them there); only those that succeed count.",
+        n_users(first.level)
+    ))
+}
+
 /// Of a sweep over rates.
-pub fn rate(kept: &[LevelPoint], served: Bracket, most: f64, bounds: &[Bound]) -> String {
-    let mut sentences = vec![match (served.within, served.outside) {
-        (Some(limit), Some(above)) => format!(
-            "Up to {}/s are served without a growing queue{}; {}/s are not.",
-            exact(limit),
-            at_p90(kept.last().and_then(|p| p.p90_ns)),
-            exact(above)
+pub fn rate(kept: &[LevelPoint], limit: &Limit, table: &[LevelPoint], bounds: &[Bound]) -> String {
+    let most = table.iter().filter(|p| p.valid);
+    let most = most.map(|p| p.throughput_per_s).fold(0.0, f64::max);
+    let at = |level: f64| table.iter().find(|p| p.level == level);
+    let because = |level: f64| match at(level).filter(|p| fails(p)) {
+        Some(p) => format!(
+            " ({} of the operations fail)",
+            percent(100.0 * p.error_share)
         ),
-        (Some(limit), None) => format!(
-            "Every rate is served, up to {}/s{}; the limit lies beyond it.",
-            exact(limit),
-            at_p90(kept.last().and_then(|p| p.p90_ns))
+        None => String::new(),
+    };
+    let capacity = limit.capacity_per_s.map_or(String::new(), |c| {
+        format!(" Offered more, the target serves {}/s.", number(c))
+    });
+    let p90 = at_p90(kept.last().and_then(|p| p.p90_ns));
+    let mut sentences = vec![match (limit.within, limit.outside) {
+        (Some(within), Some(above)) => format!(
+            "Up to {}/s are served without a growing queue{p90}; {}/s are not{}.{capacity}",
+            exact(within),
+            exact(above),
+            because(above)
         ),
-        (None, Some(_)) => format!(
-            "No rate is served without a growing queue; the target serves at most {}/s.",
+        (Some(within), None) => format!(
+            "Every rate measured is served, up to {}/s{p90}; the limit lies beyond it.",
+            exact(within)
+        ),
+        (None, Some(lowest)) => format!(
+            "No rate is served without a growing queue, not even {}/s{}; the target serves at \
+             most {}/s.",
+            exact(lowest),
+            because(lowest),
             number(most)
         ),
-        (None, None) => "Nothing was measured.".to_owned(),
+        (None, None) if table.is_empty() => "Nothing was measured.".to_owned(),
+        (None, None) => "No rate could be measured: no trial was valid.".to_owned(),
     }];
+    if !limit.unknown.is_empty() {
+        let rates: Vec<String> = limit.unknown.iter().map(|r| exact(*r)).collect();
+        sentences.push(format!(
+            "Whether {}/s are served is not known.",
+            list(&rates)
+        ));
+    }
     sentences.extend(within_bound(bounds, AxisKind::Rate, kept));
     sentences.join(" ")
 }
 
 fn bent(most: &str, knee: &Knee) -> String {
+    if let Some([lo, hi]) = knee.range {
+        return format!(
+            "At most {most}/s; the knee is between {} and {}: throughput bends too gradually for \
+             a single number.",
+            estimate(lo),
+            n_users(hi)
+        );
+    }
     let range = knee.ci95.map_or(String::new(), |[lo, hi]| {
         format!(" ({} to {})", estimate(lo), estimate(hi))
     });
@@ -91,10 +134,14 @@ fn at_p90(ns: Option<f64>) -> String {
 }
 
 /// The classic mistake, put right: the same throughput with fewer users is answered sooner.
-fn same_for_less(points: &[LevelPoint], reading: &Reading) -> Option<String> {
-    let find = |level: &f64| points.iter().find(|p| p.level == *level);
-    let fewest = find(reading.plateau.first()?)?;
-    let most = find(reading.plateau.last()?)?;
+fn same_for_less(reading: &Reading) -> Option<String> {
+    let is_same = |p: &&LevelPoint| {
+        reading.plateau.contains(&p.level)
+            && !fails(p)
+            && (p.throughput_per_s / reading.x_max_per_s - 1.0).abs() <= SAME_SHARE
+    };
+    let fewest = reading.rows.iter().find(is_same)?;
+    let most = reading.rows.iter().rfind(is_same)?;
     let longer = most.response_ns() / fewest.response_ns();
     (longer >= LONGER_MIN).then(|| {
         format!(

@@ -2,22 +2,20 @@
 
 use super::{Axis, Bound, SweepSpec, answer, bound, levels, rates};
 use crate::analysis::findings::{
-    AxisKind, Diagnosis, errors_rise, grouped, retrograde, sweep_diagnoses,
+    AxisKind, Diagnosis, drifts, errors_rise, grouped, idle_users, retrograde, sweep_diagnoses,
 };
 use crate::analysis::knee::{self, Knee, Reading, Shape};
 use crate::analysis::models;
-use crate::analysis::table::{LevelPoint, has_warmed_up, is_sound, points};
+use crate::analysis::table::{Drift, LevelPoint, drift_between, has_warmed_up, is_sound, points};
 use crate::report::{Finding, ModelFit, SweepConclusion, TrialReport};
-use std::collections::BTreeMap;
 
 /// Half the width of the confidence intervals that is aimed at, in percent.
 const CONFIDENCE_PERCENT: f64 = 2.0;
 
 /// What follows from a table of users measured elsewhere.
 pub fn conclude_table(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {
-    let mut diagnoses = Vec::new();
-    let mut conclusion = users(&[], table, &mut diagnoses);
-    conclusion.levels = levels::levels(AxisKind::Vusers, table, &[], &conclusion);
+    let mut diagnoses: Vec<Diagnosis> = idle_users(table).into_iter().collect();
+    let conclusion = users(&Basis::of_table(table), &mut diagnoses);
     (findings(diagnoses), conclusion)
 }
 
@@ -26,24 +24,65 @@ pub fn conclude(spec: &SweepSpec, past: &[TrialReport]) -> (Vec<Finding>, SweepC
     let table = points(past);
     let mut diagnoses = grouped(&standing(past));
     diagnoses.extend(warmed_up(past));
-    let (axis, mut conclusion) = match spec.axis {
-        Axis::Vusers(_) => {
-            diagnoses.extend(confidence(&table, past.len()));
-            (
-                AxisKind::Vusers,
-                users(&spec.bounds, &table, &mut diagnoses),
-            )
-        }
+    let basis = Basis {
+        table: &table,
+        past: Some(past),
+        bounds: &spec.bounds,
+        pause_s: spec.pause_s(),
+        drift: drift_between(past),
+    };
+    diagnoses.extend(basis.drift.as_ref().map(drifts));
+    let mut conclusion = match spec.axis {
+        Axis::Vusers(_) => users(&basis, &mut diagnoses),
         Axis::Rate(_) => {
             // Offering more than is served is how the limit is found, and no news.
             diagnoses.retain(|d| !matches!(d, Diagnosis::TargetQueueGrows { .. }));
-            let conclusion = rate(&spec.bounds, &table, past, &mut diagnoses);
-            (AxisKind::Rate, conclusion)
+            rate(&basis, past, &mut diagnoses)
         }
     };
-    conclusion.levels = levels::levels(axis, &table, past, &conclusion);
     conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
     (findings(diagnoses), conclusion)
+}
+
+/// What a conclusion rests on.
+struct Basis<'a> {
+    table: &'a [LevelPoint],
+    /// The trials that the table is of; `None` where others measured it.
+    past: Option<&'a [TrialReport]>,
+    bounds: &'a [Bound],
+    /// The users' mean pause, where known.
+    pause_s: Option<f64>,
+    drift: Option<Drift>,
+}
+
+impl<'a> Basis<'a> {
+    fn of_table(table: &'a [LevelPoint]) -> Basis<'a> {
+        Basis {
+            table,
+            past: None,
+            bounds: &[],
+            pause_s: None,
+            drift: None,
+        }
+    }
+
+    /// The table as read, its intervals as wide as the target's drift makes them.
+    fn read(&self) -> Option<Reading> {
+        let mut reading = knee::read(self.table)?;
+        if let Some(drift) = &self.drift {
+            reading.widen(drift.change.abs());
+        }
+        Some(reading)
+    }
+
+    /// A fall beyond the maximum that the load makes: one that a later trial of the peak confirms,
+    /// where there are trials.
+    fn retrograde(&self, axis: AxisKind, reading: &Reading) -> Option<Diagnosis> {
+        let last = reading.fallen.as_ref()?;
+        let confirms = |past| knee::is_confirmed(past, &reading.plateau, last);
+        let is_of_load = self.past.is_none_or(confirms);
+        retrograde(axis, reading).filter(|_| is_of_load)
+    }
 }
 
 /// The trials that the numbers rest on: not those superseded by a sound one of the same level.
@@ -66,31 +105,27 @@ fn warmed_up(past: &[TrialReport]) -> Option<Diagnosis> {
     let (first, later) = pairs.first()?;
     Some(Diagnosis::WarmedUp {
         at: pairs.iter().map(|(t, _)| t.level).collect(),
-        first_per_s: first.responses_per_s(),
-        later_per_s: later.responses_per_s(),
+        first_per_s: first.successes_per_s(),
+        later_per_s: later.successes_per_s(),
     })
 }
 
-fn users(
-    bounds: &[Bound],
-    table: &[LevelPoint],
-    diagnoses: &mut Vec<Diagnosis>,
-) -> SweepConclusion {
-    let Some(reading) = knee::read(table) else {
-        return SweepConclusion {
+fn users(basis: &Basis, diagnoses: &mut Vec<Diagnosis>) -> SweepConclusion {
+    let (axis, table, bounds) = (AxisKind::Vusers, basis.table, basis.bounds);
+    let past = basis.past.unwrap_or_default();
+    let Some(reading) = basis.read() else {
+        let mut conclusion = SweepConclusion {
             answer: answer::nothing(table),
             ..SweepConclusion::default()
         };
+        conclusion.levels = levels::levels(axis, table, &[], past, &conclusion);
+        return conclusion;
     };
-    diagnoses.extend(sweep_diagnoses(table, &reading));
-    diagnoses.extend(bound::unreachable(bounds, AxisKind::Vusers, table));
-    let good = knee::usable(table);
-    let best = bound::best(bounds, AxisKind::Vusers, table);
     let mut conclusion = SweepConclusion {
         max_throughput_per_s: reading.x_max_per_s,
-        best_within_bound: best,
-        models: fitted(&good, &reading),
-        answer: answer::users(&good, &reading, bounds, table),
+        best_within_bound: bound::best(bounds, axis, table),
+        models: fitted(&reading, basis.pause_s),
+        answer: answer::users(&reading, bounds, table),
         ..SweepConclusion::default()
     };
     if let Shape::Bent(knee) = &reading.shape {
@@ -99,19 +134,30 @@ fn users(
     if let Some(best) = &conclusion.best_within_bound {
         conclusion.recommended_vusers = Some(best.vusers);
     }
+    diagnoses.extend(sweep_diagnoses(
+        table,
+        &reading,
+        conclusion.recommended_vusers,
+    ));
+    diagnoses.extend(basis.retrograde(axis, &reading));
+    diagnoses.extend(bound::unreachable(bounds, axis, table));
+    if basis.past.is_some() {
+        diagnoses.extend(confidence(&reading, past.len()));
+    }
+    conclusion.levels = levels::levels(axis, table, &reading.rows, past, &conclusion);
     conclusion
 }
 
 /// The models. A table that shows no bend tells only the asymptote that it lies on, which is the
 /// ceiling or the rise of the bounds; all other parameters are free, however well the curves fit.
-fn fitted(good: &[LevelPoint], reading: &Reading) -> Vec<ModelFit> {
-    let told = match reading.shape {
-        Shape::Bent(_) => return models::fit_all(good),
+fn fitted(reading: &Reading, pause_s: Option<f64>) -> Vec<ModelFit> {
+    let mut fits = models::fit_all(&reading.rows, pause_s);
+    let told = match &reading.shape {
+        Shape::Bent(knee) if knee.range.is_none() => return fits,
         Shape::SaturatedBelow { .. } => Some("max_throughput_per_s"),
         Shape::Rising { .. } => Some("response_time_1_ns"),
-        Shape::Unbracketed { .. } | Shape::OneLevel => None,
+        Shape::Bent(_) | Shape::Unbracketed { .. } | Shape::OneLevel => None,
     };
-    let mut fits = models::fit_all(good);
     for fit in &mut fits {
         let is_told = |name: &str| Some(name) == told && fit.name == models::ASYMPTOTIC_BOUNDS;
         fit.parameters.retain(|name, _| is_told(name));
@@ -121,31 +167,31 @@ fn fitted(good: &[LevelPoint], reading: &Reading) -> Vec<ModelFit> {
 
 fn describe(knee: &Knee, conclusion: &mut SweepConclusion) {
     let others = [("kneedle", knee.kneedle), ("max_power", knee.max_power)];
-    let alternatives: BTreeMap<String, f64> = others
+    conclusion.throughput_per_user_per_s = Some(knee.x_1_per_s);
+    conclusion.knee_alternatives = others
         .into_iter()
         .filter_map(|(name, level)| Some((name.to_owned(), level?)))
         .collect();
+    if knee.range.is_some() {
+        conclusion.knee_range = knee.range;
+        let asymptotes = ("asymptotes".to_owned(), knee.level);
+        conclusion.knee_alternatives.extend([asymptotes]);
+        return;
+    }
     conclusion.knee_vusers = Some(knee.level);
-    conclusion.throughput_per_user_per_s = Some(knee.x_1_per_s);
     conclusion.knee_ci95 = knee.ci95;
     conclusion.knee_method = Some("asymptotes".to_owned());
-    conclusion.knee_alternatives = alternatives;
     conclusion.throughput_at_knee_per_s = Some(knee.throughput_per_s);
     conclusion.p90_at_knee_ns = knee.p90_ns.map(|ns| ns.round() as u64);
     conclusion.recommended_vusers = Some(knee.level.round().max(1.0) as u32);
 }
 
-fn rate(
-    bounds: &[Bound],
-    table: &[LevelPoint],
-    past: &[TrialReport],
-    diagnoses: &mut Vec<Diagnosis>,
-) -> SweepConclusion {
-    let axis = AxisKind::Rate;
-    let served = rates::served_bracket(past);
+fn rate(basis: &Basis, past: &[TrialReport], diagnoses: &mut Vec<Diagnosis>) -> SweepConclusion {
+    let (axis, table, bounds) = (AxisKind::Rate, basis.table, basis.bounds);
+    let limit = rates::limit(past);
     let good = knee::usable(table);
     let most = good.iter().map(|p| p.throughput_per_s).fold(0.0, f64::max);
-    match (served.within, served.outside) {
+    match (limit.within, limit.outside) {
         (Some(last), None) => diagnoses.push(Diagnosis::NotSaturated {
             axis,
             last,
@@ -164,42 +210,43 @@ fn rate(
         }),
         _ => {}
     }
-    let reading = knee::read(table);
-    diagnoses.extend(reading.as_ref().and_then(|r| retrograde(axis, r)));
+    let reading = basis.read();
+    diagnoses.extend(reading.and_then(|r| basis.retrograde(axis, &r)));
     diagnoses.extend(errors_rise(axis, table));
     diagnoses.extend(bound::unreachable(bounds, axis, table));
     let kept: Vec<LevelPoint> = table
         .iter()
-        .filter(|p| served.within.is_some_and(|limit| p.level <= limit))
+        .filter(|p| limit.within.is_some_and(|within| p.level <= within))
         .cloned()
         .collect();
     let at_knee = kept.last();
-    SweepConclusion {
+    let mut conclusion = SweepConclusion {
         max_throughput_per_s: most,
-        knee_rate_per_s: served.within,
-        knee_method: served.within.map(|_| "growing_queue".to_owned()),
+        knee_rate_per_s: limit.within,
+        knee_range: limit.within.zip(limit.outside).map(|(lo, hi)| [lo, hi]),
+        knee_method: limit.within.map(|_| "growing_queue".to_owned()),
         throughput_at_knee_per_s: at_knee.map(|p| p.throughput_per_s),
         p90_at_knee_ns: at_knee.and_then(|p| p.p90_ns).map(|ns| ns as u64),
         best_within_bound: bound::best(bounds, axis, &kept),
-        answer: answer::rate(&kept, served, most, bounds),
+        answer: answer::rate(&kept, &limit, table, bounds),
         ..SweepConclusion::default()
-    }
+    };
+    conclusion.levels = levels::levels(axis, table, &good, past, &conclusion);
+    conclusion
 }
 
-/// Whether the intervals that the answer rests on are wide, or missing.
-fn confidence(table: &[LevelPoint], trials: usize) -> Option<Diagnosis> {
-    let Reading {
-        x_max_half_width,
-        shape: Shape::Bent(knee),
-        ..
-    } = knee::read(table)?
-    else {
+/// Whether the intervals that the answer rests on are wide, or missing. A knee of which only a
+/// range is known has none.
+fn confidence(reading: &Reading, trials: usize) -> Option<Diagnosis> {
+    let Shape::Bent(knee) = &reading.shape else {
         return None;
     };
     let percent = |half: Option<f64>| half.map(|h| 100.0 * h);
-    let (throughput_percent, knee_percent) = (percent(x_max_half_width), percent(knee.half_width));
     let narrow = |p: Option<f64>| p.is_some_and(|p| p <= CONFIDENCE_PERCENT);
-    let reached = narrow(throughput_percent) && narrow(knee_percent);
+    let throughput_percent = percent(reading.x_max_half_width);
+    let knee_percent = percent(knee.half_width).filter(|_| knee.range.is_none());
+    let knee_known = knee.range.is_some() || narrow(knee_percent);
+    let reached = narrow(throughput_percent) && knee_known;
     (!reached).then_some(Diagnosis::ConfidenceNotReached {
         throughput_percent,
         knee_percent,

@@ -84,6 +84,7 @@ impl Fake {
         let mut report = blank(Level::Vusers(vusers), spec);
         fill(&mut report, throughput, response_ns, self.noise);
         report.outcomes = outcomes(report.attempted, share);
+        report.goodput_per_s = report.throughput_per_s.map(|x| x * (1.0 - share));
         report.littles_law = Some(LittlesLaw {
             n: f64::from(vusers),
             x_times_r: f64::from(vusers),
@@ -259,7 +260,11 @@ fn fill(report: &mut TrialReport, throughput: f64, response_ns: f64, noise: f64)
         max: Some(ns(1.2)),
         p90_ci95: Some([ns(1.01), ns(1.03)]),
         p95_ci95: None,
+        mean_ci95: Some([ns(0.99), ns(1.01)]),
+        p50_ci95: Some([ns(0.99), ns(1.01)]),
+        p75_ci95: Some([ns(1.0), ns(1.02)]),
         p99_ci95: Some([ns(1.04), ns(1.06)]),
+        p999_ci95: Some([ns(1.09), ns(1.11)]),
         spectrum: Vec::new(),
     };
 }

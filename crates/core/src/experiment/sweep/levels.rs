@@ -1,15 +1,16 @@
 //! The rows of a sweep as reported: what the table and the plots show.
 
 use crate::analysis::findings::AxisKind;
-use crate::analysis::knee::ERROR_SHARE_MAX;
+use crate::analysis::knee::fails;
 use crate::analysis::table::{LevelPoint, is_sound};
 use crate::report::{SweepConclusion, SweepLevel, TrialReport};
 
 /// One row per level of `table`, with what the trials of the level add to it, and the marks that
-/// follow from the conclusion.
+/// follow from the conclusion, which rests on the rows `used`.
 pub fn levels(
     axis: AxisKind,
     table: &[LevelPoint],
+    used: &[LevelPoint],
     past: &[TrialReport],
     conclusion: &SweepConclusion,
 ) -> Vec<SweepLevel> {
@@ -27,6 +28,7 @@ pub fn levels(
         .map(|p| SweepLevel {
             is_knee: nearest == Some(p.level),
             is_best_within_bound: best == Some(p.level),
+            excluded_because: excluded_because(p, used),
             ..row(axis, p, past)
         })
         .collect()
@@ -54,21 +56,21 @@ fn row(axis: AxisKind, p: &LevelPoint, past: &[TrialReport]) -> SweepLevel {
         littles_law_deviation_percent: trial
             .and_then(|t| t.littles_law.as_ref())
             .map(|law| law.deviation_percent),
-        excluded_because: excluded_because(p),
+        excluded_because: None,
         is_knee: false,
         is_best_within_bound: false,
     }
 }
 
-fn excluded_because(p: &LevelPoint) -> Option<String> {
-    let reason = if p.throughput_per_s <= 0.0 {
-        "nothing answered"
-    } else if p.error_share > ERROR_SHARE_MAX {
-        "failures"
-    } else if !p.valid {
-        "invalid"
-    } else {
+fn excluded_because(p: &LevelPoint, used: &[LevelPoint]) -> Option<String> {
+    let reason = if used.iter().any(|u| u.level == p.level) {
         return None;
+    } else if p.throughput_per_s <= 0.0 {
+        "nothing answered"
+    } else if fails(p) {
+        "failures"
+    } else {
+        "invalid"
     };
     Some(reason.to_owned())
 }

@@ -2,12 +2,16 @@
 
 use super::SweepSpec;
 use crate::analysis::findings::queue_grows;
+use crate::analysis::knee::{Reading, trials_of_peak_after};
 use crate::analysis::table::{has_warmed_up, is_sound};
+use crate::analysis::words::value;
 use crate::report::{TrialReport, Verdict};
 use crate::spec::Level;
 
 /// After so many repeats in one sweep, what is left of the target's drift is a finding.
 const REPEATS_MAX: usize = 3;
+/// Trials that may be spent on telling a fall with the load from one with time.
+const PEAK_AGAIN_MAX: usize = 2;
 
 /// A window in which fewer operations than this are expected is made longer, …
 const OPERATIONS_MIN: f64 = 100.0;
@@ -34,25 +38,46 @@ pub struct Repeat {
 
 /// Whether the last trial is to be made again: once for each level, with double the time where it
 /// was not stationary, unless a sound one is there already, and not more than three times in all.
+/// An invalid trial says nothing, whatever it seems to show.
 pub fn repeat_of_last(spec: &SweepSpec, past: &[TrialReport]) -> Option<Repeat> {
     let last = past.last()?;
+    let is_valid = last.verdict == Verdict::Valid;
     let known = past.iter().any(|t| t.level == last.level && is_sound(t));
-    let fine = known || last.completed == 0 || queue_grows(last);
-    let again = |t: &TrialReport, earlier: &[TrialReport]| earlier.iter().any(|e| again_of(e, t));
-    let repeats = (0..past.len()).filter(|&i| again(&past[i], &past[..i]));
-    if fine || again(last, &past[..past.len() - 1]) || repeats.count() >= REPEATS_MAX {
+    if known || (is_valid && (last.completed == 0 || queue_grows(last))) {
         return None;
     }
-    let longer = match last.verdict {
-        Verdict::Invalid => 1.0,
-        Verdict::Valid => 2.0,
-    };
+    let again = |t: &TrialReport, earlier: &[TrialReport]| earlier.iter().any(|e| again_of(e, t));
+    let repeats = (0..past.len()).filter(|&i| again(&past[i], &past[..i]));
+    if again(last, &past[..past.len() - 1]) || repeats.count() >= REPEATS_MAX {
+        return None;
+    }
+    let longer = if is_valid { 2.0 } else { 1.0 };
     let length = last.duration_ns as f64 / spec.base.duration.0.max(1) as f64;
     let stretch = (longer * length).round().max(1.0) as u64;
     Some(Repeat {
         level: last.level,
         stretch,
     })
+}
+
+/// The next of a list of levels: as many as were made already, those made again apart. A level that
+/// comes several times is measured several times.
+pub fn next_of_list<T: Copy>(spec: &SweepSpec, list: &[T], past: &[TrialReport]) -> Option<T> {
+    let is_planned = |i: &usize| repeat_of_last(spec, &past[..*i]).is_none();
+    let made = (0..past.len()).filter(is_planned).count();
+    list.get(made).copied()
+}
+
+/// The level of the maximum, where a later level seems to have less: measured again after it, it
+/// tells whether the load or the time makes the difference. Once, and once more where that trial is
+/// not sound.
+pub fn peak_again(past: &[TrialReport], reading: &Reading) -> Option<f64> {
+    let fallen = reading.fallen.as_ref()?.level;
+    let peak = *reading.plateau.last()?;
+    let begin = past.iter().position(|t| value(t.level) == fallen)?;
+    let later = past[begin + 1..].iter().filter(|t| value(t.level) == peak);
+    let known = !trials_of_peak_after(past, &reading.plateau, fallen).is_empty();
+    (!known && later.count() < PEAK_AGAIN_MAX).then_some(peak)
 }
 
 fn again_of(earlier: &TrialReport, later: &TrialReport) -> bool {

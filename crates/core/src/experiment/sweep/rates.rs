@@ -1,14 +1,15 @@
 //! Which rate to try next, in open loop.
 
-use super::bound::{self, Bracket};
-use super::quality::{repeat_of_last, stretch};
+use super::bound;
+use super::quality::{next_of_list, peak_again, repeat_of_last, stretch};
 use super::{RatePlan, SweepSpec};
 use crate::analysis::findings::queue_grows;
-use crate::analysis::knee::ERROR_SHARE_MAX;
-use crate::analysis::table::{LevelPoint, error_share, points};
+use crate::analysis::knee::{self, ERROR_SHARE_MAX};
+use crate::analysis::table::{error_share, goodput_ci95, points};
+use crate::analysis::words::value;
 use crate::experiment::Next;
 use crate::report::{TrialReport, Verdict};
-use crate::spec::{Level, Rate, TrialSpec};
+use crate::spec::{Rate, TrialSpec};
 
 /// Where an automatic plan starts, in operations per second.
 const START_PER_S: f64 = 100.0;
@@ -16,14 +17,20 @@ const START_PER_S: f64 = 100.0;
 const STEP: f64 = 4.0;
 /// No target is asked for less or for more.
 const RANGE_PER_S: [f64; 2] = [0.1, 1e8];
-/// The highest rate served and the lowest not served are near enough at this ratio.
-const NEAR: f64 = 1.03;
+/// The highest rate served and the lowest not served are near enough at this ratio: what lies
+/// between them is too near to the capacity to be told within seconds.
+const NEAR: f64 = 1.05;
 /// A rate is served if what was started is answered, but for this share and the scatter of the
 /// few operations that straddle the ends of the window, one standard deviation of a Poisson count.
 const UNSERVED_SHARE: f64 = 0.03;
-/// What an overloaded target serves is about its capacity: these shares of it are tried first.
-const BELOW_CAPACITY: f64 = 0.98;
-const ABOVE_CAPACITY: f64 = 1.02;
+/// What an overloaded target serves is about its capacity: these shares of it are tried in turn.
+const OF_CAPACITY: [f64; 6] = [0.98, 1.02, 0.95, 1.06, 0.9, 1.15];
+/// A rate this far beyond the capacity would show a growing queue; below it, it may not.
+const BEYOND_CAPACITY: f64 = 1.03;
+/// What decides on the answer is measured this many times.
+const CONFIRMED: usize = 2;
+/// A rate at which no trial is valid is not approached nearer than this ratio.
+const NEAR_UNKNOWN: f64 = 1.5;
 
 /// What to do after these trials.
 pub fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> Next<TrialSpec> {
@@ -32,21 +39,14 @@ pub fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> Next<Tri
         return Next::Converged;
     }
     if let Some(repeat) = repeat_of_last(spec, past) {
-        return run(
-            spec,
-            past,
-            crate::analysis::words::value(repeat.level),
-            repeat.stretch,
-        );
+        return run(spec, past, value(repeat.level), repeat.stretch);
     }
     let wanted = match plan {
-        RatePlan::List(rates) => {
-            let tried = |r: &&Rate| past.iter().any(|t| t.level == Level::RatePerS(r.per_s()));
-            rates.iter().find(|r| !tried(r)).map(|r| r.per_s())
-        }
+        RatePlan::List(rates) => next_of_list(spec, rates, past).map(|r| r.per_s()),
         RatePlan::Auto => next_rate(spec, past),
     };
-    match wanted {
+    let doubted = || peak_again(past, &knee::read(&points(past))?);
+    match wanted.or_else(doubted) {
         Some(per_s) => run(spec, past, per_s, stretch(spec, Some(per_s))),
         None => Next::Converged,
     }
@@ -62,17 +62,71 @@ pub fn is_served(t: &TrialReport) -> bool {
         && !queue_grows(t)
 }
 
-/// The highest rate served and the lowest above it that was not, of those that were tried.
-pub fn served_bracket(past: &[TrialReport]) -> Bracket {
-    let table = points(past);
-    let served = |p: &&LevelPoint| {
-        let here = |t: &&TrialReport| t.level == Level::RatePerS(p.level);
-        past.iter().filter(here).any(is_served)
+/// What is known of the highest rate served.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limit {
+    /// The highest rate known to be served.
+    pub within: Option<f64>,
+    /// The lowest above it known not to be.
+    pub outside: Option<f64>,
+    /// What the target served when it was offered `outside`.
+    pub capacity_per_s: Option<f64>,
+    /// Rates beyond `within`, and below `outside`, that were tried in vain: no trial was valid, or
+    /// they contradict each other or the capacity.
+    pub unknown: Vec<f64>,
+}
+
+/// What the trials of one rate say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judged {
+    Served,
+    Unserved,
+    Unknown,
+}
+
+/// What the trials say. An invalid one says nothing; where valid ones contradict each other, most
+/// of them count. A rate that is beyond what the target serves when it is offered too much, though
+/// too near to it for the queue to show, is not known to be served.
+pub fn limit(past: &[TrialReport]) -> Limit {
+    let mut rates: Vec<f64> = past.iter().map(|t| value(t.level)).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    let judged = |wanted: Judged| {
+        let such = rates.iter().copied();
+        such.filter(move |r| judge(*r, past) == wanted)
     };
-    let within = table.iter().rfind(|p| served(p)).map(|p| p.level);
-    let above = |p: &&LevelPoint| within.is_none_or(|w| p.level > w);
-    let outside = table.iter().find(above).map(|p| p.level);
-    Bracket { within, outside }
+    let is_lowest_above =
+        |served: Option<f64>| judged(Judged::Unserved).find(|r| served.is_none_or(|s| *r > s));
+    let highest = judged(Judged::Served).next_back();
+    let capacity = is_lowest_above(highest).and_then(|outside| capacity(past, outside));
+    let is_beyond = |rate: f64| {
+        let beyond = |[_, per_s, upper]: [f64; 3]| rate > upper && rate < BEYOND_CAPACITY * per_s;
+        capacity.is_some_and(beyond)
+    };
+    let within = judged(Judged::Served).rfind(|r| !is_beyond(*r));
+    let outside = is_lowest_above(within.and(highest));
+    let between = |r: &f64| within.is_none_or(|w| *r > w) && outside.is_none_or(|o| *r < o);
+    Limit {
+        within,
+        outside,
+        capacity_per_s: outside.and(capacity).map(|[_, per_s, _]| per_s),
+        unknown: rates.iter().copied().filter(between).collect(),
+    }
+}
+
+fn judge(rate: f64, past: &[TrialReport]) -> Judged {
+    let valid = || valid_at(rate, past);
+    let served = valid().filter(|t| is_served(t)).count();
+    match (2 * served).cmp(&valid().count()) {
+        std::cmp::Ordering::Greater => Judged::Served,
+        std::cmp::Ordering::Less => Judged::Unserved,
+        std::cmp::Ordering::Equal => Judged::Unknown,
+    }
+}
+
+fn valid_at(rate: f64, past: &[TrialReport]) -> impl Iterator<Item = &TrialReport> {
+    let here = move |t: &&TrialReport| value(t.level) == rate && t.verdict == Verdict::Valid;
+    past.iter().filter(here)
 }
 
 fn run(spec: &SweepSpec, past: &[TrialReport], per_s: f64, stretch: u64) -> Next<TrialSpec> {
@@ -83,46 +137,88 @@ fn run(spec: &SweepSpec, past: &[TrialReport], per_s: f64, stretch: u64) -> Next
 }
 
 fn next_rate(spec: &SweepSpec, past: &[TrialReport]) -> Option<f64> {
-    let served = served_bracket(past);
-    let Some(wanted) = toward(served, past) else {
+    let limit = limit(past);
+    toward(&limit, past).or_else(|| {
         // The limit is known; now the bounds below it.
         let table = points(past);
         let kept = bound::bracket(&spec.bounds, &table);
         let (within, outside) = (kept.within?, kept.outside?);
-        let below = served.within.is_some_and(|limit| outside <= limit);
+        let below = limit.within.is_some_and(|highest| outside <= highest);
         let far = outside / within > NEAR;
-        return (below && far).then(|| rounded((within * outside).sqrt()));
-    };
-    Some(wanted)
+        let middle = rounded((within * outside).sqrt());
+        (below && far && is_new(middle, past)).then_some(middle)
+    })
 }
 
-/// The next rate toward the limit: up or down until it is enclosed, then between.
-fn toward(served: Bracket, past: &[TrialReport]) -> Option<f64> {
+fn is_new(rate: f64, past: &[TrialReport]) -> bool {
+    past.iter().all(|t| value(t.level) != rate)
+}
+
+/// The rate, if it has not been tried often enough to rest an answer on it.
+fn unconfirmed(rate: f64, past: &[TrialReport]) -> Option<f64> {
+    (valid_at(rate, past).count() < CONFIRMED && tried(rate, past) <= CONFIRMED).then_some(rate)
+}
+
+fn tried(rate: f64, past: &[TrialReport]) -> usize {
+    past.iter().filter(|t| value(t.level) == rate).count()
+}
+
+/// The next rate toward the limit: up or down until it is enclosed, then between; at last those
+/// that the answer rests on once more.
+fn toward(limit: &Limit, past: &[TrialReport]) -> Option<f64> {
     let [least, most] = RANGE_PER_S;
-    match (served.within, served.outside) {
-        (None, None) => Some(START_PER_S),
-        (Some(within), None) => Some(within * STEP).filter(|&r| r <= most),
-        (None, Some(outside)) => Some(outside / STEP).filter(|&r| r >= least),
+    match (limit.within, limit.outside) {
+        (None, None) => {
+            let lowest = limit.unknown.first().copied().unwrap_or(START_PER_S);
+            let again = unconfirmed(lowest, past);
+            // One more attempt where the generator has less to do.
+            again.or_else(|| Some(START_PER_S / STEP).filter(|&r| is_new(r, past)))
+        }
+        (Some(within), None) => match limit.unknown.first() {
+            None => Some(within * STEP).filter(|&r| r <= most),
+            Some(&unknown) => unconfirmed(unknown, past).or_else(|| {
+                let middle = rounded((within * unknown).sqrt());
+                (unknown / within > NEAR_UNKNOWN && is_new(middle, past)).then_some(middle)
+            }),
+        },
+        (None, Some(outside)) => unconfirmed(outside, past).or_else(|| {
+            let lower = outside / STEP;
+            (lower >= least && is_new(lower, past)).then_some(lower)
+        }),
         (Some(within), Some(outside)) => {
-            let inside = |r: f64| r > within * 1.005 && r < outside / 1.005;
-            let near = outside / within <= NEAR;
-            let middle = rounded((within * outside).sqrt());
-            let guesses = capacity(past, outside)
-                .into_iter()
-                .flat_map(|c| [c * BELOW_CAPACITY, c * ABOVE_CAPACITY])
-                .map(rounded);
-            let guess = guesses.into_iter().find(|&r| inside(r)).unwrap_or(middle);
-            (!near).then_some(guess)
+            let between = between(within, outside, past);
+            between
+                .or_else(|| unconfirmed(outside, past))
+                .or_else(|| unconfirmed(within, past))
         }
     }
 }
 
-/// What the target served when it was offered too much.
-fn capacity(past: &[TrialReport], outside: f64) -> Option<f64> {
-    past.iter()
-        .filter(|t| t.level == Level::RatePerS(outside) && t.verdict == Verdict::Valid)
-        .map(|t| t.responses_per_s())
-        .next_back()
+/// A new rate between the two, unless they are near enough.
+fn between(within: f64, outside: f64, past: &[TrialReport]) -> Option<f64> {
+    if outside / within <= NEAR {
+        return None;
+    }
+    let inside = |r: &f64| *r > within * 1.005 && *r < outside / 1.005 && is_new(*r, past);
+    let capacity = capacity(past, outside).map(|[_, per_s, _]| per_s);
+    let guesses = capacity
+        .into_iter()
+        .flat_map(|c| OF_CAPACITY.map(|share| c * share));
+    let middle = (within * outside).sqrt();
+    guesses.chain([middle]).map(rounded).find(inside)
+}
+
+/// What the target served when it was offered `outside`, between the ends of its interval.
+fn capacity(past: &[TrialReport], outside: f64) -> Option<[f64; 3]> {
+    let served: Vec<&TrialReport> = valid_at(outside, past).collect();
+    let n = served.len() as f64;
+    let per_s = served.iter().map(|t| t.successes_per_s()).sum::<f64>() / n;
+    let half = served.iter().map(|t| {
+        let interval = goodput_ci95(t).map(|[lo, hi]| (hi - lo) / 2.0);
+        interval.unwrap_or(t.successes_per_s() / (t.completed.max(1) as f64).sqrt())
+    });
+    let half = half.fold(0.0, f64::max);
+    (per_s > 0.0).then_some([per_s - half, per_s, per_s + half])
 }
 
 /// To four significant digits, for people's sake.

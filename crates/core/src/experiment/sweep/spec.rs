@@ -3,7 +3,8 @@
 use crate::report::{BoundAsked, LatencyReport};
 use crate::rng;
 use crate::spec::{
-    ArrivalLaw, Level, Load, OpenLoad, ParseError, Pause, Rate, TrialSpec, parse_duration,
+    ArrivalLaw, Level, Load, OpenLoad, ParseError, Pause, PauseKind, Rate, TrialSpec,
+    parse_duration,
 };
 use crate::time::Nanos;
 use rand_core::RngCore;
@@ -32,6 +33,17 @@ impl SweepSpec {
     pub const TRIALS_MAX: usize = 14;
     /// The most users of an automatic plan, unless asked otherwise.
     pub const VUSERS_MAX: u32 = 10_000;
+
+    /// The users' mean think time in seconds; `None` in an open loop, and where a cycle is kept, of
+    /// which the pause is what is left.
+    pub(super) fn pause_s(&self) -> Option<f64> {
+        match &self.base.load {
+            Load::Closed { pause, .. } if pause.kind == PauseKind::Think => {
+                Some(pause.law.mean_ns() / 1e9)
+            }
+            _ => None,
+        }
+    }
 
     /// Trial number `trial` (from 0) with so many users, its window `stretch` times as long as
     /// the base's.
@@ -150,14 +162,16 @@ impl Bound {
         self.figure_ns(times).is_some_and(|ns| ns <= self.limit.0)
     }
 
-    /// Whether its confidence interval is within the limit as a whole. Only the 90th, the
-    /// 95th and the 99th percentile have one; the others are never certain.
+    /// Whether its confidence interval is within the limit as a whole; never where it has none.
     pub fn holds_for_certain(&self, times: &LatencyReport) -> bool {
         let ci95 = match self.metric {
+            BoundMetric::Mean => times.mean_ci95,
+            BoundMetric::P50 => times.p50_ci95,
+            BoundMetric::P75 => times.p75_ci95,
             BoundMetric::P90 => times.p90_ci95,
             BoundMetric::P95 => times.p95_ci95,
             BoundMetric::P99 => times.p99_ci95,
-            _ => None,
+            BoundMetric::P999 => times.p999_ci95,
         };
         ci95.is_some_and(|[_, upper]| upper <= self.limit.0)
     }

@@ -1,9 +1,9 @@
 //! Which number of users to try next.
 
 use super::bound;
-use super::quality::{repeat_of_last, stretch, suspect_of_warm_up};
+use super::quality::{next_of_list, peak_again, repeat_of_last, stretch, suspect_of_warm_up};
 use super::{SweepSpec, VuserPlan};
-use crate::analysis::knee::{self, ERROR_SHARE_MAX, Knee, Reading, Shape};
+use crate::analysis::knee::{self, Knee, Reading, Shape, fails};
 use crate::analysis::table::{LevelPoint, points};
 use crate::analysis::words::value;
 use crate::experiment::Next;
@@ -33,9 +33,9 @@ pub fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Next<Tr
             if let Some(repeat) = repeat {
                 return run(spec, past, repeat.level, repeat.stretch);
             }
-            let tried = |n: &&u32| past.iter().any(|t| t.level == Level::Vusers(**n));
-            match levels.iter().find(|n| !tried(n)) {
-                Some(&n) => run(spec, past, Level::Vusers(n), 1),
+            let doubted = || peak_again(past, &knee::read(&points(past))?).map(|n| n as u32);
+            match next_of_list(spec, levels, past).or_else(doubted) {
+                Some(n) => run(spec, past, Level::Vusers(n), 1),
                 None => Next::Converged,
             }
         }
@@ -70,8 +70,7 @@ fn run(spec: &SweepSpec, past: &[TrialReport], level: Level, stretch: u64) -> Ne
 /// Why going on makes no sense: not even one user is served.
 fn hopeless(past: &[TrialReport]) -> Option<String> {
     let first = points(past).into_iter().next()?;
-    let failed = first.error_share > ERROR_SHARE_MAX || first.throughput_per_s <= 0.0;
-    failed.then(|| {
+    (first.throughput_per_s <= 0.0).then(|| {
         let percent = 100.0 * first.error_share;
         format!(
             "with {} already {percent:.0} % of the operations failed",
@@ -122,6 +121,9 @@ fn pick(levels: &[u32], order: &mut rng::Rng) -> Option<Level> {
 /// server, the bounds, then both sides of the knee.
 fn closer(spec: &SweepSpec, table: &[LevelPoint], past: &[TrialReport]) -> Option<Level> {
     let reading = knee::read(table)?;
+    if let Some(peak) = peak_again(past, &reading) {
+        return Some(Level::Vusers(peak as u32));
+    }
     let mut order = order(spec, past);
     if let Shape::Bent(knee) = &reading.shape {
         // The first trial met a cold target, so it is made again, in no foreseeable place.
@@ -154,10 +156,11 @@ fn tried(past: &[TrialReport], n: u32) -> usize {
 fn climb(table: &[LevelPoint], vusers_max: u32, past: &[TrialReport]) -> Option<u32> {
     let served: Vec<&LevelPoint> = table
         .iter()
-        .filter(|p| p.throughput_per_s > 0.0 && p.error_share <= ERROR_SHARE_MAX)
+        .filter(|p| p.throughput_per_s > 0.0 && !fails(p))
         .collect();
     let Some(top) = served.last() else {
-        return Some(1);
+        // One user alone is too much: with two it shows whether more are served no better.
+        return [1, 2].into_iter().find(|&n| tried(past, n) == 0);
     };
     let n = top.level as u32;
     if let Some(failing) = table.iter().find(|p| p.level > top.level) {

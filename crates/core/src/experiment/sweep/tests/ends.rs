@@ -66,6 +66,7 @@ proptest! {
             trial += 1;
             let mut report = fake.run(spec);
             report.throughput_per_s = (!dead).then_some(throughput);
+            report.goodput_per_s = report.throughput_per_s.map(|x| (1.0 - failures) * x);
             report.outcomes = outcomes(100, failures);
             report.stationary = stationary;
             if !valid {

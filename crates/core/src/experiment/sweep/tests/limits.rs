@@ -1,10 +1,14 @@
 //! Bounds on response time, and the highest rate served.
 
 use super::super::fake::{Fake, automatic, bounded, rates, sweep};
-use super::super::{Bound, BoundMetric};
+use super::super::{Bound, BoundMetric, Sweep};
 use super::{codes, levels, near};
-use crate::spec::Level;
+use crate::experiment::conduct;
+use crate::report::{Conclusion, Verdict};
+use crate::spec::{Level, TrialSpec};
 use crate::time::Nanos;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 
 #[test]
 fn a_bound_below_saturation_is_approached_from_both_sides() {
@@ -66,6 +70,19 @@ fn beyond_the_knee_the_fewest_users_are_best_within_a_bound() {
 }
 
 #[test]
+fn any_figure_far_below_its_bound_is_so_for_certain() {
+    use BoundMetric::{Mean, P50, P75, P90, P95, P99, P999};
+    for metric in [Mean, P50, P75, P90, P95, P99, P999] {
+        let limit = Nanos::from_millis(500);
+        let mut fake = Fake::station(6, 0.01, 0.0);
+        let (_, c) = sweep(&mut fake, bounded(automatic(1), &[Bound { metric, limit }]));
+        let best = c.best_within_bound.expect("all levels are within");
+        assert!(best.confident, "{metric:?}: {}", c.answer);
+        assert!(!c.answer.contains("for certain"), "{}", c.answer);
+    }
+}
+
+#[test]
 fn the_highest_rate_served_is_found() {
     for (capacity, seed) in [(8_571.0, 1), (130.0, 2), (7.0, 3), (250_000.0, 4)] {
         let mut fake = Fake::new(move |n| capacity * f64::from(n) / (1.0 + f64::from(n)));
@@ -107,4 +124,55 @@ fn bounds_are_read_from_the_command_line() {
         let error = text.parse::<Bound>().expect_err(text).to_string();
         assert!(error.contains(hint), "{text}: {error}");
     }
+}
+
+#[test]
+fn an_invalid_trial_is_no_answer() {
+    // Every third trial is disturbed: invalid, and with too few responses.
+    for seed in 0..10 {
+        let mut fake = Fake::new(|n| 1_667.0 * f64::from(n) / (1.0 + f64::from(n)));
+        fake.noise = 0.01;
+        let mut made = seed;
+        let run = |spec: &TrialSpec| {
+            let mut report = fake.run(spec);
+            made += 1;
+            if made % 3 == 0 {
+                report.verdict = Verdict::Invalid;
+                report.throughput_per_s = report.throughput_per_s.map(|x| 0.5 * x);
+                report.goodput_per_s = report.goodput_per_s.map(|x| 0.5 * x);
+            }
+            Ok::<_, Infallible>(ControlFlow::Continue(report))
+        };
+        let Ok(conducted) = conduct(&mut Sweep::new(rates(seed)), run);
+        let Conclusion::Sweep(conclusion) = &conducted.conclusion else {
+            panic!("a sweep ends in a sweep's conclusion");
+        };
+        let [lo, hi] = conclusion.knee_range.expect("enclosed");
+        let what = format!("{} {:?}", conclusion.answer, levels(&conducted));
+        assert!(lo < 1_667.0 * 1.01 && hi > 1_667.0 * 0.99, "{what}");
+        assert!(hi / lo < 1.2, "{what}");
+        assert!(conducted.trials.len() <= 14);
+    }
+}
+
+#[test]
+fn where_no_trial_is_valid_no_rate_is_said_to_be_refused() {
+    let mut fake = Fake::new(|n| 1_667.0 * f64::from(n) / (1.0 + f64::from(n)));
+    let run = |spec: &TrialSpec| {
+        let mut report = fake.run(spec);
+        report.verdict = Verdict::Invalid;
+        Ok::<_, Infallible>(ControlFlow::Continue(report))
+    };
+    let Ok(conducted) = conduct(&mut Sweep::new(rates(1)), run);
+    let Conclusion::Sweep(conclusion) = &conducted.conclusion else {
+        panic!("a sweep ends in a sweep's conclusion");
+    };
+    assert!(
+        conclusion.answer.starts_with("No rate could be measured"),
+        "{}",
+        conclusion.answer
+    );
+    assert!(conducted.trials.len() <= 4, "{:?}", levels(&conducted));
+    let found = codes(&conducted.findings);
+    assert!(!found.contains(&"saturated_below_range"), "{found:?}");
 }

@@ -1,7 +1,9 @@
 //! Whole experiments against targets of known behaviour.
 
+mod consistent;
 mod ends;
 mod limits;
+mod random_servers;
 mod simulated;
 mod tables;
 mod users;

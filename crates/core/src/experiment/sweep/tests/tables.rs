@@ -2,8 +2,9 @@
 
 use super::super::conclude_table;
 use super::{codes, near};
-use crate::analysis::table::parse_csv;
+use crate::analysis::table::{LevelPoint, parse_csv};
 use crate::report::{Finding, SweepConclusion};
+use crate::rng;
 
 const TABLE_ONE: &str = "vusers,throughput_per_s\n5000,\"88,318\"\n10000,88407\n20000,88309\n\
                          25000,88429\n30000,88392\n35000,88440\n";
@@ -157,4 +158,105 @@ fn tables_of_every_shape_are_read_right() {
             (found, knee) => assert_eq!(found, knee, "{what}"),
         }
     }
+}
+
+/// A table of `f` at these levels, each off by chance; with intervals that say so, or without.
+fn noisy(
+    rng: &mut rng::Rng,
+    levels: &[f64],
+    f: impl Fn(f64) -> f64,
+    noise: f64,
+    told: bool,
+) -> Vec<LevelPoint> {
+    let mut normal = || (0..12).map(|_| rng::unit(rng)).sum::<f64>() - 6.0;
+    let row = |&level: &f64| {
+        let x = f(level) * (noise * normal()).exp();
+        let half = 1.96 * noise * x;
+        LevelPoint {
+            level,
+            throughput_per_s: x,
+            throughput_ci95: told.then_some([x - half, x + half]),
+            valid: true,
+            stationary: true,
+            trials: 1,
+            ..LevelPoint::default()
+        }
+    };
+    levels.iter().map(row).collect()
+}
+
+#[test]
+fn noise_is_not_retrograde() {
+    let doubled = |n: i32| (0..n).map(|i| 2f64.powi(i)).collect::<Vec<_>>();
+    let ranges = [
+        doubled(3),
+        doubled(5),
+        doubled(6),
+        doubled(9),
+        vec![1.0, 10.0, 50.0, 100.0, 200.0, 300.0],
+        (1..=12).map(f64::from).collect(),
+    ];
+    let mut rng = rng::stream(9, 1);
+    for told in [false, true] {
+        for noise in [0.03, 0.05, 0.1] {
+            for knee in [1.0, 4.0, 16.0] {
+                let tables = 100 * ranges.len();
+                let mut is_false = |i: usize| {
+                    let f = |n: f64| 1_000.0 * n.min(knee) / knee;
+                    let table = noisy(&mut rng, &ranges[i % ranges.len()], f, noise, told);
+                    codes(&conclude_table(&table).0).contains(&"retrograde")
+                };
+                let false_ones = (0..tables).filter(|&i| is_false(i)).count();
+                assert!(
+                    100 * false_ones <= tables,
+                    "noise {noise}, knee {knee}, intervals {told}: {false_ones} of {tables}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fall_beyond_noise_is_retrograde() {
+    let law = |n: f64| 1_000.0 * n / (1.0 + 0.02 * (n - 1.0) + 0.002 * n * (n - 1.0));
+    let levels: Vec<f64> = (0..8).map(|i| 2f64.powi(i)).collect();
+    let mut rng = rng::stream(9, 2);
+    for told in [false, true] {
+        let is_found = |_: &u32| {
+            let table = noisy(&mut rng, &levels, law, 0.03, told);
+            codes(&conclude_table(&table).0).contains(&"retrograde")
+        };
+        let found = (0..100).filter(is_found).count();
+        assert!(found >= 95, "{found} of 100, intervals {told}");
+    }
+}
+
+#[test]
+fn where_the_curve_contradicts_the_asymptotes_the_answer_is_a_range() {
+    // 4.56 users at the crossing, where 36,000/s are served, and 60,000/s at 32.
+    let csv = "vusers,throughput_per_s\n1,13160\n2,21000\n4,33500\n8,47000\n16,52000\n32,60000\n\
+               64,59900";
+    let (findings, c) = analyzed(csv);
+    assert_eq!((c.knee_vusers, c.recommended_vusers), (None, None));
+    let [lo, hi] = c.knee_range.expect("a range");
+    assert!(lo <= 4.6 && hi >= 16.0, "{lo} to {hi}");
+    assert!(c.answer.contains("users"), "{}", c.answer);
+    let found = codes(&findings);
+    assert!(found.contains(&"knee_methods_disagree"), "{found:?}");
+    assert!(!found.contains(&"past_knee"), "{found:?}");
+    let disagree = findings.iter().find(|f| f.code == "knee_methods_disagree");
+    let next = &disagree.expect("found").next_step;
+    assert!(next.contains("--vusers 1,"), "{next}");
+    assert!(c.levels.iter().all(|l| !l.is_knee));
+}
+
+#[test]
+fn rows_of_the_same_level_are_repeats() {
+    let csv = "vusers,throughput_per_s\n1,100\n1,104\n1,96\n2,200\n3,300\n4,301\n8,300";
+    let (_, conclusion) = analyzed(csv);
+    let first = &conclusion.levels[0];
+    assert_eq!((first.trials, first.throughput_per_s), (3, 100.0));
+    // Student's t with 2 degrees of freedom: 4.303 · 4/√3.
+    let [lo, hi] = first.throughput_ci95_per_s.expect("of three rows");
+    assert!(near(hi - 100.0, 9.94, 0.01) && near(100.0 - lo, 9.94, 0.01));
 }

@@ -220,3 +220,51 @@ fn the_same_seed_makes_the_same_sweep() {
     assert_eq!(run(7), run(7));
     assert_ne!(run(7).trials, run(8).trials);
 }
+
+#[test]
+fn a_level_that_comes_several_times_is_measured_several_times() {
+    let mut fake = Fake::station(3, 0.01, 0.0);
+    fake.noise = 0.01;
+    let (conducted, conclusion) = sweep(&mut fake, list(&[1, 1, 1, 2, 3, 4]));
+    assert_eq!(levels(&conducted), [1.0, 1.0, 1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(conclusion.levels.len(), 4);
+    assert_eq!(conclusion.levels[0].trials, 3);
+}
+
+#[test]
+fn a_target_that_slows_with_time_is_not_retrograde() {
+    for seed in 0..20 {
+        for spec in [automatic(seed), list(&[1, 2, 4, 8, 16, 32, 64])] {
+            let mut fake = Fake::station(8, 0.001, 0.0);
+            fake.noise = 0.004;
+            // 0.6 % less each second, whatever the load.
+            fake.throughput =
+                Box::new(|n, now_s| 1_000.0 * f64::from(n.min(8)) * (1.0 - 0.006 * now_s));
+            let (conducted, conclusion) = sweep(&mut fake, spec);
+            let found = codes(&conducted.findings);
+            assert!(!found.contains(&"retrograde"), "{found:?}");
+            assert!(
+                found.contains(&"drifts_between_trials"),
+                "{found:?} {:?} {conclusion:?}",
+                levels(&conducted)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_list_that_falls_is_confirmed_by_the_peak() {
+    let mut fake = Fake::new(|n| {
+        if n <= 8 {
+            1_000.0 * f64::from(n)
+        } else {
+            5_000.0
+        }
+    });
+    fake.noise = 0.004;
+    let (conducted, _) = sweep(&mut fake, list(&[1, 2, 4, 8, 16]));
+    assert_eq!(levels(&conducted), [1.0, 2.0, 4.0, 8.0, 16.0, 8.0]);
+    let found = codes(&conducted.findings);
+    assert!(found.contains(&"retrograde"), "{found:?}");
+    assert!(!found.contains(&"drifts_between_trials"), "{found:?}");
+}

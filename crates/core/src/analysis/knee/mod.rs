@@ -1,6 +1,14 @@
-//! Where throughput bends: saturation, the asymptotes and their crossing, Kneedle, power.
+//! Where throughput bends: saturation, the asymptotes and their crossing, and whether other methods
+//! agree. Throughput is that of operations that did not fail, everywhere here.
+
+mod fall;
+mod methods;
+
+pub use fall::{is_confirmed, trials_of_peak_after};
+pub use methods::DISAGREEMENT;
 
 use super::table::LevelPoint;
+use fall::fell;
 
 /// A level at which more than this share of the operations failed says nothing about capacity.
 pub const ERROR_SHARE_MAX: f64 = 0.05;
@@ -9,7 +17,13 @@ pub const ERROR_SHARE_MAX: f64 = 0.05;
 const PLATEAU_SHARE: f64 = 0.02;
 /// With intervals the plateau is what the intervals permit, within these shares.
 const PLATEAU_SHARE_MIN: f64 = 0.01;
-const PLATEAU_SHARE_MAX: f64 = 0.05;
+const PLATEAU_SHARE_MAX: f64 = 0.3;
+/// No level below this share of the asymptotes' crossing is on the plateau: the rise from the origin
+/// holds it below the maximum, whatever the intervals permit.
+const PLATEAU_BEGINS: f64 = 0.9;
+/// A level at which operations fail counts where it still serves this share of what others do: a
+/// target that rejects what is too much is then at its maximum, and one that breaks is not.
+const STILL_SERVES: f64 = 0.95;
 /// Throughput that grows as users to a power below this, 5 % for each doubling, is saturated.
 const SATURATED_SLOPE: f64 = 0.07;
 /// Throughput that grows as users to a power above this is proportional to them.
@@ -33,6 +47,22 @@ pub struct Reading {
     pub shape: Shape,
     /// The last level, where its throughput is significantly below the maximum before it.
     pub fallen: Option<LevelPoint>,
+    /// The rows that all this rests on, ascending.
+    pub rows: Vec<LevelPoint>,
+}
+
+impl Reading {
+    /// Widens all intervals by what is uncertain beside the scatter of the trials, a share.
+    pub fn widen(&mut self, share: f64) {
+        self.x_max_half_width = self.x_max_half_width.map(|half| half.hypot(share));
+        if let Shape::Bent(knee) = &mut self.shape {
+            knee.half_width = knee.half_width.map(|half| half.hypot(share));
+            knee.ci95 = knee.half_width.map(|half| around(knee.level, half));
+            knee.range = knee
+                .range
+                .map(|[lo, hi]| [lo * (-share).exp(), hi * share.exp()]);
+        }
+    }
 }
 
 /// Whether and where throughput bends.
@@ -86,39 +116,63 @@ pub struct Knee {
     pub kneedle: Option<f64>,
     /// The measured level of the most power, X/R (Kleinrock, ICC 1979).
     pub max_power: Option<f64>,
+    /// Where the knee lies, where the measured curve contradicts the asymptotes: then their
+    /// crossing is no answer, and nothing narrower than this is known.
+    pub range: Option<[f64; 2]>,
 }
 
-/// The rows that say something about capacity: answers came, few operations failed, and the
-/// generator measured the target. Where it nowhere did, its rows are taken as they are.
+/// The rows that say something about capacity: operations succeeded, and the generator measured
+/// the target. Where it nowhere did, its rows are taken as they are.
 pub fn usable(points: &[LevelPoint]) -> Vec<LevelPoint> {
-    let served = |p: &&LevelPoint| p.throughput_per_s > 0.0 && p.error_share <= ERROR_SHARE_MAX;
-    let all = || points.iter().filter(served).cloned();
-    let valid: Vec<LevelPoint> = all().filter(|p| p.valid).collect();
-    if valid.is_empty() {
-        all().collect()
-    } else {
-        valid
-    }
+    let served = |p: &&LevelPoint| p.throughput_per_s > 0.0;
+    let is_measured = points.iter().filter(served).any(|p| p.valid);
+    let counts = |p: &&LevelPoint| served(p) && (p.valid || !is_measured);
+    let rows: Vec<&LevelPoint> = points.iter().filter(counts).collect();
+    let sound = rows.iter().filter(|p| !fails(p));
+    let most = sound.map(|p| p.throughput_per_s).fold(0.0, f64::max);
+    rows.into_iter()
+        .filter(|p| !fails(p) || p.throughput_per_s >= STILL_SERVES * most)
+        .cloned()
+        .collect()
+}
+
+/// Whether too many operations fail at a level for its response times to mean anything.
+pub fn fails(p: &LevelPoint) -> bool {
+    p.error_share > ERROR_SHARE_MAX
 }
 
 /// Reads a table of ascending levels; `None` where no row is [`usable`].
 pub fn read(points: &[LevelPoint]) -> Option<Reading> {
-    let points = usable(points);
-    let top = points
+    let rows = usable(points);
+    let sound: Vec<LevelPoint> = rows.iter().filter(|p| !fails(p)).cloned().collect();
+    let reading = read_rows(rows)?;
+    // Where throughput rises on although operations fail, they do not fail for want of capacity.
+    let is_mixed = !sound.is_empty() && sound.len() < reading.rows.len();
+    match reading.shape {
+        Shape::Rising { .. } if is_mixed => read_rows(sound),
+        _ => Some(reading),
+    }
+}
+
+fn read_rows(rows: Vec<LevelPoint>) -> Option<Reading> {
+    let top = rows
         .iter()
         .max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
-    let plateau: Vec<&LevelPoint> = points.iter().filter(|p| alike(p, top)).collect();
+    let begins = PLATEAU_BEGINS * top.throughput_per_s * per_user(&rows[0]);
+    let plateau: Vec<&LevelPoint> = rows
+        .iter()
+        .filter(|p| alike(p, top) && (p.level >= begins || p.level == top.level))
+        .collect();
     let (x_max_per_s, x_max_half_width) = plateau_mean(&plateau);
-    let fallen = points
-        .last()
-        .filter(|last| last.level > top.level && fell(top, last))
-        .cloned();
+    let levels: Vec<f64> = plateau.iter().map(|p| p.level).collect();
+    let full = levels.first().copied()?;
     Some(Reading {
         x_max_per_s,
         x_max_half_width,
-        plateau: plateau.iter().map(|p| p.level).collect(),
-        shape: shape(&points, top, x_max_per_s, x_max_half_width),
-        fallen,
+        plateau: levels,
+        shape: shape(&rows, top, [x_max_per_s, full], x_max_half_width),
+        fallen: fell(&rows).cloned(),
+        rows,
     })
 }
 
@@ -139,7 +193,13 @@ pub fn interpolate(
     Some(from + (to - from) * (level - lo.level) / (hi.level - lo.level))
 }
 
-fn shape(points: &[LevelPoint], top: &LevelPoint, x_max: f64, half: Option<f64>) -> Shape {
+/// `full` is the lowest level with the throughput `x_max`.
+fn shape(
+    points: &[LevelPoint],
+    top: &LevelPoint,
+    [x_max, full]: [f64; 2],
+    half: Option<f64>,
+) -> Shape {
     let (lowest, last) = (&points[0], &points[points.len() - 1]);
     if points.len() == 1 {
         return Shape::OneLevel;
@@ -162,27 +222,37 @@ fn shape(points: &[LevelPoint], top: &LevelPoint, x_max: f64, half: Option<f64>)
     if !linear {
         return Shape::Unbracketed { at_most: level };
     }
-    Shape::Bent(knee(points, level, half))
+    Shape::Bent(knee(points, [x_max, full], half))
 }
 
-fn knee(points: &[LevelPoint], level: f64, x_max_half_width: Option<f64>) -> Knee {
+fn knee(points: &[LevelPoint], [x_max, full]: [f64; 2], x_max_half_width: Option<f64>) -> Knee {
     let lowest = &points[0];
+    let level = x_max * per_user(lowest);
     let x_1_half_width = lowest.half_width();
     let half_width = x_max_half_width
         .zip(x_1_half_width)
         .map(|(a, b)| a.hypot(b));
-    Knee {
+    let sound = |p: &LevelPoint| !fails(p);
+    let mut knee = Knee {
         level,
-        ci95: half_width.map(|h| [level * (-h).exp(), level * h.exp()]),
+        ci95: half_width.map(|h| around(level, h)),
         half_width,
         x_1_per_s: lowest.throughput_per_s / lowest.level,
         x_1_half_width,
         throughput_per_s: interpolate(points, level, |p| Some(p.throughput_per_s))
             .unwrap_or(lowest.throughput_per_s),
-        p90_ns: interpolate(points, level, |p| p.p90_ns),
-        kneedle: kneedle(points),
-        max_power: max_power(points),
-    }
+        p90_ns: interpolate(points, level, |p| p.p90_ns.filter(|_| sound(p))),
+        kneedle: methods::kneedle(points),
+        max_power: methods::max_power(points),
+        range: None,
+    };
+    knee.range = methods::contradicted(points, &knee, x_max, full);
+    knee
+}
+
+/// The interval of half a width `share` around `value`, on a logarithmic scale.
+fn around(value: f64, share: f64) -> [f64; 2] {
+    [value * (-share).exp(), value * share.exp()]
 }
 
 /// N/X: users per unit of throughput.
@@ -208,16 +278,6 @@ fn tolerance(a: &LevelPoint, b: &LevelPoint) -> f64 {
 fn noise(a: &LevelPoint, b: &LevelPoint) -> f64 {
     let halves = a.half_width().zip(b.half_width());
     halves.map_or(PLATEAU_SHARE, |(a, b)| a.hypot(b).max(PLATEAU_SHARE_MIN))
-}
-
-/// Whether `last` is significantly below `top`: by over 5 % where no intervals are known, by over
-/// 3 % and beyond the intervals where they are.
-fn fell(top: &LevelPoint, last: &LevelPoint) -> bool {
-    let fall = 1.0 - last.throughput_per_s / top.throughput_per_s;
-    match top.half_width().zip(last.half_width()) {
-        Some((a, b)) => fall > a.hypot(b).max(0.03),
-        None => fall > 0.05,
-    }
 }
 
 /// Whether throughput still rises at the last level: the level that it is compared with, and the
@@ -279,32 +339,4 @@ fn plateau_mean(plateau: &[&LevelPoint]) -> (f64, Option<f64>) {
         within.max(between)
     });
     (mean, half)
-}
-
-/// Kneedle (Satopää, Albrecht, Irwin and Raghavan, ICDCS Workshops 2011): with both axes scaled to
-/// 0…1, the level where throughput is furthest above the diagonal.
-fn kneedle(points: &[LevelPoint]) -> Option<f64> {
-    let (first, last) = (points.first()?, points.last()?);
-    let xs = points.iter().map(|p| p.throughput_per_s);
-    let lo = xs.clone().fold(f64::INFINITY, f64::min);
-    let hi = xs.fold(0.0, f64::max);
-    if points.len() < 3 || hi <= lo {
-        return None;
-    }
-    let height = |p: &LevelPoint| {
-        let x = (p.level - first.level) / (last.level - first.level);
-        (p.throughput_per_s - lo) / (hi - lo) - x
-    };
-    best(points, height)
-}
-
-fn max_power(points: &[LevelPoint]) -> Option<f64> {
-    (points.len() >= 3).then(|| best(points, |p| p.throughput_per_s / p.response_ns()))?
-}
-
-fn best(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> Option<f64> {
-    points
-        .iter()
-        .max_by(|a, b| f(a).total_cmp(&f(b)))
-        .map(|p| p.level)
 }
