@@ -259,7 +259,7 @@ fn fill(report: &mut TrialReport, throughput: f64, response_ns: f64, noise: f64)
         p999: Some(ns(1.1)),
         max: Some(ns(1.2)),
         p90_ci95: Some([ns(1.01), ns(1.03)]),
-        p95_ci95: None,
+        p95_ci95: Some([ns(1.02), ns(1.04)]),
         mean_ci95: Some([ns(0.99), ns(1.01)]),
         p50_ci95: Some([ns(0.99), ns(1.01)]),
         p75_ci95: Some([ns(1.0), ns(1.02)]),
