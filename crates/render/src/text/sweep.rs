@@ -226,9 +226,6 @@ pub fn legend(levels: &[SweepLevel]) -> String {
     {
         notes.push("Little: X·(R+Z) off N, %");
     }
-    if levels.iter().any(|l| l.errors.is_some_and(|n| n > 0)) {
-        notes.push("errors do not count as throughput");
-    }
     if is_free_of_errors(levels) {
         notes.push("no errors");
     }

@@ -323,19 +323,25 @@ fn regression(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> f64 {
     sxy / sxx
 }
 
-/// The mean of the plateau and half the width of its 95 % interval as a share: the larger of what
-/// the levels' own intervals imply and what the scatter between them shows.
+/// The mean of the plateau, the more certain levels counting for more, and half the width of its
+/// 95 % interval as a share: the larger of what the levels' own intervals imply and what the scatter
+/// between them shows.
 fn plateau_mean(plateau: &[&LevelPoint]) -> (f64, Option<f64>) {
     let k = plateau.len() as f64;
-    let mean = plateau.iter().map(|p| p.throughput_per_s).sum::<f64>() / k;
     let halves: Option<Vec<f64>> = plateau.iter().map(|p| p.half_width()).collect();
+    let weight = |half: &f64| half.max(PLATEAU_SHARE_MIN).powi(-2);
+    let weights: Vec<f64> = match &halves {
+        Some(halves) => halves.iter().map(weight).collect(),
+        None => plateau.iter().map(|_| 1.0).collect(),
+    };
+    let sum: f64 = weights.iter().sum();
+    let rows = || plateau.iter().zip(&weights);
+    let mean = rows().map(|(p, w)| w * p.throughput_per_s).sum::<f64>() / sum;
     let half = halves.map(|halves| {
-        let within = halves.iter().map(|h| h * h).sum::<f64>().sqrt() / k;
-        let scatter: f64 = plateau
-            .iter()
-            .map(|p| (p.throughput_per_s / mean - 1.0).powi(2))
-            .sum();
-        let between = Z95 * (scatter / (k - 1.0).max(1.0) / k).sqrt();
+        let within = halves.iter().zip(&weights).map(|(h, w)| (h * w).powi(2));
+        let within = within.sum::<f64>().sqrt() / sum;
+        let scatter = rows().map(|(p, w)| w * (p.throughput_per_s / mean - 1.0).powi(2));
+        let between = Z95 * (scatter.sum::<f64>() / sum / (k - 1.0).max(1.0)).sqrt();
         within.max(between)
     });
     (mean, half)

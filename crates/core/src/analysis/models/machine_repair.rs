@@ -99,7 +99,10 @@ pub fn fit(data: &[(f64, f64)], pause_s: Option<f64>, asymptotes: &ModelFit) -> 
     let start = [x_1.ln(), x_max.ln()];
     let cost = |servers: u32, p: [f64; 2]| squares(&with_asymptotes(servers, p), data);
     let busy_at_most = x_max * (1.0 / x_1 - (1.0 - PAUSE_SHARE) * pause_s.unwrap_or(0.0));
+    let pauses = pause_s.is_some_and(|pause_s| pause_s > 0.0);
+    let has_room = |n: &u32| !pauses || f64::from(*n) <= busy_at_most.max(1.0);
     let mut promising: Vec<(f64, u32)> = server_counts(busy_at_most)
+        .filter(has_room)
         .map(|servers| (cost(servers, start), servers))
         .collect();
     promising.sort_by(|a, b| a.0.total_cmp(&b.0));

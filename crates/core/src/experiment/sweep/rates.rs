@@ -25,8 +25,11 @@ const NEAR: f64 = 1.05;
 const UNSERVED_SHARE: f64 = 0.03;
 /// What an overloaded target serves is about its capacity: these shares of it are tried in turn.
 const OF_CAPACITY: [f64; 6] = [0.98, 1.02, 0.95, 1.06, 0.9, 1.15];
-/// A rate this far beyond the capacity would show a growing queue; below it, it may not.
-const BEYOND_CAPACITY: f64 = 1.03;
+/// Up to this ratio to the capacity a rate that seemed to be served was so by chance; beyond it,
+/// the target serves less when it is offered too much.
+const BEYOND_CAPACITY: f64 = 1.1;
+/// A rate at which so many more operations fail than at the best, as a share, is not served.
+const MORE_FAIL: f64 = 0.01;
 /// What decides on the answer is measured this many times.
 const CONFIRMED: usize = 2;
 /// A rate at which no trial is valid is not approached nearer than this ratio.
@@ -52,11 +55,12 @@ pub fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> Next<Tri
     }
 }
 
-/// Whether a trial's rate was served without a growing queue.
-pub fn is_served(t: &TrialReport) -> bool {
+/// Whether a trial's rate was served without a growing queue, where at the best rate this share of
+/// the operations fails.
+fn is_served(t: &TrialReport, failing: f64) -> bool {
     let unserved = UNSERVED_SHARE + 1.0 / (t.attempted.max(1) as f64).sqrt();
     t.completed > 0
-        && error_share(&t.outcomes) <= ERROR_SHARE_MAX
+        && error_share(&t.outcomes) <= (failing + MORE_FAIL).min(ERROR_SHARE_MAX)
         && t.responses_per_s() >= (1.0 - unserved) * t.offered.achieved_per_s
         && t.verdict == Verdict::Valid
         && !queue_grows(t)
@@ -85,8 +89,8 @@ enum Judged {
 }
 
 /// What the trials say. An invalid one says nothing; where valid ones contradict each other, most
-/// of them count. A rate that is beyond what the target serves when it is offered too much, though
-/// too near to it for the queue to show, is not known to be served.
+/// of them count. A rate that may be beyond what the target serves when it is offered too much is not
+/// known to be served, as too near to it no queue shows.
 pub fn limit(past: &[TrialReport]) -> Limit {
     let mut rates: Vec<f64> = past.iter().map(|t| value(t.level)).collect();
     rates.sort_by(f64::total_cmp);
@@ -100,7 +104,7 @@ pub fn limit(past: &[TrialReport]) -> Limit {
     let highest = judged(Judged::Served).next_back();
     let capacity = is_lowest_above(highest).and_then(|outside| capacity(past, outside));
     let is_beyond = |rate: f64| {
-        let beyond = |[_, per_s, upper]: [f64; 3]| rate > upper && rate < BEYOND_CAPACITY * per_s;
+        let beyond = |[lower, per_s, _]: [f64; 3]| rate > lower && rate < BEYOND_CAPACITY * per_s;
         capacity.is_some_and(beyond)
     };
     let within = judged(Judged::Served).rfind(|r| !is_beyond(*r));
@@ -116,7 +120,10 @@ pub fn limit(past: &[TrialReport]) -> Limit {
 
 fn judge(rate: f64, past: &[TrialReport]) -> Judged {
     let valid = || valid_at(rate, past);
-    let served = valid().filter(|t| is_served(t)).count();
+    let failing = past.iter().filter(|t| t.verdict == Verdict::Valid);
+    let failing = failing.map(|t| error_share(&t.outcomes));
+    let failing = failing.fold(f64::INFINITY, f64::min);
+    let served = valid().filter(|t| is_served(t, failing)).count();
     match (2 * served).cmp(&valid().count()) {
         std::cmp::Ordering::Greater => Judged::Served,
         std::cmp::Ordering::Less => Judged::Unserved,
@@ -194,18 +201,19 @@ fn toward(limit: &Limit, past: &[TrialReport]) -> Option<f64> {
     }
 }
 
-/// A new rate between the two, unless they are near enough.
+/// A new rate between the two, unless they are near enough: nearer and nearer to the capacity from
+/// outside, or where that is not known the middle.
 fn between(within: f64, outside: f64, past: &[TrialReport]) -> Option<f64> {
     if outside / within <= NEAR {
         return None;
     }
     let inside = |r: &f64| *r > within * 1.005 && *r < outside / 1.005 && is_new(*r, past);
-    let capacity = capacity(past, outside).map(|[_, per_s, _]| per_s);
-    let guesses = capacity
-        .into_iter()
-        .flat_map(|c| OF_CAPACITY.map(|share| c * share));
-    let middle = (within * outside).sqrt();
-    guesses.chain([middle]).map(rounded).find(inside)
+    let middle = rounded((within * outside).sqrt());
+    let known = capacity(past, outside).map(|[_, per_s, _]| per_s);
+    let guesses = known.map(|c| OF_CAPACITY.map(|share| rounded(c * share)));
+    let guess = guesses.into_iter().flatten().find(inside);
+    let is_wide = known.is_none() || outside / within > NEAR_UNKNOWN;
+    guess.or_else(|| Some(middle).filter(|r| is_wide && inside(r)))
 }
 
 /// What the target served when it was offered `outside`, between the ends of its interval.

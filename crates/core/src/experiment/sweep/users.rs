@@ -164,8 +164,12 @@ fn climb(table: &[LevelPoint], vusers_max: u32, past: &[TrialReport]) -> Option<
     };
     let n = top.level as u32;
     if let Some(failing) = table.iter().find(|p| p.level > top.level) {
-        // After a leap of four the level that it left out is the last to be tried.
-        return is_leap(top, failing).then_some(2 * n);
+        // After a leap of four the level that it left out is tried, and where as much is served as
+        // before one more: whether a target that rejects what is too much is at its maximum.
+        let left_out = is_leap(top, failing).then_some(2 * n);
+        let twice = (2 * failing.level as u32).min(vusers_max);
+        let still_serves = failing.throughput_per_s >= top.throughput_per_s;
+        return left_out.or((still_serves && tried(past, twice) == 0).then_some(twice));
     }
     let linear = served.len() >= 3 && is_linear(served[served.len() - 2], top);
     if let [.., before_that, before, _] = served.as_slice() {
