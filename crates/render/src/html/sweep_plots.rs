@@ -258,7 +258,7 @@ fn knee(c: &SweepConclusion) -> Option<Reference> {
         (false, _, None) => {
             let [lo, hi] = c.knee_range?;
             let label = format!("knee {} to {} users", estimate(lo), estimate(hi));
-            ((lo * hi).sqrt(), label)
+            (lo, label)
         }
         _ => return None,
     };

@@ -11,8 +11,8 @@ use crate::report::TrialReport;
 const FALL_MIN: f64 = 0.03;
 /// Flat curves seem to fall in no more than this share of tables.
 const FALSE_SHARE: f64 = 0.01;
-/// The same where noise has to be told from the scatter of the levels, which leaves room for none in
-/// their choice: by simulation of tables with noise of 1 to 10 %, flat ones and bent ones.
+/// The same where noise has to be told from the scatter of the levels: by simulation of tables with
+/// noise of 1 to 10 %, flat and bent.
 const FALSE_SHARE_UNKNOWN: f64 = 0.0125;
 /// So many levels are needed to tell noise from their scatter.
 const LEVELS_MIN: usize = 5;

@@ -18,8 +18,8 @@ const PLATEAU_SHARE: f64 = 0.02;
 /// With intervals the plateau is what the intervals permit, within these shares.
 const PLATEAU_SHARE_MIN: f64 = 0.01;
 const PLATEAU_SHARE_MAX: f64 = 0.3;
-/// No level below this share of the asymptotes' crossing is on the plateau: the rise from the origin
-/// holds it below the maximum, whatever the intervals permit.
+/// No level below this share of the asymptotes' crossing is on the plateau: the rise from the
+/// origin holds it below the maximum, whatever the intervals permit.
 const PLATEAU_BEGINS: f64 = 0.9;
 /// A level at which operations fail counts where it still serves this share of what others do: a
 /// target that rejects what is too much is then at its maximum, and one that breaks is not.
@@ -324,8 +324,8 @@ fn regression(points: &[LevelPoint], f: impl Fn(&LevelPoint) -> f64) -> f64 {
 }
 
 /// The mean of the plateau, the more certain levels counting for more, and half the width of its
-/// 95 % interval as a share: the larger of what the levels' own intervals imply and what the scatter
-/// between them shows.
+/// 95 % interval as a share: the larger of what the levels' own intervals imply and what the
+/// scatter between them shows.
 fn plateau_mean(plateau: &[&LevelPoint]) -> (f64, Option<f64>) {
     let k = plateau.len() as f64;
     let halves: Option<Vec<f64>> = plateau.iter().map(|p| p.half_width()).collect();

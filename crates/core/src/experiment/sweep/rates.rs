@@ -89,8 +89,8 @@ enum Judged {
 }
 
 /// What the trials say. An invalid one says nothing; where valid ones contradict each other, most
-/// of them count. A rate that may be beyond what the target serves when it is offered too much is not
-/// known to be served, as too near to it no queue shows.
+/// of them count. A rate that may be beyond what the target serves when it is offered too much is
+/// not known to be served, as too near to it no queue shows.
 pub fn limit(past: &[TrialReport]) -> Limit {
     let mut rates: Vec<f64> = past.iter().map(|t| value(t.level)).collect();
     rates.sort_by(f64::total_cmp);
