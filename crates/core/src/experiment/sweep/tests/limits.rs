@@ -117,7 +117,7 @@ fn bounds_are_read_from_the_command_line() {
     assert!("p999=1.5s".parse::<Bound>().is_ok());
     for (text, hint) in [
         ("50ms", "has no `=`"),
-        ("p95=50ms", "`p95` is not a figure"),
+        ("p85=50ms", "`p85` is not a figure"),
         ("p90=0", "cannot be met"),
         ("p90=fast", "fast"),
     ] {
