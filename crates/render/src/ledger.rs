@@ -74,6 +74,8 @@ fn place_in_words(place: &str) -> String {
         "device" => "a network device".to_owned(),
         "path" => "between the hosts".to_owned(),
         "backlog" => "the receiving host's backlog".to_owned(),
+        "ip_layer" => "the IP layer".to_owned(),
+        "firewall" => "a firewall".to_owned(),
         "no_socket" => "no socket there".to_owned(),
         "checksum" => "wrong checksum".to_owned(),
         "receive_buffer" => "receive buffer full".to_owned(),
@@ -99,9 +101,10 @@ pub fn told_by(place: &str, ledgers: &[&LedgerReport], with_counts: bool) -> Str
 }
 
 fn one_teller(evidence: &LossEvidence, with_counts: bool) -> String {
-    // Nobody counted these: they are what was left.
+    // Nobody counted these: they are what was left. (Reports of before did not say so.)
     let is_rest = [DropPlace::Service, DropPlace::Path].map(DropPlace::name);
-    let is_rest = is_rest.contains(&evidence.place.as_str());
+    let is_rest = evidence.inferred || is_rest.contains(&evidence.place.as_str());
+    let inferred = if is_rest { "inferred: " } else { "" };
     let counted = match with_counts && !is_rest {
         true => format!(" counted {}", count(evidence.counted)),
         false => String::new(),
@@ -111,5 +114,5 @@ fn one_teller(evidence: &LossEvidence, with_counts: bool) -> String {
     } else {
         ""
     };
-    format!("{}{counted}{host_wide}", evidence.source)
+    format!("{inferred}{}{counted}{host_wide}", evidence.source)
 }

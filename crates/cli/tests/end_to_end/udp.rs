@@ -218,7 +218,7 @@ fn an_explanation_concludes() {
         }
     }
     let list = |key: &str| conclusion[key].as_array().unwrap().len();
-    assert_eq!(list("supported") + list("ruled_out") + list("undecided"), 8);
+    assert_eq!(list("supported") + list("ruled_out") + list("undecided"), 9);
     assert!(!conclusion["answer"].as_str().unwrap().is_empty());
     assert!(list("effects") > 5);
     assert!(report["trials"].as_array().unwrap().len() > 20);

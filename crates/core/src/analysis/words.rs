@@ -81,6 +81,17 @@ pub fn percent(value: f64) -> String {
     format!("{value:.digits$} %")
 }
 
+/// A share of something that there was, in percent: one that is not nothing is not shown as `0.00
+/// %`, and one that is not all not as `100 %`.
+pub fn share(value: f64) -> String {
+    match value {
+        v if v > 0.0 && v < 0.005 => "less than 0.01 %".to_owned(),
+        v if v >= 99.5 && v < 100.0 => format!("{:.2} %", v.min(99.99)),
+        v if v == 0.0 => "0 %".to_owned(),
+        v => percent(v),
+    }
+}
+
 /// A length of time given in nanoseconds.
 pub fn time(ns: f64) -> String {
     Nanos(ns.max(0.0).round() as u64).to_string()
@@ -141,6 +152,8 @@ pub fn drop_place(name: &str) -> String {
         "device" => "in a network device".into(),
         "path" => "between the hosts".into(),
         "backlog" => "in the receiving host's backlog".into(),
+        "ip_layer" => "in the IP layer".into(),
+        "firewall" => "in a firewall".into(),
         "no_socket" => "where no socket listens".into(),
         "checksum" => "to a wrong checksum".into(),
         "receive_buffer" => "in the receive buffer".into(),

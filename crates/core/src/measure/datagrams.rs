@@ -26,6 +26,9 @@ pub struct UdpTrial {
     /// it (scaled to its length) taken off. A counter that did not move may be left out: those of
     /// the service's host are known where its kernel is, or where one of them is listed.
     pub drops: Vec<DropCounter>,
+    /// What on the service's host may count drops but could not be read, in words.
+    #[serde(default)]
+    pub not_read: Vec<String>,
     /// What it cost the generator.
     pub generator: GeneratorUse,
     /// The user ended it early.
@@ -102,6 +105,10 @@ pub struct UdpReceived {
     pub kept_waiting: Nanos,
     /// Times that the service's thread was preempted (involuntary context switches).
     pub preempted: u64,
+    /// Times that it was given a processor, after a wait in the run queue or without one; 0: not
+    /// known.
+    #[serde(default)]
+    pub scheduled: u64,
 }
 
 /// What a service is, as it tells when a session begins.
@@ -109,6 +116,9 @@ pub struct UdpReceived {
 pub struct ServiceFacts {
     /// Whether it runs on the sender's host (same boot), so that both have one clock.
     pub same_host: bool,
+    /// Whether it is in the sender's network namespace, so that nothing is between them.
+    #[serde(default)]
+    pub same_namespace: bool,
     /// Its offset from the sender's clock is known to so many nanoseconds; 0 on one host.
     pub clock_uncertainty_ns: u64,
     /// What it does with a datagram.
@@ -121,6 +131,9 @@ pub struct ServiceFacts {
     pub buffer_datagrams: Option<u64>,
     /// The processors that it may use.
     pub cpus: Vec<u32>,
+    /// Whether it may have real-time priority.
+    #[serde(default)]
+    pub may_be_realtime: bool,
     /// Its process.
     pub pid: u32,
     /// Its kernel.
@@ -158,6 +171,11 @@ pub enum DropPlace {
     Path,
     /// The receiving host's backlog (softnet).
     Backlog,
+    /// The IP layer of either host: no route, a wrong header, a reverse-path filter, or a packet
+    /// filter that does not count.
+    IpLayer,
+    /// A rule or a policy of a packet filter that counts what it drops.
+    Firewall,
     /// No socket listens there.
     NoSocket,
     /// Its checksum was wrong.
@@ -172,13 +190,15 @@ pub enum DropPlace {
 
 impl DropPlace {
     /// All of them, in the order in which a datagram passes.
-    pub const ALL: [DropPlace; 11] = [
+    pub const ALL: [DropPlace; 13] = [
         DropPlace::SendBuffer,
         DropPlace::Qdisc,
         DropPlace::NeighbourQueue,
         DropPlace::Device,
         DropPlace::Path,
         DropPlace::Backlog,
+        DropPlace::IpLayer,
+        DropPlace::Firewall,
         DropPlace::NoSocket,
         DropPlace::Checksum,
         DropPlace::ReceiveBuffer,
@@ -195,6 +215,8 @@ impl DropPlace {
             DropPlace::Device => "device",
             DropPlace::Path => "path",
             DropPlace::Backlog => "backlog",
+            DropPlace::IpLayer => "ip_layer",
+            DropPlace::Firewall => "firewall",
             DropPlace::NoSocket => "no_socket",
             DropPlace::Checksum => "checksum",
             DropPlace::ReceiveBuffer => "receive_buffer",

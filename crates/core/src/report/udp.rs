@@ -41,6 +41,9 @@ pub struct LossEvidence {
     pub source: String,
     /// Whether it counts for the whole host and not for our socket alone.
     pub host_wide: bool,
+    /// Whether nobody counted them and they are put there as no other place is left.
+    #[serde(default)]
+    pub inferred: bool,
 }
 
 /// What a trial of datagrams shows beside its ledger.
@@ -103,10 +106,16 @@ pub struct DatagramReport {
     /// Why the service could not tell what it received, in words; absent where it could.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_lost: Option<String>,
+    /// What on the service's host may count drops but could not be read, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_read: Vec<String>,
     /// The longest time in which the service neither received nor waited.
     pub service_pause_ns_max: u64,
     /// Times that the service was preempted.
     pub service_preempted: u64,
+    /// Times that it was given a processor; 0: not known.
+    #[serde(default)]
+    pub service_scheduled: u64,
     /// Share of the time in which the service was ready but others had its processor, in percent.
     pub service_waiting_percent: f64,
     /// Share of a core that the service used, in percent.

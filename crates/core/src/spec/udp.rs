@@ -29,6 +29,9 @@ pub struct UdpTrialSpec {
     /// Timer slack of clients that sleep (all but scheduled ones): 50 µs is what the kernel gives
     /// every program.
     pub timer_slack: Nanos,
+    /// Processor time that each send takes besides what it takes by itself, as on a slower machine.
+    #[serde(default)]
+    pub send_cost: Nanos,
     /// Processors that the clients may use; empty: any.
     pub client_cpus: Vec<u32>,
     /// What is asked of the service for this trial.
@@ -155,6 +158,9 @@ pub struct ServiceSetup {
     pub rcvbuf: Option<u32>,
     /// The processor that the service is bound to.
     pub cpu: Option<u32>,
+    /// Whether the service goes before all others on its processor (SCHED_FIFO, sched(7)).
+    #[serde(default)]
+    pub realtime: bool,
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Where a kernel says that it dropped datagrams: its counters before and after.
 
-use super::qdisc;
+use super::{firewall, qdisc};
 use crate::sys::netlink;
 use knee_core::measure::{DropCounter, DropPlace};
 use knee_core::time::Nanos;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 
 /// What a counter counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,9 +32,23 @@ struct Key {
 ///
 /// Each drop counts once: InErrors of UDP holds RcvbufErrors, InCsumErrors and MemErrors already
 /// and is not read; RcvbufErrors are only told apart where the socket's own count (SO_MEMINFO) is
-/// not at hand; an interface's count of a full backlog is taken off where softnet's is read.
+/// not at hand; an interface's count of a full backlog is taken off where softnet's is read. What IP
+/// received and gave to nobody has no counter, it is a difference: what other counters and the rules
+/// of a firewall tell of it is taken off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Drops(BTreeMap<Key, u64>);
+pub struct Drops {
+    counts: BTreeMap<Key, u64>,
+    ip: IpFlow,
+}
+
+/// What IP received, and what it gave to a protocol, to another host or to reassembly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct IpFlow {
+    received: u64,
+    given: u64,
+    /// Fragments that became datagrams again, so that they were received once more often.
+    reassembled: u64,
+}
 
 /// Names in /proc/net/snmp behind `Udp: `, and in snmp6 behind `Udp6`.
 const UDP: [(&str, DropPlace); 4] = [
@@ -46,6 +61,29 @@ const UDP: [(&str, DropPlace); 4] = [
 /// Tables of neighbours, whose counters are in /proc/net/stat of the first network namespace.
 const NEIGHBOURS: [&str; 2] = ["arp_cache", "ndisc_cache"];
 
+/// What IP dropped and counted as such, in snmp behind `Ip: `, in netstat behind `IpExt: `, in snmp6
+/// behind `Ip6`. What begins with `Out` was to leave.
+const IP: [&str; 8] = [
+    "InHdrErrors",
+    "InAddrErrors",
+    "InUnknownProtos",
+    "InDiscards",
+    "InNoRoutes",
+    "InTruncatedPkts",
+    "OutDiscards",
+    "OutNoRoutes",
+];
+
+/// In netstat behind `TcpExt: `: from an address to which another way leads back.
+const REVERSE_PATH: &str = "IPReversePathFilter";
+
+/// What IP received and gave to nobody, with no counter that tells why: a rule of a firewall that
+/// does not count, for instance.
+const UNDELIVERED: &str = "IP: received less delivered (a filter that does not count)";
+
+/// Rules that act before IP counts what it receives.
+const BEFORE_IP: [&str; 2] = ["nft netdev", "nft bridge"];
+
 const SOFTNET: &str = "softnet_stat";
 
 impl Drops {
@@ -56,6 +94,7 @@ impl Drops {
             fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default()
         };
         drops.add_snmp(&read("snmp"));
+        drops.add_netstat(&read("netstat"));
         drops.add_snmp6(&read("snmp6"));
         drops.add_softnet(&read(SOFTNET));
         drops.add_interfaces(&read("dev"));
@@ -74,25 +113,47 @@ impl Drops {
                 drops_now,
             );
         }
+        for rule in firewall::now().unwrap_or_default() {
+            let place = DropPlace::Firewall;
+            drops.add(place, Scope::Namespace, rule.source, None, rule.packets);
+        }
         drops
+    }
+
+    /// What may count drops but cannot be read by this process, in words.
+    pub fn not_read() -> Vec<String> {
+        let rules = firewall::now().err().map(|e| match e.kind() {
+            io::ErrorKind::PermissionDenied => "the rules of nftables (CAP_NET_ADMIN)".to_owned(),
+            _ => format!("the rules of nftables ({e})"),
+        });
+        // Listed only where tables of the old kind are in use.
+        let old = fs::read_to_string("/proc/thread-self/net/ip_tables_names");
+        let old = old.is_ok_and(|tables| !tables.trim().is_empty());
+        let old = old.then(|| "the rules of iptables-legacy".to_owned());
+        rules.into_iter().chain(old).collect()
     }
 
     /// What moved since `earlier`.
     pub fn since(&self, earlier: &Drops) -> Drops {
-        let moved = self.0.iter().filter_map(|(key, &now)| {
+        let moved = self.counts.iter().filter_map(|(key, &now)| {
             // A counter that was not there may have begun anywhere.
-            let moved = now.saturating_sub(*earlier.0.get(key)?);
+            let moved = now.saturating_sub(*earlier.counts.get(key)?);
             (moved > 0).then(|| (key.clone(), moved))
         });
-        Drops(moved.collect()).backlog_once()
+        let moved = Drops {
+            counts: moved.collect(),
+            ip: IpFlow::default(),
+        };
+        let undelivered = self.ip.lost_since(earlier.ip);
+        moved.backlog_once().with_undelivered(undelivered)
     }
 
     /// Takes off what a quiet time saw, scaled from its length to this one's; rounded, and never
     /// below zero.
     pub fn without_quiet(mut self, quiet: &Drops, quiet_time: Nanos, time: Nanos) -> Drops {
         let scale = time.0 as f64 / quiet_time.0.max(1) as f64;
-        for (key, count) in &mut self.0 {
-            let usual = quiet.0.get(key).copied().unwrap_or(0) as f64 * scale;
+        for (key, count) in &mut self.counts {
+            let usual = quiet.counts.get(key).copied().unwrap_or(0) as f64 * scale;
             *count = count.saturating_sub(usual.round() as u64);
         }
         self
@@ -102,20 +163,20 @@ impl Drops {
     /// where `over_loopback`, otherwise that one.
     pub fn only_path(mut self, over_loopback: bool) -> Drops {
         let passes = |name: &str| (name == "lo") == over_loopback;
-        self.0
+        self.counts
             .retain(|key, _| key.interface.as_deref().is_none_or(passes));
         self
     }
 
     /// Those of this scope alone.
     pub fn only(mut self, scope: Scope) -> Drops {
-        self.0.retain(|key, _| key.scope == scope);
+        self.counts.retain(|key, _| key.scope == scope);
         self
     }
 
     /// How many drops at this place.
     pub fn at(&self, place: DropPlace) -> u64 {
-        let here = self.0.iter().filter(|(key, _)| key.place == place);
+        let here = self.counts.iter().filter(|(key, _)| key.place == place);
         here.map(|(_, &count)| count).sum()
     }
 
@@ -123,7 +184,7 @@ impl Drops {
     /// returns how many were there.
     pub fn take(&mut self, place: DropPlace, count: u64) -> u64 {
         let mut left = count;
-        for (key, there) in &mut self.0 {
+        for (key, there) in &mut self.counts {
             if key.place == place {
                 let taken = left.min(*there);
                 *there -= taken;
@@ -133,14 +194,30 @@ impl Drops {
         count - left
     }
 
+    /// Without those that concern what a host receives: what is sent from it is not among them.
+    pub fn of_sender(mut self) -> Drops {
+        let receives = [
+            DropPlace::Firewall,
+            DropPlace::NoSocket,
+            DropPlace::Checksum,
+            DropPlace::ReceiveBuffer,
+            DropPlace::UdpMemory,
+        ];
+        self.counts.retain(|key, _| match key.place {
+            DropPlace::IpLayer => key.source.contains(": Out"),
+            place => !receives.contains(&place),
+        });
+        self
+    }
+
     /// Leaves those of this place out.
     pub fn forget(&mut self, place: DropPlace) {
-        self.0.retain(|key, _| key.place != place);
+        self.counts.retain(|key, _| key.place != place);
     }
 
     /// As the trial tells them: what is left above zero, all host-wide.
     pub fn counters(self, at_service: bool) -> Vec<DropCounter> {
-        let counters = self.0.into_iter().filter(|&(_, count)| count > 0);
+        let counters = self.counts.into_iter().filter(|&(_, count)| count > 0);
         counters
             .map(|(key, count)| DropCounter {
                 place: key.place,
@@ -159,12 +236,28 @@ impl Drops {
     /// and for its interface (enqueue_to_backlog in net/core/dev.c).
     fn backlog_once(mut self) -> Drops {
         let mut left = self.at(DropPlace::Backlog);
-        for (key, there) in &mut self.0 {
+        for (key, there) in &mut self.counts {
             if key.source == RECEIVE_DROP {
                 let taken = left.min(*there);
                 *there -= taken;
                 left -= taken;
             }
+        }
+        self
+    }
+
+    /// Of what IP gave to nobody the counters tell a part already.
+    fn with_undelivered(mut self, undelivered: u64) -> Drops {
+        let told = self.counts.iter().filter(|(key, _)| match key.place {
+            DropPlace::IpLayer => !key.source.contains(": Out"),
+            DropPlace::Firewall => !BEFORE_IP.iter().any(|b| key.source.starts_with(b)),
+            _ => false,
+        });
+        let told = told.map(|(_, &count)| count).sum();
+        let rest = undelivered.saturating_sub(told);
+        if rest > 0 {
+            let (place, scope) = (DropPlace::IpLayer, Scope::Namespace);
+            self.add(place, scope, UNDELIVERED.to_owned(), None, rest);
         }
         self
     }
@@ -184,18 +277,31 @@ impl Drops {
             interface,
         };
         // Processors, or disciplines of one kind on one interface.
-        let sum = self.0.entry(key).or_default();
+        let sum = self.counts.entry(key).or_default();
         *sum = sum.saturating_add(count);
     }
 
     /// Pairs of lines: `Udp: NameA NameB` and `Udp: 1 2`.
     fn add_snmp(&mut self, text: &str) {
-        let mut lines = text.lines().filter_map(|l| l.strip_prefix("Udp: "));
-        let (Some(names), Some(values)) = (lines.next(), lines.next()) else {
-            return;
-        };
-        for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
+        for (name, value) in pairs(text, "Udp: ") {
             self.add_udp("Udp: ", name, value);
+        }
+        for (name, value) in pairs(text, "Ip: ") {
+            self.add_ip("Ip: ", name, value);
+        }
+    }
+
+    /// The same, of extensions.
+    fn add_netstat(&mut self, text: &str) {
+        for (name, value) in pairs(text, "IpExt: ") {
+            self.add_ip("IpExt: ", name, value);
+        }
+        for (name, value) in pairs(text, "TcpExt: ") {
+            if name == REVERSE_PATH
+                && let Ok(count) = value.parse()
+            {
+                self.add_at_ip(format!("TcpExt: {name}"), count);
+            }
         }
     }
 
@@ -203,10 +309,13 @@ impl Drops {
     fn add_snmp6(&mut self, text: &str) {
         for line in text.lines() {
             let mut words = line.split_whitespace();
-            if let (Some(name), Some(value)) = (words.next(), words.next())
-                && let Some(name) = name.strip_prefix("Udp6")
-            {
+            let (Some(name), Some(value)) = (words.next(), words.next()) else {
+                continue;
+            };
+            if let Some(name) = name.strip_prefix("Udp6") {
                 self.add_udp("Udp6: ", name, value);
+            } else if let Some(name) = name.strip_prefix("Ip6") {
+                self.add_ip("Ip6: ", name, value);
             }
         }
     }
@@ -214,14 +323,29 @@ impl Drops {
     fn add_udp(&mut self, prefix: &str, name: &str, value: &str) {
         let known = UDP.iter().find(|(known, _)| *known == name);
         if let (Some(&(name, place)), Ok(count)) = (known, value.parse()) {
-            self.add(
-                place,
-                Scope::Namespace,
-                format!("{prefix}{name}"),
-                None,
-                count,
-            );
+            let source = format!("{prefix}{name}");
+            self.add(place, Scope::Namespace, source, None, count);
         }
+    }
+
+    fn add_ip(&mut self, prefix: &str, name: &str, value: &str) {
+        let Ok(count) = value.parse::<u64>() else {
+            return;
+        };
+        let flow = &mut self.ip;
+        match name {
+            "InReceives" => flow.received += count,
+            "InDelivers" | "ForwDatagrams" | "OutForwDatagrams" | "ReasmReqds" => {
+                flow.given += count;
+            }
+            "ReasmOKs" => flow.reassembled += count,
+            _ if IP.contains(&name) => self.add_at_ip(format!("{prefix}{name}"), count),
+            _ => {}
+        }
+    }
+
+    fn add_at_ip(&mut self, source: String, count: u64) {
+        self.add(DropPlace::IpLayer, Scope::Namespace, source, None, count);
     }
 
     /// A line for each processor; the second column, hexadecimal, is `dropped`.
@@ -285,6 +409,24 @@ impl Drops {
             }
         }
     }
+}
+
+impl IpFlow {
+    /// What was received since `earlier` and given to nobody.
+    fn lost_since(self, earlier: IpFlow) -> u64 {
+        let received = self.received.saturating_sub(earlier.received);
+        let reassembled = self.reassembled.saturating_sub(earlier.reassembled);
+        let given = self.given.saturating_sub(earlier.given);
+        (received + reassembled).saturating_sub(given)
+    }
+}
+
+/// Names and values of two lines that begin so.
+fn pairs<'a>(text: &'a str, prefix: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let mut lines = text.lines().filter_map(|l| l.strip_prefix(prefix));
+    let names = lines.next().unwrap_or_default();
+    let values = lines.next().unwrap_or_default();
+    names.split_whitespace().zip(values.split_whitespace())
 }
 
 const RECEIVE_DROP: &str = "receive drop";

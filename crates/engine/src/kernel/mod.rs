@@ -2,6 +2,7 @@
 
 pub mod counters;
 pub mod drops;
+pub mod firewall;
 pub mod host;
 pub mod limits;
 mod qdisc;

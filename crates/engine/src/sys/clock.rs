@@ -73,6 +73,8 @@ pub struct ThreadUse {
     /// Not used: it was ready to run, but others had its processor. 0 where the kernel does not
     /// tell.
     pub kept_waiting: Nanos,
+    /// Times that it was given a processor. 0 where the kernel does not tell.
+    pub scheduled: u64,
 }
 
 impl ThreadUse {
@@ -88,10 +90,12 @@ impl ThreadUse {
         let nanos = |t: libc::timeval| {
             Nanos::from_secs(t.tv_sec as u64) + Nanos::from_micros(t.tv_usec as u64)
         };
+        let (kept_waiting, scheduled) = schedule().unwrap_or_default();
         ThreadUse {
             user: nanos(usage.ru_utime),
             system: nanos(usage.ru_stime),
-            kept_waiting: kept_waiting().unwrap_or_default(),
+            kept_waiting,
+            scheduled,
         }
     }
 
@@ -101,15 +105,18 @@ impl ThreadUse {
             user: self.user - earlier.user,
             system: self.system - earlier.system,
             kept_waiting: self.kept_waiting - earlier.kept_waiting,
+            scheduled: self.scheduled.saturating_sub(earlier.scheduled),
         }
     }
 }
 
-/// The second number of schedstat: nanoseconds in which the thread waited in the run queue
-/// (Documentation/scheduler/sched-stats.rst in the kernel's source).
-fn kept_waiting() -> Option<Nanos> {
+/// The second and third number of schedstat: nanoseconds in which the thread waited in the run
+/// queue, and how often it was given a processor (Documentation/scheduler/sched-stats.rst in the
+/// kernel's source).
+fn schedule() -> Option<(Nanos, u64)> {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    stat.split_whitespace().nth(1)?.parse().ok().map(Nanos)
+    let mut numbers = stat.split_whitespace().skip(1).map(str::parse);
+    Some((Nanos(numbers.next()?.ok()?), numbers.next()?.ok()?))
 }
 
 #[inline]

@@ -21,7 +21,21 @@ pub const HEADER: usize = 16;
 /// # Errors
 /// Netlink is not permitted here, the kernel refuses the question, or the answer has no end.
 pub fn dump(kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
-    let socket = open()?;
+    dump_of(libc::NETLINK_ROUTE, kind, body, DUMP_MAX)
+}
+
+/// The same of another protocol of netlink, such as NETLINK_NETFILTER, which may need rights; a
+/// dump longer than `longest` bytes is given up.
+///
+/// # Errors
+/// As [`dump`].
+pub fn dump_of(
+    protocol: libc::c_int,
+    kind: u16,
+    body: &[u8],
+    longest: usize,
+) -> io::Result<Vec<u8>> {
+    let socket = open(protocol)?;
     ask(&socket, kind, body)?;
     let mut answers = Vec::new();
     let mut piece = vec![0_u8; PIECE];
@@ -30,7 +44,7 @@ pub fn dump(kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
         // SAFETY: the buffer is ours and has the length that we say.
         let length =
             check_count(|| unsafe { libc::recv(fd, piece.as_mut_ptr().cast(), piece.len(), 0) })?;
-        if length == 0 || answers.len() + length > DUMP_MAX {
+        if length == 0 || answers.len() + length > longest {
             return Err(io::ErrorKind::InvalidData.into());
         }
         for message in messages(&piece[..length]) {
@@ -103,10 +117,10 @@ pub fn interface_name(index: u32) -> Option<String> {
     String::from_utf8(name[..end].to_vec()).ok()
 }
 
-fn open() -> io::Result<OwnedFd> {
+fn open(protocol: libc::c_int) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
     // SAFETY: no pointers.
-    let fd = check(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
+    let fd = check(unsafe { libc::socket(libc::AF_NETLINK, kind, protocol) })?;
     // SAFETY: the kernel has just given us this descriptor; nobody else has it.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     let patience = libc::timeval {

@@ -39,15 +39,30 @@ fn set_slice_ns(slice_ns: u64) -> io::Result<()> {
 /// nearly all the time, and whose waiting is what is measured. By the real-time policy SCHED_FIFO
 /// where that is permitted (threads that it starts do not inherit it), else by the shortest slice.
 pub fn go_first() {
-    const PRIORITY: libc::c_int = 1;
-    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    let priority = libc::sched_param {
-        sched_priority: PRIORITY,
-    };
-    // SAFETY: the struct is ours and is only read; thread 0 is this one.
-    if unsafe { libc::sched_setscheduler(0, policy, &raw const priority) } != 0 {
+    if set_realtime(true).is_err() {
         let _ = set_slice_ns(SLICE_MIN_NS);
     }
+}
+
+/// Gives this thread the least real-time priority (SCHED_FIFO, not inherited by threads that it
+/// starts), or makes it one like all others again.
+///
+/// # Errors
+/// Real-time priority is not permitted (CAP_SYS_NICE, RLIMIT_RTPRIO).
+pub fn set_realtime(is_realtime: bool) -> io::Result<()> {
+    let (policy, sched_priority) = match is_realtime {
+        true => (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1),
+        false => (libc::SCHED_OTHER, 0),
+    };
+    let priority = libc::sched_param { sched_priority };
+    // SAFETY: the struct is ours and is only read; thread 0 is this one.
+    check(unsafe { libc::sched_setscheduler(0, policy, &raw const priority) }).map(drop)
+}
+
+/// Whether threads of this process may have real-time priority; tried on one that then ends.
+pub fn may_be_realtime() -> bool {
+    let tried = std::thread::spawn(|| set_realtime(true).is_ok());
+    tried.join().unwrap_or(false)
 }
 
 /// `struct sched_attr` in its first version (sched_setattr(2)).

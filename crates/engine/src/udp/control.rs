@@ -57,6 +57,7 @@ impl Control {
         control.sharing = Sharing::with(&welcome.boot, &welcome.namespace);
         control.facts = ServiceFacts {
             same_host: control.sharing.is_some(),
+            same_namespace: control.sharing == Some(Sharing::Namespace),
             ..welcome.facts
         };
         Ok(control)
@@ -140,6 +141,7 @@ impl Control {
         match answer {
             Ok(Say::Ready { facts }) => Ok(ServiceFacts {
                 same_host: self.sharing.is_some(),
+                same_namespace: self.sharing == Some(Sharing::Namespace),
                 ..*facts
             }),
             Ok(Say::Refused { reason }) => Err(RunError::NotPermitted(format!(

@@ -9,7 +9,7 @@ use crate::kernel::counters::Counters;
 use crate::kernel::drops::{Drops, Scope};
 use crate::sys::clock;
 use knee_core::measure::{
-    DropCounter, DropPlace, Interval, Observer, ServiceFacts, UdpReceived, UdpTrial,
+    DropCounter, DropPlace, Interval, Observer, ServiceFacts, UdpReceived, UdpSent, UdpTrial,
 };
 use knee_core::spec::UdpTrialSpec;
 use knee_core::time::Nanos;
@@ -79,13 +79,22 @@ pub fn run(
     let told = sent.sent.send_errors.get("ENOBUFS").copied();
     here.take(DropPlace::Qdisc, told.unwrap_or(0));
     service.clock_uncertainty_ns = uncertainty(&mut control, ahead, record.is_ok());
-    let (received, drops, service_lost) = match record {
-        Ok(record) => {
+    let mut not_read = Vec::new();
+    let (received, mut drops, service_lost) = match record {
+        Ok(mut record) => {
+            not_read = std::mem::take(&mut record.not_read);
             let (received, drops) = merge(here, record, sharing);
             (Some(received), drops, None)
         }
         Err(lost) => (None, alone(here, sharing), Some(in_words(lost))),
     };
+    // A rule that drops what is sent is told to the sender, and may count it too.
+    take(
+        &mut drops,
+        DropPlace::Firewall,
+        &sent.sent,
+        &["EPERM", "EACCES"],
+    );
     Ok(UdpTrial {
         spec: spec.clone(),
         interrupted: stop.load(Ordering::Relaxed) && sent.interrupted,
@@ -95,8 +104,20 @@ pub fn run(
         service,
         kernel,
         drops,
+        not_read,
         generator: sent.generator,
     })
+}
+
+/// Takes off the counters of this place what senders were told by these errors.
+fn take(drops: &mut [DropCounter], place: DropPlace, sent: &UdpSent, errors: &[&str]) {
+    let told = errors.iter().filter_map(|e| sent.send_errors.get(*e));
+    let mut left: u64 = told.sum();
+    for counter in drops.iter_mut().filter(|c| c.place == place) {
+        let taken = left.min(counter.count);
+        counter.count -= taken;
+        left -= taken;
+    }
 }
 
 fn begin(spec: &UdpTrialSpec, session: u64, sharing: Option<Sharing>) -> Begin {
@@ -193,7 +214,8 @@ fn merge(here: Drops, record: Record, sharing: Option<Sharing>) -> (UdpReceived,
     let mut drops = record.at_socket;
     drops.extend(record.in_namespace);
     if sharing != Some(Sharing::Namespace) {
-        let here = here.clone().only_path(false).only(Scope::Namespace);
+        let here = here.clone().of_sender().only_path(false);
+        let here = here.only(Scope::Namespace);
         drops.extend(here.counters(false));
     }
     let mut machine = record.on_machine;
@@ -213,7 +235,11 @@ fn merge(here: Drops, record: Record, sharing: Option<Sharing>) -> (UdpReceived,
 /// What this host counted, where the service told nothing.
 fn alone(here: Drops, sharing: Option<Sharing>) -> Vec<DropCounter> {
     let over_loopback = sharing == Some(Sharing::Namespace);
-    here.only_path(over_loopback).counters(over_loopback)
+    let here = here.only_path(over_loopback);
+    match over_loopback {
+        true => here.counters(true),
+        false => here.of_sender().counters(false),
+    }
 }
 
 fn in_words(lost: Lost) -> String {

@@ -172,6 +172,9 @@ pub struct Record {
     pub in_namespace: Vec<DropCounter>,
     /// What it counted for the machine as a whole.
     pub on_machine: Vec<DropCounter>,
+    /// What may count drops there but cannot be read, in words.
+    #[serde(default)]
+    pub not_read: Vec<String>,
 }
 
 impl Record {

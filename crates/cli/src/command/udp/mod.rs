@@ -87,6 +87,11 @@ pub struct RawUdp {
     #[arg(help_heading = "Load")]
     size: u32,
 
+    /// Processor time that each send takes besides, as on a slower machine: 20us
+    #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Load")]
+    #[arg(hide_short_help = true)]
+    send_cost: Option<Nanos>,
+
     /// Hand datagrams to the kernel many in one buffer, which it cuts (UDP_SEGMENT): faster, in
     /// bursts
     #[arg(long, help_heading = "Load", hide_short_help = true)]
@@ -100,6 +105,21 @@ pub struct RawUdp {
     #[arg(long, value_names = ["WAIT*N", "WAIT*N"], num_args = 0..=2, conflicts_with = "compare")]
     #[arg(help_heading = "Experiment")]
     explain: Option<Vec<String>>,
+
+    /// Kinds of clients by a name. published: the two whose difference was published, on a machine as
+    /// slow as theirs
+    ///
+    /// published: 'yield*64' and 'tick(10ms)*128', which on a kernel of then is what a sleep of
+    /// exp(200us) came to, as processes that share one processor with the service, each send taking
+    /// 75 µs of it (--send-cost 75us). The second kind sends half as much as the first. With
+    /// --explain it is explained, otherwise compared.
+    #[arg(long, value_name = "NAME", value_parser = options::presets(), help_heading = "Experiment")]
+    #[arg(
+        conflicts_with = "compare",
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
+    preset: Option<options::Preset>,
 
     /// Trials of each kind of clients [default: 3; with --explain 6]
     #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Experiment")]
@@ -205,6 +225,7 @@ Examples:
   knee udp --compare 'yield*64' 'exp(200us)*128' --clients-as processes
   knee udp --compare constant@6000 poisson@6000 'tick(10ms)*60' --service 100us
   knee udp --explain -d 1s --json why.json
+  knee udp --preset published -d 2s
   knee udp --explain 'sleep(1ms)*50' 'exp(1ms)*50' --rcvbuf 8192 --service 10us";
 
 /// Datagrams that cannot be wrong.
@@ -281,7 +302,8 @@ fn conduct(order: Order, plan: Plan, mut stand: UdpStand) -> Result<Exit, Failur
             stand.tells_trials(trials);
             laboratory::conduct(order, &mut UdpCompare::new(laws, repeats), &mut stand)
         }
-        Plan::Explain(spec) => {
+        Plan::Explain(mut spec) => {
+            spec.realtime = stand.may_be_realtime();
             let both = [spec.first.clone(), spec.second.clone()];
             let mut experiment = UdpExplain::new(*spec);
             let trials = experiment.trials();

@@ -15,6 +15,21 @@ pub const CARRIERS: [(&str, ClientsAs); 3] = [
     ("processes", ClientsAs::Processes),
 ];
 
+/// Kinds of clients that have a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// Those whose difference was published.
+    Published,
+}
+
+/// Presets, by their words.
+pub const PRESETS: [(&str, Preset); 1] = [("published", Preset::Published)];
+
+/// Parses a word of [`PRESETS`].
+pub fn presets() -> impl TypedValueParser<Value = Preset> {
+    PossibleValuesParser::new(PRESETS.map(|(word, _)| word)).map(|w| meaning(&PRESETS, &w))
+}
+
 /// Parses a word of [`MODES`].
 pub fn service_modes() -> impl TypedValueParser<Value = ServiceMode> {
     PossibleValuesParser::new(MODES.map(|(word, _)| word)).map(|w| meaning(&MODES, &w))

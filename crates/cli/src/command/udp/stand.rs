@@ -37,6 +37,12 @@ impl UdpStand {
         }
     }
 
+    /// Whether the service may have real-time priority; a service that cannot be asked says why when
+    /// it is to be used.
+    pub fn may_be_realtime(&self) -> bool {
+        udp::preflight(&self.service, &self.token).is_ok_and(|facts| facts.may_be_realtime)
+    }
+
     /// Tells of each trial as it ends: there will be so many.
     pub fn tells_trials(&mut self, trials: usize) {
         self.trials = Some(trials);

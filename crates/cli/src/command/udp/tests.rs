@@ -302,3 +302,27 @@ const REFUSED: &[(&str, &str)] = &[
         "--cpu: 'one' is not a whole number such as 100",
     ),
 ];
+
+#[test]
+fn the_published_puzzle_is_a_preset() {
+    let Plan::Compare(laws, 3) = resolve("--preset published").plan else {
+        panic!("another plan");
+    };
+    let labels: Vec<&str> = laws.iter().map(|law| law.label.as_str()).collect();
+    assert_eq!(labels, ["yield*64", "tick(10ms)*128"]);
+    for law in &laws {
+        assert_eq!(law.send_cost, Nanos::from_micros(75));
+        assert_eq!(law.carried_as, ClientsAs::Processes);
+        assert_eq!(law.client_cpus.len(), 1, "the service's");
+        assert_eq!(law.setup.cpu, law.client_cpus.first().copied());
+    }
+    // What is given besides stays.
+    let plan = resolve("--preset published --explain --send-cost 5us --clients-as threads").plan;
+    let Plan::Explain(spec) = plan else {
+        panic!("another plan");
+    };
+    assert_eq!(spec.second.label, "tick(10ms)*128");
+    assert_eq!(spec.second.send_cost, Nanos::from_micros(5));
+    assert_eq!(spec.second.carried_as, ClientsAs::Threads);
+    assert_eq!(trial("--send-cost 20us").send_cost, Nanos::from_micros(20));
+}

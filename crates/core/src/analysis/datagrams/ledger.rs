@@ -25,9 +25,11 @@ const AT_SOCKET: [DropPlace; 3] = [
 ///    is why they come after and why the evidence says so;
 /// 4. where the service vanished before it could tell, the rest is put to the `service`: it may
 ///    have received them and may not, nobody can know;
-/// 5. between two hosts, if the counters of the receiving one are known, the rest is put to the
-///    `path`: both hosts vouch that it was not theirs;
-/// 6. any other rest is `unexplained`. On one host there is no path, so it should be 0.
+/// 5. between two hosts, or two network namespaces of one, if the counters of the receiving one are
+///    known, the rest is put to the `path`. Nobody counted it: that is inferred, and the evidence
+///    says so;
+/// 6. any other rest is `unexplained`. In one network namespace there is no path, so it should be
+///    0.
 ///
 /// A socket's own count (SO_MEMINFO) lumps together a full buffer, exhausted memory and wrong
 /// checksums: see `at_socket`. `unexplained` is what makes the sum exact whatever came in, and is
@@ -60,8 +62,8 @@ pub fn ledger(trial: &UdpTrial) -> LedgerReport {
         counters.sort_by_key(|d| d.place);
         counters.into_iter().for_each(|counter| book.put(counter));
     }
-    if let Some(rest) = book.rest(trial) {
-        book.put(&rest);
+    if let Some((place, source)) = rest(trial) {
+        book.infer(place, source);
     }
     book.close()
 }
@@ -89,36 +91,40 @@ impl Book {
             return;
         }
         let attributed = self.take(counter.count);
-        let place = counter.place.name().to_owned();
-        if attributed > 0 {
-            *self.ledger.lost.entry(place.clone()).or_default() += attributed;
-        }
+        let place = self.lose(counter.place, attributed);
         self.ledger.evidence.push(LossEvidence {
             place,
             counted: counter.count,
             attributed,
             source: counter.source.clone(),
             host_wide: counter.host_wide,
+            inferred: false,
         });
     }
 
-    /// What no counter tells of but what must have happened to it is known.
-    fn rest(&self, trial: &UdpTrial) -> Option<DropCounter> {
-        let (place, source) = if trial.received.is_none() {
-            let why = trial.service_lost.as_deref();
-            (DropPlace::Service, why.unwrap_or("it told nothing"))
-        } else if !trial.service.same_host && tells_its_counters(trial) {
-            (DropPlace::Path, "neither host counted them")
-        } else {
-            return None;
-        };
-        Some(DropCounter {
+    /// Puts all that is missing still to a place which no counter tells of.
+    fn infer(&mut self, place: DropPlace, source: &str) {
+        let attributed = std::mem::take(&mut self.missing);
+        if attributed == 0 {
+            return;
+        }
+        let place = self.lose(place, attributed);
+        self.ledger.evidence.push(LossEvidence {
             place,
-            count: self.missing,
+            counted: 0,
+            attributed,
             source: source.to_owned(),
             host_wide: false,
-            at_service: true,
-        })
+            inferred: true,
+        });
+    }
+
+    fn lose(&mut self, place: DropPlace, count: u64) -> String {
+        let place = place.name().to_owned();
+        if count > 0 {
+            *self.ledger.lost.entry(place.clone()).or_default() += count;
+        }
+        place
     }
 
     fn close(self) -> LedgerReport {
@@ -131,6 +137,24 @@ impl Book {
         let rest = i128::from(ledger.intended) - known;
         ledger.unexplained = rest.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         ledger
+    }
+}
+
+/// Where the rest must have ended, which no counter tells of, and why there.
+fn rest(trial: &UdpTrial) -> Option<(DropPlace, &str)> {
+    let service = &trial.service;
+    if trial.received.is_none() {
+        let why = trial.service_lost.as_deref();
+        Some((DropPlace::Service, why.unwrap_or("it told nothing")))
+    } else if !tells_its_counters(trial) {
+        None
+    } else if !service.same_host {
+        Some((DropPlace::Path, "no counter of either host moved for them"))
+    } else if !service.same_namespace {
+        let source = "no counter of either network namespace moved for them";
+        Some((DropPlace::Path, source))
+    } else {
+        None
     }
 }
 

@@ -3,6 +3,7 @@
 mod arrivals;
 mod ledger;
 mod load;
+pub(crate) mod pool;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -150,8 +151,10 @@ fn datagrams(trial: &UdpTrial, length: Nanos) -> DatagramReport {
             let why = trial.service_lost.as_deref();
             why.unwrap_or("it told nothing").to_owned()
         }),
+        not_read: trial.not_read.clone(),
         service_pause_ns_max: got.pause_ns_max,
         service_preempted: got.preempted,
+        service_scheduled: got.scheduled,
         service_waiting_percent: share_percent(got.kept_waiting),
         service_cpu_percent: share_percent(got.cpu),
         by_client: by_client(trial, got),

@@ -30,6 +30,7 @@ pub(crate) fn spec(clients: u32, wait: ClientWait, duration: Nanos) -> UdpTrialS
         size: 64,
         gso: false,
         timer_slack: Nanos::from_micros(50),
+        send_cost: Nanos::ZERO,
         client_cpus: Vec::new(),
         setup: ServiceSetup::default(),
         duration,
@@ -66,10 +67,12 @@ pub(crate) fn blank(spec: UdpTrialSpec) -> UdpTrial {
         service_lost: None,
         service: ServiceFacts {
             same_host: true,
+            same_namespace: true,
             ..ServiceFacts::default()
         },
         kernel: BTreeMap::new(),
         drops: Vec::new(),
+        not_read: Vec::new(),
         generator: GeneratorUse::default(),
         interrupted: false,
         spec,
@@ -230,7 +233,7 @@ fn what_no_counter_tells_of() {
     };
     let mut trial = lossy(90, vec![]);
     assert_eq!(rest(&trial), (None, 10), "one host");
-    trial.service.same_host = false;
+    (trial.service.same_host, trial.service.same_namespace) = (false, false);
     assert_eq!(rest(&trial), (None, 10), "the other's counters are unknown");
     trial.service.kernel = "6.1".into();
     assert_eq!(
@@ -374,7 +377,7 @@ fn what_ends_early_is_counted_over_its_own_time() {
 }
 
 fn any_counter() -> impl Strategy<Value = DropCounter> {
-    let place = (0usize..11).prop_map(|i| DropPlace::ALL[i]);
+    let place = (0usize..DropPlace::ALL.len()).prop_map(|i| DropPlace::ALL[i]);
     (place, 0u64..2_000, any::<bool>(), any::<bool>()).prop_map(
         |(place, count, host_wide, at_service)| DropCounter {
             at_service,

@@ -8,14 +8,16 @@ mod words;
 pub(crate) use diagnose::buffer_covers_ns;
 pub use diagnose::datagram_findings;
 
+use crate::measure::DropPlace;
 use crate::report::Severity;
 
 /// A finding about datagrams before it is put into words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UdpDiagnosis {
-    /// The trials that it holds for, by label; empty where there is only one.
-    pub at: Vec<String>,
-    /// What was found; of several trials in the one where it is worst.
+    /// The kind of clients that it holds for, by the label of its trials; `None` where there is only
+    /// one kind.
+    pub at: Option<String>,
+    /// What was found, all trials of that kind taken together.
     pub trouble: DatagramTrouble,
 }
 
@@ -34,6 +36,30 @@ pub enum DatagramTrouble {
         holds: Option<u64>,
         /// How long it takes to fill at the mean rate of sending, where known.
         covers_ns: Option<f64>,
+    },
+    /// Datagrams were lost at another place on their way.
+    LostAt {
+        /// Where.
+        place: DropPlace,
+        /// How many.
+        lost: u64,
+        /// As a share of those sent, in percent.
+        percent: f64,
+        /// What tells of it, with how many are put down to it.
+        told: Vec<(String, u64)>,
+        /// Whether nobody counted them.
+        is_inferred: bool,
+        /// What on the service's host may have counted them but could not be read.
+        not_read: Vec<String>,
+    },
+    /// The service received datagrams that it could not count as those of this run.
+    Discarded {
+        /// How many.
+        count: u64,
+        /// As a share of those sent, in percent.
+        percent: f64,
+        /// How many it discarded in all, by reason.
+        by_reason: Vec<(String, u64)>,
     },
     /// The kernel refused to send.
     SendErrors {
@@ -75,8 +101,10 @@ pub enum DatagramTrouble {
         percent: f64,
         /// Datagrams sent per second.
         sent_per_s: f64,
-        /// The median lateness.
+        /// The median lateness, in the trial where it is largest.
         behind_ns: f64,
+        /// How many trials there were.
+        trials: u32,
         /// Times that a sender waited for room in its send buffer.
         blocked: u64,
     },
@@ -117,6 +145,8 @@ impl DatagramTrouble {
     pub fn code(&self) -> &'static str {
         match self {
             DatagramTrouble::ReceiveBufferOverflow { .. } => "receive_buffer_overflow",
+            DatagramTrouble::LostAt { place, .. } => lost_at_code(*place),
+            DatagramTrouble::Discarded { .. } => "datagrams_discarded",
             DatagramTrouble::SendErrors { .. } => "send_errors",
             DatagramTrouble::Unexplained { .. } => "datagrams_unexplained",
             DatagramTrouble::ServiceVanished { .. } => "service_vanished",
@@ -138,30 +168,23 @@ impl DatagramTrouble {
             _ => Severity::Warning,
         }
     }
+}
 
-    /// How bad it is, to be compared with others of the same kind.
-    fn weight(&self) -> f64 {
-        match self {
-            DatagramTrouble::ReceiveBufferOverflow { percent, .. }
-            | DatagramTrouble::SendErrors { percent, .. }
-            | DatagramTrouble::SenderLimited { percent, .. }
-            | DatagramTrouble::Reordering { percent, .. }
-            | DatagramTrouble::Duplicates { percent, .. } => *percent,
-            // One that is negative is worse than any that is not.
-            DatagramTrouble::Unexplained { count, .. } if *count < 0 => f64::INFINITY,
-            DatagramTrouble::Unexplained { percent, .. } => *percent,
-            DatagramTrouble::ServiceVanished { lost, .. } => *lost as f64,
-            DatagramTrouble::ServiceSaturated {
-                offered_per_s,
-                capacity_per_s,
-            } => offered_per_s / capacity_per_s,
-            DatagramTrouble::ServicePaused {
-                pause_ns,
-                covers_ns,
-                ..
-            } => pause_ns / covers_ns,
-            DatagramTrouble::HostWideEvidence { count, .. } => *count as f64,
-        }
+fn lost_at_code(place: DropPlace) -> &'static str {
+    match place {
+        DropPlace::SendBuffer => "lost_in_send_buffer",
+        DropPlace::Qdisc => "lost_in_qdisc",
+        DropPlace::NeighbourQueue => "lost_at_neighbour",
+        DropPlace::Device => "lost_at_device",
+        DropPlace::Path => "lost_between_hosts",
+        DropPlace::Backlog => "lost_in_backlog",
+        DropPlace::IpLayer => "lost_in_ip_layer",
+        DropPlace::Firewall => "dropped_by_firewall",
+        DropPlace::NoSocket => "no_socket",
+        DropPlace::Checksum => "checksum_errors",
+        DropPlace::ReceiveBuffer => "receive_buffer_overflow",
+        DropPlace::UdpMemory => "udp_memory_exhausted",
+        DropPlace::Service => "service_vanished",
     }
 }
 
@@ -183,7 +206,18 @@ impl UdpDiagnosis {
                 ("buffer_datagrams", known(holds.map(|n| n as f64))),
                 ("buffer_covers_ns", known(*covers_ns)),
             ],
+            DatagramTrouble::LostAt {
+                lost,
+                percent,
+                is_inferred,
+                ..
+            } => vec![
+                ("lost", *lost as f64),
+                ("percent", *percent),
+                ("inferred", f64::from(u8::from(*is_inferred))),
+            ],
             DatagramTrouble::SendErrors { count, percent, .. }
+            | DatagramTrouble::Discarded { count, percent, .. }
             | DatagramTrouble::Reordering { count, percent }
             | DatagramTrouble::Duplicates { count, percent } => {
                 vec![("count", *count as f64), ("percent", *percent)]
@@ -205,6 +239,7 @@ impl UdpDiagnosis {
                 sent_per_s,
                 behind_ns,
                 blocked,
+                ..
             } => vec![
                 ("not_attempted", *not_attempted as f64),
                 ("percent", *percent),

@@ -26,6 +26,8 @@ pub struct Made {
     pub waiting: f64,
     /// How often it is preempted per second.
     pub preempted: u64,
+    /// How often it is given a processor per second; 0: not told.
+    pub turns: u64,
     /// Its longest pause.
     pub pause: Nanos,
     /// How many datagrams its buffer holds.
@@ -49,6 +51,7 @@ impl Default for Made {
             burst: 1,
             waiting: 0.0,
             preempted: 0,
+            turns: 0,
             pause: Nanos::from_millis(1),
             buffer: Some(100),
             cpu: 0.0,
@@ -86,6 +89,7 @@ pub fn tried(spec: &UdpTrialSpec, made: Made) -> UdpTried {
         socket_drops: if made.is_counted { lost } else { 0 },
         pause_ns_max: made.pause.0,
         preempted: share(length_s, made.preempted),
+        scheduled: share(length_s, made.turns),
         cpu: Nanos::from_secs_f64(made.cpu * length_s),
         kept_waiting: Nanos::from_secs_f64(made.waiting * length_s),
         ..UdpReceived::default()

@@ -1,8 +1,9 @@
 //! What clients of one law did and got, their trials pooled.
 
 use super::pool;
+use crate::analysis::datagrams::pool::ledger;
 use crate::analysis::pairs::mean_and_ci95;
-use crate::analysis::words::{drop_place, exact, list, number, percent};
+use crate::analysis::words::{drop_place, exact, list, number, share};
 use crate::experiment::verdict;
 use crate::measure::DropPlace;
 use crate::report::{DatagramReport, LawRow, LedgerReport, TrialReport, Verdict};
@@ -40,7 +41,7 @@ pub fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
         loss_ci95_percent: loss_ci95.map(|[lo, hi]| [lo.max(0.0), hi.min(100.0)]),
         dispersion: (!dispersion.is_empty()).then(|| mean_and_ci95(&dispersion).0),
         burst_max: all.iter().map(|d| d.burst_max).max().unwrap_or(0),
-        ledger: pool::ledger(trials),
+        ledger: ledger(trials),
         intervals: pool::intervals(trials),
         arrivals_per_ms: pool::arrivals_per_ms(trials),
         dispersion_by_scale: pool::dispersion_by_scale(trials),
@@ -112,7 +113,7 @@ pub fn in_words(row: &LawRow) -> String {
         );
     }
     let lost = match row.dropped_per_s > 0.0 {
-        true => format!("lost {} of it", percent(row.loss_percent)),
+        true => format!("lost {} of it", share(row.loss_percent)),
         false => "lost nothing".to_owned(),
     };
     format!(

@@ -10,6 +10,8 @@ mod fake;
 mod laws;
 mod pool;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
 pub use compare::UdpCompare;

@@ -1,41 +1,8 @@
 //! Trials of the same clients taken together: counts add, interval by interval and line by line.
 
 use crate::measure::Interval;
-use crate::report::{DispersionAt, LedgerReport, LossEvidence, TrialReport};
+use crate::report::{DispersionAt, TrialReport};
 use std::collections::BTreeMap;
-
-/// The sum of their ledgers. It balances, as each of them does.
-pub fn ledger(trials: &[&TrialReport]) -> LedgerReport {
-    let mut sum = LedgerReport::default();
-    for ledger in trials.iter().filter_map(|t| t.ledger.as_ref()) {
-        sum.intended += ledger.intended;
-        sum.not_attempted += ledger.not_attempted;
-        sum.send_errors += ledger.send_errors;
-        sum.received += ledger.received;
-        sum.discarded += ledger.discarded;
-        sum.unexplained += ledger.unexplained;
-        for (place, count) in &ledger.lost {
-            *sum.lost.entry(place.clone()).or_default() += count;
-        }
-        for evidence in &ledger.evidence {
-            add_evidence(&mut sum.evidence, evidence);
-        }
-    }
-    sum
-}
-
-fn add_evidence(all: &mut Vec<LossEvidence>, one: &LossEvidence) {
-    let same = |e: &&mut LossEvidence| {
-        e.place == one.place && e.source == one.source && e.host_wide == one.host_wide
-    };
-    match all.iter_mut().find(same) {
-        Some(known) => {
-            known.counted += one.counted;
-            known.attributed += one.attributed;
-        }
-        None => all.push(one.clone()),
-    }
-}
 
 /// The sum of what they sent and received in each interval. One that a trial ended in, or never
 /// came to, lacks what that trial would have sent in the rest of it.
@@ -96,6 +63,7 @@ pub fn dispersion_by_scale(trials: &[&TrialReport]) -> Vec<DispersionAt> {
 mod tests {
     use super::*;
     use crate::analysis::datagrams::assess;
+    use crate::analysis::datagrams::pool::ledger;
     use crate::analysis::datagrams::tests::{moments, schedule, served, spec};
     use crate::spec::ArrivalLaw;
     use crate::time::Nanos;

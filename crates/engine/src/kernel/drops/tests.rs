@@ -57,10 +57,20 @@ fn a_recorded_dump_of_qdiscs_is_read() {
 fn sample(step: u64) -> Drops {
     let mut drops = Drops::default();
     drops.add_snmp(&format!(
-        "Ip: Forwarding\nIp: 1\nUdp: InDatagrams NoPorts InErrors RcvbufErrors InCsumErrors \
+        "Ip: Forwarding InReceives ForwDatagrams InDiscards InDelivers OutNoRoutes ReasmReqds \
+         ReasmOKs\nIp: 1 {} 0 {step} 100 {step} 6 3\nUdp: InDatagrams NoPorts InErrors RcvbufErrors InCsumErrors \
          MemErrors\nUdp: 9 {step} {} {step} 0 {step}\nUdpLite: NoPorts\nUdpLite: 77\n",
+        103 + 5 * step,
         3 * step
     ));
+    drops.add_netstat(&format!(
+        "TcpExt: Syncookies IPReversePathFilter\nTcpExt: 1 {step}\nIpExt: InNoRoutes\nIpExt: \
+         {step}\n"
+    ));
+    let rule = |source: &str| (source.to_owned(), step);
+    for (source, count) in [rule("nft netdev t in, rule 1"), rule("nft ip t in, rule 2")] {
+        drops.add(DropPlace::Firewall, Scope::Namespace, source, None, count);
+    }
     drops.add_snmp6(&format!(
         "Udp6NoPorts \t 5\nUdp6InCsumErrors {step}\nUdpLite6NoPorts 8\n"
     ));
@@ -99,6 +109,14 @@ fn every_place_is_told_once() {
         (DropPlace::Device, "receive errs on eth0", 20),
         (DropPlace::Device, "transmit drop on eth0", 20),
         (DropPlace::Backlog, "softnet_stat", 20),
+        // 100 that IP gave to nobody: 20 of them by each of four counters.
+        (DropPlace::IpLayer, UNDELIVERED, 20),
+        (DropPlace::IpLayer, "Ip: InDiscards", 20),
+        (DropPlace::IpLayer, "Ip: OutNoRoutes", 20),
+        (DropPlace::IpLayer, "IpExt: InNoRoutes", 20),
+        (DropPlace::IpLayer, "TcpExt: IPReversePathFilter", 20),
+        (DropPlace::Firewall, "nft ip t in, rule 2", 20),
+        (DropPlace::Firewall, "nft netdev t in, rule 1", 20),
         (DropPlace::NoSocket, "Udp: NoPorts", 20),
         (DropPlace::Checksum, "Udp6: InCsumErrors", 20),
         (DropPlace::ReceiveBuffer, "Udp: RcvbufErrors", 20),
@@ -117,6 +135,13 @@ fn every_place_is_told_once() {
         (lo.at(DropPlace::Device), lo.at(DropPlace::NoSocket)),
         (20, 20)
     );
+    let sender = moved.clone().of_sender();
+    assert_eq!(
+        (sender.at(DropPlace::IpLayer), sender.at(DropPlace::Device)),
+        (20, 60),
+        "what it could not send"
+    );
+    assert_eq!(sender.at(DropPlace::Firewall), 0);
     assert_eq!(moved.only_path(false).at(DropPlace::Device), 40);
 }
 
@@ -176,6 +201,6 @@ fn rubbish_is_left_out() {
 #[test]
 fn this_machine_has_counters() {
     let now = Drops::now();
-    assert!(!now.0.is_empty());
+    assert!(!now.counts.is_empty());
     assert_eq!(Drops::default().since(&now), Drops::default());
 }

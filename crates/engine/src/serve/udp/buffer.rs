@@ -11,8 +11,13 @@ const DATAGRAMS_MAX: u64 = 200_000;
 const PATIENCE_NS: u64 = 300_000_000;
 
 /// Fills a twin of the service's socket, which nobody reads, with datagrams of `size` bytes until
-/// the first is dropped, and returns how many it took. `None`: it took more than could be sent in
-/// the time given to this, or the kernel does not let us.
+/// it takes no more, and returns how many it took. `None`: it took more than could be sent in the
+/// time given to this, or the kernel does not let us.
+///
+/// Each datagram that the kernel does not take it counts for the whole network namespace
+/// (RcvbufErrors). So the first that would be dropped is not sent: whoever compares that counter with
+/// the ledger finds them equal. Which that is goes by the kernel's rule, see [`counts_the_next`]; should a
+/// kernel drop one earlier, that ends it too.
 ///
 /// That is what it holds from empty; while it is never empty it takes up to a quarter less (see
 /// [`super`]). What a datagram takes of a buffer depends on how its memory was allocated: by the
@@ -33,6 +38,8 @@ fn fill(ip: IpAddr, limit_bytes: u32, size: u32) -> io::Result<Option<u64>> {
     sender.connect(twin.local_address()?)?;
     sender.set_nonblocking(true)?;
     let payload = vec![0; size as usize];
+    let counts_the_next = counts_the_next();
+    let mut one = 0;
     let give_up = clock::monotonic_ns() + PATIENCE_NS;
     for sent in 1..=DATAGRAMS_MAX {
         while let Err(error) = sender.send(&payload) {
@@ -40,8 +47,13 @@ fn fill(ip: IpAddr, limit_bytes: u32, size: u32) -> io::Result<Option<u64>> {
                 return Err(error);
             }
         }
-        let drops = twin.memory()?.drops.wrapping_sub(before.drops);
-        if drops > 0 {
+        let memory = twin.memory()?;
+        let drops = memory.drops.wrapping_sub(before.drops);
+        if sent == 1 {
+            one = memory.used;
+        }
+        let next = if counts_the_next { one } else { 0 };
+        if drops > 0 || memory.used.saturating_add(next) > memory.limit {
             return Ok(Some(sent.saturating_sub(u64::from(drops))));
         }
         if clock::monotonic_ns() > give_up {
@@ -51,9 +63,35 @@ fn fill(ip: IpAddr, limit_bytes: u32, size: u32) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
+/// Whether a datagram has to fit with those before it (from Linux 6.18 on), or is taken as long as
+/// those before it do not exceed the buffer (__udp_enqueue_schedule_skb in net/ipv4/udp.c).
+fn counts_the_next() -> bool {
+    is_from_6_18(&crate::kernel::host::host().kernel)
+}
+
+fn is_from_6_18(release: &str) -> bool {
+    let mut numbers = release
+        .split(['.', '-'])
+        .map(|n| n.parse::<u32>().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(6), Some(18))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rule_goes_by_the_kernels_version() {
+        for (release, counts) in [
+            ("6.18.44-fc", true),
+            ("6.17.9", false),
+            ("7.0-rc1", true),
+            ("5.15.0-91-generic", false),
+            ("", false),
+        ] {
+            assert_eq!(is_from_6_18(release), counts, "{release}");
+        }
+    }
 
     #[test]
     fn a_larger_buffer_holds_more_and_larger_datagrams_fill_it_sooner() {

@@ -84,6 +84,8 @@ pub(super) struct DataThread {
     rcvbuf_limit: u32,
     /// The processors that the thread may use when none is asked for.
     cpus: Vec<u32>,
+    /// Whether a session gave the thread real-time priority.
+    is_realtime: bool,
     session: Option<Session>,
     /// The number of the session that was begun last.
     serial: u64,
@@ -121,6 +123,7 @@ impl DataThread {
             clocks: RealTime::now(),
             rcvbuf_limit,
             cpus: Vec::new(),
+            is_realtime: false,
             session: None,
             serial: 0,
             stats,
@@ -314,6 +317,11 @@ impl DataThread {
             Some(cpu) => thread::set_affinity(&[cpu])
                 .map_err(|e| format!("the service cannot be bound to processor {cpu}: {e}"))?,
             None => drop(thread::set_affinity(&self.cpus)),
+        }
+        if setup.realtime != self.is_realtime {
+            let set = thread::set_realtime(setup.realtime);
+            set.map_err(|e| format!("the service cannot have real-time priority: {e}"))?;
+            self.is_realtime = setup.realtime;
         }
         let rcvbuf = setup.rcvbuf.unwrap_or(self.rcvbuf_limit / 2);
         let set = self.socket.set_receive_buffer(rcvbuf);

@@ -71,6 +71,7 @@ impl UdpServer {
         let limit = socket.memory().map_err(cannot)?.limit;
         let mut facts = data::facts(spec.mode, spec.work, limit);
         facts.cpus = spec.cpu.map_or(facts.cpus, |cpu| vec![cpu]);
+        facts.may_be_realtime = sys_thread::may_be_realtime();
         let data_wake = Arc::new(EventFd::new().map_err(cannot)?);
         let control_wake = Arc::new(EventFd::new().map_err(cannot)?);
         let (hurry, stop) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());

@@ -147,3 +147,97 @@ fn a_socket_that_is_not_told(address: SocketAddr) {
     );
     assert!(told.host_wide && !told.at_service);
 }
+
+/// A counter of UDP in the namespace of this thread.
+fn udp_counter(name: &str) -> u64 {
+    let snmp = std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
+    let mut lines = snmp.lines().filter(|l| l.starts_with("Udp: "));
+    let names = lines.next().unwrap().split(' ');
+    let index = names.clone().position(|n| n == name).unwrap();
+    let values = lines.next().unwrap();
+    values.split(' ').nth(index).unwrap().parse().unwrap()
+}
+
+/// Runs `check` on a thread in a network namespace of its own whose loopback interface is up;
+/// says so where that is not permitted.
+fn alone(check: impl FnOnce() + Send + 'static) {
+    let thread = thread::spawn(move || {
+        let is_ready = enter_new_namespace() && shell("ip link set lo up");
+        if is_ready {
+            check();
+        }
+        is_ready
+    });
+    if !thread.join().unwrap() {
+        eprintln!("skipped: network namespaces are not permitted here");
+    }
+}
+
+fn lossy(address: SocketAddr) -> knee_core::spec::UdpTrialSpec {
+    let mut spec = trial_of(address);
+    spec.setup.rcvbuf = Some(4_096);
+    spec.setup.work = Some(knee_core::law::Law::Fixed(Nanos::from_millis(1)));
+    spec
+}
+
+/// What measures how much the buffer holds must not count where the ledger does not.
+#[test]
+fn the_kernels_own_count_of_full_buffers_is_that_of_the_ledger() {
+    alone(|| {
+        let before = udp_counter("RcvbufErrors");
+        let server = server(|spec| spec.rcvbuf = None);
+        for _ in 0..2 {
+            let trial = run(&lossy(server.address()));
+            assert!(trial.service.buffer_datagrams.is_some_and(|n| n > 2));
+            assert!(trial.received.expect("it told").socket_drops > 0);
+        }
+        let dropped = server.stop().drops;
+        assert_eq!(udp_counter("RcvbufErrors") - before, dropped);
+    });
+}
+
+/// The drops of a trial that are no full buffer, with its ledger.
+fn ledger_of(address: SocketAddr) -> knee_core::report::LedgerReport {
+    let trial = run(&trial_of(address));
+    let ledger = knee_core::analysis::datagrams::ledger(&trial);
+    assert_eq!(ledger.unexplained, 0, "{ledger:?} {:?}", trial.drops);
+    ledger
+}
+
+#[test]
+fn a_firewall_is_found_by_its_counter_or_else_by_what_ip_did_not_deliver() {
+    alone(|| {
+        let server = server(|_| {});
+        let port = server.address().port();
+        assert!(ledger_of(server.address()).lost.is_empty(), "no filter");
+        if !shell("nft add table inet t")
+            || !shell("nft add chain inet t in { type filter hook input priority 0 ; }")
+        {
+            eprintln!("skipped: nftables are not permitted here");
+            return;
+        }
+        let rule = format!("nft add rule inet t in udp dport {port} numgen inc mod 3 0");
+        assert!(shell(&format!("{rule} counter drop")), "{rule}");
+        let ledger = ledger_of(server.address());
+        assert_eq!(ledger.lost["firewall"], 100, "{ledger:?}");
+        let told = &ledger.evidence[0].source;
+        assert!(told.starts_with("nft inet t in, rule "), "{told}");
+        // Of one that does not count, it is known that IP had them.
+        assert!(shell("nft flush chain inet t in"));
+        assert!(shell(&format!("{rule} drop")), "{rule}");
+        let ledger = ledger_of(server.address());
+        assert_eq!(ledger.lost["ip_layer"], 100, "{ledger:?}");
+        assert!(!ledger.evidence[0].inferred);
+        // Of what is dropped on its way out the sender is told.
+        assert!(shell("nft flush chain inet t in"));
+        assert!(shell(
+            "nft add chain inet t out { type filter hook output priority 0 ; }"
+        ));
+        let rule = format!("nft add rule inet t out udp dport {port} numgen inc mod 3 0");
+        assert!(shell(&format!("{rule} counter drop")), "{rule}");
+        let ledger = ledger_of(server.address());
+        assert!(ledger.send_errors > 50, "{ledger:?}");
+        assert_eq!(ledger.send_errors + ledger.received, 300);
+        assert!(ledger.lost.is_empty(), "{ledger:?}");
+    });
+}

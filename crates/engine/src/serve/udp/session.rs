@@ -234,6 +234,7 @@ impl Session {
             received.cpu = used.user + used.system;
             received.kept_waiting = used.kept_waiting;
             received.preempted = thread::preempted().saturating_sub(running.preempted);
+            received.scheduled = used.scheduled;
             let over_loopback = self.begin.sharing == Some(Sharing::Namespace);
             moved = moved_since(&self.quiet, &running.begun).only_path(over_loopback);
         }
@@ -245,6 +246,7 @@ impl Session {
             at_socket,
             in_namespace: moved.clone().only(namespace).counters(true),
             on_machine: moved.only(machine).counters(true),
+            not_read: Drops::not_read(),
         };
         record.pack();
         record

@@ -45,6 +45,7 @@ pub(super) fn trial_of(service: SocketAddr) -> UdpTrialSpec {
         size: 64,
         gso: false,
         timer_slack: Nanos::from_micros(50),
+        send_cost: Nanos::ZERO,
         client_cpus: Vec::new(),
         setup: ServiceSetup::default(),
         duration: Nanos::from_secs(60),

@@ -78,6 +78,7 @@ impl From<ClientDone> for Done {
                     user: done.user,
                     system: done.system,
                     kept_waiting: done.kept_waiting,
+                    scheduled: 0,
                 },
                 polled: done.polled,
                 over: done.over,

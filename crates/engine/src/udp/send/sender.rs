@@ -6,7 +6,7 @@ use super::tally::Tally;
 use super::term::Term;
 use crate::generator::WorkerUse;
 use crate::reactor::{COVERED, Waiter};
-use crate::sys::clock::ThreadUse;
+use crate::sys::clock::{self, ThreadUse};
 use crate::sys::{thread, timer};
 use knee_core::arrival::Arrivals;
 use knee_core::measure::UdpSent;
@@ -185,6 +185,7 @@ impl<'a> Sender<'a> {
             let pending = self.outlet.pending() as u64;
             if pending > 0 {
                 intended += pending;
+                self.spend();
                 self.outlet.flush(&self.term, &mut self.tally);
                 source.sent(if is_schedule { now } else { self.term.now() });
                 expected = if let Next::WaitUntil(t) = next {
@@ -249,10 +250,25 @@ impl<'a> Sender<'a> {
                 self.outlet.push(client, None);
                 client = if client + 1 < clients { client + 1 } else { 0 };
             }
+            self.spend();
             now = self.outlet.flush(&self.term, &mut self.tally);
             left -= count;
             self.tally.roll(now, emit);
             self.outlet.take_replies(&self.term, &mut self.tally);
+        }
+    }
+
+    /// Uses the processor for as long as sending what is pending is to take besides; time in which
+    /// others have the processor does not count.
+    fn spend(&self) {
+        if self.spec.send_cost.is_zero() {
+            return;
+        }
+        let cost_ns = self.spec.send_cost.0;
+        let total_ns = cost_ns.saturating_mul(self.outlet.pending() as u64);
+        let until_ns = clock::thread_cpu_ns().saturating_add(total_ns);
+        while clock::thread_cpu_ns() < until_ns && !self.term.is_stopped() {
+            std::hint::spin_loop();
         }
     }
 
@@ -271,6 +287,7 @@ impl<'a> Sender<'a> {
                 return;
             }
             self.outlet.push(client, None);
+            self.spend();
             self.outlet.flush(&term, &mut self.tally);
             left -= 1;
             if left == 0 {

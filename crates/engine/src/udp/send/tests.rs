@@ -50,6 +50,7 @@ fn plan_to(target: SocketAddr, wait: ClientWait, carried_as: ClientsAs) -> SendP
         size: 64,
         gso: false,
         timer_slack: Nanos::from_micros(50),
+        send_cost: Nanos::ZERO,
         client_cpus: Vec::new(),
         setup: ServiceSetup::default(),
         duration: Nanos::from_secs(60),

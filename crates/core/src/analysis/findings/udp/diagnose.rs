@@ -1,6 +1,7 @@
 //! What the report of a trial of datagrams shows: pure predicates.
 
 use super::{DatagramTrouble, UdpDiagnosis};
+use crate::analysis::datagrams::pool;
 use crate::analysis::findings::Diagnosis;
 use crate::analysis::validity::FELL_BEHIND;
 use crate::analysis::words::drop_place;
@@ -12,17 +13,26 @@ const NOT_ATTEMPTED_SHARE: f64 = 0.001;
 /// Nor do those of which half the datagrams leave later than this.
 const BEHIND_NS: f64 = 1_000_000.0;
 
-/// What a person should know about these trials of datagrams, the gravest first: each kind once,
-/// with the numbers of the trial in which it is worst. Where they are several, the trials that it
-/// holds for are named by their labels.
+/// What a person should know about these trials of datagrams, the gravest first. Where there are
+/// several kinds of clients, each kind has findings of its own, with the figures of all its trials
+/// together, and they name it by its label.
 pub fn datagram_findings(trials: &[&TrialReport]) -> Vec<Finding> {
     let is_one = trials.len() == 1;
-    let mut all: Vec<UdpDiagnosis> = Vec::new();
+    let mut kinds: Vec<(&String, Vec<&TrialReport>)> = Vec::new();
+    for trial in trials {
+        match kinds.iter_mut().find(|(label, _)| **label == trial.label) {
+            Some((_, known)) => known.push(trial),
+            None => kinds.push((&trial.label, vec![trial])),
+        }
+    }
+    let all = kinds.iter().flat_map(|(label, trials)| {
+        troubles(trials).into_iter().map(|trouble| UdpDiagnosis {
+            at: (kinds.len() > 1).then(|| (*label).clone()),
+            trouble,
+        })
+    });
     let mut distorted: Option<Diagnosis> = None;
     for trial in trials {
-        for trouble in troubles(trial) {
-            gather(&mut all, trouble, (!is_one).then_some(&trial.label));
-        }
         if let Some(clauses) = distortions(trial) {
             let (at, known) = match distorted.take() {
                 Some(Diagnosis::GeneratorDistorted { at, clauses }) => (at, clauses),
@@ -35,7 +45,6 @@ pub fn datagram_findings(trials: &[&TrialReport]) -> Vec<Finding> {
         }
     }
     let mut findings: Vec<Finding> = all
-        .into_iter()
         .map(Diagnosis::Udp)
         .chain(distorted)
         .map(|diagnosis| diagnosis.finding())
@@ -50,22 +59,9 @@ fn merged<T: PartialEq>(mut all: Vec<T>, one: Option<T>) -> Vec<T> {
     all
 }
 
-fn gather(all: &mut Vec<UdpDiagnosis>, trouble: DatagramTrouble, label: Option<&String>) {
-    let same = all.iter_mut().find(|d| d.trouble.code() == trouble.code());
-    let Some(same) = same else {
-        let at = label.into_iter().cloned().collect();
-        all.push(UdpDiagnosis { at, trouble });
-        return;
-    };
-    same.at = merged(std::mem::take(&mut same.at), label.cloned());
-    if trouble.weight() > same.trouble.weight() {
-        same.trouble = trouble;
-    }
-}
-
 /// What makes it invalid, but for what the senders being too slow says as well.
 fn distortions(trial: &TrialReport) -> Option<Vec<String>> {
-    let is_limited = ledgers(trial).is_some_and(|(l, d)| sender_limited(trial, l, d).is_some());
+    let is_limited = sender_limited(&[trial]).is_some();
     let other = |clause: &&String| !(is_limited && clause.contains(FELL_BEHIND));
     let clauses: Vec<String> = trial
         .invalid_because
@@ -76,30 +72,29 @@ fn distortions(trial: &TrialReport) -> Option<Vec<String>> {
     (!clauses.is_empty()).then_some(clauses)
 }
 
-fn ledgers(trial: &TrialReport) -> Option<(&LedgerReport, &DatagramReport)> {
-    trial.ledger.as_ref().zip(trial.datagrams.as_ref())
-}
-
-/// All that is the matter with one trial.
-pub(super) fn troubles(trial: &TrialReport) -> Vec<DatagramTrouble> {
-    let Some((ledger, datagrams)) = ledgers(trial) else {
+/// All that is the matter with these trials of one kind of clients.
+pub(super) fn troubles(trials: &[&TrialReport]) -> Vec<DatagramTrouble> {
+    let Some(datagrams) = pool::datagrams(trials) else {
         return Vec::new();
     };
-    [
-        service_vanished(ledger, datagrams),
-        receive_buffer(ledger, datagrams),
-        service_saturated(datagrams),
-        service_paused(ledger, datagrams),
-        send_errors(ledger, datagrams),
-        sender_limited(trial, ledger, datagrams),
-        unexplained(ledger),
-        reordering(ledger, datagrams),
-        duplicates(ledger, datagrams),
-        host_wide(ledger),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let ledger = pool::ledger(trials);
+    let lost = lost_elsewhere(&ledger, &datagrams);
+    let single = [
+        service_vanished(&ledger, &datagrams),
+        receive_buffer(&ledger, &datagrams),
+        service_saturated(&datagrams),
+        service_paused(&ledger, &datagrams),
+        send_errors(&ledger, &datagrams),
+        sender_limited(trials),
+        discarded(&ledger, &datagrams),
+        unexplained(trials),
+        reordering(&ledger, &datagrams),
+        duplicates(&ledger, &datagrams),
+        host_wide(&ledger),
+    ];
+    lost.into_iter()
+        .chain(single.into_iter().flatten())
+        .collect()
 }
 
 fn percent_of(part: u64, whole: u64) -> f64 {
@@ -148,10 +143,53 @@ fn send_errors(l: &LedgerReport, d: &DatagramReport) -> Option<DatagramTrouble> 
     })
 }
 
-fn unexplained(l: &LedgerReport) -> Option<DatagramTrouble> {
-    (l.unexplained != 0).then(|| DatagramTrouble::Unexplained {
-        count: l.unexplained,
-        percent: percent_of(l.unexplained.unsigned_abs(), l.intended),
+/// Each place but those that have findings of their own.
+fn lost_elsewhere(l: &LedgerReport, d: &DatagramReport) -> Vec<DatagramTrouble> {
+    let own = [DropPlace::ReceiveBuffer, DropPlace::Service];
+    let places = DropPlace::ALL.into_iter().filter(|p| !own.contains(p));
+    places
+        .filter_map(|place| {
+            let lost = lost_at(l, place);
+            let evidence = || {
+                let here = l.evidence.iter().filter(|e| e.place == place.name());
+                here.filter(|e| e.attributed > 0)
+            };
+            let told = evidence().map(|e| (e.source.clone(), e.attributed));
+            (lost > 0).then(|| DatagramTrouble::LostAt {
+                place,
+                lost,
+                percent: percent_of(lost, sent(l)),
+                told: told.collect(),
+                is_inferred: evidence().any(|e| e.inferred),
+                not_read: d.not_read.clone(),
+            })
+        })
+        .collect()
+}
+
+fn discarded(l: &LedgerReport, d: &DatagramReport) -> Option<DatagramTrouble> {
+    (l.discarded > 0).then(|| DatagramTrouble::Discarded {
+        count: l.discarded,
+        percent: percent_of(l.discarded, sent(l)),
+        by_reason: d
+            .discarded
+            .iter()
+            .map(|(why, n)| (why.clone(), *n))
+            .collect(),
+    })
+}
+
+/// Of trials with a count that is wrong those alone, as others would hide it.
+fn unexplained(trials: &[&TrialReport]) -> Option<DatagramTrouble> {
+    let ledgers = || trials.iter().filter_map(|t| t.ledger.as_ref());
+    let is_wrong = ledgers().any(|l| l.unexplained < 0);
+    let such = ledgers().filter(|l| l.unexplained < 0 || !is_wrong);
+    let (count, intended) = such.fold((0_i64, 0), |(count, intended), l| {
+        (count.saturating_add(l.unexplained), intended + l.intended)
+    });
+    (count != 0).then(|| DatagramTrouble::Unexplained {
+        count,
+        percent: percent_of(count.unsigned_abs(), intended),
     })
 }
 
@@ -172,21 +210,25 @@ fn service_saturated(d: &DatagramReport) -> Option<DatagramTrouble> {
     })
 }
 
-fn sender_limited(
-    t: &TrialReport,
-    l: &LedgerReport,
-    d: &DatagramReport,
-) -> Option<DatagramTrouble> {
-    t.offered.asked_per_s?;
-    let behind_ns = t.offered.pacing_error_ns.p50? as f64;
+fn sender_limited(trials: &[&TrialReport]) -> Option<DatagramTrouble> {
+    let such: Vec<&TrialReport> = trials
+        .iter()
+        .filter(|t| t.offered.asked_per_s.is_some())
+        .copied()
+        .collect();
+    let datagrams = pool::datagrams(&such)?;
+    let l = pool::ledger(&such);
+    let behind = such.iter().filter_map(|t| t.offered.pacing_error_ns.p50).max();
+    let behind_ns = behind.unwrap_or(0) as f64;
     let limit = NOT_ATTEMPTED_SHARE * l.intended as f64;
     let is_limited = l.not_attempted as f64 > limit || behind_ns > BEHIND_NS;
     is_limited.then(|| DatagramTrouble::SenderLimited {
         not_attempted: l.not_attempted,
         percent: percent_of(l.not_attempted, l.intended),
-        sent_per_s: d.sent_per_s,
+        sent_per_s: datagrams.sent_per_s,
         behind_ns,
-        blocked: d.blocked,
+        trials: such.len() as u32,
+        blocked: datagrams.blocked,
     })
 }
 

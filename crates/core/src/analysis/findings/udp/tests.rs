@@ -56,6 +56,7 @@ fn lose(l: &mut LedgerReport, place: &str, count: u64, host_wide: bool) {
         attributed: count,
         source: "test".to_owned(),
         host_wide,
+        inferred: false,
     });
 }
 
@@ -81,7 +82,15 @@ fn a_full_buffer_is_a_place() {
     );
     assert!(found[0].next_step.contains("--rcvbuf 425984"));
     assert_eq!(found[0].evidence["buffer_covers_ns"], 27.7e6);
-    check("elsewhere", |l, _| lose(l, "qdisc", 1, false), &[]);
+    let elsewhere = check(
+        "elsewhere",
+        |l, _| lose(l, "qdisc", 1, false),
+        &["lost_in_qdisc"],
+    );
+    assert_eq!(
+        elsewhere[0].text,
+        "1 datagram (0.01 %) was lost in a queueing discipline: test counted 1"
+    );
 }
 
 #[test]
@@ -151,13 +160,13 @@ fn senders_are_limited_by_what_they_never_came_to() {
     let late = |ns| {
         let mut t = sound();
         t.offered.pacing_error_ns.p50 = Some(ns);
-        troubles(&t).len()
+        troubles(&[&t]).len()
     };
     assert_eq!((late(1_000_001), late(1_000_000)), (1, 0));
     let mut t = sound();
     parts(&mut t).0.not_attempted = 5_000;
     t.offered.asked_per_s = None;
-    assert!(troubles(&t).is_empty(), "without a schedule");
+    assert!(troubles(&[&t]).is_empty(), "without a schedule");
     // The same said twice is said once.
     t.offered.asked_per_s = Some(10_000.0);
     t.invalid_because = vec!["the generator fell behind: …".into()];
@@ -199,13 +208,17 @@ fn counters_of_the_host_are_told_as_such() {
             lose(l, "no_socket", 7, host_wide);
         }
     };
-    let found = check("of the host", lost(true), &["host_wide_evidence"]);
+    let found = check(
+        "of the host",
+        lost(true),
+        &["no_socket", "host_wide_evidence"],
+    );
     assert!(
-        found[0]
+        found[1]
             .text
             .starts_with("that 7 were lost where no socket listens is told")
     );
-    check("of the socket", lost(false), &[]);
+    check("of the socket", lost(false), &["no_socket"]);
 }
 
 #[test]
@@ -223,19 +236,91 @@ fn a_vanished_service_is_an_error() {
     );
 }
 
+/// 10,000 datagrams of clients of this kind, so many of which came out of order.
+fn reordered(label: &str, count: u64) -> TrialReport {
+    let mut t = sound();
+    t.label = label.to_owned();
+    parts(&mut t).1.reordered = count;
+    t
+}
+
 #[test]
-fn of_several_trials_the_worst_speaks_for_all() {
-    let with = |label: &str, reordered| {
-        let mut t = sound();
-        t.label = label.to_owned();
-        parts(&mut t).1.reordered = reordered;
-        t
-    };
-    let trials = [with("a", 1), with("b", 9), with("a", 2), with("c", 0)];
+fn each_kind_of_clients_has_findings_with_its_own_figures() {
+    let trials = [("a", 1), ("b", 9), ("a", 2), ("c", 0)].map(|(label, n)| reordered(label, n));
     let found = datagram_findings(&trials.each_ref());
-    assert_eq!(found.len(), 1);
-    assert!(found[0].text.starts_with("with a and b: 9 datagrams"));
-    assert_eq!(found[0].evidence["count"], 9.0);
+    let said: Vec<(&str, f64, f64)> = found
+        .iter()
+        .map(|f| (&f.text[..18], f.evidence["count"], f.evidence["percent"]))
+        .collect();
+    // Of the two trials of a together.
+    let expected = [
+        ("with a: 3 datagram", 3.0, 0.015),
+        ("with b: 9 datagram", 9.0, 0.09),
+    ];
+    assert_eq!(said, expected);
+    // Trials of one kind alone need no name.
+    let alone = [("a", 1), ("a", 2)].map(|(label, n)| reordered(label, n));
+    let found = datagram_findings(&alone.each_ref());
+    assert!(found[0].text.starts_with("3 datagrams ("));
+}
+
+#[test]
+fn a_wrong_count_is_not_hidden_by_other_trials() {
+    let trials = [-3, 5].map(|unexplained| {
+        let mut t = sound();
+        parts(&mut t).0.unexplained = unexplained;
+        t
+    });
+    let found = datagram_findings(&trials.each_ref());
+    assert_eq!(found[0].evidence["unexplained"], -3.0);
+    assert_eq!(found[0].severity, Severity::Error);
+}
+
+#[test]
+fn a_place_that_nobody_counted_is_told_as_inferred() {
+    let mut trial = blank(spec(1, ClientWait::Yield, Nanos::from_secs(1)));
+    (trial.sent.intended, trial.sent.sent) = (100, 100);
+    trial.received = Some(UdpReceived {
+        received: 90,
+        ..UdpReceived::default()
+    });
+    trial.service.kernel = "6".into();
+    trial.not_read = vec!["rules of nft".into()];
+    (trial.service.same_host, trial.service.same_namespace) = (false, false);
+    let said = |trial: &crate::measure::UdpTrial| {
+        let found = datagram_findings(&[&assess(trial)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        (found[0].code.clone(), found[0].text.clone())
+    };
+    let (code, text) = said(&trial);
+    assert_eq!(code, "lost_between_hosts");
+    assert_eq!(
+        text,
+        "10 datagrams (10 %) were lost between the hosts: this is inferred, as no counter of \
+         either host moved for them; not read on the service's host: rules of nft"
+    );
+    // Another namespace of the same machine is another host, in all but its kernel.
+    trial.service.same_host = true;
+    let (code, text) = said(&trial);
+    assert_eq!(code, "lost_between_hosts");
+    assert!(text.contains("either network namespace"), "{text}");
+    // Within one there is nothing between them.
+    trial.service.same_namespace = true;
+    assert_eq!(said(&trial).0, "datagrams_unexplained");
+    // What a counter tells is no inference.
+    trial.drops = vec![crate::measure::DropCounter {
+        place: crate::measure::DropPlace::Firewall,
+        count: 10,
+        source: "nft ip filter INPUT".into(),
+        host_wide: false,
+        at_service: true,
+    }];
+    let (code, text) = said(&trial);
+    assert_eq!(code, "dropped_by_firewall");
+    assert_eq!(
+        text,
+        "10 datagrams (10 %) were lost in a firewall: nft ip filter INPUT counted 10"
+    );
 }
 
 #[test]
@@ -244,7 +329,9 @@ fn every_finding_says_what_to_do() {
         let mut t = sound();
         let (l, d) = parts(&mut t);
         lose(l, "receive_buffer", 5, true);
+        lose(l, "firewall", 5, false);
         (l.unexplained, l.send_errors, l.not_attempted) = (4, 3, 2_000);
+        l.discarded = 2;
         (d.reordered, d.duplicates, d.service_pause_ns_max) = (1, 1, u64::MAX);
         d.buffer_datagrams = Some(1);
         d.service_work_ns = Some(1_000_000);
@@ -252,14 +339,10 @@ fn every_finding_says_what_to_do() {
         d.service_lost = Some("gone".into());
         t
     };
-    let found = troubles(&troubled);
-    assert_eq!(found.len(), 10);
+    let found = troubles(&[&troubled]);
+    assert_eq!(found.len(), 12);
     for trouble in found {
-        let finding = Diagnosis::Udp(UdpDiagnosis {
-            at: Vec::new(),
-            trouble,
-        })
-        .finding();
+        let finding = Diagnosis::Udp(UdpDiagnosis { at: None, trouble }).finding();
         assert!(!finding.text.is_empty() && !finding.next_step.is_empty());
         assert!(!finding.evidence.is_empty(), "{}", finding.code);
     }

@@ -1,17 +1,14 @@
 //! Each finding about datagrams as a sentence, and what to do about it.
 
 use super::{DatagramTrouble, UdpDiagnosis};
-use crate::analysis::words::{exact, list, number, percent, time};
+use crate::analysis::words::{drop_place, exact, list, number, share as percent, time};
+use crate::measure::DropPlace;
 
 impl UdpDiagnosis {
     /// A sentence for a person.
     pub(in super::super) fn text(&self) -> String {
-        let place = match self.at.as_slice() {
-            [] => String::new(),
-            at if at.len() > 4 => format!("in {} kinds of trials: ", at.len()),
-            at => format!("with {}: ", list(at)),
-        };
-        place + &self.trouble.text()
+        let kind = self.at.as_ref();
+        kind.map_or(String::new(), |label| format!("with {label}: ")) + &self.trouble.text()
     }
 
     /// What to do next, with the very flags to use.
@@ -26,7 +23,9 @@ impl DatagramTrouble {
             DatagramTrouble::ReceiveBufferOverflow { .. }
             | DatagramTrouble::ServiceVanished { .. }
             | DatagramTrouble::ServiceSaturated { .. }
+            | DatagramTrouble::Discarded { .. }
             | DatagramTrouble::ServicePaused { .. } => self.service_text(),
+            DatagramTrouble::LostAt { .. } => self.lost_text(),
             DatagramTrouble::SendErrors {
                 count,
                 percent: p,
@@ -58,16 +57,22 @@ impl DatagramTrouble {
                 percent: p,
                 sent_per_s,
                 behind_ns,
+                trials,
                 blocked,
                 ..
             } => {
+                let worst = if *trials > 1 {
+                    " in the worst trial"
+                } else {
+                    ""
+                };
                 let blocked = match blocked {
                     0 => String::new(),
                     n => format!("; their send buffers were full {} times", exact(*n as f64)),
                 };
                 format!(
                     "the senders did not keep their schedule: they sent {}/s, half of it more \
-                     than {} late, and never came to {} of the datagrams{blocked}",
+                     than {} late{worst}, and never came to {} of the datagrams{blocked}",
                     number(*sent_per_s),
                     time(*behind_ns),
                     percent(*p)
@@ -140,12 +145,74 @@ impl DatagramTrouble {
                 time(*covers_ns),
                 exact(*preempted as f64)
             ),
+            DatagramTrouble::Discarded {
+                count,
+                percent: p,
+                by_reason,
+            } => {
+                let reasons: Vec<String> = by_reason
+                    .iter()
+                    .map(|(why, n)| format!("{} {}", why.replace('_', " "), exact(*n as f64)))
+                    .collect();
+                format!(
+                    "{} ({}) reached the service changed or cut, so that it discarded them; all \
+                     that it discarded: {}",
+                    datagrams(*count),
+                    percent(*p),
+                    list(&reasons)
+                )
+            }
             _ => String::new(),
+        }
+    }
+
+    /// What is known of a place of loss, and what is inferred.
+    fn lost_text(&self) -> String {
+        let DatagramTrouble::LostAt {
+            place,
+            lost,
+            percent: p,
+            told,
+            is_inferred,
+            not_read,
+        } = self
+        else {
+            return String::new();
+        };
+        let head = format!(
+            "{} ({}) {} lost {}",
+            datagrams(*lost),
+            percent(*p),
+            was(*lost),
+            drop_place(place.name())
+        );
+        let told: Vec<String> = told
+            .iter()
+            .map(|(source, n)| match is_inferred {
+                true => source.clone(),
+                false => format!("{source} counted {}", exact(*n as f64)),
+            })
+            .collect();
+        let not_read = match not_read.as_slice() {
+            what if !what.is_empty() && *is_inferred => {
+                format!("; not read on the service's host: {}", list(what))
+            }
+            _ => String::new(),
+        };
+        match is_inferred {
+            true => format!("{head}: this is inferred, as {}{not_read}", list(&told)),
+            false => format!("{head}: {}", list(&told)),
         }
     }
 
     fn next_step(&self) -> String {
         match self {
+            DatagramTrouble::LostAt { place, .. } => lost_at_step(*place).to_owned(),
+            DatagramTrouble::Discarded { .. } => {
+                "see what changes datagrams on the way: compare captures of both hosts (tcpdump \
+                 -ni any -w FILE udp)"
+                    .to_owned()
+            }
             DatagramTrouble::ReceiveBufferOverflow { bytes, .. } => {
                 // The kernel doubles what it is asked for.
                 let asked = (2 * bytes).max(4_096);
@@ -216,6 +283,41 @@ fn send_error_step(name: &str) -> &'static str {
              qdisc"
         }
         _ => "look up that error in udp(7) and send(2)",
+    }
+}
+
+fn lost_at_step(place: DropPlace) -> &'static str {
+    match place {
+        DropPlace::SendBuffer | DropPlace::Qdisc => {
+            "offer less with a lower --rate, or look at the queues of this host's devices: tc -s \
+             qdisc"
+        }
+        DropPlace::NeighbourQueue => {
+            "see why the next hop's address is not resolved: ip neigh; is the host there?"
+        }
+        DropPlace::Device => "look at the device's counters: ip -s link, ethtool -S DEVICE",
+        DropPlace::Path => {
+            "see how far they come: capture on both hosts (tcpdump -ni any udp), then on what is \
+             between them; a router or filter in another network namespace of this machine has \
+             counters of its own: ip netns exec NAME nstat -az, tc -s qdisc, nft list ruleset"
+        }
+        DropPlace::Backlog => "raise net.core.netdev_max_backlog, or offer less: --rate",
+        DropPlace::IpLayer => {
+            "look for a rule that drops without counting (nft list ruleset; add 'counter' to it), \
+             for a reverse-path filter (net.ipv4.conf.all.rp_filter) and for routes: nstat -az \
+             'Ip*'"
+        }
+        DropPlace::Firewall => {
+            "let them pass, where that is wanted: nft -a list ruleset shows the rule by its handle"
+        }
+        DropPlace::NoSocket => {
+            "see who listens at that port: ss -lun; did the service end, or restart?"
+        }
+        DropPlace::Checksum => {
+            "look for what changes datagrams on the way, and at offloads: ethtool -k DEVICE"
+        }
+        DropPlace::UdpMemory => "raise net.ipv4.udp_mem, or close other sockets: ss -uam",
+        DropPlace::ReceiveBuffer | DropPlace::Service => "see what fills it: --explain",
     }
 }
 

@@ -1,7 +1,8 @@
 //! The conclusion in one paragraph.
 
+use super::effects::Effect;
 use super::judge::{Evidence, Hypothesis, Judged, Standing};
-use crate::analysis::words::{list, percent};
+use crate::analysis::words::list;
 use crate::experiment::udp::laws::{in_words, lost_where};
 use crate::report::LawRow;
 
@@ -9,12 +10,12 @@ use crate::report::LawRow;
 const WORSE_MAX: usize = 3;
 
 /// The answer for a person: what both did, where it was lost, why, and what it is not. `worse` are
-/// the changes that made more be lost, with their loss in percent.
+/// the changes that made more be lost, with what they did.
 pub fn answer(
     laws: &[LawRow],
     evidence: &Evidence,
     judged: &[Judged],
-    worse: &[(String, f64)],
+    worse: &[(String, Effect)],
 ) -> String {
     let made: Vec<&LawRow> = laws.iter().filter(|row| row.trials > 0).collect();
     if made.is_empty() {
@@ -38,7 +39,7 @@ pub fn answer(
     sentences.join(" ")
 }
 
-fn without_loss(made: &[&LawRow], worse: &[(String, f64)]) -> Vec<String> {
+fn without_loss(made: &[&LawRow], worse: &[(String, Effect)]) -> Vec<String> {
     let lost = made.iter().any(|row| row.dropped_per_s > 0.0);
     let nothing = match lost {
         true => "That is too little to need a cause on this machine.",
@@ -47,7 +48,7 @@ fn without_loss(made: &[&LawRow], worse: &[(String, f64)]) -> Vec<String> {
     let worse: Vec<String> = worse
         .iter()
         .take(WORSE_MAX)
-        .map(|(change, loss)| format!("{change} ({} lost)", percent(*loss)))
+        .map(|(change, effect)| format!("{change} ({})", effect.lost()))
         .collect();
     let would = match worse.is_empty() {
         true => "No change that was tried made datagrams be lost either.".to_owned(),

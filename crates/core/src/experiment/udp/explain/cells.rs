@@ -36,12 +36,19 @@ pub enum Change {
     Poisson,
     /// One spinning sender that sends at the very moments recorded.
     Replay,
+    /// The same, and the service alone on a processor: at the same rate, unlike `OtherCore`.
+    ReplayApart,
+    /// The service before all others on its processor.
+    RealTime,
 }
 
 impl Change {
     /// Whether it needs a trial of the unchanged clients before it.
     pub fn is_derived(self) -> bool {
-        matches!(self, Change::Constant | Change::Poisson | Change::Replay)
+        matches!(
+            self,
+            Change::Constant | Change::Poisson | Change::Replay | Change::ReplayApart
+        )
     }
 
     /// What was changed, from what to what.
@@ -56,11 +63,19 @@ impl Change {
             Change::Buffer => "receive buffer: as it is → 4 MiB".to_owned(),
             Change::Work if has_work(base) => "work per datagram: as it is → none".to_owned(),
             Change::Work => format!("work per datagram: as it is → {WORK}"),
-            Change::SameCore => "processors: any → clients and service on one".to_owned(),
-            Change::OtherCore => "processors: any → one for the service alone".to_owned(),
+            Change::SameCore => {
+                format!("processors: {} → clients and service on one", placed(base))
+            }
+            Change::OtherCore => {
+                format!("processors: {} → one for the service alone", placed(base))
+            }
             Change::Constant => "senders: all → one, evenly at the same rate".to_owned(),
             Change::Poisson => "senders: all → one, Poisson at the same rate".to_owned(),
             Change::Replay => "senders: all → one that replays their moments".to_owned(),
+            Change::ReplayApart => {
+                "senders: all → one that replays their moments on another processor".to_owned()
+            }
+            Change::RealTime => "service's priority: as it is → real-time".to_owned(),
         }
     }
 }
@@ -76,21 +91,30 @@ pub enum Cell {
     Changed(Change),
 }
 
-/// The changes that make sense for `base`, where the other clients are `other` and these processors
-/// may be used.
-pub fn changes(base: &UdpTrialSpec, other: &UdpTrialSpec, cpus: &[u32]) -> Vec<Change> {
+/// The changes that make sense for `base`, where the other clients are `other`, these processors may
+/// be used, and the service may or may not have real-time priority.
+pub fn changes(
+    base: &UdpTrialSpec,
+    other: &UdpTrialSpec,
+    cpus: &[u32],
+    realtime: bool,
+) -> Vec<Change> {
     let two = cpus.len() >= 2;
+    let service: Vec<u32> = base.setup.cpu.into_iter().collect();
+    let on_one = service.len() == 1 && base.client_cpus == service;
     [
         (Change::Number, base.clients != other.clients),
         (Change::Wait, base.wait != other.wait),
         (Change::Slack, base.wait.sleeps()),
         (Change::Buffer, base.setup.rcvbuf != Some(BUFFER)),
         (Change::Work, true),
-        (Change::SameCore, two),
+        (Change::SameCore, two && !on_one),
         (Change::OtherCore, two),
         (Change::Constant, true),
         (Change::Poisson, true),
         (Change::Replay, true),
+        (Change::ReplayApart, two),
+        (Change::RealTime, realtime && !base.setup.realtime),
     ]
     .into_iter()
     .filter_map(|(change, makes_sense)| makes_sense.then_some(change))
@@ -151,20 +175,30 @@ pub fn changed(
             spec.client_cpus = service_cpu.into_iter().collect();
             spec.setup.cpu = service_cpu;
         }
-        Change::OtherCore => {
-            spec.client_cpus = cpus.iter().skip(1).copied().collect();
-            spec.setup.cpu = service_cpu;
-        }
+        Change::OtherCore => apart(&mut spec, cpus),
+        Change::RealTime => spec.setup.realtime = true,
         Change::Constant => alone(&mut spec, ArrivalLaw::Constant, tried)?,
         Change::Poisson => alone(&mut spec, ArrivalLaw::Poisson, tried)?,
-        Change::Replay => {
-            spec.duration = spec.duration.min(tried.starts_until);
-            let moments = tried.starts.clone();
-            moments.last()?;
-            alone(&mut spec, ArrivalLaw::Trace(moments), tried)?;
+        Change::Replay => replay(&mut spec, tried)?,
+        Change::ReplayApart => {
+            replay(&mut spec, tried)?;
+            apart(&mut spec, cpus);
         }
     }
     Some(spec)
+}
+
+/// The service alone on the first processor.
+fn apart(spec: &mut UdpTrialSpec, cpus: &[u32]) {
+    spec.client_cpus = cpus.iter().skip(1).copied().collect();
+    spec.setup.cpu = cpus.first().copied();
+}
+
+fn replay(spec: &mut UdpTrialSpec, tried: &UdpTried) -> Option<()> {
+    spec.duration = spec.duration.min(tried.starts_until);
+    let moments = tried.starts.clone();
+    moments.last()?;
+    alone(spec, ArrivalLaw::Trace(moments), tried)
 }
 
 /// One spinning sender in the place of all clients.
@@ -175,9 +209,19 @@ fn alone(spec: &mut UdpTrialSpec, arrival: ArrivalLaw, tried: &UdpTried) -> Opti
     spec.clients = 1;
     spec.level = Level::Clients(1);
     spec.carried_as = ClientsAs::Multiplexed;
+    // It is to keep the moments, whatever a send takes the clients.
+    spec.send_cost = Nanos::ZERO;
     spec.engine.workers = 1;
     spec.engine.wait = WaitPolicy::Spin;
     Some(())
+}
+
+/// Where clients and service run.
+fn placed(spec: &UdpTrialSpec) -> &'static str {
+    match (spec.client_cpus.as_slice(), spec.setup.cpu) {
+        ([], None) => "any",
+        _ => "as they are",
+    }
 }
 
 fn other_slack(slack: Nanos) -> Nanos {

@@ -1,6 +1,7 @@
 //! What a change does: changed against unchanged, in pairs of the same block.
 
 use crate::analysis::pairs::mean_and_ci95;
+use crate::analysis::words;
 use crate::report::{EffectRow, TrialReport, Verdict};
 
 /// One trial changed and one unchanged, of the same block.
@@ -51,6 +52,18 @@ impl Effect {
         })
     }
 
+    /// The loss with the change, and what the change did to the rate besides: `0.9 % lost at 0.25
+    /// times the rate`.
+    pub fn lost(&self) -> String {
+        let ratio = self.sent_ratio.0;
+        let same = (1.0 / SAME_RATE..=SAME_RATE).contains(&ratio);
+        let beside = match same {
+            true => String::new(),
+            false => format!(" at {} times the rate", words::ratio(ratio)),
+        };
+        format!("{} lost{beside}", words::share(self.loss))
+    }
+
     /// As a row of the report.
     pub fn row(&self, change: String, base: String) -> EffectRow {
         EffectRow {
@@ -91,5 +104,7 @@ impl Effect {
 const MOST_GONE: f64 = 0.5;
 /// … this share is still there.
 const HALF: f64 = 0.5;
+/// Rates that differ by less than this factor are the same.
+const SAME_RATE: f64 = 1.1;
 /// A rate below this share of the one meant is another load.
 const RATE_REACHED: f64 = 0.9;

@@ -12,8 +12,10 @@ use crate::spec::UdpTrialSpec;
 pub enum Hypothesis {
     /// Sending and waking take time that adds to each wait.
     PerSendOverhead,
-    /// Clients that wake take the processor from the service.
+    /// Clients that wake take the processor from the service as it works.
     WokenClientsPreemptService,
+    /// The service is ready to run and waits for its turn.
+    ServiceWaitsForProcessor,
     /// Clients that sleep wake together.
     SynchronisedWakeups,
     /// The receive buffer: the place, never a cause.
@@ -30,10 +32,11 @@ pub enum Hypothesis {
 
 impl Hypothesis {
     /// All of them, in the order in which they are told.
-    pub const ALL: [Hypothesis; 8] = [
+    pub const ALL: [Hypothesis; 9] = [
         Hypothesis::PerSendOverhead,
         Hypothesis::ReceiveBuffer,
         Hypothesis::OfferedBeyondCapacity,
+        Hypothesis::ServiceWaitsForProcessor,
         Hypothesis::WokenClientsPreemptService,
         Hypothesis::SynchronisedWakeups,
         Hypothesis::PoissonVariance,
@@ -46,6 +49,7 @@ impl Hypothesis {
         match self {
             Hypothesis::PerSendOverhead => "per_send_overhead",
             Hypothesis::WokenClientsPreemptService => "woken_clients_preempt_service",
+            Hypothesis::ServiceWaitsForProcessor => "service_waits_for_processor",
             Hypothesis::SynchronisedWakeups => "synchronised_wakeups",
             Hypothesis::ReceiveBuffer => "receive_buffer",
             Hypothesis::PoissonVariance => "poisson_variance",
@@ -63,7 +67,11 @@ impl Hypothesis {
                  rate"
             }
             Hypothesis::WokenClientsPreemptService => {
-                "clients that wake, or never rest, take the processor from the service while \
+                "clients that wake take the processor from the service as it works, while \
+                 datagrams pile up"
+            }
+            Hypothesis::ServiceWaitsForProcessor => {
+                "the service is ready to work but waits in the run queue, behind clients, while \
                  datagrams pile up"
             }
             Hypothesis::SynchronisedWakeups => "clients wake together and send in bursts",
@@ -140,6 +148,12 @@ pub struct Evidence<'a> {
     pub poisson_over_constant: Option<Effect>,
     /// One sender, at the same moments.
     pub replay: Option<Effect>,
+    /// The same, with a processor for the service alone.
+    pub replay_apart: Option<Effect>,
+    /// The service at real-time priority.
+    pub real_time: Option<Effect>,
+    /// Whether that was permitted.
+    pub may_be_realtime: bool,
 }
 
 impl Evidence<'_> {
@@ -161,6 +175,11 @@ impl Evidence<'_> {
     /// The replay, if it was one: at the crowd's rate and on time.
     pub fn true_replay(&self) -> Option<&Effect> {
         self.replay.as_ref().filter(|e| e.reached_the_rate())
+    }
+
+    /// The same with a processor for the service alone.
+    pub fn true_replay_apart(&self) -> Option<&Effect> {
+        self.replay_apart.as_ref().filter(|e| e.reached_the_rate())
     }
 
     /// The even sender, if it reached the rate.

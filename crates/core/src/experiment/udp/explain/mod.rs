@@ -7,9 +7,12 @@
 //! A block has one trial of each cell in an order drawn from the seed: both kinds of clients as
 //! they are, and the subject with one thing changed ([`cells::Change`]): the number of clients and
 //! their way of waiting as the others have them, the timer slack, the receive buffer, the service's
-//! work, where both run, and in the place of the crowd a single spinning sender that sends at the
-//! same mean rate evenly, or Poisson, or at the very moments that the crowd's datagrams were sent
-//! in this block (so the subject's unchanged trial comes before those three).
+//! work, where both run, the service's priority (real-time, where that is permitted), and in the
+//! place of the crowd a single spinning sender that sends at the same mean rate evenly, or Poisson,
+//! or at the very moments that the crowd's datagrams were sent in this block (so the subject's
+//! unchanged trial comes before those), the last also with the service alone on a processor: clients
+//! that have a processor less send less, so only a replay tells what a processor of its own does at
+//! the same rate.
 //!
 //! Trials of one block are compared with each other only, so that what drifts from block to block
 //! cancels: the effect of a change is the mean difference of its pairs, with the 95 % interval by
@@ -39,6 +42,8 @@ use crate::spec::UdpTrialSpec;
 use answer::answer;
 use cells::{Cell, Change, block, changed, changes};
 use effects::{Effect, Pair};
+#[cfg(test)]
+pub(super) use judge::Hypothesis;
 use judge::{Evidence, Standing, judge};
 use rand_core::RngCore;
 
@@ -64,6 +69,8 @@ pub struct ExplainSpec {
     /// Processors that clients and service may be bound to: the first is the service's. With fewer
     /// than two, where they run is not varied.
     pub cpus: Vec<u32>,
+    /// Whether the service may have real-time priority; otherwise that is not varied.
+    pub realtime: bool,
     /// Seeds the order of the trials and each trial.
     pub seed: u64,
 }
@@ -86,9 +93,10 @@ impl UdpExplain {
             first,
             second,
             cpus,
+            realtime,
             ..
         } = &self.spec;
-        let changes = changes(second, first, cpus).len();
+        let changes = changes(second, first, cpus, *realtime).len();
         PILOT + self.repeats() * (2 + changes)
     }
 
@@ -130,7 +138,7 @@ impl UdpExplain {
 
     fn changes(&self, past: &[UdpTried]) -> Vec<Change> {
         let [subject, other] = self.subject(past).map(|cell| self.base(cell));
-        changes(subject, other, &self.spec.cpus)
+        changes(subject, other, &self.spec.cpus, self.spec.realtime)
     }
 
     /// The cells of all trials in their order. Known as soon as the pilot was made.
@@ -205,24 +213,25 @@ impl UdpExplain {
                 Cell::Changed(Change::Constant),
             ),
             replay: effect(Change::Replay),
+            replay_apart: effect(Change::ReplayApart),
+            real_time: effect(Change::RealTime),
+            may_be_realtime: self.spec.realtime,
         }
     }
 
-    /// The changes that made datagrams be lost, with the loss in percent, the most first.
-    fn worse(&self, past: &[UdpTried]) -> Vec<(String, f64)> {
+    /// The changes that made datagrams be lost, with what they did, the most loss first.
+    fn worse(&self, past: &[UdpTried]) -> Vec<(String, Effect)> {
         let [subject, other] = self.subject(past);
         let [base, others] = [subject, other].map(|cell| self.base(cell));
-        let mut worse: Vec<(String, f64)> = self
+        let mut worse: Vec<(String, Effect)> = self
             .changes(past)
             .into_iter()
             .filter_map(|change| {
                 let effect = self.effect(past, Cell::Changed(change), subject)?;
-                effect
-                    .rises()
-                    .then(|| (change.words(base, others), effect.loss))
+                effect.rises().then(|| (change.words(base, others), effect))
             })
             .collect();
-        worse.sort_by(|a, b| b.1.total_cmp(&a.1));
+        worse.sort_by(|a, b| b.1.loss.total_cmp(&a.1.loss));
         worse
     }
 }

@@ -5,12 +5,14 @@
 //! said.
 //! Those about a loss need one to explain: at least 0.01 % of the subject's datagrams.
 
+mod processor;
+
 use super::effects::Effect;
 use super::judge::{Evidence, Hypothesis, Standing, mean};
 use crate::analysis::findings::buffer_covers_ns;
-use crate::analysis::words::{self, number, time};
+use crate::analysis::words::{number, share as percent, time};
 use crate::experiment::udp::laws::lost_by_place;
-use crate::report::{DatagramReport, TrialReport};
+use crate::report::TrialReport;
 use crate::spec::{ClientWait, UdpTrialSpec};
 use Standing::{RuledOut, Supported, Undecided};
 
@@ -18,11 +20,6 @@ use Standing::{RuledOut, Supported, Undecided};
 const RATE_LOWERED: f64 = 0.90;
 /// … one above this is not.
 const RATE_KEPT: f64 = 0.95;
-/// The service is kept from its processor if it is for this share of the time, in percent, or so
-/// often per second; …
-const KEPT_WAITING: (f64, f64) = (1.0, 10.0);
-/// … it always had it if both are below these.
-const NEVER_WAITED: (f64, f64) = (0.1, 1.0);
 /// Bursts: an index of dispersion at 1 or 10 ms, where Poisson's is 1, from the second on; none up
 /// to the first.
 const BURSTS: [f64; 2] = [1.2, 2.0];
@@ -30,8 +27,6 @@ const BURSTS: [f64; 2] = [1.2, 2.0];
 const AT_PLACE: [f64; 2] = [0.1, 0.9];
 /// A service that is busy, or kept from its processor, for a smaller part has time left.
 const BUSY_PERCENT: f64 = 95.0;
-/// A replay that loses so many times as much has a trouble of its own.
-const LOSES_MORE: f64 = 2.0;
 /// A loss of this share of the subject's is next to none.
 const NEXT_TO_NONE: f64 = 0.1;
 /// Senders that are held up at this share of their sends, or lose it, matter; …
@@ -50,14 +45,6 @@ pub struct Rule {
     pub because: String,
 }
 
-/// `0 %`, `0.03 %`, `36 %`.
-fn percent(value: f64) -> String {
-    match value {
-        0.0 => "0 %".to_owned(),
-        _ => words::percent(value),
-    }
-}
-
 fn rule(standing: Standing, because: impl Into<String>) -> Rule {
     let because = because.into();
     Rule { standing, because }
@@ -68,7 +55,8 @@ pub fn apply(hypothesis: Hypothesis, e: &Evidence) -> Rule {
     let of_loss: fn(&Evidence) -> Rule = match hypothesis {
         Hypothesis::PerSendOverhead => return per_send_overhead(e),
         Hypothesis::SenderDropsOrBlocks => return sender(e),
-        Hypothesis::WokenClientsPreemptService => preemption,
+        Hypothesis::WokenClientsPreemptService => processor::preempted,
+        Hypothesis::ServiceWaitsForProcessor => processor::waits,
         Hypothesis::SynchronisedWakeups => wakeups,
         Hypothesis::ReceiveBuffer => receive_buffer,
         Hypothesis::PoissonVariance => poisson,
@@ -128,63 +116,6 @@ fn wait_s(wait: &ClientWait) -> Option<f64> {
 /// The share of the rate that the waits alone would give.
 fn kept((spec, wait_s, sent_per_s): &(&UdpTrialSpec, f64, f64)) -> f64 {
     sent_per_s * wait_s / f64::from(spec.clients)
-}
-
-/// Supported if the service was kept from its processor and the loss falls when the crowd is taken
-/// away (a single sender replays its moments) or the service has a processor of its own. Ruled out
-/// if the service always had its processor, or if the loss stays through both; but where the replay
-/// loses more than twice as much, it does so for a reason of its own and tells nothing.
-fn preemption(e: &Evidence) -> Rule {
-    let waiting = e.mean(|d| d.service_waiting_percent);
-    let preempted = rate(e, |d| d.service_preempted as f64);
-    let service = format!(
-        "the service was kept from its processor for {} of the time and preempted {} times a \
-         second",
-        percent(waiting),
-        number(preempted)
-    );
-    if waiting < NEVER_WAITED.0 && preempted < NEVER_WAITED.1 {
-        return rule(RuledOut, service);
-    }
-    let is_kept = waiting >= KEPT_WAITING.0 || preempted >= KEPT_WAITING.1;
-    let (replay, core) = (e.true_replay(), e.other_core.as_ref());
-    let falls: Vec<String> = [
-        (replay, "the same moments from a single sender"),
-        (core, "with a processor of its own"),
-    ]
-    .into_iter()
-    .filter_map(|(effect, what)| Some((effect.filter(|e| e.falls())?, what)))
-    .map(|(effect, what)| format!("{what}: {} lost", percent(effect.loss)))
-    .collect();
-    let stays = |effect: Option<&Effect>| effect.is_none_or(Effect::stays);
-    match replay {
-        _ if is_kept && !falls.is_empty() => {
-            rule(Supported, format!("{service}; {}", falls.join("; ")))
-        }
-        Some(alone) if alone.loss > LOSES_MORE * alone.loss_before => rule(
-            Undecided,
-            format!(
-                "{service}, but the same moments from a single sender lose more: {}",
-                percent(alone.loss)
-            ),
-        ),
-        Some(alone) if stays(replay) && stays(core) => rule(
-            RuledOut,
-            format!(
-                "the same moments from a single sender, which takes no processor from it, lose as \
-                 much: {}",
-                percent(alone.loss)
-            ),
-        ),
-        None => rule(
-            Undecided,
-            format!("{service}, but no replay kept the moments"),
-        ),
-        Some(_) => rule(
-            Undecided,
-            format!("{service}, but the effects are not clear"),
-        ),
-    }
 }
 
 /// Supported if the moments of sending are in bursts at 1 or 10 ms, the loss stays when a single
@@ -247,7 +178,7 @@ fn receive_buffer(e: &Evidence) -> Rule {
         percent(100.0 * share)
     );
     if let Some(effect) = &e.buffer {
-        because += &format!("; with 4 MiB {} is lost", percent(effect.loss));
+        because += &format!("; with 4 MiB: {}", effect.lost());
     }
     match share {
         share if share >= AT_PLACE[1] => rule(Supported, because),
@@ -281,7 +212,8 @@ fn poisson(e: &Evidence) -> Rule {
 }
 
 /// Supported if in at least half of the trials with a loss the service paused for longer than its
-/// buffer takes to fill at the mean rate; ruled out if in none.
+/// buffer takes to fill at the mean rate; ruled out if in none, or if these are the times in which
+/// others had its processor.
 fn pauses(e: &Evidence) -> Rule {
     let lossy = e.trials.iter().filter_map(|t| t.datagrams.as_ref());
     let against: Vec<(f64, f64)> = lossy
@@ -303,6 +235,11 @@ fn pauses(e: &Evidence) -> Rule {
     );
     match longer {
         0 => rule(RuledOut, because),
+        // A cause is named once.
+        _ if processor::is_the_cause(e) => rule(
+            RuledOut,
+            format!("its pauses are its waits for the processor, not a cause besides: {because}"),
+        ),
         n if 2 * n >= against.len() => rule(Supported, because),
         _ => rule(Undecided, because),
     }
@@ -380,14 +317,4 @@ fn sender(e: &Evidence) -> Rule {
         worst if worst < SENDER_FREE => rule(RuledOut, because),
         _ => rule(Undecided, because),
     }
-}
-
-/// A count per second over the subject's trials.
-fn rate(e: &Evidence, of: fn(&DatagramReport) -> f64) -> f64 {
-    let per_trial = e.trials.iter().filter_map(|t| {
-        let length_s = t.duration_ns as f64 / 1e9;
-        (length_s > 0.0).then_some(of(t.datagrams.as_ref()?) / length_s)
-    });
-    let rates: Vec<f64> = per_trial.collect();
-    rates.iter().sum::<f64>() / rates.len().max(1) as f64
 }

@@ -20,6 +20,7 @@ fn asked(cpus: &[u32]) -> ExplainSpec {
         second: sleeps(128, 200),
         repeats: 3,
         cpus: cpus.to_vec(),
+        realtime: false,
         seed: 1,
     }
 }
@@ -31,9 +32,13 @@ enum Who {
     Sleeping,
     /// As many sleeping clients, with the service alone on its processor.
     Apart,
+    /// As many, with the service at real-time priority.
+    RealTime,
     Evenly,
     Poisson,
     Replaying,
+    /// The same, with the service alone on its processor.
+    ReplayingApart,
 }
 
 fn who(spec: &UdpTrialSpec) -> Who {
@@ -42,15 +47,20 @@ fn who(spec: &UdpTrialSpec) -> Who {
         ClientWait::Schedule { arrival, .. } => match arrival {
             ArrivalLaw::Constant => Who::Evenly,
             ArrivalLaw::Poisson => Who::Poisson,
+            _ if spec.setup.cpu.is_some() => Who::ReplayingApart,
             _ => Who::Replaying,
         },
+        _ if spec.setup.realtime => Who::RealTime,
         _ if spec.setup.cpu.is_some() && !spec.client_cpus.contains(&0) => Who::Apart,
         _ => Who::Sleeping,
     }
 }
 
 fn explain(world: impl Fn(Who) -> Made) -> UdpConclusion {
-    let mut experiment = UdpExplain::new(asked(&[0, 1]));
+    let mut experiment = UdpExplain::new(ExplainSpec {
+        realtime: true,
+        ..asked(&[0, 1])
+    });
     run(&mut experiment, |spec| world(who(spec))).1
 }
 
@@ -63,6 +73,15 @@ fn losers(of: &'static [Who]) -> impl Fn(Who) -> Made {
 }
 
 const CROWD: &[Who] = &[Who::Sleeping, Who::Apart];
+
+/// Everybody that sleeps or replays.
+const ALL: &[Who] = &[
+    Who::Sleeping,
+    Who::Apart,
+    Who::RealTime,
+    Who::Replaying,
+    Who::ReplayingApart,
+];
 
 fn names(lines: &[String]) -> Vec<&str> {
     lines
@@ -98,16 +117,16 @@ fn check(what: &str, name: &str, world: impl Fn(Who) -> Made, expected: &str) {
 #[test]
 fn the_design_has_each_cell_once_in_each_block() {
     let mut experiment = UdpExplain::new(asked(&[0, 1]));
-    assert_eq!(experiment.trials(), 2 + 3 * 12);
+    assert_eq!(experiment.trials(), 2 + 3 * 13);
     let (conducted, conclusion) = run(&mut experiment, |spec| losers(CROWD)(who(spec)));
-    assert_eq!(conducted.trials.len(), 38);
+    assert_eq!(conducted.trials.len(), 41);
     assert_eq!(conducted.ended, Ended::Converged);
-    assert_eq!(conclusion.effects.len(), 11);
+    assert_eq!(conclusion.effects.len(), 12);
     assert!(conclusion.effects.iter().all(|e| e.pairs == 3));
     let rows: Vec<u32> = conclusion.laws.iter().map(|row| row.trials).collect();
     assert_eq!(rows, [4, 4], "the pilot's too");
     let labels = |block: usize| {
-        let trials = conducted.trials[2 + 12 * block..][..12].iter();
+        let trials = conducted.trials[2 + 13 * block..][..13].iter();
         let mut labels: Vec<String> = trials.map(|t| t.report.label.clone()).collect();
         let order = labels.clone();
         labels.sort();
@@ -118,6 +137,11 @@ fn the_design_has_each_cell_once_in_each_block() {
     assert!(conducted.findings.iter().all(|f| !f.text.contains("4 MiB")));
     let one_core = UdpExplain::new(asked(&[0]));
     assert_eq!(one_core.trials(), 2 + 3 * 10);
+    let with_priority = UdpExplain::new(ExplainSpec {
+        realtime: true,
+        ..asked(&[0])
+    });
+    assert_eq!(with_priority.trials(), 2 + 3 * 11);
 }
 
 #[test]
@@ -170,13 +194,13 @@ fn a_replay_sends_the_moments_of_its_own_block() {
         assert_eq!((spec.clients, spec.engine.wait), (1, WaitPolicy::Spin));
         assert_eq!(rate.per_s(), 10_000.0);
         if let ArrivalLaw::Trace(moments) = arrival {
-            let block = &past[2 + (made - 2) / 12 * 12..made];
+            let block = &past[2 + (made - 2) / 13 * 13..made];
             let base = block.iter().find(|t| t.report.label == "exp(200us)*128");
             assert_eq!(*moments, base.expect("before it").starts);
             replays += 1;
         }
     }
-    assert_eq!(replays, 3);
+    assert_eq!(replays, 6);
 }
 
 #[test]
@@ -224,7 +248,7 @@ fn repeats_on_the_same_data_agree() {
     let one = explain(losers(CROWD));
     assert_eq!(one, explain(losers(CROWD)));
     let all = [&one.supported, &one.ruled_out, &one.undecided];
-    assert_eq!(all.iter().map(|lines| lines.len()).sum::<usize>(), 8);
+    assert_eq!(all.iter().map(|lines| lines.len()).sum::<usize>(), 9);
 }
 
 #[test]
@@ -255,7 +279,7 @@ fn sending_takes_the_rate() {
     assert_eq!(standing(&conclusion, name), "undecided", "nobody waits");
 }
 
-/// A service that waits for its processor while the crowd runs.
+/// A service that waits for its processor while the crowd runs, in pauses of up to 1 ms.
 fn kept(waiting: f64, preempted: u64, losing: &'static [Who]) -> impl Fn(Who) -> Made {
     move |who| Made {
         waiting: if who == Who::Sleeping { waiting } else { 0.0 },
@@ -264,32 +288,57 @@ fn kept(waiting: f64, preempted: u64, losing: &'static [Who]) -> impl Fn(Who) ->
     }
 }
 
+const WAITS: &str = "service_waits_for_processor";
+const PREEMPTED: &str = "woken_clients_preempt_service";
+
+/// How the two explanations of a service that is kept from its processor end.
+fn check_both(what: &str, world: impl Fn(Who) -> Made + Copy, expected: [&str; 2]) {
+    let conclusion = explain(world);
+    let ended = [WAITS, PREEMPTED].map(|name| standing(&conclusion, name));
+    assert_eq!(ended, expected, "{what}: {conclusion:#?}");
+}
+
 #[test]
-fn a_crowd_takes_the_processor() {
-    let name = "woken_clients_preempt_service";
-    check("waiting", name, kept(0.01, 0, CROWD), "supported");
-    check("preempted", name, kept(0.0, 10, CROWD), "supported");
-    check(
-        "neither much nor never",
-        name,
-        kept(0.005, 0, CROWD),
-        "undecided",
+fn a_crowd_has_the_processor() {
+    let [supported, ruled_out, undecided] = ["supported", "ruled_out", "undecided"];
+    let crowd = &[Who::Sleeping];
+    let world = kept;
+    // 90 % of the time, and 5 preemptions a second of at most 1 ms each: 0.5 %.
+    check_both("it waits", &world(0.9, 5, crowd), [supported, ruled_out]);
+    check_both("just", &world(0.01, 4, crowd), [supported, ruled_out]);
+    // 600 of them can be 60 % of the time, which is more than half of what it waited.
+    check_both(
+        "it is preempted",
+        &world(0.9, 600, crowd),
+        [ruled_out, supported],
     );
-    check("it never waited", name, kept(0.0009, 0, CROWD), "ruled_out");
-    let all = &[Who::Sleeping, Who::Apart, Who::Replaying];
-    check(
-        "the replay loses as much",
-        name,
-        kept(0.3, 99, all),
-        "ruled_out",
+    check_both(
+        "preempted alone",
+        &world(0.0, 10, crowd),
+        [ruled_out, supported],
     );
-    let replay = &[Who::Sleeping, Who::Replaying];
-    check(
-        "but not on another core",
-        name,
-        kept(0.3, 99, replay),
-        "supported",
-    );
+    check_both("little of either", &world(0.005, 0, crowd), [undecided; 2]);
+    check_both("it never waited", &world(0.0009, 0, crowd), [ruled_out; 2]);
+    check_both("nothing helps", &world(0.3, 99, ALL), [ruled_out; 2]);
+    let replay = &[Who::Sleeping, Who::Replaying, Who::RealTime];
+    check_both("priority does not", &world(0.3, 99, replay), [undecided; 2]);
+}
+
+/// The same service, which is given its processor so often a second.
+#[test]
+fn turns_tell_preemption_from_waiting() {
+    let turns = |turns| {
+        move |who| Made {
+            turns,
+            ..kept(0.9, 600, &[Who::Sleeping])(who)
+        }
+    };
+    check_both("each turn", &turns(1_200), ["ruled_out", "supported"]);
+    check_both("few turns", &turns(6_000), ["supported", "undecided"]);
+}
+
+#[test]
+fn a_replay_that_loses_more_tells_nothing() {
     let more = |times: f64| {
         move |who| Made {
             lost: if who == Who::Replaying {
@@ -297,31 +346,51 @@ fn a_crowd_takes_the_processor() {
             } else {
                 0.02
             },
-            ..kept(0.3, 99, all)(who)
+            ..kept(0.3, 99, ALL)(who)
         }
     };
-    check(
-        "the replay loses twice as much",
-        name,
-        more(2.0),
-        "ruled_out",
-    );
-    check("more than that", name, more(2.1), "undecided");
-    let conclusion = explain(kept(0.3, 99, CROWD));
+    check("twice as much", WAITS, more(2.0), "ruled_out");
+    check("more than that", WAITS, more(2.1), "undecided");
+}
+
+#[test]
+fn a_cause_is_named_once_with_what_a_cell_changes_besides() {
+    // With a processor of its own the service loses nothing, but a quarter is sent.
+    let world = |who| Made {
+        sent_per_s: if who == Who::Apart { 2_500.0 } else { 10_000.0 },
+        pause: Nanos::from_millis(50),
+        cpu: 0.03,
+        ..kept(0.9, 2, &[Who::Sleeping])(who)
+    };
+    let conclusion = explain(world);
     assert_eq!(
         names(&conclusion.supported),
-        [
-            "per_send_overhead",
-            "receive_buffer",
-            "woken_clients_preempt_service"
-        ]
+        ["per_send_overhead", "receive_buffer", WAITS]
     );
-    assert!(conclusion.answer.contains(
-        "That is where, not why. Supported: clients that wake, or never rest, take the processor \
-         from the service while datagrams pile up (the service was kept from its processor for \
-         30 % of the time and preempted 99 times a second; the same moments from a single sender: \
-         0 % lost)."
-    ));
+    let answer = &conclusion.answer;
+    assert!(
+        answer.contains(
+            "Supported: the service is ready to work but waits in the run queue, behind clients, \
+             while datagrams pile up (the service waited for its processor for 90 % of the time, \
+             which it used for 3.0 %; it was preempted 2 times a second, and its longest pause \
+             was 50 ms; at real-time priority: 0 % lost; with a processor of its own, the same \
+             moments from a single sender on another: 0 % lost; the same moments from a single \
+             sender: 0 % lost; with a processor of its own: 0 % lost at 0.25 times the rate)."
+        ),
+        "{answer}"
+    );
+    assert_eq!(standing(&conclusion, "receiver_pauses"), "ruled_out");
+    assert_eq!(answer.matches("Supported:").count(), 1);
+    // Where it may not have that priority, that is said.
+    let mut without = UdpExplain::new(asked(&[0, 1]));
+    let (_, conclusion) = run(&mut without, |spec| world(who(spec)));
+    assert!(
+        conclusion
+            .answer
+            .contains("real-time priority was not tried"),
+        "{}",
+        conclusion.answer
+    );
 }
 
 /// Clients that send so many at once.
@@ -335,7 +404,7 @@ fn bursts(burst: u64, losing: &'static [Who]) -> impl Fn(Who) -> Made {
 #[test]
 fn clients_wake_together() {
     let name = "synchronised_wakeups";
-    let replayed = &[Who::Sleeping, Who::Apart, Who::Replaying];
+    let replayed = ALL;
     // Bursts of 100 every 10 ms: at 1 ms the index is 90.
     check("bursts", name, bursts(100, replayed), "supported");
     check("no bursts", name, bursts(1, replayed), "ruled_out");
@@ -345,7 +414,13 @@ fn clients_wake_together() {
         bursts(100, CROWD),
         "ruled_out",
     );
-    let even = &[Who::Sleeping, Who::Apart, Who::Replaying, Who::Evenly];
+    let even = &[
+        Who::Sleeping,
+        Who::Apart,
+        Who::Replaying,
+        Who::ReplayingApart,
+        Who::Evenly,
+    ];
     check("nor do bursts matter", name, bursts(100, even), "undecided");
     let mut spec = asked(&[]);
     spec.second = yields(128);

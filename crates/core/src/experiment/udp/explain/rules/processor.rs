@@ -1,0 +1,227 @@
+//! Whether the service lost datagrams as others had its processor, and how they came to have it.
+//!
+//! That they had it costs datagrams if the service was kept from its processor and the loss falls
+//! when it goes before all others (real-time priority), or when the crowd is taken away (a single
+//! sender replays its moments), or when it has a processor of its own. It costs none if the service
+//! always had its processor, or if the loss stays through all of these; but where the replay loses
+//! more than twice as much, it does so for a reason of its own and tells nothing.
+//!
+//! Either the service was interrupted as it worked, or it woke and waited for its turn. It was
+//! preempted so often, and for no longer than its longest pause: where that makes up less than half
+//! of its waits, preemption is not why. Where at least half of its turns end in a preemption, it is.
+//! In between the waits are named, and preemption is left open. So there is one cause, and one name.
+
+use super::super::effects::Effect;
+use super::super::judge::{Evidence, Standing};
+use super::{Rule, percent, rule};
+use crate::analysis::words::{number, time};
+use crate::report::DatagramReport;
+use Standing::{RuledOut, Supported, Undecided};
+
+/// The service is kept from its processor if it is for this share of the time, in percent, or so
+/// often per second; …
+const KEPT_WAITING: (f64, f64) = (1.0, 10.0);
+/// … it always had it if both are below these.
+const NEVER_WAITED: (f64, f64) = (0.1, 1.0);
+/// A replay that loses so many times as much has a trouble of its own.
+const LOSES_MORE: f64 = 2.0;
+/// What makes up this share of something is what it mostly is.
+const MOSTLY: f64 = 0.5;
+
+/// That clients that wake take the processor as the service works.
+pub(super) fn preempted(e: &Evidence) -> Rule {
+    let (standing, because) = costs(e);
+    let kept = Kept::of(e);
+    match (standing, kept.how()) {
+        (Supported, How::Preempted) => rule(Supported, because),
+        (Supported, How::Waits) => rule(RuledOut, kept.in_words()),
+        (Supported, How::Open) => rule(
+            Undecided,
+            format!(
+                "how many of its waits began so is open: {}",
+                kept.in_words()
+            ),
+        ),
+        (standing, _) => rule(standing, because),
+    }
+}
+
+/// That the service waits for its turn.
+pub(super) fn waits(e: &Evidence) -> Rule {
+    let (standing, because) = costs(e);
+    let kept = Kept::of(e);
+    match (standing, kept.how()) {
+        (Supported, How::Preempted) => rule(
+            RuledOut,
+            format!(
+                "its waits begin as it is preempted, which is a cause of its own: {}",
+                kept.in_words()
+            ),
+        ),
+        (standing, _) => rule(standing, because),
+    }
+}
+
+/// Whether datagrams were lost as others had the service's processor.
+pub(super) fn is_the_cause(e: &Evidence) -> bool {
+    costs(e).0 == Supported
+}
+
+/// How others came to have the service's processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// They took it from the service.
+    Preempted,
+    /// They had it as the service woke.
+    Waits,
+    /// Either.
+    Open,
+}
+
+/// How the service was kept from its processor: means over the subject's trials.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    /// The share of the time in which it was ready to run and others had its processor, in percent.
+    waiting: f64,
+    /// Times that it was preempted per second.
+    preempted_per_s: f64,
+    /// The most of the time, in percent, in which it can have waited since it was preempted.
+    preempted_at_most: f64,
+    /// The longest of its pauses.
+    pause_ns: f64,
+    /// Preemptions for each time that it was given a processor; `None`: not known.
+    share_of_turns: Option<f64>,
+    /// The share of a processor that it used, in percent; 0: not told.
+    used: f64,
+}
+
+impl Kept {
+    fn of(e: &Evidence) -> Kept {
+        let preempted = e.mean(|d| d.service_preempted as f64);
+        let turns = e.mean(|d| d.service_scheduled as f64);
+        let by_preemption = |d: &DatagramReport, length_s: f64| {
+            let ns = d.service_preempted as f64 * d.service_pause_ns_max as f64;
+            100.0 * ns / 1e9 / length_s
+        };
+        let longest = e.trials.iter().filter_map(|t| t.datagrams.as_ref());
+        let longest = longest.map(|d| d.service_pause_ns_max).max();
+        Kept {
+            waiting: e.mean(|d| d.service_waiting_percent),
+            preempted_per_s: per_trial(e, |d, length_s| d.service_preempted as f64 / length_s),
+            preempted_at_most: per_trial(e, by_preemption).min(100.0),
+            pause_ns: longest.unwrap_or(0) as f64,
+            share_of_turns: (turns > 0.0).then_some(preempted / turns),
+            used: e.mean(|d| d.service_cpu_percent),
+        }
+    }
+
+    fn how(self) -> How {
+        if self.waiting < KEPT_WAITING.0 {
+            How::Preempted
+        } else if self.preempted_at_most < MOSTLY * self.waiting {
+            How::Waits
+        } else if self.share_of_turns.is_none_or(|share| share >= MOSTLY) {
+            How::Preempted
+        } else {
+            How::Open
+        }
+    }
+
+    fn never_waited(self) -> bool {
+        self.waiting < NEVER_WAITED.0 && self.preempted_per_s < NEVER_WAITED.1
+    }
+
+    fn is_kept(self) -> bool {
+        self.waiting >= KEPT_WAITING.0 || self.preempted_per_s >= KEPT_WAITING.1
+    }
+
+    fn in_words(self) -> String {
+        let used = match self.used > 0.0 {
+            true => format!(", which it used for {}", percent(self.used)),
+            false => String::new(),
+        };
+        let turns = self.share_of_turns.map_or(String::new(), |share| {
+            format!(" (after {} of its turns)", percent(100.0 * share.min(1.0)))
+        });
+        format!(
+            "the service waited for its processor for {} of the time{used}; it was preempted {} \
+             times a second{turns}, and its longest pause was {}",
+            percent(self.waiting),
+            number(self.preempted_per_s),
+            time(self.pause_ns)
+        )
+    }
+}
+
+/// Whether it costs datagrams that others have the service's processor, and what tells.
+fn costs(e: &Evidence) -> (Standing, String) {
+    let kept = Kept::of(e);
+    let service = kept.in_words();
+    if kept.never_waited() {
+        return (RuledOut, service);
+    }
+    let replay = e.true_replay();
+    let cells: Vec<(&Effect, &str)> = [
+        (e.real_time.as_ref(), "at real-time priority"),
+        (
+            e.true_replay_apart(),
+            "with a processor of its own, the same moments from a single sender on another",
+        ),
+        (replay, "the same moments from a single sender"),
+        (e.other_core.as_ref(), "with a processor of its own"),
+    ]
+    .into_iter()
+    .filter_map(|(effect, what)| Some((effect?, what)))
+    .collect();
+    let falls: Vec<String> = cells
+        .iter()
+        .filter(|(effect, _)| effect.falls())
+        .map(|(effect, what)| format!("{what}: {}", effect.lost()))
+        .collect();
+    // What goes before all others is never kept waiting.
+    let real_time_stays = e.real_time.as_ref().filter(|e| e.stays());
+    if kept.is_kept() && !falls.is_empty() {
+        let not_tried = match (e.may_be_realtime, real_time_stays) {
+            (_, Some(effect)) => {
+                let lost = effect.lost();
+                let because = format!("{service}; but at real-time priority: {lost}");
+                return (Undecided, because);
+            }
+            (false, _) => "; real-time priority was not tried, as the service may not have it",
+            (true, _) => "",
+        };
+        return (
+            Supported,
+            format!("{service}; {}{not_tried}", falls.join("; ")),
+        );
+    }
+    match replay {
+        Some(alone) if alone.loss > LOSES_MORE * alone.loss_before => (
+            Undecided,
+            format!(
+                "{service}; but the same moments from a single sender lose more: {}",
+                alone.lost()
+            ),
+        ),
+        Some(alone) if cells.iter().all(|(effect, _)| effect.stays()) => (
+            RuledOut,
+            format!(
+                "the same moments from a single sender, which takes no processor from it, lose as \
+                 much: {}",
+                alone.lost()
+            ),
+        ),
+        None => (Undecided, format!("{service}; no replay kept the moments")),
+        Some(_) => (Undecided, format!("{service}; the effects are not clear")),
+    }
+}
+
+/// The mean over the subject's trials of a figure that goes by their length in seconds.
+fn per_trial(e: &Evidence, of: impl Fn(&DatagramReport, f64) -> f64) -> f64 {
+    let all = e.trials.iter().filter_map(|t| {
+        let length_s = t.duration_ns as f64 / 1e9;
+        (length_s > 0.0).then_some(of(t.datagrams.as_ref()?, length_s))
+    });
+    let all: Vec<f64> = all.collect();
+    all.iter().sum::<f64>() / all.len().max(1) as f64
+}

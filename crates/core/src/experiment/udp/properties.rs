@@ -1,0 +1,338 @@
+//! Over random clients, services and losses at random places: no statement of a report contradicts
+//! a number in it, every ledger sums, and what is lost is found somewhere.
+
+use super::fake::{sleeps, yields};
+use super::{ExplainSpec, UdpCompare, UdpExplain, UdpRun, UdpTried};
+use crate::analysis::datagrams::tests::blank;
+use crate::analysis::words::{exact, number, share};
+use crate::experiment::{Concluded, Experiment, conduct};
+use crate::measure::{DropCounter, DropPlace, UdpReceived, UdpTrial};
+use crate::report::{Conclusion, Finding, LedgerReport, TrialReport, UdpConclusion};
+use crate::rng::{self, Rng};
+use crate::spec::{ClientWait, UdpTrialSpec};
+use crate::time::Nanos;
+use rand_core::RngCore;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+/// A number below `limit`.
+fn below(rng: &mut Rng, limit: u64) -> u64 {
+    (rng::unit(rng) * limit as f64) as u64
+}
+
+/// What holds for a kind of clients in all its trials.
+struct Kind {
+    sent_per_s: u64,
+    /// Lost in 10,000, and where.
+    lost: u64,
+    places: Vec<DropPlace>,
+    /// Whether counters tell all of it.
+    is_told: bool,
+    waiting: f64,
+    preempted: u64,
+    pause: Nanos,
+}
+
+/// A world: a seed decides how each kind of clients fares, and another each trial of it.
+struct World(u64);
+
+impl World {
+    fn kind(&self, spec: &UdpTrialSpec) -> Kind {
+        let name = spec.label.bytes().fold(self.0, |hash, byte| {
+            hash.wrapping_mul(1_099_511_628_211) ^ u64::from(byte)
+        });
+        let mut rng = rng::stream(name, rng::TRIALS);
+        let places = (0..below(&mut rng, 4))
+            .map(|_| DropPlace::ALL[below(&mut rng, 12) as usize])
+            .filter(|place| *place != DropPlace::Path);
+        let places: Vec<DropPlace> = places.collect();
+        Kind {
+            sent_per_s: 1 + below(&mut rng, 20_000),
+            lost: match below(&mut rng, 3) {
+                0 => 0,
+                1 => below(&mut rng, 3),
+                _ => below(&mut rng, 10_000),
+            },
+            places,
+            is_told: below(&mut rng, 4) > 0,
+            waiting: [0.0, 0.0005, 0.02, 0.9][below(&mut rng, 4) as usize],
+            preempted: [0, 3, 500][below(&mut rng, 3) as usize],
+            pause: Nanos(below(&mut rng, 50_000_000)),
+        }
+    }
+
+    fn trial(&self, spec: &UdpTrialSpec) -> UdpTrial {
+        let kind = self.kind(spec);
+        let mut rng = rng::stream(self.0 ^ spec.seed, rng::TRIALS + 1);
+        let per_s = match &spec.wait {
+            ClientWait::Schedule { rate, .. } => rate.per_s() as u64,
+            _ => kind.sent_per_s,
+        };
+        let mut trial = blank(spec.clone());
+        let tried = (per_s as f64 * spec.duration.as_secs_f64()) as u64;
+        let refused = below(&mut rng, 2) * below(&mut rng, 1 + tried / 50);
+        let sent = tried - refused;
+        trial.sent.not_attempted = below(&mut rng, 2) * below(&mut rng, 30);
+        trial.sent.intended = tried + trial.sent.not_attempted;
+        trial.sent.sent = sent;
+        trial.sent.send_errors = [("ENOBUFS".to_owned(), refused)].into();
+        let gap = spec.duration.0 / (sent + 1);
+        trial.sent.starts = (0..sent).map(|k| Nanos(k * gap)).collect();
+        let lost = sent * kind.lost / 10_000;
+        let (mut left, mut at_socket) = (lost, 0);
+        for (index, &place) in kind.places.iter().enumerate() {
+            let is_last = index + 1 == kind.places.len();
+            let here = if is_last && kind.is_told {
+                left
+            } else {
+                below(&mut rng, left + 1)
+            };
+            left -= here;
+            if place == DropPlace::ReceiveBuffer {
+                at_socket += here;
+                continue;
+            }
+            trial.drops.push(DropCounter {
+                place,
+                count: here,
+                source: format!("counter of {}", place.name()),
+                host_wide: below(&mut rng, 2) > 0,
+                at_service: true,
+            });
+        }
+        let discarded = below(&mut rng, 2) * left;
+        trial.received = Some(UdpReceived {
+            received: sent - lost,
+            socket_drops: at_socket,
+            discarded: [("malformed".to_owned(), discarded)].into(),
+            reordered: below(&mut rng, 3),
+            pause_ns_max: kind.pause.0,
+            preempted: kind.preempted,
+            kept_waiting: Nanos::from_secs_f64(kind.waiting * spec.duration.as_secs_f64()),
+            cpu: Nanos::from_secs_f64(0.05 * spec.duration.as_secs_f64()),
+            ..UdpReceived::default()
+        });
+        let is_here = below(&mut rng, 3);
+        (trial.service.same_host, trial.service.same_namespace) = (is_here > 0, is_here > 1);
+        trial.service.kernel = "6.18".into();
+        trial.service.buffer_datagrams = Some(1 + below(&mut rng, 300));
+        trial
+    }
+}
+
+/// An experiment in such a world, and all its trials.
+fn concluded<X>(mut experiment: X, world: &World) -> (Vec<TrialReport>, Concluded, UdpConclusion)
+where
+    X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>,
+{
+    let made = conduct(&mut experiment, |spec: &UdpTrialSpec| {
+        let tried = UdpTried::of(&world.trial(spec));
+        Ok::<_, Infallible>(ControlFlow::Continue(tried))
+    });
+    let conducted = made.unwrap_or_else(|never| match never {});
+    let concluded = experiment.conclude(&conducted.trials);
+    let Conclusion::Udp(conclusion) = concluded.conclusion.clone() else {
+        panic!("another conclusion");
+    };
+    let reports = conducted.trials.iter().map(|t| t.report.clone());
+    (reports.collect(), concluded, conclusion)
+}
+
+fn sum(l: &LedgerReport) -> i128 {
+    let lost: u64 = l.lost.values().sum();
+    let parts = [
+        l.not_attempted,
+        l.send_errors,
+        lost,
+        l.received,
+        l.discarded,
+    ];
+    parts.map(i128::from).iter().sum::<i128>() + i128::from(l.unexplained)
+}
+
+/// The findings about this kind of clients.
+fn about<'a>(findings: &'a [Finding], label: &str, is_one: bool) -> Vec<&'a Finding> {
+    let name = format!("with {label}: ");
+    let such = findings
+        .iter()
+        .filter(|f| is_one || f.text.starts_with(&name));
+    such.collect()
+}
+
+/// All that must hold of a conclusion, whatever was measured.
+fn check(trials: &[TrialReport], findings: &[Finding], conclusion: &UdpConclusion) {
+    for ledger in trials.iter().filter_map(|t| t.ledger.as_ref()) {
+        assert_eq!(sum(ledger), i128::from(ledger.intended), "{ledger:?}");
+    }
+    for row in &conclusion.laws {
+        let l = &row.ledger;
+        assert_eq!(sum(l), i128::from(l.intended), "{row:?}");
+        let sent = l.intended - l.not_attempted - l.send_errors;
+        let missing = sent - l.received;
+        let label = &row.label;
+        let said = match missing {
+            0 => format!(
+                "{label} sent {}/s and lost nothing.",
+                number(row.sent_per_s)
+            ),
+            _ => {
+                let lost = share(100.0 * missing as f64 / sent as f64);
+                let sent = number(row.sent_per_s);
+                format!("{label} sent {sent}/s and lost {lost} of it.")
+            }
+        };
+        assert!(
+            conclusion.answer.contains(&said),
+            "{said} {}",
+            conclusion.answer
+        );
+        let found = about(findings, label, conclusion.laws.len() == 1);
+        check_places(l, &found);
+        // No figure of one kind stands with another's name.
+        for finding in &found {
+            if let (Some(&lost), Some(&percent)) = (
+                finding.evidence.get("lost"),
+                finding.evidence.get("percent"),
+            ) {
+                assert!(
+                    (percent - 100.0 * lost / sent as f64).abs() < 1e-9,
+                    "{finding:?}"
+                );
+                assert!(finding.text.contains(&exact(lost)), "{finding:?}");
+                assert!(finding.text.contains(&share(percent)), "{finding:?}");
+            }
+        }
+    }
+}
+
+/// Each place of a loss has a finding with its count, and there is none for another.
+fn check_places(l: &LedgerReport, found: &[&Finding]) {
+    let count = |code: &str, key: &str| -> f64 {
+        let such = found.iter().filter(|f| f.code == code);
+        such.map(|f| f.evidence[key]).sum()
+    };
+    for place in DropPlace::ALL {
+        let code = match place {
+            DropPlace::SendBuffer => "lost_in_send_buffer",
+            DropPlace::Qdisc => "lost_in_qdisc",
+            DropPlace::NeighbourQueue => "lost_at_neighbour",
+            DropPlace::Device => "lost_at_device",
+            DropPlace::Path => "lost_between_hosts",
+            DropPlace::Backlog => "lost_in_backlog",
+            DropPlace::IpLayer => "lost_in_ip_layer",
+            DropPlace::Firewall => "dropped_by_firewall",
+            DropPlace::NoSocket => "no_socket",
+            DropPlace::Checksum => "checksum_errors",
+            DropPlace::ReceiveBuffer => "receive_buffer_overflow",
+            DropPlace::UdpMemory => "udp_memory_exhausted",
+            DropPlace::Service => "service_vanished",
+        };
+        let lost = l.lost.get(place.name()).copied().unwrap_or(0);
+        assert_eq!(count(code, "lost"), lost as f64, "{code}: {l:?} {found:?}");
+    }
+    assert_eq!(count("datagrams_discarded", "count"), l.discarded as f64);
+    let unexplained = count("datagrams_unexplained", "unexplained");
+    assert_eq!(unexplained, l.unexplained as f64, "{l:?} {found:?}");
+    assert_eq!(count("send_errors", "count"), l.send_errors as f64);
+}
+
+/// Each explanation ends once, and what the answer says of it is how it ended.
+fn check_explained(conclusion: &UdpConclusion) {
+    use super::explain::Hypothesis;
+    let lists = [
+        &conclusion.supported,
+        &conclusion.ruled_out,
+        &conclusion.undecided,
+    ];
+    let ended = |hypothesis: Hypothesis| -> Vec<usize> {
+        let begins = format!("{}: ", hypothesis.name());
+        let has = |list: &&Vec<String>| list.iter().filter(|l| l.starts_with(&begins)).count();
+        lists.iter().map(has).collect()
+    };
+    let answer = &conclusion.answer;
+    let has_loss = answer.contains("Ruled out:") || answer.contains("Supported:");
+    for hypothesis in Hypothesis::ALL {
+        let ended = ended(hypothesis);
+        assert_eq!(ended.iter().sum::<usize>(), 1, "{hypothesis:?} {ended:?}");
+        let is_cause = !matches!(
+            hypothesis,
+            Hypothesis::ReceiveBuffer | Hypothesis::PerSendOverhead
+        );
+        let named = answer.matches(hypothesis.claim()).count();
+        assert_eq!(
+            named,
+            usize::from(has_loss && is_cause),
+            "{hypothesis:?}: {answer}"
+        );
+    }
+    let is_supported = |h| ended(h)[0] == 1;
+    // A cause is named once.
+    let by_processor = [
+        Hypothesis::ServiceWaitsForProcessor,
+        Hypothesis::WokenClientsPreemptService,
+        Hypothesis::ReceiverPauses,
+    ];
+    let processor = by_processor.into_iter().filter(|h| is_supported(*h));
+    assert!(processor.count() <= 1, "{conclusion:#?}");
+    // A cell says what it did to the rate wherever it is spoken of.
+    for effect in &conclusion.effects {
+        let is_other = !(1.0 / 1.1..=1.1).contains(&effect.sent_ratio);
+        let is_core = effect.change.ends_with("one for the service alone");
+        let said = answer.matches("; with a processor of its own: ").count()
+            + answer.matches(" with a processor of its own: ").count();
+        if is_core && is_other && said > 0 {
+            let ratio = crate::analysis::words::ratio(effect.sent_ratio);
+            assert!(
+                answer.contains(&format!(" at {ratio} times the rate")),
+                "{answer}"
+            );
+        }
+    }
+}
+
+/// Worlds that each property is checked in.
+const WORLDS: u64 = 1_000;
+
+#[test]
+fn a_run_says_what_it_counted() {
+    for seed in 0..WORLDS {
+        let world = World(seed);
+        let spec = yields(1 + (seed % 64) as u32);
+        let (trials, concluded, conclusion) = concluded(UdpRun::new(spec), &world);
+        check(&trials, &concluded.findings, &conclusion);
+    }
+}
+
+#[test]
+fn a_comparison_gives_each_kind_its_own_figures() {
+    for seed in 0..WORLDS {
+        let world = World(seed);
+        let laws = vec![yields(64), sleeps(128, 200), sleeps(8, 500)];
+        let compare = UdpCompare::new(laws, 1 + (seed % 3) as u32);
+        let (trials, concluded, conclusion) = concluded(compare, &world);
+        check(&trials, &concluded.findings, &conclusion);
+    }
+}
+
+#[test]
+fn an_explanation_contradicts_none_of_its_numbers() {
+    let mut seeds = rng::stream(1, rng::TRIALS);
+    let short = |spec: UdpTrialSpec| UdpTrialSpec {
+        duration: Nanos::from_millis(50),
+        ..spec
+    };
+    for _ in 0..WORLDS / 5 {
+        let seed = seeds.next_u64();
+        let experiment = UdpExplain::new(ExplainSpec {
+            first: short(yields(64)),
+            second: short(sleeps(128, 200)),
+            repeats: 3,
+            cpus: vec![0; (seed % 3) as usize],
+            realtime: seed % 2 == 0,
+            seed,
+        });
+        let (trials, concluded, conclusion) = concluded(experiment, &World(seed));
+        check(&trials, &concluded.findings, &conclusion);
+        check_explained(&conclusion);
+    }
+}
