@@ -59,6 +59,7 @@ fn the_options_say_what_is_sent() {
         work: Some(Law::Exp(Nanos::from_millis(1))),
         rcvbuf: Some(4_096),
         cpu: Some(0),
+        realtime: false,
     };
     assert_eq!(trial.setup, setup);
 }

@@ -190,6 +190,7 @@ fn an_echo_comes_back_and_a_setup_lasts_for_its_session_alone() {
         work: Some(Law::Exp(Nanos::from_micros(10))),
         rcvbuf: Some(2 << 20),
         cpu: None,
+        realtime: false,
     };
     let trial = run(&spec);
     assert_eq!(trial.received.unwrap().replies, 300);

@@ -261,7 +261,7 @@ impl<'a> Sender<'a> {
     /// Uses the processor for as long as sending what is pending is to take besides; time in which
     /// others have the processor does not count.
     fn spend(&self) {
-        if self.spec.send_cost.is_zero() {
+        if self.spec.send_cost == Nanos::ZERO {
             return;
         }
         let cost_ns = self.spec.send_cost.0;

@@ -218,7 +218,10 @@ fn sender_limited(trials: &[&TrialReport]) -> Option<DatagramTrouble> {
         .collect();
     let datagrams = pool::datagrams(&such)?;
     let l = pool::ledger(&such);
-    let behind = such.iter().filter_map(|t| t.offered.pacing_error_ns.p50).max();
+    let behind = such
+        .iter()
+        .filter_map(|t| t.offered.pacing_error_ns.p50)
+        .max();
     let behind_ns = behind.unwrap_or(0) as f64;
     let limit = NOT_ATTEMPTED_SHARE * l.intended as f64;
     let is_limited = l.not_attempted as f64 > limit || behind_ns > BEHIND_NS;
