@@ -32,9 +32,9 @@ struct Key {
 ///
 /// Each drop counts once: InErrors of UDP holds RcvbufErrors, InCsumErrors and MemErrors already
 /// and is not read; RcvbufErrors are only told apart where the socket's own count (SO_MEMINFO) is
-/// not at hand; an interface's count of a full backlog is taken off where softnet's is read. What IP
-/// received and gave to nobody has no counter, it is a difference: what other counters and the rules
-/// of a firewall tell of it is taken off.
+/// not at hand; an interface's count of a full backlog is taken off where softnet's is read. What
+/// IP received and gave to nobody has no counter, it is a difference: what other counters and the
+/// rules of a firewall tell of it is taken off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
     counts: BTreeMap<Key, u64>,
@@ -61,8 +61,8 @@ const UDP: [(&str, DropPlace); 4] = [
 /// Tables of neighbours, whose counters are in /proc/net/stat of the first network namespace.
 const NEIGHBOURS: [&str; 2] = ["arp_cache", "ndisc_cache"];
 
-/// What IP dropped and counted as such, in snmp behind `Ip: `, in netstat behind `IpExt: `, in snmp6
-/// behind `Ip6`. What begins with `Out` was to leave.
+/// What IP dropped and counted as such, in snmp behind `Ip: `, in netstat behind `IpExt: `, in
+/// snmp6 behind `Ip6`. What begins with `Out` was to leave.
 const IP: [&str; 8] = [
     "InHdrErrors",
     "InAddrErrors",

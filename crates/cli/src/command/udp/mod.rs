@@ -106,19 +106,15 @@ pub struct RawUdp {
     #[arg(help_heading = "Experiment")]
     explain: Option<Vec<String>>,
 
-    /// Kinds of clients by a name. published: the two whose difference was published, on a machine as
-    /// slow as theirs
+    /// Two kinds of clients by name: published (a published puzzle, on a machine as slow as then)
     ///
-    /// published: 'yield*64' and 'tick(10ms)*128', which on a kernel of then is what a sleep of
-    /// exp(200us) came to, as processes that share one processor with the service, each send taking
-    /// 75 µs of it (--send-cost 75us). The second kind sends half as much as the first. With
-    /// --explain it is explained, otherwise compared.
-    #[arg(long, value_name = "NAME", value_parser = options::presets(), help_heading = "Experiment")]
-    #[arg(
-        conflicts_with = "compare",
-        hide_possible_values = true,
-        hide_short_help = true
-    )]
+    /// published: 'yield*64' and 'tick(10ms)*128', as processes that share one processor with the
+    /// service, each send taking 75 µs of it (--send-cost 75us). On a kernel of then, whose clock
+    /// ticked every 10 ms, a sleep of exp(200us) ended with the second tick. The second kind sends
+    /// half as much as the first. Compared, or with --explain explained.
+    #[arg(long, value_name = "NAME", value_parser = options::presets())]
+    #[arg(help_heading = "Experiment", conflicts_with = "compare")]
+    #[arg(hide_possible_values = true, hide_short_help = true)]
     preset: Option<options::Preset>,
 
     /// Trials of each kind of clients [default: 3; with --explain 6]

@@ -37,8 +37,8 @@ impl UdpStand {
         }
     }
 
-    /// Whether the service may have real-time priority; a service that cannot be asked says why when
-    /// it is to be used.
+    /// Whether the service may have real-time priority; a service that cannot be asked says why
+    /// when it is to be used.
     pub fn may_be_realtime(&self) -> bool {
         udp::preflight(&self.service, &self.token).is_ok_and(|facts| facts.may_be_realtime)
     }

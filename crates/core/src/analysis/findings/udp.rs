@@ -14,8 +14,8 @@ use crate::report::Severity;
 /// A finding about datagrams before it is put into words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UdpDiagnosis {
-    /// The kind of clients that it holds for, by the label of its trials; `None` where there is only
-    /// one kind.
+    /// The kind of clients that it holds for, by the label of its trials; `None` where there is
+    /// only one kind.
     pub at: Option<String>,
     /// What was found, all trials of that kind taken together.
     pub trouble: DatagramTrouble,

@@ -58,7 +58,8 @@ fn sample(step: u64) -> Drops {
     let mut drops = Drops::default();
     drops.add_snmp(&format!(
         "Ip: Forwarding InReceives ForwDatagrams InDiscards InDelivers OutNoRoutes ReasmReqds \
-         ReasmOKs\nIp: 1 {} 0 {step} 100 {step} 6 3\nUdp: InDatagrams NoPorts InErrors RcvbufErrors InCsumErrors \
+         ReasmOKs\nIp: 1 {} 0 {step} 100 {step} 6 3\nUdp: InDatagrams NoPorts InErrors \
+         RcvbufErrors InCsumErrors \
          MemErrors\nUdp: 9 {step} {} {step} 0 {step}\nUdpLite: NoPorts\nUdpLite: 77\n",
         103 + 5 * step,
         3 * step

@@ -15,9 +15,9 @@ const PATIENCE_NS: u64 = 300_000_000;
 /// time given to this, or the kernel does not let us.
 ///
 /// Each datagram that the kernel does not take it counts for the whole network namespace
-/// (RcvbufErrors). So the first that would be dropped is not sent: whoever compares that counter with
-/// the ledger finds them equal. Which that is goes by the kernel's rule, see [`counts_the_next`]; should a
-/// kernel drop one earlier, that ends it too.
+/// (RcvbufErrors). So the first that would be dropped is not sent: whoever compares that counter
+/// with the ledger finds them equal. Which that is goes by the kernel's rule, see
+/// [`counts_the_next`]; should a kernel drop one earlier, that ends it too.
 ///
 /// That is what it holds from empty; while it is never empty it takes up to a quarter less (see
 /// [`super`]). What a datagram takes of a buffer depends on how its memory was allocated: by the

@@ -26,6 +26,41 @@ impl DatagramTrouble {
             | DatagramTrouble::Discarded { .. }
             | DatagramTrouble::ServicePaused { .. } => self.service_text(),
             DatagramTrouble::LostAt { .. } => self.lost_text(),
+            DatagramTrouble::SendErrors { .. } | DatagramTrouble::SenderLimited { .. } => {
+                self.sender_text()
+            }
+            DatagramTrouble::Unexplained { count, .. } if *count < 0 => format!(
+                "{} more {} received than can have been sent: a count is wrong",
+                datagrams(count.unsigned_abs()),
+                was(count.unsigned_abs())
+            ),
+            DatagramTrouble::Unexplained { count, percent: p } => format!(
+                "{} ({}) went missing and no counter tells where",
+                datagrams(count.unsigned_abs()),
+                percent(*p)
+            ),
+            DatagramTrouble::Reordering { count, percent: p } => format!(
+                "{} ({}) came after ones that were sent later",
+                datagrams(*count),
+                percent(*p)
+            ),
+            DatagramTrouble::Duplicates { count, percent: p } => format!(
+                "{} ({}) came more than once",
+                datagrams(*count),
+                percent(*p)
+            ),
+            DatagramTrouble::HostWideEvidence { count, places } => format!(
+                "that {} were lost {} is told by counters of the whole host, which other \
+                 programs move too",
+                exact(*count as f64),
+                list(places)
+            ),
+        }
+    }
+
+    /// What befell the senders.
+    fn sender_text(&self) -> String {
+        match self {
             DatagramTrouble::SendErrors {
                 count,
                 percent: p,
@@ -43,16 +78,6 @@ impl DatagramTrouble {
                     list(&names)
                 )
             }
-            DatagramTrouble::Unexplained { count, .. } if *count < 0 => format!(
-                "{} more {} received than can have been sent: a count is wrong",
-                datagrams(count.unsigned_abs()),
-                was(count.unsigned_abs())
-            ),
-            DatagramTrouble::Unexplained { count, percent: p } => format!(
-                "{} ({}) went missing and no counter tells where",
-                datagrams(count.unsigned_abs()),
-                percent(*p)
-            ),
             DatagramTrouble::SenderLimited {
                 percent: p,
                 sent_per_s,
@@ -78,22 +103,7 @@ impl DatagramTrouble {
                     percent(*p)
                 )
             }
-            DatagramTrouble::Reordering { count, percent: p } => format!(
-                "{} ({}) came after ones that were sent later",
-                datagrams(*count),
-                percent(*p)
-            ),
-            DatagramTrouble::Duplicates { count, percent: p } => format!(
-                "{} ({}) came more than once",
-                datagrams(*count),
-                percent(*p)
-            ),
-            DatagramTrouble::HostWideEvidence { count, places } => format!(
-                "that {} were lost {} is told by counters of the whole host, which other \
-                 programs move too",
-                exact(*count as f64),
-                list(places)
-            ),
+            _ => String::new(),
         }
     }
 

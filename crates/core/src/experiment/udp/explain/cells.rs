@@ -91,8 +91,8 @@ pub enum Cell {
     Changed(Change),
 }
 
-/// The changes that make sense for `base`, where the other clients are `other`, these processors may
-/// be used, and the service may or may not have real-time priority.
+/// The changes that make sense for `base`, where the other clients are `other`, these processors
+/// may be used, and the service may or may not have real-time priority.
 pub fn changes(
     base: &UdpTrialSpec,
     other: &UdpTrialSpec,

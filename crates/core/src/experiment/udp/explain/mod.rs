@@ -10,9 +10,9 @@
 //! work, where both run, the service's priority (real-time, where that is permitted), and in the
 //! place of the crowd a single spinning sender that sends at the same mean rate evenly, or Poisson,
 //! or at the very moments that the crowd's datagrams were sent in this block (so the subject's
-//! unchanged trial comes before those), the last also with the service alone on a processor: clients
-//! that have a processor less send less, so only a replay tells what a processor of its own does at
-//! the same rate.
+//! unchanged trial comes before those), the last also with the service alone on a processor:
+//! clients that have a processor less send less, so only a replay tells what a processor of its own
+//! does at the same rate.
 //!
 //! Trials of one block are compared with each other only, so that what drifts from block to block
 //! cancels: the effect of a change is the mean difference of its pairs, with the 95 % interval by

@@ -8,8 +8,9 @@
 //!
 //! Either the service was interrupted as it worked, or it woke and waited for its turn. It was
 //! preempted so often, and for no longer than its longest pause: where that makes up less than half
-//! of its waits, preemption is not why. Where at least half of its turns end in a preemption, it is.
-//! In between the waits are named, and preemption is left open. So there is one cause, and one name.
+//! of its waits, preemption is not why. Where at least half of its turns end in a preemption, it
+//! is. In between the waits are named, and preemption is left open. So there is one cause, and one
+//! name.
 
 use super::super::effects::Effect;
 use super::super::judge::{Evidence, Standing};
