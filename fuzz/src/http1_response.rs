@@ -73,7 +73,7 @@ fn responses(
         let here = &stream[at..][..piece(stream.len() - at)];
         at += here.len();
         match parser.feed(here, cache) {
-            Progress::NeedMore => assert!(parser.has_begun()),
+            Progress::NeedMore => assert!(parser.has_begun() || ends_in_empty_line(&stream[..at])),
             Progress::Malformed(violation) => {
                 ends.push(End::Malformed(violation));
                 return ends;
@@ -100,4 +100,9 @@ fn responses(
     }
     ends.push(End::Eof(parser.at_eof()));
     ends
+}
+
+/// Whether nothing of a response can have come yet, but perhaps empty lines before it.
+fn ends_in_empty_line(stream: &[u8]) -> bool {
+    stream.ends_with(b"\n") || stream.ends_with(b"\r")
 }

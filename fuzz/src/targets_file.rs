@@ -18,7 +18,7 @@ pub fn check(data: &[u8]) {
             for request in &targets.requests {
                 let bytes = serialise(request, true);
                 let (head, body) = bytes.split_at(bytes.len() - request.body.len());
-                assert_eq!(body, request.body);
+                assert_eq!(body, &*request.body);
                 assert!(head.ends_with(b"\r\n\r\n"));
                 assert_eq!(head.windows(4).filter(|w| w == b"\r\n\r\n").count(), 1);
                 let lines = head.iter().filter(|&&b| b == b'\n').count();

@@ -20,6 +20,7 @@ use knee_core::experiment::overload::PreflightFacts;
 use knee_core::measure::{Observer, Trial};
 use knee_core::report::Host;
 use knee_core::spec::{Endpoint, HttpTarget, TrialSpec};
+use knee_core::time::Nanos;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
@@ -46,12 +47,13 @@ impl fmt::Display for RunError {
 impl std::error::Error for RunError {}
 
 /// Resolves the target and connects to it once, so that an unreachable one is told before any load
-/// is sent. The address that answered, as text.
+/// is sent. Each of its addresses has `connect_timeout` to answer. The one that did, as text.
 ///
 /// # Errors
 /// [`RunError::Unreachable`] with the reason.
-pub fn preflight(target: &HttpTarget) -> Result<String, RunError> {
-    resolve::reach(&target.endpoint, PREFLIGHT_PATIENCE).map(|(_, address)| address)
+pub fn preflight(target: &HttpTarget, connect_timeout: Nanos) -> Result<String, RunError> {
+    let patience = Duration::from_nanos(connect_timeout.0);
+    resolve::reach(&target.endpoint, patience).map(|(_, address)| address)
 }
 
 /// Resolves the target of an overload, connects to it once, and makes sure that connections can
@@ -71,7 +73,7 @@ pub fn aim(target: &HttpTarget, sources: &[String]) -> Result<(SocketAddr, bool)
     Ok((address, answers))
 }
 
-/// How long [`preflight`] waits for an answer.
+/// How long [`aim`] waits for an answer.
 const PREFLIGHT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs one trial. Setting `stop` ends it early with what was measured; the trial is then marked

@@ -5,7 +5,6 @@ use crate::sys::socket::{Address, RawAddress, Socket};
 use knee_core::spec::Endpoint;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,12 +15,15 @@ use std::time::Duration;
 /// [`RunError::Unreachable`]: what was tried and what came of it.
 pub fn reach(endpoint: &Endpoint, patience: Duration) -> Result<(RawAddress, String), RunError> {
     match endpoint {
-        Endpoint::Unix { path } => reach_unix(path),
+        Endpoint::Unix { path } => reach_unix(path, patience),
         Endpoint::Tcp { host, port } => reach_tcp(host, *port, patience),
     }
 }
 
-fn reach_unix(path: &str) -> Result<(RawAddress, String), RunError> {
+/// How long to wait before a Unix socket whose queue is full is tried again.
+const RETRY_UNIX: Duration = Duration::from_millis(10);
+
+fn reach_unix(path: &str, patience: Duration) -> Result<(RawAddress, String), RunError> {
     let refused = |error: io::Error| {
         RunError::Unreachable(format!(
             "cannot connect to the Unix socket {path}: {}",
@@ -30,8 +32,17 @@ fn reach_unix(path: &str) -> Result<(RawAddress, String), RunError> {
     };
     let address = Address::Unix(PathBuf::from(path));
     let raw = RawAddress::new(&address).map_err(refused)?;
-    UnixStream::connect(path).map_err(refused)?;
-    Ok((raw, address.to_string()))
+    let mut waited = Duration::ZERO;
+    loop {
+        match Socket::new(&raw).and_then(|socket| socket.connect(&raw)) {
+            Ok(_) => return Ok((raw, address.to_string())),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && waited < patience => {
+                std::thread::sleep(RETRY_UNIX);
+                waited += RETRY_UNIX;
+            }
+            Err(error) => return Err(refused(error)),
+        }
+    }
 }
 
 fn reach_tcp(host: &str, port: u16, patience: Duration) -> Result<(RawAddress, String), RunError> {

@@ -4,6 +4,7 @@
 mod compare;
 mod connections;
 mod counts;
+mod early_answers;
 mod faults;
 mod history;
 mod interchange;

@@ -28,7 +28,7 @@ pub use load::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind};
 pub use overload::{CloseKind, ConnectScheme, OverloadLoad};
 pub use parse::{ParseError, parse_arrival, parse_duration, parse_law, parse_rate, parse_rates};
 pub use rate::Rate;
-pub use request::{HttpRequest, parse_header};
+pub use request::{Body, HttpRequest, parse_header};
 pub use share::Share;
 pub use target::{Endpoint, HttpTarget, Pick};
 pub use targets::{Targets, parse_targets};

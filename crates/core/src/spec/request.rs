@@ -3,6 +3,33 @@
 use super::parse::quoted;
 use super::{ParseError, Url};
 use serde::{Deserialize, Serialize};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A request's body: held once, however many requests, specs and workers have it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<u8>", into = "Vec<u8>")]
+pub struct Body(Arc<Vec<u8>>);
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Body {
+        Body(Arc::new(bytes))
+    }
+}
+
+impl From<Body> for Vec<u8> {
+    fn from(body: Body) -> Vec<u8> {
+        Arc::unwrap_or_clone(body.0)
+    }
+}
+
+impl Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
 
 /// One request, ready to be serialised.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +43,7 @@ pub struct HttpRequest {
     /// Further headers in the order given. One named `Host` replaces `host`.
     pub headers: Vec<(String, String)>,
     /// The body; a Content-Length is sent where it is not empty or the method implies one.
-    pub body: Vec<u8>,
+    pub body: Body,
     /// Relative weight where requests are picked at random, at least 1.
     pub weight: u32,
 }
@@ -32,7 +59,7 @@ impl HttpRequest {
         method: &str,
         url: &Url,
         headers: Vec<(String, String)>,
-        body: Vec<u8>,
+        body: impl Into<Body>,
         weight: u32,
     ) -> Result<HttpRequest, ParseError> {
         check_method(method)?;
@@ -44,7 +71,7 @@ impl HttpRequest {
             path: url.path().to_owned(),
             host: url.host().to_owned(),
             headers: Vec::with_capacity(headers.len()),
-            body,
+            body: body.into(),
             weight,
         };
         for (name, value) in headers {
@@ -170,7 +197,7 @@ mod tests {
             .iter()
             .map(|&(n, v)| (n.to_owned(), v.to_owned()))
             .collect();
-        HttpRequest::new(method, &url, headers, body.into(), 1).map_err(|e| e.0)
+        HttpRequest::new(method, &url, headers, body.as_bytes().to_vec(), 1).map_err(|e| e.0)
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The targets file: several requests, as vegeta's users write them.
 
 use super::parse::quoted;
-use super::{Endpoint, HttpRequest, ParseError, Url, parse_header};
+use super::{Body, Endpoint, HttpRequest, ParseError, Url, parse_header};
+use std::collections::HashMap;
 
 /// What a targets file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,10 +13,11 @@ pub struct Targets {
     pub requests: Vec<HttpRequest>,
 }
 
-/// Parses a targets file. A target is a line `METHOD URL`, which `weight=N` may follow (its share
-/// where requests are picked at random; 1 unless given), then lines `Name: value` and at most one
-/// line `@FILE`, whose content `read_file` gives and which becomes the body. An empty line ends a
-/// target, and so does the next `METHOD URL`. A line that begins with `#` is a comment.
+/// Parses a targets file. A target is a line `METHOD URL`, or a URL alone, which means GET.
+/// `weight=N` may follow (its share where requests are picked at random; 1 unless given), then
+/// lines `Name: value` and at most one line `@FILE`, whose content `read_file` gives and which
+/// becomes the body. An empty line ends a target, and so does the next target. A line that begins
+/// with `#` is a comment.
 ///
 /// ```text
 /// GET http://127.0.0.1:8080/ weight=9
@@ -32,6 +34,16 @@ pub fn parse_targets(
     read_file: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
 ) -> Result<Targets, ParseError> {
     let mut targets: Vec<(Url, usize, HttpRequest)> = Vec::new();
+    // A file that several targets name is held once.
+    let mut files: HashMap<String, Body> = HashMap::new();
+    let read_file = &mut |file: &str| match files.get(file) {
+        Some(body) => Ok(body.clone()),
+        None => read_file(file).map(|bytes| {
+            let body = Body::from(bytes);
+            files.insert(file.to_owned(), body.clone());
+            body
+        }),
+    };
     let mut block: Option<Block> = None;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (at, line) in text.lines().enumerate() {
@@ -64,25 +76,24 @@ struct Block {
     url: Url,
     weight: u32,
     headers: Vec<(String, String)>,
-    body: Option<Vec<u8>>,
+    body: Option<Body>,
 }
 
 impl Block {
     fn begin(number: usize, line: &str) -> Result<Block, ParseError> {
-        let mut words = line.split_ascii_whitespace();
-        let (Some(method), Some(url)) = (words.next(), words.next()) else {
-            return at(
-                number,
-                &format!("{} is no target: write 'METHOD URL'", quoted(line)),
-            );
-        };
         if !begins_target(line) {
-            let what = format!(
-                "{} belongs to no target: write 'METHOD URL' first",
-                quoted(line)
-            );
-            return at(number, &what);
+            let what = match line.contains([':', '@']) {
+                true => "belongs to no target: write 'METHOD URL' first",
+                false => "is no target: write 'METHOD URL', or a URL alone",
+            };
+            return at(number, &format!("{} {what}", quoted(line)));
         }
+        let mut words = line.split_ascii_whitespace();
+        let first = words.next().unwrap_or_default();
+        let (method, url) = match is_url(first) {
+            true => ("GET", first),
+            false => (first, words.next().unwrap_or_default()),
+        };
         let weight = match words.next() {
             Some(word) => parse_weight(word).or_else(|what| at(number, &what))?,
             None => 1,
@@ -109,7 +120,7 @@ impl Block {
         &mut self,
         number: usize,
         line: &str,
-        read_file: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
+        read_file: &mut dyn FnMut(&str) -> Result<Body, String>,
     ) -> Result<(), ParseError> {
         let Some(file) = line.strip_prefix('@') else {
             self.headers
@@ -136,11 +147,20 @@ impl Block {
     }
 }
 
-/// Whether a line that is no comment is a `METHOD URL`: its first word is not a header's name (a
-/// method holds no `:`) and does not name a file.
+/// Whether a line that is no comment begins a target: its first word is a URL, or no header's name
+/// (a method holds no `:`) nor that of a file, and another follows.
 fn begins_target(line: &str) -> bool {
     let first = line.split_ascii_whitespace().next().unwrap_or_default();
-    !first.contains(':') && !first.starts_with('@') && line.len() > first.len()
+    is_url(first) || (!first.contains(':') && !first.starts_with('@') && line.len() > first.len())
+}
+
+/// Whether a word is a URL, which no method, header name or `@FILE` can be taken for.
+fn is_url(word: &str) -> bool {
+    let has_scheme = ["http://", "https://"].iter().any(|scheme| {
+        word.get(..scheme.len())
+            .is_some_and(|s| s.eq_ignore_ascii_case(scheme))
+    });
+    has_scheme || (word.contains('/') && !word.contains(':') && !word.starts_with('@'))
 }
 
 fn parse_weight(word: &str) -> Result<u32, String> {
@@ -212,8 +232,23 @@ mod tests {
 
     #[test]
     fn accepted() {
-        let rows: [(&str, &str, &[&str]); 9] = [
+        let rows: [(&str, &str, &[&str]); 12] = [
             ("one line", "GET http://h/a", &["GET /a 1 "]),
+            (
+                "URLs alone",
+                "http://h/a\nHTTP://h/b weight=2\nh/c\n",
+                &["GET /a 1 ", "GET /b 2 ", "GET /c 1 "],
+            ),
+            (
+                "a URL alone with headers",
+                "http://h/a\nA: b\n@f\nPOST h/b",
+                &["GET /a 1 A=b <f>", "POST /b 1 "],
+            ),
+            (
+                "a header that holds a URL",
+                "http://h/a\nReferer: http://h/b",
+                &["GET /a 1 Referer=http://h/b "],
+            ),
             (
                 "one under the other",
                 "GET h/a\nHEAD h/b\n",
@@ -269,6 +304,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_several_targets_name_is_held_once() {
+        let mut read = |_: &str| Ok(vec![b'x'; 100]);
+        let text = "POST h/a\n@f\nPOST h/b\n@f\nPOST h/c\n@g";
+        let requests = parse_targets(text, &mut read).unwrap().requests;
+        assert_eq!(requests[0].body.as_ptr(), requests[1].body.as_ptr());
+        assert_ne!(requests[0].body.as_ptr(), requests[2].body.as_ptr());
+    }
+
+    #[test]
     fn refused() {
         let rows = [
             ("nothing", "", "no target in the file"),
@@ -276,12 +320,7 @@ mod tests {
             (
                 "a method alone",
                 "GET h/\n\nGET",
-                "line 3: 'GET' is no target: write 'METHOD URL'",
-            ),
-            (
-                "a URL alone",
-                "http://h/",
-                "line 1: 'http://h/' is no target",
+                "line 3: 'GET' is no target: write 'METHOD URL', or a URL alone",
             ),
             (
                 "a header first",

@@ -33,6 +33,8 @@ struct Connection {
     connected: bool,
     /// The request being sent and how much of it has gone, where a send was cut short.
     unsent: Option<(usize, usize)>,
+    /// Why sending ended early. What has come before is still to be read.
+    send_error: Option<i32>,
 }
 
 /// What an event tells of the end of what a peer sends.
@@ -86,15 +88,20 @@ impl EpollBackend {
             if !event.is_writable() || !self.finish_connect(slot, generation, failed, sink) {
                 return;
             }
-        } else if connection.unsent.is_some()
-            && event.is_writable()
-            && let Err(error) = self.send_rest(slot)
-        {
-            return sink.on_event(self, slot, Event::Failed(error));
         }
         if event.is_readable() {
             let ending = Ending::of(event);
             self.receive(slot, generation, ending, buffer, sink);
+        }
+        // After what has come: a server may answer and close before it has read the whole request,
+        // and sending on then fails although its answer is here.
+        let connection = &self.connections[slot as usize];
+        if connection.generation == generation
+            && connection.unsent.is_some()
+            && event.is_writable()
+            && let Err(error) = self.send_rest(slot)
+        {
+            sink.on_event(self, slot, Event::Failed(error));
         }
     }
 
@@ -144,7 +151,13 @@ impl EpollBackend {
                 return;
             }
             match socket.read(buffer) {
-                Ok(0) => return sink.on_event(self, slot, Event::Ended),
+                Ok(0) => {
+                    let event = match self.connections[slot as usize].send_error.take() {
+                        Some(error) => Event::Failed(io::Error::from_raw_os_error(error)),
+                        None => Event::Ended,
+                    };
+                    return sink.on_event(self, slot, event);
+                }
                 Ok(n) if n < buffer.len() && ending == Ending::Closed => {
                     return sink.on_event(self, slot, Event::ReceivedLast(&buffer[..n]));
                 }
@@ -166,13 +179,19 @@ impl EpollBackend {
         else {
             return Ok(());
         };
-        let bytes = &self.requests[request];
         let mut gone = from;
-        while gone < bytes.len() {
-            match socket.send(&bytes[gone..]) {
+        while let piece @ [_, ..] = self.requests.piece(request, gone) {
+            match socket.send(piece) {
                 Ok(n) => gone += n,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     connection.unsent = Some((request, gone));
+                    return Ok(());
+                }
+                // A server may answer and close before it has read the whole request. Its answer
+                // may be here: what is received tells.
+                Err(error) if is_closed_by_peer(&error) => {
+                    connection.unsent = Some((request, gone));
+                    connection.send_error = error.raw_os_error();
                     return Ok(());
                 }
                 Err(error) => return Err(error),
@@ -180,6 +199,10 @@ impl EpollBackend {
         }
         Ok(())
     }
+}
+
+fn is_closed_by_peer(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET))
 }
 
 impl Backend for EpollBackend {
@@ -194,7 +217,7 @@ impl Backend for EpollBackend {
         self.epoll.add(&socket, token, watch)?;
         connection.socket = Some(socket);
         connection.connected = false;
-        connection.unsent = None;
+        (connection.unsent, connection.send_error) = (None, None);
         Ok(())
     }
 
@@ -208,11 +231,16 @@ impl Backend for EpollBackend {
         self.send_rest(slot)
     }
 
+    #[inline]
+    fn is_sending(&self, slot: u32) -> bool {
+        self.connections[slot as usize].unsent.is_some()
+    }
+
     fn close(&mut self, slot: u32, how: Close) {
         let connection = &mut self.connections[slot as usize];
         connection.generation = connection.generation.wrapping_add(1);
         connection.connected = false;
-        connection.unsent = None;
+        (connection.unsent, connection.send_error) = (None, None);
         // Closing the descriptor takes it out of the epoll set, as nothing else refers to it.
         let Some(socket) = connection.socket.take() else {
             return;

@@ -6,21 +6,18 @@
 //! neither needs a buffer per connection, and the exchange above cannot tell them apart.
 
 mod epoll;
+mod requests;
 mod uring;
 mod wait;
 
 pub use epoll::EpollBackend;
+pub use requests::{Requests, Wire};
 pub use uring::UringBackend;
 pub use wait::{COVERED, Waiter, margin_within_bounds};
 
 use crate::sys::socket::{RawAddress, Socket, TcpState};
 use knee_core::time::Nanos;
 use std::io;
-use std::sync::Arc;
-
-/// The requests of a run, serialised once before it. A backend keeps them alive, as the kernel may
-/// read from them until a send has completed.
-pub type Requests = Arc<[Box<[u8]>]>;
 
 /// What happened on a connection.
 #[derive(Debug)]
@@ -113,6 +110,9 @@ pub trait Backend: Sized {
     /// # Errors
     /// What can be told at once; later failures come as [`Event::Failed`].
     fn send(&mut self, slot: u32, request: usize) -> io::Result<()>;
+
+    /// Whether a part of the last request is still to be handed to the kernel, or will never be.
+    fn is_sending(&self, slot: u32) -> bool;
 
     /// Gives a connection up.
     fn close(&mut self, slot: u32, how: Close);

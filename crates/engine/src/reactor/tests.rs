@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::sys::socket::Address;
+use knee_core::spec::Body;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
@@ -44,8 +45,9 @@ impl Log {
 }
 
 fn requests() -> Requests {
-    let long = vec![b'x'; 3_000_000].into_boxed_slice();
-    Requests::from(vec![b"ping".to_vec().into_boxed_slice(), long])
+    let long = Body::from(vec![b'x'; 2_999_999]);
+    let ping = Wire::new(b"ping".to_vec(), &Body::default());
+    Requests::new([ping, Wire::new(b"x".to_vec(), &long)])
 }
 
 /// How long a test waits for what must come.

@@ -21,6 +21,10 @@ const COMPLETIONS: u32 = 8_192;
 const BUFFERS: u16 = 512;
 const BUFFER_BYTES: usize = 16 * 1024;
 
+/// A request up to this length goes into the socket's buffer at once, so that its success need not
+/// be reported.
+const UNREPORTED_BYTES_MAX: usize = 4 * 1024;
+
 /// The kind of an operation, in the low byte of its user data; then 24 bits of the generation of
 /// its slot, then 32 of the slot.
 const KIND_CONNECT: u64 = 0;
@@ -43,6 +47,10 @@ struct Connection {
     generation: u32,
     /// Where it connects: the kernel reads it while the connect is under way.
     address: Option<Box<RawAddress>>,
+    /// Bytes of a long request that are not known to have been sent.
+    unsent: usize,
+    /// Why sending ended early. What has come before is still to be read.
+    send_error: Option<i32>,
 }
 
 #[derive(Clone, Copy)]
@@ -78,6 +86,8 @@ impl UringBackend {
             socket: None,
             generation: 0,
             address: None,
+            unsent: 0,
+            send_error: None,
         });
         let completions = Vec::with_capacity(COMPLETIONS as usize);
         Ok(UringBackend {
@@ -104,6 +114,17 @@ impl UringBackend {
         // SAFETY: every pointer in an entry is to a request, an address or a shared buffer, all of
         // which this backend owns and keeps in place until the ring is gone.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
+            self.ring.submit()?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for entries that the kernel must get together.
+    fn make_room(&mut self, entries: usize) -> io::Result<()> {
+        let submissions = self.ring.submission();
+        let room = submissions.capacity() - submissions.len();
+        drop(submissions);
+        if room < entries {
             self.ring.submit()?;
         }
         Ok(())
@@ -156,11 +177,7 @@ impl UringBackend {
             match user_data & 0xFF {
                 KIND_CONNECT => self.on_connect(slot, result, sink),
                 KIND_RECEIVE => self.on_receive(slot, result, buffer, cqueue::more(flags), sink),
-                // Only failures of a send are reported.
-                KIND_SEND if result < 0 => {
-                    let error = io::Error::from_raw_os_error(-result);
-                    sink.on_event(self, slot, Event::Failed(error));
-                }
+                KIND_SEND => self.on_sent(slot, result, sink),
                 _ => {}
             }
         }
@@ -178,6 +195,24 @@ impl UringBackend {
         sink.on_event(self, slot, event);
     }
 
+    /// A send has failed, or a long request has gone. (Of others, success is not reported.)
+    fn on_sent<S: Sink<Self>>(&mut self, slot: u32, result: i32, sink: &mut S) {
+        let connection = &mut self.connections[slot as usize];
+        match -result {
+            // A send that was cut short leaves the rest unsent for ever: see `is_sending`.
+            ..=0 => connection.unsent -= (result as usize).min(connection.unsent),
+            // The head before it failed.
+            libc::ECANCELED => {}
+            // A server may answer and close before it has read the whole request. Its answer may be
+            // here: what is received tells.
+            error @ (libc::EPIPE | libc::ECONNRESET) => connection.send_error = Some(error),
+            error => {
+                let error = io::Error::from_raw_os_error(error);
+                sink.on_event(self, slot, Event::Failed(error));
+            }
+        }
+    }
+
     fn on_receive<S: Sink<Self>>(
         &mut self,
         slot: u32,
@@ -188,7 +223,13 @@ impl UringBackend {
     ) {
         let generation = self.connections[slot as usize].generation;
         match result {
-            0 => return sink.on_event(self, slot, Event::Ended),
+            0 => {
+                let event = match self.connections[slot as usize].send_error.take() {
+                    Some(error) => Event::Failed(io::Error::from_raw_os_error(error)),
+                    None => Event::Ended,
+                };
+                return sink.on_event(self, slot, event);
+            }
             1.. => {
                 let Some(id) = buffer else { return };
                 // SAFETY: the kernel has just told this buffer's number; `handle` gives it back,
@@ -221,6 +262,7 @@ impl Backend for UringBackend {
         let socket = opening.socket(Socket::blocking)?;
         let connection = &mut self.connections[slot as usize];
         connection.socket = Some(socket);
+        (connection.unsent, connection.send_error) = (0, None);
         let kept = connection
             .address
             .get_or_insert_with(|| Box::new(*opening.to));
@@ -239,12 +281,32 @@ impl Backend for UringBackend {
     fn send(&mut self, slot: u32, request: usize) -> io::Result<()> {
         let data = self.user_data(slot, KIND_SEND);
         let fd = self.fd(slot);
-        let bytes = &self.requests[request];
-        let entry = opcode::Send::new(fd, bytes.as_ptr(), bytes.len() as u32)
-            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
-            .build()
-            .flags(squeue::Flags::SKIP_SUCCESS);
-        self.push(entry.user_data(data))
+        let (head, body) = self.requests.pieces(request);
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+        let entry = |bytes: &[u8]| {
+            opcode::Send::new(fd, bytes.as_ptr(), bytes.len() as u32)
+                .flags(flags)
+                .build()
+                .user_data(data)
+        };
+        let whole = head.len() + body.len();
+        if whole <= UNREPORTED_BYTES_MAX {
+            let entry = entry(head).flags(squeue::Flags::SKIP_SUCCESS);
+            return self.push(entry);
+        }
+        let (head, body) = (entry(head), (!body.is_empty()).then(|| entry(body)));
+        self.connections[slot as usize].unsent = whole;
+        let Some(body) = body else {
+            return self.push(head);
+        };
+        self.make_room(2)?;
+        self.push(head.flags(squeue::Flags::IO_LINK))?;
+        self.push(body)
+    }
+
+    #[inline]
+    fn is_sending(&self, slot: u32) -> bool {
+        self.connections[slot as usize].unsent > 0
     }
 
     fn close(&mut self, slot: u32, how: Close) {
@@ -258,6 +320,7 @@ impl Backend for UringBackend {
             // Where it fails the connection is closed all the same, with a FIN.
             let _ = socket.set_reset_on_close();
         }
+        (connection.unsent, connection.send_error) = (0, None);
         // An operation under way keeps the socket alive, so it is cancelled before the close.
         let fd = Fd(OwnedFd::from(socket).into_raw_fd());
         let cancel = opcode::AsyncCancel2::new(CancelBuilder::fd(fd).all()).build();
@@ -266,7 +329,8 @@ impl Backend for UringBackend {
             .build()
             .flags(squeue::Flags::SKIP_SUCCESS);
         let queued = self
-            .push(cancel.user_data(close_data))
+            .make_room(2)
+            .and_then(|()| self.push(cancel.user_data(close_data)))
             .and_then(|()| self.push(close.user_data(close_data)));
         debug_assert!(queued.is_ok(), "the ring takes submissions");
     }

@@ -24,8 +24,10 @@ pub(super) enum Chunked {
     DataCr,
     /// Before its LF.
     DataLf,
-    /// At the beginning of a line after the last chunk.
+    /// At the beginning of the line after the last chunk.
     TrailerStart,
+    /// At the beginning of a line after a trailer, which may be folded into it.
+    TrailerNext,
     /// In the name of a trailer.
     TrailerName,
     /// In its value.
@@ -79,16 +81,22 @@ impl Chunked {
             (Chunked::SizeLf(n), b'\n') => Chunked::Data(n),
             (Chunked::DataCr, b'\r') => Chunked::DataLf,
             (Chunked::DataLf, b'\n') => Chunked::SizeStart,
-            (Chunked::TrailerStart, b'\r') => Chunked::EndLf,
-            (Chunked::TrailerStart | Chunked::EndLf, b'\n') => return Ok(None),
-            (Chunked::TrailerStart, _) if is_token(byte) => Chunked::TrailerName,
+            (Chunked::TrailerStart | Chunked::TrailerNext, b'\r') => Chunked::EndLf,
+            (Chunked::TrailerStart | Chunked::TrailerNext | Chunked::EndLf, b'\n') => {
+                return Ok(None);
+            }
+            (Chunked::TrailerNext, b' ' | b'\t') => Chunked::TrailerValue,
+            (Chunked::TrailerStart | Chunked::TrailerNext, _) if is_token(byte) => {
+                Chunked::TrailerName
+            }
             (Chunked::TrailerName, b':') => Chunked::TrailerValue,
             (Chunked::TrailerName, _) if is_token(byte) => Chunked::TrailerName,
             (Chunked::TrailerValue, b'\r') => Chunked::TrailerLf,
-            (Chunked::TrailerValue | Chunked::TrailerLf, b'\n') => Chunked::TrailerStart,
+            (Chunked::TrailerValue | Chunked::TrailerLf, b'\n') => Chunked::TrailerNext,
             (Chunked::TrailerValue, _) if is_text(byte) => Chunked::TrailerValue,
             (
                 Chunked::TrailerStart
+                | Chunked::TrailerNext
                 | Chunked::TrailerName
                 | Chunked::TrailerValue
                 | Chunked::TrailerLf

@@ -65,12 +65,27 @@ impl HeadCache {
     }
 }
 
+/// What a head begins with.
+const START: &[u8] = b"HTTP/1.";
+
+/// How many bytes of empty lines there are before a status line. Some servers send one after each
+/// body. CR at the very end may be the half of one and is not counted.
+pub(super) fn empty_lines(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        match &bytes[at..] {
+            [b'\r', b'\n', ..] => at += 2,
+            [b'\n', ..] => at += 1,
+            _ => return at,
+        }
+    }
+}
+
 /// The length of the head that `bytes` begins with, if its end has come. `searched` bytes are known
 /// not to hold it, so a head that arrives byte by byte is still searched only once.
 ///
 /// A line may end in LF alone, as RFC 9112 §2.2 permits a recipient to accept.
 pub(super) fn end_of_head(bytes: &[u8], searched: usize) -> Result<Option<usize>, Violation> {
-    const START: &[u8] = b"HTTP/1.";
     let known = bytes.len().min(START.len());
     if bytes[..known] != START[..known] {
         return Err(Violation::NotHttp);
@@ -88,11 +103,14 @@ pub(super) fn end_of_head(bytes: &[u8], searched: usize) -> Result<Option<usize>
     }
 }
 
-/// Parses a complete head.
+/// Parses a complete head. A folded line counts as one, its fold as a blank (RFC 9112 §5.2).
 fn parse(bytes: &[u8]) -> Result<Head, Violation> {
     let mut lines = [const { MaybeUninit::<Header>::uninit() }; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut []);
+    let as_1_1 = later_version(bytes);
+    let bytes = as_1_1.as_deref().unwrap_or(bytes);
     httparse::ParserConfig::default()
+        .allow_obsolete_multiline_headers_in_responses(true)
         .parse_response_with_uninit_headers(&mut response, bytes, &mut lines)
         .map_err(violation)?;
     let (Some(status), Some(minor)) = (response.code, response.version) else {
@@ -110,6 +128,17 @@ fn parse(bytes: &[u8]) -> Result<Head, Violation> {
         head.read_headers(response.headers, minor)?;
     }
     Ok(head)
+}
+
+/// A head of HTTP/1.2 or later as one of HTTP/1.1, which is how it is to be read by whom knows no
+/// later one (RFC 9110 §2.5).
+fn later_version(bytes: &[u8]) -> Option<Vec<u8>> {
+    let minor = *bytes.get(START.len())?;
+    matches!(minor, b'2'..=b'9').then(|| {
+        let mut bytes = bytes.to_vec();
+        bytes[START.len()] = b'1';
+        bytes
+    })
 }
 
 fn violation(error: httparse::Error) -> Violation {

@@ -9,5 +9,5 @@ mod request;
 mod response;
 
 pub use head::{HEAD_BYTES_MAX, HEADERS_MAX, HeadCache};
-pub use request::serialise;
+pub use request::{serialise, serialise_head};
 pub use response::{Eof, Progress, ResponseParser, Violation};

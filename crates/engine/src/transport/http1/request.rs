@@ -6,6 +6,13 @@ use knee_core::spec::HttpRequest;
 /// given, as they are; Content-Length where there is a body or the method implies one (RFC 9110
 /// §8.6); `Connection: close` unless `keep_alive`; the body.
 pub fn serialise(request: &HttpRequest, keep_alive: bool) -> Vec<u8> {
+    let mut bytes = serialise_head(request, keep_alive);
+    bytes.extend_from_slice(&request.body);
+    bytes
+}
+
+/// The same without the body.
+pub fn serialise_head(request: &HttpRequest, keep_alive: bool) -> Vec<u8> {
     let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method, request.path).into_bytes();
     let mut line = |name: &str, value: &str| {
         bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
@@ -29,7 +36,6 @@ pub fn serialise(request: &HttpRequest, keep_alive: bool) -> Vec<u8> {
         line(name, value);
     }
     bytes.extend_from_slice(b"\r\n");
-    bytes.extend_from_slice(&request.body);
     bytes
 }
 
@@ -43,7 +49,7 @@ mod tests {
     fn check(name: &str, method: &str, headers: &[&str], body: &str, keep: bool, want: &str) {
         let url = Url::parse("http://h:81/a?b").unwrap();
         let headers = headers.iter().map(|h| parse_header(h).unwrap()).collect();
-        let request = HttpRequest::new(method, &url, headers, body.into(), 1).unwrap();
+        let request = HttpRequest::new(method, &url, headers, body.as_bytes().to_vec(), 1).unwrap();
         let bytes = String::from_utf8(serialise(&request, keep)).unwrap();
         assert_eq!(bytes, want.replace("<agent>", AGENT), "{name}");
     }

@@ -1,7 +1,7 @@
 //! One response on a connection: bytes in, its end out.
 
 use super::chunked::Chunked;
-use super::head::{Framing, Head, HeadCache, end_of_head};
+use super::head::{Framing, Head, HeadCache, empty_lines, end_of_head};
 use std::fmt;
 
 /// The capacity that a connection keeps for heads that arrive in pieces; more is given back.
@@ -38,7 +38,8 @@ pub enum Progress {
         status: u16,
         /// Whether the connection may carry another request.
         keep_alive: bool,
-        /// Bytes after its end, which nobody asked for: the connection must not be used again.
+        /// Bytes after its end, which nobody asked for. They say nothing about the response, which
+        /// is whole; but the connection must not be used again, unless they are empty lines.
         surplus: usize,
     },
     /// It is not an HTTP/1.1 response; the connection must not be used again.
@@ -64,11 +65,11 @@ pub enum Eof {
 pub enum Violation {
     /// Bytes came although nothing was asked.
     Unasked,
-    /// It does not begin with `HTTP/1.0` or `HTTP/1.1`.
+    /// It does not begin with `HTTP/1.`.
     NotHttp,
     /// The status is not three digits from 100 on.
     Status,
-    /// A header line is not `name: value`, or is folded (RFC 9112 §5.2).
+    /// A header line is not `name: value`.
     Header,
     /// More than [`HEADERS_MAX`](super::HEADERS_MAX) header lines.
     TooManyHeaders,
@@ -90,7 +91,7 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Violation::Unasked => "bytes came although nothing was asked",
-            Violation::NotHttp => "the answer does not begin with HTTP/1.0 or HTTP/1.1",
+            Violation::NotHttp => "the answer does not begin with HTTP/1.",
             Violation::Status => "the status is not a number from 100 to 999",
             Violation::Header => "a header line is not 'name: value'",
             Violation::TooManyHeaders => "more than 128 header lines",
@@ -133,7 +134,6 @@ impl ResponseParser {
         if bytes.is_empty() {
             return Progress::NeedMore;
         }
-        self.begun = true;
         match self.advance(bytes, cache) {
             Ok(None) => Progress::NeedMore,
             Ok(Some(used)) => {
@@ -165,7 +165,8 @@ impl ResponseParser {
         eof
     }
 
-    /// Whether any byte of the response that [`begin`](Self::begin) announced has arrived.
+    /// Whether any byte of the response that [`begin`](Self::begin) announced has arrived, empty
+    /// lines before it apart.
     pub fn has_begun(&self) -> bool {
         self.begun
     }
@@ -192,16 +193,24 @@ impl ResponseParser {
         bytes: &[u8],
         cache: &mut HeadCache,
     ) -> Result<Option<(Head, usize)>, Violation> {
+        let before_it = self.empty_lines(bytes);
         if self.pending.is_empty() {
-            if let Some(known) = cache.lookup(bytes) {
-                return Ok(Some(known));
+            let bytes = &bytes[before_it..];
+            if matches!(bytes, [] | [b'\r']) {
+                self.pending.extend_from_slice(bytes);
+                return Ok(None);
+            }
+            self.begun = true;
+            if let Some((head, len)) = cache.lookup(bytes) {
+                return Ok(Some((head, before_it + len)));
             }
             if let Some(len) = end_of_head(bytes, 0)? {
-                return Ok(Some((cache.parse(&bytes[..len])?, len)));
+                return Ok(Some((cache.parse(&bytes[..len])?, before_it + len)));
             }
             self.pending.extend_from_slice(bytes);
             return Ok(None);
         }
+        self.begun = true;
         let before = self.pending.len();
         self.pending.extend_from_slice(bytes);
         let Some(len) = end_of_head(&self.pending, before)? else {
@@ -211,6 +220,20 @@ impl ResponseParser {
         self.pending.clear();
         self.pending.shrink_to(PENDING_KEPT_BYTES);
         Ok(Some((head, len - before)))
+    }
+
+    /// Takes empty lines before a status line away, also one that was cut in two; how many of
+    /// `bytes` belong to them.
+    fn empty_lines(&mut self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        if self.pending == *b"\r" && bytes.first() == Some(&b'\n') {
+            self.pending.clear();
+            at = 1;
+        }
+        match self.pending.is_empty() {
+            true => at + empty_lines(&bytes[at..]),
+            false => 0,
+        }
     }
 
     fn enter_body(&mut self, head: Head) {

@@ -148,7 +148,12 @@ fn chunks() {
         ("LF alone after the data", "2\r\nhi\n0\r\n\r\n", chunk_end),
         ("a trailer without ':'", "0\r\nA\r\n\r\n", trailer),
         ("a trailer without a name", "0\r\n: b\r\n\r\n", trailer),
-        ("a folded trailer", "0\r\nA: b\r\n c\r\n\r\n", trailer),
+        ("a folded trailer", "0\r\nA: b\r\n c\r\n\t\r\n\r\n", KEPT),
+        (
+            "a fold before the first trailer",
+            "0\r\n c\r\n\r\n",
+            trailer,
+        ),
         ("a blank before ':'", "0\r\nA : b\r\n\r\n", trailer),
         ("CR alone in a trailer", "0\r\nA: b\rc\r\n\r\n", trailer),
         ("CR alone at the end", "0\r\n\rx", trailer),

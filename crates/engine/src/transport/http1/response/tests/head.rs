@@ -43,9 +43,16 @@ fn status_lines() {
             "HTTP/1.1 abc OK",
             End::Malformed(V::Status),
         ),
+        ("a later minor version", "HTTP/1.2 200 OK", KEPT),
+        ("the last of them", "HTTP/1.9 200 OK", KEPT),
         (
-            "an unknown minor version",
-            "HTTP/1.2 200 OK",
+            "a minor version of two digits",
+            "HTTP/1.10 200 OK",
+            End::Malformed(V::NotHttp),
+        ),
+        (
+            "a minor version that is no digit",
+            "HTTP/1.x 200 OK",
             End::Malformed(V::NotHttp),
         ),
         (
@@ -63,9 +70,20 @@ fn status_lines() {
             " HTTP/1.1 200 OK",
             End::Malformed(V::NotHttp),
         ),
+        ("an empty line before it", "\r\nHTTP/1.1 200 OK", KEPT),
         (
-            "an empty line before it",
-            "\r\nHTTP/1.1 200 OK",
+            "several, however they end",
+            "\n\r\n\r\n\nHTTP/1.1 200 OK",
+            KEPT,
+        ),
+        (
+            "CR alone before it",
+            "\r\n\rHTTP/1.1 200 OK",
+            End::Malformed(V::NotHttp),
+        ),
+        (
+            "a line with a blank before it",
+            "\r\n \r\nHTTP/1.1 200 OK",
             End::Malformed(V::NotHttp),
         ),
     ];
@@ -77,6 +95,15 @@ fn status_lines() {
             want,
         );
     }
+}
+
+/// What the end of the stream means after empty lines alone: no response has begun.
+#[test]
+fn empty_lines_are_no_response() {
+    for bytes in [&b"\r\n"[..], b"\n\r\n", b"\r\n\r"] {
+        check("empty lines", bytes, false, End::Eof(Eof::Closed));
+    }
+    check("and a byte", b"\r\nH", false, TRUNCATED);
 }
 
 #[test]
@@ -98,7 +125,23 @@ fn header_lines() {
         (
             "a folded line",
             "A: b\r\n c\r\nContent-Length: 0\r\n\r\n",
-            bad,
+            KEPT,
+        ),
+        (
+            "a line folded several times, with nothing in between",
+            "A:\r\n \r\n\tb\r\n \r\nContent-Length: 0\r\n\r\n",
+            KEPT,
+        ),
+        ("a folded length", "Content-Length:\r\n 2\r\n\r\nhi", KEPT),
+        (
+            "a length folded in two",
+            "Content-Length: 1\r\n 2\r\n\r\nhi",
+            End::Malformed(V::ContentLength),
+        ),
+        (
+            "a list folded behind its comma",
+            "Connection: x,\r\n\tclose\r\nContent-Length: 2\r\n\r\nhi",
+            CLOSED,
         ),
         (
             "a blank before the first name",

@@ -1,0 +1,107 @@
+//! The requests of a run in their bytes on the wire.
+
+use knee_core::spec::Body;
+use std::sync::Arc;
+
+/// A body up to this length is kept behind its head, so that both are sent in one call. A longer
+/// one is not copied.
+const JOINED_BYTES_MAX: usize = 16 << 10;
+
+/// The requests of a run, serialised once before it. A backend keeps them alive, as the kernel may
+/// read from them until a send has completed.
+#[derive(Clone, Debug)]
+pub struct Requests(Arc<[Wire]>);
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    /// The head, with a short body behind it.
+    head: Box<[u8]>,
+    /// A long body, shared with all else that holds it.
+    body: Body,
+}
+
+impl Wire {
+    /// A head and the body that follows it.
+    pub fn new(mut head: Vec<u8>, body: &Body) -> Wire {
+        let mut body = body.clone();
+        if body.len() <= JOINED_BYTES_MAX {
+            head.extend_from_slice(&body);
+            body = Body::default();
+        }
+        Wire {
+            head: head.into_boxed_slice(),
+            body,
+        }
+    }
+
+    /// Its length on the wire.
+    pub fn len(&self) -> usize {
+        self.head.len() + self.body.len()
+    }
+}
+
+impl Requests {
+    /// These.
+    pub fn new(requests: impl IntoIterator<Item = Wire>) -> Requests {
+        Requests(requests.into_iter().collect())
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The length of a request.
+    #[inline]
+    pub fn length(&self, request: usize) -> usize {
+        self.0[request].len()
+    }
+
+    /// The length of the longest.
+    pub fn length_max(&self) -> usize {
+        self.0.iter().map(Wire::len).max().unwrap_or(0)
+    }
+
+    /// What lies in one piece from byte `from` of a request on; empty at its end.
+    #[inline]
+    pub fn piece(&self, request: usize, from: usize) -> &[u8] {
+        let Wire { head, body } = &self.0[request];
+        match head.get(from..) {
+            Some(rest) if !rest.is_empty() => rest,
+            _ => body.get(from - head.len()..).unwrap_or_default(),
+        }
+    }
+
+    /// The one or two pieces of a request; the second may be empty.
+    #[inline]
+    pub fn pieces(&self, request: usize) -> (&[u8], &[u8]) {
+        let Wire { head, body } = &self.0[request];
+        (head, body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_body_is_not_copied() {
+        let long = Body::from(vec![b'x'; JOINED_BYTES_MAX + 1]);
+        let short = Body::from(vec![b'y'; 3]);
+        let wires = [&long, &short].map(|body| Wire::new(b"head".to_vec(), body));
+        let requests = Requests::new(wires);
+        assert!(std::ptr::eq(requests.pieces(0).1.as_ptr(), long.as_ptr()));
+        assert_eq!(requests.pieces(1), (&b"headyyy"[..], &b""[..]));
+        for request in 0..requests.count() {
+            let mut all = Vec::new();
+            while let piece @ [_, ..] = requests.piece(request, all.len()) {
+                // Cut short, as a send may be.
+                all.extend_from_slice(&piece[..piece.len().div_ceil(2)]);
+            }
+            assert_eq!(all.len(), requests.length(request));
+            assert!(all.starts_with(b"head"));
+        }
+        assert_eq!(requests.length_max(), long.len() + 4);
+    }
+}
