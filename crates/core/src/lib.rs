@@ -61,6 +61,7 @@ pub mod driver;
 pub mod experiment;
 pub mod law;
 pub mod measure;
+pub mod pool;
 pub mod report;
 pub mod rng;
 pub mod sim;

@@ -187,10 +187,10 @@ fn rate_not_achieved(e: &Evidence) -> Option<String> {
     let missing = wanted * ACHIEVED_SHARE - started;
     (missing > 0.0 && wanted - started > EDGE_OPERATIONS).then(|| {
         format!(
-            "{FELL_BEHIND}: of {} operations due in the window it started {} ({})",
+            "{FELL_BEHIND}: of {} operations due in the window it did not start {} ({})",
             exact(wanted.round()),
-            exact(started),
-            percent(started / wanted * 100.0)
+            exact((wanted - started).round()),
+            percent((1.0 - started / wanted) * 100.0)
         )
     })
 }

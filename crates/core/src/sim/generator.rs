@@ -6,9 +6,9 @@ use super::agenda::{Agenda, Event};
 use super::stalls::Stalls;
 use crate::driver::{Action, AnyDriver, Driver, Op};
 use crate::measure::{Completion, Measurement, Outcome, Recorder, RecorderConfig, Window};
+use crate::pool::Pool;
 use crate::spec::{Load, Share, TrialSpec};
 use crate::time::Nanos;
-use std::collections::VecDeque;
 
 /// A request under way. The answer to one whose operation has ended meanwhile is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +68,7 @@ pub(super) struct Generator {
     next: Action,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    waiting: VecDeque<Ticket>,
+    waiting: Pool<Ticket>,
     connections: Connections,
     /// Operations started or shed so far.
     made: u64,
@@ -110,6 +110,7 @@ impl Generator {
                 open_loop: spec.load.is_open_loop(),
                 counts_whole: spec.load.counts_whole(),
                 starts_max: STARTS_MAX,
+                targets: spec.target.requests.len(),
             }),
             stalls: Stalls::new(&world.client_stalls),
             transport: world.transport,
@@ -119,7 +120,7 @@ impl Generator {
             next: Action::Done,
             slots: Vec::new(),
             free: Vec::new(),
-            waiting: VecDeque::new(),
+            waiting: Pool::new(connections_max.into(), spec.timeout),
             connections: Connections {
                 keep_alive: spec.target.keep_alive,
                 max: u64::from(connections_max).max(1),
@@ -286,7 +287,7 @@ impl Generator {
         self.watch(ticket.slot, now, agenda);
         match self.connections.acquire() {
             Some(connection) => self.send(ticket, connection, now, agenda),
-            None => self.waiting.push_back(ticket),
+            None => self.waiting.push(op.intended, ticket),
         }
     }
 
@@ -354,6 +355,7 @@ impl Generator {
         let state = *state;
         let completion = Completion {
             started: state.started,
+            status: status_of(outcome),
             sent: state
                 .sent
                 .filter(|_| outcome != Outcome::Refused)
@@ -365,23 +367,38 @@ impl Generator {
         self.last_end = now;
         self.recorder.on_completion(&completion);
         self.driver.on_completion(&completion, now);
-        if state.sent.is_some() {
+        if let Some(sent) = state.sent {
+            if outcome.is_response() || outcome == Outcome::Timeout {
+                self.waiting.note(now - sent, outcome.is_response());
+            }
             self.connections.release(state.connection, outcome);
             self.send_waiting(now, agenda);
         }
     }
 
     fn send_waiting(&mut self, now: Nanos, agenda: &mut Agenda) {
-        while let Some(ticket) = self.waiting.pop_front() {
+        // Their deadlines end them.
+        while self.waiting.expire(now).is_some() {}
+        while self.connections.has_room()
+            && let Some(ticket) = self.waiting.take(now)
+        {
             // Its time may have run out while it waited.
-            if self.is_current(ticket) {
-                let Some(connection) = self.connections.acquire() else {
-                    self.waiting.push_front(ticket);
-                    return;
-                };
+            if self.is_current(ticket)
+                && let Some(connection) = self.connections.acquire()
+            {
                 self.send(ticket, connection, now, agenda);
             }
         }
+    }
+}
+
+/// The status that a response has.
+fn status_of(outcome: Outcome) -> u16 {
+    match outcome {
+        Outcome::Ok | Outcome::Served => 200,
+        Outcome::Http4xx => 404,
+        Outcome::Http5xx => 503,
+        _ => 0,
     }
 }
 
@@ -397,9 +414,14 @@ struct Connections {
 }
 
 impl Connections {
+    /// Whether there is one to be had.
+    fn has_room(&self) -> bool {
+        self.in_use < self.max
+    }
+
     /// Takes an idle one or opens one; `None` if there is none to be had.
     fn acquire(&mut self) -> Option<u64> {
-        if self.in_use == self.max {
+        if !self.has_room() {
             return None;
         }
         self.in_use += 1;

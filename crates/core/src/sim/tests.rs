@@ -377,6 +377,31 @@ fn arrivals_beyond_the_connections_wait_for_one() {
     );
 }
 
+/// 1,000/s over so many connections against a server that takes 300 ms, with a timeout of 1 s.
+fn starved(connections_max: u32) -> Measurement {
+    let mut load = open(1_000, ArrivalLaw::Constant);
+    if let Load::Open(load) = &mut load {
+        load.connections_max = connections_max;
+    }
+    let mut spec = trial(load, secs(10));
+    spec.timeout = secs(1);
+    let world = World::station(None, Law::Fixed(ms(300)));
+    simulate(&spec, &world).trial.measurement
+}
+
+#[test]
+fn connections_that_are_too_few_carry_what_they_can() {
+    let few = starved(4);
+    // 4 connections that are busy for 0.3 s each.
+    let per_s = throughput_per_s(&few);
+    assert_close(per_s, 13.33, 0.03, "few");
+    assert_eq!(few.connections_opened, 4);
+    let ended = few.outcomes.count(Outcome::Ok) + few.outcomes.count(Outcome::Timeout);
+    assert_eq!(ended, few.outcomes.total());
+    let enough = starved(310);
+    assert_eq!(enough.outcomes.count(Outcome::Timeout), 0);
+}
+
 #[test]
 fn shed_arrivals_are_counted() {
     let mut load = open(1_000, ArrivalLaw::Constant);

@@ -28,6 +28,12 @@ pub trait Client {
     /// When [`Client::expire`] has something to do next.
     fn next_deadline(&self) -> Nanos;
 
+    /// The intended time of the oldest operation under way; `None` where there is none or it is not
+    /// known.
+    fn oldest_intended(&self) -> Option<Nanos> {
+        None
+    }
+
     /// Ends what has timed out by `now`.
     fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos);
 
@@ -52,4 +58,6 @@ pub struct Tally {
     pub open_max: u64,
     /// Operations under way, those that wait for a connection included.
     pub in_flight: u64,
+    /// Whole responses after which bytes came that nobody asked for.
+    pub surplus: u64,
 }

@@ -133,6 +133,7 @@ impl ConnectClient {
         self.connecting.clear(slot);
         let flight = &mut connection.flight;
         flight.sent = now;
+        flight.bytes_sent = self.requests.length(flight.request);
         connection.state = State::Busy;
         connection
             .parser
@@ -154,19 +155,24 @@ impl ConnectClient {
         connection.flight.received(bytes.len(), now);
         match connection.parser.feed(bytes, &mut self.cache) {
             Progress::NeedMore => {}
-            Progress::Done { surplus: 1.., .. } => {
-                self.refuse(io, slot, Violation::Unasked, now);
-            }
             Progress::Malformed(violation) => self.refuse(io, slot, violation, now),
-            Progress::Done { keep_alive, .. } => self.served(io, slot, keep_alive, now),
+            Progress::Done {
+                status, keep_alive, ..
+            } => self.served(io, slot, (status, keep_alive), now),
         }
     }
 
     /// Its response is here. In an orderly close whoever closes first keeps the port in TIME_WAIT
     /// for a minute: a server that announced that it will close is left to.
-    fn served<B: Backend>(&mut self, io: &mut B, slot: u32, keep_alive: bool, now: Nanos) {
+    fn served<B: Backend>(
+        &mut self,
+        io: &mut B,
+        slot: u32,
+        (status, keep_alive): (u16, bool),
+        now: Nanos,
+    ) {
         let connection = &mut self.connections[slot as usize];
-        let completion = connection.flight.ended(Outcome::Served, now);
+        let completion = connection.flight.answered(Outcome::Served, status, now);
         connection.state = State::Draining;
         self.complete(completion);
         if keep_alive || self.config.close == CloseKind::Rst {
@@ -184,7 +190,7 @@ impl ConnectClient {
             State::Connecting => self.end(io, slot, Outcome::Closed, now),
             State::Busy => {
                 let outcome = match connection.parser.at_eof() {
-                    Eof::Done { .. } => Outcome::Served,
+                    Eof::Done { status } => return self.served(io, slot, (status, true), now),
                     Eof::Truncated => Outcome::Truncated,
                     Eof::Closed => Outcome::Closed,
                 };

@@ -46,6 +46,17 @@ impl Deadlines {
         (self.first != NONE).then(|| (self.first, self.links[self.first as usize].at))
     }
 
+    /// The slots with their deadlines, the first first.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, Nanos)> + '_ {
+        let mut next = self.first;
+        std::iter::from_fn(move || {
+            let slot = next;
+            let link = self.links.get(slot as usize)?;
+            next = link.after;
+            Some((slot, link.at))
+        })
+    }
+
     /// Gives `slot` the deadline `at`, in place of any that it had.
     #[inline]
     pub fn set(&mut self, slot: u32, at: Nanos) {
@@ -117,6 +128,9 @@ mod tests {
                 let earliest = model.iter().flatten().min().copied();
                 prop_assert_eq!(list.first().map(|(_, at)| at), earliest);
             }
+            let all: Vec<_> = list.iter().collect();
+            prop_assert!(all.is_sorted_by_key(|&(_, at)| at));
+            prop_assert_eq!(all.len(), model.iter().flatten().count());
             let mut drained = Vec::new();
             while let Some((slot, at)) = list.first() {
                 prop_assert_eq!(model[slot as usize].take(), Some(at));

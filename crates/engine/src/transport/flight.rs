@@ -12,12 +12,16 @@ pub struct Flight {
     pub intended: Nanos,
     /// When the generator came to it.
     pub started: Nanos,
+    /// When it got a connection: an open one, or one that was opened for it.
+    pub placed: Nanos,
     /// When its request was handed to the kernel.
     pub sent: Nanos,
     /// When the first byte of the response was there; zero before.
     pub first_byte: Nanos,
     /// Bytes received.
     pub bytes: u64,
+    /// Bytes of its request, once that was handed to the kernel.
+    pub bytes_sent: u64,
     /// Its lane.
     pub lane: u32,
     /// The number of its request.
@@ -58,8 +62,20 @@ impl Flight {
             first_byte: if self.bytes > 0 { self.first_byte } else { now },
             completed: now,
             bytes: self.bytes,
+            bytes_sent: self.bytes_sent,
+            status: 0,
+            target: self.request as u32,
             outcome,
             lane: self.lane,
+        }
+    }
+
+    /// It ended at `now` with a whole response of this status.
+    #[inline]
+    pub fn answered(&self, outcome: Outcome, status: u16, now: Nanos) -> Completion {
+        Completion {
+            status,
+            ..self.ended(outcome, now)
         }
     }
 

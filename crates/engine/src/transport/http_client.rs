@@ -1,14 +1,18 @@
 //! The HTTP client of one worker: carries operations over connections, ends each in a Completion.
 
+mod config;
+
+pub use config::ClientConfig;
+
 use super::client::{Client, Tally};
 use super::deadlines::Deadlines;
 use super::flight::{Flight, outcome_of};
 use super::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use super::requests::RequestSet;
 use crate::reactor::{Backend, Close, Event, Opening};
-use crate::sys::socket::RawAddress;
 use knee_core::driver::Op;
 use knee_core::measure::{Completion, Outcome};
+use knee_core::pool::Pool;
 use knee_core::time::Nanos;
 use std::collections::VecDeque;
 use std::io;
@@ -19,23 +23,6 @@ const DRAIN_MAX: Nanos = Nanos::from_secs(1);
 
 /// No connection.
 const NONE: u32 = u32::MAX;
-
-/// What a client needs to know before the run.
-#[derive(Clone)]
-pub struct ClientConfig {
-    /// Where to connect.
-    pub address: RawAddress,
-    /// Whether a connection serves more than one request.
-    pub keep_alive: bool,
-    /// The most connections open at once.
-    pub connections_max: u32,
-    /// Closed loop: how many lanes there are, each with a connection of its own; 0 in open loop.
-    pub lanes: u32,
-    /// An operation ends as a timeout so long after its intended time.
-    pub timeout: Nanos,
-    /// A connect ends as a timeout after so long.
-    pub connect_timeout: Nanos,
-}
 
 /// Carries operations over connections. An operation of a lane takes the lane's own connection; any
 /// other takes the idle one that was used last, opens one while fewer than the most are open, or
@@ -50,7 +37,7 @@ pub struct HttpClient {
     idle: Vec<u32>,
     /// The slot of each lane.
     lanes: Vec<u32>,
-    waiting: VecDeque<Flight>,
+    waiting: Pool<Flight>,
     /// Slots that began to drain, the first first; some have been closed since.
     draining: VecDeque<u32>,
     deadlines: Deadlines,
@@ -93,7 +80,7 @@ impl HttpClient {
             free: (0..slots as u32).rev().collect(),
             idle: Vec::new(),
             lanes: vec![NONE; config.lanes as usize],
-            waiting: VecDeque::new(),
+            waiting: Pool::new(config.connections_max.into(), config.timeout),
             draining: VecDeque::new(),
             deadlines: Deadlines::new(slots),
             cache: HeadCache::default(),
@@ -110,6 +97,10 @@ impl Client for HttpClient {
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
         self.tally.in_flight += 1;
         let flight = Flight::new(op, self.requests.pick(), now);
+        if flight.intended + self.config.timeout <= now {
+            // The generator came to it only after its time was over.
+            return self.complete(flight.unsent(Outcome::Timeout, now));
+        }
         self.place(io, flight, now);
     }
 
@@ -137,14 +128,10 @@ impl Client for HttpClient {
 
     #[inline]
     fn next_deadline(&self) -> Nanos {
-        let waiting = self
-            .waiting
-            .front()
-            .map_or(Nanos::MAX, |f| f.intended + self.config.timeout);
         self.deadlines
             .first()
             .map_or(Nanos::MAX, |(_, at)| at)
-            .min(waiting)
+            .min(self.waiting.next_deadline())
     }
 
     fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
@@ -161,17 +148,13 @@ impl Client for HttpClient {
                 _ => self.fail(io, slot, Outcome::Timeout, now),
             }
         }
-        while let Some(flight) = self.waiting.front()
-            && flight.intended + self.config.timeout <= now
-        {
-            let completion = flight.unsent(Outcome::Timeout, now);
-            self.waiting.pop_front();
-            self.complete(completion);
+        while let Some(flight) = self.waiting.expire(now) {
+            self.complete(flight.unsent(Outcome::Timeout, now));
         }
     }
 
     fn abandon(&mut self, now: Nanos) {
-        while let Some(flight) = self.waiting.pop_front() {
+        while let Some(flight) = self.waiting.abandon() {
             self.complete(flight.unsent(Outcome::InFlight, now));
         }
         for slot in 0..self.connections.len() {
@@ -184,6 +167,24 @@ impl Client for HttpClient {
             connection.state = State::Idle;
             self.complete(completion);
         }
+    }
+
+    fn oldest_intended(&self) -> Option<Nanos> {
+        let waiting = self.waiting.oldest_intended();
+        let mut connecting = None;
+        for (slot, _) in self.deadlines.iter() {
+            let Connection { state, flight, .. } = &self.connections[slot as usize];
+            let oldest = |known: Option<Nanos>| {
+                known.map_or(flight.intended, |known| known.min(flight.intended))
+            };
+            match state {
+                // Those that are sent are in the order of their intended times.
+                State::Busy => return Some(oldest(earliest(waiting, connecting))),
+                State::Connecting => connecting = Some(oldest(connecting)),
+                State::Draining | State::Idle | State::Free => {}
+            }
+        }
+        earliest(waiting, connecting)
     }
 
     fn first_violation(&self) -> Option<Violation> {
@@ -209,7 +210,8 @@ impl HttpClient {
         }
         match self.free_slot(io, lane) {
             Some(slot) => self.open(io, slot, flight, now),
-            None => self.waiting.push_back(flight),
+            None if flight.repeated => self.waiting.push_again(flight.intended, flight),
+            None => self.waiting.push(flight.intended, flight),
         }
     }
 
@@ -226,7 +228,8 @@ impl HttpClient {
         self.free.pop()
     }
 
-    fn open<B: Backend>(&mut self, io: &mut B, slot: u32, flight: Flight, now: Nanos) {
+    fn open<B: Backend>(&mut self, io: &mut B, slot: u32, mut flight: Flight, now: Nanos) {
+        flight.placed = now;
         if let Err(error) = io.open(slot, Opening::to(&self.config.address)) {
             self.free.push(slot);
             return self.complete(flight.unsent(outcome_of(&error), now));
@@ -249,9 +252,13 @@ impl HttpClient {
     #[inline]
     fn send<B: Backend>(&mut self, io: &mut B, slot: u32, mut flight: Flight, now: Nanos) {
         flight.sent = now;
+        flight.bytes_sent = self.requests.length(flight.request);
         self.deadlines
             .set(slot, flight.intended + self.config.timeout);
         let connection = &mut self.connections[slot as usize];
+        if connection.state != State::Connecting {
+            flight.placed = now;
+        }
         connection.state = State::Busy;
         connection.flight = flight;
         connection.uses += 1;
@@ -273,25 +280,51 @@ impl HttpClient {
         let connection = &mut self.connections[slot as usize];
         match connection.state {
             State::Busy => {}
-            // Nobody asked for anything: the server is out of step, or says 408 before it closes.
-            State::Idle => return self.forget_idle(io, slot),
+            State::Idle => return self.on_unasked(io, slot, bytes),
             _ => return,
         }
         connection.flight.received(bytes.len(), now);
         match connection.parser.feed(bytes, &mut self.cache) {
             Progress::NeedMore => {}
-            Progress::Done { surplus: 1.., .. } => {
-                self.refuse(io, slot, Violation::Unasked, now);
-            }
             Progress::Malformed(violation) => self.refuse(io, slot, violation, now),
             Progress::Done {
-                status, keep_alive, ..
+                status,
+                keep_alive,
+                surplus,
             } => {
-                let completion = connection.flight.ended(status_outcome(status), now);
-                self.release(io, slot, keep_alive, now);
+                let is_in_step = only_empty_lines(&bytes[bytes.len() - surplus..]);
+                self.tally.surplus += u64::from(!is_in_step);
+                let is_whole = !io.is_sending(slot);
+                if !is_whole {
+                    connection.flight.bytes_sent = 0;
+                }
+                let completion = connection
+                    .flight
+                    .answered(status_outcome(status), status, now);
+                self.waiting.note(now - connection.flight.placed, true);
+                if !is_whole || !is_in_step {
+                    // The answer came before the request's body was sent, and what is left of the
+                    // body must not be taken for the next request (RFC 9112 §9.3); or what came
+                    // after the answer must not be taken for the next one.
+                    self.retire(io, slot, now);
+                } else {
+                    self.release(io, slot, keep_alive, now);
+                }
                 self.complete(completion);
             }
         }
+    }
+
+    /// Bytes on a connection that nobody uses. However they come, with a response, after it or in
+    /// pieces, that response stays what it was, and the connection is given up: the server is out
+    /// of step. Empty lines mean nothing, and 408 is how some servers announce that they close.
+    fn on_unasked<B: Backend>(&mut self, io: &mut B, slot: u32, bytes: &[u8]) {
+        if only_empty_lines(bytes) {
+            return;
+        }
+        let closes = bytes.starts_with(b"HTTP/1.") && bytes.get(8..12) == Some(b" 408");
+        self.tally.surplus += u64::from(!closes);
+        self.forget_idle(io, slot);
     }
 
     fn on_end<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
@@ -304,7 +337,10 @@ impl HttpClient {
         }
         match connection.parser.at_eof() {
             Eof::Done { status } => {
-                let completion = connection.flight.ended(status_outcome(status), now);
+                let completion = connection
+                    .flight
+                    .answered(status_outcome(status), status, now);
+                self.waiting.note(now - connection.flight.placed, true);
                 self.complete(completion);
                 self.retire(io, slot, now);
             }
@@ -350,11 +386,17 @@ impl HttpClient {
 
     /// Ends the operation of a connection badly, and the connection with it.
     fn fail<B: Backend>(&mut self, io: &mut B, slot: u32, outcome: Outcome, now: Nanos) {
-        let connection = &self.connections[slot as usize];
+        let connection = &mut self.connections[slot as usize];
+        if io.is_sending(slot) {
+            connection.flight.bytes_sent = 0;
+        }
         let completion = match connection.state {
             State::Connecting => connection.flight.unsent(outcome, now),
             _ => connection.flight.ended(outcome, now),
         };
+        if outcome == Outcome::Timeout {
+            self.waiting.note(now - connection.flight.placed, false);
+        }
         self.complete(completion);
         self.retire(io, slot, now);
     }
@@ -367,7 +409,7 @@ impl HttpClient {
         if keep_alive && self.config.keep_alive {
             connection.state = State::Idle;
             if connection.flight.lane == Op::ANY_LANE {
-                match self.waiting.pop_front() {
+                match self.waiting.take(now) {
                     Some(flight) => self.send(io, slot, flight, now),
                     None => {
                         connection.idle_at = self.idle.len() as u32;
@@ -405,10 +447,10 @@ impl HttpClient {
         self.discard(io, slot);
     }
 
-    /// Gives a connection up; the operation that has waited longest takes its place.
+    /// Gives a connection up; an operation that waits takes its place.
     fn retire<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         self.discard(io, slot);
-        if let Some(flight) = self.waiting.pop_front() {
+        if let Some(flight) = self.waiting.take(now) {
             self.place(io, flight, now);
         }
     }
@@ -439,15 +481,12 @@ impl HttpClient {
     }
 }
 
-impl ClientConfig {
-    /// How many connections the backend must have room for: in a closed loop also those that wait
-    /// for the server to close them while their lane has a new one already.
-    pub fn slots(&self) -> usize {
-        match self.lanes {
-            0 => self.connections_max as usize,
-            lanes => lanes as usize * if self.keep_alive { 2 } else { 8 } + 16,
-        }
-    }
+fn earliest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+    a.into_iter().chain(b).min()
+}
+
+fn only_empty_lines(bytes: &[u8]) -> bool {
+    bytes.iter().all(|b| matches!(b, b'\r' | b'\n'))
 }
 
 fn status_outcome(status: u16) -> Outcome {

@@ -1,7 +1,7 @@
 //! The requests of a run, serialised before it, and which comes next.
 
-use super::http1::serialise;
-use crate::reactor::Requests;
+use super::http1::serialise_head;
+use crate::reactor::{Requests, Wire};
 use knee_core::rng::{self, Rng};
 use knee_core::spec::{HttpTarget, Pick};
 
@@ -23,11 +23,8 @@ struct Traits {
 
 /// All requests of a target in their bytes on the wire.
 pub fn serialise_all(target: &HttpTarget) -> Requests {
-    let bytes = target
-        .requests
-        .iter()
-        .map(|r| serialise(r, target.keep_alive).into_boxed_slice());
-    bytes.collect()
+    let wires = target.requests.iter();
+    Requests::new(wires.map(|r| Wire::new(serialise_head(r, target.keep_alive), &r.body)))
 }
 
 impl RequestSet {
@@ -43,10 +40,10 @@ impl RequestSet {
             ),
         });
         let weights = match target.pick {
-            Pick::Weighted if bytes.len() > 1 => Some(running_sums(target)),
+            Pick::Weighted if bytes.count() > 1 => Some(running_sums(target)),
             _ => None,
         };
-        let next = first % bytes.len();
+        let next = first % bytes.count();
         RequestSet {
             traits: traits.collect(),
             weights,
@@ -67,12 +64,18 @@ impl RequestSet {
                 .min(weights.len() - 1);
         }
         let picked = self.next;
-        self.next = if picked + 1 == self.bytes.len() {
+        self.next = if picked + 1 == self.bytes.count() {
             0
         } else {
             picked + 1
         };
         picked
+    }
+
+    /// Its length on the wire.
+    #[inline]
+    pub fn length(&self, request: usize) -> u64 {
+        self.bytes.length(request) as u64
     }
 
     /// Whether it is a HEAD request, whose response has no body.

@@ -9,6 +9,7 @@ impl Diagnosis {
     /// The numbers it rests on, by name; those that are not finite are not known.
     pub(super) fn evidence(&self) -> Numbers {
         self.trial_evidence()
+            .or_else(|| self.connection_evidence())
             .or_else(|| self.shape_evidence())
             .or_else(|| self.doubt_evidence())
             .unwrap_or_default()
@@ -75,6 +76,44 @@ impl Diagnosis {
             _ => return None,
         };
         Some(numbers)
+    }
+
+    /// Of the connections of a trial.
+    fn connection_evidence(&self) -> Option<Numbers> {
+        let numbers = match self {
+            Diagnosis::ConnectionsLimit {
+                connections,
+                service_ns,
+                offered_per_s,
+                carried_per_s,
+                unsent,
+                wait_ns,
+                ..
+            } => vec![
+                ("connections", *connections),
+                ("connections_needed", self.connections_needed()),
+                ("service_time_ns", *service_ns),
+                ("offered_per_s", *offered_per_s),
+                ("carried_per_s", *carried_per_s),
+                ("unsent", *unsent),
+                ("connection_wait_p50_ns", *wait_ns),
+            ],
+            Diagnosis::SurplusBytes { responses, .. } => vec![("responses", *responses)],
+            _ => return None,
+        };
+        Some(numbers)
+    }
+
+    /// How many connections carry what is offered, if the target takes no longer for each then.
+    pub(super) fn connections_needed(&self) -> f64 {
+        match self {
+            Diagnosis::ConnectionsLimit {
+                service_ns,
+                offered_per_s,
+                ..
+            } => (offered_per_s * service_ns / 1e9).ceil(),
+            _ => 0.0,
+        }
     }
 
     /// Of how throughput goes with the level.

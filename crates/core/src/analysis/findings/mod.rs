@@ -93,6 +93,30 @@ pub enum Diagnosis {
         /// Operations waiting at the end of the window.
         waiting: f64,
     },
+    /// Open loop: the connections that may be open carry less than is offered.
+    ConnectionsLimit {
+        /// Where.
+        at: Vec<Level>,
+        /// How many may be open.
+        connections: f64,
+        /// Mean time that an operation has one.
+        service_ns: f64,
+        /// Operations offered per second.
+        offered_per_s: f64,
+        /// What so many connections carry at the most, per second.
+        carried_per_s: f64,
+        /// Operations that timed out before they were sent.
+        unsent: f64,
+        /// The median wait for a connection.
+        wait_ns: f64,
+    },
+    /// After whole responses came bytes that nobody asked for.
+    SurplusBytes {
+        /// Where.
+        at: Vec<Level>,
+        /// After how many responses.
+        responses: f64,
+    },
     /// The target stood still for a moment while the generator was on time.
     ServerStalled {
         /// Where.
@@ -304,6 +328,8 @@ impl Diagnosis {
             Diagnosis::ThinkDeviation { .. } => "think_deviation",
             Diagnosis::Errors { .. } => "errors",
             Diagnosis::TargetQueueGrows { .. } => "target_queue_grows",
+            Diagnosis::ConnectionsLimit { .. } => "connections_limit",
+            Diagnosis::SurplusBytes { .. } => "surplus_bytes",
             Diagnosis::ServerStalled { .. } => "server_stalled",
             Diagnosis::Outage { .. } => "outage",
             Diagnosis::SaturatedBelowRange { .. } => "saturated_below_range",

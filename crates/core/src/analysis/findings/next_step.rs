@@ -74,8 +74,27 @@ impl Diagnosis {
         }
     }
 
+    fn connections_next_step(&self) -> String {
+        match self {
+            Diagnosis::ConnectionsLimit { .. } => format!(
+                "permit more connections: --connections {}, enough if the target takes no longer \
+                 for each then; if it does, offer less: a lower --rate",
+                (1.2 * self.connections_needed()).ceil()
+            ),
+            Diagnosis::SurplusBytes { .. } => {
+                "see what the target sends after its body: does Content-Length say less than there \
+                 is? curl -i URL"
+                    .into()
+            }
+            _ => String::new(),
+        }
+    }
+
     fn sweep_next_step(&self) -> String {
         match self {
+            Diagnosis::ConnectionsLimit { .. } | Diagnosis::SurplusBytes { .. } => {
+                self.connections_next_step()
+            }
             Diagnosis::SaturatedBelowRange { axis, range, .. } => axis.lower_levels(range[0]),
             Diagnosis::PastKnee {
                 knee, recommended, ..

@@ -194,6 +194,58 @@ fn trial_findings_at_their_thresholds() {
 }
 
 #[test]
+fn connections_that_are_too_few_are_told_from_a_slow_target() {
+    let limit = ["connections_limit"];
+    // 4 connections carry 13.3/s of what takes 300 ms.
+    let with = |change: &dyn Fn(&mut TrialReport)| {
+        let mut t = open(1_000, [1_000; 10]);
+        (t.connections_max, t.traffic.connections_limit) = (4, Some(4));
+        (t.service_time_ns.count, t.service_time_ns.mean) = (133, Some(300_000_000));
+        t.offered.connection_wait_ns.p50 = Some(699_000_000);
+        t.traffic.unsent = 9_867;
+        change(&mut t);
+        t
+    };
+    assert_eq!(trial_codes(&with(&|_| ())), limit);
+    let few = |unsent, wait_ns| {
+        with(&|t: &mut TrialReport| {
+            (t.traffic.unsent, t.offered.connection_wait_ns.p50) = (unsent, Some(wait_ns));
+        })
+    };
+    assert_eq!(trial_codes(&few(11, 0)), limit);
+    assert!(trial_codes(&few(10, 0)).is_empty());
+    assert_eq!(trial_codes(&few(0, 300_000_001)), limit);
+    assert!(trial_codes(&few(0, 300_000_000)).is_empty());
+    let spare = with(&|t| t.traffic.connections_limit = Some(5));
+    assert!(trial_codes(&spare).is_empty(), "one more might be open");
+    let closed = with(&|t| t.traffic.connections_limit = None);
+    assert!(trial_codes(&closed).is_empty());
+    let finding = diagnose_trial(&with(&|_| ()))[0].finding();
+    assert!(finding.text.contains("--connections 4"), "{}", finding.text);
+    assert!(
+        finding.text.contains("13.33/s of the 1,000/s"),
+        "{}",
+        finding.text
+    );
+    assert!(
+        finding.next_step.contains("--connections 360"),
+        "{}",
+        finding.next_step
+    );
+    assert_eq!(finding.evidence["connections_needed"], 300.0);
+}
+
+#[test]
+fn bytes_that_nobody_asked_for_are_told() {
+    check(
+        "one",
+        |t| t.traffic.surplus_responses = 1,
+        &["surplus_bytes"],
+    );
+    check("none", |t| t.traffic.surplus_responses = 0, &[]);
+}
+
+#[test]
 fn a_queue_that_grows_is_told_from_one_that_stands() {
     let grows = ["target_queue_grows"];
     assert_eq!(trial_codes(&open(1_000, [980; 10])), grows);

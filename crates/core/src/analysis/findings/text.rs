@@ -61,6 +61,36 @@ impl Diagnosis {
         Some(text)
     }
 
+    /// What a pool of connections that is too small does.
+    fn pool_text(&self) -> String {
+        let Diagnosis::ConnectionsLimit {
+            connections,
+            service_ns,
+            offered_per_s,
+            carried_per_s,
+            unsent,
+            wait_ns,
+            ..
+        } = self
+        else {
+            return String::new();
+        };
+        let unsent = match *unsent > 0.0 {
+            true => format!("; {} operations timed out unsent", exact(*unsent)),
+            false => String::new(),
+        };
+        format!(
+            "the load is limited by --connections {}: at {} for each operation they carry at most \
+             {}/s of the {}/s offered, and half of the operations waited {} or longer for \
+             one{unsent}",
+            exact(*connections),
+            time(*service_ns),
+            number(*carried_per_s),
+            number(*offered_per_s),
+            time(*wait_ns),
+        )
+    }
+
     /// What the target did during a trial.
     fn target_text(&self) -> Option<String> {
         let text = match self {
@@ -91,6 +121,16 @@ impl Diagnosis {
                 number(*offered_per_s),
                 number(*served_per_s),
                 exact(waiting.round())
+            ),
+            Diagnosis::ConnectionsLimit { at, .. } => format!("{}{}", place(at), self.pool_text()),
+            Diagnosis::SurplusBytes { at, responses } => format!(
+                "{}bytes that nobody asked for followed {}: the responses count as they are, and \
+                 their connections were closed",
+                place(at),
+                match *responses == 1.0 {
+                    true => "a whole response".to_owned(),
+                    false => format!("{} whole responses", exact(*responses)),
+                }
             ),
             Diagnosis::Outage {
                 at,

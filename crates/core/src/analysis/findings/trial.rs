@@ -24,6 +24,8 @@ const WAITING_SHARE: f64 = 0.01;
 const WAITING_MIN: f64 = 10.0;
 /// … and if at half time it had between these shares of its final length.
 const HALF_TIME_SHARES: [f64; 2] = [0.2, 0.9];
+/// From this share of the operations on it is worth a word that they were never sent.
+const UNSENT_SHARE: f64 = 0.001;
 /// A stall is a response time of at least this many nanoseconds, this many medians.
 const STALL_NS: u64 = 100_000_000;
 const STALL_MEDIANS: u64 = 20;
@@ -43,16 +45,18 @@ pub fn trial_findings(trial: &TrialReport) -> Vec<Finding> {
 
 /// The diagnoses of one trial, without a level named.
 pub fn diagnose_trial(trial: &TrialReport) -> Vec<Diagnosis> {
-    let checks: [fn(&TrialReport) -> Option<Diagnosis>; 9] = [
+    let checks: [fn(&TrialReport) -> Option<Diagnosis>; 11] = [
         generator_limited,
         generator_distorted,
         littles_law,
+        connections_limit,
         target_queue_grows,
         non_stationary,
         errors,
         outage,
         think_deviation,
         server_stalled,
+        surplus_bytes,
     ];
     checks.iter().filter_map(|check| check(trial)).collect()
 }
@@ -76,10 +80,10 @@ pub fn grouped(trials: &[&TrialReport]) -> Vec<Diagnosis> {
     all
 }
 
-/// Whether, in an open loop, the target's queue grew all through the window: what was started and
+/// Whether, in an open loop, the queue grew all through the window: what was started and
 /// has not ended accumulates from beginning to end, or arrivals had to be shed.
 pub fn queue_grows(trial: &TrialReport) -> bool {
-    target_queue_grows(trial).is_some()
+    growing_queue(trial).is_some()
 }
 
 impl Diagnosis {
@@ -92,6 +96,8 @@ impl Diagnosis {
             | Diagnosis::ThinkDeviation { at, .. }
             | Diagnosis::Errors { at, .. }
             | Diagnosis::TargetQueueGrows { at, .. }
+            | Diagnosis::ConnectionsLimit { at, .. }
+            | Diagnosis::SurplusBytes { at, .. }
             | Diagnosis::ServerStalled { at, .. }
             | Diagnosis::Outage { at, .. } => Some(at),
             _ => None,
@@ -244,7 +250,41 @@ fn think_deviation(t: &TrialReport) -> Option<Diagnosis> {
     })
 }
 
+/// All connections were open, and either operations timed out as none came free, or more than half
+/// of the operations waited longer for one than they then took.
+fn connections_limit(t: &TrialReport) -> Option<Diagnosis> {
+    let connections = t.traffic.connections_limit? as f64;
+    let offered_per_s = t.offered.asked_per_s?;
+    let service_ns = t.service_time_ns.mean? as f64;
+    let wait_ns = t.offered.connection_wait_ns.p50.unwrap_or(0) as f64;
+    let starved = t.traffic.unsent as f64 > UNSENT_SHARE * t.attempted as f64;
+    let all_open = t.connections_max as f64 >= connections;
+    let carried_per_s = 1e9 * connections / service_ns.max(1.0);
+    (all_open && (starved || wait_ns > service_ns)).then_some(Diagnosis::ConnectionsLimit {
+        at: Vec::new(),
+        connections,
+        service_ns,
+        offered_per_s,
+        carried_per_s,
+        unsent: t.traffic.unsent as f64,
+        wait_ns,
+    })
+}
+
+fn surplus_bytes(t: &TrialReport) -> Option<Diagnosis> {
+    let responses = t.traffic.surplus_responses;
+    (responses > 0).then(|| Diagnosis::SurplusBytes {
+        at: Vec::new(),
+        responses: responses as f64,
+    })
+}
+
+/// Where there are too few connections, what waits for one waits here, not there.
 fn target_queue_grows(t: &TrialReport) -> Option<Diagnosis> {
+    growing_queue(t).filter(|_| connections_limit(t).is_none())
+}
+
+fn growing_queue(t: &TrialReport) -> Option<Diagnosis> {
     let offered_per_s = t.offered.asked_per_s?;
     let waiting_after = |intervals: &[Interval]| -> f64 {
         let left = |i: &Interval| i.attempted as f64 - (i.completed + i.errors) as f64;

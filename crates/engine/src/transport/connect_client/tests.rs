@@ -5,7 +5,7 @@ use crate::reactor::Sink;
 use crate::sys::socket::{Address, TcpState};
 use crate::transport::requests::serialise_all;
 use knee_core::rng;
-use knee_core::spec::{Endpoint, HttpRequest, HttpTarget, Pick};
+use knee_core::spec::{Body, Endpoint, HttpRequest, HttpTarget, Pick};
 
 /// Remembers; says of each connection what it was told to, and fails to open where told to.
 struct Remembers {
@@ -36,6 +36,10 @@ impl Backend for Remembers {
         Ok(())
     }
 
+    fn is_sending(&self, _: u32) -> bool {
+        false
+    }
+
     fn close(&mut self, slot: u32, how: Close) {
         self.closed.push((slot, how));
     }
@@ -59,7 +63,7 @@ fn bench(close: CloseKind) -> Bench {
         path: "/".to_owned(),
         host: "h".to_owned(),
         headers: Vec::new(),
-        body: Vec::new(),
+        body: Body::default(),
         weight: 1,
     };
     let target = HttpTarget {

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::reactor::{Opening, Sink};
-use crate::sys::socket::{Address, TcpState};
+use crate::sys::socket::{Address, RawAddress, TcpState};
 use crate::transport::requests::serialise_all;
 use knee_core::rng;
-use knee_core::spec::{Endpoint, HttpRequest, HttpTarget, Pick};
+use knee_core::spec::{Body, Endpoint, HttpRequest, HttpTarget, Pick};
 
 /// Remembers; fails to open where told to.
 #[derive(Default)]
@@ -13,6 +13,7 @@ struct Remembers {
     opened: Vec<u32>,
     sent: Vec<(u32, usize)>,
     closed: Vec<u32>,
+    sending: Vec<u32>,
     open_error: Option<i32>,
 }
 
@@ -34,6 +35,10 @@ impl Backend for Remembers {
     fn send(&mut self, slot: u32, request: usize) -> io::Result<()> {
         self.sent.push((slot, request));
         Ok(())
+    }
+
+    fn is_sending(&self, slot: u32) -> bool {
+        self.sending.contains(&slot)
     }
 
     fn close(&mut self, slot: u32, _: Close) {
@@ -59,7 +64,7 @@ fn bench(connections_max: u32, lanes: u32, method: &str) -> Bench {
         path: "/".to_owned(),
         host: "h".to_owned(),
         headers: Vec::new(),
-        body: Vec::new(),
+        body: Body::default(),
         weight: 1,
     };
     let target = HttpTarget {
@@ -168,7 +173,7 @@ fn beyond_the_most_connections_operations_wait_in_order() {
             opened: 1,
             open: 1,
             open_max: 1,
-            in_flight: 0
+            ..Tally::default()
         }
     );
 }
@@ -202,13 +207,15 @@ fn timeouts_count_from_the_intended_time_wherever_the_operation_is() {
         [0],
         "its answer may still come: the connection is of no use"
     );
-    assert_eq!(b.io.opened, [0, 0], "and the one that waited goes");
-    b.client.expire(&mut b.io, Nanos(140));
     assert_eq!(
-        b.ended(),
-        [(Outcome::Timeout, 120)],
-        "120 is up before the new connect's 30"
+        b.io.opened,
+        [0],
+        "the other has 10 left, and 100 were not enough"
     );
+    assert_eq!(b.client.next_deadline(), Nanos(120));
+    b.client.expire(&mut b.io, Nanos(120));
+    assert_eq!(b.ended(), [(Outcome::Timeout, 100)]);
+    assert_eq!(b.io.opened, [0]);
 }
 
 #[test]
@@ -247,11 +254,6 @@ fn what_the_end_of_a_connection_means() {
     assert_eq!(
         first(Event::Received(b"SSH-2.0\r\n\r\n")),
         Some(Outcome::Malformed)
-    );
-    assert_eq!(
-        first(Event::Received(&[OK, b"x"].concat())),
-        Some(Outcome::Malformed),
-        "surplus"
     );
     assert_eq!(failed(libc::ECONNRESET), Some(Outcome::Reset));
 }
@@ -399,4 +401,154 @@ fn what_is_under_way_at_the_end_is_told() {
     let mut ended = b.ended();
     ended.sort_by_key(|e| e.1);
     assert_eq!(ended, [7, 8, 10].map(|waited| (Outcome::InFlight, waited)));
+}
+
+/// A server that takes `service` for each request, over `connections_max` connections; 1 operation
+/// for each unit of time up to `until`. How many connections were opened, and what ended how.
+fn starved(connections_max: u32, service: u64, until: u64) -> (Bench, Vec<(Outcome, u64)>) {
+    let mut b = bench(connections_max, 0, "GET");
+    let mut answers = std::collections::VecDeque::new();
+    let mut ended = Vec::new();
+    let (mut opened, mut sent, mut closed) = (0, 0, 0);
+    for now in 0..until + 200 {
+        b.client.expire(&mut b.io, Nanos(now));
+        if now < until {
+            b.start(now);
+        }
+        for slot in b.io.closed.split_off(closed) {
+            b.io.closed.push(slot);
+            closed += 1;
+            answers.retain(|&(_, of)| of != slot);
+        }
+        while answers.front().is_some_and(|&(at, _)| at <= now) {
+            let (_, slot): (u64, u32) = answers.pop_front().expect("there is one");
+            b.event(now, slot, Event::Received(OK));
+        }
+        for slot in b.io.opened.split_off(opened) {
+            b.io.opened.push(slot);
+            opened += 1;
+            b.event(now, slot, Event::Connected);
+        }
+        for (slot, _) in b.io.sent.split_off(sent) {
+            b.io.sent.push((slot, 0));
+            sent += 1;
+            answers.push_back((now + service, slot));
+        }
+        ended.extend(b.ended());
+    }
+    (b, ended)
+}
+
+#[test]
+fn a_pool_that_is_too_small_serves_what_it_can() {
+    let (b, ended) = starved(4, 30, 3_000);
+    let ok = ended.iter().filter(|(o, _)| *o == Outcome::Ok).count();
+    // 4 connections that are busy for 30 each.
+    assert!((400..=415).contains(&ok), "{ok}");
+    assert_eq!(b.io.opened.len(), 4, "no connection is lost");
+    assert_eq!(ended.len(), 3_000);
+    let late = ended.iter().filter(|(o, _)| *o == Outcome::Timeout);
+    assert!(
+        late.clone().all(|&(_, waited)| waited == 100),
+        "each has its whole time"
+    );
+    assert_eq!(late.count() + ok, 3_000);
+}
+
+#[test]
+fn what_waits_in_vain_is_not_sent_in_its_last_moment() {
+    // The server takes longer than the timeout: only what has all its time is sent.
+    let (b, ended) = starved(4, 150, 3_000);
+    assert!(ended.iter().all(|(o, _)| *o == Outcome::Timeout));
+    assert!(b.io.opened.len() <= 4 * 31, "{}", b.io.opened.len());
+}
+
+#[test]
+fn a_line_whose_time_is_over_ends_at_once_and_opens_nothing() {
+    let mut b = bench(2, 0, "GET");
+    for _ in 0..10_000 {
+        b.start(0);
+    }
+    b.client.expire(&mut b.io, Nanos(500));
+    assert_eq!(b.ended().len(), 10_000);
+    assert_eq!(b.io.opened.len(), 2);
+    // Nor is anything opened for what the generator came to only after its time was over.
+    b.client.start(
+        &mut b.io,
+        Op {
+            intended: Nanos(300),
+            lane: Op::ANY_LANE,
+        },
+        Nanos(600),
+    );
+    assert_eq!(b.ended(), [(Outcome::Timeout, 300)]);
+    assert_eq!(b.io.opened.len(), 2);
+}
+
+#[test]
+fn surplus_ends_the_connection_and_not_the_response_however_it_comes() {
+    // With the response, and after it.
+    let whole = [OK, b"xyz"].concat();
+    for pieces in [vec![&whole[..]], vec![OK, b"xyz"], vec![OK, b"x", b"yz"]] {
+        let mut b = bench(1, 0, "GET");
+        b.start(0);
+        b.event(1, 0, Event::Connected);
+        for piece in pieces {
+            if b.io.closed.is_empty() {
+                b.event(2, 0, Event::Received(piece));
+            }
+        }
+        assert_eq!(b.ended(), [(Outcome::Ok, 2)]);
+        assert_eq!((b.io.closed.len(), b.client.tally().surplus), (1, 1));
+        b.start(3);
+        assert_eq!(b.io.opened.len(), 2);
+    }
+}
+
+#[test]
+fn empty_lines_after_a_response_and_a_408_to_nobody_are_no_surplus() {
+    for pieces in [
+        vec![&b"\r\n"[..]],
+        vec![b"\r", b"\n"],
+        vec![b"\r\n\r", b"\n"],
+    ] {
+        let mut b = bench(1, 0, "GET");
+        b.start(0);
+        b.event(1, 0, Event::Connected);
+        b.event(2, 0, Event::Received(OK));
+        b.event(2, 0, Event::Received(pieces[0]));
+        b.start(3);
+        // The rest comes before the next response.
+        for piece in &pieces[1..] {
+            b.event(4, 0, Event::Received(piece));
+        }
+        b.event(5, 0, Event::Received(OK));
+        assert_eq!(b.ended().len(), 2);
+        assert_eq!((b.io.closed.len(), b.client.tally().surplus), (0, 0));
+    }
+    let mut b = bench(1, 0, "GET");
+    b.start(0);
+    b.event(1, 0, Event::Connected);
+    b.event(2, 0, Event::Received(OK));
+    b.event(
+        3,
+        0,
+        Event::Received(b"HTTP/1.1 408 Request Timeout\r\n\r\n"),
+    );
+    assert_eq!((b.io.closed.len(), b.client.tally().surplus), (1, 0));
+}
+
+#[test]
+fn a_response_before_the_body_was_sent_ends_the_connection() {
+    for response in [OK, OK_CLOSE] {
+        let mut b = bench(1, 0, "POST");
+        b.start(0);
+        b.event(1, 0, Event::Connected);
+        b.io.sending.push(0);
+        b.event(2, 0, Event::Received(response));
+        assert_eq!(b.ended(), [(Outcome::Ok, 2)]);
+        assert_eq!(b.io.closed, [0], "nothing may follow half a body");
+        b.start(3);
+        assert_eq!((b.io.opened.len(), b.io.sent.len()), (2, 1));
+    }
 }

@@ -1,0 +1,133 @@
+//! Operations that wait for one of a bounded number of connections. The engine and the simulator
+//! both use it.
+
+mod service_times;
+#[cfg(test)]
+mod tests;
+
+use crate::time::Nanos;
+use service_times::ServiceTimes;
+use std::collections::VecDeque;
+
+/// Operations that wait for a connection, the first that came first.
+///
+/// Where more come than the connections can carry, first come, first served alone would send every
+/// operation just before its timeout: none would succeed, and each would cost the server work and
+/// the generator a connection. So an operation that has no chance left is passed over. It ends at
+/// its timeout, unsent:
+///
+/// - one with less time left than the shortest service time seen of late;
+/// - while the line is longer than the connections can carry in time, also one with less time left
+///   than nearly all requests took of late. Some of the line cannot be served then, whatever is
+///   done; what has waited longest is what gains least.
+///
+/// Service times count as they are seen, older ones for less and less. So a server that gets faster
+/// is noticed: something is always sent, if only what comes while a connection is free.
+#[derive(Debug)]
+pub struct Pool<T> {
+    timeout: Nanos,
+    connections: u64,
+    /// By deadline.
+    line: VecDeque<(Nanos, T)>,
+    /// Passed over, by deadline.
+    hopeless: VecDeque<(Nanos, T)>,
+    times: ServiceTimes,
+}
+
+impl<T> Pool<T> {
+    /// Nothing waits yet for these connections. An operation ends as a timeout this long after its
+    /// intended time.
+    pub fn new(connections: u64, timeout: Nanos) -> Pool<T> {
+        Pool {
+            timeout,
+            connections: connections.max(1),
+            line: VecDeque::new(),
+            hopeless: VecDeque::new(),
+            times: ServiceTimes::default(),
+        }
+    }
+
+    /// An operation begins to wait.
+    #[inline]
+    pub fn push(&mut self, intended: Nanos, operation: T) {
+        self.line.push_back((intended + self.timeout, operation));
+    }
+
+    /// An operation that had a connection waits again, before those that came later.
+    pub fn push_again(&mut self, intended: Nanos, operation: T) {
+        self.line.push_front((intended + self.timeout, operation));
+    }
+
+    /// A connection is free at `now`: the operation that gets it.
+    #[inline]
+    pub fn take(&mut self, now: Nanos) -> Option<T> {
+        if self.line.is_empty() {
+            return None;
+        }
+        self.take_with_chance(now)
+    }
+
+    #[inline(never)]
+    fn take_with_chance(&mut self, now: Nanos) -> Option<T> {
+        let needed = self.times.needed();
+        while let Some((deadline, operation)) = self.line.pop_front() {
+            let left = deadline - now;
+            let passed_over = left == Nanos::ZERO
+                || left < needed.least
+                || (left < needed.usual && self.is_too_long(now));
+            if !passed_over {
+                return Some(operation);
+            }
+            self.hopeless.push_back((deadline, operation));
+        }
+        None
+    }
+
+    /// Whether the last of the line would be reached with less time left than a request takes.
+    fn is_too_long(&mut self, now: Nanos) -> bool {
+        let Some(&(deadline, _)) = self.line.back() else {
+            return false;
+        };
+        let needed = self.times.needed();
+        let waits = u128::from(needed.mean.0) * self.line.len() as u128;
+        let waits = (waits / u128::from(self.connections)).min(u128::from(u64::MAX));
+        now + Nanos(waits as u64) + needed.mean > deadline
+    }
+
+    /// An operation had a connection for this long: until its whole response was there, or, where
+    /// it is not `whole`, until its timeout.
+    #[inline]
+    pub fn note(&mut self, took: Nanos, whole: bool) {
+        self.times.note(took, whole);
+    }
+
+    /// The intended time of the operation that waits longest.
+    pub fn oldest_intended(&self) -> Option<Nanos> {
+        let first = [&self.line, &self.hopeless].map(|of| of.front().map(|&(at, _)| at));
+        let deadline = first.into_iter().flatten().min()?;
+        Some(deadline - self.timeout)
+    }
+
+    /// When [`Pool::expire`] has something to do next.
+    #[inline]
+    pub fn next_deadline(&self) -> Nanos {
+        let first = |of: &VecDeque<(Nanos, T)>| of.front().map_or(Nanos::MAX, |&(at, _)| at);
+        first(&self.line).min(first(&self.hopeless))
+    }
+
+    /// An operation whose time is over at `now`; ask until there is none.
+    #[inline]
+    pub fn expire(&mut self, now: Nanos) -> Option<T> {
+        let first = [&mut self.hopeless, &mut self.line];
+        let over = first
+            .into_iter()
+            .find(|of| of.front().is_some_and(|&(deadline, _)| deadline <= now))?;
+        over.pop_front().map(|(_, operation)| operation)
+    }
+
+    /// Whatever waits; ask until there is nothing.
+    pub fn abandon(&mut self) -> Option<T> {
+        let next = self.hopeless.pop_front().or_else(|| self.line.pop_front());
+        next.map(|(_, operation)| operation)
+    }
+}

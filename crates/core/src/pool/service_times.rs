@@ -1,0 +1,184 @@
+//! What operations took of late, in bands.
+
+use crate::time::Nanos;
+
+/// Bands to the octave: each is at most 1/16 wide.
+const BANDS_PER_OCTAVE: u64 = 16;
+const BANDS_PER_OCTAVE_LOG2: u32 = BANDS_PER_OCTAVE.trailing_zeros();
+
+/// Bands of all times.
+const BANDS: usize = (64 - BANDS_PER_OCTAVE_LOG2 as usize + 1) * BANDS_PER_OCTAVE as usize;
+
+/// When as many are counted, all counts are halved.
+const COUNTED_MAX: u32 = 1_024;
+
+/// The share of service times that `usual` covers.
+const USUAL_SHARE: f64 = 0.95;
+
+/// What they need is worked out anew once they have grown by this share.
+const STALE_SHARE: u32 = 16;
+
+/// How long a request takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needed {
+    /// The shortest, rounded down to its band; 0 where nothing is known.
+    pub least: Nanos,
+    /// What nearly all take, rounded up to the end of its band.
+    pub usual: Nanos,
+    /// The mean.
+    pub mean: Nanos,
+}
+
+/// Counts of service times; the older one is, the less it counts.
+#[derive(Debug)]
+pub struct ServiceTimes {
+    counts: Box<[u16; BANDS]>,
+    counted: u32,
+    sum_ns: u128,
+    /// Counted since `needed` was worked out.
+    fresh: u32,
+    needed: Needed,
+}
+
+impl Default for ServiceTimes {
+    fn default() -> ServiceTimes {
+        ServiceTimes {
+            counts: Box::new([0; BANDS]),
+            counted: 0,
+            sum_ns: 0,
+            fresh: 0,
+            needed: Needed::default(),
+        }
+    }
+}
+
+impl ServiceTimes {
+    /// One took this long. Where it ended otherwise than with a whole response, it would have taken
+    /// longer: that counts where it says more than is known already.
+    #[inline]
+    pub fn note(&mut self, took: Nanos, whole: bool) {
+        if !whole && took <= self.needed().usual {
+            return;
+        }
+        self.counts[band_of(took)] += 1;
+        self.counted += 1;
+        self.fresh += 1;
+        self.sum_ns += u128::from(took.0);
+        if self.counted >= COUNTED_MAX {
+            self.halve();
+        }
+    }
+
+    fn halve(&mut self) {
+        let before = u128::from(self.counted);
+        // Rounded down, so that what is not seen again is forgotten.
+        self.counts.iter_mut().for_each(|count| *count /= 2);
+        self.counted = self.counts.iter().map(|&count| u32::from(count)).sum();
+        self.sum_ns = self.sum_ns * u128::from(self.counted) / before;
+    }
+
+    /// What a request needs.
+    pub fn needed(&mut self) -> Needed {
+        if self.fresh * STALE_SHARE >= self.counted && self.fresh > 0 {
+            self.fresh = 0;
+            self.needed = self.work_out();
+        }
+        self.needed
+    }
+
+    fn work_out(&self) -> Needed {
+        let occupied = || (0..BANDS).filter(|&band| self.counts[band] > 0);
+        let covered = (f64::from(self.counted) * USUAL_SHARE).ceil() as u32;
+        let mut below = 0;
+        let usual = occupied().find(|&band| {
+            below += u32::from(self.counts[band]);
+            below >= covered
+        });
+        Needed {
+            least: occupied().next().map_or(Nanos::ZERO, start_of),
+            usual: usual.map_or(Nanos::ZERO, |band| start_of(band + 1)),
+            mean: Nanos((self.sum_ns / u128::from(self.counted.max(1))) as u64),
+        }
+    }
+}
+
+/// The band of a time: below 16 ns each nanosecond is one, then each octave has 16.
+fn band_of(t: Nanos) -> usize {
+    if t.0 < BANDS_PER_OCTAVE {
+        return t.0 as usize;
+    }
+    let shift = t.0.ilog2() - BANDS_PER_OCTAVE_LOG2;
+    (u64::from(shift) * BANDS_PER_OCTAVE + (t.0 >> shift)) as usize
+}
+
+/// Where a band begins.
+fn start_of(band: usize) -> Nanos {
+    let band = band as u64;
+    if band < BANDS_PER_OCTAVE {
+        return Nanos(band);
+    }
+    let shift = (band / BANDS_PER_OCTAVE - 1) as u32;
+    let start = u128::from(band % BANDS_PER_OCTAVE + BANDS_PER_OCTAVE) << shift;
+    Nanos(start.min(u128::from(u64::MAX)) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_time_lies_in_its_band(exponent in 0u32..64, bits in any::<u64>()) {
+            let t = Nanos(bits >> exponent);
+            let band = band_of(t);
+            prop_assert!(band < BANDS);
+            prop_assert!(start_of(band) <= t);
+            prop_assert!(t < start_of(band + 1) || start_of(band + 1) == Nanos::MAX);
+        }
+    }
+
+    fn noted(times_ms: impl IntoIterator<Item = u64>) -> ServiceTimes {
+        let mut times = ServiceTimes::default();
+        for ms in times_ms {
+            times.note(Nanos::from_millis(ms), true);
+        }
+        times
+    }
+
+    #[test]
+    fn what_is_needed_is_what_was_seen() {
+        assert_eq!(ServiceTimes::default().needed(), Needed::default());
+        let needed = noted([300]).needed();
+        assert!(needed.least <= Nanos::from_millis(300) && needed.least.0 > 280_000_000);
+        assert!(needed.usual >= Nanos::from_millis(300) && needed.usual.0 < 320_000_000);
+        assert_eq!(needed.mean, Nanos::from_millis(300));
+        // One in ten takes longer: nearly all is more than nine in ten.
+        let needed = noted((0..100).map(|k| if k % 10 == 0 { 900 } else { 10 })).needed();
+        assert!(needed.least <= Nanos::from_millis(10) && needed.usual >= Nanos::from_millis(900));
+        let needed = noted((0..100).map(|k| if k % 50 == 0 { 900 } else { 10 })).needed();
+        assert!(
+            needed.usual < Nanos::from_millis(11),
+            "one in fifty does not"
+        );
+    }
+
+    #[test]
+    fn a_server_that_gets_faster_or_slower_is_noticed() {
+        let faster = noted((0..2_000).map(|_| 300).chain((0..20_000).map(|_| 1))).needed();
+        assert!(faster.usual < Nanos::from_millis(2), "{faster:?}");
+        let slower = noted((0..2_000).map(|_| 1).chain((0..20_000).map(|_| 300))).needed();
+        assert!(slower.least > Nanos::from_millis(280), "{slower:?}");
+        assert!(slower.mean > Nanos::from_millis(290), "{slower:?}");
+    }
+
+    #[test]
+    fn a_timeout_counts_where_it_says_more_than_is_known() {
+        let mut times = noted([300; 10]);
+        times.note(Nanos::from_millis(4), false);
+        assert!(times.needed().least > Nanos::from_millis(280));
+        let mut times = ServiceTimes::default();
+        times.note(Nanos::from_millis(1_000), false);
+        assert!(times.needed().least > Nanos::from_millis(900));
+    }
+}
