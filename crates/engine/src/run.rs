@@ -212,6 +212,7 @@ impl Plan<'_> {
                 open_loop: spec.load.is_open_loop(),
                 counts_whole: spec.load.counts_whole(),
                 starts_max: STARTS_MAX / self.workers as usize,
+                targets: spec.target.requests.len(),
             }),
             clock: MonotonicClock::start(),
             waiter: Waiter::new(spec.engine.wait, COVERED, &spec.engine.margins),
@@ -251,7 +252,7 @@ impl Plan<'_> {
             },
             timeout: spec.timeout,
             close: load.close,
-            request_bytes_max: self.requests.iter().map(|r| r.len()).max().unwrap_or(0),
+            request_bytes_max: self.requests.length_max(),
         }
     }
 
@@ -292,7 +293,7 @@ fn choose_backend(choice: BackendChoice) -> Result<BackendChoice, RunError> {
     if choice != BackendChoice::IoUring {
         return Ok(BackendChoice::Epoll);
     }
-    match UringBackend::new(1, Requests::from(Vec::new())) {
+    match UringBackend::new(1, Requests::new([])) {
         Ok(_) => Ok(BackendChoice::IoUring),
         Err(error) => Err(RunError::NotPermitted(format!(
             "--backend io_uring: this machine does not permit it ({error}); containers often \

@@ -4,7 +4,9 @@ use crate::reactor::{Backend, Event, Sink, Waiter};
 use crate::sys::clock::{MonotonicClock, ThreadUse};
 use crate::transport::client::{Client, Tally};
 use knee_core::driver::{Action, AnyDriver, Driver};
-use knee_core::measure::{Completion, IntervalPart, Measurement, Outcome, Recorder, Window};
+use knee_core::measure::{
+    Completion, IntervalPart, Measurement, Outcome, Recorder, UnderWay, Window,
+};
 use knee_core::time::{Clock, Nanos};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -77,7 +79,8 @@ impl<C: Client> Worker<C> {
         let interrupted = loop {
             let now = clock.now();
             session.recorder.on_stall(now - expected);
-            if let Some(part) = session.recorder.roll(now) {
+            if let Some(mut part) = session.recorder.roll(now) {
+                part.under_way = Some(session.under_way(now));
                 emit(part);
             }
             usage.note(now, waiter.polled_total());
@@ -186,6 +189,14 @@ impl<C: Client> Session<C> {
         Ok(before + asked)
     }
 
+    fn under_way(&self, now: Nanos) -> UnderWay {
+        let oldest = self.client.oldest_intended();
+        UnderWay {
+            operations: self.client.tally().in_flight,
+            oldest: oldest.map_or(Nanos::ZERO, |intended| now - intended),
+        }
+    }
+
     fn is_over(&self, now: Nanos, give_up: Nanos) -> bool {
         self.next == Action::Done && self.client.tally().in_flight == 0 || now >= give_up
     }
@@ -199,12 +210,16 @@ impl<C: Client> Session<C> {
             emit(part);
         }
         let Tally {
-            opened, open_max, ..
+            opened,
+            open_max,
+            surplus,
+            ..
         } = self.client.tally();
         let mut measurement = self.recorder.finish(now);
         measurement.malformed_because = self.client.first_violation().map(|v| v.to_string());
         measurement.connections_opened = opened;
         measurement.connections_max = open_max;
+        measurement.surplus = surplus;
         measurement
     }
 }

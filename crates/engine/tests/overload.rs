@@ -2,8 +2,8 @@
 
 use knee_core::measure::{Histogram, Interval, Observer, Outcome, Trial};
 use knee_core::spec::{
-    BackendChoice, CloseKind, ConnectScheme, Endpoint, EngineOptions, HttpRequest, HttpTarget,
-    Load, Margins, OverloadLoad, Pick, TrialSpec, WaitPolicy,
+    BackendChoice, Body, CloseKind, ConnectScheme, Endpoint, EngineOptions, HttpRequest,
+    HttpTarget, Load, Margins, OverloadLoad, Pick, TrialSpec, WaitPolicy,
 };
 use knee_core::time::Nanos;
 use knee_engine::RunError;
@@ -41,7 +41,7 @@ fn spec(port: u16, scheme: ConnectScheme, close: CloseKind, duration_ms: u64) ->
         path: "/".to_owned(),
         host: "127.0.0.1".to_owned(),
         headers: Vec::new(),
-        body: Vec::new(),
+        body: Body::default(),
         weight: 1,
     };
     TrialSpec {

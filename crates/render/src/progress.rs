@@ -68,7 +68,10 @@ impl SoFar {
                 format!("p50 {}", time_short(interval.p50_ns)),
                 format!("p99 {}", time_short(interval.p99_ns)),
                 plural(errors, "error"),
-            ],
+            ]
+            .into_iter()
+            .chain(under_way(interval))
+            .collect(),
             SoFar::Datagrams { sent } => {
                 let per_s = interval.per_s(interval.sent.unwrap_or(0));
                 vec![
@@ -79,6 +82,15 @@ impl SoFar {
             SoFar::Flows { ping_max } => flows::parts(interval, ping_max),
         }
     }
+}
+
+/// How many operations are under way, and how long the oldest has been.
+fn under_way(interval: &Interval) -> Option<String> {
+    let in_flight = format!("{} in flight", count(interval.in_flight?));
+    Some(match interval.oldest_ns {
+        Some(ns) => format!("{in_flight}, oldest {}", time_short(ns)),
+        None => in_flight,
+    })
 }
 
 impl ProgressLine<'_> {
@@ -206,6 +218,8 @@ mod tests {
         max_ns: 5_000_000,
         pacing_error_ns_mean: None,
         pacing_error_ns_max: None,
+        in_flight: Some(40),
+        oldest_ns: Some(2_000_000),
         sent: None,
         received: None,
         dropped: None,
@@ -219,7 +233,7 @@ mod tests {
         total: Some(Nanos::from_secs(10)),
         interval: Some(&INTERVAL),
         so_far: SoFar::Operations { errors: 12 },
-        width: 100,
+        width: 120,
         unicode: true,
     };
 
@@ -230,7 +244,7 @@ mod tests {
                 LINE,
                 "━━━━┄┄┄┄┄┄┄┄┄┄┄┄  vusers=8  3.0 s of 10.0 s  \
                  8,572/s  p50 730 µs  \
-                 p99 1.31 ms  12 errors",
+                 p99 1.31 ms  12 errors  40 in flight, oldest 2 ms",
             ),
             (
                 ProgressLine {
@@ -255,7 +269,7 @@ mod tests {
                     ..LINE
                 },
                 "================  vusers=8  11.0 s of 10.0 s  8,572/s  p50 730 us  \
-                 p99 1.31 ms  12 errors",
+                 p99 1.31 ms  12 errors  40 in flight, oldest 2 ms",
             ),
         ] {
             assert_eq!(line.format(), expected);

@@ -3,9 +3,11 @@
 use crate::failure::Failure;
 use crate::input;
 use crate::words::Words;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use knee_core::spec::{Endpoint, HttpRequest, HttpTarget, Pick, Url};
+use knee_core::spec::{Endpoint, HttpRequest, HttpTarget, ParseError, Pick, Url};
 use knee_core::spec::{parse_header, parse_targets};
 
 #[derive(Args, Clone, Debug)]
@@ -16,7 +18,7 @@ pub struct TargetArgs {
     pub url: Option<String>,
 
     /// Method [default: GET; POST with a body]
-    #[arg(short, long, value_name = "METHOD")]
+    #[arg(short, long, value_name = "METHOD", short_alias = 'X')]
     method: Option<String>,
 
     /// A header, repeatable: 'Name: value'
@@ -27,15 +29,32 @@ pub struct TargetArgs {
     #[arg(short, long, value_name = "BODY")]
     body: Option<String>,
 
+    /// The body of a form, or @FILE, as curl sends it: --body with the content type
+    /// application/x-www-form-urlencoded unless -T or -H gives another; repeated, joined with '&'
+    #[arg(
+        long,
+        value_name = "DATA",
+        conflicts_with = "body",
+        hide_short_help = true
+    )]
+    data: Vec<String>,
+
+    /// User and password for Basic authentication
+    #[arg(short, long, value_name = "USER:PASSWORD", value_parser = parse_user)]
+    #[arg(hide_short_help = true)]
+    user: Option<User>,
+
     /// The body's content type
     #[arg(short = 'T', long, value_name = "TYPE", hide_short_help = true)]
     content_type: Option<String>,
 
     /// Several requests from a file, to one server
     ///
-    /// Each is a line 'METHOD URL', which 'weight=N' may follow, then its lines 'Name: value' and
-    /// at most one '@FILE' for its body. An empty line ends it; # begins a comment.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "method", "body"])]
+    /// Each is a line 'METHOD URL', or a URL alone for GET, which 'weight=N' may follow, then its
+    /// lines 'Name: value' and at most one '@FILE' for its body. An empty line ends it; # begins a
+    /// comment. Each of up to 100 targets is reported on its own; of more, the 100th line is the
+    /// sum of all further ones.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "method", "body", "data"])]
     #[arg(hide_short_help = true)]
     targets: Option<String>,
 
@@ -79,19 +98,33 @@ impl TargetArgs {
 
     fn one(&self, url: &str) -> Result<(Endpoint, Vec<HttpRequest>), Failure> {
         let url = Url::parse(url).map_err(|e| Failure::argument("URL", e))?;
-        let body = match self.body.as_deref().map(|b| (b, b.strip_prefix('@'))) {
-            None => Vec::new(),
-            Some((_, Some(file))) => {
-                input::read(file).map_err(|e| Failure::argument("--body", e.line))?
-            }
-            Some((text, None)) => text.as_bytes().to_vec(),
+        let body = match &self.body {
+            Some(body) => text_or_file("--body", body)?,
+            None => self.form()?,
         };
-        let implied = if self.body.is_some() { "POST" } else { "GET" };
+        let has_body = self.body.is_some() || !self.data.is_empty();
+        let implied = if has_body { "POST" } else { "GET" };
         let method = self.method.as_deref().unwrap_or(implied);
         let request = HttpRequest::new(method, &url, Vec::new(), body, 1)
             .map_err(|e| Failure::argument("--method", e))?;
         let request = self.with_headers(request)?;
         Ok((url.endpoint().clone(), vec![request]))
+    }
+
+    /// What `--data` makes, as curl does: joined with '&', line ends of files left out.
+    fn form(&self) -> Result<Vec<u8>, Failure> {
+        let mut form = Vec::new();
+        for (at, data) in self.data.iter().enumerate() {
+            let mut part = text_or_file("--data", data)?;
+            if data.starts_with('@') {
+                part.retain(|b| !matches!(b, b'\r' | b'\n' | 0));
+            }
+            if at > 0 {
+                form.push(b'&');
+            }
+            form.append(&mut part);
+        }
+        Ok(form)
     }
 
     fn several(&self, file: &str) -> Result<(Endpoint, Vec<HttpRequest>), Failure> {
@@ -108,12 +141,23 @@ impl TargetArgs {
         let request = request
             .with_common_headers(&self.header)
             .map_err(|e| Failure::argument("--header", e))?;
-        let Some(content_type) = &self.content_type else {
-            return Ok(request);
+        let request = match &self.user {
+            Some(User(user)) => {
+                let credentials = format!("Basic {}", BASE64.encode(user));
+                let header = ("Authorization".to_string(), credentials);
+                let request = request.with_common_headers(&[header]);
+                request.map_err(|e| Failure::argument("--user", e))?
+            }
+            None => request,
         };
-        let header = ("Content-Type".to_string(), content_type.clone());
+        let is_form = !self.data.is_empty();
+        let content_type = match &self.content_type {
+            Some(content_type) => content_type.clone(),
+            None if is_form => FORM.to_string(),
+            None => return Ok(request),
+        };
         request
-            .with_common_headers(&[header])
+            .with_common_headers(&[("Content-Type".to_string(), content_type)])
             .map_err(|e| Failure::argument("--content-type", e))
     }
 
@@ -131,11 +175,49 @@ impl TargetArgs {
             .map(|(name, value)| format!("{name}: {value}"));
         words.put_list("header", headers);
         words.put_some("body", self.body.clone());
+        words.put_list("data", self.data.iter().cloned());
+        // The password is nobody's business who reads the report.
+        let user = self.user.as_ref().map(User::without_password);
+        words.put_some("user", user);
         words.put_some("content-type", self.content_type.clone());
         words.put_some("unix-socket", self.unix_socket.clone());
         if self.no_keepalive {
             words.put("no-keepalive", true);
         }
+    }
+}
+
+/// `user:password`; its password is never shown.
+#[derive(Clone)]
+struct User(String);
+
+impl User {
+    fn without_password(&self) -> String {
+        let name = self.0.split(':').next().unwrap_or_default();
+        format!("{name}:***")
+    }
+}
+
+impl std::fmt::Debug for User {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.without_password())
+    }
+}
+
+fn parse_user(text: &str) -> Result<User, ParseError> {
+    match text.contains(':') {
+        true => Ok(User(text.to_owned())),
+        false => Err(ParseError(
+            "expected USER:PASSWORD; the password may be empty".to_owned(),
+        )),
+    }
+}
+
+/// What is given, or what is in the file that `@FILE` names.
+fn text_or_file(argument: &str, given: &str) -> Result<Vec<u8>, Failure> {
+    match given.strip_prefix('@') {
+        Some(file) => input::read(file).map_err(|e| Failure::argument(argument, e.line)),
+        None => Ok(given.as_bytes().to_vec()),
     }
 }
 
@@ -146,5 +228,6 @@ fn picks() -> impl TypedValueParser<Value = Pick> {
     })
 }
 
+const FORM: &str = "application/x-www-form-urlencoded";
 const IN_ORDER: &str = "in-order";
 const RANDOM: &str = "random";

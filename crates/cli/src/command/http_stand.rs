@@ -9,6 +9,7 @@ use knee_core::experiment::Experiment;
 use knee_core::measure::Observer;
 use knee_core::report::TrialReport;
 use knee_core::spec::{HttpTarget, Level, TrialSpec};
+use knee_core::time::Nanos;
 use knee_engine::RunError;
 use knee_engine::observe::Vantage;
 use std::sync::atomic::AtomicBool;
@@ -18,6 +19,8 @@ use std::sync::atomic::AtomicBool;
 pub struct HttpStand {
     /// What every trial is sent to.
     target: HttpTarget,
+    /// How long the first connect may take.
+    connect_timeout: Nanos,
     /// Whether each trial is told of as it ends.
     tells_levels: bool,
     backend: String,
@@ -27,10 +30,11 @@ pub struct HttpStand {
 }
 
 impl HttpStand {
-    /// A stand in front of this target. `tells_levels`: a line for each trial as it ends.
-    pub fn new(target: HttpTarget, tells_levels: bool, observe: ObserveArgs) -> HttpStand {
+    /// A stand in front of the target of these trials. `tells_levels`: a line for each as it ends.
+    pub fn new(spec: &TrialSpec, tells_levels: bool, observe: ObserveArgs) -> HttpStand {
         HttpStand {
-            target,
+            target: spec.target.clone(),
+            connect_timeout: spec.connect_timeout,
             tells_levels,
             backend: String::new(),
             observe,
@@ -46,7 +50,7 @@ impl HttpStand {
 
 impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStand {
     fn prepare(&mut self) -> Result<(), RunError> {
-        let address = knee_engine::preflight(&self.target)?;
+        let address = knee_engine::preflight(&self.target, self.connect_timeout)?;
         self.vantage = self.observe.vantage(&address)?;
         Ok(())
     }

@@ -93,7 +93,7 @@ pub struct RunSpec {
 /// Makes the run and reports it.
 pub fn execute(mut spec: RunSpec) -> Result<Exit, Failure> {
     spec.trial.engine.margins = margins::of_this_machine(spec.output.notes());
-    let mut stand = HttpStand::new(spec.trial.target.clone(), false, spec.observe.clone());
+    let mut stand = HttpStand::new(&spec.trial, false, spec.observe.clone());
     let (order, mut experiment) = spec.split();
     laboratory::conduct(order, &mut experiment, &mut stand)
 }

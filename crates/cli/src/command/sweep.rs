@@ -122,7 +122,7 @@ pub fn execute(mut sweep: ResolvedSweep) -> Result<Exit, Failure> {
         sweep.output.note(&demo.announcement());
     }
     sweep.spec.base.engine.margins = margins::of_this_machine(sweep.output.notes());
-    let mut stand = HttpStand::new(sweep.spec.base.target.clone(), true, sweep.observe.clone());
+    let mut stand = HttpStand::new(&sweep.spec.base, true, sweep.observe.clone());
     let (order, mut experiment) = sweep.split();
     laboratory::conduct(order, &mut experiment, &mut stand)
 }

@@ -182,7 +182,7 @@ fn the_target_is_what_the_options_say() {
     let request = &target.requests[0];
     assert_eq!(request.method, "POST");
     assert_eq!(request.path, "/items?x=1");
-    assert_eq!(request.body, b"{\"a\":1}");
+    assert_eq!(&*request.body, b"{\"a\":1}");
     let header = |name: &str, value: &str| (name.to_string(), value.to_string());
     let expected = [
         header("X-A", "1"),
@@ -195,6 +195,45 @@ fn the_target_is_what_the_options_say() {
     assert_eq!(socket.endpoint, Endpoint::Unix { path });
     assert_eq!(socket.requests[0].host, "app");
     assert!(!socket.keep_alive);
+}
+
+#[test]
+fn options_of_curl_mean_what_they_mean_there() {
+    let file = TempFile::new("form", "c=3\r\nd=4\n");
+    let form = trial(&format!(
+        "{URL} --data a=1 --data b=2 --data @{} -u me:se:cret",
+        file.path
+    ));
+    let request = &form.target.requests[0];
+    assert_eq!(request.method, "POST");
+    assert_eq!(&*request.body, b"a=1&b=2&c=3d=4");
+    let header = |name: &str, value: &str| (name.to_string(), value.to_string());
+    let expected = [
+        header("Authorization", "Basic bWU6c2U6Y3JldA=="),
+        header("Content-Type", "application/x-www-form-urlencoded"),
+    ];
+    assert_eq!(request.headers, expected);
+
+    let own = trial(&format!(
+        "{URL} -X PUT --data x -T text/plain -H Authorization:mine -u me:"
+    ));
+    let request = &own.target.requests[0];
+    assert_eq!(request.method, "PUT");
+    let expected = [
+        header("Authorization", "mine"),
+        header("Content-Type", "text/plain"),
+    ];
+    assert_eq!(request.headers, expected);
+
+    let (_, words) = run(&format!("{URL} -u me:secret")).unwrap();
+    let told = serde_json::to_string(&words.0).unwrap();
+    assert!(
+        told.contains("me:***") && !told.contains("secret"),
+        "{told}"
+    );
+    for refused in ["-u me", "--data a -b c"] {
+        assert!(run(&format!("{URL} {refused}")).is_err(), "{refused}");
+    }
 }
 
 #[test]

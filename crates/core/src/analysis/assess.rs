@@ -7,6 +7,7 @@ use super::order::{design_effect, quantile_ci95};
 use super::sample::Z975;
 use super::spectrum::spectrum;
 use super::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots};
+use super::traffic::traffic_report;
 use super::validity::{Evidence, Quantiles, clauses};
 use crate::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
 use crate::report::{GeneratorReport, LatencyReport, TrialReport, Verdict};
@@ -62,6 +63,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
         invalid_because,
         bytes_received: measured.bytes_received,
         malformed_because: measured.malformed_because.clone(),
+        traffic: traffic_report(trial),
         connections_opened: measured.connections_opened,
         connections_max: measured.connections_max,
         intervals: measured.intervals.clone(),

@@ -75,6 +75,7 @@ mod tests {
             open_loop: false,
             counts_whole: false,
             starts_max: 0,
+            targets: 1,
         });
         let mut begin = Nanos::ZERO;
         while begin < MS(10_000) {
@@ -87,6 +88,9 @@ mod tests {
                     first_byte: completed,
                     completed,
                     bytes: 0,
+                    bytes_sent: 0,
+                    status: 0,
+                    target: 0,
                     outcome: if lane == 0 { Outcome::Ok } else { outcome },
                     lane,
                 });

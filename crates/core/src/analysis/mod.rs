@@ -23,5 +23,6 @@ pub mod table;
 pub mod theory;
 pub mod threshold;
 pub mod throttle;
+mod traffic;
 pub mod validity;
 pub mod words;

@@ -48,6 +48,9 @@ fn ended(op: Op, completed: Nanos, outcome: Outcome) -> Completion {
         first_byte: completed,
         completed,
         bytes: 0,
+        bytes_sent: 0,
+        status: 0,
+        target: 0,
         outcome,
         lane: op.lane,
     }

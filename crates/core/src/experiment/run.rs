@@ -19,6 +19,19 @@ impl SingleRun {
     }
 }
 
+/// The rate asked for, where less was served than chance accounts for.
+fn asked_in_vain(trial: &TrialReport) -> Option<f64> {
+    let asked_per_s = trial.offered.asked_per_s?;
+    let chance = CHANCE_SIGMAS / (trial.attempted.max(1) as f64).sqrt();
+    let kept_up = trial.responses_per_s() >= asked_per_s * (KEPT_UP_SHARE - chance);
+    (!kept_up).then_some(asked_per_s)
+}
+
+/// What is in flight at the ends of a window accounts for less than what this leaves.
+const KEPT_UP_SHARE: f64 = 0.98;
+/// Random arrivals may be fewer by this many standard deviations.
+const CHANCE_SIGMAS: f64 = 4.0;
+
 impl Experiment for SingleRun {
     type Spec = TrialSpec;
     type Trial = TrialReport;
@@ -34,6 +47,7 @@ impl Experiment for SingleRun {
     fn conclude(&self, past: &[TrialReport]) -> Concluded {
         let conclusion = past.last().map(|trial| RunConclusion {
             throughput_per_s: trial.throughput_per_s,
+            asked_per_s: asked_in_vain(trial),
             p50_ns: trial.response_time_ns.p50,
             p95_ns: trial.response_time_ns.p95,
             p99_ns: trial.response_time_ns.p99,

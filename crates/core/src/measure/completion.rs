@@ -20,6 +20,12 @@ pub struct Completion {
     pub completed: Nanos,
     /// Bytes received.
     pub bytes: u64,
+    /// Bytes of the request, where it was sent whole.
+    pub bytes_sent: u64,
+    /// The status of the whole response; 0 where none came.
+    pub status: u16,
+    /// The number of its target.
+    pub target: u32,
     /// How it ended.
     pub outcome: Outcome,
     /// The lane of its [`crate::driver::Op`].
@@ -37,6 +43,9 @@ impl Completion {
             first_byte: now,
             completed: now,
             bytes: 0,
+            bytes_sent: 0,
+            status: 0,
+            target: 0,
             outcome,
             lane: op.lane,
         }

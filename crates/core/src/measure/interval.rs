@@ -33,6 +33,12 @@ pub struct Interval {
     /// The largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing_error_ns_max: Option<u64>,
+    /// Operations under way at its end, those included that wait for a connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<u64>,
+    /// For how long the oldest of them had been, since its intended time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_ns: Option<u64>,
     /// Datagrams sent; datagrams only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
@@ -86,9 +92,30 @@ pub struct IntervalPart {
     pub errors: u64,
     /// How late the operations were started; `None` in a closed loop, or where none was.
     pub pacing: Option<Pacing>,
+    /// What was under way at its end, where that is known.
+    pub under_way: Option<UnderWay>,
     /// Response times of the operations that ended here, shed ones excluded; `None`: there were
     /// none (an idle worker then sends no histogram).
     pub response: Option<Histogram>,
+}
+
+/// What is under way at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnderWay {
+    /// Operations, those included that wait for a connection.
+    pub operations: u64,
+    /// For how long the oldest has been, since its intended time.
+    pub oldest: Nanos,
+}
+
+impl UnderWay {
+    /// Of two workers.
+    pub fn merge(self, other: UnderWay) -> UnderWay {
+        UnderWay {
+            operations: self.operations + other.operations,
+            oldest: self.oldest.max(other.oldest),
+        }
+    }
 }
 
 /// How late the operations of a part of an interval were started: what costs next to nothing to
@@ -126,6 +153,10 @@ impl Pacing {
 impl IntervalPart {
     fn merge(&mut self, other: IntervalPart) {
         self.end_ns = self.end_ns.max(other.end_ns);
+        self.under_way = match (self.under_way, other.under_way) {
+            (Some(mine), Some(theirs)) => Some(mine.merge(theirs)),
+            (mine, theirs) => mine.or(theirs),
+        };
         self.attempted += other.attempted;
         self.completed += other.completed;
         self.errors += other.errors;
@@ -151,6 +182,8 @@ impl IntervalPart {
             p90_ns: quantile(0.9),
             p99_ns: quantile(0.99),
             max_ns: self.response.as_ref().map_or(0, |h| h.max().0),
+            in_flight: self.under_way.map(|u| u.operations),
+            oldest_ns: self.under_way.map(|u| u.oldest.0).filter(|&ns| ns > 0),
             pacing_error_ns_mean: self.pacing.map(Pacing::mean_ns),
             pacing_error_ns_max: self.pacing.map(|p| p.max_ns),
             ..Interval::default()

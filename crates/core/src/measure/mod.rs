@@ -11,6 +11,7 @@ mod observed;
 mod outcome;
 mod recorder;
 mod series;
+mod targets;
 mod trial;
 mod waits;
 
@@ -23,10 +24,11 @@ pub use flows::{
 };
 pub use histogram::{Histogram, band_of, band_start};
 pub use holds::{HoldTrial, Holds, Line, Spread};
-pub use interval::{Interval, IntervalMerger, IntervalPart, Observer, Pacing};
+pub use interval::{Interval, IntervalMerger, IntervalPart, Observer, Pacing, UnderWay};
 pub use observed::{Observed, SynSource};
 pub use outcome::{Outcome, Outcomes};
 pub use recorder::{Recorder, RecorderConfig};
 pub use series::Series;
+pub use targets::{StatusCodes, TARGETS_MAX, TargetMeasured};
 pub use trial::{GeneratorUse, Measurement, Trial, Window};
 pub use waits::{WaitTrial, Waits};

@@ -20,7 +20,9 @@
 use super::interval::Parts;
 use super::series::SeriesRecorder;
 use super::trial::shortest;
-use super::{Completion, IntervalMerger, IntervalPart, Measurement, Outcome, Window};
+use super::{
+    Completion, IntervalMerger, IntervalPart, Measurement, Outcome, TargetMeasured, Window,
+};
 use crate::driver::Op;
 use crate::time::Nanos;
 
@@ -38,6 +40,8 @@ pub struct RecorderConfig {
     pub counts_whole: bool,
     /// How many start times are kept at the most.
     pub starts_max: usize,
+    /// How many targets there are.
+    pub targets: usize,
 }
 
 /// Records one worker's operations. No allocation per operation; `now` never decreases from call
@@ -68,6 +72,7 @@ impl Recorder {
             // Address space only: the memory is taken as it is written.
             starts: Vec::with_capacity(starts_max),
             starts_until: config.window.end,
+            targets: TargetMeasured::several(config.targets),
             ..Measurement::default()
         };
         Recorder {
@@ -178,6 +183,11 @@ impl Recorder {
     fn count(&mut self, completion: &Completion) {
         let totals = &mut self.totals;
         totals.outcomes.add(completion.outcome);
+        totals.status_codes.add(completion.status);
+        if !totals.targets.is_empty() {
+            let index = TargetMeasured::index(completion.target, totals.targets.len());
+            totals.targets[index].count(completion);
+        }
         if completion.outcome == Outcome::Shed {
             return;
         }
@@ -193,6 +203,8 @@ impl Recorder {
             if is_whole {
                 totals.service_min = shortest(totals.service_min, Some(service));
             }
+        } else if completion.outcome == Outcome::Timeout {
+            totals.unsent += 1;
         }
         if self.open_loop {
             totals.pacing_error.record(completion.pacing_error());
@@ -208,6 +220,7 @@ impl Recorder {
             return;
         }
         self.totals.bytes_received += completion.bytes;
+        self.totals.bytes_sent += completion.bytes_sent;
         let response = completion.response_time();
         if outcome.is_response() || outcome == Outcome::Timeout {
             self.series.add_response(completed, response);

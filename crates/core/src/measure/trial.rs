@@ -1,6 +1,6 @@
 //! What one trial yields: raw, mergeable, serialisable. Statistics come later, in `analysis`.
 
-use super::{Histogram, Interval, Observed, Outcomes, Series};
+use super::{Histogram, Interval, Observed, Outcomes, Series, StatusCodes, TargetMeasured};
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -80,6 +80,22 @@ pub struct Measurement {
     pub starts_until: Nanos,
     /// Bytes received in the window.
     pub bytes_received: u64,
+    /// Bytes of the requests that were sent whole and ended in the window.
+    #[serde(default)]
+    pub bytes_sent: u64,
+    /// How many of the operations intended in the window were answered with which status.
+    #[serde(default)]
+    pub status_codes: StatusCodes,
+    /// Of them, those that timed out before they were sent.
+    #[serde(default)]
+    pub unsent: u64,
+    /// Each target on its own, by its number, where there are several. Of more than
+    /// [`super::TARGETS_MAX`] the last is the sum of all further ones.
+    #[serde(default)]
+    pub targets: Vec<TargetMeasured>,
+    /// Whole responses after which bytes came that nobody asked for, in the whole trial.
+    #[serde(default)]
+    pub surplus: u64,
     /// What was wrong with the first malformed response, in words.
     #[serde(default)]
     pub malformed_because: Option<String>,
@@ -123,6 +139,17 @@ impl Measurement {
         self.starts = merge_sorted(&self.starts, &other.starts);
         self.cut_starts(other.starts_until);
         self.bytes_received += other.bytes_received;
+        self.bytes_sent += other.bytes_sent;
+        self.status_codes.merge(&other.status_codes);
+        self.unsent += other.unsent;
+        self.surplus += other.surplus;
+        match self.targets.is_empty() {
+            true => self.targets = other.targets,
+            false => {
+                let pairs = self.targets.iter_mut().zip(&other.targets);
+                pairs.for_each(|(mine, theirs)| mine.merge(theirs));
+            }
+        }
         self.connections_opened += other.connections_opened;
         self.malformed_because = self.malformed_because.take().or(other.malformed_because);
         self.connections_max += other.connections_max;

@@ -29,7 +29,7 @@ pub(crate) use result::{STOPPED_EARLY, UNREACHABLE};
 pub use throttle::{MarginRow, RateRow, ThrottleConclusion, WaitAdvice, WaitRow};
 pub use trial::{
     Dispersion, GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, PercentilePoint,
-    QuantilesReport, TrialReport,
+    QuantilesReport, TargetReport, TrafficReport, TrialReport,
 };
 pub use udp::{
     DatagramReport, DispersionAt, EffectRow, LawRow, LedgerReport, LossEvidence, UdpConclusion,

@@ -1,7 +1,7 @@
 //! One trial as reported: every statistic that is shown anywhere.
 
 use super::{DatagramReport, FlowsReport, LedgerReport, Verdict};
-use crate::measure::{Interval, Observed, Outcomes};
+use crate::measure::{Interval, Observed, Outcomes, StatusCodes};
 use crate::spec::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,6 +51,9 @@ pub struct TrialReport {
     pub malformed_because: Option<String>,
     /// Bytes received in the window.
     pub bytes_received: u64,
+    /// What went over the connections, in both directions, and to which target.
+    #[serde(flatten)]
+    pub traffic: TrafficReport,
     /// Connections opened.
     pub connections_opened: u64,
     /// Most connections open at once.
@@ -84,6 +87,59 @@ impl TrialReport {
     pub fn successes_per_s(&self) -> f64 {
         self.goodput_per_s.unwrap_or(0.0)
     }
+}
+
+/// What went over the connections; its keys stand among those of the trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrafficReport {
+    /// How many responses had which status; sums to `completed`.
+    #[serde(default, skip_serializing_if = "StatusCodes::is_empty")]
+    pub status_codes: StatusCodes,
+    /// Bytes of the requests that were sent whole and ended in the window.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bytes_sent: u64,
+    /// The same per second of the window; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_sent_per_s: Option<f64>,
+    /// Bytes received in the window per second of it; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_received_per_s: Option<f64>,
+    /// The most connections that may be open at once; open loop only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_limit: Option<u64>,
+    /// Operations that timed out before they were sent, as they waited for a connection.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unsent: u64,
+    /// Whole responses after which bytes came that nobody asked for, in the whole trial.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub surplus_responses: u64,
+    /// Each target on its own, in the order of the targets file; absent where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetReport>,
+}
+
+/// What was measured of one target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TargetReport {
+    /// `GET /path`; of the last of very many `other targets`.
+    pub target: String,
+    /// How many targets it is the sum of; absent where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum_of: Option<u64>,
+    /// Operations intended in the window.
+    pub attempted: u64,
+    /// Those of them that ended in a whole response.
+    pub completed: u64,
+    /// How they ended; sums to `attempted`.
+    pub outcomes: Outcomes,
+    /// How many responses had which status; sums to `completed`.
+    pub status_codes: StatusCodes,
+    /// completed − intended.
+    pub response_time_ns: LatencyReport,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// A distribution of times in nanoseconds, censored observations included.

@@ -7,7 +7,7 @@ use super::series::{is_dense, rates, response_times};
 use super::trial_plots::{dispersion, pacing, response_spectrum};
 use super::words::untied;
 use crate::number;
-use crate::text::{observed, run as words};
+use crate::text::{observed, run as words, traffic};
 use knee_core::report::{Report, RunConclusion, TrialReport};
 
 /// Writes it.
@@ -52,6 +52,11 @@ fn show_trial(page: &mut Page, t: &TrialReport) {
         page.facts(&words::throughput_facts(t));
         page.subheading("Outcomes");
         page.table("Outcomes", &words::outcomes_table(t));
+        page.facts(&traffic::status_facts(t));
+        if !t.traffic.targets.is_empty() {
+            page.subheading("Targets");
+            page.table("Targets", &traffic::targets_table(&t.traffic.targets));
+        }
     });
     page.section("Load", "how well it was kept", |page| {
         let plots = pacing(t).into_iter().chain(dispersion(&t.offered));

@@ -141,6 +141,8 @@ fn operations(live: &Live, trial: &LiveTrial, i: &Interval) -> Vec<Line> {
     };
     figures.push(Line::of(Ink::Dim, "errors ").with(ink, errors));
     figures.extend(times("p50", i));
+    figures.extend(i.in_flight.map(|n| figure("in flight", count(n))));
+    figures.extend(i.oldest_ns.map(|ns| figure("oldest", time_short(ns))));
     if let (Some(mean), Some(max)) = (i.pacing_error_ns_mean, i.pacing_error_ns_max) {
         let mut late = figure("pacing error", time_short(mean));
         late.push(Ink::Dim, " max ");

@@ -20,6 +20,7 @@ pub mod sweep;
 pub mod sweep_plots;
 pub mod table;
 pub mod throttle;
+pub mod traffic;
 pub mod udp;
 
 pub(crate) use line::{Ink, Line, cleaned};

@@ -6,6 +6,7 @@ use super::line::{Ink, Line};
 use super::observed;
 use super::page::{INDENT, Page};
 use super::table::{Align, Table};
+use super::traffic;
 use crate::number::{
     asked, bytes, count, estimate, known, number, percent, plural, rate, signed_count, time,
     time_interval, time_short,
@@ -48,7 +49,11 @@ pub fn answer(report: &Report, c: &RunConclusion) -> String {
     };
     let times = [("p50", c.p50_ns), ("p99", c.p99_ns)];
     let times = times.map(|(name, ns)| Some(format!("{name} {}", time_short(ns?))));
-    let mut parts = vec![rate(per_s)];
+    let served = match c.asked_per_s {
+        Some(of) => format!("Served {} of {}/s asked", rate(per_s), asked(of)),
+        None => rate(per_s),
+    };
+    let mut parts = vec![served];
     parts.extend(times.into_iter().flatten());
     parts.push(errors);
     parts.join(", ")
@@ -82,6 +87,7 @@ fn show_trial(page: &mut Page, trial: &TrialReport) {
     show_latency(page, trial);
     show_series(page, &trial.intervals);
     show_outcomes(page, trial);
+    traffic::show_targets(page, trial);
     if let Some(seen) = &trial.observed {
         observed::show(page, seen);
     }
@@ -127,7 +133,7 @@ pub fn throughput_facts(t: &TrialReport) -> Vec<(String, Line)> {
         count(t.connections_max)
     );
     facts.push(fact("connections", Line::plain(connections)));
-    facts.push(fact("received", Line::plain(bytes(t.bytes_received))));
+    facts.extend(traffic::transfer_facts(t));
     facts
 }
 
@@ -353,6 +359,7 @@ fn show_outcomes(page: &mut Page, t: &TrialReport) {
         &format!("of {} attempted", plural(t.attempted, "operation")),
     );
     page.table(&outcomes_table(t));
+    page.facts(traffic::status_facts(t));
 }
 
 /// How the operations ended, and what that means.

@@ -32,7 +32,7 @@ impl OverloadStand {
     pub fn find(spec: &OverloadSpec, observe: &ObserveArgs) -> Result<OverloadStand, RunError> {
         let target = &spec.base.target;
         let (address, answers) = knee_engine::aim(target, sources(spec))?;
-        let mut http = HttpStand::new(target.clone(), true, observe.clone());
+        let mut http = HttpStand::new(&spec.base, true, observe.clone());
         http.watch_from(observe.vantage_or_here(address)?);
         Ok(OverloadStand {
             http,

@@ -43,6 +43,7 @@ fn trial(load: Load, completions: &[Completion]) -> Trial {
         open_loop,
         counts_whole: open_loop,
         starts_max: 100_000,
+        targets: 1,
     });
     let mut starts: Vec<Nanos> = completions.iter().map(|c| c.started).collect();
     starts.sort();
@@ -112,6 +113,9 @@ fn op(intended: Nanos, started: Nanos, completed: Nanos) -> Completion {
         first_byte: completed,
         completed,
         bytes: 100,
+        bytes_sent: 0,
+        status: 0,
+        target: 0,
         outcome: Outcome::Ok,
         lane: 0,
     }

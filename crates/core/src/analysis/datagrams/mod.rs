@@ -15,7 +15,7 @@ use super::gaps::{Gaps, dispersion};
 use super::offered::quantiles;
 use super::stationarity::{THROUGHPUT_SHARE, is_stationary};
 use crate::measure::{Interval, Outcome, Outcomes, UdpReceived, UdpTrial, Window};
-use crate::report::{DatagramReport, LedgerReport, TrialReport, Verdict};
+use crate::report::{DatagramReport, LedgerReport, TrafficReport, TrialReport, Verdict};
 use crate::time::Nanos;
 
 /// Computes all that is reported of a trial of datagrams.
@@ -61,6 +61,7 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
         invalid_because,
         malformed_because: None,
         bytes_received: ledger.received * u64::from(trial.spec.size),
+        traffic: TrafficReport::default(),
         connections_opened: 0,
         connections_max: 0,
         intervals,

@@ -19,7 +19,7 @@ use crate::measure::{
 };
 use crate::report::{
     DirectionReport, FlowReport, FlowsReport, LatencyReport, OfferedReport, ProbeReport,
-    TrialReport, Verdict,
+    TrafficReport, TrialReport, Verdict,
 };
 use crate::spec::FlowsEnd;
 use crate::time::Nanos;
@@ -67,6 +67,7 @@ pub fn assess(trial: &FlowTrial) -> TrialReport {
         invalid_because,
         malformed_because: None,
         bytes_received: received_bytes(trial),
+        traffic: TrafficReport::default(),
         connections_opened: connections,
         connections_max: connections,
         intervals,

@@ -2,7 +2,9 @@
 
 use super::Setting;
 use crate::measure::{Observed, Outcome, Outcomes, SynSource};
-use crate::report::{GeneratorReport, LatencyReport, OfferedReport, TrialReport, Verdict};
+use crate::report::{
+    GeneratorReport, LatencyReport, OfferedReport, TrafficReport, TrialReport, Verdict,
+};
 use crate::spec::{CloseKind, Level};
 use crate::time::Nanos;
 
@@ -52,6 +54,7 @@ pub fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
         invalid_because: Vec::new(),
         malformed_because: None,
         bytes_received: 0,
+        traffic: TrafficReport::default(),
         connections_opened: attempted,
         connections_max: 0,
         intervals: Vec::new(),

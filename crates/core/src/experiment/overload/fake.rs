@@ -85,6 +85,7 @@ impl Run<'_> {
                 open_loop: spec.load.is_open_loop(),
                 counts_whole: spec.load.counts_whole(),
                 starts_max: 1 << 20,
+                targets: 1,
             }),
             agenda: BinaryHeap::new(),
             connects: Vec::new(),

@@ -3,7 +3,9 @@
 use crate::analysis::assess::latency_report;
 use crate::measure::Outcomes;
 use crate::measure::{Histogram, Interval};
-use crate::report::{GeneratorReport, LatencyReport, OfferedReport, TrialReport, Verdict};
+use crate::report::{
+    GeneratorReport, LatencyReport, OfferedReport, TrafficReport, TrialReport, Verdict,
+};
 use crate::spec::Level;
 use std::collections::BTreeMap;
 
@@ -69,6 +71,7 @@ impl RunningTrial {
             invalid_because: vec![NOT_JUDGED.to_owned()],
             malformed_because: None,
             bytes_received: 0,
+            traffic: TrafficReport::default(),
             connections_opened: 0,
             connections_max: 0,
             intervals: self.intervals,

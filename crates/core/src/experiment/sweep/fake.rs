@@ -5,13 +5,13 @@ use crate::experiment::sweep::{Axis, Bound, RatePlan, Sweep, SweepSpec, VuserPla
 use crate::experiment::{Conducted, conduct};
 use crate::measure::{Interval, Outcome, Outcomes};
 use crate::report::{
-    GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, SweepConclusion, TrialReport,
-    Verdict,
+    GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, SweepConclusion, TrafficReport,
+    TrialReport, Verdict,
 };
 use crate::rng;
 use crate::spec::{
-    BackendChoice, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, Margins, Pause,
-    Pick, TrialSpec, WaitPolicy,
+    BackendChoice, Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, Margins,
+    Pause, Pick, TrialSpec, WaitPolicy,
 };
 use crate::time::Nanos;
 use std::convert::Infallible;
@@ -178,7 +178,7 @@ pub fn base(seed: u64) -> TrialSpec {
                 path: "/".into(),
                 host: "fake".into(),
                 headers: Vec::new(),
-                body: Vec::new(),
+                body: Body::default(),
                 weight: 1,
             }],
             pick: Pick::InOrder,
@@ -226,6 +226,7 @@ pub fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
         verdict: Verdict::Valid,
         invalid_because: Vec::new(),
         bytes_received: 0,
+        traffic: TrafficReport::default(),
         connections_opened: 0,
         connections_max: 0,
         intervals: Vec::new(),

@@ -12,6 +12,7 @@ fn config(start: Nanos, end: Nanos, open_loop: bool) -> RecorderConfig {
         open_loop,
         counts_whole: open_loop,
         starts_max: 1_000,
+        targets: 1,
     }
 }
 
@@ -23,6 +24,9 @@ fn ended(intended: Nanos, completed: Nanos, outcome: Outcome) -> Completion {
         first_byte: completed,
         completed,
         bytes: 10,
+        bytes_sent: 0,
+        status: 0,
+        target: 0,
         outcome,
         lane: 0,
     }

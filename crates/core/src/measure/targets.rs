@@ -1,0 +1,128 @@
+//! What was measured of each target, where there are several.
+
+use super::{Completion, Histogram, Outcomes};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The most targets that are measured each on its own: each has a histogram in each worker. Where
+/// there are more, the last of these is the sum of all further ones.
+pub const TARGETS_MAX: usize = 100;
+
+/// How many responses had which status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatusCodes(BTreeMap<u16, u64>);
+
+impl StatusCodes {
+    /// Counts one; 0 is none.
+    #[inline]
+    pub fn add(&mut self, status: u16) {
+        if status > 0 {
+            *self.0.entry(status).or_default() += 1;
+        }
+    }
+
+    /// Adds another's counts.
+    pub fn merge(&mut self, other: &StatusCodes) {
+        for (&status, count) in &other.0 {
+            *self.0.entry(status).or_default() += count;
+        }
+    }
+
+    /// Whether there was no response.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each status with its count, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.0.iter().map(|(&status, &count)| (status, count))
+    }
+}
+
+/// A map from status to count.
+impl Serialize for StatusCodes {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_map(self.iter().map(|(status, n)| (status.to_string(), n)))
+    }
+}
+
+impl<'de> Deserialize<'de> for StatusCodes {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<StatusCodes, D::Error> {
+        let mut codes = StatusCodes::default();
+        for (status, count) in BTreeMap::<String, u64>::deserialize(d)? {
+            let status = status.parse().map_err(serde::de::Error::custom)?;
+            codes.0.insert(status, count);
+        }
+        Ok(codes)
+    }
+}
+
+/// What was measured of one target: of the operations intended within the window.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct TargetMeasured {
+    /// How they ended.
+    pub outcomes: Outcomes,
+    /// What they were answered.
+    pub status_codes: StatusCodes,
+    /// Response times.
+    pub response: Histogram,
+}
+
+impl TargetMeasured {
+    /// So many of them; none where all operations go to a single target.
+    pub fn several(targets: usize) -> Vec<TargetMeasured> {
+        match targets {
+            0 | 1 => Vec::new(),
+            n => vec![TargetMeasured::default(); n.min(TARGETS_MAX)],
+        }
+    }
+
+    /// Which of `count` a target's number falls to.
+    #[inline]
+    pub fn index(target: u32, count: usize) -> usize {
+        (target as usize).min(count - 1)
+    }
+
+    /// Notes an operation that ended.
+    #[inline]
+    pub fn count(&mut self, completion: &Completion) {
+        self.outcomes.add(completion.outcome);
+        self.status_codes.add(completion.status);
+        if completion.outcome != super::Outcome::Shed {
+            self.response.record(completion.response_time());
+        }
+    }
+
+    /// Adds another worker's.
+    pub fn merge(&mut self, other: &TargetMeasured) {
+        self.outcomes.merge(&other.outcomes);
+        self.status_codes.merge(&other.status_codes);
+        self.response.merge(&other.response);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_codes_are_a_map_in_json() {
+        let mut codes = StatusCodes::default();
+        [200, 503, 200, 0].iter().for_each(|&s| codes.add(s));
+        let json = serde_json::to_string(&codes).unwrap();
+        assert_eq!(json, r#"{"200":2,"503":1}"#);
+        assert_eq!(serde_json::from_str::<StatusCodes>(&json).unwrap(), codes);
+        assert!(serde_json::from_str::<StatusCodes>(r#"{"ok":2}"#).is_err());
+    }
+
+    #[test]
+    fn of_many_targets_the_last_are_summed() {
+        assert!(TargetMeasured::several(1).is_empty());
+        assert_eq!(TargetMeasured::several(2).len(), 2);
+        let many = TargetMeasured::several(5_000).len();
+        assert_eq!(many, TARGETS_MAX);
+        assert_eq!(TargetMeasured::index(98, many), 98);
+        assert_eq!(TargetMeasured::index(99, many), 99);
+        assert_eq!(TargetMeasured::index(4_999, many), 99);
+    }
+}
