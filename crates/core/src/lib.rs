@@ -57,6 +57,7 @@
 
 pub mod analysis;
 pub mod arrival;
+pub mod consistency;
 pub mod driver;
 pub mod experiment;
 pub mod law;

@@ -6,6 +6,7 @@ use crate::audience::{Audience, Opening, Upcoming};
 use crate::failure::{Exit, Failure};
 use crate::words::Words;
 use knee_core::analysis::findings::Diagnosis;
+use knee_core::consistency::contradictions;
 use knee_core::experiment::{self, Concluded, Conducted, Ended, Experiment};
 use knee_core::measure::Observer;
 use knee_core::report::{Host, Report, ReportResult, SCHEMA, TrialReport, Verdict};
@@ -145,6 +146,10 @@ fn deliver(output: Output, report: &Report, lost: Option<RunError>) -> Result<Ex
     match report.has_measured() || lost.is_none() {
         true => output.deliver(report)?,
         false => output.deliver_to_files(report)?,
+    }
+    if cfg!(debug_assertions) {
+        let contradictions = contradictions(report);
+        assert!(contradictions.is_empty(), "{contradictions:#?}");
     }
     if let Some(e) = lost {
         return Err(e.into());

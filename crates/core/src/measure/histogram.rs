@@ -91,8 +91,8 @@ impl Histogram {
     }
 
     /// The time that a share `q` of them did not exceed, where they tell it: a percentile needs at
-    /// least 1/(1 − q) observations, so that one lies beyond it (p75: 4, p90: 10, p95: 20, p99: 100,
-    /// p99.9: 1,000). The median, of which half lie beyond, needs one. `None` with fewer.
+    /// least 1/(1 − q) observations, so that one lies beyond it (p75: 4, p90: 10, p95: 20,
+    /// p99: 100, p99.9: 1,000). The median, of which half lie beyond, needs one. `None` with fewer.
     pub fn percentile(&self, q: f64) -> Option<Nanos> {
         let needed = if q <= 0.5 { 1.0 } else { 1.0 / (1.0 - q) };
         // The hair is for 1/(1 − 0.9), which is not 10 but a little more.

@@ -1,0 +1,84 @@
+//! The verdict and the findings against each other and against the trials.
+
+use super::{Contradictions, Statements};
+use crate::report::{Finding, Severity, TrialReport, Verdict};
+
+/// Findings that say that the generator distorted what was measured.
+const OF_THE_GENERATOR: [&str; 2] = ["generator_limited", "generator_distorted"];
+
+/// Findings that do not say how a target failed, however grave they are: they are of statistics, of
+/// the range that was measured, or of the generator.
+const NAMES_NO_FAILURE: [&str; 16] = [
+    "non_stationary",
+    "littles_law_violation",
+    "think_deviation",
+    "confidence_not_reached",
+    "knee_methods_disagree",
+    "knee_not_bracketed",
+    "not_saturated",
+    "saturated_below_range",
+    "past_knee",
+    "too_few_levels",
+    "retrograde",
+    "generator_limited",
+    "generator_distorted",
+    "warmed_up",
+    "interrupted",
+    "stopped_early",
+];
+
+/// Failures of a larger share of the operations need a word.
+const FAILED_SHARE: f64 = 0.02;
+/// So few operations may fail without one.
+const FAILED_MIN: u64 = 5;
+
+pub(super) fn check(said: Statements<'_>, found: &mut Contradictions) {
+    for finding in said.findings {
+        found.within(&finding.code, |found| is_whole(finding, found));
+        let blames_generator =
+            OF_THE_GENERATOR.contains(&finding.code.as_str()) && finding.severity > Severity::Info;
+        found.unless(
+            said.verdict == Verdict::Invalid || !blames_generator,
+            || format!("VALID, and a finding says: {}", finding.text),
+        );
+    }
+    for trial in said.trials {
+        failures_are_named(said, trial, found);
+    }
+    if let [only] = said.trials {
+        found.unless(said.verdict == only.verdict, || {
+            format!("{:?}, and its only trial {:?}", said.verdict, only.verdict)
+        });
+    }
+}
+
+fn is_whole(finding: &Finding, found: &mut Contradictions) {
+    found.unless(!finding.text.trim().is_empty(), || "says nothing".into());
+    for (name, value) in &finding.evidence {
+        found.unless(value.is_finite(), || format!("{name} is {value}"));
+    }
+    for wrong in ["NaN", "inf ", "inf%", "unknown %"] {
+        found.unless(!finding.text.contains(wrong), || {
+            format!("says `{wrong}`: {}", finding.text)
+        });
+    }
+}
+
+/// A target that fails is never reported without a finding that names how.
+fn failures_are_named(said: Statements<'_>, trial: &TrialReport, found: &mut Contradictions) {
+    let outcomes = &trial.outcomes;
+    let failed = outcomes.errors();
+    if failed <= FAILED_MIN || (failed as f64) < FAILED_SHARE * outcomes.total() as f64 {
+        return;
+    }
+    let is_named = said.findings.iter().any(|finding| {
+        finding.severity > Severity::Info && !NAMES_NO_FAILURE.contains(&finding.code.as_str())
+    });
+    found.unless(is_named || said.verdict == Verdict::Invalid, || {
+        format!(
+            "{}: {failed} of {} operations failed, and no finding says how",
+            trial.label,
+            outcomes.total()
+        )
+    });
+}

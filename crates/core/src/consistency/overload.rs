@@ -1,0 +1,44 @@
+//! The answer of an overload against its own rows.
+
+use super::{Contradictions, Statements, at_most};
+use crate::measure::{Outcome, Outcomes};
+use crate::report::OverloadConclusion;
+
+/// A capacity that is a mean over levels may exceed each of them by this factor.
+const FITTED: f64 = 1.05;
+
+pub(super) fn check(said: Statements<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
+    let simple = of.simple.iter().map(|r| (r.served_per_s, &r.outcomes));
+    let sclients = of.sclients.iter().map(|r| (r.served_per_s, &r.outcomes));
+    let rows: Vec<(f64, &Outcomes)> = simple.chain(sclients).collect();
+    let served: u64 = rows.iter().map(|(_, o)| o.count(Outcome::Served)).sum();
+    found.unless(served == 0 || !of.answer.contains("served nothing"), || {
+        format!("{served} were served, and the answer says: {}", of.answer)
+    });
+    let most = rows.iter().map(|(per_s, _)| *per_s).reduce(f64::max);
+    if let Some(most) = most {
+        found.unless(at_most(of.capacity_per_s, most * FITTED), || {
+            format!("capacity {}/s, at most {most}/s served", of.capacity_per_s)
+        });
+    }
+    let syns = of.simple.iter().map(|r| (r.first_syn_per_s, r.syn_per_s));
+    let syns = syns.chain(of.sclients.iter().map(|r| (r.first_syn_per_s, r.syn_per_s)));
+    for (first, all) in syns {
+        found.unless(at_most(first, all), || {
+            format!("{first} first SYNs per second of {all}")
+        });
+        found.unless(at_most(first, of.max_syn_per_s), || {
+            format!("{first} SYNs per second, at most {}", of.max_syn_per_s)
+        });
+    }
+    if let Some(r_squared) = of.r_squared {
+        found.unless((0.0..=1.0).contains(&r_squared), || {
+            format!("R² {r_squared}")
+        });
+    }
+    let trials: u64 = said.trials.iter().map(|t| t.outcomes.total()).sum();
+    let listed: u64 = rows.iter().map(|(_, o)| o.total()).sum();
+    found.unless(listed <= trials || said.trials.is_empty(), || {
+        format!("{listed} attempts in the rows, {trials} in the trials")
+    });
+}

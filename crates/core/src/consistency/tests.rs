@@ -1,0 +1,343 @@
+//! Each check finds what it is there for, and nothing in what agrees.
+
+use super::*;
+use crate::analysis::assess::assess;
+use crate::analysis::findings::trial_findings;
+use crate::experiment::{SingleRun, conduct};
+use crate::law::Law;
+use crate::measure::Outcome;
+use crate::report::{
+    LatencyConclusion, LedgerReport, OverloadConclusion, RateRow, RunConclusion, SClientRow,
+    ScenarioRow, Severity, SweepConclusion, SweepLevel, ThrottleConclusion, UdpConclusion,
+};
+use crate::rng;
+use crate::sim::{Faults, RejectAbove, Stall, World, simulate};
+use crate::spec::fixture::trial as spec_of;
+use crate::spec::{ArrivalLaw, Level, Load, OpenLoad, Pause, PauseKind, Rate};
+use crate::time::Nanos;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+fn measured(faults: Faults) -> TrialReport {
+    let users = Load::Closed {
+        vusers: 4,
+        pause: Pause {
+            kind: PauseKind::Think,
+            law: Law::ZERO,
+        },
+    };
+    let world = World {
+        faults,
+        ..World::station(2, Law::Exp(Nanos::from_millis(1)))
+    };
+    assess(&simulate(&spec_of(users, Nanos::from_secs(4)), &world).trial)
+}
+
+fn of_run(trial: &TrialReport, findings: &[Finding]) -> Vec<String> {
+    contradictions(Statements {
+        verdict: trial.verdict,
+        trials: std::slice::from_ref(trial),
+        findings,
+        conclusion: &Conclusion::Run(RunConclusion::default()),
+    })
+}
+
+fn of_conclusion(conclusion: Conclusion) -> Vec<String> {
+    contradictions(Statements {
+        verdict: Verdict::Valid,
+        trials: &[],
+        findings: &[],
+        conclusion: &conclusion,
+    })
+}
+
+#[track_caller]
+fn assert_says(lines: &[String], part: &str) {
+    assert!(
+        lines.iter().any(|line| line.contains(part)),
+        "`{part}` is not in {lines:?}"
+    );
+}
+
+#[test]
+fn a_trial_that_was_measured_agrees_with_itself() {
+    let trial = measured(Faults::default());
+    assert_eq!(of_run(&trial, &trial_findings(&trial)), [""; 0]);
+}
+
+#[test]
+fn numbers_of_a_trial_that_disagree_are_found() {
+    type Change = fn(&mut TrialReport);
+    let cases: [(Change, &str); 7] = [
+        (|t| t.attempted += 1, "outcomes"),
+        (|t| t.completed -= 1, "responses"),
+        (|t| t.response_time_ns.p50 = Some(u64::MAX), "p50"),
+        (|t| t.response_time_ns.count = 0, "without one observation"),
+        (|t| t.goodput_per_s = Some(1e9), "goodput"),
+        (|t| t.verdict = Verdict::Invalid, "Invalid"),
+        (|t| t.intervals.reverse(), "follows"),
+    ];
+    for (change, part) in cases {
+        let mut trial = measured(Faults::default());
+        change(&mut trial);
+        assert_says(&of_run(&trial, &[]), part);
+    }
+}
+
+fn finding(code: &str, severity: Severity) -> Finding {
+    Finding {
+        code: code.into(),
+        severity,
+        text: "It is so.".into(),
+        evidence: BTreeMap::new(),
+        next_step: String::new(),
+    }
+}
+
+#[test]
+fn a_valid_report_does_not_blame_the_generator() {
+    let trial = measured(Faults::default());
+    let blames = [finding("generator_distorted", Severity::Error)];
+    assert_says(&of_run(&trial, &blames), "VALID");
+    let remarks = [finding("generator_distorted", Severity::Info)];
+    assert_eq!(of_run(&trial, &remarks), [""; 0]);
+}
+
+#[test]
+fn failures_need_a_finding_that_says_how() {
+    let trial = measured(Faults {
+        errors: 0.2,
+        ..Faults::default()
+    });
+    assert!(trial.outcomes.count(Outcome::Http5xx) > 5);
+    let beside = [finding("non_stationary", Severity::Warning)];
+    assert_says(&of_run(&trial, &beside), "no finding says how");
+    let named = [finding("errors", Severity::Warning)];
+    assert_eq!(of_run(&trial, &named), [""; 0]);
+    let few = measured(Faults {
+        errors: 0.000_1,
+        ..Faults::default()
+    });
+    assert_eq!(of_run(&few, &[]), [""; 0]);
+}
+
+#[test]
+fn findings_that_say_nothing_are_found() {
+    let trial = measured(Faults::default());
+    let mut silent = finding("errors", Severity::Info);
+    silent.text.clear();
+    assert_says(&of_run(&trial, &[silent]), "says nothing");
+    let mut odd = finding("errors", Severity::Info);
+    odd.text = "NaN % of all failed.".into();
+    assert_says(&of_run(&trial, &[odd]), "NaN");
+}
+
+fn level(users: u32, throughput_per_s: f64) -> SweepLevel {
+    let known = serde_json::json!({
+        "level": Level::Vusers(users),
+        "trials": 1,
+        "throughput_per_s": throughput_per_s,
+        "is_knee": false,
+        "is_best_within_bound": false,
+    });
+    serde_json::from_value(known).expect("what is left out is not known")
+}
+
+fn sweep() -> SweepConclusion {
+    SweepConclusion {
+        max_throughput_per_s: 60_000.0,
+        knee_vusers: Some(16.0),
+        knee_ci95: Some([14.0, 18.0]),
+        throughput_at_knee_per_s: Some(50_000.0),
+        recommended_vusers: Some(16),
+        levels: vec![level(1, 5_000.0), level(16, 50_000.0), level(32, 60_000.0)],
+        ..SweepConclusion::default()
+    }
+}
+
+#[test]
+fn the_answer_of_a_sweep_is_held_against_its_levels() {
+    assert_eq!(of_conclusion(Conclusion::Sweep(sweep())), [""; 0]);
+    type Change = fn(&mut SweepConclusion);
+    let cases: [(Change, &str); 5] = [
+        (|s| s.max_throughput_per_s = 70_000.0, "no level has more"),
+        (|s| s.knee_vusers = Some(4.56), "outside of its interval"),
+        (
+            |s| s.throughput_at_knee_per_s = Some(70_000.0),
+            "at the knee",
+        ),
+        (|s| s.recommended_vusers = Some(64), "recommended"),
+        (|s| s.levels.reverse(), "before"),
+    ];
+    for (change, part) in cases {
+        let mut changed = sweep();
+        change(&mut changed);
+        assert_says(&of_conclusion(Conclusion::Sweep(changed)), part);
+    }
+}
+
+#[test]
+fn a_level_past_the_knee_cannot_gain_nearly_as_much_again() {
+    let mut past = finding("past_knee", Severity::Info);
+    past.evidence.insert("gain_percent".into(), 89.0);
+    let lines = contradictions(Statements {
+        verdict: Verdict::Valid,
+        trials: &[],
+        findings: &[past],
+        conclusion: &Conclusion::Sweep(sweep()),
+    });
+    assert_says(&lines, "89 % more");
+}
+
+#[test]
+fn an_overload_that_served_does_not_say_that_it_served_nothing() {
+    let mut row = SClientRow {
+        served_per_s: 130.0,
+        ..SClientRow::default()
+    };
+    row.outcomes.add_many(Outcome::Served, 128);
+    let of = OverloadConclusion {
+        capacity_per_s: 130.0,
+        sclients: vec![row],
+        answer: "The server served nothing.".into(),
+        ..OverloadConclusion::default()
+    };
+    assert_says(
+        &of_conclusion(Conclusion::Overload(of.clone())),
+        "128 were served",
+    );
+    let agrees = OverloadConclusion {
+        answer: "The server serves 130/s.".into(),
+        ..of
+    };
+    assert_eq!(of_conclusion(Conclusion::Overload(agrees)), [""; 0]);
+}
+
+#[test]
+fn a_rate_is_not_held_exactly_by_a_throttle_that_drifts() {
+    let held = |drift_ppm| {
+        Conclusion::Throttle(ThrottleConclusion {
+            rates: vec![RateRow {
+                method: "throttle".into(),
+                asked_per_s: 200.0,
+                achieved_per_s: 200.0,
+                drift_ppm,
+                ..RateRow::default()
+            }],
+            answer: "The throttle held 200/s exactly.".into(),
+            ..ThrottleConclusion::default()
+        })
+    };
+    assert_says(&of_conclusion(held(1_288.0)), "1288 ppm");
+    assert_eq!(of_conclusion(held(0.2)), [""; 0]);
+}
+
+#[test]
+fn a_ledger_that_does_not_balance_and_a_cause_named_twice_are_found() {
+    let mut trial = measured(Faults::default());
+    trial.ledger = Some(LedgerReport {
+        intended: 10,
+        received: 9,
+        ..LedgerReport::default()
+    });
+    assert_says(&of_run(&trial, &[]), "the ledger of 10 datagrams sums to 9");
+    let udp = UdpConclusion {
+        supported: vec!["receive buffer: it is full".into()],
+        ruled_out: vec!["receive buffer: it is not".into()],
+        ..UdpConclusion::default()
+    };
+    assert_says(
+        &of_conclusion(Conclusion::Udp(udp)),
+        "`receive buffer` twice",
+    );
+}
+
+#[test]
+fn the_figures_of_a_path_are_those_of_its_worst_scenario() {
+    let of = |responsiveness_hz| {
+        Conclusion::Latency(LatencyConclusion {
+            responsiveness_hz: Some(responsiveness_hz),
+            scenarios: vec![
+                ScenarioRow {
+                    responsiveness_hz: Some(2.9),
+                    ..ScenarioRow::default()
+                },
+                ScenarioRow {
+                    responsiveness_hz: Some(30.0),
+                    ..ScenarioRow::default()
+                },
+            ],
+            ..LatencyConclusion::default()
+        })
+    };
+    assert_eq!(of_conclusion(of(2)), [""; 0]);
+    assert_says(&of_conclusion(of(30)), "worst scenario");
+}
+
+/// A server that serves well, or fails in one of seven ways.
+fn any_server(number: u64) -> World {
+    let mut rng = rng::stream(number, 5);
+    let mut any = |lo: f64, hi: f64| lo + (hi - lo) * rng::unit(&mut rng);
+    let ms = Nanos::from_millis(1);
+    let service = [
+        Law::Fixed(ms),
+        Law::Exp(ms),
+        Law::LogNormal(ms, any(0.2, 1.0)),
+    ];
+    let workers = any(1.0, 9.0) as u32;
+    let mut world = World::station(workers, service[number as usize % 3]);
+    world.transport = Nanos::from_micros(any(10.0, 200.0) as u64);
+    match number % 8 {
+        0 => world.faults.hangs_every = any(2.0, 9.0) as u64,
+        1 => {
+            world.faults.rejects = Some(RejectAbove {
+                per_s: any(200.0, 900.0),
+                burst: 3.0,
+                takes: Nanos::from_micros(100),
+            });
+        }
+        2 => world.faults.errors = any(0.0, 0.5),
+        3 => world.faults.crash_at = Some(Nanos::from_millis(any(0.0, 4_500.0) as u64)),
+        4 => {
+            let length = Nanos::from_millis(any(20.0, 200.0) as u64);
+            world.server_stalls =
+                Stall::every(Nanos::from_millis(700), length, Nanos(5 * ms.0 * 1_000));
+        }
+        5 => world.capacity = Some(workers + any(0.0, 4.0) as u32),
+        6 => world.drift_per_s = any(0.0, 0.3),
+        _ => {}
+    }
+    world
+}
+
+#[test]
+fn runs_against_any_server_agree_with_themselves() {
+    for number in 0..240 {
+        let load = match number % 2 {
+            0 => Load::Closed {
+                vusers: 1 + (number % 23) as u32,
+                pause: Pause {
+                    kind: PauseKind::Think,
+                    law: Law::ZERO,
+                },
+            },
+            _ => Load::Open(OpenLoad {
+                rate: Rate::per_second(200 + 5 * number).expect("a rate"),
+                arrival: ArrivalLaw::Poisson,
+                connections_max: 64,
+                in_flight_max: None,
+            }),
+        };
+        let mut spec = spec_of(load, Nanos::from_secs(3));
+        spec.warmup = Nanos::from_millis(500);
+        spec.timeout = Nanos::from_millis([400, 10_000][(number / 2 % 2) as usize]);
+        spec.seed = number;
+        let world = any_server(number);
+        let Ok(conducted) = conduct(&mut SingleRun::new(spec), |spec| {
+            let trial = assess(&simulate(spec, &world).trial);
+            Ok::<_, Infallible>(ControlFlow::Continue(trial))
+        });
+        assert_consistent(&conducted);
+    }
+}

@@ -1,0 +1,98 @@
+//! The numbers of one trial.
+
+use super::{Contradictions, at_most};
+use crate::report::{LatencyReport, LedgerReport, TrialReport, Verdict};
+
+pub(super) fn check(trial: &TrialReport, found: &mut Contradictions) {
+    counts(trial, found);
+    times("response time", &trial.response_time_ns, found);
+    times("service time", &trial.service_time_ns, found);
+    intervals(trial, found);
+    found.unless(
+        (trial.verdict == Verdict::Valid) == trial.invalid_because.is_empty(),
+        || {
+            format!(
+                "{:?}, because of {:?}",
+                trial.verdict, trial.invalid_because
+            )
+        },
+    );
+    if let Some(sums) = &trial.ledger {
+        ledger(sums, found);
+    }
+}
+
+fn counts(trial: &TrialReport, found: &mut Contradictions) {
+    let total = trial.outcomes.total();
+    found.unless(total == trial.attempted, || {
+        format!("{} attempted, and {total} outcomes", trial.attempted)
+    });
+    // Datagrams and flows complete in ways of their own.
+    let responses = trial.outcomes.responses();
+    if trial.ledger.is_none() && trial.flows.is_none() {
+        found.unless(responses == trial.completed, || {
+            format!("{} completed, and {responses} responses", trial.completed)
+        });
+    }
+    found.interval(
+        "throughput",
+        trial.throughput_per_s,
+        trial.throughput_ci95_per_s,
+    );
+    let (good, all) = (trial.goodput_per_s, trial.throughput_per_s);
+    found.unless(at_most(good.unwrap_or(0.0), all.unwrap_or(0.0)), || {
+        format!("goodput {good:?} exceeds throughput {all:?}")
+    });
+    let came = trial.intervals.iter().any(|i| i.completed > 0) || trial.completed > 0;
+    found.unless(came || all.is_none_or(|per_s| per_s == 0.0), || {
+        format!("throughput {all:?} without one response")
+    });
+}
+
+/// The percentiles of a distribution are in order, and there is nothing of nothing.
+pub(super) fn times(what: &str, of: &LatencyReport, found: &mut Contradictions) {
+    found.ascending(
+        what,
+        &[
+            ("p50", of.p50),
+            ("p75", of.p75),
+            ("p90", of.p90),
+            ("p95", of.p95),
+            ("p99", of.p99),
+            ("p999", of.p999),
+            ("max", of.max),
+        ],
+    );
+    found.ascending(what, &[("min", of.min), ("max", of.max)]);
+    found.ascending(what, &[("mean", of.mean), ("max", of.max)]);
+    found.interval(&format!("{what} p90"), of.p90, of.p90_ci95);
+    found.interval(&format!("{what} p95"), of.p95, of.p95_ci95);
+    found.interval(&format!("{what} p99"), of.p99, of.p99_ci95);
+    let tells = [of.mean, of.min, of.p50, of.max]
+        .iter()
+        .any(Option::is_some);
+    found.unless(of.count > 0 || !tells, || {
+        format!("{what}: figures without one observation")
+    });
+}
+
+fn intervals(trial: &TrialReport, found: &mut Contradictions) {
+    let mut end_ns = 0;
+    for interval in &trial.intervals {
+        let (start, end) = (interval.start_ns, interval.end_ns);
+        found.unless(end_ns <= start && start <= end, || {
+            format!("the interval {start} to {end} ns follows one that ends at {end_ns} ns")
+        });
+        end_ns = end;
+    }
+}
+
+/// Each datagram is in one line of the ledger.
+pub(super) fn ledger(of: &LedgerReport, found: &mut Contradictions) {
+    let lost: u64 = of.lost.values().sum();
+    let known = of.not_attempted + of.send_errors + lost + of.received + of.discarded;
+    let sum = known as i64 + of.unexplained;
+    found.unless(sum == of.intended as i64, || {
+        format!("the ledger of {} datagrams sums to {sum}", of.intended)
+    });
+}
