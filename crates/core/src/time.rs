@@ -1,5 +1,6 @@
 //! Time as integers of nanoseconds.
 
+use crate::analysis::words;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -74,24 +75,18 @@ impl Sub for Nanos {
 /// `1.5 s`, `20 ms`, `730 µs`, `12 ns`: for messages, at most four significant digits.
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The bounds are where three digits round up into the next unit.
         let (value, unit) = match self.0 {
             0..1_000 => return write!(f, "{} ns", self.0),
-            1_000..1_000_000 => (self.0 as f64 / 1e3, "µs"),
-            1_000_000..1_000_000_000 => (self.0 as f64 / 1e6, "ms"),
+            1_000..999_500 => (self.0 as f64 / 1e3, "µs"),
+            999_500..999_500_000 => (self.0 as f64 / 1e6, "ms"),
             _ => (self.0 as f64 / 1e9, "s"),
         };
-        let digits = if value < 10.0 {
-            2
-        } else {
-            usize::from(value < 100.0)
+        let digits = match value {
+            v if v >= 1_000.0 => words::exact(v),
+            v => words::estimate(v),
         };
-        let text = format!("{value:.digits$}");
-        let text = if text.contains('.') {
-            text.trim_end_matches('0')
-        } else {
-            &text
-        };
-        write!(f, "{} {unit}", text.trim_end_matches('.'))
+        write!(f, "{digits} {unit}")
     }
 }
 
@@ -116,6 +111,8 @@ mod tests {
             (20_000_000, "20 ms"),
             (100_000_000, "100 ms"),
             (61_250_000_000, "61.2 s"),
+            (999_500, "1 ms"),
+            (3_661_000_000_000, "3,661 s"),
         ] {
             assert_eq!(Nanos(nanos).to_string(), text);
         }

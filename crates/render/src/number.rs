@@ -1,7 +1,12 @@
 //! Numbers for people: at most four significant digits, thousands separated, always a unit.
 //!
 //! Number and unit are tied by a no-break space, so that no line is broken between them; the page
-//! writes it as a plain one.
+//! writes it as a plain one. How many digits a figure has is decided where the sentences of
+//! findings and answers are made (`knee_core::analysis::words`), so that all show the same ones;
+//! columns of tables keep idle zeros.
+
+use knee_core::analysis::words as shared;
+use knee_core::time::Nanos;
 
 /// What stands where nothing was measured.
 pub const MISSING: &str = "–";
@@ -11,7 +16,7 @@ pub const TIE: char = '\u{a0}';
 
 /// An exact count: `1,234,567`.
 pub fn count(n: u64) -> String {
-    separated(&n.to_string())
+    shared::grouped(&n.to_string())
 }
 
 /// Any number, rounded to four significant digits, idle zeros dropped: `8,571`, `0.25`, `88,320`.
@@ -19,10 +24,7 @@ pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_string();
     }
-    if value != 0.0 && value.abs() < 1e-4 {
-        return format!("{value:.1e}");
-    }
-    separated(trimmed(&significant(value, 4)))
+    shared::number(value)
 }
 
 /// Operations per second: `8,571/s`.
@@ -46,22 +48,28 @@ pub fn percent(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_string();
     }
-    let digits = match value.abs() {
-        v if v < 9.995 => 2,
-        v if v < 99.95 => 1,
-        _ => 0,
-    };
+    let digits = shared::percent_decimals(value);
     let text = format!("{value:.digits$}");
     let text = if value == 0.0 { "0" } else { text.as_str() };
-    format!("{}{TIE}%", separated(text))
+    format!("{}{TIE}%", shared::grouped(text))
 }
 
-/// A share on an axis, idle zeros dropped: `0.5 %`, `20 %`.
+/// A share in a sentence or on an axis, idle zeros dropped: `0.5 %`, `20 %`.
 pub fn percent_short(value: f64) -> String {
-    match number(value).as_str() {
-        MISSING => MISSING.to_string(),
-        n => format!("{n}{TIE}%"),
+    match value.is_finite() {
+        true => tied(&shared::percent(value)),
+        false => MISSING.to_string(),
     }
+}
+
+/// A share in a column whose title has the unit: the digits of [`percent`].
+pub fn percent_cell(value: f64) -> String {
+    percent(value).replace(&format!("{TIE}%"), "")
+}
+
+/// A number and its unit, held together.
+fn tied(text: &str) -> String {
+    text.replace(' ', &TIE.to_string())
 }
 
 /// A length of time with three digits, in a column with others: `1.50 ms`, `12.3 µs`, `730 ns`.
@@ -80,19 +88,18 @@ pub fn time_uncertainty(ns: u64) -> String {
     time_with(ns, 2)
 }
 
-fn time_with(ns: u64, digits: i32) -> String {
+fn time_with(ns: u64, digits: usize) -> String {
     let (scale, unit) = time_unit(ns);
     let text = match scale {
         1.0 => ns.to_string(),
-        _ => separated(&significant(ns as f64 / scale, digits)),
+        _ => shared::grouped(&shared::digits_of(ns as f64 / scale, digits)),
     };
     format!("{text}{TIE}{unit}")
 }
 
 /// A length of time in a sentence or on an axis, idle zeros dropped: `1.5 ms`, `10 s`.
 pub fn time_short(ns: u64) -> String {
-    let (scale, unit) = time_unit(ns);
-    format!("{}{TIE}{unit}", trimmed(&time_in(ns, scale)))
+    tied(&Nanos(ns).to_string())
 }
 
 /// A figure where it is known, and a dash where the observations do not tell it.
@@ -118,7 +125,11 @@ pub fn bytes(n: u64) -> String {
         value /= 1e3;
         unit += 1;
     }
-    format!("{}{TIE}{}", trimmed(&significant(value, 3)), UNITS[unit])
+    format!(
+        "{}{TIE}{}",
+        shared::trimmed(&shared::digits_of(value, 3)),
+        UNITS[unit]
+    )
 }
 
 /// A named figure of which only the name tells the unit (evidence, parameters): `_ns`, `_per_s`,
@@ -129,7 +140,7 @@ pub fn named(name: &str, value: f64) -> String {
     } else if let Some(stem) = without_unit(name, "_per_s") {
         (stem, rate(value))
     } else if let Some(stem) = without_unit(name, "_percent") {
-        (stem, percent(value))
+        (stem, percent_short(value))
     } else if let Some(stem) = without_unit(name, "_bytes") {
         (stem, bytes(value.max(0.0) as u64))
     } else if value.fract() == 0.0 && value.abs() < 1e15 {
@@ -154,7 +165,7 @@ pub fn estimate(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_string();
     }
-    separated(trimmed(&significant(value, 3)))
+    shared::estimate(value)
 }
 
 /// Half a confidence interval: two significant digits say all there is.
@@ -162,7 +173,10 @@ pub fn uncertainty(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_string();
     }
-    separated(&significant(value, if value.abs() < 100.0 { 2 } else { 3 }))
+    shared::grouped(&shared::digits_of(
+        value,
+        if value.abs() < 100.0 { 2 } else { 3 },
+    ))
 }
 
 /// With so many decimals, for columns of figures of one magnitude; no unit.
@@ -170,12 +184,12 @@ pub fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return MISSING.to_string();
     }
-    separated(&format!("{value:.decimals$}"))
+    shared::grouped(&format!("{value:.decimals$}"))
 }
 
 /// An exact count that may be negative.
 pub fn signed_count(n: i64) -> String {
-    separated(&n.to_string())
+    shared::grouped(&n.to_string())
 }
 
 /// A coefficient of determination with six decimals, never rounded up to a perfection that it
@@ -208,55 +222,11 @@ fn time_in(ns: u64, scale: f64) -> String {
     if scale == 1.0 {
         return ns.to_string();
     }
-    separated(&significant(ns as f64 / scale, 3))
-}
-
-/// `value` rounded to so many significant digits, in plain decimals.
-fn significant(value: f64, digits: i32) -> String {
-    if value == 0.0 {
-        return "0".to_string();
+    let value = ns as f64 / scale;
+    match value {
+        v if v >= 1_000.0 => shared::exact(v),
+        v => shared::digits_of(v, 3),
     }
-    // Through the exponent form, since rounding may carry into another magnitude (9.9996 -> 10).
-    let precision = (digits - 1) as usize;
-    let scientific = format!("{value:.precision$e}");
-    let (_, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let magnitude: i32 = exponent.parse().unwrap_or(0);
-    let rounded: f64 = scientific.parse().unwrap_or(value);
-    let decimals = (digits - 1 - magnitude).max(0) as usize;
-    format!("{rounded:.decimals$}")
-}
-
-/// Without zeros (and a point) at the end of a fraction.
-pub fn trimmed(text: &str) -> &str {
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        text
-    }
-}
-
-/// With commas between thousands of the whole part.
-fn separated(text: &str) -> String {
-    let (sign, rest) = match text.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", text),
-    };
-    let (whole, fraction) = match rest.split_once('.') {
-        Some((whole, fraction)) => (whole, Some(fraction)),
-        None => (rest, None),
-    };
-    let mut out = String::from(sign);
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    if let Some(fraction) = fraction {
-        out.push('.');
-        out.push_str(fraction);
-    }
-    out
 }
 
 #[cfg(test)]
@@ -315,6 +285,7 @@ mod tests {
             percent,
             &[
                 (0.0, "0 %"),
+                (0.004, "0.004 %"),
                 (0.034, "0.03 %"),
                 (9.996, "10.0 %"),
                 (12.34, "12.3 %"),
@@ -323,6 +294,29 @@ mod tests {
                 (1_234.0, "1,234 %"),
             ],
         );
+    }
+
+    proptest::proptest! {
+        /// A figure has the same digits in a sentence, beside an axis, in a fact and in a column,
+        /// but for idle zeros.
+        #[test]
+        fn a_figure_is_the_same_everywhere(exponent in -5.0..6.0_f64, ns in 0..u64::MAX >> 20) {
+            let value = 10f64.powf(exponent);
+            let bare = |text: &str| text.replace(TIE, " ");
+            let without_zeros = |text: &str| {
+                let text = bare(text);
+                let (digits, unit) = text.split_once(' ').unwrap();
+                format!("{} {unit}", shared::trimmed(digits))
+            };
+            proptest::prop_assert_eq!(bare(&percent_short(value)), shared::percent(value));
+            proptest::prop_assert_eq!(without_zeros(&percent(value)), shared::percent(value));
+            proptest::prop_assert_eq!(number(value), shared::number(value));
+            proptest::prop_assert_eq!(estimate(value), shared::estimate(value));
+            for ns in [ns, value as u64, (value * 1e3) as u64] {
+                proptest::prop_assert_eq!(bare(&time_short(ns)), Nanos(ns).to_string());
+                proptest::prop_assert_eq!(without_zeros(&time(ns)), Nanos(ns).to_string());
+            }
+        }
     }
 
     #[test]
@@ -392,7 +386,7 @@ mod tests {
         for (name, value, expected) in [
             ("p90_ns", 1.5e6, "p90 = 1.5 ms"),
             ("max_throughput_per_s", 8571.0, "max throughput = 8,571/s"),
-            ("deviation_percent", 3.25, "deviation = 3.25 %"),
+            ("deviation_percent", 3.2, "deviation = 3.2 %"),
             ("smallest_vusers", 5000.0, "smallest vusers = 5,000"),
             ("slope", 0.125, "slope = 0.125"),
             ("stall_ns_max", 1.021e9, "stall max = 1.02 s"),

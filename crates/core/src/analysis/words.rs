@@ -23,31 +23,33 @@ pub fn exact(value: f64) -> String {
     number(value)
 }
 
-fn significant(value: f64, digits: i32) -> String {
+/// Rounded to so many significant digits, in plain decimals, idle zeros dropped.
+fn significant(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return "unknown".into();
     }
+    if value != 0.0 && value.abs() < 1e-4 {
+        return format!("{value:.1e}");
+    }
+    grouped(trimmed(&digits_of(value, digits)))
+}
+
+/// Rounded to so many significant digits, in plain decimals; idle zeros stay.
+pub fn digits_of(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return "0".into();
     }
-    // The magnitude is that of the rounded number: 9.9996 has two digits before the point.
-    let mut magnitude = value.abs().log10().floor() as i32;
-    let unit = 10f64.powi(digits - 1 - magnitude);
-    let mut rounded = (value * unit).round() / unit;
-    magnitude = magnitude.max(rounded.abs().log10().floor() as i32);
-    let decimals = digits - 1 - magnitude;
-    if decimals <= 0 {
-        rounded = rounded.round();
-    }
-    let text = format!("{rounded:.*}", decimals.max(0) as usize);
-    grouped(match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.'),
-        false => &text,
-    })
+    // Through the exponent form, since rounding may carry into another magnitude (9.9996 -> 10).
+    let scientific = format!("{value:.*e}", digits - 1);
+    let (_, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let magnitude: i32 = exponent.parse().unwrap_or(0);
+    let rounded: f64 = scientific.parse().unwrap_or(value);
+    let decimals = (digits as i32 - 1 - magnitude).max(0) as usize;
+    format!("{rounded:.decimals$}")
 }
 
 /// With commas between thousands of the whole part.
-fn grouped(text: &str) -> String {
+pub fn grouped(text: &str) -> String {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => ("-", digits),
         None => ("", text),
@@ -71,14 +73,33 @@ pub fn ratio(value: f64) -> String {
     significant(value, 2)
 }
 
-/// `2.8 %`, `0.03 %`: two significant digits below ten, whole above.
+/// A share: `0.03 %`, `2.8 %`, `17.1 %`, `120 %`: three significant digits, at most two of them
+/// behind the point, idle zeros dropped; the first digit of a share that is smaller.
 pub fn percent(value: f64) -> String {
-    let digits = match value.abs() {
-        v if v >= 10.0 => 0,
-        v if v >= 1.0 => 1,
-        _ => 2,
-    };
-    format!("{value:.digits$} %")
+    let digits = percent_decimals(value);
+    match value.is_finite() {
+        true => format!("{} %", grouped(trimmed(&format!("{value:.digits$}")))),
+        false => "unknown".into(),
+    }
+}
+
+/// How many digits of a share stand behind the point, in sentences and in tables.
+pub fn percent_decimals(value: f64) -> usize {
+    // The bounds are where the digits round up into one more before the point.
+    match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        v if v >= 0.01 || v == 0.0 => 2,
+        v => (-v.log10().floor()).clamp(2.0, 9.0) as usize,
+    }
+}
+
+/// Without zeros (and a point) at the end of a fraction.
+pub fn trimmed(text: &str) -> &str {
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => text,
+    }
 }
 
 /// A share of something that there was, in percent: one that is not nothing is not shown as `0.00
@@ -222,6 +243,25 @@ mod tests {
                 (1.0, "1 user"),
                 (12_345.0, "12,345 users"),
                 (48.235, "48.2 users"),
+            ],
+        );
+    }
+
+    #[test]
+    fn shares_have_three_digits() {
+        check(
+            percent,
+            &[
+                (0.0, "0 %"),
+                (0.004, "0.004 %"),
+                (0.034, "0.03 %"),
+                (2.8, "2.8 %"),
+                (9.996, "10 %"),
+                (17.14, "17.1 %"),
+                (99.96, "100 %"),
+                (1_234.0, "1,234 %"),
+                (-2.5, "-2.5 %"),
+                (f64::NAN, "unknown"),
             ],
         );
     }

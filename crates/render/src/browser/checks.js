@@ -31,6 +31,42 @@
       }
     }
   }
+  // Words of a figure: none over another, and none of those within the plot on a line that the data
+  // are compared with. The boxes of letters are taller than what is seen of them.
+  const isShown = (e) => e.getClientRects().length > 0 && getComputedStyle(e).visibility !== 'hidden';
+  for (const frame of document.querySelectorAll('.frame')) {
+    const title = frame.getAttribute('aria-label');
+    const words = [...frame.querySelectorAll('text, button')].filter(isShown).map((e) => {
+      const at = e.getBoundingClientRect();
+      return { text: e.textContent, within: e.classList.contains('on'), left: at.left,
+        right: at.right, top: at.top + 2, bottom: at.bottom - 2 };
+    });
+    const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 0.5 &&
+      Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 0.5;
+    words.forEach((a, i) => words.slice(i + 1).filter((b) => meet(a, b)).forEach((b) =>
+      say(`"${a.text}" and "${b.text}" overlap in "${title}"`)));
+    for (const line of frame.querySelectorAll('.ref .l')) {
+      const { left, right, top, bottom } = line.getBoundingClientRect();
+      const [across, down] = [(left + right) / 2, (top + bottom) / 2];
+      const thin = right - left < bottom - top
+        ? { left: across - 1, right: across + 1, top, bottom }
+        : { left, right, top: down - 1, bottom: down + 1 };
+      words.filter((word) => word.within && meet(word, thin)).forEach((word) =>
+        say(`"${word.text}" stands on a line in "${title}"`));
+    }
+  }
+  // What is wider than its box scrolls, is seen to, and can be by keys.
+  if (!matchMedia('print').matches) {
+    for (const box of document.querySelectorAll('.wide')) {
+      if (box.scrollWidth <= box.clientWidth) continue;
+      const style = getComputedStyle(box);
+      const name = box.getAttribute('aria-label');
+      if (style.overflowX !== 'auto') say(`"${name}" is cut`);
+      if (box.offsetHeight - box.clientHeight < 8) say(`"${name}" scrolls without a bar`);
+      if (!/gradient.*gradient/.test(style.backgroundImage)) say(`"${name}" scrolls without a shadow`);
+      if (box.tabIndex !== 0 || !name) say('a box that scrolls is out of reach of the keys');
+    }
+  }
   for (const group of document.querySelectorAll('[role=group], [role=region]')) {
     if (!group.getAttribute('aria-label')) say('nameless group');
   }

@@ -234,15 +234,19 @@ impl Chromium {
         let whole = size["height"].as_f64().unwrap();
         let pieces = (whole / height_max).ceil() as u32;
         let tops = (0..pieces).map(|i| f64::from(i) * height_max);
-        tops.map(|top| {
+        let shots = tops.map(|top| {
             let shot = json!({"format": "png", "captureBeyondViewport": true, "clip": {
                 "x": 0, "y": top, "width": size["width"], "height": height_max.min(whole - top),
                 "scale": 1,
             }});
             let shot = self.call("Page.captureScreenshot", shot);
             shot["data"].as_str().unwrap().to_string()
-        })
-        .collect()
+        });
+        let shots = shots.collect();
+        // A picture of the whole page takes the scroll bars away.
+        let shown = json!({"hidden": false});
+        self.call("Emulation.setScrollbarsHidden", shown);
+        shots
     }
 
     /// The page as a PDF, in base 64.
@@ -252,7 +256,7 @@ impl Chromium {
     }
 }
 
-const ARGUMENTS: [&str; 12] = [
+const ARGUMENTS: [&str; 11] = [
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
@@ -264,7 +268,6 @@ const ARGUMENTS: [&str; 12] = [
     "--disable-component-update",
     "--disable-extensions",
     "--disable-sync",
-    "--hide-scrollbars",
 ];
 
 impl Drop for Chromium {

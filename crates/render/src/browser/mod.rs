@@ -6,9 +6,8 @@
 mod chromium;
 mod used;
 
-use crate::{Html, Renderer, fixtures};
+use crate::{Html, Renderer, fixtures, html_tour};
 use chromium::Chromium;
-use knee_core::report::Report;
 use serde_json::{Value, json};
 
 /// Of a desk and of a telephone, in pixels.
@@ -16,15 +15,26 @@ const WIDTHS: [u32; 2] = [1_280, 400];
 
 const CHECKS: &str = include_str!("checks.js");
 
-fn page_of(report: &Report) -> String {
+fn page_of<T>(shown: &T) -> String
+where
+    Html: Renderer<T>,
+{
     let mut bytes = Vec::new();
-    Html.render(report, &mut bytes).unwrap();
+    Html.render(shown, &mut bytes).unwrap();
     String::from_utf8(bytes).unwrap()
 }
 
 fn pages() -> Vec<(&'static str, String)> {
     let all = fixtures::all().into_iter();
-    all.map(|(name, report)| (name, page_of(&report))).collect()
+    let mut pages: Vec<(&str, String)> =
+        all.map(|(name, report)| (name, page_of(&report))).collect();
+    pages.push(("compare_runs", page_of(&fixtures::slower())));
+    pages.push(("compare_sweeps", page_of(&fixtures::sweeps())));
+    let (sweep, run) = (fixtures::sweep_good(), fixtures::run_open());
+    let mut tour = Vec::new();
+    html_tour(&[("The knee", &sweep), ("One load", &run)], &mut tour).unwrap();
+    pages.push(("tour", String::from_utf8(tour).unwrap()));
+    pages
 }
 
 /// What does not hold of the page as it is shown now, though it must of any.
@@ -88,6 +98,14 @@ fn nameless(browser: &mut Chromium) -> Vec<String> {
         .collect()
 }
 
+/// Keeps a page itself beside its pictures.
+fn keep_page(html: &str, name: &str) {
+    if let Some(directory) = std::env::var_os("KNEE_SCREENSHOTS") {
+        let path = std::path::Path::new(&directory).join(format!("{name}.html"));
+        std::fs::write(path, html).unwrap();
+    }
+}
+
 fn keep_screenshot(browser: &mut Chromium, name: &str) {
     let Some(directory) = std::env::var_os("KNEE_SCREENSHOTS") else {
         return;
@@ -125,13 +143,14 @@ fn every_page_is_fit_to_be_seen() {
     let mut all = Vec::new();
     for (name, html) in pages() {
         assert!(html.len() < 1_000_000, "{name}: {}", html.len());
+        keep_page(&html, name);
         for width in WIDTHS {
             browser.show(&html, width, "light");
             for scheme in ["light", "dark"] {
                 let what = format!("{name}-{width}-{scheme}");
                 browser.appear(width, scheme, "screen");
-                keep_screenshot(&mut browser, &what);
                 add(&mut all, &what, troubles(&mut browser));
+                keep_screenshot(&mut browser, &what);
             }
         }
         add(&mut all, name, nameless(&mut browser));
@@ -158,4 +177,58 @@ fn every_page_prints() {
         );
     }
     none(&all);
+}
+
+/// However much was found, a reader sees the first figure of a sweep without scrolling.
+#[test]
+fn a_sweep_begins_with_its_plot() {
+    let Some(mut browser) = Chromium::start() else {
+        return;
+    };
+    let mut crowded = fixtures::sweep_good();
+    let finding = crowded.findings[0].clone();
+    crowded.findings.extend(vec![finding; 4]);
+    let top = "document.querySelector('.frame').getBoundingClientRect().top";
+    for report in [crowded, fixtures::sweep_invalid(), fixtures::sweep_rates()] {
+        for (width, height) in [(1_280, 900.0), (400, 1_800.0)] {
+            browser.show(&page_of(&report), width, "light");
+            let top = browser.evaluate(top).as_f64().unwrap();
+            assert!(top < 0.7 * height, "{top} of {height}");
+        }
+    }
+}
+
+/// A finding is one line that tells what was found; what to do unfolds, and is on paper.
+#[test]
+fn findings_unfold() {
+    let Some(mut browser) = Chromium::start() else {
+        return;
+    };
+    browser.show(&page_of(&fixtures::sweep_good()), 1_280, "light");
+    let shown = "[...document.querySelectorAll('.findings .next')].filter((e) => \
+                 e.checkVisibility({contentVisibilityAuto: true})).length";
+    assert_eq!(browser.evaluate(shown), 0);
+    browser.evaluate("document.querySelector('.findings summary').click()");
+    assert_eq!(browser.evaluate(shown), 1);
+    browser.appear(700, "light", "print");
+    assert_eq!(browser.evaluate(shown), 2);
+}
+
+/// A table that is wider than the window scrolls by keys.
+#[test]
+fn a_wide_table_scrolls_by_keys() {
+    let Some(mut browser) = Chromium::start() else {
+        return;
+    };
+    browser.show(&page_of(&fixtures::sweep_good()), 400, "light");
+    let table = "document.querySelector('.wide[aria-label=\"Levels\"]')";
+    browser.evaluate(&format!("{table}.focus()"));
+    for _ in 0..3 {
+        browser.key("ArrowRight");
+    }
+    let moved = (0..50).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        browser.evaluate(&format!("{table}.scrollLeft")).as_f64() > Some(20.0)
+    });
+    assert!(moved);
 }

@@ -4,7 +4,7 @@
 use super::opening::{CROSS, INFORMATION, TICK, WARNING, first_sentence, show_shape};
 use super::page::Page;
 use super::plot::{Plot, Point, Reference, Scale, Series, Tone, Unit};
-use super::words::untied;
+use super::words::{tied, untied};
 use crate::compared::metric;
 use crate::text::compare::{heading, not_judged, note, side, table};
 use knee_core::report::{Comparison, ComparisonRow, ComparisonVerdict};
@@ -69,7 +69,7 @@ fn show_answer(page: &mut Page, comparison: &Comparison) {
         });
         let answer = untied(&comparison.answer);
         let (first, rest) = first_sentence(&answer);
-        m.el(tag).text(first);
+        m.el(tag).text(tied(first));
         if !rest.is_empty() {
             m.el("p").attr("class", "lead").text(rest);
         }

@@ -3,7 +3,7 @@
 use super::markup::Markup;
 use super::page::Page;
 use super::typed::pieces;
-use super::words::untied;
+use super::words::{tied, untied};
 use crate::number;
 use crate::text::closing::evidence;
 use crate::text::heading::{failures, first_words, reasons, subject, verdicts, without_reasons};
@@ -31,9 +31,9 @@ pub fn show(page: &mut Page, report: &Report, answer: &str, remark: &str) {
         show_verdicts(m, report);
         let answer = first_words(report, answer);
         let (first, rest) = first_sentence(&answer);
-        m.el(heading).text(first);
+        m.el(heading).text(tied(first));
         if !rest.is_empty() {
-            m.el("p").attr("class", "lead").text(rest);
+            m.el("p").attr("class", "lead").text(tied(rest));
         }
         let space = if subject(report).is_empty() { "" } else { " " };
         let (command, subject) = (&report.command, subject(report));
@@ -139,39 +139,52 @@ fn show_findings(page: &mut Page, findings: &[Finding]) {
             return;
         }
         page.m.el("ol").attr("class", "findings").with(|m| {
-            findings.iter().for_each(|finding| show_finding(m, finding));
+            for finding in findings {
+                // Several lines leave room for the first figure; what is wrong is told in full.
+                let is_open = findings.len() == 1 || finding.severity == Severity::Error;
+                show_finding(m, finding, is_open);
+            }
         });
     });
 }
 
-fn show_finding(m: &mut Markup, finding: &Finding) {
+/// A finding as one line; what to do and the numbers unfold below it.
+fn show_finding(m: &mut Markup, finding: &Finding, is_open: bool) {
     let (class, shape, word) = match finding.severity {
         Severity::Error => ("bad", CROSS, "Error"),
         Severity::Warning => ("warn", WARNING, "Warning"),
         Severity::Info => ("info", INFORMATION, "Note"),
     };
     m.el("li").attr("class", class).with(|m| {
-        m.el("span").attr("class", "severity").with(|m| {
-            show_shape(m, shape);
-            m.text(word);
-        });
-        m.el("p").attr("class", "says").text(&finding.text);
-        if !finding.next_step.is_empty() {
-            m.el("p").attr("class", "next").with(|m| {
-                m.el("b").text("Next");
+        let details = m.el("details").attr("class", "more");
+        details.maybe("open", is_open.then_some("")).with(|m| {
+            m.el("summary").with(|m| {
+                m.el("span").attr("class", "severity").with(|m| {
+                    show_shape(m, shape);
+                    m.text(word);
+                });
                 m.raw(" ");
-                show_step(m, &finding.next_step);
+                m.el("span")
+                    .attr("class", "says")
+                    .with(|m| show_step(m, &tied(&finding.text)));
             });
-        }
-        m.el("p").attr("class", "note").text(evidence(finding));
+            if !finding.next_step.is_empty() {
+                m.el("p").attr("class", "next").with(|m| {
+                    m.el("b").text("Next");
+                    m.raw(" ");
+                    show_step(m, &finding.next_step);
+                });
+            }
+            m.el("p").attr("class", "note").text(evidence(finding));
+        });
     });
 }
 
 /// A sentence with what can be typed in it set as code.
 fn show_step(m: &mut Markup, step: &str) {
-    for (is_code, piece) in pieces(&untied(step)) {
+    for (is_code, piece) in pieces(step) {
         match is_code {
-            true => m.el("code").text(piece),
+            true => m.el("code").text(untied(&piece)),
             false => m.text(piece),
         }
     }

@@ -17,6 +17,11 @@ pub struct Page {
     depth: usize,
 }
 
+/// The least width of a figure on a telephone, and of one of many beside each other, as the style
+/// has it, in CSS pixels.
+const FIGURE_PX: usize = 345;
+const PANEL_PX: usize = 300;
+
 /// Headings by their depth.
 const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
 
@@ -76,8 +81,12 @@ impl Page {
 
     /// A figure over the whole width.
     pub fn plot(&mut self, plot: &Plot) {
+        self.draw(plot, FIGURE_PX);
+    }
+
+    fn draw(&mut self, plot: &Plot, least_px: usize) {
         self.figures += 1;
-        plot.draw(&mut self.m, self.figures);
+        plot.draw(&mut self.m, self.figures, least_px);
     }
 
     /// Figures beside each other where there is room.
@@ -99,7 +108,7 @@ impl Page {
         }
         self.m.raw("<div class=\"pair many\">");
         for plot in plots {
-            self.plot(plot);
+            self.draw(plot, PANEL_PX);
         }
         self.m.raw("</div>");
     }

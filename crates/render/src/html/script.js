@@ -318,11 +318,13 @@ class Figure {
       return { text, y };
     });
     names.sort((a, b) => a.y - b.y);
-    let least = 0;
-    for (const { text, y } of names) {
-      const at = Math.max(y, least);
-      text.setAttribute('y', at * 100 + '%');
-      least = at + 14 / this.box().height;
+    const gap = 14 / this.box().height;
+    names.forEach((name, i) => { if (i) name.y = Math.max(name.y, names[i - 1].y + gap); });
+    let most = 1;
+    for (const name of names.reverse()) {
+      name.y = Math.min(name.y, most);
+      most = name.y - gap;
+      name.text.setAttribute('y', name.y * 100 + '%');
     }
   }
 

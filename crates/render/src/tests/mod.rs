@@ -1,3 +1,4 @@
 //! Tests that are of all forms.
 
 mod cut_short;
+mod figures;

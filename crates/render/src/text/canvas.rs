@@ -97,6 +97,31 @@ impl Canvas {
         }
     }
 
+    /// Words from this cell on, where it, its neighbours and all cells between are empty; whether
+    /// there was room.
+    pub fn words(&mut self, row: usize, column: usize, words: &str, ink: Ink) -> bool {
+        let length = words.chars().count();
+        if length == 0 || row >= self.rows || column + length > self.columns {
+            return false;
+        }
+        let first = row * self.columns;
+        let around = column.saturating_sub(1)..(column + length + 1).min(self.columns);
+        let is_empty = |i: usize| self.cells[i].glyph.is_none() && self.cells[i].dots == 0;
+        if !around.map(|column| first + column).all(is_empty) {
+            return false;
+        }
+        for (i, c) in words.chars().enumerate() {
+            let cell = &mut self.cells[first + column + i];
+            (cell.glyph, cell.ink) = (Some(c), ink);
+        }
+        true
+    }
+
+    /// How many rows and columns of cells it has.
+    pub fn size(&self) -> (usize, usize) {
+        (self.rows, self.columns)
+    }
+
     /// Row by row from the top.
     pub fn lines(&self) -> Vec<Line> {
         let rows = self.cells.chunks(self.columns.max(1));
@@ -197,6 +222,25 @@ mod tests {
         canvas.polyline(&[(0.0, 5.0), (f64::NAN, f64::INFINITY)], SOLID);
         canvas.glyph((1.5, 0.5), 'o', Ink::Plain);
         assert_eq!(drawn(&canvas), "\n***\n");
+    }
+
+    #[test]
+    fn words_stand_only_where_nothing_else_is() {
+        let mut canvas = Canvas::new(8, 2, false);
+        canvas.glyph((0.0, 1.0), 'o', Ink::Plain);
+        assert!(
+            !canvas.words(0, 1, "abc", Ink::Dim),
+            "it would touch the mark"
+        );
+        assert!(!canvas.words(0, 6, "abc", Ink::Dim), "it would be cut");
+        assert!(!canvas.words(2, 0, "abc", Ink::Dim));
+        assert!(canvas.words(0, 2, "abc", Ink::Dim));
+        assert!(
+            !canvas.words(0, 5, "d", Ink::Dim),
+            "it would touch other words"
+        );
+        assert!(canvas.words(1, 0, "whole", Ink::Dim));
+        assert_eq!(drawn(&canvas), "o abc\nwhole\n");
     }
 
     #[test]

@@ -217,7 +217,7 @@ fn add_server(table: &mut Table, rows: &[ServerSide]) {
         let limit = s.queue_limit.map(|n| count(n.into()));
         Some(limit.map_or(max.clone(), |limit| format!("{max}/{limit}")))
     });
-    column("busy", |s| s.busy_percent.map(|p| number::fixed(p, 1)));
+    column("busy", |s| s.busy_percent.map(number::percent_cell));
 }
 
 /// A column for each end that any attempt had.

@@ -3,9 +3,9 @@
 
 use super::canvas::Stroke;
 use super::line::Ink;
-use super::plot::{Layer, Plot};
+use super::plot::{Label, Layer, Place, Plot};
 use crate::axis::Axis;
-use crate::number::number;
+use crate::number::{number, rate};
 use knee_core::report::OverloadConclusion;
 
 /// Space left free above and beside the data, as a share.
@@ -15,12 +15,6 @@ const GUIDE: Stroke = Stroke {
     ink: Ink::Guide,
     dashed: true,
     ascii: '-',
-};
-
-const DATA: Stroke = Stroke {
-    ink: Ink::Data,
-    dashed: false,
-    ascii: '.',
 };
 
 /// First SYNs per second against simple clients and against descriptors, as far as there are
@@ -50,10 +44,9 @@ pub fn arriving_plots(c: &OverloadConclusion, unicode: bool) -> Vec<Plot> {
     if sclients.len() > 1 {
         let title = "SYN/s at the server against descriptors";
         let mut plot = plot(title, sclients, top, c.capacity_per_s, unicode);
-        plot.layers.insert(0, Layer::Curve(offered, GUIDE));
-        let sign = guide_sign(unicode);
-        plot.legend
-            .push((sign, Ink::Guide, "served + D/T".to_string()));
+        plot.layers.insert(0, Layer::Curve(offered.clone(), GUIDE));
+        plot.labels
+            .push(guide("served + D/T", Place::Along(offered), unicode));
         plots.push(plot);
     }
     plots
@@ -82,7 +75,7 @@ pub fn served_plot(c: &OverloadConclusion, unicode: bool) -> Option<Plot> {
     if !simple.is_empty() {
         plot.layers.push(Layer::Marks(simple, mark, Ink::Data));
         let name = "simple clients".to_string();
-        plot.legend.insert(1, (mark, Ink::Data, name));
+        plot.legend.push((mark, Ink::Data, name));
     }
     Some(plot)
 }
@@ -103,22 +96,20 @@ fn plot(
         (x.value(1.0), capacity_per_s),
     ];
     let mark = if unicode { '●' } else { 'o' };
-    Plot {
-        title: title.to_string(),
-        x,
-        y,
-        layers: vec![
-            Layer::Curve(flat, GUIDE),
-            Layer::Curve(points.clone(), DATA),
-            Layer::Marks(points, mark, Ink::Data),
-        ],
-        legend: vec![
-            (mark, Ink::Data, "measured".to_string()),
-            (guide_sign(unicode), Ink::Guide, "capacity".to_string()),
-        ],
-    }
+    let mut plot = Plot::new(title, x, y);
+    plot.layers.push(Layer::Curve(flat, GUIDE));
+    plot.add_curve(points, (mark, Ink::Data), "measured");
+    let capacity = format!("capacity {}", rate(capacity_per_s));
+    let level = Place::Level(capacity_per_s);
+    plot.labels.push(guide(&capacity, level, unicode));
+    plot
 }
 
-fn guide_sign(unicode: bool) -> char {
-    if unicode { '╌' } else { '-' }
+fn guide(text: &str, at: Place, unicode: bool) -> Label {
+    Label {
+        text: text.to_string(),
+        ink: Ink::Guide,
+        sign: if unicode { '╌' } else { '-' },
+        at,
+    }
 }

@@ -29,13 +29,13 @@ pub fn show(page: &mut Page, report: &Report, conclusion: &SweepConclusion) {
     );
     page.gap();
     page.facts(facts(conclusion));
+    show_plots(page, conclusion);
     if !conclusion.levels.is_empty() {
         page.heading("Levels", "");
         page.table(&levels_table(&conclusion.levels, page.unicode));
         show_notes(page, &conclusion.levels);
     }
     heading::show_left_out(page, report);
-    show_plots(page, conclusion);
     show_models(page, conclusion);
 }
 
@@ -86,7 +86,7 @@ pub fn facts(c: &SweepConclusion) -> Vec<(String, Line)> {
         let others = c
             .knee_alternatives
             .iter()
-            .map(|(m, v)| format!("{} {}", words(m), estimate(*v)));
+            .map(|(method, v)| format!("{} {}", estimate(*v), found_at(method)));
         let others = others.collect::<Vec<_>>().join(", ");
         fact("other methods", Line::of(Ink::Dim, others));
     }
@@ -118,6 +118,15 @@ fn known_range(c: &SweepConclusion) -> Option<Line> {
         (None, None) => return None,
     };
     Some(Line::plain(text))
+}
+
+/// What another method takes for the knee.
+fn found_at(method: &str) -> String {
+    match method {
+        "kneedle" => "at the sharpest bend (Kneedle)".to_owned(),
+        "max_power" => "at the most throughput per response time".to_owned(),
+        other => format!("by {}", words(other)),
+    }
 }
 
 fn bound_facts(c: &SweepConclusion) -> Vec<(String, Line)> {
@@ -181,13 +190,13 @@ pub fn levels_table(levels: &[SweepLevel], unicode: bool) -> Table {
         column("errors", true, &|l| l.errors.map(count));
     }
     column("CPU", true, &|l| {
-        l.busiest_worker_percent.map(|v| number::fixed(v, 1))
+        l.busiest_worker_percent.map(number::percent_cell)
     });
     column("µs/op", true, &|l| {
         l.cpu_us_per_op.map(|v| number::fixed(v, 2))
     });
     column("Little", true, &|l| {
-        l.littles_law_deviation_percent.map(|v| number::fixed(v, 1))
+        l.littles_law_deviation_percent.map(number::percent_cell)
     });
     let marks: Vec<Line> = levels.iter().map(|l| mark(l, unicode)).collect();
     if marks.iter().any(|m| m.width() > 0) {

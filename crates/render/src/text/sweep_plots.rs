@@ -2,7 +2,7 @@
 
 use super::canvas::Stroke;
 use super::line::Ink;
-use super::plot::{Layer, Plot};
+use super::plot::{Label, Layer, Place, Plot};
 use crate::axis::Axis;
 use crate::number::{estimate, number, rate, time_short};
 use knee_core::report::{SweepConclusion, SweepLevel};
@@ -34,38 +34,31 @@ pub fn throughput_plot(c: &SweepConclusion, unicode: bool) -> Plot {
         dashed: true,
         ascii: '-',
     };
-    let mut layers = Vec::new();
-    let slope = if is_rate(&c.levels) {
-        Some(1.0)
-    } else {
-        c.throughput_per_user_per_s
-    };
-    let mut asymptotes = vec!["maximum"];
-    if let Some(slope) = slope {
-        let places = (0..=LINE_POINTS).map(|i| x.value(i as f64 / LINE_POINTS as f64));
-        layers.push(Layer::Curve(
-            places.map(|n| (n, slope * n)).collect(),
-            dashed,
-        ));
-        let name = if is_rate(&c.levels) {
-            "served = asked"
-        } else {
-            "X₁·N"
-        };
-        asymptotes.insert(0, name);
-    }
-    layers.push(flat(&x, c.max_throughput_per_s, dashed));
-    let sign = if unicode { '╌' } else { '-' };
-    let legend = vec![(sign, Ink::Guide, asymptotes.join(" and "))];
     let title = format!("throughput/s against {}", load_name(&c.levels));
-    let mut plot = Plot {
-        title,
-        x,
-        y,
-        layers,
-        legend,
+    let mut plot = Plot::new(title, x, y);
+    let sign = if unicode { '╌' } else { '-' };
+    let label = |text: String, at| Label {
+        text,
+        ink: Ink::Guide,
+        sign,
+        at,
     };
+    let rising = match is_rate(&c.levels) {
+        true => Some((1.0, "served = asked")),
+        false => c.throughput_per_user_per_s.map(|x1| (x1, "X₁·N")),
+    };
+    let maximum = c.max_throughput_per_s;
+    plot.layers.push(flat(&plot.x, maximum, dashed));
+    let text = format!("maximum {}", rate(maximum));
+    plot.labels.push(label(text, Place::Level(maximum)));
     add_levels(&mut plot, c, &points, unicode);
+    if let Some((slope, name)) = rising {
+        let places = (0..=LINE_POINTS).map(|i| plot.x.value(i as f64 / LINE_POINTS as f64));
+        let line: Vec<(f64, f64)> = places.map(|n| (n, slope * n)).collect();
+        plot.layers.insert(0, Layer::Curve(line.clone(), dashed));
+        plot.labels
+            .push(label(name.to_string(), Place::Along(line)));
+    }
     plot
 }
 
@@ -102,23 +95,21 @@ pub fn response_plot(c: &SweepConclusion, unicode: bool) -> Option<Plot> {
     };
     let x = load_axis(&c.levels);
     let title = format!("{metric} response time against {}", load_name(&c.levels));
-    let mut plot = Plot {
-        title,
-        x,
-        y,
-        layers: Vec::new(),
-        legend: Vec::new(),
-    };
+    let mut plot = Plot::new(title, x, y);
     if let Some(bound) = bound {
         let stroke = Stroke {
             ink: Ink::Warn,
             dashed: true,
             ascii: '-',
         };
-        plot.layers.push(flat(&x, bound, stroke));
+        plot.layers.push(flat(&plot.x, bound, stroke));
         let sign = if unicode { '╌' } else { '-' };
-        plot.legend
-            .push((sign, Ink::Warn, format!("bound {}", label(bound))));
+        plot.labels.push(Label {
+            text: format!("bound {}", label(bound)),
+            ink: Ink::Warn,
+            sign,
+            at: Place::Level(bound),
+        });
     }
     add_levels(&mut plot, c, &points, unicode);
     Some(plot)
@@ -167,8 +158,12 @@ fn add_levels(plot: &mut Plot, c: &SweepConclusion, points: &[(f64, f64)], unico
         } else {
             estimate(at)
         };
-        plot.legend
-            .insert(1, (knee, Ink::Good, format!("knee {text}")));
+        plot.labels.push(Label {
+            text: format!("knee {text}"),
+            ink: Ink::Good,
+            sign: knee,
+            at: Place::Upright(at),
+        });
     }
 }
 

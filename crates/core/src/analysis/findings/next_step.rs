@@ -154,7 +154,9 @@ impl Diagnosis {
                 figure_ns, bound, ..
             } => {
                 let figure = bound.split("<=").next().unwrap_or("p90");
-                let limit = time(1.5 * figure_ns).replace(' ', "").replace('µ', "u");
+                let limit = time(1.5 * figure_ns)
+                    .replace([' ', ','], "")
+                    .replace('µ', "u");
                 format!("ask for what it can meet, such as --bound {figure}={limit}")
             }
             _ => String::new(),

@@ -526,7 +526,7 @@ fn every_finding_says_what_and_what_next() {
     );
     assert!(texts[1].contains("even 1 user takes 7 ms"), "{texts:?}");
     assert!(
-        texts[2].contains("within 4.0 % and the knee without"),
+        texts[2].contains("within 4 % and the knee without"),
         "{texts:?}"
     );
     assert!(texts[3].contains("97 %"), "{texts:?}");

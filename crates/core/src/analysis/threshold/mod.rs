@@ -520,7 +520,7 @@ mod tests {
             ),
             (
                 "errors>0.1%",
-                "rate=100/s: errors 0.20 % crosses errors>0.1%",
+                "rate=100/s: errors 0.2 % crosses errors>0.1%",
             ),
         ] {
             assert_eq!(message(text, &trial), said);

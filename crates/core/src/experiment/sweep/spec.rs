@@ -180,7 +180,7 @@ impl Bound {
 /// `p90<=50 ms`
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let limit = self.limit.to_string().replace(' ', "");
+        let limit = self.limit.to_string().replace([' ', ','], "");
         write!(f, "{}<={limit}", self.metric.name())
     }
 }

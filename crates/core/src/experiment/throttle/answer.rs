@@ -159,11 +159,11 @@ mod tests {
             (
                 vec![spin(), sleep()],
                 "A sleep of 1 ms takes 1.06 ms here; spin hits 1 ms with a median error of 40 ns \
-                 for 0.30 % of a core.",
+                 for 0.3 % of a core.",
             ),
             (
                 vec![spin()],
-                "Spin hits 1 ms with a median error of 40 ns for 0.30 % of a core.",
+                "Spin hits 1 ms with a median error of 40 ns for 0.3 % of a core.",
             ),
         ] {
             assert_eq!(of_waits(&trials), expected);

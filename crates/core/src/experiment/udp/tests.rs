@@ -38,7 +38,7 @@ fn one_law_is_one_trial() {
     assert_eq!((row.sent_ci95_per_s, row.loss_percent), (None, 2.0));
     assert_eq!(
         conclusion.answer,
-        "exp(200us)*128 sent 10,000/s and lost 2.0 % of it. Of what is missing: 200 in the \
+        "exp(200us)*128 sent 10,000/s and lost 2 % of it. Of what is missing: 200 in the \
          receive buffer."
     );
     assert_eq!(conducted.findings[0].code, "receive_buffer_overflow");
@@ -70,7 +70,7 @@ fn laws_alternate_and_are_pooled() {
     assert_eq!(second.sent_ci95_per_s, Some([10_000.0, 10_000.0]));
     assert_eq!(
         conclusion.answer,
-        "yield*64 sent 20,000/s and lost nothing. exp(200us)*128 sent 10,000/s and lost 2.0 % of \
+        "yield*64 sent 20,000/s and lost nothing. exp(200us)*128 sent 10,000/s and lost 2 % of \
          it. So exp(200us)*128 sent 0.5 times as much as yield*64. Of what is missing: 600 in the \
          receive buffer. Why, is what --explain in the place of --compare finds out."
     );

@@ -1,6 +1,6 @@
 //! A plot as SVG.
 
-use super::labels::{SideLabel, side_labels};
+use super::labels::{ROW_ABOVE_PX, Words, side_labels};
 use super::path::Path;
 use super::room::fitting;
 use super::table::Rows;
@@ -13,9 +13,8 @@ pub const VIEW: (f64, f64) = (10_000.0, 1_000.0);
 /// Marks along x and y where there is room; where there is little, every other one is left out.
 const TICKS: (usize, usize) = (9, 5);
 
-/// Widths of plots, in CSS pixels, for which it is told which marks along x fit: any, from 440 and
-/// from 900 pixels of the figure on.
-const WIDTHS_PX: [f64; 3] = [230.0, 330.0, 800.0];
+/// The widths of figures, in CSS pixels, from which on there is room for more marks along x.
+const WIDTHS_PX: [usize; 2] = [441, 901];
 
 /// Width of a character of the labels, of the bold names beside lines, and room between them and
 /// the axes, in CSS pixels.
@@ -31,17 +30,40 @@ const OVER_ROW_PX: usize = 50;
 
 const GAP_PX: usize = 12;
 
+/// The room beside the plot within its frame, in CSS pixels.
+#[derive(Clone, Copy, Debug)]
+pub struct Margins {
+    /// For the words of y.
+    pub left: usize,
+    /// For the names of lines.
+    pub right: usize,
+    /// The least width of the whole figure.
+    pub figure: usize,
+}
+
 impl Plot {
-    /// Writes the figure; `id` tells it from the others of its page.
-    pub fn draw(&self, m: &mut Markup, id: usize) {
+    /// Writes the figure, which is shown in so many CSS pixels at the least; `id` tells it from the
+    /// others of its page.
+    pub fn draw(&self, m: &mut Markup, id: usize, least_px: usize) {
         let rows = Rows::of(self);
+        let y_ticks = self.y.ticks(TICKS.1);
+        let side = side_labels(self);
+        let longest = |words: &mut dyn Iterator<Item = usize>| words.max().unwrap_or(0);
+        let left = longest(&mut y_ticks.iter().map(|(_, t)| t.chars().count()));
+        let right = longest(&mut side.iter().map(|l| l.name.chars().count()));
+        let margins = Margins {
+            left: left * CHAR_PX + GAP_PX,
+            right: (right * BOLD_CHAR_PX + GAP_PX).max(self.overhang()).max(20),
+            figure: least_px,
+        };
+        let words = Words::of(self, &margins, side);
         let figure = m.el("figure").attr("class", "plot");
         figure.attr("aria-label", &self.title).with(|m| {
             m.el("figcaption").with(|m| {
                 m.el("b").text(&self.title);
-                self.legend(m);
+                words.write_legend(m, self);
             });
-            self.frame(m, id, &rows);
+            self.frame(m, id, &rows, &margins, &words);
             if !self.note.is_empty() {
                 m.el("p").attr("class", "note").text(&self.note);
             }
@@ -49,16 +71,13 @@ impl Plot {
         });
     }
 
-    fn frame(&self, m: &mut Markup, id: usize, rows: &Rows) {
-        let labels = side_labels(self);
-        let longest = |words: &mut dyn Iterator<Item = usize>| words.max().unwrap_or(0);
+    fn frame(&self, m: &mut Markup, id: usize, rows: &Rows, margins: &Margins, words: &Words) {
         let y_ticks = self.y.ticks(TICKS.1);
-        let left = longest(&mut y_ticks.iter().map(|(_, t)| t.chars().count()));
-        let right = longest(&mut labels.iter().map(|l| l.name.chars().count()));
         let style = format!(
-            "--l:{}px;--r:{}px;--h:{}px;--o:{}px",
-            left * CHAR_PX + GAP_PX,
-            (right * BOLD_CHAR_PX + GAP_PX).max(self.overhang()).max(20),
+            "--l:{}px;--r:{}px;--t:{}px;--h:{}px;--o:{}px",
+            margins.left,
+            margins.right,
+            self.rows_above() * ROW_ABOVE_PX,
             self.height,
             self.y.categories.len() * OVER_ROW_PX,
         );
@@ -83,11 +102,10 @@ impl Plot {
                 m.el("desc")
                     .attr("id", format_args!("d{id}"))
                     .text(self.described_or_not());
-                self.grid(m, &y_ticks);
+                self.grid(m, &y_ticks, margins);
                 self.area(m, rows);
                 self.category_names(m, &y_ticks);
-                self.inner_labels(m);
-                write_side_labels(m, &labels);
+                words.write(m);
             });
         });
     }
@@ -132,7 +150,7 @@ impl Plot {
     }
 
     /// Lines and words of both axes.
-    fn grid(&self, m: &mut Markup, y_ticks: &[(f64, String)]) {
+    fn grid(&self, m: &mut Markup, y_ticks: &[(f64, String)], margins: &Margins) {
         m.el("g").attr("class", "grid").with(|m| {
             for (position, label) in y_ticks {
                 let at = percent(self.depth_of(*position));
@@ -152,8 +170,12 @@ impl Plot {
                 .text(self.y.title());
         });
         let ticks = self.x.ticks(TICKS.0);
-        let [narrow, middle, wide] =
-            WIDTHS_PX.map(|width| fitting(&ticks, self.x.is_marked_evenly(), width));
+        let fitting_in = |figure: usize| {
+            let width = figure.saturating_sub(margins.left + margins.right);
+            fitting(&ticks, self.x.is_marked_evenly(), width as f64)
+        };
+        let narrow = fitting_in(margins.figure);
+        let [middle, wide] = WIDTHS_PX.map(fitting_in);
         m.el("g").attr("class", "grid xs").with(|m| {
             for (i, (position, label)) in ticks.iter().enumerate() {
                 let class = match (narrow[i], middle[i], wide[i]) {
@@ -323,18 +345,6 @@ impl Plot {
             true => position,
             false => 1.0 - position,
         }
-    }
-}
-
-fn write_side_labels(m: &mut Markup, labels: &[SideLabel]) {
-    for label in labels {
-        let text = m
-            .el("text")
-            .attr("class", format_args!("side {}", tone_class(label.tone)));
-        let text = text.attr("x", "100%").attr("dx", "6");
-        text.attr("y", percent(label.from_top))
-            .attr("dy", ".32em")
-            .text(&label.name);
     }
 }
 

@@ -1,14 +1,25 @@
 //! Where there is room for words in a plot: estimates, as the width of a page and of its letters is
 //! not known here. All in shares of the plot, from the left and from the top.
 
-use super::{Plot, Point, Shape};
+use super::{Plot, Point, Reference, Shape};
 
-/// The width that a plot is taken to have, in CSS pixels, where words are to be kept off the data:
-/// that on a small screen, as what fits there fits everywhere.
-const WIDTH_PX: f64 = 290.0;
+/// Height of a line of words above and below its base line, in CSS pixels.
+const LINE_PX: (f64, f64) = (12.0, 3.0);
 
-/// Height and width of a letter in CSS pixels.
-const LETTER_PX: (f64, f64) = (6.6, 15.0);
+/// Width of a letter beside an axis, in CSS pixels.
+const LETTER_PX: f64 = 6.6;
+
+/// How wide words are in bold letters, in CSS pixels: rather too much than too little, as the
+/// reader's letters are not known.
+pub fn bold_px(words: &str) -> f64 {
+    let letter = |c| match c {
+        'm' | 'w' | 'M' | 'W' | '%' => 12.5,
+        'i' | 'l' | 'j' | 'I' | '.' | ',' | ':' | '\'' | '|' | ' ' => 4.6,
+        'f' | 't' | 'r' | '(' | ')' | '/' => 6.0,
+        _ => 8.4,
+    };
+    words.chars().map(letter).sum()
+}
 
 /// A box that words would take.
 #[derive(Clone, Copy, Debug)]
@@ -20,21 +31,44 @@ pub struct Room {
 }
 
 impl Room {
-    /// That of `letters` letters with their lower left (or, leftwards, lower right) corner there.
-    pub fn at(plot: &Plot, x: f64, y: f64, letters: usize, leftwards: bool) -> Room {
-        let width = letters as f64 * LETTER_PX.0 / WIDTH_PX;
+    /// That of words from the one to the other of these places across, on this base line, in a plot
+    /// of this height in CSS pixels.
+    pub fn at([near, far]: [f64; 2], baseline: f64, height_px: f64) -> Room {
         Room {
-            left: if leftwards { x - width } else { x },
-            right: if leftwards { x } else { x + width },
-            top: y - LETTER_PX.1 / f64::from(plot.height.max(1)),
-            bottom: y,
+            left: near.min(far),
+            right: near.max(far),
+            top: baseline - LINE_PX.0 / height_px,
+            bottom: baseline + LINE_PX.1 / height_px,
         }
     }
 
-    /// How many places of the data would be written over, and what would lie outside of the plot.
+    /// Whether all of it lies within the plot, to so many shares beyond its right edge.
+    pub fn is_inside(&self, beyond: f64) -> bool {
+        let across = self.left >= -0.005 && self.right <= 1.0 + beyond;
+        across && self.top >= -0.005 && self.bottom <= 1.005
+    }
+
+    /// Whether one of the lines that the data are compared with passes through it.
+    pub fn is_crossed(&self, plot: &Plot) -> bool {
+        plot.references.iter().any(|reference| match reference {
+            Reference::Horizontal { y, .. } => {
+                let y = plot.y.position(*y).map(|y| plot.depth_of(y));
+                y.is_some_and(|y| (self.top..=self.bottom).contains(&y))
+            }
+            Reference::Vertical { x, .. } => {
+                let x = plot.x.position(*x);
+                x.is_some_and(|x| self.reaches(x))
+            }
+        })
+    }
+
+    /// Whether this place on x is within it.
+    pub fn reaches(&self, x: f64) -> bool {
+        (self.left..=self.right).contains(&x)
+    }
+
+    /// How many places of the data would be written over.
     pub fn clutter(&self, plot: &Plot) -> usize {
-        let outside = [-self.left, self.right - 1.0, -self.top, self.bottom - 1.0];
-        let outside = outside.into_iter().filter(|by| *by > 0.01).count();
         let drawn = plot.series.iter().map(|s| match &s.shape {
             Shape::Line(points) => self.on_line(plot, points, false),
             Shape::Step(points) => self.on_line(plot, points, true),
@@ -44,7 +78,7 @@ impl Room {
                 .filter(|p| self.holds(place(plot, p)))
                 .count(),
         });
-        outside * 100 + drawn.sum::<usize>()
+        drawn.sum()
     }
 
     fn on_line(&self, plot: &Plot, points: &[Point], level: bool) -> usize {
@@ -82,7 +116,6 @@ fn place(plot: &Plot, point: &Point) -> Option<(f64, f64)> {
     let (x, y) = (plot.x.position(point.x)?, plot.y.position(point.y)?);
     Some((x, plot.depth_of(y)))
 }
-
 /// Which words at these places along x are to stand in so many CSS pixels: every one, every other
 /// one and so on where they are `even`, else each that fits beside the one before it.
 pub fn fitting(words: &[(f64, String)], even: bool, width_px: f64) -> Vec<bool> {
@@ -99,7 +132,7 @@ pub fn fitting(words: &[(f64, String)], even: bool, width_px: f64) -> Vec<bool> 
 fn fitting_of(words: &[(f64, String)], stride: usize, width_px: f64) -> Vec<bool> {
     let mut end = f64::NEG_INFINITY;
     let fits = words.iter().enumerate().map(|(i, (at, text))| {
-        let half = (text.chars().count() as f64 * LETTER_PX.0 + 10.0) / 2.0;
+        let half = (text.chars().count() as f64 * LETTER_PX + 10.0) / 2.0;
         let fits = i % stride == 0 && at * width_px - half >= end;
         if fits {
             end = at * width_px + half;

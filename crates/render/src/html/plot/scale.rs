@@ -2,6 +2,7 @@
 
 use crate::axis::{self, Axis};
 use crate::number;
+use knee_core::analysis::words::trimmed;
 
 /// What the values on a scale are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl Unit {
             Unit::Number => number::number(value),
             Unit::Percent => number::percent(value),
             Unit::Percentile if value >= 100.0 => "max".to_string(),
-            Unit::Percentile => format!("p{}", number::trimmed(&format!("{value:.6}"))),
+            Unit::Percentile => format!("p{}", trimmed(&format!("{value:.6}"))),
             Unit::KibPerS => format!("{}{}KiB/s", number::number(value), number::TIE),
             Unit::Hertz => format!("{}{}Hz", number::number(value), number::TIE),
         }

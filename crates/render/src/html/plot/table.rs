@@ -3,6 +3,7 @@
 
 use super::{Plot, Point, Shape};
 use crate::html::markup::Markup;
+use crate::html::words::scrolling;
 
 /// The table and which of its cells belong to which series.
 #[derive(Debug)]
@@ -132,9 +133,8 @@ impl Rows {
         }
         m.el("details").attr("class", "data").with(|m| {
             m.el("summary").text("Data");
-            m.el("div")
-                .attr("class", "wide")
-                .with(|m| self.table(m, title));
+            let caption = format!("{title}: data");
+            scrolling(m, &caption).with(|m| self.table(m, title));
         });
     }
 

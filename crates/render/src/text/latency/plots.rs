@@ -69,13 +69,7 @@ fn latency(intervals: &[Interval], series: &[LatencySeries], unicode: bool) -> O
         true => Axis::logarithmic(low / 1.3, high * 1.3, moment),
         false => Axis::linear(0.0, high * 1.1, moment),
     };
-    let mut plot = Plot {
-        title: "longest latency in each interval".to_owned(),
-        x: time_axis(intervals),
-        y,
-        layers: Vec::new(),
-        legend: Vec::new(),
-    };
+    let mut plot = Plot::new("longest latency in each interval", time_axis(intervals), y);
     for ((_, what, mark, ascii, ink), curve) in KINDS.iter().zip(curves) {
         let mark = if unicode { *mark } else { *ascii };
         plot.add_curve(curve, (mark, *ink), what);
@@ -100,13 +94,8 @@ fn goodput(intervals: &[Interval], unicode: bool) -> Option<Plot> {
     if curves.iter().all(|c| c.len() < 2) {
         return None;
     }
-    let mut plot = Plot {
-        title: "goodput in KiB/s".to_owned(),
-        x: time_axis(intervals),
-        y: Axis::linear(0.0, top * 1.1, number),
-        layers: Vec::new(),
-        legend: Vec::new(),
-    };
+    let y = Axis::linear(0.0, top * 1.1, number);
+    let mut plot = Plot::new("goodput in KiB/s", time_axis(intervals), y);
     for ((what, mark, ascii, ink), curve) in WAYS.iter().zip(curves) {
         let mark = if unicode { *mark } else { *ascii };
         plot.add_curve(curve, (mark, *ink), what);

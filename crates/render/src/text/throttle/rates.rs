@@ -1,6 +1,6 @@
 //! How well each way holds a rate.
 
-use crate::number::{asked, count, fixed, number, time};
+use crate::number::{asked, count, fixed, number, percent_cell, time};
 use crate::text::bars::bar;
 use crate::text::line::{Ink, Line};
 use crate::text::page::{INDENT, Page};
@@ -73,8 +73,8 @@ pub fn table(rows: &[RateRow]) -> Table {
     column("p99", |r| time(r.error_p99_ns));
     column("max", |r| time(r.error_max_ns));
     column("CV", |r| fixed(r.gap_cv, 3));
-    column("CPU", |r| fixed(r.cpu_percent, 1));
-    column("ops", |r| fixed(r.op_percent, 1));
+    column("CPU", |r| percent_cell(r.cpu_percent));
+    column("ops", |r| percent_cell(r.op_percent));
     let mut where_any = |title: &str, of: fn(&RateRow) -> u64, shown: fn(u64) -> String| {
         if rows.iter().any(|r| of(r) > 0) {
             let cells = rows.iter().map(|r| Line::plain(shown(of(r))));

@@ -3,7 +3,8 @@
 use super::boxes::{self, Glyphs, Spread};
 use crate::axis::Axis;
 use crate::number::{
-    MISSING, TIE, count, fixed, percent, time, time_short, time_to_5_digits, time_uncertainty,
+    MISSING, TIE, count, fixed, percent, percent_cell, time, time_short, time_to_5_digits,
+    time_uncertainty,
 };
 use crate::text::bars::bar;
 use crate::text::line::{Ink, Line};
@@ -218,7 +219,7 @@ pub const COLUMNS: [(&str, Cell); 8] = [
     ("p50", |r| time(r.overshoot_p50_ns)),
     ("p99", |r| time(r.overshoot_p99_ns)),
     ("max", |r| time(r.overshoot_max_ns)),
-    ("CPU", |r| fixed(r.cpu_percent, 1)),
+    ("CPU", |r| percent_cell(r.cpu_percent)),
     ("waits", |r| count(r.samples)),
 ];
 

@@ -5,7 +5,7 @@ use crate::number::{number, time_short};
 use crate::text::canvas::Stroke;
 use crate::text::line::Ink;
 use crate::text::page::Page;
-use crate::text::plot::{self, Layer, Plot};
+use crate::text::plot::{self, Label, Layer, Place, Plot};
 use knee_core::report::LawRow;
 
 /// Rows within the axes.
@@ -63,13 +63,8 @@ fn per_ms(laws: &[LawRow], unicode: bool) -> Option<Plot> {
         1 => "milliseconds that had so many arrivals".to_owned(),
         n => format!("milliseconds that had so many arrivals, in groups of {n}"),
     };
-    let mut plot = Plot {
-        title,
-        x: Axis::linear(0.0, (longest - 1).max(1) as f64, number),
-        y: Axis::logarithmic(0.7, top * 1.5, number),
-        layers: Vec::new(),
-        legend: Vec::new(),
-    };
+    let x = Axis::linear(0.0, (longest - 1).max(1) as f64, number);
+    let mut plot = Plot::new(title, x, Axis::logarithmic(0.7, top * 1.5, number));
     add_curves(&mut plot, laws, curves, unicode);
     Some(plot)
 }
@@ -113,17 +108,16 @@ fn dispersion(laws: &[LawRow], unicode: bool) -> Option<Plot> {
     };
     let x = Axis::logarithmic(x_lo / 1.2, x_hi * 1.2, |ns| time_short(ns.round() as u64));
     let one = Layer::Curve(vec![(x.value(0.0), 1.0), (x.value(1.0), 1.0)], guide);
-    let mut plot = Plot {
-        title: "index of dispersion against the time scale".to_owned(),
-        x,
-        y: Axis::logarithmic(y_lo / 1.5, y_hi * 1.5, number),
-        layers: vec![one],
-        legend: Vec::new(),
-    };
+    let y = Axis::logarithmic(y_lo / 1.5, y_hi * 1.5, number);
+    let mut plot = Plot::new("index of dispersion against the time scale", x, y);
+    plot.layers.push(one);
     add_curves(&mut plot, laws, curves, unicode);
-    let dash = if unicode { '╌' } else { '-' };
-    plot.legend
-        .push((dash, Ink::Guide, "Poisson = 1".to_owned()));
+    plot.labels.push(Label {
+        text: "Poisson = 1".to_owned(),
+        ink: Ink::Guide,
+        sign: if unicode { '╌' } else { '-' },
+        at: Place::Level(1.0),
+    });
     Some(plot)
 }
 

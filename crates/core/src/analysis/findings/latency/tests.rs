@@ -104,7 +104,7 @@ fn starved_below_a_tenth_of_the_mean() {
     let text = starved(&[starves]).expect("found");
     assert_eq!(
         text,
-        "download 3 of 4 downloads starves: 30 KiB/s, 9.8 % of the 307.5 KiB/s that its \
+        "download 3 of 4 downloads starves: 30 KiB/s, 9.76 % of the 307.5 KiB/s that its \
          direction's flows have on average"
     );
     let nothing = starved(&[trial(1, 0, 10.0, &[0.0])]).expect("found");
