@@ -78,7 +78,7 @@ fn laws_alternate_and_are_pooled() {
     assert!(
         conducted.findings[0]
             .text
-            .starts_with("with exp(200us)*128: 600 datagrams (2.0 %)")
+            .starts_with("with exp(200us)*128: 600 datagrams (2 %)")
     );
     assert_eq!(conducted.verdict, Verdict::Valid);
     let seeds = |n| {
