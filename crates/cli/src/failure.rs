@@ -1,5 +1,6 @@
 //! How the command ends: exit codes and the one line that says what went wrong.
 
+use knee_core::shown::shown;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -74,6 +75,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.line)
+        // A line may quote a file or another host.
+        write!(f, "error: {}", shown(&self.line))
     }
 }

@@ -65,6 +65,7 @@ pub mod measure;
 pub mod pool;
 pub mod report;
 pub mod rng;
+pub mod shown;
 pub mod sim;
 pub mod spec;
 pub mod stop;

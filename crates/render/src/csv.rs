@@ -5,6 +5,7 @@
 
 use crate::Renderer;
 use knee_core::report::{Conclusion, Report};
+use knee_core::shown::shown;
 use serde::Serialize;
 use serde_json::Value;
 use std::io;
@@ -101,11 +102,12 @@ fn line(out: &mut dyn io::Write, cells: impl Iterator<Item = String>) -> io::Res
     writeln!(out, "{}", cells.join(","))
 }
 
-/// Quoted where it has to be (RFC 4180 §2).
+/// Quoted where it has to be (RFC 4180 §2), with what nobody would see spelt.
 fn quoted(cell: String) -> String {
-    match cell.contains([',', '"', '\n', '\r']) {
+    let cell = shown(&cell);
+    match cell.contains([',', '"']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell,
+        false => cell.into_owned(),
     }
 }
 

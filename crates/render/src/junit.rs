@@ -7,6 +7,7 @@
 use crate::Renderer;
 use crate::text::heading::is_of_others;
 use knee_core::report::{Report, Severity, ThresholdReport, Verdict};
+use knee_core::shown::{is_hidden, push_shown};
 use std::io;
 
 /// The report as JUnit XML: a test for the verdict, and one for each threshold.
@@ -159,7 +160,7 @@ fn told(report: &Report) -> String {
 }
 
 /// Escaped for an element's text. XML 1.0 (§2.2) has no place for most control characters: they
-/// are left out.
+/// are spelt, as all that nobody would see.
 fn text(words: &str) -> String {
     let mut escaped = String::with_capacity(words.len());
     for c in words.chars() {
@@ -170,7 +171,7 @@ fn text(words: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             '\n' | '\t' => escaped.push(c),
             '\u{FFFE}' | '\u{FFFF}' => {}
-            c if c.is_control() => {}
+            c if is_hidden(c) => push_shown(&mut escaped, c),
             c => escaped.push(c),
         }
     }

@@ -8,6 +8,7 @@ mod output;
 mod source;
 mod target;
 mod threshold;
+mod token;
 mod trace;
 mod values;
 
@@ -19,9 +20,10 @@ pub use output::{Files, MeasuredOutputArgs, Notes, Output, OutputArgs, PendingFi
 pub use source::SourceArgs;
 pub use target::TargetArgs;
 pub use threshold::ThresholdArgs;
+pub use token::TokenArgs;
 pub use trace::{Trace, read as read_trace};
 pub use values::{Levels, rate_levels, vuser_levels};
-pub use values::{parse_count, parse_positive, parse_whole};
+pub use values::{parse_count, parse_positive, parse_whole, service_address};
 
 /// The end of a command's `--help`: its examples, and what the exit codes mean.
 pub fn with_exits(examples: &str) -> String {

@@ -1,5 +1,6 @@
 //! Where a trial is observed at the server.
 
+use super::token;
 use crate::failure::Failure;
 use crate::words::Words;
 use clap::Args;
@@ -17,7 +18,7 @@ pub struct ObserveArgs {
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_place, hide_short_help = true)]
     observe: Option<Place>,
 
-    /// The token that the observer was started with
+    /// Token that the observer was started with; 'ps' shows it to other users
     #[arg(
         long,
         value_name = "TOKEN",
@@ -25,6 +26,16 @@ pub struct ObserveArgs {
         hide_short_help = true
     )]
     observe_token: Option<String>,
+
+    /// File that contains that token [default: the environment variable KNEE_TOKEN]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "observe",
+        hide_short_help = true
+    )]
+    #[arg(conflicts_with = "observe_token")]
+    observe_token_file: Option<String>,
 }
 
 /// Where an observer is.
@@ -52,6 +63,17 @@ impl ObserveArgs {
     /// Whether something is to be observed.
     pub fn is_given(&self) -> bool {
         !matches!(self.observe, None | Some(Place::None))
+    }
+
+    /// The same with the token in it, wherever that comes from.
+    pub fn with_token(mut self) -> Result<ObserveArgs, Failure> {
+        if let Some(Place::At(_)) = &self.observe {
+            let (given, file) = (&self.observe_token, &self.observe_token_file);
+            let names = ("--observe-token", "--observe-token-file");
+            let token = token::token(given.as_deref(), file.as_deref(), names)?;
+            self.observe_token = (!token.is_empty()).then_some(token);
+        }
+        Ok(self)
     }
 
     /// Refuses an observer for a target that has no port to watch.

@@ -130,7 +130,7 @@ impl TargetArgs {
     fn several(&self, file: &str) -> Result<(Endpoint, Vec<HttpRequest>), Failure> {
         let told = |e: Failure| Failure::argument("--targets", e.line);
         let text = input::read_text(file).map_err(told)?;
-        let mut read_body = |path: &str| std::fs::read(path).map_err(|e| e.to_string());
+        let mut read_body = |path: &str| input::read_file(path, input::FILE_MAX);
         let targets = parse_targets(&text, &mut read_body)
             .map_err(|e| Failure::argument("--targets", format!("{file}: {e}")))?;
         let requests = targets.requests.into_iter().map(|r| self.with_headers(r));

@@ -1,6 +1,7 @@
 //! Recorded arrivals: `trace(FILE)`.
 
 use crate::failure::Failure;
+use crate::input;
 use knee_core::spec::{Rate, parse_duration};
 use knee_core::time::Nanos;
 use std::sync::Arc;
@@ -31,8 +32,7 @@ impl Trace {
 /// Reads a file with one moment per line, in seconds or with a unit; empty lines and those that
 /// begin with `#` are skipped.
 pub fn read(path: &str) -> Result<Trace, Failure> {
-    let whole = std::fs::read_to_string(path)
-        .map_err(|e| Failure::argument("--arrival", format!("cannot read '{path}': {e}")))?;
+    let whole = input::read_text(path).map_err(|e| Failure::argument("--arrival", e.line))?;
     parse(&whole).map_err(|wrong| Failure::argument("--arrival", format!("{path}: {wrong}")))
 }
 

@@ -1,7 +1,8 @@
 //! Small values of the command line that core does not parse: counts and lists of levels.
 
-use knee_core::spec::{ParseError, Rate, parse_duration, parse_rates};
+use knee_core::spec::{ParseError, Rate, parse_duration, parse_list, parse_rates};
 use knee_core::time::Nanos;
+use std::net::Ipv6Addr;
 
 /// The levels of a sweep: chosen as it goes, or given.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +50,7 @@ pub fn vuser_levels(text: &str) -> Result<Levels<u32>, ParseError> {
     if text == "auto" {
         return Ok(Levels::Auto);
     }
-    let parts: Result<Vec<u32>, ParseError> = text.split(',').map(parse_count).collect();
+    let parts: Result<Vec<u32>, ParseError> = parse_list(text)?.map(parse_count).collect();
     parts.map(Levels::List).map_err(|ParseError(wrong)| {
         ParseError(format!(
             "{wrong}; levels are 'auto' or a list such as 1,10,50"
@@ -65,9 +66,73 @@ pub fn rate_levels(text: &str) -> Result<Levels<Rate>, ParseError> {
     }
 }
 
+/// The address of a service of knee's, always `HOST:PORT` afterwards: `port` where none is given.
+pub fn service_address(text: &str, service: &str, port: u16) -> Result<String, ParseError> {
+    let wrong = |what: &str| {
+        ParseError(format!(
+            "'{text}' {what}: give HOST or HOST:PORT of a '{service}', such as 192.0.2.7, \
+             192.0.2.7:{port} or [::1]:{port}"
+        ))
+    };
+    if let Ok(address) = text.parse::<Ipv6Addr>() {
+        return Ok(format!("[{address}]:{port}"));
+    }
+    let (host, given) = match text.rsplit_once(':') {
+        // The last colon of an address in brackets is not of a port.
+        Some((host, given)) if !text.ends_with(']') => (host, Some(given)),
+        _ => (text, None),
+    };
+    let bracketed = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+    let is_v6 = bracketed.is_some_and(|h| h.parse::<Ipv6Addr>().is_ok());
+    let is_named = !host.is_empty() && !host.contains([':', '[', ']']);
+    if !(is_v6 || is_named) || text.contains(['/', ' ', '@']) {
+        return Err(wrong("is no service"));
+    }
+    match given.map(str::parse::<u16>) {
+        None => Ok(format!("{host}:{port}")),
+        Some(Ok(0)) => Err(wrong("has the port 0")),
+        Some(Ok(given)) => Ok(format!("{host}:{given}")),
+        Some(Err(_)) => Err(wrong("has no port from 1 to 65535")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn services_have_a_host_and_perhaps_a_port() {
+        for (text, service) in [
+            ("192.0.2.7", "192.0.2.7:7008"),
+            ("192.0.2.7:80", "192.0.2.7:80"),
+            ("host.example", "host.example:7008"),
+            ("::1", "[::1]:7008"),
+            ("[::1]", "[::1]:7008"),
+            ("[2001:db8::7]:9", "[2001:db8::7]:9"),
+        ] {
+            let read = service_address(text, "knee serve bulk", 7008);
+            assert_eq!(read.as_deref(), Ok(service), "{text}");
+        }
+        for text in [
+            "",
+            ":9",
+            "h:0",
+            "h:65536",
+            "h:x",
+            "http://h",
+            "http://h:80/",
+            "1:2:3",
+            "[::1",
+            "[h]:9",
+            "[::1]:",
+            "a b",
+        ] {
+            let wrong = service_address(text, "knee serve bulk", 7008)
+                .unwrap_err()
+                .0;
+            assert!(wrong.starts_with(&format!("'{text}' ")), "{wrong}");
+        }
+    }
 
     #[test]
     fn counts() {
@@ -97,6 +162,14 @@ mod tests {
     fn levels_of_users() {
         assert_eq!(vuser_levels("auto"), Ok(Levels::Auto));
         assert_eq!(vuser_levels("1, 10,50"), Ok(Levels::List(vec![1, 10, 50])));
+        let listed = |n: usize| vec!["7"; n].join(",");
+        assert!(vuser_levels(&listed(1_000)).is_ok());
+        let wrong = vuser_levels(&listed(200_000)).unwrap_err().0;
+        assert_eq!(wrong, "200000 levels are too many: give at most 1000");
+        assert_eq!(
+            rate_levels(&listed(1_001)).unwrap_err().0.len(),
+            wrong.len() - 2
+        );
         let wrong = vuser_levels("1,,3").unwrap_err().0;
         assert!(
             wrong.ends_with("levels are 'auto' or a list such as 1,10,50"),

@@ -1,5 +1,6 @@
 //! `knee observe`: what a trial looks like at the server, for a `knee` on another host.
 
+use crate::args::TokenArgs;
 use crate::failure::{Exit, Failure};
 use crate::stdout;
 use clap::Args;
@@ -39,37 +40,39 @@ pub struct RawObserve {
     #[arg(value_parser = parse_listen)]
     listen: SocketAddr,
 
-    /// A secret that its client has to give; needed unless it listens on loopback
-    #[arg(long, value_name = "TOKEN")]
-    token: Option<String>,
+    #[command(flatten)]
+    token: TokenArgs,
 }
 
 /// An observer that cannot be wrong.
 #[derive(Debug)]
-pub struct ObserveSpec(RawObserve);
+pub struct ObserveSpec {
+    port: u16,
+    listen: SocketAddr,
+    token: Option<String>,
+}
 
 impl RawObserve {
     /// What is to be watched for whom.
     pub fn resolve(self) -> Result<ObserveSpec, Failure> {
-        let is_beyond = !self.listen.ip().to_canonical().is_loopback();
-        if is_beyond && self.token.as_ref().is_none_or(String::is_empty) {
-            let listen = self.listen;
-            let wrong = format!(
-                "{listen} is beyond loopback: give a --token, so that not everybody may ask"
-            );
-            return Err(Failure::argument("--listen", wrong));
-        }
-        Ok(ObserveSpec(self))
+        let token = self
+            .token
+            .resolve_for(self.listen, "knee run, sweep or overload")?;
+        Ok(ObserveSpec {
+            port: self.port,
+            listen: self.listen,
+            token: (!token.is_empty()).then_some(token),
+        })
     }
 }
 
 /// Observes until a signal ends it.
-pub fn execute(ObserveSpec(raw): ObserveSpec) -> Result<Exit, Failure> {
+pub fn execute(spec: ObserveSpec) -> Result<Exit, Failure> {
     let stop = interrupt::install()
         .map_err(|e| Failure::input(format!("SIGTERM cannot be handled: {e}")))?;
-    let observer = ObserveServer::start(raw.listen, raw.port, raw.token).map_err(|e| {
-        Failure::argument("--listen", format!("cannot listen on {}: {e}", raw.listen))
-    })?;
+    let (listen, port) = (spec.listen, spec.port);
+    let observer = ObserveServer::start(listen, port, spec.token)
+        .map_err(|e| Failure::argument("--listen", format!("cannot listen on {listen}: {e}")))?;
     let counted = match observer.source() {
         (SynSource::Capture, _) => "a packet capture".to_owned(),
         (_, because) => format!(
@@ -79,7 +82,7 @@ pub fn execute(ObserveSpec(raw): ObserveSpec) -> Result<Exit, Failure> {
     };
     stdout::write(|out| {
         writeln!(out, "listening on {}", observer.address())?;
-        writeln!(out, "SYNs to port {} are counted by {counted}", raw.port)
+        writeln!(out, "SYNs to port {port} are counted by {counted}")
     })?;
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(20));

@@ -49,7 +49,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("observe --port 0", "--port: 0 is not in 1..=65535"),
     (
         "observe --port 80 --listen 0.0.0.0:9300",
-        "--listen: 0.0.0.0:9300 is beyond loopback: give a --token, so that not everybody may ask",
+        "--token: is needed at 0.0.0.0:9300, which others can reach: give the same secret here and to \
+         knee run, sweep or overload with --token-file FILE or KNEE_TOKEN, or listen at 127.0.0.1",
     ),
     (
         "observe --port 80 --listen server:9300",
@@ -126,7 +127,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "run http://h/ --arrival trace(/nonexistent)",
-        "--arrival: cannot read '/nonexistent': No such file or directory (os error 2)",
+        "--arrival: /nonexistent: cannot be read: No such file or directory (os error 2)",
     ),
     (
         "run http://h/ --max-in-flight 5",

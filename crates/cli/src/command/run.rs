@@ -119,7 +119,7 @@ impl RawRun {
         Ok(RunSpec {
             trial,
             words,
-            observe: self.observe,
+            observe: self.observe.with_token()?,
             thresholds: self.thresholds,
             output: self.output.resolve()?,
         })

@@ -58,7 +58,7 @@ impl<S: Own> Service<S> {
 }
 
 impl Own for UdpServer {
-    const ANNOUNCED: &'static str = "no ADDR:PORT given: sending to";
+    const ANNOUNCED: &'static str = "no HOST given: sending to";
 
     fn listens_on(&self) -> SocketAddr {
         self.address()

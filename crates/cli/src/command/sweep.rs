@@ -155,7 +155,7 @@ impl RawSweep {
         Ok(ResolvedSweep {
             spec,
             words,
-            observe: self.observe,
+            observe: self.observe.with_token()?,
             thresholds: self.thresholds,
             output,
             demo,

@@ -210,9 +210,9 @@ fn an_address_that_cannot_be_listened_at_is_told_before_any_load() {
     let server = KneeServer::start(&[]);
     for address in [
         server.address.as_str(),
-        "9100",
+        "7009",
         "localhost",
-        "192.0.2.1:9100",
+        "192.0.2.1:7009",
     ] {
         let ended = run(&["run", &server.url(), "-n", "1", "--metrics", address]);
         assert_eq!(ended.status, Some(2), "{ended:?}");

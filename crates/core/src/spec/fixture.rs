@@ -44,7 +44,7 @@ pub(crate) fn flows(up: u32, down: u32, duration: Nanos) -> FlowTrialSpec {
     FlowTrialSpec {
         label: format!("{up} up, {down} down"),
         level: Level::Flows { up, down },
-        service: "127.0.0.1:9100".to_owned(),
+        service: "127.0.0.1:7008".to_owned(),
         token: String::new(),
         up,
         down,

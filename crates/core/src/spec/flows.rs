@@ -13,7 +13,7 @@ pub struct FlowTrialSpec {
     pub label: String,
     /// What this trial varies: always [`Level::Flows`] of `up` and `down`.
     pub level: Level,
-    /// The service, such as `127.0.0.1:9100`: control, pinger, flows and UDP probes on one port.
+    /// The service, such as `127.0.0.1:7008`: control, pinger, flows and UDP probes on one port.
     pub service: String,
     /// The secret that the service asks for; empty where it asks for none.
     pub token: String,

@@ -26,7 +26,9 @@ pub use flows::{FlowSockets, FlowTrialSpec, FlowsEnd, ProbeSpec, Settle};
 pub use hold::{CatchUp, HoldMethod, HoldSpec};
 pub use load::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind};
 pub use overload::{CloseKind, ConnectScheme, OverloadLoad};
-pub use parse::{ParseError, parse_arrival, parse_duration, parse_law, parse_rate, parse_rates};
+pub use parse::{
+    ParseError, parse_arrival, parse_duration, parse_law, parse_list, parse_rate, parse_rates,
+};
 pub use rate::Rate;
 pub use request::{Body, HttpRequest, parse_header};
 pub use share::Share;

@@ -103,12 +103,28 @@ pub fn parse_rate(text: &str) -> Result<Rate, ParseError> {
     Rate::new(operations, Nanos(period)).ok_or_else(|| wrong("would offer nothing"))
 }
 
+/// A list of levels has at most so many.
+pub const LEVELS_MAX: usize = 1_000;
+
+/// The parts of a list of levels, which commas separate.
+///
+/// # Errors
+/// There are more than [`LEVELS_MAX`].
+pub fn parse_list(text: &str) -> Result<impl Iterator<Item = &str>, ParseError> {
+    match text.split(',').count() {
+        0..=LEVELS_MAX => Ok(text.split(',')),
+        n => Err(ParseError(format!(
+            "{n} levels are too many: give at most {LEVELS_MAX}"
+        ))),
+    }
+}
+
 /// Several rates, separated by commas, ascending or not; at least one.
 ///
 /// # Errors
-/// The first of them that [`parse_rate`] refuses.
+/// The first of them that [`parse_rate`] refuses, or more than [`LEVELS_MAX`].
 pub fn parse_rates(text: &str) -> Result<Vec<Rate>, ParseError> {
-    text.split(',').map(parse_rate).collect()
+    parse_list(text)?.map(parse_rate).collect()
 }
 
 /// `0`, `fixed(10ms)`, `exp(10ms)`, `uniform(5ms,15ms)`, `lognormal(10ms,0.5)` (median and σ of the

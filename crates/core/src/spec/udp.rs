@@ -12,7 +12,7 @@ pub struct UdpTrialSpec {
     pub label: String,
     /// What this trial varies.
     pub level: Level,
-    /// The service, such as `127.0.0.1:9000`: datagrams over UDP, control over TCP on that port.
+    /// The service, such as `127.0.0.1:7007`: datagrams over UDP, control over TCP on that port.
     pub service: String,
     /// The secret that the service asks for; empty where it asks for none.
     pub token: String,

@@ -8,13 +8,13 @@ use knee_core::time::Nanos;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Connections that may be open at once beside those that are expected; for one more the oldest
-/// that does not have the service goes.
+/// Connections that may be open at once beside those that are expected; for one more the oldest of
+/// the address that has the most goes, but for the one that has the service.
 const CONNECTIONS_MAX: usize = 32;
 
 const LISTENER: u64 = u64::MAX;
@@ -93,8 +93,10 @@ impl Clients {
     pub(crate) fn accept(&mut self, expected: usize, now_ns: u64) {
         while let Ok(accepted) = self.listener.accept() {
             if self.all.len() >= CONNECTIONS_MAX + expected {
-                let oldest = self.all.iter().position(|c| Some(c.id) != self.holder);
-                oldest.map(|index| self.all.remove(index));
+                let others = self.all.iter().enumerate();
+                let others = others.filter(|(_, c)| Some(c.id) != self.holder);
+                let goes = to_dismiss(others.map(|(index, c)| (index, c.peer)));
+                goes.map(|index| self.all.remove(index));
             }
             let (id, line_max) = (self.next_id, self.line_max);
             if let Ok(new) = Connection::watched(&self.epoll, id, accepted, line_max, now_ns) {
@@ -184,7 +186,8 @@ impl Clients {
                 expected.version, said.version
             )));
         }
-        if !is_equal(said.token, expected.token) {
+        // Who asks for none takes any: a client's may be of its environment.
+        if !expected.token.is_empty() && !is_equal(said.token, expected.token) {
             let reason = "the token is not the service's: give both the same with --token";
             return Err(Denied::Because(reason.to_owned()));
         }
@@ -201,5 +204,43 @@ impl Clients {
         let connection = self.all.remove(index);
         let _ = self.epoll.delete(connection.stream());
         Some(connection)
+    }
+}
+
+/// Which of these connections, the oldest first, makes room for another: the oldest of the address
+/// that has the most of them. So one host that opens connections without end dismisses its own, and
+/// not that of a client elsewhere.
+pub(crate) fn to_dismiss<C>(waiting: impl Iterator<Item = (C, IpAddr)>) -> Option<C> {
+    let mut by_peer: Vec<(IpAddr, usize, C)> = Vec::new();
+    for (connection, peer) in waiting {
+        match by_peer.iter_mut().find(|(known, ..)| *known == peer) {
+            Some((_, count, _)) => *count += 1,
+            None => by_peer.push((peer, 1, connection)),
+        }
+    }
+    // Of several the first, which came first.
+    let most = by_peer
+        .into_iter()
+        .reduce(|a, b| if b.1 > a.1 { b } else { a });
+    most.map(|(.., oldest)| oldest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_of_the_busiest_address_makes_room() {
+        let ip = |n: u8| IpAddr::from([10, 0, 0, n]);
+        for (peers, expected) in [
+            (&[][..], None),
+            (&[1], Some(0)),
+            (&[1, 2, 3], Some(0)),
+            (&[1, 2, 2], Some(1)),
+            (&[2, 1, 2, 1, 1], Some(1)),
+        ] {
+            let waiting = peers.iter().map(|n| ip(*n)).enumerate();
+            assert_eq!(to_dismiss(waiting), expected, "{peers:?}");
+        }
     }
 }

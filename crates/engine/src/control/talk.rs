@@ -190,7 +190,7 @@ impl Talk {
 fn connect(service: &str, nobody: &str) -> Result<(TcpStream, SocketAddr), RunError> {
     let addresses = service.to_socket_addrs().map_err(|e| {
         RunError::Unreachable(format!(
-            "cannot resolve '{service}' ({}): give HOST:PORT such as 127.0.0.1:9000",
+            "cannot resolve '{service}' ({}): give HOST:PORT such as 127.0.0.1:7007",
             reason(&e)
         ))
     })?;

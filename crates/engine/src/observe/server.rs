@@ -4,6 +4,7 @@ use super::control::{
     BEGIN_WITHIN_NS, Came, Lines, REQUEST_MAX, Reply, Request, VERSION, line, parse_request,
 };
 use super::watch::{Armed, Watch, source_here};
+use crate::control::clients::to_dismiss;
 use crate::control::is_equal;
 use crate::sys::clock::monotonic_ns;
 use crate::sys::epoll::{Epoll, Event, flags};
@@ -12,9 +13,9 @@ use crate::sys::keepalive::keep_alive;
 use knee_core::measure::SynSource;
 use knee_core::time::Nanos;
 use std::io::{self, ErrorKind, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -27,8 +28,12 @@ const IDLE_PATIENCE: Duration = Duration::from_secs(600);
 /// How often a connection's thread looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Connections at once, most of which are told that it is busy; more are closed unheard.
-const CONNECTIONS_MAX: usize = 16;
+/// Connections at once that are not served. For one more the oldest of the address that has the
+/// most is closed, so that idle ones keep nobody out.
+const WAITING_MAX: usize = 16;
+
+/// Threads at once: those of closed connections end within a moment.
+const THREADS_MAX: usize = 64;
 
 /// What an observer has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,10 +65,43 @@ struct Shared {
     wake: EventFd,
     stop: AtomicBool,
     is_taken: AtomicBool,
-    connections: AtomicUsize,
+    /// Connections that are not served, or not yet; the oldest first.
+    waiting: Mutex<Vec<Waiting>>,
+    threads: AtomicUsize,
     clients: AtomicU64,
     windows: AtomicU64,
     refused: AtomicU64,
+}
+
+/// A connection that has not said hello, or is being told why it is refused.
+#[derive(Debug)]
+struct Waiting {
+    id: u64,
+    peer: IpAddr,
+    stream: TcpStream,
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets one more wait, where need be in the place of another, whose thread then ends.
+    fn admit(&self, new: Waiting) {
+        let mut waiting = self.waiting();
+        if waiting.len() >= WAITING_MAX {
+            let peers = waiting.iter().enumerate().map(|(n, w)| (n, w.peer));
+            if let Some(goes) = to_dismiss(peers) {
+                let _ = waiting.remove(goes).stream.shutdown(Shutdown::Both);
+                self.refused.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        waiting.push(new);
+    }
+
+    fn forget(&self, id: u64) {
+        self.waiting().retain(|w| w.id != id);
+    }
 }
 
 impl ObserveServer {
@@ -93,7 +131,8 @@ impl ObserveServer {
             wake: EventFd::new()?,
             stop: AtomicBool::new(false),
             is_taken: AtomicBool::new(false),
-            connections: AtomicUsize::new(0),
+            waiting: Mutex::default(),
+            threads: AtomicUsize::new(0),
             clients: AtomicU64::new(0),
             windows: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -160,32 +199,47 @@ const WAKE: u64 = 1;
 fn accept_until_woken(listener: &TcpListener, epoll: &Epoll, shared: &Shared) {
     thread::scope(|scope| {
         let mut events = [Event::EMPTY; 2];
+        let mut id = 0;
         while !shared.stop.load(Ordering::Relaxed) {
             let ready = epoll.wait(&mut events, None);
             ready.expect("epoll_wait fails for wrong arguments alone");
-            let Ok((stream, _)) = listener.accept() else {
+            if shared.threads.load(Ordering::Relaxed) >= THREADS_MAX {
+                thread::sleep(Duration::from_millis(10));
+                continue;
+            }
+            let Ok((stream, peer)) = listener.accept() else {
                 // Out of descriptors: not at once again.
                 thread::sleep(Duration::from_millis(10));
                 continue;
             };
-            if shared.connections.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX {
-                let thread = thread::Builder::new().name("observe-client".to_owned());
-                let spawned = thread.spawn_scoped(scope, move || {
-                    Client::new(stream, shared).serve();
-                    shared.connections.fetch_sub(1, Ordering::Relaxed);
-                });
-                if spawned.is_ok() {
-                    continue;
-                }
+            id += 1;
+            let Ok(own) = stream.try_clone() else {
+                continue;
+            };
+            let peer = peer.ip().to_canonical();
+            shared.admit(Waiting {
+                id,
+                peer,
+                stream: own,
+            });
+            shared.threads.fetch_add(1, Ordering::Relaxed);
+            let thread = thread::Builder::new().name("observe-client".to_owned());
+            let spawned = thread.spawn_scoped(scope, move || {
+                Client::new(id, stream, shared).serve();
+                shared.threads.fetch_sub(1, Ordering::Relaxed);
+            });
+            if spawned.is_err() {
+                shared.forget(id);
+                shared.threads.fetch_sub(1, Ordering::Relaxed);
+                shared.refused.fetch_add(1, Ordering::Relaxed);
             }
-            shared.connections.fetch_sub(1, Ordering::Relaxed);
-            shared.refused.fetch_add(1, Ordering::Relaxed);
         }
     });
 }
 
 /// One connection.
 struct Client<'a> {
+    id: u64,
     shared: &'a Shared,
     stream: TcpStream,
     lines: Lines,
@@ -213,8 +267,9 @@ impl From<io::Error> for End {
 }
 
 impl<'a> Client<'a> {
-    fn new(stream: TcpStream, shared: &'a Shared) -> Client<'a> {
+    fn new(id: u64, stream: TcpStream, shared: &'a Shared) -> Client<'a> {
         Client {
+            id,
             shared,
             stream,
             lines: Lines::default(),
@@ -230,6 +285,7 @@ impl<'a> Client<'a> {
             // It may have gone meanwhile.
             let _ = self.reply(&Reply::Refused(why));
         }
+        self.shared.forget(self.id);
         if self.is_served {
             self.shared.is_taken.store(false, Ordering::Release);
         }
@@ -260,6 +316,7 @@ impl<'a> Client<'a> {
             ));
         }
         self.is_served = true;
+        self.shared.forget(self.id);
         self.shared.clients.fetch_add(1, Ordering::Relaxed);
         let (port, source) = (self.shared.port, self.shared.source);
         self.reply(&Reply::Ready { port, source })

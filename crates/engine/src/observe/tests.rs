@@ -101,6 +101,35 @@ fn one_client_at_a_time() {
     assert!(server.stop().refused >= 1);
 }
 
+/// More than wait at once, none of which says anything, and each as long as it likes.
+#[test]
+fn idle_connections_keep_no_client_out() {
+    let (server, at) = observer(1, Some("secret"));
+    let _idle: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(&at).unwrap()).collect();
+    for _ in 0..3 {
+        let mut watch = RemoteWatch::connect(&at, Some("secret")).unwrap();
+        watch.arm().unwrap();
+        // Neither do those that come while it is served put it out.
+        let _more: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&at).unwrap()).collect();
+        watch.begin(monotonic_ns(), INTERVAL, LONG).unwrap();
+        watch.finish().unwrap();
+        drop(watch);
+        await_free(&at);
+    }
+    let stats = server.stop();
+    assert!(stats.clients >= 3 && stats.windows == 3, "{stats:?}");
+    assert!(stats.refused >= 100, "{stats:?}");
+}
+
+/// Until the observer has seen that its client is gone.
+fn await_free(at: &str) {
+    let begun = Instant::now();
+    while RemoteWatch::connect(at, Some("secret")).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it stays busy");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn a_client_that_vanishes_makes_room() {
     let (_server, at) = observer(1, None);

@@ -5,6 +5,7 @@
 //! A template library was not worth it: this is all that a page without logic of its own needs, and
 //! SVG wants the same elements written a thousand times over with few bytes each.
 
+use knee_core::shown::{is_hidden, push_shown};
 use std::fmt::{self, Display, Write};
 
 /// A document in the making.
@@ -103,9 +104,9 @@ impl Write for Escaping<'_> {
                 '>' => self.0.push_str("&gt;"),
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
-                // HTML allows no control characters; they would end up as errors of the parser.
                 '\n' | '\t' => self.0.push(c),
-                c if c.is_control() => self.0.push('\u{fffd}'),
+                // HTML allows no control characters, and nobody is to be misled by others.
+                c if is_hidden(c) => push_shown(self.0, c),
                 c => self.0.push(c),
             }
         }
@@ -126,7 +127,7 @@ mod tests {
         assert_eq!(page.matches('<').count(), 2, "{page}");
         assert_eq!(page.matches('"').count(), 2, "{page}");
         assert!(!page.contains('\u{0}'));
-        let escaped = "&quot;&gt;&lt;script&gt;alert(&#39;1 &amp; 2&#39;)&lt;/script&gt;\u{fffd}";
+        let escaped = "&quot;&gt;&lt;script&gt;alert(&#39;1 &amp; 2&#39;)&lt;/script&gt;\\u{0}";
         assert_eq!(page, format!("<p title=\"{escaped}\">{escaped}</p>"));
     }
 

@@ -1,6 +1,7 @@
 //! A line of text in several inks, laid out before any colour is put in.
 
 use crate::number::TIE;
+use knee_core::shown::{is_hidden, push_shown};
 use std::io;
 
 /// What a piece of text is, and so its colour where colour is wanted. Nothing is told by it alone.
@@ -184,7 +185,7 @@ pub fn cleaned(text: &str, unicode: bool) -> String {
     for c in text.chars() {
         match c {
             TIE => out.push(TIE),
-            c if c.is_control() => out.push(' '),
+            c if is_hidden(c) => push_shown(&mut out, c),
             c if unicode || c.is_ascii() => out.push(c),
             c => out.push_str(spelt(c)),
         }

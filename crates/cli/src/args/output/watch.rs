@@ -19,7 +19,7 @@ pub struct WatchArgs {
 fn parse_address(text: &str) -> Result<SocketAddr, ParseError> {
     text.parse().map_err(|_| {
         ParseError(format!(
-            "'{text}' is no address to listen at: give ADDR:PORT such as 127.0.0.1:9100"
+            "'{text}' is no address to listen at: give ADDR:PORT such as 127.0.0.1:7009"
         ))
     })
 }

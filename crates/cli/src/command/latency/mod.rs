@@ -10,7 +10,7 @@ pub use options::{PORT, parse_amount};
 
 use super::laboratory::{self, Order};
 use super::service;
-use crate::args::{MeasuredOutputArgs, Output, ThresholdArgs, with_exits};
+use crate::args::{MeasuredOutputArgs, Output, ThresholdArgs, TokenArgs, with_exits};
 use crate::args::{parse_count, parse_positive, parse_whole};
 use crate::failure::{Exit, Failure};
 use crate::margins;
@@ -30,20 +30,19 @@ use stand::FlowStand;
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \
-        there:  knee serve bulk --listen 192.0.2.7:9100 --token 'a secret'\n  \
+        there:  knee serve bulk --listen 192.0.2.7:7008 --token 'a secret'\n  \
         here:   knee latency 192.0.2.7 --token 'a secret' --quick --cc cubic,bbr",
     after_long_help = with_exits(LONG_HELP),
     mut_arg("fail_if", |a| a.help(FAIL_IF_HELP).long_help(FAIL_IF_LONG_HELP)),
 )]
 pub struct RawLatency {
-    /// The host of a 'knee serve bulk' [default port: 9100; default: one of knee's own in this
+    /// The host of a 'knee serve bulk' [default port: 7008; default: one of knee's own in this
     /// process]
     #[arg(value_name = "HOST[:PORT]", value_parser = options::parse_service)]
     service_address: Option<String>,
 
-    /// What the service has to be told: its --token
-    #[arg(long, value_name = "T")]
-    token: Option<String>,
+    #[command(flatten)]
+    token: TokenArgs,
 
     /// Scenarios as uploads/downloads, such as 1/1,4/4 [default: 19, from 0/1 to 32/0]
     #[arg(long, value_name = "U/D,U/D...", value_parser = options::parse_list)]
@@ -148,7 +147,7 @@ What is reported:
 Examples:
   knee latency
   knee latency 192.0.2.7 --token 'a secret' --quick
-  knee latency 192.0.2.7:9100 --token 'a secret' --scenarios 1/0,0/1,4/4 -d 10s
+  knee latency 192.0.2.7:7008 --token 'a secret' --scenarios 1/0,0/1,4/4 -d 10s
   knee latency 192.0.2.7 --token 'a secret' --cc cubic,bbr --scenarios 1/1
   knee latency 192.0.2.7 --token 'a secret' --dscp EF --ecn on --fail-if 'p99>100ms'";
 

@@ -1,40 +1,15 @@
 //! Small values of `knee latency` and `knee serve bulk`.
 
+use crate::args::service_address;
 use knee_core::experiment::latency::parse_scenarios;
 use knee_core::spec::ParseError;
-use std::net::Ipv6Addr;
 
 /// The port of a bulk service, unless another is given.
-pub const PORT: u16 = 9100;
+pub const PORT: u16 = 7008;
 
 /// The host of a service and, unless it is [`PORT`], its port: always `HOST:PORT` afterwards.
 pub fn parse_service(text: &str) -> Result<String, ParseError> {
-    let wrong = |what: &str| {
-        ParseError(format!(
-            "'{text}' {what}: give HOST or HOST:PORT of a 'knee serve bulk', such as 192.0.2.7, \
-             192.0.2.7:{PORT} or [::1]:{PORT}"
-        ))
-    };
-    if let Ok(address) = text.parse::<Ipv6Addr>() {
-        return Ok(format!("[{address}]:{PORT}"));
-    }
-    let (host, port) = match text.rsplit_once(':') {
-        // The last colon of an address in brackets is not of a port.
-        Some((host, port)) if !text.ends_with(']') => (host, Some(port)),
-        _ => (text, None),
-    };
-    let bracketed = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
-    let is_v6 = bracketed.is_some_and(|h| h.parse::<Ipv6Addr>().is_ok());
-    let is_named = !host.is_empty() && !host.contains([':', '[', ']']);
-    if !(is_v6 || is_named) || text.contains(['/', ' ', '@']) {
-        return Err(wrong("is no service"));
-    }
-    match port.map(str::parse::<u16>) {
-        None => Ok(format!("{host}:{PORT}")),
-        Some(Ok(0)) => Err(wrong("has the port 0")),
-        Some(Ok(port)) => Ok(format!("{host}:{port}")),
-        Some(Err(_)) => Err(wrong("has no port from 1 to 65535")),
-    }
+    service_address(text, "knee serve bulk", PORT)
 }
 
 /// Uploads and downloads of each scenario.
@@ -153,37 +128,6 @@ pub fn parse_amount(text: &str) -> Result<u64, ParseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn services_have_a_host_and_perhaps_a_port() {
-        for (text, service) in [
-            ("192.0.2.7", "192.0.2.7:9100"),
-            ("192.0.2.7:80", "192.0.2.7:80"),
-            ("host.example", "host.example:9100"),
-            ("::1", "[::1]:9100"),
-            ("[::1]", "[::1]:9100"),
-            ("[2001:db8::7]:9", "[2001:db8::7]:9"),
-        ] {
-            assert_eq!(parse_service(text).as_deref(), Ok(service), "{text}");
-        }
-        for text in [
-            "",
-            ":9",
-            "h:0",
-            "h:65536",
-            "h:x",
-            "http://h",
-            "http://h:80/",
-            "1:2:3",
-            "[::1",
-            "[h]:9",
-            "[::1]:",
-            "a b",
-        ] {
-            let wrong = parse_service(text).unwrap_err().0;
-            assert!(wrong.starts_with(&format!("'{text}' ")), "{wrong}");
-        }
-    }
 
     #[test]
     fn code_points_have_numbers_and_names() {

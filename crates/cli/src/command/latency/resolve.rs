@@ -49,12 +49,15 @@ impl RawLatency {
         let seed = self.seed.unwrap_or_else(random_seed);
         let words = self.words(interval, seed);
         let cc = self.cc.iter().cloned().map(Some);
-        let plan = LatencyPlan {
+        let mut plan = LatencyPlan {
             scenarios,
             idle: self.idle.unwrap_or(IDLE),
             congestion: cc.collect(),
             base: self.base(interval, seed),
         };
+        if self.service_address.is_some() {
+            plan.base.token = self.token.resolve()?;
+        }
         Ok(LatencySpec {
             plan,
             service: self.service_address,
@@ -66,9 +69,9 @@ impl RawLatency {
     }
 
     fn refuse_contradictions(&self) -> Result<(), Failure> {
-        if self.token.is_some() && self.service_address.is_none() {
+        if let (Some(option), None) = (self.token.option(), &self.service_address) {
             let wrong = "a service of knee's own asks for none: give HOST";
-            return Err(Failure::argument("--token", wrong));
+            return Err(Failure::argument(option, wrong));
         }
         if self.probe_every < PROBE_EVERY_MIN {
             let wrong = format!(
@@ -120,7 +123,8 @@ impl RawLatency {
             level: Level::Flows { up: 0, down: 0 },
             // Known only once it listens.
             service: String::new(),
-            token: self.token.clone().unwrap_or_default(),
+            // Not asked for by a service of knee's own.
+            token: String::new(),
             up: 0,
             down: 0,
             end,

@@ -47,7 +47,7 @@ fn the_options_say_what_is_run() {
         "192.0.2.7 --token t --scenarios 1/1,4/4 -d 3s --idle 0 --bytes-max 1GB --cc cubic,bbr \
          --dscp EF --ecn off --probe-every 5ms --no-udp --interval 50ms -t 2 --seed 7",
     );
-    assert_eq!(spec.service.as_deref(), Some("192.0.2.7:9100"));
+    assert_eq!(spec.service.as_deref(), Some("192.0.2.7:7008"));
     assert_eq!(spec.plan.scenarios, [(1, 1), (4, 4)]);
     assert_eq!(spec.plan.idle, Nanos::ZERO);
     let both = ["cubic", "bbr"].map(|name| Some(name.to_owned()));
@@ -208,12 +208,12 @@ const REFUSED: &[(&str, &str)] = &[
         "--fail-if: 'slow' compares nothing:…",
     ),
     (
-        "serve bulk --listen 9100",
-        "--listen: '9100' is no address to listen at: give ADDR:PORT such as 127.0.0.1:9100",
+        "serve bulk --listen 7008",
+        "--listen: '7008' is no address to listen at: give ADDR:PORT such as 127.0.0.1:7008",
     ),
     (
-        "serve bulk --listen 0.0.0.0:9100",
-        "--token: is needed at 0.0.0.0:9100, which others can reach: give a secret here and to…",
+        "serve bulk --listen 0.0.0.0:7008",
+        "--token: is needed at 0.0.0.0:7008, which others can reach: give the same secret here and to…",
     ),
     (
         "serve bulk --max-time 0",

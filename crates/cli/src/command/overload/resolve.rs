@@ -37,7 +37,7 @@ impl RawOverload {
         Ok(ResolvedOverload {
             spec,
             words,
-            observe: self.observe,
+            observe: self.observe.with_token()?,
             thresholds: self.thresholds,
             output,
             demo,

@@ -1,6 +1,6 @@
 //! `knee serve bulk`: the service that `knee latency` exchanges flows with.
 
-use crate::args::{parse_count, parse_positive, parse_whole};
+use crate::args::{TokenArgs, parse_count, parse_positive, parse_whole};
 use crate::command::latency::{PORT, parse_amount};
 use crate::failure::{Exit, Failure};
 use clap::Args;
@@ -19,11 +19,11 @@ use std::net::SocketAddr;
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \
-        knee serve bulk --listen 192.0.2.7:9100 --token 'a secret'",
+        knee serve bulk --listen 192.0.2.7:7008 --token 'a secret'",
     after_long_help = "Examples:\n  \
         knee serve bulk\n  \
-        knee serve bulk --listen 192.0.2.7:9100 --token 'a secret'\n  \
-        knee serve bulk --listen '[::]:9100' --token 'a secret' --max-time 1h --max-bytes 100GB\n\n\
+        knee serve bulk --listen 192.0.2.7:7008 --token 'a secret'\n  \
+        knee serve bulk --listen '[::]:7008' --token 'a secret' --max-time 1h --max-bytes 100GB\n\n\
         Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
 )]
 pub struct RawServeBulk {
@@ -32,9 +32,8 @@ pub struct RawServeBulk {
     #[arg(default_value_t = SocketAddr::from(([127, 0, 0, 1], PORT)))]
     listen: SocketAddr,
 
-    /// What a client has to know: required where others can reach the address
-    #[arg(long, value_name = "T")]
-    token: Option<String>,
+    #[command(flatten)]
+    token: TokenArgs,
 
     /// The longest that one scenario of a client may take
     #[arg(long, value_name = "T", default_value = "1h", value_parser = parse_positive)]
@@ -68,15 +67,7 @@ pub struct BulkService {
 impl RawServeBulk {
     /// What is to be served.
     pub fn resolve(self) -> Result<BulkService, Failure> {
-        let token = self.token.unwrap_or_default();
-        if token.is_empty() && !self.listen.ip().to_canonical().is_loopback() {
-            let wrong = format!(
-                "is needed at {}, which others can reach: give a secret here and to knee latency, \
-                 or listen at 127.0.0.1",
-                self.listen
-            );
-            return Err(Failure::argument("--token", wrong));
-        }
+        let token = self.token.resolve_for(self.listen, "knee latency")?;
         let defaults = BulkServerSpec::default();
         let server = BulkServerSpec {
             listen: self.listen,

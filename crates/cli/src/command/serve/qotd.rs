@@ -11,8 +11,8 @@ use std::net::{IpAddr, SocketAddr};
 /// Prints one line, 'listening on ADDR:PORT', once it does, serves until SIGTERM or Ctrl-C, and
 /// then prints what it served. A datagram of any kind is answered with one that holds the quote; a
 /// connection gets the quote and is closed. The service's own port, 17, needs rights that a user
-/// seldom has; on a network it lends itself to amplifying attacks, so that it answers none but the
-/// loopback unless told otherwise.
+/// seldom has; on a network it lends itself to amplifying attacks, so that over UDP it answers none
+/// but clients on this host, by the loopback, unless told otherwise.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \

@@ -1,6 +1,6 @@
 //! `knee serve udp`: the service that `knee udp` sends to.
 
-use crate::args::{parse_positive, parse_whole, random_seed};
+use crate::args::{TokenArgs, parse_positive, parse_whole, random_seed};
 use crate::command::udp::{parse_buffer, parse_cpu, service_modes};
 use crate::failure::{Exit, Failure};
 use clap::Args;
@@ -24,12 +24,12 @@ use std::net::SocketAddr;
         knee serve udp\n  \
         knee serve udp --listen 127.0.0.1:0 --mode echo\n  \
         knee serve udp --service 'fixed(200us)' --rcvbuf 4096 --cpu 0\n  \
-        knee serve udp --listen 192.0.2.7:9000 --token 'a secret'\n\n\
+        knee serve udp --listen 192.0.2.7:7007 --token 'a secret'\n\n\
         Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
 )]
 pub struct RawServeUdp {
     /// Where it listens, over UDP and TCP; port 0 picks a free one
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9000")]
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7007")]
     #[arg(value_parser = parse_listen)]
     listen: SocketAddr,
 
@@ -52,9 +52,8 @@ pub struct RawServeUdp {
     #[arg(long, value_name = "N", value_parser = parse_cpu)]
     cpu: Option<u32>,
 
-    /// What a client has to know: required where others can reach the address
-    #[arg(long, value_name = "T")]
-    token: Option<String>,
+    #[command(flatten)]
+    token: TokenArgs,
 
     /// Length of the intervals that --json lists
     #[arg(long, value_name = "T", default_value = "10s", value_parser = parse_positive)]
@@ -79,15 +78,7 @@ pub struct UdpService {
 impl RawServeUdp {
     /// What is to be served.
     pub fn resolve(self) -> Result<UdpService, Failure> {
-        let token = self.token.unwrap_or_default();
-        if token.is_empty() && !self.listen.ip().to_canonical().is_loopback() {
-            let wrong = format!(
-                "is needed at {}, which others can reach: give a secret here and to knee udp, or \
-                 listen at 127.0.0.1",
-                self.listen
-            );
-            return Err(Failure::argument("--token", wrong));
-        }
+        let token = self.token.resolve_for(self.listen, "knee udp")?;
         let server = UdpServerSpec {
             listen: self.listen,
             mode: self.mode,
@@ -118,7 +109,7 @@ pub fn execute(service: UdpService) -> Result<Exit, Failure> {
 fn parse_listen(text: &str) -> Result<SocketAddr, ParseError> {
     text.parse().map_err(|_| {
         ParseError(format!(
-            "'{text}' is no address to listen at: give ADDR:PORT such as 127.0.0.1:9000"
+            "'{text}' is no address to listen at: give ADDR:PORT such as 127.0.0.1:7007"
         ))
     })
 }

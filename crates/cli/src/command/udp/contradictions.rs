@@ -23,11 +23,8 @@ impl RawUdp {
     }
 
     pub(super) fn refuse_contradictions(&self) -> Result<(), Failure> {
-        if self.token.is_some() && self.service_address.is_none() {
-            return refuse(
-                "--token",
-                "a service of knee's own asks for none: give ADDR:PORT",
-            );
+        if let (Some(option), None) = (self.token.option(), &self.service_address) {
+            return refuse(option, "a service of knee's own asks for none: give HOST");
         }
         if self.threads.is_some() && self.carried_as() != ClientsAs::Multiplexed {
             return refuse(

@@ -11,7 +11,7 @@ pub use options::{parse_buffer, parse_cpu, service_modes};
 
 use super::laboratory::{self, Order};
 use super::service;
-use crate::args::{MeasuredOutputArgs, Output, ThresholdArgs, with_exits};
+use crate::args::{MeasuredOutputArgs, Output, ThresholdArgs, TokenArgs, with_exits};
 use crate::args::{parse_count, parse_positive, parse_whole, waits};
 use crate::failure::{Exit, Failure};
 use crate::margins;
@@ -29,7 +29,7 @@ use std::io;
 /// Send datagrams and account for every one of them
 ///
 /// Tells for each datagram where it went: received, refused by the kernel, lost at a place that a
-/// counter names, or unexplained. Without ADDR:PORT it sends to a service of knee's own in this
+/// counter names, or unexplained. Without HOST it sends to a service of knee's own in this
 /// process; elsewhere there has to be a 'knee serve udp'. --compare runs several kinds of clients
 /// in turn; --explain finds out by experiment why two of them differ.
 #[derive(Args, Clone, Debug)]
@@ -39,11 +39,12 @@ use std::io;
         knee udp --compare 'yield*64' 'exp(200us)*128' -d 2s\n  \
         knee udp --explain",
     after_long_help = with_exits(LONG_HELP),
+    mut_arg("token", |a| a.hide_short_help(true)),
     mut_arg("fail_if", |a| a.help(FAIL_IF_HELP).long_help(FAIL_IF_LONG_HELP)),
 )]
 pub struct RawUdp {
-    /// The service, a 'knee serve udp' [default: one of knee's own in this process]
-    #[arg(value_name = "ADDR:PORT", value_parser = options::parse_service)]
+    /// A 'knee serve udp' [default port: 7007; default: built-in]
+    #[arg(value_name = "HOST[:PORT]", value_parser = options::parse_service)]
     service_address: Option<String>,
 
     /// What each client does between two datagrams: none, yield, sleep(T), exp(T),
@@ -155,14 +156,8 @@ pub struct RawUdp {
     #[arg(hide_short_help = true)]
     service_cpu: Option<u32>,
 
-    /// What it has to be told: its --token
-    #[arg(
-        long,
-        value_name = "T",
-        help_heading = "Service",
-        hide_short_help = true
-    )]
-    token: Option<String>,
+    #[command(flatten, next_help_heading = "Service")]
+    token: TokenArgs,
 
     /// Processors that clients may use, such as 1 or 0,2-3 [default: any]
     #[arg(long, value_name = "LIST", value_parser = options::parse_cpus)]
@@ -216,7 +211,7 @@ The ledger:
 Examples:
   knee udp
   knee udp --wait poisson -R 6000 --service 200us --rcvbuf 4096
-  knee udp 127.0.0.1:9000 --clients 64 --wait yield --clients-as processes --interval 10s -d 1m
+  knee udp 127.0.0.1:7007 --clients 64 --wait yield --clients-as processes --interval 10s -d 1m
   knee udp --wait none --gso --size 1200 -d 3s
   knee udp --compare 'yield*64' 'exp(200us)*128' --clients-as processes
   knee udp --compare constant@6000 poisson@6000 'tick(10ms)*60' --service 100us

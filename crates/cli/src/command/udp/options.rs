@@ -1,6 +1,6 @@
 //! Small values of `knee udp` and `knee serve udp`.
 
-use crate::args::{meaning, parse_count, parse_whole};
+use crate::args::{meaning, parse_count, parse_whole, service_address};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use knee_core::spec::{ClientsAs, ParseError, ServiceMode, UdpTrialSpec};
 
@@ -40,26 +40,12 @@ pub fn carriers() -> impl TypedValueParser<Value = ClientsAs> {
     PossibleValuesParser::new(CARRIERS.map(|(word, _)| word)).map(|w| meaning(&CARRIERS, &w))
 }
 
-/// The address or name and the port of a service.
+/// The port of a service that takes datagrams, unless another is given.
+pub const PORT: u16 = 7007;
+
+/// The host of a service and, unless it is [`PORT`], its port: always `HOST:PORT` afterwards.
 pub fn parse_service(text: &str) -> Result<String, ParseError> {
-    let wrong = |what: &str| {
-        ParseError(format!(
-            "'{text}' {what}: give ADDR:PORT of a 'knee serve udp', such as 127.0.0.1:9000 or \
-             [::1]:9000"
-        ))
-    };
-    let Some((host, port)) = text.rsplit_once(':') else {
-        return Err(wrong("has no port"));
-    };
-    let is_bare_v6 = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
-    if host.is_empty() || is_bare_v6 || text.contains(['/', ' ']) {
-        return Err(wrong("is no service"));
-    }
-    match port.parse::<u16>() {
-        Ok(0) => Err(wrong("has the port 0")),
-        Ok(_) => Ok(text.to_owned()),
-        Err(_) => Err(wrong("has no port from 1 to 65535")),
-    }
+    service_address(text, "knee serve udp", PORT)
 }
 
 /// Bytes of a datagram.
@@ -143,24 +129,6 @@ mod tests {
         }
         for text in ["", "1-", "3-1", "one", "0,,1", "0-70000"] {
             assert!(parse_cpus(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn services_have_a_host_and_a_port() {
-        for text in ["127.0.0.1:9000", "[::1]:9000", "host.example:1"] {
-            assert_eq!(parse_service(text), Ok(text.to_owned()));
-        }
-        for text in [
-            "host",
-            ":9",
-            "::1:9000",
-            "h:0",
-            "h:65536",
-            "http://h:80/",
-            "h:x",
-        ] {
-            assert!(parse_service(text).is_err(), "{text}");
         }
     }
 }

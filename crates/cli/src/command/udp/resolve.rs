@@ -62,15 +62,20 @@ impl RawUdp {
         if let ([law], Kind::Run) = (laws.as_slice(), self.kind()) {
             self.tell_load(law, &mut words);
         }
+        // A service of knee's own asks for none.
+        let token = match self.service_address {
+            Some(_) => self.token.resolve()?,
+            None => String::new(),
+        };
         let trials: Vec<UdpTrialSpec> = laws
             .into_iter()
-            .map(|law| self.trial(law, [duration, interval], seed, machine))
+            .map(|law| self.trial(law, &token, [duration, interval], seed, machine))
             .collect();
         let plan = self.plan(trials, seed)?;
         Ok(UdpSpec {
             plan,
             service: self.service_address,
-            token: self.token.unwrap_or_default(),
+            token,
             seed,
             words,
             thresholds: self.thresholds,
@@ -257,6 +262,7 @@ impl RawUdp {
     fn trial(
         &self,
         law: Clients,
+        token: &str,
         [duration, interval]: [Nanos; 2],
         seed: u64,
         machine: &Machine,
@@ -273,7 +279,7 @@ impl RawUdp {
             level: Level::Clients(law.clients),
             // Known only once it listens.
             service: String::new(),
-            token: self.token.clone().unwrap_or_default(),
+            token: token.to_owned(),
             clients: law.clients,
             wait: law.wait,
             carried_as: self.carried_as(),
@@ -391,7 +397,9 @@ impl Clients {
 /// A service after the kinds of clients is taken for one of them.
 fn with_hint(text: &str, e: knee_core::spec::ParseError) -> String {
     match super::options::parse_service(text) {
-        Ok(_) => format!("'{text}' is no way to wait: ADDR:PORT goes before this option"),
-        Err(_) => e.0,
+        Ok(_) if text.contains(':') => {
+            format!("'{text}' is no way to wait: HOST goes before this option")
+        }
+        _ => e.0,
     }
 }

@@ -151,16 +151,16 @@ fn bad_input_gets_one_clear_line() {
     check(REFUSED);
     // A file is read before anything else is asked.
     let line = refusal("udp --wait trace(/nonexistent)");
-    assert!(line.starts_with("--arrival: cannot read '/nonexistent'"));
+    assert!(line.starts_with("--arrival: /nonexistent: cannot be read: No such"));
 }
 
 const REFUSED: &[(&str, &str)] = &[
     (
-        "udp localhost",
-        "ADDR:PORT: 'localhost' has no port: give ADDR:PORT…",
+        "udp localhost:0",
+        "HOST[:PORT]: 'localhost:0' has the port 0: give HOST or HOST:PORT of a 'knee serve udp'…",
     ),
-    ("udp ::1:9", "ADDR:PORT: '::1:9' is no service:…"),
-    ("udp h:0", "ADDR:PORT: 'h:0' has the port 0:…"),
+    ("udp 1:2:9", "HOST[:PORT]: '1:2:9' is no service:…"),
+    ("udp h:0", "HOST[:PORT]: 'h:0' has the port 0:…"),
     ("udp h:9 h:9", "'h:9': one argument too many"),
     (
         "udp --wait doze",
@@ -234,7 +234,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "udp --token t",
-        "--token: a service of knee's own asks for none: give ADDR:PORT",
+        "--token: a service of knee's own asks for none: give HOST",
     ),
     (
         "udp --timer-slack 1us",
@@ -260,7 +260,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "udp --compare yield*64 none 127.0.0.1:9",
-        "--compare: '127.0.0.1:9' is no way to wait: ADDR:PORT goes before this option",
+        "--compare: '127.0.0.1:9' is no way to wait: HOST goes before this option",
     ),
     (
         "udp --compare yield none --wait none",
@@ -287,12 +287,12 @@ const REFUSED: &[(&str, &str)] = &[
         "--explain and --compare exclude each other: leave one out",
     ),
     (
-        "serve udp --listen 9000",
-        "--listen: '9000' is no address to listen at: give ADDR:PORT such as 127.0.0.1:9000",
+        "serve udp --listen 7007",
+        "--listen: '7007' is no address to listen at: give ADDR:PORT such as 127.0.0.1:7007",
     ),
     (
-        "serve udp --listen 0.0.0.0:9000",
-        "--token: is needed at 0.0.0.0:9000, which others can reach:…",
+        "serve udp --listen 0.0.0.0:7007",
+        "--token: is needed at 0.0.0.0:7007, which others can reach:…",
     ),
     (
         "serve udp --mode mirror",

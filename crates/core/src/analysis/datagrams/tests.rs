@@ -22,7 +22,7 @@ pub(crate) fn spec(clients: u32, wait: ClientWait, duration: Nanos) -> UdpTrialS
     UdpTrialSpec {
         label: format!("{}*{clients}", wait.name()),
         level: Level::Clients(clients),
-        service: "127.0.0.1:9000".to_owned(),
+        service: "127.0.0.1:7007".to_owned(),
         token: String::new(),
         clients,
         wait,

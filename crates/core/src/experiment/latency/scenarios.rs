@@ -46,9 +46,8 @@ pub const SCENARIOS_MAX: usize = 100;
 /// Not of that form, a scenario without a flow or with more than [`FLOWS_MAX`], or more than
 /// [`SCENARIOS_MAX`] of them.
 pub fn parse_scenarios(text: &str) -> Result<Vec<(u32, u32)>, ParseError> {
-    let scenarios: Vec<(u32, u32)> = text.split(',').map(scenario).collect::<Result<_, _>>()?;
-    match scenarios.len() {
-        0..=SCENARIOS_MAX => Ok(scenarios),
+    match text.split(',').count() {
+        0..=SCENARIOS_MAX => text.split(',').map(scenario).collect(),
         n => Err(ParseError(format!(
             "{n} scenarios are too many: give at most {SCENARIOS_MAX}"
         ))),

@@ -200,7 +200,7 @@ fn a_service_that_dies_ends_it_with_what_there_is() {
     assert!(
         stopped
             .next_step
-            .contains("knee latency 127.0.0.1:9100 --scenarios 1/0")
+            .contains("knee latency 127.0.0.1:7008 --scenarios 1/0")
     );
 }
 

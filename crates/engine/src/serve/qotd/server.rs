@@ -113,10 +113,12 @@ impl Server {
         }
     }
 
-    fn may_answer(&self, from: SocketAddr) -> bool {
+    pub(super) fn may_answer(&self, from: SocketAddr) -> bool {
         let is_service = from.port() < SERVICE_PORTS || from.port() == self.own_port;
         let ip = from.ip().to_canonical();
-        let is_allowed = |allow: &Vec<IpAddr>| allow.iter().any(|a| a.to_canonical() == ip);
+        // The kernel lets no datagram in from elsewhere that says it comes from the loopback.
+        let is_allowed =
+            |allow: &Vec<IpAddr>| ip.is_loopback() || allow.iter().any(|a| a.to_canonical() == ip);
         !is_service && self.allow.as_ref().is_none_or(is_allowed)
     }
 

@@ -30,7 +30,7 @@ pub struct UdpServerSpec {
 impl Default for UdpServerSpec {
     fn default() -> UdpServerSpec {
         UdpServerSpec {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 9000)),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7007)),
             mode: ServiceMode::Sink,
             work: Law::ZERO,
             rcvbuf: None,
