@@ -246,12 +246,9 @@ mod tests {
             .filter(|n| n.has_tag_name("failure"))
             .collect();
         assert_eq!(failed.len(), 1);
-        let without_control = line.trim_end_matches('\u{1}');
-        assert_eq!(failed[0].attribute("message"), Some(without_control));
-        assert_eq!(
-            failed[0].text(),
-            Some(format!("{without_control}\nanother").as_str())
-        );
+        let spelt = line.replace('\u{1}', "\\u{1}");
+        assert_eq!(failed[0].attribute("message"), Some(spelt.as_str()));
+        assert_eq!(failed[0].text(), Some(format!("{spelt}\nanother").as_str()));
         let case = failed[0].parent().unwrap();
         assert_eq!(case.attribute("name"), Some("not p99>2s"));
     }

@@ -49,8 +49,9 @@ const REFUSED: &[(&str, &str)] = &[
     ("observe --port 0", "--port: 0 is not in 1..=65535"),
     (
         "observe --port 80 --listen 0.0.0.0:9300",
-        "--token: is needed at 0.0.0.0:9300, which others can reach: give the same secret here and to \
-         knee run, sweep or overload with --token-file FILE or KNEE_TOKEN, or listen at 127.0.0.1",
+        "--token: is needed at 0.0.0.0:9300, which others can reach: give the same secret here and \
+         to knee run, sweep or overload with --token-file FILE or KNEE_TOKEN, or listen at \
+         127.0.0.1",
     ),
     (
         "observe --port 80 --listen server:9300",

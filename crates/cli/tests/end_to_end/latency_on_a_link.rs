@@ -6,13 +6,18 @@ use serde_json::Value;
 
 /// Flows with cubic through this queue, and pings beside them.
 fn through(qdisc: &str, scenario: &str) -> Option<Value> {
+    through_every(qdisc, scenario, "50ms")
+}
+
+/// The same with pings in such intervals.
+fn through_every(qdisc: &str, scenario: &str, every: &str) -> Option<Value> {
     let link = Link::through(qdisc)?;
     let listen = format!("{FAR}:0");
     let options = ["bulk", "--listen", &listen, "--token", "t"];
     let service = KneeServer::placed(&options, |command| link.there(command));
     let mut client = knee(&["latency", &service.address, "--token", "t", "--cc", "cubic"]);
     client.args(["--scenarios", scenario, "-d", "5s", "--idle", "500ms"]);
-    client.args(["--probe-every", "50ms", "--json", "-"]);
+    client.args(["--probe-every", every, "--json", "-"]);
     link.here(&mut client);
     let ended = Ended::of(client.spawn().unwrap());
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
@@ -68,4 +73,33 @@ fn a_queue_of_20_ms_does_not() {
         }
     }
     panic!("{seen:?} Hz");
+}
+
+/// The bottleneck's queue is on the sending host, of the pings and of their answers: TCP lets two
+/// small segments of a connection wait there and holds further ones back, which then measure how
+/// long the earlier ones take besides.
+#[test]
+fn pings_measure_the_queue_and_not_each_other() {
+    let qdisc = "tbf rate 10mbit burst 15000 latency 300ms";
+    for scenario in ["4/0", "4/4"] {
+        let Some(report) = through_every(qdisc, scenario, "10ms") else {
+            return;
+        };
+        let trials = report["trials"].as_array().unwrap();
+        let flows = &trials.last().unwrap()["flows"];
+        let median = |kind: &str| flows[kind]["round_trip_ns"]["p50"].as_f64().unwrap();
+        let (tcp, udp) = (median("tcp"), median("udp"));
+        assert!(udp > 50e6, "{udp} ns: the queue is not full");
+        assert!((tcp / udp - 1.0).abs() < 0.2, "TCP {tcp} ns, UDP {udp} ns");
+        assert!(
+            flows["tcp"]["held_back"].as_u64() > Some(0),
+            "{}",
+            flows["tcp"]
+        );
+        let findings = report["findings"].as_array().unwrap();
+        assert!(
+            findings.iter().all(|f| f["code"] != "probes_disagree"),
+            "{findings:#?}"
+        );
+    }
 }

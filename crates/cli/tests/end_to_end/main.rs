@@ -7,6 +7,7 @@ mod counts;
 mod early_answers;
 mod faults;
 mod history;
+mod inputs;
 mod interchange;
 mod latency;
 mod latency_failures;

@@ -139,6 +139,8 @@ pub struct ProbesMeasured {
     pub longest_at: Nanos,
     /// sent − intended: the generator's own lateness.
     pub pacing_error: Histogram,
+    /// Those that were due and not sent, as this host still held earlier ones.
+    pub held_back: u64,
 }
 
 /// One probe.

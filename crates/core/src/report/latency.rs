@@ -96,6 +96,10 @@ pub struct ProbeReport {
     pub sent: u64,
     /// Those that did not come back in time.
     pub lost: u64,
+    /// Those that were due and not sent, as the sending host still held earlier ones: each would
+    /// have waited for these, and not for the path alone.
+    #[serde(default)]
+    pub held_back: u64,
     /// There and back; those that did not come back count with the time they were waited for.
     pub round_trip_ns: LatencyReport,
     /// To the service; see `clock_uncertainty_ns`.
@@ -135,6 +139,16 @@ pub struct LatencyConclusion {
     /// What the grade is of: by how much the loaded path's latency exceeds the idle one's.
     #[serde(default)]
     pub added_latency_ns: Option<u64>,
+    /// The same by UDP probes; `None` where not known.
+    #[serde(default)]
+    pub udp_added_latency_ns: Option<u64>,
+    /// The grade of that; empty where not known.
+    #[serde(default)]
+    pub udp_grade: String,
+    /// The keys of those figures here that rest on trials which the generator distorted; the others
+    /// stand.
+    #[serde(default)]
+    pub distorted: Vec<String>,
     /// Latency of the idle path over TCP.
     #[serde(default)]
     pub idle_ns: Option<LatencyReport>,
@@ -177,6 +191,15 @@ pub struct ScenarioRow {
     /// By how much the median ping exceeds that of the idle path; `None` where either is not known.
     #[serde(default)]
     pub added_latency_ns: Option<i64>,
+    /// The same of UDP probes, of which the sending host's TCP holds none back.
+    #[serde(default)]
+    pub udp_added_latency_ns: Option<i64>,
+    /// Whether the generator distorted it.
+    #[serde(default)]
+    pub distorted: bool,
+    /// Its trial in the report, from 0; `None` where only a text is known.
+    #[serde(default)]
+    pub trial: Option<usize>,
     /// Jain's index of the uploads.
     #[serde(default)]
     pub up_jain_index: Option<f64>,

@@ -264,6 +264,7 @@ impl<'a> Run<'a> {
             longest,
             longest_at,
             pacing_error,
+            held_back: 0,
         };
         let flows = self.senders.into_iter().map(|s| s.finish(elapsed));
         FlowTrial {

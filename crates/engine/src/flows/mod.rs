@@ -13,6 +13,7 @@
 pub(crate) mod carry;
 mod control;
 mod course;
+pub(crate) mod gate;
 pub mod header;
 mod merge;
 mod nap;

@@ -2,6 +2,7 @@
 //! moments, whatever the flows do.
 
 use super::control::unexpected;
+use super::gate::Gate;
 use super::probe::{PROBE_BYTES, ProbeDatagram};
 use super::wire::{self, Ask, Lines, RECORD_MAX, Record, Say};
 use crate::control::{Lost, SILENCE_NS};
@@ -145,6 +146,7 @@ impl Pinger {
             out: Vec::new(),
             has_record: false,
             is_lost: false,
+            gate: Gate::default(),
             pinger: self,
         };
         round.pinger.lines.set_max(RECORD_MAX);
@@ -166,6 +168,7 @@ impl Pinger {
 
 struct Round {
     pinger: Pinger,
+    gate: Gate,
     tcp: Probes,
     udp: Probes,
     /// When the next ping is due.
@@ -192,7 +195,8 @@ impl Round {
     }
 
     /// Sends what is due. Moments that were missed are skipped: the pinger's own lateness is to
-    /// make no burst of pings.
+    /// make no burst of pings. So are those at which a ping could not leave this host: it would
+    /// measure how long earlier ones take to.
     fn send(&mut self, now_ns: u64) {
         let asks = self.pinger.desk.asks.lock();
         let asks = std::mem::take(&mut *asks.unwrap_or_else(PoisonError::into_inner));
@@ -204,11 +208,18 @@ impl Round {
             let missed = (now_ns - self.due_ns) / every_ns;
             let intended = Nanos(self.due_ns + missed * every_ns - self.pinger.origin_ns);
             self.due_ns += (missed + 1) * every_ns;
-            let sent = Nanos(now_ns - self.pinger.origin_ns);
-            let n = self.tcp.sent(intended, sent);
-            self.out.extend(wire::line(&Ask::Ping { n }));
-            let _ = self.pinger.events.send(News::Sent);
+            // What is asked besides goes first, and is no reason to leave the ping out.
             self.flush();
+            if self.out.is_empty() && self.gate.is_open(&self.pinger.stream) {
+                let sent = Nanos(clock::monotonic_ns() - self.pinger.origin_ns);
+                let n = self.tcp.sent(intended, sent);
+                self.out.extend(wire::line(&Ask::Ping { n }));
+                let _ = self.pinger.events.send(News::Sent);
+                self.flush();
+                self.gate.has_written(&self.pinger.stream);
+            } else {
+                self.tcp.measured.held_back += 1;
+            }
             self.send_udp(intended);
         } else {
             self.flush();

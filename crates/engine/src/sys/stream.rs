@@ -121,6 +121,32 @@ pub fn tcp_info(stream: &impl AsFd) -> Option<TcpInfo> {
     TcpInfo::read(&info[..count])
 }
 
+/// What of a connection's data its own host still holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Bytes that TCP has not sent yet: for want of window, or as what it has sent has not left the
+    /// host (TCP small queues).
+    pub unsent: u32,
+    /// Memory of segments that TCP has sent and that have not left the host's queues.
+    pub queued: u32,
+}
+
+/// Asks the kernel (TCP_INFO, SO_MEMINFO); what it does not tell is zero.
+pub fn held(stream: &impl AsFd) -> Held {
+    let info = tcp_info(stream).unwrap_or_default();
+    let mut memory = [0_u32; 16];
+    let mut length = size_of_val(&memory) as libc::socklen_t;
+    let (fd, to) = (stream.as_fd().as_raw_fd(), memory.as_mut_ptr().cast());
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_MEMINFO);
+    // SAFETY: the array is ours and has the length that we say.
+    let read = check(unsafe { libc::getsockopt(fd, level, option, to, &raw mut length) });
+    let queued = memory[libc::SK_MEMINFO_WMEM_ALLOC as usize];
+    Held {
+        unsent: u32::try_from(info.sample.unsent_bytes).unwrap_or(u32::MAX),
+        queued: if read.is_ok() { queued } else { 0 },
+    }
+}
+
 impl TcpInfo {
     /// Of `struct tcp_info` up to and with `tcpi_delivery_rate` (Linux 4.9).
     const BYTES: usize = 168;

@@ -2,3 +2,4 @@
 
 mod cut_short;
 mod figures;
+mod hidden;

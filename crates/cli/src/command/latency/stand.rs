@@ -22,6 +22,7 @@ pub struct FlowStand {
     /// How wide their names are.
     label_columns: usize,
     begun: usize,
+    last: String,
     backend: String,
 }
 
@@ -35,8 +36,9 @@ impl FlowStand {
             label_columns: "16 up, 16 down".len() + control_columns,
             service: plan.base.service.clone(),
             token: plan.base.token.clone(),
-            trials: Latency::new(plan.clone()).trials(),
+            trials: Latency::new(plan.clone()).steps(),
             begun: 0,
+            last: String::new(),
             backend: String::new(),
         }
     }
@@ -48,9 +50,13 @@ impl Stand<Latency> for FlowStand {
     }
 
     fn upcoming(&mut self, spec: &FlowTrialSpec) -> Upcoming {
-        self.begun += 1;
+        // One that is run again has the label of the one before.
+        let is_again = self.begun > 0 && self.last == spec.label;
+        self.begun += usize::from(!is_again);
+        self.last.clone_from(&spec.label);
+        let again = if is_again { ", again" } else { "" };
         Upcoming {
-            label: format!("{} of {}  {}", self.begun, self.trials, spec.label),
+            label: format!("{} of {}  {}{again}", self.begun, self.trials, spec.label),
             level: Some(spec.level),
             kind: Kind::Flows,
             warmup: Nanos::ZERO,
@@ -77,8 +83,8 @@ impl Stand<Latency> for FlowStand {
         })
     }
 
-    fn line(&self, number: usize, trial: &TrialReport) -> Option<String> {
-        let which = format!("{:>2} of {}", number + 1, self.trials);
+    fn line(&self, _: usize, trial: &TrialReport) -> Option<String> {
+        let which = format!("{:>2} of {}", self.begun, self.trials);
         let flows = trial.flows.as_ref()?;
         let label = format!("{:<1$}", trial.label, self.label_columns);
         Some(scenario_line(&which, &label, flows))

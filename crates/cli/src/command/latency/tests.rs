@@ -213,7 +213,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "serve bulk --listen 0.0.0.0:7008",
-        "--token: is needed at 0.0.0.0:7008, which others can reach: give the same secret here and to…",
+        "--token: is needed at 0.0.0.0:7008, which others can reach: give the same secret here…",
     ),
     (
         "serve bulk --max-time 0",

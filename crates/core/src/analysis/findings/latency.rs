@@ -35,6 +35,35 @@ pub enum LatencyDiagnosis {
         /// Of so many.
         of: usize,
     },
+    /// Pings over TCP and probes over UDP take different times beside the same flows.
+    ProbesDisagree {
+        /// Where most.
+        at: At,
+        /// The median ping.
+        tcp_ns: f64,
+        /// The median probe.
+        udp_ns: f64,
+        /// Pings that were not sent, as this host still held earlier ones.
+        held_back: u64,
+    },
+    /// Some of the overall figures rest on trials that the generator distorted.
+    RestsOnDistorted {
+        /// The figures that do, in words.
+        resting: Vec<&'static str>,
+        /// Those that do not.
+        standing: Vec<&'static str>,
+        /// Trials that were distorted, the idle path's included.
+        trials: usize,
+        /// Of so many.
+        of: usize,
+    },
+    /// Scenarios were run again, as the first run of each was distorted.
+    RunAgain {
+        /// Which; no flows at all is the idle path.
+        at: Vec<Level>,
+        /// How many of the second runs were distorted too.
+        in_vain: usize,
+    },
     /// A flow gets next to nothing beside others.
     StarvedFlow {
         /// Where.
@@ -145,6 +174,9 @@ impl LatencyDiagnosis {
     pub(super) fn code(&self) -> &'static str {
         match self {
             LatencyDiagnosis::Bloated { .. } => "bloated",
+            LatencyDiagnosis::ProbesDisagree { .. } => "probes_disagree",
+            LatencyDiagnosis::RestsOnDistorted { .. } => "rests_on_distorted",
+            LatencyDiagnosis::RunAgain { .. } => "run_again",
             LatencyDiagnosis::StarvedFlow { .. } => "starved_flow",
             LatencyDiagnosis::Unfair { .. } => "unfair",
             LatencyDiagnosis::FlowKilled { .. } => "flow_killed",
@@ -161,6 +193,7 @@ impl LatencyDiagnosis {
         match self {
             LatencyDiagnosis::Asymmetric { .. }
             | LatencyDiagnosis::MayHideBloat { .. }
+            | LatencyDiagnosis::RunAgain { .. }
             | LatencyDiagnosis::RecomputedDiffers {
                 is_rounding: true, ..
             } => Severity::Info,

@@ -8,7 +8,9 @@ mod overall;
 pub(crate) mod tests;
 
 pub use classic::{Classic, ClassicOverall, ClassicScenario, parse_classic};
-pub use overall::{Overall, added_latency_ns, grade_of, median_ping_ns, overall, row};
+pub use overall::{
+    Added, Overall, added_latency_ns, grade_of, median_ping_ns, median_probe_ns, overall, row,
+};
 
 use super::assess::{generator_report, latency_report};
 use super::offered::quantiles;
@@ -247,6 +249,7 @@ fn probes(measured: &ProbesMeasured) -> ProbeReport {
     ProbeReport {
         sent: measured.sent,
         lost: (measured.probes.len() - back().count()) as u64,
+        held_back: measured.held_back,
         round_trip_ns: LatencyReport {
             // Of a ping that is still out only a lower bound is known.
             min: back().map(|b| b.round_trip.0).min(),

@@ -2,22 +2,26 @@
 
 use super::figures::{grade, harmonic_mean};
 use crate::measure::Direction;
-use crate::report::{FlowReport, ScenarioFlow, ScenarioRow, TrialReport};
+use crate::report::{FlowReport, ScenarioFlow, ScenarioRow, TrialReport, Verdict};
 use crate::spec::Level;
 use crate::time::Nanos;
 
-/// A scenario in short. `idle_ns` is the idle path's median ping, `congestion_control` the one
-/// asked for. `None` where the trial is none of flows, or is the idle path's.
+/// A scenario in short. `idle` is the idle path's trial, `congestion_control` the one asked for.
+/// `None` where the trial is none of flows, or is the idle path's.
 pub fn row(
     trial: &TrialReport,
-    idle_ns: Option<u64>,
+    idle: Option<&TrialReport>,
     congestion_control: Option<&str>,
 ) -> Option<ScenarioRow> {
     let Level::Flows { up, down } = trial.level else {
         return None;
     };
     let flows = trial.flows.as_ref().filter(|_| up + down > 0)?;
-    let median = median_ping_ns(trial);
+    let added = |median: fn(&TrialReport) -> Option<u64>| {
+        let (loaded, idle) = median(trial).zip(median(idle?))?;
+        let added = i128::from(loaded) - i128::from(idle);
+        Some(added.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+    };
     let pinged = flows.tcp.sent > 0;
     Some(ScenarioRow {
         up,
@@ -30,10 +34,10 @@ pub fn row(
         reason: flows.reason.clone(),
         congestion_control: congestion_control.unwrap_or_default().to_owned(),
         duration_ns: trial.duration_ns,
-        added_latency_ns: median.zip(idle_ns).map(|(loaded, idle)| {
-            let added = i128::from(loaded) - i128::from(idle);
-            added.clamp(i64::MIN.into(), i64::MAX.into()) as i64
-        }),
+        added_latency_ns: added(median_ping_ns),
+        udp_added_latency_ns: added(median_probe_ns),
+        distorted: trial.verdict == Verdict::Invalid,
+        trial: None,
         up_jain_index: flows.up.as_ref().map(|d| d.jain_index),
         down_jain_index: flows.down.as_ref().map(|d| d.jain_index),
         flows: flows.flows.iter().map(in_short).collect(),
@@ -60,6 +64,13 @@ pub fn median_ping_ns(trial: &TrialReport) -> Option<u64> {
     let tcp = &trial.flows.as_ref()?.tcp;
     let some_back = tcp.round_trip_ns.count > tcp.lost;
     tcp.round_trip_ns.p50.filter(|_| some_back)
+}
+
+/// The median round trip of a trial's UDP probes; `None` where not most of them came back.
+pub fn median_probe_ns(trial: &TrialReport) -> Option<u64> {
+    let udp = trial.flows.as_ref()?.udp.as_ref()?;
+    let most_back = 2 * udp.lost < udp.round_trip_ns.count;
+    udp.round_trip_ns.p50.filter(|_| most_back)
 }
 
 /// The figures of a path. Every one is rounded down, and bigger is better.
@@ -97,16 +108,31 @@ pub fn overall(rows: &[&ScenarioRow]) -> Overall {
     }
 }
 
-/// What the worst scenario adds to the idle path's median ping, at least 0; `None` where that is
-/// not known of any.
-pub fn added_latency_ns(rows: &[&ScenarioRow]) -> Option<u64> {
-    let added = rows.iter().filter_map(|row| row.added_latency_ns);
+/// What a scenario adds to the idle path's median, by pings over TCP or by probes over UDP.
+pub type Added = fn(&ScenarioRow) -> Option<i64>;
+
+/// What the worst scenario adds to the idle path's median, at least 0; `None` where that is not
+/// known of any.
+pub fn added_latency_ns(rows: &[&ScenarioRow], by: Added) -> Option<u64> {
+    let added = rows.iter().filter_map(|row| by(row));
     added.max().map(|ns| ns.max(0) as u64)
 }
 
 /// The grade of these scenarios; empty where it is not known.
-pub fn grade_of(rows: &[&ScenarioRow]) -> &'static str {
-    added_latency_ns(rows).map_or("", |ns| grade(Nanos(ns)))
+pub fn grade_of(rows: &[&ScenarioRow], by: Added) -> &'static str {
+    added_latency_ns(rows, by).map_or("", |ns| grade(Nanos(ns)))
+}
+
+impl ScenarioRow {
+    /// By pings over TCP.
+    pub fn by_ping(&self) -> Option<i64> {
+        self.added_latency_ns
+    }
+
+    /// By probes over UDP.
+    pub fn by_probe(&self) -> Option<i64> {
+        self.udp_added_latency_ns
+    }
 }
 
 /// What is a whole number but for the arithmetic's last digit stays it.

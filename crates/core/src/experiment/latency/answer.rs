@@ -1,5 +1,6 @@
 //! The conclusion in one or two sentences.
 
+use super::standing;
 use crate::analysis::flows::figures::grade;
 use crate::analysis::words::{exact, list, time};
 use crate::report::{LatencyConclusion, ScenarioRow};
@@ -23,7 +24,9 @@ pub fn of(conclusion: &LatencyConclusion) -> String {
     let sentences = [
         under_load(conclusion, &rows),
         bends(conclusion, &rows),
+        by_probe(conclusion),
         congestion(conclusion),
+        stands(conclusion),
     ];
     let sentences: Vec<String> = sentences.into_iter().flatten().collect();
     sentences.join(" ")
@@ -89,6 +92,32 @@ fn bends(conclusion: &LatencyConclusion, rows: &[&ScenarioRow]) -> Option<String
 
 /// From this much on latency is worse than grade A.
 const FELT_NS: i64 = 30_000_000;
+
+/// Where probes over UDP give another grade.
+fn by_probe(conclusion: &LatencyConclusion) -> Option<String> {
+    let added = conclusion.udp_added_latency_ns?;
+    let differs = !conclusion.grade.is_empty() && conclusion.udp_grade != conclusion.grade;
+    differs.then(|| {
+        format!(
+            "That is of pings over TCP; by probes over UDP it is {}, {} added.",
+            conclusion.udp_grade,
+            time(added as f64)
+        )
+    })
+}
+
+/// What can be trusted, where not all can.
+fn stands(conclusion: &LatencyConclusion) -> Option<String> {
+    let (resting, standing) = standing::of(conclusion);
+    let standing: Vec<String> = standing.iter().map(|&s| s.to_owned()).collect();
+    (!resting.is_empty()).then(|| match standing.is_empty() {
+        true => "The generator distorted scenarios that all of this rests on.".to_owned(),
+        false => format!(
+            "The generator distorted scenarios that this rests on; what stands is {}.",
+            list(&standing)
+        ),
+    })
+}
 
 fn congestion(conclusion: &LatencyConclusion) -> Option<String> {
     let others = conclusion.by_congestion_control.iter();

@@ -3,16 +3,16 @@
 mod answer;
 mod classic;
 mod scenarios;
+mod standing;
 #[cfg(test)]
 mod tests;
 
 pub use classic::conclude_classic;
 pub use scenarios::{FLOWS_MAX, QUICK, SCENARIOS, SCENARIOS_MAX, parse_scenarios};
 
-use super::verdict::of_pairs;
 use super::{Concluded, Experiment, Next};
-use crate::analysis::findings::{Scenario, latency_findings};
-use crate::analysis::flows::{added_latency_ns, grade_of, median_ping_ns, overall, row};
+use crate::analysis::findings::{Diagnosis, LatencyDiagnosis, Scenario, latency_findings};
+use crate::analysis::flows::{added_latency_ns, grade_of, overall, row};
 use crate::report::{
     Conclusion, CongestionRow, LatencyConclusion, ScenarioRow, TrialReport, Verdict,
 };
@@ -49,29 +49,41 @@ impl Latency {
         Latency { plan }
     }
 
-    /// How many trials there are in all: what a progress line counts.
-    pub fn trials(&self) -> usize {
+    /// How many steps there are in all, the idle path's included: what a progress line counts.
+    pub fn steps(&self) -> usize {
         self.idle_trials() + self.plan.scenarios.len() * self.plan.congestion.len()
+    }
+
+    /// The congestion control that the overall figures are of; empty: the hosts' default.
+    fn first_congestion(&self) -> &str {
+        self.plan
+            .congestion
+            .iter()
+            .flatten()
+            .next()
+            .map_or("", |name| name)
     }
 
     fn idle_trials(&self) -> usize {
         usize::from(self.plan.idle > Nanos::ZERO)
     }
 
-    /// Flows and congestion control of a trial that is a scenario.
-    fn scenario(&self, trial: usize) -> Option<((u32, u32), Option<&str>)> {
-        let index = trial.checked_sub(self.idle_trials())?;
+    /// Flows and congestion control of a step that is a scenario.
+    fn scenario(&self, step: usize) -> Option<((u32, u32), Option<&str>)> {
+        let index = step.checked_sub(self.idle_trials())?;
         let of_one = self.plan.scenarios.len();
         let congestion = self.plan.congestion.get(index.checked_div(of_one)?)?;
         Some((self.plan.scenarios[index % of_one], congestion.as_deref()))
     }
 
-    fn spec(&self, trial: usize) -> Option<FlowTrialSpec> {
+    fn spec(&self, past: &[TrialReport]) -> Option<FlowTrialSpec> {
         let base = &self.plan.base;
-        let idle = trial < self.idle_trials();
+        let attempts = Attempts::of(past);
+        let step = attempts.counting.len() - usize::from(attempts.is_to_repeat);
+        let idle = step < self.idle_trials();
         let ((up, down), congestion) = match idle {
             true => ((0, 0), self.plan.congestion[0].as_deref()),
-            false => self.scenario(trial)?,
+            false => self.scenario(step)?,
         };
         let several = self.plan.congestion.len() > 1;
         let of = match congestion.filter(|_| several) {
@@ -86,7 +98,7 @@ impl Latency {
             level: Level::Flows { up, down },
             up,
             down,
-            seed: base.seed.wrapping_add(trial as u64),
+            seed: base.seed.wrapping_add(past.len() as u64),
             ..base.clone()
         };
         spec.sockets.congestion_control = congestion.map(str::to_owned);
@@ -96,15 +108,66 @@ impl Latency {
         Some(spec)
     }
 
-    fn rows(&self, past: &[TrialReport]) -> Vec<ScenarioRow> {
-        let idle_ns = self.idle(past).and_then(median_ping_ns);
-        let each = past.iter().enumerate();
-        each.filter_map(|(trial, report)| row(report, idle_ns, self.scenario(trial)?.1))
-            .collect()
+    /// The scenarios, each with the trial that counts.
+    fn rows<'a>(&self, past: &'a [TrialReport]) -> Vec<(ScenarioRow, &'a TrialReport)> {
+        let idle = self.idle(past);
+        let counting = Attempts::of(past).counting;
+        let each = counting.iter().enumerate();
+        let row = |(step, &trial): (usize, &usize)| {
+            let report = &past[trial];
+            let row = row(report, idle, self.scenario(step)?.1)?;
+            let trial = Some(trial);
+            Some((ScenarioRow { trial, ..row }, report))
+        };
+        each.filter_map(row).collect()
     }
 
     fn idle<'a>(&self, past: &'a [TrialReport]) -> Option<&'a TrialReport> {
-        past.first().filter(|_| self.idle_trials() > 0)
+        let first = *Attempts::of(past).counting.first()?;
+        past.get(first).filter(|_| self.idle_trials() > 0)
+    }
+}
+
+/// So many distorted trials are run again, each once: a stall of this host is over by then, and a
+/// host that distorts everything is told soon.
+const REPEATS_MAX: usize = 3;
+
+/// What each trial so far was: a step, or a step again.
+struct Attempts {
+    /// For each step that was begun the trial that counts: the last one.
+    counting: Vec<usize>,
+    /// The steps that were run again, by the place in `counting`.
+    repeated: Vec<usize>,
+    /// The last step is to be run again.
+    is_to_repeat: bool,
+}
+
+impl Attempts {
+    fn of(past: &[TrialReport]) -> Attempts {
+        let mut attempts = Attempts {
+            counting: Vec::new(),
+            repeated: Vec::new(),
+            is_to_repeat: false,
+        };
+        for (trial, report) in past.iter().enumerate() {
+            if attempts.is_to_repeat {
+                attempts.counting.pop();
+                attempts.repeated.push(attempts.counting.len());
+            }
+            attempts.counting.push(trial);
+            let is_fresh = !attempts.is_to_repeat && attempts.repeated.len() < REPEATS_MAX;
+            attempts.is_to_repeat = is_fresh && report.verdict == Verdict::Invalid;
+        }
+        attempts
+    }
+
+    fn run_again(&self, past: &[TrialReport]) -> Option<LatencyDiagnosis> {
+        let again = || self.repeated.iter().map(|&step| &past[self.counting[step]]);
+        let invalid = again().filter(|t| t.verdict == Verdict::Invalid);
+        (!self.repeated.is_empty()).then(|| LatencyDiagnosis::RunAgain {
+            at: again().map(|t| t.level).collect(),
+            in_vain: invalid.count(),
+        })
     }
 }
 
@@ -116,38 +179,47 @@ impl Experiment for Latency {
         if let Some(reason) = past.last().and_then(gone) {
             return Next::Doomed(reason);
         }
-        match self.spec(past.len()) {
+        match self.spec(past) {
             Some(spec) => Next::Run(Box::new(spec)),
             None => Next::Converged,
         }
     }
 
     fn conclude(&self, past: &[TrialReport]) -> Concluded {
+        let attempts = Attempts::of(past);
+        let counting: Vec<&TrialReport> = attempts.counting.iter().map(|&t| &past[t]).collect();
         let rows = self.rows(past);
         let idle = self.idle(past);
-        let loaded = &past[past.len().min(self.idle_trials())..];
-        let scenarios: Vec<Scenario<'_>> = rows
-            .iter()
-            .zip(loaded)
-            .map(|(row, trial)| Scenario {
-                row,
-                trial: Some(trial),
-            })
-            .collect();
-        let conclusion = LatencyConclusion {
+        let each = rows.iter();
+        let each = each.map(|(row, trial)| Scenario {
+            row,
+            trial: Some(trial),
+        });
+        let scenarios: Vec<Scenario<'_>> = each.collect();
+        let mut findings = latency_findings(&counting, idle, &scenarios);
+        let rows: Vec<ScenarioRow> = rows.iter().map(|(row, _)| row.clone()).collect();
+        let mut conclusion = LatencyConclusion {
             min_rtt_ns: idle.and_then(min_rtt_ns),
             idle_ns: idle
                 .and_then(|trial| trial.flows.as_ref())
                 .map(|flows| flows.tcp.round_trip_ns.clone()),
-            ..conclusion(rows.clone(), &self.plan.congestion)
+            ..conclusion(rows, &self.plan.congestion)
         };
+        standing::judge(&mut conclusion, idle, self.first_congestion());
+        let rests = standing::finding(&conclusion, &counting);
+        let more = rests.into_iter().chain(attempts.run_again(past));
+        findings.extend(more.map(|d| Diagnosis::Latency(d).finding()));
+        conclusion.answer = answer::of(&conclusion);
+        let is_invalid = |t: &&TrialReport| t.verdict == Verdict::Invalid;
         Concluded {
-            verdict: verdict_of(past),
-            findings: latency_findings(past, idle, &scenarios),
-            conclusion: Conclusion::Latency(LatencyConclusion {
-                answer: answer::of(&conclusion),
-                ..conclusion
-            }),
+            // Every scenario is part of a mean, or may be the worst: what stands in spite of it is
+            // told by the findings.
+            verdict: match counting.iter().any(is_invalid) {
+                true => Verdict::Invalid,
+                false => Verdict::Valid,
+            },
+            findings,
+            conclusion: Conclusion::Latency(conclusion),
         }
     }
 
@@ -167,13 +239,6 @@ pub fn gone(trial: &TrialReport) -> Option<String> {
     let flows = trial.flows.as_ref().filter(|f| f.state == "aborted")?;
     let is_there = flows.cpu_s_per_gib.is_some();
     (!is_there).then(|| format!("{} was aborted: {}", trial.label, flows.reason))
-}
-
-/// The overall figures are those of the worst scenario: an invalid one spoils them where its pings
-/// took clearly longer than any that can be trusted.
-fn verdict_of(past: &[TrialReport]) -> Verdict {
-    let longest = |t: &TrialReport| t.flows.as_ref().map_or(0, |f| f.latency_ns_max);
-    of_pairs(past.iter().map(|t| (t.verdict, longest(t) as f64)))
 }
 
 /// The smallest round trip of any probe on the idle path.
@@ -205,8 +270,10 @@ fn conclusion(rows: Vec<ScenarioRow>, congestion: &[Option<String>]) -> LatencyC
         download_capacity_kib_per_s: figures.download_capacity,
         responsiveness_hz: figures.responsiveness_hz,
         smoothness_hz: figures.smoothness_hz,
-        grade: grade_of(&first).to_owned(),
-        added_latency_ns: added_latency_ns(&first),
+        grade: grade_of(&first, ScenarioRow::by_ping).to_owned(),
+        added_latency_ns: added_latency_ns(&first, ScenarioRow::by_ping),
+        udp_grade: grade_of(&first, ScenarioRow::by_probe).to_owned(),
+        udp_added_latency_ns: added_latency_ns(&first, ScenarioRow::by_probe),
         by_congestion_control: each.map(|name| congestion_row(name, &of(name))).collect(),
         scenarios: rows.clone(),
         ..LatencyConclusion::default()
@@ -221,7 +288,7 @@ fn congestion_row(name: &Option<String>, rows: &[&ScenarioRow]) -> CongestionRow
         download_capacity_kib_per_s: figures.download_capacity,
         responsiveness_hz: figures.responsiveness_hz,
         smoothness_hz: figures.smoothness_hz,
-        grade: grade_of(rows).to_owned(),
-        added_latency_ns: added_latency_ns(rows),
+        grade: grade_of(rows, ScenarioRow::by_ping).to_owned(),
+        added_latency_ns: added_latency_ns(rows, ScenarioRow::by_ping),
     }
 }

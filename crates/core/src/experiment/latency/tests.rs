@@ -1,5 +1,6 @@
 use super::*;
 use crate::analysis::flows::assess;
+use crate::analysis::flows::figures::grade;
 use crate::analysis::flows::tests::path;
 use crate::analysis::flows::{ClassicOverall, parse_classic};
 use crate::experiment::{Conducted, Ended, conduct};
@@ -7,6 +8,7 @@ use crate::measure::{FlowLost, FlowTrial, FlowsEnded};
 use crate::report::Finding;
 use crate::sim::simulate_flows;
 use crate::spec::fixture;
+use proptest::prelude::*;
 use std::ops::ControlFlow;
 
 fn plan(scenarios: &[(u32, u32)], congestion: &[&str]) -> LatencyPlan {
@@ -97,7 +99,7 @@ fn without_an_idle_time_only_the_scenarios_are_run() {
     let mut plan = plan(&[(0, 1)], &[]);
     plan.idle = Nanos::ZERO;
     let mut experiment = Latency::new(plan.clone());
-    assert_eq!(experiment.trials(), 1);
+    assert_eq!(experiment.steps(), 1);
     let Next::Run(spec) = experiment.next(&[]) else {
         panic!("a trial");
     };
@@ -221,21 +223,206 @@ fn a_cap_on_bytes_ends_only_its_scenario() {
     assert!(states.eq(["aborted", "aborted"]));
 }
 
+/// A pinger that is late in the trials of these numbers.
+fn late(which: &'static [usize]) -> impl Fn(usize, &mut FlowTrial) {
+    move |trial, measured| {
+        if which.contains(&trial) {
+            measured.tcp.pacing_error.record(Nanos::from_millis(150));
+        }
+    }
+}
+
 #[test]
-fn an_invalid_scenario_spoils_only_what_it_decides() {
-    let late = |which: usize| {
-        move |trial: usize, measured: &mut FlowTrial| {
-            if trial == which {
+fn what_rests_on_distorted_trials_is_told_and_what_stands() {
+    let scenarios = || plan(&[(1, 0), (0, 1)], &[]);
+    let sound = run(scenarios(), 100, late(&[]));
+    assert_eq!((sound.verdict, sound.trials.len()), (Verdict::Valid, 3));
+    assert!(conclusion(&sound).distorted.is_empty());
+    // Both runs of the second scenario: what has no part in it stands.
+    let down = run(scenarios(), 100, late(&[2, 3]));
+    assert_eq!((down.verdict, down.trials.len()), (Verdict::Invalid, 4));
+    let distorted = &conclusion(&down).distorted;
+    assert!(distorted.contains(&"download_capacity_kib_per_s".to_owned()));
+    assert!(!distorted.contains(&"upload_capacity_kib_per_s".to_owned()));
+    let answer = &conclusion(&down).answer;
+    assert!(
+        answer.contains("what stands is the minimum round trip, upload capacity"),
+        "{answer}"
+    );
+    let found = codes(&down.findings);
+    for code in ["generator_distorted", "rests_on_distorted", "run_again"] {
+        assert!(found.contains(&code), "{found:?}");
+    }
+    let rests = down
+        .findings
+        .iter()
+        .find(|f| f.code == "rests_on_distorted");
+    let text = &rests.expect("a finding").text;
+    assert!(
+        text.starts_with("1 of 3 trials are INVALID: download capacity"),
+        "{text}"
+    );
+    // The idle path is what the grade compares with.
+    let idle = run(scenarios(), 100, late(&[0, 1]));
+    assert_eq!(idle.verdict, Verdict::Invalid);
+    assert_eq!(conclusion(&idle).distorted, ["min_rtt_ns", "grade"]);
+}
+
+#[test]
+fn a_distorted_trial_is_run_again_and_its_second_run_counts() {
+    let again = run(plan(&[(1, 0), (0, 1)], &[]), 100, late(&[0, 3]));
+    let labels: Vec<&str> = again.trials.iter().map(|t| t.label.as_str()).collect();
+    let expected = [
+        "idle",
+        "idle",
+        "1 up, 0 down",
+        "0 up, 1 down",
+        "0 up, 1 down",
+    ];
+    assert_eq!(labels, expected);
+    assert_eq!(again.verdict, Verdict::Valid);
+    let rows = &conclusion(&again).scenarios;
+    let trials: Vec<Option<usize>> = rows.iter().map(|row| row.trial).collect();
+    assert_eq!(trials, [Some(2), Some(4)]);
+    let found = codes(&again.findings);
+    assert!(
+        found.contains(&"run_again") && !found.contains(&"generator_distorted"),
+        "{found:?}"
+    );
+    // Where everything is distorted, only the first few are tried twice.
+    let always = run(plan(&[(1, 0); 6], &[]), 100, |_, measured| {
+        measured.tcp.pacing_error.record(Nanos::from_millis(150));
+    });
+    assert_eq!(always.trials.len(), 7 + REPEATS_MAX);
+    assert_eq!(always.verdict, Verdict::Invalid);
+    let answer = &conclusion(&always).answer;
+    assert!(answer.ends_with("The generator distorted scenarios that all of this rests on."));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Headline, grade, verdict and findings say what the numbers say, whatever was measured.
+    #[test]
+    fn no_statement_contradicts_a_number(
+        scenarios in prop::collection::vec((0_u32..3, 0_u32..3), 1..4),
+        queue_ms in 1_u64..600,
+        udp_percent in 40_u64..160,
+        late in prop::collection::vec(any::<bool>(), 10),
+        killed in prop::option::of(0_usize..4),
+    ) {
+        let scenarios: Vec<(u32, u32)> =
+            scenarios.iter().map(|&(up, down)| (up.max(u32::from(down == 0)), down)).collect();
+        let mut plan = plan(&scenarios, &[]);
+        plan.base.end = FlowsEnd::After(Nanos::from_secs(1));
+        let report = run(plan, queue_ms, |trial, measured| {
+            if late[trial % late.len()] {
                 measured.tcp.pacing_error.record(Nanos::from_millis(150));
             }
+            if let (true, Some(flow)) = (killed == Some(trial), measured.flows.first_mut()) {
+                let why = "reset".to_owned();
+                flow.lost = Some(FlowLost { at: Nanos::from_millis(500), why });
+            }
+            for probe in measured.udp.iter_mut().flat_map(|udp| &mut udp.probes) {
+                if let (true, Some(back)) = (trial > 0, &mut probe.back) {
+                    back.round_trip = Nanos(back.round_trip.0 * udp_percent / 100);
+                }
+            }
+        });
+        consistent(&report);
+    }
+}
+
+/// Panics where a statement contradicts a number.
+fn consistent(report: &Conducted<TrialReport>) {
+    let conclusion = conclusion(report);
+    let answer = &conclusion.answer;
+    let codes = codes(&report.findings);
+    let has = |code: &str| codes.contains(&code);
+    let is_valid = report.verdict == Verdict::Valid;
+    assert_eq!(is_valid, !has("generator_distorted"), "{codes:?}");
+    assert_eq!(is_valid, !has("rests_on_distorted"), "{codes:?}");
+    assert_eq!(
+        is_valid,
+        conclusion.distorted.is_empty(),
+        "{:?}",
+        conclusion.distorted
+    );
+    assert_eq!(
+        is_valid,
+        !answer.contains("The generator distorted"),
+        "{answer}"
+    );
+    let rows = &conclusion.scenarios;
+    for row in rows {
+        let trial = &report.trials[row.trial.expect("a trial")];
+        assert_eq!(
+            trial.level,
+            Level::Flows {
+                up: row.up,
+                down: row.down
+            }
+        );
+        assert_eq!(row.distorted, trial.verdict == Verdict::Invalid);
+    }
+    // What is the worst is at least as bad as every scenario; a zero carries.
+    for row in rows {
+        for (all, own) in [
+            (conclusion.responsiveness_hz, row.responsiveness_hz),
+            (conclusion.smoothness_hz, row.smoothness_hz),
+        ] {
+            if let Some(own) = own {
+                assert!(all.expect("it is known") as f64 <= own + 1e-6);
+            }
         }
-    };
-    // The idle path's latency is below that of any scenario.
-    let idle = run(plan(&[(1, 0), (1, 1)], &[]), 100, late(0));
-    assert_eq!(idle.verdict, Verdict::Valid);
-    assert!(codes(&idle.findings).contains(&"generator_distorted"));
-    let worst = run(plan(&[(1, 0), (1, 1)], &[]), 100, late(2));
-    assert_eq!(worst.verdict, Verdict::Invalid);
+        let lost = row.flows.iter().any(|f| !f.lost.is_empty());
+        assert!(!lost || conclusion.smoothness_hz == Some(0) && has("flow_killed"));
+    }
+    let worst = rows.iter().filter_map(|r| r.added_latency_ns).max();
+    assert_eq!(
+        conclusion.added_latency_ns,
+        worst.map(|ns| ns.max(0) as u64)
+    );
+    if let Some(added) = conclusion.added_latency_ns {
+        let grade = grade(Nanos(added));
+        assert_eq!(conclusion.grade, grade);
+        assert!(
+            answer.contains(&format!("Bufferbloat {grade}:")),
+            "{answer}"
+        );
+        assert_eq!(
+            answer.contains("no scenario bends it"),
+            added < 30_000_000,
+            "{answer}"
+        );
+        assert_eq!(has("bloated"), added >= 60_000_000, "{codes:?}");
+    }
+    let other_grade = conclusion.udp_grade != conclusion.grade && !conclusion.udp_grade.is_empty();
+    assert_eq!(
+        other_grade,
+        answer.contains("by probes over UDP"),
+        "{answer}"
+    );
+    for finding in &report.findings {
+        assert!(
+            finding.evidence.values().all(|v| v.is_finite()),
+            "{finding:?}"
+        );
+        if finding.code == "bloated" {
+            let told = finding.evidence["added_latency_ns"];
+            assert_eq!(Some(told as u64), conclusion.added_latency_ns);
+        }
+        if finding.code == "probes_disagree" {
+            let (tcp, udp) = (finding.evidence["tcp_ns"], finding.evidence["udp_ns"]);
+            assert!((tcp / udp).max(udp / tcp) >= 1.25, "{}", finding.text);
+            assert_eq!(
+                tcp > udp,
+                finding.text.contains("TCP adds waits"),
+                "{}",
+                finding.text
+            );
+        }
+    }
 }
 
 const PUBLISHED: [(u32, u32, f64); 14] = [

@@ -6,6 +6,7 @@ use super::stats::BulkServerStats;
 use crate::control::clients::{Clients, Denied, Hello};
 use crate::control::connection::{Connection, Heard, IDLE_NS};
 use crate::flows::carry::Carried;
+use crate::flows::gate::Gate;
 use crate::flows::probe::{PROBE_BYTES, ProbeDatagram};
 use crate::flows::side::Side;
 use crate::flows::sockets;
@@ -26,6 +27,9 @@ const SILENCE_NS: u64 = 20_000_000_000;
 /// How often deadlines are looked at.
 const TICK: Nanos = Nanos::from_millis(250);
 
+/// How often it is looked whether pings can be answered that wait for room in this host.
+const LOOK_AGAIN: Nanos = Nanos::from_micros(500);
+
 /// So many probes are answered in one go.
 const PROBES_AT_ONCE: usize = 64;
 
@@ -36,6 +40,9 @@ pub(super) struct Room {
     probes: UdpSocket,
     clients: Clients,
     session: Option<Session>,
+    /// Pings to be answered: their numbers, and when they came.
+    pings: Vec<(u64, u64)>,
+    gate: Gate,
     stats: BulkServerStats,
 }
 
@@ -56,6 +63,8 @@ impl Room {
             probes,
             clients,
             session: None,
+            pings: Vec::new(),
+            gate: Gate::default(),
             stats: BulkServerStats::default(),
         })
     }
@@ -68,10 +77,12 @@ impl Room {
         // Pings are not to wait for threads that carry flows, where a processor has both.
         sys_thread::go_first();
         while !stop.load(Ordering::Relaxed) {
-            let patience = self
-                .session
-                .as_ref()
-                .map_or(TICK, |s| s.patience(clock::monotonic_ns()).min(TICK));
+            let patience = match (&self.session, self.pings.is_empty()) {
+                // Nothing tells when a segment has left this host.
+                (_, false) => LOOK_AGAIN,
+                (Some(session), _) => session.patience(clock::monotonic_ns()).min(TICK),
+                (None, _) => TICK,
+            };
             self.clients.wait(patience);
             self.answer_probes();
             self.pass();
@@ -89,6 +100,7 @@ impl Room {
         self.clients.accept(missing, now_ns);
         self.listen_to_all(now_ns);
         self.go_on();
+        self.answer_pings();
         self.clients.flush(now_ns);
         self.bury(now_ns);
     }
@@ -109,6 +121,7 @@ impl Room {
             None => IDLE_NS,
         };
         if self.clients.bury(now_ns, patience_ns) {
+            self.pings.clear();
             self.abandon();
         }
     }
@@ -134,15 +147,10 @@ impl Room {
         connection.touch(now_ns);
         match ask {
             Ask::Ping { n } if holds => {
-                let reached_ns = clock::monotonic_ns();
-                connection.say(&Say::Pong {
-                    n,
-                    reached_ns,
-                    left_ns: clock::monotonic_ns(),
-                });
-                // At once: what else there is to do can wait.
-                connection.flush(now_ns);
+                self.pings.push((n, clock::monotonic_ns()));
                 self.stats.pings += 1;
+                // At once: what else there is to do can wait.
+                self.answer_pings();
             }
             Ask::Hello { version, token } if !holds => self.greet(id, version, &token),
             Ask::Join {
@@ -197,6 +205,7 @@ impl Room {
         if begin.up + begin.down == 0 {
             connection.say(&Say::Joined);
         }
+        self.gate = Gate::default();
         self.session = Some(Session::new(begin, connection.peer));
     }
 
@@ -272,6 +281,28 @@ impl Room {
         if let Some(connection) = self.clients.holder() {
             connection.say(say);
         }
+    }
+
+    /// Answers pings once their answers leave this host at once: what they had to wait here is no
+    /// part of their round trip, as each says when it came and when it left.
+    fn answer_pings(&mut self) {
+        let Some(connection) = self.clients.holder() else {
+            self.pings.clear();
+            return;
+        };
+        if self.pings.is_empty() || !self.gate.is_open(connection.stream()) {
+            return;
+        }
+        let left_ns = clock::monotonic_ns();
+        for (n, reached_ns) in self.pings.drain(..) {
+            connection.say(&Say::Pong {
+                n,
+                reached_ns,
+                left_ns,
+            });
+        }
+        connection.flush(left_ns);
+        self.gate.has_written(connection.stream());
     }
 
     /// Sends back the probes of the session, and nothing else.

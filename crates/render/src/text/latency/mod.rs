@@ -45,17 +45,23 @@ pub struct Shown<'a> {
     pub flows: &'a FlowsReport,
 }
 
-/// The scenarios with their trials. The trials without any flow, of the idle path, have no row; a
-/// text of others has no trials.
+/// The scenarios with the trials that count. The trials without any flow, of the idle path, have no
+/// row; a text of others has no trials; old reports do not say which trial is whose.
 pub fn pairs<'a>(report: &'a Report, conclusion: &'a LatencyConclusion) -> Vec<Shown<'a>> {
-    let with_flows = report.trials.iter().filter_map(|trial| {
+    let with_flows = |trial: &'a TrialReport| {
         let flows = trial.flows.as_ref()?;
         (flows.up.is_some() || flows.down.is_some()).then_some((trial, flows))
-    });
+    };
+    let mut in_order = report.trials.iter().filter_map(with_flows);
     let rows = conclusion.scenarios.iter();
-    rows.zip(with_flows)
-        .map(|(row, (trial, flows))| Shown { row, trial, flows })
-        .collect()
+    let shown = rows.filter_map(|row| {
+        let (trial, flows) = match row.trial {
+            Some(index) => with_flows(report.trials.get(index)?)?,
+            None => in_order.next()?,
+        };
+        Some(Shown { row, trial, flows })
+    });
+    shown.collect()
 }
 
 /// The scenario with the longest latency: what a plot is made of.

@@ -3,7 +3,7 @@
 use super::super::{Diagnosis, grouped};
 use super::{At, Flow, LatencyDiagnosis};
 use crate::analysis::flows::figures::harmonic_mean;
-use crate::analysis::flows::{added_latency_ns, median_ping_ns};
+use crate::analysis::flows::{added_latency_ns, median_ping_ns, median_probe_ns};
 use crate::measure::Direction;
 use crate::report::Finding;
 use crate::report::{FlowReport, FlowsReport, ScenarioRow, TrialReport};
@@ -13,6 +13,10 @@ use std::collections::BTreeMap;
 /// From this much on, added to the median ping, queues are felt: grade C and below, and what
 /// bufferbloat.net names as the limit of good (50 to 60 ms).
 const BLOATED_NS: u64 = 60_000_000;
+/// Pings over TCP and probes over UDP differ from these on, which both have to hold: no grade is
+/// narrower.
+const DISAGREE_NS: u64 = 5_000_000;
+const DISAGREE_FACTOR: f64 = 1.25;
 /// Another congestion control shows a queue that is at least so many times as long.
 const SHOWN_FACTOR: f64 = 2.0;
 /// A flow starves below this share of what it would have if all had the same.
@@ -37,7 +41,7 @@ impl<'a> Scenario<'a> {
     }
 
     fn added_ns(&self) -> u64 {
-        added_latency_ns(&[self.row]).unwrap_or(0)
+        added_latency_ns(&[self.row], ScenarioRow::by_ping).unwrap_or(0)
     }
 
     fn is_bloated(&self) -> bool {
@@ -52,10 +56,10 @@ impl<'a> Scenario<'a> {
     }
 }
 
-/// What a person should know about these scenarios. `past` are all trials, the idle path's
-/// included.
+/// What a person should know about these scenarios. `past` are all trials that count, the idle
+/// path's included.
 pub fn latency_findings(
-    past: &[TrialReport],
+    past: &[&TrialReport],
     idle: Option<&TrialReport>,
     scenarios: &[Scenario<'_>],
 ) -> Vec<Finding> {
@@ -67,6 +71,7 @@ pub fn latency_findings(
     };
     let mut found = view.killed();
     found.extend(view.bloated());
+    found.extend(view.probes_disagree());
     found.extend(view.hides_bloat());
     found.extend(view.may_hide_bloat());
     found.extend(view.starved());
@@ -91,9 +96,8 @@ fn finding(diagnosis: &Diagnosis) -> Finding {
 
 /// Of what holds for any trial, that which is about the pinger. A ping that does not come back is
 /// no failure here: it is a long latency.
-fn distorted(past: &[TrialReport]) -> Vec<Diagnosis> {
-    let all: Vec<&TrialReport> = past.iter().collect();
-    let mut found = grouped(&all);
+fn distorted(past: &[&TrialReport]) -> Vec<Diagnosis> {
+    let mut found = grouped(past);
     found.retain(|d| matches!(d, Diagnosis::GeneratorDistorted { .. }));
     found
 }
@@ -170,11 +174,30 @@ impl View<'_> {
         })
     }
 
+    /// Where the two kinds differ most.
+    fn probes_disagree(&self) -> Option<LatencyDiagnosis> {
+        let differing = self.scenarios.iter().filter_map(|scenario| {
+            let trial = scenario.trial?;
+            let (tcp, udp) = median_ping_ns(trial).zip(median_probe_ns(trial))?;
+            let (less, more) = (tcp.min(udp), tcp.max(udp));
+            let differ = more - less >= DISAGREE_NS && more as f64 >= DISAGREE_FACTOR * less as f64;
+            differ.then_some((more - less, scenario, tcp, udp))
+        });
+        let (_, worst, tcp, udp) = differing.max_by_key(|(apart, ..)| *apart)?;
+        let held_back = worst.flows().map_or(0, |f| f.tcp.held_back);
+        Some(LatencyDiagnosis::ProbesDisagree {
+            at: self.at(worst.row),
+            tcp_ns: tcp as f64,
+            udp_ns: udp as f64,
+            held_back,
+        })
+    }
+
     fn hides_bloat(&self) -> Option<LatencyDiagnosis> {
         let by_name = of_congestion(self.scenarios);
         let added = by_name
             .iter()
-            .filter_map(|(name, rows)| Some((*name, added_latency_ns(rows)?)))
+            .filter_map(|(name, rows)| Some((*name, added_latency_ns(rows, ScenarioRow::by_ping)?)))
             .filter(|(name, _)| !name.is_empty());
         let (bbr, other): (Vec<_>, Vec<_>) = added.partition(|(name, _)| is_bbr(name));
         let hiding = bbr.into_iter().min_by_key(|(_, ns)| *ns)?;
@@ -196,7 +219,7 @@ impl View<'_> {
         let mut flows = self.scenarios.iter().filter_map(Scenario::flows);
         let used = flows.clone().flat_map(|f| &f.flows).next()?;
         let all_bbr = flows.all(|f| f.flows.iter().all(|f| is_bbr(&f.congestion_control)));
-        let added_ns = added_latency_ns(&rows)?;
+        let added_ns = added_latency_ns(&rows, ScenarioRow::by_ping)?;
         (!asked && all_bbr && added_ns < BLOATED_NS).then(|| LatencyDiagnosis::MayHideBloat {
             congestion_control: used.congestion_control.clone(),
             added_ns: added_ns as f64,

@@ -1,6 +1,6 @@
 use super::diagnose::Scenario;
 use super::latency_findings;
-use crate::analysis::flows::{assess, median_ping_ns, row, tests::path};
+use crate::analysis::flows::{assess, row, tests::path};
 use crate::measure::{FlowLost, FlowTrial, FlowsEnded};
 use crate::report::{Finding, ScenarioRow, Severity, TrialReport};
 use crate::sim::simulate_flows;
@@ -22,6 +22,7 @@ fn trial(up: u32, down: u32, ping_ms: f64, kib_per_s: &[f64]) -> FlowTrial {
     for (flow, kib) in trial.flows.iter_mut().zip(kib_per_s) {
         flow.received_bytes = (kib * 1_024.0) as u64;
     }
+    trial.udp = Some(trial.tcp.clone());
     trial
 }
 
@@ -33,7 +34,7 @@ fn found_with(scenarios: &[(FlowTrial, Option<&str>)]) -> Vec<Finding> {
     let rows: Vec<ScenarioRow> = reports
         .iter()
         .zip(names)
-        .map(|(report, name)| row(report, median_ping_ns(&idle), name).expect("a scenario"))
+        .map(|(report, name)| row(report, Some(&idle), name).expect("a scenario"))
         .collect();
     let each = rows.iter().zip(&reports);
     let scenarios: Vec<Scenario<'_>> = each
@@ -42,8 +43,7 @@ fn found_with(scenarios: &[(FlowTrial, Option<&str>)]) -> Vec<Finding> {
             trial: Some(trial),
         })
         .collect();
-    let mut past = vec![idle.clone()];
-    past.extend(reports.iter().cloned());
+    let past: Vec<&TrialReport> = std::iter::once(&idle).chain(&reports).collect();
     latency_findings(&past, Some(&idle), &scenarios)
 }
 
@@ -258,4 +258,46 @@ fn a_late_pinger_is_told() {
         "{}",
         finding.next_step
     );
+}
+
+#[test]
+fn probes_that_disagree_are_told() {
+    let with = |udp_ms: f64| {
+        let mut trial = trial(1, 0, 40.0, &[900.0]);
+        for probe in &mut trial.udp.as_mut().expect("probes").probes {
+            probe.waited = Nanos((udp_ms * 1e6) as u64);
+            if let Some(back) = &mut probe.back {
+                back.round_trip = probe.waited;
+            }
+        }
+        [trial]
+    };
+    let finding = check("probes_disagree", &with(31.9), &with(32.1));
+    assert_eq!(
+        finding.text,
+        "with 1 upload the median ping takes 40 ms over TCP and 31.9 ms over UDP: TCP adds waits \
+         of its own (losses, limits of a sending host), or the queue prefers UDP; the grade is \
+         that of TCP"
+    );
+    let finding = check("probes_disagree", &with(50.1), &with(49.9));
+    assert!(
+        finding.text.contains("the queue prefers TCP"),
+        "{}",
+        finding.text
+    );
+    let mut held = with(20.0);
+    held[0].tcp.held_back = 1_234;
+    let finding = only("probes_disagree", &found(&held));
+    assert!(
+        finding
+            .text
+            .ends_with("when 1,234 were due, so these were not sent")
+    );
+    assert_eq!(finding.evidence["held_back"], 1_234.0);
+    // Most of them lost: there is no median to compare with.
+    let mut lost = with(20.0);
+    for probe in &mut lost[0].udp.as_mut().expect("probes").probes {
+        probe.back = None;
+    }
+    assert_eq!(found(&lost), []);
 }

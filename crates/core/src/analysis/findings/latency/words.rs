@@ -9,6 +9,7 @@ use crate::time::Nanos;
 impl LatencyDiagnosis {
     pub(in super::super) fn text(&self) -> String {
         self.latency_text()
+            .or_else(|| self.trust_text())
             .or_else(|| self.flows_text())
             .or_else(|| self.figures_text())
             .unwrap_or_default()
@@ -66,6 +67,78 @@ impl LatencyDiagnosis {
                  them",
                 time(*added_ns)
             ),
+            _ => return None,
+        };
+        Some(text)
+    }
+
+    /// Of what the figures rest on.
+    fn trust_text(&self) -> Option<String> {
+        let text = match self {
+            LatencyDiagnosis::ProbesDisagree {
+                at,
+                tcp_ns,
+                udp_ns,
+                held_back,
+            } => {
+                let held = match held_back {
+                    0 => String::new(),
+                    n => format!(
+                        "; this host still held earlier pings when {} were due, so these were not \
+                         sent",
+                        exact(*n as f64)
+                    ),
+                };
+                let why = match tcp_ns > udp_ns {
+                    true => {
+                        "TCP adds waits of its own (losses, limits of a sending host), or the \
+                         queue prefers UDP"
+                    }
+                    false => "the queue prefers TCP",
+                };
+                format!(
+                    "with {} the median ping takes {} over TCP and {} over UDP: {why}; the grade \
+                     is that of TCP{held}",
+                    at.words(),
+                    time(*tcp_ns),
+                    time(*udp_ns)
+                )
+            }
+            LatencyDiagnosis::RestsOnDistorted {
+                resting,
+                standing,
+                trials,
+                of,
+            } => {
+                let words = |names: &[&str]| {
+                    list(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>())
+                };
+                let still = match standing.len() {
+                    0 => "no overall figure stands".to_owned(),
+                    1 => format!("{} still stands", words(standing)),
+                    _ => format!("{} still stand", words(standing)),
+                };
+                format!(
+                    "{} of {} trials are INVALID: {} cannot be trusted; {still}",
+                    exact(*trials as f64),
+                    exact(*of as f64),
+                    words(resting)
+                )
+            }
+            LatencyDiagnosis::RunAgain { at, in_vain } => {
+                let then = match (in_vain, at.len()) {
+                    (0, _) => "the second run of each is valid and counts".to_owned(),
+                    (n, all) => format!(
+                        "the second run of each counts; {} of {} are INVALID too",
+                        exact(*n as f64),
+                        exact(all as f64)
+                    ),
+                };
+                format!(
+                    "{} ran twice, as the first run was INVALID: {then}",
+                    levels(at)
+                )
+            }
             _ => return None,
         };
         Some(text)
@@ -221,6 +294,30 @@ impl LatencyDiagnosis {
             LatencyDiagnosis::MayHideBloat { added_ns, .. } => {
                 vec![("added_latency_ns", *added_ns)]
             }
+            LatencyDiagnosis::ProbesDisagree {
+                at,
+                tcp_ns,
+                udp_ns,
+                held_back,
+            } => at.evidence(&[
+                ("tcp_ns", *tcp_ns),
+                ("udp_ns", *udp_ns),
+                ("held_back", *held_back as f64),
+            ]),
+            LatencyDiagnosis::RestsOnDistorted {
+                resting,
+                standing,
+                trials,
+                of,
+            } => vec![
+                ("distorted_trials", *trials as f64),
+                ("trials", *of as f64),
+                ("distorted_figures", resting.len() as f64),
+                ("standing_figures", standing.len() as f64),
+            ],
+            LatencyDiagnosis::RunAgain { at, in_vain } => {
+                vec![("run_again", at.len() as f64), ("in_vain", *in_vain as f64)]
+            }
             _ => return None,
         };
         Some(numbers)
@@ -301,6 +398,14 @@ impl LatencyDiagnosis {
                  fq_codel at the bottleneck): --cc {showing}"
             ),
             LatencyDiagnosis::MayHideBloat { .. } => "compare: --cc cubic,bbr".into(),
+            LatencyDiagnosis::ProbesDisagree { at, .. } => format!(
+                "send pings more seldom, so that no ping waits for another, and look at the queues \
+                 of both hosts with `tc -s qdisc`: --scenarios {}/{} --probe-every 1s -d 60s",
+                at.up, at.down
+            ),
+            LatencyDiagnosis::RestsOnDistorted { .. } | LatencyDiagnosis::RunAgain { .. } => {
+                String::new()
+            }
             LatencyDiagnosis::StarvedFlow { at, .. } | LatencyDiagnosis::Unfair { at, .. } => {
                 format!(
                     "see whether it lasts: --scenarios {0}/{1} -d 60s; a queue per flow at the \

@@ -1,0 +1,182 @@
+//! What comes from elsewhere: files without measure, lists without end, tokens.
+
+use crate::support::{Ended, KneeServer, TempPath, knee, run};
+use std::fs::File;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Refused at once, in one line that says so.
+#[track_caller]
+fn refused(arguments: &[&str], why: &str) {
+    let begun = Instant::now();
+    let ended = run(arguments);
+    let shown: Vec<&str> = arguments.iter().map(|a| &a[..a.len().min(60)]).collect();
+    assert_eq!(ended.status, Some(2), "{shown:?}: {}", ended.stderr);
+    assert_eq!(
+        ended.stderr.lines().count(),
+        1,
+        "{shown:?}: {}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains(why), "{shown:?}: {}", ended.stderr);
+    assert!(ended.stderr.len() < 400, "{shown:?}: {}", ended.stderr);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{shown:?}");
+}
+
+/// Every way to name a file that is read.
+fn readers(file: &str) -> Vec<Vec<String>> {
+    let url = "http://127.0.0.1:9/";
+    let body = format!("@{file}");
+    let trace = format!("trace({file})");
+    [
+        &["report", file][..],
+        &["compare", file, file],
+        &["analyze", "sweep", file],
+        &["analyze", "latency", file],
+        &["run", "--targets", file],
+        &["run", url, "--body", &body],
+        &["run", url, "--arrival", &trace],
+        &["udp", "--wait", &trace],
+    ]
+    .iter()
+    .map(|arguments| arguments.iter().map(|a| (*a).to_owned()).collect())
+    .collect()
+}
+
+#[test]
+fn files_without_measure_are_refused_at_once() {
+    let huge = TempPath::new("huge");
+    // It takes no room on the disk.
+    File::create(&huge.0).unwrap().set_len(1 << 30).unwrap();
+    for (file, why) in [
+        (huge.str(), "more than the 256 MiB"),
+        ("/dev/zero", "is a device"),
+    ] {
+        for arguments in readers(file) {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            refused(&arguments, why);
+        }
+    }
+}
+
+#[test]
+fn a_stream_without_end_is_given_up() {
+    let zeros = File::open("/dev/zero").unwrap();
+    let child = knee(&["report", "-"]).stdin(Stdio::from(zeros)).spawn();
+    let ended = Ended::of(child.unwrap());
+    assert_eq!(ended.status, Some(2), "{ended:?}");
+    let expected = "error: -: is more than the 256 MiB that are read at most\n";
+    assert_eq!(ended.stderr, expected);
+}
+
+#[test]
+fn lists_without_measure_are_refused_with_the_limit() {
+    let url = "http://127.0.0.1:9/";
+    let listed = |one: &str| vec![one; 30_000].join(",");
+    let (numbers, scenarios) = (listed("7"), listed("1/1"));
+    let many = "30000 levels are too many: give at most 1000";
+    refused(&["sweep", url, "--vusers", &numbers], many);
+    refused(&["sweep", url, "--rates", &numbers], many);
+    refused(&["overload", url, "--simple", &numbers], many);
+    refused(&["overload", url, "--descriptors", &numbers], many);
+    let many = "30000 scenarios are too many: give at most 100";
+    refused(&["latency", "--scenarios", &scenarios], many);
+}
+
+/// One short scenario against this service.
+fn latency(service: &KneeServer, options: &[&str], variable: Option<&str>) -> Ended {
+    let always = [
+        "--scenarios",
+        "1/0",
+        "-d",
+        "200ms",
+        "--idle",
+        "0",
+        "--no-save",
+        "--json",
+        "-",
+    ];
+    let arguments = [&["latency", &service.address], options, &always].concat();
+    let mut command = knee(&arguments);
+    if let Some(token) = variable {
+        command.env("KNEE_TOKEN", token);
+    }
+    Ended::of(command.spawn().unwrap())
+}
+
+#[test]
+fn tokens_come_from_files_and_the_environment() {
+    let file = TempPath::with("token", "a secret\n");
+    let service = KneeServer::of(&[
+        "bulk",
+        "--listen",
+        "127.0.0.1:0",
+        "--token-file",
+        file.str(),
+    ]);
+    for (options, variable) in [
+        (&["--token-file", file.str()][..], None),
+        (&["--token", "a secret"], None),
+        (&[], Some("a secret")),
+        // An option says it more exactly than the environment.
+        (&["--token", "a secret"], Some("another")),
+    ] {
+        let ended = latency(&service, options, variable);
+        assert!(
+            matches!(ended.status, Some(0 | 3)),
+            "{options:?} {variable:?}: {ended:?}"
+        );
+        assert!(!ended.stdout.contains("a secret"), "{options:?}");
+    }
+    for (options, variable) in [(&[][..], None), (&[], Some("another"))] {
+        let ended = latency(&service, options, variable);
+        assert_eq!(ended.status, Some(4), "{options:?} {variable:?}: {ended:?}");
+        assert!(
+            ended.stderr.contains("the token is not the service's"),
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
+fn a_token_that_is_none_is_told() {
+    let empty = TempPath::with("empty", "\n");
+    let good = TempPath::with("good", "t");
+    let observe = ["observe", "--port", "80", "--listen", "127.0.0.1:0"];
+    let url = "http://127.0.0.1:9/";
+    for command in [
+        &["latency", "127.0.0.1:9"][..],
+        &["udp", "127.0.0.1:9"],
+        &["serve", "bulk"],
+        &["serve", "udp"],
+        &observe,
+    ] {
+        let with = |options: &[&'static str], file: &str, why: &str| {
+            let file = [file];
+            let options = [command, options, &file].concat();
+            refused(&options, why);
+        };
+        with(&["--token-file"], empty.str(), "--token-file: ");
+        with(&["--token-file"], empty.str(), "is empty");
+        with(
+            &["--token-file"],
+            "/nonexistent",
+            "/nonexistent: cannot be read",
+        );
+        with(
+            &["--token", "x", "--token-file"],
+            good.str(),
+            "exclude each other",
+        );
+        with(&["--token"], "", "--token: is empty");
+    }
+    let run = [
+        "run",
+        url,
+        "--observe",
+        "127.0.0.1:9",
+        "--observe-token-file",
+        empty.str(),
+    ];
+    refused(&run, "--observe-token-file: ");
+}

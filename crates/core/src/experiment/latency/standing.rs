@@ -1,0 +1,83 @@
+//! Which figures stand where the generator distorted some of the trials.
+
+use crate::analysis::findings::LatencyDiagnosis;
+use crate::analysis::flows::{added_latency_ns, grade_of, overall};
+use crate::report::{LatencyConclusion, ScenarioRow, TrialReport, Verdict};
+
+/// The overall figures by their keys, and in words.
+const FIGURES: [(&str, &str); 7] = [
+    ("min_rtt_ns", "the minimum round trip"),
+    ("upload_capacity_kib_per_s", "upload capacity"),
+    ("download_capacity_kib_per_s", "download capacity"),
+    ("responsiveness_hz", "link responsiveness"),
+    ("smoothness_hz", "flow smoothness"),
+    ("grade", "the bufferbloat grade"),
+    (
+        "by_congestion_control",
+        "the figures of other congestion controls",
+    ),
+];
+
+/// Fills in which figures of a conclusion are distorted. A mean is where any of its scenarios is; a
+/// worst stands where a scenario that can be trusted is as bad. `first` is the congestion control
+/// that the overall figures are of.
+pub(super) fn judge(conclusion: &mut LatencyConclusion, idle: Option<&TrialReport>, first: &str) {
+    let of_first = |row: &&ScenarioRow| row.congestion_control == first;
+    let rows: Vec<&ScenarioRow> = conclusion.scenarios.iter().filter(of_first).collect();
+    let sound: Vec<&ScenarioRow> = rows.iter().filter(|r| !r.distorted).copied().collect();
+    let is_any = |of: fn(&ScenarioRow) -> Option<f64>| {
+        rows.iter().any(|row| row.distorted && of(row).is_some())
+    };
+    let idle_distorted = idle.is_some_and(|t| t.verdict == Verdict::Invalid);
+    let (all, own) = (overall(&rows), overall(&sound));
+    let by = ScenarioRow::by_ping;
+    let same_grade = grade_of(&rows, by) == grade_of(&sound, by)
+        && added_latency_ns(&rows, by) == added_latency_ns(&sound, by);
+    let has_grade = !conclusion.grade.is_empty();
+    let others = conclusion.scenarios.iter().filter(|row| !of_first(row));
+    let distorted = [
+        idle_distorted && conclusion.min_rtt_ns.is_some(),
+        is_any(|row| row.up_kib_per_s),
+        is_any(|row| row.down_kib_per_s),
+        all.responsiveness_hz != own.responsiveness_hz,
+        all.smoothness_hz != own.smoothness_hz,
+        has_grade && (idle_distorted || !same_grade),
+        others.into_iter().any(|row| row.distorted),
+    ];
+    let keys = FIGURES.iter().zip(distorted).filter(|(_, is)| *is);
+    conclusion.distorted = keys.map(|((key, _), _)| (*key).to_owned()).collect();
+}
+
+/// What stands and what does not, where something does not.
+pub(super) fn finding(
+    conclusion: &LatencyConclusion,
+    counting: &[&TrialReport],
+) -> Option<LatencyDiagnosis> {
+    let invalid = counting.iter().filter(|t| t.verdict == Verdict::Invalid);
+    let trials = invalid.count();
+    let (resting, standing) = of(conclusion);
+    (trials > 0).then_some(LatencyDiagnosis::RestsOnDistorted {
+        resting,
+        standing,
+        trials,
+        of: counting.len(),
+    })
+}
+
+/// The figures that are known, in words: those that cannot be trusted, and those that stand.
+pub(super) fn of(conclusion: &LatencyConclusion) -> (Vec<&'static str>, Vec<&'static str>) {
+    let is_known = |key: &str| match key {
+        "min_rtt_ns" => conclusion.min_rtt_ns.is_some(),
+        "upload_capacity_kib_per_s" => conclusion.upload_capacity_kib_per_s.is_some(),
+        "download_capacity_kib_per_s" => conclusion.download_capacity_kib_per_s.is_some(),
+        "responsiveness_hz" => conclusion.responsiveness_hz.is_some(),
+        "smoothness_hz" => conclusion.smoothness_hz.is_some(),
+        "grade" => !conclusion.grade.is_empty(),
+        _ => !conclusion.by_congestion_control.is_empty(),
+    };
+    let known = FIGURES.iter().filter(|(key, _)| is_known(key));
+    let is_distorted = |key: &str| conclusion.distorted.iter().any(|d| d == key);
+    let (resting, standing): (Vec<_>, Vec<_>) = known.partition(|(key, _)| is_distorted(key));
+    let words = |figures: Vec<&(&str, &'static str)>| figures.iter().map(|(_, w)| *w).collect();
+    (words(resting), words(standing))
+}
