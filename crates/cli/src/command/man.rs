@@ -120,11 +120,13 @@ mod tests {
             let text = String::from_utf8(rendered(page)).unwrap();
             assert!(text.contains(".TH"), "{}", name(page));
             let defined = defined(name(page));
-            for option in defined.get_opts().filter(|o| !o.is_hide_set()) {
-                let long = option.get_long().unwrap().replace('-', "\\-");
-                let header = text.lines().position(|line| {
-                    line.contains(&format!("\\fB\\-\\-{long}\\fR")) && !line.contains('[')
-                });
+            let options = defined.get_arguments().filter(|a| !a.is_hide_set());
+            for option in options.filter_map(|a| a.get_long()) {
+                let long = option.replace('-', "\\-");
+                let name_of = format!("\\fB\\-\\-{long}\\fR");
+                // Not in the synopsis, which has them all in a line.
+                let is_header = |line: &str| line.contains(&name_of) && !line.contains("\\fBknee");
+                let header = text.lines().position(is_header);
                 let header = header.unwrap_or_else(|| panic!("--{long} of {}", name(page)));
                 let help = text.lines().nth(header + 1).unwrap();
                 assert!(help.len() > 10, "--{long} of {}: {help:?}", name(page));
