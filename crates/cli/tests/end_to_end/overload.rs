@@ -167,7 +167,7 @@ fn a_listener_that_never_accepts_lets_connects_time_out() {
         &url,
         &["--descriptors", "100", "--connect-timeout", "200ms"],
     );
-    assert_eq!(ended.status, Some(1), "{ended:?}");
+    assert_failed(&ended);
     let report = ended.json();
     assert!(attempts(&report)[0] >= 250, "{report:#}");
     let outcomes = &report["trials"][0]["outcomes"];
@@ -178,6 +178,40 @@ fn a_listener_that_never_accepts_lets_connects_time_out() {
         "{}",
         ended.stderr
     );
+    let codes = codes(&report);
+    assert!(codes.contains(&"never_accepts"), "{codes:?}");
+    assert!(codes.contains(&"accept_queue_full"), "{codes:?}");
+    assert!(answer(&report).starts_with("None of "), "{report:#}");
+}
+
+/// What was measured, and nothing served: a failed result, not one that is missing.
+fn assert_failed(ended: &Ended) {
+    assert_eq!(ended.status, Some(1), "{ended:?}");
+}
+
+fn codes(report: &Value) -> Vec<&str> {
+    let findings = report["findings"].as_array().unwrap();
+    findings.iter().filter_map(|f| f["code"].as_str()).collect()
+}
+
+fn answer(report: &Value) -> &str {
+    report["conclusion"]["answer"].as_str().unwrap()
+}
+
+#[test]
+fn a_server_that_accepts_and_closes_is_named_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    let ended = overload(&url, &["--descriptors", "8"]);
+    assert_failed(&ended);
+    let report = ended.json();
+    let outcomes = &report["trials"][0]["outcomes"];
+    let ends = count(outcomes, "closed") + count(outcomes, "reset");
+    assert!(ends > 0 && count(outcomes, "served") == 0, "{outcomes}");
+    let codes = codes(&report);
+    let is_named = |code: &&str| ["accepted_and_closed", "resets"].contains(code);
+    assert!(codes.iter().any(is_named), "{codes:?}");
 }
 
 #[test]
@@ -190,11 +224,25 @@ fn a_server_that_vanishes_leaves_outcomes_and_no_hang() {
     std::thread::sleep(std::time::Duration::from_millis(900));
     drop(server);
     let ended = Ended::of(child.unwrap());
-    assert!(matches!(ended.status, Some(0 | 3 | 4)), "{ended:?}");
+    assert!(matches!(ended.status, Some(0 | 1 | 3)), "{ended:?}");
     let report = ended.json();
     attempts(&report);
     let last = report["trials"].as_array().unwrap().last().unwrap();
     assert!(count(&last["outcomes"], "refused") > 0, "{last:#}");
+    // Where nothing was served in the window it is not known that it ever served.
+    let trials = report["trials"].as_array().unwrap();
+    let served: u64 = trials.iter().map(|t| count(&t["outcomes"], "served")).sum();
+    let codes = codes(&report);
+    let wanted = match served {
+        0 => "refuses_connections",
+        _ => "server_crashed",
+    };
+    let is_named = codes.contains(&wanted) || codes.contains(&"refuses_connections");
+    assert!(is_named, "{served} served: {codes:?}");
+    assert!(
+        !answer(&report).contains("whatever is offered"),
+        "{report:#}"
+    );
 }
 
 #[test]
@@ -237,9 +285,10 @@ fn resets_are_an_outcome_of_their_own() {
     let server = KneeServer::start(&["--fault", "reset(1)"]);
     let options = ["--simple", "2", "--descriptors", "20", "--close", "rst"];
     let ended = overload(&server.url(), &options);
-    assert_eq!(ended.status, Some(1), "{ended:?}");
+    assert_failed(&ended);
     let report = ended.json();
     attempts(&report);
+    assert!(codes(&report).contains(&"resets"), "{report:#}");
     for trial in report["trials"].as_array().unwrap() {
         assert!(count(&trial["outcomes"], "reset") > 0, "{trial:#}");
     }

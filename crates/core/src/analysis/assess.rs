@@ -235,6 +235,10 @@ fn evidence(trial: &Trial) -> Evidence {
         started: measured.started,
         pacing_error_ns: Quantiles::of(&measured.pacing_error),
         response_time_ns: Quantiles::of(&measured.response),
+        replaced_after: match trial.spec.load {
+            Load::Overload(_) => Some(trial.spec.connect_timeout),
+            Load::Open(_) | Load::Closed { .. } => None,
+        },
         stall_ns_max: measured.stall_ns_max,
         gaps: gap_evidence(trial),
         busy_percent: used.busiest_worker_percent - used.busiest_worker_spin_percent,

@@ -142,6 +142,9 @@ pub struct Evidence {
     pub pacing_error_ns: Quantiles,
     /// Response times.
     pub response_time_ns: Quantiles,
+    /// T, where connects are started for the sake of their rate, each so long after another:
+    /// lateness is a share of that, however soon the target turns them away.
+    pub replaced_after: Option<Nanos>,
     /// The longest time that a worker was past a deadline of its own.
     pub stall_ns_max: u64,
     /// Gaps; where the arrival process promises something about them.
@@ -212,7 +215,18 @@ fn stood_still(e: &Evidence) -> Option<String> {
 }
 
 fn paced_late(e: &Evidence) -> Option<String> {
-    let (pacing, response) = (&e.pacing_error_ns, &e.response_time_ns);
+    let pacing = &e.pacing_error_ns;
+    let (response, of) = match e.replaced_after {
+        Some(Nanos(t)) => (
+            Quantiles {
+                p50: t,
+                p99: t,
+                max: t,
+            },
+            "connect timeout",
+        ),
+        None => (e.response_time_ns, "response time"),
+    };
     let distorts = |late: u64, whole: u64, (share, floor): (f64, u64)| {
         late > floor && late as f64 > share * whole as f64
     };
@@ -226,8 +240,12 @@ fn paced_late(e: &Evidence) -> Option<String> {
     } else {
         return None;
     };
+    let of = match e.replaced_after {
+        Some(_) => of.to_owned(),
+        None => format!("{name} {of}"),
+    };
     Some(format!(
-        "operations started late: {name} pacing error {}, of a {name} response time of {}",
+        "operations started late: {name} pacing error {}, of a {of} of {}",
         time(late as f64),
         time(whole as f64)
     ))

@@ -27,6 +27,15 @@ const NAMES_NO_FAILURE: [&str; 16] = [
     "stopped_early",
 ];
 
+/// Findings that name what an overload makes of connects in the normal course: they are no trouble,
+/// and say all the same how attempts end.
+const NAMES_OVERLOAD: [&str; 4] = [
+    "accept_queue_full",
+    "connects_unanswered",
+    "ghosts",
+    "established_late",
+];
+
 /// Failures of a larger share of the operations need a word.
 const FAILED_SHARE: f64 = 0.02;
 /// So few operations may fail without one.
@@ -72,7 +81,9 @@ fn failures_are_named(said: Statements<'_>, trial: &TrialReport, found: &mut Con
         return;
     }
     let is_named = said.findings.iter().any(|finding| {
-        finding.severity > Severity::Info && !NAMES_NO_FAILURE.contains(&finding.code.as_str())
+        let code = finding.code.as_str();
+        let is_trouble = finding.severity > Severity::Info && !NAMES_NO_FAILURE.contains(&code);
+        is_trouble || NAMES_OVERLOAD.contains(&code)
     });
     found.unless(is_named || said.verdict == Verdict::Invalid, || {
         format!(

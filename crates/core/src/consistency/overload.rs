@@ -12,7 +12,8 @@ pub(super) fn check(said: Statements<'_>, of: &OverloadConclusion, found: &mut C
     let sclients = of.sclients.iter().map(|r| (r.served_per_s, &r.outcomes));
     let rows: Vec<(f64, &Outcomes)> = simple.chain(sclients).collect();
     let served: u64 = rows.iter().map(|(_, o)| o.count(Outcome::Served)).sum();
-    found.unless(served == 0 || !of.answer.contains("served nothing"), || {
+    let denies = of.answer.contains("served nothing") || of.answer.starts_with("None of ");
+    found.unless(served == 0 || !denies, || {
         format!("{served} were served, and the answer says: {}", of.answer)
     });
     let most = rows.iter().map(|(per_s, _)| *per_s).reduce(f64::max);

@@ -60,6 +60,9 @@ pub struct Line {
     pub deviations_xx: f64,
     /// Sum of products of deviations.
     pub deviations_xy: f64,
+    /// Sum of squared deviations of the ordinates.
+    #[serde(default)]
+    pub deviations_yy: f64,
 }
 
 /// Mean and variance of numbers that come one by one (Welford's method).
@@ -99,14 +102,26 @@ impl Line {
         self.count += 1;
         let off_x = x - self.mean_x;
         self.mean_x += off_x / self.count as f64;
-        self.mean_y += (y - self.mean_y) / self.count as f64;
+        let off_y = y - self.mean_y;
+        self.mean_y += off_y / self.count as f64;
         self.deviations_xx += off_x * (x - self.mean_x);
         self.deviations_xy += off_x * (y - self.mean_y);
+        self.deviations_yy += off_y * (y - self.mean_y);
     }
 
     /// Its slope; `None` where fewer than two abscissae differ.
     pub fn slope(&self) -> Option<f64> {
         (self.deviations_xx > 0.0).then(|| self.deviations_xy / self.deviations_xx)
+    }
+
+    /// By how much the slope may be off at the most, if points as far from the line as these are
+    /// were all so by chance, in whatever order: by the inequality of Cauchy and Schwarz
+    /// √(Σe²/Σ(x − x̄)²). It assumes nothing of how a deviation depends on the one before it, as
+    /// after a stall all of them do.
+    pub fn slope_error(&self) -> Option<f64> {
+        let slope = self.slope()?;
+        let residual = (self.deviations_yy - slope * self.deviations_xy).max(0.0);
+        Some((residual / self.deviations_xx).sqrt())
     }
 }
 
@@ -154,6 +169,25 @@ mod tests {
             let (found, expected) = (line.slope().unwrap(), slope(&points));
             prop_assert!((found - expected).abs() <= 1e-6 * expected.abs().max(1.0));
             prop_assert_eq!(line.count, points.len() as u64);
+        }
+
+        #[test]
+        fn no_noise_bends_a_line_by_more_than_its_error_and_what_it_hides(
+            noise in prop::collection::vec(0.0f64..1.0, 3..100), slope in -1.0f64..1.0,
+        ) {
+            let n = noise.len() as f64;
+            let mut line = Line::default();
+            for (x, e) in (0..).map(f64::from).zip(&noise) {
+                line.add(x, slope * x + e);
+            }
+            let off = (line.slope().unwrap() - slope).abs();
+            // All of it: what is left of the noise, and what the line took for slope.
+            let mean = noise.iter().sum::<f64>() / n;
+            let all = noise.iter().map(|e| (e - mean).powi(2)).sum::<f64>();
+            let most = (all / line.deviations_xx).sqrt();
+            let error = line.slope_error().unwrap();
+            prop_assert!(off <= most + 1e-9);
+            prop_assert!((error.powi(2) + off.powi(2) - most.powi(2)).abs() < 1e-6);
         }
 
         #[test]

@@ -105,6 +105,9 @@ pub struct RateRow {
     /// By how much lateness grows, in nanoseconds per millisecond (parts per million): 0 for a
     /// schedule that is kept, however late each operation is.
     pub drift_ppm: f64,
+    /// By how much stalls and late operations may have bent that, at the most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift_error_ppm: Option<f64>,
     /// Median of begin − moment asked for; what began early counts as 0.
     pub error_p50_ns: u64,
     /// 99th percentile of it.

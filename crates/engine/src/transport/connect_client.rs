@@ -172,7 +172,9 @@ impl ConnectClient {
         now: Nanos,
     ) {
         let connection = &mut self.connections[slot as usize];
-        let completion = connection.flight.answered(Outcome::Served, status, now);
+        let completion = connection
+            .flight
+            .answered(status_outcome(status), status, now);
         connection.state = State::Draining;
         self.complete(completion);
         if keep_alive || self.config.close == CloseKind::Rst {
@@ -370,6 +372,15 @@ impl Client for ConnectClient {
 
     fn tally(&self) -> Tally {
         self.tally
+    }
+}
+
+/// A server that says no has not served, however quickly it does so.
+fn status_outcome(status: u16) -> Outcome {
+    match status {
+        0..400 => Outcome::Served,
+        400..500 => Outcome::Http4xx,
+        _ => Outcome::Http5xx,
     }
 }
 

@@ -1,13 +1,17 @@
 //! Findings about load beyond capacity.
 
 mod diagnose;
+mod evidence;
+mod remedy;
 #[cfg(test)]
 mod tests;
 mod words;
 
 pub use diagnose::overload_findings;
-pub(crate) use words::ports_remedy;
+pub(crate) use remedy::ports_remedy;
 
+use crate::analysis::overload::{Accepts, Stop, Why};
+use crate::measure::Outcome;
 use crate::report::Severity;
 use crate::spec::{CloseKind, Level};
 
@@ -32,8 +36,8 @@ pub enum OverloadDiagnosis {
         capacity_per_s: f64,
         /// What is served at the level where that is least.
         served_per_s: f64,
-        /// 95 % confidence interval of it.
-        served_ci95_per_s: [f64; 2],
+        /// 95 % confidence interval of it, where known.
+        served_ci95_per_s: Option<[f64; 2]>,
         /// What is offered there.
         offered_per_s: f64,
     },
@@ -64,14 +68,37 @@ pub enum OverloadDiagnosis {
         /// T.
         patience_ns: f64,
     },
-    /// Connections that are established here and were never taken in there.
-    Ghosts {
-        /// Where.
+    /// The server served, and then did not.
+    Stopped(Stop),
+    /// Connects are not answered.
+    Unanswered {
+        /// Where the largest share is.
         at: Level,
         /// How many.
         count: u64,
         /// As a share of the attempts, in percent.
         percent: f64,
+        /// Why.
+        why: Why,
+        /// First SYNs that reached the server per second, as counted.
+        arrived_per_s: f64,
+        /// SYNs that its listening sockets dropped, where somebody counted.
+        listen_drops: Option<u64>,
+        /// Its accept queue at the most, and how many it may hold, where somebody looked.
+        queue: Option<(u32, u32)>,
+    },
+    /// Attempts end otherwise than in a response that says yes.
+    Fails {
+        /// How.
+        how: Outcome,
+        /// Where the largest share of them does.
+        at: Level,
+        /// How many.
+        count: u64,
+        /// As a share of the attempts, or of the established connections, in percent.
+        percent: f64,
+        /// What is served there, per second.
+        served_per_s: f64,
     },
     /// No local port was left.
     PortsExhausted {
@@ -105,6 +132,17 @@ pub enum OverloadDiagnosis {
         busy_percent: f64,
         /// The highest rate at which it kept up, where it did.
         kept_per_s: Option<f64>,
+        /// Whether the conclusion leaves such levels out, and stands.
+        is_left_out: bool,
+    },
+    /// The conclusion leaves levels out, as the generator distorted them, and stands on the others.
+    LevelsLeftOut {
+        /// Which.
+        at: Vec<Level>,
+        /// How many there are in all.
+        of: usize,
+        /// What makes them invalid.
+        clauses: Vec<String>,
     },
     /// What was captured at the server is not what was started here.
     CapturesDisagree {
@@ -119,32 +157,16 @@ pub enum OverloadDiagnosis {
         /// Packets that the capture lost.
         capture_lost: u64,
     },
-    /// Connections are refused.
-    RefusesConnections {
-        /// Where.
-        at: Level,
-        /// How many.
-        count: u64,
-        /// As a share of the attempts, in percent.
-        percent: f64,
-    },
-    /// Connections are reset.
-    Resets {
-        /// Where.
-        at: Level,
-        /// How many.
-        count: u64,
-        /// As a share of the attempts, in percent.
-        percent: f64,
-        /// What is served there, per second.
-        served_per_s: f64,
-    },
-    /// Connections are made, or at least asked for, and none of them ever got a response.
-    NeverAccepts {
+    /// Connections are made, and none of them ever got a response.
+    NeverAnswers {
         /// All attempts.
         attempts: u64,
         /// Those among them that were established here.
         established: u64,
+        /// Whether it takes them out of its accept queue.
+        accepts: Accepts,
+        /// Its accept queue at the most, and how many it may hold, where somebody looked.
+        queue: Option<(u32, u32)>,
     },
     /// The server's kernel answers SYNs with cookies.
     SyncookiesActive {
@@ -172,14 +194,25 @@ impl OverloadDiagnosis {
             OverloadDiagnosis::ThroughputFlat { .. } => "throughput_flat_under_overload",
             OverloadDiagnosis::SynRetransmissions { .. } => "syn_retransmissions",
             OverloadDiagnosis::PatienceTooLong { .. } => "patience_too_long",
-            OverloadDiagnosis::Ghosts { .. } => "ghosts",
+            OverloadDiagnosis::Stopped(stop) if stop.again.is_some() => "outage",
+            OverloadDiagnosis::Stopped(stop) if stop.has_crashed() => "server_crashed",
+            OverloadDiagnosis::Stopped(_) => "server_stopped",
+            OverloadDiagnosis::Unanswered { why, .. } => match why {
+                Why::QueueFull => "accept_queue_full",
+                Why::DroppedThere | Why::DroppedBefore | Why::Silent => "no_syn_ack",
+                Why::Unknown => "connects_unanswered",
+            },
+            OverloadDiagnosis::Fails { how, .. } => failure_code(*how),
+            OverloadDiagnosis::LevelsLeftOut { .. } => "levels_left_out",
             OverloadDiagnosis::PortsExhausted { .. } => "ports_exhausted",
             OverloadDiagnosis::DescriptorsExhausted { .. } => "descriptors_exhausted",
             OverloadDiagnosis::GeneratorLimitsSynRate { .. } => "generator_limits_syn_rate",
             OverloadDiagnosis::CapturesDisagree { .. } => "captures_disagree",
-            OverloadDiagnosis::RefusesConnections { .. } => "refuses_connections",
-            OverloadDiagnosis::Resets { .. } => "resets",
-            OverloadDiagnosis::NeverAccepts { .. } => "never_accepts",
+            OverloadDiagnosis::NeverAnswers {
+                accepts: Accepts::No,
+                ..
+            } => "never_accepts",
+            OverloadDiagnosis::NeverAnswers { .. } => "never_answers",
             OverloadDiagnosis::SyncookiesActive { .. } => "syncookies_active",
             OverloadDiagnosis::FactorNotReached { .. } => "factor_not_reached",
         }
@@ -188,10 +221,19 @@ impl OverloadDiagnosis {
     pub(super) fn severity(&self) -> Severity {
         match self {
             OverloadDiagnosis::PortsExhausted { .. }
-            | OverloadDiagnosis::DescriptorsExhausted { .. } => Severity::Error,
+            | OverloadDiagnosis::DescriptorsExhausted { .. }
+            | OverloadDiagnosis::Stopped(_)
+            | OverloadDiagnosis::NeverAnswers { .. } => Severity::Error,
             OverloadDiagnosis::SimpleClientsFlatten { .. }
             | OverloadDiagnosis::ThroughputFlat { .. }
-            | OverloadDiagnosis::Ghosts { .. }
+            | OverloadDiagnosis::Unanswered {
+                why: Why::QueueFull | Why::Unknown,
+                ..
+            }
+            | OverloadDiagnosis::Fails {
+                how: Outcome::Ghost | Outcome::Late,
+                ..
+            }
             | OverloadDiagnosis::FactorNotReached { .. } => Severity::Info,
             // Clients that wait as long as they have to send again: that is how they are.
             OverloadDiagnosis::SynRetransmissions {
@@ -200,5 +242,22 @@ impl OverloadDiagnosis {
             } => Severity::Info,
             _ => Severity::Warning,
         }
+    }
+}
+
+/// The code of attempts that end so.
+fn failure_code(how: Outcome) -> &'static str {
+    match how {
+        Outcome::Refused => "refuses_connections",
+        Outcome::Reset => "resets",
+        Outcome::Ghost => "ghosts",
+        Outcome::Closed => "accepted_and_closed",
+        Outcome::Truncated => "truncated_responses",
+        Outcome::Malformed => "malformed_responses",
+        Outcome::Http4xx | Outcome::Http5xx => "error_responses",
+        Outcome::ResponseTimeout => "response_timeouts",
+        Outcome::Unreachable => "host_unreachable",
+        Outcome::Late => "established_late",
+        _ => "other_failures",
     }
 }

@@ -1,7 +1,7 @@
 //! Trials of an overload for tests, made up.
 
 use super::Setting;
-use crate::measure::{Observed, Outcome, Outcomes, SynSource};
+use crate::measure::{Interval, Observed, Outcome, Outcomes, SynSource};
 use crate::report::{
     GeneratorReport, LatencyReport, OfferedReport, TrafficReport, TrialReport, Verdict,
 };
@@ -85,4 +85,19 @@ pub fn sclients(descriptors: u32, served: u64) -> TrialReport {
 /// Simple clients, each attempt of which was served.
 pub fn clients(clients: u32, served: u64) -> TrialReport {
     report(Level::Clients(clients), &[(Outcome::Served, served)])
+}
+
+/// The same trial with so many responses in each tenth of a second, of a window as long as that.
+pub fn heard(mut trial: TrialReport, completed: &[u64]) -> TrialReport {
+    let tenth = 100_000_000;
+    let interval = |(k, &completed): (usize, &u64)| Interval {
+        start_ns: k as u64 * tenth,
+        end_ns: (k as u64 + 1) * tenth,
+        attempted: 10,
+        completed,
+        ..Interval::default()
+    };
+    trial.intervals = completed.iter().enumerate().map(interval).collect();
+    trial.duration_ns = completed.len() as u64 * tenth;
+    trial
 }

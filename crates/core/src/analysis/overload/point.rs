@@ -1,7 +1,7 @@
 //! One trial of an overload.
 
-use super::Setting;
-use crate::analysis::validity::{BUSY_PERCENT, BUSY_WINDOW};
+use super::{Setting, Silence};
+use crate::analysis::validity::{BUSY_PERCENT, BUSY_WINDOW, FELL_BEHIND};
 use crate::measure::{Observed, Outcome, Outcomes, SynSource};
 use crate::report::{TrialReport, Verdict};
 use crate::spec::Level;
@@ -11,8 +11,6 @@ use crate::time::Nanos;
 const UNANSWERED_SHARE: f64 = 0.02;
 /// Where the accept queue is full, so does one at which this many times as much arrives.
 const ABOVE_SERVED: f64 = 1.02;
-/// The generator keeps up where it starts this share of what the descriptors stand for.
-const KEPT_SHARE: f64 = 0.99;
 /// Counts this share apart are not the same, …
 const DISAGREE_SHARE: f64 = 0.001;
 /// … where so many may fall on the other side of a window's ends.
@@ -41,11 +39,22 @@ pub struct ServerSide {
     pub accept_queue_limit: Option<u32>,
     /// Share of the processors that was busy, in percent of all.
     pub busy_percent: f64,
+    /// SYNs and last segments of handshakes that its listening sockets dropped, of the whole host;
+    /// `None` where nobody counted.
+    pub listen_drops: Option<u64>,
 }
 
 impl ServerSide {
     fn of(seen: &Observed) -> ServerSide {
+        let moved = |name: &str| seen.kernel.get(name).copied().unwrap_or(0).max(0) as u64;
+        let names = [
+            "TcpExtListenDrops",
+            "TcpExtListenOverflows",
+            "TcpExtTCPReqQFullDrop",
+        ];
+        let drops = names.map(moved).into_iter().fold(0, u64::max);
         ServerSide {
+            listen_drops: (seen.elapsed_ns > 0).then_some(drops),
             accept_queue_max: seen.accept_queue_max,
             accept_queue_limit: seen.accept_queue_limit,
             busy_percent: seen.cpu_busy_percent,
@@ -71,10 +80,12 @@ pub struct Point {
     pub attempts_per_s: f64,
     /// Attempts that were established here, per second.
     pub established_per_s: f64,
-    /// Responses per second.
+    /// Responses per second, less those that say no (4xx, 5xx).
     pub served_per_s: f64,
     /// 95 % confidence interval of it.
     pub served_ci95_per_s: Option<[f64; 2]>,
+    /// A time in which nothing was served, although something was before or after it.
+    pub silence: Option<Silence>,
     /// Connection starts per second that the level stands for.
     pub offered_per_s: f64,
     /// Attempts by their end.
@@ -83,11 +94,13 @@ pub struct Point {
     pub past_saturation: bool,
     /// Whether the generator measured the server, and not itself.
     pub is_valid: bool,
+    /// Whether the generator did not come to start what was due.
+    pub fell_behind: bool,
     /// The share of a core that the busiest worker used, polling apart, in percent.
     pub busy_percent: f64,
     /// Whether that was all there is of it.
     pub is_core_full: bool,
-    /// What the generator should have started per second, by its schedule.
+    /// What the generator should have started per second: the attempts whose time came.
     pub due_per_s: f64,
     /// Length of the window.
     pub seconds: f64,
@@ -116,14 +129,16 @@ impl Point {
         let syns = Syns::of(trial, attempts_per_s, is_sent_again);
         let established_per_s = established(outcomes) as f64 / seconds;
         let replaced = |d: u32| f64::from(d) / setting.patience.as_secs_f64();
-        let served_per_s = trial.responses_per_s();
+        let silence = Silence::of(trial);
+        let (served_per_s, served_ci95_per_s) = served(trial, silence);
+        let intended_per_s = outcomes.total() as f64 / seconds;
         let (offered_per_s, due_per_s) = match scheme {
             // Its clients offer what they come to, and that is all.
             Scheme::Simple(_) => (syns.first_per_s, trial.offered.achieved_per_s),
-            Scheme::SClients(d) => (served_per_s + replaced(d), established_per_s + replaced(d)),
+            Scheme::SClients(d) => (served_per_s + replaced(d), intended_per_s),
             Scheme::Scheduled(rate) => {
                 let asked = trial.offered.asked_per_s.unwrap_or(rate);
-                (asked, asked)
+                (asked, asked.max(intended_per_s))
             }
         };
         let g = &trial.generator;
@@ -137,11 +152,16 @@ impl Point {
             attempts_per_s,
             established_per_s,
             served_per_s,
-            served_ci95_per_s: trial.throughput_ci95_per_s,
+            served_ci95_per_s,
+            silence,
             offered_per_s,
             outcomes: outcomes.clone(),
             past_saturation: is_past_saturation(trial, syns.first_per_s),
             is_valid: trial.verdict == Verdict::Valid,
+            fell_behind: trial
+                .invalid_because
+                .iter()
+                .any(|c| c.contains(FELL_BEHIND)),
             busy_percent,
             is_core_full: busy_percent > BUSY_PERCENT && trial.duration_ns >= BUSY_WINDOW.0,
             due_per_s,
@@ -160,6 +180,11 @@ impl Point {
         100.0 * self.outcomes.count(outcome) as f64 / self.outcomes.total().max(1) as f64
     }
 
+    /// The share of the established connections that ended so, in percent.
+    pub fn percent_of_established(&self, outcome: Outcome) -> f64 {
+        100.0 * self.outcomes.count(outcome) as f64 / self.established().max(1) as f64
+    }
+
     /// Whether connections are started whatever the server does.
     pub fn is_pressing(&self) -> bool {
         !matches!(self.scheme, Scheme::Simple(_))
@@ -173,12 +198,32 @@ impl Point {
         }
     }
 
-    /// Whether the generator started less than the descriptors, or the schedule, stand for, or had
-    /// no time left. Simple clients start what they can: only a full core tells that they could
-    /// not start more.
+    /// Responses that are no refusal.
+    pub fn served(&self) -> u64 {
+        served_count(&self.outcomes)
+    }
+
+    /// Whether anything was: an attempt of this window, or one from before it.
+    pub fn has_served(&self) -> bool {
+        self.served() > 0 || self.served_per_s > 0.0
+    }
+
+    /// Attempts that the server's host answered with a connection.
+    pub fn established(&self) -> u64 {
+        established(&self.outcomes)
+    }
+
+    /// Whether the generator did not come to start all that was due, or had no time left. How long
+    /// a connect takes says nothing of that: one that is established only as its SYN was sent again
+    /// is replaced later than one that is established at once.
     pub fn is_limited(&self) -> bool {
-        let started = self.attempts_per_s + self.unsent_per_s();
-        self.is_core_full || started < KEPT_SHARE * self.due_per_s
+        self.is_core_full || self.fell_behind
+    }
+
+    /// Whether it shows what a server does that is pressed, from the begin of the window to its
+    /// end.
+    pub fn counts(&self) -> bool {
+        self.is_valid && self.silence.is_none()
     }
 
     /// By how much the SYNs captured differ from those that the generator started, in percent;
@@ -190,11 +235,6 @@ impl Point {
             && apart * self.seconds > EDGE_OPERATIONS;
         let percent = 100.0 * apart / self.attempts_per_s.max(f64::MIN_POSITIVE);
         differs.then_some(percent.min(1e6))
-    }
-
-    fn unsent_per_s(&self) -> f64 {
-        let unsent = self.outcomes.no_resources() + self.outcomes.count(Outcome::Shed);
-        unsent as f64 / self.seconds
     }
 }
 
@@ -237,6 +277,25 @@ impl Syns {
             },
         }
     }
+}
+
+/// Responses per second that are no refusal, with their 95 % confidence interval. Where the server
+/// stopped for a while it is what the whole window saw.
+fn served(trial: &TrialReport, silence: Option<Silence>) -> (f64, Option<[f64; 2]>) {
+    let responses = trial.outcomes.responses();
+    let refusals = responses - served_count(&trial.outcomes);
+    let share = 1.0 - refusals as f64 / responses.max(1) as f64;
+    if silence.is_some() {
+        let came: u64 = trial.intervals.iter().map(|i| i.completed).sum();
+        let seconds = trial.duration_ns as f64 / 1e9;
+        return (share * came as f64 / seconds, None);
+    }
+    let ci95 = trial.throughput_ci95_per_s.filter(|_| refusals == 0);
+    (share * trial.responses_per_s(), ci95)
+}
+
+fn served_count(outcomes: &Outcomes) -> u64 {
+    outcomes.count(Outcome::Served) + outcomes.count(Outcome::Ok)
 }
 
 /// Attempts that the server's host answered with a connection.

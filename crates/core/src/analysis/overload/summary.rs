@@ -1,12 +1,33 @@
 //! All trials of an overload together.
 
 use super::fit::Line;
-use super::{Point, Scheme, Setting};
+use super::{Point, Scheme, Setting, Stop};
 use crate::measure::SynSource;
 use crate::report::{OverloadConclusion, SClientRow, SimpleRow, TrialReport};
 
 /// A level that serves this share of the most is saturated.
 const SATURATED_SHARE: f64 = 0.97;
+/// Throughput falls where it is below this share of the most, with certainty; within it, it is
+/// flat, …
+const FALLEN_SHARE: f64 = 0.95;
+/// … which is told where at least this many times the capacity was offered.
+pub const PRESSED_FACTOR: f64 = 2.0;
+/// Where no interval of confidence is known, throughput falls that is below this share of the most
+/// by more than chance.
+const HALVED_SHARE: f64 = 0.5;
+/// What is known less well than to this share is not known to be flat.
+const UNSURE_SHARE: f64 = 0.1;
+
+/// What becomes of throughput beyond the capacity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Beyond<'a> {
+    /// As much is served at every level; this is where the most is offered.
+    Flat(&'a Point),
+    /// Less is served; this is where the least is.
+    Falls(&'a Point),
+    /// Neither is known.
+    Untold,
+}
 
 /// All trials of an overload together.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +44,8 @@ pub struct Summary {
     pub deviation_percent: Option<f64>,
     /// The highest rate of starts at which the generator kept up.
     pub generator_limit_per_s: Option<f64>,
+    /// When the server stopped to serve.
+    pub stops: Vec<Stop>,
 }
 
 impl Summary {
@@ -34,7 +57,7 @@ impl Summary {
             .collect();
         let fitted: Vec<(f64, &Point)> = points
             .iter()
-            .filter(|p| p.past_saturation && p.is_valid)
+            .filter(|p| p.past_saturation && p.counts())
             .filter_map(|p| match p.scheme {
                 Scheme::SClients(d) => Some((f64::from(d), p)),
                 Scheme::Simple(_) | Scheme::Scheduled(_) => None,
@@ -44,9 +67,11 @@ impl Summary {
             let points: Vec<(f64, f64)> = fitted.iter().map(|(d, p)| (*d, y(p))).collect();
             Line::through(&points)
         };
+        let capacity_per_s = capacity_per_s(&points);
         let deviations = fitted.iter().map(|(_, p)| deviation_percent(p));
         Summary {
-            capacity_per_s: capacity_per_s(&points),
+            capacity_per_s,
+            stops: Stop::all(&points, capacity_per_s),
             beyond: line(|p| p.first_syn_per_s - p.served_per_s),
             arriving: line(|p| p.first_syn_per_s),
             deviation_percent: deviations.reduce(f64::max),
@@ -70,6 +95,41 @@ impl Summary {
     pub fn most_offered_per_s(&self) -> Option<f64> {
         let counted = self.pressing().filter(|p| p.is_valid);
         counted.map(|p| p.first_syn_per_s).reduce(f64::max)
+    }
+
+    /// What becomes of throughput beyond the capacity. It is said to fall only where there is no
+    /// doubt, and to be flat only where it is; a server that stopped is neither.
+    pub fn beyond_capacity(&self) -> Beyond<'_> {
+        let beyond = || self.pressing().filter(|p| p.counts() && p.past_saturation);
+        let served = |a: &&Point, b: &&Point| a.served_per_s.total_cmp(&b.served_per_s);
+        let offered = |a: &&Point, b: &&Point| a.first_syn_per_s.total_cmp(&b.first_syn_per_s);
+        let Some((least, last)) = beyond().min_by(served).zip(beyond().max_by(offered)) else {
+            return Beyond::Untold;
+        };
+        if !self.stops.is_empty() || self.capacity_per_s <= 0.0 {
+            return Beyond::Untold;
+        }
+        let is_same = least.served_per_s >= FALLEN_SHARE * self.capacity_per_s;
+        let is_sure = half_width_per_s(least) <= UNSURE_SHARE * self.capacity_per_s;
+        let is_pressed = last.first_syn_per_s >= PRESSED_FACTOR * self.capacity_per_s;
+        match is_same {
+            true if is_pressed && is_sure => Beyond::Flat(last),
+            false if self.is_certainly_less(least) => Beyond::Falls(least),
+            _ => Beyond::Untold,
+        }
+    }
+
+    fn is_certainly_less(&self, least: &Point) -> bool {
+        let Some([_, high]) = least.served_ci95_per_s else {
+            let served = least.served() as f64;
+            let at_most = served + 4.0 * (served + 1.0).sqrt();
+            return at_most < HALVED_SHARE * self.capacity_per_s * least.seconds;
+        };
+        let counted = self.points.iter().filter(|p| p.counts());
+        let lows = counted
+            .filter_map(|p| p.served_ci95_per_s)
+            .map(|[low, _]| low);
+        high < lows.fold(0.0, f64::max)
     }
 
     /// What counted the SYNs: the least trustworthy of all trials.
@@ -119,16 +179,29 @@ pub fn most_served_per_s(trials: &[TrialReport]) -> f64 {
 }
 
 /// The mean, weighted by the lengths of the windows, of all levels that serve nearly as much as the
-/// one that serves most. A level that serves clearly less is not saturated yet, or falls.
+/// one that serves most. A level that serves clearly less is not saturated yet, or falls. Levels
+/// that the generator distorted, or in which the server stopped, count where there is no other.
 fn capacity_per_s(points: &[Point]) -> f64 {
-    let any_valid = points.iter().any(|p| p.is_valid);
-    let counted = || points.iter().filter(|p| p.is_valid || !any_valid);
+    let grades: [fn(&Point) -> bool; 3] = [Point::counts, |p| p.is_valid, |_| true];
+    let is_any = |grade: &&fn(&Point) -> bool| points.iter().any(|p| grade(p) && p.has_served());
+    let Some(grade) = grades.iter().find(is_any) else {
+        return 0.0;
+    };
+    let counted = || points.iter().filter(|p| grade(p));
     let most = counted().map(|p| p.served_per_s).fold(0.0, f64::max);
     let saturated = counted().filter(|p| p.served_per_s >= SATURATED_SHARE * most);
     let (served, seconds) = saturated.fold((0.0, 0.0), |(n, s), p| {
         (n + p.served_per_s * p.seconds, s + p.seconds)
     });
     if seconds > 0.0 { served / seconds } else { 0.0 }
+}
+
+/// By how much what was served may be off by chance.
+fn half_width_per_s(p: &Point) -> f64 {
+    match p.served_ci95_per_s {
+        Some([low, high]) => (high - low) / 2.0,
+        None => 2.0 * (p.served() as f64).sqrt() / p.seconds,
+    }
 }
 
 fn generator_limit_per_s(points: &[Point]) -> Option<f64> {

@@ -14,9 +14,18 @@ pub const BUDGETS_PERCENT: [f64; 7] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0];
 /// A short delay for which advice is given besides the usual one: that of 10,000/s.
 const SHORT: Nanos = Nanos::from_micros(100);
 
+/// A larger share of waits that end too early is no accident.
+pub const EARLY: f64 = 0.01;
+
+/// Whether these waits do not wait long enough: that they end no later than they were to is no
+/// punctuality then.
+pub fn ends_early(trial: &WaitTrial) -> bool {
+    trial.waits.early as f64 > EARLY * trial.waits.samples as f64
+}
+
 /// For each budget and delay the way to wait with the least 99th percentile of overshoot, among
 /// equals the least median, among equals the cheapest. Nothing is said of a budget that no way to
-/// wait keeps within.
+/// wait keeps within, and no way is advised whose waits end early.
 ///
 /// What is compared is what one wait per delay costs. The delays are 1 ms, a rate of 1,000/s, or
 /// the measured one nearest to it, and 100 µs where that was measured.
@@ -25,7 +34,9 @@ const SHORT: Nanos = Nanos::from_micros(100);
 /// would do with the best one is computed from how late the sleeps that it consists of ended (see
 /// [`Sleeper`]). Where those were not measured it stands as measured too.
 pub fn recommendations(trials: &[WaitTrial]) -> Vec<WaitAdvice> {
-    let plain = |t: &&WaitTrial| t.spec.chore == Chore::None && t.waits.samples >= SAMPLES_MIN;
+    let plain = |t: &&WaitTrial| {
+        t.spec.chore == Chore::None && t.waits.samples >= SAMPLES_MIN && !ends_early(t)
+    };
     let trials: Vec<&WaitTrial> = trials.iter().filter(plain).collect();
     let Some(usual) = usual(trials.iter().copied()).map(|t| t.spec.delay) else {
         return Vec::new();

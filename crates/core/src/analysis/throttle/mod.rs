@@ -8,7 +8,7 @@ mod model;
 mod rates;
 mod waits;
 
-pub use advice::{BUDGETS_PERCENT, recommendations};
+pub use advice::{BUDGETS_PERCENT, EARLY, ends_early, recommendations};
 pub use margins::{hybrid_margin, margin_rows, margins_of};
 pub use model::{Lateness, Sleeper};
 pub use rates::{Hold, rate_row};

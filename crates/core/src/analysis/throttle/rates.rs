@@ -32,6 +32,7 @@ pub fn rate_row(trial: &HoldTrial) -> Option<RateRow> {
         asked_per_s: spec.rate.per_s(),
         achieved_per_s: pace.unwrap_or(by_count),
         drift_ppm: 1e6 * holds.lateness.slope().unwrap_or(0.0),
+        drift_error_ppm: holds.lateness.slope_error().map(|e| 1e6 * e),
         error_p50_ns: late(0.5),
         error_p99_ns: late(0.99),
         error_max_ns: holds.error.max().0,

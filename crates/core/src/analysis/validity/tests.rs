@@ -95,6 +95,19 @@ fn the_rate_must_be_achieved() {
 
 #[test]
 fn a_standstill_counts_however_long_the_trial() {
+    let refused_at_once = |late: u64| {
+        move |e: &mut Evidence| {
+            e.response_time_ns = quantiles(50 * US, 300 * US);
+            e.replaced_after = Some(Nanos::from_millis(500));
+            e.pacing_error_ns = quantiles(40 * US, late);
+        }
+    };
+    let late = "p99 pacing error 99 ms, of a connect timeout of 400 ms";
+    check("turned away at once", "", refused_at_once(5 * MS));
+    check("late by a quarter of T", late, |e| {
+        refused_at_once(99 * MS)(e);
+        e.replaced_after = Some(Nanos::from_millis(400));
+    });
     check("late by 100 ms once", "stood still for 100 ms", |e| {
         e.pacing_error_ns.max = 100 * MS
     });

@@ -1,57 +1,106 @@
-//! The conclusion in one or two sentences.
+//! The conclusion in one or two sentences. Each says no more than the figures beside it: what
+//! throughput does beyond the capacity is told as the finding on it tells it.
 
-use crate::analysis::overload::{Summary, times};
-use crate::analysis::words::{exact, number, percent};
+use crate::analysis::overload::{Beyond, Point, Stop, Summary, end, times};
+use crate::analysis::words::{exact, levels, number, percent, time};
+use crate::measure::{Outcome, Outcomes};
 use crate::report::OverloadConclusion;
 
-/// Throughput that is nearer to the most than this share at every level is the same.
-const SAME_SHARE: f64 = 0.05;
+/// SYN rates that are farther from served + D/T than this do not follow it, in percent.
+const FOLLOWS_PERCENT: f64 = 3.0;
+/// The line through them must account for this share of their variance.
+const FOLLOWS_R_SQUARED: f64 = 0.99;
 
 /// What simple clients and S-Clients found together.
 pub fn of(summary: &Summary, conclusion: &OverloadConclusion) -> String {
     if summary.points.is_empty() {
         return "Nothing was measured.".to_owned();
     }
-    if summary.capacity_per_s <= 0.0 {
-        let relation = relation(conclusion).map(|r| format!(" {r}"));
-        return nothing_served(summary) + &relation.unwrap_or_default();
+    if !summary.points.iter().any(Point::has_served) {
+        return nothing_served(summary);
     }
-    let mut first = served(summary);
-    first.extend(simple(conclusion));
-    first.extend(pressed(summary));
-    let mut sentences = vec![first.join("; ") + "."];
-    sentences.extend(relation(conclusion));
+    let mut sentences: Vec<String> = summary.stops.first().map(stopped).into_iter().collect();
+    if summary.points.iter().any(Point::counts) || summary.stops.is_empty() {
+        let mut first = vec![served(summary)];
+        first.extend(simple(conclusion));
+        first.extend(pressed(summary));
+        sentences.push(first.join("; ") + ".");
+        sentences.extend(relation(conclusion));
+    }
     sentences.join(" ")
 }
 
 fn nothing_served(summary: &Summary) -> String {
-    let offered = summary.points.iter().map(|p| p.first_syn_per_s);
-    let most = offered.fold(0.0, f64::max);
-    format!(
-        "The server served nothing, of up to {}/s offered.",
-        number(most)
-    )
+    let mut all = Outcomes::default();
+    summary.points.iter().for_each(|p| all.merge(&p.outcomes));
+    let established: u64 = summary.points.iter().map(Point::established).sum();
+    let attempts = match all.total() {
+        1 => "The one attempt was not served".to_owned(),
+        n => format!("None of {} attempts was served", exact(n as f64)),
+    };
+    let most = all.iter().max_by_key(|&(_, n)| n);
+    match most.filter(|&(_, n)| n > 0) {
+        Some((how, n)) => format!(
+            "{attempts}: {}.",
+            unserved(how, n, all.total(), established)
+        ),
+        None => "Nothing was served.".to_owned(),
+    }
 }
 
-fn served(summary: &Summary) -> Vec<String> {
-    let capacity = summary.capacity_per_s;
-    let beyond = || {
-        summary
-            .pressing()
-            .filter(|p| p.is_valid && p.past_saturation)
+/// What became of most of the attempts, none of which was served.
+fn unserved(how: Outcome, count: u64, of: u64, established: u64) -> String {
+    let count = match count == of {
+        true => "all".to_owned(),
+        false => exact(count as f64),
     };
-    let least = beyond().map(|p| p.served_per_s).reduce(f64::min);
-    let capacity_text = number(capacity);
-    vec![match least {
-        Some(least) if least >= (1.0 - SAME_SHARE) * capacity => {
-            format!("The server serves {capacity_text}/s whatever is offered")
+    let end = match how {
+        Outcome::ConnectTimeout if established == 0 => "received no answer to their SYN",
+        // What is established stays in the accept queue, and then no more is.
+        Outcome::ConnectTimeout => {
+            return format!(
+                "{} were established and received no response, {count} received no answer to \
+                 their SYN",
+                exact(established as f64)
+            );
         }
-        Some(least) => format!(
-            "The server serves {capacity_text}/s at the most and as little as {}/s under overload",
-            number(least)
+        other => end(other),
+    };
+    format!("{count} {end}")
+}
+
+fn stopped(stop: &Stop) -> String {
+    let at = levels(&[stop.at]);
+    let when = match stop.from_ns {
+        0 => format!("with {at}"),
+        ns => format!("{} into the level with {at}", time(ns as f64)),
+    };
+    let how = format!(
+        "{} of {} attempts {}",
+        exact(stop.count as f64),
+        exact(stop.unserved as f64),
+        end(stop.how)
+    );
+    let again = match stop.again {
+        None => "and did not recover".to_owned(),
+        Some((level, ns)) if level == stop.at => {
+            format!("for {}", time(ns.saturating_sub(stop.from_ns) as f64))
+        }
+        Some((level, _)) => format!("until the level with {}", levels(&[level])),
+    };
+    format!("The server stopped {when} {again}: {how}.")
+}
+
+fn served(summary: &Summary) -> String {
+    let capacity = number(summary.capacity_per_s);
+    match summary.beyond_capacity() {
+        Beyond::Flat(_) => format!("The server serves {capacity}/s whatever is offered"),
+        Beyond::Falls(least) => format!(
+            "The server serves {capacity}/s at the most and as little as {}/s under overload",
+            number(least.served_per_s)
         ),
-        None => format!("The server serves {capacity_text}/s at the most that was seen"),
-    }]
+        Beyond::Untold => format!("The server serves {capacity}/s at the most that was seen"),
+    }
 }
 
 fn simple(conclusion: &OverloadConclusion) -> Option<String> {
@@ -86,6 +135,12 @@ fn pressed(summary: &Summary) -> Option<String> {
 fn relation(conclusion: &OverloadConclusion) -> Option<String> {
     let r_squared = conclusion.r_squared?;
     let deviation = conclusion.deviation_percent?;
+    if deviation > FOLLOWS_PERCENT || r_squared < FOLLOWS_R_SQUARED {
+        return Some(format!(
+            "The SYN rate is up to {} off served + D/T.",
+            percent(deviation)
+        ));
+    }
     Some(format!(
         "SYN rate = served + D/T to within {}, R² {}.",
         percent(deviation.max(0.01)),

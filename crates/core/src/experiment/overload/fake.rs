@@ -2,10 +2,12 @@
 
 use crate::analysis::assess::assess;
 use crate::driver::{Action, AnyDriver, Driver, Op};
+use crate::law::Law;
 use crate::measure::{
     Completion, GeneratorUse, Observed, Outcome, Recorder, RecorderConfig, SynSource, Trial, Window,
 };
 use crate::report::TrialReport;
+use crate::rng::{self, Rng};
 use crate::spec::{ConnectScheme, Load, Share, TrialSpec};
 use crate::time::Nanos;
 use std::cmp::Reverse;
@@ -16,24 +18,53 @@ use std::collections::{BinaryHeap, VecDeque};
 #[derive(Clone, Copy, Debug)]
 pub struct Server {
     /// How long the worker takes for one.
-    pub service: Nanos,
+    pub service: Law,
     /// Connections that the accept queue holds.
     pub queue: usize,
     /// What each SYN takes from the worker.
     pub per_syn: Nanos,
+    /// What is wrong with it.
+    pub fault: Fault,
+    /// Whether somebody looks at its host.
+    pub is_seen: bool,
+}
+
+/// Whatever is not served takes the worker so long.
+const TURNED_AWAY: Nanos = Nanos::from_millis(2);
+
+/// What is wrong with a server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// Its process ends in that trial (from 0), at that time of it, and never comes back.
+    Crash(usize, Nanos),
+    /// It takes no connection out of its queue, and ends none, from that time of that trial on:
+    /// for so long, or for ever.
+    Hang(usize, Nanos, Option<Nanos>),
+    /// This share of what it accepts it closes at once.
+    Closes(f64),
+    /// To this share it says 503 at once.
+    Rejects(f64),
+    /// This share of what it accepts it never answers.
+    Ignores(f64),
+    /// A packet filter drops this share of the SYNs.
+    Drops(f64),
 }
 
 impl Server {
     /// The reference server: 130/s, a queue of 128, SYNs cost nothing.
     pub const REFERENCE: Server = Server {
-        service: Nanos(7_692_308),
+        service: Law::Fixed(Nanos(7_692_308)),
         queue: 128,
         per_syn: Nanos::ZERO,
+        fault: Fault::None,
+        is_seen: true,
     };
 
-    /// One trial in virtual time, captured at the server.
-    pub fn run(self, spec: &TrialSpec) -> TrialReport {
-        Run::new(self, spec).finish()
+    /// The trial of that number (from 0) in virtual time, captured at the server.
+    pub fn run(self, spec: &TrialSpec, trial: usize) -> TrialReport {
+        Run::new(self, spec, trial).finish()
     }
 }
 
@@ -42,7 +73,12 @@ enum Event {
     /// A SYN of this connect comes for the nth time (from 0).
     Syn(usize, u32),
     GiveUp(usize),
+    /// The time for a response is over.
+    TooLate(usize),
     Done(usize),
+    Crash,
+    /// It goes on, having hung.
+    Resume,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,16 +100,34 @@ struct Run<'a> {
     queue: VecDeque<usize>,
     /// Until when the worker is busy.
     busy: Nanos,
-    serving: bool,
+    /// The connection that the worker is busy with, and what becomes of it in the end; `None`: it
+    /// is left alone.
+    serving: Option<(usize, Option<Outcome>)>,
+    rng: Rng,
+    trial: usize,
+    has_crashed: bool,
+    drops: i64,
     observed: Observed,
 }
 
 impl Run<'_> {
-    fn new(server: Server, spec: &TrialSpec) -> Run<'_> {
+    fn new(server: Server, spec: &TrialSpec, trial: usize) -> Run<'_> {
         let window = Window {
             start: spec.warmup,
             end: spec.window_end(),
         };
+        let mut agenda = BinaryHeap::new();
+        let mut has_crashed = false;
+        match server.fault {
+            Fault::Crash(at_trial, at) if at_trial == trial => {
+                agenda.push(Reverse((at, Event::Crash)));
+            }
+            Fault::Crash(at_trial, _) => has_crashed = at_trial < trial,
+            Fault::Hang(at_trial, at, Some(length)) if at_trial == trial => {
+                agenda.push(Reverse((at + length, Event::Resume)));
+            }
+            _ => {}
+        }
         Run {
             server,
             spec,
@@ -87,11 +141,15 @@ impl Run<'_> {
                 starts_max: 1 << 20,
                 targets: 1,
             }),
-            agenda: BinaryHeap::new(),
+            agenda,
             connects: Vec::new(),
             queue: VecDeque::new(),
             busy: Nanos::ZERO,
-            serving: false,
+            serving: None,
+            rng: rng::stream(spec.seed, rng::SERVICE),
+            trial,
+            has_crashed,
+            drops: 0,
             observed: Observed {
                 source: SynSource::Capture,
                 elapsed_ns: window.length().0,
@@ -133,6 +191,9 @@ impl Run<'_> {
                 self.happens(event, now);
             }
         }
+        self.observed
+            .kernel
+            .insert("TcpExtListenDrops".to_owned(), self.drops);
         assess(&Trial {
             spec: self.spec.clone(),
             measurement: self.recorder.finish(self.window.end),
@@ -143,7 +204,7 @@ impl Run<'_> {
                 ..GeneratorUse::default()
             },
             kernel: Default::default(),
-            observed: Some(self.observed),
+            observed: self.server.is_seen.then_some(self.observed),
             interrupted: false,
         })
     }
@@ -166,6 +227,8 @@ impl Run<'_> {
         self.agenda.push(Reverse((now, Event::Syn(id, 0))));
         self.agenda
             .push(Reverse((now + patience, Event::GiveUp(id))));
+        let too_late = op.intended + self.spec.timeout;
+        self.agenda.push(Reverse((too_late, Event::TooLate(id))));
     }
 
     fn happens(&mut self, event: Event, now: Nanos) {
@@ -177,12 +240,53 @@ impl Run<'_> {
                     self.end(id, Outcome::ConnectTimeout, now);
                 }
             }
-            Event::Done(id) => {
-                self.serving = false;
-                self.end(id, Outcome::Served, now);
-                self.serve(now);
+            Event::TooLate(id) => {
+                let connect = self.connects[id];
+                if connect.is_established && !connect.has_ended {
+                    self.end(id, Outcome::ResponseTimeout, now);
+                }
             }
+            Event::Done(id) => self.on_done(id, now),
+            Event::Crash => {
+                self.has_crashed = true;
+                let queued: Vec<usize> = self.queue.drain(..).collect();
+                let serving = self.serving.take().map(|(id, _)| id);
+                for id in queued.into_iter().chain(serving) {
+                    self.cut(id, Outcome::Reset, now);
+                }
+            }
+            Event::Resume => match self.serving {
+                Some((id, _)) => self.on_done(id, now),
+                None => self.serve(now),
+            },
         }
+    }
+
+    fn on_done(&mut self, id: usize, now: Nanos) {
+        let Some((_, outcome)) = self.serving.filter(|s| s.0 == id) else {
+            return;
+        };
+        if !self.is_hanging(now) {
+            self.serving = None;
+            if let Some(outcome) = outcome {
+                self.cut(id, outcome, now);
+            }
+            self.serve(now);
+        }
+    }
+
+    fn is_hanging(&self, now: Nanos) -> bool {
+        match self.server.fault {
+            Fault::Hang(trial, at, None) => (self.trial, now) >= (trial, at),
+            Fault::Hang(trial, at, Some(length)) => {
+                self.trial == trial && at <= now && now < at + length
+            }
+            _ => false,
+        }
+    }
+
+    fn happens_with(&mut self, share: f64) -> bool {
+        rng::unit(&mut self.rng) < share
     }
 
     fn on_syn(&mut self, id: usize, nth: u32, now: Nanos) {
@@ -195,13 +299,19 @@ impl Run<'_> {
                 _ => self.observed.repeated_syns += 1,
             }
         }
+        if let Fault::Drops(share) = self.server.fault
+            && self.happens_with(share)
+        {
+            return self.send_again(id, nth, now);
+        }
+        if self.has_crashed {
+            return self.end(id, Outcome::Refused, now);
+        }
         self.busy = self.busy.max(now) + self.server.per_syn;
         // Linux takes one more than the queue is to hold.
         if self.queue.len() > self.server.queue {
-            // Again after 1 s, 2 s, 4 s, … (RFC 6298).
-            let again = now + Nanos::from_secs(1 << nth.min(6));
-            self.agenda.push(Reverse((again, Event::Syn(id, nth + 1))));
-            return;
+            self.drops += i64::from(self.window.contains(now));
+            return self.send_again(id, nth, now);
         }
         let connect = &mut self.connects[id];
         connect.is_established = true;
@@ -212,14 +322,42 @@ impl Run<'_> {
         self.serve(now);
     }
 
+    /// Again after 1 s, 2 s, 4 s, … (RFC 6298).
+    fn send_again(&mut self, id: usize, nth: u32, now: Nanos) {
+        let again = now + Nanos::from_secs(1 << nth.min(6));
+        self.agenda.push(Reverse((again, Event::Syn(id, nth + 1))));
+    }
+
     fn serve(&mut self, now: Nanos) {
-        if self.serving {
+        if self.serving.is_some() || self.is_hanging(now) || self.has_crashed {
             return;
         }
-        if let Some(id) = self.queue.pop_front() {
-            self.serving = true;
-            self.busy = self.busy.max(now) + self.server.service;
-            self.agenda.push(Reverse((self.busy, Event::Done(id))));
+        let Some(id) = self.queue.pop_front() else {
+            return;
+        };
+        let fault = self.server.fault;
+        let (takes, outcome) = match fault {
+            Fault::Closes(share) if self.happens_with(share) => {
+                (TURNED_AWAY, Some(Outcome::Closed))
+            }
+            Fault::Rejects(share) if self.happens_with(share) => {
+                (TURNED_AWAY, Some(Outcome::Http5xx))
+            }
+            Fault::Ignores(share) if self.happens_with(share) => (TURNED_AWAY, None),
+            _ => {
+                let takes = self.server.service.sample(&mut self.rng);
+                (takes.max(Nanos(1)), Some(Outcome::Served))
+            }
+        };
+        self.serving = Some((id, outcome));
+        self.busy = self.busy.max(now) + takes;
+        self.agenda.push(Reverse((self.busy, Event::Done(id))));
+    }
+
+    /// Ends a connection, unless its client has.
+    fn cut(&mut self, id: usize, outcome: Outcome, now: Nanos) {
+        if !self.connects[id].has_ended {
+            self.end(id, outcome, now);
         }
     }
 

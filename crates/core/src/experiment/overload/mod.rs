@@ -5,6 +5,8 @@ mod answer;
 mod fake;
 mod levels;
 mod preflight;
+#[cfg(test)]
+mod properties;
 mod spec;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -77,9 +79,10 @@ impl Experiment for Overload {
         let setting = self.setting();
         let summary = Summary::of(past, &setting);
         let conclusion = summary.conclusion(&setting);
+        let verdict = of_overload(past);
         Concluded {
-            verdict: of_overload(past),
-            findings: overload_findings(past, &summary, &setting),
+            verdict,
+            findings: overload_findings(past, &summary, &setting, verdict),
             conclusion: Conclusion::Overload(OverloadConclusion {
                 answer: answer::of(&summary, &conclusion),
                 ..conclusion

@@ -32,8 +32,15 @@ pub fn spec() -> OverloadSpec {
 }
 
 /// A whole experiment against a server in virtual time.
-fn conducted(spec: OverloadSpec, server: Server) -> (Conducted<TrialReport>, OverloadConclusion) {
-    let run = |spec: &TrialSpec| Ok::<_, Infallible>(ControlFlow::Continue(server.run(spec)));
+pub fn conducted(
+    spec: OverloadSpec,
+    server: Server,
+) -> (Conducted<TrialReport>, OverloadConclusion) {
+    let mut trials = 0..;
+    let run = |spec: &TrialSpec| {
+        let trial = server.run(spec, trials.next().unwrap_or(0));
+        Ok::<_, Infallible>(ControlFlow::Continue(trial))
+    };
     let Ok(conducted) = conduct(&mut Overload::new(spec), run);
     let conclusion = concluded(&conducted.conclusion);
     (conducted, conclusion)

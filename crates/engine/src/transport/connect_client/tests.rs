@@ -179,6 +179,22 @@ fn a_server_that_has_closed_with_its_response_is_not_waited_for() {
 }
 
 #[test]
+fn a_response_that_says_no_is_not_served() {
+    for (status, outcome) in [
+        ("204 No Content", Outcome::Served),
+        ("404 Not Found", Outcome::Http4xx),
+        ("503 Service Unavailable", Outcome::Http5xx),
+    ] {
+        let mut b = bench(CloseKind::Rst);
+        b.start(10, 0);
+        b.event(20, 0, Event::Connected);
+        let response = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+        b.event(30, 0, Event::Received(response.as_bytes()));
+        assert_eq!(b.ended(), Some(outcome), "{status}");
+    }
+}
+
+#[test]
 fn a_server_that_does_not_close_as_it_said_is_not_waited_for() {
     let mut b = bench(CloseKind::Fin);
     b.start(0, 0);

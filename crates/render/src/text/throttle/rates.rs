@@ -1,6 +1,6 @@
 //! How well each way holds a rate.
 
-use crate::number::{asked, count, fixed, number, percent_cell, time};
+use crate::number::{MISSING, asked, count, fixed, number, percent_cell, time};
 use crate::text::bars::bar;
 use crate::text::line::{Ink, Line};
 use crate::text::page::{INDENT, Page};
@@ -21,9 +21,9 @@ pub fn show(page: &mut Page, rows: &[RateRow]) {
 /// What the columns are.
 pub fn notes(rows: &[RateRow]) -> String {
     let mut notes = vec![
-        "drift: by how much lateness grows, ns per ms; p50, p99, max: begin of an \
-         operation after its moment; CV: of the gaps between operations; CPU, and the operations' \
-         share of the time: % of a core",
+        "drift: by how much lateness grows, ns per ms; ±: by how much stalls may have bent it; \
+         p50, p99, max: begin of an operation after its moment; CV: of the gaps between \
+         operations; CPU, and the operations' share of the time: % of a core",
     ];
     if rows.iter().any(|r| r.early > 0) {
         notes.push("early: before their moment, in groups");
@@ -69,6 +69,11 @@ pub fn table(rows: &[RateRow]) -> Table {
     column("asked", |r| asked(r.asked_per_s));
     column("achieved", achieved);
     column("drift ppm", |r| drift(r.drift_ppm));
+    if rows.iter().any(|r| r.drift_error_ppm.is_some()) {
+        column("±", |r| {
+            r.drift_error_ppm.map_or(MISSING.to_string(), drift)
+        });
+    }
     column("p50", |r| time(r.error_p50_ns));
     column("p99", |r| time(r.error_p99_ns));
     column("max", |r| time(r.error_max_ns));

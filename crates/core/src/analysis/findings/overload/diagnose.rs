@@ -2,19 +2,33 @@
 
 use super::super::{Diagnosis, grouped};
 use super::OverloadDiagnosis;
-use crate::analysis::overload::{Point, SYN_AGAIN, Setting, Summary};
+use crate::analysis::overload::{Beyond, PRESSED_FACTOR, Point, SYN_AGAIN, Setting, Summary, Why};
 use crate::measure::Outcome;
-use crate::report::{Finding, TrialReport};
+use crate::report::{Finding, TrialReport, Verdict};
+use crate::spec::Level;
 
-/// Simple clients are flat where none of them offers more than this many times the capacity, …
+/// Simple clients are flat where none of them offers more than this many times the capacity.
 const FLAT_FACTOR: f64 = 1.1;
-/// … and that is worth a word where others offer at least this many times as much.
-const PRESSED_FACTOR: f64 = 2.0;
-/// Throughput falls where it is below this share of the most, with certainty; within it, it is
-/// flat.
-const FALLEN_SHARE: f64 = 0.95;
 /// From this share of the attempts on an end is worth a word, in percent.
 const WORTH_PERCENT: f64 = 1.0;
+/// What becomes of attempts that are not served, each with a finding of its own.
+const FAILURES: [Outcome; 13] = [
+    Outcome::Refused,
+    Outcome::Reset,
+    Outcome::Closed,
+    Outcome::Truncated,
+    Outcome::Malformed,
+    Outcome::Http5xx,
+    Outcome::Http4xx,
+    Outcome::ResponseTimeout,
+    Outcome::Ghost,
+    Outcome::Unreachable,
+    Outcome::Late,
+    Outcome::Timeout,
+    Outcome::OtherError,
+];
+/// More stops than this are not told of one by one.
+const STOPS_MAX: usize = 3;
 /// The same of ghosts, which ought not to be.
 const GHOSTS_PERCENT: f64 = 0.1;
 /// SYNs that come again are worth a word from this share of the first ones on.
@@ -22,19 +36,20 @@ const AGAIN_SHARE: f64 = 0.01;
 /// An automatic choice came near enough to its factor at this share of it.
 const FACTOR_SHARE: f64 = 0.9;
 
-/// What a person should know about these trials.
+/// What a person should know about these trials, given the verdict on them together.
 pub fn overload_findings(
     trials: &[TrialReport],
     summary: &Summary,
     setting: &Setting,
+    verdict: Verdict,
 ) -> Vec<Finding> {
-    let mut found = of_generator(trials, summary, setting);
+    let mut found = of_generator(trials, summary, setting, verdict);
     found.extend(of_server(trials, summary));
     found.extend(flatten(summary));
     found.extend(throughput(summary));
     found.extend(of_counts(trials, summary, setting));
     let found = found.into_iter().map(Diagnosis::Overload);
-    let distorted = distorted(trials, summary, setting);
+    let distorted = distorted(trials, summary, setting, verdict);
     let all = distorted.into_iter().chain(found);
     all.map(|d| finding(&d)).collect()
 }
@@ -50,21 +65,45 @@ fn finding(diagnosis: &Diagnosis) -> Finding {
 
 /// What holds of any load, unless something here says it better. A connect that times out is no
 /// failure here: it is what S-Clients are made of.
-fn distorted(trials: &[TrialReport], summary: &Summary, setting: &Setting) -> Vec<Diagnosis> {
+fn distorted(
+    trials: &[TrialReport],
+    summary: &Summary,
+    setting: &Setting,
+    verdict: Verdict,
+) -> Vec<Diagnosis> {
     let is_said = |t: &TrialReport| {
         let point = Point::of(t, setting);
         t.outcomes.no_resources() > 0 || point.is_some_and(|p| p.is_pressing() && p.is_limited())
     };
     let rest: Vec<&TrialReport> = trials.iter().filter(|t| !is_said(t)).collect();
+    // Where nothing is served, nothing moves; where a server stops, nothing else is to be said.
+    let moves = summary.capacity_per_s > 0.0 && summary.stops.is_empty();
     let is_of_any = |d: &Diagnosis| match d {
-        Diagnosis::GeneratorLimited { .. } | Diagnosis::GeneratorDistorted { .. } => true,
-        // Where nothing is served, nothing moves.
-        Diagnosis::NonStationary { .. } => summary.capacity_per_s > 0.0,
+        Diagnosis::GeneratorLimited { .. } | Diagnosis::GeneratorDistorted { .. } => {
+            verdict == Verdict::Invalid
+        }
+        Diagnosis::NonStationary { .. } => moves,
         _ => false,
     };
     let mut found = grouped(&rest);
     found.retain(is_of_any);
+    if verdict == Verdict::Valid {
+        found.extend(left_out(&rest, trials.len()).map(Diagnosis::Overload));
+    }
     found
+}
+
+/// Levels that a valid conclusion does without.
+fn left_out(rest: &[&TrialReport], of: usize) -> Option<OverloadDiagnosis> {
+    let invalid = || rest.iter().filter(|t| t.verdict == Verdict::Invalid);
+    let at: Vec<Level> = invalid().map(|t| t.level).collect();
+    let mut clauses: Vec<String> = Vec::new();
+    for clause in invalid().flat_map(|t| &t.invalid_because) {
+        if clauses.len() < 2 && !clauses.contains(clause) {
+            clauses.push(clause.clone());
+        }
+    }
+    (!at.is_empty()).then_some(OverloadDiagnosis::LevelsLeftOut { at, of, clauses })
 }
 
 /// Of the generator and its host.
@@ -72,6 +111,7 @@ fn of_generator(
     trials: &[TrialReport],
     summary: &Summary,
     setting: &Setting,
+    verdict: Verdict,
 ) -> Vec<OverloadDiagnosis> {
     let mut found = Vec::new();
     if let Some((p, count)) = worst(summary, Outcome::PortExhausted, 0.0) {
@@ -100,6 +140,7 @@ fn of_generator(
                 due_per_s: p.due_per_s,
                 busy_percent: p.busy_percent,
                 kept_per_s: summary.generator_limit_per_s,
+                is_left_out: verdict == Verdict::Valid,
             }),
     );
     found.extend(factor_not_reached(trials, summary, setting));
@@ -125,57 +166,83 @@ fn factor_not_reached(
 
 /// Of what the server does with connections.
 fn of_server(trials: &[TrialReport], summary: &Summary) -> Vec<OverloadDiagnosis> {
-    let mut found = Vec::new();
-    if let Some((p, count)) = worst(summary, Outcome::Refused, WORTH_PERCENT) {
-        found.push(OverloadDiagnosis::RefusesConnections {
-            at: p.level,
-            count,
-            percent: p.percent(Outcome::Refused),
-        });
+    let mut found: Vec<OverloadDiagnosis> = summary
+        .stops
+        .iter()
+        .take(STOPS_MAX)
+        .map(|stop| OverloadDiagnosis::Stopped(*stop))
+        .collect();
+    let silent = never_answers(summary);
+    let is_silent = silent.is_some();
+    found.extend(silent);
+    found.extend(unanswered(summary));
+    for how in FAILURES {
+        // That they never come has been said.
+        if !(is_silent && how == Outcome::ResponseTimeout) {
+            found.extend(fails(summary, how));
+        }
     }
-    if let Some((p, count)) = worst(summary, Outcome::Reset, WORTH_PERCENT) {
-        found.push(OverloadDiagnosis::Resets {
-            at: p.level,
-            count,
-            percent: p.percent(Outcome::Reset),
-            served_per_s: p.served_per_s,
-        });
-    }
-    if let Some((p, count)) = worst(summary, Outcome::Ghost, GHOSTS_PERCENT) {
-        found.push(OverloadDiagnosis::Ghosts {
-            at: p.level,
-            count,
-            percent: p.percent(Outcome::Ghost),
-        });
-    }
-    found.extend(never_accepts(summary));
     found.extend(syncookies(trials));
     found
 }
 
-/// Not where connections are refused or reset: then the server, or its host, does answer.
-fn never_accepts(summary: &Summary) -> Option<OverloadDiagnosis> {
+/// Not where connections are refused or reset: then the server, or its host, does answer. The
+/// accept queue of a server that does not accept may be full before the window begins.
+fn never_answers(summary: &Summary) -> Option<OverloadDiagnosis> {
     let sum = |outcome: Outcome| -> u64 {
         let counts = summary.points.iter().map(|p| p.outcomes.count(outcome));
         counts.sum()
     };
     let attempts: u64 = summary.points.iter().map(|p| p.outcomes.total()).sum();
     let responses: u64 = summary.points.iter().map(|p| p.outcomes.responses()).sum();
-    let waited = [
-        Outcome::ConnectTimeout,
-        Outcome::Ghost,
-        Outcome::ResponseTimeout,
-        Outcome::Late,
-    ];
-    let waited: u64 = waited.map(sum).iter().sum();
-    let established = summary
-        .points
-        .iter()
-        .map(|p| p.established_per_s * p.seconds)
-        .sum::<f64>();
-    (responses == 0 && 2 * waited > attempts).then_some(OverloadDiagnosis::NeverAccepts {
+    let established: u64 = summary.points.iter().map(Point::established).sum();
+    let waited = sum(Outcome::Ghost) + sum(Outcome::ResponseTimeout) + sum(Outcome::InFlight);
+    let most = summary.points.iter().max_by_key(|p| p.established())?;
+    let waits = established > 0 && 2 * waited > established;
+    let is_stuck = || {
+        let (worst, _) = worst_of(summary, Outcome::ConnectTimeout, Point::percent)?;
+        let is_full = worst.why_unanswered() == Why::QueueFull;
+        (is_full && 2 * sum(Outcome::ConnectTimeout) > attempts).then_some(())
+    };
+    (responses == 0 && (waits || is_stuck().is_some())).then(|| OverloadDiagnosis::NeverAnswers {
         attempts,
-        established: established.round() as u64,
+        established,
+        accepts: most.accepts(),
+        queue: queue(most),
+    })
+}
+
+fn queue(p: &Point) -> Option<(u32, u32)> {
+    let server = p.server?;
+    server.accept_queue_max.zip(server.accept_queue_limit)
+}
+
+fn unanswered(summary: &Summary) -> Option<OverloadDiagnosis> {
+    let how = Outcome::ConnectTimeout;
+    let (p, count) = worst_of(summary, how, Point::percent)?;
+    Some(OverloadDiagnosis::Unanswered {
+        at: p.level,
+        count,
+        percent: p.percent(how),
+        why: p.why_unanswered(),
+        arrived_per_s: p.first_syn_per_s,
+        listen_drops: p.server.and_then(|s| s.listen_drops),
+        queue: queue(p),
+    })
+}
+
+fn fails(summary: &Summary, how: Outcome) -> Option<OverloadDiagnosis> {
+    let percent = match ends_connections(how) {
+        true => Point::percent_of_established,
+        false => Point::percent,
+    };
+    let (p, count) = worst_of(summary, how, percent)?;
+    Some(OverloadDiagnosis::Fails {
+        how,
+        at: p.level,
+        count,
+        percent: percent(p, how),
+        served_per_s: p.served_per_s,
     })
 }
 
@@ -252,45 +319,57 @@ fn flatten(summary: &Summary) -> Option<OverloadDiagnosis> {
     })
 }
 
-/// What becomes of throughput beyond the capacity. It is said to fall only where the intervals
-/// leave no doubt, and to be flat only where it is.
+/// What becomes of throughput beyond the capacity.
 fn throughput(summary: &Summary) -> Option<OverloadDiagnosis> {
-    let beyond = || {
-        summary
-            .pressing()
-            .filter(|p| p.is_valid && p.past_saturation)
-    };
     let capacity_per_s = summary.capacity_per_s;
-    let served = |a: &&Point, b: &&Point| a.served_per_s.total_cmp(&b.served_per_s);
-    let least = beyond().min_by(served)?;
-    let best_low = summary
-        .points
-        .iter()
-        .filter(|p| p.is_valid)
-        .filter_map(|p| p.served_ci95_per_s)
-        .map(|[low, _]| low)
-        .fold(0.0, f64::max);
-    if let Some(ci95) = least.served_ci95_per_s
-        && least.served_per_s < FALLEN_SHARE * capacity_per_s
-        && ci95[1] < best_low
-    {
-        return Some(OverloadDiagnosis::ThroughputFalls {
+    match summary.beyond_capacity() {
+        Beyond::Falls(least) => Some(OverloadDiagnosis::ThroughputFalls {
             capacity_per_s,
             served_per_s: least.served_per_s,
-            served_ci95_per_s: ci95,
-            offered_per_s: least.offered_per_s,
-        });
+            served_ci95_per_s: least.served_ci95_per_s,
+            offered_per_s: least.first_syn_per_s,
+        }),
+        Beyond::Flat(last) => Some(OverloadDiagnosis::ThroughputFlat {
+            capacity_per_s,
+            served_per_s: last.served_per_s,
+            served_ci95_per_s: last.served_ci95_per_s,
+            offered_per_s: last.first_syn_per_s,
+        }),
+        Beyond::Untold => None,
     }
-    let offered = |a: &&Point, b: &&Point| a.offered_per_s.total_cmp(&b.offered_per_s);
-    let last = beyond().max_by(offered)?;
-    let is_flat = least.served_per_s >= FALLEN_SHARE * capacity_per_s
-        && last.offered_per_s >= PRESSED_FACTOR * capacity_per_s;
-    (is_flat && capacity_per_s > 0.0).then_some(OverloadDiagnosis::ThroughputFlat {
-        capacity_per_s,
-        served_per_s: last.served_per_s,
-        served_ci95_per_s: last.served_ci95_per_s,
-        offered_per_s: last.offered_per_s,
-    })
+}
+
+/// Whether an attempt that ends so was established: then it is compared with such.
+pub(super) fn ends_connections(how: Outcome) -> bool {
+    matches!(
+        how,
+        Outcome::Reset
+            | Outcome::Closed
+            | Outcome::Truncated
+            | Outcome::Malformed
+            | Outcome::Http4xx
+            | Outcome::Http5xx
+            | Outcome::ResponseTimeout
+    )
+}
+
+/// The trial of which the largest share ended so where no stop of the server is the reason, if it
+/// is worth a word, and how many did.
+fn worst_of(
+    summary: &Summary,
+    how: Outcome,
+    percent: fn(&Point, Outcome) -> f64,
+) -> Option<(&Point, u64)> {
+    let explained = |trial: usize| summary.stops.iter().any(|s| s.explains(trial, how));
+    let points = summary.points.iter().enumerate();
+    let left = points.filter(|(trial, _)| !explained(*trial));
+    let worst = left.map(|(_, p)| p);
+    let worst = worst.max_by(|a, b| percent(a, how).total_cmp(&percent(b, how)))?;
+    let least = match how {
+        Outcome::Ghost => GHOSTS_PERCENT,
+        _ => WORTH_PERCENT,
+    };
+    (percent(worst, how) > least).then(|| (worst, worst.outcomes.count(how)))
 }
 
 /// The trial of which the largest share ended so, if more than `beyond_percent` did, and how many.

@@ -1,7 +1,7 @@
 //! Each finding with data that trigger it and the nearest that do not.
 
 use super::overload_findings;
-use crate::analysis::overload::fixture::{SETTING, clients, report, sclients};
+use crate::analysis::overload::fixture::{SETTING, clients, heard, report, sclients};
 use crate::analysis::overload::{Setting, Summary};
 use crate::measure::{Outcome, SynSource};
 use crate::report::{Finding, Severity, TrialReport, Verdict};
@@ -9,7 +9,13 @@ use crate::spec::{CloseKind, Level};
 use crate::time::Nanos;
 
 fn found(trials: &[TrialReport], setting: &Setting) -> Vec<Finding> {
-    overload_findings(trials, &Summary::of(trials, setting), setting)
+    let summary = Summary::of(trials, setting);
+    let is_any_valid = trials.iter().any(|t| t.verdict == Verdict::Valid);
+    let verdict = match is_any_valid {
+        true => Verdict::Valid,
+        false => Verdict::Invalid,
+    };
+    overload_findings(trials, &summary, setting, verdict)
 }
 
 /// Whether the finding of this code is among those of these trials, and if so, that it is whole.
@@ -173,11 +179,21 @@ fn a_second_is_too_long_for_t() {
 }
 
 #[test]
-fn ghosts_refusals_and_resets_by_their_share() {
+fn each_way_to_fail_by_its_share() {
+    // Of 10,000 attempts, or of 1,300 established ones and those that failed.
     for (code, outcome, enough) in [
         ("ghosts", Outcome::Ghost, 11),
         ("refuses_connections", Outcome::Refused, 101),
-        ("resets", Outcome::Reset, 101),
+        ("host_unreachable", Outcome::Unreachable, 101),
+        ("established_late", Outcome::Late, 101),
+        ("other_failures", Outcome::OtherError, 101),
+        ("resets", Outcome::Reset, 14),
+        ("accepted_and_closed", Outcome::Closed, 14),
+        ("truncated_responses", Outcome::Truncated, 14),
+        ("malformed_responses", Outcome::Malformed, 14),
+        ("error_responses", Outcome::Http5xx, 14),
+        ("error_responses", Outcome::Http4xx, 14),
+        ("response_timeouts", Outcome::ResponseTimeout, 14),
     ] {
         assert!(finds(code, &[ending(outcome, enough)]), "{code}");
         assert!(!finds(code, &[ending(outcome, enough - 1)]), "{code}");
@@ -214,12 +230,21 @@ fn what_the_generators_host_ran_out_of() {
 #[test]
 fn the_generator_is_the_limit_where_starts_are_missing_or_its_core_is_full() {
     let code = "generator_limits_syn_rate";
-    let started = |share: f64| with(sclients(975, 1_300), |t| t.offered.achieved_per_s *= share);
-    assert!(finds(code, &[started(0.989)]));
-    assert!(!finds(code, &[started(0.991)]));
+    let behind = with(sclients(975, 1_300), |t| {
+        t.offered.achieved_per_s *= 0.989;
+        t.verdict = Verdict::Invalid;
+        t.invalid_because = vec!["the generator fell behind: of 20,800 it started 20,571".into()];
+    });
+    assert!(finds(code, &[behind]));
+    // Connects that are established late, as T is long, are replaced late: nobody is behind.
+    let replaced_late = with(sclients(975, 1_300), |t| t.offered.achieved_per_s *= 0.8);
+    assert!(!finds(code, &[replaced_late]));
     let busy = |percent| {
         with(sclients(975, 1_300), |t| {
-            t.generator.busiest_worker_percent = percent
+            t.generator.busiest_worker_percent = percent;
+            if percent > 95.0 {
+                t.verdict = Verdict::Invalid;
+            }
         })
     };
     assert!(finds(code, &[busy(95.1)]));
@@ -232,7 +257,8 @@ fn the_generator_is_the_limit_where_starts_are_missing_or_its_core_is_full() {
         text.starts_with("from 975 descriptors on the generator is the limit"),
         "{text}"
     );
-    assert!(text.ends_with("up to 1,130/s it kept up"), "{text}");
+    let left_out = "up to 1,130/s it kept up; the conclusion leaves such levels out";
+    assert!(text.ends_with(left_out), "{text}");
 }
 
 #[test]
@@ -241,7 +267,10 @@ fn what_else_the_generator_did_is_said_as_of_any_load() {
         t.verdict = Verdict::Invalid;
         t.invalid_because = vec!["the host gave 20 % to others".into()];
     });
-    assert!(finds("generator_distorted", &[stolen]));
+    assert!(finds("generator_distorted", &[stolen.clone()]));
+    // The conclusion stands on the other: VALID, and nothing says that it is distorted.
+    let both = [sclients(128, 1_300), stolen];
+    assert!(!finds("generator_distorted", &both) && finds("levels_left_out", &both));
     let unanswered = [sclients(975, 1_300)];
     assert!(!finds("generator_distorted", &unanswered));
     assert!(
@@ -275,8 +304,7 @@ fn a_capture_that_counts_something_else() {
 }
 
 #[test]
-fn a_server_that_never_accepts() {
-    let code = "never_accepts";
+fn a_server_that_never_accepts_or_never_answers() {
     let ends = |served| {
         let ends = [
             (Outcome::ConnectTimeout, 1_000),
@@ -285,16 +313,64 @@ fn a_server_that_never_accepts() {
         ];
         report(Level::Descriptors(50), &ends)
     };
-    assert!(finds(code, &[ends(0)]));
-    assert!(!finds(code, &[ends(1)]));
+    let queue = |most| {
+        with(ends(0), |t| {
+            let observed = t.observed.as_mut().expect("captured");
+            (observed.accept_queue_max, observed.accept_queue_limit) = (Some(most), Some(128));
+        })
+    };
+    let codes = |trial: &TrialReport| -> Vec<String> {
+        let found = found(std::slice::from_ref(trial), &SETTING);
+        found.into_iter().map(|f| f.code).collect()
+    };
+    assert_eq!(codes(&queue(129)), ["never_accepts", "accept_queue_full"]);
+    assert_eq!(
+        codes(&queue(2)),
+        ["never_answers", "no_syn_ack"],
+        "it accepts"
+    );
+    // The queue was full before the window began: none was established in it.
+    let full = with(queue(129), |t| {
+        t.outcomes = report(t.level, &[(Outcome::ConnectTimeout, 1_000)]).outcomes;
+    });
+    assert_eq!(codes(&full), ["never_accepts", "accept_queue_full"]);
+    let unseen = with(ends(0), |t| t.observed = None);
+    assert_eq!(codes(&unseen), ["never_answers", "connects_unanswered"]);
+    assert!(!finds(
+        "never_answers",
+        &[with(ends(1), |t| t.observed = None)]
+    ));
     let refused = report(Level::Descriptors(50), &[(Outcome::Refused, 1_000)]);
-    assert!(!finds(code, std::slice::from_ref(&refused)));
-    assert!(finds("refuses_connections", &[refused]));
-    let codes: Vec<String> = found(&[ends(0)], &SETTING)
-        .into_iter()
-        .map(|f| f.code)
-        .collect();
-    assert_eq!(codes, [code], "nothing else is known");
+    assert_eq!(codes(&refused), ["refuses_connections"]);
+    let dropped = report(Level::Descriptors(50), &[(Outcome::ConnectTimeout, 1_000)]);
+    assert_eq!(codes(&dropped), ["no_syn_ack"], "nothing else is known");
+    let closed = report(Level::Descriptors(50), &[(Outcome::Closed, 1_000)]);
+    assert_eq!(codes(&closed), ["accepted_and_closed"]);
+}
+
+#[test]
+fn a_server_that_stops_is_told_with_its_time() {
+    let mut tenths = [0; 100];
+    tenths[..10].fill(13);
+    let crashed = with(heard(sclients(64, 130), &tenths), |t| {
+        t.outcomes.add_many(Outcome::Refused, 1_000);
+        t.outcomes.add_many(Outcome::Reset, 64);
+    });
+    let live = || sclients(16, 1_300);
+    let trials = [live(), crashed.clone()];
+    let found = found(&trials, &SETTING);
+    let codes: Vec<&str> = found.iter().map(|f| f.code.as_str()).collect();
+    assert_eq!(codes, ["server_crashed"], "the refusals are its doing");
+    assert_eq!(
+        found[0].text,
+        "the server stopped 1 s into the level with 64 descriptors, 130 responses after its begin: \
+         it served nothing to the end; 1,000 of the 2,344 attempts that it did not serve in these \
+         levels were refused"
+    );
+    let hung = with(crashed.clone(), |t| t.outcomes = sclients(64, 130).outcomes);
+    assert!(finds("server_stopped", &[live(), hung]));
+    assert!(finds("outage", &[live(), crashed, live()]));
+    assert!(!finds("server_stopped", &[live(), live()]));
 }
 
 #[test]

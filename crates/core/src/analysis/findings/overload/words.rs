@@ -1,7 +1,9 @@
 //! The words, the numbers and the next steps of findings about overload.
 
 use super::OverloadDiagnosis;
-use crate::analysis::overload::times;
+use super::diagnose::ends_connections;
+use super::remedy::failure;
+use crate::analysis::overload::{Accepts, Stop, Why, end, times};
 use crate::analysis::words::{exact, levels, number, percent, time};
 use crate::spec::{CloseKind, Level};
 
@@ -36,15 +38,14 @@ impl OverloadDiagnosis {
             OverloadDiagnosis::ThroughputFalls {
                 capacity_per_s,
                 served_per_s,
-                served_ci95_per_s: [low, high],
+                served_ci95_per_s,
                 offered_per_s,
             } => format!(
-                "throughput falls under overload: of {}/s offered {}/s are served (95 %: {} to \
-                 {}), {} less than the {}/s that it can serve",
+                "throughput falls under overload: of {}/s offered {}/s are served{}, {} less than \
+                 the {}/s that it can serve",
                 number(*offered_per_s),
                 number(*served_per_s),
-                number(*low),
-                number(*high),
+                within(*served_ci95_per_s),
                 percent(100.0 * (1.0 - served_per_s / capacity_per_s)),
                 number(*capacity_per_s)
             ),
@@ -53,28 +54,27 @@ impl OverloadDiagnosis {
                 served_per_s,
                 served_ci95_per_s,
                 offered_per_s,
-            } => {
-                let range = served_ci95_per_s.map_or(String::new(), |[low, high]| {
-                    format!(" (95 %: {} to {})", number(low), number(high))
-                });
-                format!(
-                    "throughput does not suffer from overload: with {}/s offered, {} times the \
-                     capacity, {}/s are served{range}",
-                    number(*offered_per_s),
-                    times(*offered_per_s, *capacity_per_s),
-                    number(*served_per_s)
-                )
-            }
-            OverloadDiagnosis::NeverAccepts {
+            } => format!(
+                "throughput does not suffer from overload: with {}/s offered, {} times the \
+                 capacity, {}/s are served{}",
+                number(*offered_per_s),
+                times(*offered_per_s, *capacity_per_s),
+                number(*served_per_s),
+                within(*served_ci95_per_s)
+            ),
+            OverloadDiagnosis::NeverAnswers {
                 attempts,
                 established,
+                accepts,
+                queue,
             } => format!(
-                "not one response came to {} attempts; {} of the connections were established, \
-                 which the server's kernel does by itself until the accept queue is full: the \
-                 server does not accept",
+                "none of {} attempts received a response; {} of the connections were \
+                 established: {}",
                 exact(*attempts as f64),
-                exact(*established as f64)
+                exact(*established as f64),
+                never_answers(*accepts, *queue)
             ),
+            OverloadDiagnosis::Stopped(stop) => stopped(stop),
             _ => return None,
         };
         Some(text)
@@ -83,41 +83,43 @@ impl OverloadDiagnosis {
     /// Of what becomes of connections.
     fn connections_text(&self) -> Option<String> {
         let text = match self {
-            OverloadDiagnosis::Ghosts {
-                at,
-                count,
-                percent: p,
-            } => format!(
-                "{} connections with {} ({}) were established here and never there: the accept \
-                 queue was full when the handshake's last segment came",
-                exact(*count as f64),
-                one(*at),
-                percent(*p)
-            ),
-            OverloadDiagnosis::RefusesConnections {
-                at,
-                count,
-                percent: p,
-            } => format!(
-                "the server's host refused {} connections with {} ({}): nothing listens there at \
-                 times, a firewall rejects, or tcp_abort_on_overflow is set",
-                exact(*count as f64),
-                one(*at),
-                percent(*p)
-            ),
-            OverloadDiagnosis::Resets {
+            OverloadDiagnosis::Fails {
+                how,
                 at,
                 count,
                 percent: p,
                 served_per_s,
             } => format!(
-                "{} connections with {} ({}) were reset before their response, while {}/s were \
-                 served: the server gives up what it has accepted, or tcp_abort_on_overflow is set",
+                "{} connections with {} ({}{}) {}, while {}/s were served: {}",
                 exact(*count as f64),
                 one(*at),
                 percent(*p),
-                number(*served_per_s)
+                match ends_connections(*how) {
+                    true => " of those established",
+                    false => "",
+                },
+                end(*how),
+                number(*served_per_s),
+                failure(*how).0
             ),
+            OverloadDiagnosis::Unanswered {
+                at,
+                count,
+                percent: p,
+                why,
+                arrived_per_s,
+                listen_drops,
+                queue,
+            } => {
+                let seen = (*arrived_per_s, listen_drops.unwrap_or(0), *queue);
+                let because = why_unanswered(*why, seen);
+                format!(
+                    "{} connects with {} ({}) received no answer: {because}",
+                    exact(*count as f64),
+                    one(*at),
+                    percent(*p)
+                )
+            }
             _ => return None,
         };
         Some(text)
@@ -191,10 +193,14 @@ impl OverloadDiagnosis {
                 due_per_s,
                 busy_percent,
                 kept_per_s,
+                is_left_out,
             } => {
-                let kept = kept_per_s.map_or(String::new(), |kept| {
+                let mut kept = kept_per_s.map_or(String::new(), |kept| {
                     format!("; up to {}/s it kept up", number(kept))
                 });
+                if *is_left_out {
+                    kept += "; the conclusion leaves such levels out";
+                }
                 format!(
                     "from {} on the generator is the limit: it started {}/s of {}/s, and its \
                      busiest worker used {} of a core{kept}",
@@ -204,6 +210,13 @@ impl OverloadDiagnosis {
                     percent(*busy_percent)
                 )
             }
+            OverloadDiagnosis::LevelsLeftOut { at, of, clauses } => format!(
+                "the conclusion leaves out {} of {} levels, {}, as {}",
+                at.len(),
+                of,
+                levels(at),
+                clauses.join("; ")
+            ),
             _ => return None,
         };
         Some(text)
@@ -248,196 +261,97 @@ impl OverloadDiagnosis {
         };
         Some(text)
     }
-
-    /// The numbers it rests on, by name; those that are not finite are not known.
-    pub(in super::super) fn evidence(&self) -> Vec<(&'static str, f64)> {
-        self.rates_evidence()
-            .or_else(|| self.counts_evidence())
-            .unwrap_or_default()
-    }
-
-    fn rates_evidence(&self) -> Option<Vec<(&'static str, f64)>> {
-        let numbers = match self {
-            OverloadDiagnosis::SimpleClientsFlatten {
-                clients,
-                most_per_s,
-                capacity_per_s,
-                pressed_per_s,
-            } => vec![
-                ("clients", f64::from(*clients)),
-                ("first_syn_per_s", *most_per_s),
-                ("capacity_per_s", *capacity_per_s),
-                ("offered_per_s", *pressed_per_s),
-                ("times_capacity", pressed_per_s / capacity_per_s),
-            ],
-            OverloadDiagnosis::ThroughputFalls {
-                capacity_per_s,
-                served_per_s,
-                served_ci95_per_s: [low, high],
-                offered_per_s,
-            } => vec![
-                ("capacity_per_s", *capacity_per_s),
-                ("served_per_s", *served_per_s),
-                ("served_low_per_s", *low),
-                ("served_high_per_s", *high),
-                ("offered_per_s", *offered_per_s),
-            ],
-            OverloadDiagnosis::ThroughputFlat {
-                capacity_per_s,
-                served_per_s,
-                served_ci95_per_s,
-                offered_per_s,
-            } => {
-                let [low, high] = served_ci95_per_s.unwrap_or([f64::NAN; 2]);
-                vec![
-                    ("capacity_per_s", *capacity_per_s),
-                    ("served_per_s", *served_per_s),
-                    ("served_low_per_s", low),
-                    ("served_high_per_s", high),
-                    ("offered_per_s", *offered_per_s),
-                    ("times_capacity", offered_per_s / capacity_per_s),
-                ]
-            }
-            OverloadDiagnosis::GeneratorLimitsSynRate {
-                started_per_s,
-                due_per_s,
-                busy_percent,
-                kept_per_s,
-                ..
-            } => vec![
-                ("started_per_s", *started_per_s),
-                ("due_per_s", *due_per_s),
-                ("busiest_worker_percent", *busy_percent),
-                ("kept_per_s", kept_per_s.unwrap_or(f64::NAN)),
-            ],
-            OverloadDiagnosis::FactorNotReached {
-                offered_per_s,
-                capacity_per_s,
-                wanted,
-            } => vec![
-                ("offered_per_s", *offered_per_s),
-                ("capacity_per_s", *capacity_per_s),
-                ("times_capacity", offered_per_s / capacity_per_s),
-                ("times_wanted", *wanted),
-            ],
-            _ => return None,
-        };
-        Some(numbers)
-    }
-
-    fn counts_evidence(&self) -> Option<Vec<(&'static str, f64)>> {
-        let numbers = match self {
-            OverloadDiagnosis::Ghosts { count, percent, .. }
-            | OverloadDiagnosis::PortsExhausted { count, percent, .. }
-            | OverloadDiagnosis::DescriptorsExhausted { count, percent, .. }
-            | OverloadDiagnosis::RefusesConnections { count, percent, .. }
-            | OverloadDiagnosis::Resets { count, percent, .. } => {
-                vec![("count", *count as f64), ("percent", *percent)]
-            }
-            OverloadDiagnosis::SynRetransmissions {
-                repeated_per_s,
-                first_per_s,
-                patience_ns,
-                ..
-            } => vec![
-                ("repeated_per_s", *repeated_per_s),
-                ("first_syn_per_s", *first_per_s),
-                ("connect_timeout_ns", *patience_ns),
-            ],
-            OverloadDiagnosis::PatienceTooLong { patience_ns } => {
-                vec![("connect_timeout_ns", *patience_ns)]
-            }
-            OverloadDiagnosis::CapturesDisagree {
-                captured_per_s,
-                started_per_s,
-                percent,
-                capture_lost,
-                ..
-            } => vec![
-                ("captured_per_s", *captured_per_s),
-                ("started_per_s", *started_per_s),
-                ("percent", *percent),
-                ("capture_lost", *capture_lost as f64),
-            ],
-            OverloadDiagnosis::NeverAccepts {
-                attempts,
-                established,
-            } => vec![
-                ("attempts", *attempts as f64),
-                ("established", *established as f64),
-            ],
-            OverloadDiagnosis::SyncookiesActive { sent, .. } => vec![("sent", *sent as f64)],
-            _ => return None,
-        };
-        Some(numbers)
-    }
-
-    pub(in super::super) fn next_step(&self) -> String {
-        match self {
-            OverloadDiagnosis::PortsExhausted { close, .. } => ports_remedy(*close),
-            OverloadDiagnosis::DescriptorsExhausted { .. } => {
-                "raise the limit (ulimit -Hn and -n), or use fewer descriptors with a shorter T: \
-                 --descriptors, --connect-timeout"
-                    .into()
-            }
-            OverloadDiagnosis::FactorNotReached { .. } => {
-                "raise the limit (ulimit -Hn and -n), or halve T: the same descriptors then offer \
-                 twice as much (--connect-timeout)"
-                    .into()
-            }
-            OverloadDiagnosis::GeneratorLimitsSynRate { .. } => {
-                "take levels beyond that rate as “at least”; add workers (-t) or a second \
-                 host, and see with one process against two which of them is the limit"
-                    .into()
-            }
-            OverloadDiagnosis::CapturesDisagree { .. } => {
-                "have the server to yourself, and see with `knee observe --port P` on its host who \
-                 else connects"
-                    .into()
-            }
-            OverloadDiagnosis::PatienceTooLong { .. } => {
-                "keep T below it: --connect-timeout 500ms".into()
-            }
-            OverloadDiagnosis::SynRetransmissions {
-                at: Level::Descriptors(_) | Level::RatePerS(_),
-                ..
-            } => "keep T below the first repetition: --connect-timeout 500ms".into(),
-            OverloadDiagnosis::NeverAccepts { .. } => {
-                "see whether the server is stuck: its accept queue is Recv-Q in `ss -ltn`".into()
-            }
-            OverloadDiagnosis::RefusesConnections { .. } | OverloadDiagnosis::Resets { .. } => {
-                "on the server's host: sysctl net.ipv4.tcp_abort_on_overflow, and `ss -ltn` for \
-                 the listening socket"
-                    .into()
-            }
-            OverloadDiagnosis::SyncookiesActive { .. } => {
-                "a longer queue on the server's host: sysctl -w net.ipv4.tcp_max_syn_backlog=4096, \
-                 net.core.somaxconn=4096, and a larger backlog in listen(2)"
-                    .into()
-            }
-            OverloadDiagnosis::ThroughputFalls { .. } => {
-                "let the server shed what it cannot serve in time, or accept no more than it can: \
-                 a shorter backlog costs nothing here"
-                    .into()
-            }
-            _ => String::new(),
-        }
-    }
-}
-
-/// What makes local ports last.
-pub(crate) fn ports_remedy(close: CloseKind) -> String {
-    let rst = match close {
-        CloseKind::Fin => ", or no TIME_WAIT: --close rst",
-        CloseKind::Rst => "",
-    };
-    format!(
-        "more source addresses: --source 127.0.0.2-127.0.0.20 on loopback, else addresses of this \
-         host{rst}; or more ports: sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\" \
-         net.ipv4.tcp_tw_reuse=1"
-    )
 }
 
 fn one(level: Level) -> String {
     levels(&[level])
+}
+fn within(ci95: Option<[f64; 2]>) -> String {
+    ci95.map_or(String::new(), |[low, high]| {
+        format!(" (95 %: {} to {})", number(low), number(high))
+    })
+}
+
+/// Why connects were not answered: with the SYNs per second that arrived, how many the listening
+/// sockets dropped, and the accept queue at the most.
+fn why_unanswered(
+    why: Why,
+    (arrived_per_s, drops, queue): (f64, u64, Option<(u32, u32)>),
+) -> String {
+    let drops = exact(drops as f64);
+    match (why, queue) {
+        (Why::QueueFull, Some((most, limit))) => format!(
+            "the accept queue was full ({} of {}), and the server's kernel dropped {drops}",
+            exact(f64::from(most)),
+            exact(f64::from(limit))
+        ),
+        (Why::QueueFull, None) => format!(
+            "the server's kernel dropped {drops}, as the accept queue or the queue of requests was \
+             full"
+        ),
+        (Why::DroppedThere, _) => format!(
+            "the server's listening sockets dropped only {drops}: something else drops SYNs or \
+             their answers, such as a packet filter"
+        ),
+        (Why::DroppedBefore, _) => format!(
+            "only {}/s SYNs reached the server: they are dropped on the way, such as by a firewall",
+            number(arrived_per_s)
+        ),
+        (Why::Silent, _) => "a firewall drops SYNs, no host has this address, or the accept queue \
+                             was full from the begin on; nobody looked at the server"
+            .into(),
+        (Why::Unknown, _) => {
+            "the accept queue was full, or something drops SYNs; nobody looked at \
+                              the server"
+                .into()
+        }
+    }
+}
+
+fn never_answers(accepts: Accepts, queue: Option<(u32, u32)>) -> String {
+    match (accepts, queue) {
+        (Accepts::No, Some((most, limit))) => format!(
+            "the server does not accept, its accept queue held {} of {} (its kernel establishes \
+             them by itself until the queue is full)",
+            exact(f64::from(most)),
+            exact(f64::from(limit))
+        ),
+        (Accepts::No, None) => "the server does not accept (its kernel establishes them by itself \
+                                until the accept queue is full)"
+            .into(),
+        (Accepts::Yes, _) => "the server accepts, as its accept queue is nearly empty, and does \
+                              not answer"
+            .into(),
+        (Accepts::Unknown, _) => "the server does not accept, or does not answer what it \
+                                  accepted; nobody looked at its accept queue"
+            .into(),
+    }
+}
+fn stopped(stop: &Stop) -> String {
+    let at = one(stop.at);
+    let when = match stop.from_ns {
+        0 => format!("from the begin of the level with {at} on"),
+        ns => format!("{} into the level with {at}", time(ns as f64)),
+    };
+    let before = match stop.served_before {
+        0 => String::new(),
+        n => format!(", {} responses after its begin", exact(n as f64)),
+    };
+    let again = match stop.again {
+        None => "served nothing to the end".to_owned(),
+        Some((level, ns)) if level == stop.at => {
+            format!(
+                "served nothing for {}",
+                time(ns.saturating_sub(stop.from_ns) as f64)
+            )
+        }
+        Some((level, _)) => format!("served nothing until the level with {}", one(level)),
+    };
+    format!(
+        "the server stopped {when}{before}: it {again}; {} of the {} attempts that it did not \
+         serve in these levels {}",
+        exact(stop.count as f64),
+        exact(stop.unserved as f64),
+        end(stop.how)
+    )
 }

@@ -2,7 +2,7 @@
 
 use super::super::Diagnosis;
 use super::ThrottleDiagnosis;
-use crate::analysis::throttle::{Hold, rate_row, usual};
+use crate::analysis::throttle::{EARLY, Hold, rate_row, usual};
 use crate::measure::{HoldTrial, WaitTrial};
 use crate::spec::{ArrivalLaw, HoldMethod, WaitMethod};
 use crate::time::Nanos;
@@ -18,8 +18,6 @@ const STALL_NS: f64 = 100_000.0;
 const OF_ITSELF: f64 = 2.0;
 /// A larger share of stolen samples shapes the table.
 const STOLEN: f64 = 0.01;
-/// A larger share of waits that end too early is no accident.
-const EARLY: f64 = 0.01;
 /// A coefficient of variation of the gaps of a constant schedule from which they come in lumps: a
 /// Poisson process has 1.
 const LUMPY: f64 = 0.5;
