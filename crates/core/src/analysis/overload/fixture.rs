@@ -72,14 +72,20 @@ pub fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
     }
 }
 
-/// S-Clients with D descriptors past saturation, of which so many responses came in 10 s.
+/// S-Clients with D descriptors past saturation, of which so many responses came in 10 s; the
+/// server's kernel dropped the SYNs of the others.
 pub fn sclients(descriptors: u32, served: u64) -> TrialReport {
     let unanswered = 20 * u64::from(descriptors);
     let ends = [
         (Outcome::Served, served),
         (Outcome::ConnectTimeout, unanswered),
     ];
-    report(Level::Descriptors(descriptors), &ends)
+    let mut trial = report(Level::Descriptors(descriptors), &ends);
+    if let Some(observed) = &mut trial.observed {
+        let drops = ("TcpExtListenDrops".to_owned(), unanswered as i64);
+        observed.kernel.extend([drops]);
+    }
+    trial
 }
 
 /// Simple clients, each attempt of which was served.

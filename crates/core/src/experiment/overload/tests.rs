@@ -100,6 +100,7 @@ fn the_two_curves_of_the_paper() {
     assert_eq!(
         codes(&conducted),
         [
+            "accept_queue_full",
             "simple_clients_flatten",
             "syn_retransmissions",
             "throughput_flat_under_overload"
@@ -163,7 +164,10 @@ fn levels_that_are_given_are_run_as_they_are() {
         (0, None),
         "two different levels only"
     );
-    assert_eq!(codes(&conducted), ["throughput_flat_under_overload"]);
+    assert_eq!(
+        codes(&conducted),
+        ["accept_queue_full", "throughput_flat_under_overload"]
+    );
 }
 
 #[test]

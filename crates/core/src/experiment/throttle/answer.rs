@@ -96,14 +96,21 @@ fn held(trial: &HoldTrial, row: &RateRow) -> String {
     }
     if error > off {
         let told = trial.holds.elapsed.as_secs_f64();
-        let (drift, error) = (number(drift), number(error));
+        let (drift, error) = (ppm(drift), ppm(error));
         return format!(
-            "{name} held {asked}/s, as far as {} tell (drift {drift} ± {error} ppm)",
+            "{name} held {asked}/s, as far as {} shows (drift {drift} ± {error} ppm)",
             time(told * 1e9)
         );
     }
     let within = exact((off + error - 1e-3).ceil().max(EXACT_PPM));
     format!("{name} held {asked}/s to within {within} ppm")
+}
+
+fn ppm(value: f64) -> String {
+    match value.abs() < 0.005 {
+        true => "0".to_owned(),
+        false => number(value),
+    }
 }
 
 /// By how much the rate of its row differs from the one asked for, and what the catch-up policy
@@ -166,7 +173,7 @@ mod tests {
             ),
             (
                 vec![throttle(stall)],
-                "The throttle held 1,000/s, as far as 1 s tell (drift -2,706 ± 4,436 ppm).",
+                "The throttle held 1,000/s, as far as 1 s shows (drift -2,700 ± 4,440 ppm).",
             ),
             (
                 vec![naive()],
@@ -174,7 +181,7 @@ mod tests {
             ),
             (
                 vec![skipping()],
-                "The throttle held 1,000/s to within 1,000 ppm.",
+                "The throttle held 1,000/s to within 999 ppm.",
             ),
             (vec![tick()], "Tick held 1,000/s exactly (0.00 ppm drift)."),
         ] {
