@@ -20,7 +20,7 @@ impl Renderer for Junit {
             .trials
             .iter()
             .map(|t| t.duration_ns as f64 / 1e9)
-            .sum();
+            .fold(0.0, |sum, s| sum + s);
         let cases = cases(report);
         let count = |kind: &str| {
             let such = cases.iter().filter_map(|case| case.bad.as_ref());

@@ -3,7 +3,7 @@
 use super::laboratory;
 use crate::args::Output;
 use crate::failure::{Exit, Failure};
-use crate::stdout;
+use crate::{stdout, terminal};
 use clap::Args;
 use knee_core::report::Report;
 use knee_engine::interrupt;
@@ -80,7 +80,7 @@ pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
         stdout::write(|out| out.write_all(said.as_bytes()))?;
         match measure(part, raw.quiet) {
             Ok(report) => {
-                let told = format!("{}\n\n", headline(&report));
+                let told = format!("{}\n\n", headline(&report, terminal::is_unicode()));
                 stdout::write(|out| out.write_all(told.as_bytes()))?;
                 reports.push((part.question, report));
             }

@@ -213,7 +213,7 @@ fn thresholds_are_of_pings() {
     let ended = run(&[&["latency"], &short[..], &["--fail-if", "max>1ns"]].concat());
     assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
     assert!(
-        ended.stderr.contains("--fail-if: 1 up, 1 down: max "),
+        ended.stderr.contains("failed: 1 up, 1 down: max "),
         "{ended:?}"
     );
 }

@@ -19,7 +19,7 @@ fn both_backends() -> Vec<&'static str> {
 
 /// Every operation must end as `outcome`, which is no response, and the text must say so too.
 fn all_end_as(outcome: &str, ended: &Ended, attempted: u64) {
-    assert_eq!(ended.status, Some(1), "{ended:?}");
+    assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
     let none = format!("none of {attempted} operations succeeded");
     assert!(ended.stderr.contains(&none), "{ended:?}");
     let report = ended.json();
@@ -83,7 +83,7 @@ fn a_sweep_of_a_silent_server_ends() {
     let (_listener, url) = never_answers();
     let time = ["-d", "300ms", "--warmup", "0", "--timeout", "200ms"];
     let ended = run(&[&["sweep", &url][..], &time].concat());
-    assert_eq!(ended.status, Some(1), "{ended:?}");
+    assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
     assert!(ended.stderr.contains("operations succeeded"), "{ended:?}");
 }
 
@@ -131,7 +131,7 @@ fn a_server_that_goes_away_refuses_the_rest() {
         until_a_request(&listener);
         drop(listener);
         let ended = Ended::of(child);
-        assert_eq!(ended.status, Some(1), "{ended:?}");
+        assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
         let trial = &ended.json()["trials"][0];
         assert_eq!(trial["attempted"], 50);
         let outcome = |name: &str| trial["outcomes"][name].as_u64().unwrap_or(0);

@@ -326,7 +326,7 @@ fn thresholds_are_of_loss() {
     ];
     let ended = run(&[&lossy[..], &["--fail-if", "errors>1%"]].concat());
     assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
-    assert!(ended.stderr.contains("--fail-if"), "{ended:?}");
+    assert!(ended.stderr.contains("crosses errors>1%"), "{ended:?}");
     // Of several kinds of clients one is enough.
     let two = [
         "udp",

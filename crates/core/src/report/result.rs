@@ -164,7 +164,7 @@ fn rows(conclusion: &Conclusion) -> usize {
         Conclusion::Sweep(sweep) => sweep.levels.len(),
         Conclusion::Throttle(throttle) => throttle.table.len() + throttle.rates.len(),
         Conclusion::Overload(overload) => overload.simple.len() + overload.sclients.len(),
-        Conclusion::Udp(udp) => udp.laws.len(),
+        Conclusion::Udp(udp) => udp.laws.iter().filter(|law| law.trials > 0).count(),
         Conclusion::Latency(latency) => latency.scenarios.len(),
     }
 }

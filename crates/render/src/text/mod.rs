@@ -54,12 +54,12 @@ impl Default for Text {
     }
 }
 
-/// Verdict, result and answer in a line, without colour.
-pub fn headline(report: &Report) -> String {
+/// Verdict, result and answer in a line, without colour; in ASCII unless `unicode`.
+pub fn headline(report: &Report, unicode: bool) -> String {
     let words = heading::verdicts(report).into_iter().map(|(_, word)| word);
     let words: Vec<&str> = words.collect();
     let line = Line::plain(format!("{}  {}", words.join(", "), answer(report)));
-    line.cleaned(true).text()
+    line.cleaned(unicode).text()
 }
 
 /// The answer in one or two sentences, as it stands at the head of the report; why there is none

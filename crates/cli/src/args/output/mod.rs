@@ -198,7 +198,7 @@ impl Output {
     /// follow in its place.
     pub fn note_result(&self, report: &Report) {
         if self.shows_progress() && !terminal::is_stdout() {
-            self.note(&knee_render::headline(report));
+            self.note(&knee_render::headline(report, terminal::is_unicode()));
         }
     }
 

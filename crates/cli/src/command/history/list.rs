@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// An answer is not shortened to less, in columns.
-const ANSWER_MIN: usize = 20;
+const ANSWER_MIN: usize = 40;
 
 /// How far an answer below its run is moved in.
 const INDENT: usize = 6;

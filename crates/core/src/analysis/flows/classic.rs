@@ -59,8 +59,14 @@ const FIGURE_MAX: f64 = 1e15;
 /// at all.
 pub fn parse_classic(text: &str) -> Result<Classic, String> {
     let mut classic = Classic::default();
-    for (index, line) in text.lines().enumerate() {
-        let read = read_line(line.trim(), &mut classic);
+    let mut lines = text.lines().map(str::trim).enumerate().peekable();
+    while let Some((index, line)) = lines.next() {
+        let mut line = line.to_owned();
+        // A narrow page breaks it after a comma.
+        while let Some((_, rest)) = lines.next_if(|_| is_scenario(&line) && line.ends_with(',')) {
+            line = format!("{line} {rest}");
+        }
+        let read = read_line(&line, &mut classic);
         read.map_err(|what| format!("line {}: {what}", index + 1))?;
     }
     if classic.scenarios.is_empty() {

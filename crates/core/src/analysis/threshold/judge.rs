@@ -38,12 +38,14 @@ pub fn asked_for(report: &Report) -> Vec<Threshold> {
 }
 
 fn without_trials(threshold: &Threshold, report: &Report) -> Judged {
-    if !report.has_measured() || !threshold.is_of_verdict() {
-        return Judged::Undecided(format!("{threshold} is undecided: there is no trial"));
-    }
     match report.verdict {
-        Verdict::Invalid => Judged::Crossed("the result is invalid".to_owned()),
-        Verdict::Valid => Judged::Kept("the result is valid".to_owned()),
+        Verdict::Invalid if threshold.is_of_verdict() => {
+            Judged::Crossed("the result is invalid".to_owned())
+        }
+        Verdict::Valid if threshold.is_of_verdict() && report.has_measured() => {
+            Judged::Kept("the result is valid".to_owned())
+        }
+        _ => Judged::Undecided(format!("{threshold} is not decided: there is no trial")),
     }
 }
 
