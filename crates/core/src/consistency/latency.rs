@@ -1,9 +1,20 @@
 //! The overall figures of a latency experiment against its own scenarios.
 
-use super::{Contradictions, trial};
-use crate::report::{LatencyConclusion, ScenarioRow};
+use super::{Contradictions, Statements, trial};
+use crate::analysis::flows::figures::grade;
+use crate::report::{LatencyConclusion, ScenarioRow, Verdict};
+use crate::time::Nanos;
 
-pub(super) fn check(of: &LatencyConclusion, found: &mut Contradictions) {
+pub(super) fn check(said: Statements<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
+    let is_valid = said.verdict == Verdict::Valid;
+    found.unless(!is_valid || of.distorted.is_empty(), || {
+        format!("VALID, and distorted are {:?}", of.distorted)
+    });
+    if let Some(ns) = of.added_latency_ns {
+        found.unless(of.grade == grade(Nanos(ns)), || {
+            format!("grade {} of {ns} ns added", of.grade)
+        });
+    }
     if let Some(idle) = &of.idle_ns {
         trial::times("idle path", idle, found);
     }

@@ -53,7 +53,7 @@ pub fn contradictions<'a>(of: impl Into<Statements<'a>>) -> Vec<String> {
         Conclusion::Throttle(throttle) => throttle::check(throttle, &mut found),
         Conclusion::Overload(overload) => overload::check(said, overload, &mut found),
         Conclusion::Udp(udp) => udp::check(udp, &mut found),
-        Conclusion::Latency(latency) => latency::check(latency, &mut found),
+        Conclusion::Latency(latency) => latency::check(said, latency, &mut found),
     }
     found.lines
 }
