@@ -60,7 +60,10 @@ fn nothing_is_wider_than_the_page_and_no_line_ends_in_a_space() {
                 );
                 for line in text.lines() {
                     let columns = line.chars().count();
-                    assert!(columns <= width.max(60), "{name} at {width}: {line:?}");
+                    // What other programs read is never wrapped.
+                    let is_read = line.starts_with("Scenario ");
+                    let fits = columns <= width.max(60) || is_read;
+                    assert!(fits, "{name} at {width}: {line:?}");
                     assert_eq!(line, line.trim_end(), "{name} at {width}");
                     assert!(unicode || line.is_ascii(), "{name}: {line:?}");
                 }

@@ -56,6 +56,11 @@ impl Page {
         self.lines.extend(line.wrapped(self.width, hang));
     }
 
+    /// A line that other programs read: never wrapped.
+    pub fn verbatim(&mut self, text: &str) {
+        self.lines.push(Line::plain(cleaned(text, self.unicode)));
+    }
+
     /// Names and what is to be said of them, in two columns.
     pub fn facts(&mut self, facts: Vec<(String, Line)>) {
         let names: Vec<String> = facts

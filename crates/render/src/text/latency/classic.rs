@@ -20,7 +20,7 @@ pub fn show(page: &mut Page, conclusion: &LatencyConclusion) {
         .filter(|row| Some(row.congestion_control.as_str()) == control);
     lines.extend(of_first.enumerate().map(|(i, row)| scenario(i + 1, row)));
     for line in lines {
-        page.paragraph(0, 4, Line::plain(line));
+        page.verbatim(&line);
     }
     page.paragraph(0, 0, Line::of(Ink::Strong, "OVERALL:"));
     for (name, value, unit) in [
@@ -38,7 +38,7 @@ pub fn show(page: &mut Page, conclusion: &LatencyConclusion) {
         ("Flow Smoothness", conclusion.smoothness_hz, "Hz"),
     ] {
         if let Some(value) = value {
-            page.paragraph(0, 0, Line::plain(format!("{name:>19}: {value} {unit}")));
+            page.verbatim(&format!("{name:>19}: {value} {unit}"));
         }
     }
 }
