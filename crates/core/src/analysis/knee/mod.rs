@@ -159,9 +159,12 @@ fn read_rows(rows: Vec<LevelPoint>) -> Option<Reading> {
         .iter()
         .max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
     let begins = PLATEAU_BEGINS * top.throughput_per_s * per_user(&rows[0]);
+    // A target that rejects what is too much is below its maximum where it rejects nothing.
+    let is_full = |p: &&LevelPoint| !fails(top) || fails(p);
     let plateau: Vec<&LevelPoint> = rows
         .iter()
         .filter(|p| alike(p, top) && (p.level >= begins || p.level == top.level))
+        .filter(is_full)
         .collect();
     let (x_max_per_s, x_max_half_width) = plateau_mean(&plateau);
     let levels: Vec<f64> = plateau.iter().map(|p| p.level).collect();

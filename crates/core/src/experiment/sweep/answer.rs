@@ -6,9 +6,7 @@ use super::rates::Limit;
 use crate::analysis::findings::AxisKind;
 use crate::analysis::knee::{Knee, Reading, Shape, fails};
 use crate::analysis::table::LevelPoint;
-use crate::analysis::words::{
-    estimate, exact, list, number, percent, ratio, time, users as n_users,
-};
+use crate::analysis::words::{estimate, exact, number, percent, ratio, time, users as n_users};
 
 /// From this many times on, waiting longer for nothing is worth a sentence.
 const LONGER_MIN: f64 = 2.0;
@@ -98,11 +96,10 @@ pub fn rate(kept: &[LevelPoint], limit: &Limit, table: &[LevelPoint], bounds: &[
         (None, None) if table.is_empty() => "Nothing was measured.".to_owned(),
         (None, None) => "No rate could be measured: no trial was valid.".to_owned(),
     }];
-    if !limit.unknown.is_empty() {
-        let rates: Vec<String> = limit.unknown.iter().map(|r| exact(*r)).collect();
+    if let (Some(_), None, Some(lowest)) = (limit.within, limit.outside, limit.unknown.first()) {
         sentences.push(format!(
-            "Whether {}/s are served is not known.",
-            list(&rates)
+            "Whether {}/s are served is not known: no trial of it was valid.",
+            exact(*lowest)
         ));
     }
     sentences.extend(within_bound(bounds, AxisKind::Rate, kept));

@@ -30,6 +30,8 @@ const OF_CAPACITY: [f64; 6] = [0.98, 1.02, 0.95, 1.06, 0.9, 1.15];
 const BEYOND_CAPACITY: f64 = 1.1;
 /// A rate at which so many more operations fail than at the best, as a share, is not served.
 const MORE_FAIL: f64 = 0.01;
+/// A rate this near to one already measured, as a share, is not worth a trial.
+const APART: f64 = 0.012;
 /// What decides on the answer is measured this many times.
 const CONFIRMED: usize = 2;
 /// A rate at which no trial is valid is not approached nearer than this ratio.
@@ -207,7 +209,11 @@ fn between(within: f64, outside: f64, past: &[TrialReport]) -> Option<f64> {
     if outside / within <= NEAR {
         return None;
     }
-    let inside = |r: &f64| *r > within * 1.005 && *r < outside / 1.005 && is_new(*r, past);
+    let is_apart = |r: f64| {
+        past.iter()
+            .all(|t| (value(t.level) / r - 1.0).abs() > APART)
+    };
+    let inside = |r: &f64| *r > within && *r < outside && is_apart(*r);
     let middle = rounded((within * outside).sqrt());
     let known = capacity(past, outside).map(|[_, per_s, _]| per_s);
     let guesses = known.map(|c| OF_CAPACITY.map(|share| rounded(c * share)));
