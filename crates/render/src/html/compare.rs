@@ -76,8 +76,11 @@ fn show_answer(page: &mut Page, comparison: &Comparison) {
     });
 }
 
-/// More names than this do not fit beside each other.
+/// A figure of more rows than this is no longer seen at a glance.
 const NAMES_MAX: usize = 16;
+
+/// Height of one row, in CSS pixels.
+const ROW_PX: u32 = 28;
 
 /// The ratios with their intervals: those of the whole beside each other, those of levels over the
 /// levels, metric by metric.
@@ -87,7 +90,7 @@ fn plots(rows: &[ComparisonRow]) -> Vec<Plot> {
         .filter(|r| r.label.is_empty())
         .map(|r| (metric(r), r))
         .collect();
-    let mut plots: Vec<Plot> = plot("B/A", "metric", &whole).into_iter().collect();
+    let mut plots: Vec<Plot> = plot("B/A", &whole).into_iter().collect();
     let mut metrics: Vec<&str> = Vec::new();
     for row in with_interval().filter(|r| !r.label.is_empty()) {
         if !metrics.contains(&row.metric.as_str()) {
@@ -105,16 +108,12 @@ fn plots(rows: &[ComparisonRow]) -> Vec<Plot> {
             label: String::new(),
             ..(*first).clone()
         };
-        plots.extend(plot(
-            &format!("B/A in {}", metric(&bare)),
-            "level",
-            &of_levels,
-        ));
+        plots.extend(plot(&format!("B/A in {}", metric(&bare)), &of_levels));
     }
     plots
 }
 
-fn plot(title: &str, names: &str, rows: &[(String, &ComparisonRow)]) -> Option<Plot> {
+fn plot(title: &str, rows: &[(String, &ComparisonRow)]) -> Option<Plot> {
     if rows.is_empty() || rows.len() > NAMES_MAX {
         return None;
     }
@@ -122,21 +121,23 @@ fn plot(title: &str, names: &str, rows: &[(String, &ComparisonRow)]) -> Option<P
     let (low, high) = bounds.fold((0.9, 1.1), |(low, high): (f64, f64), v| {
         (low.min(v), high.max(v))
     });
-    let x = Scale::categories(rows.iter().map(|(name, _)| name.clone()).collect(), names);
-    let y = Scale::logarithmic(low / 1.02, high * 1.02, Unit::Number, "B/A");
+    let x = Scale::logarithmic(low / 1.02, high * 1.02, Unit::Number, "B/A");
+    let y = Scale::categories(rows.iter().map(|(name, _)| name.clone()).collect(), "");
     let points = |is_found: bool| -> Vec<Point> {
         let numbered = (0..).zip(rows);
         let such = numbered.filter(|(_, (_, r))| r.significant == is_found);
-        such.map(|(i, (_, r))| Point::with(f64::from(i), r.ratio.unwrap_or(f64::NAN), r.ratio_ci95))
+        such.map(|(i, (_, r))| Point::with(r.ratio.unwrap_or(f64::NAN), f64::from(i), r.ratio_ci95))
             .collect()
     };
     let mut plot = Plot::new(title, x, y)
         .described("The ratio of B to A with its 95 % confidence interval; 1 is no difference.")
-        .against(Reference::Horizontal {
-            y: 1.0,
+        .against(Reference::Vertical {
+            x: 1.0,
             label: "no difference".to_owned(),
             tone: Tone::Muted,
+            range: None,
         });
+    plot.height = ROW_PX * rows.len() as u32;
     let kinds = [
         ("differs", Tone::Second, points(true)),
         ("within chance", Tone::First, points(false)),
