@@ -4,8 +4,8 @@ use super::process::{Ended, run};
 use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
 
-/// Makes a run of it to its end; a busy machine may make it invalid and all responses may be errors,
-/// but what it counts stands.
+/// Makes a run of it to its end; a busy machine may make it invalid, and all responses may be
+/// errors, but what it counts stands.
 pub fn measured(arguments: &[&str]) -> Value {
     let ended = run(&[arguments, &["--json", "-", "--quiet"]].concat());
     assert!(
