@@ -74,8 +74,12 @@ pub fn ratio(value: f64) -> String {
 }
 
 /// A share: `0.03 %`, `2.8 %`, `17.1 %`, `120 %`: three significant digits, at most two of them
-/// behind the point, idle zeros dropped; the first digit of a share that is smaller.
+/// behind the point, idle zeros dropped; the first digit of a share that is smaller. What is not
+/// all is never rounded to `100 %`.
 pub fn percent(value: f64) -> String {
+    if (99.95..100.0).contains(&value) {
+        return format!("{:.2} %", value.min(99.99));
+    }
     let digits = percent_decimals(value);
     match value.is_finite() {
         true => format!("{} %", grouped(trimmed(&format!("{value:.digits$}")))),
@@ -258,7 +262,9 @@ mod tests {
                 (2.8, "2.8 %"),
                 (9.996, "10 %"),
                 (17.14, "17.1 %"),
-                (99.96, "100 %"),
+                (99.96, "99.96 %"),
+                (99.999, "99.99 %"),
+                (100.0, "100 %"),
                 (1_234.0, "1,234 %"),
                 (-2.5, "-2.5 %"),
                 (f64::NAN, "unknown"),

@@ -23,7 +23,7 @@ pub(super) fn transfer_facts(t: &TrialReport) -> Vec<(String, Line)> {
 
 /// Bytes, and as many per second.
 fn transfer((n, per_s): (u64, Option<f64>)) -> Line {
-    let each = per_s.map_or_else(String::new, |per_s| {
+    let each = per_s.filter(|_| n > 0).map_or_else(String::new, |per_s| {
         format!(", {}/s", bytes(per_s.round() as u64))
     });
     Line::plain(format!("{}{each}", bytes(n)))

@@ -59,6 +59,9 @@ impl Diagnosis {
                  lock), and repeat to see whether it is periodic: --duration 60s"
                     .into()
             }
+            Diagnosis::ConnectionsLimit { .. } | Diagnosis::SurplusBytes { .. } => {
+                self.connections_next_step()
+            }
             Diagnosis::Udp(of_datagrams) => of_datagrams.next_step(),
             Diagnosis::StoppedEarly { .. } => {
                 "make one request work first: knee run URL --vusers 1 -n 1".into()
@@ -92,9 +95,6 @@ impl Diagnosis {
 
     fn sweep_next_step(&self) -> String {
         match self {
-            Diagnosis::ConnectionsLimit { .. } | Diagnosis::SurplusBytes { .. } => {
-                self.connections_next_step()
-            }
             Diagnosis::SaturatedBelowRange { axis, range, .. } => axis.lower_levels(range[0]),
             Diagnosis::PastKnee {
                 knee, recommended, ..
