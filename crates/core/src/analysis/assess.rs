@@ -5,12 +5,14 @@ use super::little::littles_law;
 use super::offered::{asked, gap_evidence, offered_report};
 use super::order::{design_effect, quantile_ci95};
 use super::sample::Z975;
+use super::silence::silence;
 use super::spectrum::spectrum;
 use super::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots};
+use super::table::error_share;
 use super::traffic::traffic_report;
 use super::validity::{Evidence, Quantiles, clauses};
 use crate::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
-use crate::report::{GeneratorReport, LatencyReport, TrialReport, Verdict};
+use crate::report::{GeneratorReport, LatencyReport, SilenceReport, TrialReport, Verdict};
 use crate::spec::Load;
 use crate::time::Nanos;
 
@@ -22,7 +24,8 @@ use crate::time::Nanos;
 pub fn assess(trial: &Trial) -> TrialReport {
     let measured = &trial.measurement;
     let outcomes = &measured.outcomes;
-    let flow = Flow::of(measured);
+    let silence = silence(trial);
+    let flow = Flow::of(measured, !shows_failure(measured, &silence));
     let effect = flow
         .response_stationary
         .then(|| design_effect(&measured.series, &measured.response));
@@ -48,6 +51,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
         generator: generator_report(&trial.generator, flow.completed),
         stationary: flow.throughput_stationary && flow.response_stationary,
         transient_ns: flow.transient_ns,
+        silence,
         littles_law: match trial.spec.load {
             // Where a number of operations ends the trial, some users have done before others.
             Load::Closed { vusers, pause } if trial.spec.operations_max.is_none() => {
@@ -74,6 +78,17 @@ pub fn assess(trial: &Trial) -> TrialReport {
         flows: None,
     }
 }
+
+/// Whether the trial shows that the target failed or was silent. A transient is how a target that
+/// works comes to its pace: where it does not work, what a cut would leave is the failure or what
+/// came before it, and both belong to the window.
+fn shows_failure(measured: &Measurement, silence: &SilenceReport) -> bool {
+    let failed = error_share(&measured.outcomes);
+    !silence.is_none() || failed >= FAILED_SHARE
+}
+
+/// From this share of failures on.
+const FAILED_SHARE: f64 = 0.01;
 
 /// Whether, in an open loop, what is left after the cut shows more than was started: then the cut
 /// took the stall and left the draining of its backlog, and both belong to the window.
@@ -108,15 +123,16 @@ const MANY: f64 = 400.0;
 const UNTOLD_SHARE: f64 = 0.5;
 
 impl Flow {
-    fn of(measured: &Measurement) -> Flow {
+    /// `may_cut`: an initial transient may be left out.
+    fn of(measured: &Measurement, may_cut: bool) -> Flow {
         let series = &measured.series;
         let slots = series.whole_slots(measured.window.length());
         let completed: f64 = series.completed.iter().sum();
         let whole = &series.completed[..slots];
-        let transient = match drains(measured, &whole[transient_slots(whole)..], series.slot) {
-            true => 0,
-            false => transient_slots(whole),
-        };
+        let cut = transient_slots(whole);
+        let is_empty = whole[cut..].iter().sum::<f64>() <= 0.0;
+        let is_kept = !may_cut || is_empty || drains(measured, &whole[cut..], series.slot);
+        let transient = if is_kept { 0 } else { cut };
         let steady = &whole[transient..];
         let ci95 = mean_ci95(steady).filter(|&[lo, hi]| {
             let half_share = (hi - lo) / (hi + lo);
@@ -140,9 +156,9 @@ impl Flow {
         };
         // One operation more or less may have fallen to either side of the ends.
         let grain_per_s = 1.0 / (slot_s * steady.len() as f64);
-        let ci95 = ci95.filter(|_| throughput_stationary && completed > 0.0);
+        let ci95 = ci95.filter(|_| throughput_stationary && measured.answered > 0);
         Flow {
-            throughput_per_s: (completed > 0.0).then_some(throughput_per_s),
+            throughput_per_s: (measured.answered > 0).then_some(throughput_per_s),
             throughput_ci95_per_s: ci95.map(|[lo, hi]| {
                 let low = (lo / slot_s).min(throughput_per_s - grain_per_s);
                 [
@@ -230,7 +246,7 @@ fn evidence(trial: &Trial) -> Evidence {
         asked: asked(trial),
         window: measured.window.length(),
         open_loop: trial.spec.load.is_open_loop(),
-        attempted: measured.outcomes.total(),
+        attempted: measured.outcomes.total() - measured.carried,
         shed: measured.outcomes.count(Outcome::Shed),
         started: measured.started,
         pacing_error_ns: Quantiles::of(&measured.pacing_error),

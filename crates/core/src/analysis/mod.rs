@@ -17,6 +17,7 @@ pub mod order;
 pub mod overload;
 pub mod pairs;
 mod sample;
+pub mod silence;
 mod spectrum;
 pub mod stationarity;
 pub mod table;

@@ -1,5 +1,6 @@
 //! What is recorded while a trial runs, and the mergeable value it ends in.
 
+mod answers;
 mod completion;
 mod datagram_recorder;
 mod datagrams;
@@ -15,6 +16,7 @@ mod targets;
 mod trial;
 mod waits;
 
+pub use answers::Answers;
 pub use completion::Completion;
 pub use datagram_recorder::DatagramRecorder;
 pub use datagrams::{DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial};

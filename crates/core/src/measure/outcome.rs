@@ -130,6 +130,11 @@ impl Outcome {
         )
     }
 
+    /// Whether a whole response came with a status below 400.
+    pub fn is_good(self) -> bool {
+        matches!(self, Outcome::Ok | Outcome::Served)
+    }
+
     /// Whether the time that such an operation took is only a lower bound of what it would have
     /// taken, as it was given up or cut off while it waited.
     pub fn is_censored(self) -> bool {

@@ -4,7 +4,11 @@
 //!
 //! - *Latencies and outcomes* are of the operations **intended** within the window, however late
 //!   they complete. So nothing that was asked for in the window can be lost at its end, and nothing
-//!   that was asked for before leaks in.
+//!   that was asked for before leaks in. There is one exception: an operation that was intended
+//!   before the window and is still under way when the window ends counts too, as its user waits
+//!   through all of the measured time and would not be seen otherwise. That biases nothing that the
+//!   window is long enough to measure: of operations shorter than it, none is counted that was not
+//!   intended in it, and of those that hang, each user has one.
 //! - *Series, intervals and bytes* are of what **happened** within the window, whenever it was
 //!   intended. In an open loop a completion counts where it falls: what the warm-up left in flight
 //!   balances what the end cuts off. In a closed loop, whose few long operations would make that
@@ -17,6 +21,7 @@
 //! `completed` = now, which makes it a censored observation. Where that was because the user
 //! interrupted a closed loop, its part until then is credited (`SeriesRecorder::add_unfinished`).
 
+use super::answers::AnswersRecorder;
 use super::interval::Parts;
 use super::series::SeriesRecorder;
 use super::trial::shortest;
@@ -56,6 +61,7 @@ pub struct Recorder {
     totals: Measurement,
     starts_max: usize,
     series: SeriesRecorder,
+    answers: AnswersRecorder,
     parts: Parts,
 }
 
@@ -83,6 +89,7 @@ impl Recorder {
             totals,
             starts_max,
             series: SeriesRecorder::new(config.window),
+            answers: AnswersRecorder::new(config.window),
             parts: Parts::new(config.window, config.interval),
         }
     }
@@ -120,6 +127,15 @@ impl Recorder {
         self.now = completion.completed;
         if self.window.contains(completion.intended) {
             self.count(completion);
+        } else if completion.intended < self.window.start && self.outlasts_window(completion) {
+            self.totals.carried += 1;
+            self.count(completion);
+        }
+        if completion.outcome.is_censored()
+            && completion.intended < self.window.end
+            && self.outlasts_window(completion)
+        {
+            self.totals.unanswered.record(completion.response_time());
         }
         if self.window.contains(completion.completed) {
             self.count_in_time(completion);
@@ -174,11 +190,21 @@ impl Recorder {
         measurement.window.end = end;
         measurement.intervals = merger.finish();
         measurement.series = self.series.finish(end);
+        measurement.answers = self.answers.finish();
         measurement.cut_starts(end);
         measurement
     }
 
-    /// Outcome and latencies of an operation intended in the window.
+    /// Whether the operation was under way when the window ended, which is now where what is in
+    /// flight is cut off earlier.
+    #[inline]
+    fn outlasts_window(&self, completion: &Completion) -> bool {
+        let cut_off = completion.outcome == Outcome::InFlight;
+        completion.completed >= self.window.end
+            || cut_off && completion.completed > self.window.start
+    }
+
+    /// Outcome and latencies of an operation that is of the window.
     #[inline]
     fn count(&mut self, completion: &Completion) {
         let totals = &mut self.totals;
@@ -221,6 +247,8 @@ impl Recorder {
         }
         self.totals.bytes_received += completion.bytes;
         self.totals.bytes_sent += completion.bytes_sent;
+        self.totals.answered += u64::from(outcome.is_response());
+        self.answers.add(completed, outcome.is_good());
         let response = completion.response_time();
         if outcome.is_response() || outcome == Outcome::Timeout {
             self.series.add_response(completed, response);

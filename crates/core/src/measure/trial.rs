@@ -1,6 +1,8 @@
 //! What one trial yields: raw, mergeable, serialisable. Statistics come later, in `analysis`.
 
-use super::{Histogram, Interval, Observed, Outcomes, Series, StatusCodes, TargetMeasured};
+use super::{
+    Answers, Histogram, Interval, Observed, Outcomes, Series, StatusCodes, TargetMeasured,
+};
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -46,7 +48,8 @@ impl Window {
 }
 
 /// What was measured. Latencies and outcomes are of the operations *intended* within the window,
-/// however late they completed; `series` is of what happened during the window.
+/// however late they completed, and of those that were under way all through it; `series` is of
+/// what happened during the window.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Measurement {
     /// The measured window as it really was.
@@ -73,6 +76,20 @@ pub struct Measurement {
     pub series: Series,
     /// The same in the intervals that people look at.
     pub intervals: Vec<Interval>,
+    /// Good responses and failures in bins of 10 ms.
+    #[serde(default)]
+    pub answers: Answers,
+    /// Responses of any status that came within the window, whenever they were asked for.
+    #[serde(default)]
+    pub answered: u64,
+    /// How long those had waited that were under way at the end of the window and never got a
+    /// response.
+    #[serde(default)]
+    pub unanswered: Histogram,
+    /// Operations counted here that were intended before the window: they were under way all
+    /// through it. See [`super::Recorder`].
+    #[serde(default)]
+    pub carried: u64,
     /// When operations were started, ascending within the window (open loop; the first million or
     /// so per worker, and never beyond `starts_until`).
     pub starts: Vec<Nanos>,
@@ -131,6 +148,10 @@ impl Measurement {
         self.pacing_error.merge(&other.pacing_error);
         self.connection_wait.merge(&other.connection_wait);
         self.series.merge(other.series);
+        self.answers.merge(other.answers);
+        self.answered += other.answered;
+        self.unanswered.merge(&other.unanswered);
+        self.carried += other.carried;
         if self.intervals.is_empty() {
             self.intervals = other.intervals;
         } else if !other.intervals.is_empty() {

@@ -28,8 +28,9 @@ pub use result::ReportResult;
 pub(crate) use result::{STOPPED_EARLY, UNREACHABLE};
 pub use throttle::{MarginRow, RateRow, ThrottleConclusion, WaitAdvice, WaitRow};
 pub use trial::{
-    Dispersion, GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, PercentilePoint,
-    QuantilesReport, TargetReport, TrafficReport, TrialReport,
+    Dispersion, GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, OutageReport,
+    PausesReport, PercentilePoint, QuantilesReport, SilenceReport, TargetReport, TrafficReport,
+    TrialReport,
 };
 pub use udp::{
     DatagramReport, DispersionAt, EffectRow, LawRow, LedgerReport, LossEvidence, UdpConclusion,

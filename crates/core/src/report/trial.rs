@@ -40,6 +40,9 @@ pub struct TrialReport {
     pub stationary: bool,
     /// The initial transient that MSER-5 cut from the throughput, within the window.
     pub transient_ns: u64,
+    /// When the target did not answer.
+    #[serde(default, skip_serializing_if = "SilenceReport::is_none")]
+    pub silence: SilenceReport,
     /// Little's law; closed loop only.
     pub littles_law: Option<LittlesLaw>,
     /// Whether the generator measured the target or itself.
@@ -74,6 +77,53 @@ pub struct TrialReport {
     /// What the flows carried; bulk flows only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<FlowsReport>,
+}
+
+/// When, and whom, the target did not answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SilenceReport {
+    /// Operations that waited for an answer at the end of the measured time and never got one, each
+    /// of them longer than an answer takes by far. In a closed loop: users who hang.
+    pub hung: u64,
+    /// Those of them that began before the measured time, so that they waited all through it.
+    pub hung_throughout: u64,
+    /// The shortest time that one of them had waited.
+    pub hung_ns_min: Option<u64>,
+    /// Times without a single good response in which operations failed.
+    pub outages: Vec<OutageReport>,
+    /// Short times without a response that come again and again.
+    pub pauses: Option<PausesReport>,
+}
+
+impl SilenceReport {
+    /// Whether it answered all the time.
+    pub fn is_none(&self) -> bool {
+        *self == SilenceReport::default()
+    }
+}
+
+/// A time without a single good response in which operations failed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OutageReport {
+    /// Begin, from the begin of the window.
+    pub start_ns: u64,
+    /// End; that of the window where it lasted until then.
+    pub end_ns: u64,
+    /// Operations that failed in it or were never answered because of it.
+    pub failures: u64,
+}
+
+/// Pauses of a server, such as a collection of garbage makes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PausesReport {
+    /// How many there were.
+    pub count: u64,
+    /// From the begin of one to that of the next, the median.
+    pub period_ns: u64,
+    /// Length, the mean.
+    pub length_ns: u64,
+    /// Their share of the measured time, in percent.
+    pub percent: f64,
 }
 
 impl TrialReport {

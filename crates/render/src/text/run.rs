@@ -44,16 +44,16 @@ pub fn answer(report: &Report, c: &RunConclusion) -> String {
     } else {
         "no errors".to_string()
     };
-    let Some(per_s) = c.throughput_per_s.filter(|per_s| *per_s > 0.0) else {
-        return format!("No response, {errors}");
-    };
+    let some_ended = report.trials.iter().any(|t| t.completed > 0);
+    let per_s = c.throughput_per_s.filter(|per_s| *per_s > 0.0);
+    let mut parts = vec![match (per_s, c.asked_per_s) {
+        (Some(per_s), Some(of)) => format!("Served {} of {}/s asked", rate(per_s), asked(of)),
+        (Some(per_s), None) => rate(per_s),
+        (None, _) if some_ended => "No response within the measured time".to_owned(),
+        (None, _) => return format!("No response, {errors}"),
+    }];
     let times = [("p50", c.p50_ns), ("p99", c.p99_ns)];
     let times = times.map(|(name, ns)| Some(format!("{name} {}", time_short(ns?))));
-    let served = match c.asked_per_s {
-        Some(of) => format!("Served {} of {}/s asked", rate(per_s), asked(of)),
-        None => rate(per_s),
-    };
-    let mut parts = vec![served];
     parts.extend(times.into_iter().flatten());
     parts.push(errors);
     parts.join(", ")

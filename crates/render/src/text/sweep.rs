@@ -184,7 +184,6 @@ pub fn levels_table(levels: &[SweepLevel], unicode: bool) -> Table {
     column("mean", false, &|l| l.mean_ns.map(time));
     column("p50", true, &|l| l.p50_ns.map(time));
     column("p90", false, &|l| l.p90_ns.map(time));
-    column("p95", true, &|l| l.p95_ns.map(time));
     column("p99", true, &|l| l.p99_ns.map(time));
     if !is_free_of_errors(levels) {
         column("errors", true, &|l| l.errors.map(count));

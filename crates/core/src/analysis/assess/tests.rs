@@ -17,7 +17,7 @@ pub fn report() -> TrialReport {
     assess(&trial(open(ArrivalLaw::Constant), &[]))
 }
 
-fn open(arrival: ArrivalLaw) -> Load {
+pub(in crate::analysis) fn open(arrival: ArrivalLaw) -> Load {
     Load::Open(OpenLoad {
         rate: Rate::per_second(500).expect("not zero"),
         arrival,
@@ -26,7 +26,7 @@ fn open(arrival: ArrivalLaw) -> Load {
     })
 }
 
-fn closed(vusers: u32) -> Load {
+pub(in crate::analysis) fn closed(vusers: u32) -> Load {
     let pause = Pause::NONE;
     Load::Closed { vusers, pause }
 }
@@ -75,7 +75,8 @@ fn trial(load: Load, completions: &[Completion]) -> Trial {
     }
 }
 
-fn spec(load: Load) -> TrialSpec {
+/// 1 s of warm-up, 10 s of measurement, a timeout of 30 s.
+pub(in crate::analysis) fn spec(load: Load) -> TrialSpec {
     TrialSpec {
         label: "a trial".into(),
         level: Level::Vusers(1),

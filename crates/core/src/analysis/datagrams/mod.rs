@@ -52,6 +52,7 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
         generator: generator_report(&trial.generator, trial.sent.sent as f64),
         stationary,
         transient_ns: 0,
+        silence: Default::default(),
         littles_law: None,
         verdict: if invalid_because.is_empty() {
             Verdict::Valid

@@ -3,13 +3,14 @@
 use super::Diagnosis;
 use crate::analysis::words::value;
 
-type Numbers = Vec<(&'static str, f64)>;
+pub(super) type Numbers = Vec<(&'static str, f64)>;
 
 impl Diagnosis {
     /// The numbers it rests on, by name; those that are not finite are not known.
     pub(super) fn evidence(&self) -> Numbers {
         self.trial_evidence()
             .or_else(|| self.connection_evidence())
+            .or_else(|| self.silence_evidence())
             .or_else(|| self.shape_evidence())
             .or_else(|| self.doubt_evidence())
             .unwrap_or_default()
@@ -63,16 +64,6 @@ impl Diagnosis {
             Diagnosis::ServerStalled {
                 from_ns, stall_ns, ..
             } => vec![("from_ns", *from_ns), ("stall_ns", *stall_ns)],
-            Diagnosis::Outage {
-                from_ns,
-                lasted_ns,
-                failures,
-                ..
-            } => vec![
-                ("from_ns", *from_ns),
-                ("lasted_ns", *lasted_ns),
-                ("failures", *failures),
-            ],
             _ => return None,
         };
         Some(numbers)

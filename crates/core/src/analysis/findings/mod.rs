@@ -4,6 +4,7 @@ mod evidence;
 mod latency;
 mod next_step;
 mod overload;
+mod silence;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -126,16 +127,48 @@ pub enum Diagnosis {
         /// The longest response time of that moment.
         stall_ns: f64,
     },
-    /// For whole intervals not one response came, only failures.
+    /// For a time not one good response came, only failures.
     Outage {
         /// Where.
         at: Vec<Level>,
         /// When it began, from the begin of the window.
         from_ns: f64,
-        /// How long such intervals lasted, all together.
+        /// When it ended; `None` where it lasted until the end of the window.
+        until_ns: Option<f64>,
+        /// How many there were.
+        count: f64,
+        /// How long they lasted, all together.
         lasted_ns: f64,
-        /// Operations that failed in them.
+        /// Operations that failed in them or were never answered.
         failures: f64,
+    },
+    /// Operations that waited at the end of the window and never got a response.
+    Hung {
+        /// Where.
+        at: Vec<Level>,
+        /// How many: in a closed loop, users.
+        hung: f64,
+        /// Those of them that waited all through the window.
+        throughout: f64,
+        /// Users of the closed loop; `None` in an open one.
+        users: Option<f64>,
+        /// What they had waited at the least.
+        waited_ns: f64,
+    },
+    /// The target pauses again and again.
+    PeriodicPauses {
+        /// Where.
+        at: Vec<Level>,
+        /// How many pauses there were.
+        count: f64,
+        /// From one to the next.
+        period_ns: f64,
+        /// How long one is.
+        length_ns: f64,
+        /// Their share of the time, in percent.
+        percent: f64,
+        /// Responses per second in a closed loop, which hides pauses; `None` in an open one.
+        closed_per_s: Option<f64>,
     },
     /// Every level is past saturation.
     SaturatedBelowRange {
@@ -332,6 +365,8 @@ impl Diagnosis {
             Diagnosis::SurplusBytes { .. } => "surplus_bytes",
             Diagnosis::ServerStalled { .. } => "server_stalled",
             Diagnosis::Outage { .. } => "outage",
+            Diagnosis::Hung { .. } => "hung_operations",
+            Diagnosis::PeriodicPauses { .. } => "periodic_pauses",
             Diagnosis::SaturatedBelowRange { .. } => "saturated_below_range",
             Diagnosis::PastKnee { .. } => "past_knee",
             Diagnosis::NotSaturated { .. } => "not_saturated",
@@ -365,8 +400,13 @@ impl Diagnosis {
             Diagnosis::GeneratorLimited { .. }
             | Diagnosis::GeneratorDistorted { .. }
             | Diagnosis::LittlesLawViolation { .. }
+            | Diagnosis::Outage { .. }
+            | Diagnosis::Hung { .. }
             | Diagnosis::StoppedEarly { .. }
             | Diagnosis::Unreachable { .. } => Severity::Error,
+            Diagnosis::Errors { percent, .. } if *percent <= trial::ERRORS_PERCENT => {
+                Severity::Info
+            }
             Diagnosis::PastKnee { .. }
             | Diagnosis::WarmedUp { .. }
             | Diagnosis::ServerStalled { .. }

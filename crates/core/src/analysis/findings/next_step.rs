@@ -16,8 +16,8 @@ impl Diagnosis {
                 )
             }
             Diagnosis::LittlesLawViolation { .. } => {
-                "measure longer: --duration 60s; if it persists, operations are lost or counted \
-                 twice, please report it"
+                "repeat it for longer: --duration 60s; until the two agree, trust neither the \
+                 throughput nor the response times of this load"
                     .into()
             }
             Diagnosis::GeneratorLimited { workers, .. } => format!(
@@ -38,11 +38,6 @@ impl Diagnosis {
             } => "see what the target answers to such a request: curl -i URL".into(),
             Diagnosis::Errors { kind: "shed", .. } => {
                 "offer less with a lower --rate, or permit more in flight: --max-in-flight".into()
-            }
-            Diagnosis::Outage { .. } => {
-                "look at that moment in the target's log: did it restart, or run out of something? \
-                 then repeat"
-                    .into()
             }
             Diagnosis::Errors { .. } | Diagnosis::ErrorsRise { .. } => {
                 "read the failures by kind in `outcomes`; find the level where they begin: a \
@@ -73,7 +68,9 @@ impl Diagnosis {
                 "start the target, or correct its address, then run it again".into()
             }
             Diagnosis::Interrupted { .. } => "run it again to its end".into(),
-            _ => self.sweep_next_step(),
+            _ => self
+                .silence_next_step()
+                .unwrap_or_else(|| self.sweep_next_step()),
         }
     }
 

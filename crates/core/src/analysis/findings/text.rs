@@ -9,6 +9,7 @@ impl Diagnosis {
     pub(super) fn text(&self) -> String {
         self.generator_text()
             .or_else(|| self.target_text())
+            .or_else(|| self.silence_text())
             .or_else(|| self.course_text())
             .or_else(|| self.shape_text())
             .or_else(|| self.rising_text())
@@ -131,18 +132,6 @@ impl Diagnosis {
                     true => "a whole response".to_owned(),
                     false => format!("{} whole responses", exact(*responses)),
                 }
-            ),
-            Diagnosis::Outage {
-                at,
-                from_ns,
-                lasted_ns,
-                ..
-            } => format!(
-                "{}from {} into the measurement on not one response came for at least {}, only \
-                 failures: throughput is the mean of times with and without the target",
-                place(at),
-                time(*from_ns),
-                time(*lasted_ns)
             ),
             Diagnosis::ServerStalled {
                 at,
@@ -381,7 +370,7 @@ impl AxisKind {
     }
 }
 
-fn place(at: &[Level]) -> String {
+pub(super) fn place(at: &[Level]) -> String {
     if at.is_empty() {
         return String::new();
     }

@@ -5,11 +5,11 @@ use crate::analysis::table::error_share;
 use crate::analysis::validity::{BUSY_PERCENT, BUSY_WINDOW, GENERATOR_LIMITED};
 use crate::analysis::words::value;
 use crate::measure::{Interval, Outcome, Outcomes};
-use crate::report::{Finding, TrialReport, Verdict};
+use crate::report::{Finding, OutageReport, TrialReport, Verdict};
 use crate::spec::Level;
 
-/// From this share on failures are worth a word.
-const ERRORS_PERCENT: f64 = 1.0;
+/// From this share on failures are a warning.
+pub(super) const ERRORS_PERCENT: f64 = 1.0;
 /// Little's law says nothing about a window with fewer operations per user than this: those that
 /// straddle its ends are too large a part.
 const LAW_OPERATIONS: f64 = 20.0;
@@ -54,6 +54,8 @@ pub fn diagnose_trial(trial: &TrialReport) -> Vec<Diagnosis> {
         non_stationary,
         errors,
         outage,
+        hung,
+        periodic_pauses,
         think_deviation,
         server_stalled,
         surplus_bytes,
@@ -99,6 +101,8 @@ impl Diagnosis {
             | Diagnosis::ConnectionsLimit { at, .. }
             | Diagnosis::SurplusBytes { at, .. }
             | Diagnosis::ServerStalled { at, .. }
+            | Diagnosis::Hung { at, .. }
+            | Diagnosis::PeriodicPauses { at, .. }
             | Diagnosis::Outage { at, .. } => Some(at),
             _ => None,
         }
@@ -183,6 +187,10 @@ fn generator_distorted(t: &TrialReport) -> Option<Diagnosis> {
 
 fn littles_law(t: &TrialReport) -> Option<Diagnosis> {
     let law = t.littles_law.as_ref().filter(|law| !law.ok)?;
+    // Users who hang are in N and not in X·R: that is a finding of its own.
+    if t.silence.hung > 0 {
+        return None;
+    }
     if (t.completed as f64) < LAW_OPERATIONS * law.n {
         return None;
     }
@@ -202,28 +210,99 @@ fn non_stationary(t: &TrialReport) -> Option<Diagnosis> {
     })
 }
 
+/// Any failure is said of a load of operations; of pings and connects each has findings of its own.
 fn errors(t: &TrialReport) -> Option<Diagnosis> {
     let percent = 100.0 * error_share(&t.outcomes);
-    (percent > ERRORS_PERCENT).then(|| Diagnosis::Errors {
+    let least = match t.level {
+        Level::Vusers(_) | Level::RatePerS(_) => 0.0,
+        Level::Clients(_) | Level::Descriptors(_) | Level::Flows { .. } => ERRORS_PERCENT,
+    };
+    (percent > least).then(|| Diagnosis::Errors {
         at: Vec::new(),
         percent,
         kind: most_frequent_failure(&t.outcomes),
     })
 }
 
-/// In a closed loop users back off from a target that fails, so that an outage leaves few failures
-/// among many responses: it shows in the intervals. Where nothing ever came, `errors` says so.
 fn outage(t: &TrialReport) -> Option<Diagnosis> {
-    let dead = |i: &&Interval| i.completed == 0 && i.errors > 0;
-    let from = t.intervals.iter().find(dead)?.start_ns;
-    let (lasted, failures) = t.intervals.iter().filter(dead).fold((0, 0), |sum, i| {
-        (sum.0 + i.end_ns - i.start_ns, sum.1 + i.errors)
-    });
-    (t.completed > 0 && failures >= OUTAGE_FAILURES).then(|| Diagnosis::Outage {
+    let all = match t.silence.outages.is_empty() {
+        true => dead_intervals(t),
+        false => t.silence.outages.clone(),
+    };
+    let (first, last) = (all.first()?, all.last()?);
+    let length = |o: &OutageReport| (o.end_ns - o.start_ns) as f64;
+    let until = Some(first.end_ns as f64).filter(|_| first.end_ns < t.duration_ns);
+    Some(Diagnosis::Outage {
         at: Vec::new(),
-        from_ns: from as f64,
-        lasted_ns: lasted as f64,
-        failures: failures as f64,
+        from_ns: first.start_ns as f64,
+        until_ns: until.filter(|_| all.len() > 1 || last.end_ns < t.duration_ns),
+        count: all.len() as f64,
+        lasted_ns: all.iter().map(length).sum(),
+        failures: all.iter().map(|o| o.failures as f64).sum(),
+    })
+}
+
+/// What the intervals tell of outages, where they are all that is known or few operations came. In
+/// a closed loop users back off from a target that fails, so that an outage leaves few failures
+/// among many responses. Where nothing ever came, `errors` says so.
+fn dead_intervals(t: &TrialReport) -> Vec<OutageReport> {
+    let dead = t
+        .intervals
+        .iter()
+        .filter(|i| i.completed == 0 && i.errors > 0);
+    let mut all: Vec<OutageReport> = Vec::new();
+    for i in dead {
+        match all.last_mut() {
+            Some(last) if last.end_ns == i.start_ns => {
+                last.end_ns = i.end_ns;
+                last.failures += i.errors;
+            }
+            _ => all.push(OutageReport {
+                start_ns: i.start_ns,
+                end_ns: i.end_ns,
+                failures: i.errors,
+            }),
+        }
+    }
+    let failures: u64 = all.iter().map(|o| o.failures).sum();
+    all.retain(|_| t.completed > 0 && failures >= OUTAGE_FAILURES);
+    all
+}
+
+/// Who hangs because the target was away at the end is in that outage.
+fn hung(t: &TrialReport) -> Option<Diagnosis> {
+    let silence = &t.silence;
+    let users = match t.level {
+        Level::Vusers(n) => Some(f64::from(n)),
+        _ => None,
+    };
+    let lasts = |o: &OutageReport| o.end_ns >= t.duration_ns;
+    let is_outage = silence.outages.last().is_some_and(lasts);
+    let hangs = silence.hung_throughout > 0 || users.is_some() && silence.hung > 0 && !is_outage;
+    hangs.then(|| Diagnosis::Hung {
+        at: Vec::new(),
+        hung: silence.hung as f64,
+        throughout: silence.hung_throughout as f64,
+        users,
+        waited_ns: silence.hung_ns_min.unwrap_or(0) as f64,
+    })
+}
+
+/// While the generator was on time.
+fn periodic_pauses(t: &TrialReport) -> Option<Diagnosis> {
+    let pauses = t.silence.pauses.as_ref()?;
+    let late = t.offered.pacing_error_ns.max.unwrap_or(0);
+    let on_time = late.max(t.offered.stall_ns_max) < pauses.length_ns / 2;
+    (on_time && t.verdict == Verdict::Valid).then(|| Diagnosis::PeriodicPauses {
+        at: Vec::new(),
+        count: pauses.count as f64,
+        period_ns: pauses.period_ns as f64,
+        length_ns: pauses.length_ns as f64,
+        percent: pauses.percent,
+        closed_per_s: match t.offered.asked_per_s {
+            None => Some(t.responses_per_s()),
+            Some(_) => None,
+        },
     })
 }
 
@@ -309,7 +388,7 @@ fn growing_queue(t: &TrialReport) -> Option<Diagnosis> {
 /// A stall shows as an interval with few completions and a burst in the same interval's end or in
 /// the next, with response times far beyond the median; all while the generator was on time.
 fn server_stalled(t: &TrialReport) -> Option<Diagnosis> {
-    if t.verdict == Verdict::Invalid || t.intervals.len() < 4 {
+    if t.verdict == Verdict::Invalid || t.intervals.len() < 4 || t.silence.pauses.is_some() {
         return None;
     }
     let mut counts: Vec<u64> = t.intervals.iter().map(|i| i.completed).collect();

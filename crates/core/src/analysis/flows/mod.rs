@@ -61,6 +61,7 @@ pub fn assess(trial: &FlowTrial) -> TrialReport {
         generator: generator_report(&trial.generator, 0.0),
         stationary: grid::is_steady(&intervals),
         transient_ns: 0,
+        silence: Default::default(),
         littles_law: None,
         verdict: match invalid_because.is_empty() {
             true => Verdict::Valid,

@@ -49,6 +49,7 @@ pub fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
         },
         stationary: true,
         transient_ns: 0,
+        silence: Default::default(),
         littles_law: None,
         verdict: Verdict::Valid,
         invalid_because: Vec::new(),

@@ -66,6 +66,7 @@ impl RunningTrial {
             generator: GeneratorReport::default(),
             stationary: false,
             transient_ns: 0,
+            silence: Default::default(),
             littles_law: None,
             verdict: Verdict::Invalid,
             invalid_because: vec![NOT_JUDGED.to_owned()],

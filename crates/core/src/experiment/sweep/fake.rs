@@ -222,6 +222,7 @@ pub fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
         },
         stationary: true,
         transient_ns: 0,
+        silence: Default::default(),
         littles_law: None,
         verdict: Verdict::Valid,
         invalid_because: Vec::new(),

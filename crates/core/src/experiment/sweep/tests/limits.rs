@@ -114,6 +114,7 @@ fn bounds_are_read_from_the_command_line() {
         (BoundMetric::P90, Nanos::from_millis(50))
     );
     assert_eq!(bound.to_string(), "p90<=50ms");
+    assert!("p95=50ms".parse::<Bound>().is_ok());
     assert!("p999=1.5s".parse::<Bound>().is_ok());
     for (text, hint) in [
         ("50ms", "has no `=`"),

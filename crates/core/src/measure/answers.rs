@@ -1,0 +1,117 @@
+//! Responses and failures in bins so fine that silences of a target show, over the whole window.
+
+use super::Window;
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// Length of a bin, as long as there are not too many.
+const BIN: Nanos = Nanos::from_millis(10);
+/// The most bins: an hour. Beyond it neighbours are joined in pairs.
+const BINS_MAX: usize = 360_000;
+
+/// Counts by the moment at which operations ended, in equal bins from the window's begin on. Bins
+/// after the last that holds anything may be missing: they are empty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answers {
+    /// Length of a bin.
+    pub bin: Nanos,
+    /// Responses with a status below 400.
+    pub good: Vec<u32>,
+    /// Operations that ended otherwise.
+    pub failed: Vec<u32>,
+}
+
+impl Answers {
+    /// Adds another's of the same window.
+    pub fn merge(&mut self, mut other: Answers) {
+        if self.good.is_empty() && self.failed.is_empty() {
+            *self = other;
+            return;
+        }
+        if other.good.is_empty() && other.failed.is_empty() {
+            return;
+        }
+        while self.bin < other.bin {
+            self.coarsen();
+        }
+        while other.bin < self.bin {
+            other.coarsen();
+        }
+        for (mine, theirs) in [
+            (&mut self.good, &other.good),
+            (&mut self.failed, &other.failed),
+        ] {
+            mine.resize(mine.len().max(theirs.len()), 0);
+            mine.iter_mut().zip(theirs).for_each(|(m, t)| *m += t);
+        }
+    }
+
+    #[cold]
+    fn coarsen(&mut self) {
+        self.bin = Nanos(self.bin.0 * 2);
+        for counts in [&mut self.good, &mut self.failed] {
+            *counts = counts.chunks(2).map(|c| c.iter().sum()).collect();
+        }
+    }
+}
+
+/// Answers while they are counted.
+#[derive(Debug)]
+pub(super) struct AnswersRecorder {
+    start: u64,
+    /// The bin of the last answer, which most likely is that of the next one too.
+    cursor: usize,
+    cursor_start: u64,
+    cursor_end: u64,
+    answers: Answers,
+}
+
+impl AnswersRecorder {
+    pub(super) fn new(window: Window) -> AnswersRecorder {
+        let bins = (window.length().0 / BIN.0 + 1).min(BINS_MAX as u64) as usize;
+        let start = window.start.0;
+        AnswersRecorder {
+            start,
+            cursor: 0,
+            cursor_start: start,
+            cursor_end: start,
+            answers: Answers {
+                bin: BIN,
+                // Address space only: the memory is taken as it is written.
+                good: Vec::with_capacity(bins),
+                failed: Vec::with_capacity(bins),
+            },
+        }
+    }
+
+    /// Counts an operation that ended at a moment within the window.
+    #[inline]
+    pub(super) fn add(&mut self, completed: Nanos, is_good: bool) {
+        if !(self.cursor_start <= completed.0 && completed.0 < self.cursor_end) {
+            self.seek(completed.0);
+        }
+        let counts = match is_good {
+            true => &mut self.answers.good,
+            false => &mut self.answers.failed,
+        };
+        if counts.len() <= self.cursor {
+            counts.resize(self.cursor + 1, 0);
+        }
+        counts[self.cursor] = counts[self.cursor].saturating_add(1);
+    }
+
+    fn seek(&mut self, t: u64) {
+        let since = t.saturating_sub(self.start);
+        while since / self.answers.bin.0 >= BINS_MAX as u64 {
+            self.answers.coarsen();
+        }
+        let bin = self.answers.bin.0;
+        self.cursor = (since / bin) as usize;
+        self.cursor_start = self.start + self.cursor as u64 * bin;
+        self.cursor_end = self.cursor_start.saturating_add(bin);
+    }
+
+    pub(super) fn finish(self) -> Answers {
+        self.answers
+    }
+}
