@@ -6,6 +6,7 @@ mod connections;
 mod counts;
 mod early_answers;
 mod faults;
+mod hangs;
 mod history;
 mod inputs;
 mod interchange;

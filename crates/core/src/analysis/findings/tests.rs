@@ -25,6 +25,7 @@ fn sound() -> TrialReport {
 fn open(started: u64, completed: [u64; 10]) -> TrialReport {
     let mut t = sound();
     t.level = Level::RatePerS(started as f64);
+    t.duration_ns = 10_000_000_000;
     t.offered.asked_per_s = Some(started as f64);
     t.attempted = 10 * started;
     t.outcomes = outcomes(10 * started, 0.0);

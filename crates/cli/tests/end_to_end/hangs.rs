@@ -1,0 +1,113 @@
+//! Servers that hang or fall silent: users who get nothing are seen, an outage has a beginning and an
+//! end, and no figure is made of nothing.
+
+use crate::support::run_load;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Serves connections, the k-th of which (from 1) at a time since the first: an answer, or silence.
+fn server(answers: fn(u64, Duration) -> bool) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let begin = Instant::now();
+        for (k, stream) in (1..).zip(listener.incoming()) {
+            let Ok(stream) = stream else { return };
+            thread::spawn(move || serve(stream, |now| answers(k, now - begin)));
+        }
+    });
+    format!("http://127.0.0.1:{port}/")
+}
+
+/// Ends when the client does.
+fn serve(mut stream: TcpStream, answers: impl Fn(Instant) -> bool) {
+    let mut request = [0; 4_096];
+    while stream.read(&mut request).is_ok_and(|n| n > 0) {
+        if answers(Instant::now()) {
+            thread::sleep(Duration::from_millis(2));
+            if stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                .is_err()
+            {
+                return;
+            }
+        }
+    }
+}
+
+fn found<'a>(report: &'a Value, code: &str) -> Option<&'a Value> {
+    let findings = report["findings"].as_array().unwrap();
+    findings.iter().find(|f| f["code"] == code)
+}
+
+#[test]
+fn users_whose_connections_never_answer_are_seen() {
+    let url = server(|k, _| k % 4 != 0);
+    let options = [
+        "-c",
+        "16",
+        "-d",
+        "2s",
+        "--warmup",
+        "500ms",
+        "--timeout",
+        "4s",
+        "-t",
+        "1",
+    ];
+    let report = run_load(&url, &options).json();
+    let hung = found(&report, "hung_operations").unwrap_or_else(|| panic!("{report:#}"));
+    let text = hung["text"].as_str().unwrap();
+    assert!(
+        text.contains("4 of 16 users never got a response"),
+        "{text}"
+    );
+    assert_eq!(hung["severity"], "error");
+    let trial = &report["trials"][0];
+    assert_eq!(trial["outcomes"]["timeout"], 4, "{:#}", trial["outcomes"]);
+    assert!(found(&report, "littles_law_violation").is_none());
+}
+
+#[test]
+fn an_outage_is_found_with_its_beginning_and_its_end_and_nothing_is_cut() {
+    for load in [["-c", "8"], ["-R", "200"]] {
+        let url = server(|_, since| since < Duration::from_millis(2_000));
+        let options = ["-d", "5s", "--warmup", "0", "--timeout", "1s", "-t", "1"];
+        let report = run_load(&url, &[&load[..], &options].concat()).json();
+        let trial = &report["trials"][0];
+        let outage = found(&report, "outage").unwrap_or_else(|| panic!("{report:#}"));
+        let text = outage["text"].as_str().unwrap();
+        assert!(text.contains("until its end"), "{text}");
+        let from_ms = outage["evidence"]["from_ns"].as_f64().unwrap() / 1e6;
+        assert!((1_500.0..2_500.0).contains(&from_ms), "{from_ms}");
+        assert_eq!(trial["transient_ns"], 0);
+        assert!(
+            trial["throughput_per_s"].as_f64().unwrap() > 10.0,
+            "{load:?}"
+        );
+        assert!(trial["completed"].as_u64().unwrap() > 200, "{load:?}");
+    }
+}
+
+#[test]
+fn of_nothing_there_is_no_figure_and_of_one_response_there_is_one() {
+    let url = server(|_, _| false);
+    let options = ["-c", "4", "-d", "1s", "--warmup", "0", "--timeout", "2s"];
+    let ended = run_load(&url, &options);
+    let report = ended.json();
+    let trial = &report["trials"][0];
+    assert!(trial["throughput_per_s"].is_null(), "{trial:#}");
+    assert!(trial["response_time_ns"]["min"].is_null());
+    assert!(trial["response_time_ns"]["p99"].is_null());
+
+    let url = server(|_, _| true);
+    let report = run_load(&url, &["-R", "0.001", "-d", "2s", "--warmup", "0"]).json();
+    let trial = &report["trials"][0];
+    assert_eq!(trial["completed"], 1, "{trial:#}");
+    assert!((trial["throughput_per_s"].as_f64().unwrap() - 0.5).abs() < 0.01);
+    assert!(trial["response_time_ns"]["p50"].is_u64());
+    assert!(trial["response_time_ns"]["p99"].is_null());
+}
