@@ -1,5 +1,5 @@
-//! Servers that hang or fall silent: users who get nothing are seen, an outage has a beginning and an
-//! end, and no figure is made of nothing.
+//! Servers that hang or fall silent: users who get nothing are seen, an outage has a beginning and
+//! an end, and no figure is made of nothing.
 
 use crate::support::run_load;
 use serde_json::Value;
