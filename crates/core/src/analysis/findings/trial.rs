@@ -45,7 +45,7 @@ pub fn trial_findings(trial: &TrialReport) -> Vec<Finding> {
 
 /// The diagnoses of one trial, without a level named.
 pub fn diagnose_trial(trial: &TrialReport) -> Vec<Diagnosis> {
-    let checks: [fn(&TrialReport) -> Option<Diagnosis>; 11] = [
+    let checks: [fn(&TrialReport) -> Option<Diagnosis>; 13] = [
         generator_limited,
         generator_distorted,
         littles_law,
