@@ -68,10 +68,13 @@ impl Diagnosis {
                 "start the target, or correct its address, then run it again".into()
             }
             Diagnosis::Interrupted { .. } => "run it again to its end".into(),
-            _ => self
-                .silence_next_step()
-                .unwrap_or_else(|| self.sweep_next_step()),
+            _ => self.further_next_step(),
         }
+    }
+
+    fn further_next_step(&self) -> String {
+        let of_silence = self.silence_next_step();
+        of_silence.unwrap_or_else(|| self.sweep_next_step())
     }
 
     fn connections_next_step(&self) -> String {
