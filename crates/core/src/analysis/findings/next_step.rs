@@ -102,16 +102,6 @@ impl Diagnosis {
                 "use fewer users: --vusers {}",
                 recommended.map_or(knee.round().max(1.0), f64::from)
             ),
-            Diagnosis::DriftsBetweenTrials { .. } => {
-                "let the target settle before it is measured (--warmup 30s), and look for what \
-                 grows in it with time (memory, files, connections)"
-                    .into()
-            }
-            Diagnosis::IdleUsers { .. } => {
-                "count the connections that the server accepted, and the requests without a \
-                 response"
-                    .into()
-            }
             Diagnosis::NotSaturated {
                 last,
                 failing: Some(failing),
@@ -158,6 +148,22 @@ impl Diagnosis {
                     .replace([' ', ','], "")
                     .replace('µ', "u");
                 format!("ask for what it can meet, such as --bound {figure}={limit}")
+            }
+            _ => self.target_next_step(),
+        }
+    }
+
+    fn target_next_step(&self) -> String {
+        match self {
+            Diagnosis::DriftsBetweenTrials { .. } => {
+                "let the target settle before it is measured (--warmup 30s), and look for what \
+                 grows in it with time (memory, files, connections)"
+                    .into()
+            }
+            Diagnosis::IdleUsers { .. } => {
+                "count the connections that the server accepted, and the requests without a \
+                 response"
+                    .into()
             }
             _ => String::new(),
         }
