@@ -89,13 +89,7 @@ impl LatencyDiagnosis {
                         exact(*n as f64)
                     ),
                 };
-                let why = match tcp_ns > udp_ns {
-                    true => {
-                        "TCP adds waits of its own (losses, limits of a sending host), or the \
-                         queue prefers UDP"
-                    }
-                    false => "the queue prefers TCP",
-                };
+                let why = why_probes_differ(tcp_ns > udp_ns, *held_back > 0);
                 format!(
                     "with {} the median ping takes {} over TCP and {} over UDP: {why}; the grade \
                      is that of TCP{held}",
@@ -464,6 +458,16 @@ impl Flow {
     /// `upload 3`, counted from 0 as in the tables.
     fn words(&self) -> String {
         format!("{} {}", noun(self.direction), self.number)
+    }
+}
+
+fn why_probes_differ(is_tcp_longer: bool, has_held_back: bool) -> &'static str {
+    match (is_tcp_longer, has_held_back) {
+        (true, _) => {
+            "TCP adds waits of its own (losses, limits of a sending host), or the queue prefers UDP"
+        }
+        (false, true) => "fewer pings went while the queue was long, or the queue prefers TCP",
+        (false, false) => "the queue prefers TCP",
     }
 }
 
