@@ -41,10 +41,10 @@ fn number(value: &Value) -> f64 {
 fn a_quick_run_tells_capacity_responsiveness_and_smoothness() {
     let report = report(&["--quick", "-d", "400ms", "--idle", "200ms", "--seed", "5"]);
     let trials = report["trials"].as_array().unwrap();
-    let labels: Vec<&str> = trials
-        .iter()
-        .map(|t| t["label"].as_str().unwrap())
-        .collect();
+    let labels = trials.iter().map(|t| t["label"].as_str().unwrap());
+    let mut labels: Vec<&str> = labels.collect();
+    // What a busy host distorted was run again.
+    labels.dedup();
     let expected = [
         "idle",
         "0 up, 1 down",
@@ -71,7 +71,8 @@ fn a_quick_run_tells_capacity_responsiveness_and_smoothness() {
     }
     let scenarios = conclusion["scenarios"].as_array().unwrap();
     assert_eq!(scenarios.len(), 5);
-    for (scenario, trial) in scenarios.iter().zip(&trials[1..]) {
+    for scenario in scenarios {
+        let trial = &trials[scenario["trial"].as_u64().unwrap() as usize];
         let [up, down] = ["up", "down"].map(|way| number(&scenario[way]) as usize);
         assert_eq!(scenario["state"], "settled");
         assert_eq!(scenario["up_kib_per_s"].is_null(), up == 0);
@@ -196,7 +197,9 @@ fn congestion_controls_are_compared() {
             .unwrap();
         let names: Vec<&Value> = rows.iter().map(|r| &r["congestion_control"]).collect();
         assert_eq!(names, ["reno", "cubic"]);
-        for (trial, name) in both["trials"].as_array().unwrap()[1..].iter().zip(names) {
+        let scenarios = both["conclusion"]["scenarios"].as_array().unwrap();
+        for (scenario, name) in scenarios.iter().zip(names) {
+            let trial = &both["trials"][scenario["trial"].as_u64().unwrap() as usize];
             assert_eq!(&trial["flows"]["flows"][0]["congestion_control"], name);
         }
     }

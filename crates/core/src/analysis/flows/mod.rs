@@ -14,7 +14,7 @@ pub use overall::{
 
 use super::assess::{generator_report, latency_report};
 use super::offered::quantiles;
-use super::validity::{Evidence, Quantiles, clauses};
+use super::validity::{Evidence, clauses};
 use crate::measure::{
     Direction, FlowLost, FlowMeasured, FlowTrial, FlowsEnded, Histogram, Outcome, Outcomes, Probe,
     ProbeBack, ProbesMeasured,
