@@ -171,11 +171,11 @@ pub enum DropPlace {
     Path,
     /// The receiving host's backlog (softnet).
     Backlog,
+    /// A rule or a policy of a packet filter that counts what it drops.
+    Firewall,
     /// The IP layer of either host: no route, a wrong header, a reverse-path filter, or a packet
     /// filter that does not count.
     IpLayer,
-    /// A rule or a policy of a packet filter that counts what it drops.
-    Firewall,
     /// No socket listens there.
     NoSocket,
     /// Its checksum was wrong.
@@ -197,8 +197,8 @@ impl DropPlace {
         DropPlace::Device,
         DropPlace::Path,
         DropPlace::Backlog,
-        DropPlace::IpLayer,
         DropPlace::Firewall,
+        DropPlace::IpLayer,
         DropPlace::NoSocket,
         DropPlace::Checksum,
         DropPlace::ReceiveBuffer,

@@ -339,6 +339,8 @@ impl Drops {
                 flow.given += count;
             }
             "ReasmOKs" => flow.reassembled += count,
+            // Hosts that come up call routers and groups, which most let pass: no drop of ours.
+            "InMcastPkts" if prefix == "Ip6: " => flow.given += count,
             _ if IP.contains(&name) => self.add_at_ip(format!("{prefix}{name}"), count),
             _ => {}
         }
