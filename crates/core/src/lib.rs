@@ -58,6 +58,7 @@
 pub mod analysis;
 pub mod arrival;
 pub mod consistency;
+pub mod digits;
 pub mod driver;
 pub mod experiment;
 pub mod law;

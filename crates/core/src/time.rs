@@ -1,6 +1,6 @@
 //! Time as integers of nanoseconds.
 
-use crate::analysis::words;
+use crate::digits::{estimate, exact};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -83,8 +83,8 @@ impl fmt::Display for Nanos {
             _ => (self.0 as f64 / 1e9, "s"),
         };
         let digits = match value {
-            v if v >= 1_000.0 => words::exact(v),
-            v => words::estimate(v),
+            v if v >= 1_000.0 => exact(v),
+            v => estimate(v),
         };
         write!(f, "{digits} {unit}")
     }

@@ -84,7 +84,8 @@ fn knee(of: &SweepConclusion, found: &mut Contradictions) {
         return;
     };
     let max = of.max_throughput_per_s;
-    found.unless(of.knee_vusers.is_some(), || {
+    let is_known = of.knee_vusers.is_some() || of.knee_rate_per_s.is_some();
+    found.unless(is_known, || {
         format!("{at_knee}/s at a knee that is not known")
     });
     found.unless(

@@ -3,6 +3,9 @@
 use super::{Contradictions, at_most};
 use crate::report::{LatencyReport, LedgerReport, TrialReport, Verdict};
 
+/// The share of a window that whole slots may leave out.
+const WHOLE_SLOTS: f64 = 0.001;
+
 pub(super) fn check(trial: &TrialReport, found: &mut Contradictions) {
     counts(trial, found);
     times("response time", &trial.response_time_ns, found);
@@ -34,11 +37,10 @@ fn counts(trial: &TrialReport, found: &mut Contradictions) {
             format!("{} completed, and {responses} responses", trial.completed)
         });
     }
-    found.interval(
-        "throughput",
-        trial.throughput_per_s,
-        trial.throughput_ci95_per_s,
-    );
+    // Batches are of whole slots, which may leave out a little of the window.
+    let ci95 = trial.throughput_ci95_per_s;
+    let wider = ci95.map(|[lo, hi]| [lo * (1.0 - WHOLE_SLOTS), hi * (1.0 + WHOLE_SLOTS)]);
+    found.interval("throughput", trial.throughput_per_s, wider);
     let (good, all) = (trial.goodput_per_s, trial.throughput_per_s);
     found.unless(at_most(good.unwrap_or(0.0), all.unwrap_or(0.0)), || {
         format!("goodput {good:?} exceeds throughput {all:?}")

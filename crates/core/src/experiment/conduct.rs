@@ -2,7 +2,7 @@
 
 use super::{Concluded, Experiment, Next};
 use crate::analysis::findings::Diagnosis;
-use crate::report::{Conclusion, Finding, Verdict};
+use crate::report::{Conclusion, Finding, Severity, Verdict};
 use std::ops::ControlFlow;
 
 /// An experiment that has ended.
@@ -49,6 +49,16 @@ pub type Made<X, E> =
 /// No experiment needs more trials; one that asks for more has lost its way.
 const TRIALS_MAX: usize = 10_000;
 
+/// What distorted trials of an experiment is good to know and no more where its conclusion is valid,
+/// as it rests on others.
+fn leave_out(finding: &mut Finding) {
+    if ["generator_distorted", "generator_limited"].contains(&finding.code.as_str()) {
+        finding.code = "trials_left_out".to_owned();
+        finding.severity = Severity::Info;
+        finding.text = format!("the conclusion leaves out invalid trials: {}", finding.text);
+    }
+}
+
 /// Runs an experiment to its end. `run` makes one trial: it continues with the trial's report, or
 /// breaks with what was measured, if anything, when the user interrupts; an error ends everything.
 pub fn conduct<X: Experiment, E>(
@@ -91,6 +101,9 @@ pub fn conduct_in_view<X: Experiment, E>(
         mut findings,
         conclusion,
     } = experiment.conclude(&trials);
+    if verdict == Verdict::Valid {
+        findings.iter_mut().for_each(leave_out);
+    }
     match &ended {
         Ended::Converged => {}
         Ended::Doomed(reason) => {

@@ -92,7 +92,7 @@ pub fn table(rows: &[ComparisonRow], unicode: bool) -> Table {
     });
     column("95 %", Align::Right, &|r| dim(interval(r.ratio_ci95)));
     column("could see", Align::Right, &|r| {
-        { dim(smallest(r.p_value.and(r.smallest_seen_percent))) }
+        dim(smallest(r.p_value.and(r.smallest_seen_percent)))
     });
     column("p", Align::Right, &|r| dim(probability(r.p_value)));
     column("B is", Align::Left, &|r| {
