@@ -49,8 +49,8 @@ pub type Made<X, E> =
 /// No experiment needs more trials; one that asks for more has lost its way.
 const TRIALS_MAX: usize = 10_000;
 
-/// What distorted trials of an experiment is good to know and no more where its conclusion is valid,
-/// as it rests on others.
+/// That the generator distorted some trials is good to know and no more where the conclusion is
+/// valid, as it rests on others.
 fn leave_out(finding: &mut Finding) {
     if ["generator_distorted", "generator_limited"].contains(&finding.code.as_str()) {
         finding.code = "trials_left_out".to_owned();
