@@ -316,8 +316,8 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("sweep http://h/ --bound p90", "--bound: `p90` has no `=`;…"),
     (
-        "sweep http://h/ --bound p95=3ms",
-        "--bound: `p95` is not a figure;…",
+        "sweep http://h/ --bound p97=3ms",
+        "--bound: `p97` is not a figure;…",
     ),
     (
         "sweep http://h/ --bound p90=0",

@@ -348,7 +348,7 @@ fn thresholds_are_of_loss() {
     ];
     let ended = run(&[&two[..], &slow[..]].concat());
     assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
-    assert!(ended.stderr.contains("--fail-if: none:"), "{ended:?}");
+    assert!(ended.stderr.contains("failed: none:"), "{ended:?}");
 }
 
 fn start(options: &[&str]) -> Child {

@@ -43,8 +43,8 @@ pub fn percent_decimals(value: f64) -> usize {
 pub fn share(value: f64) -> String {
     match value {
         v if v > 0.0 && v < 0.005 => "less than 0.01 %".to_owned(),
-        v if v >= 99.5 && v < 100.0 => format!("{:.2} %", v.min(99.99)),
-        v if v == 0.0 => "0 %".to_owned(),
+        v if (99.5..100.0).contains(&v) => format!("{:.2} %", v.min(99.99)),
+        0.0 => "0 %".to_owned(),
         v => percent(v),
     }
 }
@@ -149,7 +149,7 @@ mod tests {
                 (9_999.96, "10,000"),
                 (9.999_96, "10"),
                 (130.0, "130"),
-                (48.235, "48.24"),
+                (48.236, "48.24"),
                 (1.5, "1.5"),
                 (0.033_33, "0.03333"),
                 (0.001, "0.001"),

@@ -62,7 +62,7 @@ impl FaultState {
             return Some(Some((Answer::Refused, REFUSAL)));
         }
         let every = self.faults.hangs_every;
-        if every > 0 && request.connection % every == 0 {
+        if every > 0 && request.connection.is_multiple_of(every) {
             return Some(None);
         }
         let limit = self.faults.rejects?;

@@ -109,7 +109,7 @@ pub const LEVELS_MAX: usize = 1_000;
 /// The parts of a list of levels, which commas separate.
 ///
 /// # Errors
-/// There are more than [`LEVELS_MAX`].
+/// There are more than `LEVELS_MAX`.
 pub fn parse_list(text: &str) -> Result<impl Iterator<Item = &str>, ParseError> {
     match text.split(',').count() {
         0..=LEVELS_MAX => Ok(text.split(',')),
@@ -122,7 +122,7 @@ pub fn parse_list(text: &str) -> Result<impl Iterator<Item = &str>, ParseError> 
 /// Several rates, separated by commas, ascending or not; at least one.
 ///
 /// # Errors
-/// The first of them that [`parse_rate`] refuses, or more than [`LEVELS_MAX`].
+/// The first of them that [`parse_rate`] refuses, or more than `LEVELS_MAX`.
 pub fn parse_rates(text: &str) -> Result<Vec<Rate>, ParseError> {
     parse_list(text)?.map(parse_rate).collect()
 }

@@ -271,7 +271,7 @@ mod tests {
             // Accepts; counts before its condition; does not count; drops what is sent.
             rule_of(2, "INPUT", 7, &[counts.clone(), verdict(1)]),
             rule_of(2, "INPUT", 8, &[counts.clone(), matches, drops.clone()]),
-            rule_of(2, "INPUT", 9, &[drops.clone()]),
+            rule_of(2, "INPUT", 9, std::slice::from_ref(&drops)),
             rule_of(2, "OUTPUT", 10, &[counts, drops]),
         ]
         .concat();

@@ -264,11 +264,11 @@ mod tests {
         let line = Line::plain("a\x1b[31mb\n 5 µs ± 2 → ☃");
         assert_eq!(
             written(&line.cleaned(true), false),
-            "a [31mb  5 µs ± 2 → ☃\n"
+            "a\\u{1b}[31mb  5 µs ± 2 → ☃\n"
         );
         assert_eq!(
             written(&line.cleaned(false), false),
-            "a [31mb  5 us +- 2 -> ?\n"
+            "a\\u{1b}[31mb  5 us +- 2 -> ?\n"
         );
     }
 }

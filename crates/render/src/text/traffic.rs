@@ -73,8 +73,8 @@ pub fn targets_table(targets: &[TargetReport]) -> Table {
     table.column("", Align::Left, column(&name));
     table.column("attempted", Align::Right, column(&|t| count(t.attempted)));
     table.column("errors", Align::Right, column(&errors));
-    let times: [(&str, fn(&LatencyReport) -> Option<u64>); 3] =
-        [("p50", |l| l.p50), ("p95", |l| l.p95), ("p99", |l| l.p99)];
+    type Time = fn(&LatencyReport) -> Option<u64>;
+    let times: [(&str, Time); 3] = [("p50", |l| l.p50), ("p95", |l| l.p95), ("p99", |l| l.p99)];
     for (title, of) in times {
         let cell =
             |t: &TargetReport| of(&t.response_time_ns).map_or_else(|| "–".to_string(), time_short);

@@ -111,8 +111,9 @@ pub struct RawUdp {
     ///
     /// published: 'yield*64' and 'tick(10ms)*128', as processes that share one processor with the
     /// service, each send taking 75 µs of it (--send-cost 75us). On a kernel of then, whose clock
-    /// ticked every 10 ms, a sleep of exp(200us) ended with the second tick. The second kind sends
-    /// half as much as the first. Compared, or with --explain explained.
+    /// ticked every 10 ms, a sleep of exp(200us) ended with the second tick. By
+    /// these times the second kind sends half as much as the first, where the processor is idle
+    /// otherwise. Compared, or with --explain explained.
     #[arg(long, value_name = "NAME", value_parser = options::presets())]
     #[arg(help_heading = "Experiment", conflicts_with = "compare")]
     #[arg(hide_possible_values = true, hide_short_help = true)]

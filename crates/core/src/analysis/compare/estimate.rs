@@ -127,12 +127,15 @@ pub fn counted_per_s(trial: &TrialReport, count: fn(&Interval) -> u64) -> Option
     Some(Estimate::bare(mean(&rates))?.at_least_as_unsure_as(relative(&rates)))
 }
 
+/// A percentile where it is known, and its 95 % interval where that is.
+type FigureWithInterval = (Option<u64>, Option<[u64; 2]>);
+
 /// A percentile of response time, of which `of` tells that of an interval; `None` with fewer than
 /// five observations beyond it, `q` from 0 to 1.
 pub fn percentile(
     trial: &TrialReport,
     q: f64,
-    whole: fn(&LatencyReport) -> (Option<u64>, Option<[u64; 2]>),
+    whole: fn(&LatencyReport) -> FigureWithInterval,
     of: fn(&Interval) -> u64,
 ) -> Option<Estimate> {
     let response = &trial.response_time_ns;

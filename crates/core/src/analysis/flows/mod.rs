@@ -14,7 +14,7 @@ pub use overall::{
 
 use super::assess::{generator_report, latency_report};
 use super::offered::quantiles;
-use super::validity::{Evidence, clauses};
+use super::validity::{Evidence, Quantiles, clauses};
 use crate::measure::{
     Direction, FlowLost, FlowMeasured, FlowTrial, FlowsEnded, Histogram, Outcome, Outcomes, Probe,
     ProbeBack, ProbesMeasured,
@@ -132,7 +132,10 @@ fn invalid_because(trial: &FlowTrial) -> Vec<String> {
         open_loop: true,
         attempted: trial.tcp.sent,
         started: trial.tcp.sent,
-        stall_ns_max: trial.tcp.pacing_error.max().0,
+        pacing_error_ns: Quantiles {
+            max: trial.tcp.pacing_error.max().0,
+            ..Quantiles::default()
+        },
         steal_percent: trial.generator.steal_percent,
         ..Evidence::default()
     })

@@ -33,7 +33,11 @@ impl Line {
             slope,
             intercept: y - slope * x,
             // A level that nothing changes is told by nothing.
-            r_squared: if yy > 0.0 { xy * xy / (xx * yy) } else { 0.0 },
+            r_squared: if yy > 0.0 {
+                (xy * xy / (xx * yy)).min(1.0)
+            } else {
+                0.0
+            },
         })
     }
 }

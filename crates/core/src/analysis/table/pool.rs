@@ -54,7 +54,7 @@ fn pooled(level: Level, trials: &[TrialReport]) -> LevelPoint {
         level: value(level),
         throughput_per_s,
         throughput_ci95: interval(&used, throughput_per_s),
-        mean_ns: mean_response_ns(&used),
+        mean_ns: latency.mean.map(|ns| ns as f64),
         p90_ns: latency.p90.map(|ns| ns as f64),
         error_share: weighted(&used)
             .map(|(w, t)| w * error_share(&t.outcomes))
@@ -82,15 +82,6 @@ fn representative(used: &[&TrialReport]) -> LatencyReport {
     let mut times: Vec<&LatencyReport> = used.iter().map(|t| &t.response_time_ns).collect();
     times.sort_by_key(|t| t.p90);
     times[(times.len() - 1) / 2].clone()
-}
-
-fn mean_response_ns(used: &[&TrialReport]) -> Option<f64> {
-    let times = used.iter().map(|t| &t.response_time_ns);
-    let means = times.filter_map(|t| Some((t.count as f64, t.mean? as f64)));
-    let (count, sum) = means.fold((0.0, 0.0), |(n, sum), (count, mean)| {
-        (n + count, sum + count * mean)
-    });
-    (count > 0.0).then(|| sum / count)
 }
 
 /// The mean of the goodputs, weighted by the length of the windows: what failed is no throughput.

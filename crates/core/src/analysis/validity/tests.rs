@@ -300,7 +300,9 @@ fn the_generators_own_limits_count() {
     check("a busy core in the first moments", "", |e| {
         (e.window, e.busy_percent) = (Nanos(99_999_999), 100.0);
     });
-    check("a host that takes", "gave 10 %", |e| e.steal_percent = 10.1);
+    check("a host that takes", "gave 10.1 %", |e| {
+        e.steal_percent = 10.1
+    });
     check("a host that takes little", "", |e| e.steal_percent = 10.0);
     check("no ports", "11 of 10,000", |e| e.no_resources = 11);
     check("hardly a port missing", "", |e| e.no_resources = 10);

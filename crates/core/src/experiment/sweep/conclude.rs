@@ -6,7 +6,9 @@ use crate::analysis::findings::{
 };
 use crate::analysis::knee::{self, Knee, Reading, Shape};
 use crate::analysis::models;
-use crate::analysis::table::{Drift, LevelPoint, drift_between, has_warmed_up, is_sound, points};
+use crate::analysis::table::{
+    Drift, LevelPoint, drift_between, error_share, has_warmed_up, is_sound, points,
+};
 use crate::report::{Finding, ModelFit, SweepConclusion, TrialReport};
 
 /// Half the width of the confidence intervals that is aimed at, in percent.
@@ -85,11 +87,17 @@ impl<'a> Basis<'a> {
     }
 }
 
-/// The trials that the numbers rest on: not those superseded by a sound one of the same level.
+/// A share of failures that no other trial of the same level makes up for.
+const FAILED_SHARE: f64 = 0.01;
+
+/// The trials that something is said of: not those superseded by a sound one of the same level,
+/// unless the target failed in them.
 fn standing(past: &[TrialReport]) -> Vec<&TrialReport> {
-    past.iter()
-        .filter(|t| is_sound(t) || !past.iter().any(|o| o.level == t.level && is_sound(o)))
-        .collect()
+    let is_superseded = |t: &TrialReport| {
+        let is_better = |o: &TrialReport| o.level == t.level && is_sound(o);
+        !is_sound(t) && error_share(&t.outcomes) <= FAILED_SHARE && past.iter().any(is_better)
+    };
+    past.iter().filter(|t| !is_superseded(t)).collect()
 }
 
 fn warmed_up(past: &[TrialReport]) -> Option<Diagnosis> {

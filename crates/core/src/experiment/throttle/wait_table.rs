@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(
             conclusion.answer,
             "A sleep of 1 ms takes 1.06 ms here; hybrid hits 1 ms with a median error of 100 ns \
-             for 2.0 % of a core."
+             for 2 % of a core."
         );
     }
 

@@ -333,7 +333,7 @@ fn an_explanation_contradicts_none_of_its_numbers() {
             second: short(sleeps(128, 200)),
             repeats: 3,
             cpus: vec![0; (seed % 3) as usize],
-            realtime: seed % 2 == 0,
+            realtime: seed.is_multiple_of(2),
             seed,
         });
         let (trials, concluded, conclusion) = concluded(experiment, &World(seed));

@@ -271,7 +271,7 @@ fn what_else_the_generator_did_is_said_as_of_any_load() {
         t.verdict = Verdict::Invalid;
         t.invalid_because = vec!["the host gave 20 % to others".into()];
     });
-    assert!(finds("generator_distorted", &[stolen.clone()]));
+    assert!(finds("generator_distorted", std::slice::from_ref(&stolen)));
     // The conclusion stands on the other: VALID, and nothing says that it is distorted.
     let both = [sclients(128, 1_300), stolen];
     assert!(!finds("generator_distorted", &both) && finds("levels_left_out", &both));

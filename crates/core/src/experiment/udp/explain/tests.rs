@@ -333,8 +333,8 @@ fn turns_tell_preemption_from_waiting() {
             ..kept(0.9, 600, &[Who::Sleeping])(who)
         }
     };
-    check_both("each turn", &turns(1_200), ["ruled_out", "supported"]);
-    check_both("few turns", &turns(6_000), ["supported", "undecided"]);
+    check_both("each turn", turns(1_200), ["ruled_out", "supported"]);
+    check_both("few turns", turns(6_000), ["supported", "undecided"]);
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn a_cause_is_named_once_with_what_a_cell_changes_besides() {
         answer.contains(
             "Supported: the service is ready to work but waits in the run queue, behind clients, \
              while datagrams pile up (the service waited for its processor for 90 % of the time, \
-             which it used for 3.0 %; it was preempted 2 times a second, and its longest pause \
+             which it used for 3 %; it was preempted 2 times a second, and its longest pause \
              was 50 ms; at real-time priority: 0 % lost; with a processor of its own, the same \
              moments from a single sender on another: 0 % lost; the same moments from a single \
              sender: 0 % lost; with a processor of its own: 0 % lost at 0.25 times the rate)."
