@@ -185,8 +185,10 @@ fn a_listener_that_never_accepts_lets_connects_time_out() {
 }
 
 /// What was measured, and nothing served: a failed result, not one that is missing.
+/// Nothing was served, which a busy host may make INVALID besides.
 fn assert_failed(ended: &Ended) {
-    assert_eq!(ended.status, Some(1), "{ended:?}");
+    assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
+    assert_eq!(ended.json()["result"], "failed");
 }
 
 fn codes(report: &Value) -> Vec<&str> {

@@ -60,7 +60,12 @@ pub fn diagnose_trial(trial: &TrialReport) -> Vec<Diagnosis> {
         server_stalled,
         surplus_bytes,
     ];
-    checks.iter().filter_map(|check| check(trial)).collect()
+    let mut all: Vec<Diagnosis> = checks.iter().filter_map(|check| check(trial)).collect();
+    // What waits for a target that is away is no sign of more than it can serve.
+    if all.iter().any(|d| matches!(d, Diagnosis::Outage { .. })) {
+        all.retain(|d| !matches!(d, Diagnosis::TargetQueueGrows { .. }));
+    }
+    all
 }
 
 /// The diagnoses of several trials, one for each kind, naming the levels that it holds for. The

@@ -140,6 +140,7 @@ fn an_outage_has_a_beginning_and_an_end_and_nothing_is_cut() {
             let findings = trial_findings(&report);
             let what = format!("{load:?} {from} {until:?}: {:?}", report.silence);
             let outage = found(&findings, "outage").unwrap_or_else(|| panic!("{what}"));
+            assert_eq!(found(&findings, "target_queue_grows"), None, "{what}");
             let near = |name: &str, ms: f64| {
                 let value = outage.evidence[name] / 1e6;
                 assert!((value - ms).abs() < 200.0, "{name}: {value}, {what}");
