@@ -83,7 +83,7 @@ impl fmt::Display for Nanos {
             _ => (self.0 as f64 / 1e9, "s"),
         };
         let digits = match value {
-            v if v >= 1_000.0 => format!("{v:.0}"),
+            v if v >= 999.5 => format!("{v:.0}"),
             v => estimate(v),
         };
         write!(f, "{digits} {unit}")

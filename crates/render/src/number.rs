@@ -6,7 +6,6 @@
 //! columns of tables keep idle zeros.
 
 use knee_core::analysis::words as shared;
-use knee_core::time::Nanos;
 
 /// What stands where nothing was measured.
 pub const MISSING: &str = "–";
@@ -99,7 +98,7 @@ fn time_with(ns: u64, digits: usize) -> String {
 
 /// A length of time in a sentence or on an axis, idle zeros dropped: `1.5 ms`, `10 s`.
 pub fn time_short(ns: u64) -> String {
-    tied(&Nanos(ns).to_string())
+    tied(&shared::time(ns as f64))
 }
 
 /// A figure where it is known, and a dash where the observations do not tell it.
@@ -313,8 +312,8 @@ mod tests {
             proptest::prop_assert_eq!(number(value), shared::number(value));
             proptest::prop_assert_eq!(estimate(value), shared::estimate(value));
             for ns in [ns, value as u64, (value * 1e3) as u64] {
-                proptest::prop_assert_eq!(bare(&time_short(ns)), Nanos(ns).to_string());
-                proptest::prop_assert_eq!(without_zeros(&time(ns)), Nanos(ns).to_string());
+                proptest::prop_assert_eq!(bare(&time_short(ns)), shared::time(ns as f64));
+                proptest::prop_assert_eq!(without_zeros(&time(ns)), shared::time(ns as f64));
             }
         }
     }

@@ -49,9 +49,14 @@ pub fn share(value: f64) -> String {
     }
 }
 
-/// A length of time given in nanoseconds.
+/// A length of time given in nanoseconds, as it is written where it is asked for, but with commas
+/// between thousands.
 pub fn time(ns: f64) -> String {
-    Nanos(ns.max(0.0).round() as u64).to_string()
+    let text = Nanos(ns.max(0.0).round() as u64).to_string();
+    match text.split_once(' ') {
+        Some((digits, unit)) => format!("{} {unit}", grouped(digits)),
+        None => text,
+    }
 }
 
 /// `1 user`, `12,345 users`, `6.4 users`: whole users are exact, anything else is an estimate.
