@@ -207,11 +207,18 @@ fn findings_unfold() {
     browser.show(&page_of(&fixtures::sweep_good()), 1_280, "light");
     let shown = "[...document.querySelectorAll('.findings .next')].filter((e) => \
                  e.checkVisibility({contentVisibilityAuto: true})).length";
-    assert_eq!(browser.evaluate(shown), 0);
+    // What unfolds is visible from the next frame on.
+    let becomes = |browser: &mut Chromium, count: u64| {
+        (0..50).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            browser.evaluate(shown).as_u64() == Some(count)
+        })
+    };
+    assert!(becomes(&mut browser, 0));
     browser.evaluate("document.querySelector('.findings summary').click()");
-    assert_eq!(browser.evaluate(shown), 1);
+    assert!(becomes(&mut browser, 1));
     browser.appear(700, "light", "print");
-    assert_eq!(browser.evaluate(shown), 2);
+    assert!(becomes(&mut browser, 2));
 }
 
 /// A table that is wider than the window scrolls by keys.
