@@ -8,17 +8,18 @@ mod finding;
 mod latency;
 mod overload;
 mod result;
+mod run;
+mod sweep;
 mod throttle;
 mod trial;
 mod udp;
 
+pub use crate::analysis::threshold::ThresholdReport;
 pub use compare::{
     COMPARISON_SCHEMA, ComparedRun, ComparedSide, Comparison, ComparisonRow, ComparisonVerdict,
 };
-pub use conclusion::{
-    BestWithinBound, BoundAsked, Conclusion, ModelFit, RunConclusion, SweepConclusion, SweepLevel,
-};
-pub use finding::{Finding, Severity, ThresholdReport};
+pub use conclusion::Conclusion;
+pub use finding::{Finding, Severity};
 pub use latency::{
     CongestionRow, DirectionReport, FlowReport, FlowsReport, LatencyConclusion, LatencySeries,
     ProbeReport, ScenarioFlow, ScenarioRow,
@@ -26,11 +27,13 @@ pub use latency::{
 pub use overload::{OverloadConclusion, SClientRow, SimpleRow};
 pub use result::ReportResult;
 pub(crate) use result::{STOPPED_EARLY, UNREACHABLE};
+pub use run::RunConclusion;
+pub use sweep::{BestWithinBound, BoundAsked, ModelFit, SweepConclusion, SweepLevel};
 pub use throttle::{MarginRow, RateRow, ThrottleConclusion, WaitAdvice, WaitRow};
 pub use trial::{
     Dispersion, GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, OutageReport,
     PausesReport, PercentilePoint, QuantilesReport, SilenceReport, TargetReport, TrafficReport,
-    TrialReport,
+    TrialReport, Verdict,
 };
 pub use udp::{
     DatagramReport, DispersionAt, EffectRow, LawRow, LedgerReport, LossEvidence, UdpConclusion,
@@ -82,17 +85,6 @@ pub struct Report {
     pub thresholds: Vec<ThresholdReport>,
     /// The experiment's own answer.
     pub conclusion: Conclusion,
-}
-
-/// Whether the generator measured the target or itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// The numbers are the target's.
-    #[default]
-    Valid,
-    /// The generator limited or distorted the result; findings say how.
-    Invalid,
 }
 
 /// The machine that the generator ran on.

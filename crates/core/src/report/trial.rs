@@ -1,6 +1,6 @@
 //! One trial as reported: every statistic that is shown anywhere.
 
-use super::{DatagramReport, FlowsReport, LedgerReport, Verdict};
+use super::{DatagramReport, FlowsReport, LedgerReport};
 use crate::measure::{Interval, Observed, Outcomes, StatusCodes};
 use crate::spec::Level;
 use serde::{Deserialize, Serialize};
@@ -348,4 +348,15 @@ pub struct LittlesLaw {
     pub deviation_percent: f64,
     /// Whether that is within 2.5 %.
     pub ok: bool,
+}
+
+/// Whether the generator measured the target or itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The numbers are the target's.
+    #[default]
+    Valid,
+    /// The generator limited or distorted the result; findings say how.
+    Invalid,
 }

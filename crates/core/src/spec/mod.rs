@@ -9,6 +9,7 @@ pub(crate) mod fixture;
 mod flows;
 mod hold;
 mod load;
+mod margins;
 mod overload;
 mod parse;
 mod rate;
@@ -25,6 +26,7 @@ pub use client_wait::{parse_client_wait, parse_clients};
 pub use flows::{FlowSockets, FlowTrialSpec, FlowsEnd, ProbeSpec, Settle};
 pub use hold::{CatchUp, HoldMethod, HoldSpec};
 pub use load::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind};
+pub use margins::Margins;
 pub use overload::{CloseKind, ConnectScheme, OverloadLoad};
 pub use parse::{
     ParseError, parse_arrival, parse_duration, parse_law, parse_list, parse_rate, parse_rates,
@@ -37,4 +39,4 @@ pub use targets::{Targets, parse_targets};
 pub use trial::{BackendChoice, EngineOptions, Level, TrialSpec, WaitPolicy};
 pub use udp::{ClientWait, ClientsAs, ServiceMode, ServiceSetup, UdpTrialSpec};
 pub use url::Url;
-pub use wait::{Chore, Margins, WaitMethod, WaitSpec};
+pub use wait::{Chore, WaitMethod, WaitSpec};

@@ -2,7 +2,9 @@
 
 mod judge;
 
+mod report;
 pub use judge::{asked_for, judge};
+pub use report::ThresholdReport;
 
 use super::words::{exact, percent};
 use crate::measure::Outcome;

@@ -1,0 +1,130 @@
+//! What a sweep answers.
+
+use crate::spec::Level;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The answer of `knee sweep`. For a sweep over rates (`--axis rate`) the same, with rates in
+/// place of users. Its throughputs are goodputs: an operation that fails never counts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SweepConclusion {
+    /// The most throughput that any level reached, as fitted over the saturated levels.
+    pub max_throughput_per_s: f64,
+    /// Where the asymptotes cross, X_max·R(1); `None` where the data do not show it, or contradict
+    /// it: see `knee_range`.
+    pub knee_vusers: Option<f64>,
+    /// Where the knee lies, where that is all that is known: from the least to the most users, or
+    /// (`--axis rate`) from the highest rate served to the lowest that is not.
+    #[serde(default)]
+    pub knee_range: Option<[f64; 2]>,
+    /// 95 % confidence interval of it.
+    pub knee_ci95: Option<[f64; 2]>,
+    /// How it was found: `asymptotes`, `kneedle`, `max_power`.
+    pub knee_method: Option<String>,
+    /// What the other methods say, by name.
+    pub knee_alternatives: BTreeMap<String, f64>,
+    /// Throughput at the knee, interpolated between the measured levels.
+    pub throughput_at_knee_per_s: Option<f64>,
+    /// 90th percentile of response time at the knee, interpolated.
+    pub p90_at_knee_ns: Option<u64>,
+    /// `--axis rate`: the highest rate served without a growing queue.
+    pub knee_rate_per_s: Option<f64>,
+    /// The most throughput within the bounds asked for.
+    pub best_within_bound: Option<BestWithinBound>,
+    /// What one user alone gets, per second: the slope of the rising asymptote X₁·N; `None` where
+    /// the data do not show it.
+    #[serde(default)]
+    pub throughput_per_user_per_s: Option<f64>,
+    /// The levels in ascending order, repetitions pooled: what the table and the plots show.
+    #[serde(default)]
+    pub levels: Vec<SweepLevel>,
+    /// The bounds asked for, in the order given.
+    #[serde(default)]
+    pub bounds: Vec<BoundAsked>,
+    /// Models fitted to the levels, the best first.
+    pub models: Vec<ModelFit>,
+    /// How many users to drive this target with, where known.
+    pub recommended_vusers: Option<u32>,
+    /// The conclusion in one or two sentences for a person.
+    pub answer: String,
+}
+
+/// One level of a sweep, its repetitions pooled. What was not measured (as in a table of other
+/// people's) is `None`, never 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepLevel {
+    /// Users, or operations offered per second.
+    pub level: Level,
+    /// Trials pooled here, at least 1.
+    pub trials: u32,
+    /// Operations that succeeded, per second.
+    pub throughput_per_s: f64,
+    /// 95 % confidence interval of it.
+    pub throughput_ci95_per_s: Option<[f64; 2]>,
+    /// Mean response time.
+    pub mean_ns: Option<u64>,
+    /// Median response time.
+    pub p50_ns: Option<u64>,
+    /// 90th percentile of response time.
+    pub p90_ns: Option<u64>,
+    /// 95th percentile of response time.
+    #[serde(default)]
+    pub p95_ns: Option<u64>,
+    /// 99th percentile of response time.
+    pub p99_ns: Option<u64>,
+    /// Operations that failed.
+    pub errors: Option<u64>,
+    /// The share of a core that the generator's busiest worker used, in percent.
+    pub busiest_worker_percent: Option<f64>,
+    /// Processor time of the generator per operation, in microseconds.
+    pub cpu_us_per_op: Option<f64>,
+    /// Little's law: by how much X·(R+Z) deviates from N, in percent; closed loop only.
+    pub littles_law_deviation_percent: Option<f64>,
+    /// Why the level does not count for the conclusion, in a word or two (`invalid`,
+    /// `not stationary`); `None` where it does.
+    pub excluded_because: Option<String>,
+    /// Whether it is the measured level nearest to the knee.
+    pub is_knee: bool,
+    /// Whether it is the level of `best_within_bound`.
+    pub is_best_within_bound: bool,
+}
+
+/// A bound on the response time that was asked for with `--bound`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BoundAsked {
+    /// `mean`, `p50`, `p90`, `p99`, ….
+    pub metric: String,
+    /// The most that it may be.
+    pub limit_ns: u64,
+}
+
+/// The best level within a bound.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BestWithinBound {
+    /// The bounds, as asked: `p90<=50ms`.
+    pub bound: String,
+    /// The level, in users (0 on the rate axis).
+    pub vusers: u32,
+    /// The level, in operations per second (rate axis).
+    pub rate_per_s: Option<f64>,
+    /// Its throughput.
+    pub throughput_per_s: f64,
+    /// Its 90th percentile of response time, where its observations tell it.
+    pub p90_ns: Option<u64>,
+    /// Whether the confidence interval of the bounded figure lies within the bound as a whole.
+    pub confident: bool,
+}
+
+/// A model fitted to throughput against users.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelFit {
+    /// `asymptotic_bounds`, `machine_repair`, `universal_scalability_law`.
+    pub name: String,
+    /// Those of its parameters that are facts, by name: none where it fits badly, nor one that the
+    /// levels measured do not tell, however well the curve fits them.
+    pub parameters: BTreeMap<String, f64>,
+    /// Root of the mean squared relative residual, in percent.
+    pub rmse_percent: f64,
+    /// Whether it fits (rmse below 5 %).
+    pub good: bool,
+}
