@@ -1,8 +1,8 @@
 //! Any table that is accepted is in order and leads to a conclusion whose numbers are numbers.
 
-use knee_core::analysis::table::parse_csv;
 use knee_core::experiment::sweep::conclude_table;
-use knee_core::report::SweepConclusion;
+use knee_core::experiment::sweep::report::SweepConclusion;
+use knee_core::experiment::sweep::table::parse_csv;
 
 /// Any bytes.
 pub fn check(data: &[u8]) {

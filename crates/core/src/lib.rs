@@ -10,7 +10,7 @@
 //! their 99th percentile is 2 ms · ln 100 = 9.2 ms. That is what a simulated trial reports:
 //!
 //! ```
-//! use knee_core::analysis::assess::assess;
+//! use knee_core::trial::assess::assess;
 //! use knee_core::law::Law;
 //! use knee_core::sim::{World, simulate};
 //! use knee_core::spec::*;
@@ -55,12 +55,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod analysis;
 pub mod arrival;
+pub mod compare;
 pub mod consistency;
+pub mod diagnosis;
 pub mod digits;
 pub mod driver;
 pub mod experiment;
+pub mod finding;
 pub mod law;
 pub mod measure;
 pub mod pool;
@@ -69,6 +71,10 @@ pub mod rng;
 pub mod shown;
 pub mod sim;
 pub mod spec;
+pub mod stats;
 pub mod stop;
+pub mod threshold;
 pub mod throttle;
 pub mod time;
+pub mod trial;
+pub mod words;

@@ -1,8 +1,8 @@
 //! The rows of a comparison in words, as text and page have them alike.
 
 use crate::number::{MISSING, TIE, bytes, number, percent, rate, time};
-use knee_core::analysis::compare::metric_name;
-use knee_core::report::{ComparisonRow, ComparisonVerdict};
+use knee_core::compare::metric_name;
+use knee_core::compare::report::{ComparisonRow, ComparisonVerdict};
 
 /// `p90 at vusers=8`
 pub fn metric(row: &ComparisonRow) -> String {
@@ -73,7 +73,7 @@ pub fn verdict_word(verdict: ComparisonVerdict) -> &'static str {
 #[cfg(test)]
 mod tests {
     use crate::{Html, Json, Renderer, Text, fixtures};
-    use knee_core::report::Comparison;
+    use knee_core::compare::report::Comparison;
 
     fn shown(form: &dyn Renderer<Comparison>, comparison: &Comparison) -> String {
         let mut bytes = Vec::new();

@@ -1,7 +1,8 @@
 //! The JSON document: the public interface of a report, written and read again.
 
 use crate::Renderer;
-use knee_core::report::{Comparison, Report, SCHEMA};
+use knee_core::compare::report::Comparison;
+use knee_core::report::{Report, SCHEMA};
 use serde::Deserialize;
 use std::io;
 

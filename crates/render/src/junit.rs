@@ -6,8 +6,10 @@
 
 use crate::Renderer;
 use crate::text::heading::is_of_others;
-use knee_core::report::{Report, Severity, ThresholdReport, Verdict};
+use knee_core::finding::Severity;
+use knee_core::report::{Report, ThresholdReport};
 use knee_core::shown::{is_hidden, push_shown};
+use knee_core::trial::report::Verdict;
 use std::io;
 
 /// The report as JUnit XML: a test for the verdict, and one for each threshold.
@@ -144,7 +146,7 @@ fn why_invalid(report: &Report) -> String {
 
 /// The findings, the gravest first.
 fn told(report: &Report) -> String {
-    let line = |finding: &knee_core::report::Finding| {
+    let line = |finding: &knee_core::finding::Finding| {
         let severity = match finding.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",

@@ -1,8 +1,8 @@
 //! The lines of a ledger of datagrams, in words.
 
 use crate::number::{count, words};
-use knee_core::measure::DropPlace;
-use knee_core::report::{LedgerReport, LossEvidence};
+use knee_core::experiment::udp::measure::DropPlace;
+use knee_core::experiment::udp::report::{LedgerReport, LossEvidence};
 use std::collections::BTreeSet;
 
 /// A line of the ledger: its name, and its count in each of several ledgers.

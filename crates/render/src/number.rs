@@ -2,10 +2,10 @@
 //!
 //! Number and unit are tied by a no-break space, so that no line is broken between them; the page
 //! writes it as a plain one. How many digits a figure has is decided where the sentences of
-//! findings and answers are made (`knee_core::analysis::words`), so that all show the same ones;
+//! findings and answers are made (`knee_core::words`), so that all show the same ones;
 //! columns of tables keep idle zeros.
 
-use knee_core::analysis::words as shared;
+use knee_core::words as shared;
 
 /// What stands where nothing was measured.
 pub const MISSING: &str = "–";

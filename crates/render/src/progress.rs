@@ -5,8 +5,8 @@ mod flows;
 pub use flows::scenario_line;
 
 use crate::number::{TIE, count, percent, plural, rate, time_short};
+use knee_core::experiment::udp::report::DatagramReport;
 use knee_core::measure::Interval;
-use knee_core::report::DatagramReport;
 use knee_core::time::Nanos;
 
 /// The bar of a progress line, in columns.

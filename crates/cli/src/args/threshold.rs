@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::words::Words;
 use clap::Args;
-use knee_core::analysis::threshold::{self, Threshold};
-use knee_core::report::{Report, ThresholdReport};
+use knee_core::report::{Report, ThresholdReport, thresholds};
+use knee_core::threshold::Threshold;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
@@ -34,7 +34,7 @@ impl ThresholdArgs {
 
     /// Each threshold, and whether it was kept.
     pub fn judge(&self, report: &Report) -> Vec<ThresholdReport> {
-        threshold::judge(&self.fail_if, report)
+        thresholds::judge(&self.fail_if, report)
     }
 
     /// The thresholds in the words of the command line.

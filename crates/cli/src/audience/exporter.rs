@@ -3,7 +3,7 @@
 use super::{Opening, Spectator, Upcoming};
 use crate::failure::Failure;
 use knee_core::measure::{Histogram, Interval};
-use knee_core::report::TrialReport;
+use knee_core::trial::report::TrialReport;
 use knee_engine::serve::exposition::{Exposition, Page};
 use knee_render::openmetrics::{BOUNDS, CONTENT_TYPE, Metrics, Times};
 use std::net::SocketAddr;

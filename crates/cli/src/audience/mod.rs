@@ -16,9 +16,10 @@ pub use progress::Progress;
 
 use crate::args::Notes;
 use knee_core::measure::{Histogram, Interval, Observer};
-use knee_core::report::{Report, TrialReport};
+use knee_core::report::Report;
 use knee_core::spec::Level;
 use knee_core::time::Nanos;
+use knee_core::trial::report::TrialReport;
 use knee_render::live::LiveTrial;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 use super::{Kind, Spectator, Upcoming};
 use crate::terminal;
 use knee_core::measure::{Histogram, Interval};
-use knee_core::report::TrialReport;
 use knee_core::time::Nanos;
+use knee_core::trial::report::TrialReport;
 use knee_render::{ProgressLine, RowLine, SoFar};
 use std::io::{self, Write};
 

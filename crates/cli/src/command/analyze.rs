@@ -6,11 +6,13 @@ use crate::failure::{Exit, Failure};
 use crate::input;
 use crate::words::Words;
 use clap::{Args, Subcommand};
-use knee_core::analysis::flows::parse_classic;
-use knee_core::analysis::table::parse_csv;
+use knee_core::experiment::latency::analysis::parse_classic;
 use knee_core::experiment::latency::conclude_classic;
 use knee_core::experiment::sweep::conclude_table;
-use knee_core::report::{Conclusion, Finding, Report, ReportResult, SCHEMA, Verdict};
+use knee_core::experiment::sweep::table::parse_csv;
+use knee_core::finding::Finding;
+use knee_core::report::{Conclusion, Report, ReportResult, SCHEMA};
+use knee_core::trial::report::Verdict;
 
 /// Conclude from results measured elsewhere
 #[derive(Args, Clone, Debug)]

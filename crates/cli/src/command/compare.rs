@@ -4,8 +4,9 @@ use crate::args::{Files, text, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::{history, input};
 use clap::{Args, Command};
-use knee_core::analysis::compare::{Named, compare};
-use knee_core::report::{Comparison, ComparisonVerdict, Report};
+use knee_core::compare::report::{Comparison, ComparisonVerdict};
+use knee_core::compare::{Named, compare};
+use knee_core::report::Report;
 use knee_render::{Html, Json, parse_report};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -195,7 +196,7 @@ impl RawCompare {
         if !self.fail_on_regression {
             return Exit::Fine;
         }
-        let is_worse = |row: &&knee_core::report::ComparisonRow| {
+        let is_worse = |row: &&knee_core::compare::report::ComparisonRow| {
             row.matters && row.verdict == ComparisonVerdict::Worse
         };
         let worse = comparison.rows.iter().filter(is_worse).count();

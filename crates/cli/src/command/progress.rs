@@ -1,7 +1,7 @@
 //! What is told of a level as it ends.
 
-use knee_core::report::TrialReport;
 use knee_core::time::Nanos;
+use knee_core::trial::report::TrialReport;
 
 /// What an ended level of a sweep showed, in one line.
 pub fn level_line(number: usize, trial: &TrialReport) -> String {

@@ -4,7 +4,8 @@ use crate::args::{Output, OutputArgs, ThresholdArgs};
 use crate::failure::{Exit, Failure};
 use crate::input;
 use clap::Args;
-use knee_core::report::{ThresholdReport, Verdict};
+use knee_core::report::ThresholdReport;
+use knee_core::trial::report::Verdict;
 use knee_render::parse_report;
 
 /// Render a stored JSON report again

@@ -4,13 +4,14 @@
 use super::laboratory::{self, Order};
 use super::tests::{MACHINE, parse};
 use crate::raw::RawCommand;
-use knee_core::analysis::assess::assess;
 use knee_core::experiment::{self, Experiment};
 use knee_core::law::Law;
-use knee_core::report::{Host, Report, TrialReport};
+use knee_core::report::{Host, Report};
 use knee_core::sim::{Stall, World, simulate};
 use knee_core::spec::TrialSpec;
 use knee_core::time::Nanos;
+use knee_core::trial::assess::assess;
+use knee_core::trial::report::TrialReport;
 use knee_render::{Json, Renderer, Text, parse_report};
 use std::convert::Infallible;
 use std::ops::ControlFlow;

@@ -1,7 +1,9 @@
 //! The verdict and the findings against each other and against the trials.
 
 use super::{Contradictions, Statements};
-use crate::report::{Conclusion, Finding, Severity, TrialReport, Verdict};
+use crate::finding::{Finding, Severity};
+use crate::report::Conclusion;
+use crate::trial::report::{TrialReport, Verdict};
 
 /// Findings that say that the generator distorted what was measured.
 const OF_THE_GENERATOR: [&str; 2] = ["generator_limited", "generator_distorted"];

@@ -1,9 +1,10 @@
 //! The overall figures of a latency experiment against its own scenarios.
 
 use super::{Contradictions, Statements, trial};
-use crate::analysis::flows::figures::grade;
-use crate::report::{LatencyConclusion, ScenarioRow, Verdict};
+use crate::experiment::latency::analysis::figures::grade;
+use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::time::Nanos;
+use crate::trial::report::Verdict;
 
 pub(super) fn check(said: Statements<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
     let is_valid = said.verdict == Verdict::Valid;

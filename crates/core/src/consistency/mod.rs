@@ -13,7 +13,9 @@ mod throttle;
 mod trial;
 mod udp;
 
-use crate::report::{Conclusion, Finding, Report, TrialReport, Verdict};
+use crate::finding::Finding;
+use crate::report::{Conclusion, Report};
+use crate::trial::report::{TrialReport, Verdict};
 
 /// What a report states: the parts of it that can contradict each other.
 #[derive(Clone, Copy, Debug)]

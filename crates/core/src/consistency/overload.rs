@@ -1,8 +1,8 @@
 //! The answer of an overload against its own rows.
 
 use super::{Contradictions, Statements, at_most};
+use crate::experiment::overload::report::OverloadConclusion;
 use crate::measure::{Outcome, Outcomes};
-use crate::report::OverloadConclusion;
 
 /// A capacity that is a mean over levels may exceed each of them by this factor.
 const FITTED: f64 = 1.05;

@@ -1,7 +1,7 @@
 //! The answer of a sweep against its own levels.
 
 use super::{Contradictions, Statements, at_most};
-use crate::report::{SweepConclusion, SweepLevel};
+use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use crate::spec::Level;
 
 /// A maximum that is fitted over several levels may exceed each of them by this factor.

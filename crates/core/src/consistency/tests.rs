@@ -1,20 +1,23 @@
 //! Each check finds what it is there for, and nothing in what agrees.
 
 use super::*;
-use crate::analysis::assess::assess;
-use crate::analysis::findings::trial_findings;
+use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
+use crate::experiment::overload::report::{OverloadConclusion, SClientRow};
+use crate::experiment::run::report::RunConclusion;
+use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
+use crate::experiment::throttle::report::{RateRow, ThrottleConclusion};
+use crate::experiment::udp::report::{LedgerReport, UdpConclusion};
 use crate::experiment::{SingleRun, conduct};
+use crate::finding::Severity;
 use crate::law::Law;
 use crate::measure::Outcome;
-use crate::report::{
-    LatencyConclusion, LedgerReport, OverloadConclusion, RateRow, RunConclusion, SClientRow,
-    ScenarioRow, Severity, SweepConclusion, SweepLevel, ThrottleConclusion, UdpConclusion,
-};
 use crate::rng;
 use crate::sim::{Faults, RejectAbove, Stall, World, simulate};
 use crate::spec::fixture::trial as spec_of;
 use crate::spec::{ArrivalLaw, Level, Load, OpenLoad, Pause, PauseKind, Rate};
 use crate::time::Nanos;
+use crate::trial::assess::assess;
+use crate::trial::findings::trial_findings;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;

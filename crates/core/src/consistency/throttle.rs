@@ -1,7 +1,7 @@
 //! The answer of `knee throttle` against its own rows.
 
 use super::Contradictions;
-use crate::report::ThrottleConclusion;
+use crate::experiment::throttle::report::ThrottleConclusion;
 
 /// A rate is held exactly, or within some parts per million, where the drift is not above this.
 const HELD_PPM: f64 = 10.0;

@@ -1,7 +1,8 @@
 //! The numbers of one trial.
 
 use super::{Contradictions, at_most};
-use crate::report::{LatencyReport, LedgerReport, TrialReport, Verdict};
+use crate::experiment::udp::report::LedgerReport;
+use crate::trial::report::{LatencyReport, TrialReport, Verdict};
 
 /// The share of a window that whole slots may leave out.
 const WHOLE_SLOTS: f64 = 0.001;

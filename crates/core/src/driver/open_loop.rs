@@ -2,8 +2,9 @@
 
 use super::{Action, Driver, Op};
 use crate::arrival::Arrivals;
+use crate::experiment::throttle::hold::CatchUp;
 use crate::measure::Completion;
-use crate::spec::{CatchUp, OpenLoad, Share, TrialSpec};
+use crate::spec::{OpenLoad, Share, TrialSpec};
 use crate::throttle::{Throttle, Turn};
 use crate::time::Nanos;
 

@@ -7,8 +7,9 @@
 
 use super::{Action, Driver, Op};
 use crate::arrival::Arrivals;
+use crate::experiment::throttle::hold::CatchUp;
 use crate::measure::Completion;
-use crate::spec::{ArrivalLaw, CatchUp, Rate, Share, TrialSpec};
+use crate::spec::{ArrivalLaw, Rate, Share, TrialSpec};
 use crate::throttle::{Throttle, Turn};
 use crate::time::Nanos;
 use std::collections::VecDeque;

@@ -1,8 +1,10 @@
 //! The loop that every experiment runs in, shared by the command line and the simulator.
 
 use super::{Concluded, Experiment, Next};
-use crate::analysis::findings::Diagnosis;
-use crate::report::{Conclusion, Finding, Severity, Verdict};
+use crate::diagnosis::Diagnosis;
+use crate::finding::{Finding, Severity};
+use crate::report::Conclusion;
+use crate::trial::report::Verdict;
 use std::ops::ControlFlow;
 
 /// An experiment that has ended.

@@ -3,8 +3,7 @@
 mod conduct;
 pub mod latency;
 pub mod overload;
-mod run;
-pub mod salvage;
+pub mod run;
 pub mod sweep;
 pub mod throttle;
 pub mod udp;
@@ -14,7 +13,9 @@ pub use conduct::{Conducted, Ended, Made, conduct, conduct_in_view};
 pub use run::SingleRun;
 pub use verdict::verdict;
 
-use crate::report::{Conclusion, Finding, Verdict};
+use crate::finding::Finding;
+use crate::report::Conclusion;
+use crate::trial::report::Verdict;
 
 /// A pure policy: looks at the trials so far and says what to run next, then what follows.
 pub trait Experiment {

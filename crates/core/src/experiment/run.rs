@@ -1,10 +1,13 @@
 //! `knee run`: one load, one trial.
 
+pub mod report;
 use super::{Concluded, Experiment, Next, verdict};
-use crate::analysis::findings::trial_findings;
-use crate::analysis::table::error_share;
-use crate::report::{Conclusion, RunConclusion, TrialReport};
+use crate::experiment::run::report::RunConclusion;
+use crate::experiment::sweep::table::error_share;
+use crate::report::Conclusion;
 use crate::spec::TrialSpec;
+use crate::trial::findings::trial_findings;
+use crate::trial::report::TrialReport;
 
 /// One trial, its findings, its figures.
 #[derive(Clone, Debug)]

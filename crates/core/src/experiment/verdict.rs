@@ -1,6 +1,6 @@
 //! The verdict on an experiment of several trials.
 
-use crate::report::{TrialReport, Verdict};
+use crate::trial::report::{TrialReport, Verdict};
 
 /// Trials of one level whose goodputs differ by a smaller factor are alike.
 const CLEARLY_MORE: f64 = 1.05;

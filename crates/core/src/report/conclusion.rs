@@ -1,9 +1,11 @@
 //! The answers of the experiments.
 
-use super::{
-    LatencyConclusion, OverloadConclusion, RunConclusion, SweepConclusion, ThrottleConclusion,
-    UdpConclusion,
-};
+use crate::experiment::latency::report::LatencyConclusion;
+use crate::experiment::overload::report::OverloadConclusion;
+use crate::experiment::run::report::RunConclusion;
+use crate::experiment::sweep::report::SweepConclusion;
+use crate::experiment::throttle::report::ThrottleConclusion;
+use crate::experiment::udp::report::UdpConclusion;
 use serde::Serialize;
 
 /// An experiment's own answer. Which of them a document holds is told by its `command`, never

@@ -2,43 +2,18 @@
 //! stable, more may be added; times are integers in nanoseconds ending in `_ns` (or inside an
 //! object whose key does), rates are per second and end in `_per_s`.
 
-mod compare;
 mod conclusion;
-mod finding;
-mod latency;
-mod overload;
 mod result;
-mod run;
-mod sweep;
-mod throttle;
-mod trial;
-mod udp;
+pub mod salvage;
+pub mod thresholds;
 
-pub use crate::analysis::threshold::ThresholdReport;
-pub use compare::{
-    COMPARISON_SCHEMA, ComparedRun, ComparedSide, Comparison, ComparisonRow, ComparisonVerdict,
-};
+pub use crate::threshold::ThresholdReport;
 pub use conclusion::Conclusion;
-pub use finding::{Finding, Severity};
-pub use latency::{
-    CongestionRow, DirectionReport, FlowReport, FlowsReport, LatencyConclusion, LatencySeries,
-    ProbeReport, ScenarioFlow, ScenarioRow,
-};
-pub use overload::{OverloadConclusion, SClientRow, SimpleRow};
 pub use result::ReportResult;
 pub(crate) use result::{STOPPED_EARLY, UNREACHABLE};
-pub use run::RunConclusion;
-pub use sweep::{BestWithinBound, BoundAsked, ModelFit, SweepConclusion, SweepLevel};
-pub use throttle::{MarginRow, RateRow, ThrottleConclusion, WaitAdvice, WaitRow};
-pub use trial::{
-    Dispersion, GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, OutageReport,
-    PausesReport, PercentilePoint, QuantilesReport, SilenceReport, TargetReport, TrafficReport,
-    TrialReport, Verdict,
-};
-pub use udp::{
-    DatagramReport, DispersionAt, EffectRow, LawRow, LedgerReport, LossEvidence, UdpConclusion,
-};
 
+use crate::finding::Finding;
+use crate::trial::report::{TrialReport, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

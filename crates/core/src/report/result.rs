@@ -1,8 +1,10 @@
 //! What came of an experiment: passed or failed. Whether its numbers can be trusted is another
 //! question, which the verdict answers.
 
-use super::{Conclusion, FlowsReport, Report, TrialReport};
+use super::{Conclusion, Report};
+use crate::experiment::latency::report::FlowsReport;
 use crate::measure::Outcome;
+use crate::trial::report::TrialReport;
 use serde::{Deserialize, Serialize};
 
 /// The code of the finding that the target could not be reached.
@@ -177,11 +179,13 @@ fn has_carried(flows: &FlowsReport) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::assess::tests::report as trial;
-    use crate::analysis::findings::Diagnosis;
-    use crate::experiment::salvage::without_conclusion;
+    use crate::diagnosis::Diagnosis;
+    use crate::experiment::throttle::report::RateRow;
+    use crate::experiment::udp::report::{DatagramReport, LedgerReport};
     use crate::measure::Outcomes;
-    use crate::report::{DatagramReport, LedgerReport, RateRow, SCHEMA, ThresholdReport};
+    use crate::report::salvage::without_conclusion;
+    use crate::report::{SCHEMA, ThresholdReport};
+    use crate::trial::assess::tests::report as trial;
 
     fn report(command: &str, trials: Vec<TrialReport>) -> Report {
         Report {

@@ -1,11 +1,12 @@
 //! A simulated path: a link of a fixed rate behind a queue in each direction, which flows of TCP
 //! fill and pings wait in.
 
-use crate::measure::{
-    Direction, FlowMeasured, FlowServiceFacts, FlowTrial, FlowsEnded, GeneratorUse, Histogram,
-    Probe, ProbeBack, ProbesMeasured, TcpSample,
+use crate::experiment::latency::measure::{
+    Direction, FlowMeasured, FlowServiceFacts, FlowTrial, FlowsEnded, Probe, ProbeBack,
+    ProbesMeasured, TcpSample,
 };
-use crate::spec::{FlowTrialSpec, FlowsEnd};
+use crate::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
+use crate::measure::{GeneratorUse, Histogram};
 use crate::stop::Settling;
 use crate::time::Nanos;
 use std::cmp::Reverse;

@@ -4,10 +4,11 @@ mod faults;
 mod interruption;
 
 use super::*;
-use crate::analysis::{models::MachineRepair, theory};
 use crate::measure::{Measurement, Outcome};
 use crate::spec::fixture::trial;
 use crate::spec::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind, Rate};
+use crate::stats::models::MachineRepair;
+use crate::stats::theory;
 use proptest::prelude::*;
 
 fn open(per_s: u64, arrival: ArrivalLaw) -> Load {

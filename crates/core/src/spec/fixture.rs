@@ -1,9 +1,10 @@
 //! A whole spec for tests, of which only load and time matter.
 
 use super::{
-    BackendChoice, Endpoint, EngineOptions, FlowSockets, FlowTrialSpec, FlowsEnd, HttpTarget,
-    Level, Load, Margins, Pick, ProbeSpec, TrialSpec, WaitPolicy,
+    BackendChoice, Endpoint, EngineOptions, HttpTarget, Level, Load, Margins, Pick, TrialSpec,
+    WaitPolicy,
 };
+use crate::experiment::latency::spec::{FlowSockets, FlowTrialSpec, FlowsEnd, ProbeSpec};
 use crate::time::Nanos;
 
 /// A trial of this load over a window of this length: no warm-up, timeouts of 60 s.

@@ -300,13 +300,13 @@ impl Decimal {
 }
 
 /// `name(argument,argument,…)`.
-pub(super) struct Call<'a> {
-    pub(super) name: &'a str,
-    pub(super) arguments: Vec<&'a str>,
+pub(crate) struct Call<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) arguments: Vec<&'a str>,
 }
 
 impl Call<'_> {
-    pub(super) fn parse(text: &str) -> Option<Call<'_>> {
+    pub(crate) fn parse(text: &str) -> Option<Call<'_>> {
         let (name, rest) = text.trim().split_once('(')?;
         Some(Call {
             name: name.trim(),
@@ -323,12 +323,12 @@ fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-pub(super) fn error(line: String) -> ParseError {
+pub(crate) fn error(line: String) -> ParseError {
     ParseError(line)
 }
 
 /// The text in quotes, on one line and not long, whatever it holds.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let escaped = text.escape_debug().to_string();
     match escaped.char_indices().nth(40) {
         Some((at, _)) => format!("'{}…'", &escaped[..at]),

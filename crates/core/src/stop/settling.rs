@@ -1,4 +1,4 @@
-use crate::spec::Settle;
+use crate::experiment::latency::spec::Settle;
 use crate::time::Nanos;
 use std::collections::VecDeque;
 

@@ -77,7 +77,8 @@ mod tests;
 pub use lanes::{Call, Lanes};
 
 use crate::arrival::{Arrivals, Constant};
-use crate::spec::{CatchUp, Rate, Share};
+use crate::experiment::throttle::hold::CatchUp;
+use crate::spec::{Rate, Share};
 use crate::time::Nanos;
 use schedule::Schedule;
 

@@ -4,7 +4,7 @@ use super::carry::Course;
 use super::header::{HEADER_BYTES, Header, RECORD_MAX, RECORD_MIN};
 use super::side::SentSide;
 use crate::sys::{clock, stream};
-use knee_core::measure::FlowLost;
+use knee_core::experiment::latency::measure::FlowLost;
 use knee_core::time::Nanos;
 use std::io::{self, IoSlice};
 use std::net::TcpStream;

@@ -1,6 +1,7 @@
 //! What either end of a flow knows of it when it is over. Times are since the run began.
 
-use knee_core::measure::{FlowLost, Histogram, TcpSample};
+use knee_core::experiment::latency::measure::{FlowLost, TcpSample};
+use knee_core::measure::Histogram;
 use knee_core::time::Nanos;
 use serde::{Deserialize, Serialize};
 

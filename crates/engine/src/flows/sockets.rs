@@ -5,7 +5,7 @@ use crate::resolve::reason;
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::socket::{Address, Connect, RawAddress, Socket};
 use crate::sys::{clock, stream};
-use knee_core::spec::FlowSockets;
+use knee_core::experiment::latency::spec::FlowSockets;
 use knee_core::time::Nanos;
 use std::fs;
 use std::io;

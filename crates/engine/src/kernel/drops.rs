@@ -2,7 +2,7 @@
 
 use super::{firewall, qdisc};
 use crate::sys::netlink;
-use knee_core::measure::{DropCounter, DropPlace};
+use knee_core::experiment::udp::measure::{DropCounter, DropPlace};
 use knee_core::time::Nanos;
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Bulk transfer over TCP, and what the kernel tells and permits of a flow.
 
 use super::{check, check_count};
-use knee_core::measure::TcpSample;
+use knee_core::experiment::latency::measure::TcpSample;
 use knee_core::time::Nanos;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};

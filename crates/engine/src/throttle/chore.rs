@@ -4,7 +4,7 @@ use super::hybrid::spin_until;
 use crate::RunError;
 use crate::resolve::reason;
 use crate::sys::clock::MonotonicClock;
-use knee_core::spec::Chore;
+use knee_core::experiment::throttle::wait::Chore;
 use knee_core::time::{Clock, Nanos};
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};

@@ -7,8 +7,9 @@ use super::{SLACK_DEFAULT_NS, SLACK_LEAST_NS};
 use crate::RunError;
 use crate::sys::clock::{MonotonicClock, thread_cpu_ns};
 use knee_core::arrival::{ArrivalProcess, Arrivals};
-use knee_core::measure::Holds;
-use knee_core::spec::{HoldMethod, HoldSpec, OpenLoad, Share};
+use knee_core::experiment::throttle::hold::{HoldMethod, HoldSpec};
+use knee_core::experiment::throttle::holds::Holds;
+use knee_core::spec::{OpenLoad, Share};
 use knee_core::time::Nanos;
 use std::sync::atomic::AtomicBool;
 

@@ -15,8 +15,11 @@ mod ways;
 
 use crate::RunError;
 use crate::sys::thread as sys_thread;
-use knee_core::measure::{Holds, Waits};
-use knee_core::spec::{HoldSpec, Margins, WaitMethod, WaitSpec};
+use knee_core::experiment::throttle::hold::HoldSpec;
+use knee_core::experiment::throttle::holds::Holds;
+use knee_core::experiment::throttle::wait::{WaitMethod, WaitSpec};
+use knee_core::experiment::throttle::waits::Waits;
+use knee_core::spec::Margins;
 use knee_core::time::Nanos;
 use std::io;
 use std::panic;

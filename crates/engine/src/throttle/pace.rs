@@ -6,8 +6,9 @@ use super::hybrid::{Hybrid, spin_until};
 use crate::RunError;
 use crate::sys::timer::TimerFd;
 use knee_core::arrival::Arrivals;
-use knee_core::measure::Holds;
-use knee_core::spec::{HoldMethod, HoldSpec, Rate};
+use knee_core::experiment::throttle::hold::{HoldMethod, HoldSpec};
+use knee_core::experiment::throttle::holds::Holds;
+use knee_core::spec::Rate;
 use knee_core::throttle::{Throttle, Turn};
 use knee_core::time::Nanos;
 

@@ -6,8 +6,8 @@ use super::ways::Way;
 use crate::RunError;
 use crate::kernel::host::HostTime;
 use crate::sys::clock::{MonotonicClock, thread_cpu_ns};
-use knee_core::measure::Waits;
-use knee_core::spec::{WaitMethod, WaitSpec};
+use knee_core::experiment::throttle::wait::{WaitMethod, WaitSpec};
+use knee_core::experiment::throttle::waits::Waits;
 use knee_core::time::{Clock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
 

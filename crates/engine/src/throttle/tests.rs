@@ -3,7 +3,9 @@
 
 use super::*;
 use crate::serve::qotd::{QotdServer, QotdSpec};
-use knee_core::spec::{ArrivalLaw, CatchUp, Chore, HoldMethod, Rate};
+use knee_core::experiment::throttle::hold::{CatchUp, HoldMethod};
+use knee_core::experiment::throttle::wait::Chore;
+use knee_core::spec::{ArrivalLaw, Rate};
 use std::net::UdpSocket;
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use super::wire::{Ask, Begin, LINE_MAX, RECORD_MAX, Record, Say, Sharing, VERSIO
 use crate::RunError;
 use crate::control::{Lost, SILENCE_NS, ServiceClock, Talk};
 use crate::sys::clock;
-use knee_core::measure::ServiceFacts;
+use knee_core::experiment::udp::measure::ServiceFacts;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

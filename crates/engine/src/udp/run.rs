@@ -8,10 +8,11 @@ use crate::control::{Lost, ServiceClock, random};
 use crate::kernel::counters::Counters;
 use crate::kernel::drops::{Drops, Scope};
 use crate::sys::clock;
-use knee_core::measure::{
-    DropCounter, DropPlace, Interval, Observer, ServiceFacts, UdpReceived, UdpSent, UdpTrial,
+use knee_core::experiment::udp::measure::{
+    DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial,
 };
-use knee_core::spec::UdpTrialSpec;
+use knee_core::experiment::udp::spec::UdpTrialSpec;
+use knee_core::measure::{Interval, Observer};
 use knee_core::time::Nanos;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -12,9 +12,9 @@
 //! After the record the client may begin again. The end of the connection ends the session.
 
 pub use crate::control::{Lines, Sharing, TooLong, line};
+use knee_core::experiment::udp::measure::{DropCounter, ServiceFacts, UdpReceived};
+use knee_core::experiment::udp::spec::{ServiceSetup, UdpTrialSpec};
 use knee_core::law::Law;
-use knee_core::measure::{DropCounter, ServiceFacts, UdpReceived};
-use knee_core::spec::{ServiceSetup, UdpTrialSpec};
 use knee_core::time::Nanos;
 use serde::{Deserialize, Serialize};
 

@@ -7,11 +7,11 @@ use super::plot::{Plot, Point, Reference, Scale, Series, Tone, Unit};
 use super::words::{tied, untied};
 use crate::compared::metric;
 use crate::text::compare::{heading, not_judged, note, side, table};
-use knee_core::report::{Comparison, ComparisonRow, ComparisonVerdict};
+use knee_core::compare::report::{Comparison, ComparisonRow, ComparisonVerdict};
 
 /// The title of its page.
 pub fn title(comparison: &Comparison) -> String {
-    let names = |side: &knee_core::report::ComparedSide| {
+    let names = |side: &knee_core::compare::report::ComparedSide| {
         let names: Vec<&str> = side.runs.iter().map(|r| r.name.as_str()).collect();
         names.join(", ")
     };

@@ -27,7 +27,8 @@ mod tests;
 
 use crate::Renderer;
 use crate::text::is_empty;
-use knee_core::report::{Comparison, Conclusion, Report};
+use knee_core::compare::report::Comparison;
+use knee_core::report::{Conclusion, Report};
 use page::Page;
 use std::io;
 

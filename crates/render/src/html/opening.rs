@@ -8,7 +8,9 @@ use crate::number;
 use crate::text::closing::evidence;
 use crate::text::heading::{failures, first_words, reasons, subject, verdicts, without_reasons};
 use crate::text::line::Ink;
-use knee_core::report::{Finding, Report, Severity, Verdict};
+use knee_core::finding::{Finding, Severity};
+use knee_core::report::Report;
+use knee_core::trial::report::Verdict;
 
 /// So many reasons stand there at once.
 const REASONS_MAX: usize = 4;

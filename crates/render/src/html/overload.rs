@@ -7,8 +7,9 @@ use super::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit}
 use super::words::untied;
 use crate::number::{count, fixed, plural, rate};
 use crate::text::{heading, overload as words};
+use knee_core::experiment::overload::report::OverloadConclusion;
 use knee_core::measure::{Outcome, Outcomes};
-use knee_core::report::{OverloadConclusion, Report};
+use knee_core::report::Report;
 
 /// Height of the bar of one level, in CSS pixels.
 const ROW_PX: u32 = 24;

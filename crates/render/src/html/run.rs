@@ -8,7 +8,9 @@ use super::trial_plots::{dispersion, pacing, response_spectrum};
 use super::words::untied;
 use crate::number;
 use crate::text::{observed, run as words, traffic};
-use knee_core::report::{Report, RunConclusion, TrialReport};
+use knee_core::experiment::run::report::RunConclusion;
+use knee_core::report::Report;
+use knee_core::trial::report::TrialReport;
 
 /// Writes it.
 pub fn show(page: &mut Page, report: &Report, conclusion: &RunConclusion) {

@@ -3,7 +3,7 @@
 use super::plot::{Dash, Plot, Point, Scale, Series, Tone, Unit};
 use crate::number;
 use knee_core::measure::Interval;
-use knee_core::report::TrialReport;
+use knee_core::trial::report::TrialReport;
 
 /// Response times over more than this ratio are drawn on a logarithmic scale.
 const LOG_RATIO: f64 = 30.0;

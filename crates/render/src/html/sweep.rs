@@ -8,7 +8,8 @@ use super::words::untied;
 use crate::text::heading;
 use crate::text::line::{Ink, Line};
 use crate::text::sweep as words;
-use knee_core::report::{Report, SweepConclusion};
+use knee_core::experiment::sweep::report::SweepConclusion;
+use knee_core::report::Report;
 
 /// Writes it.
 pub fn show(page: &mut Page, report: &Report, c: &SweepConclusion) {

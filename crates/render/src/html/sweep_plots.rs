@@ -7,8 +7,10 @@ use super::words::untied;
 use crate::number::{self, asked, estimate, plural, rate, time_short};
 use crate::text::sweep::level_name;
 use crate::text::sweep_plots::{is_rate, load_name, value};
-use knee_core::report::{Report, SweepConclusion, SweepLevel, TrialReport};
+use knee_core::experiment::sweep::report::{SweepConclusion, SweepLevel};
+use knee_core::report::Report;
 use knee_core::spec::Level;
+use knee_core::trial::report::TrialReport;
 
 /// A horizontal axis over more than this ratio is logarithmic.
 const LOG_X_RATIO: f64 = 10.0;

@@ -2,8 +2,9 @@
 //! break out of it. What pages look like is for the tests in a browser.
 
 use crate::{Html, Json, Renderer, fixtures, html_tour, parse_report};
+use knee_core::experiment::sweep::report::SweepLevel;
 use knee_core::measure::Interval;
-use knee_core::report::{Conclusion, Report, SweepLevel};
+use knee_core::report::{Conclusion, Report};
 use knee_core::spec::Level;
 use serde_json::Value;
 

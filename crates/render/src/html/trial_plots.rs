@@ -2,7 +2,7 @@
 
 use super::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
 use crate::number::{known, time_short};
-use knee_core::report::{
+use knee_core::trial::report::{
     Dispersion, LatencyReport, OfferedReport, PercentilePoint, QuantilesReport, TrialReport,
 };
 

@@ -5,7 +5,7 @@ use super::look::Look;
 use super::{Ended, Entry, Live};
 use crate::number::{count, known, rate, time_short};
 use crate::text::{Ink, Line};
-use knee_core::report::Severity;
+use knee_core::finding::Severity;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 

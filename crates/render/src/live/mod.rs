@@ -16,11 +16,12 @@ mod tests;
 pub use look::Look;
 pub use screen::{Pane, Screen};
 
-use knee_core::analysis::findings::trial_findings;
-use knee_core::analysis::live::Watch;
+use knee_core::finding::Severity;
 use knee_core::measure::Interval;
-use knee_core::report::{Severity, TrialReport, Verdict};
 use knee_core::time::Nanos;
+use knee_core::trial::findings::trial_findings;
+use knee_core::trial::live::Watch;
+use knee_core::trial::report::{TrialReport, Verdict};
 use std::collections::VecDeque;
 
 /// So many intervals are kept for the charts: more than any terminal has columns.

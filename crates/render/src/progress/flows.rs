@@ -1,8 +1,8 @@
 //! The line of a scenario of bulk flows.
 
 use crate::number::{TIE, known, number, time_short};
+use knee_core::experiment::latency::report::FlowsReport;
 use knee_core::measure::Interval;
-use knee_core::report::FlowsReport;
 use knee_core::time::Nanos;
 
 /// What is told of an interval of bulk flows and of the longest ping so far.
@@ -43,7 +43,8 @@ pub fn scenario_line(which: &str, label: &str, flows: &FlowsReport) -> String {
 mod tests {
     use super::*;
     use crate::progress::{ProgressLine, SoFar};
-    use knee_core::report::{DirectionReport, LatencyReport, ProbeReport};
+    use knee_core::experiment::latency::report::{DirectionReport, ProbeReport};
+    use knee_core::trial::report::LatencyReport;
 
     #[test]
     fn flows_tell_what_they_carry_and_the_pings_beside_them() {

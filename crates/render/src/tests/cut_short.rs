@@ -2,9 +2,9 @@
 //! answer, and a trial that only its intervals tell of.
 
 use crate::{Csv, Html, Json, Junit, Renderer, Text, answer, fixtures, parse_report};
-use knee_core::experiment::salvage::{Remains, RunningTrial, salvage, without_conclusion};
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Report;
+use knee_core::report::salvage::{Remains, RunningTrial, salvage, without_conclusion};
 use knee_core::spec::Level;
 use knee_core::time::Nanos;
 

@@ -4,7 +4,8 @@ use super::heading::{is_of_others, subject};
 use super::line::{Ink, Line};
 use super::page::{INDENT, Page};
 use crate::number;
-use knee_core::report::{Finding, Report, Severity, ThresholdReport};
+use knee_core::finding::{Finding, Severity};
+use knee_core::report::{Report, ThresholdReport};
 use serde_json::Value;
 
 /// Writes it.

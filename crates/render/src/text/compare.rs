@@ -4,7 +4,8 @@ use super::line::{Ink, Line};
 use super::page::{INDENT, Page};
 use super::table::{Align, Table};
 use crate::compared::{figure, interval, metric, probability, ratio, smallest, verdict_word};
-use knee_core::report::{ComparedSide, Comparison, ComparisonRow, ComparisonVerdict, Verdict};
+use knee_core::compare::report::{ComparedSide, Comparison, ComparisonRow, ComparisonVerdict};
+use knee_core::trial::report::Verdict;
 
 /// Writes it.
 pub fn show(page: &mut Page, comparison: &Comparison) {

@@ -2,7 +2,8 @@
 
 use super::line::{Ink, Line};
 use super::page::{INDENT, Page};
-use knee_core::report::{Report, ReportResult, TrialReport, Verdict};
+use knee_core::report::{Report, ReportResult};
+use knee_core::trial::report::{TrialReport, Verdict};
 use serde_json::Value;
 
 /// More reasons why a result is invalid than these say nothing new.

@@ -26,7 +26,8 @@ pub mod udp;
 pub(crate) use line::{Ink, Line, cleaned};
 
 use crate::Renderer;
-use knee_core::report::{Comparison, Conclusion, Report};
+use knee_core::compare::report::Comparison;
+use knee_core::report::{Conclusion, Report};
 use page::Page;
 use std::io;
 

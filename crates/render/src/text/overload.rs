@@ -7,9 +7,11 @@ use super::page::{INDENT, Page};
 use super::plot;
 use super::table::{Align, Table};
 use crate::number::{self, MISSING, count, number, percent, plural, rate, time_short, words};
+use knee_core::experiment::overload::report::{OverloadConclusion, SClientRow, SimpleRow};
 use knee_core::measure::{Outcome, Outcomes, SynSource};
-use knee_core::report::{OverloadConclusion, Report, SClientRow, SimpleRow, TrialReport};
+use knee_core::report::Report;
 use knee_core::spec::{CloseKind, Level};
+use knee_core::trial::report::TrialReport;
 
 /// Two plots stand beside each other where each has so many columns.
 const PLOT_COLUMNS_MIN: usize = 42;

@@ -6,7 +6,7 @@ use super::line::Ink;
 use super::plot::{Label, Layer, Place, Plot};
 use crate::axis::Axis;
 use crate::number::{number, rate};
-use knee_core::report::OverloadConclusion;
+use knee_core::experiment::overload::report::OverloadConclusion;
 
 /// Space left free above and beside the data, as a share.
 const MARGIN: f64 = 0.06;

@@ -11,10 +11,11 @@ use crate::number::{
     asked, bytes, count, estimate, known, number, percent, plural, rate, signed_count, time,
     time_interval, time_short,
 };
+use knee_core::experiment::run::report::RunConclusion;
 use knee_core::measure::{Interval, Outcome};
-use knee_core::report::{
-    Dispersion, GeneratorReport, LatencyReport, OfferedReport, QuantilesReport, Report,
-    RunConclusion, TrialReport,
+use knee_core::report::Report;
+use knee_core::trial::report::{
+    Dispersion, GeneratorReport, LatencyReport, OfferedReport, QuantilesReport, TrialReport,
 };
 
 /// From this share of the time on it is worth a word that a worker was kept from its core.

@@ -10,7 +10,8 @@ use crate::number::{
     self, MISSING, asked, count, estimate, known, number, percent, plural, rate, time, time_short,
     words,
 };
-use knee_core::report::{BoundAsked, ModelFit, Report, SweepConclusion, SweepLevel};
+use knee_core::experiment::sweep::report::{BoundAsked, ModelFit, SweepConclusion, SweepLevel};
+use knee_core::report::Report;
 use knee_core::spec::Level;
 
 /// Two plots stand beside each other where each has so many columns.

@@ -5,7 +5,7 @@ use super::line::Ink;
 use super::plot::{Label, Layer, Place, Plot};
 use crate::axis::Axis;
 use crate::number::{estimate, number, rate, time_short};
-use knee_core::report::{SweepConclusion, SweepLevel};
+use knee_core::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use knee_core::spec::Level;
 
 /// A horizontal axis over more than this ratio is logarithmic.

@@ -4,7 +4,7 @@ use super::line::Line;
 use super::page::Page;
 use super::table::{Align, Table};
 use crate::number::{bytes, count, time_short};
-use knee_core::report::{LatencyReport, TargetReport, TrialReport};
+use knee_core::trial::report::{LatencyReport, TargetReport, TrialReport};
 
 /// So many targets are shown at a terminal.
 const TARGETS_SHOWN: usize = 20;

@@ -6,11 +6,11 @@ use crate::args::{interval, random_seed};
 use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::words::{self, Words};
-use knee_core::experiment::latency::{LatencyPlan, QUICK, SCENARIOS};
-use knee_core::spec::{
-    BackendChoice, EngineOptions, FlowSockets, FlowTrialSpec, FlowsEnd, Level, Margins, ProbeSpec,
-    Settle, WaitPolicy,
+use knee_core::experiment::latency::spec::{
+    FlowSockets, FlowTrialSpec, FlowsEnd, ProbeSpec, Settle,
 };
+use knee_core::experiment::latency::{LatencyPlan, QUICK, SCENARIOS};
+use knee_core::spec::{BackendChoice, EngineOptions, Level, Margins, WaitPolicy};
 use knee_core::time::Nanos;
 
 /// A scenario that does not settle is ended then, unless another time is given.

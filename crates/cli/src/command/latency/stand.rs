@@ -2,12 +2,12 @@
 
 use crate::audience::{Kind, Upcoming};
 use crate::command::laboratory::{Made, Stand};
-use knee_core::analysis::flows::assess;
+use knee_core::experiment::latency::analysis::assess;
+use knee_core::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
 use knee_core::experiment::latency::{Latency, LatencyPlan, gone};
 use knee_core::measure::Observer;
-use knee_core::report::TrialReport;
-use knee_core::spec::{FlowTrialSpec, FlowsEnd};
 use knee_core::time::Nanos;
+use knee_core::trial::report::TrialReport;
 use knee_engine::{RunError, flows};
 use knee_render::scenario_line;
 use std::sync::atomic::AtomicBool;

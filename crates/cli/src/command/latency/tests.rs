@@ -4,8 +4,8 @@ use super::*;
 use crate::command::refused::check;
 use crate::command::tests::{MACHINE, parse, typed};
 use crate::raw::RawCommand;
+use knee_core::experiment::latency::spec::{FlowTrialSpec, FlowsEnd, Settle};
 use knee_core::experiment::latency::{QUICK, SCENARIOS};
-use knee_core::spec::{FlowTrialSpec, FlowsEnd, Settle};
 
 fn resolve(arguments: &str) -> LatencySpec {
     match parse(&format!("latency {arguments}")) {

@@ -1,7 +1,7 @@
 //! An experiment of which something was foreseen before its load.
 
 use knee_core::experiment::{Concluded, Experiment, Next};
-use knee_core::report::Finding;
+use knee_core::finding::Finding;
 
 /// What another experiment does, with what was foreseen among the findings.
 #[derive(Debug)]

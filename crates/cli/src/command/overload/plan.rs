@@ -1,7 +1,7 @@
 //! What is said before the load: how long it takes, and what was foreseen.
 
 use knee_core::experiment::overload::{Descriptors, OverloadSpec};
-use knee_core::report::{Finding, Severity};
+use knee_core::finding::{Finding, Severity};
 use knee_core::time::Nanos;
 
 /// How many levels there are and how long they take.

@@ -1,7 +1,8 @@
 //! What the operation sends to: somebody's service, or one of knee's own in this process.
 
 use crate::failure::Failure;
-use knee_core::spec::{Chore, ParseError};
+use knee_core::experiment::throttle::wait::Chore;
+use knee_core::spec::ParseError;
 use knee_engine::serve::qotd::{QotdServer, QotdSpec, of_the_day};
 use knee_engine::serve::sink::UdpSink;
 use std::io;

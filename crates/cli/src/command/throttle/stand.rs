@@ -3,10 +3,13 @@
 use crate::audience::{Kind, Upcoming};
 use crate::command::laboratory::{Made, Stand};
 use knee_core::experiment::Experiment;
-use knee_core::measure::{HoldTrial, Observer, WaitTrial};
-use knee_core::report::TrialReport;
-use knee_core::spec::{Chore, HoldSpec, WaitMethod, WaitSpec};
+use knee_core::experiment::throttle::hold::HoldSpec;
+use knee_core::experiment::throttle::holds::HoldTrial;
+use knee_core::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
+use knee_core::experiment::throttle::waits::WaitTrial;
+use knee_core::measure::Observer;
 use knee_core::time::Nanos;
+use knee_core::trial::report::TrialReport;
 use knee_engine::{RunError, throttle};
 use std::sync::atomic::AtomicBool;
 

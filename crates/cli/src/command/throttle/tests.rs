@@ -3,10 +3,12 @@
 use super::*;
 use crate::command::tests::{parse, typed};
 use crate::raw::RawCommand;
-use knee_core::report::{
-    Conclusion, Host, Report, ReportResult, SCHEMA, ThrottleConclusion, Verdict,
-};
-use knee_core::spec::{ArrivalLaw, Chore, HoldMethod, Margins, WaitMethod};
+use knee_core::experiment::throttle::hold::HoldMethod;
+use knee_core::experiment::throttle::report::ThrottleConclusion;
+use knee_core::experiment::throttle::wait::{Chore, WaitMethod};
+use knee_core::report::{Conclusion, Host, Report, ReportResult, SCHEMA};
+use knee_core::spec::{ArrivalLaw, Margins};
+use knee_core::trial::report::Verdict;
 
 fn resolve(arguments: &str) -> ThrottleSpec {
     match parse(&format!("throttle {arguments}")) {

@@ -7,8 +7,9 @@ use crate::command::laboratory::Order;
 use crate::failure::{Exit, Failure};
 use crate::margins;
 use crate::words::{self, Words};
+use knee_core::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
 use knee_core::experiment::throttle::{self, margins_of};
-use knee_core::spec::{Chore, Margins, ParseError, WaitMethod, WaitSpec};
+use knee_core::spec::{Margins, ParseError};
 use knee_core::time::Nanos;
 use knee_engine::throttle::is_permitted;
 

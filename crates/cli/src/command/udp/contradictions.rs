@@ -2,7 +2,7 @@
 
 use super::RawUdp;
 use crate::failure::Failure;
-use knee_core::spec::ClientsAs;
+use knee_core::experiment::udp::spec::ClientsAs;
 
 /// What the options ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

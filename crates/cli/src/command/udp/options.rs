@@ -2,7 +2,8 @@
 
 use crate::args::{meaning, parse_count, parse_whole, service_address};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use knee_core::spec::{ClientsAs, ParseError, ServiceMode, UdpTrialSpec};
+use knee_core::experiment::udp::spec::{ClientsAs, ServiceMode, UdpTrialSpec};
+use knee_core::spec::ParseError;
 
 /// What a service does with a datagram, by its word.
 pub const MODES: [(&str, ServiceMode); 2] =

@@ -8,9 +8,11 @@ use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::words::{self, Words};
 use knee_core::experiment::udp::ExplainSpec;
+use knee_core::experiment::udp::client_wait::{parse_client_wait, parse_clients};
+use knee_core::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
 use knee_core::spec::{
-    ArrivalLaw, BackendChoice, ClientWait, ClientsAs, EngineOptions, Level, Margins, OpenLoad,
-    Rate, ServiceSetup, UdpTrialSpec, WaitPolicy, parse_arrival, parse_client_wait, parse_clients,
+    ArrivalLaw, BackendChoice, EngineOptions, Level, Margins, OpenLoad, Rate, WaitPolicy,
+    parse_arrival,
 };
 use knee_core::time::Nanos;
 use std::sync::Arc;

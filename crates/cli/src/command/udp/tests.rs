@@ -4,7 +4,8 @@ use super::*;
 use crate::command::refused::{check, refusal};
 use crate::command::tests::{MACHINE, parse, typed};
 use crate::raw::RawCommand;
-use knee_core::spec::{ArrivalLaw, Level, ServiceSetup};
+use knee_core::experiment::udp::spec::ServiceSetup;
+use knee_core::spec::{ArrivalLaw, Level};
 
 fn resolve(arguments: &str) -> UdpSpec {
     match parse(&format!("udp {arguments}")) {

@@ -1,10 +1,10 @@
 //! The conclusion in one or two sentences.
 
 use super::standing;
-use crate::analysis::flows::figures::grade;
-use crate::analysis::words::{exact, list, time};
-use crate::report::{LatencyConclusion, ScenarioRow};
+use crate::experiment::latency::analysis::figures::grade;
+use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::time::Nanos;
+use crate::words::{exact, list, time};
 
 /// What the path is like, and where it bends.
 pub fn of(conclusion: &LatencyConclusion) -> String {

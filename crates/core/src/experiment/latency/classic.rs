@@ -1,10 +1,12 @@
 //! `knee analyze latency`: the overall figures of a text, computed again.
 
 use super::answer;
-use crate::analysis::findings::{Diagnosis, LatencyDiagnosis};
-use crate::analysis::flows::figures::harmonic_mean;
-use crate::analysis::flows::{Classic, overall};
-use crate::report::{Finding, LatencyConclusion, ScenarioRow};
+use crate::diagnosis::Diagnosis;
+use crate::experiment::latency::analysis::figures::harmonic_mean;
+use crate::experiment::latency::analysis::{Classic, overall};
+use crate::experiment::latency::findings::LatencyDiagnosis;
+use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
+use crate::finding::Finding;
 
 /// What such a text says: its scenarios, and the overall figures as they give them. Where it prints
 /// others, a finding says so. What no scenario tells, as responsiveness in the old form, is as

@@ -1,8 +1,13 @@
 //! `knee latency`: capacity, responsiveness and smoothness of a path under flows.
 
+pub mod analysis;
 mod answer;
 mod classic;
+pub mod findings;
+pub mod measure;
+pub mod report;
 mod scenarios;
+pub mod spec;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -11,13 +16,15 @@ pub use classic::conclude_classic;
 pub use scenarios::{FLOWS_MAX, QUICK, SCENARIOS, SCENARIOS_MAX, parse_scenarios};
 
 use super::{Concluded, Experiment, Next};
-use crate::analysis::findings::{Diagnosis, LatencyDiagnosis, Scenario, latency_findings};
-use crate::analysis::flows::{added_latency_ns, grade_of, overall, row};
-use crate::report::{
-    Conclusion, CongestionRow, LatencyConclusion, ScenarioRow, TrialReport, Verdict,
-};
-use crate::spec::{FlowTrialSpec, FlowsEnd, Level};
+use crate::diagnosis::Diagnosis;
+use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall, row};
+use crate::experiment::latency::findings::{LatencyDiagnosis, Scenario, latency_findings};
+use crate::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
+use crate::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
+use crate::report::Conclusion;
+use crate::spec::Level;
 use crate::time::Nanos;
+use crate::trial::report::{TrialReport, Verdict};
 
 /// What `knee latency` is to do.
 #[derive(Clone, Debug, PartialEq)]

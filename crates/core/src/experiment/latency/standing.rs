@@ -1,8 +1,9 @@
 //! Which figures stand where the generator distorted some of the trials.
 
-use crate::analysis::findings::LatencyDiagnosis;
-use crate::analysis::flows::{added_latency_ns, grade_of, overall};
-use crate::report::{LatencyConclusion, ScenarioRow, TrialReport, Verdict};
+use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall};
+use crate::experiment::latency::findings::LatencyDiagnosis;
+use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
+use crate::trial::report::{TrialReport, Verdict};
 
 /// The overall figures by their keys, and in words.
 const FIGURES: [(&str, &str); 7] = [

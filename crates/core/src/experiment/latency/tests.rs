@@ -1,11 +1,11 @@
 use super::*;
-use crate::analysis::flows::assess;
-use crate::analysis::flows::figures::grade;
-use crate::analysis::flows::tests::path;
-use crate::analysis::flows::{ClassicOverall, parse_classic};
+use crate::experiment::latency::analysis::assess;
+use crate::experiment::latency::analysis::figures::grade;
+use crate::experiment::latency::analysis::tests::path;
+use crate::experiment::latency::analysis::{ClassicOverall, parse_classic};
+use crate::experiment::latency::measure::{FlowLost, FlowTrial, FlowsEnded};
 use crate::experiment::{Conducted, Ended, conduct};
-use crate::measure::{FlowLost, FlowTrial, FlowsEnded};
-use crate::report::Finding;
+use crate::finding::Finding;
 use crate::sim::simulate_flows;
 use crate::spec::fixture;
 use proptest::prelude::*;
@@ -466,7 +466,8 @@ fn published() -> String {
 #[test]
 fn the_published_run_gives_its_overall_figures_again() {
     let uploads = PUBLISHED.map(|(_, _, kib)| kib);
-    let mean = crate::analysis::flows::figures::harmonic_mean(&uploads).expect("some");
+    let mean =
+        crate::experiment::latency::analysis::figures::harmonic_mean(&uploads).expect("some");
     assert!((mean - 50_449.8).abs() < 0.05, "{mean}");
     let classic = parse_classic(&published()).expect("reads");
     let (findings, conclusion) = conclude_classic(&classic);
@@ -482,7 +483,7 @@ fn the_published_run_gives_its_overall_figures_again() {
         "the text prints 50,450 KiB/s as upload capacity, its scenarios give 50,449.8 KiB/s: it \
          was made of figures that were not rounded yet"
     );
-    assert_eq!(findings[0].severity, crate::report::Severity::Info);
+    assert_eq!(findings[0].severity, crate::finding::Severity::Info);
     assert!(
         conclusion
             .answer
@@ -497,7 +498,7 @@ fn an_overall_figure_that_its_scenarios_do_not_give_is_a_warning() {
     let mut classic = parse_classic(&published()).expect("reads");
     classic.overall.upload_capacity = Some(60_000.0);
     let (findings, _) = conclude_classic(&classic);
-    assert_eq!(findings[0].severity, crate::report::Severity::Warning);
+    assert_eq!(findings[0].severity, crate::finding::Severity::Warning);
     classic.overall = ClassicOverall {
         upload_capacity: Some(50_449.0),
         ..ClassicOverall::default()

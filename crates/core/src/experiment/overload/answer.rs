@@ -1,10 +1,10 @@
 //! The conclusion in one or two sentences. Each says no more than the figures beside it: what
 //! throughput does beyond the capacity is told as the finding on it tells it.
 
-use crate::analysis::overload::{Beyond, Point, Stop, Summary, end, times};
-use crate::analysis::words::{exact, levels, number, percent, time};
+use crate::experiment::overload::analysis::{Beyond, Point, Stop, Summary, end, times};
+use crate::experiment::overload::report::OverloadConclusion;
 use crate::measure::{Outcome, Outcomes};
-use crate::report::OverloadConclusion;
+use crate::words::{exact, levels, number, percent, time};
 
 /// SYN rates that are farther from served + D/T than this do not follow it, in percent.
 const FOLLOWS_PERCENT: f64 = 3.0;
@@ -117,7 +117,7 @@ fn simple(conclusion: &OverloadConclusion) -> Option<String> {
 }
 
 fn pressed(summary: &Summary) -> Option<String> {
-    use crate::analysis::overload::Scheme::Scheduled;
+    use crate::experiment::overload::analysis::Scheme::Scheduled;
     let most = summary.most_offered_per_s()?;
     let is_scheduled = summary.pressing().any(|p| matches!(p.scheme, Scheduled(_)));
     let who = match is_scheduled {

@@ -1,15 +1,15 @@
 //! A server in virtual time, in the place of the engine.
 
-use crate::analysis::assess::assess;
 use crate::driver::{Action, AnyDriver, Driver, Op};
 use crate::law::Law;
 use crate::measure::{
     Completion, GeneratorUse, Observed, Outcome, Recorder, RecorderConfig, SynSource, Trial, Window,
 };
-use crate::report::TrialReport;
 use crate::rng::{self, Rng};
 use crate::spec::{ConnectScheme, Load, Share, TrialSpec};
 use crate::time::Nanos;
+use crate::trial::assess::assess;
+use crate::trial::report::TrialReport;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 

@@ -1,12 +1,15 @@
 //! `knee overload`: what a server does when more connections are offered than it serves.
 
+pub mod analysis;
 mod answer;
 #[cfg(test)]
 mod fake;
+pub mod findings;
 mod levels;
 mod preflight;
 #[cfg(test)]
 mod properties;
+pub mod report;
 mod spec;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -15,11 +18,13 @@ pub use preflight::{PreflightFacts, ServerFacts, predict};
 pub use spec::{Descriptors, OverloadSpec};
 
 use super::{Concluded, Experiment, Next, verdict};
-use crate::analysis::findings::overload_findings;
-use crate::analysis::overload::{Setting, Summary, most_served_per_s};
-use crate::report::{Conclusion, OverloadConclusion, TrialReport, Verdict};
+use crate::experiment::overload::analysis::{Setting, Summary, most_served_per_s};
+use crate::experiment::overload::findings::overload_findings;
+use crate::experiment::overload::report::OverloadConclusion;
+use crate::report::Conclusion;
 use crate::spec::{Level, TrialSpec};
 use crate::time::Nanos;
+use crate::trial::report::{TrialReport, Verdict};
 
 /// The overload as a policy: the simple clients first, from which the capacity is known, then the
 /// S-Clients, or the schedule in their place. What it does next follows from its spec and the

@@ -1,12 +1,12 @@
 //! What would fail, said before any load is sent.
 
 use super::{Descriptors, OverloadSpec, levels};
-use crate::analysis::findings::ports_remedy;
-use crate::analysis::overload::{SYN_AGAIN, times};
-use crate::analysis::words::{exact, number, time};
-use crate::report::{Finding, Severity};
+use crate::experiment::overload::analysis::{SYN_AGAIN, times};
+use crate::experiment::overload::findings::ports_remedy;
+use crate::finding::{Finding, Severity};
 use crate::spec::CloseKind;
 use crate::time::Nanos;
+use crate::words::{exact, number, time};
 use std::collections::BTreeMap;
 
 /// Descriptors that the process needs besides its connections.

@@ -4,12 +4,12 @@
 use super::fake::{Fault, Server};
 use super::tests::{conducted, spec};
 use super::*;
-use crate::analysis::words::number;
 use crate::consistency::{Statements, contradictions};
 use crate::experiment::Conducted;
+use crate::finding::Severity;
 use crate::law::Law;
 use crate::measure::{Outcome, Outcomes};
-use crate::report::Severity;
+use crate::words::number;
 use proptest::prelude::*;
 
 /// Findings that say what the generator did to the measurement.

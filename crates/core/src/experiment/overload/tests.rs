@@ -2,7 +2,7 @@
 
 use super::fake::Server;
 use super::*;
-use crate::analysis::overload::fixture::{clients, sclients};
+use crate::experiment::overload::analysis::fixture::{clients, sclients};
 use crate::experiment::{Conducted, conduct};
 use crate::spec::fixture::trial;
 use crate::spec::{CloseKind, ConnectScheme, Load, OverloadLoad};

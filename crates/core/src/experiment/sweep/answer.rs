@@ -3,10 +3,10 @@
 use super::Bound;
 use super::bound;
 use super::rates::Limit;
-use crate::analysis::findings::AxisKind;
-use crate::analysis::knee::{Knee, Reading, Shape, fails};
-use crate::analysis::table::LevelPoint;
-use crate::analysis::words::{estimate, exact, number, percent, ratio, time, users as n_users};
+use crate::experiment::sweep::findings::AxisKind;
+use crate::experiment::sweep::knee::{Knee, Reading, Shape, fails};
+use crate::experiment::sweep::table::LevelPoint;
+use crate::words::{estimate, exact, number, percent, ratio, time, users as n_users};
 
 /// From this many times on, waiting longer for nothing is worth a sentence.
 const LONGER_MIN: f64 = 2.0;

@@ -1,10 +1,12 @@
 //! The most throughput within limits on response time, approached from both sides.
 
 use super::{Bound, SweepSpec};
-use crate::analysis::findings::{AxisKind, Diagnosis};
-use crate::analysis::knee::{ERROR_SHARE_MAX, Reading};
-use crate::analysis::table::{LevelPoint, points};
-use crate::report::{BestWithinBound, LatencyReport, TrialReport};
+use crate::diagnosis::Diagnosis;
+use crate::experiment::sweep::findings::AxisKind;
+use crate::experiment::sweep::knee::{ERROR_SHARE_MAX, Reading};
+use crate::experiment::sweep::report::BestWithinBound;
+use crate::experiment::sweep::table::{LevelPoint, points};
+use crate::trial::report::{LatencyReport, TrialReport};
 
 /// The highest level within and the lowest outside are near enough at this ratio.
 const NEAR: f64 = 1.05;

@@ -1,15 +1,20 @@
 //! What follows from a sweep.
 
 use super::{Axis, Bound, SweepSpec, answer, bound, levels, rates};
-use crate::analysis::findings::{
-    AxisKind, Diagnosis, drifts, errors_rise, grouped, idle_users, retrograde, sweep_diagnoses,
+use crate::diagnosis::Diagnosis;
+use crate::experiment::sweep::findings::{
+    AxisKind, drifts, errors_rise, idle_users, retrograde, sweep_diagnoses,
 };
-use crate::analysis::knee::{self, Knee, Reading, Shape};
-use crate::analysis::models;
-use crate::analysis::table::{
+use crate::experiment::sweep::knee;
+use crate::experiment::sweep::knee::{Knee, Reading, Shape};
+use crate::experiment::sweep::report::{ModelFit, SweepConclusion};
+use crate::experiment::sweep::table::{
     Drift, LevelPoint, drift_between, error_share, has_warmed_up, is_sound, points,
 };
-use crate::report::{Finding, ModelFit, SweepConclusion, TrialReport};
+use crate::finding::Finding;
+use crate::stats::models;
+use crate::trial::findings::grouped;
+use crate::trial::report::TrialReport;
 
 /// Half the width of the confidence intervals that is aimed at, in percent.
 const CONFIDENCE_PERCENT: f64 = 2.0;

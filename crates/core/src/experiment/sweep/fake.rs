@@ -1,19 +1,19 @@
 //! A target of known behaviour in the place of the engine: exact curves with seeded noise.
 
-use crate::analysis::models::MachineRepair;
+use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::sweep::{Axis, Bound, RatePlan, Sweep, SweepSpec, VuserPlan};
 use crate::experiment::{Conducted, conduct};
 use crate::measure::{Interval, Outcome, Outcomes};
-use crate::report::{
-    GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, SweepConclusion, TrafficReport,
-    TrialReport, Verdict,
-};
 use crate::rng;
 use crate::spec::{
     BackendChoice, Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, Margins,
     Pause, Pick, TrialSpec, WaitPolicy,
 };
+use crate::stats::models::MachineRepair;
 use crate::time::Nanos;
+use crate::trial::report::{
+    GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, TrafficReport, TrialReport, Verdict,
+};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 

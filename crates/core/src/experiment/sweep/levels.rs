@@ -1,9 +1,10 @@
 //! The rows of a sweep as reported: what the table and the plots show.
 
-use crate::analysis::findings::AxisKind;
-use crate::analysis::knee::fails;
-use crate::analysis::table::{LevelPoint, is_sound};
-use crate::report::{SweepConclusion, SweepLevel, TrialReport};
+use crate::experiment::sweep::findings::AxisKind;
+use crate::experiment::sweep::knee::fails;
+use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
+use crate::experiment::sweep::table::{LevelPoint, is_sound};
+use crate::trial::report::TrialReport;
 
 /// One row per level of `table`, with what the trials of the level add to it, and the marks that
 /// follow from the conclusion, which rests on the rows `used`.

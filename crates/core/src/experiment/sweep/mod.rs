@@ -5,10 +5,14 @@ mod bound;
 mod conclude;
 #[cfg(test)]
 pub(crate) mod fake;
+pub mod findings;
+pub mod knee;
 mod levels;
 mod quality;
 mod rates;
+pub mod report;
 mod spec;
+pub mod table;
 #[cfg(test)]
 mod tests;
 mod users;
@@ -17,8 +21,9 @@ pub use conclude::conclude_table;
 pub use spec::{Axis, Bound, BoundMetric, RatePlan, SweepSpec, VuserPlan};
 
 use super::{Concluded, Experiment, Next, verdict};
-use crate::report::{Conclusion, TrialReport};
+use crate::report::Conclusion;
 use crate::spec::TrialSpec;
+use crate::trial::report::TrialReport;
 
 /// The sweep as a policy. What it does next follows from its spec and the trials alone, so that
 /// a stored sweep can be replayed.

@@ -1,12 +1,12 @@
 //! Trials that have to be made again, and how long they have to be.
 
 use super::SweepSpec;
-use crate::analysis::findings::queue_grows;
-use crate::analysis::knee::{Reading, trials_of_peak_after};
-use crate::analysis::table::{has_warmed_up, is_sound};
-use crate::analysis::words::value;
-use crate::report::{TrialReport, Verdict};
+use crate::experiment::sweep::knee::{Reading, trials_of_peak_after};
+use crate::experiment::sweep::table::{has_warmed_up, is_sound};
 use crate::spec::Level;
+use crate::trial::findings::queue_grows;
+use crate::trial::report::{TrialReport, Verdict};
+use crate::words::value;
 
 /// After so many repeats in one sweep, what is left of the target's drift is a finding.
 const REPEATS_MAX: usize = 3;

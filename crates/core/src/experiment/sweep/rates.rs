@@ -3,13 +3,14 @@
 use super::bound;
 use super::quality::{next_of_list, peak_again, repeat_of_last, stretch};
 use super::{RatePlan, SweepSpec};
-use crate::analysis::findings::queue_grows;
-use crate::analysis::knee::{self, ERROR_SHARE_MAX};
-use crate::analysis::table::{error_share, goodput_ci95, points};
-use crate::analysis::words::value;
 use crate::experiment::Next;
-use crate::report::{TrialReport, Verdict};
+use crate::experiment::sweep::knee;
+use crate::experiment::sweep::knee::ERROR_SHARE_MAX;
+use crate::experiment::sweep::table::{error_share, goodput_ci95, points};
 use crate::spec::{Rate, TrialSpec};
+use crate::trial::findings::queue_grows;
+use crate::trial::report::{TrialReport, Verdict};
+use crate::words::value;
 
 /// Where an automatic plan starts, in operations per second.
 const START_PER_S: f64 = 100.0;

@@ -1,12 +1,13 @@
 //! What a sweep is asked to do.
 
-use crate::report::{BoundAsked, LatencyReport};
+use crate::experiment::sweep::report::BoundAsked;
 use crate::rng;
 use crate::spec::{
     ArrivalLaw, Level, Load, OpenLoad, ParseError, Pause, PauseKind, Rate, TrialSpec,
     parse_duration,
 };
 use crate::time::Nanos;
+use crate::trial::report::LatencyReport;
 use rand_core::RngCore;
 use serde::{Deserialize, Serialize};
 use std::fmt;

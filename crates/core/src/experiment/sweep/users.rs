@@ -3,13 +3,14 @@
 use super::bound;
 use super::quality::{next_of_list, peak_again, repeat_of_last, stretch, suspect_of_warm_up};
 use super::{SweepSpec, VuserPlan};
-use crate::analysis::knee::{self, Knee, Reading, Shape, fails};
-use crate::analysis::table::{LevelPoint, points};
-use crate::analysis::words::value;
 use crate::experiment::Next;
-use crate::report::{TrialReport, Verdict};
+use crate::experiment::sweep::knee;
+use crate::experiment::sweep::knee::{Knee, Reading, Shape, fails};
+use crate::experiment::sweep::table::{LevelPoint, points};
 use crate::rng;
 use crate::spec::{Level, TrialSpec};
+use crate::trial::report::{TrialReport, Verdict};
+use crate::words::value;
 use rand_core::RngCore;
 
 /// A level that gains less than this share over the one before it gains nothing; as much more as
@@ -74,7 +75,7 @@ fn hopeless(past: &[TrialReport]) -> Option<String> {
         let percent = 100.0 * first.error_share;
         format!(
             "with {} already {percent:.0} % of the operations failed",
-            crate::analysis::words::users(first.level)
+            crate::words::users(first.level)
         )
     })
 }

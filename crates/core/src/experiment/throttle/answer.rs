@@ -1,10 +1,13 @@
 //! The answer in one or two sentences.
 
-use crate::analysis::throttle::{Hold, ends_early, rate_row, usual, wait_row};
-use crate::analysis::words::{exact, number, percent, time};
-use crate::measure::{HoldTrial, WaitTrial};
-use crate::report::RateRow;
-use crate::spec::{ArrivalLaw, HoldMethod, WaitMethod};
+use crate::experiment::throttle::analysis::{Hold, ends_early, rate_row, usual, wait_row};
+use crate::experiment::throttle::hold::HoldMethod;
+use crate::experiment::throttle::holds::HoldTrial;
+use crate::experiment::throttle::report::RateRow;
+use crate::experiment::throttle::wait::WaitMethod;
+use crate::experiment::throttle::waits::WaitTrial;
+use crate::spec::ArrivalLaw;
+use crate::words::{exact, number, percent, time};
 
 /// Drift that is less than what crystals differ by is none, in parts per million.
 const EXACT_PPM: f64 = 1.0;
@@ -137,7 +140,7 @@ fn sentence(parts: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::throttle::fixture::{holds, waits};
+    use crate::experiment::throttle::analysis::fixture::{holds, waits};
     use crate::time::Nanos;
     use proptest::prelude::*;
 

@@ -1,10 +1,17 @@
 //! `knee throttle`: how this machine waits, and how well each way holds a rate.
 
+pub mod analysis;
 mod answer;
+pub mod findings;
+pub mod hold;
+pub mod holds;
 mod rate_table;
+pub mod report;
+pub mod wait;
 mod wait_table;
+pub mod waits;
 
-pub use crate::analysis::throttle::margins_of;
+pub use crate::experiment::throttle::analysis::margins_of;
 pub use rate_table::RateTable;
 pub use wait_table::WaitTable;
 

@@ -1,12 +1,15 @@
 //! The table of rates.
 
 use super::{answer, next_row};
-use crate::analysis::findings::{Diagnosis, ThrottleDiagnosis, hold_diagnoses};
-use crate::analysis::throttle::rate_row;
+use crate::diagnosis::Diagnosis;
+use crate::experiment::throttle::analysis::rate_row;
+use crate::experiment::throttle::findings::{ThrottleDiagnosis, hold_diagnoses};
+use crate::experiment::throttle::hold::HoldSpec;
+use crate::experiment::throttle::holds::HoldTrial;
+use crate::experiment::throttle::report::ThrottleConclusion;
 use crate::experiment::{Concluded, Experiment, Next};
-use crate::measure::HoldTrial;
-use crate::report::{Conclusion, ThrottleConclusion, Verdict};
-use crate::spec::HoldSpec;
+use crate::report::Conclusion;
+use crate::trial::report::Verdict;
 
 /// One row for each way to hold a rate, run in the order given.
 ///
@@ -67,8 +70,8 @@ impl Experiment for RateTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::throttle::fixture::holds;
-    use crate::spec::HoldMethod::{NaiveSleep, Throttle};
+    use crate::experiment::throttle::analysis::fixture::holds;
+    use crate::experiment::throttle::hold::HoldMethod::{NaiveSleep, Throttle};
     use crate::time::Nanos;
 
     const OPERATION: Nanos = Nanos::from_micros(100);

@@ -1,12 +1,17 @@
 //! The table of waits.
 
 use super::{answer, next_row};
-use crate::analysis::findings::{Diagnosis, ThrottleDiagnosis, wait_diagnoses};
-use crate::analysis::throttle::{hybrid_margin, margin_rows, recommendations, wait_row};
+use crate::diagnosis::Diagnosis;
+use crate::experiment::throttle::analysis::{
+    hybrid_margin, margin_rows, recommendations, wait_row,
+};
+use crate::experiment::throttle::findings::{ThrottleDiagnosis, wait_diagnoses};
+use crate::experiment::throttle::report::ThrottleConclusion;
+use crate::experiment::throttle::wait::{WaitMethod, WaitSpec};
+use crate::experiment::throttle::waits::WaitTrial;
 use crate::experiment::{Concluded, Experiment, Next};
-use crate::measure::WaitTrial;
-use crate::report::{Conclusion, ThrottleConclusion, Verdict};
-use crate::spec::{WaitMethod, WaitSpec};
+use crate::report::Conclusion;
+use crate::trial::report::Verdict;
 
 /// One row for each method and delay, run in the order given.
 ///
@@ -78,9 +83,9 @@ impl Experiment for WaitTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::throttle::fixture::waits;
+    use crate::experiment::throttle::analysis::fixture::waits;
+    use crate::experiment::throttle::wait::WaitMethod::{Hybrid, IoUring, Sleep};
     use crate::experiment::{Ended, conduct};
-    use crate::spec::WaitMethod::{Hybrid, IoUring, Sleep};
     use crate::time::Nanos;
     use std::convert::Infallible;
     use std::ops::ControlFlow;

@@ -2,12 +2,14 @@
 
 use super::UdpTried;
 use super::laws::{in_words, law_row, law_verdict, lost_where, name};
-use crate::analysis::findings::datagram_findings;
-use crate::analysis::words::ratio;
+use crate::experiment::udp::findings::datagram_findings;
+use crate::experiment::udp::report::{LawRow, UdpConclusion};
+use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::experiment::{Concluded, Experiment, Next};
-use crate::report::{Conclusion, LawRow, TrialReport, UdpConclusion};
+use crate::report::Conclusion;
 use crate::rng;
-use crate::spec::UdpTrialSpec;
+use crate::trial::report::TrialReport;
+use crate::words::ratio;
 use rand_core::RngCore;
 
 /// Runs each law in turn, all of them `repeats` times, so that what changes on the host meets all

@@ -1,12 +1,13 @@
 //! Clients and a service of known behaviour in the place of the engine.
 
 use super::UdpTried;
-use crate::analysis::datagrams::tests::{blank, spec};
+use crate::experiment::udp::analysis::tests::{blank, spec};
+use crate::experiment::udp::measure::{ServiceFacts, UdpReceived};
+use crate::experiment::udp::report::UdpConclusion;
+use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::experiment::{Conducted, Experiment, conduct};
 use crate::law::Law;
-use crate::measure::{ServiceFacts, UdpReceived};
-use crate::report::{Conclusion, UdpConclusion};
-use crate::spec::{ClientWait, UdpTrialSpec};
+use crate::report::Conclusion;
 use crate::time::Nanos;
 use std::convert::Infallible;
 use std::ops::ControlFlow;

@@ -1,13 +1,14 @@
 //! What clients of one law did and got, their trials pooled.
 
 use super::pool;
-use crate::analysis::datagrams::pool::ledger;
-use crate::analysis::pairs::mean_and_ci95;
-use crate::analysis::words::{drop_place, exact, list, number, share};
+use crate::experiment::udp::analysis::pool::ledger;
+use crate::experiment::udp::measure::DropPlace;
+use crate::experiment::udp::report::{DatagramReport, LawRow, LedgerReport};
+use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::experiment::verdict;
-use crate::measure::DropPlace;
-use crate::report::{DatagramReport, LawRow, LedgerReport, TrialReport, Verdict};
-use crate::spec::UdpTrialSpec;
+use crate::stats::pairs::mean_and_ci95;
+use crate::trial::report::{TrialReport, Verdict};
+use crate::words::{drop_place, exact, list, number, share};
 use std::collections::BTreeMap;
 
 /// The row of the clients of `spec`. Rates are means over the trials; the loss is that of all their

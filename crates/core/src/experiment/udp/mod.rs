@@ -3,14 +3,21 @@
 //! What comes back of a trial is a [`UdpTried`]: its report, and the moments of sending, which a
 //! report does not carry and which the explanation sends again.
 
+pub mod analysis;
+pub mod client_wait;
 mod compare;
 mod explain;
 #[cfg(test)]
 mod fake;
+pub mod findings;
 mod laws;
+pub mod measure;
 mod pool;
 #[cfg(test)]
 mod properties;
+pub mod recorder;
+pub mod report;
+pub mod spec;
 #[cfg(test)]
 mod tests;
 
@@ -18,12 +25,14 @@ pub use compare::UdpCompare;
 pub use explain::{ExplainSpec, UdpExplain};
 
 use super::{Concluded, Experiment, Next};
-use crate::analysis::datagrams::assess;
-use crate::analysis::findings::datagram_findings;
-use crate::measure::UdpTrial;
-use crate::report::{Conclusion, TrialReport, UdpConclusion};
-use crate::spec::UdpTrialSpec;
+use crate::experiment::udp::analysis::assess;
+use crate::experiment::udp::findings::datagram_findings;
+use crate::experiment::udp::measure::UdpTrial;
+use crate::experiment::udp::report::UdpConclusion;
+use crate::experiment::udp::spec::UdpTrialSpec;
+use crate::report::Conclusion;
 use crate::time::Nanos;
+use crate::trial::report::TrialReport;
 use laws::{in_words, law_row, law_verdict};
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! Trials of the same clients taken together: counts add, interval by interval and line by line.
 
+use crate::experiment::udp::report::DispersionAt;
 use crate::measure::Interval;
-use crate::report::{DispersionAt, TrialReport};
+use crate::trial::report::TrialReport;
 use std::collections::BTreeMap;
 
 /// The sum of what they sent and received in each interval. One that a trial ended in, or never
@@ -62,9 +63,9 @@ pub fn dispersion_by_scale(trials: &[&TrialReport]) -> Vec<DispersionAt> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::datagrams::assess;
-    use crate::analysis::datagrams::pool::ledger;
-    use crate::analysis::datagrams::tests::{moments, schedule, served, spec};
+    use crate::experiment::udp::analysis::assess;
+    use crate::experiment::udp::analysis::pool::ledger;
+    use crate::experiment::udp::analysis::tests::{moments, schedule, served, spec};
     use crate::spec::ArrivalLaw;
     use crate::time::Nanos;
 

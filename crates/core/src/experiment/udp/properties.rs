@@ -3,14 +3,17 @@
 
 use super::fake::{sleeps, yields};
 use super::{ExplainSpec, UdpCompare, UdpExplain, UdpRun, UdpTried};
-use crate::analysis::datagrams::tests::blank;
-use crate::analysis::words::{exact, number, share};
+use crate::experiment::udp::analysis::tests::blank;
+use crate::experiment::udp::measure::{DropCounter, DropPlace, UdpReceived, UdpTrial};
+use crate::experiment::udp::report::{LedgerReport, UdpConclusion};
+use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::experiment::{Concluded, Experiment, conduct};
-use crate::measure::{DropCounter, DropPlace, UdpReceived, UdpTrial};
-use crate::report::{Conclusion, Finding, LedgerReport, TrialReport, UdpConclusion};
+use crate::finding::Finding;
+use crate::report::Conclusion;
 use crate::rng::{self, Rng};
-use crate::spec::{ClientWait, UdpTrialSpec};
 use crate::time::Nanos;
+use crate::trial::report::TrialReport;
+use crate::words::{exact, number, share};
 use rand_core::RngCore;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -282,7 +285,7 @@ fn check_explained(conclusion: &UdpConclusion) {
         let said = answer.matches("; with a processor of its own: ").count()
             + answer.matches(" with a processor of its own: ").count();
         if is_core && is_other && said > 0 {
-            let ratio = crate::analysis::words::ratio(effect.sent_ratio);
+            let ratio = crate::words::ratio(effect.sent_ratio);
             assert!(
                 answer.contains(&format!(" at {ratio} times the rate")),
                 "{answer}"

@@ -2,11 +2,13 @@
 
 use super::fake::{Made, run, sleeps, tried, yields};
 use super::{STARTS_MAX, UdpCompare, UdpRun, UdpTried};
-use crate::analysis::datagrams::tests::{blank, schedule, spec};
+use crate::experiment::udp::analysis::tests::{blank, schedule, spec};
+use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::experiment::{Ended, Experiment};
-use crate::report::{Conclusion, Verdict};
-use crate::spec::{ArrivalLaw, ClientWait, UdpTrialSpec};
+use crate::report::Conclusion;
+use crate::spec::ArrivalLaw;
 use crate::time::Nanos;
+use crate::trial::report::Verdict;
 
 /// 20,000/s without loss, or 10,000/s of which 2 % is lost.
 fn world(spec: &UdpTrialSpec) -> Made {

@@ -14,7 +14,7 @@ use crate::flows::wire::{Ask, Begin, LINE_MAX, Say, VERSION, Welcome};
 use crate::sys::clock;
 use crate::sys::eventfd::EventFd;
 use crate::sys::{stream, thread as sys_thread};
-use knee_core::measure::{Direction, FlowServiceFacts};
+use knee_core::experiment::latency::measure::{Direction, FlowServiceFacts};
 use knee_core::time::Nanos;
 use std::io;
 use std::net::{TcpListener, UdpSocket};

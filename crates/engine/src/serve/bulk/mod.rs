@@ -22,7 +22,7 @@ use crate::RunError;
 use crate::kernel::host;
 use crate::sys::eventfd::EventFd;
 use control::Room;
-use knee_core::measure::FlowServiceFacts;
+use knee_core::experiment::latency::measure::FlowServiceFacts;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;

@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::flows;
-use knee_core::measure::{Direction, FlowTrial, FlowsEnded, Histogram, Interval, Observer};
-use knee_core::spec::{
-    BackendChoice, EngineOptions, FlowSockets, FlowTrialSpec, FlowsEnd, Level, Margins, ProbeSpec,
-    Settle, WaitPolicy,
+use knee_core::experiment::latency::measure::{Direction, FlowTrial, FlowsEnded};
+use knee_core::experiment::latency::spec::{
+    FlowSockets, FlowTrialSpec, FlowsEnd, ProbeSpec, Settle,
 };
+use knee_core::measure::{Histogram, Interval, Observer};
+use knee_core::spec::{BackendChoice, EngineOptions, Level, Margins, WaitPolicy};
 use knee_core::time::Nanos;
 use std::time::{Duration, Instant};
 

@@ -6,7 +6,7 @@ use crate::control::connection::{Connection, Heard, IDLE_NS};
 use crate::sys::clock;
 use crate::sys::eventfd::EventFd;
 use crate::udp::wire::{Ask, Begin, Say, VERSION, Welcome};
-use knee_core::measure::ServiceFacts;
+use knee_core::experiment::udp::measure::ServiceFacts;
 use knee_core::time::Nanos;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

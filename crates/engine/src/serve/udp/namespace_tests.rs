@@ -2,7 +2,7 @@
 
 use super::tests::{run, server, trial_of};
 use crate::kernel::drops::Drops;
-use knee_core::measure::DropPlace;
+use knee_core::experiment::udp::measure::DropPlace;
 use knee_core::time::Nanos;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
@@ -173,7 +173,7 @@ fn alone(check: impl FnOnce() + Send + 'static) {
     }
 }
 
-fn lossy(address: SocketAddr) -> knee_core::spec::UdpTrialSpec {
+fn lossy(address: SocketAddr) -> knee_core::experiment::udp::spec::UdpTrialSpec {
     let mut spec = trial_of(address);
     spec.setup.rcvbuf = Some(4_096);
     spec.setup.work = Some(knee_core::law::Law::Fixed(Nanos::from_millis(1)));
@@ -197,9 +197,9 @@ fn the_kernels_own_count_of_full_buffers_is_that_of_the_ledger() {
 }
 
 /// The drops of a trial that are no full buffer, with its ledger.
-fn ledger_of(address: SocketAddr) -> knee_core::report::LedgerReport {
+fn ledger_of(address: SocketAddr) -> knee_core::experiment::udp::report::LedgerReport {
     let trial = run(&trial_of(address));
-    let ledger = knee_core::analysis::datagrams::ledger(&trial);
+    let ledger = knee_core::experiment::udp::analysis::ledger(&trial);
     assert_eq!(ledger.unexplained, 0, "{ledger:?} {:?}", trial.drops);
     ledger
 }

@@ -7,10 +7,11 @@ use crate::sys::datagrams::{Batch, DatagramSocket};
 use crate::sys::thread;
 use crate::transport::datagram::Header;
 use crate::udp::wire::{Begin, Record, Sharing};
+use knee_core::experiment::udp::measure::{DropCounter, DropPlace};
+use knee_core::experiment::udp::recorder::DatagramRecorder;
+use knee_core::experiment::udp::spec::ServiceMode;
 use knee_core::law::Law;
-use knee_core::measure::{DatagramRecorder, DropCounter, DropPlace};
 use knee_core::rng::Rng;
-use knee_core::spec::ServiceMode;
 use knee_core::time::Nanos;
 use std::net::IpAddr;
 

@@ -1,7 +1,7 @@
 //! What the datagram service is asked to be.
 
+use knee_core::experiment::udp::spec::ServiceMode;
 use knee_core::law::Law;
-use knee_core::spec::ServiceMode;
 use knee_core::time::Nanos;
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -4,12 +4,13 @@ use super::*;
 use crate::transport::datagram::Header;
 use crate::udp::wire::{self, Ask, Begin, Say, VERSION};
 use crate::udp::{self, preflight};
-use knee_core::law::Law;
-use knee_core::measure::{DropPlace, Histogram, Interval, Observer, UdpTrial};
-use knee_core::spec::{
-    ArrivalLaw, BackendChoice, ClientWait, ClientsAs, EngineOptions, Level, Margins, Rate,
-    ServiceMode, ServiceSetup, UdpTrialSpec, WaitPolicy,
+use knee_core::experiment::udp::measure::{DropPlace, UdpTrial};
+use knee_core::experiment::udp::spec::{
+    ClientWait, ClientsAs, ServiceMode, ServiceSetup, UdpTrialSpec,
 };
+use knee_core::law::Law;
+use knee_core::measure::{Histogram, Interval, Observer};
+use knee_core::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Margins, Rate, WaitPolicy};
 use knee_core::time::Nanos;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};

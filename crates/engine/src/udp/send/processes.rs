@@ -6,7 +6,7 @@ use super::{SendPlan, threads};
 use crate::generator::WorkerUse;
 use crate::sys::clock::{ThreadUse, monotonic_ns};
 use crate::{RunError, interrupt, sys};
-use knee_core::measure::UdpSent;
+use knee_core::experiment::udp::measure::UdpSent;
 use knee_core::spec::Share;
 use knee_core::time::Nanos;
 use serde::{Deserialize, Serialize};

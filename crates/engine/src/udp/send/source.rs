@@ -1,8 +1,9 @@
 //! Who sends next and when, where one thread sends for many clients.
 
+use knee_core::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use knee_core::law::Law;
 use knee_core::rng::{self, Rng};
-use knee_core::spec::{ClientWait, Share, UdpTrialSpec};
+use knee_core::spec::Share;
 use knee_core::throttle::{Throttle, Turn};
 use knee_core::time::Nanos;
 use std::cmp::Reverse;
@@ -169,7 +170,8 @@ impl Clients {
 mod tests {
     use super::*;
     use knee_core::arrival::Arrivals;
-    use knee_core::spec::{ArrivalLaw, CatchUp, Rate};
+    use knee_core::experiment::throttle::hold::CatchUp;
+    use knee_core::spec::{ArrivalLaw, Rate};
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;

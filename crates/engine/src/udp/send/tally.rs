@@ -1,7 +1,7 @@
 //! What one sender writes down of its datagrams.
 
-use knee_core::measure::UdpSent;
-use knee_core::spec::UdpTrialSpec;
+use knee_core::experiment::udp::measure::UdpSent;
+use knee_core::experiment::udp::spec::UdpTrialSpec;
 use knee_core::time::Nanos;
 use std::collections::BTreeMap;
 

@@ -3,11 +3,9 @@
 use super::*;
 use crate::sys::clock::monotonic_ns;
 use crate::transport::datagram::Header;
+use knee_core::experiment::udp::spec::{ClientWait, ServiceMode, ServiceSetup};
 use knee_core::law::Law;
-use knee_core::spec::{
-    ArrivalLaw, BackendChoice, ClientWait, EngineOptions, Level, Margins, Rate, ServiceMode,
-    ServiceSetup, WaitPolicy,
-};
+use knee_core::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Margins, Rate, WaitPolicy};
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::sync::atomic::Ordering;

@@ -13,7 +13,8 @@ use crate::text::latency::{Shown, flows, name, names_controls, pairs, scenarios 
 use crate::text::line::Line;
 use crate::text::run as any;
 use crate::text::table::{Align, Table};
-use knee_core::report::{CongestionRow, LatencyConclusion, Report, ScenarioRow};
+use knee_core::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
+use knee_core::report::Report;
 
 /// Writes it.
 pub fn show(page: &mut Page, report: &Report, c: &LatencyConclusion) {

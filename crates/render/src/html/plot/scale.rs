@@ -2,7 +2,7 @@
 
 use crate::axis::{self, Axis};
 use crate::number;
-use knee_core::analysis::words::trimmed;
+use knee_core::words::trimmed;
 
 /// What the values on a scale are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

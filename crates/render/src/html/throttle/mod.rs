@@ -10,7 +10,8 @@ use crate::number::{percent, plural, time, time_short};
 use crate::text::line::{Ink, Line};
 use crate::text::table::{Align, Table};
 use crate::text::throttle::waits as words;
-use knee_core::report::{Report, ThrottleConclusion, WaitAdvice, WaitRow};
+use knee_core::experiment::throttle::report::{ThrottleConclusion, WaitAdvice, WaitRow};
+use knee_core::report::Report;
 use std::collections::BTreeSet;
 
 /// The delays at which all methods are compared, where they were measured, in nanoseconds.

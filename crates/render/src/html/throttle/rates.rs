@@ -5,7 +5,7 @@ use crate::html::page::Page;
 use crate::html::plot::{Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
 use crate::number::{asked, fixed};
 use crate::text::throttle::rates as words;
-use knee_core::report::RateRow;
+use knee_core::experiment::throttle::report::RateRow;
 
 /// Writes it.
 pub fn show(page: &mut Page, rows: &[RateRow]) {

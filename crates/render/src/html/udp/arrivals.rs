@@ -3,7 +3,9 @@
 use super::looking;
 use crate::html::page::Page;
 use crate::html::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
-use knee_core::report::{Dispersion, LawRow, Report};
+use knee_core::experiment::udp::report::LawRow;
+use knee_core::report::Report;
+use knee_core::trial::report::Dispersion;
 
 /// More numbers of arrivals than this are shown in groups.
 const GROUPS_MAX: usize = 60;

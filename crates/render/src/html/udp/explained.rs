@@ -6,7 +6,7 @@ use crate::html::plot::{Plot, Point, Reference, Scale, Series, Tone, Unit};
 use crate::html::words::write_line;
 use crate::text::line::{Ink, Line};
 use crate::text::udp::explained as words;
-use knee_core::report::{EffectRow, UdpConclusion};
+use knee_core::experiment::udp::report::{EffectRow, UdpConclusion};
 
 /// Writes it, where there is something explained.
 pub fn show(page: &mut Page, conclusion: &UdpConclusion) {

@@ -13,8 +13,10 @@ use super::words::untied;
 use crate::number::time_short;
 use crate::text::run as any;
 use crate::text::udp::{clients, remark};
+use knee_core::experiment::udp::report::{LawRow, UdpConclusion};
 use knee_core::measure::Interval;
-use knee_core::report::{LawRow, Report, TrialReport, UdpConclusion};
+use knee_core::report::Report;
+use knee_core::trial::report::TrialReport;
 
 /// A figure and its confidence.
 type Estimate = (f64, Option<[f64; 2]>);

@@ -4,7 +4,7 @@ use crate::html::page::Page;
 use crate::html::plot::{Plot, Point, Scale, Series, Tone, Unit};
 use crate::number::percent;
 use crate::text::udp::trial as words;
-use knee_core::report::TrialReport;
+use knee_core::trial::report::TrialReport;
 
 /// Writes it.
 pub fn show(page: &mut Page, trial: &TrialReport) {

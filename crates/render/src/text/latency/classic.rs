@@ -3,7 +3,7 @@
 
 use crate::text::line::{Ink, Line};
 use crate::text::page::Page;
-use knee_core::report::{LatencyConclusion, ScenarioRow};
+use knee_core::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 
 /// Writes it. Of several congestion controls it is of the first, as the overall figures are.
 pub fn show(page: &mut Page, conclusion: &LatencyConclusion) {

@@ -7,7 +7,8 @@ pub mod waits;
 use super::heading;
 use super::page::Page;
 use crate::number::plural;
-use knee_core::report::{Report, ThrottleConclusion};
+use knee_core::experiment::throttle::report::ThrottleConclusion;
+use knee_core::report::Report;
 
 /// Writes it.
 pub fn show(page: &mut Page, report: &Report, conclusion: &ThrottleConclusion) {

@@ -5,7 +5,7 @@ use crate::text::bars::bar;
 use crate::text::line::{Ink, Line};
 use crate::text::page::{INDENT, Page};
 use crate::text::table::{Align, Table};
-use knee_core::report::RateRow;
+use knee_core::experiment::throttle::report::RateRow;
 
 /// The longest bar.
 const BAR_COLUMNS: usize = 60;

@@ -10,7 +10,7 @@ use crate::text::bars::bar;
 use crate::text::line::{Ink, Line};
 use crate::text::page::{INDENT, Page};
 use crate::text::table::{Align, Table};
-use knee_core::report::{MarginRow, ThrottleConclusion, WaitAdvice, WaitRow};
+use knee_core::experiment::throttle::report::{MarginRow, ThrottleConclusion, WaitAdvice, WaitRow};
 use std::collections::BTreeSet;
 
 /// The delays whose distributions are drawn, where they were measured, in nanoseconds.

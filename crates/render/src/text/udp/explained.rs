@@ -5,7 +5,7 @@ use crate::number::{MISSING, estimate, fixed, words};
 use crate::text::line::{Ink, Line};
 use crate::text::page::{INDENT, Page};
 use crate::text::table::{Align, Table};
-use knee_core::report::{EffectRow, UdpConclusion};
+use knee_core::experiment::udp::report::{EffectRow, UdpConclusion};
 
 /// Writes it, where there is something explained.
 pub fn show(page: &mut Page, conclusion: &UdpConclusion) {

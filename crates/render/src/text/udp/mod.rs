@@ -11,7 +11,8 @@ use super::heading;
 use super::page::Page;
 use super::run::{is_cut_short, show_generator, show_kernel};
 use crate::number::{plural, time_short};
-use knee_core::report::{Report, UdpConclusion};
+use knee_core::experiment::udp::report::UdpConclusion;
+use knee_core::report::Report;
 
 /// Writes it.
 pub fn show(page: &mut Page, report: &Report, conclusion: &UdpConclusion) {

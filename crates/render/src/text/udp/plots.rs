@@ -6,7 +6,7 @@ use crate::text::canvas::Stroke;
 use crate::text::line::Ink;
 use crate::text::page::Page;
 use crate::text::plot::{self, Label, Layer, Place, Plot};
-use knee_core::report::LawRow;
+use knee_core::experiment::udp::report::LawRow;
 
 /// Rows within the axes.
 const ROWS: usize = 10;
@@ -87,7 +87,7 @@ fn dispersion(laws: &[LawRow], unicode: bool) -> Option<Plot> {
         .iter()
         .map(|law| {
             let points = law.dispersion_by_scale.iter();
-            let point = |at: &knee_core::report::DispersionAt| {
+            let point = |at: &knee_core::experiment::udp::report::DispersionAt| {
                 (at.scale_ns as f64, at.index.max(INDEX_MIN))
             };
             points.map(point).collect()

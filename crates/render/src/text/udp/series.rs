@@ -5,8 +5,8 @@ use crate::text::bars::{Keep, bar, sparkline};
 use crate::text::line::{Ink, Line};
 use crate::text::page::Page;
 use crate::text::table::{Align, Table};
+use knee_core::experiment::udp::report::LawRow;
 use knee_core::measure::Interval;
-use knee_core::report::LawRow;
 
 /// More intervals than this are shown as curves.
 const ROWS_MAX: usize = 30;

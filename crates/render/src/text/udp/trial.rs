@@ -4,7 +4,8 @@ use crate::number::{asked, bytes, count, percent, plural, rate, time_short};
 use crate::text::line::{Ink, Line};
 use crate::text::page::Page;
 use crate::text::run::{fact, gap_facts, quantiles};
-use knee_core::report::{DatagramReport, LatencyReport, QuantilesReport, TrialReport};
+use knee_core::experiment::udp::report::DatagramReport;
+use knee_core::trial::report::{LatencyReport, QuantilesReport, TrialReport};
 use std::collections::BTreeMap;
 
 /// Writes it.
@@ -65,10 +66,10 @@ pub fn arrival(t: &TrialReport, d: &DatagramReport) -> Vec<(String, Line)> {
     if t.response_time_ns.count > 0 {
         facts.push(fact("round trip", round_trip(&t.response_time_ns)));
     }
-    let arrivals = gap_facts(&knee_core::report::OfferedReport {
+    let arrivals = gap_facts(&knee_core::trial::report::OfferedReport {
         gap_cv: d.arrival_gap_cv,
         dispersion: Some(d.arrival_dispersion.clone()),
-        ..knee_core::report::OfferedReport::default()
+        ..knee_core::trial::report::OfferedReport::default()
     });
     facts.extend(arrivals);
     let order = format!(

@@ -1,7 +1,9 @@
 //! What contradicts what in a sweep: each statement held against the numbers beside it.
 
-use crate::analysis::words::{number, value};
-use crate::report::{Finding, SweepConclusion, SweepLevel, TrialReport};
+use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
+use crate::finding::Finding;
+use crate::trial::report::TrialReport;
+use crate::words::{number, value};
 
 /// Rounding apart.
 const NEARLY: f64 = 1.001;

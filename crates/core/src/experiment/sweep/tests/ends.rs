@@ -4,9 +4,10 @@ use super::super::fake::{Fake, automatic, base, bounded, outcomes, rates, sweep}
 use super::super::{Bound, BoundMetric, Sweep};
 use super::{codes, levels};
 use crate::experiment::{Ended, SingleRun, conduct};
-use crate::report::{Conclusion, Verdict};
+use crate::report::Conclusion;
 use crate::spec::{Level, TrialSpec};
 use crate::time::Nanos;
+use crate::trial::report::Verdict;
 use proptest::prelude::*;
 use std::convert::Infallible;
 use std::ops::ControlFlow;

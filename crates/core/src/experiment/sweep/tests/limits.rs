@@ -4,9 +4,10 @@ use super::super::fake::{Fake, automatic, bounded, rates, sweep};
 use super::super::{Bound, BoundMetric, Sweep};
 use super::{codes, levels, near};
 use crate::experiment::conduct;
-use crate::report::{Conclusion, Verdict};
+use crate::report::Conclusion;
 use crate::spec::{Level, TrialSpec};
 use crate::time::Nanos;
+use crate::trial::report::Verdict;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
@@ -18,7 +19,7 @@ fn a_bound_below_saturation_is_approached_from_both_sides() {
     };
     let station = |n: u32| {
         // One server of 1 ms behind 20 ms: throughput bends gently.
-        let station = crate::analysis::models::MachineRepair {
+        let station = crate::stats::models::MachineRepair {
             servers: 1,
             service_s: 0.001,
             overhead_s: 0.0195,

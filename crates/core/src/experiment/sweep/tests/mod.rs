@@ -9,7 +9,8 @@ mod tables;
 mod users;
 
 use crate::experiment::Conducted;
-use crate::report::{Finding, TrialReport};
+use crate::finding::Finding;
+use crate::trial::report::TrialReport;
 
 fn codes(findings: &[Finding]) -> Vec<&str> {
     findings.iter().map(|f| f.code.as_str()).collect()
@@ -17,7 +18,7 @@ fn codes(findings: &[Finding]) -> Vec<&str> {
 
 fn levels(conducted: &Conducted<TrialReport>) -> Vec<f64> {
     let levels = conducted.trials.iter().map(|t| t.level);
-    levels.map(crate::analysis::words::value).collect()
+    levels.map(crate::words::value).collect()
 }
 
 fn near(value: f64, truth: f64, share: f64) -> bool {

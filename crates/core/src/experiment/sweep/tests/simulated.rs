@@ -3,13 +3,15 @@
 use super::super::fake::{automatic, rates};
 use super::super::{Sweep, SweepSpec};
 use super::{codes, levels, near};
-use crate::analysis::assess::assess;
+use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::{Conducted, conduct};
 use crate::law::Law;
-use crate::report::{Conclusion, SweepConclusion, TrialReport};
+use crate::report::Conclusion;
 use crate::sim::{World, simulate};
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
+use crate::trial::assess::assess;
+use crate::trial::report::TrialReport;
 use proptest::prelude::*;
 use std::convert::Infallible;
 use std::ops::ControlFlow;

@@ -2,8 +2,9 @@
 
 use super::super::conclude_table;
 use super::{codes, near};
-use crate::analysis::table::{LevelPoint, parse_csv};
-use crate::report::{Finding, SweepConclusion};
+use crate::experiment::sweep::report::SweepConclusion;
+use crate::experiment::sweep::table::{LevelPoint, parse_csv};
+use crate::finding::Finding;
 use crate::rng;
 
 const TABLE_ONE: &str = "vusers,throughput_per_s\n5000,\"88,318\"\n10000,88407\n20000,88309\n\

@@ -2,9 +2,9 @@
 
 use super::effects::Effect;
 use super::judge::{Evidence, Hypothesis, Judged, Standing};
-use crate::analysis::words::list;
 use crate::experiment::udp::laws::{in_words, lost_where};
-use crate::report::LawRow;
+use crate::experiment::udp::report::LawRow;
+use crate::words::list;
 
 /// Changes that made things worse, of which the answer names so many.
 const WORSE_MAX: usize = 3;

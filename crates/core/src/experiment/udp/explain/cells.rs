@@ -1,9 +1,10 @@
 //! The cells of the design: what is varied, and the trials that this takes.
 
 use crate::experiment::udp::UdpTried;
+use crate::experiment::udp::spec::{ClientWait, ClientsAs, UdpTrialSpec};
 use crate::law::Law;
 use crate::rng::{self, Rng};
-use crate::spec::{ArrivalLaw, ClientWait, ClientsAs, Level, Rate, UdpTrialSpec, WaitPolicy};
+use crate::spec::{ArrivalLaw, Level, Rate, WaitPolicy};
 use crate::time::Nanos;
 
 /// The receive buffer of the cell with a large one.

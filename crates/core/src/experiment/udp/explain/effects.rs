@@ -1,8 +1,9 @@
 //! What a change does: changed against unchanged, in pairs of the same block.
 
-use crate::analysis::pairs::mean_and_ci95;
-use crate::analysis::words;
-use crate::report::{EffectRow, TrialReport, Verdict};
+use crate::experiment::udp::report::EffectRow;
+use crate::stats::pairs::mean_and_ci95;
+use crate::trial::report::{TrialReport, Verdict};
+use crate::words;
 
 /// One trial changed and one unchanged, of the same block.
 pub type Pair<'a> = (&'a TrialReport, &'a TrialReport);

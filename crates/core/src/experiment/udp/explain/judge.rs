@@ -4,8 +4,9 @@ use super::LOSS_PERCENT;
 use super::effects::Effect;
 use super::rules::Rule;
 use crate::experiment::udp::laws::loss_percent;
-use crate::report::{DatagramReport, TrialReport};
-use crate::spec::UdpTrialSpec;
+use crate::experiment::udp::report::DatagramReport;
+use crate::experiment::udp::spec::UdpTrialSpec;
+use crate::trial::report::TrialReport;
 
 /// What could explain the difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,11 +34,13 @@ mod tests;
 
 use super::UdpTried;
 use super::laws::{law_row, law_verdict};
-use crate::analysis::findings::datagram_findings;
+use crate::experiment::udp::findings::datagram_findings;
+use crate::experiment::udp::report::{EffectRow, UdpConclusion};
+use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::experiment::{Concluded, Experiment, Next};
-use crate::report::{Conclusion, EffectRow, TrialReport, UdpConclusion};
+use crate::report::Conclusion;
 use crate::rng;
-use crate::spec::UdpTrialSpec;
+use crate::trial::report::TrialReport;
 use answer::answer;
 use cells::{Cell, Change, block, changed, changes};
 use effects::{Effect, Pair};

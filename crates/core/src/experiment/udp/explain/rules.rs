@@ -9,11 +9,11 @@ mod processor;
 
 use super::effects::Effect;
 use super::judge::{Evidence, Hypothesis, Standing, mean};
-use crate::analysis::findings::buffer_covers_ns;
-use crate::analysis::words::{number, share as percent, time};
+use crate::experiment::udp::findings::buffer_covers_ns;
 use crate::experiment::udp::laws::lost_by_place;
-use crate::report::TrialReport;
-use crate::spec::{ClientWait, UdpTrialSpec};
+use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
+use crate::trial::report::TrialReport;
+use crate::words::{number, share as percent, time};
 use Standing::{RuledOut, Supported, Undecided};
 
 /// A rate below this share of the one that the waits alone would give is lowered; …

@@ -2,14 +2,16 @@
 
 use super::cells::{Cell, Change, block};
 use super::{ExplainSpec, UdpExplain};
-use crate::analysis::datagrams::tests::{moments, served, spec};
 use crate::arrival::{ArrivalProcess, Arrivals};
 use crate::experiment::udp::UdpTried;
+use crate::experiment::udp::analysis::tests::{moments, served, spec};
 use crate::experiment::udp::fake::{Made, run, sleeps, yields};
+use crate::experiment::udp::report::UdpConclusion;
+use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::experiment::{Ended, Experiment, Next, conduct};
 use crate::law::Law;
-use crate::report::{Conclusion, UdpConclusion};
-use crate::spec::{ArrivalLaw, ClientWait, Share, UdpTrialSpec, WaitPolicy};
+use crate::report::Conclusion;
+use crate::spec::{ArrivalLaw, Share, WaitPolicy};
 use crate::time::Nanos;
 use std::convert::Infallible;
 use std::ops::ControlFlow;

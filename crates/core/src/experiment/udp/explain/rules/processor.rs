@@ -15,8 +15,8 @@
 use super::super::effects::Effect;
 use super::super::judge::{Evidence, Standing};
 use super::{Rule, percent, rule};
-use crate::analysis::words::{number, time};
-use crate::report::DatagramReport;
+use crate::experiment::udp::report::DatagramReport;
+use crate::words::{number, time};
 use Standing::{RuledOut, Supported, Undecided};
 
 /// The service is kept from its processor if it is for this share of the time, in percent, or so

@@ -1,0 +1,214 @@
+//! The comparison in one or two sentences.
+
+use crate::compare::report::{ComparisonRow, ComparisonVerdict};
+use crate::words::{exact, list, number, percent, ratio, time};
+
+/// So many figures are told; the table has the rest.
+const TOLD_MAX: usize = 4;
+/// From this factor on, people say "2.1 times as long" rather than "110 % longer".
+const FACTOR: f64 = 2.0;
+
+/// What the rows that matter say together.
+pub fn verdict(rows: &[ComparisonRow]) -> ComparisonVerdict {
+    let has = |verdict| rows.iter().any(|row| row.matters && row.verdict == verdict);
+    match (
+        has(ComparisonVerdict::Worse),
+        has(ComparisonVerdict::Better),
+    ) {
+        (true, true) => ComparisonVerdict::Different,
+        (true, false) => ComparisonVerdict::Worse,
+        (false, true) => ComparisonVerdict::Better,
+        (false, false) if has(ComparisonVerdict::Same) => ComparisonVerdict::Same,
+        (false, false) => ComparisonVerdict::Unknown,
+    }
+}
+
+/// The answer for these rows.
+pub fn answer(rows: &[ComparisonRow]) -> String {
+    let of = |verdict| -> Vec<&ComparisonRow> {
+        let such = rows.iter().filter(|r| r.matters && r.verdict == verdict);
+        such.collect()
+    };
+    let worse = of(ComparisonVerdict::Worse);
+    let better = of(ComparisonVerdict::Better);
+    match verdict(rows) {
+        ComparisonVerdict::Worse => told(&worse),
+        ComparisonVerdict::Better => told(&better),
+        ComparisonVerdict::Different => {
+            format!(
+                "B is worse in some and better in others. {} {}",
+                told(&worse),
+                told(&better)
+            )
+        }
+        ComparisonVerdict::Same => {
+            no_difference(&of(ComparisonVerdict::Same))
+                + &left_out(of(ComparisonVerdict::Unknown).len(), rows.len())
+        }
+        ComparisonVerdict::Unknown => {
+            let reason = rows.first().map_or("", |row| row.because.as_str());
+            format!("Whether A and B differ cannot be told: {reason}.")
+        }
+    }
+}
+
+/// How many rows tell nothing, of how many.
+fn left_out(unknown: usize, all: usize) -> String {
+    match unknown {
+        0 => String::new(),
+        1 => format!(" 1 of {all} figures could not be judged."),
+        n => format!(" {n} of {all} figures could not be judged."),
+    }
+}
+
+/// The figure that a person asks for first: of the whole before that of a level, how long it takes
+/// before how much there is, the middle before the tail.
+fn rank(row: &ComparisonRow) -> (bool, usize) {
+    const ORDER: [&str; 5] = [
+        "p50_ns",
+        "p90_ns",
+        "p99_ns",
+        "throughput_per_s",
+        "error_percent",
+    ];
+    let place = ORDER.iter().position(|metric| *metric == row.metric);
+    (!row.label.is_empty(), place.unwrap_or(ORDER.len()))
+}
+
+/// `B is 15 % slower (13 to 17 %): p50 1.15 ms instead of 1 ms, p90 ….`
+fn told(rows: &[&ComparisonRow]) -> String {
+    let mut sorted = rows.to_vec();
+    sorted.sort_by_key(|row| rank(row));
+    let Some(first) = sorted.first() else {
+        return String::new();
+    };
+    let figures: Vec<String> = sorted
+        .iter()
+        .take(TOLD_MAX)
+        .map(|row| instead(row))
+        .collect();
+    let more = match sorted.len().saturating_sub(TOLD_MAX) {
+        0 => String::new(),
+        n => format!(", and {n} more"),
+    };
+    format!("{}: {}{more}.", headline(first), figures.join(", "))
+}
+
+fn headline(row: &ComparisonRow) -> String {
+    let at = match row.label.as_str() {
+        "" => String::new(),
+        label => format!(" at {label}"),
+    };
+    let Some(change) = change(row) else {
+        return match row.verdict {
+            ComparisonVerdict::Worse => format!("B fails more{at}"),
+            _ => format!("B fails less{at}"),
+        };
+    };
+    let grew = row.ratio.is_some_and(|r| r > 1.0);
+    match (row.unit.as_str(), grew) {
+        ("ns", true) => format!("B is {} slower{at}{}", change.by, change.interval),
+        ("ns", false) => format!("B is {} faster{at}{}", change.by, change.interval),
+        ("percent", true) => format!("B fails {} more often{at}{}", change.by, change.interval),
+        ("percent", false) => format!("B fails {} less often{at}{}", change.by, change.interval),
+        (_, true) => format!("B achieves {} more{at}{}", change.by, change.interval),
+        (_, false) => format!("B achieves {} less{at}{}", change.by, change.interval),
+    }
+}
+
+/// By how much, and between what bounds, in words.
+struct Change {
+    by: String,
+    interval: String,
+}
+
+fn change(row: &ComparisonRow) -> Option<Change> {
+    let of = row.ratio?;
+    let [low, high] = row.ratio_ci95?;
+    if of >= FACTOR {
+        return Some(Change {
+            by: format!("{} times", ratio(of)),
+            interval: format!(" ({} to {} times)", ratio(low), ratio(high)),
+        });
+    }
+    // The nearer bound first, and both counted in the direction of the change.
+    let sign = if of >= 1.0 { 1.0 } else { -1.0 };
+    let points = |r: f64| (r - 1.0) * 100.0 * sign;
+    let (near, far) = match of >= 1.0 {
+        true => (low, high),
+        false => (high, low),
+    };
+    let whole = |v: f64| {
+        let text = percent(v);
+        text.trim_end_matches(" %").to_owned()
+    };
+    Some(Change {
+        by: percent(points(of)),
+        interval: format!(" ({} to {} %)", whole(points(near)), whole(points(far))),
+    })
+}
+
+/// `p50 1.15 ms instead of 1 ms`
+fn instead(row: &ComparisonRow) -> String {
+    let at = match row.label.as_str() {
+        "" => String::new(),
+        label => format!(" at {label}"),
+    };
+    let value = |v: Option<f64>| v.map_or("nothing".to_owned(), |v| figure(&row.unit, v));
+    let (a, b) = (value(row.a), value(row.b));
+    format!("{}{at} {b} instead of {a}", name(&row.metric))
+}
+
+/// A metric as people call it.
+pub fn name(metric: &str) -> String {
+    let units = ["_per_s", "_ns", "_percent", "_kib", "_bytes", "_hz"];
+    let mut stem = metric;
+    while let Some(shorter) = units.iter().find_map(|u| stem.strip_suffix(u)) {
+        stem = shorter;
+    }
+    match stem {
+        "error" => "errors".to_owned(),
+        stem => stem.replace('_', " "),
+    }
+}
+
+fn figure(unit: &str, value: f64) -> String {
+    match unit {
+        "ns" => time(value),
+        "per_s" => format!("{}/s", number(value)),
+        "percent" => percent(value),
+        "kib_per_s" => format!("{} KiB/s", number(value)),
+        "bytes_per_s" => format!("{} B/s", exact(value.round())),
+        "hz" => format!("{} Hz", number(value)),
+        _ => number(value),
+    }
+}
+
+/// How large a regression there may be all the same, of the figures that people ask for first.
+fn no_difference(rows: &[&ComparisonRow]) -> String {
+    let mut sorted: Vec<&&ComparisonRow> = rows.iter().collect();
+    sorted.sort_by_key(|row| rank(row));
+    let bounds: Vec<String> = sorted
+        .iter()
+        .filter_map(|row| {
+            let worst = row.regression_excluded_percent?;
+            let at = match row.label.as_str() {
+                "" => String::new(),
+                label => format!(" at {label}"),
+            };
+            Some(format!(
+                "over {} in {}{at}",
+                percent(worst),
+                name(&row.metric)
+            ))
+        })
+        .take(TOLD_MAX)
+        .collect();
+    match bounds.is_empty() {
+        true => "No difference beyond chance.".to_owned(),
+        false => format!(
+            "No difference beyond chance. With 95 % confidence a regression is excluded {}.",
+            list(&bounds)
+        ),
+    }
+}

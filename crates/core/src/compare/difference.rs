@@ -1,0 +1,249 @@
+//! Whether two sides differ by more than runs of the same differ.
+//!
+//! A run is sure of its figures for the time that it lasted. Two runs of the same server differ by
+//! more: the machine drifts between them, memory and threads come to lie elsewhere. How much is
+//! not to be seen from within a run. So each figure of a run is taken to have two parts of
+//! variance: that within the run, which the run tells, and one *between* runs. With one run on a
+//! side the latter is assumed; with several it is measured, and the assumption gives way to what
+//! was seen as runs are added (the moderated t of Smyth, *Linear models and empirical Bayes
+//! methods*, 2004).
+
+use super::estimate::Estimate;
+use crate::stats::sample::{mean, t_beyond, within};
+
+/// The assumption about the spread between runs weighs as much as so many runs beyond the first of
+/// each side that were measured. With one run each it makes the tails of the test those of
+/// Student's t with so many degrees of freedom: the spread may well be one and a half times what
+/// is assumed.
+const ASSUMED_DEGREES: f64 = 6.0;
+/// Beyond so many degrees of freedom Student's law is the normal one.
+const DEGREES_MAX: f64 = 1_000.0;
+
+/// The spread between runs, as a standard deviation of the logarithm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Between {
+    /// So much is usual.
+    Usual(f64),
+    /// Nobody knows: it may be so large, unless runs of the same are there to tell.
+    Unknown(f64),
+}
+
+/// The difference of two sides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// Natural logarithm of B / A.
+    pub log_ratio: f64,
+    /// Half of its 95 % confidence interval.
+    pub half: f64,
+    /// The probability of one as large between equals.
+    pub p_value: f64,
+    /// Its standard error.
+    error: f64,
+    /// How well that is known.
+    degrees: u64,
+}
+
+impl Difference {
+    /// From a difference, its standard error and how well that is known.
+    pub fn new(log_ratio: f64, error: f64, degrees: f64) -> Difference {
+        let degrees = degrees.clamp(1.0, DEGREES_MAX) as u64;
+        let t = match error > 0.0 {
+            true => (log_ratio / error).abs(),
+            false => 0.0,
+        };
+        Difference {
+            log_ratio,
+            half: t_beyond(0.05, degrees) * error,
+            p_value: (1.0 - within(t, degrees)).clamp(0.0, 1.0),
+            error,
+            degrees,
+        }
+    }
+
+    /// The smallest one that so many rows together would have left a difference, were it the only
+    /// one.
+    pub fn smallest_seen(&self, alpha: f64, rows: usize) -> f64 {
+        t_beyond(alpha / rows.max(1) as f64, self.degrees) * self.error
+    }
+}
+
+/// B against A, a figure of each run; `None` where the runs do not tell how sure they are: one run
+/// on each side without a variance, or none at all.
+pub fn difference(a: &[Estimate], b: &[Estimate], between: Between) -> Option<Difference> {
+    if a.is_empty() || b.is_empty() {
+        return None;
+    }
+    let logs = |side: &[Estimate]| side.iter().map(|e| e.log).collect::<Vec<f64>>();
+    let (logs_a, logs_b) = (logs(a), logs(b));
+    let measured = Measured::of(&logs_a, &logs_b);
+    let within_runs: Option<Vec<f64>> = a.iter().chain(b).map(|e| e.variance).collect();
+    if within_runs.is_none() && measured.degrees < 2.0 {
+        return None;
+    }
+    let within_run = within_runs.map_or(0.0, |v| mean(&v));
+    let degrees_within: f64 = a.iter().chain(b).map(|e| e.degrees).sum();
+    let (variance, degrees) = match between {
+        Between::Unknown(_) if measured.degrees >= 2.0 => {
+            (measured.variance.max(within_run), measured.degrees)
+        }
+        Between::Usual(spread) | Between::Unknown(spread) => {
+            let assumed = spread * spread;
+            let whole = assumed + within_run;
+            // Welch and Satterthwaite: the degrees of freedom of a sum of variances.
+            let doubt =
+                assumed.powi(2) / ASSUMED_DEGREES + within_run.powi(2) / degrees_within.max(1.0);
+            let degrees = whole.powi(2) / doubt;
+            let all = degrees + measured.degrees;
+            let weighed = degrees * whole + measured.degrees * measured.variance;
+            (weighed / all, all)
+        }
+    };
+    let error = (variance * (1.0 / a.len() as f64 + 1.0 / b.len() as f64)).sqrt();
+    let log_ratio = mean(&logs_b) - mean(&logs_a);
+    Some(Difference::new(log_ratio, error, degrees))
+}
+
+/// What runs of the same show of their spread.
+struct Measured {
+    variance: f64,
+    degrees: f64,
+}
+
+impl Measured {
+    fn of(a: &[f64], b: &[f64]) -> Measured {
+        let squares = |x: &[f64]| x.iter().map(|v| (v - mean(x)).powi(2)).sum::<f64>();
+        let degrees = (a.len() + b.len() - 2) as f64;
+        Measured {
+            variance: (squares(a) + squares(b)) / degrees.max(1.0),
+            degrees,
+        }
+    }
+}
+
+/// The difference of many pairs that were each measured on both sides under the same conditions,
+/// such as scenarios: the mean of their logarithmic ratios, by Student's t for pairs. `None` below
+/// three pairs of positive figures.
+pub fn of_pairs(pairs: &[(f64, f64)], spread: f64) -> Option<Difference> {
+    let logs: Vec<f64> = pairs
+        .iter()
+        .filter(|(a, b)| *a > 0.0 && *b > 0.0)
+        .map(|(a, b)| (b / a).ln())
+        .collect();
+    let n = logs.len() as f64;
+    if logs.len() < 3 {
+        return None;
+    }
+    let within_pair = crate::stats::sample::variance(&logs) / n;
+    let assumed = 2.0 * spread * spread;
+    let whole = within_pair + assumed;
+    let doubt = within_pair.powi(2) / (n - 1.0) + assumed.powi(2) / ASSUMED_DEGREES;
+    Some(Difference::new(
+        mean(&logs),
+        whole.sqrt(),
+        whole.powi(2) / doubt,
+    ))
+}
+
+/// Which of these p-values stand for a difference, by the procedure of Benjamini and Hochberg (J.
+/// R. Stat. Soc. B 57, 1995): of what it finds, a share `alpha` at most is expected to be none.
+/// Where there is no difference at all it finds any with a probability of at most `alpha`, also
+/// where the metrics hang together as those of one run do (Benjamini and Yekutieli, Ann. Stat. 29,
+/// 2001).
+pub fn discoveries(p_values: &[f64], alpha: f64) -> Vec<bool> {
+    let mut sorted = p_values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len() as f64;
+    let ranked = (1..).zip(&sorted);
+    let limit = ranked
+        .filter(|&(rank, &p)| p <= alpha * f64::from(rank) / n)
+        .map(|(_, &p)| p)
+        .fold(f64::NEG_INFINITY, f64::max);
+    p_values.iter().map(|&p| p <= limit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(value: f64, spread: f64) -> Estimate {
+        Estimate {
+            log: value.ln(),
+            variance: Some(spread * spread),
+            degrees: 9.0,
+        }
+    }
+
+    const USUAL: Between = Between::Usual(0.02);
+
+    #[test]
+    fn one_run_each_rests_on_what_is_usual() {
+        let apart = |ratio: f64| {
+            difference(&[run(100.0, 0.001)], &[run(100.0 * ratio, 0.001)], USUAL).unwrap()
+        };
+        // 2.447 times the square root of two, times 2 %.
+        assert!(
+            (apart(1.15).half - 0.0692).abs() < 5e-4,
+            "{:?}",
+            apart(1.15)
+        );
+        assert!(apart(1.15).p_value < 0.005);
+        assert!(apart(1.05).p_value > 0.1);
+        assert!((apart(1.0).p_value - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn more_runs_tell_of_their_own_spread() {
+        let close = [100.0, 100.2, 99.9, 100.1, 99.8].map(|v| run(v, 0.001));
+        let above = [103.0, 103.2, 102.9, 103.1, 102.8].map(|v| run(v, 0.001));
+        let wide = [90.0, 112.0, 99.0, 107.0, 93.0].map(|v| run(v, 0.001));
+        let high = [103.0, 118.0, 95.0, 110.0, 99.0].map(|v| run(v, 0.001));
+        let p = |a: &[Estimate], b: &[Estimate]| difference(a, b, USUAL).unwrap().p_value;
+        assert!(p(&close, &above) < 0.02, "{}", p(&close, &above));
+        assert!(p(&close[..1], &above[..1]) > 0.1);
+        assert!(p(&wide, &high) > 0.1, "{}", p(&wide, &high));
+    }
+
+    #[test]
+    fn what_nobody_knows_is_not_told_by_one_run_each() {
+        let unknown = Between::Unknown(0.3);
+        let one = difference(&[run(100.0, 0.001)], &[run(150.0, 0.001)], unknown).unwrap();
+        assert!(one.p_value > 0.2, "{one:?}");
+        let a = [100.0, 103.0, 98.0].map(|v| run(v, 0.001));
+        let b = [150.0, 155.0, 148.0].map(|v| run(v, 0.001));
+        assert!(difference(&a, &b, unknown).unwrap().p_value < 0.001);
+    }
+
+    #[test]
+    fn without_any_spread_nothing_is_told() {
+        let bare = |v| Estimate::bare(v).unwrap();
+        assert_eq!(difference(&[bare(1.0)], &[bare(2.0)], USUAL), None);
+        assert_eq!(difference(&[], &[bare(2.0)], USUAL), None);
+        let two = |v: f64| [bare(v), bare(v * 1.01)];
+        assert!(difference(&two(1.0), &two(2.0), USUAL).unwrap().p_value < 0.001);
+    }
+
+    #[test]
+    fn pairs_are_compared_pair_by_pair() {
+        let slower: Vec<(f64, f64)> = (1..=9)
+            .map(|i| (f64::from(i), f64::from(i) * (1.2 + 0.01 * f64::from(i % 3))))
+            .collect();
+        let d = of_pairs(&slower, 0.02).unwrap();
+        assert!(
+            d.p_value < 0.01 && (d.log_ratio.exp() - 1.21).abs() < 0.01,
+            "{d:?}"
+        );
+        let mixed: Vec<(f64, f64)> = (1..=9)
+            .map(|i| (1.0, if i % 2 == 0 { 1.3 } else { 0.8 }))
+            .collect();
+        assert!(of_pairs(&mixed, 0.02).unwrap().p_value > 0.3);
+        assert_eq!(of_pairs(&[(1.0, 2.0), (1.0, 2.0), (0.0, 1.0)], 0.02), None);
+    }
+
+    #[test]
+    fn of_many_p_values_the_small_ones_are_found() {
+        assert_eq!(discoveries(&[], 0.05), [] as [bool; 0]);
+        assert_eq!(discoveries(&[0.03, 0.5, 0.9], 0.05), [false; 3]);
+        assert_eq!(discoveries(&[0.03, 0.04, 0.045], 0.05), [true; 3]);
+        assert_eq!(discoveries(&[0.5, 0.001, 0.04], 0.05), [false, true, false]);
+    }
+}

@@ -1,0 +1,198 @@
+//! Trials of the same level, law or scenario, compared metric by metric.
+
+use super::difference::difference;
+use super::draft::{Better, Draft, Subject, Test};
+use super::estimate::Estimate;
+use super::metrics::{
+    Metric, between, failed, failed_by_interval, is_contended, metrics, share_name,
+};
+use super::share::{self, Count, Side};
+use crate::report::Report;
+use crate::spec::Level;
+use crate::stats::sample::mean;
+use crate::trial::report::{TrialReport, Verdict};
+
+/// The trials of one level: those of each report of a side.
+type Trials<'a> = Vec<Vec<&'a TrialReport>>;
+
+/// What of two sides is of the same level.
+#[derive(Debug)]
+pub struct Matched<'a> {
+    /// Its name; empty where both sides have but one level each.
+    pub label: String,
+    level: Option<Level>,
+    sides: [Trials<'a>; 2],
+}
+
+/// The levels that both sides have, in A's order, and the names of those that only A or only B
+/// has. Where each side has a single level, those two are compared whatever they are.
+pub fn matched<'a>(a: &[&'a Report], b: &[&'a Report]) -> (Vec<Matched<'a>>, [Vec<String>; 2]) {
+    let (labels_a, labels_b) = (labels(a), labels(b));
+    let is_of_one_kind = a.iter().chain(b).all(|r| r.command == a[0].command);
+    if let ([(label_a, level)], [(label_b, other)]) = (&labels_a[..], &labels_b[..])
+        && (is_of_one_kind || level == other)
+    {
+        let level = Some(*level).filter(|level| level == other);
+        let sides = [of_label(a, label_a), of_label(b, label_b)];
+        let label = String::new();
+        return (
+            vec![Matched {
+                label,
+                level,
+                sides,
+            }],
+            [vec![], vec![]],
+        );
+    }
+    let common = |(label, level): &(String, Level)| Matched {
+        label: label.clone(),
+        level: Some(*level),
+        sides: [of_label(a, label), of_label(b, label)],
+    };
+    let has = |labels: &[(String, Level)], label: &str| labels.iter().any(|(l, _)| l == label);
+    let only = |ours: &[(String, Level)], theirs: &[(String, Level)]| -> Vec<String> {
+        let lone = ours.iter().filter(|(l, _)| !has(theirs, l));
+        lone.map(|(l, _)| l.clone()).collect()
+    };
+    let both = labels_a.iter().filter(|(l, _)| has(&labels_b, l));
+    (
+        both.map(common).collect(),
+        [only(&labels_a, &labels_b), only(&labels_b, &labels_a)],
+    )
+}
+
+/// The names of the levels, in order, each once.
+fn labels(reports: &[&Report]) -> Vec<(String, Level)> {
+    let mut labels: Vec<(String, Level)> = Vec::new();
+    for trial in reports.iter().flat_map(|r| &r.trials) {
+        if !labels.iter().any(|(label, _)| *label == trial.label) {
+            labels.push((trial.label.clone(), trial.level));
+        }
+    }
+    labels
+}
+
+fn of_label<'a>(reports: &[&'a Report], label: &str) -> Trials<'a> {
+    let of = |r: &&'a Report| r.trials.iter().filter(|t| t.label == label).collect();
+    reports.iter().map(of).collect()
+}
+
+impl Matched<'_> {
+    /// The rows of this level.
+    pub fn drafts(&self, command: &str) -> Vec<Draft> {
+        let figures = metrics(command).iter().filter_map(|m| self.figure(m));
+        figures.chain(self.share(command)).collect()
+    }
+
+    /// Whether the generator and its target fought for processors in any of its trials.
+    pub fn is_contended(&self) -> bool {
+        self.sides
+            .iter()
+            .flatten()
+            .flatten()
+            .any(|t| is_contended(t))
+    }
+
+    fn figure(&self, metric: &Metric) -> Option<Draft> {
+        let estimates = |side: &Trials, is_valid_only| -> Vec<Estimate> {
+            let of = |t: &Vec<&TrialReport>| pooled(metric, t, is_valid_only);
+            side.iter().filter_map(of).collect()
+        };
+        let [a, b] = self.sides.each_ref().map(|side| estimates(side, true));
+        let value = |side: &Trials, valid: &[Estimate]| {
+            let any = estimates(side, false);
+            let shown = if valid.is_empty() { &any[..] } else { valid };
+            let logs: Vec<f64> = shown.iter().map(|e| e.log).collect();
+            (!logs.is_empty()).then(|| mean(&logs).exp())
+        };
+        let values = [value(&self.sides[0], &a), value(&self.sides[1], &b)];
+        if values == [None, None] {
+            return None;
+        }
+        let difference = difference(&a, &b, between(metric.spread, self.is_contended()));
+        let subject = self.subject(metric.name, metric.unit, metric.better);
+        let reason = self.why_unknown(&a, &b);
+        Some(Draft::of(subject, values, difference, &reason))
+    }
+
+    fn why_unknown(&self, a: &[Estimate], b: &[Estimate]) -> String {
+        for (name, side, valid) in [("A", &self.sides[0], a), ("B", &self.sides[1], b)] {
+            let trials = side.iter().flatten();
+            if valid.is_empty() && trials.clone().any(|t| t.verdict == Verdict::Invalid) {
+                return format!("{name} is INVALID here");
+            }
+            if valid.is_empty() {
+                return format!("{name} has too few operations here");
+            }
+        }
+        "a single run too short to tell how far it varies: at least five intervals are needed, or \
+         several runs"
+            .to_owned()
+    }
+
+    fn share(&self, command: &str) -> Option<Draft> {
+        let name = share_name(command)?;
+        let [a, b] = self.sides.each_ref().map(shares);
+        let sum = |side: &Side| Count::sum(side.runs.iter().copied());
+        if sum(&a).all + sum(&b).all == 0 {
+            return None;
+        }
+        let percent = |side: &Side| (sum(side).all > 0).then(|| 100.0 * sum(side).share());
+        let values = [percent(&a), percent(&b)];
+        let subject = self.subject(name, "percent", Better::Less);
+        let (ratio, test) = match share::difference(&a, &b) {
+            Some((ratio, p)) => (ratio, Test::PValue(p)),
+            None if values == [Some(0.0); 2] => (None, Test::Alike("none on either side")),
+            None => (None, Test::Unknown(self.why_unknown(&[], &[]))),
+        };
+        Some(Draft {
+            subject,
+            values,
+            ratio,
+            test,
+        })
+    }
+
+    fn subject(&self, metric: &'static str, unit: &'static str, better: Better) -> Subject {
+        Subject {
+            metric,
+            unit,
+            better,
+            matters: true,
+            label: self.label.clone(),
+            level: self.level,
+        }
+    }
+}
+
+/// The trials of one report that can be taken as they are: the stationary ones where there are
+/// any.
+fn sound<'a>(trials: &[&'a TrialReport], is_valid_only: bool) -> Vec<&'a TrialReport> {
+    let is_used = |t: &&&TrialReport| !is_valid_only || t.verdict == Verdict::Valid;
+    let used: Vec<&TrialReport> = trials.iter().filter(is_used).copied().collect();
+    let stationary: Vec<&TrialReport> = used.iter().filter(|t| t.stationary).copied().collect();
+    if stationary.is_empty() {
+        used
+    } else {
+        stationary
+    }
+}
+
+fn pooled(metric: &Metric, trials: &[&TrialReport], is_valid_only: bool) -> Option<Estimate> {
+    let used = sound(trials, is_valid_only);
+    let estimates: Vec<Estimate> = used.iter().filter_map(|t| (metric.of)(t)).collect();
+    Estimate::pooled(&estimates)
+}
+
+fn shares(side: &Trials) -> Side {
+    let mut shares = Side::default();
+    for trials in side {
+        let used = sound(trials, true);
+        shares.runs.push(Count::sum(used.iter().map(|t| failed(t))));
+        shares
+            .intervals
+            .extend(used.iter().flat_map(|t| failed_by_interval(t)));
+    }
+    shares.runs.retain(|run| run.all > 0);
+    shares
+}

@@ -1,0 +1,140 @@
+//! B against A: two runs, or several of each, of what may be the same server.
+//!
+//! Every figure is compared by its ratio. What chance makes of equals is reckoned from what the
+//! runs tell of themselves (the spread of their intervals, their intervals of confidence) and from
+//! what runs of the same differ by besides, which is assumed for single runs and measured where
+//! there are several (`difference`). Then all rows together decide
+//! which of them count (`discoveries`), so that two equal servers
+//! are called different in fewer than 1 of 20 comparisons, however many rows there are.
+
+mod answer;
+mod difference;
+mod draft;
+mod estimate;
+mod levels;
+mod metrics;
+mod overall;
+pub mod report;
+mod share;
+mod warnings;
+
+#[cfg(test)]
+mod tests;
+
+use crate::compare::report::{COMPARISON_SCHEMA, ComparedRun, ComparedSide, Comparison};
+use crate::report::{Conclusion, Report};
+use crate::trial::report::Verdict;
+use crate::words::list;
+pub use answer::name as metric_name;
+use draft::{ALPHA, Draft};
+use levels::Matched;
+
+/// A report under the name that the user gave it by.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// A file, or a reference into the history.
+    pub name: &'a str,
+    /// The report.
+    pub report: &'a Report,
+}
+
+fn reports<'a>(side: &[Named<'a>]) -> Vec<&'a Report> {
+    side.iter().map(|named| named.report).collect()
+}
+
+/// Compares the reports of B with those of A; `knee_version` is written into the result.
+///
+/// # Errors
+/// One line: a side is empty, or the two have nothing in common that could be compared.
+pub fn compare(a: &[Named], b: &[Named], knee_version: &str) -> Result<Comparison, String> {
+    if a.is_empty() || b.is_empty() {
+        return Err("nothing to compare: each side needs a report".to_owned());
+    }
+    let (reports_a, reports_b) = (reports(a), reports(b));
+    let (matched, only) = levels::matched(&reports_a, &reports_b);
+    let drafts = drafts(&reports_a, &reports_b, &matched);
+    if drafts.is_empty() {
+        return Err(nothing_in_common(a, b, &only));
+    }
+    let mut warnings = warnings::warnings(a, b, &only);
+    if matched.iter().any(Matched::is_contended) {
+        let is_single = a.len() == 1 || b.len() == 1;
+        let remedy = if is_single { GIVE_SEVERAL } else { "" };
+        warnings.push(format!("{CONTENDED}: {remedy}{ELSEWHERE}"));
+    }
+    let rows = draft::finish(drafts);
+    let is_invalid = |r: &&&Report| {
+        r.verdict == Verdict::Invalid || r.trials.iter().any(|t| t.verdict == Verdict::Invalid)
+    };
+    Ok(Comparison {
+        schema: COMPARISON_SCHEMA.to_owned(),
+        knee_version: knee_version.to_owned(),
+        answer: answer::answer(&rows),
+        verdict: answer::verdict(&rows),
+        has_invalid: reports_a.iter().chain(&reports_b).any(|r| is_invalid(&r)),
+        a: side(a),
+        b: side(b),
+        warnings,
+        rows,
+        false_alarms_percent: 100.0 * ALPHA,
+    })
+}
+
+const CONTENDED: &str =
+    "the generator had to wait for a processor, so that who ran where decided on the result";
+
+const GIVE_SEVERAL: &str = "one run on a side tells little then; give several of each, run in \
+    alternation, or ";
+
+const ELSEWHERE: &str = "put the target on other processors";
+
+fn drafts(a: &[&Report], b: &[&Report], matched: &[Matched]) -> Vec<Draft> {
+    let of_tables = match (&a[0].conclusion, &b[0].conclusion) {
+        (Conclusion::Sweep(x), Conclusion::Sweep(y))
+            if a[0].trials.is_empty() || b[0].trials.is_empty() =>
+        {
+            Some(overall::table(x, y))
+        }
+        _ => None,
+    };
+    let overall = of_tables.unwrap_or_else(|| overall::drafts(a, b));
+    let command = &a[0].command;
+    let of_levels = matched.iter().flat_map(|m| m.drafts(command));
+    overall.into_iter().chain(of_levels).collect()
+}
+
+fn nothing_in_common(a: &[Named], b: &[Named], only: &[Vec<String>; 2]) -> String {
+    let has = |side: &[Named], labels: &[String]| match labels {
+        [] => format!("knee {}", side[0].report.command),
+        labels if labels.len() > 4 => format!(
+            "knee {} with {}, …",
+            side[0].report.command,
+            labels[..4].join(", ")
+        ),
+        labels => format!("knee {} with {}", side[0].report.command, list(labels)),
+    };
+    format!(
+        "nothing in common to compare: A is of {}, B of {}",
+        has(a, &only[0]),
+        has(b, &only[1])
+    )
+}
+
+fn side(reports: &[Named]) -> ComparedSide {
+    let run = |named: &Named| {
+        let report = named.report;
+        let target = ["target", "url", "file"]
+            .iter()
+            .find_map(|key| report.spec.get(*key)?.as_str());
+        ComparedRun {
+            name: named.name.to_owned(),
+            command: report.command.clone(),
+            target: target.unwrap_or_default().to_owned(),
+            started_at: report.started_at.clone(),
+            verdict: report.verdict,
+        }
+    };
+    ComparedSide {
+        runs: reports.iter().map(run).collect(),
+    }
+}

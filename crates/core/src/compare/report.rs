@@ -1,0 +1,118 @@
+//! Two sides compared: what of it differs beyond chance, and which way.
+
+use crate::spec::Level;
+use crate::trial::report::Verdict;
+use serde::{Deserialize, Serialize};
+
+/// The schema of a [`Comparison`] as JSON.
+pub const COMPARISON_SCHEMA: &str = "knee.comparison/1";
+
+/// B against A, each of them one report or several of the same experiment.
+///
+/// Its JSON is public as that of a report: keys are stable, more may be added.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Always [`COMPARISON_SCHEMA`].
+    pub schema: String,
+    /// The version of knee that compared.
+    pub knee_version: String,
+    /// The conclusion in one or two sentences for a person.
+    pub answer: String,
+    /// What the rows that matter say together.
+    pub verdict: ComparisonVerdict,
+    /// Whether any of the reports, or a trial of theirs that was left out, is INVALID.
+    pub has_invalid: bool,
+    /// What B is compared with.
+    pub a: ComparedSide,
+    /// What is compared.
+    pub b: ComparedSide,
+    /// What stands in the way of taking the difference for the target's; empty where nothing does.
+    pub warnings: Vec<String>,
+    /// One row per metric and level.
+    pub rows: Vec<ComparisonRow>,
+    /// The share of comparisons of equals, in percent, in which at least one row is called
+    /// different: Benjamini and Hochberg's correction over all rows that were tested.
+    pub false_alarms_percent: f64,
+}
+
+/// The reports of one side.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ComparedSide {
+    /// In the order given; at least one.
+    pub runs: Vec<ComparedRun>,
+}
+
+/// One report of a side, in short.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ComparedRun {
+    /// As the user named it: a file, an id or name of the history.
+    pub name: String,
+    /// `run`, `sweep`, ….
+    pub command: String,
+    /// What it was pointed at; empty where it was not.
+    pub target: String,
+    /// When it began, RFC 3339.
+    pub started_at: String,
+    /// Whether its numbers are the target's.
+    pub verdict: Verdict,
+}
+
+/// What became of B in one metric, or in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ComparisonVerdict {
+    /// B is better, beyond chance.
+    Better,
+    /// B is worse, beyond chance.
+    Worse,
+    /// Better in some and worse in others; or of a metric of which neither more nor less is better.
+    Different,
+    /// No difference beyond chance. That is not to say that there is none: the interval of the
+    /// ratio tells how large it may be.
+    Same,
+    /// Nothing can be said, for the reason given.
+    #[default]
+    Unknown,
+}
+
+/// One metric at one level.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ComparisonRow {
+    /// `throughput_per_s`, `p50_ns`, `p90_ns`, `p99_ns`, `error_percent`, ….
+    pub metric: String,
+    /// `per_s`, `ns`, `percent`, `kib_per_s`, `hz`, `users`.
+    pub unit: String,
+    /// Where several levels, laws or methods are compared, the one that it is of; empty where it is
+    /// of the whole.
+    pub label: String,
+    /// That level, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
+    /// The value of A, the geometric mean over its runs (of shares: all operations together).
+    pub a: Option<f64>,
+    /// The value of B.
+    pub b: Option<f64>,
+    /// B / A; `None` where A is 0 or either is unknown.
+    pub ratio: Option<f64>,
+    /// 95 % confidence interval of it, what differs between runs of the same included; for this row
+    /// alone, not corrected for the number of rows.
+    pub ratio_ci95: Option<[f64; 2]>,
+    /// The smallest change, in percent, that would have counted as a difference here, were it the
+    /// only one among all rows; `None` where nothing was tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_seen_percent: Option<f64>,
+    /// A change for the worse by more than this, in percent, is excluded with 95 % confidence;
+    /// `None` where no way is the worse one, or nothing was tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regression_excluded_percent: Option<f64>,
+    /// The probability of a difference as large between two equal sides.
+    pub p_value: Option<f64>,
+    /// Whether it counts as a difference, after correction for the number of rows.
+    pub significant: bool,
+    /// Whether it decides on the whole: throughput, response times, shares of errors do.
+    pub matters: bool,
+    /// What became of B here.
+    pub verdict: ComparisonVerdict,
+    /// Why, in words.
+    pub because: String,
+}

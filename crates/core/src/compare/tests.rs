@@ -1,0 +1,368 @@
+//! Comparisons of simulated runs: how often equals are called different, and whether a server that
+//! is 15 % slower is called worse. All seeds are fixed.
+
+use super::*;
+use crate::compare::report::{ComparisonRow, ComparisonVerdict};
+use crate::experiment::run::report::RunConclusion;
+use crate::law::Law;
+use crate::report::{Host, ReportResult};
+use crate::rng;
+use crate::sim::{World, simulate};
+use crate::spec::fixture::trial;
+use crate::spec::{ArrivalLaw, Load, OpenLoad, Pause, Rate};
+use crate::stats::sample::simulated::normal;
+use crate::time::Nanos;
+use crate::trial::assess::assess;
+use crate::trial::report::TrialReport;
+
+const PAIRS: u64 = 40;
+
+/// What is run: a load on a station of so many workers.
+#[derive(Clone, Copy)]
+struct Case {
+    name: &'static str,
+    /// `Some`: Poisson arrivals per second; `None`: a closed loop of ten users.
+    rate_per_s: Option<u64>,
+    workers: u32,
+    /// Mean service time; exponential or fixed.
+    service_us: f64,
+    is_fixed: bool,
+    /// By how much the service time of a run differs from that of the next (standard deviation of
+    /// its logarithm), as machines drift.
+    drift: f64,
+    seconds: f64,
+}
+
+fn run(case: Case, slowness: f64, seed: u64) -> TrialReport {
+    let load = match case.rate_per_s {
+        Some(per_s) => Load::Open(OpenLoad {
+            rate: Rate::per_second(per_s).unwrap(),
+            arrival: ArrivalLaw::Poisson,
+            connections_max: 100_000,
+            in_flight_max: None,
+        }),
+        None => Load::Closed {
+            vusers: 10,
+            pause: Pause::NONE,
+        },
+    };
+    let mut spec = trial(load, Nanos((case.seconds * 1e9) as u64));
+    spec.warmup = Nanos::from_millis(500);
+    spec.interval = Nanos((case.seconds * 1e8) as u64);
+    spec.seed = seed;
+    let drift = (case.drift * normal(&mut rng::stream(seed, 99))).exp();
+    let mean = Nanos((case.service_us * 1e3 * slowness * drift) as u64);
+    let service = match case.is_fixed {
+        true => Law::Fixed(mean),
+        false => Law::Exp(mean),
+    };
+    assess(&simulate(&spec, &World::station(case.workers, service)).trial)
+}
+
+fn report(trial: TrialReport) -> Report {
+    Report {
+        schema: crate::report::SCHEMA.to_owned(),
+        command: "run".to_owned(),
+        knee_version: "1".to_owned(),
+        started_at: "2026-05-04T09:30:00Z".to_owned(),
+        seed: 1,
+        verdict: trial.verdict,
+        result: ReportResult::default(),
+        failed_because: Vec::new(),
+        interrupted: false,
+        host: Host::default(),
+        spec: [("url".to_owned(), "http://a/".into())].into(),
+        findings: Vec::new(),
+        conclusion: Conclusion::Run(RunConclusion::default()),
+        trials: vec![trial],
+        thresholds: Vec::new(),
+    }
+}
+
+fn compared(a: &Report, b: &Report) -> Comparison {
+    compared_all(std::slice::from_ref(a), std::slice::from_ref(b))
+}
+
+fn row<'a>(comparison: &'a Comparison, metric: &str) -> &'a ComparisonRow {
+    comparison.rows.iter().find(|r| r.metric == metric).unwrap()
+}
+
+/// Of [`PAIRS`] pairs, those in which B was called worse, and those in which anything was found.
+fn counts(case: Case, slowness: f64) -> (usize, usize) {
+    let pair = |i: u64| {
+        let a = report(run(case, 1.0, 2 * i + 1));
+        let b = report(run(case, slowness, 2 * i + 2));
+        compared(&a, &b)
+    };
+    let all: Vec<Comparison> = (0..PAIRS).map(pair).collect();
+    let worse = all.iter().filter(|c| c.verdict == ComparisonVerdict::Worse);
+    let found = all.iter().filter(|c| c.rows.iter().any(|r| r.significant));
+    (worse.count(), found.count())
+}
+
+const CLOSED: Case = Case {
+    name: "closed loop, 4 workers, exponential 1 ms",
+    rate_per_s: None,
+    workers: 4,
+    service_us: 1_000.0,
+    is_fixed: false,
+    drift: 0.01,
+    seconds: 4.0,
+};
+const FIXED: Case = Case {
+    name: "closed loop, 4 workers, fixed 1 ms",
+    is_fixed: true,
+    ..CLOSED
+};
+const OPEN: Case = Case {
+    name: "1,000/s, M/M/1 at 0.5",
+    rate_per_s: Some(1_000),
+    workers: 1,
+    service_us: 500.0,
+    is_fixed: false,
+    drift: 0.01,
+    seconds: 4.0,
+};
+const FAST: Case = Case {
+    name: "5,000/s, M/M/1 at 0.5",
+    rate_per_s: Some(5_000),
+    service_us: 100.0,
+    ..OPEN
+};
+
+#[test]
+fn of_equals_fewer_than_1_pair_in_20_is_called_different() {
+    let cases = [
+        CLOSED,
+        FIXED,
+        OPEN,
+        FAST,
+        Case {
+            name: "1,000/s, M/M/1 at 0.8",
+            service_us: 800.0,
+            ..OPEN
+        },
+        Case {
+            name: "5,000/s on 8 workers",
+            workers: 8,
+            service_us: 1_000.0,
+            ..FAST
+        },
+        Case {
+            name: "closed loop, drifting by 2 %",
+            drift: 0.02,
+            ..CLOSED
+        },
+        Case {
+            name: "closed loop of 1 s",
+            seconds: 1.0,
+            ..CLOSED
+        },
+    ];
+    let mut all = 0;
+    for case in cases {
+        let (_, found) = counts(case, 1.0);
+        // Fewer than 1 in 20 of 40 is 1 at the most.
+        assert!(found <= 1, "{}: {found} of {PAIRS}", case.name);
+        all += found;
+    }
+    assert!(all * 40 < cases.len() * PAIRS as usize, "{all} in all");
+}
+
+#[test]
+fn a_server_that_is_15_percent_slower_is_called_worse() {
+    let at_8 = Case {
+        name: "5,000/s on 8 workers",
+        workers: 8,
+        service_us: 1_000.0,
+        ..FAST
+    };
+    // 4 s of 1,000/s at M/M/1 hold some hundred busy periods: that is all the luck there is.
+    for (case, least) in [
+        (CLOSED, 39),
+        (FIXED, 40),
+        (FAST, 39),
+        (at_8, 39),
+        (OPEN, 32),
+    ] {
+        let (worse, _) = counts(case, 1.15);
+        assert!(worse >= least, "{}: {worse} of {PAIRS}", case.name);
+    }
+}
+
+fn many(case: Case, slowness: f64, seeds: std::ops::Range<u64>) -> Vec<Report> {
+    seeds
+        .map(|seed| report(run(case, slowness, seed)))
+        .collect()
+}
+
+fn named(reports: &[Report]) -> Vec<Named<'_>> {
+    reports
+        .iter()
+        .map(|report| Named { name: "x", report })
+        .collect()
+}
+
+fn compared_all(a: &[Report], b: &[Report]) -> Comparison {
+    compare(&named(a), &named(b), "1").unwrap()
+}
+
+#[test]
+fn several_runs_measure_what_one_run_cannot() {
+    let drifting = Case {
+        drift: 0.05,
+        seconds: 1.0,
+        ..CLOSED
+    };
+    let (mut found, mut worse) = (0, 0);
+    for i in 0..20 {
+        let from = 100 * i;
+        let a = many(drifting, 1.0, from..from + 5);
+        let same = many(drifting, 1.0, from + 5..from + 10);
+        let slower = many(drifting, 1.15, from + 10..from + 15);
+        found += usize::from(compared_all(&a, &same).verdict != ComparisonVerdict::Same);
+        worse += usize::from(compared_all(&a, &slower).verdict == ComparisonVerdict::Worse);
+    }
+    assert!(found <= 1, "{found} of 20 equal");
+    assert!(worse >= 18, "{worse} of 20 slower");
+}
+
+#[test]
+fn the_answer_says_by_how_much_and_in_what() {
+    let a = report(run(FIXED, 1.0, 1));
+    let slower = compared(&a, &report(run(FIXED, 1.15, 2)));
+    assert_eq!(slower.verdict, ComparisonVerdict::Worse);
+    assert!(slower.answer.starts_with("B is 1"), "{}", slower.answer);
+    assert!(slower.answer.contains(" % slower ("), "{}", slower.answer);
+    let throughput = row(&slower, "throughput_per_s");
+    assert!(
+        throughput.ratio.is_some_and(|r| (0.82..0.92).contains(&r)),
+        "{throughput:?}"
+    );
+    let [low, high] = throughput.ratio_ci95.unwrap();
+    assert!(low < 0.87 && 0.87 < high && high < 1.0, "{throughput:?}");
+    let errors = row(&slower, "error_percent");
+    assert_eq!(errors.verdict, ComparisonVerdict::Same);
+    assert_eq!(
+        (errors.p_value, errors.a, errors.b),
+        (None, Some(0.0), Some(0.0))
+    );
+    let faster = compared(&report(run(FIXED, 1.15, 2)), &a);
+    assert_eq!(faster.verdict, ComparisonVerdict::Better);
+    assert!(faster.answer.contains(" % faster ("), "{}", faster.answer);
+    let alike = compared(&a, &report(run(FIXED, 1.0, 3)));
+    assert!(
+        alike
+            .answer
+            .starts_with("No difference beyond chance. With"),
+        "{}",
+        alike.answer
+    );
+    assert_eq!(alike.warnings, [] as [String; 0]);
+}
+
+#[test]
+fn a_sweep_is_compared_level_by_level() {
+    let sweep = |slowness: f64, seed: u64, users: &[u32]| {
+        let trials = users.iter().map(|&n| {
+            let mut trial = run(CLOSED, slowness, seed + u64::from(n));
+            trial.label = format!("vusers={n}");
+            trial.level = crate::spec::Level::Vusers(n);
+            trial
+        });
+        Report {
+            trials: trials.collect(),
+            ..report(run(CLOSED, 1.0, 1))
+        }
+    };
+    let a = sweep(1.0, 0, &[1, 2, 4, 8]);
+    let slower = compared(&a, &sweep(1.15, 50, &[2, 4, 8, 16]));
+    assert_eq!(slower.verdict, ComparisonVerdict::Worse);
+    let labels: Vec<&str> = slower.rows.iter().map(|r| r.label.as_str()).collect();
+    assert!(
+        labels.contains(&"vusers=2") && !labels.contains(&"vusers=1"),
+        "{labels:?}"
+    );
+    assert_eq!(
+        slower.warnings,
+        [
+            "only A has vusers=1, which cannot be compared",
+            "only B has vusers=16, which cannot be compared"
+        ]
+    );
+    let found = (0..10).filter(|i| {
+        let b = sweep(1.0, 1_000 + 100 * i, &[1, 2, 4, 8]);
+        compared(&a, &b).verdict != ComparisonVerdict::Same
+    });
+    assert!(found.count() <= 1);
+}
+
+#[test]
+fn what_stands_in_the_way_is_said() {
+    let a = report(run(FIXED, 1.0, 1));
+    let changed = |change: &dyn Fn(&mut Report)| {
+        let mut b = report(run(FIXED, 1.15, 2));
+        change(&mut b);
+        compared(&a, &b)
+    };
+    let invalid = changed(&|b| {
+        b.verdict = Verdict::Invalid;
+        b.trials[0].verdict = Verdict::Invalid;
+        b.trials[0].invalid_because = vec!["the generator stood still".to_owned()];
+    });
+    assert_eq!(invalid.verdict, ComparisonVerdict::Unknown);
+    assert!(invalid.has_invalid);
+    assert!(
+        invalid.warnings[0].starts_with("B is INVALID and not judged"),
+        "{:?}",
+        invalid.warnings
+    );
+    assert!(invalid.warnings[0].ends_with("the generator stood still"));
+    assert_eq!(row(&invalid, "p50_ns").because, "B is INVALID here");
+    assert!(row(&invalid, "p50_ns").b.is_some(), "shown, not judged");
+
+    let other_path = changed(&|b| {
+        b.spec.insert("url".to_owned(), "http://b:81/search".into());
+        b.spec.insert("seed".to_owned(), 7.into());
+    });
+    let warning = "A and B were not loaded alike, which may be all that differs: url (/ and \
+                   /search)";
+    assert_eq!(other_path.warnings, [warning]);
+    assert_eq!(
+        other_path.verdict,
+        ComparisonVerdict::Worse,
+        "compared all the same"
+    );
+
+    let moved = changed(&|b| {
+        b.trials[0].stationary = false;
+        b.interrupted = true;
+        b.host.kernel = "Linux 7".to_owned();
+    });
+    assert_eq!(moved.warnings.len(), 2, "{:?}", moved.warnings);
+
+    let contended = changed(&|b| {
+        b.trials[0].generator.busiest_worker_percent = 60.0;
+        b.trials[0].generator.busiest_worker_waiting_percent = 8.0;
+    });
+    assert_eq!(
+        contended.verdict,
+        ComparisonVerdict::Same,
+        "one run each tells nothing then"
+    );
+    assert!(contended.warnings[0].contains("wait for a processor"));
+}
+
+#[test]
+fn what_has_nothing_in_common_is_refused() {
+    let a = report(run(FIXED, 1.0, 1));
+    let mut b = a.clone();
+    b.trials = Vec::new();
+    let refused = compare(&named(&[a]), &named(&[b]), "1");
+    assert!(
+        refused
+            .unwrap_err()
+            .starts_with("nothing in common to compare")
+    );
+    assert!(compare(&[], &[], "1").is_err());
+}

@@ -1,0 +1,207 @@
+//! What stands in the way of taking a difference for the target's.
+
+use super::Named;
+use crate::report::Report;
+use crate::trial::report::Verdict;
+use crate::words::list;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// What of a spec changes nothing that is measured.
+const NO_MATTER: [&str; 6] = ["seed", "fail-if", "observe", "interval", "file", "bound"];
+/// What a sweep chooses by itself, and is matched level by level.
+const OF_LEVELS: [&str; 6] = [
+    "vusers",
+    "rates",
+    "axis",
+    "simple",
+    "descriptors",
+    "max_vusers",
+];
+
+/// The warnings on these two sides.
+pub fn warnings(a: &[Named], b: &[Named], only: &[Vec<String>; 2]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    warnings.extend(specs(a, b));
+    warnings.extend(hosts(a, b));
+    for (side, reports) in [("A", a), ("B", b)] {
+        for named in reports {
+            warnings.extend(of_report(
+                &called(side, reports.len(), named.name),
+                named.report,
+            ));
+        }
+    }
+    for (side, labels) in ["A", "B"].iter().zip(only) {
+        if !labels.is_empty() {
+            let levels = some_of(labels);
+            warnings.push(format!(
+                "only {side} has {levels}, which cannot be compared"
+            ));
+        }
+    }
+    warnings
+}
+
+/// `A`, or where there are several, `A (file)`.
+fn called(side: &str, reports: usize, name: &str) -> String {
+    match reports {
+        1 => side.to_owned(),
+        _ => format!("{side} ({name})"),
+    }
+}
+
+fn some_of(labels: &[String]) -> String {
+    match labels {
+        [first, .., last] if labels.len() > 6 => {
+            format!("{} levels from {first} to {last}", labels.len())
+        }
+        labels => list(labels),
+    }
+}
+
+fn of_report(name: &str, report: &Report) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let invalid = report
+        .trials
+        .iter()
+        .filter(|t| t.verdict == Verdict::Invalid);
+    let reasons: BTreeSet<&str> = invalid
+        .clone()
+        .flat_map(|t| t.invalid_because.iter().map(String::as_str))
+        .collect();
+    let reasons: Vec<String> = reasons.into_iter().map(str::to_owned).collect();
+    let because = match reasons.is_empty() {
+        true => String::new(),
+        false => format!(": {}", list(&reasons)),
+    };
+    match (invalid.count(), report.trials.len()) {
+        (0, _) if report.verdict == Verdict::Invalid => {
+            warnings.push(format!(
+                "{name} is INVALID: its numbers are not the target's alone"
+            ));
+        }
+        (0, _) => {}
+        (n, all) if n == all => warnings.push(format!(
+            "{name} is INVALID and not judged, as the generator shaped its numbers{because}"
+        )),
+        (n, all) => warnings.push(format!(
+            "{n} of {all} trials of {name} are INVALID and left out{because}"
+        )),
+    }
+    let moving = report.trials.iter().filter(|t| !t.stationary).count();
+    if moving > 0 {
+        let of = match report.trials.len() {
+            1 => String::new(),
+            all => format!(" in {moving} of {all} trials"),
+        };
+        warnings.push(format!(
+            "{name} was not stationary{of}: its figures moved while they were measured"
+        ));
+    }
+    if report.interrupted {
+        warnings.push(format!("{name} was interrupted before its time"));
+    }
+    warnings
+}
+
+/// What was asked for differently.
+fn specs(a: &[Named], b: &[Named]) -> Vec<String> {
+    let (first, second) = (a[0].report, b[0].report);
+    let mut warnings = Vec::new();
+    if first.command != second.command {
+        warnings.push(format!(
+            "A is of knee {} and B of knee {}: only levels that both have are compared",
+            first.command, second.command
+        ));
+        return warnings;
+    }
+    let differing = differences(first, second);
+    if !differing.is_empty() {
+        warnings.push(format!(
+            "A and B were not loaded alike, which may be all that differs: {}",
+            list(&differing)
+        ));
+    }
+    for (side, reports) in [("A", a), ("B", b)] {
+        for named in &reports[1..] {
+            let differing = differences(reports[0].report, named.report);
+            if !differing.is_empty() {
+                warnings.push(format!(
+                    "the runs of {side} were not made alike: {} and {} differ in {}",
+                    reports[0].name,
+                    named.name,
+                    list(&differing)
+                ));
+            }
+        }
+    }
+    warnings
+}
+
+/// `rate (1000/s and 2000/s)` for each option that matters and differs.
+fn differences(a: &Report, b: &Report) -> Vec<String> {
+    let keys: BTreeSet<&String> = a.spec.keys().chain(b.spec.keys()).collect();
+    let has_levels = a.trials.len() > 1 || b.trials.len() > 1;
+    let mut found = Vec::new();
+    for key in keys {
+        let name = key.as_str();
+        if NO_MATTER.contains(&name) || has_levels && OF_LEVELS.contains(&name) {
+            continue;
+        }
+        let [of_a, of_b] = [a, b].map(|r| shown(name, r.spec.get(key)));
+        if of_a != of_b {
+            found.push(format!("{} ({of_a} and {of_b})", name.replace('_', " ")));
+        }
+    }
+    found
+}
+
+/// An option's value as typed. Of a target only the path: comparing hosts is what this is for.
+fn shown(name: &str, value: Option<&Value>) -> String {
+    let text = match value {
+        None | Some(Value::Null | Value::Bool(false)) => return "not given".to_owned(),
+        Some(Value::Bool(true)) => return "given".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    if name != "target" && name != "url" {
+        return text;
+    }
+    let after = text
+        .split_once("://")
+        .map_or(text.as_str(), |(_, rest)| rest);
+    match after.find('/') {
+        Some(slash) if !after.starts_with("unix:") => after[slash..].to_owned(),
+        _ => "/".to_owned(),
+    }
+}
+
+/// Hosts and versions that differ.
+fn hosts(a: &[Named], b: &[Named]) -> Vec<String> {
+    let (first, second) = (a[0].report, b[0].report);
+    let (x, y) = (&first.host, &second.host);
+    let mut differing = Vec::new();
+    let mut note = |what: &str, of_a: &str, of_b: &str| {
+        if of_a != of_b && !of_a.is_empty() && !of_b.is_empty() {
+            differing.push(format!("{what} ({of_a} and {of_b})"));
+        }
+    };
+    note("CPUs", &x.cpus.to_string(), &y.cpus.to_string());
+    note("processor", &x.cpu_model, &y.cpu_model);
+    note("kernel", &x.kernel, &y.kernel);
+    note("backend", &x.backend, &y.backend);
+    note(
+        "congestion control",
+        &x.congestion_control,
+        &y.congestion_control,
+    );
+    note("version of knee", &first.knee_version, &second.knee_version);
+    match differing.is_empty() {
+        true => Vec::new(),
+        false => vec![format!(
+            "the generator was not the same in A and B: {}",
+            list(&differing)
+        )],
+    }
+}

@@ -1,0 +1,270 @@
+//! From a scenario of flows to its report, and from scenarios to the figures of a path.
+
+mod classic;
+pub mod figures;
+mod grid;
+mod overall;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use classic::{Classic, ClassicOverall, ClassicScenario, parse_classic};
+pub use overall::{
+    Added, Overall, added_latency_ns, grade_of, median_ping_ns, median_probe_ns, overall, row,
+};
+
+use crate::experiment::latency::measure::{
+    Direction, FlowLost, FlowMeasured, FlowTrial, FlowsEnded, Probe, ProbeBack, ProbesMeasured,
+};
+use crate::experiment::latency::report::{DirectionReport, FlowReport, FlowsReport, ProbeReport};
+use crate::experiment::latency::spec::FlowsEnd;
+use crate::measure::{Histogram, Outcome, Outcomes};
+use crate::time::Nanos;
+use crate::trial::assess::{generator_report, latency_report};
+use crate::trial::offered::quantiles;
+use crate::trial::report::{LatencyReport, OfferedReport, TrafficReport, TrialReport, Verdict};
+use crate::trial::validity::{Evidence, Quantiles, clauses};
+use figures::{KIB, capacity, hz, jain_index};
+use grid::Grid;
+
+/// Computes all that is reported of a scenario. Its operations are the TCP pinger's pings, those
+/// of them that are known one by one; what the flows did is in `flows`.
+pub fn assess(trial: &FlowTrial) -> TrialReport {
+    let grid = Grid::of(trial);
+    let intervals = grid.intervals(trial);
+    let outcomes = outcomes(&trial.tcp);
+    let answered = outcomes.count(Outcome::Ok);
+    let length_s = trial.elapsed.as_secs_f64();
+    let per_s = |n: u64| match length_s > 0.0 {
+        true => n as f64 / length_s,
+        false => 0.0,
+    };
+    let response = times(&trial.tcp, |p| (p.sent - p.intended) + waited(p));
+    let service = times(&trial.tcp, waited);
+    let invalid_because = invalid_because(trial);
+    let connections = trial.flows.len() as u64 + 1;
+    TrialReport {
+        label: trial.spec.label.clone(),
+        level: trial.spec.level,
+        duration_ns: trial.elapsed.0,
+        attempted: outcomes.total(),
+        completed: answered,
+        throughput_per_s: (answered > 0).then(|| per_s(answered)),
+        throughput_ci95_per_s: None,
+        goodput_per_s: (answered > 0).then(|| per_s(answered)),
+        outcomes,
+        response_time_ns: latency_report(&response, None),
+        service_time_ns: latency_report(&service, None),
+        offered: offered(trial, per_s(trial.tcp.sent)),
+        // Its operations are pings: what flows cost is told per byte.
+        generator: generator_report(&trial.generator, 0.0),
+        stationary: grid::is_steady(&intervals),
+        transient_ns: 0,
+        silence: Default::default(),
+        littles_law: None,
+        verdict: match invalid_because.is_empty() {
+            true => Verdict::Valid,
+            false => Verdict::Invalid,
+        },
+        invalid_because,
+        malformed_because: None,
+        bytes_received: received_bytes(trial),
+        traffic: TrafficReport::default(),
+        connections_opened: connections,
+        connections_max: connections,
+        intervals,
+        kernel: trial.kernel.clone(),
+        observed: None,
+        ledger: None,
+        datagrams: None,
+        flows: Some(flows_report(trial, grid)),
+    }
+}
+
+fn received_bytes(trial: &FlowTrial) -> u64 {
+    let bytes = trial.flows.iter().map(|f| f.received_bytes);
+    bytes.fold(0, u64::saturating_add)
+}
+
+/// How long a probe took, or had been waited for.
+fn waited(probe: &Probe) -> Nanos {
+    probe.back.map_or(probe.waited, |back| back.round_trip)
+}
+
+fn times(probes: &ProbesMeasured, time: impl Fn(&Probe) -> Nanos) -> Histogram {
+    let mut histogram = Histogram::default();
+    probes
+        .probes
+        .iter()
+        .for_each(|probe| histogram.record(time(probe)));
+    histogram
+}
+
+fn outcomes(pings: &ProbesMeasured) -> Outcomes {
+    let answered = pings.probes.iter().filter(|p| p.back.is_some()).count() as u64;
+    let mut outcomes = Outcomes::default();
+    outcomes.add_many(Outcome::Ok, answered);
+    outcomes.add_many(Outcome::Timeout, pings.probes.len() as u64 - answered);
+    outcomes
+}
+
+fn offered(trial: &FlowTrial, achieved_per_s: f64) -> OfferedReport {
+    let every_s = trial.spec.probes.every.as_secs_f64();
+    OfferedReport {
+        asked_per_s: (every_s > 0.0).then(|| 1.0 / every_s),
+        achieved_per_s,
+        arrival: "constant".to_owned(),
+        pacing_error_ns: quantiles(&trial.tcp.pacing_error),
+        stall_ns_max: trial.tcp.pacing_error.max().0,
+        ..OfferedReport::default()
+    }
+}
+
+/// The pinger is the instrument: it may not stand still. By how little it is late only moves the
+/// samples, as each round trip counts from when its ping was sent. That the flows use all of
+/// a processor is no fault; how many pings fit into the time is the path's doing, as one that
+/// cannot be written waits.
+fn invalid_because(trial: &FlowTrial) -> Vec<String> {
+    clauses(&Evidence {
+        asked: None,
+        window: trial.elapsed,
+        open_loop: true,
+        attempted: trial.tcp.sent,
+        started: trial.tcp.sent,
+        pacing_error_ns: Quantiles {
+            max: trial.tcp.pacing_error.max().0,
+            ..Quantiles::default()
+        },
+        steal_percent: trial.generator.steal_percent,
+        ..Evidence::default()
+    })
+}
+
+fn flows_report(trial: &FlowTrial, grid: Grid) -> FlowsReport {
+    let longest = trial.tcp.longest;
+    let (state, reason) = ended(trial);
+    FlowsReport {
+        up: direction(trial, Direction::Up),
+        down: direction(trial, Direction::Down),
+        smoothness_hz: smoothness_hz(&trial.flows),
+        gap_ns_max: trial.flows.iter().map(|f| f.gap_max.0).max().unwrap_or(0),
+        responsiveness_hz: match trial.tcp.sent {
+            0 => 0.0,
+            _ => hz(longest),
+        },
+        latency_ns_max: longest.0,
+        state,
+        reason,
+        flows: trial.flows.iter().map(|f| flow(f, grid)).collect(),
+        tcp: probes(&trial.tcp),
+        udp: trial.udp.as_ref().map(probes),
+        series: grid.series(trial),
+        clock_uncertainty_ns: trial.service.clock_uncertainty_ns,
+        cpu_s_per_gib: cpu_s_per_gib(trial),
+    }
+}
+
+/// State and reason. One that the user ended has not settled, whatever it was about to do.
+fn ended(trial: &FlowTrial) -> (String, String) {
+    let (state, reason) = match &trial.ended {
+        FlowsEnded::Aborted(why) => ("aborted", why.clone()),
+        _ if trial.interrupted => ("aborted", "the user ended it".to_owned()),
+        FlowsEnded::Settled => ("settled", String::new()),
+        FlowsEnded::Forced => match trial.spec.end {
+            FlowsEnd::Settled { limit, .. } => ("forced", format!("not settled within {limit}")),
+            FlowsEnd::After(time) => ("forced", format!("not over within {time}")),
+        },
+    };
+    (state.to_owned(), reason)
+}
+
+/// 1 / the longest gap on any flow; 0 where one was lost or never moved, `None` without flows.
+fn smoothness_hz(flows: &[FlowMeasured]) -> Option<f64> {
+    let longest = flows.iter().map(|f| f.gap_max).max()?;
+    let whole = |f: &FlowMeasured| f.lost.is_none() && f.received_bytes > 0;
+    Some(match flows.iter().all(whole) {
+        true => hz(longest),
+        false => 0.0,
+    })
+}
+
+fn direction(trial: &FlowTrial, direction: Direction) -> Option<DirectionReport> {
+    let flows: Vec<&FlowMeasured> = trial
+        .flows
+        .iter()
+        .filter(|f| f.direction == direction)
+        .collect();
+    let goodputs: Vec<f64> = flows.iter().map(|f| goodput_kib_per_s(f)).collect();
+    let mut inside = Histogram::default();
+    flows.iter().for_each(|f| inside.merge(&f.inside));
+    (!flows.is_empty()).then(|| DirectionReport {
+        flows: flows.len() as u32,
+        capacity_kib_per_s: capacity(&goodputs),
+        total_kib_per_s: goodputs.iter().sum(),
+        jain_index: jain_index(&goodputs),
+        inside_ns: latency_report(&inside, None),
+        retransmitted: flows.iter().map(|f| f.retransmitted).sum(),
+    })
+}
+
+/// Payload received over the flow's lifetime. One that was lost scores zero, on purpose.
+fn goodput_kib_per_s(flow: &FlowMeasured) -> f64 {
+    let lifetime_s = (flow.ended - flow.begun).as_secs_f64();
+    match flow.lost.is_none() && lifetime_s > 0.0 {
+        true => flow.received_bytes as f64 / KIB / lifetime_s,
+        false => 0.0,
+    }
+}
+
+fn flow(flow: &FlowMeasured, grid: Grid) -> FlowReport {
+    let mut rtt = Histogram::default();
+    flow.samples.iter().for_each(|s| rtt.record(s.rtt));
+    let mut windows: Vec<u64> = flow.samples.iter().map(|s| s.window_bytes).collect();
+    windows.sort_unstable();
+    let FlowLost { at, why } = flow.lost.clone().unwrap_or(FlowLost {
+        at: flow.ended,
+        why: String::new(),
+    });
+    FlowReport {
+        direction: flow.direction,
+        number: flow.number,
+        goodput_kib_per_s: goodput_kib_per_s(flow),
+        gap_ns_max: flow.gap_max.0,
+        retransmitted: flow.retransmitted,
+        rtt_ns: quantiles(&rtt),
+        window_bytes: windows.get(windows.len() / 2).copied().unwrap_or(0),
+        congestion_control: flow.congestion_control.clone(),
+        ecn: flow.ecn,
+        bytes: grid.sums(&flow.by_interval),
+        lost_at_ns: flow.lost.is_some().then_some(at.0),
+        lost_because: flow.lost.is_some().then_some(why),
+    }
+}
+
+fn probes(measured: &ProbesMeasured) -> ProbeReport {
+    let back = || measured.probes.iter().filter_map(|p| p.back);
+    let one_way = |way: fn(&ProbeBack) -> Nanos| {
+        let mut histogram = Histogram::default();
+        back().for_each(|b| histogram.record(way(&b)));
+        quantiles(&histogram)
+    };
+    ProbeReport {
+        sent: measured.sent,
+        lost: (measured.probes.len() - back().count()) as u64,
+        held_back: measured.held_back,
+        round_trip_ns: LatencyReport {
+            // Of a ping that is still out only a lower bound is known.
+            min: back().map(|b| b.round_trip.0).min(),
+            ..latency_report(&times(measured, waited), None)
+        },
+        up_ns: one_way(|b| b.up),
+        down_ns: one_way(|b| b.down),
+    }
+}
+
+/// `None` where nothing was received, or the service's share is not known.
+fn cpu_s_per_gib(trial: &FlowTrial) -> Option<f64> {
+    let gib = received_bytes(trial) as f64 / (KIB * KIB * KIB);
+    let here_s = trial.generator.cpu_user_s + trial.generator.cpu_system_s;
+    let there_s = trial.service_cpu?.as_secs_f64();
+    (gib > 0.0).then(|| (here_s + there_s) / gib)
+}

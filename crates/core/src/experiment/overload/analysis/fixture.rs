@@ -1,0 +1,110 @@
+//! Trials of an overload for tests, made up.
+
+use super::Setting;
+use crate::measure::{Interval, Observed, Outcome, Outcomes, SynSource};
+use crate::spec::{CloseKind, Level};
+use crate::time::Nanos;
+use crate::trial::report::{
+    GeneratorReport, LatencyReport, OfferedReport, TrafficReport, TrialReport, Verdict,
+};
+
+/// T = 500 ms, orderly closes, levels given.
+pub const SETTING: Setting = Setting {
+    patience: Nanos::from_millis(500),
+    scheduled_descriptors: 0,
+    close: CloseKind::Fin,
+    wanted_factor: None,
+};
+
+/// 10 s of a sound trial that ended in these outcomes, with all that was started captured.
+pub fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
+    let seconds = 10.0;
+    let mut outcomes = Outcomes::default();
+    for &(outcome, n) in ends {
+        (0..n).for_each(|_| outcomes.add(outcome));
+    }
+    let attempted = outcomes.total();
+    let completed = outcomes.responses();
+    let served = completed as f64 / seconds;
+    let started_per_s = attempted as f64 / seconds;
+    TrialReport {
+        label: String::new(),
+        level,
+        duration_ns: 10_000_000_000,
+        attempted,
+        completed,
+        throughput_per_s: Some(served),
+        throughput_ci95_per_s: Some([0.99 * served, 1.01 * served]),
+        goodput_per_s: Some(served),
+        response_time_ns: LatencyReport::default(),
+        service_time_ns: LatencyReport::default(),
+        offered: OfferedReport {
+            achieved_per_s: started_per_s,
+            ..OfferedReport::default()
+        },
+        generator: GeneratorReport {
+            workers: 1,
+            busiest_worker_percent: 20.0,
+            ..GeneratorReport::default()
+        },
+        stationary: true,
+        transient_ns: 0,
+        silence: Default::default(),
+        littles_law: None,
+        verdict: Verdict::Valid,
+        invalid_because: Vec::new(),
+        malformed_because: None,
+        bytes_received: 0,
+        traffic: TrafficReport::default(),
+        connections_opened: attempted,
+        connections_max: 0,
+        intervals: Vec::new(),
+        kernel: Default::default(),
+        observed: Some(Observed {
+            source: SynSource::Capture,
+            first_syns: attempted - outcomes.no_resources(),
+            elapsed_ns: 10_000_000_000,
+            ..Observed::default()
+        }),
+        ledger: None,
+        datagrams: None,
+        flows: None,
+        outcomes,
+    }
+}
+
+/// S-Clients with D descriptors past saturation, of which so many responses came in 10 s; the
+/// server's kernel dropped the SYNs of the others.
+pub fn sclients(descriptors: u32, served: u64) -> TrialReport {
+    let unanswered = 20 * u64::from(descriptors);
+    let ends = [
+        (Outcome::Served, served),
+        (Outcome::ConnectTimeout, unanswered),
+    ];
+    let mut trial = report(Level::Descriptors(descriptors), &ends);
+    if let Some(observed) = &mut trial.observed {
+        let drops = ("TcpExtListenDrops".to_owned(), unanswered as i64);
+        observed.kernel.extend([drops]);
+    }
+    trial
+}
+
+/// Simple clients, each attempt of which was served.
+pub fn clients(clients: u32, served: u64) -> TrialReport {
+    report(Level::Clients(clients), &[(Outcome::Served, served)])
+}
+
+/// The same trial with so many responses in each tenth of a second, of a window as long as that.
+pub fn heard(mut trial: TrialReport, completed: &[u64]) -> TrialReport {
+    let tenth = 100_000_000;
+    let interval = |(k, &completed): (usize, &u64)| Interval {
+        start_ns: k as u64 * tenth,
+        end_ns: (k as u64 + 1) * tenth,
+        attempted: 10,
+        completed,
+        ..Interval::default()
+    };
+    trial.intervals = completed.iter().enumerate().map(interval).collect();
+    trial.duration_ns = completed.len() as u64 * tenth;
+    trial
+}

@@ -1,0 +1,66 @@
+//! What trials of an overload show: what arrived, what was served, and how the one goes with the
+//! other.
+
+mod fit;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod point;
+mod silence;
+mod stop;
+mod summary;
+mod unanswered;
+
+pub use fit::Line;
+pub use point::{Point, SYN_AGAIN, Scheme, ServerSide};
+pub use silence::Silence;
+pub use stop::Stop;
+pub use summary::{Beyond, PRESSED_FACTOR, Summary, most_served_per_s};
+pub use unanswered::{Accepts, Why};
+
+use crate::measure::Outcome;
+use crate::spec::CloseKind;
+use crate::time::Nanos;
+use crate::words::{number, ratio};
+
+/// What was asked for, as far as trials do not tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setting {
+    /// T: a connect that is not established for so long is given up and replaced.
+    pub patience: Nanos,
+    /// Where a schedule started the connects: how many could be in flight at once.
+    pub scheduled_descriptors: u32,
+    /// How connections were closed.
+    pub close: CloseKind,
+    /// How many times the capacity was to be offered; `None` where levels were given.
+    pub wanted_factor: Option<f64>,
+}
+
+/// How many times the one goes into the other, in words: `16.3`, `2`.
+pub fn times(many: f64, one: f64) -> String {
+    match many / one {
+        t if t >= 10.0 => number((10.0 * t).round() / 10.0),
+        t => ratio(t),
+    }
+}
+
+/// What became of attempts that ended so and were not served, as what follows their number.
+pub fn end(how: Outcome) -> &'static str {
+    match how {
+        Outcome::Refused => "were refused",
+        Outcome::Reset => "were reset before their response",
+        Outcome::Closed => "were accepted and closed without a response",
+        Outcome::Truncated => "were closed in the middle of the response",
+        Outcome::Malformed => "received something that is not HTTP/1.1",
+        Outcome::Http4xx => "received a 4xx response",
+        Outcome::Http5xx => "received a 5xx response",
+        Outcome::ResponseTimeout | Outcome::Timeout => "received no whole response in time",
+        Outcome::Ghost => "were established at the generator and never at the server",
+        Outcome::ConnectTimeout => "received no answer to their SYN",
+        Outcome::Late => "were established only after T",
+        Outcome::Unreachable => "found the host or its network unreachable",
+        Outcome::InFlight => "had no end when the level ended",
+        Outcome::PortExhausted => "found no local port",
+        Outcome::DescriptorExhausted => "found no descriptor",
+        _ => "ended in another error",
+    }
+}

@@ -1,0 +1,409 @@
+//! One trial of an overload.
+
+use super::{Setting, Silence};
+use crate::measure::{Observed, Outcome, Outcomes, SynSource};
+use crate::spec::Level;
+use crate::time::Nanos;
+use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::validity::{BUSY_PERCENT, BUSY_WINDOW, FELL_BEHIND};
+
+/// From this share of unanswered attempts on a level offers more than is served.
+const UNANSWERED_SHARE: f64 = 0.02;
+/// Where the accept queue is full, so does one at which this many times as much arrives.
+const ABOVE_SERVED: f64 = 1.02;
+/// Counts this share apart are not the same, …
+const DISAGREE_SHARE: f64 = 0.001;
+/// … where so many may fall on the other side of a window's ends.
+const EDGE_OPERATIONS: f64 = 10.0;
+
+/// An unanswered SYN is sent again after this long at first (RFC 6298).
+pub const SYN_AGAIN: Nanos = Nanos::from_secs(1);
+
+/// Who started the connections of a trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scheme {
+    /// Simple clients, so many.
+    Simple(u32),
+    /// S-Clients with so many descriptors.
+    SClients(u32),
+    /// A schedule of so many starts per second.
+    Scheduled(f64),
+}
+
+/// What was seen on the server's host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ServerSide {
+    /// Connections in the accept queue at the most.
+    pub accept_queue_max: Option<u32>,
+    /// How many it may hold.
+    pub accept_queue_limit: Option<u32>,
+    /// Share of the processors that was busy, in percent of all.
+    pub busy_percent: f64,
+    /// SYNs and last segments of handshakes that its listening sockets dropped, of the whole host;
+    /// `None` where nobody counted.
+    pub listen_drops: Option<u64>,
+}
+
+impl ServerSide {
+    fn of(seen: &Observed) -> ServerSide {
+        let moved = |name: &str| seen.kernel.get(name).copied().unwrap_or(0).max(0) as u64;
+        let names = [
+            "TcpExtListenDrops",
+            "TcpExtListenOverflows",
+            "TcpExtTCPReqQFullDrop",
+        ];
+        let drops = names.map(moved).into_iter().fold(0, u64::max);
+        ServerSide {
+            listen_drops: (seen.elapsed_ns > 0).then_some(drops),
+            accept_queue_max: seen.accept_queue_max,
+            accept_queue_limit: seen.accept_queue_limit,
+            busy_percent: seen.cpu_busy_percent,
+        }
+    }
+}
+
+/// What one trial shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Who started the connections.
+    pub scheme: Scheme,
+    /// The trial's level.
+    pub level: Level,
+    /// What counted the SYNs.
+    pub source: SynSource,
+    /// First SYNs per second.
+    pub first_syn_per_s: f64,
+    /// SYNs that came again, per second.
+    pub repeated_syn_per_s: f64,
+    /// SYNs that the generator started in the window, per second: attempts less those that found
+    /// no port or descriptor.
+    pub attempts_per_s: f64,
+    /// Attempts that were established here, per second.
+    pub established_per_s: f64,
+    /// Responses per second, less those that say no (4xx, 5xx).
+    pub served_per_s: f64,
+    /// 95 % confidence interval of it.
+    pub served_ci95_per_s: Option<[f64; 2]>,
+    /// A time in which nothing was served, although something was before or after it.
+    pub silence: Option<Silence>,
+    /// Connection starts per second that the level stands for.
+    pub offered_per_s: f64,
+    /// Attempts by their end.
+    pub outcomes: Outcomes,
+    /// Whether more is offered than served.
+    pub past_saturation: bool,
+    /// Whether the generator measured the server, and not itself.
+    pub is_valid: bool,
+    /// Whether the generator did not come to start what was due.
+    pub fell_behind: bool,
+    /// The share of a core that the busiest worker used, polling apart, in percent.
+    pub busy_percent: f64,
+    /// Whether that was all there is of it.
+    pub is_core_full: bool,
+    /// What the generator should have started per second: the attempts whose time came.
+    pub due_per_s: f64,
+    /// Length of the window.
+    pub seconds: f64,
+    /// What was seen on the server's host, where somebody looked.
+    pub server: Option<ServerSide>,
+}
+
+impl Point {
+    /// What the trial shows; `None` of one that is no overload, or had no window.
+    pub fn of(trial: &TrialReport, setting: &Setting) -> Option<Point> {
+        let scheme = match trial.level {
+            Level::Clients(n) => Scheme::Simple(n),
+            Level::Descriptors(d) => Scheme::SClients(d),
+            Level::RatePerS(rate) => Scheme::Scheduled(rate),
+            Level::Vusers(_) | Level::Flows { .. } => return None,
+        };
+        let seconds = trial.duration_ns as f64 / 1e9;
+        if seconds <= 0.0 {
+            return None;
+        }
+        let outcomes = &trial.outcomes;
+        let sent_share = 1.0 - outcomes.no_resources() as f64 / trial.attempted.max(1) as f64;
+        let attempts_per_s = trial.offered.achieved_per_s * sent_share;
+        let is_simple = matches!(scheme, Scheme::Simple(_));
+        let is_sent_again = is_simple || setting.patience >= SYN_AGAIN;
+        let syns = Syns::of(trial, attempts_per_s, is_sent_again);
+        let established_per_s = established(outcomes) as f64 / seconds;
+        let replaced = |d: u32| f64::from(d) / setting.patience.as_secs_f64();
+        let silence = Silence::of(trial);
+        let (served_per_s, served_ci95_per_s) = served(trial, silence);
+        let intended_per_s = outcomes.total() as f64 / seconds;
+        let (offered_per_s, due_per_s) = match scheme {
+            // Its clients offer what they come to, and that is all.
+            Scheme::Simple(_) => (syns.first_per_s, trial.offered.achieved_per_s),
+            Scheme::SClients(d) => (served_per_s + replaced(d), intended_per_s),
+            Scheme::Scheduled(rate) => {
+                let asked = trial.offered.asked_per_s.unwrap_or(rate);
+                (asked, asked.max(intended_per_s))
+            }
+        };
+        let g = &trial.generator;
+        let busy_percent = g.busiest_worker_percent - g.busiest_worker_spin_percent;
+        Some(Point {
+            scheme,
+            level: trial.level,
+            source: syns.source,
+            first_syn_per_s: syns.first_per_s,
+            repeated_syn_per_s: syns.repeated_per_s,
+            attempts_per_s,
+            established_per_s,
+            served_per_s,
+            served_ci95_per_s,
+            silence,
+            offered_per_s,
+            outcomes: outcomes.clone(),
+            past_saturation: is_past_saturation(trial, syns.first_per_s),
+            is_valid: trial.verdict == Verdict::Valid,
+            fell_behind: trial
+                .invalid_because
+                .iter()
+                .any(|c| c.contains(FELL_BEHIND)),
+            busy_percent,
+            is_core_full: busy_percent > BUSY_PERCENT && trial.duration_ns >= BUSY_WINDOW.0,
+            due_per_s,
+            seconds,
+            server: trial.observed.as_ref().map(ServerSide::of),
+        })
+    }
+
+    /// SYNs that arrived per second, repeated ones included.
+    pub fn syn_per_s(&self) -> f64 {
+        self.first_syn_per_s + self.repeated_syn_per_s
+    }
+
+    /// The share of the attempts that ended so, in percent.
+    pub fn percent(&self, outcome: Outcome) -> f64 {
+        100.0 * self.outcomes.count(outcome) as f64 / self.outcomes.total().max(1) as f64
+    }
+
+    /// The share of the established connections that ended so, in percent.
+    pub fn percent_of_established(&self, outcome: Outcome) -> f64 {
+        100.0 * self.outcomes.count(outcome) as f64 / self.established().max(1) as f64
+    }
+
+    /// Whether connections are started whatever the server does.
+    pub fn is_pressing(&self) -> bool {
+        !matches!(self.scheme, Scheme::Simple(_))
+    }
+
+    /// How many simple clients there were; `None` where there were none.
+    pub fn clients(&self) -> Option<u32> {
+        match self.scheme {
+            Scheme::Simple(clients) => Some(clients),
+            Scheme::SClients(_) | Scheme::Scheduled(_) => None,
+        }
+    }
+
+    /// Responses that are no refusal.
+    pub fn served(&self) -> u64 {
+        served_count(&self.outcomes)
+    }
+
+    /// Whether anything was: an attempt of this window, or one from before it.
+    pub fn has_served(&self) -> bool {
+        self.served() > 0 || self.served_per_s > 0.0
+    }
+
+    /// Attempts that the server's host answered with a connection.
+    pub fn established(&self) -> u64 {
+        established(&self.outcomes)
+    }
+
+    /// Whether the generator did not come to start all that was due, or had no time left. How long
+    /// a connect takes says nothing of that: one that is established only as its SYN was sent again
+    /// is replaced later than one that is established at once.
+    pub fn is_limited(&self) -> bool {
+        self.is_core_full || self.fell_behind
+    }
+
+    /// Whether it shows what a server does that is pressed, from the begin of the window to its
+    /// end.
+    pub fn counts(&self) -> bool {
+        self.is_valid && self.silence.is_none()
+    }
+
+    /// By how much the SYNs captured differ from those that the generator started, in percent;
+    /// `None` where they agree within a thousandth, or no capture counted.
+    pub fn capture_differs_percent(&self) -> Option<f64> {
+        let apart = (self.first_syn_per_s - self.attempts_per_s).abs();
+        let differs = self.source == SynSource::Capture
+            && apart > DISAGREE_SHARE * self.attempts_per_s
+            && apart * self.seconds > EDGE_OPERATIONS;
+        let percent = 100.0 * apart / self.attempts_per_s.max(f64::MIN_POSITIVE);
+        differs.then_some(percent.min(1e6))
+    }
+}
+
+/// SYNs per second and what counted them.
+struct Syns {
+    source: SynSource,
+    first_per_s: f64,
+    repeated_per_s: f64,
+}
+
+impl Syns {
+    /// The kernel's counters do not tell a SYN that came again from a first one. Where clients wait
+    /// long enough to send again, what came beyond what was started is taken to have come again.
+    /// Where nobody looked at the server, nothing is known of that.
+    fn of(trial: &TrialReport, attempts_per_s: f64, is_sent_again: bool) -> Syns {
+        let seen = trial.observed.as_ref().filter(|o| o.elapsed_ns > 0);
+        let per_s = |o: &Observed, n: u64| n as f64 * 1e9 / o.elapsed_ns as f64;
+        match seen.map(|o| (o.source, o)) {
+            Some((SynSource::Capture, o)) => Syns {
+                source: SynSource::Capture,
+                first_per_s: per_s(o, o.first_syns),
+                repeated_per_s: per_s(o, o.repeated_syns),
+            },
+            Some((SynSource::Counters, o)) => {
+                let all_per_s = per_s(o, o.first_syns);
+                let first_per_s = match is_sent_again {
+                    true => all_per_s.min(attempts_per_s),
+                    false => all_per_s,
+                };
+                Syns {
+                    source: SynSource::Counters,
+                    first_per_s,
+                    repeated_per_s: all_per_s - first_per_s,
+                }
+            }
+            Some((SynSource::Attempts, _)) | None => Syns {
+                source: SynSource::Attempts,
+                first_per_s: attempts_per_s,
+                repeated_per_s: 0.0,
+            },
+        }
+    }
+}
+
+/// Responses per second that are no refusal, with their 95 % confidence interval. Where the server
+/// stopped for a while it is what the whole window saw.
+fn served(trial: &TrialReport, silence: Option<Silence>) -> (f64, Option<[f64; 2]>) {
+    let responses = trial.outcomes.responses();
+    let refusals = responses - served_count(&trial.outcomes);
+    let share = 1.0 - refusals as f64 / responses.max(1) as f64;
+    if silence.is_some() {
+        let came: u64 = trial.intervals.iter().map(|i| i.completed).sum();
+        let seconds = trial.duration_ns as f64 / 1e9;
+        return (share * came as f64 / seconds, None);
+    }
+    let ci95 = trial.throughput_ci95_per_s.filter(|_| refusals == 0);
+    (share * trial.responses_per_s(), ci95)
+}
+
+fn served_count(outcomes: &Outcomes) -> u64 {
+    outcomes.count(Outcome::Served) + outcomes.count(Outcome::Ok)
+}
+
+/// Attempts that the server's host answered with a connection.
+fn established(outcomes: &Outcomes) -> u64 {
+    let not = [
+        Outcome::ConnectTimeout,
+        Outcome::Refused,
+        Outcome::Unreachable,
+        Outcome::OtherError,
+        Outcome::Shed,
+        Outcome::InFlight,
+        Outcome::Late,
+    ];
+    let not: u64 = not.map(|o| outcomes.count(o)).iter().sum();
+    outcomes.total() - outcomes.no_resources() - not
+}
+
+fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64) -> bool {
+    let outcomes = &trial.outcomes;
+    let unanswered = outcomes.count(Outcome::ConnectTimeout)
+        + outcomes.count(Outcome::Late)
+        + outcomes.count(Outcome::Ghost);
+    let seen = trial.observed.as_ref();
+    let is_full = seen.is_some_and(|o| match (o.accept_queue_max, o.accept_queue_limit) {
+        (Some(max), Some(limit)) => max >= limit,
+        _ => false,
+    });
+    unanswered as f64 > UNANSWERED_SHARE * outcomes.total() as f64
+        || is_full && first_syn_per_s > ABOVE_SERVED * trial.responses_per_s()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{SETTING, clients, report, sclients};
+    use super::*;
+
+    fn point(trial: &TrialReport) -> Point {
+        Point::of(trial, &SETTING).expect("an overload")
+    }
+
+    #[test]
+    fn what_counts_syns_in_order_of_trust() {
+        let mut trial = sclients(64, 1_300);
+        let observed = trial.observed.as_mut().expect("captured");
+        (observed.first_syns, observed.repeated_syns) = (2_000, 50);
+        // The observer's window may be cut shorter than the trial's.
+        observed.elapsed_ns = 5_000_000_000;
+        let captured = point(&trial);
+        assert_eq!(
+            (captured.first_syn_per_s, captured.syn_per_s()),
+            (400.0, 410.0)
+        );
+        trial.observed.as_mut().expect("counted").source = SynSource::Counters;
+        let counted = point(&trial);
+        assert_eq!(
+            (counted.source, counted.first_syn_per_s),
+            (SynSource::Counters, 400.0)
+        );
+        trial.observed.as_mut().expect("nothing").elapsed_ns = 0;
+        let own = point(&trial);
+        // 1,300 served and 20 for each of 64 descriptors, in 10 s.
+        assert_eq!((own.source, own.syn_per_s()), (SynSource::Attempts, 258.0));
+        trial.observed = None;
+        assert_eq!(
+            point(&trial),
+            Point {
+                server: None,
+                ..own
+            }
+        );
+    }
+
+    #[test]
+    fn attempts_without_a_port_sent_no_syn() {
+        let ends = [(Outcome::Served, 900), (Outcome::PortExhausted, 100)];
+        let p = point(&report(Level::Descriptors(1), &ends));
+        assert!((p.attempts_per_s - 90.0).abs() < 1e-9);
+        assert_eq!(p.capture_differs_percent(), None);
+        assert!((p.established_per_s - 90.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn saturation_shows_in_time_outs_or_in_a_full_queue() {
+        let ends = |unanswered| {
+            let ends = [
+                (Outcome::Served, 1_000),
+                (Outcome::ConnectTimeout, unanswered),
+            ];
+            report(Level::Descriptors(10), &ends)
+        };
+        assert!(point(&ends(21)).past_saturation);
+        assert!(!point(&ends(20)).past_saturation, "2 % of 1,020 and less");
+        let mut full = ends(0);
+        let observed = full.observed.as_mut().expect("captured");
+        (observed.accept_queue_max, observed.accept_queue_limit) = (Some(128), Some(128));
+        assert!(!point(&full).past_saturation, "all that came was served");
+        full.observed.as_mut().expect("captured").first_syns = 1_021;
+        assert!(point(&full).past_saturation);
+        full.observed.as_mut().expect("captured").accept_queue_max = Some(127);
+        assert!(!point(&full).past_saturation);
+    }
+
+    #[test]
+    fn what_is_no_overload_is_no_point() {
+        let users = report(Level::Vusers(3), &[(Outcome::Ok, 10)]);
+        assert_eq!(Point::of(&users, &SETTING), None);
+        let mut none = clients(1, 0);
+        none.duration_ns = 0;
+        assert_eq!(Point::of(&none, &SETTING), None);
+    }
+}

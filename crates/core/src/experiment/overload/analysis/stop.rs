@@ -1,0 +1,169 @@
+//! When a server stopped to serve, over all levels of an overload.
+
+use super::Point;
+use super::silence::MISSED_MIN;
+use crate::measure::{Outcome, Outcomes};
+use crate::spec::Level;
+
+/// From this share of the attempts on refusals tell that nothing listens any more.
+const REFUSED_SHARE: f64 = 0.01;
+
+/// A server that served, and then did not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stop {
+    /// The level in which it stopped.
+    pub at: Level,
+    /// When, from the begin of that level's window.
+    pub from_ns: u64,
+    /// Responses in that level until then.
+    pub served_before: u64,
+    /// Where it served again, if it did: the level, and when in its window.
+    pub again: Option<(Level, u64)>,
+    /// How attempts ended that were not served, those of that level and of all that it served
+    /// nothing of after it: the end that tells the most.
+    pub how: Outcome,
+    /// How many of them ended so.
+    pub count: u64,
+    /// All of them.
+    pub unserved: u64,
+    /// The trials that it concerns: the first and the last, by their order.
+    pub trials: (usize, usize),
+}
+
+impl Stop {
+    /// All of these trials, in the order in which they were run. None where nothing was served at
+    /// all: such a server never began.
+    pub fn all(points: &[Point], capacity_per_s: f64) -> Vec<Stop> {
+        let is_dead = |p: &Point| is_dead(p, capacity_per_s);
+        let mut stops = Vec::new();
+        let mut next = 0;
+        while next < points.len() {
+            let first = next;
+            let p = &points[first];
+            next += 1;
+            let (from_ns, served_before) = match p.silence {
+                Some(silence) => (silence.from_ns, silence.served_before),
+                None if is_dead(p) => (0, 0),
+                None => continue,
+            };
+            let goes_on = p.silence.is_none_or(|s| s.until_ns.is_none());
+            // One that is known to have stopped serves nothing, however little that is.
+            while goes_on && points.get(next).is_some_and(|later| !later.has_served()) {
+                next += 1;
+            }
+            let again = match p.silence.and_then(|s| s.until_ns) {
+                Some(until_ns) => Some((p.level, until_ns)),
+                None => points.get(next).map(|later| (later.level, 0)),
+            };
+            let (how, count, unserved) = ends(&points[first..next]);
+            stops.push(Stop {
+                at: p.level,
+                from_ns,
+                served_before,
+                again,
+                how,
+                count,
+                unserved,
+                trials: (first, next - 1),
+            });
+        }
+        stops
+    }
+
+    /// Whether this stop says why attempts of that trial ended so.
+    pub fn explains(&self, trial: usize, outcome: Outcome) -> bool {
+        // Connections that were open as the process ended.
+        let is_of_crash = matches!(
+            outcome,
+            Outcome::Reset | Outcome::Closed | Outcome::Truncated
+        );
+        let is_there = (self.trials.0..=self.trials.1).contains(&trial);
+        is_there && (outcome == self.how || self.has_crashed() && is_of_crash)
+    }
+
+    /// Whether nothing listens any more.
+    pub fn has_crashed(&self) -> bool {
+        self.how == Outcome::Refused
+    }
+}
+
+/// Whether a level was served nothing of which much should have been. What is refused at once is
+/// no longer under way than the generator is late, so that such a level may be invalid.
+fn is_dead(p: &Point, capacity_per_s: f64) -> bool {
+    let sent = p.outcomes.total() - p.outcomes.no_resources();
+    !p.fell_behind && !p.has_served() && sent > 0 && capacity_per_s * p.seconds >= MISSED_MIN
+}
+
+/// The end that tells the most, how many had it, and how many were not served.
+fn ends(points: &[Point]) -> (Outcome, u64, u64) {
+    let mut all = Outcomes::default();
+    points.iter().for_each(|p| all.merge(&p.outcomes));
+    let served = |o: Outcome| matches!(o, Outcome::Ok | Outcome::Served);
+    let unserved = || all.iter().filter(|&(o, _)| !served(o));
+    let total: u64 = unserved().map(|(_, n)| n).sum();
+    let refused = all.count(Outcome::Refused);
+    if refused as f64 > REFUSED_SHARE * total as f64 {
+        return (Outcome::Refused, refused, total);
+    }
+    let most = unserved().max_by_key(|&(_, n)| n);
+    let (how, count) = most.unwrap_or((Outcome::ConnectTimeout, 0));
+    (how, count, total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{SETTING, heard, report, sclients};
+    use super::*;
+    use crate::trial::report::TrialReport;
+
+    fn stops(trials: &[TrialReport]) -> Vec<Stop> {
+        let points: Vec<Point> = trials
+            .iter()
+            .filter_map(|t| Point::of(t, &SETTING))
+            .collect();
+        Stop::all(&points, 130.0)
+    }
+
+    fn dead(descriptors: u32, how: Outcome) -> TrialReport {
+        report(Level::Descriptors(descriptors), &[(how, 500)])
+    }
+
+    #[test]
+    fn a_crash_lasts_over_the_levels_after_it() {
+        let mut tenths = [0; 100];
+        tenths[..20].fill(13);
+        let mut crashed = heard(sclients(64, 260), &tenths);
+        crashed.outcomes.add_many(Outcome::Refused, 500);
+        let live = || sclients(16, 1_300);
+        let found = stops(&[live(), crashed.clone(), dead(128, Outcome::Refused)]);
+        let [stop] = found.as_slice() else {
+            panic!("{found:?}");
+        };
+        assert_eq!(
+            (stop.at, stop.from_ns),
+            (Level::Descriptors(64), 2_000_000_000)
+        );
+        assert_eq!((stop.served_before, stop.again), (260, None));
+        assert!(stop.has_crashed() && stop.count == 1_000, "{stop:?}");
+        assert_eq!((stop.unserved, stop.trials), (2_280, (1, 2)));
+        assert!(stop.explains(2, Outcome::Refused) && stop.explains(1, Outcome::Reset));
+        assert!(!stop.explains(0, Outcome::Refused));
+        // Where it serves again, the stop ends.
+        let found = stops(&[live(), crashed, sclients(128, 1_300)]);
+        assert_eq!(found[0].again, Some((Level::Descriptors(128), 0)));
+    }
+
+    #[test]
+    fn a_level_that_is_served_nothing_is_a_stop_where_much_was_to_be() {
+        let hung = dead(64, Outcome::ConnectTimeout);
+        let found = stops(&[sclients(16, 1_300), hung.clone()]);
+        assert!(
+            !found[0].has_crashed() && found[0].from_ns == 0,
+            "{found:?}"
+        );
+        let mut short = hung;
+        short.duration_ns = 100_000_000;
+        assert_eq!(stops(&[sclients(16, 1_300), short]), []);
+        assert_eq!(stops(&[sclients(16, 1_300), sclients(64, 1)]), []);
+    }
+}

@@ -1,0 +1,255 @@
+//! All trials of an overload together.
+
+use super::fit::Line;
+use super::{Point, Scheme, Setting, Stop};
+use crate::experiment::overload::report::{OverloadConclusion, SClientRow, SimpleRow};
+use crate::measure::SynSource;
+use crate::trial::report::TrialReport;
+
+/// A level that serves this share of the most is saturated.
+const SATURATED_SHARE: f64 = 0.97;
+/// Throughput falls where it is below this share of the most, with certainty; within it, it is
+/// flat, …
+const FALLEN_SHARE: f64 = 0.95;
+/// … which is told where at least this many times the capacity was offered.
+pub const PRESSED_FACTOR: f64 = 2.0;
+/// Where no interval of confidence is known, throughput falls that is below this share of the most
+/// by more than chance.
+const HALVED_SHARE: f64 = 0.5;
+/// What is known less well than to this share is not known to be flat.
+const UNSURE_SHARE: f64 = 0.1;
+
+/// What becomes of throughput beyond the capacity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Beyond<'a> {
+    /// As much is served at every level; this is where the most is offered.
+    Flat(&'a Point),
+    /// Less is served; this is where the least is.
+    Falls(&'a Point),
+    /// Neither is known.
+    Untold,
+}
+
+/// All trials of an overload together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The trials, in the order they were run.
+    pub points: Vec<Point>,
+    /// What is served at the most, per second: pooled over the levels that do so.
+    pub capacity_per_s: f64,
+    /// First SYNs less what was served, per second, against descriptors, past saturation.
+    pub beyond: Option<Line>,
+    /// First SYNs per second against descriptors, past saturation.
+    pub arriving: Option<Line>,
+    /// By how much first SYNs differ from served + D/T at the most, past saturation, in percent.
+    pub deviation_percent: Option<f64>,
+    /// The highest rate of starts at which the generator kept up.
+    pub generator_limit_per_s: Option<f64>,
+    /// When the server stopped to serve.
+    pub stops: Vec<Stop>,
+}
+
+impl Summary {
+    /// What these trials show together.
+    pub fn of(trials: &[TrialReport], setting: &Setting) -> Summary {
+        let points: Vec<Point> = trials
+            .iter()
+            .filter_map(|trial| Point::of(trial, setting))
+            .collect();
+        let fitted: Vec<(f64, &Point)> = points
+            .iter()
+            .filter(|p| p.past_saturation && p.counts())
+            .filter_map(|p| match p.scheme {
+                Scheme::SClients(d) => Some((f64::from(d), p)),
+                Scheme::Simple(_) | Scheme::Scheduled(_) => None,
+            })
+            .collect();
+        let line = |y: fn(&Point) -> f64| {
+            let points: Vec<(f64, f64)> = fitted.iter().map(|(d, p)| (*d, y(p))).collect();
+            Line::through(&points)
+        };
+        let capacity_per_s = capacity_per_s(&points);
+        let deviations = fitted.iter().map(|(_, p)| deviation_percent(p));
+        Summary {
+            capacity_per_s,
+            stops: Stop::all(&points, capacity_per_s),
+            beyond: line(|p| p.first_syn_per_s - p.served_per_s),
+            arriving: line(|p| p.first_syn_per_s),
+            deviation_percent: deviations.reduce(f64::max),
+            generator_limit_per_s: generator_limit_per_s(&points),
+            points,
+        }
+    }
+
+    /// Simple clients.
+    pub fn simple(&self) -> impl Iterator<Item = &Point> {
+        self.points.iter().filter(|p| !p.is_pressing())
+    }
+
+    /// S-Clients, or the schedule in their place.
+    pub fn pressing(&self) -> impl Iterator<Item = &Point> {
+        self.points.iter().filter(|p| p.is_pressing())
+    }
+
+    /// The highest rate that was really offered: first SYNs of trials that count. `None` where
+    /// there are none.
+    pub fn most_offered_per_s(&self) -> Option<f64> {
+        let counted = self.pressing().filter(|p| p.is_valid);
+        counted.map(|p| p.first_syn_per_s).reduce(f64::max)
+    }
+
+    /// What becomes of throughput beyond the capacity. It is said to fall only where there is no
+    /// doubt, and to be flat only where it is; a server that stopped is neither.
+    pub fn beyond_capacity(&self) -> Beyond<'_> {
+        let beyond = || self.pressing().filter(|p| p.counts() && p.past_saturation);
+        let served = |a: &&Point, b: &&Point| a.served_per_s.total_cmp(&b.served_per_s);
+        let offered = |a: &&Point, b: &&Point| a.first_syn_per_s.total_cmp(&b.first_syn_per_s);
+        let Some((least, last)) = beyond().min_by(served).zip(beyond().max_by(offered)) else {
+            return Beyond::Untold;
+        };
+        if !self.stops.is_empty() || self.capacity_per_s <= 0.0 {
+            return Beyond::Untold;
+        }
+        let is_same = least.served_per_s >= FALLEN_SHARE * self.capacity_per_s;
+        let is_sure = half_width_per_s(least) <= UNSURE_SHARE * self.capacity_per_s;
+        let is_pressed = last.first_syn_per_s >= PRESSED_FACTOR * self.capacity_per_s;
+        match is_same {
+            true if is_pressed && is_sure => Beyond::Flat(last),
+            false if self.is_certainly_less(least) => Beyond::Falls(least),
+            _ => Beyond::Untold,
+        }
+    }
+
+    fn is_certainly_less(&self, least: &Point) -> bool {
+        let Some([_, high]) = least.served_ci95_per_s else {
+            let served = least.served() as f64;
+            let at_most = served + 4.0 * (served + 1.0).sqrt();
+            return at_most < HALVED_SHARE * self.capacity_per_s * least.seconds;
+        };
+        let counted = self.points.iter().filter(|p| p.counts());
+        let lows = counted
+            .filter_map(|p| p.served_ci95_per_s)
+            .map(|[low, _]| low);
+        high < lows.fold(0.0, f64::max)
+    }
+
+    /// What counted the SYNs: the least trustworthy of all trials.
+    pub fn source(&self) -> SynSource {
+        let rank = |s: &SynSource| match s {
+            SynSource::Capture => 0,
+            SynSource::Counters => 1,
+            SynSource::Attempts => 2,
+        };
+        let sources = self.points.iter().map(|p| p.source);
+        sources.max_by_key(rank).unwrap_or_default()
+    }
+
+    /// The conclusion but for its sentence.
+    pub fn conclusion(&self, setting: &Setting) -> OverloadConclusion {
+        let rates = self.points.iter().map(|p| p.first_syn_per_s);
+        let mut simple: Vec<SimpleRow> = self.points.iter().filter_map(simple_row).collect();
+        simple.sort_by_key(|row| row.clients);
+        let rows = self.points.iter().filter_map(|p| sclient_row(p, setting));
+        let mut sclients: Vec<SClientRow> = rows.collect();
+        sclients.sort_by_key(|row| row.descriptors);
+        OverloadConclusion {
+            capacity_per_s: self.capacity_per_s,
+            simple,
+            sclients,
+            slope_per_descriptor: self.beyond.map(|line| line.slope),
+            r_squared: self.arriving.map(|line| line.r_squared),
+            syn_source: self.source(),
+            max_syn_per_s: rates.fold(0.0, f64::max),
+            generator_limit_per_s: self.generator_limit_per_s,
+            deviation_percent: self.deviation_percent,
+            connect_timeout_ns: setting.patience.0,
+            close: setting.close,
+            answer: String::new(),
+        }
+    }
+}
+
+/// The most that any of these trials served per second; of valid ones, where there are any.
+pub fn most_served_per_s(trials: &[TrialReport]) -> f64 {
+    use crate::trial::report::Verdict::Valid;
+    let most = |valid: bool| {
+        let such = trials.iter().filter(|t| (t.verdict == Valid) == valid);
+        such.map(|t| t.responses_per_s()).reduce(f64::max)
+    };
+    most(true).or(most(false)).unwrap_or(0.0)
+}
+
+/// The mean, weighted by the lengths of the windows, of all levels that serve nearly as much as the
+/// one that serves most. A level that serves clearly less is not saturated yet, or falls. Levels
+/// that the generator distorted, or in which the server stopped, count where there is no other.
+fn capacity_per_s(points: &[Point]) -> f64 {
+    let grades: [fn(&Point) -> bool; 3] = [Point::counts, |p| p.is_valid, |_| true];
+    let is_any = |grade: &&fn(&Point) -> bool| points.iter().any(|p| grade(p) && p.has_served());
+    let Some(grade) = grades.iter().find(is_any) else {
+        return 0.0;
+    };
+    let counted = || points.iter().filter(|p| grade(p));
+    let most = counted().map(|p| p.served_per_s).fold(0.0, f64::max);
+    let saturated = counted().filter(|p| p.served_per_s >= SATURATED_SHARE * most);
+    let (served, seconds) = saturated.fold((0.0, 0.0), |(n, s), p| {
+        (n + p.served_per_s * p.seconds, s + p.seconds)
+    });
+    if seconds > 0.0 { served / seconds } else { 0.0 }
+}
+
+/// By how much what was served may be off by chance.
+fn half_width_per_s(p: &Point) -> f64 {
+    match p.served_ci95_per_s {
+        Some([low, high]) => (high - low) / 2.0,
+        None => 2.0 * (p.served() as f64).sqrt() / p.seconds,
+    }
+}
+
+fn generator_limit_per_s(points: &[Point]) -> Option<f64> {
+    let kept = points
+        .iter()
+        .filter(|p| p.is_pressing() && p.is_valid && !p.is_limited());
+    kept.map(|p| p.attempts_per_s).reduce(f64::max)
+}
+
+fn deviation_percent(p: &Point) -> f64 {
+    100.0 * (p.first_syn_per_s - p.offered_per_s).abs() / p.offered_per_s.max(f64::MIN_POSITIVE)
+}
+
+fn simple_row(p: &Point) -> Option<SimpleRow> {
+    let Scheme::Simple(clients) = p.scheme else {
+        return None;
+    };
+    Some(SimpleRow {
+        clients,
+        syn_per_s: p.syn_per_s(),
+        first_syn_per_s: p.first_syn_per_s,
+        served_per_s: p.served_per_s,
+        served_ci95_per_s: p.served_ci95_per_s,
+        outcomes: p.outcomes.clone(),
+        accept_queue_max: p.server.and_then(|s| s.accept_queue_max),
+        accept_queue_limit: p.server.and_then(|s| s.accept_queue_limit),
+        server_busy_percent: p.server.map(|s| s.busy_percent),
+    })
+}
+
+fn sclient_row(p: &Point, setting: &Setting) -> Option<SClientRow> {
+    let descriptors = match p.scheme {
+        Scheme::SClients(d) => d,
+        Scheme::Scheduled(_) => setting.scheduled_descriptors,
+        Scheme::Simple(_) => return None,
+    };
+    Some(SClientRow {
+        descriptors,
+        offered_per_s: p.offered_per_s,
+        syn_per_s: p.syn_per_s(),
+        first_syn_per_s: p.first_syn_per_s,
+        served_per_s: p.served_per_s,
+        served_ci95_per_s: p.served_ci95_per_s,
+        outcomes: p.outcomes.clone(),
+        past_saturation: p.past_saturation,
+        accept_queue_max: p.server.and_then(|s| s.accept_queue_max),
+        accept_queue_limit: p.server.and_then(|s| s.accept_queue_limit),
+        server_busy_percent: p.server.map(|s| s.busy_percent),
+    })
+}

@@ -1,0 +1,423 @@
+//! Tables measured elsewhere: comma-separated values with a header.
+
+use super::LevelPoint;
+use crate::stats::sample;
+use crate::stats::sample::{t_beyond, variance};
+use std::fmt;
+
+/// Fewer rows of one level tell nothing of their scatter.
+const REPEATS_MIN: usize = 3;
+
+/// What is wrong with a table, where, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableError(String);
+
+impl fmt::Display for TableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TableError {}
+
+const COLUMNS: &str = "vusers,throughput_per_s[,mean_ms,p90_ms]";
+
+/// Reads `vusers,throughput_per_s` and, optionally, `mean_ms,p90_ms`: a header line, columns in any
+/// order, spaces around values, empty lines, comments after `#`, and in quotes thousands apart
+/// (`"88,318"`). Rows come back in ascending order of users; rows of the same number of users
+/// become one, with the mean of each column and, from three rows on, a confidence interval.
+pub fn parse_csv(bytes: &[u8]) -> Result<Vec<LevelPoint>, TableError> {
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        let line = 1 + bytes[..e.valid_up_to()]
+            .iter()
+            .filter(|&&b| b == b'\n')
+            .count();
+        TableError(format!("line {line} is not UTF-8 text; give {COLUMNS}"))
+    })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lines = text
+        .lines()
+        .enumerate()
+        .map(|(i, line)| (i + 1, line.split('#').next().unwrap_or("").trim()))
+        .filter(|(_, line)| !line.is_empty());
+    let (number, header) = lines
+        .next()
+        .ok_or_else(|| TableError(format!("line 1: no header; begin with {COLUMNS}")))?;
+    let columns = parse_header(number, header)?;
+    let mut rows = Vec::new();
+    for (number, line) in lines {
+        rows.push(parse_row(number, line, &columns)?);
+    }
+    if rows.is_empty() {
+        let line = number + 1;
+        return Err(TableError(format!(
+            "line {line}: no level follows the header; give one line per number of users"
+        )));
+    }
+    rows.sort_by(|a, b| a.level.total_cmp(&b.level));
+    Ok(merged(&rows))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Vusers,
+    Throughput,
+    Mean,
+    P90,
+}
+
+impl Column {
+    const ALL: [Column; 4] = [
+        Column::Vusers,
+        Column::Throughput,
+        Column::Mean,
+        Column::P90,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Column::Vusers => "vusers",
+            Column::Throughput => "throughput_per_s",
+            Column::Mean => "mean_ms",
+            Column::P90 => "p90_ms",
+        }
+    }
+
+    fn right(self) -> &'static str {
+        match self {
+            Column::Vusers => "give a whole number of users from 1 to 4294967295, such as 100",
+            Column::Throughput => {
+                "give responses per second, above 0, such as 1833 or \"88,318\" in quotes"
+            }
+            Column::Mean | Column::P90 => "give milliseconds, above 0, such as 3.2",
+        }
+    }
+
+    fn accepts(self, value: f64) -> bool {
+        let top = match self {
+            Column::Vusers => f64::from(u32::MAX),
+            _ => 1e15,
+        };
+        let whole = self != Column::Vusers || value == value.round();
+        value > 0.0 && value <= top && whole
+    }
+}
+
+fn parse_header(line: usize, header: &str) -> Result<Vec<Column>, TableError> {
+    let mut columns = Vec::new();
+    for (i, name) in fields(line, header)?.iter().enumerate() {
+        let place = format!("line {line}, column {}", i + 1);
+        let known = |c: &Column| c.name().eq_ignore_ascii_case(&name.text);
+        let column = Column::ALL.into_iter().find(known).ok_or_else(|| {
+            TableError(format!(
+                "{place}: `{}` is not a column; the header is {COLUMNS}",
+                excerpt(&name.text)
+            ))
+        })?;
+        if columns.contains(&column) {
+            let name = column.name();
+            return Err(TableError(format!(
+                "{place}: `{name}` comes twice; give each column once"
+            )));
+        }
+        columns.push(column);
+    }
+    for needed in [Column::Vusers, Column::Throughput] {
+        if !columns.contains(&needed) {
+            return Err(TableError(format!(
+                "line {line}, column {}: `{}` is missing; the header is {COLUMNS}",
+                columns.len() + 1,
+                needed.name()
+            )));
+        }
+    }
+    Ok(columns)
+}
+
+fn parse_row(line: usize, text: &str, columns: &[Column]) -> Result<LevelPoint, TableError> {
+    let fields = fields(line, text)?;
+    if fields.len() != columns.len() {
+        let (has, wants) = (fields.len(), columns.len());
+        let column = has.min(wants) + 1;
+        return Err(TableError(format!(
+            "line {line}, column {column}: {has} values where the header has {wants} columns; \
+             put numbers with thousands separators in quotes"
+        )));
+    }
+    let mut point = LevelPoint {
+        valid: true,
+        stationary: true,
+        trials: 1,
+        ..LevelPoint::default()
+    };
+    for (i, (field, &column)) in fields.iter().zip(columns).enumerate() {
+        let optional = matches!(column, Column::Mean | Column::P90);
+        if optional && field.text.is_empty() {
+            continue;
+        }
+        let value = number(field)
+            .filter(|&v| column.accepts(v))
+            .ok_or_else(|| {
+                TableError(format!(
+                    "line {line}, column {} ({}): `{}` will not do; {}",
+                    i + 1,
+                    column.name(),
+                    excerpt(&field.text),
+                    column.right()
+                ))
+            })?;
+        match column {
+            Column::Vusers => point.level = value,
+            Column::Throughput => point.throughput_per_s = value,
+            Column::Mean => point.mean_ns = Some(value * 1e6),
+            Column::P90 => point.p90_ns = Some(value * 1e6),
+        }
+    }
+    Ok(point)
+}
+
+struct Field {
+    text: String,
+    quoted: bool,
+}
+
+/// Splits at commas outside of quotes.
+fn fields(line: usize, text: &str) -> Result<Vec<Field>, TableError> {
+    let mut parts = vec![String::new()];
+    let mut in_quotes = false;
+    for c in text.chars() {
+        match c {
+            '"' => in_quotes = !in_quotes,
+            ',' if !in_quotes => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        parts.last_mut().expect("there is always a part").push(c);
+    }
+    if in_quotes {
+        let column = parts.len();
+        return Err(TableError(format!(
+            "line {line}, column {column}: a quote is not closed; write \"88,318\""
+        )));
+    }
+    Ok(parts.iter().map(|part| unquoted(part.trim())).collect())
+}
+
+fn unquoted(part: &str) -> Field {
+    let inner = part.strip_prefix('"').and_then(|p| p.strip_suffix('"'));
+    Field {
+        text: inner.unwrap_or(part).trim().to_owned(),
+        quoted: inner.is_some(),
+    }
+}
+
+/// A plain decimal number; in quotes also with commas every three digits.
+fn number(field: &Field) -> Option<f64> {
+    let text = field.text.as_str();
+    let plain = if field.quoted && text.contains(',') {
+        let whole = text.split('.').next().unwrap_or(text);
+        let mut groups = whole.split(',');
+        let first = groups.next()?;
+        let grouped = (1..=3).contains(&first.len()) && groups.all(|g| g.len() == 3);
+        if !grouped {
+            return None;
+        }
+        text.replace(',', "")
+    } else {
+        text.to_owned()
+    };
+    // Rust also reads `inf` and `nan`, which are no measurements.
+    let digits = plain.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    plain
+        .parse::<f64>()
+        .ok()
+        .filter(|v| digits && v.is_finite())
+}
+
+fn excerpt(text: &str) -> String {
+    let short: String = text.chars().take(24).collect();
+    short.escape_default().to_string()
+}
+
+fn merged(rows: &[LevelPoint]) -> Vec<LevelPoint> {
+    rows.chunk_by(|a, b| a.level == b.level)
+        .map(|same| LevelPoint {
+            throughput_per_s: mean(same.iter().map(|p| p.throughput_per_s)).unwrap_or(0.0),
+            mean_ns: mean(same.iter().filter_map(|p| p.mean_ns)),
+            p90_ns: mean(same.iter().filter_map(|p| p.p90_ns)),
+            throughput_ci95: interval(same),
+            trials: same.len(),
+            ..same[0].clone()
+        })
+        .collect()
+}
+
+/// By Student's t, from what the rows of one level scatter.
+fn interval(same: &[LevelPoint]) -> Option<[f64; 2]> {
+    let values: Vec<f64> = same.iter().map(|p| p.throughput_per_s).collect();
+    let n = values.len();
+    if n < REPEATS_MIN {
+        return None;
+    }
+    let error = (variance(&values) / n as f64).sqrt();
+    let half = t_beyond(0.05, n as u64 - 1) * error;
+    let mean = sample::mean(&values);
+    Some([mean - half, mean + half])
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (count, sum) = values.fold((0.0, 0.0), |(n, sum), v| (n + 1.0, sum + v));
+    (count > 0.0).then(|| sum / count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rows(text: &str) -> Vec<(f64, f64, Option<f64>, Option<f64>)> {
+        let points = parse_csv(text.as_bytes()).unwrap_or_else(|e| panic!("{text:?}: {e}"));
+        points
+            .iter()
+            .map(|p| (p.level, p.throughput_per_s, p.mean_ns, p.p90_ns))
+            .collect()
+    }
+
+    #[test]
+    fn reads_what_people_write() {
+        let plain = vec![(1.0, 1833.0, None, None), (300.0, 88_375.0, None, None)];
+        for (what, text) in [
+            ("plain", "vusers,throughput_per_s\n1,1833\n300,88375\n"),
+            (
+                "no newline at the end",
+                "vusers,throughput_per_s\n1,1833\n300,88375",
+            ),
+            (
+                "other order of columns",
+                "throughput_per_s,vusers\n1833,1\n88375,300",
+            ),
+            ("descending", "vusers,throughput_per_s\n300,88375\n1,1833"),
+            (
+                "spaces and Windows",
+                " vusers , throughput_per_s \r\n 1 , 1833 \r\n300,88375\r\n",
+            ),
+            (
+                "comments",
+                "# mine\n\nvusers,throughput_per_s # head\n1,1833#x\n#\n300,88375",
+            ),
+            (
+                "thousands in quotes",
+                "vusers,throughput_per_s\n1,\"1,833\"\n300,\"88,375.0\"",
+            ),
+            (
+                "byte order mark",
+                "\u{feff}VUSERS,Throughput_per_s\n1,1833\n300,88375",
+            ),
+            (
+                "optional cells empty",
+                "vusers,throughput_per_s,mean_ms\n1,1833,\n300,88375,",
+            ),
+            (
+                "a level twice",
+                "vusers,throughput_per_s\n1,1832\n300,88375\n1,1834",
+            ),
+        ] {
+            assert_eq!(rows(text), plain, "{what}");
+        }
+        assert_eq!(
+            rows("p90_ms,vusers,throughput_per_s,mean_ms\n2.5,10,4000,2"),
+            [(10.0, 4000.0, Some(2e6), Some(2.5e6))]
+        );
+    }
+
+    #[test]
+    fn errors_name_line_and_column_and_what_is_right() {
+        for (text, place, hint) in [
+            ("", "line 1", "begin with vusers,throughput_per_s"),
+            ("1,1833", "line 1, column 1", "the header is vusers"),
+            (
+                "vusers",
+                "line 1, column 2",
+                "`throughput_per_s` is missing",
+            ),
+            ("vusers,vusers", "line 1, column 2", "comes twice"),
+            (
+                "vusers,throughput_per_s",
+                "line 2",
+                "one line per number of users",
+            ),
+            (
+                "vusers,throughput_per_s\n1",
+                "line 2, column 2",
+                "1 values where",
+            ),
+            (
+                "vusers,throughput_per_s\n1,88,318",
+                "line 2, column 3",
+                "in quotes",
+            ),
+            (
+                "vusers,throughput_per_s\n\n0,5",
+                "line 3, column 1 (vusers)",
+                "from 1",
+            ),
+            (
+                "vusers,throughput_per_s\n1.5,5",
+                "line 2, column 1 (vusers)",
+                "whole",
+            ),
+            (
+                "vusers,throughput_per_s\n1,x",
+                "line 2, column 2 (throughput_per_s)",
+                "`x`",
+            ),
+            (
+                "vusers,throughput_per_s\n1,nan",
+                "line 2, column 2",
+                "per second",
+            ),
+            (
+                "vusers,throughput_per_s\n1,\"8,31\"",
+                "line 2, column 2",
+                "88,318",
+            ),
+            (
+                "vusers,throughput_per_s\n1,\"5",
+                "line 2, column 2",
+                "not closed",
+            ),
+            (
+                "vusers,throughput_per_s,p90_ms\n1,5,-1",
+                "line 2, column 3 (p90_ms)",
+                "above 0",
+            ),
+        ] {
+            let error = parse_csv(text.as_bytes()).expect_err(text).to_string();
+            assert!(error.contains(place), "{text:?}: {error}");
+            assert!(error.contains(hint), "{text:?}: {error}");
+        }
+        let error = parse_csv(b"vusers,throughput_per_s\n1,\xff").expect_err("not UTF-8");
+        assert!(error.to_string().contains("line 2 is not UTF-8"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn never_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse_csv(&bytes);
+            let mut after_header = b"vusers,throughput_per_s,p90_ms\n".to_vec();
+            after_header.extend(&bytes);
+            let _ = parse_csv(&after_header);
+        }
+
+        #[test]
+        fn never_panics_on_what_is_almost_right(text in "[0-9,.\"#e\n -]{0,60}") {
+            if let Ok(points) = parse_csv(format!("vusers,throughput_per_s\n{text}").as_bytes()) {
+                prop_assert!(points.iter().all(|p| p.level >= 1.0 && p.throughput_per_s > 0.0));
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The best way to wait within a budget of processor time.
+
+use super::model::Sleeper;
+use super::usual;
+use super::waits::SAMPLES_MIN;
+use crate::experiment::throttle::report::WaitAdvice;
+use crate::experiment::throttle::wait::{Chore, WaitMethod};
+use crate::experiment::throttle::waits::WaitTrial;
+use crate::time::Nanos;
+
+/// The budgets that advice is given for, in percent of a core.
+pub const BUDGETS_PERCENT: [f64; 7] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0];
+
+/// A short delay for which advice is given besides the usual one: that of 10,000/s.
+const SHORT: Nanos = Nanos::from_micros(100);
+
+/// A larger share of waits that end too early is no accident.
+pub const EARLY: f64 = 0.01;
+
+/// Whether these waits do not wait long enough: that they end no later than they were to is no
+/// punctuality then.
+pub fn ends_early(trial: &WaitTrial) -> bool {
+    trial.waits.early as f64 > EARLY * trial.waits.samples as f64
+}
+
+/// For each budget and delay the way to wait with the least 99th percentile of overshoot, among
+/// equals the least median, among equals the cheapest. Nothing is said of a budget that no way to
+/// wait keeps within, and no way is advised whose waits end early.
+///
+/// What is compared is what one wait per delay costs. The delays are 1 ms, a rate of 1,000/s, or
+/// the measured one nearest to it, and 100 µs where that was measured.
+///
+/// Ways to wait stand as they were measured, but for `hybrid`: its margin may be chosen, so what it
+/// would do with the best one is computed from how late the sleeps that it consists of ended (see
+/// [`Sleeper`]). Where those were not measured it stands as measured too.
+pub fn recommendations(trials: &[WaitTrial]) -> Vec<WaitAdvice> {
+    let plain = |t: &&WaitTrial| {
+        t.spec.chore == Chore::None && t.waits.samples >= SAMPLES_MIN && !ends_early(t)
+    };
+    let trials: Vec<&WaitTrial> = trials.iter().filter(plain).collect();
+    let Some(usual) = usual(trials.iter().copied()).map(|t| t.spec.delay) else {
+        return Vec::new();
+    };
+    let short = trials.iter().any(|t| t.spec.delay == SHORT) && usual != SHORT;
+    let delays = short.then_some(SHORT).into_iter().chain([usual]);
+    let cases = delays.flat_map(|delay| BUDGETS_PERCENT.map(|budget| (delay, budget)));
+    cases
+        .filter_map(|(delay, budget)| {
+            let there = trials.iter().copied().filter(|t| t.spec.delay == delay);
+            best(&there.collect::<Vec<_>>(), delay, budget)
+        })
+        .collect()
+}
+
+/// The best way to wait for one delay within one budget.
+fn best(trials: &[&WaitTrial], delay: Nanos, budget: f64) -> Option<WaitAdvice> {
+    let modelled = hybrid(trials, delay, budget);
+    let has_model = of(trials, SLEEP).is_some();
+    let measured = trials
+        .iter()
+        .filter(|t| t.spec.method != WaitMethod::Hybrid || !has_model)
+        .map(|t| as_measured(t, budget));
+    let within = measured.chain(modelled).filter(|a| a.cpu_percent <= budget);
+    within.min_by(|a, b| {
+        let late = |a: &WaitAdvice| (a.overshoot_p99_ns, a.overshoot_p50_ns);
+        let by_cost = a.cpu_percent.total_cmp(&b.cpu_percent);
+        late(a).cmp(&late(b)).then(by_cost)
+    })
+}
+
+/// The sleep that a hybrid wait begins with.
+const SLEEP: WaitMethod = WaitMethod::SleepAbsoluteMinSlack;
+
+/// Of hybrid waits at least this share were not woken too late.
+const PUNCTUAL: f64 = 0.1;
+
+fn of<'a>(trials: &[&'a WaitTrial], method: WaitMethod) -> Option<&'a WaitTrial> {
+    trials.iter().copied().find(|t| t.spec.method == method)
+}
+
+/// A hybrid wait with the best margin that the budget allows.
+///
+/// It cannot be more punctual than the spinning that it ends in, so that its overshoot is at least
+/// that of `spin`; where that was not measured, that of the punctual ones among the hybrid waits
+/// that were.
+fn hybrid(trials: &[&WaitTrial], delay: Nanos, budget: f64) -> Option<WaitAdvice> {
+    let sleeper = Sleeper::of(of(trials, SLEEP)?)?;
+    let margin = sleeper.margin_within(budget)?;
+    let spin = of(trials, WaitMethod::Spin);
+    let measured = of(trials, WaitMethod::Hybrid);
+    let spun = |q| match (spin, measured) {
+        (Some(spin), _) => spin.waits.overshoot.quantile(q),
+        (None, Some(hybrid)) => hybrid.waits.overshoot.quantile(PUNCTUAL),
+        (None, None) => Nanos::ZERO,
+    };
+    let late = |q| sleeper.lateness.overshoot(margin, q).max(spun(q)).0;
+    Some(WaitAdvice {
+        budget_percent: budget,
+        delay_ns: delay.0,
+        method: WaitMethod::Hybrid.name().to_owned(),
+        margin_ns: Some(margin.0),
+        overshoot_p50_ns: late(0.5),
+        overshoot_p99_ns: late(0.99),
+        cpu_percent: sleeper.cpu_percent(margin),
+    })
+}
+
+/// Processor time of a wait over the delay: what one wait per delay costs, also of a method whose
+/// waits end so late that it makes fewer; at most all of a core.
+fn cpu_percent(trial: &WaitTrial) -> f64 {
+    let per_wait = trial.waits.cpu.0 as f64 / trial.waits.samples.max(1) as f64;
+    (100.0 * per_wait / trial.spec.delay.0.max(1) as f64).min(100.0)
+}
+
+fn as_measured(trial: &WaitTrial, budget: f64) -> WaitAdvice {
+    WaitAdvice {
+        budget_percent: budget,
+        delay_ns: trial.spec.delay.0,
+        method: trial.spec.method.name().to_owned(),
+        margin_ns: trial.waits.margin.map(|m| m.0),
+        overshoot_p50_ns: trial.waits.overshoot.quantile(0.5).0,
+        overshoot_p99_ns: trial.waits.overshoot.quantile(0.99).0,
+        cpu_percent: cpu_percent(trial),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::waits;
+    use super::*;
+
+    const MS: Nanos = Nanos::from_millis(1);
+
+    /// Sleeps end late by 51 to 150 µs, at 3 µs each; spinning by 40 ns, at all of a core.
+    fn measured(delay: Nanos) -> Vec<WaitTrial> {
+        let late: Vec<u64> = (1..=100).map(|k| 50_000 + k * 1_000).collect();
+        let mut spin = waits(WaitMethod::Spin, delay, &[40; 100]);
+        spin.waits.cpu = spin.waits.elapsed;
+        vec![
+            waits(WaitMethod::Sleep, delay, &[110_000; 100]),
+            waits(SLEEP, delay, &late),
+            spin,
+        ]
+    }
+
+    fn told(trials: &[WaitTrial]) -> Vec<(f64, String)> {
+        let advice = recommendations(trials).into_iter();
+        advice.map(|a| (a.budget_percent, a.method)).collect()
+    }
+
+    #[test]
+    fn the_more_may_be_spent_the_longer_the_margin_until_it_is_of_no_more_use() {
+        let advice = recommendations(&measured(MS));
+        let methods: Vec<&str> = advice.iter().map(|a| a.method.as_str()).collect();
+        assert_eq!(methods, ["hybrid"; 7]);
+        for pair in advice.windows(2) {
+            assert!(pair[0].margin_ns <= pair[1].margin_ns);
+            assert!(pair[0].overshoot_p99_ns >= pair[1].overshoot_p99_ns);
+        }
+        // 1 % of 1 ms is 10 µs, 3 of them the sleep's. A spin of 7 µs: Σ(m − L)/100 over the L
+        // from 51 µs on is about (m − 50.5)²/200, so m is near 50.5 + √1,400 = 88 µs.
+        let least = advice[0].margin_ns.expect("a margin");
+        assert!(least.abs_diff(88_000) < 500, "{least}");
+        // Beyond 99 % of the lateness, 149 µs, nothing is gained: spun 49 µs, with 3 for the sleep.
+        let most = advice[6].margin_ns.expect("a margin");
+        assert!(most.abs_diff(149_000) < 150, "{most}");
+        assert_eq!(advice[6].overshoot_p99_ns, 40, "as spinning is");
+        assert!((advice[6].cpu_percent - 5.2).abs() < 0.1);
+        assert!(advice.iter().all(|a| a.cpu_percent <= a.budget_percent));
+    }
+
+    #[test]
+    fn each_stands_as_measured_where_a_margin_cannot_be_computed() {
+        let mut trials = measured(MS);
+        trials.remove(1);
+        let mut hybrid = waits(WaitMethod::Hybrid, MS, &[300; 100]);
+        hybrid.waits.margin = Some(Nanos(90_000));
+        hybrid.waits.cpu = Nanos(4_000_000);
+        trials.push(hybrid);
+        let methods: Vec<(f64, String)> = told(&trials);
+        let expected = [
+            (1.0, "sleep"),
+            (2.0, "sleep"),
+            (5.0, "hybrid"),
+            (10.0, "hybrid"),
+            (25.0, "hybrid"),
+            (50.0, "hybrid"),
+            (100.0, "spin"),
+        ];
+        assert_eq!(methods, expected.map(|(b, m)| (b, m.to_owned())));
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_budget_that_nothing_keeps_within() {
+        // 3 µs in every 100 µs are 3 %.
+        let trials = [measured(Nanos::from_micros(100)), measured(MS)].concat();
+        let budgets: Vec<(u64, f64)> = recommendations(&trials)
+            .iter()
+            .map(|a| (a.delay_ns / 1_000, a.budget_percent))
+            .collect();
+        let short = [5.0, 10.0, 25.0, 50.0, 100.0].map(|b| (100, b));
+        assert_eq!(budgets[..5], short);
+        assert_eq!(budgets[5..], BUDGETS_PERCENT.map(|b| (1_000, b)));
+        assert!(recommendations(&[]).is_empty());
+    }
+
+    #[test]
+    fn waits_with_a_chore_between_them_are_left_out() {
+        let mut trials = measured(MS);
+        for trial in &mut trials {
+            trial.spec.chore = Chore::Busy(MS);
+        }
+        assert!(recommendations(&trials).is_empty());
+    }
+}

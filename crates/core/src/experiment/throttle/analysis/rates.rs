@@ -1,0 +1,189 @@
+//! One row of the table of rates, and whether the rate was held.
+
+use crate::experiment::throttle::hold::HoldMethod;
+use crate::experiment::throttle::holds::HoldTrial;
+use crate::experiment::throttle::report::RateRow;
+use crate::spec::ArrivalLaw;
+
+/// A rate is held that is right to this share (as for a trial of `knee run`).
+const TOLERANCE: f64 = 0.001;
+/// Operations that leave less of the time than this share leave no time to wait in.
+const ROOM: f64 = 0.02;
+
+/// The statistics of one way to hold a rate; `None` where nothing was run.
+///
+/// The achieved rate is the reciprocal slope of the operations' begins over their numbers, and the
+/// drift the slope of their lateness over the schedule, both by least squares: neither depends on
+/// how late the first and the last one happened to be.
+pub fn rate_row(trial: &HoldTrial) -> Option<RateRow> {
+    let (spec, holds) = (&trial.spec, &trial.holds);
+    let elapsed = holds.elapsed.as_secs_f64();
+    if holds.operations == 0 || elapsed <= 0.0 {
+        return None;
+    }
+    let by_count = holds.operations as f64 / elapsed;
+    let pace = holds.pace.slope().filter(|s| *s > 0.0).map(f64::recip);
+    let gap_cv = match holds.gap.std_dev() {
+        Some(std_dev) if holds.gap.mean > 0.0 => std_dev / holds.gap.mean,
+        _ => 0.0,
+    };
+    let late = |q| holds.error.quantile(q).0;
+    Some(RateRow {
+        method: spec.method.name().to_owned(),
+        asked_per_s: spec.rate.per_s(),
+        achieved_per_s: pace.unwrap_or(by_count),
+        drift_ppm: 1e6 * holds.lateness.slope().unwrap_or(0.0),
+        drift_error_ppm: holds.lateness.slope_error().map(|e| 1e6 * e),
+        error_p50_ns: late(0.5),
+        error_p99_ns: late(0.99),
+        error_max_ns: holds.error.max().0,
+        gap_cv,
+        cpu_percent: 100.0 * holds.cpu.as_secs_f64() / elapsed,
+        op_percent: 100.0 * holds.operating.as_secs_f64() / elapsed,
+        operations: holds.operations,
+        skipped: holds.skipped,
+        early: holds.early,
+        shifted_ns: holds.shifted.0,
+    })
+}
+
+/// How a rate was held.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hold {
+    /// By how much the rate was missed, as a share of it: positive where too few operations were
+    /// made.
+    pub shortfall: f64,
+    /// Whether it was held: within 0.1 %, or within one operation.
+    pub is_held: bool,
+    /// Mean time of an operation, in nanoseconds.
+    pub operation_ns: f64,
+    /// The share of the time that the operations alone would take at the rate asked for.
+    pub load: f64,
+}
+
+impl Hold {
+    /// What a trial shows; `None` of fewer than two operations.
+    ///
+    /// The rate may be missed by the slope of the lateness or by the count of operations up to the
+    /// last. A stall that was caught up with bends the one, a stall at the very end the other; a
+    /// rate that was not held shows in both, so that the smaller of them counts.
+    pub fn of(trial: &HoldTrial) -> Option<Hold> {
+        let (spec, holds) = (&trial.spec, &trial.holds);
+        let wanted = holds.operations + holds.skipped;
+        let made = holds.operations as f64 / wanted as f64;
+        let missed_by = |stretched: f64| 1.0 - made / stretched.max(f64::MIN_POSITIVE);
+        // Lateness that grows by s seconds per second stretches the schedule by 1 + s.
+        let by_slope = missed_by(1.0 + holds.lateness.slope()?);
+        let is_constant = spec.arrival == ArrivalLaw::Constant;
+        let shortfall = if is_constant {
+            let took = holds.last.as_secs_f64();
+            let by_count = missed_by(took * spec.rate.per_s() / (wanted - 1).max(1) as f64);
+            if by_count.abs() < by_slope.abs() {
+                by_count
+            } else {
+                by_slope
+            }
+        } else {
+            by_slope
+        };
+        // Ways that know no schedule but the constant one leave another by chance.
+        let by_chance = if is_constant || follows_any_schedule(spec.method) {
+            0.0
+        } else {
+            4.0 / (holds.operations as f64).sqrt()
+        };
+        let operation_ns = holds.operating.0 as f64 / holds.operations as f64;
+        Some(Hold {
+            shortfall,
+            is_held: shortfall.abs() <= TOLERANCE + by_chance
+                || shortfall.abs() * holds.operations as f64 <= 1.0,
+            operation_ns,
+            load: operation_ns / 1e9 * spec.rate.per_s(),
+        })
+    }
+
+    /// Whether the operations leave time to hold the rate in.
+    pub fn has_room(&self) -> bool {
+        self.load < 1.0 - ROOM
+    }
+}
+
+fn follows_any_schedule(method: HoldMethod) -> bool {
+    matches!(method, HoldMethod::Throttle | HoldMethod::Spin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::holds;
+    use super::*;
+    use crate::experiment::throttle::holds::Holds;
+    use crate::time::Nanos;
+
+    const OPERATION: Nanos = Nanos::from_micros(100);
+
+    #[test]
+    fn a_constant_lateness_is_no_drift() {
+        let trial = holds(HoldMethod::Throttle, OPERATION, |_| Nanos(40_000));
+        let row = rate_row(&trial).expect("operations");
+        assert!((row.achieved_per_s - 1_000.0).abs() < 1e-6);
+        assert!(row.drift_ppm.abs() < 1e-6 && row.gap_cv < 1e-6);
+        assert!(row.error_p50_ns.abs_diff(40_000) < 40);
+        assert!((row.op_percent - 10.0).abs() < 0.01);
+        assert!(Hold::of(&trial).expect("a line").is_held);
+    }
+
+    #[test]
+    fn a_loop_at_half_the_rate_drifts_by_a_second_per_second() {
+        let trial = holds(HoldMethod::NaiveSleep, OPERATION, Nanos::from_millis);
+        let row = rate_row(&trial).expect("operations");
+        assert!((row.achieved_per_s - 500.0).abs() < 1e-6);
+        assert!((row.drift_ppm - 1e6).abs() < 1e-3);
+        let hold = Hold::of(&trial).expect("a line");
+        assert!(!hold.is_held && (hold.shortfall - 0.5).abs() < 1e-9);
+        assert!((hold.load - 0.1).abs() < 1e-9 && hold.has_room());
+    }
+
+    #[test]
+    fn a_thousandth_is_held_and_more_is_not() {
+        let drifting = |ns| holds(HoldMethod::Tick, OPERATION, move |k| Nanos(k * ns));
+        // The last of 1,000 operations is late by one gap at 1 µs each.
+        assert!(Hold::of(&drifting(1_000)).expect("a line").is_held);
+        assert!(!Hold::of(&drifting(1_010)).expect("a line").is_held);
+    }
+
+    #[test]
+    fn a_stall_that_was_caught_up_with_is_no_drift() {
+        // Late by 100 ms in the first tenth, in the last tenth, and from the middle on.
+        let held = |range: std::ops::Range<u64>| {
+            let late = move |k| Nanos::from_millis(if range.contains(&k) { 100 } else { 0 });
+            Hold::of(&holds(HoldMethod::Throttle, OPERATION, late)).expect("a line")
+        };
+        assert!(held(100..200).is_held && held(800..900).is_held);
+        let shifted = held(500..1_000);
+        assert!(!shifted.is_held && (shifted.shortfall - 0.09).abs() < 0.01);
+    }
+
+    #[test]
+    fn what_was_left_out_is_missing() {
+        let mut trial = holds(HoldMethod::Throttle, OPERATION, |_| Nanos::ZERO);
+        trial.holds.skipped = 250;
+        trial.holds.last = trial.spec.rate.moment(1_249);
+        let hold = Hold::of(&trial).expect("a line");
+        assert!((hold.shortfall - 0.2).abs() < 1e-9 && !hold.is_held);
+    }
+
+    #[test]
+    fn nothing_run_is_no_row_and_one_operation_no_line() {
+        let mut trial = holds(HoldMethod::Throttle, OPERATION, |_| Nanos::ZERO);
+        trial.holds = Holds::default();
+        assert_eq!(rate_row(&trial), None);
+        trial.holds.record(Nanos::ZERO, Nanos(5));
+        trial.holds.elapsed = Nanos::from_millis(500);
+        let row = rate_row(&trial).expect("one operation");
+        assert_eq!(
+            (row.achieved_per_s, row.drift_ppm, row.gap_cv),
+            (2.0, 0.0, 0.0)
+        );
+        assert_eq!(Hold::of(&trial), None);
+    }
+}

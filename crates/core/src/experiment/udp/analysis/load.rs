@@ -1,0 +1,100 @@
+//! The load that the senders promised, against what they sent.
+
+use crate::experiment::udp::measure::UdpTrial;
+use crate::experiment::udp::spec::ClientWait;
+use crate::measure::Window;
+use crate::spec::{ArrivalLaw, OpenLoad, Rate};
+use crate::stats::gaps::{Gaps, dispersion, exponential_test};
+use crate::time::Nanos;
+use crate::trial::offered::{asked_of, gap_evidence_of, quantiles};
+use crate::trial::report::{OfferedReport, QuantilesReport};
+use crate::trial::validity::{Evidence, Quantiles, clauses};
+
+/// How well the senders' load was kept, in a trial of this length.
+pub fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
+    let sent = &trial.sent;
+    let length_s = length.as_secs_f64();
+    let per_s = |n: f64| if length_s > 0.0 { n / length_s } else { 0.0 };
+    let schedule = schedule(trial);
+    let poisson = schedule
+        .as_ref()
+        .filter(|load| load.arrival == ArrivalLaw::Poisson);
+    let asked = schedule
+        .as_ref()
+        .map(|load| asked_of(pair(load), whole(length)));
+    OfferedReport {
+        asked_per_s: asked.map(|a| per_s(a.operations)),
+        achieved_per_s: per_s(sent.sent as f64),
+        arrival: trial.spec.wait.name(),
+        gap_cv: Gaps::of(&sent.starts).map(|g| g.cv()),
+        dispersion: Some(dispersion(&sent.starts, known(trial, length))),
+        ks_p_value: poisson
+            .and_then(|load| exponential_test(&sent.starts, load.rate.per_s()))
+            .map(|test| test.p_value),
+        pacing_error_ns: quantiles(&sent.pacing_error),
+        connection_wait_ns: QuantilesReport::default(),
+        stall_ns_max: sent.stall_ns_max,
+    }
+}
+
+/// The clauses that make a trial invalid. Only a schedule promises anything: clients that wait
+/// from one send to the next, or not at all, are whatever they came to be.
+///
+/// A processor that is busy all the time is no fault as long as the schedule is kept. Without
+/// echoes there is no response time that a late send could distort; what lateness does to the gaps
+/// is judged by the gaps.
+pub fn invalid_because(trial: &UdpTrial, length: Nanos) -> Vec<String> {
+    let Some(load) = schedule(trial) else {
+        return Vec::new();
+    };
+    let sent = &trial.sent;
+    let is_whole = trial.spec.datagrams_max.is_none() && !trial.interrupted;
+    let mut pacing_error_ns = Quantiles::of(&sent.pacing_error);
+    if sent.round_trip.is_empty() {
+        (pacing_error_ns.p50, pacing_error_ns.p99) = (0, 0);
+    }
+    clauses(&Evidence {
+        asked: is_whole.then(|| asked_of(pair(&load), whole(length))),
+        window: length,
+        open_loop: true,
+        attempted: sent.intended,
+        started: sent.intended.saturating_sub(sent.not_attempted),
+        pacing_error_ns,
+        response_time_ns: Quantiles::of(&sent.round_trip),
+        stall_ns_max: sent.stall_ns_max,
+        gaps: gap_evidence_of(pair(&load), &sent.starts, known(trial, length)),
+        steal_percent: trial.generator.steal_percent,
+        ..Evidence::default()
+    })
+}
+
+/// The part of the trial in which all moments of sending are known.
+fn known(trial: &UdpTrial, length: Nanos) -> Window {
+    Window {
+        start: Nanos::ZERO,
+        end: length.min(trial.sent.starts_until),
+    }
+}
+
+fn pair(load: &OpenLoad) -> (Rate, &ArrivalLaw) {
+    (load.rate, &load.arrival)
+}
+
+fn whole(length: Nanos) -> Window {
+    Window {
+        start: Nanos::ZERO,
+        end: length,
+    }
+}
+
+fn schedule(trial: &UdpTrial) -> Option<OpenLoad> {
+    match &trial.spec.wait {
+        ClientWait::Schedule { rate, arrival } => Some(OpenLoad {
+            rate: *rate,
+            arrival: arrival.clone(),
+            connections_max: 1,
+            in_flight_max: None,
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,227 @@
+//! What was measured of datagrams: by those who sent them and by the service that counted them.
+
+use crate::experiment::udp::spec::{ServiceMode, UdpTrialSpec};
+use crate::law::Law;
+use crate::measure::{GeneratorUse, Histogram};
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One trial of datagrams as the engine ran it. Times are since the run began.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UdpTrial {
+    /// What was asked for.
+    pub spec: UdpTrialSpec,
+    /// What the senders did.
+    pub sent: UdpSent,
+    /// What the service saw; `None` where it vanished before it could tell.
+    pub received: Option<UdpReceived>,
+    /// Why the service could not tell, in words.
+    pub service_lost: Option<String>,
+    /// What the service is.
+    pub service: ServiceFacts,
+    /// Counters of the sending host that moved, by name (see [`DropCounter`] for the drops).
+    pub kernel: BTreeMap<String, i64>,
+    /// Drops that kernels counted during the trial, on either host, those of the quiet time before
+    /// it (scaled to its length) taken off. A counter that did not move may be left out: those of
+    /// the service's host are known where its kernel is, or where one of them is listed.
+    pub drops: Vec<DropCounter>,
+    /// What on the service's host may count drops but could not be read, in words.
+    #[serde(default)]
+    pub not_read: Vec<String>,
+    /// What it cost the generator.
+    pub generator: GeneratorUse,
+    /// The user ended it early.
+    pub interrupted: bool,
+}
+
+/// What the senders of a trial did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UdpSent {
+    /// Datagrams that should have been sent: the schedule's moments, or what clients that know no
+    /// schedule tried.
+    pub intended: u64,
+    /// Of them, those that the sender never came to: its time was over.
+    pub not_attempted: u64,
+    /// Those that the kernel took.
+    pub sent: u64,
+    /// Those that it refused, by the name of the error (`EAGAIN`, `ENOBUFS`, `EMSGSIZE`,
+    /// `ECONNREFUSED`, …).
+    pub send_errors: BTreeMap<String, u64>,
+    /// Times that a sender was blocked or told to wait as the socket's send buffer was full.
+    pub blocked: u64,
+    /// sent − intended of scheduled datagrams.
+    pub pacing_error: Histogram,
+    /// When datagrams were sent, ascending, complete up to `starts_until`.
+    pub starts: Vec<Nanos>,
+    /// Up to when `starts` is complete.
+    pub starts_until: Nanos,
+    /// Datagrams sent in each interval.
+    pub by_interval: Vec<u64>,
+    /// Echoes that came back, by their round-trip time: received − sent.
+    pub round_trip: Histogram,
+    /// Echoes that came more than once or were not of this run.
+    pub stray_replies: u64,
+    /// The longest time by which a sender woke late or was busy past a deadline.
+    pub stall_ns_max: u64,
+    /// From the beginning of the run, when all clients begin, to the end of sending.
+    pub elapsed: Nanos,
+}
+
+/// What the service saw of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UdpReceived {
+    /// Distinct datagrams of this run.
+    pub received: u64,
+    /// Datagrams that came again.
+    pub duplicates: u64,
+    /// Distinct datagrams that came after one that their client sent later (RFC 4737 §3:
+    /// reordered if the number is below the next expected).
+    pub reordered: u64,
+    /// Datagrams that reached the service but were not counted, by reason (`not_of_this_run`,
+    /// `malformed`).
+    pub discarded: BTreeMap<String, u64>,
+    /// Distinct datagrams by the interval in which they were *sent*, so that a late one counts
+    /// where its loss would.
+    pub by_interval: Vec<u64>,
+    /// Datagrams received of each client.
+    pub by_client: Vec<u64>,
+    /// Arrival − send, on the sender's clock.
+    pub one_way_delay: Histogram,
+    /// When they arrived (the kernel's receive timestamps), ascending, on the sender's clock.
+    pub arrivals: Vec<Nanos>,
+    /// Up to when `arrivals` is complete.
+    pub arrivals_until: Nanos,
+    /// Datagrams dropped at the service's socket, by SO_MEMINFO (socket(7)): receive buffer full,
+    /// no memory, or a wrong checksum.
+    pub socket_drops: u64,
+    /// Replies sent (echo).
+    pub replies: u64,
+    /// The longest time in which the service neither received nor waited: its own pause.
+    pub pause_ns_max: u64,
+    /// Processor time of the service's thread.
+    pub cpu: Nanos,
+    /// The service's thread was ready but others had its processor for so long.
+    pub kept_waiting: Nanos,
+    /// Times that the service's thread was preempted (involuntary context switches).
+    pub preempted: u64,
+    /// Times that it was given a processor, after a wait in the run queue or without one; 0: not
+    /// known.
+    #[serde(default)]
+    pub scheduled: u64,
+}
+
+/// What a service is, as it tells when a session begins.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServiceFacts {
+    /// Whether it runs on the sender's host (same boot), so that both have one clock.
+    pub same_host: bool,
+    /// Whether it is in the sender's network namespace, so that nothing is between them.
+    #[serde(default)]
+    pub same_namespace: bool,
+    /// Its offset from the sender's clock is known to so many nanoseconds; 0 on one host.
+    pub clock_uncertainty_ns: u64,
+    /// What it does with a datagram.
+    pub mode: Option<ServiceMode>,
+    /// Work per datagram.
+    pub work: Option<Law>,
+    /// Its receive buffer as the kernel has it, in bytes.
+    pub rcvbuf_bytes: u64,
+    /// How many datagrams of this trial's size that buffer holds, as measured; `None`: unknown.
+    pub buffer_datagrams: Option<u64>,
+    /// The processors that it may use.
+    pub cpus: Vec<u32>,
+    /// Whether it may have real-time priority.
+    #[serde(default)]
+    pub may_be_realtime: bool,
+    /// Its process.
+    pub pid: u32,
+    /// Its kernel.
+    pub kernel: String,
+}
+
+/// Drops that a kernel counted at one place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DropCounter {
+    /// Where.
+    pub place: DropPlace,
+    /// How many.
+    pub count: u64,
+    /// What told, such as `/proc/net/softnet_stat` or `Udp: InCsumErrors`.
+    pub source: String,
+    /// Whether it counts for the whole host (or network namespace) and not for our socket alone.
+    pub host_wide: bool,
+    /// Whether it is of the service's host; otherwise the sender's. (Both, where they are one.)
+    pub at_service: bool,
+}
+
+/// Where a datagram can be lost on its way, in the order in which it passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DropPlace {
+    /// The sending socket's buffer.
+    SendBuffer,
+    /// The queueing discipline of the device it leaves by.
+    Qdisc,
+    /// The queue for a neighbour whose address is not resolved.
+    NeighbourQueue,
+    /// A network device, of either host.
+    Device,
+    /// Between the hosts.
+    Path,
+    /// The receiving host's backlog (softnet).
+    Backlog,
+    /// A rule or a policy of a packet filter that counts what it drops.
+    Firewall,
+    /// The IP layer of either host: no route, a wrong header, a reverse-path filter, or a packet
+    /// filter that does not count.
+    IpLayer,
+    /// No socket listens there.
+    NoSocket,
+    /// Its checksum was wrong.
+    Checksum,
+    /// The receiving socket's buffer was full.
+    ReceiveBuffer,
+    /// The memory that all of UDP may have was used up.
+    UdpMemory,
+    /// The service took it and vanished.
+    Service,
+}
+
+impl DropPlace {
+    /// All of them, in the order in which a datagram passes.
+    pub const ALL: [DropPlace; 13] = [
+        DropPlace::SendBuffer,
+        DropPlace::Qdisc,
+        DropPlace::NeighbourQueue,
+        DropPlace::Device,
+        DropPlace::Path,
+        DropPlace::Backlog,
+        DropPlace::Firewall,
+        DropPlace::IpLayer,
+        DropPlace::NoSocket,
+        DropPlace::Checksum,
+        DropPlace::ReceiveBuffer,
+        DropPlace::UdpMemory,
+        DropPlace::Service,
+    ];
+
+    /// Its stable name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            DropPlace::SendBuffer => "send_buffer",
+            DropPlace::Qdisc => "qdisc",
+            DropPlace::NeighbourQueue => "neighbour_queue",
+            DropPlace::Device => "device",
+            DropPlace::Path => "path",
+            DropPlace::Backlog => "backlog",
+            DropPlace::IpLayer => "ip_layer",
+            DropPlace::Firewall => "firewall",
+            DropPlace::NoSocket => "no_socket",
+            DropPlace::Checksum => "checksum",
+            DropPlace::ReceiveBuffer => "receive_buffer",
+            DropPlace::UdpMemory => "udp_memory",
+            DropPlace::Service => "service",
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Statistics that know no experiment: numbers in, numbers out.
+
+pub mod batch;
+pub mod buffer;
+pub mod gaps;
+pub mod models;
+pub mod order;
+pub mod pairs;
+pub(crate) mod sample;
+pub mod stationarity;
+pub mod theory;

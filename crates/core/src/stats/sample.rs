@@ -1,0 +1,239 @@
+//! Moments of samples, and the few quantiles of laws that the tests here rest on.
+
+/// The arithmetic mean; 0 where empty.
+pub(crate) fn mean(x: &[f64]) -> f64 {
+    x.iter().sum::<f64>() / x.len().max(1) as f64
+}
+
+/// The unbiased variance; 0 below two values.
+pub(crate) fn variance(x: &[f64]) -> f64 {
+    let m = mean(x);
+    let squares: f64 = x.iter().map(|v| (v - m) * (v - m)).sum();
+    squares / x.len().saturating_sub(1).max(1) as f64
+}
+
+/// The autocorrelation at lag 1; 0 where the values do not vary.
+pub(crate) fn autocorrelation(x: &[f64]) -> f64 {
+    let m = mean(x);
+    let squares: f64 = x.iter().map(|v| (v - m) * (v - m)).sum();
+    if squares <= 0.0 {
+        return 0.0;
+    }
+    let products: f64 = x.windows(2).map(|w| (w[0] - m) * (w[1] - m)).sum();
+    products / squares
+}
+
+/// By how much the variance of the mean of `n` values exceeds that of independent ones, taken as a
+/// first-order autoregression with the sample autocorrelation `r`: (1 + φ)/(1 − φ), at least 1.
+///
+/// φ is r with its bias of −(1 + 4φ)/n removed (Marriott and Pope, Biometrika 41, 1954), at most
+/// 0.99.
+pub(crate) fn inflation(r: f64, n: usize) -> f64 {
+    let n = n.max(5) as f64;
+    let phi = ((r + 1.0 / n) / (1.0 - 4.0 / n)).clamp(0.0, 0.99);
+    (1.0 + phi) / (1.0 - phi)
+}
+
+/// Means of `batches` consecutive stretches of equal length; the values that are left over are
+/// left out at the beginning.
+pub(crate) fn batch_means(x: &[f64], batches: usize) -> Vec<f64> {
+    let size = (x.len() / batches.max(1)).max(1);
+    let left_out = x.len() - size * batches.min(x.len() / size);
+    x[left_out..].chunks(size).map(mean).collect()
+}
+
+/// The 97.5 % quantile of the normal law.
+pub(crate) const Z975: f64 = 1.959_963_984_540_054;
+
+/// The 99.95 % quantile of the normal law.
+const Z9995: f64 = 3.290_526_731_491_926;
+
+/// The 97.5 % quantile of Student's t law with `df` ≥ 3 degrees of freedom, within 0.2 %.
+pub(crate) fn t975(df: usize) -> f64 {
+    cornish_fisher(Z975, df.max(3) as f64)
+}
+
+/// The 99.95 % quantile of Student's t law with `df` ≥ 1 degrees of freedom, within 0.01 %: half of
+/// a 99.9 % interval is so many standard errors.
+pub(crate) fn t9995(df: u64) -> f64 {
+    /// From here on the expansion is that good; below, the law itself is turned round.
+    const EXPANDED: u64 = 40;
+    if df >= EXPANDED {
+        return cornish_fisher(Z9995, df as f64);
+    }
+    let (mut low, mut high) = (Z9995, 1_000.0);
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if within(middle, df.max(1)) < 0.999 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+/// The value that Student's t with `df` ≥ 1 degrees of freedom exceeds on either side with
+/// probability `p` together (0 < p < 1): 0.05 for a 95 % interval.
+pub(crate) fn t_beyond(p: f64, df: u64) -> f64 {
+    let (mut low, mut high) = (0.0, 1e4);
+    for _ in 0..80 {
+        let middle = (low + high) / 2.0;
+        if 1.0 - within(middle, df.max(1)) > p {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+/// The probability that Student's t with `df` ≥ 1 degrees of freedom lies between −t and t, as a
+/// finite sum (Abramowitz and Stegun 26.7.3 and 26.7.4).
+pub(crate) fn within(t: f64, df: u64) -> f64 {
+    let theta = (t / (df as f64).sqrt()).atan();
+    let (sin, cos) = theta.sin_cos();
+    let is_odd = df % 2 == 1;
+    // Odd: cos θ + 2/3 cos³ θ + 2·4/(3·5) cos⁵ θ + …; even: 1 + 1/2 cos² θ + 1·3/(2·4) cos⁴ θ + ….
+    let mut term = if is_odd { cos } else { 1.0 };
+    let mut power = if is_odd { 1 } else { 0 };
+    let mut sum = 0.0;
+    while power + 2 <= df {
+        sum += term;
+        power += 2;
+        let above = power as f64;
+        term *= (above - 1.0) / above * cos * cos;
+    }
+    if is_odd {
+        (theta + sin * sum) / std::f64::consts::FRAC_PI_2
+    } else {
+        sin * sum
+    }
+}
+
+/// A quantile of Student's t law from the normal law's `z`: the Cornish–Fisher expansion
+/// (Abramowitz and Stegun 26.7.5).
+fn cornish_fisher(z: f64, v: f64) -> f64 {
+    let g1 = (z.powi(3) + z) / 4.0;
+    let g2 = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    let g3 = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
+    let g4 = (79.0 * z.powi(9) + 776.0 * z.powi(7) + 1482.0 * z.powi(5)
+        - 1920.0 * z.powi(3)
+        - 945.0 * z)
+        / 92_160.0;
+    z + g1 / v + g2 / v.powi(2) + g3 / v.powi(3) + g4 / v.powi(4)
+}
+
+/// Series for tests, all from seeds.
+#[cfg(test)]
+pub(crate) mod simulated {
+    use crate::rng::{self, Rng};
+
+    /// A standard normal variate (Box and Muller).
+    pub fn normal(rng: &mut Rng) -> f64 {
+        let radius = (2.0 * rng::exp1(rng)).sqrt();
+        radius * (std::f64::consts::TAU * rng::unit(rng)).cos()
+    }
+
+    /// A first-order autoregression of n values about 100 with standard deviation `sd`.
+    pub fn autoregression(rng: &mut Rng, n: usize, phi: f64, sd: f64) -> Vec<f64> {
+        let mut x = normal(rng) * sd;
+        let noise = sd * (1.0 - phi * phi).sqrt();
+        let mut values = Vec::with_capacity(n);
+        for _ in 0..n {
+            values.push(100.0 + x);
+            x = phi * x + noise * normal(rng);
+        }
+        values
+    }
+
+    /// Response times of an M/M/1 queue in equilibrium, with the moments of departure, in s, by
+    /// Lindley's recursion.
+    pub fn mm1(rng: &mut Rng, lambda: f64, mu: f64, seconds: f64) -> Vec<(f64, f64)> {
+        // The first customer of a queue in equilibrium has an Exp(μ − λ) response time.
+        let mut response = rng::exp1(rng) / (mu - lambda).max(mu / 1e3);
+        if lambda >= mu {
+            response = 0.0;
+        }
+        let mut now = 0.0;
+        let mut served = Vec::new();
+        while now < seconds {
+            served.push((now + response, response));
+            let gap = rng::exp1(rng) / lambda;
+            now += gap;
+            response = (response - gap).max(0.0) + rng::exp1(rng) / mu;
+        }
+        served
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn student_quantiles_agree_with_the_tables() {
+        for (df, exact) in [
+            (4, 2.7764),
+            (5, 2.5706),
+            (9, 2.2622),
+            (19, 2.0930),
+            (39, 2.0227),
+        ] {
+            assert!((t975(df) / exact - 1.0).abs() < 2e-3, "{df}: {}", t975(df));
+        }
+    }
+
+    #[test]
+    fn far_student_quantiles_agree_with_the_tables() {
+        for (df, exact) in [
+            (1, 636.619),
+            (2, 31.5991),
+            (3, 12.9240),
+            (4, 8.6103),
+            (5, 6.8688),
+            (9, 4.7809),
+            (10, 4.5869),
+            (29, 3.6594),
+            (39, 3.5581),
+            (40, 3.5510),
+            (120, 3.3735),
+            (1_000_000, 3.2905),
+        ] {
+            assert!(
+                (t9995(df) / exact - 1.0).abs() < 1e-4,
+                "{df}: {}",
+                t9995(df)
+            );
+        }
+    }
+
+    #[test]
+    fn two_sided_quantiles_agree_with_the_tables() {
+        for (p, df, exact) in [
+            (0.05, 1, 12.7062),
+            (0.05, 6, 2.44691),
+            (0.01, 4, 4.60409),
+            (0.5, 10, 0.69981),
+            (0.05, 1_000, 1.96234),
+        ] {
+            let t = t_beyond(p, df);
+            assert!((t / exact - 1.0).abs() < 1e-4, "{p}, {df}: {t}");
+            assert!((1.0 - within(t, df) - p).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn batches_are_equal_and_leave_out_the_beginning() {
+        assert_eq!(batch_means(&[9.0, 1.0, 3.0, 5.0, 7.0], 2), [2.0, 6.0]);
+        assert_eq!(batch_means(&[1.0, 2.0], 5), [1.0, 2.0]);
+        assert!(batch_means(&[], 5).is_empty());
+    }
+
+    #[test]
+    fn inflation_is_that_of_an_autoregression() {
+        assert_eq!(inflation(-0.5, 1_000), 1.0);
+        assert!((inflation(0.5, 1_000_000) - 3.0).abs() < 1e-3);
+        assert!(inflation(1.0, 10) <= 199.0 + 1e-9);
+    }
+}

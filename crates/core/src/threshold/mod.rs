@@ -1,0 +1,555 @@
+//! Thresholds: `--fail-if 'p99>200ms'`.
+
+mod report;
+pub use report::ThresholdReport;
+
+use super::words::{exact, percent};
+use crate::measure::Outcome;
+use crate::spec::{Level, ParseError, parse_duration, parse_rate};
+use crate::time::Nanos;
+use crate::trial::report::{LatencyReport, TrialReport, Verdict};
+use std::fmt;
+
+/// A condition under which a run fails: a metric beyond a bound, or an invalid trial.
+#[derive(Clone, Debug)]
+pub struct Threshold {
+    text: String,
+    condition: Condition,
+}
+
+impl Threshold {
+    /// Parses `METRIC OPERATOR BOUND`, or `invalid`.
+    ///
+    /// Metrics: `mean`, `min`, `p50`, `p75`, `p90`, `p95`, `p99`, `p999` (or `p99.9`), `max` of
+    /// response time against a duration (`200ms`); `throughput`, `goodput` against a rate (`5k/s`);
+    /// `errors` against a share of the operations (`0.1%`) or their number, connects that S-Clients
+    /// give up not among them. Operators: `>`, `>=`, `<`, `<=`.
+    ///
+    /// # Errors
+    /// One line that says what is wrong and what would be right.
+    pub fn parse(text: &str) -> Result<Threshold, ParseError> {
+        Ok(Threshold {
+            text: text.split_whitespace().collect(),
+            condition: parse_condition(text)?,
+        })
+    }
+
+    /// Whether it is the word `invalid`, which needs no response times.
+    pub fn is_of_verdict(&self) -> bool {
+        matches!(self.condition, Condition::Invalid)
+    }
+
+    /// What a trial shows of it.
+    ///
+    /// It is undecided where too few operations ended to tell the figure, and what they tell of it
+    /// leaves both possible.
+    pub fn judge(&self, trial: &TrialReport) -> Judged {
+        let (label, text) = (&trial.label, &self.text);
+        let (metric, is, bound) = match &self.condition {
+            Condition::Invalid if trial.verdict == Verdict::Invalid => {
+                let why = trial.invalid_because.join("; ");
+                return Judged::Crossed(format!("{label}: the trial is invalid: {why}"));
+            }
+            Condition::Invalid => return Judged::Kept(format!("{label}: the trial is valid")),
+            Condition::Bound { metric, is, bound } => (metric, is, *bound),
+        };
+        let (low, high, line) = match metric.value(trial) {
+            Known::Exactly(value) => {
+                let line = format!("{label}: {metric} {}", metric.shown(value));
+                (value, value, line)
+            }
+            Known::Within(low, high) => {
+                let shown = [low, high].map(|v| metric.shown(v)).join(" to ");
+                (
+                    low,
+                    high,
+                    format!("{label}: {metric}, somewhere from {shown},"),
+                )
+            }
+            Known::Not => return self.undecided(*metric, trial),
+        };
+        match (is.holds(low, bound), is.holds(high, bound)) {
+            (false, false) => Judged::Kept(line.trim_end_matches(',').to_owned()),
+            (true, true) => Judged::Crossed(format!("{line} crosses {text}")),
+            _ => self.undecided(*metric, trial),
+        }
+    }
+
+    fn undecided(&self, metric: Metric, trial: &TrialReport) -> Judged {
+        let observed = metric.observed(trial);
+        Judged::Undecided(format!(
+            "{}: {} is not decided: {observed}",
+            trial.label, self.text
+        ))
+    }
+}
+
+/// What a trial shows of a threshold, in a line that names trial and value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// Its condition does not hold.
+    Kept(String),
+    /// It holds.
+    Crossed(String),
+    /// The value is not known.
+    Undecided(String),
+}
+
+impl std::str::FromStr for Threshold {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Threshold, ParseError> {
+        Threshold::parse(text)
+    }
+}
+
+/// Two are the same if they read the same, blanks apart.
+impl PartialEq for Threshold {
+    fn eq(&self, other: &Threshold) -> bool {
+        self.text == other.text
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Condition {
+    Invalid,
+    Bound {
+        metric: Metric,
+        is: Comparison,
+        bound: f64,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Comparison {
+    Above,
+    AtLeast,
+    Below,
+    AtMost,
+}
+
+impl Comparison {
+    fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Comparison::Above => value > bound,
+            Comparison::AtLeast => value >= bound,
+            Comparison::Below => value < bound,
+            Comparison::AtMost => value <= bound,
+        }
+    }
+}
+
+/// What is compared: times in nanoseconds, rates per second, shares in percent.
+#[derive(Clone, Copy, Debug)]
+enum Metric {
+    Time(&'static str, Figure),
+    Throughput,
+    Goodput,
+    ErrorCount,
+    ErrorPercent,
+}
+
+type Figure = fn(&LatencyReport) -> Option<u64>;
+
+const TIMES: [(&str, Metric); 10] = [
+    ("mean", Metric::Time("mean", |l| l.mean)),
+    ("min", Metric::Time("min", |l| l.min)),
+    ("p50", Metric::Time("p50", |l| l.p50)),
+    ("p75", Metric::Time("p75", |l| l.p75)),
+    ("p90", Metric::Time("p90", |l| l.p90)),
+    ("p95", Metric::Time("p95", |l| l.p95)),
+    ("p99", Metric::Time("p99", |l| l.p99)),
+    ("p999", Metric::Time("p999", |l| l.p999)),
+    ("p99.9", Metric::Time("p99.9", |l| l.p999)),
+    ("max", Metric::Time("max", |l| l.max)),
+];
+
+/// The percentiles that may be missing where others are known, ascending.
+const PERCENTILES: [Figure; 6] = [
+    |l| l.p50,
+    |l| l.p75,
+    |l| l.p90,
+    |l| l.p95,
+    |l| l.p99,
+    |l| l.p999,
+];
+
+/// What a trial tells of a figure.
+enum Known {
+    Exactly(f64),
+    /// Between these two, both included.
+    Within(f64, f64),
+    Not,
+}
+
+impl Metric {
+    fn value(self, trial: &TrialReport) -> Known {
+        let errors = errors(trial) as f64;
+        match self {
+            // Where all were given up, each might have taken any time.
+            Metric::Time("min", of) => {
+                of(&trial.response_time_ns).map_or(Known::Not, |ns| Known::Exactly(ns as f64))
+            }
+            Metric::Time(_, of) => time(&trial.response_time_ns, of),
+            Metric::Throughput => rate(trial.throughput_per_s, trial),
+            Metric::Goodput => rate(trial.goodput_per_s, trial),
+            _ if trial.outcomes.total() == 0 => Known::Not,
+            Metric::ErrorCount => Known::Exactly(errors),
+            Metric::ErrorPercent => Known::Exactly(errors * 100.0 / trial.outcomes.total() as f64),
+        }
+    }
+
+    /// Why it is not known.
+    fn observed(self, trial: &TrialReport) -> String {
+        match (self, trial.response_time_ns.count) {
+            (Metric::Time(..), 0) => "no response time was measured".to_owned(),
+            (Metric::Time("min", _), _) => "no operation ended in its time".to_owned(),
+            (Metric::Time(name, _), n) => {
+                format!(
+                    "{} response times are too few for a {name}",
+                    exact(n as f64)
+                )
+            }
+            (Metric::ErrorCount | Metric::ErrorPercent, _) => {
+                "no operation was attempted".to_owned()
+            }
+            (Metric::Throughput | Metric::Goodput, _) => {
+                "no response came within the measured time".to_owned()
+            }
+        }
+    }
+
+    fn shown(self, value: f64) -> String {
+        match self {
+            Metric::Time(..) => Nanos(value as u64).to_string(),
+            Metric::Throughput | Metric::Goodput => format!("{}/s", exact(value)),
+            Metric::ErrorCount => exact(value),
+            Metric::ErrorPercent => percent(value),
+        }
+    }
+}
+
+/// A figure that is missing lies between the highest percentile that is known and the maximum: too
+/// few observations take the upper percentiles away, never the lower ones.
+fn time(times: &LatencyReport, of: Figure) -> Known {
+    if let Some(ns) = of(times) {
+        return Known::Exactly(ns as f64);
+    }
+    let highest = PERCENTILES.iter().filter_map(|known| known(times)).max();
+    match (highest, times.max) {
+        (Some(low), Some(high)) => Known::Within(low as f64, high as f64),
+        _ => Known::Not,
+    }
+}
+
+/// Of a rate at which nothing came it is known that it is below one in the time measured.
+fn rate(per_s: Option<f64>, trial: &TrialReport) -> Known {
+    match (per_s, trial.duration_ns) {
+        (Some(per_s), _) => Known::Exactly(per_s),
+        (None, 0) => Known::Not,
+        (None, ns) => Known::Within(0.0, 1e9 / ns as f64),
+    }
+}
+
+/// Operations that failed. S-Clients are there to offer more than is served: what they give up
+/// after T is the load, not a failure.
+fn errors(trial: &TrialReport) -> u64 {
+    let given_up = match trial.level {
+        Level::Descriptors(_) => trial.outcomes.count(Outcome::ConnectTimeout),
+        _ => 0,
+    };
+    trial.outcomes.errors() - given_up
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Metric::Time(name, _) => name,
+            Metric::Throughput => "throughput",
+            Metric::Goodput => "goodput",
+            Metric::ErrorCount | Metric::ErrorPercent => "errors",
+        })
+    }
+}
+
+fn parse_condition(text: &str) -> Result<Condition, ParseError> {
+    let shown = text.trim();
+    if shown == "invalid" {
+        return Ok(Condition::Invalid);
+    }
+    let Some(at) = shown.find(['<', '>']) else {
+        return Err(ParseError(format!(
+            "'{shown}' compares nothing: give a metric, < or >, and a bound, such as p99>200ms, \
+             throughput<5000 or errors>0.1%, or the word invalid"
+        )));
+    };
+    let (name, rest) = (shown[..at].trim(), &shown[at..]);
+    let (is, bound) = if let Some(bound) = rest.strip_prefix(">=") {
+        (Comparison::AtLeast, bound)
+    } else if let Some(bound) = rest.strip_prefix("<=") {
+        (Comparison::AtMost, bound)
+    } else if let Some(bound) = rest.strip_prefix('>') {
+        (Comparison::Above, bound)
+    } else {
+        (Comparison::Below, &rest[1..])
+    };
+    let (metric, bound) = parse_bound(name, bound.trim())?;
+    Ok(Condition::Bound { metric, is, bound })
+}
+
+fn parse_bound(name: &str, bound: &str) -> Result<(Metric, f64), ParseError> {
+    if let Some((_, metric)) = TIMES.iter().find(|(known, _)| *known == name) {
+        // A bare number would be seconds elsewhere; here it is more likely a mistake.
+        if bound.ends_with(|c: char| c.is_ascii_digit()) {
+            return Err(ParseError(format!(
+                "'{bound}' has no unit: write {name} with a duration, such as {name}>{bound}ms"
+            )));
+        }
+        return Ok((*metric, parse_duration(bound)?.0 as f64));
+    }
+    let rate = || match bound {
+        "0" => Ok(0.0),
+        _ => parse_rate(bound).map(|rate| rate.per_s()),
+    };
+    match name {
+        "throughput" => Ok((Metric::Throughput, rate()?)),
+        "goodput" => Ok((Metric::Goodput, rate()?)),
+        "errors" => match bound.strip_suffix('%') {
+            Some(share) => Ok((Metric::ErrorPercent, parse_number(share, bound, 100.0)?)),
+            None => Ok((Metric::ErrorCount, parse_error_count(bound)?)),
+        },
+        _ => Err(ParseError(format!(
+            "'{name}' is not a metric: give mean, min, p50, p75, p90, p95, p99, p999, max, \
+             throughput, goodput or errors"
+        ))),
+    }
+}
+
+/// A whole number. A fraction may be meant as a share of 1, or as percent.
+fn parse_error_count(bound: &str) -> Result<f64, ParseError> {
+    let count = parse_number(bound, bound, f64::MAX)?;
+    if count.fract() == 0.0 {
+        return Ok(count);
+    }
+    Err(ParseError(format!(
+        "'{bound}' is no number of errors: write errors>{}% for a share of {bound}, or \
+         errors>{bound}% for {bound} percent",
+        exact(count * 100.0)
+    )))
+}
+
+fn parse_number(text: &str, whole: &str, most: f64) -> Result<f64, ParseError> {
+    let number = text.trim().parse::<f64>().ok();
+    number
+        .filter(|n| n.is_finite() && (0.0..=most).contains(n))
+        .ok_or_else(|| {
+            ParseError(format!(
+                "'{whole}' is not a number of errors: give a share, such as 0.1%, or a count"
+            ))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::assess::tests::report;
+
+    fn trial() -> TrialReport {
+        let mut trial = report();
+        trial.label = "rate=100/s".into();
+        trial.verdict = Verdict::Valid;
+        trial.throughput_per_s = Some(4_900.0);
+        trial.goodput_per_s = Some(4_800.0);
+        trial.response_time_ns.p99 = Some(231_000_000);
+        trial.response_time_ns.p999 = Some(300_000_000);
+        trial.outcomes = crate::measure::Outcomes::default();
+        (0..998).for_each(|_| trial.outcomes.add(Outcome::Ok));
+        (0..2).for_each(|_| trial.outcomes.add(Outcome::Timeout));
+        trial
+    }
+
+    fn is_crossed(threshold: &Threshold, trial: &TrialReport) -> bool {
+        matches!(threshold.judge(trial), Judged::Crossed(_))
+    }
+
+    /// Why a trial fails by it.
+    fn failed(threshold: &Threshold, trial: &TrialReport) -> Option<String> {
+        match threshold.judge(trial) {
+            Judged::Crossed(line) | Judged::Undecided(line) => Some(line),
+            Judged::Kept(_) => None,
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_crosses_nothing_and_keeps_nothing() {
+        let mut nothing = trial();
+        nothing.response_time_ns = LatencyReport::default();
+        nothing.outcomes = crate::measure::Outcomes::default();
+        for text in ["p99>200ms", "max<1s", "errors>0", "errors>0.1%"] {
+            let judged = Threshold::parse(text).expect(text).judge(&nothing);
+            assert!(matches!(judged, Judged::Undecided(_)), "{text}: {judged:?}");
+        }
+    }
+
+    #[test]
+    fn a_threshold_that_is_kept_is_told_with_its_figure() {
+        let judged = Threshold::parse("p99>1s")
+            .expect("a threshold")
+            .judge(&trial());
+        assert_eq!(judged, Judged::Kept("rate=100/s: p99 231 ms".into()));
+    }
+
+    #[test]
+    fn a_threshold_is_crossed_where_its_condition_holds() {
+        for (text, crossed) in [
+            ("p99>200ms", true),
+            ("p99 > 231ms", false),
+            ("p99>=231ms", true),
+            ("p999<=0.3s", true),
+            ("p99.9<300ms", false),
+            ("throughput<5000", true),
+            ("throughput<4.9k", false),
+            ("goodput<=4800/s", true),
+            ("errors>0.1%", true),
+            ("errors>0.2%", false),
+            ("errors>=2", true),
+            ("errors>2", false),
+            ("throughput>0", true),
+            ("invalid", false),
+        ] {
+            let threshold = Threshold::parse(text).expect(text);
+            assert_eq!(is_crossed(&threshold, &trial()), crossed, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_figure_that_is_not_there_is_decided_by_bounds_or_fails() {
+        let mut trial = trial();
+        trial.response_time_ns = LatencyReport {
+            count: 12,
+            min: Some(1_000_000),
+            p50: Some(20_000_000),
+            p90: Some(50_000_000),
+            max: Some(100_000_000),
+            ..LatencyReport::default()
+        };
+        let undecided = "rate=100/s: p99>80ms is not decided: 12 response times are too few for a \
+                         p99";
+        for (text, says) in [
+            ("p99>200ms", None),
+            ("p99>100ms", None),
+            ("p99>80ms", Some(undecided)),
+            (
+                "p99>=50ms",
+                Some("rate=100/s: p99, somewhere from 50 ms to 100 ms, crosses p99>=50ms"),
+            ),
+            ("p99<50ms", None),
+            ("p90>50ms", None),
+        ] {
+            let threshold = Threshold::parse(text).expect(text);
+            assert_eq!(failed(&threshold, &trial).as_deref(), says, "{text}");
+        }
+    }
+
+    #[test]
+    fn where_nothing_came_a_rate_is_below_one_in_the_time_and_a_time_is_not_decided() {
+        let mut trial = trial();
+        trial.response_time_ns = LatencyReport::default();
+        trial.duration_ns = 4_000_000_000;
+        (trial.throughput_per_s, trial.goodput_per_s) = (None, None);
+        for (text, word) in [
+            (
+                "p50>1s",
+                Some("is not decided: no response time was measured"),
+            ),
+            (
+                "min<1s",
+                Some("is not decided: no response time was measured"),
+            ),
+            (
+                "throughput<5",
+                Some("somewhere from 0/s to 0.25/s, crosses"),
+            ),
+            ("goodput>0", Some("is not decided: no response came")),
+            ("throughput>5", None),
+        ] {
+            let threshold = Threshold::parse(text).expect(text);
+            let says = failed(&threshold, &trial);
+            assert_eq!(says.is_some(), word.is_some(), "{text}: {says:?}");
+            assert!(
+                says.unwrap_or_default().contains(word.unwrap_or("")),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_s_clients_give_up_is_no_error() {
+        let threshold = Threshold::parse("errors>2").expect("a threshold");
+        let mut trial = trial();
+        (0..900).for_each(|_| trial.outcomes.add(Outcome::ConnectTimeout));
+        assert!(is_crossed(&threshold, &trial));
+        trial.level = Level::Descriptors(64);
+        assert!(!is_crossed(&threshold, &trial));
+        trial.outcomes.add(Outcome::Reset);
+        assert!(is_crossed(&threshold, &trial));
+    }
+
+    #[test]
+    fn the_message_names_value_and_bound() {
+        let message = |text: &str, trial: &TrialReport| {
+            let threshold = Threshold::parse(text).expect(text);
+            match threshold.judge(trial) {
+                Judged::Crossed(line) => line,
+                other => panic!("{text}: {other:?}"),
+            }
+        };
+        let mut trial = trial();
+        for (text, said) in [
+            ("p99 > 200ms", "rate=100/s: p99 231 ms crosses p99>200ms"),
+            (
+                "throughput<5000",
+                "rate=100/s: throughput 4,900/s crosses throughput<5000",
+            ),
+            (
+                "errors>0.1%",
+                "rate=100/s: errors 0.2 % crosses errors>0.1%",
+            ),
+        ] {
+            assert_eq!(message(text, &trial), said);
+        }
+        trial.verdict = Verdict::Invalid;
+        trial.invalid_because = vec!["it stood still".into()];
+        let said = "rate=100/s: the trial is invalid: it stood still";
+        assert_eq!(message("invalid", &trial), said);
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_refused_with_a_remedy() {
+        for (text, word) in [
+            ("", "compares nothing"),
+            ("p99", "compares nothing"),
+            ("p98>1ms", "'p98' is not a metric"),
+            ("p99>200", "has no unit"),
+            ("p99>fast", "is not a duration"),
+            ("p99=>5ms", "is not a metric"),
+            ("throughput<", "give operations per second"),
+            ("errors>some", "is not a number of errors"),
+            ("errors>101%", "is not a number of errors"),
+            ("errors>-1", "is not a number of errors"),
+            ("errors>0.01", "write errors>1% for a share of 0.01"),
+            ("errors>1.5", "or errors>1.5% for 1.5 percent"),
+            ("invalid>1", "is not a metric"),
+        ] {
+            let error = Threshold::parse(text).expect_err(text).0;
+            assert!(error.contains(word), "{text}: {error}");
+            assert!(!error.contains('\n'));
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! From the raw trial to its report: the one place where a trial's statistics are computed.
+
+use super::little::littles_law;
+use super::offered::{asked, gap_evidence, offered_report};
+use super::silence::silence;
+use super::spectrum::spectrum;
+use super::traffic::traffic_report;
+use super::validity::{Evidence, Quantiles, clauses};
+use crate::experiment::sweep::table::error_share;
+use crate::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
+use crate::spec::Load;
+use crate::stats::batch::{BATCHES_MIN, mean_ci95};
+use crate::stats::order::{design_effect, quantile_ci95};
+use crate::stats::sample::Z975;
+use crate::stats::stationarity::{
+    RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots,
+};
+use crate::time::Nanos;
+use crate::trial::report::{GeneratorReport, LatencyReport, SilenceReport, TrialReport, Verdict};
+
+/// Computes all that is reported of a trial.
+///
+/// Throughput is that of the stationary part of the window: after the initial transient that
+/// MSER-5 finds. Intervals of confidence are given only where the series they come from neither
+/// drifts nor jumps, as they mean nothing otherwise.
+pub fn assess(trial: &Trial) -> TrialReport {
+    let measured = &trial.measurement;
+    let outcomes = &measured.outcomes;
+    let silence = silence(trial);
+    let flow = Flow::of(measured, !shows_failure(measured, &silence));
+    let effect = flow
+        .response_stationary
+        .then(|| design_effect(&measured.series, &measured.response));
+    let whole = outcomes.count(Outcome::Ok) + outcomes.count(Outcome::Served);
+    let ok_share = match outcomes.responses() {
+        0 => 0.0,
+        n => whole as f64 / n as f64,
+    };
+    let invalid_because = clauses(&evidence(trial));
+    TrialReport {
+        label: trial.spec.label.clone(),
+        level: trial.spec.level,
+        duration_ns: measured.window.length().0,
+        attempted: outcomes.total(),
+        completed: outcomes.responses(),
+        throughput_per_s: flow.throughput_per_s,
+        throughput_ci95_per_s: flow.throughput_ci95_per_s,
+        goodput_per_s: flow.throughput_per_s.map(|per_s| per_s * ok_share),
+        outcomes: outcomes.clone(),
+        response_time_ns: operations_report(&measured.response, measured.response_min, effect),
+        service_time_ns: operations_report(&measured.service, measured.service_min, effect),
+        offered: offered_report(trial),
+        generator: generator_report(&trial.generator, flow.completed),
+        stationary: flow.throughput_stationary && flow.response_stationary,
+        transient_ns: flow.transient_ns,
+        silence,
+        littles_law: match trial.spec.load {
+            // Where a number of operations ends the trial, some users have done before others.
+            Load::Closed { vusers, pause } if trial.spec.operations_max.is_none() => {
+                littles_law(measured, vusers, pause)
+            }
+            _ => None,
+        },
+        verdict: if invalid_because.is_empty() {
+            Verdict::Valid
+        } else {
+            Verdict::Invalid
+        },
+        invalid_because,
+        bytes_received: measured.bytes_received,
+        malformed_because: measured.malformed_because.clone(),
+        traffic: traffic_report(trial),
+        connections_opened: measured.connections_opened,
+        connections_max: measured.connections_max,
+        intervals: measured.intervals.clone(),
+        kernel: trial.kernel.clone(),
+        observed: trial.observed.clone(),
+        ledger: None,
+        datagrams: None,
+        flows: None,
+    }
+}
+
+/// Whether the trial shows that the target failed or was silent. A transient is how a target that
+/// works comes to its pace: where it does not work, what a cut would leave is the failure or what
+/// came before it, and both belong to the window.
+fn shows_failure(measured: &Measurement, silence: &SilenceReport) -> bool {
+    let failed = error_share(&measured.outcomes);
+    !silence.is_none() || failed >= FAILED_SHARE
+}
+
+/// From this share of failures on.
+const FAILED_SHARE: f64 = 0.01;
+
+/// Whether, in an open loop, what is left after the cut shows more than was started: then the cut
+/// took the stall and left the draining of its backlog, and both belong to the window.
+fn drains(measured: &Measurement, steady: &[f64], slot: Nanos) -> bool {
+    let is_open_loop = !measured.starts.is_empty();
+    let per_slot = |n: f64, slots: f64| n / slots.max(1.0);
+    let window_slots = measured.window.length().0 as f64 / slot.0.max(1) as f64;
+    let started = per_slot(measured.started as f64, window_slots);
+    let served = per_slot(steady.iter().sum(), steady.len() as f64);
+    is_open_loop && served > started * (1.0 + DRAIN_SHARE)
+}
+
+/// Chance and the ends of the window account for less.
+const DRAIN_SHARE: f64 = 0.02;
+
+/// What the series says.
+struct Flow {
+    /// `None` where not one response came.
+    throughput_per_s: Option<f64>,
+    throughput_ci95_per_s: Option<[f64; 2]>,
+    throughput_stationary: bool,
+    response_stationary: bool,
+    transient_ns: u64,
+    /// Responses within the window.
+    completed: f64,
+}
+
+/// Of so many operations …
+const MANY: f64 = 400.0;
+/// … chance alone leaves the mean uncertain by a tenth. One that is uncertain by this share had a
+/// hole or a leap in it, and is not one number.
+const UNTOLD_SHARE: f64 = 0.5;
+
+impl Flow {
+    /// `may_cut`: an initial transient may be left out.
+    fn of(measured: &Measurement, may_cut: bool) -> Flow {
+        let series = &measured.series;
+        let slots = series.whole_slots(measured.window.length());
+        let completed: f64 = series.completed.iter().sum();
+        let whole = &series.completed[..slots];
+        let cut = transient_slots(whole);
+        let is_empty = whole[cut..].iter().sum::<f64>() <= 0.0;
+        let is_kept = !may_cut || is_empty || drains(measured, &whole[cut..], series.slot);
+        let transient = if is_kept { 0 } else { cut };
+        let steady = &whole[transient..];
+        let ci95 = mean_ci95(steady).filter(|&[lo, hi]| {
+            let half_share = (hi - lo) / (hi + lo);
+            completed < MANY || half_share < UNTOLD_SHARE
+        });
+        // Enough values and no interval: they move as slowly as the window is long.
+        let settled = ci95.is_some() || steady.len() < BATCHES_MIN;
+        let throughput_stationary = settled && is_stationary(steady, THROUGHPUT_SHARE);
+        let responses: Vec<f64> = (transient..slots)
+            .filter(|&slot| series.response_count[slot] > 0)
+            .map(|slot| series.response_sum_ns[slot] / series.response_count[slot] as f64)
+            .collect();
+        let window_s = measured.window.length().as_secs_f64();
+        let slot_s = series.slot.as_secs_f64();
+        let throughput_per_s = if !steady.is_empty() {
+            steady.iter().sum::<f64>() / (slot_s * steady.len() as f64)
+        } else if window_s > 0.0 {
+            completed / window_s
+        } else {
+            0.0
+        };
+        // One operation more or less may have fallen to either side of the ends.
+        let grain_per_s = 1.0 / (slot_s * steady.len() as f64);
+        let ci95 = ci95.filter(|_| throughput_stationary && measured.answered > 0);
+        Flow {
+            throughput_per_s: (measured.answered > 0).then_some(throughput_per_s),
+            throughput_ci95_per_s: ci95.map(|[lo, hi]| {
+                let low = (lo / slot_s).min(throughput_per_s - grain_per_s);
+                [
+                    low.max(0.0),
+                    (hi / slot_s).max(throughput_per_s + grain_per_s),
+                ]
+            }),
+            throughput_stationary,
+            response_stationary: is_stationary(&responses, RESPONSE_SHARE),
+            transient_ns: series.slot.0 * transient as u64,
+            completed,
+        }
+    }
+}
+
+/// The mean of so many independent observations is nearly normal, whatever their law.
+const MEAN_OBSERVATIONS_MIN: f64 = 30.0;
+
+/// `effect` is the design effect of correlation; `None` where percentiles may not be bounded.
+pub(crate) fn latency_report(histogram: &Histogram, effect: Option<f64>) -> LatencyReport {
+    let ci95 = |q| effect.and_then(|effect| quantile_ci95(histogram, q, effect));
+    let percentile = |q| histogram.percentile(q).map(|t| t.0);
+    let any = !histogram.is_empty();
+    let mean_ci95 = |effect: f64| {
+        let n = histogram.count() as f64 / effect;
+        let half = Z975 * histogram.std_dev_ns() / n.sqrt();
+        let ends = [-half, half].map(|d| (histogram.mean_ns() + d).max(0.0).round() as u64);
+        (n >= MEAN_OBSERVATIONS_MIN).then_some(ends)
+    };
+    LatencyReport {
+        count: histogram.count(),
+        mean: any.then(|| histogram.mean_ns().round() as u64),
+        min: any.then(|| histogram.min().0),
+        p50: percentile(0.5),
+        p75: percentile(0.75),
+        p90: percentile(0.9),
+        p95: percentile(0.95),
+        p99: percentile(0.99),
+        p999: percentile(0.999),
+        max: any.then(|| histogram.max().0),
+        mean_ci95: effect.and_then(mean_ci95),
+        p50_ci95: ci95(0.5),
+        p75_ci95: ci95(0.75),
+        p90_ci95: ci95(0.9),
+        p95_ci95: ci95(0.95),
+        p99_ci95: ci95(0.99),
+        p999_ci95: ci95(0.999),
+        spectrum: spectrum(histogram),
+    }
+}
+
+/// The same of times some of which may be censored: the smallest of the others is `shortest`.
+fn operations_report(
+    histogram: &Histogram,
+    shortest: Option<Nanos>,
+    effect: Option<f64>,
+) -> LatencyReport {
+    LatencyReport {
+        min: shortest.map(|t| t.0),
+        ..latency_report(histogram, effect)
+    }
+}
+
+pub(crate) fn generator_report(used: &GeneratorUse, completed: f64) -> GeneratorReport {
+    let per_million = |seconds: f64| (completed > 0.0).then(|| seconds * 1e6 / completed);
+    GeneratorReport {
+        backend: used.backend.clone(),
+        workers: used.workers,
+        cpu_user_s: used.cpu_user_s,
+        cpu_system_s: used.cpu_system_s,
+        cpu_s_per_million_ops: per_million(used.cpu_user_s + used.cpu_system_s),
+        cpu_user_s_per_million_ops: per_million(used.cpu_user_s),
+        busiest_worker_percent: used.busiest_worker_percent,
+        busiest_worker_spin_percent: used.busiest_worker_spin_percent,
+        busiest_worker_waiting_percent: used.busiest_worker_waiting_percent,
+        steal_percent: used.steal_percent,
+        peak_rss_bytes: used.peak_rss_bytes,
+    }
+}
+
+fn evidence(trial: &Trial) -> Evidence {
+    let measured = &trial.measurement;
+    let used = &trial.generator;
+    Evidence {
+        asked: asked(trial),
+        window: measured.window.length(),
+        open_loop: trial.spec.load.is_open_loop(),
+        attempted: measured.outcomes.total() - measured.carried,
+        shed: measured.outcomes.count(Outcome::Shed),
+        started: measured.started,
+        pacing_error_ns: Quantiles::of(&measured.pacing_error),
+        response_time_ns: Quantiles::of(&measured.response),
+        replaced_after: match trial.spec.load {
+            Load::Overload(_) => Some(trial.spec.connect_timeout),
+            Load::Open(_) | Load::Closed { .. } => None,
+        },
+        stall_ns_max: measured.stall_ns_max,
+        gaps: gap_evidence(trial),
+        busy_percent: used.busiest_worker_percent - used.busiest_worker_spin_percent,
+        waiting_percent: used.busiest_worker_waiting_percent,
+        steal_percent: used.steal_percent,
+        no_resources: measured.outcomes.no_resources(),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

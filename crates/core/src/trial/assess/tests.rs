@@ -1,0 +1,327 @@
+//! Whole trials, simulated, and what is to be said of them.
+
+use super::*;
+use crate::arrival::{ArrivalProcess, Arrivals};
+use crate::driver::Op;
+use crate::measure::{Completion, Recorder, RecorderConfig, Window};
+use crate::rng;
+use crate::spec::*;
+use crate::stats::sample::simulated::mm1;
+use crate::time::Nanos;
+use crate::trial::report::OfferedReport;
+
+const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+/// Any report, for tests of what is made of reports.
+pub fn report() -> TrialReport {
+    assess(&trial(open(ArrivalLaw::Constant), &[]))
+}
+
+pub(crate) fn open(arrival: ArrivalLaw) -> Load {
+    Load::Open(OpenLoad {
+        rate: Rate::per_second(500).expect("not zero"),
+        arrival,
+        connections_max: 10,
+        in_flight_max: None,
+    })
+}
+
+pub(crate) fn closed(vusers: u32) -> Load {
+    let pause = Pause::NONE;
+    Load::Closed { vusers, pause }
+}
+
+/// A trial over [1 s, 11 s) with these operations, ascending in the moment of their end.
+fn trial(load: Load, completions: &[Completion]) -> Trial {
+    let open_loop = matches!(load, Load::Open(_));
+    let mut recorder = Recorder::new(RecorderConfig {
+        window: Window {
+            start: MS(1_000),
+            end: MS(11_000),
+        },
+        interval: MS(1_000),
+        open_loop,
+        counts_whole: open_loop,
+        starts_max: 100_000,
+        targets: 1,
+    });
+    let mut starts: Vec<Nanos> = completions.iter().map(|c| c.started).collect();
+    starts.sort();
+    let mut starts = starts.into_iter().peekable();
+    for completion in completions {
+        while let Some(now) = starts.next_if(|&s| s <= completion.completed) {
+            let lane = Op::ANY_LANE;
+            recorder.on_start(
+                Op {
+                    intended: now,
+                    lane,
+                },
+                now,
+            );
+        }
+        recorder.on_completion(completion);
+    }
+    Trial {
+        spec: spec(load),
+        measurement: recorder.finish(MS(60_000)),
+        generator: GeneratorUse {
+            cpu_user_s: 0.5,
+            cpu_system_s: 1.0,
+            ..GeneratorUse::default()
+        },
+        kernel: Default::default(),
+        observed: None,
+        interrupted: false,
+    }
+}
+
+/// 1 s of warm-up, 10 s of measurement, a timeout of 30 s.
+pub(crate) fn spec(load: Load) -> TrialSpec {
+    TrialSpec {
+        label: "a trial".into(),
+        level: Level::Vusers(1),
+        load,
+        target: HttpTarget {
+            endpoint: Endpoint::Tcp {
+                host: "127.0.0.1".into(),
+                port: 80,
+            },
+            requests: Vec::new(),
+            pick: Pick::InOrder,
+            keep_alive: true,
+        },
+        warmup: MS(1_000),
+        duration: MS(10_000),
+        operations_max: None,
+        timeout: MS(30_000),
+        connect_timeout: MS(3_000),
+        interval: MS(1_000),
+        seed: 1,
+        engine: EngineOptions {
+            workers: 1,
+            backend: BackendChoice::Epoll,
+            wait: WaitPolicy::Hybrid,
+            margins: Margins::UNKNOWN,
+        },
+    }
+}
+
+fn op(intended: Nanos, started: Nanos, completed: Nanos) -> Completion {
+    Completion {
+        intended,
+        started,
+        sent: started,
+        first_byte: completed,
+        completed,
+        bytes: 100,
+        bytes_sent: 0,
+        status: 0,
+        target: 0,
+        outcome: Outcome::Ok,
+        lane: 0,
+    }
+}
+
+/// An M/M/1 queue at 500/s and so much served per second.
+fn queue(seed: u64, served_per_s: f64) -> Trial {
+    let served = mm1(&mut rng::stream(seed, 9), 500.0, served_per_s, 12.0);
+    let ops: Vec<Completion> = served
+        .iter()
+        .map(|&(departure, response)| {
+            let arrival = Nanos::from_secs_f64(departure - response);
+            op(arrival, arrival, Nanos::from_secs_f64(departure))
+        })
+        .collect();
+    trial(open(ArrivalLaw::Poisson), &ops)
+}
+
+/// Constant arrivals at 500/s served at once, in 1 ms; from 6 s on either the generator or the
+/// server stands still for 1 s.
+fn stalled(generator: bool) -> Trial {
+    let Load::Open(load) = open(ArrivalLaw::Constant) else {
+        unreachable!("it is open");
+    };
+    let mut schedule = Arrivals::new(&load, Share::WHOLE, 1);
+    let awake = |t: Nanos| {
+        if (MS(6_000)..MS(7_000)).contains(&t) {
+            MS(7_000)
+        } else {
+            t
+        }
+    };
+    let ops: Vec<Completion> = std::iter::from_fn(|| schedule.next())
+        .take_while(|&t| t < MS(11_000))
+        .map(|t| match generator {
+            true => op(t, awake(t), awake(t) + MS(1)),
+            false => op(t, t, awake(t) + MS(1)),
+        })
+        .collect();
+    trial(Load::Open(load), &ops)
+}
+
+#[test]
+fn a_queue_in_equilibrium_is_reported_as_theory_has_it() {
+    let (mut throughput_held, mut p90_held, runs) = (0, 0, 20);
+    for seed in 0..runs {
+        let report = assess(&queue(seed, 1_000.0));
+        assert_eq!(
+            report.verdict,
+            Verdict::Valid,
+            "{:?}",
+            report.invalid_because
+        );
+        assert!(report.stationary && report.littles_law.is_none());
+        let [lo, hi] = report.throughput_ci95_per_s.expect("it is stationary");
+        throughput_held += i32::from(lo <= 500.0 && 500.0 <= hi);
+        let [lo, hi] = report.response_time_ns.p90_ci95.expect("it is stationary");
+        let p90 = -(0.1f64.ln()) / 500.0 * 1e9;
+        p90_held += i32::from(lo as f64 <= p90 && p90 <= hi as f64);
+        let cv = report.offered.gap_cv.expect("an open loop");
+        assert!((cv - 1.0).abs() < 0.1);
+        assert!(report.offered.ks_p_value.expect("Poisson") > 1e-4);
+        assert_eq!(report.offered.asked_per_s, Some(500.0));
+    }
+    assert!(throughput_held >= 17, "{throughput_held} of {runs}");
+    assert!(p90_held >= 16, "{p90_held} of {runs}");
+}
+
+#[test]
+fn a_queue_that_grows_is_not_stationary_and_valid() {
+    let report = assess(&queue(1, 400.0));
+    assert!(!report.stationary);
+    assert_eq!(report.response_time_ns.p90_ci95, None);
+    assert_eq!(
+        report.verdict,
+        Verdict::Valid,
+        "{:?}",
+        report.invalid_because
+    );
+}
+
+/// The same second of delay in the same response times, but the one is the generator's.
+#[test]
+fn a_stopped_generator_is_invalid_and_a_stopped_server_is_not() {
+    let (generator, server) = (assess(&stalled(true)), assess(&stalled(false)));
+    for report in [&generator, &server] {
+        let max = report.response_time_ns.max.expect("some ended") as f64 / 1e6;
+        assert!((max - 1_001.0).abs() < 2.0, "{max} ms");
+        assert_eq!(report.attempted, 5_000);
+    }
+    assert_eq!(
+        server.verdict,
+        Verdict::Valid,
+        "{:?}",
+        server.invalid_because
+    );
+    assert_eq!(generator.verdict, Verdict::Invalid);
+    assert!(generator.invalid_because[0].contains("stood still for 1 s"));
+}
+
+#[test]
+fn a_backlog_that_drains_is_no_throughput_above_what_was_offered() {
+    let Load::Open(load) = open(ArrivalLaw::Constant) else {
+        unreachable!("it is open");
+    };
+    // The server answers from 3 s on, one every 1.6 ms: it has caught up with 500/s at 11 s.
+    let mut free = MS(3_000);
+    let mut schedule = Arrivals::new(&load, Share::WHOLE, 1);
+    let ops: Vec<Completion> = std::iter::from_fn(|| schedule.next())
+        .skip_while(|&t| t < MS(1_000))
+        .take_while(|&t| t < MS(11_000))
+        .map(|t| {
+            free = free.max(t) + Nanos::from_micros(1_600);
+            op(t, t, free)
+        })
+        .collect();
+    let report = assess(&trial(Load::Open(load), &ops));
+    let per_s = report.responses_per_s();
+    assert!((490.0..510.0).contains(&per_s), "{per_s}");
+}
+
+#[test]
+fn a_closed_loop_of_long_operations_is_exact() {
+    let ops: Vec<Completion> = (0..4)
+        .flat_map(|k| [op(MS(k * 5_000), MS(k * 5_000), MS((k + 1) * 5_000)); 4])
+        .collect();
+    let report = assess(&trial(closed(4), &ops));
+    assert!((report.responses_per_s() - 0.8).abs() < 1e-3);
+    let law = report.littles_law.expect("a closed loop");
+    assert!(law.ok, "{law:?}");
+    assert_eq!(
+        report.offered,
+        OfferedReport {
+            achieved_per_s: 0.8,
+            arrival: "closed".into(),
+            ..Default::default()
+        }
+    );
+    assert_eq!(report.response_time_ns.p90_ci95, None);
+}
+
+#[test]
+fn throughput_is_that_after_the_warm_up() {
+    // A server that takes 4 ms in its first 3 s of the window, then 2 ms.
+    let mut ops = Vec::new();
+    let mut now = Nanos::ZERO;
+    while now < MS(12_000) {
+        let took = if now < MS(4_000) { MS(4) } else { MS(2) };
+        ops.push(op(now, now, now + took));
+        now += took;
+    }
+    let report = assess(&trial(closed(1), &ops));
+    assert!(
+        (report.responses_per_s() - 500.0).abs() < 1.0,
+        "{}",
+        report.responses_per_s()
+    );
+    assert!(report.transient_ns.abs_diff(MS(3_000).0) <= MS(250).0);
+    assert!(report.stationary && report.littles_law.is_some_and(|law| law.ok));
+    let [lo, hi] = report.throughput_ci95_per_s.expect("it is stationary");
+    assert!(lo < 500.0 && 500.0 < hi && hi - lo < 5.0);
+}
+
+#[test]
+fn nothing_measured_gives_a_report_without_numbers() {
+    let mut trial = trial(closed(1), &[]);
+    trial.measurement = Measurement::default();
+    let report = assess(&trial);
+    assert_eq!((report.attempted, report.throughput_per_s), (0, None));
+    assert_eq!(report.throughput_ci95_per_s, None);
+    assert_eq!(report.generator.cpu_s_per_million_ops, None);
+    assert!(serde_json::to_string(&report).is_ok());
+}
+
+#[test]
+fn outcomes_sum_to_what_was_attempted_and_goodput_is_of_the_good() {
+    let mut ops: Vec<Completion> = (0..5_500)
+        .map(|k| op(MS(k * 2), MS(k * 2), MS(k * 2 + 1)))
+        .collect();
+    for (k, outcome) in [
+        Outcome::Ok,
+        Outcome::Http5xx,
+        Outcome::Timeout,
+        Outcome::Reset,
+    ]
+    .iter()
+    .cycle()
+    .take(5_500)
+    .enumerate()
+    {
+        ops[k].outcome = *outcome;
+    }
+    let report = assess(&trial(open(ArrivalLaw::Constant), &ops));
+    assert_eq!((report.attempted, report.completed), (5_000, 2_500));
+    assert_eq!(report.outcomes.total(), report.attempted);
+    assert!((report.responses_per_s() - 250.0).abs() < 1.0);
+    assert!((report.goodput_per_s.expect("some were good") - 125.0).abs() < 1.0);
+    assert_eq!(
+        report.generator.cpu_s_per_million_ops.map(f64::round),
+        Some(600.0)
+    );
+    assert_eq!(
+        report.verdict,
+        Verdict::Valid,
+        "{:?}",
+        report.invalid_because
+    );
+}

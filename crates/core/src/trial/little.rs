@@ -1,0 +1,174 @@
+//! Little's law for closed loops.
+
+use crate::law::Law;
+use crate::measure::{Measurement, Outcome};
+use crate::spec::{Pause, PauseKind};
+use crate::stats::sample::Z975;
+use crate::trial::report::LittlesLaw;
+
+/// A larger deviation is a finding.
+const DEVIATION_PERCENT: f64 = 2.5;
+
+/// Holds N = X·(R + Z) (Little, Operations Research 9, 1961) against a closed-loop trial of
+/// `vusers` users: X operations ended per second of the window, R the mean response time of those
+/// intended in it, Z the mean pause.
+///
+/// Of a pause from begin to begin (cycle C), what
+/// is left after the operation counts, taken as max(C − R, 0) of the means: a little too small
+/// where response times vary about C.
+///
+/// Z is the law's mean, of which the pauses really drawn are a sample: what that sample may be off
+/// (95 %) is permitted beside the 2.5 %. `None` where nothing ended, and where an operation ended
+/// without a response: its user then waits before trying again, which no mean tells.
+pub fn littles_law(measured: &Measurement, vusers: u32, pause: Pause) -> Option<LittlesLaw> {
+    let slots = measured.series.whole_slots(measured.window.length());
+    let covered_s = measured.series.slot.as_secs_f64() * slots as f64;
+    let responses = measured.outcomes.responses() as f64;
+    let ended = measured.outcomes.total() - measured.outcomes.count(Outcome::InFlight);
+    if covered_s <= 0.0 || responses == 0.0 || ended > measured.outcomes.responses() {
+        return None;
+    }
+    let x = measured.series.completed[..slots].iter().sum::<f64>() / covered_s;
+    let r = measured.response.mean_ns() / 1e9;
+    let law_s = pause.law.mean_ns() / 1e9;
+    let z = match pause.kind {
+        PauseKind::Think => law_s,
+        PauseKind::Cycle => (law_s - r).max(0.0),
+    };
+    let n = f64::from(vusers);
+    let x_times_r = x * (r + z);
+    let deviation_percent = (x_times_r - n) / n * 100.0;
+    let sampling = Z975 * standard_deviation_s(pause.law) / (r + z) / (ended as f64).sqrt();
+    Some(LittlesLaw {
+        n,
+        x_times_r,
+        deviation_percent,
+        ok: deviation_percent.abs() <= DEVIATION_PERCENT + sampling * 100.0,
+    })
+}
+
+fn standard_deviation_s(law: Law) -> f64 {
+    match law {
+        Law::Fixed(_) => 0.0,
+        Law::Exp(mean) => mean.as_secs_f64(),
+        Law::Uniform(lo, hi) => (hi - lo).as_secs_f64() / 12f64.sqrt(),
+        Law::LogNormal(_, sigma) => law.mean_ns() / 1e9 * ((sigma * sigma).exp() - 1.0).sqrt(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Completion, Recorder, RecorderConfig, Window};
+    use crate::time::Nanos;
+
+    const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+    /// `vusers` users in step, each operation `response` long and begun every `cycle`.
+    fn measured(vusers: u32, response: Nanos, cycle: Nanos, outcome: Outcome) -> Measurement {
+        let mut recorder = Recorder::new(RecorderConfig {
+            window: Window {
+                start: MS(0),
+                end: MS(10_000),
+            },
+            interval: MS(1_000),
+            open_loop: false,
+            counts_whole: false,
+            starts_max: 0,
+            targets: 1,
+        });
+        let mut begin = Nanos::ZERO;
+        while begin < MS(10_000) {
+            let completed = begin + response;
+            for lane in 0..vusers {
+                recorder.on_completion(&Completion {
+                    intended: begin,
+                    started: begin,
+                    sent: begin,
+                    first_byte: completed,
+                    completed,
+                    bytes: 0,
+                    bytes_sent: 0,
+                    status: 0,
+                    target: 0,
+                    outcome: if lane == 0 { Outcome::Ok } else { outcome },
+                    lane,
+                });
+            }
+            begin += cycle;
+        }
+        recorder.finish(MS(10_000))
+    }
+
+    #[test]
+    fn the_law_holds_where_users_do_as_they_should() {
+        let think = |law| Pause {
+            kind: PauseKind::Think,
+            law,
+        };
+        let cycle = |law| Pause {
+            kind: PauseKind::Cycle,
+            law,
+        };
+        for (response, every, pause, ok, what) in [
+            (10, 10, Pause::NONE, true, "no pause"),
+            (10, 50, think(Law::Fixed(MS(40))), true, "a fixed pause"),
+            (10, 50, cycle(Law::Fixed(MS(50))), true, "a cycle"),
+            (
+                60,
+                60,
+                cycle(Law::Fixed(MS(50))),
+                true,
+                "a cycle shorter than the operation",
+            ),
+            (
+                10,
+                60,
+                think(Law::Fixed(MS(40))),
+                false,
+                "pauses 20 % longer than asked",
+            ),
+            (
+                10,
+                52,
+                think(Law::Fixed(MS(40))),
+                false,
+                "4 % too long a way round",
+            ),
+            (
+                10,
+                51,
+                think(Law::Fixed(MS(40))),
+                true,
+                "2 % too long a way round",
+            ),
+            (
+                10,
+                52,
+                think(Law::Exp(MS(40))),
+                true,
+                "4 %, as random pauses may come out",
+            ),
+        ] {
+            let trial = measured(5, MS(response), MS(every), Outcome::Ok);
+            let law = littles_law(&trial, 5, pause).expect("operations ended");
+            assert_eq!(law.ok, ok, "{what}: {law:?}");
+        }
+    }
+
+    #[test]
+    fn users_who_failed_wait_and_the_law_says_nothing() {
+        let trial = measured(4, MS(10), MS(10), Outcome::Reset);
+        assert_eq!(littles_law(&trial, 4, Pause::NONE), None);
+        let errors = measured(4, MS(10), MS(10), Outcome::Http5xx);
+        let law = littles_law(&errors, 4, Pause::NONE).expect("responses ended");
+        assert!(law.ok && law.deviation_percent.abs() < 0.1, "{law:?}");
+        let users_missing = littles_law(&errors, 5, Pause::NONE).expect("responses ended");
+        assert!(!users_missing.ok && users_missing.deviation_percent < -19.0);
+    }
+
+    #[test]
+    fn nothing_measured_says_nothing() {
+        assert_eq!(littles_law(&Measurement::default(), 1, Pause::NONE), None);
+    }
+}

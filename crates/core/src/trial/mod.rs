@@ -1,0 +1,13 @@
+//! What one trial says: from a `Trial`, which is raw, to a `TrialReport`, with every statistic
+//! that is shown anywhere, whether it is valid, and what a person should know of it.
+
+pub mod assess;
+pub mod findings;
+pub mod little;
+pub mod live;
+pub mod offered;
+pub mod report;
+pub mod silence;
+mod spectrum;
+mod traffic;
+pub mod validity;

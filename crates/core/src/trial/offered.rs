@@ -1,0 +1,217 @@
+//! The load asked for, against the load that was offered.
+
+use super::validity::{Asked, GapEvidence, GapLaw};
+use crate::measure::{Histogram, Measurement, Trial, Window};
+use crate::spec::{ArrivalLaw, ConnectScheme, Load, OverloadLoad, Rate};
+use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov, counts, dispersion, exponential_test};
+use crate::time::Nanos;
+use crate::trial::report::{OfferedReport, QuantilesReport};
+
+/// Random counts may differ from the mean by so many standard deviations.
+const COUNT_SIGMAS: f64 = 4.0;
+/// Scales at which counts are held against Poisson's, in ms.
+const COUNT_SCALES_MS: [u64; 3] = [10, 100, 1_000];
+
+/// What a schedule promises: its rate, and the law of its gaps.
+type Schedule<'a> = (Rate, &'a ArrivalLaw);
+
+/// How well the load of a trial was kept, as reported.
+pub fn offered_report(trial: &Trial) -> OfferedReport {
+    let measured = &trial.measurement;
+    let open = trial.spec.load.schedule();
+    let known = known(measured);
+    let window_s = measured.window.length().as_secs_f64();
+    let gaps = open.and_then(|_| Gaps::of(&measured.starts));
+    let asked = open.map(|load| asked_in(load, measured.window));
+    OfferedReport {
+        asked_per_s: asked.filter(|_| window_s > 0.0).map(|n| n / window_s),
+        achieved_per_s: if window_s > 0.0 {
+            measured.started as f64 / window_s
+        } else {
+            0.0
+        },
+        arrival: arrival_name(&trial.spec.load).to_owned(),
+        gap_cv: gaps.map(|g| g.cv()),
+        dispersion: open.map(|_| dispersion(&measured.starts, known)),
+        ks_p_value: open
+            .and_then(|load| poisson_test(load, &measured.starts))
+            .map(|test| test.p_value),
+        pacing_error_ns: quantiles(&measured.pacing_error),
+        connection_wait_ns: quantiles(&measured.connection_wait),
+        stall_ns_max: measured.stall_ns_max,
+    }
+}
+
+/// What the schedule wanted of the window, and how far chance may take it from that. `None` in a
+/// closed loop, and where a number of operations, not the window, ended the schedule.
+pub fn asked(trial: &Trial) -> Option<Asked> {
+    let schedule = trial.spec.load.schedule()?;
+    if trial.spec.operations_max.is_some() {
+        return None;
+    }
+    Some(asked_of(schedule, trial.measurement.window))
+}
+
+/// What this schedule wants of the window.
+pub(crate) fn asked_of(schedule: Schedule<'_>, window: Window) -> Asked {
+    let (rate, arrival) = schedule;
+    let operations = asked_in(schedule, window);
+    let slack = match arrival {
+        // Gaps that vary less than exponential ones make counts that vary less.
+        ArrivalLaw::Poisson | ArrivalLaw::Uniform => COUNT_SIGMAS * operations.sqrt(),
+        // The window may begin and end anywhere in a period.
+        ArrivalLaw::Burst { period, .. } => rate.per_s() * period.as_secs_f64(),
+        ArrivalLaw::Constant | ArrivalLaw::Ramp { .. } | ArrivalLaw::Trace(_) => 0.0,
+    };
+    Asked { operations, slack }
+}
+
+/// What the gaps between starts, and the counts of starts, are to be judged by. `None` where the
+/// process promises nothing about them, or too little was started.
+pub fn gap_evidence(trial: &Trial) -> Option<GapEvidence> {
+    let measured = &trial.measurement;
+    let schedule = trial.spec.load.schedule()?;
+    gap_evidence_of(schedule, &measured.starts, known(measured))
+}
+
+/// The same of these starts, all of which are known in that window.
+pub(crate) fn gap_evidence_of(
+    schedule: Schedule<'_>,
+    starts: &[Nanos],
+    known: Window,
+) -> Option<GapEvidence> {
+    let law = match schedule.1 {
+        ArrivalLaw::Constant => GapLaw::Constant,
+        ArrivalLaw::Uniform => GapLaw::Uniform,
+        ArrivalLaw::Poisson => GapLaw::Poisson,
+        ArrivalLaw::Burst { .. } | ArrivalLaw::Ramp { .. } | ArrivalLaw::Trace(_) => return None,
+    };
+    let scales: Vec<(Nanos, Counts)> = COUNT_SCALES_MS
+        .iter()
+        .map(|&ms| Nanos::from_millis(ms))
+        .filter_map(|bin| Some((bin, counts(starts, known, bin)?)))
+        .collect();
+    Some(GapEvidence {
+        law,
+        gaps: Gaps::of(starts)?,
+        exponential: poisson_test(schedule, starts),
+        counts: scales,
+    })
+}
+
+/// A few percentiles of a histogram.
+pub fn quantiles(histogram: &Histogram) -> QuantilesReport {
+    let percentile = |q| histogram.percentile(q).map(|t| t.0);
+    QuantilesReport {
+        p50: percentile(0.5),
+        p99: percentile(0.99),
+        p999: percentile(0.999),
+        max: (!histogram.is_empty()).then(|| histogram.max().0),
+    }
+}
+
+/// What starts the operations: the schedule's process, or who takes its place.
+fn arrival_name(load: &Load) -> &'static str {
+    if let Some((_, arrival)) = load.schedule() {
+        return arrival.name();
+    }
+    match load {
+        Load::Overload(OverloadLoad {
+            scheme: ConnectScheme::SClients { .. },
+            ..
+        }) => "s_clients",
+        _ => "closed",
+    }
+}
+
+/// The part of the window in which all starts are known.
+fn known(measured: &Measurement) -> Window {
+    Window {
+        start: measured.window.start,
+        end: measured.starts_until.min(measured.window.end),
+    }
+}
+
+fn poisson_test((rate, arrival): Schedule<'_>, starts: &[Nanos]) -> Option<KolmogorovSmirnov> {
+    match arrival {
+        ArrivalLaw::Poisson => exponential_test(starts, rate.per_s()),
+        _ => None,
+    }
+}
+
+/// The mean number of operations that the schedule has in the window.
+fn asked_in((rate, arrival): Schedule<'_>, window: Window) -> f64 {
+    match arrival {
+        ArrivalLaw::Constant
+        | ArrivalLaw::Poisson
+        | ArrivalLaw::Uniform
+        | ArrivalLaw::Burst { .. } => rate.per_s() * window.length().as_secs_f64(),
+        &ArrivalLaw::Ramp { from, to, over } => {
+            ramped(from, to, over, window.end) - ramped(from, to, over, window.start)
+        }
+        ArrivalLaw::Trace(moments) => {
+            moments.iter().filter(|&&t| window.contains(t)).count() as f64
+        }
+    }
+}
+
+/// The integral of a ramp's rate up to `t`.
+fn ramped(from: Rate, to: Rate, over: Nanos, t: Nanos) -> f64 {
+    let (f, g) = (from.per_s(), to.per_s());
+    let (over_s, t_s) = (over.as_secs_f64(), t.as_secs_f64());
+    let on_ramp_s = t_s.min(over_s);
+    let gained = if over_s > 0.0 {
+        (g - f) * on_ramp_s * on_ramp_s / (2.0 * over_s)
+    } else {
+        0.0
+    };
+    f * on_ramp_s + gained + g * (t_s - on_ramp_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrival::{ArrivalProcess, Arrivals};
+    use crate::spec::{OpenLoad, Share};
+
+    #[test]
+    fn what_was_asked_is_what_the_schedule_has_in_the_window() {
+        let rate = |per_s| Rate::per_second(per_s).expect("not zero");
+        let (from, to) = (rate(100), rate(900));
+        let over = Nanos::from_secs(8);
+        let moments: Vec<Nanos> = (0..3_000).map(|k| Nanos::from_micros(k * k)).collect();
+        for arrival in [
+            ArrivalLaw::Constant,
+            ArrivalLaw::Ramp { from, to, over },
+            ArrivalLaw::Burst {
+                peak_ratio: 3.0,
+                peak_share: 0.2,
+                period: Nanos::from_millis(500),
+            },
+            ArrivalLaw::Trace(moments.into()),
+        ] {
+            let load = OpenLoad {
+                rate: rate(500),
+                arrival,
+                connections_max: 1,
+                in_flight_max: None,
+            };
+            for (start, end) in [(0, 10), (2, 9), (3, 4)] {
+                let window = Window {
+                    start: Nanos::from_secs(start),
+                    end: Nanos::from_secs(end),
+                };
+                let mut schedule = Arrivals::new(&load, Share::WHOLE, 1);
+                let count = std::iter::from_fn(|| schedule.next())
+                    .take_while(|&t| t < window.end)
+                    .filter(|&t| window.contains(t))
+                    .count();
+                let asked = asked_in((load.rate, &load.arrival), window);
+                assert!(
+                    (asked - count as f64).abs() <= 1.0,
+                    "{asked}, not {count}: {load:?}"
+                );
+            }
+        }
+    }
+}

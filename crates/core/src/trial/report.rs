@@ -1,0 +1,363 @@
+//! One trial as reported: every statistic that is shown anywhere.
+
+use crate::experiment::latency::report::FlowsReport;
+use crate::experiment::udp::report::{DatagramReport, LedgerReport};
+use crate::measure::{Interval, Observed, Outcomes, StatusCodes};
+use crate::spec::Level;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The statistics of one trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialReport {
+    /// A name for people, such as `vusers=10`.
+    pub label: String,
+    /// What this trial varied.
+    pub level: Level,
+    /// Length of the measured window.
+    pub duration_ns: u64,
+    /// Operations intended in the window.
+    pub attempted: u64,
+    /// Those of them that ended in a whole response.
+    pub completed: u64,
+    /// Responses per second over the stationary part of the window; `None` where not one response
+    /// came within it.
+    pub throughput_per_s: Option<f64>,
+    /// 95 % confidence interval of it by batch means; `None` where the data permit none.
+    pub throughput_ci95_per_s: Option<[f64; 2]>,
+    /// Responses with a status below 400 per second; `None` where not one response came.
+    pub goodput_per_s: Option<f64>,
+    /// How the operations ended; sums to `attempted`.
+    pub outcomes: Outcomes,
+    /// completed − intended.
+    pub response_time_ns: LatencyReport,
+    /// completed − sent.
+    pub service_time_ns: LatencyReport,
+    /// How well the load itself was kept.
+    pub offered: OfferedReport,
+    /// What it cost the generator.
+    pub generator: GeneratorReport,
+    /// Whether throughput and response time neither drift nor jump after the initial transient.
+    pub stationary: bool,
+    /// The initial transient that MSER-5 cut from the throughput, within the window.
+    pub transient_ns: u64,
+    /// When the target did not answer.
+    #[serde(default, skip_serializing_if = "SilenceReport::is_none")]
+    pub silence: SilenceReport,
+    /// Little's law; closed loop only.
+    pub littles_law: Option<LittlesLaw>,
+    /// Whether the generator measured the target or itself.
+    pub verdict: Verdict,
+    /// The clauses that make it invalid, in words; empty where valid.
+    pub invalid_because: Vec<String>,
+    /// What was wrong with the first malformed response, in words; absent where none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub malformed_because: Option<String>,
+    /// Bytes received in the window.
+    pub bytes_received: u64,
+    /// What went over the connections, in both directions, and to which target.
+    #[serde(flatten)]
+    pub traffic: TrafficReport,
+    /// Connections opened.
+    pub connections_opened: u64,
+    /// Most connections open at once.
+    pub connections_max: u64,
+    /// The time series.
+    pub intervals: Vec<Interval>,
+    /// Kernel counters that moved, by name.
+    pub kernel: BTreeMap<String, i64>,
+    /// What was seen on the server's host; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
+    /// Where each datagram went; datagrams only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<LedgerReport>,
+    /// What else is known of the datagrams; datagrams only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramReport>,
+    /// What the flows carried; bulk flows only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<FlowsReport>,
+}
+
+/// When, and whom, the target did not answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SilenceReport {
+    /// Operations that waited for an answer at the end of the measured time and never got one, each
+    /// of them longer than an answer takes by far. In a closed loop: users who hang.
+    pub hung: u64,
+    /// Those of them that began before the measured time, so that they waited all through it.
+    pub hung_throughout: u64,
+    /// The shortest time that one of them had waited.
+    pub hung_ns_min: Option<u64>,
+    /// Times without a single good response in which operations failed.
+    pub outages: Vec<OutageReport>,
+    /// Short times without a response that come again and again.
+    pub pauses: Option<PausesReport>,
+}
+
+impl SilenceReport {
+    /// Whether it answered all the time.
+    pub fn is_none(&self) -> bool {
+        *self == SilenceReport::default()
+    }
+}
+
+/// A time without a single good response in which operations failed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OutageReport {
+    /// Begin, from the begin of the window.
+    pub start_ns: u64,
+    /// End; that of the window where it lasted until then.
+    pub end_ns: u64,
+    /// Operations that failed in it or were never answered because of it.
+    pub failures: u64,
+}
+
+/// Pauses of a server, such as a collection of garbage makes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PausesReport {
+    /// How many there were.
+    pub count: u64,
+    /// From the begin of one to that of the next, the median.
+    pub period_ns: u64,
+    /// Length, the mean.
+    pub length_ns: u64,
+    /// Their share of the measured time, in percent.
+    pub percent: f64,
+}
+
+impl TrialReport {
+    /// Responses per second, with none for a trial that saw none: for conclusions that compare
+    /// trials, to which that is the least there is.
+    pub fn responses_per_s(&self) -> f64 {
+        self.throughput_per_s.unwrap_or(0.0)
+    }
+
+    /// The same of the responses that count as success.
+    pub fn successes_per_s(&self) -> f64 {
+        self.goodput_per_s.unwrap_or(0.0)
+    }
+}
+
+/// What went over the connections; its keys stand among those of the trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrafficReport {
+    /// How many responses had which status; sums to `completed`.
+    #[serde(default, skip_serializing_if = "StatusCodes::is_empty")]
+    pub status_codes: StatusCodes,
+    /// Bytes of the requests that were sent whole and ended in the window.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bytes_sent: u64,
+    /// The same per second of the window; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_sent_per_s: Option<f64>,
+    /// Bytes received in the window per second of it; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_received_per_s: Option<f64>,
+    /// The most connections that may be open at once; open loop only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_limit: Option<u64>,
+    /// Operations that timed out before they were sent, as they waited for a connection.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unsent: u64,
+    /// Whole responses after which bytes came that nobody asked for, in the whole trial.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub surplus_responses: u64,
+    /// Each target on its own, in the order of the targets file; absent where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetReport>,
+}
+
+/// What was measured of one target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TargetReport {
+    /// `GET /path`; of the last of very many `other targets`.
+    pub target: String,
+    /// How many targets it is the sum of; absent where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum_of: Option<u64>,
+    /// Operations intended in the window.
+    pub attempted: u64,
+    /// Those of them that ended in a whole response.
+    pub completed: u64,
+    /// How they ended; sums to `attempted`.
+    pub outcomes: Outcomes,
+    /// How many responses had which status; sums to `completed`.
+    pub status_codes: StatusCodes,
+    /// completed − intended.
+    pub response_time_ns: LatencyReport,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// A distribution of times in nanoseconds, censored observations included.
+///
+/// A figure is `None` where the observations do not tell it: none of them where there is no
+/// observation, and a percentile q where there are fewer than 1/(1 − q)
+/// ([`crate::measure::Histogram::percentile`]).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyReport {
+    /// Observations.
+    pub count: u64,
+    /// Mean.
+    pub mean: Option<u64>,
+    /// Smallest that is not censored: of a censored one only a lower bound is known.
+    pub min: Option<u64>,
+    /// Median.
+    pub p50: Option<u64>,
+    /// 75th percentile.
+    pub p75: Option<u64>,
+    /// 90th percentile.
+    pub p90: Option<u64>,
+    /// 95th percentile.
+    pub p95: Option<u64>,
+    /// 99th percentile.
+    pub p99: Option<u64>,
+    /// 99.9th percentile.
+    pub p999: Option<u64>,
+    /// Largest.
+    pub max: Option<u64>,
+    /// 95 % confidence interval of the mean; `None` where the data permit none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_ci95: Option<[u64; 2]>,
+    /// The same of the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_ci95: Option<[u64; 2]>,
+    /// The same of the 75th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p75_ci95: Option<[u64; 2]>,
+    /// 95 % confidence interval of the 90th percentile by order statistics, widened for
+    /// correlation; `None` where the data permit none.
+    pub p90_ci95: Option<[u64; 2]>,
+    /// The same of the 95th percentile.
+    pub p95_ci95: Option<[u64; 2]>,
+    /// The same of the 99th percentile.
+    pub p99_ci95: Option<[u64; 2]>,
+    /// The same of the 99.9th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999_ci95: Option<[u64; 2]>,
+    /// The whole distribution: percentiles from 0 on, closer together the nearer they are to 100,
+    /// up to the largest observation (at 100).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spectrum: Vec<PercentilePoint>,
+}
+
+/// One point of a distribution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PercentilePoint {
+    /// The share of observations that are not longer, in percent, 0 to 100.
+    pub percentile: f64,
+    /// The time.
+    pub ns: u64,
+}
+
+/// How well the load itself was kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OfferedReport {
+    /// Operations asked for per second; `None` in a closed loop.
+    pub asked_per_s: Option<f64>,
+    /// Operations started per second.
+    pub achieved_per_s: f64,
+    /// The arrival process, or `closed`.
+    pub arrival: String,
+    /// Coefficient of variation of the gaps between starts; open loop.
+    pub gap_cv: Option<f64>,
+    /// Index of dispersion of counts (variance over mean) at four time scales; open loop.
+    pub dispersion: Option<Dispersion>,
+    /// p-value of the Kolmogorov–Smirnov test of the gaps against the exponential law; Poisson
+    /// only.
+    pub ks_p_value: Option<f64>,
+    /// The generator's own lateness: started − intended.
+    pub pacing_error_ns: QuantilesReport,
+    /// Waits for a free connection.
+    pub connection_wait_ns: QuantilesReport,
+    /// The longest time a worker stood still past a deadline.
+    pub stall_ns_max: u64,
+}
+
+/// Index of dispersion of the counts of starts per bin: 1 for Poisson, 0 for a metronome. `None`
+/// where fewer than ten bins were complete.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Dispersion {
+    /// Bins of 1 ms.
+    #[serde(rename = "1ms")]
+    pub ms1: Option<f64>,
+    /// Bins of 10 ms.
+    #[serde(rename = "10ms")]
+    pub ms10: Option<f64>,
+    /// Bins of 100 ms.
+    #[serde(rename = "100ms")]
+    pub ms100: Option<f64>,
+    /// Bins of 1 s.
+    #[serde(rename = "1s")]
+    pub s1: Option<f64>,
+}
+
+/// A few percentiles in nanoseconds, `None` where the observations do not tell them, as in
+/// [`LatencyReport`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct QuantilesReport {
+    /// Median.
+    pub p50: Option<u64>,
+    /// 99th percentile.
+    pub p99: Option<u64>,
+    /// 99.9th percentile.
+    pub p999: Option<u64>,
+    /// Largest.
+    pub max: Option<u64>,
+}
+
+/// What the trial cost the generator, over the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorReport {
+    /// `epoll` or `io_uring`.
+    pub backend: String,
+    /// Worker threads.
+    pub workers: u32,
+    /// Processor time in user mode.
+    pub cpu_user_s: f64,
+    /// Processor time in the kernel.
+    pub cpu_system_s: f64,
+    /// Processor time per million operations; `None` where none completed.
+    pub cpu_s_per_million_ops: Option<f64>,
+    /// The user part of it.
+    pub cpu_user_s_per_million_ops: Option<f64>,
+    /// The share of a core that the busiest worker used, polling for deadlines included.
+    pub busiest_worker_percent: f64,
+    /// The part of that spent polling for a deadline, which yields to work.
+    pub busiest_worker_spin_percent: f64,
+    /// The share of the time in which it was ready to run but others had its core.
+    #[serde(default)]
+    pub busiest_worker_waiting_percent: f64,
+    /// The share of the host's processor time that the hypervisor gave to others.
+    pub steal_percent: f64,
+    /// Largest resident memory of the process.
+    pub peak_rss_bytes: u64,
+}
+
+/// Little's law for a closed loop: N = X·(R + Z).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LittlesLaw {
+    /// Virtual users.
+    pub n: f64,
+    /// Throughput times the sum of mean response time and mean pause.
+    pub x_times_r: f64,
+    /// By how much the second deviates from the first.
+    pub deviation_percent: f64,
+    /// Whether that is within 2.5 %.
+    pub ok: bool,
+}
+
+/// Whether the generator measured the target or itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The numbers are the target's.
+    #[default]
+    Valid,
+    /// The generator limited or distorted the result; findings say how.
+    Invalid,
+}

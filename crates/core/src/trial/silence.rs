@@ -1,0 +1,184 @@
+//! When a target did not answer: users who hang, outages, periodic pauses.
+//!
+//! All of it from the fine counts of [`Answers`], whose bins do not grow with the window: a pause
+//! of 150 ms shows in an hour as it does in ten seconds.
+
+use crate::measure::{Answers, Measurement, Outcome, Trial};
+use crate::spec::{ArrivalLaw, Load, PauseKind};
+use crate::time::Nanos;
+use crate::trial::report::{OutageReport, PausesReport, SilenceReport};
+use std::ops::Range;
+
+/// An operation hangs if it has waited for so long …
+const HUNG: Nanos = Nanos::from_secs(1);
+/// … and for so many medians of the response time.
+const HUNG_MEDIANS: u64 = 20;
+/// A silence means something where so many good responses would have come meanwhile: of those of a
+/// Poisson process none comes then with a probability of 0.03 %, …
+const EXPECTED: f64 = 8.0;
+/// … and if it is longer than so many of the shortest responses: users in step are silent for one.
+const SHORTEST: u64 = 2;
+/// An outage is at least so long.
+const OUTAGE: Nanos = Nanos::from_millis(250);
+/// Pauses are told from so many bins on.
+const PAUSE_BINS: usize = 3;
+/// So many make a period, …
+const PAUSES: usize = 4;
+/// … if the times between them deviate from their median by no more than this share, …
+const REGULAR: f64 = 0.1;
+/// … nearly all: one in so many may be off.
+const MAY_BE_OFF: usize = 5;
+/// A target that is silent for more than this share of a period is not paused but works in turns.
+const PAUSED_SHARE: f64 = 0.5;
+
+/// All silences of a trial.
+pub fn silence(trial: &Trial) -> SilenceReport {
+    let measured = &trial.measurement;
+    let (hung, hung_ns_min) = hung(trial);
+    let silent = silent(measured);
+    SilenceReport {
+        hung,
+        hung_throughout: measured.carried.min(hung),
+        hung_ns_min,
+        outages: outages(trial, &silent),
+        pauses: pauses(trial, &silent),
+    }
+}
+
+/// Operations that hang, and the shortest time that one has waited. What times out has waited long
+/// enough by the user's own word.
+fn hung(trial: &Trial) -> (u64, Option<u64>) {
+    let measured = &trial.measurement;
+    let median = measured.response.quantile(0.5);
+    let long = HUNG.max(Nanos(median.0.saturating_mul(HUNG_MEDIANS)));
+    let long = long.min(trial.spec.timeout);
+    let mut waits = measured
+        .unanswered
+        .iter_recorded()
+        .filter(|(waited, _)| *waited >= long);
+    let first = waits.next();
+    let hung = first.map_or(0, |(_, n)| n) + waits.map(|(_, n)| n).sum::<u64>();
+    (hung, first.map(|(waited, _)| waited.0))
+}
+
+/// Runs of bins without a good response that are longer than chance and the response times make
+/// them.
+fn silent(measured: &Measurement) -> Vec<Range<usize>> {
+    let answers = &measured.answers;
+    let bins = bins(measured);
+    let good = |bin: usize| answers.good.get(bin).copied().unwrap_or(0);
+    let all: u64 = (0..bins).map(|bin| u64::from(good(bin))).sum();
+    let shortest_ns = measured.response_min.map_or(0, |t| t.0) * SHORTEST;
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for bin in (0..bins).filter(|&bin| good(bin) == 0) {
+        match runs.last_mut() {
+            Some(run) if run.end == bin => run.end = bin + 1,
+            _ => runs.push(bin..bin + 1),
+        }
+    }
+    runs.retain(|run| {
+        let outside = (bins - run.len()).max(1) as f64;
+        let expected = all as f64 * run.len() as f64 / outside;
+        expected >= EXPECTED && run.len() as u64 * answers.bin.0 >= shortest_ns
+    });
+    runs
+}
+
+/// How many bins the window fills.
+fn bins(measured: &Measurement) -> usize {
+    match measured.answers.bin {
+        Nanos::ZERO => 0,
+        bin => (measured.window.length().0 / bin.0) as usize,
+    }
+}
+
+fn outages(trial: &Trial, silent: &[Range<usize>]) -> Vec<OutageReport> {
+    let measured = &trial.measurement;
+    let bin = measured.answers.bin.0;
+    let long = |run: &&Range<usize>| run.len() as u64 * bin >= OUTAGE.0;
+    silent
+        .iter()
+        .filter(long)
+        .map(|run| {
+            let last = run.end == bins(measured);
+            OutageReport {
+                start_ns: run.start as u64 * bin,
+                end_ns: match last {
+                    true => measured.window.length().0,
+                    false => run.end as u64 * bin,
+                },
+                failures: failures(trial, run),
+            }
+        })
+        .filter(|outage| outage.failures > 0)
+        .collect()
+}
+
+/// Operations that failed within a silence, that were asked then and timed out later, and those
+/// that never ended.
+fn failures(trial: &Trial, run: &Range<usize>) -> u64 {
+    let measured = &trial.measurement;
+    let Answers { bin, failed, .. } = &measured.answers;
+    let within = |bins: Range<usize>| -> u64 {
+        let bins = bins.start.min(failed.len())..bins.end.min(failed.len());
+        failed[bins].iter().map(|&n| u64::from(n)).sum()
+    };
+    let timeout = (trial.spec.timeout.0 / bin.0.max(1)) as usize;
+    let has_timeouts = measured.outcomes.count(Outcome::Timeout) > 0;
+    let later = match has_timeouts {
+        true => run.end.max(run.start + timeout)..run.end + timeout + 1,
+        false => 0..0,
+    };
+    let beyond = run.start + timeout >= bins(measured);
+    let never = if beyond { hung(trial).0 } else { 0 };
+    within(run.clone()) + within(later) + never
+}
+
+/// Where a load has times without any operation of its own, silence says nothing.
+fn asks_all_the_time(load: &Load) -> bool {
+    match load {
+        Load::Closed { pause, .. } => {
+            pause.law.is_zero()
+                || pause.kind == PauseKind::Think && !matches!(pause.law, crate::law::Law::Fixed(_))
+        }
+        Load::Open(open) => !matches!(
+            open.arrival,
+            ArrivalLaw::Burst { .. } | ArrivalLaw::Trace(_)
+        ),
+        Load::Overload(_) => false,
+    }
+}
+
+fn pauses(trial: &Trial, silent: &[Range<usize>]) -> Option<PausesReport> {
+    if !asks_all_the_time(&trial.spec.load) {
+        return None;
+    }
+    let measured = &trial.measurement;
+    let bin = measured.answers.bin.0;
+    let median = measured.response.quantile(0.5).0;
+    let whole: Vec<&Range<usize>> = silent
+        .iter()
+        .filter(|run| run.start > 0 && run.end < bins(measured))
+        .filter(|run| run.len() >= PAUSE_BINS && run.len() as u64 * bin >= SHORTEST * median)
+        .collect();
+    let between: Vec<usize> = whole.windows(2).map(|w| w[1].start - w[0].start).collect();
+    let mut sorted = between.clone();
+    sorted.sort_unstable();
+    let period = *sorted.get(sorted.len() / 2)?;
+    let tolerance = (REGULAR * period as f64).max(1.0);
+    let off = |b: &&usize| b.abs_diff(period) as f64 > tolerance;
+    let off = between.iter().filter(off).count();
+    // The bins at both ends of a pause hold answers: on average one of them belongs to it.
+    let silent_bins: usize = whole.iter().map(|run| run.len() + 1).sum();
+    let length = silent_bins as f64 / whole.len() as f64;
+    let is_regular = whole.len() >= PAUSES && off * MAY_BE_OFF <= between.len();
+    (is_regular && length <= PAUSED_SHARE * period as f64).then(|| PausesReport {
+        count: whole.len() as u64,
+        period_ns: period as u64 * bin,
+        length_ns: (length * bin as f64).round() as u64,
+        percent: 100.0 * silent_bins as f64 / bins(measured) as f64,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,367 @@
+//! Servers that hang, die, stand still and pause, in virtual time; and those that only seem to.
+
+use crate::finding::{Finding, Severity};
+use crate::law::Law;
+use crate::sim::{Faults, Stall, World, simulate};
+use crate::spec::{ArrivalLaw, Level, Load, OpenLoad, Rate, TrialSpec};
+use crate::time::Nanos;
+use crate::trial::assess::assess;
+use crate::trial::assess::tests::{closed, open, spec};
+use crate::trial::findings::trial_findings;
+use crate::trial::report::{TrialReport, Verdict};
+use proptest::prelude::*;
+
+const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+fn level(load: &Load) -> Level {
+    match load {
+        Load::Closed { vusers, .. } => Level::Vusers(*vusers),
+        Load::Open(open) => Level::RatePerS(open.rate.per_s()),
+        Load::Overload(_) => Level::Descriptors(1),
+    }
+}
+
+fn spec_of(load: Load) -> TrialSpec {
+    TrialSpec {
+        level: level(&load),
+        ..spec(load)
+    }
+}
+
+fn at_rate(per_s: u64) -> Load {
+    Load::Open(OpenLoad {
+        rate: Rate::per_second(per_s).expect("not zero"),
+        arrival: ArrivalLaw::Poisson,
+        connections_max: 1_000,
+        in_flight_max: None,
+    })
+}
+
+fn run(load: Load, world: &World) -> (TrialReport, Vec<Finding>) {
+    let report = assess(&simulate(&spec_of(load), world).trial);
+    let findings = trial_findings(&report);
+    (report, findings)
+}
+
+fn found<'a>(findings: &'a [Finding], code: &str) -> Option<&'a Finding> {
+    findings.iter().find(|f| f.code == code)
+}
+
+fn fast() -> World {
+    World::station(8, Law::Exp(MS(2)))
+}
+
+#[test]
+fn users_who_hang_from_the_warm_up_on_are_seen() {
+    let mut world = fast();
+    world.faults.hangs_every = 4;
+    let (report, findings) = run(closed(16), &world);
+    let hung = found(&findings, "hung_operations").expect("4 of 16 hang");
+    assert_eq!(hung.severity, Severity::Error);
+    assert!(
+        hung.text.contains("4 of 16 users never got a response"),
+        "{}",
+        hung.text
+    );
+    assert_eq!(found(&findings, "littles_law_violation"), None);
+    assert_eq!(
+        (report.silence.hung, report.silence.hung_throughout),
+        (4, 4)
+    );
+    // They are in outcomes and percentiles, and no minimum.
+    assert_eq!(report.outcomes.total(), report.attempted);
+    assert_eq!(report.outcomes.errors(), 4);
+    assert!(report.response_time_ns.max >= Some(MS(11_000).0));
+    assert!(report.response_time_ns.min < Some(MS(2).0));
+    assert!(found(&findings, "errors").is_some(), "{findings:#?}");
+    assert_eq!(report.transient_ns, 0);
+
+    let (_, findings) = run(closed(16), &fast());
+    assert_eq!(findings, [], "the same server when it answers");
+}
+
+#[test]
+fn operations_of_an_open_loop_that_hang_are_seen() {
+    let mut world = fast();
+    world.faults.hangs_every = 4;
+    let (report, findings) = run(at_rate(200), &world);
+    assert!(report.silence.hung_throughout > 0, "{:?}", report.silence);
+    assert!(found(&findings, "hung_operations").is_some());
+    assert_eq!(
+        report.verdict,
+        Verdict::Valid,
+        "{:?}",
+        report.invalid_because
+    );
+}
+
+#[test]
+fn long_operations_do_not_hang_and_bias_nothing() {
+    let mut spec = spec_of(closed(4));
+    spec.duration = MS(20_000);
+    for law in [Law::Fixed(MS(5_000)), Law::Uniform(MS(4_000), MS(6_000))] {
+        let report = assess(&simulate(&spec, &World::station(None, law)).trial);
+        let off = (report.responses_per_s() / 0.8 - 1.0).abs();
+        let chance = if law == Law::Fixed(MS(5_000)) {
+            0.02
+        } else {
+            0.1
+        };
+        assert!(off < chance, "{law:?}: {off}");
+        assert!(report.silence.is_none(), "{:?}", report.silence);
+        // So few operations of random length may look like a drift, and that is all.
+        let findings = trial_findings(&report);
+        let others = findings.iter().find(|f| f.code != "non_stationary");
+        assert_eq!(others, None);
+    }
+}
+
+/// A server that dies, 3 s into the measurement of 10 s: at the end, in the middle, at the
+/// beginning.
+#[test]
+fn an_outage_has_a_beginning_and_an_end_and_nothing_is_cut() {
+    let dies = |from: u64, until: Option<u64>| {
+        let mut world = fast();
+        match until {
+            None => world.faults.crash_at = Some(MS(from)),
+            Some(until) => {
+                world.server_stalls = vec![Stall {
+                    at: MS(from),
+                    length: MS(until - from),
+                }];
+            }
+        }
+        world
+    };
+    for (load, timeout) in [(closed(16), 500), (at_rate(300), 500)] {
+        for (from, until) in [(4_000, None), (4_000, Some(6_500)), (500, Some(3_000))] {
+            let mut spec = spec_of(load.clone());
+            spec.timeout = MS(timeout);
+            let report = assess(&simulate(&spec, &dies(from, until)).trial);
+            let findings = trial_findings(&report);
+            let what = format!("{load:?} {from} {until:?}: {:?}", report.silence);
+            let outage = found(&findings, "outage").unwrap_or_else(|| panic!("{what}"));
+            assert_eq!(found(&findings, "target_queue_grows"), None, "{what}");
+            let near = |name: &str, ms: f64| {
+                let value = outage.evidence[name] / 1e6;
+                assert!((value - ms).abs() < 200.0, "{name}: {value}, {what}");
+            };
+            near("from_ns", (from as f64 - 1_000.0).max(0.0));
+            match until {
+                Some(until) => near("until_ns", until as f64 - 1_000.0),
+                None => assert!(outage.text.contains("until its end"), "{}", outage.text),
+            }
+            assert_eq!(report.transient_ns, 0, "{what}");
+            assert_eq!(report.outcomes.total(), report.attempted);
+        }
+    }
+}
+
+#[test]
+fn silence_for_good_after_many_answers_is_an_outage() {
+    let mut world = fast();
+    world.server_stalls = vec![Stall {
+        at: MS(4_000),
+        length: MS(100_000),
+    }];
+    let (report, findings) = run(closed(16), &world);
+    let outage = found(&findings, "outage").expect("it never answers again");
+    assert!(outage.text.contains("until its end"), "{}", outage.text);
+    assert_eq!(outage.evidence["failures"], 16.0);
+    assert_eq!(found(&findings, "hung_operations"), None, "said once");
+    let per_s = report.responses_per_s();
+    assert!(
+        (900.0..1_500.0).contains(&per_s),
+        "{per_s}: of all the window"
+    );
+}
+
+#[test]
+fn a_stall_without_a_failure_is_no_outage() {
+    let mut world = fast();
+    world.server_stalls = vec![Stall {
+        at: MS(5_000),
+        length: MS(1_000),
+    }];
+    for load in [closed(16), at_rate(300)] {
+        let (report, findings) = run(load, &world);
+        assert_eq!(found(&findings, "outage"), None, "{:?}", report.silence);
+        assert_eq!(found(&findings, "periodic_pauses"), None);
+    }
+}
+
+#[test]
+fn periodic_pauses_are_found_in_closed_and_open_loops() {
+    let mut world = fast();
+    world.server_stalls = Stall::every(MS(1_150), MS(150), MS(60_000));
+    for (load, hides) in [(closed(16), true), (at_rate(500), false)] {
+        let (report, findings) = run(load, &world);
+        let pauses = found(&findings, "periodic_pauses");
+        let pauses = pauses.unwrap_or_else(|| panic!("{:?}", report.silence));
+        let period = pauses.evidence["period_ns"] / 1e6;
+        let length = pauses.evidence["length_ns"] / 1e6;
+        assert!((period - 1_150.0).abs() <= 20.0, "{period}");
+        assert!((length - 150.0).abs() <= 20.0, "{length}");
+        assert!((pauses.evidence["percent"] - 13.0).abs() < 2.5);
+        assert_eq!(
+            pauses.text.contains("closed loop"),
+            hides,
+            "{}",
+            pauses.text
+        );
+        assert_eq!(pauses.next_step.contains("--rate"), hides);
+    }
+}
+
+#[test]
+fn what_is_not_periodic_or_no_pause_is_not_called_so() {
+    let stall = |ms: u64| Stall {
+        at: MS(ms),
+        length: MS(150),
+    };
+    let once = vec![stall(5_000)];
+    let any_time = [1_300, 2_900, 3_350, 6_000, 8_700, 9_100]
+        .map(stall)
+        .to_vec();
+    let slow = World::station(1, Law::Fixed(MS(150)));
+    let in_step = World::station(None, Law::Fixed(MS(150)));
+    let heavy = World::station(4, Law::LogNormal(MS(5), 2.0));
+    let stalled = |server_stalls| World {
+        server_stalls,
+        ..fast()
+    };
+    for (what, world) in [
+        ("one stall", stalled(once)),
+        ("stalls at any time", stalled(any_time)),
+        ("slow but steady", slow),
+        ("users in step", in_step),
+        ("single slow operations", heavy),
+        ("nothing", fast()),
+    ] {
+        for load in [
+            closed(16),
+            closed(1),
+            open(ArrivalLaw::Constant),
+            at_rate(20),
+        ] {
+            let (report, findings) = run(load, &world);
+            let none = found(&findings, "periodic_pauses").is_none();
+            assert!(none, "{what}: {:?}", report.silence);
+        }
+    }
+}
+
+#[test]
+fn one_response_is_shown_and_none_is_no_figure() {
+    let few = |per_10_000_s: u64| {
+        let mut load = spec(closed(1));
+        load.warmup = Nanos::ZERO;
+        load.load = Load::Open(OpenLoad {
+            rate: Rate::new(per_10_000_s, MS(10_000_000)).expect("not zero"),
+            arrival: ArrivalLaw::Constant,
+            connections_max: 1,
+            in_flight_max: None,
+        });
+        load
+    };
+    let report = assess(&simulate(&few(10), &fast()).trial);
+    assert_eq!(report.completed, 1);
+    assert!((report.responses_per_s() - 0.1).abs() < 1e-9, "1 in 10 s");
+    assert!(report.response_time_ns.p50.is_some() && report.response_time_ns.p99.is_none());
+
+    // Every operation ends after the window.
+    let long = World::station(None, Law::Fixed(MS(15_000)));
+    let report = assess(&simulate(&spec(closed(4)), &long).trial);
+    assert_eq!(
+        (report.throughput_per_s, report.goodput_per_s),
+        (None, None)
+    );
+    assert_eq!(report.throughput_ci95_per_s, None);
+}
+
+fn any_world() -> impl Strategy<Value = World> {
+    let law = prop_oneof![
+        (1u64..50).prop_map(|ms| Law::Fixed(MS(ms))),
+        (1u64..50).prop_map(|ms| Law::Exp(MS(ms))),
+        (1u64..20).prop_map(|ms| Law::LogNormal(MS(ms), 1.0)),
+    ];
+    let stalls = prop_oneof![
+        3 => Just(Vec::new()),
+        1 => (0u64..11_000, 100u64..20_000).prop_map(|(at, length)| vec![Stall {
+            at: MS(at),
+            length: MS(length),
+        }]),
+        1 => (600u64..2_000, 50u64..250).prop_map(|(period, length)| {
+            Stall::every(MS(period), MS(length), MS(60_000))
+        }),
+    ];
+    let hangs = prop_oneof![2 => Just(0u64), 1 => 2u64..9];
+    let crash = prop_oneof![2 => Just(None), 1 => (1_500u64..10_500).prop_map(|at| Some(MS(at)))];
+    let errors = prop_oneof![2 => Just(0.0), 1 => 0.001f64..0.9];
+    (law, 1u32..16, stalls, hangs, crash, errors).prop_map(
+        |(service, workers, server_stalls, hangs_every, crash_at, errors)| World {
+            server_stalls,
+            faults: Faults {
+                hangs_every,
+                crash_at,
+                errors,
+                ..Faults::default()
+            },
+            ..World::station(workers, service)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Whatever the server does: the counts sum, no figure comes from nothing, and a failure has a
+    /// finding.
+    #[test]
+    fn no_report_contradicts_itself(
+        world in any_world(),
+        users in 1u32..40,
+        is_open in any::<bool>(),
+        timeout in prop_oneof![Just(300u64), Just(2_000), Just(30_000)],
+    ) {
+        let mut spec = spec_of(if is_open { at_rate(u64::from(users) * 5) } else { closed(users) });
+        spec.timeout = MS(timeout);
+        let report = assess(&simulate(&spec, &world).trial);
+        let findings = trial_findings(&report);
+        let times = &report.response_time_ns;
+        prop_assert_eq!(report.outcomes.total(), report.attempted);
+        prop_assert_eq!(report.outcomes.responses(), report.completed);
+        prop_assert_eq!(times.count, report.attempted);
+        prop_assert_eq!(times.p50.is_some(), times.count > 0);
+        prop_assert_eq!(times.p99.is_some(), times.count >= 100);
+        if report.throughput_per_s.is_none() {
+            prop_assert!(report.intervals.iter().all(|i| i.completed == 0));
+        }
+        if report.outcomes.errors() > 0 {
+            let named = findings.iter().any(|f| f.code == "errors");
+            prop_assert!(named, "{:?}", report.outcomes);
+        }
+        if let Some(at) = world.faults.crash_at.filter(|at| *at < MS(10_000)) {
+            // Where anything good had come before it, and often enough.
+            if report.throughput_per_s.is_some_and(|x| x > 20.0) && world.faults.errors == 0.0
+                && at > MS(2_500) && world.server_stalls.is_empty() && world.faults.hangs_every == 0
+            {
+                prop_assert!(found(&findings, "outage").is_some(), "{:?}", findings);
+                prop_assert_eq!(report.transient_ns, 0);
+            }
+        }
+        for outage in &report.silence.outages {
+            prop_assert!(outage.start_ns < outage.end_ns && outage.end_ns <= report.duration_ns);
+            prop_assert!(outage.failures > 0);
+        }
+        prop_assert!(report.silence.hung_throughout <= report.silence.hung);
+        if let Level::Vusers(n) = report.level {
+            prop_assert!(report.silence.hung <= u64::from(n));
+        }
+        // A queue that grows beyond the timeout fails too.
+        let none_failed = report.outcomes.errors() == 0;
+        if none_failed && world.server_stalls.is_empty() && world.faults == Faults::default() {
+            prop_assert!(report.silence.is_none(), "{:?}", report.silence);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What went over the connections, and to which target.
+
+use super::assess::latency_report;
+use crate::measure::{TargetMeasured, Trial};
+use crate::spec::{HttpRequest, Load};
+use crate::trial::report::{LatencyReport, TargetReport, TrafficReport};
+
+/// The traffic of a trial, as reported.
+pub fn traffic_report(trial: &Trial) -> TrafficReport {
+    let measured = &trial.measurement;
+    let window_s = measured.window.length().as_secs_f64();
+    let per_s = |bytes: u64| (window_s > 0.0).then(|| bytes as f64 / window_s);
+    TrafficReport {
+        status_codes: measured.status_codes.clone(),
+        bytes_sent: measured.bytes_sent,
+        bytes_sent_per_s: per_s(measured.bytes_sent),
+        bytes_received_per_s: per_s(measured.bytes_received),
+        connections_limit: match &trial.spec.load {
+            Load::Open(load) => Some(load.connections_max.into()),
+            Load::Closed { .. } | Load::Overload(_) => None,
+        },
+        unsent: measured.unsent,
+        surplus_responses: measured.surplus,
+        targets: targets(&measured.targets, &trial.spec.target.requests),
+    }
+}
+
+/// Where there are fewer measurements than requests, the last is of all further ones.
+fn targets(measured: &[TargetMeasured], requests: &[HttpRequest]) -> Vec<TargetReport> {
+    let rows = measured.iter().enumerate().map(|(index, target)| {
+        let further = requests.len().saturating_sub(measured.len());
+        let is_sum = further > 0 && index + 1 == measured.len();
+        let name = match requests.get(index) {
+            Some(request) if !is_sum => format!("{} {}", request.method, request.path),
+            _ => "other targets".to_owned(),
+        };
+        TargetReport {
+            target: name,
+            sum_of: is_sum.then_some(further as u64 + 1),
+            attempted: target.outcomes.total(),
+            completed: target.outcomes.responses(),
+            outcomes: target.outcomes.clone(),
+            status_codes: target.status_codes.clone(),
+            response_time_ns: LatencyReport {
+                spectrum: Vec::new(),
+                ..latency_report(&target.response, None)
+            },
+        }
+    });
+    rows.collect()
+}

@@ -1,0 +1,352 @@
+//! Whether the generator measured the target or itself: the clauses of INVALID.
+//!
+//! Each clause compares what the generator did with what it promised, never with how the target
+//! fared: a target that is slow, or refuses, makes no trial invalid.
+
+use crate::measure::Histogram;
+use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov};
+use crate::time::Nanos;
+use crate::words::{exact, number, percent, time};
+
+/// This share of the operations asked for must have been started, …
+const ACHIEVED_SHARE: f64 = 0.999;
+/// … where so many more or fewer may fall on the other side of the window's ends.
+const EDGE_OPERATIONS: f64 = 10.0;
+
+/// A pacing error distorts a percentile of response time, which contains it, where the same
+/// percentile of it makes up this share and exceeds this floor. The floors are what waking up costs
+/// on a busy virtual machine: below them a larger share is the price of a fast target.
+const PACING_P99: [(f64, u64); 2] = [(0.20, 1_000_000), (0.50, 200_000)];
+/// The same for the medians, in which single late wake-ups do not show.
+const PACING_P50: (f64, u64) = (0.20, 100_000);
+
+/// The generator stood still if it was so late once, however long the trial.
+const STALL_NS: u64 = 100_000_000;
+
+/// Gaps may vary by so much more or less than promised (coefficient of variation), where they are
+/// constant, …
+const CV_CONSTANT: f64 = 0.3;
+/// … and where they are random, beside four standard errors.
+const CV_RANDOM: f64 = 0.1;
+/// … unless the deviation is below this: at 50,000/s a coefficient of 0.3 is 6 µs.
+const GAP_NOISE_NS: f64 = 200_000.0;
+/// The Kolmogorov–Smirnov test rejects at this level, …
+const KS_P: f64 = 0.001;
+/// … if its distance is at least this large, as huge samples reject anything, …
+const KS_DISTANCE: f64 = 0.05;
+/// … and amounts to more than this much of time.
+const KS_NOISE_NS: f64 = 50_000.0;
+/// Counts deviate from Poisson's by so many standard errors of their dispersion, …
+const DISPERSION_Z: f64 = 5.0;
+/// … and by this share of their mean.
+const DISPERSION_SHARE: f64 = 0.2;
+/// Counts say nothing below this mean.
+const DISPERSION_COUNT: f64 = 1.0;
+
+/// From this share of a core on, polling for deadlines apart, a worker has no time left. In a
+/// closed loop too: the throughput is then as much as the generator, not the target, could do.
+pub(crate) const BUSY_PERCENT: f64 = 95.0;
+/// A shorter window is spent on connecting, and a worker may well be busy all through it.
+pub(crate) const BUSY_WINDOW: Nanos = Nanos::from_millis(100);
+/// Stands in the clause that says so.
+pub(crate) const GENERATOR_LIMITED: &str = "generator_limited";
+/// Stands in the clause on a rate that was not achieved.
+pub(crate) const FELL_BEHIND: &str = "the generator fell behind";
+/// The host may take this share of the processors' time away.
+const STEAL_PERCENT: f64 = 10.0;
+/// So many operations may fail for want of ports, descriptors or memory here.
+const NO_RESOURCES_SHARE: f64 = 0.001;
+
+/// What a schedule wanted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Asked {
+    /// Operations in the window, on average.
+    pub operations: f64,
+    /// How many fewer chance may make of them.
+    pub slack: f64,
+}
+
+/// The gaps that an arrival process promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GapLaw {
+    /// All the same.
+    Constant,
+    /// Uniform from nothing to twice the mean: a coefficient of variation of 1/√3.
+    Uniform,
+    /// Exponential.
+    Poisson,
+}
+
+impl GapLaw {
+    fn cv(self) -> f64 {
+        match self {
+            GapLaw::Constant => 0.0,
+            GapLaw::Uniform => 1.0 / 3f64.sqrt(),
+            GapLaw::Poisson => 1.0,
+        }
+    }
+}
+
+/// What was made of that promise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GapEvidence {
+    /// The promise.
+    pub law: GapLaw,
+    /// The gaps between starts.
+    pub gaps: Gaps,
+    /// Their test against the exponential law; Poisson only.
+    pub exponential: Option<KolmogorovSmirnov>,
+    /// Counts of starts per bin of several lengths.
+    pub counts: Vec<(Nanos, Counts)>,
+}
+
+/// What is compared of a distribution of times, in nanoseconds; 0 where there is none. Of few
+/// observations the 99th percentile is the largest, which no report would call so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quantiles {
+    /// Median.
+    pub p50: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+impl Quantiles {
+    /// Those of a histogram.
+    pub fn of(histogram: &Histogram) -> Quantiles {
+        Quantiles {
+            p50: histogram.quantile(0.5).0,
+            p99: histogram.quantile(0.99).0,
+            max: histogram.max().0,
+        }
+    }
+}
+
+/// All that the verdict rests on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence {
+    /// What the schedule wanted; `None` in a closed loop.
+    pub asked: Option<Asked>,
+    /// The length of the measured window.
+    pub window: Nanos,
+    /// Whether the loop is open.
+    pub open_loop: bool,
+    /// Operations intended in the window, shed ones included.
+    pub attempted: u64,
+    /// Those shed, as the user ordered.
+    pub shed: u64,
+    /// Operations started in the window.
+    pub started: u64,
+    /// The generator's lateness; open loop only.
+    pub pacing_error_ns: Quantiles,
+    /// Response times.
+    pub response_time_ns: Quantiles,
+    /// T, where connects are started for the sake of their rate, each so long after another:
+    /// lateness is a share of that, however soon the target turns them away.
+    pub replaced_after: Option<Nanos>,
+    /// The longest time that a worker was past a deadline of its own.
+    pub stall_ns_max: u64,
+    /// Gaps; where the arrival process promises something about them.
+    pub gaps: Option<GapEvidence>,
+    /// The share of a core that the busiest worker used, polling apart.
+    pub busy_percent: f64,
+    /// The share of the time in which that worker was ready to run but others had its core.
+    pub waiting_percent: f64,
+    /// The share of the host's processor time that the hypervisor gave to others.
+    pub steal_percent: f64,
+    /// Operations that failed for want of ports, descriptors or memory.
+    pub no_resources: u64,
+}
+
+/// The clauses that make a trial invalid, each a sentence; none where it is valid.
+pub fn clauses(evidence: &Evidence) -> Vec<String> {
+    let checks: [fn(&Evidence) -> Option<String>; 9] = [
+        rate_not_achieved,
+        stood_still,
+        paced_late,
+        gaps_vary,
+        gaps_not_exponential,
+        counts_not_poisson,
+        core_saturated,
+        core_stolen,
+        resources_exhausted,
+    ];
+    checks.iter().filter_map(|check| check(evidence)).collect()
+}
+
+/// Two ways to fall short: operations that the generator never came to, and operations that it came
+/// to after the window. How the target fares is in neither: an operation that waits for a
+/// connection has been started.
+fn rate_not_achieved(e: &Evidence) -> Option<String> {
+    if !e.open_loop {
+        return None;
+    }
+    let attempted = e.attempted as f64;
+    let wanted = e
+        .asked
+        .map_or(attempted, |a| (a.operations - a.slack).max(attempted));
+    let started = (e.started + e.shed).min(e.attempted) as f64;
+    let missing = wanted * ACHIEVED_SHARE - started;
+    (missing > 0.0 && wanted - started > EDGE_OPERATIONS).then(|| {
+        format!(
+            "{FELL_BEHIND}: of {} operations due in the window it did not start {} ({})",
+            exact(wanted.round()),
+            exact((wanted - started).round()),
+            percent((1.0 - started / wanted) * 100.0)
+        )
+    })
+}
+
+/// In an open loop a stall that no operation was due in harms nothing; in a closed loop every
+/// moment is one in which users wait.
+fn stood_still(e: &Evidence) -> Option<String> {
+    let late_ns = if e.open_loop {
+        e.pacing_error_ns.max
+    } else {
+        e.stall_ns_max
+    };
+    (late_ns >= STALL_NS).then(|| {
+        format!(
+            "the generator stood still for {}: what it measured meanwhile is its own delay",
+            time(late_ns as f64)
+        )
+    })
+}
+
+fn paced_late(e: &Evidence) -> Option<String> {
+    let pacing = &e.pacing_error_ns;
+    let (response, of) = match e.replaced_after {
+        Some(Nanos(t)) => (
+            Quantiles {
+                p50: t,
+                p99: t,
+                max: t,
+            },
+            "connect timeout",
+        ),
+        None => (e.response_time_ns, "response time"),
+    };
+    let distorts = |late: u64, whole: u64, (share, floor): (f64, u64)| {
+        late > floor && late as f64 > share * whole as f64
+    };
+    let (name, late, whole) = if PACING_P99
+        .iter()
+        .any(|&limit| distorts(pacing.p99, response.p99, limit))
+    {
+        ("p99", pacing.p99, response.p99)
+    } else if distorts(pacing.p50, response.p50, PACING_P50) {
+        ("median", pacing.p50, response.p50)
+    } else {
+        return None;
+    };
+    let of = match e.replaced_after {
+        Some(_) => of.to_owned(),
+        None => format!("{name} {of}"),
+    };
+    Some(format!(
+        "operations started late: {name} pacing error {}, of a {of} of {}",
+        time(late as f64),
+        time(whole as f64)
+    ))
+}
+
+fn gaps_vary(e: &Evidence) -> Option<String> {
+    let GapEvidence { law, gaps, .. } = judged_gaps(e)?;
+    let promised = law.cv();
+    let tolerance = match law {
+        GapLaw::Constant => CV_CONSTANT,
+        GapLaw::Uniform | GapLaw::Poisson => CV_RANDOM + 4.0 / (gaps.count as f64).sqrt(),
+    };
+    let excess = gaps.std_dev_ns.powi(2) - (promised * gaps.mean_ns).powi(2);
+    let wrong = (gaps.cv() - promised).abs() > tolerance && excess.abs().sqrt() > GAP_NOISE_NS;
+    wrong.then(|| {
+        format!(
+            "gaps between starts vary otherwise than promised: coefficient of variation {}, not \
+             {} (standard deviation {})",
+            number(gaps.cv()),
+            number(promised),
+            time(gaps.std_dev_ns)
+        )
+    })
+}
+
+fn gaps_not_exponential(e: &Evidence) -> Option<String> {
+    let GapEvidence {
+        gaps, exponential, ..
+    } = judged_gaps(e)?;
+    let test = exponential.as_ref()?;
+    let matters = test.distance > KS_DISTANCE && test.distance * gaps.mean_ns > KS_NOISE_NS;
+    (test.p_value < KS_P && matters).then(|| {
+        format!(
+            "gaps between starts are not exponential: Kolmogorov–Smirnov distance {}, p below {}",
+            number(test.distance),
+            number(KS_P)
+        )
+    })
+}
+
+/// The index of dispersion of n counts has the standard error √(2/n) about 1 if they are Poisson's.
+fn counts_not_poisson(e: &Evidence) -> Option<String> {
+    let evidence = judged_gaps(e).filter(|g| g.law == GapLaw::Poisson)?;
+    let wrong = evidence.counts.iter().find(|(_, counts)| {
+        let deviation = (counts.dispersion - 1.0).abs();
+        counts.mean >= DISPERSION_COUNT
+            && deviation > DISPERSION_Z * (2.0 / counts.bins as f64).sqrt()
+            && (deviation / counts.mean).sqrt() > DISPERSION_SHARE
+    });
+    wrong.map(|(bin, counts)| {
+        format!(
+            "starts are not Poisson: index of dispersion {} per {bin}, not 1",
+            number(counts.dispersion)
+        )
+    })
+}
+
+/// Shed arrivals leave gaps that the schedule did not have.
+fn judged_gaps(e: &Evidence) -> Option<&GapEvidence> {
+    let few_shed = e.shed as f64 <= (1.0 - ACHIEVED_SHARE) * e.attempted as f64;
+    e.gaps.as_ref().filter(|_| few_shed)
+}
+
+/// A worker that never rests always finds answers that wait for it. In an open loop the time in
+/// which it is kept from its core is seen by its lateness, and may be time that it would have
+/// polled; in a closed loop nothing else shows it.
+fn core_saturated(e: &Evidence) -> Option<String> {
+    let kept_waiting = !e.open_loop && e.busy_percent <= BUSY_PERCENT;
+    let waiting = if kept_waiting { e.waiting_percent } else { 0.0 };
+    let busy = e.busy_percent + waiting > BUSY_PERCENT;
+    (busy && e.window >= BUSY_WINDOW).then(|| {
+        let waited = match kept_waiting {
+            true => format!(", which others had for {} of the time", percent(waiting)),
+            false => String::new(),
+        };
+        format!(
+            "a worker used {} of its core{waited}: the generator is the limit, and the target \
+             can do at least this ({GENERATOR_LIMITED})",
+            percent(e.busy_percent)
+        )
+    })
+}
+
+fn core_stolen(e: &Evidence) -> Option<String> {
+    (e.steal_percent > STEAL_PERCENT).then(|| {
+        format!(
+            "the host gave {} of this machine's processor time to others",
+            percent(e.steal_percent)
+        )
+    })
+}
+
+fn resources_exhausted(e: &Evidence) -> Option<String> {
+    (e.no_resources as f64 > NO_RESOURCES_SHARE * e.attempted as f64).then(|| {
+        format!(
+            "{} of {} operations found no port, descriptor or memory on the generator's host",
+            exact(e.no_resources as f64),
+            exact(e.attempted as f64)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;
