@@ -1,4 +1,4 @@
-//! What a person should know.
+//! What a person should know: a value, built in one expression where it is diagnosed.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,4 +28,47 @@ pub struct Finding {
     pub evidence: BTreeMap<String, f64>,
     /// What to do next, with the very flags to use; empty where nothing is to be done.
     pub next_step: String,
+}
+
+/// What all findings of one kind have in common. `knee explain` and the reference print it.
+///
+/// Each is a constant beside the function that diagnoses it, and listed by the module's `CODES`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code {
+    /// The stable name, in JSON and on the command line.
+    pub name: &'static str,
+    /// What it means and what causes it, in a few sentences.
+    pub cause: &'static str,
+    /// What to do about it, in a few sentences.
+    pub remedy: &'static str,
+}
+
+impl Code {
+    /// A finding of this kind. Numbers of the evidence that are not finite are not known, and left
+    /// out.
+    pub fn finding(
+        self,
+        severity: Severity,
+        text: impl Into<String>,
+        evidence: impl IntoIterator<Item = (&'static str, f64)>,
+        next_step: impl Into<String>,
+    ) -> Finding {
+        let known = evidence.into_iter().filter(|(_, value)| value.is_finite());
+        Finding {
+            code: self.name.to_owned(),
+            severity,
+            text: text.into(),
+            evidence: known
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            next_step: next_step.into(),
+        }
+    }
+}
+
+impl Finding {
+    /// Whether it is of this kind.
+    pub fn is(&self, code: Code) -> bool {
+        self.code == code.name
+    }
 }

@@ -72,7 +72,6 @@ pub mod shown;
 pub mod sim;
 pub mod spec;
 pub mod stats;
-pub mod stop;
 pub mod threshold;
 pub mod throttle;
 pub mod time;

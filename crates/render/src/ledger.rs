@@ -2,7 +2,7 @@
 
 use crate::number::{count, words};
 use knee_core::experiment::udp::measure::DropPlace;
-use knee_core::experiment::udp::report::{LedgerReport, LossEvidence};
+use knee_core::trial::datagrams::{LedgerReport, LossEvidence};
 use std::collections::BTreeSet;
 
 /// A line of the ledger: its name, and its count in each of several ledgers.

@@ -5,9 +5,9 @@ mod flows;
 pub use flows::scenario_line;
 
 use crate::number::{TIE, count, percent, plural, rate, time_short};
-use knee_core::experiment::udp::report::DatagramReport;
 use knee_core::measure::Interval;
 use knee_core::time::Nanos;
+use knee_core::trial::datagrams::DatagramReport;
 
 /// The bar of a progress line, in columns.
 const BAR_WIDTH: usize = 16;

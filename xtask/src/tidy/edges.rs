@@ -1,98 +1,132 @@
-//! Which module of core may use which: arrival -> throttle -> driver; measure -> analysis; both ->
-//! experiment.
+//! Which part of a crate uses which: the parts form layers, so no part may use one that uses it, by
+//! whatever detour; and no experiment's folder may use that of another.
+//!
+//! A part is what lies directly under `src`. Below the folders in [`ROOMS`], each folder is a part
+//! of its own, and the files beside them form one.
 
 use super::Violation;
 use super::code::{Code, find_word};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Modules of core and what they must not use. Tests may use anything.
-const MUST_NOT_USE: [(&[&str], &[&str]); 9] = [
-    (
-        &["time", "rng"],
-        &[
-            "spec",
-            "arrival",
-            "throttle",
-            "driver",
-            "measure",
-            "analysis",
-            "experiment",
-            "report",
-            "sim",
-        ],
-    ),
-    (
-        &["spec"],
-        &[
-            "throttle",
-            "driver",
-            "measure",
-            "analysis",
-            "experiment",
-            "report",
-            "sim",
-        ],
-    ),
-    (
-        &["arrival"],
-        &[
-            "throttle",
-            "driver",
-            "measure",
-            "analysis",
-            "experiment",
-            "report",
-            "sim",
-        ],
-    ),
-    (
-        &["throttle"],
-        &[
-            "driver",
-            "measure",
-            "analysis",
-            "experiment",
-            "report",
-            "sim",
-        ],
-    ),
-    (&["driver"], &["analysis", "experiment", "report", "sim"]),
-    (&["measure"], &["analysis", "experiment", "sim"]),
-    (&["analysis"], &["driver", "experiment", "sim"]),
-    (&["report"], &["driver", "analysis", "experiment", "sim"]),
-    (&["experiment"], &["sim"]),
-];
+/// The crates whose parts form layers.
+const CRATES: [&str; 1] = ["core"];
+/// Folders of folders that do not know of each other.
+const ROOMS: [&str; 2] = ["experiment", "document"];
 
-const CORE: &str = "crates/core/src/";
+/// From one part to another, and the first line that says so.
+type Edges = BTreeMap<(String, String), (String, usize)>;
 
-/// Back edges in a file of core.
-pub fn check(code: &Code) -> Vec<Violation> {
-    let Some(inside) = code.path.strip_prefix(CORE) else {
-        return Vec::new();
-    };
-    let parts: Vec<&str> = inside.trim_end_matches(".rs").split('/').collect();
-    let depth = parts.iter().filter(|part| **part != "mod").count();
-    let module = parts[0];
-    let Some((_, banned)) = MUST_NOT_USE.iter().find(|(of, _)| of.contains(&module)) else {
-        return Vec::new();
-    };
+/// Circles and forbidden neighbours in all crates.
+pub fn check(rust: &[Code]) -> Vec<Violation> {
+    CRATES
+        .into_iter()
+        .flat_map(|name| {
+            let src = format!("crates/{name}/src/");
+            let inside: Vec<&Code> = rust.iter().filter(|c| c.path.starts_with(&src)).collect();
+            broken(&edges(&inside, &src))
+        })
+        .collect()
+}
+
+fn broken(edges: &Edges) -> Vec<Violation> {
     let mut broken = Vec::new();
-    for (line, text) in used_modules(code, depth) {
-        for used in banned.iter().filter(|name| **name == text) {
-            let remedy = format!("{module} must not use {used}: move what both need below them");
-            broken.push(Violation {
-                path: code.path.clone(),
-                line,
-                rule: "back edge",
-                remedy,
-            });
-        }
+    for ((from, to), (path, line)) in edges {
+        let room = |part: &str| part.split_once('/').map(|(rooms, _)| rooms.to_owned());
+        let (rule, remedy) = if room(from).is_some() && room(from) == room(to) {
+            ("neighbour", format!("{from} must not use {to}"))
+        } else if reaches(edges, to, from) {
+            ("circle", format!("{from} uses {to}, which uses {from}"))
+        } else {
+            continue;
+        };
+        broken.push(Violation {
+            path: path.clone(),
+            line: *line,
+            rule,
+            remedy: format!("{remedy}: move what both need below them"),
+        });
     }
     broken
 }
 
-/// The modules of core that a file names outside its tests: after `crate::`, or after as many
-/// `super::` as it is deep.
-fn used_modules(code: &Code, depth: usize) -> Vec<(usize, String)> {
+/// Whether a part uses another one, itself or through others.
+fn reaches(edges: &Edges, from: &str, to: &str) -> bool {
+    let mut seen = BTreeSet::from([from]);
+    let mut open = vec![from];
+    while let Some(part) = open.pop() {
+        for (_, next) in edges.keys().filter(|(of, _)| of == part) {
+            if next == to {
+                return true;
+            }
+            if seen.insert(next) {
+                open.push(next);
+            }
+        }
+    }
+    false
+}
+
+fn edges(inside: &[&Code], src: &str) -> Edges {
+    let modules: BTreeMap<Vec<&str>, &Code> = inside
+        .iter()
+        .map(|code| (module(code, src), *code))
+        .collect();
+    let rooms: BTreeSet<String> = modules
+        .keys()
+        .filter(|m| m.len() > 2 && ROOMS.contains(&m[0]))
+        .map(|m| format!("{}/{}", m[0], m[1]))
+        .collect();
+    let part = |path: &[&str]| -> String {
+        let room = path.iter().take(2).copied().collect::<Vec<_>>().join("/");
+        match rooms.contains(&room) {
+            true => room,
+            false => path[0].to_owned(),
+        }
+    };
+    let mut edges = Edges::new();
+    for (module, code) in &modules {
+        if module.is_empty() || is_for_tests(&modules, module) {
+            continue;
+        }
+        for (line, used) in used_modules(code, module.len()) {
+            let used: Vec<&str> = used.iter().map(String::as_str).collect();
+            if !modules.keys().any(|m| m.first() == used.first()) {
+                continue;
+            }
+            let (from, to) = (part(module), part(&used));
+            if from != to {
+                let place = (code.path.clone(), line);
+                edges.entry((from, to)).or_insert(place);
+            }
+        }
+    }
+    edges
+}
+
+/// `a`, `b` of `src/a/b.rs` and of `src/a/b/mod.rs`; nothing of a crate's root.
+fn module<'a>(code: &'a Code, src: &str) -> Vec<&'a str> {
+    let inside = code.path[src.len()..].trim_end_matches(".rs");
+    let parts = inside.split('/').filter(|part| *part != "mod");
+    match inside {
+        "lib" | "main" => Vec::new(),
+        _ => parts.collect(),
+    }
+}
+
+/// Whether it, or what it lies in, is declared under `#[cfg(test)]`.
+fn is_for_tests(modules: &BTreeMap<Vec<&str>, &Code>, module: &[&str]) -> bool {
+    (1..=module.len()).any(|n| {
+        let declared = format!("mod {};", module[n - 1]);
+        modules.get(&module[..n - 1]).is_some_and(|parent| {
+            let mut pairs = parent.bare.windows(2);
+            pairs.any(|two| two[0] == "#[cfg(test)]" && find_word(&two[1], &declared).is_some())
+        })
+    })
+}
+
+/// The parts of the crate that a file names outside its tests, up to two names deep: after
+/// `crate::`, or after as many `super::` as it is deep.
+fn used_modules(code: &Code, depth: usize) -> Vec<(usize, Vec<String>)> {
     let supers = "super::".repeat(depth);
     let mut used = Vec::new();
     let lines: Vec<(usize, &str)> = code.product_lines().collect();
@@ -101,145 +135,155 @@ fn used_modules(code: &Code, depth: usize) -> Vec<(usize, String)> {
             let mut rest = *text;
             while let Some(found) = find_word(rest, prefix) {
                 rest = &rest[found + prefix.len()..];
-                if let Some(group) = rest.strip_prefix('{') {
-                    let later: Vec<&str> = lines[at + 1..].iter().map(|(_, t)| *t).collect();
-                    let text = format!("{group}\n{}", later.join("\n"));
-                    used.extend(group_heads(&text).into_iter().map(|name| (*line, name)));
-                } else {
-                    used.push((*line, first_name(rest)));
-                }
+                let later: Vec<&str> = lines[at + 1..].iter().map(|(_, t)| *t).collect();
+                let whole = format!("{rest}\n{}", later.join("\n"));
+                used.extend(heads(&whole, 2).into_iter().map(|names| (*line, names)));
             }
         }
     }
     used
 }
 
-/// `a`, `b` of `a::{x, y}, b}`: what a use group names at its outermost level.
-fn group_heads(group: &str) -> Vec<String> {
-    let (mut heads, mut depth, mut fresh) = (Vec::new(), 0, true);
+/// The first names of each path of `a::b::{x, y}` or of `{a::{x, y}, b}`, at most `depth` of each.
+fn heads(text: &str, depth: usize) -> Vec<Vec<String>> {
+    if depth == 0 {
+        return vec![Vec::new()];
+    }
+    let text = text.trim_start();
+    if let Some(group) = text.strip_prefix('{') {
+        return members(group)
+            .flat_map(|member| heads(member, depth))
+            .collect();
+    }
+    let name: String = text
+        .chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect();
+    let after = &text[name.len()..];
+    let later = match after.strip_prefix("::") {
+        Some(rest) => heads(rest, depth - 1),
+        None => vec![Vec::new()],
+    };
+    let begin = |names: Vec<String>| [name.clone()].into_iter().chain(names).collect();
+    later.into_iter().map(begin).collect()
+}
+
+/// What a group holds at its outermost level, from behind its `{`.
+fn members(group: &str) -> impl Iterator<Item = &str> {
+    let (mut all, mut depth, mut from) = (Vec::new(), 0, 0);
     for (i, c) in group.char_indices() {
         match c {
             '{' => depth += 1,
-            '}' if depth == 0 => break,
+            '}' if depth == 0 => {
+                all.push(&group[from..i]);
+                break;
+            }
             '}' => depth -= 1,
-            ',' if depth == 0 => fresh = true,
-            c if fresh && !c.is_whitespace() => {
-                heads.push(first_name(&group[i..]));
-                fresh = false;
+            ',' if depth == 0 => {
+                all.push(&group[from..i]);
+                from = i + 1;
             }
             _ => {}
         }
     }
-    heads
-}
-
-fn first_name(text: &str) -> String {
-    text.chars()
-        .take_while(|c| c.is_alphanumeric() || *c == '_')
-        .collect()
+    all.into_iter().filter(|member| !member.trim().is_empty())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::broken_by;
+    use super::*;
+    use crate::repo::Source;
+
+    fn broken_by(files: &[(&str, &str)]) -> Vec<String> {
+        let sources: Vec<Source> = files
+            .iter()
+            .map(|(path, text)| Source {
+                path: format!("crates/core/src/{path}").into(),
+                text: (*text).into(),
+            })
+            .collect();
+        let rust: Vec<Code> = sources.iter().map(Code::new).collect();
+        check(&rust)
+            .iter()
+            .map(|v| format!("{}: {}", v.rule, v.remedy))
+            .collect()
+    }
 
     #[test]
-    fn a_back_edge_is_found_however_it_is_written() {
-        for (what, file, text, broken) in [
-            (
-                "arrival -> driver",
-                "arrival/mod.rs",
-                "use crate::driver::Action;",
-                1,
-            ),
-            (
-                "driver -> arrival",
-                "driver/mod.rs",
-                "use crate::arrival::Constant;",
-                0,
-            ),
-            (
-                "measure -> analysis",
-                "measure/trial.rs",
-                "use crate::analysis::knee;",
-                1,
-            ),
-            (
-                "analysis -> measure",
-                "analysis/mod.rs",
-                "use crate::measure::Trial;",
-                0,
-            ),
-            (
-                "analysis -> experiment",
-                "analysis/mod.rs",
-                "use crate::experiment::Sweep;",
-                1,
-            ),
-            (
-                "sim -> experiment",
-                "sim/mod.rs",
-                "use crate::experiment::Sweep;",
-                0,
-            ),
-            (
-                "in a group",
-                "arrival/mod.rs",
-                "use crate::{driver, time};",
-                1,
-            ),
+    fn a_circle_is_found_however_it_is_written() {
+        for (what, text, circle) in [
+            ("plain", "use crate::driver::Action;", true),
+            ("in a group", "use crate::{driver, time};", true),
             (
                 "in a group over lines",
-                "arrival/mod.rs",
                 "use crate::{\n  time,\n  driver,\n};",
-                1,
+                true,
             ),
             (
                 "a part of a group's part",
-                "arrival/mod.rs",
                 "use crate::{time::{driver}};",
-                0,
+                false,
             ),
-            (
-                "in an expression",
-                "arrival/mod.rs",
-                "fn f() { crate::driver::g() }",
-                1,
-            ),
-            (
-                "through super",
-                "arrival/mod.rs",
-                "use super::driver::Action;",
-                1,
-            ),
-            (
-                "through two",
-                "arrival/poisson.rs",
-                "use super::super::driver::Action;",
-                1,
-            ),
-            (
-                "a child of that name",
-                "arrival/mod.rs",
-                "use self::driver::X;",
-                0,
-            ),
-            (
-                "a sibling of that name",
-                "arrival/poisson.rs",
-                "use super::driver::X;",
-                0,
-            ),
+            ("in an expression", "fn f() { crate::driver::g() }", true),
+            ("through super", "use super::driver::Action;", true),
+            ("a child of that name", "use self::driver::X;", false),
             (
                 "a test may",
-                "arrival/mod.rs",
                 "#[cfg(test)]\nmod tests {\nuse crate::driver;\n}",
-                0,
+                false,
             ),
         ] {
-            let found = broken_by(&format!("crates/core/src/{file}"), text);
-            let edges = found.iter().filter(|v| v.contains("back edge")).count();
-            assert_eq!(edges, broken, "{what}: {found:?}");
+            let found = broken_by(&[
+                ("arrival/mod.rs", text),
+                ("driver/mod.rs", "use crate::arrival::Constant;"),
+                ("time.rs", ""),
+            ]);
+            assert_eq!(!found.is_empty(), circle, "{what}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_detour_is_a_circle_and_a_layer_is_none() {
+        let files = [
+            ("a.rs", "use crate::b::X;"),
+            ("b.rs", "use crate::c::X;"),
+            ("c.rs", "use crate::a::X;"),
+        ];
+        assert_eq!(broken_by(&files).len(), 3);
+        assert_eq!(broken_by(&files[..2]).len(), 0);
+    }
+
+    #[test]
+    fn experiments_do_not_know_of_each_other() {
+        let files = [
+            ("experiment/mod.rs", "pub trait Experiment {}"),
+            (
+                "experiment/udp/mod.rs",
+                "use crate::experiment::sweep::Sweep;",
+            ),
+            (
+                "experiment/udp/spec.rs",
+                "use crate::experiment::Experiment;",
+            ),
+            ("experiment/sweep/spec.rs", ""),
+        ];
+        let found = broken_by(&files);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].starts_with("neighbour: experiment/udp"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn what_is_for_tests_alone_may_use_anything() {
+        let files = [
+            ("a/mod.rs", "#[cfg(test)]\nmod fake;\nmod real;"),
+            ("a/fake.rs", "use crate::b::X;"),
+            ("b.rs", "use crate::a::X;"),
+        ];
+        assert_eq!(broken_by(&files).len(), 0);
+        let real = [("a/mod.rs", "mod fake;"), files[1], files[2]];
+        assert_eq!(broken_by(&real).len(), 2);
     }
 }

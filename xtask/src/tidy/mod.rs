@@ -67,9 +67,9 @@ pub fn check(sources: &[Source]) -> Vec<Violation> {
     }
     for code in &rust {
         broken.extend(calls::check(code));
-        broken.extend(edges::check(code));
         broken.extend(shape::check(code));
     }
+    broken.extend(edges::check(&rust));
     broken.extend(reach::check(&rust));
     broken
 }

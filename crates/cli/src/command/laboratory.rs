@@ -9,6 +9,7 @@ use knee_core::consistency::contradictions;
 use knee_core::diagnosis::Diagnosis;
 use knee_core::experiment::{self, Concluded, Conducted, Ended, Experiment};
 use knee_core::measure::Observer;
+use knee_core::report::{Conclusion, Reported};
 use knee_core::report::{Host, Report, ReportResult, SCHEMA};
 use knee_core::trial::report::{TrialReport, Verdict};
 use knee_engine::{RunError, interrupt};
@@ -72,7 +73,7 @@ pub trait Stand<X: Experiment> {
 }
 
 /// Runs the experiment to its end or to the first Ctrl-C, and delivers its report.
-pub fn conduct<X: Experiment, S: Stand<X>>(
+pub fn conduct<X: Reported, S: Stand<X>>(
     order: Order,
     experiment: &mut X,
     stand: &mut S,
@@ -109,7 +110,7 @@ pub fn conduct<X: Experiment, S: Stand<X>>(
 
 /// Reports that the target could not be reached before the first trial. A line says so to people:
 /// the report goes to the files that were asked for alone.
-pub fn unreached<X: Experiment>(
+pub fn unreached<X: Reported>(
     order: Order,
     experiment: &X,
     error: RunError,
@@ -126,7 +127,7 @@ pub fn unreached<X: Experiment>(
 }
 
 /// What is left of an experiment whose target could not be reached.
-fn unmeasured<X: Experiment>(experiment: &X, error: &RunError) -> Conducted<X::Trial> {
+fn unmeasured<X: Reported>(experiment: &X, error: &RunError) -> Conducted<X::Trial, X::Conclusion> {
     let Concluded {
         verdict,
         conclusion,
@@ -203,20 +204,20 @@ fn host(backend: String) -> Host {
 }
 
 /// The trials of an experiment.
-struct Trials<T> {
-    conducted: Conducted<T>,
+struct Trials<T, C> {
+    conducted: Conducted<T, C>,
     /// What was lost on the way, after the first trial.
     lost: Option<RunError>,
 }
 
-fn run_trials<X: Experiment, S: Stand<X>>(
+fn run_trials<X: Reported, S: Stand<X>>(
     order: &Order,
     started_at: &str,
     experiment: &mut X,
     stand: &mut S,
     audience: &mut Audience,
     stop: &AtomicBool,
-) -> Result<Trials<X::Trial>, RunError> {
+) -> Result<Trials<X::Trial, X::Conclusion>, RunError> {
     let mut trials = 0;
     let mut lost: Option<RunError> = None;
     let mut conducted = experiment::conduct_in_view(experiment, |experiment, past, spec| {
@@ -256,7 +257,7 @@ fn run_trials<X: Experiment, S: Stand<X>>(
 }
 
 /// What an interruption after these trials would report.
-fn so_far<X: Experiment, S: Stand<X>>(
+fn so_far<X: Reported, S: Stand<X>>(
     order: &Order,
     started_at: &str,
     backend: String,
@@ -303,7 +304,7 @@ pub(super) fn report<T>(
     order: &Order,
     started_at: String,
     host: Host,
-    conducted: Conducted<T>,
+    conducted: Conducted<T, impl Into<Conclusion>>,
     listed: impl FnOnce(Vec<T>) -> Vec<TrialReport>,
 ) -> Report {
     let mut report = Report {
@@ -321,7 +322,7 @@ pub(super) fn report<T>(
         trials: listed(conducted.trials),
         findings: conducted.findings,
         thresholds: Vec::new(),
-        conclusion: conducted.conclusion,
+        conclusion: conducted.conclusion.into(),
     };
     report.thresholds = order.thresholds.judge(&report);
     report.judge();

@@ -6,6 +6,7 @@ use super::tests::{MACHINE, parse};
 use crate::raw::RawCommand;
 use knee_core::experiment::{self, Experiment};
 use knee_core::law::Law;
+use knee_core::report::Conclusion;
 use knee_core::report::{Host, Report};
 use knee_core::sim::{Stall, World, simulate};
 use knee_core::spec::TrialSpec;
@@ -37,7 +38,7 @@ fn report(arguments: &str, world: &World) -> Report {
 
 fn simulated<X>(order: &Order, experiment: &mut X, world: &World) -> Report
 where
-    X: Experiment<Spec = TrialSpec, Trial = TrialReport>,
+    X: Experiment<Spec = TrialSpec, Trial = TrialReport, Conclusion: Into<Conclusion>>,
 {
     let run = |spec: &_| {
         let trial = simulate(spec, world).trial;

@@ -4,8 +4,8 @@ use super::difference::Between;
 use super::draft::Better;
 use super::estimate::{Estimate, counted_per_s, percentile, throughput};
 use super::share::Count;
-use crate::experiment::sweep::table::error_share;
 use crate::measure::Outcome;
+use crate::measure::error_share;
 use crate::trial::report::TrialReport;
 
 /// A positive figure of a trial.

@@ -3,7 +3,7 @@
 use super::difference::{Between, difference, of_pairs};
 use super::draft::{Better, Draft, Subject};
 use super::estimate::Estimate;
-use crate::experiment::latency::report::LatencyConclusion;
+use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::experiment::overload::report::OverloadConclusion;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::throttle::report::ThrottleConclusion;
@@ -161,8 +161,8 @@ fn capacity(a: &[&OverloadConclusion], b: &[&OverloadConclusion]) -> Draft {
 }
 
 fn latency(a: &LatencyConclusion, b: &LatencyConclusion) -> Vec<Draft> {
-    let pair = |of: fn(&crate::experiment::latency::report::ScenarioRow) -> Option<f64>| -> Vec<(f64, f64)> {
-        let same = |x: &&crate::experiment::latency::report::ScenarioRow, y: &crate::experiment::latency::report::ScenarioRow| {
+    let pair = |of: fn(&ScenarioRow) -> Option<f64>| -> Vec<(f64, f64)> {
+        let same = |x: &&ScenarioRow, y: &ScenarioRow| {
             (x.up, x.down, &x.congestion_control) == (y.up, y.down, &y.congestion_control)
         };
         let other = |row| b.scenarios.iter().find(|x| same(x, row)).and_then(of);

@@ -133,12 +133,15 @@ fn at_most(a: f64, b: f64) -> bool {
 /// Of an experiment that a test conducted.
 #[cfg(test)]
 #[track_caller]
-pub(crate) fn assert_consistent(conducted: &crate::experiment::Conducted<TrialReport>) {
+pub(crate) fn assert_consistent<C: Clone + Into<Conclusion>>(
+    conducted: &crate::experiment::Conducted<TrialReport, C>,
+) {
+    let conclusion = conducted.conclusion.clone().into();
     let lines = contradictions(Statements {
         verdict: conducted.verdict,
         trials: &conducted.trials,
         findings: &conducted.findings,
-        conclusion: &conducted.conclusion,
+        conclusion: &conclusion,
     });
     assert!(lines.is_empty(), "contradictions: {lines:#?}");
 }

@@ -1,7 +1,7 @@
 //! The numbers of one trial.
 
 use super::{Contradictions, at_most};
-use crate::experiment::udp::report::LedgerReport;
+use crate::trial::datagrams::LedgerReport;
 use crate::trial::report::{LatencyReport, TrialReport, Verdict};
 
 /// The share of a window that whole slots may leave out.

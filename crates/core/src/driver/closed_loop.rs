@@ -1,7 +1,8 @@
 //! The closed loop: virtual users, each of whom waits for the answer before asking again.
 
-use super::{Action, Driver, Op};
+use super::{Action, Driver};
 use crate::measure::Completion;
+use crate::measure::Op;
 use crate::rng::{self, Rng};
 use crate::spec::{Pause, PauseKind, Share, TrialSpec};
 use crate::time::Nanos;

@@ -1,10 +1,11 @@
 //! The open loop: a schedule that does not care how the target fares.
 
-use super::{Action, Driver, Op};
+use super::{Action, Driver};
 use crate::arrival::Arrivals;
-use crate::experiment::throttle::hold::CatchUp;
 use crate::measure::Completion;
+use crate::measure::Op;
 use crate::spec::{OpenLoad, Share, TrialSpec};
+use crate::throttle::CatchUp;
 use crate::throttle::{Throttle, Turn};
 use crate::time::Nanos;
 

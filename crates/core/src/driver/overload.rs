@@ -5,11 +5,12 @@
 //! that is refused would connect again at once: against a server that refuses, its rate says
 //! nothing, and the storm would hide everything else.
 
-use super::{Action, Driver, Op};
+use super::{Action, Driver};
 use crate::arrival::Arrivals;
-use crate::experiment::throttle::hold::CatchUp;
 use crate::measure::Completion;
+use crate::measure::Op;
 use crate::spec::{ArrivalLaw, Rate, Share, TrialSpec};
+use crate::throttle::CatchUp;
 use crate::throttle::{Throttle, Turn};
 use crate::time::Nanos;
 use std::collections::VecDeque;

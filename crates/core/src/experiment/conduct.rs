@@ -3,13 +3,12 @@
 use super::{Concluded, Experiment, Next};
 use crate::diagnosis::Diagnosis;
 use crate::finding::{Finding, Severity};
-use crate::report::Conclusion;
 use crate::trial::report::Verdict;
 use std::ops::ControlFlow;
 
 /// An experiment that has ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Conducted<T> {
+pub struct Conducted<T, C> {
     /// Its trials in the order they were run.
     pub trials: Vec<T>,
     /// Whether they can be trusted as a whole.
@@ -17,12 +16,12 @@ pub struct Conducted<T> {
     /// What follows from them, the gravest first.
     pub findings: Vec<Finding>,
     /// The answer.
-    pub conclusion: Conclusion,
+    pub conclusion: C,
     /// Why it ended.
     pub ended: Ended,
 }
 
-impl<T> Conducted<T> {
+impl<T, C> Conducted<T, C> {
     /// It was not the user who ended it: the target could not be reached any more, for this reason.
     pub fn end_without_target(&mut self, reason: &str) {
         let interrupted = Diagnosis::interrupted(self.trials.len());
@@ -66,7 +65,7 @@ fn leave_out(finding: &mut Finding) {
 pub fn conduct<X: Experiment, E>(
     experiment: &mut X,
     mut run: impl FnMut(&X::Spec) -> Made<X, E>,
-) -> Result<Conducted<X::Trial>, E> {
+) -> Result<Conducted<X::Trial, X::Conclusion>, E> {
     conduct_in_view(experiment, |_, _, spec| run(spec))
 }
 
@@ -74,7 +73,7 @@ pub fn conduct<X: Experiment, E>(
 pub fn conduct_in_view<X: Experiment, E>(
     experiment: &mut X,
     mut run: impl FnMut(&X, &[X::Trial], &X::Spec) -> Made<X, E>,
-) -> Result<Conducted<X::Trial>, E> {
+) -> Result<Conducted<X::Trial, X::Conclusion>, E> {
     let mut trials = Vec::new();
     let mut ended = Ended::Converged;
     while trials.len() < TRIALS_MAX {

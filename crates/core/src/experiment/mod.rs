@@ -14,7 +14,6 @@ pub use run::SingleRun;
 pub use verdict::verdict;
 
 use crate::finding::Finding;
-use crate::report::Conclusion;
 use crate::trial::report::Verdict;
 
 /// A pure policy: looks at the trials so far and says what to run next, then what follows.
@@ -23,12 +22,14 @@ pub trait Experiment {
     type Spec;
     /// What comes back of it: the statistics of one trial.
     type Trial;
+    /// Its own answer.
+    type Conclusion;
 
     /// What to do after these trials.
     fn next(&mut self, past: &[Self::Trial]) -> Next<Self::Spec>;
 
     /// What follows from these trials (also when it ended early).
-    fn conclude(&self, past: &[Self::Trial]) -> Concluded;
+    fn conclude(&self, past: &[Self::Trial]) -> Concluded<Self::Conclusion>;
 
     /// What a person should do where the question could not be answered; `None`: the same as for
     /// any experiment.
@@ -50,11 +51,11 @@ pub enum Next<S> {
 
 /// What follows from an experiment's trials.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Concluded {
+pub struct Concluded<C> {
     /// Whether the trials as a whole can be trusted.
     pub verdict: Verdict,
     /// What a person should know.
     pub findings: Vec<Finding>,
     /// The answer.
-    pub conclusion: Conclusion,
+    pub conclusion: C,
 }

@@ -3,8 +3,7 @@
 pub mod report;
 use super::{Concluded, Experiment, Next, verdict};
 use crate::experiment::run::report::RunConclusion;
-use crate::experiment::sweep::table::error_share;
-use crate::report::Conclusion;
+use crate::measure::error_share;
 use crate::spec::TrialSpec;
 use crate::trial::findings::trial_findings;
 use crate::trial::report::TrialReport;
@@ -38,6 +37,7 @@ const CHANCE_SIGMAS: f64 = 4.0;
 impl Experiment for SingleRun {
     type Spec = TrialSpec;
     type Trial = TrialReport;
+    type Conclusion = RunConclusion;
 
     fn next(&mut self, past: &[TrialReport]) -> Next<TrialSpec> {
         if past.is_empty() {
@@ -47,7 +47,7 @@ impl Experiment for SingleRun {
         }
     }
 
-    fn conclude(&self, past: &[TrialReport]) -> Concluded {
+    fn conclude(&self, past: &[TrialReport]) -> Concluded<RunConclusion> {
         let conclusion = past.last().map(|trial| RunConclusion {
             throughput_per_s: trial.throughput_per_s,
             asked_per_s: asked_in_vain(trial),
@@ -59,7 +59,7 @@ impl Experiment for SingleRun {
         Concluded {
             verdict: verdict(past),
             findings: past.last().map(trial_findings).unwrap_or_default(),
-            conclusion: Conclusion::Run(conclusion.unwrap_or_default()),
+            conclusion: conclusion.unwrap_or_default(),
         }
     }
 }

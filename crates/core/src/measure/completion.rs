@@ -1,7 +1,7 @@
 //! One operation, ended.
 
 use super::Outcome;
-use crate::driver::Op;
+use crate::measure::Op;
 use crate::time::Nanos;
 
 /// One operation that has ended: its moments, named separately so that none means two things.
@@ -28,7 +28,7 @@ pub struct Completion {
     pub target: u32,
     /// How it ended.
     pub outcome: Outcome,
-    /// The lane of its [`crate::driver::Op`].
+    /// The lane of its [`crate::measure::Op`].
     pub lane: u32,
 }
 

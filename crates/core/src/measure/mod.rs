@@ -2,9 +2,11 @@
 
 mod answers;
 mod completion;
+mod direction;
 mod histogram;
 mod interval;
 mod observed;
+mod operation;
 mod outcome;
 mod recorder;
 mod series;
@@ -13,10 +15,12 @@ mod trial;
 
 pub use answers::Answers;
 pub use completion::Completion;
+pub use direction::Direction;
 pub use histogram::{Histogram, band_of, band_start};
 pub use interval::{Interval, IntervalMerger, IntervalPart, Observer, Pacing, UnderWay};
 pub use observed::{Observed, SynSource};
-pub use outcome::{Outcome, Outcomes};
+pub use operation::Op;
+pub use outcome::{Outcome, Outcomes, error_share};
 pub use recorder::{Recorder, RecorderConfig};
 pub use series::Series;
 pub use targets::{StatusCodes, TARGETS_MAX, TargetMeasured};

@@ -231,3 +231,9 @@ impl<'de> Deserialize<'de> for Outcomes {
         Ok(outcomes)
     }
 }
+
+/// Share of the operations that failed, of those that ended before the trial did; 0 where none.
+pub fn error_share(outcomes: &Outcomes) -> f64 {
+    let ended = outcomes.total() - outcomes.count(Outcome::InFlight);
+    outcomes.errors() as f64 / ended.max(1) as f64
+}

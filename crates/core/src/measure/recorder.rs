@@ -28,7 +28,7 @@ use super::trial::shortest;
 use super::{
     Completion, IntervalMerger, IntervalPart, Measurement, Outcome, TargetMeasured, Window,
 };
-use crate::driver::Op;
+use crate::measure::Op;
 use crate::time::Nanos;
 
 /// What a recorder needs to know before the run.

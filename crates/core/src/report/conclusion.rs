@@ -1,5 +1,6 @@
 //! The answers of the experiments.
 
+use crate::experiment::Experiment;
 use crate::experiment::latency::report::LatencyConclusion;
 use crate::experiment::overload::report::OverloadConclusion;
 use crate::experiment::run::report::RunConclusion;
@@ -30,3 +31,44 @@ pub enum Conclusion {
     /// Of `knee latency` and `knee analyze latency`.
     Latency(LatencyConclusion),
 }
+
+impl From<SweepConclusion> for Conclusion {
+    fn from(of_sweep: SweepConclusion) -> Conclusion {
+        Conclusion::Sweep(of_sweep)
+    }
+}
+
+impl From<RunConclusion> for Conclusion {
+    fn from(of_run: RunConclusion) -> Conclusion {
+        Conclusion::Run(of_run)
+    }
+}
+
+impl From<ThrottleConclusion> for Conclusion {
+    fn from(of_throttle: ThrottleConclusion) -> Conclusion {
+        Conclusion::Throttle(of_throttle)
+    }
+}
+
+impl From<OverloadConclusion> for Conclusion {
+    fn from(of_overload: OverloadConclusion) -> Conclusion {
+        Conclusion::Overload(of_overload)
+    }
+}
+
+impl From<UdpConclusion> for Conclusion {
+    fn from(of_udp: UdpConclusion) -> Conclusion {
+        Conclusion::Udp(of_udp)
+    }
+}
+
+impl From<LatencyConclusion> for Conclusion {
+    fn from(of_latency: LatencyConclusion) -> Conclusion {
+        Conclusion::Latency(of_latency)
+    }
+}
+
+/// An experiment whose answer a report can hold.
+pub trait Reported: Experiment<Conclusion: Into<Conclusion>> {}
+
+impl<X: Experiment<Conclusion: Into<Conclusion>>> Reported for X {}

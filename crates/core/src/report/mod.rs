@@ -8,7 +8,7 @@ pub mod salvage;
 pub mod thresholds;
 
 pub use crate::threshold::ThresholdReport;
-pub use conclusion::Conclusion;
+pub use conclusion::{Conclusion, Reported};
 pub use result::ReportResult;
 pub(crate) use result::{STOPPED_EARLY, UNREACHABLE};
 

@@ -2,8 +2,8 @@
 //! question, which the verdict answers.
 
 use super::{Conclusion, Report};
-use crate::experiment::latency::report::FlowsReport;
 use crate::measure::Outcome;
+use crate::trial::flows::FlowsReport;
 use crate::trial::report::TrialReport;
 use serde::{Deserialize, Serialize};
 
@@ -181,11 +181,11 @@ mod tests {
     use super::*;
     use crate::diagnosis::Diagnosis;
     use crate::experiment::throttle::report::RateRow;
-    use crate::experiment::udp::report::{DatagramReport, LedgerReport};
     use crate::measure::Outcomes;
     use crate::report::salvage::without_conclusion;
     use crate::report::{SCHEMA, ThresholdReport};
     use crate::trial::assess::tests::report as trial;
+    use crate::trial::datagrams::{DatagramReport, LedgerReport};
 
     fn report(command: &str, trials: Vec<TrialReport>) -> Report {
         Report {

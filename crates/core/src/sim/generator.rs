@@ -4,7 +4,8 @@
 use super::World;
 use super::agenda::{Agenda, Event};
 use super::stalls::Stalls;
-use crate::driver::{Action, AnyDriver, Driver, Op};
+use crate::driver::{Action, AnyDriver, Driver};
+use crate::measure::Op;
 use crate::measure::{Completion, Measurement, Outcome, Recorder, RecorderConfig, Window};
 use crate::pool::Pool;
 use crate::spec::{Load, Share, TrialSpec};

@@ -2,12 +2,13 @@
 //! fill and pings wait in.
 
 use crate::experiment::latency::measure::{
-    Direction, FlowMeasured, FlowServiceFacts, FlowTrial, FlowsEnded, Probe, ProbeBack,
-    ProbesMeasured, TcpSample,
+    FlowMeasured, FlowServiceFacts, FlowTrial, FlowsEnded, Probe, ProbeBack, ProbesMeasured,
+    TcpSample,
 };
+use crate::experiment::latency::settling::Settling;
 use crate::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
+use crate::measure::Direction;
 use crate::measure::{GeneratorUse, Histogram};
-use crate::stop::Settling;
 use crate::time::Nanos;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -4,10 +4,10 @@ mod faults;
 mod interruption;
 
 use super::*;
+use crate::experiment::sweep::models::MachineRepair;
 use crate::measure::{Measurement, Outcome};
 use crate::spec::fixture::trial;
 use crate::spec::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind, Rate};
-use crate::stats::models::MachineRepair;
 use crate::stats::theory;
 use proptest::prelude::*;
 
@@ -183,7 +183,7 @@ fn machine_repair() {
         let measurement = &done.trial.measurement;
         let per_s = throughput_per_s(measurement);
         assert_close(per_s, model.throughput_per_s(users), 0.01, &what);
-        let response = theory::machine_repair_response_mean_s(&model, users);
+        let response = model.response_mean_s(users);
         assert_close(mean_s(&measurement.response), response, 0.02, &what);
     }
 }

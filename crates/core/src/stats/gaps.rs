@@ -2,7 +2,25 @@
 
 use crate::measure::Window;
 use crate::time::Nanos;
-use crate::trial::report::Dispersion;
+use serde::{Deserialize, Serialize};
+
+/// Index of dispersion of the counts of starts per bin: 1 for Poisson, 0 for a metronome. `None`
+/// where fewer than ten bins were complete.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Dispersion {
+    /// Bins of 1 ms.
+    #[serde(rename = "1ms")]
+    pub ms1: Option<f64>,
+    /// Bins of 10 ms.
+    #[serde(rename = "10ms")]
+    pub ms10: Option<f64>,
+    /// Bins of 100 ms.
+    #[serde(rename = "100ms")]
+    pub ms100: Option<f64>,
+    /// Bins of 1 s.
+    #[serde(rename = "1s")]
+    pub s1: Option<f64>,
+}
 
 /// Fewer gaps than this are no sample.
 const GAPS_MIN: usize = 10;

@@ -3,7 +3,6 @@
 pub mod batch;
 pub mod buffer;
 pub mod gaps;
-pub mod models;
 pub mod order;
 pub mod pairs;
 pub(crate) mod sample;

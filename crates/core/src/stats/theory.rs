@@ -5,7 +5,6 @@
 //! served. A station that is offered as much as it can serve, or more, has no steady state: its
 //! times are infinite.
 
-use super::models::MachineRepair;
 use std::collections::VecDeque;
 
 /// Mean response time of M/M/1: 1/(μ − λ) (Kleinrock, Queueing Systems I, 1975, 3.2).
@@ -152,12 +151,6 @@ fn poisson_tails(mean: f64) -> Vec<f64> {
     tails
 }
 
-/// Mean response time of `users` who each think `model.overhead_s` in the mean between two
-/// operations: N/X − Z, by Little's law over the whole cycle.
-pub fn machine_repair_response_mean_s(model: &MachineRepair, users: u32) -> f64 {
-    f64::from(users) / model.throughput_per_s(users) - model.overhead_s
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,25 +270,6 @@ mod tests {
         assert!((md1k_loss(1.0, 2_000) * 4_000.0 - 1.0).abs() < 0.01);
         for nothing in [0.0, -1.0, f64::NAN] {
             assert_eq!(md1k_loss(nothing, 5), 0.0);
-        }
-    }
-
-    /// Exact mean-value analysis of one queueing server and a delay (Reiser and Lavenberg, Mean-
-    /// Value Analysis of Closed Multichain Queuing Networks, JACM 27, 1980).
-    #[test]
-    fn machine_repair_with_one_server_agrees_with_mean_value_analysis() {
-        let (service_s, overhead_s) = (0.002, 0.050);
-        let model = MachineRepair {
-            servers: 1,
-            service_s,
-            overhead_s,
-        };
-        let mut queue = 0.0;
-        for users in 1..=80 {
-            let response = service_s * (1.0 + queue);
-            queue = f64::from(users) * response / (response + overhead_s);
-            let mean = machine_repair_response_mean_s(&model, users);
-            assert_close(mean, response, &format!("{users} users"));
         }
     }
 }

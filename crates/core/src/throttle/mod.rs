@@ -69,6 +69,7 @@
 //! [`Lanes`] stand beside a throttle where operations overlap: at most so many at once, exactly so
 //! many in all, and an error in any of them shows at once.
 
+mod catch_up;
 mod lanes;
 mod schedule;
 #[cfg(test)]
@@ -77,9 +78,9 @@ mod tests;
 pub use lanes::{Call, Lanes};
 
 use crate::arrival::{Arrivals, Constant};
-use crate::experiment::throttle::hold::CatchUp;
 use crate::spec::{Rate, Share};
 use crate::time::Nanos;
+pub use catch_up::CatchUp;
 use schedule::Schedule;
 
 /// What to do now.

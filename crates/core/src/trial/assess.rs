@@ -6,7 +6,7 @@ use super::silence::silence;
 use super::spectrum::spectrum;
 use super::traffic::traffic_report;
 use super::validity::{Evidence, Quantiles, clauses};
-use crate::experiment::sweep::table::error_share;
+use crate::measure::error_share;
 use crate::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
 use crate::spec::Load;
 use crate::stats::batch::{BATCHES_MIN, mean_ci95};

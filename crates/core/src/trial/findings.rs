@@ -1,8 +1,8 @@
 //! Findings about a single trial: pure predicates over its report.
 
 use crate::diagnosis::Diagnosis;
-use crate::experiment::sweep::table::error_share;
 use crate::finding::Finding;
+use crate::measure::error_share;
 use crate::measure::{Interval, Outcome, Outcomes};
 use crate::spec::Level;
 use crate::trial::report::{OutageReport, TrialReport, Verdict};

@@ -2,7 +2,9 @@
 //! that is shown anywhere, whether it is valid, and what a person should know of it.
 
 pub mod assess;
+pub mod datagrams;
 pub mod findings;
+pub mod flows;
 pub mod little;
 pub mod live;
 pub mod offered;

@@ -1,9 +1,10 @@
 //! One trial as reported: every statistic that is shown anywhere.
 
-use crate::experiment::latency::report::FlowsReport;
-use crate::experiment::udp::report::{DatagramReport, LedgerReport};
 use crate::measure::{Interval, Observed, Outcomes, StatusCodes};
 use crate::spec::Level;
+use crate::stats::gaps::Dispersion;
+use crate::trial::datagrams::{DatagramReport, LedgerReport};
+use crate::trial::flows::FlowsReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -276,24 +277,6 @@ pub struct OfferedReport {
     pub connection_wait_ns: QuantilesReport,
     /// The longest time a worker stood still past a deadline.
     pub stall_ns_max: u64,
-}
-
-/// Index of dispersion of the counts of starts per bin: 1 for Poisson, 0 for a metronome. `None`
-/// where fewer than ten bins were complete.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Dispersion {
-    /// Bins of 1 ms.
-    #[serde(rename = "1ms")]
-    pub ms1: Option<f64>,
-    /// Bins of 10 ms.
-    #[serde(rename = "10ms")]
-    pub ms10: Option<f64>,
-    /// Bins of 100 ms.
-    #[serde(rename = "100ms")]
-    pub ms100: Option<f64>,
-    /// Bins of 1 s.
-    #[serde(rename = "1s")]
-    pub s1: Option<f64>,
 }
 
 /// A few percentiles in nanoseconds, `None` where the observations do not tell them, as in

@@ -2,8 +2,9 @@
 
 use super::side::{ReceivedSide, SentSide, Side};
 use super::wire::Record;
-use knee_core::experiment::latency::measure::{Direction, FlowLost, FlowMeasured};
+use knee_core::experiment::latency::measure::{FlowLost, FlowMeasured};
 use knee_core::experiment::latency::spec::FlowTrialSpec;
+use knee_core::measure::Direction;
 use knee_core::time::Nanos;
 
 /// What uploads had carried at one moment, as the service told.

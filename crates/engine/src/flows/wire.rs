@@ -16,8 +16,9 @@
 
 use super::side::{ReceivedSide, SentSide};
 pub use crate::control::{Lines, TooLong, line};
-use knee_core::experiment::latency::measure::{Direction, FlowServiceFacts};
+use knee_core::experiment::latency::measure::FlowServiceFacts;
 use knee_core::experiment::latency::spec::FlowSockets;
+use knee_core::measure::Direction;
 use knee_core::time::Nanos;
 use serde::{Deserialize, Serialize};
 

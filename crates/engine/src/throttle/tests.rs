@@ -3,9 +3,10 @@
 
 use super::*;
 use crate::serve::qotd::{QotdServer, QotdSpec};
-use knee_core::experiment::throttle::hold::{CatchUp, HoldMethod};
+use knee_core::experiment::throttle::hold::HoldMethod;
 use knee_core::experiment::throttle::wait::Chore;
 use knee_core::spec::{ArrivalLaw, Rate};
+use knee_core::throttle::CatchUp;
 use std::net::UdpSocket;
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use super::http1::Violation;
 use crate::reactor::{Backend, Event};
-use knee_core::driver::Op;
 use knee_core::measure::Completion;
+use knee_core::measure::Op;
 use knee_core::time::Nanos;
 
 /// Carries operations over the connections of one worker, and ends each in a Completion. Knows

@@ -16,7 +16,7 @@ use super::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use super::requests::RequestSet;
 use crate::reactor::{Backend, Close, Event, Opening};
 use crate::sys::socket::{RawAddress, TcpPhase};
-use knee_core::driver::Op;
+use knee_core::measure::Op;
 use knee_core::measure::{Completion, Outcome};
 use knee_core::spec::CloseKind;
 use knee_core::time::Nanos;

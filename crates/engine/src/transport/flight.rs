@@ -1,6 +1,6 @@
 //! One operation under way.
 
-use knee_core::driver::Op;
+use knee_core::measure::Op;
 use knee_core::measure::{Completion, Outcome};
 use knee_core::time::Nanos;
 use std::io;

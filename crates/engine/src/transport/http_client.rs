@@ -10,7 +10,7 @@ use super::flight::{Flight, outcome_of};
 use super::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use super::requests::RequestSet;
 use crate::reactor::{Backend, Close, Event, Opening};
-use knee_core::driver::Op;
+use knee_core::measure::Op;
 use knee_core::measure::{Completion, Outcome};
 use knee_core::pool::Pool;
 use knee_core::time::Nanos;

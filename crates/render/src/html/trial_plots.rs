@@ -2,8 +2,9 @@
 
 use super::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
 use crate::number::{known, time_short};
+use knee_core::stats::gaps::Dispersion;
 use knee_core::trial::report::{
-    Dispersion, LatencyReport, OfferedReport, PercentilePoint, QuantilesReport, TrialReport,
+    LatencyReport, OfferedReport, PercentilePoint, QuantilesReport, TrialReport,
 };
 
 /// A distribution by percentile, on scales that stretch its tail; `None` where it is not known.

@@ -1,9 +1,9 @@
 //! The line of a scenario of bulk flows.
 
 use crate::number::{TIE, known, number, time_short};
-use knee_core::experiment::latency::report::FlowsReport;
 use knee_core::measure::Interval;
 use knee_core::time::Nanos;
+use knee_core::trial::flows::FlowsReport;
 
 /// What is told of an interval of bulk flows and of the longest ping so far.
 pub fn parts(interval: &Interval, ping_max: Nanos) -> Vec<String> {
@@ -43,7 +43,7 @@ pub fn scenario_line(which: &str, label: &str, flows: &FlowsReport) -> String {
 mod tests {
     use super::*;
     use crate::progress::{ProgressLine, SoFar};
-    use knee_core::experiment::latency::report::{DirectionReport, ProbeReport};
+    use knee_core::trial::flows::{DirectionReport, ProbeReport};
     use knee_core::trial::report::LatencyReport;
 
     #[test]

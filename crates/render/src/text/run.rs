@@ -15,7 +15,7 @@ use knee_core::experiment::run::report::RunConclusion;
 use knee_core::measure::{Interval, Outcome};
 use knee_core::report::Report;
 use knee_core::trial::report::{
-    Dispersion, GeneratorReport, LatencyReport, OfferedReport, QuantilesReport, TrialReport,
+    GeneratorReport, LatencyReport, OfferedReport, QuantilesReport, TrialReport,
 };
 
 /// From this share of the time on it is worth a word that a worker was kept from its core.
@@ -201,7 +201,7 @@ pub(super) fn gap_facts(o: &OfferedReport) -> Vec<(String, Line)> {
     if !gaps.is_empty() {
         facts.push(fact("gaps", Line::plain(gaps.join(", "))));
     }
-    let Dispersion {
+    let knee_core::stats::gaps::Dispersion {
         ms1,
         ms10,
         ms100,

@@ -23,12 +23,13 @@ impl<X> Foretold<X> {
 impl<X: Experiment> Experiment for Foretold<X> {
     type Spec = X::Spec;
     type Trial = X::Trial;
+    type Conclusion = X::Conclusion;
 
     fn next(&mut self, past: &[X::Trial]) -> Next<X::Spec> {
         self.experiment.next(past)
     }
 
-    fn conclude(&self, past: &[X::Trial]) -> Concluded {
+    fn conclude(&self, past: &[X::Trial]) -> Concluded<X::Conclusion> {
         let mut concluded = self.experiment.conclude(past);
         concluded.findings.extend(self.foreseen.iter().cloned());
         concluded

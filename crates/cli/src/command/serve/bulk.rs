@@ -4,7 +4,7 @@ use crate::args::{TokenArgs, parse_count, parse_positive, parse_whole};
 use crate::command::latency::{PORT, parse_amount};
 use crate::failure::{Exit, Failure};
 use clap::Args;
-use knee_core::experiment::latency::measure::Direction;
+use knee_core::measure::Direction;
 use knee_core::spec::{ParseError, parse_duration};
 use knee_core::time::Nanos;
 use knee_engine::serve::bulk::{BulkServer, BulkServerSpec, FlowFault, FlowFaultKind};

@@ -7,10 +7,11 @@ use crate::failure::{Exit, Failure};
 use crate::margins;
 use crate::words::{self, Words};
 use knee_core::experiment::throttle::RateTable;
-use knee_core::experiment::throttle::hold::{CatchUp, HoldMethod, HoldSpec};
+use knee_core::experiment::throttle::hold::{HoldMethod, HoldSpec};
 use knee_core::experiment::throttle::wait::Chore;
 use knee_core::spec::parse_arrival;
 use knee_core::spec::{ArrivalLaw, Margins, Rate};
+use knee_core::throttle::CatchUp;
 use knee_core::time::Nanos;
 
 /// How long the rate is held by each method, unless given.

@@ -7,8 +7,8 @@ mod words;
 
 pub use diagnose::{Scenario, latency_findings};
 
-use crate::experiment::latency::measure::Direction;
 use crate::finding::Severity;
+use crate::measure::Direction;
 use crate::spec::Level;
 
 /// A finding of `knee latency` before it is put into words. Of several scenarios it tells of the

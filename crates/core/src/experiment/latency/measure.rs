@@ -1,6 +1,7 @@
 //! What was measured of bulk flows, and of the latency inside and beside them.
 
 use crate::experiment::latency::spec::FlowTrialSpec;
+use crate::measure::Direction;
 use crate::measure::{GeneratorUse, Histogram, Interval};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -46,16 +47,6 @@ pub enum FlowsEnded {
     Forced,
     /// It could not go on, for this reason, in words that follow `aborted:`.
     Aborted(String),
-}
-
-/// Which way a flow's payload goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    /// From here to the service.
-    Up,
-    /// From the service to here.
-    Down,
 }
 
 /// One flow, as its receiver and its sender saw it.

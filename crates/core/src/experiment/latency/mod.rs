@@ -7,6 +7,7 @@ pub mod findings;
 pub mod measure;
 pub mod report;
 mod scenarios;
+pub mod settling;
 pub mod spec;
 mod standing;
 #[cfg(test)]
@@ -21,7 +22,6 @@ use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall, 
 use crate::experiment::latency::findings::{LatencyDiagnosis, Scenario, latency_findings};
 use crate::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
 use crate::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
-use crate::report::Conclusion;
 use crate::spec::Level;
 use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
@@ -181,6 +181,7 @@ impl Attempts {
 impl Experiment for Latency {
     type Spec = FlowTrialSpec;
     type Trial = TrialReport;
+    type Conclusion = LatencyConclusion;
 
     fn next(&mut self, past: &[TrialReport]) -> Next<FlowTrialSpec> {
         if let Some(reason) = past.last().and_then(gone) {
@@ -192,7 +193,7 @@ impl Experiment for Latency {
         }
     }
 
-    fn conclude(&self, past: &[TrialReport]) -> Concluded {
+    fn conclude(&self, past: &[TrialReport]) -> Concluded<LatencyConclusion> {
         let attempts = Attempts::of(past);
         let counting: Vec<&TrialReport> = attempts.counting.iter().map(|&t| &past[t]).collect();
         let rows = self.rows(past);
@@ -226,7 +227,7 @@ impl Experiment for Latency {
                 false => Verdict::Valid,
             },
             findings,
-            conclusion: Conclusion::Latency(conclusion),
+            conclusion,
         }
     }
 

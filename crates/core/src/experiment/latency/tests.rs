@@ -28,7 +28,7 @@ fn run(
     plan: LatencyPlan,
     queue_ms: u64,
     change: impl Fn(usize, &mut FlowTrial),
-) -> Conducted<TrialReport> {
+) -> Conducted<TrialReport, LatencyConclusion> {
     let mut experiment = Latency::new(plan);
     let mut count = 0;
     let conducted = conduct(&mut experiment, |spec| {
@@ -43,11 +43,8 @@ fn run(
     conducted.expect("no error")
 }
 
-fn conclusion(conducted: &Conducted<TrialReport>) -> &LatencyConclusion {
-    match &conducted.conclusion {
-        Conclusion::Latency(conclusion) => conclusion,
-        other => panic!("{other:?}"),
-    }
+fn conclusion(conducted: &Conducted<TrialReport, LatencyConclusion>) -> &LatencyConclusion {
+    &conducted.conclusion
 }
 
 fn codes(findings: &[Finding]) -> Vec<&str> {
@@ -334,7 +331,7 @@ proptest! {
 }
 
 /// Panics where a statement contradicts a number.
-fn consistent(report: &Conducted<TrialReport>) {
+fn consistent(report: &Conducted<TrialReport, LatencyConclusion>) {
     let conclusion = conclusion(report);
     let answer = &conclusion.answer;
     let codes = codes(&report.findings);

@@ -1,7 +1,8 @@
 //! A server in virtual time, in the place of the engine.
 
-use crate::driver::{Action, AnyDriver, Driver, Op};
+use crate::driver::{Action, AnyDriver, Driver};
 use crate::law::Law;
+use crate::measure::Op;
 use crate::measure::{
     Completion, GeneratorUse, Observed, Outcome, Recorder, RecorderConfig, SynSource, Trial, Window,
 };

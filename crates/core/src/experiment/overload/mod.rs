@@ -21,7 +21,6 @@ use super::{Concluded, Experiment, Next, verdict};
 use crate::experiment::overload::analysis::{Setting, Summary, most_served_per_s};
 use crate::experiment::overload::findings::overload_findings;
 use crate::experiment::overload::report::OverloadConclusion;
-use crate::report::Conclusion;
 use crate::spec::{Level, TrialSpec};
 use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
@@ -61,6 +60,7 @@ impl Overload {
 impl Experiment for Overload {
     type Spec = TrialSpec;
     type Trial = TrialReport;
+    type Conclusion = OverloadConclusion;
 
     fn next(&mut self, past: &[TrialReport]) -> Next<TrialSpec> {
         let spec = &self.spec;
@@ -80,7 +80,7 @@ impl Experiment for Overload {
         }
     }
 
-    fn conclude(&self, past: &[TrialReport]) -> Concluded {
+    fn conclude(&self, past: &[TrialReport]) -> Concluded<OverloadConclusion> {
         let setting = self.setting();
         let summary = Summary::of(past, &setting);
         let conclusion = summary.conclusion(&setting);
@@ -88,10 +88,10 @@ impl Experiment for Overload {
         Concluded {
             verdict,
             findings: overload_findings(past, &summary, &setting, verdict),
-            conclusion: Conclusion::Overload(OverloadConclusion {
+            conclusion: OverloadConclusion {
                 answer: answer::of(&summary, &conclusion),
                 ..conclusion
-            }),
+            },
         }
     }
 }

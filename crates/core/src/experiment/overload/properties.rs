@@ -115,7 +115,11 @@ fn has_hung(trial: &TrialReport) -> bool {
     trial.outcomes.responses() == 0 && trial.attempted > 0
 }
 
-fn check(server: Server, conducted: &Conducted<TrialReport>, c: &OverloadConclusion) {
+fn check(
+    server: Server,
+    conducted: &Conducted<TrialReport, OverloadConclusion>,
+    c: &OverloadConclusion,
+) {
     let (answer, trials) = (&c.answer, &conducted.trials);
     let codes: Vec<&str> = conducted.findings.iter().map(|f| f.code.as_str()).collect();
     let context = format!("{server:?}: {answer} {codes:?}");
@@ -123,7 +127,7 @@ fn check(server: Server, conducted: &Conducted<TrialReport>, c: &OverloadConclus
         verdict: conducted.verdict,
         trials,
         findings: &conducted.findings,
-        conclusion: &conducted.conclusion,
+        conclusion: &conducted.conclusion.clone().into(),
     });
     assert_eq!(contradictions, [""; 0], "{context}");
     let wanted = names(server, trials);

@@ -35,25 +35,21 @@ pub fn spec() -> OverloadSpec {
 pub fn conducted(
     spec: OverloadSpec,
     server: Server,
-) -> (Conducted<TrialReport>, OverloadConclusion) {
+) -> (
+    Conducted<TrialReport, OverloadConclusion>,
+    OverloadConclusion,
+) {
     let mut trials = 0..;
     let run = |spec: &TrialSpec| {
         let trial = server.run(spec, trials.next().unwrap_or(0));
         Ok::<_, Infallible>(ControlFlow::Continue(trial))
     };
     let Ok(conducted) = conduct(&mut Overload::new(spec), run);
-    let conclusion = concluded(&conducted.conclusion);
+    let conclusion = conducted.conclusion.clone();
     (conducted, conclusion)
 }
 
-fn concluded(conclusion: &Conclusion) -> OverloadConclusion {
-    match conclusion {
-        Conclusion::Overload(conclusion) => conclusion.clone(),
-        other => panic!("of an overload, not {other:?}"),
-    }
-}
-
-fn codes(conducted: &Conducted<TrialReport>) -> Vec<&str> {
+fn codes(conducted: &Conducted<TrialReport, OverloadConclusion>) -> Vec<&str> {
     let mut codes: Vec<&str> = conducted.findings.iter().map(|f| f.code.as_str()).collect();
     codes.sort_unstable();
     codes
@@ -207,7 +203,7 @@ fn a_schedule_takes_the_place_of_s_clients() {
 #[test]
 fn nothing_run_concludes_nothing() {
     let concluded_of_none = Overload::new(spec()).conclude(&[]);
-    let c = concluded(&concluded_of_none.conclusion);
+    let c = concluded_of_none.conclusion.clone();
     assert_eq!(c.answer, "Nothing was measured.");
     assert!(concluded_of_none.findings.is_empty());
     assert_eq!(concluded_of_none.verdict, Verdict::Valid);

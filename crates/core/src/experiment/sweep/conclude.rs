@@ -7,12 +7,13 @@ use crate::experiment::sweep::findings::{
 };
 use crate::experiment::sweep::knee;
 use crate::experiment::sweep::knee::{Knee, Reading, Shape};
+use crate::experiment::sweep::models;
 use crate::experiment::sweep::report::{ModelFit, SweepConclusion};
 use crate::experiment::sweep::table::{
-    Drift, LevelPoint, drift_between, error_share, has_warmed_up, is_sound, points,
+    Drift, LevelPoint, drift_between, has_warmed_up, is_sound, points,
 };
 use crate::finding::Finding;
-use crate::stats::models;
+use crate::measure::error_share;
 use crate::trial::findings::grouped;
 use crate::trial::report::TrialReport;
 

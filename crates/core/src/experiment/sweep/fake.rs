@@ -1,5 +1,6 @@
 //! A target of known behaviour in the place of the engine: exact curves with seeded noise.
 
+use crate::experiment::sweep::models::MachineRepair;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::sweep::{Axis, Bound, RatePlan, Sweep, SweepSpec, VuserPlan};
 use crate::experiment::{Conducted, conduct};
@@ -9,7 +10,6 @@ use crate::spec::{
     BackendChoice, Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, Margins,
     Pause, Pick, TrialSpec, WaitPolicy,
 };
-use crate::stats::models::MachineRepair;
 use crate::time::Nanos;
 use crate::trial::report::{
     GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, TrafficReport, TrialReport, Verdict,
@@ -119,13 +119,14 @@ impl Fake {
 }
 
 /// A sweep of a fake target from beginning to end.
-pub fn sweep(fake: &mut Fake, spec: SweepSpec) -> (Conducted<TrialReport>, SweepConclusion) {
+pub fn sweep(
+    fake: &mut Fake,
+    spec: SweepSpec,
+) -> (Conducted<TrialReport, SweepConclusion>, SweepConclusion) {
     let mut sweep = Sweep::new(spec);
     let run = |spec: &TrialSpec| Ok::<_, Infallible>(ControlFlow::Continue(fake.run(spec)));
     let Ok(conducted) = conduct(&mut sweep, run);
-    let crate::report::Conclusion::Sweep(conclusion) = conducted.conclusion.clone() else {
-        panic!("a sweep ends in a sweep's conclusion");
-    };
+    let conclusion = conducted.conclusion.clone();
     (conducted, conclusion)
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod fake;
 pub mod findings;
 pub mod knee;
 mod levels;
+pub mod models;
 mod quality;
 mod rates;
 pub mod report;
@@ -21,7 +22,7 @@ pub use conclude::conclude_table;
 pub use spec::{Axis, Bound, BoundMetric, RatePlan, SweepSpec, VuserPlan};
 
 use super::{Concluded, Experiment, Next, verdict};
-use crate::report::Conclusion;
+use crate::experiment::sweep::report::SweepConclusion;
 use crate::spec::TrialSpec;
 use crate::trial::report::TrialReport;
 
@@ -42,6 +43,7 @@ impl Sweep {
 impl Experiment for Sweep {
     type Spec = TrialSpec;
     type Trial = TrialReport;
+    type Conclusion = SweepConclusion;
 
     fn next(&mut self, past: &[TrialReport]) -> Next<TrialSpec> {
         match &self.spec.axis {
@@ -50,12 +52,12 @@ impl Experiment for Sweep {
         }
     }
 
-    fn conclude(&self, past: &[TrialReport]) -> Concluded {
+    fn conclude(&self, past: &[TrialReport]) -> Concluded<SweepConclusion> {
         let (findings, conclusion) = conclude::conclude(&self.spec, past);
         Concluded {
             verdict: verdict(past),
             findings,
-            conclusion: Conclusion::Sweep(conclusion),
+            conclusion,
         }
     }
 }

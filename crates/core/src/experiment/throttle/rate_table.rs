@@ -8,7 +8,6 @@ use crate::experiment::throttle::hold::HoldSpec;
 use crate::experiment::throttle::holds::HoldTrial;
 use crate::experiment::throttle::report::ThrottleConclusion;
 use crate::experiment::{Concluded, Experiment, Next};
-use crate::report::Conclusion;
 use crate::trial::report::Verdict;
 
 /// One row for each way to hold a rate, run in the order given.
@@ -38,12 +37,13 @@ impl RateTable {
 impl Experiment for RateTable {
     type Spec = HoldSpec;
     type Trial = HoldTrial;
+    type Conclusion = ThrottleConclusion;
 
     fn next(&mut self, past: &[HoldTrial]) -> Next<HoldSpec> {
         next_row(&self.rows, past.len())
     }
 
-    fn conclude(&self, past: &[HoldTrial]) -> Concluded {
+    fn conclude(&self, past: &[HoldTrial]) -> Concluded<ThrottleConclusion> {
         let diagnoses = hold_diagnoses(past);
         let is_distorted = |d: &Diagnosis| {
             matches!(
@@ -58,11 +58,11 @@ impl Experiment for RateTable {
                 Verdict::Valid
             },
             findings: diagnoses.iter().map(Diagnosis::finding).collect(),
-            conclusion: Conclusion::Throttle(ThrottleConclusion {
+            conclusion: ThrottleConclusion {
                 rates: past.iter().filter_map(rate_row).collect(),
                 answer: answer::of_rates(past),
                 ..ThrottleConclusion::default()
-            }),
+            },
         }
     }
 }
@@ -85,9 +85,7 @@ mod tests {
         ];
         let specs = trials.iter().map(|t| t.spec.clone()).collect();
         let concluded = RateTable::new(specs).conclude(&trials);
-        let Conclusion::Throttle(conclusion) = concluded.conclusion else {
-            panic!("of the throttle");
-        };
+        let conclusion = concluded.conclusion;
         let codes = concluded.findings.into_iter().map(|f| f.code).collect();
         (concluded.verdict, codes, conclusion)
     }

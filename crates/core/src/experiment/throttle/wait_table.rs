@@ -10,7 +10,6 @@ use crate::experiment::throttle::report::ThrottleConclusion;
 use crate::experiment::throttle::wait::{WaitMethod, WaitSpec};
 use crate::experiment::throttle::waits::WaitTrial;
 use crate::experiment::{Concluded, Experiment, Next};
-use crate::report::Conclusion;
 use crate::trial::report::Verdict;
 
 /// One row for each method and delay, run in the order given.
@@ -58,24 +57,25 @@ impl WaitTable {
 impl Experiment for WaitTable {
     type Spec = WaitSpec;
     type Trial = WaitTrial;
+    type Conclusion = ThrottleConclusion;
 
     fn next(&mut self, past: &[WaitTrial]) -> Next<WaitSpec> {
         next_row(&self.rows, past.len())
     }
 
-    fn conclude(&self, past: &[WaitTrial]) -> Concluded {
+    fn conclude(&self, past: &[WaitTrial]) -> Concluded<ThrottleConclusion> {
         let diagnoses = wait_diagnoses(past).into_iter().chain(self.left_out());
         Concluded {
             verdict: Verdict::Valid,
             findings: diagnoses.map(|d| d.finding()).collect(),
-            conclusion: Conclusion::Throttle(ThrottleConclusion {
+            conclusion: ThrottleConclusion {
                 table: past.iter().filter_map(wait_row).collect(),
                 hybrid_margin_ns: hybrid_margin(past).map(|m| m.0),
                 margins: margin_rows(past),
                 recommendations: recommendations(past),
                 rates: Vec::new(),
                 answer: answer::of_waits(past),
-            }),
+            },
         }
     }
 }
@@ -117,9 +117,7 @@ mod tests {
         assert_eq!(done.verdict, Verdict::Valid);
         let specs: Vec<WaitSpec> = done.trials.iter().map(|t| t.spec.clone()).collect();
         assert_eq!(specs, rows());
-        let Conclusion::Throttle(conclusion) = done.conclusion else {
-            panic!("of the throttle");
-        };
+        let conclusion = done.conclusion;
         assert_eq!(conclusion.table.len(), 6);
         assert_eq!(conclusion.hybrid_margin_ns, Some(80_000));
         assert_eq!(conclusion.margins.len(), 2);
@@ -148,9 +146,7 @@ mod tests {
     #[test]
     fn nothing_measured_is_valid_and_says_so() {
         let concluded = WaitTable::new(rows()).conclude(&[]);
-        let Conclusion::Throttle(conclusion) = concluded.conclusion else {
-            panic!("of the throttle");
-        };
+        let conclusion = concluded.conclusion;
         assert_eq!(conclusion.answer, "Nothing was measured.");
         assert_eq!(conclusion.hybrid_margin_ns, None);
     }

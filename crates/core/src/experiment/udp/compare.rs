@@ -6,7 +6,6 @@ use crate::experiment::udp::findings::datagram_findings;
 use crate::experiment::udp::report::{LawRow, UdpConclusion};
 use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::experiment::{Concluded, Experiment, Next};
-use crate::report::Conclusion;
 use crate::rng;
 use crate::trial::report::TrialReport;
 use crate::words::ratio;
@@ -38,6 +37,7 @@ impl UdpCompare {
 impl Experiment for UdpCompare {
     type Spec = UdpTrialSpec;
     type Trial = UdpTried;
+    type Conclusion = UdpConclusion;
 
     fn next(&mut self, past: &[UdpTried]) -> Next<UdpTrialSpec> {
         if past.len() >= self.laws.len() * self.repeats as usize {
@@ -49,7 +49,7 @@ impl Experiment for UdpCompare {
         Next::Run(Box::new(spec))
     }
 
-    fn conclude(&self, past: &[UdpTried]) -> Concluded {
+    fn conclude(&self, past: &[UdpTried]) -> Concluded<UdpConclusion> {
         let by_law: Vec<Vec<&TrialReport>> = (0..self.laws.len())
             .map(|law| self.trials_of(law, past))
             .collect();
@@ -63,11 +63,11 @@ impl Experiment for UdpCompare {
         Concluded {
             verdict: law_verdict(&by_law),
             findings: datagram_findings(&reports),
-            conclusion: Conclusion::Udp(UdpConclusion {
+            conclusion: UdpConclusion {
                 answer: answer(&laws, &reports),
                 laws,
                 ..UdpConclusion::default()
-            }),
+            },
         }
     }
 }

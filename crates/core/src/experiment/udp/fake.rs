@@ -7,7 +7,6 @@ use crate::experiment::udp::report::UdpConclusion;
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::experiment::{Conducted, Experiment, conduct};
 use crate::law::Law;
-use crate::report::Conclusion;
 use crate::time::Nanos;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -107,17 +106,15 @@ pub fn tried(spec: &UdpTrialSpec, made: Made) -> UdpTried {
 pub fn run<X>(
     experiment: &mut X,
     world: impl Fn(&UdpTrialSpec) -> Made,
-) -> (Conducted<UdpTried>, UdpConclusion)
+) -> (Conducted<UdpTried, UdpConclusion>, UdpConclusion)
 where
-    X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>,
+    X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried, Conclusion = UdpConclusion>,
 {
     let made = conduct(experiment, |spec: &UdpTrialSpec| {
         Ok::<_, Infallible>(ControlFlow::Continue(tried(spec, world(spec))))
     });
     let conducted = made.unwrap_or_else(|never| match never {});
-    let Conclusion::Udp(conclusion) = conducted.conclusion.clone() else {
-        unreachable!("all experiments here conclude so");
-    };
+    let conclusion = conducted.conclusion.clone();
     (conducted, conclusion)
 }
 

@@ -30,7 +30,6 @@ use crate::experiment::udp::findings::datagram_findings;
 use crate::experiment::udp::measure::UdpTrial;
 use crate::experiment::udp::report::UdpConclusion;
 use crate::experiment::udp::spec::UdpTrialSpec;
-use crate::report::Conclusion;
 use crate::time::Nanos;
 use crate::trial::report::TrialReport;
 use laws::{in_words, law_row, law_verdict};
@@ -84,6 +83,7 @@ impl UdpRun {
 impl Experiment for UdpRun {
     type Spec = UdpTrialSpec;
     type Trial = UdpTried;
+    type Conclusion = UdpConclusion;
 
     fn next(&mut self, past: &[UdpTried]) -> Next<UdpTrialSpec> {
         if past.is_empty() {
@@ -93,7 +93,7 @@ impl Experiment for UdpRun {
         }
     }
 
-    fn conclude(&self, past: &[UdpTried]) -> Concluded {
+    fn conclude(&self, past: &[UdpTried]) -> Concluded<UdpConclusion> {
         let reports: Vec<&TrialReport> = past.iter().map(|t| &t.report).collect();
         let laws = vec![law_row(&self.spec, &reports)];
         let answer = match past.is_empty() {
@@ -103,11 +103,11 @@ impl Experiment for UdpRun {
         Concluded {
             verdict: law_verdict(std::slice::from_ref(&reports)),
             findings: datagram_findings(&reports),
-            conclusion: Conclusion::Udp(UdpConclusion {
+            conclusion: UdpConclusion {
                 laws,
                 answer,
                 ..UdpConclusion::default()
-            }),
+            },
         }
     }
 }

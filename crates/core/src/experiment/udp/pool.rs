@@ -1,7 +1,7 @@
 //! Trials of the same clients taken together: counts add, interval by interval and line by line.
 
-use crate::experiment::udp::report::DispersionAt;
 use crate::measure::Interval;
+use crate::trial::datagrams::DispersionAt;
 use crate::trial::report::TrialReport;
 use std::collections::BTreeMap;
 

@@ -5,13 +5,13 @@ use super::fake::{sleeps, yields};
 use super::{ExplainSpec, UdpCompare, UdpExplain, UdpRun, UdpTried};
 use crate::experiment::udp::analysis::tests::blank;
 use crate::experiment::udp::measure::{DropCounter, DropPlace, UdpReceived, UdpTrial};
-use crate::experiment::udp::report::{LedgerReport, UdpConclusion};
+use crate::experiment::udp::report::UdpConclusion;
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::experiment::{Concluded, Experiment, conduct};
 use crate::finding::Finding;
-use crate::report::Conclusion;
 use crate::rng::{self, Rng};
 use crate::time::Nanos;
+use crate::trial::datagrams::LedgerReport;
 use crate::trial::report::TrialReport;
 use crate::words::{exact, number, share};
 use rand_core::RngCore;
@@ -124,9 +124,12 @@ impl World {
 }
 
 /// An experiment in such a world, and all its trials.
-fn concluded<X>(mut experiment: X, world: &World) -> (Vec<TrialReport>, Concluded, UdpConclusion)
+fn concluded<X>(
+    mut experiment: X,
+    world: &World,
+) -> (Vec<TrialReport>, Concluded<UdpConclusion>, UdpConclusion)
 where
-    X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>,
+    X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried, Conclusion = UdpConclusion>,
 {
     let made = conduct(&mut experiment, |spec: &UdpTrialSpec| {
         let tried = UdpTried::of(&world.trial(spec));
@@ -134,9 +137,7 @@ where
     });
     let conducted = made.unwrap_or_else(|never| match never {});
     let concluded = experiment.conclude(&conducted.trials);
-    let Conclusion::Udp(conclusion) = concluded.conclusion.clone() else {
-        panic!("another conclusion");
-    };
+    let conclusion = concluded.conclusion.clone();
     let reports = conducted.trials.iter().map(|t| t.report.clone());
     (reports.collect(), concluded, conclusion)
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::arrival::{ArrivalProcess, Arrivals};
-use crate::driver::Op;
+use crate::measure::Op;
 use crate::measure::{Completion, Recorder, RecorderConfig, Window};
 use crate::rng;
 use crate::spec::*;

@@ -7,7 +7,7 @@ use crate::flows::sockets;
 use crate::flows::wire::{Begin, Record, Say};
 use crate::sys::clock::{self, ThreadUse};
 use crate::sys::stream;
-use knee_core::experiment::latency::measure::Direction;
+use knee_core::measure::Direction;
 use knee_core::time::Nanos;
 use std::io;
 use std::net::{IpAddr, TcpStream};

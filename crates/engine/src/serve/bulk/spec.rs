@@ -1,6 +1,6 @@
 //! What the bulk service is asked to be.
 
-use knee_core::experiment::latency::measure::Direction;
+use knee_core::measure::Direction;
 use knee_core::time::Nanos;
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::flows;
-use knee_core::experiment::latency::measure::{Direction, FlowTrial, FlowsEnded};
+use knee_core::experiment::latency::measure::{FlowTrial, FlowsEnded};
 use knee_core::experiment::latency::spec::{
     FlowSockets, FlowTrialSpec, FlowsEnd, ProbeSpec, Settle,
 };
+use knee_core::measure::Direction;
 use knee_core::measure::{Histogram, Interval, Observer};
 use knee_core::spec::{BackendChoice, EngineOptions, Level, Margins, WaitPolicy};
 use knee_core::time::Nanos;

@@ -170,8 +170,8 @@ impl Clients {
 mod tests {
     use super::*;
     use knee_core::arrival::Arrivals;
-    use knee_core::experiment::throttle::hold::CatchUp;
     use knee_core::spec::{ArrivalLaw, Rate};
+    use knee_core::throttle::CatchUp;
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;

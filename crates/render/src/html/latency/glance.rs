@@ -3,8 +3,8 @@
 use crate::html::plot::{Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
 use crate::number::time_short;
 use crate::text::latency::{Shown, name, names_controls};
-use knee_core::experiment::latency::measure::Direction;
 use knee_core::experiment::latency::report::{LatencyConclusion, ScenarioRow};
+use knee_core::measure::Direction;
 
 /// Height of one row, in CSS pixels.
 const ROW_PX: u32 = 24;

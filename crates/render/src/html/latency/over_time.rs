@@ -5,8 +5,8 @@ use super::glance::{DOWN, UP};
 use crate::html::page::Page;
 use crate::html::plot::{Dash, Plot, Point, Scale, Series, Tone, Unit};
 use crate::text::latency::{Shown, name, names_controls};
-use knee_core::experiment::latency::report::LatencySeries;
 use knee_core::measure::Interval;
+use knee_core::trial::flows::LatencySeries;
 
 /// More intervals than this over all scenarios are gathered in groups, so that the page stays
 /// small: bytes add up, and the longest latency of a group is the longest of its intervals.

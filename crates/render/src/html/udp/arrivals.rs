@@ -5,7 +5,7 @@ use crate::html::page::Page;
 use crate::html::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
 use knee_core::experiment::udp::report::LawRow;
 use knee_core::report::Report;
-use knee_core::trial::report::Dispersion;
+use knee_core::stats::gaps::Dispersion;
 
 /// More numbers of arrivals than this are shown in groups.
 const GROUPS_MAX: usize = 60;

@@ -6,7 +6,8 @@ use crate::ledger::{Entry, entries, told_by};
 use crate::number::{count, signed_count};
 use crate::text::line::{Ink, Line};
 use crate::text::table::{Align, Table};
-use knee_core::experiment::udp::report::{LawRow, LedgerReport};
+use knee_core::experiment::udp::report::LawRow;
+use knee_core::trial::datagrams::LedgerReport;
 
 /// Height of one row, in CSS pixels.
 const ROW_PX: u32 = 26;

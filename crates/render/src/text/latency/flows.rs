@@ -5,8 +5,8 @@ use crate::number::{bytes, count, known, number, plural, time};
 use crate::text::line::{Ink, Line};
 use crate::text::page::Page;
 use crate::text::table::{Align, Table};
-use knee_core::experiment::latency::measure::Direction;
-use knee_core::experiment::latency::report::FlowReport;
+use knee_core::measure::Direction;
+use knee_core::trial::flows::FlowReport;
 
 /// Of more flows than this not all are listed: so many of each direction, and those that were lost.
 const FLOWS_MAX: usize = 8;

@@ -9,8 +9,9 @@ use super::heading;
 use super::page::Page;
 use super::run::{show_generator, show_kernel};
 use crate::number::plural;
-use knee_core::experiment::latency::report::{FlowsReport, LatencyConclusion, ScenarioRow};
+use knee_core::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use knee_core::report::Report;
+use knee_core::trial::flows::FlowsReport;
 use knee_core::trial::report::TrialReport;
 
 /// Writes it.

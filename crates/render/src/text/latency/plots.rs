@@ -6,8 +6,8 @@ use crate::number::{number, time_short};
 use crate::text::line::Ink;
 use crate::text::page::Page;
 use crate::text::plot::{self, Plot};
-use knee_core::experiment::latency::report::LatencySeries;
 use knee_core::measure::Interval;
+use knee_core::trial::flows::LatencySeries;
 
 /// Rows within the axes.
 const ROWS: usize = 10;

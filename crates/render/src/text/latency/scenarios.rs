@@ -7,10 +7,9 @@ use crate::text::line::{Ink, Line};
 use crate::text::page::{INDENT, Page};
 use crate::text::run::fact;
 use crate::text::table::{Align, Table};
-use knee_core::experiment::latency::measure::Direction;
-use knee_core::experiment::latency::report::{
-    CongestionRow, DirectionReport, LatencyConclusion, ScenarioRow,
-};
+use knee_core::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
+use knee_core::measure::Direction;
+use knee_core::trial::flows::DirectionReport;
 use knee_core::trial::report::LatencyReport;
 
 /// The widest bar.

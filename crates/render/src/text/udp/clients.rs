@@ -4,7 +4,8 @@ use crate::number::{MISSING, estimate, fixed, known, number, percent, time};
 use crate::text::line::{Ink, Line};
 use crate::text::page::{INDENT, Page};
 use crate::text::table::{Align, Table};
-use knee_core::experiment::udp::report::{DatagramReport, LawRow};
+use knee_core::experiment::udp::report::LawRow;
+use knee_core::trial::datagrams::DatagramReport;
 use knee_core::trial::report::{TrialReport, Verdict};
 
 /// Writes a row for each law.

@@ -5,7 +5,8 @@ use crate::number::{count, signed_count};
 use crate::text::line::{Ink, Line};
 use crate::text::page::{INDENT, Page};
 use crate::text::table::{Align, Table};
-use knee_core::experiment::udp::report::{LawRow, LedgerReport};
+use knee_core::experiment::udp::report::LawRow;
+use knee_core::trial::datagrams::LedgerReport;
 
 /// Writes the ledgers of all laws side by side.
 pub fn show(page: &mut Page, laws: &[LawRow]) {

@@ -87,7 +87,7 @@ fn dispersion(laws: &[LawRow], unicode: bool) -> Option<Plot> {
         .iter()
         .map(|law| {
             let points = law.dispersion_by_scale.iter();
-            let point = |at: &knee_core::experiment::udp::report::DispersionAt| {
+            let point = |at: &knee_core::trial::datagrams::DispersionAt| {
                 (at.scale_ns as f64, at.index.max(INDEX_MIN))
             };
             points.map(point).collect()

@@ -4,7 +4,7 @@ use crate::number::{asked, bytes, count, percent, plural, rate, time_short};
 use crate::text::line::{Ink, Line};
 use crate::text::page::Page;
 use crate::text::run::{fact, gap_facts, quantiles};
-use knee_core::experiment::udp::report::DatagramReport;
+use knee_core::trial::datagrams::DatagramReport;
 use knee_core::trial::report::{LatencyReport, QuantilesReport, TrialReport};
 use std::collections::BTreeMap;
 

@@ -1,10 +1,11 @@
 //! The time series of a scenario on one grid, coarse enough for a report to stay small.
 
-use crate::experiment::latency::measure::{Direction, FlowTrial, Probe, ProbesMeasured};
-use crate::experiment::latency::report::LatencySeries;
+use crate::experiment::latency::measure::{FlowTrial, Probe, ProbesMeasured};
+use crate::measure::Direction;
 use crate::measure::{Histogram, Interval};
 use crate::stats::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary};
 use crate::time::Nanos;
+use crate::trial::flows::LatencySeries;
 
 /// A scenario has at most so many intervals in its report.
 const INTERVALS_MAX: u64 = 240;

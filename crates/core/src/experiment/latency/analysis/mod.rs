@@ -13,13 +13,14 @@ pub use overall::{
 };
 
 use crate::experiment::latency::measure::{
-    Direction, FlowLost, FlowMeasured, FlowTrial, FlowsEnded, Probe, ProbeBack, ProbesMeasured,
+    FlowLost, FlowMeasured, FlowTrial, FlowsEnded, Probe, ProbeBack, ProbesMeasured,
 };
-use crate::experiment::latency::report::{DirectionReport, FlowReport, FlowsReport, ProbeReport};
 use crate::experiment::latency::spec::FlowsEnd;
+use crate::measure::Direction;
 use crate::measure::{Histogram, Outcome, Outcomes};
 use crate::time::Nanos;
 use crate::trial::assess::{generator_report, latency_report};
+use crate::trial::flows::{DirectionReport, FlowReport, FlowsReport, ProbeReport};
 use crate::trial::offered::quantiles;
 use crate::trial::report::{LatencyReport, OfferedReport, TrafficReport, TrialReport, Verdict};
 use crate::trial::validity::{Evidence, Quantiles, clauses};

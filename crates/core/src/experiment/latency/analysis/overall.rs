@@ -1,10 +1,11 @@
 //! From scenarios to the figures of a path.
 
 use super::figures::{grade, harmonic_mean};
-use crate::experiment::latency::measure::Direction;
-use crate::experiment::latency::report::{FlowReport, ScenarioFlow, ScenarioRow};
+use crate::experiment::latency::report::{ScenarioFlow, ScenarioRow};
+use crate::measure::Direction;
 use crate::spec::Level;
 use crate::time::Nanos;
+use crate::trial::flows::FlowReport;
 use crate::trial::report::{TrialReport, Verdict};
 
 /// A scenario in short. `idle` is the idle path's trial, `congestion_control` the one asked for.

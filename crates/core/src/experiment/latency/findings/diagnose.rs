@@ -4,11 +4,12 @@ use super::{At, Flow, LatencyDiagnosis};
 use crate::diagnosis::Diagnosis;
 use crate::experiment::latency::analysis::figures::harmonic_mean;
 use crate::experiment::latency::analysis::{added_latency_ns, median_ping_ns, median_probe_ns};
-use crate::experiment::latency::measure::Direction;
-use crate::experiment::latency::report::{FlowReport, FlowsReport, ScenarioRow};
+use crate::experiment::latency::report::ScenarioRow;
 use crate::finding::Finding;
+use crate::measure::Direction;
 use crate::spec::Level;
 use crate::trial::findings::grouped;
+use crate::trial::flows::{FlowReport, FlowsReport};
 use crate::trial::report::TrialReport;
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use super::{At, Flow, LatencyDiagnosis};
 use crate::experiment::latency::analysis::figures::{grade, hz};
-use crate::experiment::latency::measure::Direction;
+use crate::measure::Direction;
 use crate::time::Nanos;
 use crate::words::{estimate, exact, levels, list, number, percent, time};
 

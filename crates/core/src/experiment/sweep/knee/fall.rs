@@ -1,8 +1,8 @@
 //! Whether throughput falls beyond its maximum: because of the load, not by chance, nor with time.
 
 use super::{Z95, fails};
+use crate::experiment::sweep::models;
 use crate::experiment::sweep::table::{LevelPoint, is_sound};
-use crate::stats::models;
 use crate::stats::sample::t_beyond;
 use crate::trial::report::TrialReport;
 use crate::words::value;

@@ -1,8 +1,8 @@
 //! Other ways to find the knee, and whether the measured curve bears the asymptotes out.
 
 use super::{Knee, around, fails};
+use crate::experiment::sweep::models;
 use crate::experiment::sweep::table::LevelPoint;
-use crate::stats::models;
 
 /// The asymptotes' crossing is a knee only where throughput there reaches this share of its
 /// maximum. Users who queue for workers of random service reach 79 % there at the least, for any

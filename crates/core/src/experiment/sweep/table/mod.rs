@@ -8,7 +8,6 @@ pub use csv::{TableError, parse_csv};
 pub use drift::{Drift, drift_between};
 pub use pool::{goodput_ci95, has_warmed_up, is_sound, points};
 
-use crate::measure::{Outcome, Outcomes};
 use crate::trial::report::LatencyReport;
 
 /// One level of a sweep with what was measured there.
@@ -50,10 +49,4 @@ impl LevelPoint {
         let [lo, hi] = self.throughput_ci95?;
         (self.throughput_per_s > 0.0).then(|| (hi - lo) / 2.0 / self.throughput_per_s)
     }
-}
-
-/// Share of the operations that failed, of those that ended before the trial did; 0 where none.
-pub fn error_share(outcomes: &Outcomes) -> f64 {
-    let ended = outcomes.total() - outcomes.count(Outcome::InFlight);
-    outcomes.errors() as f64 / ended.max(1) as f64
 }

@@ -1,6 +1,7 @@
 //! From trials to one row per level.
 
-use super::{LevelPoint, error_share};
+use super::LevelPoint;
+use crate::measure::error_share;
 use crate::spec::Level;
 use crate::trial::report::{LatencyReport, TrialReport, Verdict};
 use crate::words::value;

@@ -4,7 +4,6 @@ use super::super::fake::{Fake, automatic, base, bounded, outcomes, rates, sweep}
 use super::super::{Bound, BoundMetric, Sweep};
 use super::{codes, levels};
 use crate::experiment::{Ended, SingleRun, conduct};
-use crate::report::Conclusion;
 use crate::spec::{Level, TrialSpec};
 use crate::time::Nanos;
 use crate::trial::report::Verdict;
@@ -127,9 +126,7 @@ fn a_single_run_runs_once() {
     let Ok(conducted) = conduct(&mut experiment, run);
     assert_eq!(conducted.trials.len(), 1);
     assert_eq!(codes(&conducted.findings), ["errors"]);
-    let Conclusion::Run(conclusion) = conducted.conclusion else {
-        panic!("a run ends in a run's conclusion");
-    };
+    let conclusion = conducted.conclusion;
     assert_eq!(
         (conclusion.throughput_per_s, conclusion.error_percent),
         (Some(100.0), 25.0)

@@ -4,7 +4,6 @@ use super::super::fake::{Fake, automatic, bounded, rates, sweep};
 use super::super::{Bound, BoundMetric, Sweep};
 use super::{codes, levels, near};
 use crate::experiment::conduct;
-use crate::report::Conclusion;
 use crate::spec::{Level, TrialSpec};
 use crate::time::Nanos;
 use crate::trial::report::Verdict;
@@ -19,7 +18,7 @@ fn a_bound_below_saturation_is_approached_from_both_sides() {
     };
     let station = |n: u32| {
         // One server of 1 ms behind 20 ms: throughput bends gently.
-        let station = crate::stats::models::MachineRepair {
+        let station = crate::experiment::sweep::models::MachineRepair {
             servers: 1,
             service_s: 0.001,
             overhead_s: 0.0195,
@@ -146,9 +145,7 @@ fn an_invalid_trial_is_no_answer() {
             Ok::<_, Infallible>(ControlFlow::Continue(report))
         };
         let Ok(conducted) = conduct(&mut Sweep::new(rates(seed)), run);
-        let Conclusion::Sweep(conclusion) = &conducted.conclusion else {
-            panic!("a sweep ends in a sweep's conclusion");
-        };
+        let conclusion = &conducted.conclusion;
         let [lo, hi] = conclusion.knee_range.expect("enclosed");
         let what = format!("{} {:?}", conclusion.answer, levels(&conducted));
         assert!(lo < 1_667.0 * 1.01 && hi > 1_667.0 * 0.99, "{what}");
@@ -166,9 +163,7 @@ fn where_no_trial_is_valid_no_rate_is_said_to_be_refused() {
         Ok::<_, Infallible>(ControlFlow::Continue(report))
     };
     let Ok(conducted) = conduct(&mut Sweep::new(rates(1)), run);
-    let Conclusion::Sweep(conclusion) = &conducted.conclusion else {
-        panic!("a sweep ends in a sweep's conclusion");
-    };
+    let conclusion = &conducted.conclusion;
     assert!(
         conclusion.answer.starts_with("No rate could be measured"),
         "{}",

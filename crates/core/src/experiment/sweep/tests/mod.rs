@@ -9,6 +9,7 @@ mod tables;
 mod users;
 
 use crate::experiment::Conducted;
+use crate::experiment::sweep::report::SweepConclusion;
 use crate::finding::Finding;
 use crate::trial::report::TrialReport;
 
@@ -16,7 +17,7 @@ fn codes(findings: &[Finding]) -> Vec<&str> {
     findings.iter().map(|f| f.code.as_str()).collect()
 }
 
-fn levels(conducted: &Conducted<TrialReport>) -> Vec<f64> {
+fn levels(conducted: &Conducted<TrialReport, SweepConclusion>) -> Vec<f64> {
     let levels = conducted.trials.iter().map(|t| t.level);
     levels.map(crate::words::value).collect()
 }

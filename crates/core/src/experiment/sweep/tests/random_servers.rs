@@ -8,7 +8,6 @@ use super::consistent::contradictions;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::{Conducted, conduct};
 use crate::law::Law;
-use crate::report::Conclusion;
 use crate::rng::{self, Rng};
 use crate::sim::{RejectAbove, Stall, World, simulate};
 use crate::spec::TrialSpec;
@@ -152,7 +151,10 @@ fn scaled(law: Law, factor: f64) -> Law {
     }
 }
 
-fn sweep(server: &Server, spec: SweepSpec) -> (Conducted<TrialReport>, SweepConclusion) {
+fn sweep(
+    server: &Server,
+    spec: SweepSpec,
+) -> (Conducted<TrialReport, SweepConclusion>, SweepConclusion) {
     let mut now_s = 0.0;
     let run = |spec: &TrialSpec| {
         let report = server.run(spec, now_s);
@@ -160,9 +162,7 @@ fn sweep(server: &Server, spec: SweepSpec) -> (Conducted<TrialReport>, SweepConc
         Ok::<_, Infallible>(ControlFlow::Continue(report))
     };
     let Ok(conducted) = conduct(&mut Sweep::new(spec), run);
-    let Conclusion::Sweep(conclusion) = conducted.conclusion.clone() else {
-        panic!("a sweep ends in a sweep's conclusion");
-    };
+    let conclusion = conducted.conclusion.clone();
     (conducted, conclusion)
 }
 

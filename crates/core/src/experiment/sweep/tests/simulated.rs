@@ -6,7 +6,6 @@ use super::{codes, levels, near};
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::{Conducted, conduct};
 use crate::law::Law;
-use crate::report::Conclusion;
 use crate::sim::{World, simulate};
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -16,15 +15,16 @@ use proptest::prelude::*;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-fn sweep(world: &World, spec: SweepSpec) -> (Conducted<TrialReport>, SweepConclusion) {
+fn sweep(
+    world: &World,
+    spec: SweepSpec,
+) -> (Conducted<TrialReport, SweepConclusion>, SweepConclusion) {
     let run = |spec: &TrialSpec| {
         let report = assess(&simulate(spec, world).trial);
         Ok::<_, Infallible>(ControlFlow::Continue(report))
     };
     let Ok(conducted) = conduct(&mut Sweep::new(spec), run);
-    let Conclusion::Sweep(conclusion) = conducted.conclusion.clone() else {
-        panic!("a sweep ends in a sweep's conclusion");
-    };
+    let conclusion = conducted.conclusion.clone();
     (conducted, conclusion)
 }
 

@@ -1,10 +1,11 @@
 //! Made-up measurements for tests.
 
-use crate::experiment::throttle::hold::{CatchUp, HoldMethod, HoldSpec};
+use crate::experiment::throttle::hold::{HoldMethod, HoldSpec};
 use crate::experiment::throttle::holds::{HoldTrial, Holds};
 use crate::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
 use crate::experiment::throttle::waits::{WaitTrial, Waits};
 use crate::spec::{ArrivalLaw, Margins, Rate};
+use crate::throttle::CatchUp;
 use crate::time::Nanos;
 
 /// Waits of `delay` that ended late by so much each, at a cost of 3 µs per wait.

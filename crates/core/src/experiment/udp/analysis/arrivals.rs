@@ -2,7 +2,6 @@
 
 use crate::arrival::{ArrivalProcess, Arrivals};
 use crate::experiment::udp::measure::UdpTrial;
-use crate::experiment::udp::report::DispersionAt;
 use crate::experiment::udp::spec::ClientWait;
 use crate::law::Law;
 use crate::measure::Window;
@@ -10,6 +9,7 @@ use crate::spec::{ArrivalLaw, Rate, Share};
 use crate::stats::buffer::Buffer;
 use crate::stats::gaps::{Counts, counts};
 use crate::time::Nanos;
+use crate::trial::datagrams::DispersionAt;
 
 const MS: Nanos = Nanos::from_millis(1);
 /// The scales of the plot: three to the decade from here on, as long as there are ten bins.

@@ -10,13 +10,13 @@ pub(crate) mod tests;
 pub use ledger::ledger;
 
 use crate::experiment::udp::measure::{UdpReceived, UdpTrial};
-use crate::experiment::udp::report::{DatagramReport, LedgerReport};
 use crate::measure::{Interval, Outcome, Outcomes, Window};
 use crate::stats::batch::mean_ci95;
 use crate::stats::gaps::{Gaps, dispersion};
 use crate::stats::stationarity::{THROUGHPUT_SHARE, is_stationary};
 use crate::time::Nanos;
 use crate::trial::assess::{generator_report, latency_report};
+use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::offered::quantiles;
 use crate::trial::report::{TrafficReport, TrialReport, Verdict};
 

@@ -1,6 +1,6 @@
 //! Trials of the same clients taken together.
 
-use crate::experiment::udp::report::{DatagramReport, LedgerReport, LossEvidence};
+use crate::trial::datagrams::{DatagramReport, LedgerReport, LossEvidence};
 use crate::trial::report::TrialReport;
 use std::collections::BTreeMap;
 

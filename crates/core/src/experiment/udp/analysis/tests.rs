@@ -6,7 +6,6 @@ use crate::experiment::udp::measure::{
     DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial,
 };
 use crate::experiment::udp::recorder::DatagramRecorder;
-use crate::experiment::udp::report::LedgerReport;
 use crate::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
 use crate::law::Law;
 use crate::measure::{GeneratorUse, Outcome};
@@ -15,6 +14,7 @@ use crate::spec::{
 };
 use crate::stats::buffer::Buffer;
 use crate::time::Nanos;
+use crate::trial::datagrams::LedgerReport;
 use crate::trial::report::{TrialReport, Verdict};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

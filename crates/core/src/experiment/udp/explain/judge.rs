@@ -4,8 +4,8 @@ use super::LOSS_PERCENT;
 use super::effects::Effect;
 use super::rules::Rule;
 use crate::experiment::udp::laws::loss_percent;
-use crate::experiment::udp::report::DatagramReport;
 use crate::experiment::udp::spec::UdpTrialSpec;
+use crate::trial::datagrams::DatagramReport;
 use crate::trial::report::TrialReport;
 
 /// What could explain the difference.

@@ -38,7 +38,6 @@ use crate::experiment::udp::findings::datagram_findings;
 use crate::experiment::udp::report::{EffectRow, UdpConclusion};
 use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::experiment::{Concluded, Experiment, Next};
-use crate::report::Conclusion;
 use crate::rng;
 use crate::trial::report::TrialReport;
 use answer::answer;
@@ -241,6 +240,7 @@ impl UdpExplain {
 impl Experiment for UdpExplain {
     type Spec = UdpTrialSpec;
     type Trial = UdpTried;
+    type Conclusion = UdpConclusion;
 
     fn next(&mut self, past: &[UdpTried]) -> Next<UdpTrialSpec> {
         let plan = self.plan(past);
@@ -266,7 +266,7 @@ impl Experiment for UdpExplain {
         Next::Run(Box::new(spec))
     }
 
-    fn conclude(&self, past: &[UdpTried]) -> Concluded {
+    fn conclude(&self, past: &[UdpTried]) -> Concluded<UdpConclusion> {
         let both = [Cell::First, Cell::Second];
         let by_law = both.map(|cell| self.trials_of(cell, past));
         let laws: Vec<_> = both
@@ -285,14 +285,14 @@ impl Experiment for UdpExplain {
         Concluded {
             verdict: law_verdict(&by_law),
             findings: datagram_findings(&as_asked),
-            conclusion: Conclusion::Udp(UdpConclusion {
+            conclusion: UdpConclusion {
                 answer: answer(&laws, &evidence, &judged, &self.worse(past)),
                 effects: self.effect_rows(past),
                 supported: with(Standing::Supported),
                 ruled_out: with(Standing::RuledOut),
                 undecided: with(Standing::Undecided),
                 laws,
-            }),
+            },
         }
     }
 }

@@ -6,11 +6,11 @@ use crate::diagnosis::Diagnosis;
 use crate::experiment::udp::analysis::assess;
 use crate::experiment::udp::analysis::tests::{blank, schedule, spec};
 use crate::experiment::udp::measure::UdpReceived;
-use crate::experiment::udp::report::{DatagramReport, LedgerReport, LossEvidence};
 use crate::experiment::udp::spec::ClientWait;
 use crate::finding::{Finding, Severity};
 use crate::spec::ArrivalLaw;
 use crate::time::Nanos;
+use crate::trial::datagrams::{DatagramReport, LedgerReport, LossEvidence};
 use crate::trial::report::TrialReport;
 
 /// 10,000 datagrams in a second, all received.

@@ -15,7 +15,7 @@
 use super::super::effects::Effect;
 use super::super::judge::{Evidence, Standing};
 use super::{Rule, percent, rule};
-use crate::experiment::udp::report::DatagramReport;
+use crate::trial::datagrams::DatagramReport;
 use crate::words::{number, time};
 use Standing::{RuledOut, Supported, Undecided};
 

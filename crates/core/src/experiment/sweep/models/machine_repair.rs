@@ -36,6 +36,13 @@ const OVERHEAD_NONE: f64 = 0.02;
 const PAUSE_SHARE: f64 = 0.02;
 
 impl MachineRepair {
+    /// Mean response time of `users` who each think `overhead_s` in the mean between two
+    /// operations: N/X − Z, by Little's law over the whole cycle.
+    #[cfg(test)]
+    pub fn response_mean_s(&self, users: u32) -> f64 {
+        f64::from(users) / self.throughput_per_s(users) - self.overhead_s
+    }
+
     /// Throughput of `users`, by the birth–death chain of users at the station: birth rate
     /// (N − k)/overhead, death rate min(k, m)/s (Kleinrock, Queueing Systems I, 1975, 3.8).
     pub fn throughput_per_s(&self, users: u32) -> f64 {
@@ -175,4 +182,28 @@ fn squares(model: &MachineRepair, data: &[(f64, f64)]) -> f64 {
     data.iter()
         .map(|&(n, x)| (model.throughput_per_s(n as u32) / x - 1.0).powi(2))
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Exact mean-value analysis of one queueing server and a delay (Reiser and Lavenberg, Mean-
+    /// Value Analysis of Closed Multichain Queuing Networks, JACM 27, 1980).
+    #[test]
+    fn one_server_agrees_with_mean_value_analysis() {
+        let (service_s, overhead_s) = (0.002, 0.050);
+        let model = MachineRepair {
+            servers: 1,
+            service_s,
+            overhead_s,
+        };
+        let mut queue = 0.0;
+        for users in 1..=80 {
+            let response = service_s * (1.0 + queue);
+            queue = f64::from(users) * response / (response + overhead_s);
+            let off = model.response_mean_s(users) / response - 1.0;
+            assert!(off.abs() < 1e-3, "{users} users: {off}");
+        }
+    }
 }

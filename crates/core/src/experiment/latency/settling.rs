@@ -1,3 +1,5 @@
+//! When a scenario of flows has settled.
+
 use crate::experiment::latency::spec::Settle;
 use crate::time::Nanos;
 use std::collections::VecDeque;

@@ -1,5 +1,0 @@
-//! Termination rules: when a trial has shown what it is to show.
-
-mod settling;
-
-pub use settling::Settling;
