@@ -339,6 +339,7 @@ fn quantiles(out: &mut String, running: &[Trial]) {
         let of_q = [
             ("0.5", i.p50_ns),
             ("0.9", i.p90_ns),
+            ("0.95", i.p95_ns),
             ("0.99", i.p99_ns),
             ("1.0", i.max_ns),
         ];

@@ -53,15 +53,20 @@ pub struct RawSweep {
 
     /// Numbers of virtual users, such as 1,10,50,100, or auto: as the results demand, 14 trials
     /// at the most [default: auto]
+    ///
+    /// A level given twice is measured twice. Where the target pauses, auto ends with a trial in
+    /// open loop, at 90 % of the maximum.
     #[arg(long, value_name = "N,N...", value_parser = vuser_levels, help_heading = "Load")]
     vusers: Option<Levels<u32>>,
 
     /// With --axis rate: operations per second, such as 100,200,400, or auto [default: auto]
+    ///
+    /// A rate given twice is measured twice.
     #[arg(long, value_name = "N,N...", value_parser = rate_levels, help_heading = "Load")]
     rates: Option<Levels<Rate>>,
 
     /// Also find the most throughput within a limit on response time, repeatable: p90=50ms (mean,
-    /// p50, p75, p90, p99, p999)
+    /// p50, p75, p90, p95, p99, p999)
     #[arg(long, value_name = "FIGURE=T", help_heading = "Load")]
     bound: Vec<Bound>,
 

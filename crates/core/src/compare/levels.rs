@@ -64,12 +64,23 @@ pub fn matched<'a>(a: &[&'a Report], b: &[&'a Report]) -> (Vec<Matched<'a>>, [Ve
 /// The names of the levels, in order, each once.
 fn labels(reports: &[&Report]) -> Vec<(String, Level)> {
     let mut labels: Vec<(String, Level)> = Vec::new();
-    for trial in reports.iter().flat_map(|r| &r.trials) {
+    for trial in reports.iter().flat_map(|r| counted(r)) {
         if !labels.iter().any(|(label, _)| *label == trial.label) {
             labels.push((trial.label.clone(), trial.level));
         }
     }
     labels
+}
+
+/// The trials that are levels: of a sweep over users not the open loop beside them, whose rate
+/// follows from what each sweep found.
+fn counted(report: &Report) -> impl Iterator<Item = &TrialReport> {
+    let is_of_users = |t: &TrialReport| matches!(t.level, Level::Vusers(_));
+    let users = report.trials.first().is_some_and(is_of_users);
+    report
+        .trials
+        .iter()
+        .filter(move |t| !users || is_of_users(t))
 }
 
 fn of_label<'a>(reports: &[&'a Report], label: &str) -> Trials<'a> {

@@ -33,6 +33,7 @@ pub type Figure = fn(&TrialReport) -> Option<Estimate>;
 const SPREAD_THROUGHPUT: f64 = 0.02;
 const SPREAD_P50: f64 = 0.02;
 const SPREAD_P90: f64 = 0.025;
+const SPREAD_P95: f64 = 0.03;
 const SPREAD_P99: f64 = 0.04;
 /// Of what passes through a network and its queues.
 const SPREAD_NETWORK: f64 = 0.03;
@@ -49,6 +50,9 @@ const P50: Metric = response_time("p50_ns", SPREAD_P50, |t| {
 });
 const P90: Metric = response_time("p90_ns", SPREAD_P90, |t| {
     percentile(t, 0.9, |r| (r.p90, r.p90_ci95), |i| i.p90_ns)
+});
+const P95: Metric = response_time("p95_ns", SPREAD_P95, |t| {
+    percentile(t, 0.95, |r| (r.p95, r.p95_ci95), |i| i.p95_ns)
 });
 const P99: Metric = response_time("p99_ns", SPREAD_P99, |t| {
     percentile(t, 0.99, |r| (r.p99, r.p99_ci95), |i| i.p99_ns)
@@ -92,7 +96,7 @@ pub fn metrics(command: &str) -> &'static [Metric] {
         // What is not served there, is so by design.
         "overload" => &[THROUGHPUT],
         "latency" => &[UP, DOWN, P50, P90],
-        _ => &[THROUGHPUT, P50, P90, P99],
+        _ => &[THROUGHPUT, P50, P90, P95, P99],
     }
 }
 

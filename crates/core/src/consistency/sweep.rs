@@ -1,7 +1,8 @@
 //! The answer of a sweep against its own levels.
 
 use super::{Contradictions, Statements, at_most};
-use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
+use crate::experiment::sweep::report::{OpenLoopBeside, SweepConclusion, SweepLevel};
+use crate::finding::Finding;
 use crate::spec::Level;
 
 /// A maximum that is fitted over several levels may exceed each of them by this factor.
@@ -18,6 +19,13 @@ pub(super) fn check(said: Statements<'_>, of: &SweepConclusion, found: &mut Cont
     knee(of, found);
     within_bound(of, found);
     recommended(of, found);
+    let hides = |f: &&Finding| f.code == "closed_loop_hides_pauses";
+    for finding in said.findings.iter().filter(hides) {
+        let differs = |o: &OpenLoopBeside| o.p99_ns > o.closed_p99_ns;
+        found.unless(of.open_loop.as_ref().is_some_and(differs), || {
+            format!("the open loop shows no more: {}", finding.text)
+        });
+    }
     for finding in said.findings.iter().filter(|f| f.code == "past_knee") {
         let gain = finding.evidence.get("gain_percent").copied().unwrap_or(0.0);
         found.unless(gain <= PAST_KNEE_GAIN_PERCENT, || {

@@ -160,6 +160,19 @@ pub enum Diagnosis {
         /// Responses per second in a closed loop, which hides pauses; `None` in an open one.
         closed_per_s: Option<f64>,
     },
+    /// A pausing target's response times in a closed loop are far from those in an open one.
+    ClosedLoopHidesPauses {
+        /// The level of the closed loop.
+        at: Level,
+        /// 99th percentile of response time there.
+        closed_ns: f64,
+        /// What the open loop offered per second.
+        per_s: f64,
+        /// The same as a share of the maximum throughput, in percent.
+        percent_of_maximum: f64,
+        /// 99th percentile of response time in the open loop.
+        open_ns: f64,
+    },
     /// Every level is past saturation.
     SaturatedBelowRange {
         /// Users or rate.
@@ -357,6 +370,7 @@ impl Diagnosis {
             Diagnosis::Outage { .. } => "outage",
             Diagnosis::Hung { .. } => "hung_operations",
             Diagnosis::PeriodicPauses { .. } => "periodic_pauses",
+            Diagnosis::ClosedLoopHidesPauses { .. } => "closed_loop_hides_pauses",
             Diagnosis::SaturatedBelowRange { .. } => "saturated_below_range",
             Diagnosis::PastKnee { .. } => "past_knee",
             Diagnosis::NotSaturated { .. } => "not_saturated",

@@ -4,7 +4,7 @@ use super::Diagnosis;
 use super::evidence::Numbers;
 use super::text::place;
 use crate::spec::Level;
-use crate::words::{number, percent, time};
+use crate::words::{exact, levels, number, percent, time};
 
 /// A rate that is offered beside a closed loop's throughput: below capacity.
 const OPEN_SHARE: f64 = 0.9;
@@ -66,6 +66,22 @@ impl Diagnosis {
                     percent(*share)
                 )
             }
+            Diagnosis::ClosedLoopHidesPauses {
+                at,
+                closed_ns,
+                per_s,
+                percent_of_maximum,
+                open_ns,
+            } => format!(
+                "the p99 is {} with {} in a closed loop and {} at {}/s in an open loop, {} of the \
+                 maximum: during a pause the users of a closed loop send nothing, while in an open \
+                 loop requests go on arriving and wait",
+                time(*closed_ns),
+                levels(&[*at]),
+                time(*open_ns),
+                exact(*per_s),
+                percent(*percent_of_maximum)
+            ),
             _ => return None,
         };
         Some(text)
@@ -112,6 +128,18 @@ impl Diagnosis {
                 ("length_ns", *length_ns),
                 ("percent", *percent),
             ],
+            Diagnosis::ClosedLoopHidesPauses {
+                closed_ns,
+                per_s,
+                percent_of_maximum,
+                open_ns,
+                ..
+            } => vec![
+                ("closed_p99_ns", *closed_ns),
+                ("open_p99_ns", *open_ns),
+                ("rate_per_s", *per_s),
+                ("percent_of_maximum", *percent_of_maximum),
+            ],
             _ => return None,
         };
         Some(numbers)
@@ -140,6 +168,11 @@ impl Diagnosis {
             ),
             Diagnosis::PeriodicPauses { .. } => {
                 "look for a job of that period at the target, such as garbage collection".into()
+            }
+            Diagnosis::ClosedLoopHidesPauses { .. } => {
+                "for response times of users who come on their own use knee sweep --axis rate, or \
+                 knee run --rate"
+                    .into()
             }
             _ => return None,
         };

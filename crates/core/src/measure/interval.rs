@@ -22,6 +22,9 @@ pub struct Interval {
     pub p50_ns: u64,
     /// 90th percentile of response time.
     pub p90_ns: u64,
+    /// 95th percentile of response time; 0 in reports from before it was kept.
+    #[serde(default)]
+    pub p95_ns: u64,
     /// 99th percentile of response time.
     pub p99_ns: u64,
     /// Longest response time.
@@ -180,6 +183,7 @@ impl IntervalPart {
             errors: self.errors,
             p50_ns: quantile(0.5),
             p90_ns: quantile(0.9),
+            p95_ns: quantile(0.95),
             p99_ns: quantile(0.99),
             max_ns: self.response.as_ref().map_or(0, |h| h.max().0),
             in_flight: self.under_way.map(|u| u.operations),

@@ -282,6 +282,7 @@ impl<'a> Conductor<'a> {
         let quantile = |q| response.quantile(q).0;
         ended.p50_ns = quantile(0.5);
         ended.p90_ns = quantile(0.9);
+        ended.p95_ns = quantile(0.95);
         ended.p99_ns = quantile(0.99);
         ended.max_ns = response.max().0;
         ended.down_bytes = (self.spec.down > 0).then(|| down - before);

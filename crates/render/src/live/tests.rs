@@ -59,6 +59,7 @@ fn half_second(i: u64) -> (Interval, Vec<(u16, u64)>) {
         errors: if i > 12 { 7 } else { 0 },
         p50_ns: 700 * us,
         p90_ns: 1_000 * us,
+        p95_ns: 1_300 * us,
         p99_ns: 1_900 * us,
         max_ns: 6_000 * us,
         pacing_error_ns_mean: Some(3_100),

@@ -23,6 +23,7 @@ fn second(at_s: u64) -> Interval {
         errors: 3,
         p50_ns: 730_000,
         p90_ns: 1_000_000,
+        p95_ns: 1_150_000,
         p99_ns: 1_310_000,
         max_ns: 5_000_000,
         pacing_error_ns_mean: Some(3_100),

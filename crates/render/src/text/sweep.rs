@@ -10,7 +10,9 @@ use crate::number::{
     self, MISSING, asked, count, estimate, known, number, percent, plural, rate, time, time_short,
     words,
 };
-use knee_core::experiment::sweep::report::{BoundAsked, ModelFit, SweepConclusion, SweepLevel};
+use knee_core::experiment::sweep::report::{
+    BoundAsked, ModelFit, OpenLoopBeside, SweepConclusion, SweepLevel,
+};
 use knee_core::report::Report;
 use knee_core::spec::Level;
 
@@ -98,6 +100,9 @@ pub fn facts(c: &SweepConclusion) -> Vec<(String, Line)> {
         }
         fact("at the knee", line);
     }
+    if let Some(open) = &c.open_loop {
+        fact("in open loop", open_loop(open));
+    }
     for (name, line) in bound_facts(c) {
         fact(&name, line);
     }
@@ -105,6 +110,22 @@ pub fn facts(c: &SweepConclusion) -> Vec<(String, Line)> {
         fact("recommended", Line::plain(plural(u64::from(users), "user")));
     }
     facts
+}
+
+/// The figures of an open loop beside the users, and theirs.
+fn open_loop(open: &OpenLoopBeside) -> Line {
+    let users = plural(u64::from(open.vusers), "user");
+    let text = format!(
+        "p99 {} at {}/s, {} of the maximum",
+        time_short(open.p99_ns),
+        asked(open.rate_per_s),
+        percent(open.percent_of_maximum)
+    );
+    let closed = format!(
+        " (in the closed loop {} with {users})",
+        time_short(open.closed_p99_ns)
+    );
+    Line::plain(text).with(Ink::Dim, closed)
 }
 
 /// A knee of which a range is known, or (over rates) the highest rate served and the lowest not.
@@ -158,9 +179,24 @@ fn bound_facts(c: &SweepConclusion) -> Vec<(String, Line)> {
     vec![(best.bound.clone(), line)]
 }
 
-/// A row for each level.
+/// A row for each level. Its marks stand by its name, so that no narrow window parts them.
 pub fn levels_table(levels: &[SweepLevel], unicode: bool) -> Table {
     let mut table = Table::default();
+    let users = levels.iter().all(|l| matches!(l.level, Level::Vusers(_)));
+    let names = levels
+        .iter()
+        .map(|l| Line::of(row_ink(l), level_name(l.level)));
+    let title = if users { "users" } else { "asked/s" };
+    table.column(title, Align::Right, names.collect());
+    let marks: Vec<Line> = levels.iter().map(|l| mark(l, unicode)).collect();
+    if marks.iter().any(|m| m.width() > 0) {
+        table.column("", Align::Left, marks);
+    }
+    add_figures(&mut table, levels);
+    table
+}
+
+fn add_figures(table: &mut Table, levels: &[SweepLevel]) {
     let mut column = |title: &str, optional: bool, cell: &dyn Fn(&SweepLevel) -> Option<String>| {
         let cells: Vec<Option<String>> = levels.iter().map(cell).collect();
         if optional && cells.iter().all(Option::is_none) {
@@ -171,10 +207,6 @@ pub fn levels_table(levels: &[SweepLevel], unicode: bool) -> Table {
         });
         table.column(title, Align::Right, inked.collect());
     };
-    let users = levels.iter().all(|l| matches!(l.level, Level::Vusers(_)));
-    column(if users { "users" } else { "asked/s" }, false, &|l| {
-        Some(level_name(l.level))
-    });
     column("throughput", false, &|l| Some(number(l.throughput_per_s)));
     column("±", true, &|l| {
         let [lo, hi] = l.throughput_ci95_per_s?;
@@ -185,6 +217,7 @@ pub fn levels_table(levels: &[SweepLevel], unicode: bool) -> Table {
     column("mean", false, &|l| l.mean_ns.map(time));
     column("p50", true, &|l| l.p50_ns.map(time));
     column("p90", false, &|l| l.p90_ns.map(time));
+    column("p95", true, &|l| l.p95_ns.map(time));
     column("p99", true, &|l| l.p99_ns.map(time));
     if !is_free_of_errors(levels) {
         column("errors", true, &|l| l.errors.map(count));
@@ -198,11 +231,6 @@ pub fn levels_table(levels: &[SweepLevel], unicode: bool) -> Table {
     column("Little", true, &|l| {
         l.littles_law_deviation_percent.map(number::percent_cell)
     });
-    let marks: Vec<Line> = levels.iter().map(|l| mark(l, unicode)).collect();
-    if marks.iter().any(|m| m.width() > 0) {
-        table.column("", Align::Left, marks);
-    }
-    table
 }
 
 fn is_free_of_errors(levels: &[SweepLevel]) -> bool {

@@ -63,11 +63,6 @@ pub enum OverloadDiagnosis {
         /// T.
         patience_ns: f64,
     },
-    /// T is so long that an unanswered SYN is sent again before it ends.
-    PatienceTooLong {
-        /// T.
-        patience_ns: f64,
-    },
     /// The server served, and then did not.
     Stopped(Stop),
     /// Connects are not answered.
@@ -193,7 +188,6 @@ impl OverloadDiagnosis {
             OverloadDiagnosis::ThroughputFalls { .. } => "throughput_falls_under_overload",
             OverloadDiagnosis::ThroughputFlat { .. } => "throughput_flat_under_overload",
             OverloadDiagnosis::SynRetransmissions { .. } => "syn_retransmissions",
-            OverloadDiagnosis::PatienceTooLong { .. } => "patience_too_long",
             OverloadDiagnosis::Stopped(stop) if stop.again.is_some() => "outage",
             OverloadDiagnosis::Stopped(stop) if stop.has_crashed() => "server_crashed",
             OverloadDiagnosis::Stopped(_) => "server_stopped",

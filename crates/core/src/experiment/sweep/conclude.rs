@@ -1,6 +1,6 @@
 //! What follows from a sweep.
 
-use super::{Axis, Bound, SweepSpec, answer, bound, levels, rates};
+use super::{Axis, Bound, SweepSpec, answer, beside, bound, levels, rates};
 use crate::diagnosis::Diagnosis;
 use crate::experiment::sweep::findings::{
     AxisKind, drifts, errors_rise, idle_users, retrograde, sweep_diagnoses,
@@ -15,7 +15,7 @@ use crate::experiment::sweep::table::{
 use crate::finding::Finding;
 use crate::measure::error_share;
 use crate::trial::findings::grouped;
-use crate::trial::report::TrialReport;
+use crate::trial::report::{TrialReport, Verdict};
 
 /// Half the width of the confidence intervals that is aimed at, in percent.
 const CONFIDENCE_PERCENT: f64 = 2.0;
@@ -29,19 +29,26 @@ pub fn conclude_table(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {
 
 /// What follows from the trials of a sweep.
 pub fn conclude(spec: &SweepSpec, past: &[TrialReport]) -> (Vec<Finding>, SweepConclusion) {
-    let table = points(past);
-    let mut diagnoses = grouped(&standing(past));
-    diagnoses.extend(warmed_up(past));
+    let counted = match spec.axis {
+        Axis::Vusers(_) => beside::split(past).0,
+        Axis::Rate(_) => past,
+    };
+    let table = points(counted);
+    let mut diagnoses = grouped(&standing(counted));
+    diagnoses.extend(warmed_up(counted));
     let basis = Basis {
         table: &table,
-        past: Some(past),
+        past: Some(counted),
         bounds: &spec.bounds,
         pause_s: spec.pause_s(),
-        drift: drift_between(past),
+        drift: drift_between(counted),
     };
     diagnoses.extend(basis.drift.as_ref().map(drifts));
     let mut conclusion = match spec.axis {
-        Axis::Vusers(_) => users(&basis, &mut diagnoses),
+        Axis::Vusers(_) => {
+            let conclusion = users(&basis, &mut diagnoses);
+            with_open_loop(past, conclusion, &mut diagnoses)
+        }
         Axis::Rate(_) => {
             // Offering more than is served is how the limit is found, and no news.
             diagnoses.retain(|d| !matches!(d, Diagnosis::TargetQueueGrows { .. }));
@@ -50,6 +57,33 @@ pub fn conclude(spec: &SweepSpec, past: &[TrialReport]) -> (Vec<Finding>, SweepC
     };
     conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
     (findings(diagnoses), conclusion)
+}
+
+/// The conclusion with what the open loop beside it shows.
+fn with_open_loop(
+    past: &[TrialReport],
+    mut conclusion: SweepConclusion,
+    diagnoses: &mut Vec<Diagnosis>,
+) -> SweepConclusion {
+    let (_, open) = beside::split(past);
+    let valid: Vec<&TrialReport> = open
+        .iter()
+        .filter(|t| t.verdict == Verdict::Valid)
+        .collect();
+    let mut of_open = grouped(&valid);
+    of_open.retain(|found| diagnoses.iter().all(|d| d.code() != found.code()));
+    diagnoses.extend(of_open);
+    conclusion.open_loop = beside::figures(past, &conclusion);
+    if let Some(figures) = &conclusion.open_loop {
+        diagnoses.extend(beside::hides(figures));
+        // What an open loop shows has been seen: no advice to look, nor a word on what to expect.
+        for diagnosis in diagnoses.iter_mut() {
+            if let Diagnosis::PeriodicPauses { closed_per_s, .. } = diagnosis {
+                *closed_per_s = None;
+            }
+        }
+    }
+    conclusion
 }
 
 /// What a conclusion rests on.

@@ -1,6 +1,7 @@
 //! `knee sweep`: how much a target can take, and what that costs its users.
 
 mod answer;
+mod beside;
 mod bound;
 mod conclude;
 #[cfg(test)]
@@ -38,6 +39,24 @@ impl Sweep {
     pub fn new(spec: SweepSpec) -> Sweep {
         Sweep { spec }
     }
+
+    /// Users first. An automatic plan ends with the open loop beside them, where that tells more,
+    /// and keeps a trial for it.
+    fn next_of_users(&self, plan: &VuserPlan, past: &[TrialReport]) -> Next<TrialSpec> {
+        let (closed, open) = beside::split(past);
+        let beside = match plan {
+            VuserPlan::Auto => beside::next(&self.spec, past),
+            VuserPlan::List(_) => None,
+        };
+        let is_last = past.len() + 1 >= self.spec.trials_max;
+        if open.is_empty() && !(beside.is_some() && is_last) {
+            let next = users::next(&self.spec, plan, closed);
+            if next != Next::Converged {
+                return next;
+            }
+        }
+        beside.map_or(Next::Converged, |trial| Next::Run(Box::new(trial)))
+    }
 }
 
 impl Experiment for Sweep {
@@ -47,7 +66,7 @@ impl Experiment for Sweep {
 
     fn next(&mut self, past: &[TrialReport]) -> Next<TrialSpec> {
         match &self.spec.axis {
-            Axis::Vusers(plan) => users::next(&self.spec, plan, past),
+            Axis::Vusers(plan) => self.next_of_users(plan, past),
             Axis::Rate(plan) => rates::next(&self.spec, plan, past),
         }
     }

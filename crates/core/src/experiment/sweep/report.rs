@@ -41,12 +41,32 @@ pub struct SweepConclusion {
     /// The bounds asked for, in the order given.
     #[serde(default)]
     pub bounds: Vec<BoundAsked>,
+    /// What an open loop shows beside the users, where the target pauses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_loop: Option<OpenLoopBeside>,
     /// Models fitted to the levels, the best first.
     pub models: Vec<ModelFit>,
     /// How many users to drive this target with, where known.
     pub recommended_vusers: Option<u32>,
     /// The conclusion in one or two sentences for a person.
     pub answer: String,
+}
+
+/// One trial in open loop beside a sweep over users. While a target pauses, the users of a closed
+/// loop send nothing; in an open loop requests go on arriving.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenLoopBeside {
+    /// Operations offered per second.
+    pub rate_per_s: f64,
+    /// The same as a share of the maximum throughput, in percent.
+    pub percent_of_maximum: f64,
+    /// 99th percentile of response time.
+    pub p99_ns: u64,
+    /// The users to compare with: those of the knee's level, or where none is known of the one with
+    /// the most throughput.
+    pub vusers: u32,
+    /// 99th percentile of response time with so many users.
+    pub closed_p99_ns: u64,
 }
 
 /// One level of a sweep, its repetitions pooled. What was not measured (as in a table of other

@@ -46,6 +46,7 @@ pub fn show(page: &mut Page, report: &Report, c: &LatencyConclusion) {
     page.section("Flows", words::FLOWS_REMARK, |page| {
         page.plot(&glance::flows(&c.scenarios));
         page.table("Flows", &words::flows_table(&shown));
+        page.note(words::FLOWS_NOTE);
     });
     over_time::show(page, &shown);
     if let Some(worst) = worst(&shown) {
@@ -170,5 +171,6 @@ fn show_worst(page: &mut Page, worst: &Shown, shown: &[Shown]) {
     page.section(&format!("Flows of {title}"), &remark, |page| {
         let all: Vec<_> = worst.flows.flows.iter().collect();
         page.table("Flows", &flows::table(&all));
+        page.note(flows::NOTE);
     });
 }

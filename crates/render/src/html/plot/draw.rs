@@ -25,8 +25,9 @@ const BOLD_CHAR_PX: usize = 8;
 const LONG_CHARS: usize = 9;
 const OVER_CHARS: usize = 30;
 
-/// Height of a row with its name over it, in CSS pixels.
+/// Height of a row with its name over it, and the room beside its data, in CSS pixels.
 const OVER_ROW_PX: usize = 50;
+const OVER_LEFT_PX: usize = 14;
 
 const GAP_PX: usize = 12;
 
@@ -52,7 +53,10 @@ impl Plot {
         let left = longest(&mut y_ticks.iter().map(|(_, t)| t.chars().count()));
         let right = longest(&mut side.iter().map(|l| l.name.chars().count()));
         let margins = Margins {
-            left: left * CHAR_PX + GAP_PX,
+            left: match self.names_stand_over() {
+                true => OVER_LEFT_PX,
+                false => left * CHAR_PX + GAP_PX,
+            },
             right: (right * BOLD_CHAR_PX + GAP_PX).max(self.overhang()).max(20),
             figure: least_px,
         };
@@ -126,6 +130,11 @@ impl Plot {
             Some(longest) if longest > LONG_CHARS => "frame long",
             _ => "frame",
         }
+    }
+
+    /// Whether names up the side stand over their rows however much room there is.
+    fn names_stand_over(&self) -> bool {
+        self.frame_class() == "frame over"
     }
 
     fn described_or_not(&self) -> String {

@@ -31,14 +31,21 @@ impl Path<'_> {
         self.out
     }
 
-    /// Lines from point to point, broken at gaps, cut where they leave the plot above or below.
+    /// Lines from point to point, broken at gaps, cut where they leave the plot above or below. A
+    /// point between two gaps is a line without extent, which round ends of strokes make a mark of.
     pub fn line(&mut self, points: &[Point]) {
         let mut last: Option<Place> = None;
-        for point in points {
+        for (i, point) in points.iter().enumerate() {
             let place = self.place(point.x, point.y);
             match (last, place) {
                 (Some(from), Some(to)) => self.segment(from, to),
-                (None, Some(to)) if is_inside(to) => self.move_to(to),
+                (None, Some(to)) if is_inside(to) => {
+                    self.move_to(to);
+                    let next = points.get(i + 1);
+                    if next.is_none_or(|next| self.place(next.x, next.y).is_none()) {
+                        self.out.push_str("h0");
+                    }
+                }
                 _ => {}
             }
             last = place;

@@ -3,7 +3,7 @@
 use super::Shown;
 use crate::number::{bytes, count, known, number, plural, time};
 use crate::text::line::{Ink, Line};
-use crate::text::page::Page;
+use crate::text::page::{INDENT, Page};
 use crate::text::table::{Align, Table};
 use knee_core::measure::Direction;
 use knee_core::trial::flows::FlowReport;
@@ -29,7 +29,13 @@ pub fn show(page: &mut Page, worst: &Shown, title: &str, scenarios: usize) {
     }
     page.heading(&format!("Flows of {title}"), &remark);
     page.table(&table(&listed));
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, NOTE));
 }
+
+/// What the columns of the flows mean.
+pub const NOTE: &str = "gap: longest time without data; resent: TCP segments sent again; RTT: round \
+    trip as TCP measured it; window: its median congestion window; control: its congestion \
+    control";
 
 /// A row for each flow.
 pub fn table(listed: &[&FlowReport]) -> Table {

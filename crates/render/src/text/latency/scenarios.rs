@@ -153,10 +153,16 @@ pub fn show_flows(page: &mut Page, shown: &[Shown]) {
     let mut table = flows_table(shown);
     add_capacity_bars(page, &mut table, shown);
     page.table(&table);
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, FLOWS_NOTE));
 }
 
 /// What the columns of flows are.
 pub const FLOWS_REMARK: &str = "capacity is n × their harmonic mean; gap is the longest of any";
+
+/// What the abbreviations of its columns mean.
+pub const FLOWS_NOTE: &str = "Jain: Jain's fairness index of the flows' goodputs, 1 where all have \
+    the same, 1/n where one of n has all; resent: TCP segments sent again; after: length of the \
+    scenario";
 
 /// What became of the flows of each scenario.
 pub fn flows_table(shown: &[Shown]) -> Table {

@@ -2,9 +2,7 @@
 
 use super::OverloadDiagnosis;
 use crate::diagnosis::Diagnosis;
-use crate::experiment::overload::analysis::{
-    Beyond, PRESSED_FACTOR, Point, SYN_AGAIN, Setting, Summary, Why,
-};
+use crate::experiment::overload::analysis::{Beyond, PRESSED_FACTOR, Point, Setting, Summary, Why};
 use crate::finding::Finding;
 use crate::measure::Outcome;
 use crate::spec::Level;
@@ -201,7 +199,8 @@ fn never_answers(summary: &Summary) -> Option<OverloadDiagnosis> {
     let responses: u64 = summary.points.iter().map(|p| p.outcomes.responses()).sum();
     let established: u64 = summary.points.iter().map(Point::established).sum();
     let waited = sum(Outcome::Ghost) + sum(Outcome::ResponseTimeout) + sum(Outcome::InFlight);
-    let most = summary.points.iter().max_by_key(|p| p.established())?;
+    let fullest = |p: &&Point| (queue(p).map(|(most, _)| most), p.established());
+    let fullest = summary.points.iter().max_by_key(fullest)?;
     let waits = established > 0 && 2 * waited > established;
     let is_stuck = || {
         let (worst, _) = worst_of(summary, Outcome::ConnectTimeout, Point::percent)?;
@@ -211,8 +210,8 @@ fn never_answers(summary: &Summary) -> Option<OverloadDiagnosis> {
     (responses == 0 && (waits || is_stuck().is_some())).then(|| OverloadDiagnosis::NeverAnswers {
         attempts,
         established,
-        accepts: most.accepts(),
-        queue: queue(most),
+        accepts: fullest.accepts(),
+        queue: queue(fullest),
     })
 }
 
@@ -271,12 +270,6 @@ fn of_counts(
     setting: &Setting,
 ) -> Vec<OverloadDiagnosis> {
     let mut found = Vec::new();
-    let is_long = setting.patience >= SYN_AGAIN && summary.pressing().next().is_some();
-    if is_long {
-        found.push(OverloadDiagnosis::PatienceTooLong {
-            patience_ns: setting.patience.0 as f64,
-        });
-    }
     // Whoever waits for longer than a second sends again: of S-Clients first, if they do.
     let again = |p: &&Point| p.repeated_syn_per_s > AGAIN_SHARE * p.first_syn_per_s;
     let most = |a: &&Point, b: &&Point| a.repeated_syn_per_s.total_cmp(&b.repeated_syn_per_s);

@@ -142,9 +142,6 @@ impl OverloadDiagnosis {
                 ("first_syn_per_s", *first_per_s),
                 ("connect_timeout_ns", *patience_ns),
             ],
-            OverloadDiagnosis::PatienceTooLong { patience_ns } => {
-                vec![("connect_timeout_ns", *patience_ns)]
-            }
             OverloadDiagnosis::CapturesDisagree {
                 captured_per_s,
                 started_per_s,

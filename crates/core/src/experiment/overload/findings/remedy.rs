@@ -29,9 +29,6 @@ impl OverloadDiagnosis {
                  else connects"
                     .into()
             }
-            OverloadDiagnosis::PatienceTooLong { .. } => {
-                "keep T below it: --connect-timeout 500ms".into()
-            }
             OverloadDiagnosis::SynRetransmissions {
                 at: Level::Descriptors(_) | Level::RatePerS(_),
                 ..

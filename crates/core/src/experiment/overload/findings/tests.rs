@@ -170,17 +170,64 @@ fn syns_that_came_again() {
     );
 }
 
+/// A server that accepts nothing, with 129 of 128 in its accept queue.
+fn stuck(level: Level, ends: &[(Outcome, u64)], drops: i64) -> TrialReport {
+    with(report(level, ends), |t| {
+        let observed = t.observed.as_mut().expect("captured");
+        (observed.accept_queue_max, observed.accept_queue_limit) = (Some(129), Some(128));
+        let drops = ("TcpExtListenDrops".to_owned(), drops);
+        observed.kernel.extend([drops]);
+    })
+}
+
 #[test]
-fn a_second_is_too_long_for_t() {
-    let of = |ms| Setting {
-        patience: Nanos::from_millis(ms),
+fn what_is_said_of_the_accept_queue_is_of_the_level_where_it_is_fullest() {
+    let ends = [(Outcome::ResponseTimeout, 129), (Outcome::InFlight, 60)];
+    let emptier = with(stuck(Level::Clients(189), &ends, 0), |t| {
+        t.observed.as_mut().expect("captured").accept_queue_max = Some(3);
+    });
+    let full = stuck(Level::Descriptors(50), &[(Outcome::ConnectTimeout, 900)], 0);
+    let queue = |trials: &[TrialReport]| {
+        let found = found(trials, &SETTING);
+        let silent = found
+            .into_iter()
+            .find(|f| f.evidence.contains_key("attempts"));
+        let silent = silent.expect("nothing is answered");
+        (silent.code, silent.evidence["accept_queue_max"])
+    };
+    let never_accepts = "never_accepts".to_owned();
+    assert_eq!(queue(&[emptier.clone(), full]), (never_accepts, 129.0));
+    assert_eq!(queue(&[emptier]), ("never_answers".to_owned(), 3.0));
+}
+
+#[test]
+fn nobody_reads_of_no_drops() {
+    let text = |drops| {
+        let ends = [(Outcome::ConnectTimeout, 1_000)];
+        let trial = stuck(Level::Descriptors(50), &ends, drops);
+        let found = found(&[trial], &SETTING);
+        let full = found.into_iter().find(|f| f.code == "accept_queue_full");
+        full.expect("the queue is full").text
+    };
+    assert!(text(0).ends_with("was full (129 of 128)"), "{}", text(0));
+    assert!(text(900).ends_with("dropped 900"), "{}", text(900));
+    let nowhere = report(Level::Descriptors(50), &[(Outcome::ConnectTimeout, 1_000)]);
+    let found = found(&[nowhere], &SETTING);
+    assert!(found[0].text.contains("dropped none"), "{}", found[0].text);
+}
+
+#[test]
+fn that_t_is_too_long_is_foreseen_and_said_once() {
+    let setting = Setting {
+        patience: Nanos::from_secs(1),
         ..SETTING
     };
-    let trials = [sclients(64, 1_300)];
-    assert!(finds_with("patience_too_long", &trials, &of(1_000)));
-    assert!(!finds_with("patience_too_long", &trials, &of(999)));
-    let simple = [clients(8, 1_300)];
-    assert!(!finds_with("patience_too_long", &simple, &of(1_000)));
+    // What is foreseen stands in the report too.
+    assert!(!finds_with(
+        "patience_too_long",
+        &[sclients(64, 1_300)],
+        &setting
+    ));
 }
 
 #[test]

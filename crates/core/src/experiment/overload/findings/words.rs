@@ -147,11 +147,6 @@ impl OverloadDiagnosis {
                 number(*repeated_per_s),
                 number(*first_per_s)
             ),
-            OverloadDiagnosis::PatienceTooLong { patience_ns } => format!(
-                "T is {}, but an unanswered SYN is sent again after 1 s: the server gets more SYNs \
-                 than connections are started",
-                time(*patience_ns)
-            ),
             _ => return None,
         };
         Some(text)
@@ -278,19 +273,25 @@ fn why_unanswered(
     why: Why,
     (arrived_per_s, drops, queue): (f64, u64, Option<(u32, u32)>),
 ) -> String {
-    let drops = exact(drops as f64);
+    let dropped = match drops {
+        0 => String::new(),
+        n => format!(", and the server's kernel dropped {}", exact(n as f64)),
+    };
+    let drops = match drops {
+        0 => "none".to_owned(),
+        n => format!("only {}", exact(n as f64)),
+    };
     match (why, queue) {
         (Why::QueueFull, Some((most, limit))) => format!(
-            "the accept queue was full ({} of {}), and the server's kernel dropped {drops}",
+            "the accept queue was full ({} of {}){dropped}",
             exact(f64::from(most)),
             exact(f64::from(limit))
         ),
-        (Why::QueueFull, None) => format!(
-            "the server's kernel dropped {drops}, as the accept queue or the queue of requests was \
-             full"
-        ),
+        (Why::QueueFull, None) => {
+            format!("the accept queue or the queue of requests was full{dropped}")
+        }
         (Why::DroppedThere, _) => format!(
-            "the server's listening sockets dropped only {drops}: something else drops SYNs or \
+            "the server's listening sockets dropped {drops}: something else drops SYNs or \
              their answers, such as a packet filter"
         ),
         (Why::DroppedBefore, _) => format!(

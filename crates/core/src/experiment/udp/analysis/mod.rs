@@ -45,7 +45,9 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
         throughput_per_s: Some(throughput_per_s),
         throughput_ci95_per_s: mean_ci95(&series)
             .filter(|_| stationary)
-            .map(|[lo, hi]| [lo.max(0.0) / interval_s, hi / interval_s]),
+            .map(|[lo, hi]| [lo.max(0.0) / interval_s, hi / interval_s])
+            // Senders that were held up beyond the end: the whole intervals are not all of it.
+            .filter(|[lo, hi]| *lo <= throughput_per_s && throughput_per_s <= *hi),
         goodput_per_s: Some(throughput_per_s),
         outcomes: outcomes(&ledger),
         response_time_ns: round_trip.clone(),

@@ -378,6 +378,21 @@ fn what_ends_early_is_counted_over_its_own_time() {
     );
 }
 
+#[test]
+fn an_interval_of_confidence_holds_its_estimate_or_is_none() {
+    let ci95 = |elapsed_s| {
+        let wait = schedule(100, ArrivalLaw::Constant);
+        let starts = (0..1_000).map(|i| Nanos::from_millis(10 * i)).collect();
+        let spec = spec(1, wait, Nanos::from_secs(10));
+        let mut trial = served(spec, starts, Nanos(1_000), 1 << 20);
+        trial.sent.elapsed = Nanos::from_secs(elapsed_s);
+        let report = assess(&trial);
+        (report.throughput_per_s, report.throughput_ci95_per_s)
+    };
+    assert_eq!(ci95(10), (Some(100.0), Some([100.0, 100.0])));
+    assert_eq!(ci95(20), (Some(50.0), None), "held up beyond the end");
+}
+
 fn any_counter() -> impl Strategy<Value = DropCounter> {
     let place = (0usize..DropPlace::ALL.len()).prop_map(|i| DropPlace::ALL[i]);
     (place, 0u64..2_000, any::<bool>(), any::<bool>()).prop_map(

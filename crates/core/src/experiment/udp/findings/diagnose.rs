@@ -49,10 +49,21 @@ pub fn datagram_findings(trials: &[&TrialReport]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = all
         .map(Diagnosis::Udp)
         .chain(distorted)
-        .map(|diagnosis| diagnosis.finding())
+        .map(|diagnosis| finding(&diagnosis))
         .collect();
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     findings
+}
+
+/// It in words. What to do about a distorted load has other options here than elsewhere.
+fn finding(diagnosis: &Diagnosis) -> Finding {
+    let mut finding = diagnosis.finding();
+    if matches!(diagnosis, Diagnosis::GeneratorDistorted { .. }) {
+        finding.next_step =
+            "repeat on a quieter or larger machine, or send less: a lower --rate or fewer --clients"
+                .into();
+    }
+    finding
 }
 
 fn merged<T: PartialEq>(mut all: Vec<T>, one: Option<T>) -> Vec<T> {

@@ -1,0 +1,100 @@
+//! The open loop beside a sweep over users. A target that pauses keeps the users of a closed loop
+//! from asking, so that few of their operations wait; one trial in open loop tells what all feel who
+//! come during a pause.
+
+use super::SweepSpec;
+use super::quality::stretch;
+use crate::diagnosis::Diagnosis;
+use crate::experiment::sweep::knee;
+use crate::experiment::sweep::report::{OpenLoopBeside, SweepConclusion, SweepLevel};
+use crate::experiment::sweep::table::points;
+use crate::spec::{Level, Rate, TrialSpec};
+use crate::trial::findings::queue_grows;
+use crate::trial::report::{TrialReport, Verdict};
+use crate::words::value;
+
+/// What is offered, as a share of the maximum.
+const OFFERED_SHARE: f64 = 0.9;
+/// From this ratio of the 99th percentiles on, the closed loop hides the pauses.
+const HIDES_FACTOR: f64 = 2.0;
+/// An invalid trial says nothing: it is made again once.
+const TRIALS_MAX: usize = 2;
+/// Rates from this on are whole numbers.
+const WHOLE_FROM: f64 = 10.0;
+
+/// The trials of users, and those in open loop that follow them.
+pub fn split(past: &[TrialReport]) -> (&[TrialReport], &[TrialReport]) {
+    let is_open = |t: &TrialReport| matches!(t.level, Level::RatePerS(_));
+    past.split_at(past.iter().position(is_open).unwrap_or(past.len()))
+}
+
+/// The trial in open loop that these trials call for, if they do.
+pub fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> {
+    let (closed, open) = split(past);
+    let is_known = open.iter().any(|t| t.verdict == Verdict::Valid);
+    let has_room = past.len() < spec.trials_max && open.len() < TRIALS_MAX;
+    let pauses = closed.iter().any(has_pauses);
+    if is_known || !has_room || !pauses {
+        return None;
+    }
+    let per_s = match open.first() {
+        Some(made) => value(made.level),
+        None => offered(knee::read(&points(closed))?.x_max_per_s),
+    };
+    let rate = Rate::from_f64(per_s)?;
+    Some(spec.rate_trial(rate, past.len(), stretch(spec, Some(per_s))))
+}
+
+/// The figures of both loops; `None` where one of them is not known.
+pub fn figures(past: &[TrialReport], conclusion: &SweepConclusion) -> Option<OpenLoopBeside> {
+    let (_, open) = split(past);
+    let is_usable = |t: &&TrialReport| t.verdict == Verdict::Valid && !queue_grows(t);
+    let trial = open.iter().find(is_usable)?;
+    let closed = compared(conclusion)?;
+    let rate_per_s = value(trial.level);
+    Some(OpenLoopBeside {
+        rate_per_s,
+        percent_of_maximum: 100.0 * rate_per_s / conclusion.max_throughput_per_s,
+        p99_ns: trial.response_time_ns.p99?,
+        vusers: value(closed.level) as u32,
+        closed_p99_ns: closed.p99_ns?,
+    })
+}
+
+/// That the closed loop hides the pauses, where its figure is far from that of the open loop.
+pub fn hides(figures: &OpenLoopBeside) -> Option<Diagnosis> {
+    let (open_ns, closed_ns) = (figures.p99_ns as f64, figures.closed_p99_ns as f64);
+    (open_ns >= HIDES_FACTOR * closed_ns).then_some(Diagnosis::ClosedLoopHidesPauses {
+        at: Level::Vusers(figures.vusers),
+        closed_ns,
+        per_s: figures.rate_per_s,
+        percent_of_maximum: figures.percent_of_maximum,
+        open_ns,
+    })
+}
+
+fn has_pauses(trial: &TrialReport) -> bool {
+    trial.verdict == Verdict::Valid && trial.silence.pauses.is_some()
+}
+
+fn offered(most_per_s: f64) -> f64 {
+    let per_s = OFFERED_SHARE * most_per_s;
+    if per_s >= WHOLE_FROM {
+        per_s.floor()
+    } else {
+        per_s
+    }
+}
+
+/// The row that stands for the closed loop: that of the knee, or else the one with the most
+/// throughput.
+fn compared(conclusion: &SweepConclusion) -> Option<&SweepLevel> {
+    let used = || {
+        let levels = conclusion.levels.iter();
+        levels.filter(|l| l.excluded_because.is_none())
+    };
+    let by_throughput =
+        |a: &&SweepLevel, b: &&SweepLevel| a.throughput_per_s.total_cmp(&b.throughput_per_s);
+    let at_knee = used().find(|l| l.is_knee);
+    at_knee.or_else(|| used().max_by(by_throughput))
+}
