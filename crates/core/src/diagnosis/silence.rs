@@ -66,25 +66,34 @@ impl Diagnosis {
                     percent(*share)
                 )
             }
-            Diagnosis::ClosedLoopHidesPauses {
-                at,
-                closed_ns,
-                per_s,
-                percent_of_maximum,
-                open_ns,
-            } => format!(
-                "the p99 is {} with {} in a closed loop and {} at {}/s in an open loop, {} of the \
-                 maximum: during a pause the users of a closed loop send nothing, while in an open \
-                 loop requests go on arriving and wait",
-                time(*closed_ns),
-                levels(&[*at]),
-                time(*open_ns),
-                exact(*per_s),
-                percent(*percent_of_maximum)
-            ),
+            Diagnosis::ClosedLoopHidesPauses { .. } => return self.hidden_text(),
             _ => return None,
         };
         Some(text)
+    }
+
+    /// Why a closed loop shows other response times than an open one.
+    fn hidden_text(&self) -> Option<String> {
+        let Diagnosis::ClosedLoopHidesPauses {
+            at,
+            closed_ns,
+            per_s,
+            percent_of_maximum,
+            open_ns,
+        } = self
+        else {
+            return None;
+        };
+        Some(format!(
+            "the p99 is {} with {} in a closed loop and {} at {}/s in an open loop, {} of the \
+             maximum: during a pause the users of a closed loop send nothing, while in an open \
+             loop requests go on arriving and wait",
+            time(*closed_ns),
+            levels(&[*at]),
+            time(*open_ns),
+            exact(*per_s),
+            percent(*percent_of_maximum)
+        ))
     }
 
     /// Its numbers.

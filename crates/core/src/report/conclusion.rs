@@ -13,10 +13,6 @@ use serde::Serialize;
 /// guessed from the keys, so that keys may be added to any.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a report has one, and nothing moves it often"
-)]
 pub enum Conclusion {
     /// Of `knee sweep` and `knee analyze sweep`.
     Sweep(SweepConclusion),

@@ -1,6 +1,6 @@
 //! The open loop beside a sweep over users. A target that pauses keeps the users of a closed loop
-//! from asking, so that few of their operations wait; one trial in open loop tells what all feel who
-//! come during a pause.
+//! from asking, so that few of their operations wait. One trial in open loop tells what all feel
+//! who come during a pause.
 
 use super::SweepSpec;
 use super::quality::stretch;

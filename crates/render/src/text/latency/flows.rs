@@ -33,8 +33,8 @@ pub fn show(page: &mut Page, worst: &Shown, title: &str, scenarios: usize) {
 }
 
 /// What the columns of the flows mean.
-pub const NOTE: &str = "gap: longest time without data; resent: TCP segments sent again; RTT: round \
-    trip as TCP measured it; window: its median congestion window; control: its congestion \
+pub const NOTE: &str = "gap: longest time without data; resent: TCP segments sent again; RTT: \
+    round trip as TCP measured it; window: its median congestion window; control: its congestion \
     control";
 
 /// A row for each flow.
