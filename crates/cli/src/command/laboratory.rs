@@ -6,7 +6,7 @@ use crate::audience::{Audience, Opening, Upcoming};
 use crate::failure::{Exit, Failure};
 use crate::words::Words;
 use knee_core::consistency::contradictions;
-use knee_core::diagnosis::Diagnosis;
+use knee_core::experiment::ending;
 use knee_core::experiment::{self, Concluded, Conducted, Ended, Experiment};
 use knee_core::measure::Observer;
 use knee_core::report::{Conclusion, Reported};
@@ -136,7 +136,7 @@ fn unmeasured<X: Reported>(experiment: &X, error: &RunError) -> Conducted<X::Tri
     Conducted {
         trials: Vec::new(),
         verdict,
-        findings: vec![Diagnosis::unreachable(&error.to_string()).finding()],
+        findings: vec![ending::unreachable(&error.to_string())],
         conclusion,
         ended: Ended::Doomed(error.to_string()),
     }

@@ -1,8 +1,8 @@
 //! The loop that every experiment runs in, shared by the command line and the simulator.
 
-use super::{Concluded, Experiment, Next};
-use crate::diagnosis::Diagnosis;
-use crate::finding::{Finding, Severity};
+use super::{Concluded, Experiment, Next, ending};
+use crate::finding::Finding;
+use crate::trial::findings::{GENERATOR_DISTORTED, GENERATOR_LIMITED};
 use crate::trial::report::Verdict;
 use std::ops::ControlFlow;
 
@@ -24,10 +24,8 @@ pub struct Conducted<T, C> {
 impl<T, C> Conducted<T, C> {
     /// It was not the user who ended it: the target could not be reached any more, for this reason.
     pub fn end_without_target(&mut self, reason: &str) {
-        let interrupted = Diagnosis::interrupted(self.trials.len());
-        self.findings.retain(|f| f.code != interrupted.code());
-        self.findings
-            .insert(0, Diagnosis::unreachable(reason).finding());
+        self.findings.retain(|f| !ending::is_interruption(f));
+        self.findings.insert(0, ending::unreachable(reason));
         self.ended = Ended::Doomed(reason.to_owned());
     }
 }
@@ -49,16 +47,6 @@ pub type Made<X, E> =
 
 /// No experiment needs more trials; one that asks for more has lost its way.
 const TRIALS_MAX: usize = 10_000;
-
-/// That the generator distorted some trials is good to know and no more where the conclusion is
-/// valid, as it rests on others.
-fn leave_out(finding: &mut Finding) {
-    if ["generator_distorted", "generator_limited"].contains(&finding.code.as_str()) {
-        finding.code = "trials_left_out".to_owned();
-        finding.severity = Severity::Info;
-        finding.text = format!("the conclusion leaves out invalid trials: {}", finding.text);
-    }
-}
 
 /// Runs an experiment to its end. `run` makes one trial: it continues with the trial's report, or
 /// breaks with what was measured, if anything, when the user interrupts; an error ends everything.
@@ -103,18 +91,22 @@ pub fn conduct_in_view<X: Experiment, E>(
         conclusion,
     } = experiment.conclude(&trials);
     if verdict == Verdict::Valid {
-        findings.iter_mut().for_each(leave_out);
+        let is_distortion = |f: &Finding| f.is(GENERATOR_DISTORTED) || f.is(GENERATOR_LIMITED);
+        findings = findings
+            .into_iter()
+            .map(|f| match is_distortion(&f) {
+                true => ending::left_out(f),
+                false => f,
+            })
+            .collect();
     }
     match &ended {
         Ended::Converged => {}
         Ended::Doomed(reason) => {
-            let mut stopped = Diagnosis::stopped_early(reason).finding();
-            stopped.next_step = experiment
-                .next_step_if_doomed()
-                .unwrap_or(stopped.next_step);
-            findings.push(stopped);
+            let step = experiment.next_step_if_doomed();
+            findings.push(ending::stopped_early(reason, step));
         }
-        Ended::Interrupted => findings.push(Diagnosis::interrupted(trials.len()).finding()),
+        Ended::Interrupted => findings.push(ending::interrupted(trials.len())),
     }
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     Ok(Conducted {

@@ -1,6 +1,7 @@
 //! Experiments: pure policies that ask for trials and conclude.
 
 mod conduct;
+pub mod ending;
 pub mod latency;
 pub mod overload;
 pub mod run;

@@ -10,7 +10,6 @@ pub mod thresholds;
 pub use crate::threshold::ThresholdReport;
 pub use conclusion::{Conclusion, Reported};
 pub use result::ReportResult;
-pub(crate) use result::{STOPPED_EARLY, UNREACHABLE};
 
 use crate::finding::Finding;
 use crate::trial::report::{TrialReport, Verdict};

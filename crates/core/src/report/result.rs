@@ -2,16 +2,11 @@
 //! question, which the verdict answers.
 
 use super::{Conclusion, Report};
+use crate::experiment::ending::{STOPPED_EARLY, UNREACHABLE};
 use crate::measure::Outcome;
 use crate::trial::flows::FlowsReport;
 use crate::trial::report::TrialReport;
 use serde::{Deserialize, Serialize};
-
-/// The code of the finding that the target could not be reached.
-pub const UNREACHABLE: &str = "unreachable";
-
-/// The code of the finding that an experiment could not do what it was asked for.
-pub const STOPPED_EARLY: &str = "stopped_early";
 
 /// So many kinds of failure are named in a line.
 const KINDS_MAX: usize = 3;
@@ -54,7 +49,7 @@ impl Report {
 
     fn reasons(&self) -> Vec<String> {
         let ended = self.findings.iter();
-        let ended = ended.filter(|f| [UNREACHABLE, STOPPED_EARLY].contains(&f.code.as_str()));
+        let ended = ended.filter(|f| f.is(UNREACHABLE) || f.is(STOPPED_EARLY));
         let mut reasons: Vec<String> = ended.map(|f| f.text.clone()).collect();
         let tally = self.tally();
         if tally.succeeded == 0 && (reasons.is_empty() || tally.attempted > 0) {
@@ -179,7 +174,7 @@ fn has_carried(flows: &FlowsReport) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnosis::Diagnosis;
+    use crate::experiment::ending::unreachable;
     use crate::experiment::throttle::report::RateRow;
     use crate::measure::Outcomes;
     use crate::report::salvage::without_conclusion;
@@ -267,7 +262,7 @@ mod tests {
     fn a_target_that_is_not_there_is_the_only_reason() {
         let mut nobody = report("run", Vec::new());
         assert_eq!(judged(nobody.clone()), "nothing was measured");
-        nobody.findings = vec![Diagnosis::unreachable("refused").finding()];
+        nobody.findings = vec![unreachable("refused")];
         assert!(!nobody.has_measured());
         let reason = "the target could not be reached: refused";
         assert_eq!(judged(nobody.clone()), reason);

@@ -5,7 +5,7 @@ use super::offered::{asked, gap_evidence, offered_report};
 use super::silence::silence;
 use super::spectrum::spectrum;
 use super::traffic::traffic_report;
-use super::validity::{Evidence, Quantiles, clauses};
+use super::validity::{Evidence, Quantiles, broken_clauses};
 use crate::measure::error_share;
 use crate::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
 use crate::spec::Load;
@@ -36,7 +36,8 @@ pub fn assess(trial: &Trial) -> TrialReport {
         0 => 0.0,
         n => whole as f64 / n as f64,
     };
-    let invalid_because = clauses(&evidence(trial));
+    let (invalid_clauses, invalid_because): (Vec<_>, Vec<_>) =
+        broken_clauses(&evidence(trial)).into_iter().unzip();
     TrialReport {
         label: trial.spec.label.clone(),
         level: trial.spec.level,
@@ -67,6 +68,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
             Verdict::Invalid
         },
         invalid_because,
+        invalid_clauses,
         bytes_received: measured.bytes_received,
         malformed_because: measured.malformed_because.clone(),
         traffic: traffic_report(trial),

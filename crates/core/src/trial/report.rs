@@ -5,6 +5,7 @@ use crate::spec::Level;
 use crate::stats::gaps::Dispersion;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::flows::FlowsReport;
+use crate::trial::validity::Clause;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -51,6 +52,10 @@ pub struct TrialReport {
     pub verdict: Verdict,
     /// The clauses that make it invalid, in words; empty where valid.
     pub invalid_because: Vec<String>,
+    /// The same by name, in the same order; absent where valid, and in reports of before there were
+    /// names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub invalid_clauses: Vec<Clause>,
     /// What was wrong with the first malformed response, in words; absent where none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed_because: Option<String>,
@@ -129,6 +134,18 @@ pub struct PausesReport {
 }
 
 impl TrialReport {
+    /// The clauses that make it invalid, by name where known, with their sentences.
+    pub fn clauses(&self) -> impl Iterator<Item = (Option<Clause>, &str)> {
+        let names = self.invalid_clauses.iter().copied().map(Some);
+        let names = names.chain(std::iter::repeat(None));
+        names.zip(self.invalid_because.iter().map(String::as_str))
+    }
+
+    /// Whether this clause makes it invalid.
+    pub fn breaks(&self, clause: Clause) -> bool {
+        self.invalid_clauses.contains(&clause)
+    }
+
     /// Responses per second, with none for a trial that saw none: for conclusions that compare
     /// trials, to which that is the least there is.
     pub fn responses_per_s(&self) -> f64 {

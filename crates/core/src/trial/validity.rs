@@ -7,6 +7,7 @@ use crate::measure::Histogram;
 use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov};
 use crate::time::Nanos;
 use crate::words::{exact, number, percent, time};
+use serde::{Deserialize, Serialize};
 
 /// This share of the operations asked for must have been started, …
 const ACHIEVED_SHARE: f64 = 0.999;
@@ -48,10 +49,6 @@ const DISPERSION_COUNT: f64 = 1.0;
 pub(crate) const BUSY_PERCENT: f64 = 95.0;
 /// A shorter window is spent on connecting, and a worker may well be busy all through it.
 pub(crate) const BUSY_WINDOW: Nanos = Nanos::from_millis(100);
-/// Stands in the clause that says so.
-pub(crate) const GENERATOR_LIMITED: &str = "generator_limited";
-/// Stands in the clause on a rate that was not achieved.
-pub(crate) const FELL_BEHIND: &str = "the generator fell behind";
 /// The host may take this share of the processors' time away.
 const STEAL_PERCENT: f64 = 10.0;
 /// So many operations may fail for want of ports, descriptors or memory here.
@@ -159,20 +156,48 @@ pub struct Evidence {
     pub no_resources: u64,
 }
 
-/// The clauses that make a trial invalid, each a sentence; none where it is valid.
-pub fn clauses(evidence: &Evidence) -> Vec<String> {
-    let checks: [fn(&Evidence) -> Option<String>; 9] = [
-        rate_not_achieved,
-        stood_still,
-        paced_late,
-        gaps_vary,
-        gaps_not_exponential,
-        counts_not_poisson,
-        core_saturated,
-        core_stolen,
-        resources_exhausted,
+/// What makes a trial invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clause {
+    /// The generator did not start all operations that were due.
+    FellBehind,
+    /// The generator stalled.
+    Stalled,
+    /// Operations were started late.
+    PacedLate,
+    /// Gaps between starts vary otherwise than promised.
+    GapsVary,
+    /// Gaps between starts are not exponential.
+    GapsNotExponential,
+    /// Counts of starts are not Poisson's.
+    CountsNotPoisson,
+    /// A worker's core had no time left.
+    CoreSaturated,
+    /// The hypervisor gave the processors to others.
+    CoreStolen,
+    /// Ports, descriptors or memory ran out on the generator's host.
+    ResourcesExhausted,
+}
+
+/// The broken clauses, each with a sentence; none where the trial is valid.
+pub fn broken_clauses(evidence: &Evidence) -> Vec<(Clause, String)> {
+    type Check = fn(&Evidence) -> Option<String>;
+    let checks: [(Clause, Check); 9] = [
+        (Clause::FellBehind, rate_not_achieved),
+        (Clause::Stalled, stood_still),
+        (Clause::PacedLate, paced_late),
+        (Clause::GapsVary, gaps_vary),
+        (Clause::GapsNotExponential, gaps_not_exponential),
+        (Clause::CountsNotPoisson, counts_not_poisson),
+        (Clause::CoreSaturated, core_saturated),
+        (Clause::CoreStolen, core_stolen),
+        (Clause::ResourcesExhausted, resources_exhausted),
     ];
-    checks.iter().filter_map(|check| check(evidence)).collect()
+    let broken = checks.into_iter();
+    broken
+        .filter_map(|(clause, check)| Some((clause, check(evidence)?)))
+        .collect()
 }
 
 /// Two ways to fall short: operations that the generator never came to, and operations that it came
@@ -190,7 +215,8 @@ fn rate_not_achieved(e: &Evidence) -> Option<String> {
     let missing = wanted * ACHIEVED_SHARE - started;
     (missing > 0.0 && wanted - started > EDGE_OPERATIONS).then(|| {
         format!(
-            "{FELL_BEHIND}: of {} operations due in the window it did not start {} ({})",
+            "the generator fell behind: of {} operations due in the window it did not start {} \
+             ({})",
             exact(wanted.round()),
             exact((wanted - started).round()),
             percent((1.0 - started / wanted) * 100.0)
@@ -323,7 +349,7 @@ fn core_saturated(e: &Evidence) -> Option<String> {
         };
         format!(
             "a worker used {} of its core{waited}: the generator is the limit, and the target \
-             can do at least this ({GENERATOR_LIMITED})",
+             can do at least this",
             percent(e.busy_percent)
         )
     })

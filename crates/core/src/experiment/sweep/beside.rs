@@ -2,16 +2,16 @@
 //! from asking, so that few of their operations wait. One trial in open loop tells what all feel
 //! who come during a pause.
 
-use super::SweepSpec;
 use super::quality::stretch;
-use crate::diagnosis::Diagnosis;
+use super::{Axis, SweepSpec};
 use crate::experiment::sweep::knee;
 use crate::experiment::sweep::report::{OpenLoopBeside, SweepConclusion, SweepLevel};
 use crate::experiment::sweep::table::points;
+use crate::finding::{Code, Finding, Severity};
 use crate::spec::{Level, Rate, TrialSpec};
 use crate::trial::findings::queue_grows;
 use crate::trial::report::{TrialReport, Verdict};
-use crate::words::value;
+use crate::words::{exact, levels, percent, time, value};
 
 /// What is offered, as a share of the maximum.
 const OFFERED_SHARE: f64 = 0.9;
@@ -45,11 +45,20 @@ pub fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> {
     Some(spec.rate_trial(rate, past.len(), stretch(spec, Some(per_s))))
 }
 
-/// The figures of both loops; `None` where one of them is not known.
-pub fn figures(past: &[TrialReport], conclusion: &SweepConclusion) -> Option<OpenLoopBeside> {
+/// Whether a sweep over users knows what its target does in open loop.
+pub fn is_known(spec: &SweepSpec, past: &[TrialReport]) -> bool {
+    matches!(spec.axis, Axis::Vusers(_)) && usable(past).is_some()
+}
+
+fn usable(past: &[TrialReport]) -> Option<&TrialReport> {
     let (_, open) = split(past);
     let is_usable = |t: &&TrialReport| t.verdict == Verdict::Valid && !queue_grows(t);
-    let trial = open.iter().find(is_usable)?;
+    open.iter().find(is_usable)
+}
+
+/// The figures of both loops; `None` where one of them is not known.
+pub fn figures(past: &[TrialReport], conclusion: &SweepConclusion) -> Option<OpenLoopBeside> {
+    let trial = usable(past)?;
     let closed = compared(conclusion)?;
     let rate_per_s = value(trial.level);
     Some(OpenLoopBeside {
@@ -61,15 +70,40 @@ pub fn figures(past: &[TrialReport], conclusion: &SweepConclusion) -> Option<Ope
     })
 }
 
+/// A closed loop hides the pauses of its target.
+pub(super) const CLOSED_LOOP_HIDES_PAUSES: Code = Code {
+    name: "closed_loop_hides_pauses",
+    cause: "The target pauses. During a pause the users of a closed loop send nothing, so few of \
+            their operations wait; in an open loop requests go on arriving and wait.",
+    remedy: "For response times of users who come on their own use knee sweep --axis rate, or knee \
+             run --rate.",
+};
+
 /// That the closed loop hides the pauses, where its figure is far from that of the open loop.
-pub fn hides(figures: &OpenLoopBeside) -> Option<Diagnosis> {
+pub fn hides(figures: &OpenLoopBeside) -> Option<Finding> {
     let (open_ns, closed_ns) = (figures.p99_ns as f64, figures.closed_p99_ns as f64);
-    (open_ns >= HIDES_FACTOR * closed_ns).then_some(Diagnosis::ClosedLoopHidesPauses {
-        at: Level::Vusers(figures.vusers),
-        closed_ns,
-        per_s: figures.rate_per_s,
-        percent_of_maximum: figures.percent_of_maximum,
-        open_ns,
+    (open_ns >= HIDES_FACTOR * closed_ns).then(|| {
+        CLOSED_LOOP_HIDES_PAUSES.finding(
+            Severity::Warning,
+            format!(
+                "the p99 is {} with {} in a closed loop and {} at {}/s in an open loop, {} of the \
+                 maximum. During a pause the users of a closed loop send nothing, while in an open \
+                 loop requests go on arriving and wait",
+                time(closed_ns),
+                levels(&[Level::Vusers(figures.vusers)]),
+                time(open_ns),
+                exact(figures.rate_per_s),
+                percent(figures.percent_of_maximum)
+            ),
+            [
+                ("closed_p99_ns", closed_ns),
+                ("open_p99_ns", open_ns),
+                ("rate_per_s", figures.rate_per_s),
+                ("percent_of_maximum", figures.percent_of_maximum),
+            ],
+            "for response times of users who come on their own use knee sweep --axis rate, or knee \
+             run --rate",
+        )
     })
 }
 

@@ -1,12 +1,13 @@
 //! The most throughput within limits on response time, approached from both sides.
 
 use super::{Bound, SweepSpec};
-use crate::diagnosis::Diagnosis;
 use crate::experiment::sweep::findings::AxisKind;
 use crate::experiment::sweep::knee::{ERROR_SHARE_MAX, Reading};
 use crate::experiment::sweep::report::BestWithinBound;
 use crate::experiment::sweep::table::{LevelPoint, points};
+use crate::finding::{Code, Finding, Severity};
 use crate::trial::report::{LatencyReport, TrialReport};
+use crate::words::{levels, time};
 
 /// The highest level within and the lowest outside are near enough at this ratio.
 const NEAR: f64 = 1.05;
@@ -77,8 +78,16 @@ pub fn best(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Option<Be
     })
 }
 
+/// No level keeps a bound.
+pub const BOUND_UNREACHABLE: Code = Code {
+    name: "bound_unreachable",
+    cause: "Not even the lowest level meets a --bound: the target is slower than that without any \
+            load.",
+    remedy: "Ask for a bound that it can meet.",
+};
+
 /// The finding that not even the lowest level whose figure is known keeps a bound.
-pub fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Vec<Diagnosis> {
+pub fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Vec<Finding> {
     let missed = |b: &&Bound| table.iter().all(|p| !keeps(&[**b], p));
     bounds
         .iter()
@@ -86,11 +95,22 @@ pub fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Ve
         .filter_map(|b| {
             let figure = |p: &LevelPoint| b.figure_ns(p.latency.as_ref()?);
             let (level, ns) = table.iter().find_map(|p| Some((p.level, figure(p)?)))?;
-            Some(Diagnosis::BoundUnreachable {
-                bound: b.to_string(),
-                lowest: axis.level(level),
-                figure_ns: ns as f64,
-            })
+            let limit = time(1.5 * ns as f64)
+                .replace([' ', ','], "")
+                .replace('µ', "u");
+            Some(BOUND_UNREACHABLE.finding(
+                Severity::Warning,
+                format!(
+                    "no level meets {b}: even {} takes {}",
+                    levels(&[axis.level(level)]),
+                    time(ns as f64)
+                ),
+                [("figure_ns", ns as f64)],
+                format!(
+                    "ask for what it can meet, such as --bound {}={limit}",
+                    b.metric.name()
+                ),
+            ))
         })
         .collect()
 }

@@ -1,10 +1,7 @@
 //! What follows from a sweep.
 
 use super::{Axis, Bound, SweepSpec, answer, beside, bound, levels, rates};
-use crate::diagnosis::Diagnosis;
-use crate::experiment::sweep::findings::{
-    AxisKind, drifts, errors_rise, idle_users, retrograde, sweep_diagnoses,
-};
+use crate::experiment::sweep::findings::{self, AxisKind, ERRORS_RISE};
 use crate::experiment::sweep::knee;
 use crate::experiment::sweep::knee::{Knee, Reading, Shape};
 use crate::experiment::sweep::models;
@@ -14,17 +11,17 @@ use crate::experiment::sweep::table::{
 };
 use crate::finding::Finding;
 use crate::measure::error_share;
-use crate::trial::findings::grouped;
+use crate::spec::Level;
+use crate::trial::findings::{
+    ERRORS, TARGET_QUEUE_GROWS, failure_kind, findings_at_levels, findings_beside_open_loop,
+};
 use crate::trial::report::{TrialReport, Verdict};
-
-/// Half the width of the confidence intervals that is aimed at, in percent.
-const CONFIDENCE_PERCENT: f64 = 2.0;
 
 /// What follows from a table of users measured elsewhere.
 pub fn conclude_table(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {
-    let mut diagnoses: Vec<Diagnosis> = idle_users(table).into_iter().collect();
-    let conclusion = users(&Basis::of_table(table), &mut diagnoses);
-    (findings(diagnoses), conclusion)
+    let mut found: Vec<Finding> = findings::idle_users(table).into_iter().collect();
+    let conclusion = users(&Basis::of_table(table), &mut found);
+    (gravest_first(found), conclusion)
 }
 
 /// What follows from the trials of a sweep.
@@ -34,55 +31,52 @@ pub fn conclude(spec: &SweepSpec, past: &[TrialReport]) -> (Vec<Finding>, SweepC
         Axis::Rate(_) => past,
     };
     let table = points(counted);
-    let mut diagnoses = grouped(&standing(counted));
-    diagnoses.extend(warmed_up(counted));
+    let standing = standing(counted);
+    let mut found = match beside::is_known(spec, past) {
+        true => findings_beside_open_loop(&standing),
+        false => findings_at_levels(&standing),
+    };
+    found.extend(warmed_up(counted));
     let basis = Basis {
         table: &table,
         past: Some(counted),
         bounds: &spec.bounds,
         pause_s: spec.pause_s(),
         drift: drift_between(counted),
+        failure: failure_kind(&standing),
     };
-    diagnoses.extend(basis.drift.as_ref().map(drifts));
+    found.extend(basis.drift.as_ref().map(findings::drifts));
     let mut conclusion = match spec.axis {
         Axis::Vusers(_) => {
-            let conclusion = users(&basis, &mut diagnoses);
-            with_open_loop(past, conclusion, &mut diagnoses)
+            let conclusion = users(&basis, &mut found);
+            with_open_loop(past, conclusion, &mut found)
         }
         Axis::Rate(_) => {
             // Offering more than is served is how the limit is found, and no news.
-            diagnoses.retain(|d| !matches!(d, Diagnosis::TargetQueueGrows { .. }));
-            rate(&basis, past, &mut diagnoses)
+            found.retain(|f| !f.is(TARGET_QUEUE_GROWS));
+            rate(&basis, past, &mut found)
         }
     };
     conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
-    (findings(diagnoses), conclusion)
+    (gravest_first(found), conclusion)
 }
 
 /// The conclusion with what the open loop beside it shows.
 fn with_open_loop(
     past: &[TrialReport],
     mut conclusion: SweepConclusion,
-    diagnoses: &mut Vec<Diagnosis>,
+    found: &mut Vec<Finding>,
 ) -> SweepConclusion {
     let (_, open) = beside::split(past);
     let valid: Vec<&TrialReport> = open
         .iter()
         .filter(|t| t.verdict == Verdict::Valid)
         .collect();
-    let mut of_open = grouped(&valid);
-    of_open.retain(|found| diagnoses.iter().all(|d| d.code() != found.code()));
-    diagnoses.extend(of_open);
+    let mut of_open = findings_at_levels(&valid);
+    of_open.retain(|new| found.iter().all(|known| known.code != new.code));
+    found.extend(of_open);
     conclusion.open_loop = beside::figures(past, &conclusion);
-    if let Some(figures) = &conclusion.open_loop {
-        diagnoses.extend(beside::hides(figures));
-        // What an open loop shows has been seen: no advice to look, nor a word on what to expect.
-        for diagnosis in diagnoses.iter_mut() {
-            if let Diagnosis::PeriodicPauses { closed_per_s, .. } = diagnosis {
-                *closed_per_s = None;
-            }
-        }
-    }
+    found.extend(conclusion.open_loop.as_ref().and_then(beside::hides));
     conclusion
 }
 
@@ -95,6 +89,8 @@ struct Basis<'a> {
     /// The users' mean pause, where known.
     pause_s: Option<f64>,
     drift: Option<Drift>,
+    /// The most frequent kind of failure.
+    failure: Option<&'static str>,
 }
 
 impl<'a> Basis<'a> {
@@ -105,6 +101,7 @@ impl<'a> Basis<'a> {
             bounds: &[],
             pause_s: None,
             drift: None,
+            failure: None,
         }
     }
 
@@ -119,11 +116,11 @@ impl<'a> Basis<'a> {
 
     /// A fall beyond the maximum that the load makes: one that a later trial of the peak confirms,
     /// where there are trials.
-    fn retrograde(&self, axis: AxisKind, reading: &Reading) -> Option<Diagnosis> {
+    fn retrograde(&self, axis: AxisKind, reading: &Reading) -> Option<Finding> {
         let last = reading.fallen.as_ref()?;
         let confirms = |past| knee::is_confirmed(past, &reading.plateau, last);
         let is_of_load = self.past.is_none_or(confirms);
-        retrograde(axis, reading).filter(|_| is_of_load)
+        findings::retrograde(axis, reading).filter(|_| is_of_load)
     }
 }
 
@@ -140,7 +137,7 @@ fn standing(past: &[TrialReport]) -> Vec<&TrialReport> {
     past.iter().filter(|t| !is_superseded(t)).collect()
 }
 
-fn warmed_up(past: &[TrialReport]) -> Option<Diagnosis> {
+fn warmed_up(past: &[TrialReport]) -> Option<Finding> {
     let pairs: Vec<(&TrialReport, &TrialReport)> = past
         .iter()
         .enumerate()
@@ -151,14 +148,12 @@ fn warmed_up(past: &[TrialReport]) -> Option<Diagnosis> {
         })
         .collect();
     let (first, later) = pairs.first()?;
-    Some(Diagnosis::WarmedUp {
-        at: pairs.iter().map(|(t, _)| t.level).collect(),
-        first_per_s: first.successes_per_s(),
-        later_per_s: later.successes_per_s(),
-    })
+    let at: Vec<Level> = pairs.iter().map(|(t, _)| t.level).collect();
+    let (first_per_s, later_per_s) = (first.successes_per_s(), later.successes_per_s());
+    Some(findings::warmed_up(&at, first_per_s, later_per_s))
 }
 
-fn users(basis: &Basis, diagnoses: &mut Vec<Diagnosis>) -> SweepConclusion {
+fn users(basis: &Basis, found: &mut Vec<Finding>) -> SweepConclusion {
     let (axis, table, bounds) = (AxisKind::Vusers, basis.table, basis.bounds);
     let past = basis.past.unwrap_or_default();
     let Some(reading) = basis.read() else {
@@ -182,15 +177,16 @@ fn users(basis: &Basis, diagnoses: &mut Vec<Diagnosis>) -> SweepConclusion {
     if let Some(best) = &conclusion.best_within_bound {
         conclusion.recommended_vusers = Some(best.vusers);
     }
-    diagnoses.extend(sweep_diagnoses(
+    found.extend(findings::users_findings(
         table,
         &reading,
         conclusion.recommended_vusers,
+        basis.failure,
     ));
-    diagnoses.extend(basis.retrograde(axis, &reading));
-    diagnoses.extend(bound::unreachable(bounds, axis, table));
+    found.extend(basis.retrograde(axis, &reading));
+    found.extend(bound::unreachable(bounds, axis, table));
     if basis.past.is_some() {
-        diagnoses.extend(confidence(&reading, past.len()));
+        found.extend(findings::confidence(&reading, past.len()));
     }
     conclusion.levels = levels::levels(axis, table, &reading.rows, past, &conclusion);
     conclusion
@@ -234,34 +230,23 @@ fn describe(knee: &Knee, conclusion: &mut SweepConclusion) {
     conclusion.recommended_vusers = Some(knee.level.round().max(1.0) as u32);
 }
 
-fn rate(basis: &Basis, past: &[TrialReport], diagnoses: &mut Vec<Diagnosis>) -> SweepConclusion {
+fn rate(basis: &Basis, past: &[TrialReport], found: &mut Vec<Finding>) -> SweepConclusion {
     let (axis, table, bounds) = (AxisKind::Rate, basis.table, basis.bounds);
     let limit = rates::limit(past);
     let good = knee::usable(table);
     let most = good.iter().map(|p| p.throughput_per_s).fold(0.0, f64::max);
     match (limit.within, limit.outside) {
-        (Some(last), None) => diagnoses.push(Diagnosis::NotSaturated {
-            axis,
-            last,
-            before: table
-                .iter()
-                .rfind(|p| p.level < last)
-                .map_or(last, |p| p.level),
-            gain_percent: 0.0,
-            at_least: None,
-            failing: None,
-        }),
-        (None, Some(lowest)) => diagnoses.push(Diagnosis::SaturatedBelowRange {
-            axis,
-            range: [lowest, table.last().map_or(lowest, |p| p.level)],
-            max_throughput_per_s: most,
-        }),
+        (Some(last), None) => found.push(findings::rate_not_saturated(last)),
+        (None, Some(lowest)) => {
+            let range = [lowest, table.last().map_or(lowest, |p| p.level)];
+            found.push(findings::saturated_below(axis, range, most));
+        }
         _ => {}
     }
     let reading = basis.read();
-    diagnoses.extend(reading.and_then(|r| basis.retrograde(axis, &r)));
-    diagnoses.extend(errors_rise(axis, table));
-    diagnoses.extend(bound::unreachable(bounds, axis, table));
+    found.extend(reading.and_then(|r| basis.retrograde(axis, &r)));
+    found.extend(findings::errors_rise(axis, table, basis.failure));
+    found.extend(bound::unreachable(bounds, axis, table));
     let kept: Vec<LevelPoint> = table
         .iter()
         .filter(|p| limit.within.is_some_and(|within| p.level <= within))
@@ -283,43 +268,11 @@ fn rate(basis: &Basis, past: &[TrialReport], diagnoses: &mut Vec<Diagnosis>) -> 
     conclusion
 }
 
-/// Whether the intervals that the answer rests on are wide, or missing. A knee of which only a
-/// range is known has none.
-fn confidence(reading: &Reading, trials: usize) -> Option<Diagnosis> {
-    let Shape::Bent(knee) = &reading.shape else {
-        return None;
-    };
-    let percent = |half: Option<f64>| half.map(|h| 100.0 * h);
-    let narrow = |p: Option<f64>| p.is_some_and(|p| p <= CONFIDENCE_PERCENT);
-    let throughput_percent = percent(reading.x_max_half_width);
-    let knee_percent = percent(knee.half_width).filter(|_| knee.range.is_none());
-    let knee_known = knee.range.is_some() || narrow(knee_percent);
-    let reached = narrow(throughput_percent) && knee_known;
-    (!reached).then_some(Diagnosis::ConfidenceNotReached {
-        throughput_percent,
-        knee_percent,
-        trials,
-    })
-}
-
-fn findings(mut diagnoses: Vec<Diagnosis>) -> Vec<Finding> {
-    merge_failures(&mut diagnoses);
-    let mut findings: Vec<Finding> = diagnoses.iter().map(Diagnosis::finding).collect();
-    findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
-    findings
-}
-
-/// Failures that rise with the load are one finding, which takes over the kind from the other.
-fn merge_failures(diagnoses: &mut Vec<Diagnosis>) {
-    let most_frequent = diagnoses.iter().find_map(|d| match d {
-        Diagnosis::Errors { kind, .. } => Some(*kind),
-        _ => None,
-    });
-    let mut rise = false;
-    for diagnosis in diagnoses.iter_mut() {
-        if let Diagnosis::ErrorsRise { kind, .. } = diagnosis {
-            (*kind, rise) = (most_frequent, true);
-        }
+/// Failures that rise with the load are one finding, not two.
+fn gravest_first(mut found: Vec<Finding>) -> Vec<Finding> {
+    if found.iter().any(|f| f.is(ERRORS_RISE)) {
+        found.retain(|f| !f.is(ERRORS));
     }
-    diagnoses.retain(|d| !(rise && matches!(d, Diagnosis::Errors { .. })));
+    found.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    found
 }

@@ -227,6 +227,7 @@ pub fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
         littles_law: None,
         verdict: Verdict::Valid,
         invalid_because: Vec::new(),
+        invalid_clauses: Vec::new(),
         bytes_received: 0,
         traffic: TrafficReport::default(),
         connections_opened: 0,

@@ -70,6 +70,7 @@ impl RunningTrial {
             littles_law: None,
             verdict: Verdict::Invalid,
             invalid_because: vec![NOT_JUDGED.to_owned()],
+            invalid_clauses: Vec::new(),
             malformed_because: None,
             bytes_received: 0,
             traffic: TrafficReport::default(),

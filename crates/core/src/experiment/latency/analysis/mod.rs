@@ -23,7 +23,7 @@ use crate::trial::assess::{generator_report, latency_report};
 use crate::trial::flows::{DirectionReport, FlowReport, FlowsReport, ProbeReport};
 use crate::trial::offered::quantiles;
 use crate::trial::report::{LatencyReport, OfferedReport, TrafficReport, TrialReport, Verdict};
-use crate::trial::validity::{Evidence, Quantiles, clauses};
+use crate::trial::validity::{Clause, Evidence, Quantiles, broken_clauses};
 use figures::{KIB, capacity, hz, jain_index};
 use grid::Grid;
 
@@ -41,7 +41,7 @@ pub fn assess(trial: &FlowTrial) -> TrialReport {
     };
     let response = times(&trial.tcp, |p| (p.sent - p.intended) + waited(p));
     let service = times(&trial.tcp, waited);
-    let invalid_because = invalid_because(trial);
+    let (invalid_clauses, invalid_because): (Vec<_>, Vec<_>) = broken(trial).into_iter().unzip();
     let connections = trial.flows.len() as u64 + 1;
     TrialReport {
         label: trial.spec.label.clone(),
@@ -67,6 +67,7 @@ pub fn assess(trial: &FlowTrial) -> TrialReport {
             false => Verdict::Invalid,
         },
         invalid_because,
+        invalid_clauses,
         malformed_because: None,
         bytes_received: received_bytes(trial),
         traffic: TrafficReport::default(),
@@ -124,8 +125,8 @@ fn offered(trial: &FlowTrial, achieved_per_s: f64) -> OfferedReport {
 /// samples, as each round trip counts from when its ping was sent. That the flows use all of
 /// a processor is no fault; how many pings fit into the time is the path's doing, as one that
 /// cannot be written waits.
-fn invalid_because(trial: &FlowTrial) -> Vec<String> {
-    clauses(&Evidence {
+fn broken(trial: &FlowTrial) -> Vec<(Clause, String)> {
+    broken_clauses(&Evidence {
         asked: None,
         window: trial.elapsed,
         open_loop: true,

@@ -8,7 +8,7 @@ use crate::experiment::latency::report::ScenarioRow;
 use crate::finding::Finding;
 use crate::measure::Direction;
 use crate::spec::Level;
-use crate::trial::findings::grouped;
+use crate::trial::findings::{GENERATOR_DISTORTED, findings_at_levels};
 use crate::trial::flows::{FlowReport, FlowsReport};
 use crate::trial::report::TrialReport;
 use std::collections::BTreeMap;
@@ -81,27 +81,22 @@ pub fn latency_findings(
     found.extend(view.unfair());
     found.extend(view.asymmetric());
     found.extend(view.not_settled());
-    let found = found.into_iter().map(Diagnosis::Latency);
-    let all = distorted(past).into_iter().chain(found);
-    all.map(|d| finding(&d)).collect()
-}
-
-/// It in words. What to do about a late pinger has other options here than elsewhere.
-fn finding(diagnosis: &Diagnosis) -> Finding {
-    let mut finding = diagnosis.finding();
-    if matches!(diagnosis, Diagnosis::GeneratorDistorted { .. }) {
-        finding.next_step =
-            "repeat on a quieter or larger machine, or with fewer flows: --scenarios 1/1,4/4"
-                .into();
-    }
-    finding
+    let found = found.into_iter().map(|d| Diagnosis::Latency(d).finding());
+    let mut all = distorted(past);
+    all.extend(found);
+    all
 }
 
 /// Of what holds for any trial, that which is about the pinger. A ping that does not come back is
 /// no failure here: it is a long latency.
-fn distorted(past: &[&TrialReport]) -> Vec<Diagnosis> {
-    let mut found = grouped(past);
-    found.retain(|d| matches!(d, Diagnosis::GeneratorDistorted { .. }));
+fn distorted(past: &[&TrialReport]) -> Vec<Finding> {
+    let mut found = findings_at_levels(past);
+    found.retain(|f| f.is(GENERATOR_DISTORTED));
+    for f in &mut found {
+        f.next_step =
+            "repeat on a quieter or larger machine, or with fewer flows: --scenarios 1/1,4/4"
+                .into();
+    }
     found
 }
 

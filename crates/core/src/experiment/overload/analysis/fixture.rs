@@ -53,6 +53,7 @@ pub fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
         littles_law: None,
         verdict: Verdict::Valid,
         invalid_because: Vec::new(),
+        invalid_clauses: Vec::new(),
         malformed_because: None,
         bytes_received: 0,
         traffic: TrafficReport::default(),

@@ -5,7 +5,7 @@ use crate::measure::{Observed, Outcome, Outcomes, SynSource};
 use crate::spec::Level;
 use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
-use crate::trial::validity::{BUSY_PERCENT, BUSY_WINDOW, FELL_BEHIND};
+use crate::trial::validity::{BUSY_PERCENT, BUSY_WINDOW, Clause};
 
 /// From this share of unanswered attempts on a level offers more than is served.
 const UNANSWERED_SHARE: f64 = 0.02;
@@ -158,10 +158,7 @@ impl Point {
             outcomes: outcomes.clone(),
             past_saturation: is_past_saturation(trial, syns.first_per_s),
             is_valid: trial.verdict == Verdict::Valid,
-            fell_behind: trial
-                .invalid_because
-                .iter()
-                .any(|c| c.contains(FELL_BEHIND)),
+            fell_behind: trial.breaks(Clause::FellBehind),
             busy_percent,
             is_core_full: busy_percent > BUSY_PERCENT && trial.duration_ns >= BUSY_WINDOW.0,
             due_per_s,

@@ -6,7 +6,9 @@ use crate::experiment::overload::analysis::{Beyond, PRESSED_FACTOR, Point, Setti
 use crate::finding::Finding;
 use crate::measure::Outcome;
 use crate::spec::Level;
-use crate::trial::findings::grouped;
+use crate::trial::findings::{
+    GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY, findings_at_levels,
+};
 use crate::trial::report::{TrialReport, Verdict};
 
 /// Simple clients are flat where none of them offers more than this many times the capacity.
@@ -50,19 +52,10 @@ pub fn overload_findings(
     found.extend(flatten(summary));
     found.extend(throughput(summary));
     found.extend(of_counts(trials, summary, setting));
-    let found = found.into_iter().map(Diagnosis::Overload);
-    let distorted = distorted(trials, summary, setting, verdict);
-    let all = distorted.into_iter().chain(found);
-    all.map(|d| finding(&d)).collect()
-}
-
-/// It in words. What to do about a distorted load has other options here than elsewhere.
-fn finding(diagnosis: &Diagnosis) -> Finding {
-    let mut finding = diagnosis.finding();
-    if matches!(diagnosis, Diagnosis::GeneratorDistorted { .. }) {
-        finding.next_step = "repeat on a quieter or larger machine".into();
-    }
-    finding
+    let found = found.into_iter().map(|d| Diagnosis::Overload(d).finding());
+    let mut all = distorted(trials, summary, setting, verdict);
+    all.extend(found);
+    all
 }
 
 /// What holds of any load, unless something here says it better. A connect that times out is no
@@ -72,7 +65,7 @@ fn distorted(
     summary: &Summary,
     setting: &Setting,
     verdict: Verdict,
-) -> Vec<Diagnosis> {
+) -> Vec<Finding> {
     let is_said = |t: &TrialReport| {
         let point = Point::of(t, setting);
         t.outcomes.no_resources() > 0 || point.is_some_and(|p| p.is_pressing() && p.is_limited())
@@ -80,17 +73,19 @@ fn distorted(
     let rest: Vec<&TrialReport> = trials.iter().filter(|t| !is_said(t)).collect();
     // Where nothing is served, nothing moves; where a server stops, nothing else is to be said.
     let moves = summary.capacity_per_s > 0.0 && summary.stops.is_empty();
-    let is_of_any = |d: &Diagnosis| match d {
-        Diagnosis::GeneratorLimited { .. } | Diagnosis::GeneratorDistorted { .. } => {
-            verdict == Verdict::Invalid
-        }
-        Diagnosis::NonStationary { .. } => moves,
-        _ => false,
-    };
-    let mut found = grouped(&rest);
-    found.retain(is_of_any);
+    let is_invalid = verdict == Verdict::Invalid;
+    let mut found = findings_at_levels(&rest);
+    found.retain(|f| match f {
+        f if f.is(GENERATOR_LIMITED) || f.is(GENERATOR_DISTORTED) => is_invalid,
+        f => f.is(NON_STATIONARY) && moves,
+    });
+    for f in found.iter_mut().filter(|f| f.is(GENERATOR_DISTORTED)) {
+        // Other options are of use here than elsewhere.
+        f.next_step = "repeat on a quieter or larger machine".into();
+    }
     if verdict == Verdict::Valid {
-        found.extend(left_out(&rest, trials.len()).map(Diagnosis::Overload));
+        let left_out = left_out(&rest, trials.len());
+        found.extend(left_out.map(|d| Diagnosis::Overload(d).finding()));
     }
     found
 }

@@ -8,6 +8,7 @@ use crate::measure::{Outcome, SynSource};
 use crate::spec::{CloseKind, Level};
 use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::validity::Clause;
 
 fn found(trials: &[TrialReport], setting: &Setting) -> Vec<Finding> {
     let summary = Summary::of(trials, setting);
@@ -286,6 +287,7 @@ fn the_generator_is_the_limit_where_starts_are_missing_or_its_core_is_full() {
         t.offered.achieved_per_s *= 0.989;
         t.verdict = Verdict::Invalid;
         t.invalid_because = vec!["the generator fell behind: of 20,800 it started 20,571".into()];
+        t.invalid_clauses = vec![Clause::FellBehind];
     });
     assert!(finds(code, &[behind]));
     // Connects that are established late, as T is long, are replaced late: nobody is behind.

@@ -4,6 +4,7 @@ use super::super::fake::{Fake, automatic, bounded, rates, sweep};
 use super::super::{Bound, BoundMetric, Sweep};
 use super::{codes, levels, near};
 use crate::experiment::conduct;
+use crate::finding::Finding;
 use crate::spec::{Level, TrialSpec};
 use crate::time::Nanos;
 use crate::trial::report::Verdict;
@@ -53,7 +54,18 @@ fn a_bound_that_no_level_meets_is_said() {
     let mut fake = Fake::station(6, 0.01, 0.0);
     let (conducted, conclusion) = sweep(&mut fake, bounded(automatic(1), &[bound]));
     assert_eq!(conclusion.best_within_bound, None);
-    assert!(codes(&conducted.findings).contains(&"bound_unreachable"));
+    let code = |f: &&Finding| f.code == "bound_unreachable";
+    let unmet = conducted
+        .findings
+        .iter()
+        .find(code)
+        .expect("no level meets it");
+    assert!(unmet.text.contains("even 1 user takes"), "{}", unmet.text);
+    assert!(
+        unmet.next_step.contains("--bound mean="),
+        "{}",
+        unmet.next_step
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod beside;
 mod consistent;
 mod ends;
+mod findings;
 mod limits;
 mod random_servers;
 mod simulated;

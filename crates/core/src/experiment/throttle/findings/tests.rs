@@ -17,8 +17,8 @@ use crate::time::Nanos;
 const MS: Nanos = Nanos::from_millis(1);
 const OPERATION: Nanos = Nanos::from_micros(100);
 
-fn codes(found: &[Diagnosis]) -> Vec<&'static str> {
-    found.iter().map(Diagnosis::code).collect()
+fn codes(found: &[Diagnosis]) -> Vec<String> {
+    found.iter().map(|d| d.finding().code).collect()
 }
 
 /// `expected` is found in these waits.

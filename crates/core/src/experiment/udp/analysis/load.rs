@@ -8,7 +8,7 @@ use crate::stats::gaps::{Gaps, dispersion, exponential_test};
 use crate::time::Nanos;
 use crate::trial::offered::{asked_of, gap_evidence_of, quantiles};
 use crate::trial::report::{OfferedReport, QuantilesReport};
-use crate::trial::validity::{Evidence, Quantiles, clauses};
+use crate::trial::validity::{Clause, Evidence, Quantiles, broken_clauses};
 
 /// How well the senders' load was kept, in a trial of this length.
 pub fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
@@ -43,7 +43,7 @@ pub fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
 /// A processor that is busy all the time is no fault as long as the schedule is kept. Without
 /// echoes there is no response time that a late send could distort; what lateness does to the gaps
 /// is judged by the gaps.
-pub fn invalid_because(trial: &UdpTrial, length: Nanos) -> Vec<String> {
+pub fn broken(trial: &UdpTrial, length: Nanos) -> Vec<(Clause, String)> {
     let Some(load) = schedule(trial) else {
         return Vec::new();
     };
@@ -53,7 +53,7 @@ pub fn invalid_because(trial: &UdpTrial, length: Nanos) -> Vec<String> {
     if sent.round_trip.is_empty() {
         (pacing_error_ns.p50, pacing_error_ns.p99) = (0, 0);
     }
-    clauses(&Evidence {
+    broken_clauses(&Evidence {
         asked: is_whole.then(|| asked_of(pair(&load), whole(length))),
         window: length,
         open_loop: true,

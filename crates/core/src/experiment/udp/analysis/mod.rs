@@ -28,7 +28,8 @@ use crate::trial::report::{TrafficReport, TrialReport, Verdict};
 pub fn assess(trial: &UdpTrial) -> TrialReport {
     let length = length(trial);
     let ledger = ledger(trial);
-    let invalid_because = load::invalid_because(trial, length);
+    let (invalid_clauses, invalid_because): (Vec<_>, Vec<_>) =
+        load::broken(trial, length).into_iter().unzip();
     let datagrams = datagrams(trial, length);
     let throughput_per_s = datagrams.received_per_s;
     let intervals = intervals(trial, length);
@@ -64,6 +65,7 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
             Verdict::Invalid
         },
         invalid_because,
+        invalid_clauses,
         malformed_because: None,
         bytes_received: ledger.received * u64::from(trial.spec.size),
         traffic: TrafficReport::default(),

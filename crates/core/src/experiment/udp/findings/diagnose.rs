@@ -5,10 +5,12 @@ use crate::diagnosis::Diagnosis;
 use crate::experiment::udp::analysis::pool;
 use crate::experiment::udp::measure::DropPlace;
 use crate::finding::Finding;
+use crate::spec::Level;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
+use crate::trial::findings::distorted;
 use crate::trial::report::TrialReport;
-use crate::trial::validity::FELL_BEHIND;
-use crate::words::drop_place;
+use crate::trial::validity::Clause;
+use crate::words::{drop_place, levels};
 
 /// Senders that do not come to a larger share of their schedule do not keep it.
 const NOT_ATTEMPTED_SHARE: f64 = 0.001;
@@ -33,37 +35,31 @@ pub fn datagram_findings(trials: &[&TrialReport]) -> Vec<Finding> {
             trouble,
         })
     });
-    let mut distorted: Option<Diagnosis> = None;
+    let mut at: Vec<Level> = Vec::new();
+    let mut clauses: Vec<String> = Vec::new();
     for trial in trials {
-        if let Some(clauses) = distortions(trial) {
-            let (at, known) = match distorted.take() {
-                Some(Diagnosis::GeneratorDistorted { at, clauses }) => (at, clauses),
-                _ => (Vec::new(), Vec::new()),
-            };
-            distorted = Some(Diagnosis::GeneratorDistorted {
-                at: merged(at, (!is_one).then_some(trial.level)),
-                clauses: known.into_iter().chain(clauses).collect(),
-            });
+        if let Some(broken) = distortions(trial) {
+            at = merged(at, (!is_one).then_some(trial.level));
+            clauses.extend(broken);
         }
     }
+    let place = match at.is_empty() {
+        true => String::new(),
+        false => format!("at {}: ", levels(&at)),
+    };
+    let distorted = (!clauses.is_empty()).then(|| Finding {
+        // Other options are of use here than elsewhere.
+        next_step: "repeat on a quieter or larger machine, or send less: a lower --rate or fewer \
+                    --clients"
+            .to_owned(),
+        ..distorted(&place, &clauses)
+    });
     let mut findings: Vec<Finding> = all
-        .map(Diagnosis::Udp)
+        .map(|diagnosis| Diagnosis::Udp(diagnosis).finding())
         .chain(distorted)
-        .map(|diagnosis| finding(&diagnosis))
         .collect();
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     findings
-}
-
-/// It in words. What to do about a distorted load has other options here than elsewhere.
-fn finding(diagnosis: &Diagnosis) -> Finding {
-    let mut finding = diagnosis.finding();
-    if matches!(diagnosis, Diagnosis::GeneratorDistorted { .. }) {
-        finding.next_step =
-            "repeat on a quieter or larger machine, or send less: a lower --rate or fewer --clients"
-                .into();
-    }
-    finding
 }
 
 fn merged<T: PartialEq>(mut all: Vec<T>, one: Option<T>) -> Vec<T> {
@@ -75,12 +71,10 @@ fn merged<T: PartialEq>(mut all: Vec<T>, one: Option<T>) -> Vec<T> {
 /// What makes it invalid, but for what the senders being too slow says as well.
 fn distortions(trial: &TrialReport) -> Option<Vec<String>> {
     let is_limited = sender_limited(&[trial]).is_some();
-    let other = |clause: &&String| !(is_limited && clause.contains(FELL_BEHIND));
     let clauses: Vec<String> = trial
-        .invalid_because
-        .iter()
-        .filter(other)
-        .cloned()
+        .clauses()
+        .filter(|(clause, _)| !(is_limited && *clause == Some(Clause::FellBehind)))
+        .map(|(_, text)| text.to_owned())
         .collect();
     (!clauses.is_empty()).then_some(clauses)
 }

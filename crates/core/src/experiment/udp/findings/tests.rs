@@ -12,6 +12,7 @@ use crate::spec::ArrivalLaw;
 use crate::time::Nanos;
 use crate::trial::datagrams::{DatagramReport, LedgerReport, LossEvidence};
 use crate::trial::report::TrialReport;
+use crate::trial::validity::Clause;
 
 /// 10,000 datagrams in a second, all received.
 fn sound() -> TrialReport {
@@ -173,8 +174,10 @@ fn senders_are_limited_by_what_they_never_came_to() {
     // The same said twice is said once.
     t.offered.asked_per_s = Some(10_000.0);
     t.invalid_because = vec!["the generator fell behind: …".into()];
+    t.invalid_clauses = vec![Clause::FellBehind];
     assert_eq!(datagram_findings(&[&t]).len(), 1);
     t.invalid_because.push("gaps between starts vary".into());
+    t.invalid_clauses.push(Clause::GapsVary);
     let found = datagram_findings(&[&t]);
     assert_eq!(found[0].code, "generator_distorted");
     assert!(

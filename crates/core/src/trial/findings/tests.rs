@@ -1,15 +1,11 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
-use super::Diagnosis;
+use super::{findings_at_levels, trial_findings};
 use crate::experiment::sweep::fake::{base, blank, outcomes};
-use crate::experiment::sweep::findings::{AxisKind, retrograde, sweep_diagnoses};
-use crate::experiment::sweep::knee;
-use crate::experiment::sweep::table::LevelPoint;
-use crate::finding::{Finding, Severity};
 use crate::measure::Interval;
 use crate::spec::Level;
-use crate::trial::findings::{diagnose_trial, grouped};
 use crate::trial::report::{LittlesLaw, TrialReport, Verdict};
+use crate::trial::validity::Clause;
 
 /// A sound trial of 10 users: 1,000/s at 10 ms.
 fn sound() -> TrialReport {
@@ -46,8 +42,8 @@ fn open(started: u64, completed: [u64; 10]) -> TrialReport {
     t
 }
 
-fn trial_codes(t: &TrialReport) -> Vec<&'static str> {
-    diagnose_trial(t).iter().map(Diagnosis::code).collect()
+fn trial_codes(t: &TrialReport) -> Vec<String> {
+    trial_findings(t).into_iter().map(|f| f.code).collect()
 }
 
 #[test]
@@ -59,24 +55,18 @@ fn an_outage_shows_although_its_failures_are_few() {
         );
         (t.intervals[3].errors, t.intervals[4].errors) = (failures, 2);
         t.outcomes = outcomes(10_000, 0.0);
-        diagnose_trial(&t)
+        trial_findings(&t)
     };
     let found = with(3);
-    let outage = found.iter().find(|d| d.code() == "outage").expect("one");
-    let Diagnosis::Outage {
-        from_ns, lasted_ns, ..
-    } = outage
-    else {
-        unreachable!("it has that code");
-    };
-    assert_eq!((*from_ns, *lasted_ns), (3e9, 2e9));
+    let outage = found.iter().find(|f| f.code == "outage").expect("one");
+    let times = ["from_ns", "lasted_ns"].map(|name| outage.evidence[name]);
+    assert_eq!(times, [3e9, 2e9]);
     assert!(
         outage
-            .finding()
             .text
             .contains("from 3 s into the measurement until 5 s")
     );
-    assert!(with(2).iter().all(|d| d.code() != "outage"), "4 failures");
+    assert!(with(2).iter().all(|f| f.code != "outage"), "4 failures");
 }
 
 /// `expected` is found in what `change` makes of a sound trial.
@@ -152,7 +142,8 @@ fn trial_findings_at_their_thresholds() {
     let limited = |t: &mut TrialReport| {
         busy(t, 99.0, 0.0);
         t.verdict = Verdict::Invalid;
-        t.invalid_because = vec!["a worker used 99 % of its core (generator_limited)".into()];
+        t.invalid_because = vec!["a worker used 99 % of its core".into()];
+        t.invalid_clauses = vec![Clause::CoreSaturated];
     };
     check(
         "invalid for a busy core alone",
@@ -171,7 +162,8 @@ fn trial_findings_at_their_thresholds() {
         |t| {
             busy(t, 99.0, 0.0);
             t.verdict = Verdict::Invalid;
-            t.invalid_because = vec!["it is the limit (generator_limited)".into()];
+            t.invalid_because = vec!["it is the limit".into()];
+            t.invalid_clauses = vec![Clause::CoreSaturated];
         },
         &["generator_limited"],
     );
@@ -229,7 +221,7 @@ fn connections_that_are_too_few_are_told_from_a_slow_target() {
     assert!(trial_codes(&spare).is_empty(), "one more might be open");
     let closed = with(&|t| t.traffic.connections_limit = None);
     assert!(trial_codes(&closed).is_empty());
-    let finding = diagnose_trial(&with(&|_| ()))[0].finding();
+    let finding = trial_findings(&with(&|_| ())).remove(0);
     assert!(finding.text.contains("--connections 4"), "{}", finding.text);
     assert!(
         finding.text.contains("13.33/s of the 1,000/s"),
@@ -285,7 +277,7 @@ fn a_stall_of_the_server_is_told_from_one_of_the_generator() {
     let mut t = open(1_000, counts);
     t.intervals[5].max_ns = 1_000_000_000;
     assert_eq!(trial_codes(&t), ["server_stalled"]);
-    let finding = diagnose_trial(&t)[0].finding();
+    let finding = trial_findings(&t).remove(0);
     assert!(
         finding.text.contains("about 1 s near 4 s"),
         "{}",
@@ -310,9 +302,9 @@ fn a_stall_of_the_server_is_told_from_one_of_the_generator() {
 fn trials_of_one_kind_make_one_finding_with_the_worst_number() {
     let mut trials: Vec<TrialReport> = [20, 1, 5].map(|n| at_level(n, 0.02)).to_vec();
     trials[1].outcomes = outcomes(4_000, 0.2);
-    let all = grouped(&trials.iter().collect::<Vec<_>>());
+    let all = findings_at_levels(&trials.iter().collect::<Vec<_>>());
     assert_eq!(all.len(), 1);
-    let finding = all[0].finding();
+    let finding = &all[0];
     assert_eq!(finding.evidence["error_percent"], 20.0);
     assert!(
         finding.text.starts_with("at 1, 5 and 20 users: 20 %"),
@@ -327,235 +319,4 @@ fn at_level(n: u32, failed: f64) -> TrialReport {
     t.level = Level::Vusers(n);
     t.outcomes = outcomes(4_000, failed);
     t
-}
-
-/// A table of `(users, throughput)` with intervals of this half width, as a share.
-fn table(rows: &[(f64, f64)], half_width: Option<f64>) -> Vec<LevelPoint> {
-    rows.iter()
-        .map(|&(level, x)| LevelPoint {
-            level,
-            throughput_per_s: x,
-            throughput_ci95: half_width.map(|h| [x * (1.0 - h), x * (1.0 + h)]),
-            valid: true,
-            stationary: true,
-            trials: 1,
-            ..LevelPoint::default()
-        })
-        .collect()
-}
-
-fn sweep_findings(points: &[LevelPoint]) -> Vec<Finding> {
-    let reading = knee::read(points).expect("some row is usable");
-    let mut diagnoses = sweep_diagnoses(points, &reading, None);
-    diagnoses.extend(retrograde(AxisKind::Vusers, &reading));
-    diagnoses.iter().map(Diagnosis::finding).collect()
-}
-
-fn check_table(what: &str, rows: &[(f64, f64)], half_width: Option<f64>, expected: &[&str]) {
-    let findings = sweep_findings(&table(rows, half_width));
-    let codes: Vec<&str> = findings.iter().map(|f| f.code.as_str()).collect();
-    assert_eq!(codes, expected, "{what}: {findings:?}");
-}
-
-#[test]
-fn sweep_findings_at_their_thresholds() {
-    let flat = &["saturated_below_range"];
-    check_table("flat", &[(2.0, 100.0), (4.0, 100.0)], None, flat);
-    check_table("a knee at 1", &[(1.0, 100.0), (2.0, 100.0)], None, &[]);
-    let bends = &["knee_not_bracketed"];
-    check_table(
-        "bends",
-        &[(2.0, 90.0), (4.0, 100.0), (8.0, 100.0)],
-        None,
-        bends,
-    );
-
-    let rises = &["not_saturated"];
-    check_table("rises", &[(1.0, 100.0), (2.0, 110.0)], None, rises);
-    check_table("hardly rises", &[(1.0, 100.0), (2.0, 104.0)], None, &[]);
-    let noisy = Some(0.05);
-    check_table(
-        "hardly rises, noisily",
-        &[(1.0, 100.0), (2.0, 107.0)],
-        noisy,
-        &[],
-    );
-
-    check_table("one level", &[(9.0, 100.0)], None, &["too_few_levels"]);
-
-    let falls = &["retrograde"];
-    let two = [(1.0, 100.0), (2.0, 94.0)];
-    check_table("two levels tell no noise", &two, None, &[]);
-    check_table("falls by 4 %", &[(1.0, 100.0), (2.0, 96.0)], None, &[]);
-    let exact = Some(0.01);
-    check_table(
-        "by 4 %, exactly",
-        &[(1.0, 100.0), (2.0, 96.0)],
-        exact,
-        falls,
-    );
-    check_table("by 6 %, noisily", &[(1.0, 100.0), (2.0, 94.0)], noisy, &[]);
-
-    let past = &["past_knee"];
-    check_table(
-        "three times as long",
-        &[(1.0, 100.0), (3.0, 100.0)],
-        None,
-        past,
-    );
-    check_table("2.9 times", &[(10.0, 100.0), (29.0, 100.0)], None, flat);
-    check_table("twice as long", &[(1.0, 100.0), (2.0, 100.0)], None, &[]);
-}
-
-#[test]
-fn methods_disagree_beyond_a_factor_of_two() {
-    let at = |n: f64, x: f64| (n, x);
-    // The asymptotes cross at 10; throughput bends long before and rises long after.
-    let gradual = [
-        at(1.0, 100.0),
-        at(4.0, 250.0),
-        at(30.0, 980.0),
-        at(60.0, 1_000.0),
-    ];
-    let findings = sweep_findings(&table(&gradual, None));
-    let found = findings.iter().find(|f| f.code == "knee_methods_disagree");
-    let found = found.expect("kneedle says 30");
-    assert!(found.text.contains("kneedle at 30 users"), "{}", found.text);
-    assert!(
-        found.text.ends_with("between 9.9 and 30 users"),
-        "{}",
-        found.text
-    );
-    assert_eq!(
-        found.next_step,
-        "measure between them: --vusers 1,10,13,17,23,30"
-    );
-    let sharp = [
-        at(1.0, 100.0),
-        at(5.0, 500.0),
-        at(10.0, 990.0),
-        at(20.0, 1_000.0),
-    ];
-    assert_eq!(sweep_findings(&table(&sharp, None)), []);
-}
-
-#[test]
-fn failures_that_rise_are_told_from_failures_everywhere() {
-    let mut points = table(&[(1.0, 100.0), (2.0, 200.0), (4.0, 200.0)], None);
-    points[2].error_share = 0.011;
-    let found = sweep_findings(&points);
-    assert_eq!(found[0].code, "errors_rise");
-    assert!(
-        found[0].text.contains("up to 1.1 % at 4 users"),
-        "{}",
-        found[0].text
-    );
-    for p in &mut points {
-        p.error_share = 0.03;
-    }
-    assert_eq!(sweep_findings(&points), []);
-    points[2].error_share = 0.3;
-    let codes: Vec<String> = sweep_findings(&points)
-        .into_iter()
-        .map(|f| f.code)
-        .collect();
-    assert_eq!(
-        codes,
-        ["errors_rise"],
-        "what is served stays the same: rejections at the maximum"
-    );
-}
-
-#[test]
-fn a_level_that_breaks_does_not_bend_the_curve() {
-    let mut points = table(&[(1.0, 100.0), (2.0, 200.0), (4.0, 20.0)], None);
-    points[2].error_share = 0.9;
-    let found = sweep_findings(&points);
-    let codes: Vec<&str> = found.iter().map(|f| f.code.as_str()).collect();
-    assert_eq!(codes, ["not_saturated", "errors_rise"]);
-    assert!(
-        found[0].text.contains("before operations fail at 4 users"),
-        "{}",
-        found[0].text
-    );
-}
-
-#[test]
-fn users_whom_throughput_times_response_time_does_not_account_for_are_named() {
-    let mut points = table(&[(10.0, 1_000.0), (100.0, 1_000.0), (300.0, 1_000.0)], None);
-    for (p, mean_ms) in points.iter_mut().zip([10.0, 100.0, 128.0]) {
-        p.mean_ns = Some(1e6 * mean_ms);
-    }
-    let found = crate::experiment::sweep::findings::idle_users(&points)
-        .expect("172 users are idle")
-        .finding();
-    assert!(found.text.starts_with("at 300 users:"), "{}", found.text);
-    assert!(found.text.contains("128 of 300 users"), "{}", found.text);
-    let past = sweep_findings(&points);
-    let past = past.iter().find(|f| f.code == "past_knee");
-    assert!(past.is_none_or(|f| f.evidence["response_time_ratio_max"] < 13.0));
-    // Users who all pause for 50 ms are accounted for.
-    for (p, x) in points.iter_mut().zip([166.7, 666.7, 857.1]) {
-        (p.throughput_per_s, p.mean_ns) = (x, Some(1e9 * (p.level / x) - 5e7));
-    }
-    assert_eq!(
-        crate::experiment::sweep::findings::idle_users(&points),
-        None
-    );
-}
-
-#[test]
-fn every_finding_says_what_and_what_next() {
-    let level = Level::Vusers(8);
-    let all = [
-        Diagnosis::WarmedUp {
-            at: vec![level],
-            first_per_s: 500.0,
-            later_per_s: 1_000.0,
-        },
-        Diagnosis::BoundUnreachable {
-            bound: "p90<=5ms".into(),
-            lowest: Level::Vusers(1),
-            figure_ns: 7_000_000.0,
-        },
-        Diagnosis::ConfidenceNotReached {
-            throughput_percent: Some(4.0),
-            knee_percent: None,
-            trials: 14,
-        },
-        Diagnosis::GeneratorDistorted {
-            at: vec![level],
-            clauses: vec!["achieved rate 97 % of the asked one".into()],
-        },
-        Diagnosis::stopped_early("nothing answers"),
-        Diagnosis::interrupted(1),
-        Diagnosis::unreachable("cannot connect to 127.0.0.1:9: connection refused"),
-    ];
-    let texts: Vec<String> = all.iter().map(|d| d.finding().text).collect();
-    assert!(
-        texts[0].contains("500/s at 8 users, later 1,000/s"),
-        "{texts:?}"
-    );
-    assert!(texts[1].contains("even 1 user takes 7 ms"), "{texts:?}");
-    assert!(
-        texts[2].contains("within 4 % and the knee without"),
-        "{texts:?}"
-    );
-    assert!(texts[3].contains("97 %"), "{texts:?}");
-    assert!(texts[5].contains("1 trial,"), "{texts:?}");
-    assert!(texts[6].contains("reached: cannot connect to"), "{texts:?}");
-    for diagnosis in &all {
-        let finding = diagnosis.finding();
-        assert!(!finding.next_step.is_empty(), "{}", finding.code);
-        assert!(finding.evidence.values().all(|v| v.is_finite()));
-    }
-    assert_eq!(
-        all[1]
-            .finding()
-            .next_step
-            .split_once("--bound ")
-            .map(|s| s.1),
-        Some("p90=10.5ms")
-    );
-    assert_eq!(all[4].severity(), Severity::Error);
 }

@@ -1,0 +1,106 @@
+//! What a person should know of how an experiment ended.
+
+use crate::finding::{Code, Finding, Severity};
+
+/// The codes of these findings.
+pub const CODES: [Code; 4] = [STOPPED_EARLY, UNREACHABLE, INTERRUPTED, TRIALS_LEFT_OUT];
+
+/// The experiment gave up.
+pub const STOPPED_EARLY: Code = Code {
+    name: "stopped_early",
+    cause: "The experiment could not answer its question and ended before all its trials.",
+    remedy: "Make one request work first: knee run URL --vusers 1 -n 1.",
+};
+
+/// The policy gave up, for this reason.
+pub fn stopped_early(reason: &str, next_step: Option<String>) -> Finding {
+    let step = "make one request work first: knee run URL --vusers 1 -n 1";
+    STOPPED_EARLY.finding(
+        Severity::Error,
+        format!("the experiment ended early: {reason}"),
+        [],
+        next_step.unwrap_or_else(|| step.to_owned()),
+    )
+}
+
+/// There is no target.
+pub const UNREACHABLE: Code = Code {
+    name: "unreachable",
+    cause: "The target could not be reached before the first trial, or not any more after some.",
+    remedy: "Start the target, or correct its address, then run it again.",
+};
+
+/// The target could not be reached, for this reason.
+pub fn unreachable(reason: &str) -> Finding {
+    UNREACHABLE.finding(
+        Severity::Error,
+        format!("the target could not be reached: {reason}"),
+        [],
+        "start the target, or correct its address, then run it again",
+    )
+}
+
+const INTERRUPTED: Code = Code {
+    name: "interrupted",
+    cause: "A signal or a key ended the experiment. The report rests on what was measured before.",
+    remedy: "Run it again to its end.",
+};
+
+/// The user ended it after so many trials, the last perhaps cut short.
+pub(super) fn interrupted(trials: usize) -> Finding {
+    let noun = if trials == 1 { "trial" } else { "trials" };
+    INTERRUPTED.finding(
+        Severity::Info,
+        format!("interrupted: this rests on {trials} {noun}, the last perhaps cut short"),
+        [("trials", trials as f64)],
+        "run it again to its end",
+    )
+}
+
+/// It is no longer the user who ended it.
+pub(super) fn is_interruption(finding: &Finding) -> bool {
+    finding.is(INTERRUPTED)
+}
+
+const TRIALS_LEFT_OUT: Code = Code {
+    name: "trials_left_out",
+    cause: "The generator distorted some trials. The conclusion rests on the others and is valid.",
+    remedy: "Nothing is to be done, unless the levels left out matter: then repeat on a quieter or \
+             larger machine.",
+};
+
+/// A finding about distorted trials, where the conclusion leaves them out: good to know, and no
+/// more.
+pub(super) fn left_out(distorted: Finding) -> Finding {
+    Finding {
+        code: TRIALS_LEFT_OUT.name.to_owned(),
+        severity: Severity::Info,
+        text: format!(
+            "the conclusion leaves out invalid trials: {}",
+            distorted.text
+        ),
+        ..distorted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_it_ended_says_what_and_what_next() {
+        let gone = unreachable("cannot connect to 127.0.0.1:9: connection refused");
+        assert!(gone.text.contains("reached: cannot connect to"), "{gone:?}");
+        let stopped = stopped_early("nothing answers", None);
+        assert_eq!(stopped.severity, Severity::Error);
+        assert!(stopped.next_step.contains("-n 1"), "{stopped:?}");
+        let advised = stopped_early("nothing answers", Some("ask".to_owned()));
+        assert_eq!(advised.next_step, "ask");
+        let cut = interrupted(1);
+        assert!(
+            cut.text.contains("1 trial,") && is_interruption(&cut),
+            "{cut:?}"
+        );
+        assert!(!is_interruption(&left_out(gone)));
+    }
+}

@@ -1,0 +1,151 @@
+//! How the target fared from level to level and from trial to trial.
+
+use super::AxisKind;
+use crate::experiment::sweep::table::{Drift, LevelPoint};
+use crate::finding::{Code, Finding, Severity};
+use crate::spec::Level;
+use crate::trial::findings::FIND_THE_FAILURES;
+use crate::words::{levels, number, percent, time, users, value};
+
+/// From this share on users without an answer are a finding.
+const IDLE_MIN: f64 = 0.1;
+/// Failures rise where a level has this share more than the lowest has.
+const ERRORS_RISE_SHARE: f64 = 0.01;
+
+pub(in crate::experiment::sweep) const ERRORS_RISE: Code = Code {
+    name: "errors_rise",
+    cause: "Failures grow with the load: the target rejects or loses what it cannot serve.",
+    remedy: "Find the level at which failures begin, and read them by kind in `outcomes`.",
+};
+
+/// Levels with more failures than the lowest one has; `failure` is their most frequent kind.
+pub(in crate::experiment::sweep) fn errors_rise(
+    axis: AxisKind,
+    points: &[LevelPoint],
+    failure: Option<&str>,
+) -> Option<Finding> {
+    let lowest = points.first()?.error_share;
+    let risen = |p: &&LevelPoint| p.error_share > lowest + ERRORS_RISE_SHARE;
+    let risen: Vec<&LevelPoint> = points.iter().filter(risen).collect();
+    let worst = risen.iter().map(|p| p.error_share).fold(0.0, f64::max);
+    let mut at: Vec<Level> = risen.iter().map(|p| axis.level(p.level)).collect();
+    at.sort_by(|a, b| value(*a).total_cmp(&value(*b)));
+    let kind = failure.map_or(String::new(), |kind| {
+        format!(", most of them with `{kind}`")
+    });
+    (!at.is_empty()).then(|| {
+        ERRORS_RISE.finding(
+            Severity::Warning,
+            format!(
+                "failures rise with the load: {} of the operations at the lowest level, up to {} \
+                 at {}{kind}",
+                percent(100.0 * lowest),
+                percent(100.0 * worst),
+                levels(&at)
+            ),
+            [
+                ("lowest_level_error_percent", 100.0 * lowest),
+                ("error_percent", 100.0 * worst),
+            ],
+            FIND_THE_FAILURES,
+        )
+    })
+}
+
+pub(super) const WARMED_UP: Code = Code {
+    name: "warmed_up",
+    cause: "The target was slower at first. Those first trials are not used.",
+    remedy: "Let the target warm up with a longer --warmup.",
+};
+
+/// The first trials at these levels are left out, as the target was slower then than later.
+pub(in crate::experiment::sweep) fn warmed_up(
+    at: &[Level],
+    first_per_s: f64,
+    later_per_s: f64,
+) -> Finding {
+    WARMED_UP.finding(
+        Severity::Info,
+        format!(
+            "the server was slower at first ({}/s at {}, later {}/s): those first trials are not \
+             used",
+            number(first_per_s),
+            levels(at),
+            number(later_per_s)
+        ),
+        [("first_per_s", first_per_s), ("later_per_s", later_per_s)],
+        "let the target warm up before it is measured: --warmup 10s",
+    )
+}
+
+pub(super) const DRIFTS_BETWEEN_TRIALS: Code = Code {
+    name: "drifts_between_trials",
+    cause: "The same level gives other figures later on: the target changes with time, so levels \
+            measured at different times are not comparable.",
+    remedy: "Let the target settle with a longer --warmup, and look for what grows in it.",
+};
+
+/// What changed from trial to trial with time.
+pub(in crate::experiment::sweep) fn drifts(drift: &Drift) -> Finding {
+    DRIFTS_BETWEEN_TRIALS.finding(
+        Severity::Warning,
+        format!(
+            "the target changes with time, whatever the load: {}/s at {}, {}/s at the same level \
+             {} later; levels measured at different times are not comparable",
+            number(drift.first_per_s),
+            levels(&[drift.level]),
+            number(drift.last_per_s),
+            time(1e9 * drift.apart_s)
+        ),
+        [
+            ("first_per_s", drift.first_per_s),
+            ("last_per_s", drift.last_per_s),
+            ("apart_s", drift.apart_s),
+        ],
+        "let the target settle before it is measured (--warmup 30s), and look for what grows in it \
+         with time (memory, files, connections)",
+    )
+}
+
+pub(super) const IDLE_USERS: Code = Code {
+    name: "idle_users",
+    cause: "Throughput times response time accounts for fewer users than the table says there \
+            were. The others paused, or had no connection or no response.",
+    remedy: "Count the connections that the server accepted, and the requests without a response.",
+};
+
+/// Levels of a table measured elsewhere at which throughput times response time accounts for fewer
+/// users than there were, beyond the pause that the level with the shortest one permits.
+pub(in crate::experiment::sweep) fn idle_users(points: &[LevelPoint]) -> Option<Finding> {
+    let idle_ns = |p: &LevelPoint| Some((1e9 * p.level / p.throughput_per_s - p.mean_ns?).max(0.0));
+    let rows: Vec<(&LevelPoint, f64)> = points
+        .iter()
+        .filter_map(|p| Some((p, idle_ns(p)?)))
+        .collect();
+    let pause_ns = rows.iter().map(|r| r.1).reduce(f64::min)?;
+    let idle = |&(p, idle_ns): &(&LevelPoint, f64)| (idle_ns - pause_ns) * p.throughput_per_s / 1e9;
+    let found: Vec<&(&LevelPoint, f64)> = rows
+        .iter()
+        .filter(|r| idle(r) >= 1.0 && idle(r) > IDLE_MIN * r.0.level)
+        .collect();
+    let worst = found
+        .iter()
+        .max_by(|a, b| (idle(a) / a.0.level).total_cmp(&(idle(b) / b.0.level)))?;
+    let at: Vec<Level> = found
+        .iter()
+        .map(|r| AxisKind::Vusers.level(r.0.level))
+        .collect();
+    let (all, active) = (worst.0.level, worst.0.level - idle(worst));
+    Some(IDLE_USERS.finding(
+        Severity::Warning,
+        format!(
+            "at {}: throughput times mean response time accounts for {} of {}; the others paused, \
+             or had no connection or no response",
+            levels(&at),
+            number(active),
+            users(all)
+        ),
+        [("users", all), ("active", active)],
+        "count the connections that the server accepted, and the requests without a response",
+    ))
+}

@@ -1,0 +1,130 @@
+//! What the levels leave open.
+
+use crate::experiment::sweep::knee::{DISAGREEMENT, Knee, Reading, Shape};
+use crate::finding::{Code, Finding, Severity};
+use crate::words::{estimate, list, percent, users};
+
+/// Half the width of the confidence intervals that is aimed at, in percent.
+const CONFIDENCE_PERCENT: f64 = 2.0;
+
+pub(super) const KNEE_METHODS_DISAGREE: Code = Code {
+    name: "knee_methods_disagree",
+    cause: "Asymptotes, Kneedle and maximum power put the knee at different levels, or the curve \
+            contradicts the asymptotes: throughput bends gradually, or the levels are far apart.",
+    remedy: "Measure more levels between the two ends of the range.",
+};
+
+/// Other methods that put the knee elsewhere, or a measured curve that contradicts the asymptotes.
+pub(super) fn disagreement(knee: &Knee, reading: &Reading) -> Option<Finding> {
+    let far = |level: f64| (level / knee.level).max(knee.level / level) > DISAGREEMENT;
+    let others: Vec<(&'static str, f64)> =
+        [("kneedle", knee.kneedle), ("max_power", knee.max_power)]
+            .into_iter()
+            .filter_map(|(method, level)| Some((method, level?)))
+            .filter(|(_, level)| knee.range.is_some() || far(*level))
+            .collect();
+    if knee.range.is_none() && others.is_empty() {
+        return None;
+    }
+    let reached_percent = 100.0 * knee.throughput_per_s / reading.x_max_per_s;
+    let said: Vec<String> = others
+        .iter()
+        .map(|(method, level)| format!("{} at {}", method.replace('_', " "), users(*level)))
+        .collect();
+    let text = match knee.range {
+        None => format!(
+            "the asymptotes put the knee at {}, {}: throughput bends so gradually (or the levels \
+             are so far apart) that neither is sharp",
+            users(knee.level),
+            list(&said)
+        ),
+        Some([lo, hi]) => format!(
+            "no single number is the knee: the asymptotes cross at {}, where throughput is {} of \
+             its maximum{}; the knee is between {} and {}",
+            users(knee.level),
+            percent(reached_percent),
+            match said.is_empty() {
+                true => String::new(),
+                false => format!("; {}", list(&said)),
+            },
+            estimate(lo),
+            users(hi)
+        ),
+    };
+    let all = || others.iter().map(|o| o.1).chain([knee.level]);
+    let span = [
+        all().fold(f64::INFINITY, f64::min),
+        all().fold(0.0, f64::max),
+    ];
+    let [lo, hi] = knee.range.unwrap_or([f64::NAN; 2]);
+    let own = [
+        ("asymptotes", knee.level),
+        ("reached_percent", reached_percent),
+        ("knee_at_least", lo),
+        ("knee_at_most", hi),
+    ];
+    Some(KNEE_METHODS_DISAGREE.finding(
+        match knee.range {
+            None => Severity::Info,
+            Some(_) => Severity::Warning,
+        },
+        text,
+        own.into_iter().chain(others.iter().copied()),
+        levels_between(knee.range.unwrap_or(span)),
+    ))
+}
+
+/// One user, and five levels from `lo` to `hi`.
+fn levels_between([lo, hi]: [f64; 2]) -> String {
+    let between = (0..=4).map(|i| lo * (hi / lo).powf(f64::from(i) / 4.0));
+    let mut steps: Vec<u64> = between.map(|n| n.round().max(1.0) as u64).collect();
+    steps.insert(0, 1);
+    steps.dedup();
+    let steps: Vec<String> = steps.iter().map(u64::to_string).collect();
+    format!("measure between them: --vusers {}", steps.join(","))
+}
+
+pub(super) const CONFIDENCE_NOT_REACHED: Code = Code {
+    name: "confidence_not_reached",
+    cause: "The confidence intervals of the maximum or of the knee are wider than 2 %, usually \
+            because the host or the target is noisy.",
+    remedy: "Measure each level for longer, on a quieter host.",
+};
+
+/// Whether the intervals that the answer rests on are wide, or missing. A knee of which only a
+/// range is known has none.
+pub(in crate::experiment::sweep) fn confidence(
+    reading: &Reading,
+    trials: usize,
+) -> Option<Finding> {
+    let Shape::Bent(knee) = &reading.shape else {
+        return None;
+    };
+    let half = |half: Option<f64>| half.map(|h| 100.0 * h);
+    let narrow = |p: Option<f64>| p.is_some_and(|p| p <= CONFIDENCE_PERCENT);
+    let throughput_percent = half(reading.x_max_half_width);
+    let knee_percent = half(knee.half_width).filter(|_| knee.range.is_none());
+    let knee_known = knee.range.is_some() || narrow(knee_percent);
+    if narrow(throughput_percent) && knee_known {
+        return None;
+    }
+    let within = |half: Option<f64>| match half {
+        Some(half) => format!("within {}", percent(half)),
+        None => "without a confidence interval".to_owned(),
+    };
+    Some(CONFIDENCE_NOT_REACHED.finding(
+        Severity::Warning,
+        format!(
+            "after {trials} trials the maximum throughput is known {} and the knee {}, not within \
+             2 %",
+            within(throughput_percent),
+            within(knee_percent)
+        ),
+        [
+            ("throughput_percent", throughput_percent.unwrap_or(f64::NAN)),
+            ("knee_percent", knee_percent.unwrap_or(f64::NAN)),
+            ("trials", trials as f64),
+        ],
+        "measure each level for longer: --duration 30s, on a quieter host",
+    ))
+}

@@ -1,0 +1,364 @@
+//! Findings about a table of levels.
+
+mod course;
+mod doubt;
+
+pub(super) use course::{ERRORS_RISE, drifts, errors_rise, idle_users, warmed_up};
+pub(super) use doubt::confidence;
+
+use crate::experiment::sweep::beside::CLOSED_LOOP_HIDES_PAUSES;
+use crate::experiment::sweep::bound::BOUND_UNREACHABLE;
+use crate::experiment::sweep::knee::{Knee, Reading, Shape, fails, interpolate};
+use crate::experiment::sweep::table::LevelPoint;
+use crate::finding::{Code, Finding, Severity};
+use crate::spec::Level;
+use crate::words::{estimate, exact, levels, number, percent, ratio, users};
+use course::{DRIFTS_BETWEEN_TRIALS, IDLE_USERS, WARMED_UP};
+use doubt::{CONFIDENCE_NOT_REACHED, KNEE_METHODS_DISAGREE, disagreement};
+
+/// A level past the knee costs at least this multiple of the response time there.
+const COSTLY: f64 = 3.0;
+/// … for at most this gain in throughput, a share.
+const LITTLE_GAIN: f64 = 0.1;
+
+/// The codes of these findings.
+pub const CODES: [Code; 14] = [
+    CLOSED_LOOP_HIDES_PAUSES,
+    BOUND_UNREACHABLE,
+    TOO_FEW_LEVELS,
+    SATURATED_BELOW_RANGE,
+    NOT_SATURATED,
+    KNEE_NOT_BRACKETED,
+    PAST_KNEE,
+    KNEE_METHODS_DISAGREE,
+    RETROGRADE,
+    CONFIDENCE_NOT_REACHED,
+    ERRORS_RISE,
+    WARMED_UP,
+    DRIFTS_BETWEEN_TRIALS,
+    IDLE_USERS,
+];
+
+/// What a sweep varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AxisKind {
+    /// Users of a closed loop.
+    Vusers,
+    /// Operations offered per second.
+    Rate,
+}
+
+impl AxisKind {
+    /// The level of this number.
+    pub fn level(self, number: f64) -> Level {
+        match self {
+            AxisKind::Vusers => Level::Vusers(number as u32),
+            AxisKind::Rate => Level::RatePerS(number),
+        }
+    }
+
+    /// `5,000 users`, `5,000/s`.
+    fn amount(self, level: f64) -> String {
+        match self {
+            AxisKind::Vusers => users(level),
+            AxisKind::Rate => format!("{}/s", exact(level)),
+        }
+    }
+
+    /// Two levels to the decade, from the beginning to just below `lowest`.
+    fn lower_levels(self, lowest: f64) -> String {
+        let first = match self {
+            AxisKind::Vusers => 1.0,
+            AxisKind::Rate => 10f64.powf((lowest / 100.0).log10().floor()),
+        };
+        let steps: Vec<String> = (0..12)
+            .map(|i| first * [1.0, 3.0][i % 2] * 10f64.powi(i as i32 / 2))
+            .take_while(|&level| level < lowest)
+            .map(|level| level.to_string())
+            .collect();
+        let steps = match steps.is_empty() {
+            true => "1".to_owned(),
+            false => steps.join(","),
+        };
+        match self {
+            AxisKind::Vusers => format!("start at 1: --vusers {steps} (or --vusers auto)"),
+            AxisKind::Rate => format!("start lower: --axis rate --rates {steps}"),
+        }
+    }
+
+    fn higher_levels(self, last: f64) -> String {
+        let steps = [1.0, 2.0, 4.0, 8.0].map(|f| (f * last).round().to_string());
+        let steps = steps.join(",");
+        match self {
+            AxisKind::Vusers => format!("go on: --vusers 1,{steps} (or --vusers auto)"),
+            AxisKind::Rate => format!("go on: --axis rate --rates {steps}"),
+        }
+    }
+}
+
+/// What a table of users shows, given its reading and the number of users that is recommended.
+pub fn users_findings(
+    points: &[LevelPoint],
+    reading: &Reading,
+    recommended: Option<u32>,
+    failure: Option<&str>,
+) -> Vec<Finding> {
+    let mut found = Vec::new();
+    found.extend(shape(&reading.rows, reading, points));
+    if let Shape::Bent(knee) = &reading.shape {
+        if knee.range.is_none() {
+            found.extend(past_knee(&reading.rows, knee, recommended));
+        }
+        found.extend(disagreement(knee, reading));
+    }
+    found.extend(errors_rise(AxisKind::Vusers, points, failure));
+    found
+}
+
+const TOO_FEW_LEVELS: Code = Code {
+    name: "too_few_levels",
+    cause: "One level alone shows no knee: nothing is known of how throughput goes with the load.",
+    remedy: "Measure several levels, or let knee choose them: --vusers auto.",
+};
+
+fn shape(points: &[LevelPoint], reading: &Reading, all: &[LevelPoint]) -> Option<Finding> {
+    let axis = AxisKind::Vusers;
+    let (first, last) = (points.first()?.level, points.last()?.level);
+    match reading.shape {
+        Shape::OneLevel => Some(TOO_FEW_LEVELS.finding(
+            Severity::Warning,
+            format!("a single level, {}, shows no knee", axis.amount(first)),
+            [("level", first)],
+            match axis {
+                AxisKind::Vusers => "let the levels be found: --vusers auto",
+                AxisKind::Rate => "let the rates be found: --axis rate (without --rates)",
+            },
+        )),
+        Shape::SaturatedBelow { lowest } => {
+            Some(saturated_below(axis, [lowest, last], reading.x_max_per_s))
+        }
+        Shape::Rising {
+            at_least,
+            gain_percent,
+            before,
+        } => {
+            let failing = all.iter().find(|p| p.level > last && fails(p));
+            Some(users_not_saturated(
+                [before, last],
+                gain_percent,
+                at_least,
+                failing.map(|p| p.level),
+            ))
+        }
+        Shape::Unbracketed { at_most } => Some(knee_not_bracketed(at_most, first)),
+        Shape::Bent(_) => None,
+    }
+}
+
+const SATURATED_BELOW_RANGE: Code = Code {
+    name: "saturated_below_range",
+    cause: "Every level measured is already past saturation: more load brings no more throughput, \
+            so the knee lies below the lowest level.",
+    remedy: "Start at a lower level.",
+};
+
+/// Every level of `range`, from the lowest to the highest, is past saturation.
+pub(super) fn saturated_below(
+    axis: AxisKind,
+    range: [f64; 2],
+    max_throughput_per_s: f64,
+) -> Finding {
+    let start = match axis {
+        AxisKind::Vusers => "1",
+        AxisKind::Rate => "a hundredth of it",
+    };
+    SATURATED_BELOW_RANGE.finding(
+        Severity::Warning,
+        format!(
+            "every level is past saturation: the knee is below {}; start at {start}",
+            axis.amount(range[0])
+        ),
+        [
+            ("lowest_level", range[0]),
+            ("highest_level", range[1]),
+            ("max_throughput_per_s", max_throughput_per_s),
+        ],
+        axis.lower_levels(range[0]),
+    )
+}
+
+const NOT_SATURATED: Code = Code {
+    name: "not_saturated",
+    cause: "Throughput still rises at the highest level measured, so neither the maximum nor the \
+            knee was reached.",
+    remedy: "Go on to higher levels.",
+};
+
+/// Throughput gains so much at the last level over the one `before`; the knee is `at_least` so many
+/// users where known, and operations fail at the level `failing`, so that it could not go on.
+fn users_not_saturated(
+    [before, last]: [f64; 2],
+    gain_percent: f64,
+    at_least: Option<f64>,
+    failing: Option<f64>,
+) -> Finding {
+    let served = failing.map_or(String::new(), |n| {
+        format!(" before operations fail at {}", users(n))
+    });
+    let knee = at_least.map_or("the knee lies beyond".to_owned(), |n| {
+        format!("the knee is at {} or beyond", users(n.round()))
+    });
+    NOT_SATURATED.finding(
+        Severity::Warning,
+        format!(
+            "throughput still rises at the last level{served}, {} ({} over {}): {knee}",
+            users(last),
+            percent(gain_percent),
+            exact(before)
+        ),
+        [
+            ("last_level", last),
+            ("gain_percent", gain_percent),
+            ("knee_at_least", at_least.unwrap_or(f64::NAN)),
+        ],
+        match failing {
+            Some(failing) => format!(
+                "find what fails between the two: --vusers 1,{last},{},{failing}",
+                (last * failing).sqrt().round()
+            ),
+            None => AxisKind::Vusers.higher_levels(last),
+        },
+    )
+}
+
+/// The highest rate is served.
+pub(super) fn rate_not_saturated(last: f64) -> Finding {
+    NOT_SATURATED.finding(
+        Severity::Warning,
+        format!(
+            "the highest rate, {}/s, is still served without a growing queue: the limit lies \
+             beyond it",
+            exact(last)
+        ),
+        [("last_level", last), ("gain_percent", 0.0)],
+        AxisKind::Rate.higher_levels(last),
+    )
+}
+
+const KNEE_NOT_BRACKETED: Code = Code {
+    name: "knee_not_bracketed",
+    cause: "Throughput already bends at the lowest level, so only an upper bound of the knee is \
+            known.",
+    remedy: "Start at one user.",
+};
+
+fn knee_not_bracketed(at_most: f64, lowest: f64) -> Finding {
+    KNEE_NOT_BRACKETED.finding(
+        Severity::Warning,
+        format!(
+            "throughput already bends at the lowest level, {}: the knee is at most {} users",
+            users(lowest),
+            estimate(at_most)
+        ),
+        [("knee_at_most", at_most), ("lowest_level", lowest)],
+        AxisKind::Vusers.lower_levels(lowest),
+    )
+}
+
+const PAST_KNEE: Code = Code {
+    name: "past_knee",
+    cause: "Levels beyond the knee cost many times its response time for little or no more \
+            throughput: their users wait in a queue.",
+    remedy: "Use the recommended number of users.",
+};
+
+/// Levels above the knee whose measured response time is many times the one there, for little more
+/// throughput than the level before them.
+fn past_knee(points: &[LevelPoint], knee: &Knee, recommended: Option<u32>) -> Option<Finding> {
+    let sound: Vec<LevelPoint> = points.iter().filter(|p| !fails(p)).cloned().collect();
+    let at_knee = interpolate(&sound, knee.level, |p| Some(p.response_ns()))?;
+    let times = |p: &LevelPoint| p.response_ns() / at_knee;
+    let costly = |p: &&LevelPoint| p.level > knee.level && times(p) >= COSTLY;
+    let past: Vec<&LevelPoint> = sound.iter().filter(costly).collect();
+    let before = sound.iter().rfind(|p| !costly(p))?;
+    let most = past.iter().map(|p| p.throughput_per_s).fold(0.0, f64::max);
+    let gain = most / before.throughput_per_s - 1.0;
+    let first = past.first().filter(|_| gain <= LITTLE_GAIN)?;
+    let at: Vec<Level> = past
+        .iter()
+        .map(|p| AxisKind::Vusers.level(p.level))
+        .collect();
+    let all = || past.iter().map(|p| times(p));
+    let [least, longest] = [
+        all().fold(f64::INFINITY, f64::min),
+        all().fold(0.0, f64::max),
+    ];
+    let gained = match 100.0 * gain {
+        more if more <= 0.05 => "no more throughput".to_owned(),
+        more => format!("at most {} more throughput", percent(more)),
+    };
+    let span = match [ratio(least), ratio(longest)] {
+        [lo, hi] if lo == hi => lo,
+        [lo, hi] => format!("{lo} to {hi}"),
+    };
+    Some(PAST_KNEE.finding(
+        Severity::Info,
+        format!(
+            "{} are past the knee of {}: {gained} than {}, and responses take {span} times as long \
+             as at the knee",
+            levels(&at),
+            estimate(knee.level),
+            exact(before.level),
+        ),
+        [
+            ("knee", knee.level),
+            ("first_level", first.level),
+            ("gain_percent", 100.0 * gain),
+            ("response_time_ratio_min", least),
+            ("response_time_ratio_max", longest),
+        ],
+        format!(
+            "use fewer users: --vusers {}",
+            recommended.map_or(knee.level.round().max(1.0), f64::from)
+        ),
+    ))
+}
+
+const RETROGRADE: Code = Code {
+    name: "retrograde",
+    cause: "Throughput falls significantly beyond its maximum: more load makes the server do less, \
+            as contention for locks or memory, or retries, make it.",
+    remedy: "Keep the load at or below the maximum, and look for what the users contend for.",
+};
+
+/// Throughput significantly below the maximum at the last level.
+pub(super) fn retrograde(axis: AxisKind, reading: &Reading) -> Option<Finding> {
+    let last = reading.fallen.as_ref()?;
+    let (peak, most) = (*reading.plateau.last()?, reading.x_max_per_s);
+    let who = match axis {
+        AxisKind::Vusers => "more users",
+        AxisKind::Rate => "higher rates",
+    };
+    Some(RETROGRADE.finding(
+        Severity::Warning,
+        format!(
+            "throughput falls beyond {}: {}/s at {}, {} less than the most, {}/s",
+            axis.amount(peak),
+            number(last.throughput_per_s),
+            axis.amount(last.level),
+            percent(100.0 * (1.0 - last.throughput_per_s / most)),
+            number(most)
+        ),
+        [
+            ("peak_level", peak),
+            ("max_throughput_per_s", most),
+            ("last_level", last.level),
+            ("throughput_per_s", last.throughput_per_s),
+        ],
+        format!(
+            "keep the load at or below {}, and look for what {who} contend for (locks, memory, \
+             retries)",
+            axis.amount(peak)
+        ),
+    ))
+}

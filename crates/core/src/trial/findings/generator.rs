@@ -1,0 +1,177 @@
+//! What the generator, not the target, did.
+
+use super::Trials;
+use crate::finding::{Code, Finding, Severity};
+use crate::spec::Level;
+use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::validity::{BUSY_PERCENT, BUSY_WINDOW, Clause};
+use crate::words::{number, percent, time, users};
+
+/// Little's law says nothing about a window with fewer operations per user than this: those that
+/// straddle its ends are too large a part.
+const LAW_OPERATIONS: f64 = 20.0;
+/// A pause may overshoot by this share of itself, or by this many nanoseconds.
+const PAUSE_SHARE: f64 = 0.05;
+const PAUSE_NS: f64 = 50_000.0;
+
+pub(super) const CODES: [Code; 4] = [
+    GENERATOR_LIMITED,
+    GENERATOR_DISTORTED,
+    LITTLES_LAW_VIOLATION,
+    THINK_DEVIATION,
+];
+
+pub(crate) const GENERATOR_LIMITED: Code = Code {
+    name: "generator_limited",
+    cause: "A core of the generator had no time left. The target can serve at least this much, and \
+            response times contain the generator's own delay.",
+    remedy: "Give the generator more cores with --threads, run it on another machine than the \
+             target, or ask for less.",
+};
+
+fn busy_percent(t: &TrialReport) -> Option<(f64, u32)> {
+    let g = &t.generator;
+    let used = g.busiest_worker_percent - g.busiest_worker_spin_percent;
+    let busy = match t.level {
+        // With what others used of it: see the clause of the verdict.
+        Level::Vusers(_) => (used + g.busiest_worker_waiting_percent).min(used.max(100.0)),
+        Level::RatePerS(_) | Level::Clients(_) | Level::Descriptors(_) | Level::Flows { .. } => {
+            used
+        }
+    };
+    let long = t.duration_ns >= BUSY_WINDOW.0;
+    (long && busy > BUSY_PERCENT).then_some((busy, g.workers))
+}
+
+pub(super) fn generator_limited(trials: &Trials) -> Option<Finding> {
+    let (place, (busy, workers)) = trials.worst(busy_percent, |b| b.0)?;
+    Some(GENERATOR_LIMITED.finding(
+        Severity::Error,
+        format!(
+            "{place}the generator is the limit: its busiest core is {} busy. The server can do at \
+             least this, and answers sooner than the response times say",
+            percent(busy)
+        ),
+        [
+            ("busiest_worker_percent", busy),
+            ("workers", f64::from(workers)),
+        ],
+        format!(
+            "give it more cores: --threads {} where as many are idle, or run it on another machine \
+             than the server; for response times, ask for less: a --rate below this",
+            workers + 1
+        ),
+    ))
+}
+
+pub(crate) const GENERATOR_DISTORTED: Code = Code {
+    name: "generator_distorted",
+    cause: "The generator did not offer the load that was asked for: it fell behind, started \
+            operations late, or lost its processor to others. The figures are partly its own.",
+    remedy: "Repeat on a quieter or larger machine, or offer less.",
+};
+
+/// The clauses of INVALID, but for a busy core, which [`generator_limited`] reports.
+fn distortions(t: &TrialReport) -> Option<Vec<String>> {
+    let (limits, others): (Vec<_>, Vec<_>) = t
+        .clauses()
+        .partition(|(clause, _)| *clause == Some(Clause::CoreSaturated));
+    let is_all_said = others.is_empty() && !limits.is_empty();
+    let is_distorted = t.verdict == Verdict::Invalid && !is_all_said;
+    is_distorted.then(|| {
+        others
+            .into_iter()
+            .map(|(_, text)| text.to_owned())
+            .collect()
+    })
+}
+
+pub(super) fn generator_distorted(trials: &Trials) -> Option<Finding> {
+    let (place, all) = trials.all(distortions)?;
+    let mut clauses: Vec<String> = Vec::new();
+    for clause in all.into_iter().flatten() {
+        if !clauses.contains(&clause) {
+            clauses.push(clause);
+        }
+    }
+    Some(distorted(&place, &clauses))
+}
+
+/// The generator distorted the load in these ways.
+pub(crate) fn distorted(place: &str, clauses: &[String]) -> Finding {
+    GENERATOR_DISTORTED.finding(
+        Severity::Error,
+        format!(
+            "{place}the generator distorted the load: {}",
+            clauses.join("; ")
+        ),
+        [("clauses", clauses.len() as f64)],
+        "repeat on a quieter or larger machine, or offer less: a lower --rate or --vusers",
+    )
+}
+
+const LITTLES_LAW_VIOLATION: Code = Code {
+    name: "littles_law_violation",
+    cause: "In a closed loop the number of users equals throughput times the time of a cycle. Here \
+            they differ by more than 2.5 %, so a figure is wrong or the run is too short.",
+    remedy: "Repeat it for longer. Until both agree, trust neither throughput nor response time.",
+};
+
+pub(super) fn littles_law(trials: &Trials) -> Option<Finding> {
+    let violated = |t: &TrialReport| {
+        let law = t.littles_law.as_ref().filter(|law| !law.ok)?;
+        // Users who hang are in N and not in X·R: that is a finding of its own.
+        let counts = t.silence.hung == 0 && t.completed as f64 >= LAW_OPERATIONS * law.n;
+        counts.then(|| law.clone())
+    };
+    let (place, law) = trials.first(violated)?;
+    let apart = law.deviation_percent.abs();
+    Some(LITTLES_LAW_VIOLATION.finding(
+        Severity::Error,
+        format!(
+            "{place}the numbers contradict each other: {} were running, but throughput times \
+             response time accounts for {} ({} apart)",
+            users(law.n),
+            number(law.x_times_r),
+            percent(apart)
+        ),
+        [
+            ("n", law.n),
+            ("x_times_r", law.x_times_r),
+            ("deviation_percent", apart),
+        ],
+        "repeat it for longer: --duration 60s; until the two agree, trust neither the throughput \
+         nor the response times of this load",
+    ))
+}
+
+const THINK_DEVIATION: Code = Code {
+    name: "think_deviation",
+    cause: "Users paused longer than --think asked for, because the generator woke up late.",
+    remedy: "Wait more precisely with --wait spin, or use fewer users per core.",
+};
+
+/// The pause asked for follows from Little's law as reported, Z = X·(R + Z)/X − R; how far it
+/// overshot is the pacing error, started − intended.
+fn overshoot(t: &TrialReport) -> Option<[f64; 2]> {
+    let law = t.littles_law.as_ref()?;
+    let cycle_ns = 1e9 * law.x_times_r / t.throughput_per_s?;
+    let asked_ns = cycle_ns - t.response_time_ns.mean? as f64;
+    let overshoot_ns = t.offered.pacing_error_ns.p50? as f64;
+    let deviates = overshoot_ns > PAUSE_NS && overshoot_ns > PAUSE_SHARE * asked_ns;
+    (deviates && asked_ns > 0.01 * cycle_ns).then_some([asked_ns, overshoot_ns])
+}
+
+pub(super) fn think_deviation(trials: &Trials) -> Option<Finding> {
+    let (place, [asked_ns, overshoot_ns]) = trials.first(overshoot)?;
+    Some(THINK_DEVIATION.finding(
+        Severity::Warning,
+        format!(
+            "{place}users paused {} where {} were asked for",
+            time(asked_ns + overshoot_ns),
+            time(asked_ns)
+        ),
+        [("asked_ns", asked_ns), ("overshoot_ns", overshoot_ns)],
+        "wait more precisely: --wait spin, or use fewer users per core",
+    ))
+}

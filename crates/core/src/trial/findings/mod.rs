@@ -1,0 +1,141 @@
+//! What a person should know of trials, whatever experiment they belong to.
+//!
+//! Each finding is one function: it looks for something in every trial, and builds the finding
+//! where
+//! it holds.
+
+mod generator;
+mod silence;
+mod target;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use generator::{GENERATOR_DISTORTED, GENERATOR_LIMITED, distorted};
+pub(crate) use target::{
+    ERRORS, FIND_THE_FAILURES, NON_STATIONARY, TARGET_QUEUE_GROWS, failure_kind,
+};
+
+use crate::finding::{Code, Finding};
+use crate::spec::Level;
+use crate::trial::report::TrialReport;
+use crate::words::{levels, value};
+
+/// The codes of these findings.
+pub fn codes() -> impl Iterator<Item = Code> {
+    generator::CODES
+        .into_iter()
+        .chain(target::CODES)
+        .chain(silence::CODES)
+}
+
+/// What a person should know about a trial that stands alone, the gravest first.
+pub fn trial_findings(trial: &TrialReport) -> Vec<Finding> {
+    let trials = Trials {
+        trials: &[trial],
+        are_named: false,
+        is_open_loop_known: false,
+    };
+    let mut findings = diagnose(&trials);
+    findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    findings
+}
+
+/// The findings of several trials, one of each kind, which names the levels that it holds for.
+pub fn findings_at_levels(trials: &[&TrialReport]) -> Vec<Finding> {
+    diagnose(&Trials::at_levels(trials))
+}
+
+/// The same of trials in closed loop, where it is known what the target does in an open one.
+pub(crate) fn findings_beside_open_loop(trials: &[&TrialReport]) -> Vec<Finding> {
+    diagnose(&Trials {
+        is_open_loop_known: true,
+        ..Trials::at_levels(trials)
+    })
+}
+
+fn diagnose(trials: &Trials) -> Vec<Finding> {
+    let checks: [fn(&Trials) -> Option<Finding>; 13] = [
+        generator::generator_limited,
+        generator::generator_distorted,
+        generator::littles_law,
+        target::connections_limit,
+        target::target_queue_grows,
+        target::non_stationary,
+        target::errors,
+        silence::outages,
+        silence::hung_operations,
+        silence::periodic_pauses,
+        generator::think_deviation,
+        target::server_stalled,
+        target::surplus_bytes,
+    ];
+    checks.iter().filter_map(|check| check(trials)).collect()
+}
+
+/// Whether, in an open loop, the queue grew all through the window: what was started and
+/// has not ended accumulates from beginning to end, or arrivals had to be shed.
+pub fn queue_grows(trial: &TrialReport) -> bool {
+    target::growing_queue(trial).is_some()
+}
+
+/// Trials that are looked at together.
+struct Trials<'a> {
+    trials: &'a [&'a TrialReport],
+    /// Whether a finding names the levels that it holds for.
+    are_named: bool,
+    /// Whether it is known what the target does in an open loop, so that no finding about a closed
+    /// one needs to say it.
+    is_open_loop_known: bool,
+}
+
+impl<'a> Trials<'a> {
+    fn at_levels(trials: &'a [&'a TrialReport]) -> Trials<'a> {
+        Trials {
+            trials,
+            are_named: true,
+            is_open_loop_known: false,
+        }
+    }
+
+    /// Where it holds, in words, and what it found in each of those trials; `None` where nowhere.
+    fn all<T>(&self, check: impl Fn(&TrialReport) -> Option<T>) -> Option<(String, Vec<T>)> {
+        let found = self
+            .trials
+            .iter()
+            .filter_map(|t| Some((t.level, check(t)?)));
+        let (at, all): (Vec<Level>, Vec<T>) = found.unzip();
+        (!all.is_empty()).then(|| (self.place(at), all))
+    }
+
+    /// The same with what was found in the first of those trials.
+    fn first<T>(&self, check: impl Fn(&TrialReport) -> Option<T>) -> Option<(String, T)> {
+        self.worst(check, |_| 0.0)
+    }
+
+    /// The same with what weighs most, the first among equals.
+    fn worst<T>(
+        &self,
+        check: impl Fn(&TrialReport) -> Option<T>,
+        weight: impl Fn(&T) -> f64,
+    ) -> Option<(String, T)> {
+        let (place, all) = self.all(check)?;
+        let heavier = |worst: T, next: T| match weight(&next) > weight(&worst) {
+            true => next,
+            false => worst,
+        };
+        Some((place, all.into_iter().reduce(heavier)?))
+    }
+
+    fn count<T>(&self, check: impl Fn(&TrialReport) -> Option<T>) -> usize {
+        self.trials.iter().filter_map(|t| check(t)).count()
+    }
+
+    fn place(&self, mut at: Vec<Level>) -> String {
+        if !self.are_named {
+            return String::new();
+        }
+        at.sort_by(|a, b| value(*a).total_cmp(&value(*b)));
+        at.dedup();
+        format!("at {}: ", levels(&at))
+    }
+}

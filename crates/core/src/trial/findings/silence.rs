@@ -1,0 +1,230 @@
+//! What a target did not answer: outages, operations that hang, periodic pauses.
+
+use super::Trials;
+use crate::finding::{Code, Finding, Severity};
+use crate::spec::Level;
+use crate::trial::report::{OutageReport, TrialReport, Verdict};
+use crate::words::{number, percent, time};
+
+/// So few failures are no outage, whatever else did not happen meanwhile.
+const OUTAGE_FAILURES: u64 = 5;
+/// A rate that is offered beside a closed loop's throughput: below capacity.
+const OPEN_SHARE: f64 = 0.9;
+
+pub(super) const CODES: [Code; 3] = [OUTAGE, HUNG_OPERATIONS, PERIODIC_PAUSES];
+
+const OUTAGE: Code = Code {
+    name: "outage",
+    cause: "For some time no good response came at all and operations failed. Throughput is then \
+            the mean of times with and without the target.",
+    remedy: "Read the target's log at that time: it may have restarted or run out of something. \
+             Then repeat.",
+};
+
+/// Times without a good response.
+pub(super) struct Outages {
+    from_ns: f64,
+    /// `None` where the last one had not ended.
+    until_ns: Option<f64>,
+    count: f64,
+    lasted_ns: f64,
+    failures: f64,
+}
+
+pub(super) fn outage(t: &TrialReport) -> Option<Outages> {
+    let all = match t.silence.outages.is_empty() {
+        true => dead_intervals(t),
+        false => t.silence.outages.clone(),
+    };
+    let (first, last) = (all.first()?, all.last()?);
+    let length = |o: &OutageReport| (o.end_ns - o.start_ns) as f64;
+    let until = Some(first.end_ns as f64).filter(|_| first.end_ns < t.duration_ns);
+    Some(Outages {
+        from_ns: first.start_ns as f64,
+        until_ns: until.filter(|_| all.len() > 1 || last.end_ns < t.duration_ns),
+        count: all.len() as f64,
+        lasted_ns: all.iter().map(length).sum(),
+        failures: all.iter().map(|o| o.failures as f64).sum(),
+    })
+}
+
+/// What the intervals tell of outages, where they are all that is known or few operations came. In
+/// a closed loop users back off from a target that fails, so that an outage leaves few failures
+/// among many responses. Where nothing ever came, `errors` says so.
+fn dead_intervals(t: &TrialReport) -> Vec<OutageReport> {
+    let dead = t
+        .intervals
+        .iter()
+        .filter(|i| i.completed == 0 && i.errors > 0);
+    let mut all: Vec<OutageReport> = Vec::new();
+    for i in dead {
+        match all.last_mut() {
+            Some(last) if last.end_ns == i.start_ns => {
+                last.end_ns = i.end_ns;
+                last.failures += i.errors;
+            }
+            _ => all.push(OutageReport {
+                start_ns: i.start_ns,
+                end_ns: i.end_ns,
+                failures: i.errors,
+            }),
+        }
+    }
+    let failures: u64 = all.iter().map(|o| o.failures).sum();
+    all.retain(|_| t.completed > 0 && failures >= OUTAGE_FAILURES);
+    all
+}
+
+pub(super) fn outages(trials: &Trials) -> Option<Finding> {
+    let (place, outage) = trials.first(outage)?;
+    let all = match outage.count > 1.0 {
+        true => format!(
+            " ({} such times, {} in all)",
+            number(outage.count),
+            time(outage.lasted_ns)
+        ),
+        false => String::new(),
+    };
+    Some(OUTAGE.finding(
+        Severity::Error,
+        format!(
+            "{place}no good response came from {} into the measurement until {}{all}, and {} \
+             operations failed: throughput is the mean of times with and without the target",
+            time(outage.from_ns),
+            outage.until_ns.map_or("its end".to_owned(), time),
+            number(outage.failures)
+        ),
+        [
+            ("from_ns", outage.from_ns),
+            ("until_ns", outage.until_ns.unwrap_or(f64::NAN)),
+            ("count", outage.count),
+            ("lasted_ns", outage.lasted_ns),
+            ("failures", outage.failures),
+        ],
+        "look at that time in the target's log: did it restart, or run out of something? then \
+         repeat",
+    ))
+}
+
+const HUNG_OPERATIONS: Code = Code {
+    name: "hung_operations",
+    cause: "Operations waited far longer than others and never got a response. In a closed loop \
+            their users do nothing else, so that the load is smaller than it looks.",
+    remedy: "See at the target what these connections wait for (ss -tnp). A shorter --timeout \
+             shows whether new connections hang too.",
+};
+
+/// Operations without a response.
+struct Hung {
+    count: f64,
+    /// Those of them that waited all through the window.
+    throughout: f64,
+    /// Users of the closed loop; `None` in an open one.
+    users: Option<f64>,
+    /// What they had waited at the least.
+    waited_ns: f64,
+}
+
+/// Who hangs because the target was away at the end is in that outage.
+fn hung(t: &TrialReport) -> Option<Hung> {
+    let silence = &t.silence;
+    let users = match t.level {
+        Level::Vusers(n) => Some(f64::from(n)),
+        _ => None,
+    };
+    let lasts = |o: &OutageReport| o.end_ns >= t.duration_ns;
+    let is_outage = silence.outages.last().is_some_and(lasts);
+    let hangs = silence.hung_throughout > 0 || users.is_some() && silence.hung > 0 && !is_outage;
+    hangs.then(|| Hung {
+        count: silence.hung as f64,
+        throughout: silence.hung_throughout as f64,
+        users,
+        waited_ns: silence.hung_ns_min.unwrap_or(0) as f64,
+    })
+}
+
+pub(super) fn hung_operations(trials: &Trials) -> Option<Finding> {
+    let (place, hung) = trials.first(hung)?;
+    let (count, waited) = (number(hung.count), time(hung.waited_ns));
+    let text = match hung.users.map(number) {
+        Some(n) if hung.throughout >= hung.count => format!(
+            "{place}{count} of {n} users never got a response: they waited for one operation all \
+             through the measured time, at least {waited}"
+        ),
+        Some(n) => format!(
+            "{place}{count} of {n} users never got a response to their last operation, after at \
+             least {waited}"
+        ),
+        None => format!(
+            "{place}{count} operations never got a response, after at least {waited}; {} of them \
+             waited all through the measured time",
+            number(hung.throughout)
+        ),
+    };
+    Some(HUNG_OPERATIONS.finding(
+        Severity::Error,
+        text,
+        [
+            ("hung", hung.count),
+            ("throughout", hung.throughout),
+            ("users", hung.users.unwrap_or(f64::NAN)),
+            ("waited_ns", hung.waited_ns),
+        ],
+        "see at the target what these connections wait for (ss -tnp), and repeat with a shorter \
+         --timeout 2s to see whether new connections hang too",
+    ))
+}
+
+const PERIODIC_PAUSES: Code = Code {
+    name: "periodic_pauses",
+    cause: "The target pauses again and again in a regular period, as a garbage collector or a \
+            periodic job makes it. A closed loop hides such pauses: its users send nothing \
+            meanwhile.",
+    remedy: "Measure with an open loop (--rate) what users feel, and look for a job of that period \
+             at the target.",
+};
+
+/// While the generator was on time.
+pub(super) fn periodic_pauses(trials: &Trials) -> Option<Finding> {
+    let pauses = |t: &TrialReport| {
+        let pauses = t.silence.pauses.clone()?;
+        let late = t.offered.pacing_error_ns.max.unwrap_or(0);
+        let on_time = late.max(t.offered.stall_ns_max) < pauses.length_ns / 2;
+        let closed_per_s = match t.offered.asked_per_s {
+            None if !trials.is_open_loop_known => Some(t.responses_per_s()),
+            _ => None,
+        };
+        (on_time && t.verdict == Verdict::Valid).then_some((pauses, closed_per_s))
+    };
+    let (place, (pauses, closed_per_s)) = trials.first(pauses)?;
+    let hides = match closed_per_s {
+        Some(_) => {
+            ". In a closed loop users send nothing meanwhile, so its percentiles show few of these \
+             waits; in an open loop all who come then wait"
+        }
+        None => "",
+    };
+    const JOB: &str = "look for a job of that period at the target, such as garbage collection";
+    Some(PERIODIC_PAUSES.finding(
+        Severity::Warning,
+        format!(
+            "{place}the target pauses for about {} every {}, {} of the time{hides}",
+            time(pauses.length_ns as f64),
+            time(pauses.period_ns as f64),
+            percent(pauses.percent)
+        ),
+        [
+            ("count", pauses.count as f64),
+            ("period_ns", pauses.period_ns as f64),
+            ("length_ns", pauses.length_ns as f64),
+            ("percent", pauses.percent),
+        ],
+        match closed_per_s {
+            Some(per_s) => format!(
+                "measure what users feel with an open loop: --rate {}; and {JOB}",
+                (OPEN_SHARE * per_s).max(1.0).floor()
+            ),
+            None => JOB.to_owned(),
+        },
+    ))
+}

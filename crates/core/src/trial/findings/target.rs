@@ -1,0 +1,340 @@
+//! What the target did.
+
+use super::Trials;
+use super::silence::outage;
+use crate::finding::{Code, Finding, Severity};
+use crate::measure::{Interval, Outcome, Outcomes, error_share};
+use crate::spec::Level;
+use crate::trial::report::{TrialReport, Verdict};
+use crate::words::{exact, number, percent, time};
+
+/// From this share on failures are a warning.
+const ERRORS_PERCENT: f64 = 1.0;
+/// A queue grows if at least this share of what was attempted waits at the end, …
+const WAITING_SHARE: f64 = 0.01;
+/// … and at least so many operations, …
+const WAITING_MIN: f64 = 10.0;
+/// … and if at half time it had between these shares of its final length.
+const HALF_TIME_SHARES: [f64; 2] = [0.2, 0.9];
+/// From this share of the operations on it is worth a word that they were never sent.
+const UNSENT_SHARE: f64 = 0.001;
+/// A stall is a response time of at least this many nanoseconds, this many medians.
+const STALL_NS: u64 = 100_000_000;
+const STALL_MEDIANS: u64 = 20;
+/// During it completions fall below, and after it they rise above, these shares of the usual.
+const STALL_DIP: f64 = 0.7;
+const STALL_BURST: f64 = 1.3;
+
+pub(super) const CODES: [Code; 6] = [
+    NON_STATIONARY,
+    ERRORS,
+    TARGET_QUEUE_GROWS,
+    CONNECTIONS_LIMIT,
+    SURPLUS_BYTES,
+    SERVER_STALLED,
+];
+
+pub(crate) const NON_STATIONARY: Code = Code {
+    name: "non_stationary",
+    cause: "Throughput or response time drifts or jumps within the measured time, after the \
+            initial transient was cut. Caches that fill, compilation at run time, memory that \
+            leaks and neighbours on the same host do this.",
+    remedy: "Let the target settle with a longer --warmup and measure for longer. Where it still \
+             drifts, the target itself changes, and its mean is not one number.",
+};
+
+pub(super) fn non_stationary(trials: &Trials) -> Option<Finding> {
+    // A queue that grows is never stationary, and that is a finding of its own.
+    let drifts = |t: &TrialReport| !t.stationary && t.completed > 0 && growing_queue(t).is_none();
+    let seconds = |t: &TrialReport| drifts(t).then_some(t.duration_ns as f64 / 1e9);
+    let (place, longest_s) = trials.worst(seconds, |s| *s)?;
+    let levels = (!place.is_empty()).then_some(("levels", trials.count(seconds) as f64));
+    let s = longest_s.max(1.0).ceil();
+    Some(NON_STATIONARY.finding(
+        Severity::Warning,
+        format!(
+            "{place}throughput or response time drifts during the measurement, so that its \
+                 mean is not one number"
+        ),
+        levels.into_iter().chain([("longest_trial_s", longest_s)]),
+        format!(
+            "let the target settle and measure longer: --warmup {s}s --duration {}s; if it still \
+             drifts, the target itself changes",
+            4.0 * s
+        ),
+    ))
+}
+
+pub(crate) const ERRORS: Code = Code {
+    name: "errors",
+    cause: "Operations failed: rejected by status, refused, reset, timed out or malformed. The \
+            report counts each kind in `outcomes`.",
+    remedy: "Make one request work first (knee run URL --vusers 1 -n 1), then find the load at \
+             which failures begin.",
+};
+
+/// Any failure counts for a load of operations. Pings and connects have findings of their own.
+fn failures(t: &TrialReport) -> Option<(f64, &'static str)> {
+    let share = 100.0 * error_share(&t.outcomes);
+    let least = match t.level {
+        Level::Vusers(_) | Level::RatePerS(_) => 0.0,
+        Level::Clients(_) | Level::Descriptors(_) | Level::Flows { .. } => ERRORS_PERCENT,
+    };
+    (share > least).then(|| (share, most_frequent_failure(&t.outcomes)))
+}
+
+/// The most frequent kind of failure where most operations failed, if any did.
+pub(crate) fn failure_kind(trials: &[&TrialReport]) -> Option<&'static str> {
+    let worst = Trials::at_levels(trials).worst(failures, |f| f.0);
+    worst.map(|(_, (_, kind))| kind)
+}
+
+pub(super) fn errors(trials: &Trials) -> Option<Finding> {
+    let (place, (share, kind)) = trials.worst(failures, |f| f.0)?;
+    Some(ERRORS.finding(
+        match share <= ERRORS_PERCENT {
+            true => Severity::Info,
+            false => Severity::Warning,
+        },
+        format!(
+            "{place}{} of the operations failed, most of them with `{kind}`",
+            percent(share)
+        ),
+        [("error_percent", share)],
+        match kind {
+            "http_4xx" | "malformed" => {
+                "see what the target answers to such a request: curl -i URL"
+            }
+            "shed" => "offer less with a lower --rate, or permit more in flight: --max-in-flight",
+            _ => FIND_THE_FAILURES,
+        },
+    ))
+}
+
+/// The next step where operations fail.
+pub(crate) const FIND_THE_FAILURES: &str = "read the failures by kind in `outcomes`; find the \
+                                            level where they begin: a lower --vusers or --rate";
+
+fn most_frequent_failure(outcomes: &Outcomes) -> &'static str {
+    outcomes
+        .iter()
+        .filter(|(o, _)| !matches!(o, Outcome::Ok | Outcome::InFlight))
+        .max_by_key(|&(_, count)| count)
+        .map_or("none", |(o, _)| o.name())
+}
+
+pub(crate) const TARGET_QUEUE_GROWS: Code = Code {
+    name: "target_queue_grows",
+    cause: "An open loop offers more than the target serves. What is not served waits, so the \
+            queue and every response time grow for as long as the load lasts: percentiles then \
+            measure the length of the run.",
+    remedy: "Offer less than the target serves, or find the highest rate that it serves with knee \
+             sweep --axis rate.",
+};
+
+/// A queue that grew all through the window.
+pub(super) struct Queue {
+    offered_per_s: f64,
+    served_per_s: f64,
+    waiting: f64,
+}
+
+/// Where there are too few connections, what waits for one waits here, not there. What waits for a
+/// target that is away is no sign of more than it can serve.
+pub(super) fn target_queue_grows(trials: &Trials) -> Option<Finding> {
+    let grows = |t: &TrialReport| {
+        growing_queue(t).filter(|_| too_few_connections(t).is_none() && outage(t).is_none())
+    };
+    let (place, queue) = trials.first(grows)?;
+    Some(TARGET_QUEUE_GROWS.finding(
+        Severity::Warning,
+        format!(
+            "{place}more is offered than the target serves: {}/s against {}/s. Its queue and every \
+             response time grow while the load lasts: {} operations were waiting at the end",
+            number(queue.offered_per_s),
+            number(queue.served_per_s),
+            exact(queue.waiting.round())
+        ),
+        [
+            ("offered_per_s", queue.offered_per_s),
+            ("served_per_s", queue.served_per_s),
+            ("waiting_at_end", queue.waiting),
+        ],
+        format!(
+            "offer less: --rate {}, or find the highest rate served: knee sweep --axis rate",
+            (0.8 * queue.served_per_s).max(1.0).floor()
+        ),
+    ))
+}
+
+/// What was started and has not ended accumulates from beginning to end, or arrivals had to be
+/// shed; open loop only.
+pub(super) fn growing_queue(t: &TrialReport) -> Option<Queue> {
+    let offered_per_s = t.offered.asked_per_s?;
+    let waiting_after = |intervals: &[Interval]| -> f64 {
+        let left = |i: &Interval| i.attempted as f64 - (i.completed + i.errors) as f64;
+        intervals.iter().map(left).sum()
+    };
+    let attempted: u64 = t.intervals.iter().map(|i| i.attempted).sum();
+    let waiting = waiting_after(&t.intervals);
+    let half_time = waiting_after(&t.intervals[..t.intervals.len() / 2]) / waiting;
+    let [early, late] = HALF_TIME_SHARES;
+    let grows = t.intervals.len() >= 4
+        && waiting >= WAITING_MIN.max(WAITING_SHARE * attempted as f64)
+        && (early..=late).contains(&half_time);
+    let sheds = t.outcomes.count(Outcome::Shed) as f64 > 0.001 * t.attempted as f64;
+    (grows || sheds).then_some(Queue {
+        offered_per_s,
+        served_per_s: t.responses_per_s(),
+        waiting: waiting.max(0.0),
+    })
+}
+
+const CONNECTIONS_LIMIT: Code = Code {
+    name: "connections_limit",
+    cause: "All permitted connections were open, and operations waited for one for longer than \
+            they then took, or timed out unsent. The load is limited by --connections, not by the \
+            target.",
+    remedy: "Permit more connections with --connections, or offer less.",
+};
+
+/// Connections that carry less than is offered.
+struct TooFew {
+    connections: f64,
+    service_ns: f64,
+    offered_per_s: f64,
+    unsent: f64,
+    wait_ns: f64,
+}
+
+pub(super) fn connections_limit(trials: &Trials) -> Option<Finding> {
+    let (place, few) = trials.first(too_few_connections)?;
+    let carried_per_s = 1e9 * few.connections / few.service_ns.max(1.0);
+    // So many carry what is offered, if the target takes no longer for each then.
+    let needed = (few.offered_per_s * few.service_ns / 1e9).ceil();
+    let unsent = match few.unsent > 0.0 {
+        true => format!("; {} operations timed out unsent", exact(few.unsent)),
+        false => String::new(),
+    };
+    Some(CONNECTIONS_LIMIT.finding(
+        Severity::Warning,
+        format!(
+            "{place}the load is limited by --connections {}: at {} for each operation they carry \
+             at most {}/s of the {}/s offered. Half of the operations waited {} or longer for \
+             one{unsent}",
+            exact(few.connections),
+            time(few.service_ns),
+            number(carried_per_s),
+            number(few.offered_per_s),
+            time(few.wait_ns),
+        ),
+        [
+            ("connections", few.connections),
+            ("connections_needed", needed),
+            ("service_time_ns", few.service_ns),
+            ("offered_per_s", few.offered_per_s),
+            ("carried_per_s", carried_per_s),
+            ("unsent", few.unsent),
+            ("connection_wait_p50_ns", few.wait_ns),
+        ],
+        format!(
+            "permit more connections: --connections {}, enough if the target takes no longer for \
+             each then; if it does, offer less: a lower --rate",
+            (1.2 * needed).ceil()
+        ),
+    ))
+}
+
+/// All connections were open, and either operations timed out as none came free, or more than half
+/// of the operations waited longer for one than they then took.
+fn too_few_connections(t: &TrialReport) -> Option<TooFew> {
+    let few = TooFew {
+        connections: t.traffic.connections_limit? as f64,
+        service_ns: t.service_time_ns.mean? as f64,
+        offered_per_s: t.offered.asked_per_s?,
+        unsent: t.traffic.unsent as f64,
+        wait_ns: t.offered.connection_wait_ns.p50.unwrap_or(0) as f64,
+    };
+    let starved = few.unsent > UNSENT_SHARE * t.attempted as f64;
+    let all_open = t.connections_max as f64 >= few.connections;
+    (all_open && (starved || few.wait_ns > few.service_ns)).then_some(few)
+}
+
+const SURPLUS_BYTES: Code = Code {
+    name: "surplus_bytes",
+    cause: "After a whole response came bytes that no request asked for. Usually Content-Length is \
+            smaller than the body.",
+    remedy: "Compare Content-Length with the body that the target sends: curl -i URL.",
+};
+
+pub(super) fn surplus_bytes(trials: &Trials) -> Option<Finding> {
+    let surplus = |t: &TrialReport| Some(t.traffic.surplus_responses).filter(|n| *n > 0);
+    let (place, responses) = trials.first(surplus)?;
+    Some(SURPLUS_BYTES.finding(
+        Severity::Warning,
+        format!(
+            "{place}surplus bytes followed {}. The responses count as they are; their connections \
+             were closed",
+            match responses {
+                1 => "a whole response".to_owned(),
+                n => format!("{} whole responses", exact(n as f64)),
+            }
+        ),
+        [("responses", responses as f64)],
+        "see what the target sends after its body: does Content-Length say less than there is? \
+         curl -i URL",
+    ))
+}
+
+const SERVER_STALLED: Code = Code {
+    name: "server_stalled",
+    cause: "The target answered almost nothing for a short time and then caught up, while the \
+            generator was on time. A collection of garbage, a checkpoint or a lock does this.",
+    remedy: "Read the target's log at that time, and repeat for longer to see whether it is \
+             periodic.",
+};
+
+/// Intervals with few completions, then many, while the generator was on time.
+/// A stall shows as an interval with few completions and a burst in the same interval's end or in
+/// the next, with response times far beyond the median; all while the generator was on time.
+fn stall(t: &TrialReport) -> Option<[f64; 2]> {
+    if t.verdict == Verdict::Invalid || t.intervals.len() < 4 || t.silence.pauses.is_some() {
+        return None;
+    }
+    let mut counts: Vec<u64> = t.intervals.iter().map(|i| i.completed).collect();
+    counts.sort_unstable();
+    let usual = counts[counts.len() / 2] as f64;
+    let long = STALL_NS.max(STALL_MEDIANS * t.response_time_ns.p50?);
+    let stalls: Vec<&[Interval]> = t
+        .intervals
+        .windows(2)
+        .filter(|w| {
+            let dip = (w[0].completed as f64) < STALL_DIP * usual;
+            let burst = w[1].completed as f64 > STALL_BURST * usual;
+            dip && burst && w[0].max_ns.max(w[1].max_ns) >= long
+        })
+        .collect();
+    let late = t.offered.pacing_error_ns.max.unwrap_or(0);
+    let on_time = late < long / 2 && t.offered.stall_ns_max < long / 2;
+    let first = stalls.first().filter(|_| on_time && stalls.len() <= 3)?;
+    Some([
+        first[0].start_ns as f64,
+        first[0].max_ns.max(first[1].max_ns) as f64,
+    ])
+}
+
+pub(super) fn server_stalled(trials: &Trials) -> Option<Finding> {
+    let (place, [from_ns, stall_ns]) = trials.first(stall)?;
+    Some(SERVER_STALLED.finding(
+        Severity::Info,
+        format!(
+            "{place}the target stalled for about {} near {} into the measurement and then caught \
+             up, while the generator was on time",
+            time(stall_ns),
+            time(from_ns)
+        ),
+        [("from_ns", from_ns), ("stall_ns", stall_ns)],
+        "look at that time in the server's log (collection of garbage, a checkpoint, a lock), and \
+         repeat to see whether it is periodic: --duration 60s",
+    ))
+}
