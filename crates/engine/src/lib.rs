@@ -5,6 +5,7 @@ pub mod flows;
 mod generator;
 pub mod interrupt;
 mod kernel;
+mod names;
 pub mod observe;
 mod reactor;
 mod resolve;

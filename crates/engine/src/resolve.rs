@@ -1,15 +1,16 @@
 //! From an endpoint to an address that answers.
 
 use crate::RunError;
+use crate::names;
 use crate::sys::socket::{Address, RawAddress, Socket};
 use knee_core::spec::Endpoint;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The first address of the endpoint that accepts a connection, tried in the order in which the
-/// resolver gives them (RFC 6724).
+/// resolver gives them (RFC 6724). The lookup of its name has `patience`, and so has each address.
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: what was tried and what came of it.
@@ -47,7 +48,7 @@ fn reach_unix(path: &str, patience: Duration) -> Result<(RawAddress, String), Ru
 
 fn reach_tcp(host: &str, port: u16, patience: Duration) -> Result<(RawAddress, String), RunError> {
     let mut tried = Vec::new();
-    for address in lookup(host, port)? {
+    for address in names::lookup(host, port, patience)? {
         match TcpStream::connect_timeout(&address, patience) {
             Ok(_) => {
                 let address = Address::Tcp(address);
@@ -77,7 +78,7 @@ fn unreachable(host: &str, tried: &[String]) -> RunError {
 pub fn sight(host: &str, port: u16, patience: Duration) -> Result<(SocketAddr, bool), RunError> {
     let mut tried = Vec::new();
     let mut silent = None;
-    for address in lookup(host, port)? {
+    for address in names::lookup(host, port, patience)? {
         match TcpStream::connect_timeout(&address, patience) {
             Ok(_) => return Ok((address, true)),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
@@ -102,7 +103,7 @@ pub fn aim(endpoint: &Endpoint, patience: Duration) -> Result<RawAddress, RunErr
     let Endpoint::Tcp { host, port } = endpoint else {
         return reach(endpoint, patience).map(|(address, _)| address);
     };
-    let addresses = lookup(host, *port)?;
+    let addresses = names::lookup(host, *port, names::PATIENCE)?;
     if addresses.len() > 1
         && let Ok((address, _)) = reach(endpoint, patience)
     {
@@ -148,13 +149,6 @@ pub fn check_sources(texts: &[String], target: SocketAddr) -> Result<(), RunErro
     let raw = RawAddress::new(&Address::Tcp(target));
     let raw = raw.map_err(|e| RunError::Unreachable(reason(&e)))?;
     sources(texts, &raw).map(|_| ())
-}
-
-fn lookup(host: &str, port: u16) -> Result<Vec<SocketAddr>, RunError> {
-    let found = (host, port).to_socket_addrs();
-    found
-        .map(Iterator::collect)
-        .map_err(|e| RunError::Unreachable(format!("cannot resolve '{host}': {}", reason(&e))))
 }
 
 /// An error in words, without the number of the operating system.

@@ -17,7 +17,8 @@ pub struct ArrivalArgs {
     /// between 0 and 2/rate. burst(a,b,period): a times the rate for the share b of each period,
     /// such as burst(3,0.2,1s); burst(paper) is burst(6,0.05,100s). ramp(from,to): the rate moves
     /// linearly over the run; it takes the place of --rate. trace(FILE): one moment per line from
-    /// the beginning of the run, in seconds or with a unit; it takes the place of --rate.
+    /// the beginning of the run, in seconds or with a unit; it takes the place of --rate; up to
+    /// 256 MiB.
     #[arg(long, value_name = "A", help_heading = "Load")]
     pub arrival: Option<String>,
 }

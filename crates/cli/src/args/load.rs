@@ -97,7 +97,8 @@ pub struct LimitArgs {
     #[arg(long, value_name = "T", default_value = "10s", value_parser = parse_positive)]
     pub timeout: Nanos,
 
-    /// A connect that is not answered for so long is a connect timeout
+    /// Time limit for establishing a connection, and before the load for resolving the name of the
+    /// target
     #[arg(long, value_name = "T", default_value = "5s", value_parser = parse_positive)]
     #[arg(hide_short_help = true)]
     pub connect_timeout: Nanos,

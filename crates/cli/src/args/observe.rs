@@ -7,7 +7,7 @@ use clap::Args;
 use knee_core::spec::{Endpoint, HttpTarget};
 use knee_engine::RunError;
 use knee_engine::observe::{Vantage, watch_for};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Observer")]
@@ -27,7 +27,8 @@ pub struct ObserveArgs {
     )]
     observe_token: Option<String>,
 
-    /// File that contains that token [default: the environment variable KNEE_TOKEN]
+    /// File that contains that token, up to 1,024 bytes
+    /// [default: the environment variable KNEE_TOKEN]
     #[arg(
         long,
         value_name = "FILE",
@@ -118,7 +119,7 @@ impl ObserveArgs {
 }
 
 fn address_of(address: &str) -> Option<SocketAddr> {
-    address.to_socket_addrs().ok()?.next()
+    address.parse().ok()
 }
 
 fn parse_place(text: &str) -> Result<Place, String> {

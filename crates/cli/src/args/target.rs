@@ -25,7 +25,7 @@ pub struct TargetArgs {
     #[arg(short = 'H', long, value_name = "HEADER", value_parser = parse_header)]
     header: Vec<(String, String)>,
 
-    /// The body, or @FILE
+    /// The body, or @FILE of up to 256 MiB
     #[arg(short, long, value_name = "BODY")]
     body: Option<String>,
 
@@ -53,7 +53,7 @@ pub struct TargetArgs {
     /// Each is a line 'METHOD URL', or a URL alone for GET, which 'weight=N' may follow, then its
     /// lines 'Name: value' and at most one '@FILE' for its body. An empty line ends it; # begins a
     /// comment. Each of up to 100 targets is reported on its own; of more, the 100th line is the
-    /// sum of all further ones.
+    /// sum of all further ones. The file has up to 256 MiB.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "method", "body", "data"])]
     #[arg(hide_short_help = true)]
     targets: Option<String>,

@@ -16,7 +16,8 @@ pub struct TokenArgs {
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
 
-    /// File that contains the token [default: the environment variable KNEE_TOKEN]
+    /// File that contains the token, up to 1,024 bytes
+    /// [default: the environment variable KNEE_TOKEN]
     #[arg(
         long,
         value_name = "FILE",

@@ -37,7 +37,7 @@ enum RawAnalyzeKind {
     printf 'vusers,throughput_per_s\\n1,1833\\n10,18226\\n100,86069\\n300,88375\\n' |\n  \
     knee analyze sweep -")]
 struct RawAnalyzeSweep {
-    /// The table; '-' is standard input
+    /// The table, up to 256 MiB; '-' is standard input
     #[arg(value_name = "FILE.csv")]
     file: String,
 
@@ -55,7 +55,7 @@ struct RawAnalyzeSweep {
     knee latency 192.0.2.7 --token 'a secret' > today.txt\n  \
     knee analyze latency today.txt")]
 struct RawAnalyzeLatency {
-    /// The text; '-' is standard input
+    /// The text, up to 256 MiB; '-' is standard input
     #[arg(value_name = "FILE.txt")]
     file: String,
 

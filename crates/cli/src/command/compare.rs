@@ -35,7 +35,7 @@ const EXAMPLES: &str = "Examples:
     after_long_help = with_exits_of_compare(),
 )]
 pub struct RawCompare {
-    /// A and B; before -- all are A's, with --baseline all are B's
+    /// A and B, files of up to 256 MiB; before -- all are A's, with --baseline all are B's
     #[arg(value_name = "REPORT")]
     reports: Vec<String>,
 

@@ -16,7 +16,7 @@ use knee_render::parse_report;
 #[command(after_help = "Examples:\n  knee report report.json\n  \
     knee report report.json --fail-if 'p99>200ms' --fail-if 'errors>0.1%'")]
 pub struct RawReport {
-    /// The report that --json wrote; '-' is standard input
+    /// The report that --json wrote, up to 256 MiB; '-' is standard input
     #[arg(value_name = "FILE.json")]
     file: String,
 

@@ -51,15 +51,16 @@ pub struct RawSweep {
     #[arg(hide_possible_values = true)]
     axis: String,
 
-    /// Numbers of virtual users, such as 1,10,50,100, or auto: as the results demand, 14 trials
-    /// at the most [default: auto]
+    /// Numbers of virtual users, such as 1,10,50,100 (at most 1,000 of them), or auto: as the
+    /// results demand, 14 trials at the most [default: auto]
     ///
     /// A level given twice is measured twice. Where the target pauses, auto ends with a trial in
     /// open loop, at 90 % of the maximum.
     #[arg(long, value_name = "N,N...", value_parser = vuser_levels, help_heading = "Load")]
     vusers: Option<Levels<u32>>,
 
-    /// With --axis rate: operations per second, such as 100,200,400, or auto [default: auto]
+    /// With --axis rate: operations per second, such as 100,200,400 (at most 1,000 of them), or
+    /// auto [default: auto]
     ///
     /// A rate given twice is measured twice.
     #[arg(long, value_name = "N,N...", value_parser = rate_levels, help_heading = "Load")]

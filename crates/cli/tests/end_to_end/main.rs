@@ -13,6 +13,7 @@ mod interchange;
 mod latency;
 mod latency_failures;
 mod latency_on_a_link;
+mod limits;
 mod live;
 mod margins;
 mod observer;

@@ -2,12 +2,13 @@
 
 use super::lines::{Lines, line};
 use crate::RunError;
+use crate::names::lookup_text;
 use crate::resolve::reason;
 use crate::sys::{clock, socket};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -188,10 +189,10 @@ impl Talk {
 }
 
 fn connect(service: &str, nobody: &str) -> Result<(TcpStream, SocketAddr), RunError> {
-    let addresses = service.to_socket_addrs().map_err(|e| {
+    let addresses = lookup_text(service).map_err(|unknown| {
         RunError::Unreachable(format!(
             "cannot resolve '{service}' ({}): give HOST:PORT such as 127.0.0.1:7007",
-            reason(&e)
+            unknown.reason()
         ))
     })?;
     let mut tried = Vec::new();

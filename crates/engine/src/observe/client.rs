@@ -4,12 +4,13 @@ use super::control::{Came, Lines, REPLY_MAX, Reply, Request, VERSION, line, pars
 use super::watch::{Armed, Watch};
 use crate::RunError;
 use crate::control::ServiceClock;
+use crate::names::lookup_text;
 use crate::resolve::reason;
 use crate::sys::clock::monotonic_ns;
 use knee_core::measure::{Observed, SynSource};
 use knee_core::time::Nanos;
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// How long an observer may take to answer.
@@ -165,7 +166,10 @@ impl RemoteWatch {
 }
 
 fn connect(at: &str) -> Result<TcpStream, String> {
-    let addresses = at.to_socket_addrs().map_err(|e| reason(&e))?;
+    let addresses = lookup_text(at).map_err(|unknown| {
+        let why = unknown.reason();
+        format!("its name cannot be resolved: {why}")
+    })?;
     let mut why = "it has no address".to_owned();
     for address in addresses {
         match TcpStream::connect_timeout(&address, PATIENCE) {

@@ -22,8 +22,22 @@ use std::time::{Duration, Instant};
 /// A client has so long to say who it is.
 const HELLO_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A client that asks for nothing for so long, and has nothing watched, makes room.
+/// A client that asks for nothing for so long, and has nothing watched, is sent away.
 const IDLE_PATIENCE: Duration = Duration::from_secs(600);
+
+/// When a client that does nothing gives its place to another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// Without a first request, so long after its hello.
+    pub(super) first: Duration,
+    /// So long after its last request, or after the window that it watches has ended.
+    pub(super) idle: Duration,
+}
+
+const PLACE: Place = Place {
+    first: Duration::from_secs(5),
+    idle: Duration::from_secs(60),
+};
 
 /// How often a connection's thread looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -64,7 +78,8 @@ struct Shared {
     source: SynSource,
     wake: EventFd,
     stop: AtomicBool,
-    is_taken: AtomicBool,
+    place: Place,
+    holder: Mutex<Option<Holder>>,
     /// Connections that are not served, or not yet; the oldest first.
     waiting: Mutex<Vec<Waiting>>,
     threads: AtomicUsize,
@@ -81,7 +96,49 @@ struct Waiting {
     stream: TcpStream,
 }
 
+/// The client that is served.
+#[derive(Debug)]
+struct Holder {
+    id: u64,
+    stream: TcpStream,
+    /// From then on another may have its place.
+    until: Instant,
+}
+
 impl Shared {
+    fn holder(&self) -> MutexGuard<'_, Option<Holder>> {
+        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves this client from now on, unless another one uses the observer: one that does nothing
+    /// is sent away. Whether it is served.
+    fn give_to(&self, id: u64, stream: TcpStream) -> bool {
+        let now = Instant::now();
+        let mut holder = self.holder();
+        match &*holder {
+            Some(other) if now < other.until => return false,
+            Some(other) => {
+                let _ = other.stream.shutdown(Shutdown::Both);
+                self.refused.fetch_add(1, Ordering::Relaxed);
+            }
+            None => {}
+        }
+        let until = now + self.place.first;
+        *holder = Some(Holder { id, stream, until });
+        true
+    }
+
+    /// The client asked for something that lasts for so long.
+    fn keep(&self, id: u64, lasts: Duration) {
+        if let Some(holder) = self.holder().as_mut().filter(|holder| holder.id == id) {
+            holder.until = Instant::now() + lasts + self.place.idle;
+        }
+    }
+
+    fn leave(&self, id: u64) {
+        self.holder().take_if(|holder| holder.id == id);
+    }
+
     fn waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,6 +172,15 @@ impl ObserveServer {
         port: u16,
         token: Option<String>,
     ) -> io::Result<ObserveServer> {
+        ObserveServer::start_with(listen, port, token, PLACE)
+    }
+
+    pub(super) fn start_with(
+        listen: SocketAddr,
+        port: u16,
+        token: Option<String>,
+        place: Place,
+    ) -> io::Result<ObserveServer> {
         if token.as_ref().is_none_or(String::is_empty) && !listen.ip().to_canonical().is_loopback()
         {
             let message = "beyond loopback a token is needed, so that not everybody may ask";
@@ -130,7 +196,8 @@ impl ObserveServer {
             source,
             wake: EventFd::new()?,
             stop: AtomicBool::new(false),
-            is_taken: AtomicBool::new(false),
+            place,
+            holder: Mutex::default(),
             waiting: Mutex::default(),
             threads: AtomicUsize::new(0),
             clients: AtomicU64::new(0),
@@ -237,6 +304,12 @@ fn accept_until_woken(listener: &TcpListener, epoll: &Epoll, shared: &Shared) {
     });
 }
 
+/// How long it is until a window has ended.
+fn window_left(at_ns: u64, duration_ns: u64) -> Duration {
+    let begin_ns = at_ns.saturating_sub(monotonic_ns()).min(BEGIN_WITHIN_NS);
+    Duration::from_nanos(begin_ns.saturating_add(duration_ns))
+}
+
 /// One connection.
 struct Client<'a> {
     id: u64,
@@ -245,8 +318,6 @@ struct Client<'a> {
     lines: Lines,
     armed: Option<Armed>,
     watch: Option<Watch>,
-    /// It is the one that is served.
-    is_served: bool,
 }
 
 /// What ends a connection.
@@ -275,7 +346,6 @@ impl<'a> Client<'a> {
             lines: Lines::default(),
             armed: None,
             watch: None,
-            is_served: false,
         }
     }
 
@@ -286,9 +356,7 @@ impl<'a> Client<'a> {
             let _ = self.reply(&Reply::Refused(why));
         }
         self.shared.forget(self.id);
-        if self.is_served {
-            self.shared.is_taken.store(false, Ordering::Release);
-        }
+        self.shared.leave(self.id);
     }
 
     fn greet(&mut self) -> Result<(), End> {
@@ -310,12 +378,11 @@ impl<'a> Client<'a> {
             thread::sleep(Duration::from_millis(200));
             return Err(End::Refused("wrong token".to_owned()));
         }
-        if self.shared.is_taken.swap(true, Ordering::Acquire) {
+        if !self.shared.give_to(self.id, self.stream.try_clone()?) {
             return Err(End::Refused(
                 "busy: it watches for another client".to_owned(),
             ));
         }
-        self.is_served = true;
         self.shared.forget(self.id);
         self.shared.clients.fetch_add(1, Ordering::Relaxed);
         let (port, source) = (self.shared.port, self.shared.source);
@@ -324,7 +391,15 @@ impl<'a> Client<'a> {
 
     fn answer_requests(&mut self) -> Result<(), End> {
         loop {
-            match self.request(IDLE_PATIENCE)? {
+            let request = self.request(IDLE_PATIENCE)?;
+            let window = match request {
+                Request::Begin {
+                    at_ns, duration_ns, ..
+                } => window_left(at_ns, duration_ns),
+                _ => Duration::ZERO,
+            };
+            self.shared.keep(self.id, window);
+            match request {
                 Request::Hello { .. } => {
                     return Err(End::Refused("hello was said already".to_owned()));
                 }

@@ -123,6 +123,47 @@ fn idle_connections_keep_no_client_out() {
     assert!(stats.refused >= 100, "{stats:?}");
 }
 
+fn observer_with(first_s: u64, idle_s: u64) -> (ObserveServer, String) {
+    let place = server::Place {
+        first: Duration::from_secs(first_s),
+        idle: Duration::from_secs(idle_s),
+    };
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let server = ObserveServer::start_with(listen, 1, None, place).unwrap();
+    let at = server.address().to_string();
+    (server, at)
+}
+
+/// As long as it has not asked for anything, and longer than a request may take after it has.
+#[test]
+fn a_client_that_asks_for_nothing_gives_its_place_to_another() {
+    let (_server, at) = observer_with(0, 600);
+    let _silent = RemoteWatch::connect(&at, None).unwrap();
+    let mut watch = RemoteWatch::connect(&at, None).unwrap();
+    watch.arm().unwrap();
+    // The place of one that has asked is its own.
+    let refused = why(RemoteWatch::connect(&at, None));
+    assert!(refused.contains("busy"), "{refused}");
+    watch.begin(monotonic_ns(), INTERVAL, LONG).unwrap();
+    watch.finish().unwrap();
+
+    // Neither has one to go that came just now.
+    let (_server, at) = observer_with(600, 0);
+    let mut first = RemoteWatch::connect(&at, None).unwrap();
+    let refused = why(RemoteWatch::connect(&at, None));
+    assert!(refused.contains("busy"), "{refused}");
+    first.arm().unwrap();
+    let mut next = RemoteWatch::connect(&at, None).unwrap();
+    next.arm().unwrap();
+    let gone = first.begin(monotonic_ns(), INTERVAL, LONG);
+    assert!(gone.is_err(), "its place is another's");
+    // Whoever watches is not idle, however quiet.
+    next.begin(monotonic_ns(), INTERVAL, LONG).unwrap();
+    let refused = why(RemoteWatch::connect(&at, None));
+    assert!(refused.contains("busy"), "{refused}");
+    next.finish().unwrap();
+}
+
 #[test]
 fn a_client_that_vanishes_makes_room() {
     let (_server, at) = observer(1, None);

@@ -2,12 +2,13 @@
 
 use super::hybrid::spin_until;
 use crate::RunError;
+use crate::names::lookup_text;
 use crate::resolve::reason;
 use crate::sys::clock::MonotonicClock;
 use knee_core::experiment::throttle::wait::Chore;
 use knee_core::time::{Clock, Nanos};
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 /// A datagram of [`Chore::Udp`].
@@ -131,8 +132,8 @@ impl Asker {
 
 /// The first of the addresses that `reach` succeeds with.
 fn first_of<T>(to: &str, reach: impl Fn(SocketAddr) -> Result<T, String>) -> Result<T, RunError> {
-    let addresses = to.to_socket_addrs().map_err(|e| {
-        let reason = reason(&e);
+    let addresses = lookup_text(to).map_err(|unknown| {
+        let reason = unknown.reason();
         RunError::Unreachable(format!(
             "cannot resolve '{to}': {reason}; give HOST:PORT such as 127.0.0.1:17"
         ))

@@ -61,7 +61,8 @@ pub struct RawOverload {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Numbers of simple clients, such as 1,10,100, or auto: 1,2,4,...,256
+    /// Numbers of simple clients, such as 1,10,100 (at most 1,000 of them), or auto:
+    /// 1,2,4,...,256
     /// [default: auto, where no other load is named]
     #[arg(long, value_name = "N,N...", value_parser = vuser_levels, help_heading = "Load")]
     simple: Option<Levels<u32>>,
@@ -69,7 +70,8 @@ pub struct RawOverload {
     /// Connects in flight of all S-Clients together, such as 64,128,256, or auto: up to an offered
     /// rate of 16 times the capacity [default: auto, where no other load is named]
     ///
-    /// With --rate one number: the most that the schedule may have in flight.
+    /// At most 1,000 numbers. With --rate one number: the most that the schedule may have in
+    /// flight.
     #[arg(long, value_name = "N,N...", value_parser = vuser_levels, help_heading = "Load")]
     descriptors: Option<Levels<u32>>,
 

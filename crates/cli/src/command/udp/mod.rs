@@ -56,7 +56,7 @@ pub struct RawUdp {
     /// sleep after each datagram, so that the time for sending and waking adds to it. tick(T): a
     /// short sleep on an old kernel, which ends with the second tick of a clock that all clients
     /// share. constant, poisson, uniform, burst(a,b,period), ramp(from,to), trace(FILE): moments of
-    /// a schedule, as --arrival.
+    /// a schedule, as --arrival; the file has up to 256 MiB.
     #[arg(
         long,
         value_name = "WAIT",

@@ -1,0 +1,116 @@
+//! From names of hosts to addresses, within a time limit.
+
+use crate::RunError;
+use crate::resolve::reason;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// How long a lookup may take where no option says so.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why a name has no address.
+#[derive(Debug)]
+pub(crate) enum Unknown {
+    /// The resolver says so.
+    Error(io::Error),
+    /// It said nothing for so long.
+    Silent(Duration),
+}
+
+impl Unknown {
+    /// In words that follow "cannot resolve 'NAME'".
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Unknown::Error(error) => reason(error),
+            Unknown::Silent(limit) => format!("no answer within {limit:?}"),
+        }
+    }
+}
+
+/// All addresses of a host, in the order in which the resolver gives them.
+///
+/// # Errors
+/// [`RunError::Unreachable`], with the host, and the limit where that was the reason.
+pub(crate) fn lookup(host: &str, port: u16, limit: Duration) -> Result<Vec<SocketAddr>, RunError> {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(ip, port)]);
+    }
+    let name = (host.to_owned(), port);
+    within(limit, move || resolve(name)).map_err(|unknown| {
+        RunError::Unreachable(format!("cannot resolve '{host}': {}", unknown.reason()))
+    })
+}
+
+/// All addresses of a `HOST:PORT`.
+///
+/// # Errors
+/// See [`Unknown`].
+pub(crate) fn lookup_text(to: &str) -> Result<Vec<SocketAddr>, Unknown> {
+    if let Ok(address) = to.parse() {
+        return Ok(vec![address]);
+    }
+    let name = to.to_owned();
+    within(PATIENCE, move || resolve(name))
+}
+
+fn resolve(name: impl ToSocketAddrs) -> io::Result<Vec<SocketAddr>> {
+    name.to_socket_addrs().map(Iterator::collect)
+}
+
+/// What `find` finds, unless it takes longer than `limit`. getaddrinfo(3) has no limit of its own
+/// and cannot be called off, so it is asked on a thread that is left behind where it does not end.
+fn within<T: Send + 'static>(
+    limit: Duration,
+    find: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, Unknown> {
+    let (tell, told) = mpsc::sync_channel(1);
+    let thread = thread::Builder::new().name("resolve".to_owned());
+    let spawned = thread.spawn(move || {
+        // Nobody may listen any more.
+        let _ = tell.send(find());
+    });
+    spawned.map_err(Unknown::Error)?;
+    match told.recv_timeout(limit) {
+        Ok(found) => found.map_err(Unknown::Error),
+        Err(_) => Err(Unknown::Silent(limit)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lookup_ends_at_its_limit() {
+        let (end, ended) = mpsc::channel::<()>();
+        let limit = Duration::from_millis(20);
+        let silent = within(limit, move || {
+            let _ = ended.recv();
+            Ok(())
+        });
+        assert_eq!(silent.unwrap_err().reason(), "no answer within 20ms");
+        drop(end);
+    }
+
+    #[test]
+    fn what_is_found_in_time_is_told() {
+        assert_eq!(within(Duration::from_secs(60), || Ok(7)).unwrap(), 7);
+        let none = || Err::<(), _>(io::Error::other("no such name"));
+        let unknown = within(Duration::from_secs(60), none).unwrap_err();
+        assert_eq!(unknown.reason(), "no such name");
+    }
+
+    /// However short the limit: nobody is asked for it.
+    #[test]
+    fn an_address_needs_no_lookup() {
+        let found = lookup("127.0.0.1", 80, Duration::ZERO).unwrap();
+        assert_eq!(found, [SocketAddr::from(([127, 0, 0, 1], 80))]);
+        let found = lookup_text("[::1]:81").unwrap();
+        assert_eq!(found, ["[::1]:81".parse().unwrap()]);
+        let refused = lookup_text("no-port").unwrap_err().reason();
+        assert!(refused.contains("invalid socket address"), "{refused}");
+    }
+}
