@@ -1,6 +1,6 @@
 //! Where a kernel says that it dropped datagrams: its counters before and after.
 
-use super::{firewall, qdisc};
+use super::{firewall, legacy, qdisc};
 use crate::sys::netlink;
 use knee_core::experiment::udp::measure::{DropCounter, DropPlace};
 use knee_core::time::Nanos;
@@ -113,7 +113,8 @@ impl Drops {
                 drops_now,
             );
         }
-        for rule in firewall::now().unwrap_or_default() {
+        let rules = [firewall::now(), legacy::now()];
+        for rule in rules.into_iter().flat_map(Result::unwrap_or_default) {
             let place = DropPlace::Firewall;
             drops.add(place, Scope::Namespace, rule.source, None, rule.packets);
         }
@@ -126,10 +127,8 @@ impl Drops {
             io::ErrorKind::PermissionDenied => "the rules of nftables (CAP_NET_ADMIN)".to_owned(),
             _ => format!("the rules of nftables ({e})"),
         });
-        // Listed only where tables of the old kind are in use.
-        let old = fs::read_to_string("/proc/thread-self/net/ip_tables_names");
-        let old = old.is_ok_and(|tables| !tables.trim().is_empty());
-        let old = old.then(|| "the rules of iptables-legacy".to_owned());
+        let old = legacy::now().err();
+        let old = old.map(|e| format!("the rules of iptables-legacy ({e})"));
         rules.into_iter().chain(old).collect()
     }
 

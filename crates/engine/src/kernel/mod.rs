@@ -4,6 +4,7 @@ pub mod counters;
 pub mod drops;
 pub mod firewall;
 pub mod host;
+pub mod legacy;
 pub mod limits;
 mod qdisc;
 pub mod sysctl;

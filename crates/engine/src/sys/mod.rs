@@ -20,6 +20,7 @@ pub mod thread;
 pub mod timer;
 pub mod udp;
 pub mod uring_timer;
+pub mod xtables;
 
 use std::io;
 

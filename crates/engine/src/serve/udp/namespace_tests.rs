@@ -241,3 +241,29 @@ fn a_firewall_is_found_by_its_counter_or_else_by_what_ip_did_not_deliver() {
         assert!(ledger.lost.is_empty(), "{ledger:?}");
     });
 }
+
+#[test]
+fn a_rule_of_iptables_legacy_is_found_by_its_counter() {
+    alone(|| {
+        let server = server(|_| {});
+        let port = server.address().port();
+        let every_third = "-m statistic --mode nth --every 3 --packet 0";
+        let add = |chain: &str| {
+            let rule = format!("{chain} -p udp --dport {port} {every_third} -j DROP");
+            shell(&format!("iptables-legacy -A {rule}"))
+        };
+        if !add("INPUT") {
+            eprintln!("skipped: iptables-legacy is not permitted here");
+            return;
+        }
+        let ledger = ledger_of(server.address());
+        assert_eq!(ledger.lost["firewall"], 100, "{ledger:?}");
+        let told = &ledger.evidence[0].source;
+        assert_eq!(told, "iptables-legacy filter INPUT, rule 1");
+        // Of what is dropped on its way out the sender is told.
+        assert!(shell("iptables-legacy -F INPUT") && add("OUTPUT"));
+        let ledger = ledger_of(server.address());
+        assert!(ledger.send_errors > 50, "{ledger:?}");
+        assert!(ledger.lost.is_empty(), "{ledger:?}");
+    });
+}

@@ -1,0 +1,70 @@
+//! The tables of ip_tables and ip6_tables as the kernel has them: getsockopt(2) of a raw socket.
+
+use super::check;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Options of linux/netfilter_ipv4/ip_tables.h, the same of IPv6.
+const GET_INFO: libc::c_int = 64;
+const GET_ENTRIES: libc::c_int = 65;
+/// Length of struct ipt_getinfo.
+pub const INFO: usize = 84;
+/// Where the entries begin in struct ipt_get_entries.
+const ENTRIES: usize = 40;
+/// Length of the name of a table.
+const NAME: usize = 32;
+
+/// Which tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// ip_tables.
+    V4,
+    /// ip6_tables.
+    V6,
+}
+
+/// A table: struct ipt_getinfo, and its entries with their counters.
+///
+/// # Errors
+/// Not permitted (CAP_NET_RAW and CAP_NET_ADMIN), no such table, or entries of more than `max`
+/// bytes.
+pub fn table(family: Family, name: &str, max: usize) -> io::Result<([u8; INFO], Vec<u8>)> {
+    let (domain, level) = match family {
+        Family::V4 => (libc::AF_INET, libc::IPPROTO_IP),
+        Family::V6 => (libc::AF_INET6, libc::IPPROTO_IPV6),
+    };
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: socket(2) is a system call without pointers.
+    let fd = check(unsafe { libc::socket(domain, kind, libc::IPPROTO_RAW) })?;
+    // SAFETY: it was just opened and is nobody else's.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let mut info = [0; INFO];
+    let length = name.len().min(NAME - 1);
+    info[..length].copy_from_slice(&name.as_bytes()[..length]);
+    get(&socket, level, GET_INFO, &mut info)?;
+    let size = u32::from_ne_bytes(info[INFO - 4..].try_into().unwrap_or_default());
+    if size as usize > max {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut entries = vec![0; ENTRIES + size as usize];
+    entries[..NAME].copy_from_slice(&info[..NAME]);
+    entries[NAME..NAME + 4].copy_from_slice(&size.to_ne_bytes());
+    get(&socket, level, GET_ENTRIES, &mut entries)?;
+    entries.drain(..ENTRIES);
+    Ok((info, entries))
+}
+
+fn get(socket: &OwnedFd, level: i32, option: i32, value: &mut [u8]) -> io::Result<()> {
+    let mut length = value.len() as libc::socklen_t;
+    // SAFETY: value and length are ours and fit each other.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            value.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    })
+    .map(drop)
+}
