@@ -43,6 +43,11 @@ impl Histogram {
         self.0.saturating_record(t.0);
     }
 
+    /// Counts one time as `n`.
+    pub fn record_n(&mut self, t: Nanos, n: u64) {
+        self.0.saturating_record_n(t.0, n);
+    }
+
     /// Adds another's counts.
     pub fn merge(&mut self, other: &Histogram) {
         self.0

@@ -100,7 +100,9 @@ pub struct ProbeReport {
     /// have waited for these, and not for the path alone.
     #[serde(default)]
     pub held_back: u64,
-    /// There and back; those that did not come back count with the time they were waited for.
+    /// There and back; those that did not come back count with the time they were waited for. Each
+    /// counts as often as probes were due around it, those held back included, so that quantiles
+    /// and mean are of the measured time; `count` is of the probes.
     pub round_trip_ns: LatencyReport,
     /// To the service; see `clock_uncertainty_ns`.
     pub up_ns: QuantilesReport,

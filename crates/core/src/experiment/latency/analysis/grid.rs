@@ -1,5 +1,6 @@
 //! The time series of a scenario on one grid, coarse enough for a report to stay small.
 
+use super::standing::shares;
 use crate::experiment::latency::measure::{FlowTrial, Probe, ProbesMeasured};
 use crate::measure::Direction;
 use crate::measure::{Histogram, Interval};
@@ -62,7 +63,7 @@ impl Grid {
     /// The intervals: pings as operations, counted where they ended, and the bytes of both
     /// directions.
     pub(super) fn intervals(&self, trial: &FlowTrial) -> Vec<Interval> {
-        let ended = self.ended(&trial.tcp, |p| {
+        let ended = self.ended(&trial.tcp, trial.spec.probes.every, |p| {
             let late = p.sent - p.intended;
             late + p.back.map_or(p.waited, |back| back.round_trip)
         });
@@ -103,8 +104,9 @@ impl Grid {
 
     /// Every kind of latency over time.
     pub(super) fn series(&self, trial: &FlowTrial) -> Vec<LatencySeries> {
-        let mut series = vec![self.beside("tcp", &trial.tcp)];
-        series.extend(trial.udp.as_ref().map(|udp| self.beside("udp", udp)));
+        let every = trial.spec.probes.every;
+        let mut series = vec![self.beside("tcp", &trial.tcp, every)];
+        series.extend(trial.udp.as_ref().map(|udp| self.beside("udp", udp, every)));
         for (kind, direction) in [
             ("inside_up", Direction::Up),
             ("inside_down", Direction::Down),
@@ -116,9 +118,9 @@ impl Grid {
         series
     }
 
-    fn beside(&self, kind: &str, probes: &ProbesMeasured) -> LatencySeries {
+    fn beside(&self, kind: &str, probes: &ProbesMeasured, every: Nanos) -> LatencySeries {
         let round_trip = |p: &Probe| p.back.map_or(p.waited, |back| back.round_trip);
-        let ended = self.ended(probes, round_trip);
+        let ended = self.ended(probes, every, round_trip);
         let known = |of: &Ended, value: Nanos| (!of.times.is_empty()).then_some(value.0);
         LatencySeries {
             kind: kind.to_owned(),
@@ -146,16 +148,21 @@ impl Grid {
     }
 
     /// The probes by the interval in which they came back, or were given up.
-    fn ended(&self, probes: &ProbesMeasured, time: impl Fn(&Probe) -> Nanos) -> Vec<Ended> {
+    fn ended(
+        &self,
+        probes: &ProbesMeasured,
+        every: Nanos,
+        time: impl Fn(&Probe) -> Nanos,
+    ) -> Vec<Ended> {
         let mut ended = vec![Ended::default(); self.count];
-        for probe in &probes.probes {
+        for (probe, stands_for) in probes.probes.iter().zip(shares(probes, every)) {
             let waited = probe.back.map_or(probe.waited, |back| back.round_trip);
             let of = &mut ended[self.at(probe.sent + waited)];
             match probe.back {
                 Some(_) => of.answered += 1,
                 None => of.lost += 1,
             }
-            of.times.record(time(probe));
+            of.times.record_n(time(probe), stands_for);
         }
         ended
     }

@@ -4,6 +4,7 @@ mod classic;
 pub mod figures;
 mod grid;
 mod overall;
+mod standing;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -26,6 +27,7 @@ use crate::trial::report::{LatencyReport, OfferedReport, TrafficReport, TrialRep
 use crate::trial::validity::{Clause, Evidence, Quantiles, broken_clauses};
 use figures::{KIB, capacity, hz, jain_index};
 use grid::Grid;
+use standing::Times;
 
 /// Computes all that is reported of a scenario. Its operations are the TCP pinger's pings, those
 /// of them that are known one by one; what the flows did is in `flows`.
@@ -39,8 +41,10 @@ pub fn assess(trial: &FlowTrial) -> TrialReport {
         true => n as f64 / length_s,
         false => 0.0,
     };
-    let response = times(&trial.tcp, |p| (p.sent - p.intended) + waited(p));
-    let service = times(&trial.tcp, waited);
+    let every = trial.spec.probes.every;
+    let late = |p: &Probe| (p.sent - p.intended) + waited(p);
+    let response = Times::of(&trial.tcp, every, late).report();
+    let service = Times::of(&trial.tcp, every, waited).report();
     let (invalid_clauses, invalid_because): (Vec<_>, Vec<_>) = broken(trial).into_iter().unzip();
     let connections = trial.flows.len() as u64 + 1;
     TrialReport {
@@ -53,8 +57,8 @@ pub fn assess(trial: &FlowTrial) -> TrialReport {
         throughput_ci95_per_s: None,
         goodput_per_s: (answered > 0).then(|| per_s(answered)),
         outcomes,
-        response_time_ns: latency_report(&response, None),
-        service_time_ns: latency_report(&service, None),
+        response_time_ns: response,
+        service_time_ns: service,
         offered: offered(trial, per_s(trial.tcp.sent)),
         // Its operations are pings: what flows cost is told per byte.
         generator: generator_report(&trial.generator, 0.0),
@@ -90,15 +94,6 @@ fn received_bytes(trial: &FlowTrial) -> u64 {
 /// How long a probe took, or had been waited for.
 fn waited(probe: &Probe) -> Nanos {
     probe.back.map_or(probe.waited, |back| back.round_trip)
-}
-
-fn times(probes: &ProbesMeasured, time: impl Fn(&Probe) -> Nanos) -> Histogram {
-    let mut histogram = Histogram::default();
-    probes
-        .probes
-        .iter()
-        .for_each(|probe| histogram.record(time(probe)));
-    histogram
 }
 
 fn outcomes(pings: &ProbesMeasured) -> Outcomes {
@@ -157,8 +152,11 @@ fn flows_report(trial: &FlowTrial, grid: Grid) -> FlowsReport {
         state,
         reason,
         flows: trial.flows.iter().map(|f| flow(f, grid)).collect(),
-        tcp: probes(&trial.tcp),
-        udp: trial.udp.as_ref().map(probes),
+        tcp: probes(&trial.tcp, trial.spec.probes.every),
+        udp: trial
+            .udp
+            .as_ref()
+            .map(|udp| probes(udp, trial.spec.probes.every)),
         series: grid.series(trial),
         clock_uncertainty_ns: trial.service.clock_uncertainty_ns,
         cpu_s_per_gib: cpu_s_per_gib(trial),
@@ -242,7 +240,7 @@ fn flow(flow: &FlowMeasured, grid: Grid) -> FlowReport {
     }
 }
 
-fn probes(measured: &ProbesMeasured) -> ProbeReport {
+fn probes(measured: &ProbesMeasured, every: Nanos) -> ProbeReport {
     let back = || measured.probes.iter().filter_map(|p| p.back);
     let one_way = |way: fn(&ProbeBack) -> Nanos| {
         let mut histogram = Histogram::default();
@@ -256,7 +254,7 @@ fn probes(measured: &ProbesMeasured) -> ProbeReport {
         round_trip_ns: LatencyReport {
             // Of a ping that is still out only a lower bound is known.
             min: back().map(|b| b.round_trip.0).min(),
-            ..latency_report(&times(measured, waited), None)
+            ..Times::of(measured, every, waited).report()
         },
         up_ns: one_way(|b| b.up),
         down_ns: one_way(|b| b.down),

@@ -466,7 +466,9 @@ fn why_probes_differ(is_tcp_longer: bool, has_held_back: bool) -> &'static str {
         (true, _) => {
             "TCP adds waits of its own (losses, limits of a sending host), or the queue prefers UDP"
         }
-        (false, true) => "fewer pings went while the queue was long, or the queue prefers TCP",
+        (false, true) => {
+            "how long held-back pings would have taken is estimated, or the queue prefers TCP"
+        }
         (false, false) => "the queue prefers TCP",
     }
 }
