@@ -8,7 +8,9 @@
 //!   before the window and is still under way when the window ends counts too, as its user waits
 //!   through all of the measured time and would not be seen otherwise. That biases nothing that the
 //!   window is long enough to measure: of operations shorter than it, none is counted that was not
-//!   intended in it, and of those that hang, each user has one.
+//!   intended in it, and of those that hang, each user has one. Where operations end the trial and
+//!   not time, the end is known only afterwards: an operation of the warm-up that nobody answered
+//!   is kept back until then, and counts if nothing that was intended in the window ended later.
 //! - *Series, intervals and bytes* are of what **happened** within the window, whenever it was
 //!   intended. In an open loop a completion counts where it falls: what the warm-up left in flight
 //!   balances what the end cuts off. In a closed loop, whose few long operations would make that
@@ -63,6 +65,9 @@ pub struct Recorder {
     series: SeriesRecorder,
     answers: AnswersRecorder,
     parts: Parts,
+    /// What was intended in the warm-up, ended unanswered in the window, and ended after all that
+    /// was intended in the window so far.
+    kept_back: Vec<Completion>,
 }
 
 impl Recorder {
@@ -91,6 +96,7 @@ impl Recorder {
             series: SeriesRecorder::new(config.window),
             answers: AnswersRecorder::new(config.window),
             parts: Parts::new(config.window, config.interval),
+            kept_back: Vec::new(),
         }
     }
 
@@ -126,6 +132,7 @@ impl Recorder {
     pub fn on_completion(&mut self, completion: &Completion) {
         self.now = completion.completed;
         if self.window.contains(completion.intended) {
+            self.kept_back.clear();
             self.count(completion);
         } else if completion.intended < self.window.start && self.outlasts_window(completion) {
             self.totals.carried += 1;
@@ -136,6 +143,8 @@ impl Recorder {
             && self.outlasts_window(completion)
         {
             self.totals.unanswered.record(completion.response_time());
+        } else if self.ends_unanswered_after_warm_up(completion) {
+            self.kept_back.push(*completion);
         }
         if self.window.contains(completion.completed) {
             self.count_in_time(completion);
@@ -182,6 +191,9 @@ impl Recorder {
     /// only, nobody needs to roll.
     pub fn finish(mut self, end: Nanos) -> Measurement {
         let end = end.clamp(self.window.start, self.window.end);
+        if end < self.window.end {
+            self.count_kept_back();
+        }
         let mut merger = IntervalMerger::new(1);
         for part in self.parts.drain(end) {
             merger.add(part);
@@ -202,6 +214,22 @@ impl Recorder {
         let cut_off = completion.outcome == Outcome::InFlight;
         completion.completed >= self.window.end
             || cut_off && completion.completed > self.window.start
+    }
+
+    #[inline]
+    fn ends_unanswered_after_warm_up(&self, completion: &Completion) -> bool {
+        completion.outcome.is_censored()
+            && completion.intended < self.window.start
+            && self.window.contains(completion.completed)
+    }
+
+    /// Nothing measured ended after these: their users waited through all of it.
+    fn count_kept_back(&mut self) {
+        for completion in std::mem::take(&mut self.kept_back) {
+            self.totals.carried += 1;
+            self.totals.unanswered.record(completion.response_time());
+            self.count(&completion);
+        }
     }
 
     /// Outcome and latencies of an operation that is of the window.

@@ -3,7 +3,7 @@
 use super::page::Page;
 use super::words::untied;
 use crate::number;
-use crate::text::closing::{command_line, thresholds};
+use crate::text::closing::{command_line, missing_secret, thresholds};
 use crate::text::heading::is_of_others;
 use crate::text::line::Line;
 use knee_core::report::Report;
@@ -28,6 +28,9 @@ pub fn show(page: &mut Page, report: &Report) {
                     }
                 });
             });
+            if let Some(missing) = missing_secret(report) {
+                page.m.el("p").text(missing);
+            }
         });
     }
     page.m.raw("<div class=\"pair\">");

@@ -21,6 +21,9 @@ pub fn show(page: &mut Page, report: &Report) {
     page.heading("Repeat", "");
     let command = command_line(report);
     page.paragraph(INDENT, INDENT + 2, Line::plain(command));
+    if let Some(missing) = missing_secret(report) {
+        page.paragraph(INDENT, INDENT, Line::of(Ink::Warn, missing));
+    }
     page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, host_line(report)));
 }
 
@@ -110,6 +113,13 @@ pub fn command_line(report: &Report) -> String {
     words.join(" ")
 }
 
+/// What has to be filled in before the command repeats the run: a report has no password.
+pub fn missing_secret(report: &Report) -> Option<&'static str> {
+    let user = report.spec.get("user").and_then(Value::as_str)?;
+    let is_masked = user.ends_with(":***");
+    is_masked.then_some("The password is not in the report: replace *** with it.")
+}
+
 /// An option as typed: a flag where it is true, several times where it is a list of texts, with
 /// commas where it is one of numbers; nothing where it is not set.
 fn option_words(name: &str, value: &Value) -> Vec<String> {
@@ -188,5 +198,22 @@ mod tests {
             "knee run 'http://[::1]:80/?a=1&b=it'\\''s' --header 'A: b' --header 'C: d' \
              --no-keepalive --rate 5000 --vusers 1,10 --seed 7"
         );
+        assert_eq!(missing_secret(&report), None);
+    }
+
+    #[test]
+    fn a_password_that_the_report_does_not_have_is_said() {
+        let mut report = crate::fixtures::run_open();
+        report.spec.insert("user".into(), "me:***".into());
+        let mut text = Vec::new();
+        crate::Renderer::render(&crate::Text::default(), &report, &mut text).expect("memory");
+        let text = String::from_utf8(text).expect("text");
+        let missing = missing_secret(&report).expect("a password");
+        let told = ["--user 'me:***'", missing];
+        for told in told {
+            assert!(text.contains(told), "{text}");
+        }
+        report.spec.insert("user".into(), "me:".into());
+        assert_eq!(missing_secret(&report), None);
     }
 }

@@ -352,3 +352,50 @@ fn late_starts_of_several_workers_make_one_mean() {
     assert_eq!(interval.pacing_error_ns_mean, Some(200));
     assert_eq!(interval.pacing_error_ns_max, Some(500));
 }
+
+/// Where operations end the trial, its end is known only when all have ended.
+#[test]
+fn what_hangs_from_the_warm_up_to_the_last_operation_counts() {
+    let far = MS(3_600_000);
+    let hangs = ended(MS(500), MS(10_500), Outcome::Timeout);
+    let before = [ok(MS(1_100), MS(1_101)), ok(MS(1_101), MS(1_102))];
+    let after = ok(MS(10_500), MS(10_501));
+    let record = |completions: &[Completion], window_end: Nanos, end: Nanos| {
+        let mut recorder = Recorder::new(config(MS(1_000), window_end, false));
+        completions.iter().for_each(|c| recorder.on_completion(c));
+        recorder.finish(end)
+    };
+    for (what, completions, expected) in [
+        (
+            "it is the last to end",
+            &[before[0], before[1], hangs][..],
+            1,
+        ),
+        ("nothing else was measured", &[hangs], 1),
+        (
+            "the measurement goes on after it",
+            &[before[0], hangs, after],
+            0,
+        ),
+        (
+            "an answer, however late",
+            &[before[0], ok(MS(500), MS(10_500))],
+            0,
+        ),
+        (
+            "it ended in the warm-up",
+            &[ended(MS(100), MS(900), Outcome::Timeout)],
+            0,
+        ),
+    ] {
+        let m = record(completions, far, MS(10_600));
+        assert_eq!(m.carried, expected, "{what}");
+        assert_eq!(m.unanswered.count(), expected, "{what}");
+        assert_eq!(m.outcomes.count(Outcome::Timeout), expected, "{what}");
+        // Nothing of it is the shortest.
+        assert_ne!(m.response_min, Some(MS(10_000)), "{what}");
+    }
+    // Where time ends the trial, and did not end it then, its user was free again.
+    let m = record(&[before[0], hangs], MS(20_000), MS(20_000));
+    assert_eq!((m.carried, m.outcomes.total()), (0, 1));
+}
