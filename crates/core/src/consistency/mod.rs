@@ -7,6 +7,7 @@ mod findings;
 mod latency;
 mod overload;
 mod sweep;
+mod sweep_answer;
 #[cfg(test)]
 mod tests;
 mod throttle;
@@ -51,7 +52,10 @@ pub fn contradictions<'a>(of: impl Into<Statements<'a>>) -> Vec<String> {
     findings::check(said, &mut found);
     match said.conclusion {
         Conclusion::Run(_) => {}
-        Conclusion::Sweep(sweep) => sweep::check(said, sweep, &mut found),
+        Conclusion::Sweep(sweep) => {
+            sweep::check(said, sweep, &mut found);
+            sweep_answer::check(said, sweep, &mut found);
+        }
         Conclusion::Throttle(throttle) => throttle::check(throttle, &mut found),
         Conclusion::Overload(overload) => overload::check(said, overload, &mut found),
         Conclusion::Udp(udp) => udp::check(udp, &mut found),
@@ -130,18 +134,26 @@ fn at_most(a: f64, b: f64) -> bool {
     a <= b + ROUNDING * b.abs().max(1.0)
 }
 
+/// The same of an experiment that a test conducted.
+#[cfg(test)]
+pub(crate) fn contradictions_of<C: Clone + Into<Conclusion>>(
+    conducted: &crate::experiment::Conducted<TrialReport, C>,
+) -> Vec<String> {
+    let conclusion = conducted.conclusion.clone().into();
+    contradictions(Statements {
+        verdict: conducted.verdict,
+        trials: &conducted.trials,
+        findings: &conducted.findings,
+        conclusion: &conclusion,
+    })
+}
+
 /// Of an experiment that a test conducted.
 #[cfg(test)]
 #[track_caller]
 pub(crate) fn assert_consistent<C: Clone + Into<Conclusion>>(
     conducted: &crate::experiment::Conducted<TrialReport, C>,
 ) {
-    let conclusion = conducted.conclusion.clone().into();
-    let lines = contradictions(Statements {
-        verdict: conducted.verdict,
-        trials: &conducted.trials,
-        findings: &conducted.findings,
-        conclusion: &conclusion,
-    });
+    let lines = contradictions_of(conducted);
     assert!(lines.is_empty(), "contradictions: {lines:#?}");
 }

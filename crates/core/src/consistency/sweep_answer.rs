@@ -1,159 +1,132 @@
-//! What contradicts what in a sweep: each statement held against the numbers beside it.
+//! What a sweep states, each statement against the rows beside it: the maximum, the knee and where
+//! it is, what is recommended, what failed, and the findings.
 
+use super::{Contradictions, Statements};
 use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use crate::finding::Finding;
-use crate::trial::report::TrialReport;
 use crate::words::{number, value};
 
-/// Rounding apart.
+/// Rounding and the mean of several trials apart.
 const NEARLY: f64 = 1.001;
+/// A maximum is no further below the most of the levels, but for the noise of that.
+const FAR_BELOW: f64 = 0.97;
+/// What the asymptotes leave at the knee of the worst that is fitted.
+const AT_KNEE_SHARE: f64 = 0.69;
+/// In percent: what is past the knee gains no more.
+const PAST_KNEE_GAIN: f64 = 10.1;
 
-/// The contradictions between these findings, this conclusion and these trials, in words.
-pub fn contradictions(
-    findings: &[Finding],
-    c: &SweepConclusion,
-    trials: &[TrialReport],
-) -> Vec<String> {
-    let mut found = Vec::new();
-    found.extend(of_maximum(c));
-    found.extend(of_knee(c));
-    found.extend(of_failures(c, trials));
-    for finding in findings {
-        found.extend(of_finding(finding, c));
+pub(super) fn check(said: Statements<'_>, of: &SweepConclusion, found: &mut Contradictions) {
+    maximum(of, found);
+    if let Some(knee) = of.knee_vusers {
+        at_knee(knee, of, found);
     }
-    found
+    place_of_knee(of, found);
+    failures(said, of, found);
+    for finding in said.findings {
+        statement(finding, of, found);
+    }
 }
 
-fn used(c: &SweepConclusion) -> impl Iterator<Item = &SweepLevel> + Clone {
-    c.levels.iter().filter(|l| l.excluded_because.is_none())
+fn used(of: &SweepConclusion) -> impl Iterator<Item = &SweepLevel> + Clone {
+    of.levels.iter().filter(|l| l.excluded_because.is_none())
 }
 
-fn of_maximum(c: &SweepConclusion) -> Vec<String> {
-    let mut found = Vec::new();
-    let most = used(c).map(|l| l.throughput_per_s).fold(0.0, f64::max);
-    let top = used(c).max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));
-    let half = top
-        .and_then(|l| l.throughput_ci95_per_s)
-        .map_or(0.0, |[lo, hi]| hi - lo);
-    if c.max_throughput_per_s > most * NEARLY {
-        found.push(format!(
-            "maximum {} above the table's {most}",
-            c.max_throughput_per_s
-        ));
-    }
-    if c.max_throughput_per_s < 0.97 * (most - half) {
-        found.push(format!(
-            "maximum {} far below {most}",
-            c.max_throughput_per_s
-        ));
-    }
-    if c.answer.starts_with("At most") && !c.answer.contains(&number(c.max_throughput_per_s)) {
-        found.push(format!(
-            "maximum {} but: {}",
-            c.max_throughput_per_s, c.answer
-        ));
-    }
-    found
+fn maximum(of: &SweepConclusion, found: &mut Contradictions) {
+    let top = used(of).max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));
+    let Some(top) = top else { return };
+    let noise = top.throughput_ci95_per_s.map_or(0.0, |[lo, hi]| hi - lo);
+    let max = of.max_throughput_per_s;
+    found.unless(max >= FAR_BELOW * (top.throughput_per_s - noise), || {
+        format!(
+            "the maximum is {max}/s, and a level has {}/s",
+            top.throughput_per_s
+        )
+    });
+    let is_told = of.answer.starts_with("At most");
+    found.unless(!is_told || of.answer.contains(&number(max)), || {
+        format!("the maximum is {max}/s, and the answer: {}", of.answer)
+    });
 }
 
-fn of_knee(c: &SweepConclusion) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut claim = |is_true: bool, text: &str| {
-        if !is_true {
-            found.push(text.to_owned());
-        }
-    };
-    if let Some([lo, hi]) = c.knee_range {
-        claim(lo <= hi, "a range from high to low");
-        claim(c.knee_vusers.is_none(), "a knee beside a range");
+fn at_knee(knee: f64, of: &SweepConclusion, found: &mut Contradictions) {
+    let at_knee = of.throughput_at_knee_per_s.unwrap_or(0.0);
+    let max = of.max_throughput_per_s;
+    found.unless(at_knee >= AT_KNEE_SHARE * max, || {
+        format!("{at_knee}/s at the knee is far below the maximum of {max}/s")
+    });
+    let rows = || used(of).map(|l| (value(l.level), l.throughput_per_s));
+    let below = rows().filter(|row| row.0 <= knee).last();
+    let above = rows().find(|row| row.0 >= knee);
+    if let (Some((_, a)), Some((_, b))) = (below, above) {
+        let is_between = at_knee * NEARLY >= a.min(b) && at_knee <= a.max(b) * NEARLY;
+        found.unless(is_between, || {
+            format!("{at_knee}/s at the knee, and {a}/s and {b}/s beside it")
+        });
     }
-    if let Some(knee) = c.knee_vusers {
-        let at_knee = c.throughput_at_knee_per_s.unwrap_or(0.0);
-        claim(
-            at_knee >= 0.69 * c.max_throughput_per_s,
-            "the knee is far below the maximum",
-        );
-        let inside = |[lo, hi]: [f64; 2]| lo <= knee && knee <= hi;
-        claim(
-            c.knee_ci95.is_none_or(inside),
-            "a knee outside of its interval",
-        );
-        let rows = || used(c).map(|l| (value(l.level), l.throughput_per_s));
-        let below = rows().filter(|r| r.0 <= knee).last();
-        let above = rows().find(|r| r.0 >= knee);
-        if let (Some((_, a)), Some((_, b))) = (below, above) {
-            let between = at_knee * NEARLY >= a.min(b) && at_knee <= a.max(b) * NEARLY;
-            claim(
-                between,
-                "throughput at the knee is not between its neighbours'",
-            );
-        }
-        if c.best_within_bound.is_none() {
-            let rounded = knee.round().max(1.0) as u32;
-            claim(
-                c.recommended_vusers == Some(rounded),
-                "recommended is not the knee",
-            );
+    if of.best_within_bound.is_none() {
+        let rounded = knee.round().max(1.0) as u32;
+        found.unless(of.recommended_vusers == Some(rounded), || {
+            format!(
+                "{:?} users are recommended, and the knee is at {knee}",
+                of.recommended_vusers
+            )
+        });
+    }
+}
+
+fn place_of_knee(of: &SweepConclusion, found: &mut Contradictions) {
+    if let Some([lo, hi]) = of.knee_range {
+        found.unless(lo <= hi, || format!("the knee is between {lo} and {hi}"));
+        found.unless(of.knee_vusers.is_none(), || {
+            format!("a knee at {:?} beside a range", of.knee_vusers)
+        });
+        if let Some(served) = of.knee_rate_per_s {
+            found.unless(lo == served && hi > served, || {
+                format!("the range from {lo} to {hi} does not begin at {served}/s")
+            });
         }
     }
-    if let Some(best) = &c.best_within_bound {
-        claim(
-            best.rate_per_s.is_some() || c.recommended_vusers == Some(best.vusers),
-            "recommended is not the best within the bound",
-        );
+    if let Some(best) = &of.best_within_bound {
+        let is_it = best.rate_per_s.is_some() || of.recommended_vusers == Some(best.vusers);
+        found.unless(is_it, || {
+            "recommended is not the best within the bound".to_owned()
+        });
     }
-    if let (Some(within), Some([lo, hi])) = (c.knee_rate_per_s, c.knee_range) {
-        claim(
-            lo == within && hi > within,
-            "the range does not begin at the rate served",
-        );
-    }
-    found
 }
 
 /// What failed is no throughput.
-fn of_failures(c: &SweepConclusion, trials: &[TrialReport]) -> Vec<String> {
-    let mut found = Vec::new();
-    for level in &c.levels {
-        let here = trials.iter().filter(|t| t.level == level.level);
-        let per_s = here.map(|t| t.successes_per_s()).reduce(f64::max);
-        if per_s.is_some_and(|most| level.throughput_per_s > most * NEARLY) {
-            found.push(format!("{:?} has more than any of its trials", level.level));
-        }
+fn failures(said: Statements<'_>, of: &SweepConclusion, found: &mut Contradictions) {
+    for level in &of.levels {
+        let here = said.trials.iter().filter(|t| t.level == level.level);
+        let most = here.map(|t| t.successes_per_s()).reduce(f64::max);
+        let of_trials = most.is_none_or(|most| level.throughput_per_s <= most * NEARLY);
+        found.unless(of_trials, || {
+            format!("{:?} has more than any of its trials", level.level)
+        });
     }
-    found
 }
 
-fn of_finding(finding: &Finding, c: &SweepConclusion) -> Vec<String> {
+fn statement(finding: &Finding, of: &SweepConclusion, found: &mut Contradictions) {
     let evidence = |name: &str| finding.evidence.get(name).copied().unwrap_or(f64::NAN);
-    let (is_sound, what) = match finding.code.as_str() {
+    let agrees = match finding.code.as_str() {
         "past_knee" => {
-            let means = || used(c).filter_map(|l| l.mean_ns).map(|ns| ns as f64);
+            let means = || used(of).filter_map(|l| l.mean_ns).map(|ns| ns as f64);
             let low = means().fold(f64::INFINITY, f64::min);
             let ratio = means().fold(0.0, f64::max) / low;
-            let times = evidence("response_time_ratio_max");
-            let borne_out = low.is_infinite() || times <= ratio * 1.01;
-            (borne_out && evidence("gain_percent") <= 10.1, "past_knee")
+            let is_borne_out =
+                low.is_infinite() || evidence("response_time_ratio_max") <= ratio * 1.01;
+            is_borne_out && evidence("gain_percent") <= PAST_KNEE_GAIN
         }
-        "not_saturated" => (c.knee_vusers.is_none(), "not saturated, and a knee"),
-        "saturated_below_range" => (c.knee_vusers.is_none(), "saturated below, and a knee"),
-        "retrograde" => (
-            evidence("throughput_per_s") < evidence("max_throughput_per_s"),
-            "retrograde without a fall",
-        ),
-        "knee_methods_disagree" => (
-            evidence("knee_at_least").is_nan() == c.knee_range.is_none(),
-            "a range in the finding or in the conclusion alone",
-        ),
-        _ => (true, ""),
+        "not_saturated" | "saturated_below_range" => of.knee_vusers.is_none(),
+        "retrograde" => evidence("throughput_per_s") < evidence("max_throughput_per_s"),
+        "knee_methods_disagree" => evidence("knee_at_least").is_nan() == of.knee_range.is_none(),
+        _ => true,
     };
-    let is_finite = finding.evidence.values().all(|v| v.is_finite());
-    let mut found = Vec::new();
-    if !is_sound {
-        found.push(format!("{what}: {} {:?}", finding.text, finding.evidence));
-    }
-    if !is_finite || finding.text.is_empty() || finding.next_step.is_empty() {
-        found.push(format!("{}: not whole", finding.code));
-    }
-    found
+    found.unless(agrees, || {
+        format!("{}: {} {:?}", finding.code, finding.text, finding.evidence)
+    });
+    let is_whole = !finding.text.is_empty() && finding.evidence.values().all(|v| v.is_finite());
+    found.unless(is_whole, || {
+        format!("{}: {:?} is not whole", finding.code, finding.evidence)
+    });
 }

@@ -164,7 +164,10 @@ fn sweep() -> SweepConclusion {
 fn the_answer_of_a_sweep_is_held_against_its_levels() {
     assert_eq!(of_conclusion(Conclusion::Sweep(sweep())), [""; 0]);
     type Change = fn(&mut SweepConclusion);
-    let cases: [(Change, &str); 5] = [
+    let cases: [(Change, &str); 8] = [
+        (|s| s.max_throughput_per_s = 50_000.0, "a level has 60000/s"),
+        (|s| s.knee_range = Some([10.0, 20.0]), "beside a range"),
+        (|s| s.answer = "At most 7/s.".into(), "and the answer"),
         (|s| s.max_throughput_per_s = 70_000.0, "no level has more"),
         (|s| s.knee_vusers = Some(4.56), "outside of its interval"),
         (

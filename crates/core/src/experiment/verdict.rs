@@ -16,7 +16,7 @@ pub fn verdict<'a>(trials: impl IntoIterator<Item = &'a TrialReport>) -> Verdict
 }
 
 /// The same of each trial's verdict and the figure of which the most counts, such as throughput.
-pub(super) fn of_pairs(trials: impl Iterator<Item = (Verdict, f64)> + Clone) -> Verdict {
+fn of_pairs(trials: impl Iterator<Item = (Verdict, f64)> + Clone) -> Verdict {
     let most = |verdict: Verdict| {
         let such = trials.clone().filter(|(v, _)| *v == verdict);
         such.map(|(_, per_s)| per_s).reduce(f64::max)

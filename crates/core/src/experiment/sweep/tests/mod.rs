@@ -1,7 +1,6 @@
 //! Whole experiments against targets of known behaviour.
 
 mod beside;
-mod consistent;
 mod ends;
 mod findings;
 mod limits;

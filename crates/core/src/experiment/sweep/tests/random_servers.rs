@@ -4,7 +4,7 @@
 use super::super::fake::{automatic, rates};
 use super::super::{Sweep, SweepSpec};
 use super::codes;
-use super::consistent::contradictions;
+use crate::consistency::contradictions_of;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::{Conducted, conduct};
 use crate::law::Law;
@@ -194,7 +194,7 @@ fn a_thousand_random_servers_are_reported_right() {
         let (conducted, c) = sweep(&server, short(automatic(number)));
         let found = codes(&conducted.findings);
         let told = format!("{number} {}: {} {found:?}", server.kind, c.answer);
-        for what in contradictions(&conducted.findings, &c, &conducted.trials) {
+        for what in contradictions_of(&conducted) {
             wrong.push(format!("{told}: {what}"));
         }
         if fails(&conducted.trials) && !found.iter().any(|f| FAILURES.contains(f)) {
@@ -267,7 +267,7 @@ fn rates_of_random_servers_are_reported_right() {
         spec.base.duration = Nanos::from_secs(3);
         spec.base.interval = Nanos::from_millis(100);
         let (conducted, c) = sweep(&server, spec);
-        let wrong = contradictions(&conducted.findings, &c, &conducted.trials);
+        let wrong = contradictions_of(&conducted);
         assert_eq!(wrong, Vec::<String>::new(), "{}", c.answer);
         stated += 1;
         let holds = |[lo, hi]: [f64; 2]| lo <= 1.01 * capacity && capacity <= 1.03 * hi;
