@@ -1,11 +1,11 @@
 //! What a ping stands for: the times of the schedule that are nearer to it than to another.
 //!
-//! A ping is held back while this host still holds an earlier one, so that fewer go while the queue
-//! is long than while it is short. Were each counted as one, the figures would be those of the
-//! times at which pings could go. So each one is counted as often as pings were due around it: of
-//! those that were held back between two that went, the first half counts as the one before and the other
-//! half as the one after. Then the figures are of the measured time, as those of probes that go at
-//! each time of the schedule, and percentiles can be compared.
+//! A ping is held back while this host still holds an earlier one, so that fewer go while the
+//! queue is long than while it is short. Were each counted as one, the figures would be those of
+//! the times at which pings could go. So each one is counted as often as pings were due around it:
+//! of those that were held back between two that went, the first half counts as the one before and
+//! the other half as the one after. Then the figures are of the measured time, as those of probes
+//! that go at each time of the schedule, and percentiles can be compared.
 
 use crate::experiment::latency::measure::{Probe, ProbesMeasured};
 use crate::measure::Histogram;
