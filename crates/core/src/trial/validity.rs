@@ -176,6 +176,8 @@ pub enum Clause {
     CoreSaturated,
     /// The hypervisor gave the processors to others.
     CoreStolen,
+    /// Others used processors that were to be the clients' alone.
+    ProcessorsShared,
     /// Ports, descriptors or memory ran out on the generator's host.
     ResourcesExhausted,
 }

@@ -1,7 +1,8 @@
 //! The machine: facts for the report, and its processor time.
 
-use crate::sys::thread;
+use crate::sys::{clock, thread};
 use knee_core::report::Host;
+use knee_core::time::Nanos;
 use std::fs;
 
 /// Facts about this machine for the report; what cannot be read stays empty.
@@ -67,6 +68,51 @@ impl HostTime {
     }
 }
 
+/// Some of the processors, by what they had idled at a moment: /proc/stat.
+#[derive(Clone, Debug)]
+pub struct Processors {
+    cpus: Vec<u32>,
+    at_ns: u64,
+    idle_ns: Option<u64>,
+}
+
+/// What a tick of /proc/stat is (USER_HZ, 100 on all that Linux runs on but alpha).
+const TICK_NS: u64 = 10_000_000;
+
+impl Processors {
+    /// These processors as they stand now.
+    pub fn now(cpus: &[u32]) -> Processors {
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        Processors {
+            cpus: cpus.to_vec(),
+            at_ns: clock::monotonic_ns(),
+            idle_ns: idle_ticks(&stat, cpus).map(|ticks| ticks.saturating_mul(TICK_NS)),
+        }
+    }
+
+    /// For how long they have been busy since, all together, to a tick of each; `None` where
+    /// /proc/stat does not tell.
+    pub fn busy_since(&self) -> Option<Nanos> {
+        let now = Processors::now(&self.cpus);
+        let idle_ns = now.idle_ns?.saturating_sub(self.idle_ns?);
+        let all_ns = (now.at_ns - self.at_ns).saturating_mul(self.cpus.len() as u64);
+        Some(Nanos(all_ns.saturating_sub(idle_ns)))
+    }
+}
+
+/// The ticks that these processors idled, all together; `None` where one of them is not listed.
+fn idle_ticks(stat: &str, cpus: &[u32]) -> Option<u64> {
+    let of = |cpu: &u32| -> Option<u64> {
+        let name = format!("cpu{cpu}");
+        let is_it = |line: &&str| line.split_whitespace().next() == Some(name.as_str());
+        let line = stat.lines().find(is_it)?;
+        // Waiting for a disk is idling too.
+        let ticks = line.split_whitespace().skip(4).take(2);
+        ticks.map(|t| t.parse::<u64>().ok()).sum()
+    };
+    cpus.iter().map(of).sum()
+}
+
 /// `cpu user nice system idle iowait irq softirq steal guest guest_nice`; guest is part of user.
 fn parse(stat: &str) -> HostTime {
     let first = stat.lines().next().unwrap_or_default();
@@ -104,6 +150,16 @@ mod tests {
         assert_eq!(before.steal_percent_since(before), 0.0);
         assert_eq!(after.busy_percent_since(before), 80.0);
         assert!(after.has_steal_since(before) && !after.has_steal_since(after));
+    }
+
+    #[test]
+    fn the_idle_time_is_that_of_the_processors_asked_for() {
+        let stat = "cpu  9 9 9 99 9 0 0 0\ncpu0 1 2 3 40 5 0 0 0\ncpu1 1 2 3 60 7 0 0 0\n\
+                    cpu10 1 2 3 80 0 0 0 0\n";
+        assert_eq!(idle_ticks(stat, &[0]), Some(45));
+        assert_eq!(idle_ticks(stat, &[1, 10]), Some(147));
+        assert_eq!(idle_ticks(stat, &[2]), None);
+        assert_eq!(idle_ticks("", &[0]), None);
     }
 
     #[test]

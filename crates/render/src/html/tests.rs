@@ -278,6 +278,25 @@ fn no_text_breaks_out_of_its_place() {
 
 /// Sixty trials of 240 intervals each, as a long sweep has them.
 #[test]
+fn names_over_their_rows_leave_the_axis_its_marks() {
+    let body = body(&fixtures::udp_explain());
+    let figure = |title: &str| {
+        let begin = format!("<b>{title}</b>");
+        let (_, rest) = body.split_once(&begin).expect("it is there");
+        rest.split("</figure>")
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    for title in ["Change of the loss", "Ratio of datagrams sent"] {
+        let figure = figure(title);
+        assert!(figure.contains("frame over"), "{title}");
+        let marks = figure.matches("<g class=\"x\">").count();
+        assert!(marks >= 3, "{title} has {marks} where the page is narrow");
+    }
+}
+
+#[test]
 fn a_long_sweep_stays_small() {
     let mut report = fixtures::sweep_good();
     let interval = |i: u64| Interval {

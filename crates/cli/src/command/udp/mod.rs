@@ -89,7 +89,7 @@ pub struct RawUdp {
     #[arg(help_heading = "Load")]
     size: u32,
 
-    /// Processor time that each send takes besides, as on a slower machine: 20us
+    /// Least processor time that a client uses for each datagram, as on a slower machine: 20us
     #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Load")]
     #[arg(hide_short_help = true)]
     send_cost: Option<Nanos>,
@@ -111,10 +111,10 @@ pub struct RawUdp {
     /// Two kinds of clients by name: published (a published puzzle, on a machine as slow as then)
     ///
     /// published: 'yield*64' and 'tick(10ms)*128', as processes that share one processor with the
-    /// service, each send taking 75 µs of it (--send-cost 75us). On a kernel of then, whose clock
-    /// ticked every 10 ms, a sleep of exp(200us) ended with the second tick. By
-    /// these times the second kind sends half as much as the first, where the processor is idle
-    /// otherwise. Compared, or with --explain explained.
+    /// service, each datagram taking its client 75 µs of it (--send-cost 75us). On a kernel of
+    /// then, whose clock ticked every 10 ms, a sleep of exp(200us) ended with the second tick, so that
+    /// the second kind sends 6,400/s at most: about half as much as the first. Where other programs
+    /// use that processor, the result is INVALID. Compared, or with --explain explained.
     #[arg(long, value_name = "NAME", value_parser = options::presets())]
     #[arg(help_heading = "Experiment", conflicts_with = "compare")]
     #[arg(hide_possible_values = true, hide_short_help = true)]

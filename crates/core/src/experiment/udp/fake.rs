@@ -36,6 +36,8 @@ pub struct Made {
     pub cpu: f64,
     /// Its work per datagram.
     pub work: Nanos,
+    /// Whether senders with a schedule do not come to half of it.
+    pub falls_behind: bool,
     /// The share of sends that had to wait.
     pub blocked: f64,
     /// The share of sends that were refused.
@@ -56,6 +58,7 @@ impl Default for Made {
             buffer: Some(100),
             cpu: 0.0,
             work: Nanos::ZERO,
+            falls_behind: false,
             blocked: 0.0,
             refused: 0.0,
         }
@@ -73,13 +76,20 @@ pub fn tried(spec: &UdpTrialSpec, made: Made) -> UdpTried {
     let intended = (per_s * length_s).round() as u64;
     let share = |share: f64, of: u64| (share * of as f64).round() as u64;
     let refused = share(made.refused, intended);
-    let sent = intended - refused;
+    let is_scheduled = matches!(spec.wait, ClientWait::Schedule { .. });
+    let behind = if made.falls_behind && is_scheduled {
+        intended / 2
+    } else {
+        0
+    };
+    let sent = intended - refused.max(behind);
+    trial.sent.not_attempted = behind.saturating_sub(refused);
     let lost = share(made.lost, sent);
     trial.sent.intended = intended;
     trial.sent.sent = sent;
     trial.sent.send_errors = [("ENOBUFS".to_owned(), refused)].into();
     trial.sent.blocked = share(made.blocked, sent);
-    if !matches!(spec.wait, ClientWait::Schedule { .. }) {
+    if !is_scheduled {
         let gap_ns = 1e9 / per_s * made.burst as f64;
         let moment = |k: u64| Nanos((k / made.burst) as f64 as u64 * gap_ns as u64);
         trial.sent.starts = (0..sent).map(moment).collect();

@@ -6,7 +6,7 @@ mod tests;
 mod words;
 
 pub(crate) use diagnose::buffer_covers_ns;
-pub use diagnose::datagram_findings;
+pub use diagnose::{datagram_findings, explained_findings};
 
 use crate::experiment::udp::measure::DropPlace;
 use crate::finding::Severity;
@@ -19,6 +19,8 @@ pub struct UdpDiagnosis {
     pub at: Option<String>,
     /// What was found, all trials of that kind taken together.
     pub trouble: DatagramTrouble,
+    /// Whether its report tells why too.
+    pub is_explained: bool,
 }
 
 /// What can be the matter with datagrams.

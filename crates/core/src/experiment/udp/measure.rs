@@ -66,6 +66,10 @@ pub struct UdpSent {
     pub stall_ns_max: u64,
     /// From the beginning of the run, when all clients begin, to the end of sending.
     pub elapsed: Nanos,
+    /// How long the processors that the clients are bound to were busy meanwhile, whoever with, all
+    /// of them together; `None`: they are bound to none, or it is not known.
+    #[serde(default)]
+    pub processors_busy: Option<Nanos>,
 }
 
 /// What the service saw of a trial.
@@ -101,6 +105,10 @@ pub struct UdpReceived {
     pub pause_ns_max: u64,
     /// Processor time of the service's thread.
     pub cpu: Nanos,
+    /// How long that and what follows were measured: from the origin until the service knew that
+    /// nothing more would come; zero: the time of sending.
+    #[serde(default)]
+    pub over: Nanos,
     /// The service's thread was ready but others had its processor for so long.
     pub kept_waiting: Nanos,
     /// Times that the service's thread was preempted (involuntary context switches).

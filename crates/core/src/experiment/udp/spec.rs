@@ -29,7 +29,8 @@ pub struct UdpTrialSpec {
     /// Timer slack of clients that sleep (all but scheduled ones): 50 µs is what the kernel gives
     /// every program.
     pub timer_slack: Nanos,
-    /// Processor time that each send takes besides what it takes by itself, as on a slower machine.
+    /// Processor time that a client takes for each datagram, at least: what its own work lacks of
+    /// it is made up, as on a slower machine.
     #[serde(default)]
     pub send_cost: Nanos,
     /// Processors that the clients may use; empty: any.

@@ -233,6 +233,7 @@ impl Session {
         if let Some(running) = &self.running {
             let used = ThreadUse::now().since(running.used);
             received.cpu = used.user + used.system;
+            received.over = Nanos(clock::monotonic_ns().saturating_sub(running.origin_ns));
             received.kept_waiting = used.kept_waiting;
             received.preempted = thread::preempted().saturating_sub(running.preempted);
             received.scheduled = used.scheduled;

@@ -5,9 +5,11 @@
 //! moments of a `source`, or waits in the very way that the trial names, and hands datagrams to
 //! the kernel through its `outlet`, all that are due in one call.
 
+mod cost;
 mod intervals;
 mod outlet;
 mod processes;
+mod processors;
 mod replies;
 mod sender;
 mod source;
@@ -84,22 +86,25 @@ pub fn send(
     tell: &mut dyn FnMut(u64, u64),
 ) -> Result<Sent, RunError> {
     let time = HostTime::now();
-    let (done, intervals) = match plan.spec.carried_as {
+    let carry = || match plan.spec.carried_as {
         ClientsAs::Processes => {
             // Two pipes each.
             limits::ensure_files(2 * u64::from(plan.spec.clients))?;
-            processes::run(plan, stop, tell)?
+            processes::run(plan, stop, tell)
         }
-        ClientsAs::Multiplexed => threads::run(plan, stop, tell)?,
+        ClientsAs::Multiplexed => threads::run(plan, stop, tell),
         ClientsAs::Threads => {
             limits::ensure_files(plan.spec.clients.into())?;
-            threads::run(plan, stop, tell)?
+            threads::run(plan, stop, tell)
         }
     };
+    let (carried, processors_busy) = processors::watch(plan, carry);
+    let (done, intervals) = carried?;
     let steal_percent = HostTime::now().steal_percent_since(time);
     let costs: Vec<WorkerUse> = done.iter().map(|d| d.cost).collect();
     let interrupted = done.iter().any(|d| d.interrupted);
-    let sent = tally::merge(done.into_iter().map(|d| d.sent));
+    let mut sent = tally::merge(done.into_iter().map(|d| d.sent));
+    sent.processors_busy = processors_busy;
     intervals.finish(&sent.by_interval, tell);
     let backend = if plan.spec.gso {
         "udp_segment"

@@ -1,5 +1,6 @@
 //! One sender: a thread that sends for some of the clients, or for one.
 
+use super::cost::SendCost;
 use super::outlet::Outlet;
 use super::source::{Clients, Next, Pause, Source};
 use super::tally::Tally;
@@ -35,6 +36,7 @@ pub(super) struct Sender<'a> {
     outlet: Outlet,
     tally: Tally,
     polled: Nanos,
+    cost: SendCost,
 }
 
 /// What a sender brings back.
@@ -92,6 +94,7 @@ impl<'a> Sender<'a> {
             outlet,
             tally: Tally::new(spec, starts_max),
             polled: Nanos::ZERO,
+            cost: SendCost::new(spec.send_cost),
         })
     }
 
@@ -113,6 +116,7 @@ impl<'a> Sender<'a> {
         };
         self.term.await_origin(schedule.is_some());
         let used = ThreadUse::now();
+        self.cost.begin(clock::thread_cpu_ns());
         let mut intended = None;
         match (schedule, pause) {
             (Some((rate, arrival)), _) => {
@@ -141,7 +145,7 @@ impl<'a> Sender<'a> {
         }
         self.tally.roll(end, emit);
         Ok(Done {
-            sent: self.tally.finish(end, intended),
+            sent: self.tally.finish(end, self.term.end, intended),
             cost,
             interrupted,
         })
@@ -187,8 +191,14 @@ impl<'a> Sender<'a> {
             let pending = self.outlet.pending() as u64;
             if pending > 0 {
                 intended += pending;
-                self.spend();
+                if !self.cost.is_none() {
+                    self.cost.leave_out_waiting(clock::thread_cpu_ns());
+                }
+                self.spend(pending as usize);
                 self.outlet.flush(&self.term, &mut self.tally);
+                if !self.cost.is_none() {
+                    self.cost.handed_over(clock::thread_cpu_ns());
+                }
                 source.sent(if is_schedule { now } else { self.term.now() });
                 expected = if let Next::WaitUntil(t) = next {
                     t
@@ -252,7 +262,7 @@ impl<'a> Sender<'a> {
                 self.outlet.push(client, None);
                 client = if client + 1 < clients { client + 1 } else { 0 };
             }
-            self.spend();
+            self.spend(count as usize);
             now = self.outlet.flush(&self.term, &mut self.tally);
             left -= count;
             self.tally.roll(now, emit);
@@ -260,17 +270,13 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Uses the processor for as long as sending what is pending is to take besides; time in which
-    /// others have the processor does not count.
-    fn spend(&self) {
-        if self.spec.send_cost == Nanos::ZERO {
-            return;
-        }
-        let cost_ns = self.spec.send_cost.0;
-        let total_ns = cost_ns.saturating_mul(self.outlet.pending() as u64);
-        let until_ns = clock::thread_cpu_ns().saturating_add(total_ns);
-        while clock::thread_cpu_ns() < until_ns && !self.term.is_stopped() {
-            std::hint::spin_loop();
+    /// Uses the processor until so many datagrams have taken the time that they are to take.
+    #[inline]
+    fn spend(&mut self, count: usize) {
+        if !self.cost.is_none() {
+            let term = self.term;
+            let is_stopped = || term.is_stopped();
+            self.cost.spend(count, clock::thread_cpu_ns, is_stopped);
         }
     }
 
@@ -288,8 +294,11 @@ impl<'a> Sender<'a> {
             if left == 0 || now >= term.end || term.is_stopped() {
                 return;
             }
+            self.spend(1);
+            if !self.cost.is_none() && term.now() >= term.end {
+                return;
+            }
             self.outlet.push(client, None);
-            self.spend();
             self.outlet.flush(&term, &mut self.tally);
             left -= 1;
             if left == 0 {

@@ -15,6 +15,8 @@ pub(super) struct Tally {
     /// Datagrams refused, by `errno`.
     refused: BTreeMap<i32, u64>,
     starts_max: usize,
+    /// When the last datagram was taken.
+    last: Nanos,
     interval: Nanos,
     /// The interval that the present belongs to, and its end.
     current: usize,
@@ -37,6 +39,7 @@ impl Tally {
             },
             refused: BTreeMap::new(),
             starts_max,
+            last: Nanos::ZERO,
             interval,
             current: 0,
             ends: Nanos::ZERO,
@@ -50,6 +53,7 @@ impl Tally {
     #[inline]
     pub(super) fn taken(&mut self, count: usize, at: Nanos) {
         self.advance(at);
+        self.last = at;
         self.sent.sent += count as u64;
         self.sent.by_interval[self.current] += count as u64;
         let starts = &mut self.sent.starts;
@@ -86,16 +90,17 @@ impl Tally {
         }
     }
 
-    /// Closes the books; sending ended at `end`, and there were so many datagrams to send, where a
-    /// schedule says so.
-    pub(super) fn finish(mut self, end: Nanos, intended: Option<u64>) -> UdpSent {
+    /// Closes the books at `now`; sending was over at `over` or sooner, however late a sender on a
+    /// busy processor came to know it, unless it sent later still. There were so many datagrams to
+    /// send, where a schedule says so.
+    pub(super) fn finish(mut self, now: Nanos, over: Nanos, intended: Option<u64>) -> UdpSent {
         let attempted = self.attempted();
         let mut sent = std::mem::take(&mut self.sent);
         sent.intended = intended.unwrap_or(attempted);
         sent.not_attempted = sent.intended - attempted.min(sent.intended);
         let named = |(errno, count): (&i32, &u64)| (error_name(*errno), *count);
         sent.send_errors = self.refused.iter().map(named).collect();
-        sent.elapsed = end;
+        sent.elapsed = now.min(over).max(self.last);
         sent
     }
 

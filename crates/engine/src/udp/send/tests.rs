@@ -1,5 +1,6 @@
 //! Sending over loopback to a socket that counts. Nothing here depends on speed.
 
+use super::tally::Tally;
 use super::*;
 use crate::sys::clock::monotonic_ns;
 use crate::transport::datagram::Header;
@@ -324,6 +325,48 @@ fn time_ends_a_trial_and_the_rest_was_not_attempted() {
             }
         }
     }
+}
+
+#[test]
+fn a_datagram_costs_its_client_what_it_is_to() {
+    let cost = Nanos::from_millis(2);
+    for wait in [ClientWait::Yield, ClientWait::SleepZero, ClientWait::None] {
+        for carried_as in [ClientsAs::Multiplexed, ClientsAs::Threads] {
+            let service = Service::start(0);
+            let mut plan = plan_to(service.address, wait.clone(), carried_as);
+            plan.spec.send_cost = cost;
+            plan.spec.duration = Nanos::from_millis(100);
+            plan.spec.datagrams_max = None;
+            let Sent {
+                sent, generator, ..
+            } = run(&plan);
+            assert_books(&sent, false);
+            let used_s = generator.cpu_user_s + generator.cpu_system_s;
+            let least_s = cost.as_secs_f64() * sent.sent as f64;
+            // Times of threads are told to a few microseconds.
+            assert!(used_s >= 0.99 * least_s, "{used_s} {least_s} {wait:?}");
+        }
+    }
+}
+
+#[test]
+fn sending_ends_with_its_time_however_late_that_is_seen() {
+    let mut spec = plan_to(
+        ([127, 0, 0, 1], 9).into(),
+        ClientWait::Yield,
+        ClientsAs::Threads,
+    )
+    .spec;
+    spec.duration = Nanos::from_millis(500);
+    let elapsed = |last_ms, now_ms| {
+        let mut tally = Tally::new(&spec, 10);
+        tally.taken(1, Nanos::from_millis(last_ms));
+        let (now, over) = (Nanos::from_millis(now_ms), spec.duration);
+        tally.finish(now, over, None).elapsed
+    };
+    assert_eq!(elapsed(499, 620), spec.duration);
+    assert_eq!(elapsed(510, 620), Nanos::from_millis(510), "it sent later");
+    assert_eq!(elapsed(60, 70), Nanos::from_millis(70), "it was stopped");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::time::Nanos;
 use crate::trial::offered::{asked_of, gap_evidence_of, quantiles};
 use crate::trial::report::{OfferedReport, QuantilesReport};
 use crate::trial::validity::{Clause, Evidence, Quantiles, broken_clauses};
+use crate::words::percent;
 
 /// How well the senders' load was kept, in a trial of this length.
 pub fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
@@ -37,15 +38,18 @@ pub fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
     }
 }
 
-/// The clauses that make a trial invalid. Only a schedule promises anything: clients that wait
-/// from one send to the next, or not at all, are whatever they came to be.
+/// The clauses that make a trial invalid. A schedule promises its moments, and a cost of sending
+/// promises processors on which nothing else costs any; besides, clients that wait from one send to
+/// the next, or not at all, are whatever they came to be.
 ///
 /// A processor that is busy all the time is no fault as long as the schedule is kept. Without
 /// echoes there is no response time that a late send could distort; what lateness does to the gaps
 /// is judged by the gaps.
 pub fn broken(trial: &UdpTrial, length: Nanos) -> Vec<(Clause, String)> {
+    let shared = processors_shared(trial).map(|text| (Clause::ProcessorsShared, text));
+    let shared: Vec<(Clause, String)> = shared.into_iter().collect();
     let Some(load) = schedule(trial) else {
-        return Vec::new();
+        return shared;
     };
     let sent = &trial.sent;
     let is_whole = trial.spec.datagrams_max.is_none() && !trial.interrupted;
@@ -53,7 +57,7 @@ pub fn broken(trial: &UdpTrial, length: Nanos) -> Vec<(Clause, String)> {
     if sent.round_trip.is_empty() {
         (pacing_error_ns.p50, pacing_error_ns.p99) = (0, 0);
     }
-    broken_clauses(&Evidence {
+    let of_schedule = broken_clauses(&Evidence {
         asked: is_whole.then(|| asked_of(pair(&load), whole(length))),
         window: length,
         open_loop: true,
@@ -65,7 +69,42 @@ pub fn broken(trial: &UdpTrial, length: Nanos) -> Vec<(Clause, String)> {
         gaps: gap_evidence_of(pair(&load), &sent.starts, known(trial, length)),
         steal_percent: trial.generator.steal_percent,
         ..Evidence::default()
+    });
+    of_schedule.into_iter().chain(shared).collect()
+}
+
+/// Others may have this share of the processors that the clients are bound to, in percent.
+const OTHERS_PERCENT: f64 = 10.0;
+
+/// Where each send takes a stated time of a processor, the rate is what that leaves: others that
+/// use the same processors take it from the clients, and not from all kinds of them alike.
+fn processors_shared(trial: &UdpTrial) -> Option<String> {
+    if trial.spec.send_cost == Nanos::ZERO {
+        return None;
+    }
+    let others = others_percent(trial)?;
+    (others > OTHERS_PERCENT).then(|| {
+        format!(
+            "others used {} of the processors that the clients are bound to, where each send is \
+             to cost {}: the rate is not what these clients alone would make of them",
+            percent(others),
+            trial.spec.send_cost
+        )
     })
+}
+
+/// The share of the clients' processors that neither they nor the service used, but somebody.
+fn others_percent(trial: &UdpTrial) -> Option<f64> {
+    let cpus = &trial.spec.client_cpus;
+    let busy_s = trial.sent.processors_busy?.as_secs_f64();
+    let all_s = trial.sent.elapsed.as_secs_f64() * cpus.len() as f64;
+    let generator = &trial.generator;
+    let clients_s = generator.cpu_user_s + generator.cpu_system_s;
+    let service = &trial.service;
+    let is_there = service.same_host && service.cpus.iter().any(|cpu| cpus.contains(cpu));
+    let received = trial.received.as_ref().filter(|_| is_there);
+    let service_s = received.map_or(0.0, |r| r.cpu.as_secs_f64());
+    (all_s > 0.0).then(|| 100.0 * (busy_s - clients_s - service_s).max(0.0) / all_s)
 }
 
 /// The part of the trial in which all moments of sending are known.

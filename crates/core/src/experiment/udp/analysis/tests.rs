@@ -363,6 +363,58 @@ fn only_a_schedule_can_be_broken() {
 }
 
 #[test]
+fn a_cost_of_sending_promises_processors_of_ones_own() {
+    // Of 10 s of a processor the clients used 7 s, the service 1 s and others the rest.
+    let shared = |busy_s, cost| {
+        let mut trial = blank(spec(64, ClientWait::Yield, Nanos::from_secs(10)));
+        trial.spec.send_cost = Nanos::from_micros(cost);
+        trial.spec.client_cpus = vec![1];
+        trial.sent.processors_busy = Some(Nanos::from_millis(busy_s));
+        (trial.generator.cpu_user_s, trial.generator.cpu_system_s) = (5.0, 2.0);
+        trial.service.cpus = vec![1];
+        trial.received = Some(UdpReceived {
+            cpu: Nanos::from_secs(1),
+            ..UdpReceived::default()
+        });
+        trial
+    };
+    let clauses = assess(&shared(9_500, 75)).invalid_because;
+    assert_eq!(
+        clauses,
+        [
+            "others used 15 % of the processors that the clients are bound to, where each send is \
+             to cost 75 µs: the rate is not what these clients alone would make of them"
+        ]
+    );
+    for (what, trial) in [
+        ("a tenth", shared(9_000, 75)),
+        ("a send costs what it does", shared(9_500, 0)),
+    ] {
+        assert_eq!(assess(&trial).verdict, Verdict::Valid, "{what}");
+    }
+    let mut elsewhere = shared(9_000, 75);
+    elsewhere.service.cpus = vec![0];
+    let verdict = assess(&elsewhere).verdict;
+    assert_eq!(verdict, Verdict::Invalid, "it is the service's no more");
+    elsewhere.sent.processors_busy = None;
+    assert_eq!(assess(&elsewhere).verdict, Verdict::Valid, "not known");
+}
+
+#[test]
+fn a_service_that_lags_behind_waits_no_more_than_all_the_time() {
+    let mut trial = lossy(100, vec![]);
+    let waits = |trial: &mut UdpTrial, over_ms| {
+        let received = trial.received.as_mut().expect("it told");
+        received.kept_waiting = Nanos::from_millis(1_080);
+        received.over = Nanos::from_millis(over_ms);
+        let report = assess(trial);
+        report.datagrams.map(|d| d.service_waiting_percent)
+    };
+    assert_eq!(waits(&mut trial, 1_200), Some(90.0));
+    assert_eq!(waits(&mut trial, 0), Some(108.0), "an older record");
+}
+
+#[test]
 fn what_ends_early_is_counted_over_its_own_time() {
     let mut trial = lossy(50, vec![]);
     trial.spec.datagrams_max = Some(100);

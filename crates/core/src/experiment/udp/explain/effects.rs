@@ -2,7 +2,7 @@
 
 use crate::experiment::udp::report::EffectRow;
 use crate::stats::pairs::mean_and_ci95;
-use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::report::TrialReport;
 use crate::words;
 
 /// One trial changed and one unchanged, of the same block.
@@ -21,8 +21,6 @@ pub struct Effect {
     pub change: (f64, Option<[f64; 2]>),
     /// Ratio of the rates of sending (geometric mean), and its 95 % confidence interval.
     pub sent_ratio: (f64, Option<[f64; 2]>),
-    /// Whether the changed trials are what they were meant to be.
-    pub is_valid: bool,
 }
 
 impl Effect {
@@ -49,7 +47,6 @@ impl Effect {
             loss_before: mean(pairs.iter().map(|(_, b)| loss(b)).collect()),
             change: mean_and_ci95(&changes),
             sent_ratio: (ratio.exp(), ratio_ci95.map(|ci| ci.map(f64::exp))),
-            is_valid: pairs.iter().all(|(a, _)| a.verdict == Verdict::Valid),
         })
     }
 
@@ -97,7 +94,7 @@ impl Effect {
 
     /// Whether a single sender that was to send as much as all clients did so.
     pub fn reached_the_rate(&self) -> bool {
-        self.is_valid && self.sent_ratio.0 >= RATE_REACHED
+        self.sent_ratio.0 >= RATE_REACHED
     }
 }
 

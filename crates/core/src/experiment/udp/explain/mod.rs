@@ -34,12 +34,12 @@ mod tests;
 
 use super::UdpTried;
 use super::laws::{law_row, law_verdict};
-use crate::experiment::udp::findings::datagram_findings;
+use crate::experiment::udp::findings::explained_findings;
 use crate::experiment::udp::report::{EffectRow, UdpConclusion};
 use crate::experiment::udp::spec::UdpTrialSpec;
 use crate::experiment::{Concluded, Experiment, Next};
 use crate::rng;
-use crate::trial::report::TrialReport;
+use crate::trial::report::{TrialReport, Verdict};
 use answer::answer;
 use cells::{Cell, Change, block, changed, changes};
 use effects::{Effect, Pair};
@@ -163,13 +163,20 @@ impl UdpExplain {
         blocks.chunks(size).map(<[_]>::to_vec).collect()
     }
 
-    /// What `cell` did against `against`, over the blocks that have both.
+    /// What `cell` did against `against`, over the blocks that have both; a single sender that did
+    /// not keep its schedule is another load and tells nothing.
     fn effect(&self, past: &[UdpTried], cell: Cell, against: Cell) -> Option<Effect> {
         let of = |block: &[(Cell, &'_ UdpTried)], cell| block.iter().position(|(c, _)| *c == cell);
         let blocks = self.blocks(past);
         let pairs: Vec<Pair> = blocks
             .iter()
             .filter_map(|b| Some((&b[of(b, cell)?].1.report, &b[of(b, against)?].1.report)))
+            .filter(|pair| {
+                [cell, against]
+                    .iter()
+                    .zip([pair.0, pair.1])
+                    .all(is_as_meant)
+            })
             .collect();
         Effect::of(&pairs)
     }
@@ -237,6 +244,12 @@ impl UdpExplain {
     }
 }
 
+/// Whether a trial is what its cell was to be: a single sender keeps its schedule.
+fn is_as_meant((cell, report): (&Cell, &TrialReport)) -> bool {
+    let is_derived = matches!(cell, Cell::Changed(change) if change.is_derived());
+    !is_derived || report.verdict == Verdict::Valid
+}
+
 impl Experiment for UdpExplain {
     type Spec = UdpTrialSpec;
     type Trial = UdpTried;
@@ -284,7 +297,7 @@ impl Experiment for UdpExplain {
         let as_asked: Vec<&TrialReport> = by_law.iter().flatten().copied().collect();
         Concluded {
             verdict: law_verdict(&by_law),
-            findings: datagram_findings(&as_asked),
+            findings: explained_findings(&as_asked),
             conclusion: UdpConclusion {
                 answer: answer(&laws, &evidence, &judged, &self.worse(past)),
                 effects: self.effect_rows(past),

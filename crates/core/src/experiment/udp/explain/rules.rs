@@ -192,7 +192,7 @@ fn receive_buffer(e: &Evidence) -> Rule {
 /// much.
 fn poisson(e: &Evidence) -> Rule {
     let (Some(poisson), Some(even)) = (e.true_poisson(), e.true_constant()) else {
-        return rule(Undecided, "no single sender reached the rate");
+        return rule(Undecided, "no single sender kept its schedule at this rate");
     };
     let because = format!(
         "from a single sender at the same rate, Poisson loses {}, evenly spaced {}",
@@ -228,7 +228,8 @@ fn pauses(e: &Evidence) -> Rule {
     };
     let longer = against.iter().filter(|(p, covers)| p > covers).count();
     let because = format!(
-        "in {longer} of {} trials with a loss; the longest pause was {}, and the buffer covers {}",
+        "in {longer} of {} trials with a loss; at worst it paused for {} where the buffer covers \
+         {}",
         against.len(),
         time(pause_ns),
         time(covers_ns)
@@ -274,7 +275,7 @@ fn capacity(e: &Evidence) -> Rule {
         return rule(RuledOut, service);
     }
     let Some(even) = e.true_constant() else {
-        return rule(Undecided, "no single sender reached the rate");
+        return rule(Undecided, "no single sender kept its schedule at this rate");
     };
     let because = format!(
         "spread evenly by a single sender, the same rate loses {}; {service}",

@@ -6,12 +6,15 @@ use crate::arrival::{ArrivalProcess, Arrivals};
 use crate::experiment::udp::UdpTried;
 use crate::experiment::udp::analysis::tests::{moments, served, spec};
 use crate::experiment::udp::fake::{Made, run, sleeps, yields};
-use crate::experiment::udp::report::UdpConclusion;
+use crate::experiment::udp::findings::datagram_findings;
+use crate::experiment::udp::report::{EffectRow, UdpConclusion};
 use crate::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use crate::experiment::{Ended, Experiment, Next, conduct};
+use crate::finding::Finding;
 use crate::law::Law;
 use crate::spec::{ArrivalLaw, Share, WaitPolicy};
 use crate::time::Nanos;
+use crate::trial::report::TrialReport;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
@@ -336,6 +339,7 @@ fn turns_tell_preemption_from_waiting() {
     };
     check_both("each turn", turns(1_200), ["ruled_out", "supported"]);
     check_both("few turns", turns(6_000), ["supported", "undecided"]);
+    check_both("fewer", turns(6_010), ["supported", "ruled_out"]);
 }
 
 #[test]
@@ -352,6 +356,51 @@ fn a_replay_that_loses_more_tells_nothing() {
     };
     check("twice as much", WAITS, more(2.0), "ruled_out");
     check("more than that", WAITS, more(2.1), "undecided");
+}
+
+#[test]
+fn a_single_sender_that_falls_behind_once_is_left_out() {
+    let blocks = std::cell::Cell::new(0);
+    let world = |late: u32| {
+        blocks.set(0);
+        explain(|who| {
+            blocks.set(blocks.get() + u32::from(who == Who::Poisson));
+            Made {
+                falls_behind: who == Who::Poisson && blocks.get() <= late,
+                ..losers(CROWD)(who)
+            }
+        })
+    };
+    let poisson = |conclusion: &UdpConclusion| {
+        let is_it = |e: &&EffectRow| e.change.contains("Poisson");
+        conclusion.effects.iter().find(is_it).map(|e| e.pairs)
+    };
+    let once = world(1);
+    assert_eq!(standing(&once, "poisson_variance"), "ruled_out");
+    assert_eq!(poisson(&once), Some(2), "of three");
+    let always = world(3);
+    assert_eq!(poisson(&always), None);
+    let undecided = always.undecided.iter().any(|line| {
+        line.starts_with("poisson_variance:")
+            && line.ends_with("no single sender kept its schedule at this rate")
+    });
+    assert!(undecided, "{always:#?}");
+}
+
+#[test]
+fn findings_beside_an_explanation_lead_to_no_other() {
+    let world = losers(CROWD);
+    let mut experiment = UdpExplain::new(asked(&[0, 1]));
+    let (conducted, _) = run(&mut experiment, |spec| world(who(spec)));
+    let full = |findings: &[Finding]| {
+        let found = findings
+            .iter()
+            .find(|f| f.code == "receive_buffer_overflow");
+        found.map(|f| f.next_step.contains("--explain"))
+    };
+    assert_eq!(full(&conducted.findings), Some(false));
+    let reports: Vec<&TrialReport> = conducted.trials.iter().map(|t| &t.report).collect();
+    assert_eq!(full(&datagram_findings(&reports)), Some(true));
 }
 
 #[test]

@@ -21,6 +21,15 @@ const BEHIND_NS: f64 = 1_000_000.0;
 /// several kinds of clients, each kind has findings of its own, with the figures of all its trials
 /// together, and they name it by its label.
 pub fn datagram_findings(trials: &[&TrialReport]) -> Vec<Finding> {
+    findings(trials, false)
+}
+
+/// The same where the report has an explanation too: no next step leads to it.
+pub fn explained_findings(trials: &[&TrialReport]) -> Vec<Finding> {
+    findings(trials, true)
+}
+
+fn findings(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
     let is_one = trials.len() == 1;
     let mut kinds: Vec<(&String, Vec<&TrialReport>)> = Vec::new();
     for trial in trials {
@@ -33,6 +42,7 @@ pub fn datagram_findings(trials: &[&TrialReport]) -> Vec<Finding> {
         troubles(trials).into_iter().map(|trouble| UdpDiagnosis {
             at: (kinds.len() > 1).then(|| (*label).clone()),
             trouble,
+            is_explained,
         })
     });
     let mut at: Vec<Level> = Vec::new();

@@ -348,7 +348,12 @@ fn every_finding_says_what_to_do() {
     let found = troubles(&[&troubled]);
     assert_eq!(found.len(), 12);
     for trouble in found {
-        let finding = Diagnosis::Udp(UdpDiagnosis { at: None, trouble }).finding();
+        let finding = Diagnosis::Udp(UdpDiagnosis {
+            at: None,
+            trouble,
+            is_explained: false,
+        })
+        .finding();
         assert!(!finding.text.is_empty() && !finding.next_step.is_empty());
         assert!(!finding.evidence.is_empty(), "{}", finding.code);
     }

@@ -13,7 +13,11 @@ impl UdpDiagnosis {
 
     /// What to do next, with the very flags to use.
     pub(crate) fn next_step(&self) -> String {
-        self.trouble.next_step()
+        match (&self.trouble, self.is_explained) {
+            (DatagramTrouble::ReceiveBufferOverflow { bytes, .. }, true) => larger_buffer(*bytes),
+            (DatagramTrouble::ServicePaused { .. }, true) => OTHERS_AWAY.to_owned(),
+            _ => self.trouble.next_step(),
+        }
     }
 }
 
@@ -224,13 +228,8 @@ impl DatagramTrouble {
                     .to_owned()
             }
             DatagramTrouble::ReceiveBufferOverflow { bytes, .. } => {
-                // The kernel doubles what it is asked for.
-                let asked = (2 * bytes).max(4_096);
-                format!(
-                    "see what fills it: knee udp ADDR --explain; a larger one bridges pauses but \
-                     not a service that is too slow: knee serve udp --rcvbuf {asked} (above \
-                     net.core.rmem_max it needs CAP_NET_ADMIN)"
-                )
+                let larger = larger_buffer(*bytes);
+                format!("see what fills it: knee udp ADDR --explain; {larger}")
             }
             DatagramTrouble::SendErrors { name, .. } => send_error_step(name).to_owned(),
             DatagramTrouble::Unexplained { count, .. } if *count < 0 => {
@@ -263,9 +262,7 @@ impl DatagramTrouble {
                     .to_owned()
             }
             DatagramTrouble::ServicePaused { .. } => {
-                "keep others off the service's processor (knee serve udp --cpu N, clients \
-                 elsewhere), and see what interrupts it: knee udp ADDR --explain"
-                    .to_owned()
+                format!("{OTHERS_AWAY}, and see what interrupts it: knee udp ADDR --explain")
             }
             DatagramTrouble::HostWideEvidence { .. } => {
                 "repeat on a quiet host or in a network namespace of its own".to_owned()
@@ -329,6 +326,20 @@ fn lost_at_step(place: DropPlace) -> &'static str {
         DropPlace::UdpMemory => "raise net.ipv4.udp_mem, or close other sockets: ss -uam",
         DropPlace::ReceiveBuffer | DropPlace::Service => "see what fills it: --explain",
     }
+}
+
+/// What keeps a service from pausing.
+const OTHERS_AWAY: &str =
+    "keep others off the service's processor (knee serve udp --cpu N, clients elsewhere)";
+
+/// What a larger buffer does, where this one is full.
+fn larger_buffer(bytes: u64) -> String {
+    // The kernel doubles what it is asked for.
+    let asked = (2 * bytes).max(4_096);
+    format!(
+        "a larger one bridges pauses but not a service that is too slow: knee serve udp --rcvbuf \
+         {asked} (above net.core.rmem_max it needs CAP_NET_ADMIN)"
+    )
 }
 
 fn was(n: u64) -> &'static str {

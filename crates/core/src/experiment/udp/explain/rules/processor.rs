@@ -8,7 +8,8 @@
 //!
 //! Either the service was interrupted as it worked, or it woke and waited for its turn. It was
 //! preempted so often, and for no longer than its longest pause: where that makes up less than half
-//! of its waits, preemption is not why. Where at least half of its turns end in a preemption, it
+//! of its waits, or fewer than a tenth of its turns end in a preemption, preemption is not why.
+//! Where at least half of its turns end in a preemption, it
 //! is. In between the waits are named, and preemption is left open. So there is one cause, and one
 //! name.
 
@@ -28,6 +29,8 @@ const NEVER_WAITED: (f64, f64) = (0.1, 1.0);
 const LOSES_MORE: f64 = 2.0;
 /// What makes up this share of something is what it mostly is.
 const MOSTLY: f64 = 0.5;
+/// What happens after a smaller share of its turns is not what keeps it waiting.
+const SELDOM: f64 = 0.1;
 
 /// That clients that wake take the processor as the service works.
 pub(super) fn preempted(e: &Evidence) -> Rule {
@@ -119,7 +122,9 @@ impl Kept {
     fn how(self) -> How {
         if self.waiting < KEPT_WAITING.0 {
             How::Preempted
-        } else if self.preempted_at_most < MOSTLY * self.waiting {
+        } else if self.preempted_at_most < MOSTLY * self.waiting
+            || self.share_of_turns.is_some_and(|share| share < SELDOM)
+        {
             How::Waits
         } else if self.share_of_turns.is_none_or(|share| share >= MOSTLY) {
             How::Preempted
