@@ -2,9 +2,10 @@
 //! they read as, and nothing panics.
 
 use knee_core::time::Nanos;
-use knee_engine::flows::header::{HEADER_BYTES, Header};
-use knee_engine::flows::probe::ProbeDatagram;
-use knee_engine::flows::wire::{self, Ask, FLOWS_MAX, Lines, Say};
+use knee_engine::experiment::latency::header::{HEADER_BYTES, Header};
+use knee_engine::experiment::latency::probe::ProbeDatagram;
+use knee_engine::experiment::latency::wire;
+use knee_engine::experiment::latency::wire::{Ask, FLOWS_MAX, Lines, Say};
 
 /// Lines are short here, so that some are too long.
 const LINE_MAX: usize = 4_096;

@@ -1,7 +1,8 @@
 //! Any bytes on the control connection, however they are cut, are the same lines to either side,
 //! and nothing panics.
 
-use knee_engine::udp::wire::{self, Ask, Lines, Say, TooLong};
+use knee_engine::experiment::udp::wire;
+use knee_engine::experiment::udp::wire::{Ask, Lines, Say, TooLong};
 
 /// Lines are short here, so that some are too long.
 const LINE_MAX: usize = 512;

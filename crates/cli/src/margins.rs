@@ -40,7 +40,7 @@ pub fn of_this_machine(notes: Notes) -> Margins {
         Ok(None) => None,
         Err(trouble) => Some(trouble),
     };
-    let margins = knee_engine::throttle::measure_margins(BUDGET);
+    let margins = knee_engine::experiment::throttle::measure_margins(BUDGET);
     let unkept = store.keep(machine, &margins).err();
     if let Some(trouble) = unkept.or(unusable) {
         notes.tell(&trouble);

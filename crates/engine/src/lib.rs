@@ -1,51 +1,31 @@
 //! knee-engine acts: every socket, thread, system call and line of unsafe code is here.
 
 mod control;
-pub mod flows;
+pub mod error;
+pub mod experiment;
 mod generator;
 pub mod interrupt;
 mod kernel;
 mod names;
 pub mod observe;
+mod port;
 mod reactor;
 mod resolve;
 mod run;
 pub mod serve;
 pub mod sys;
-pub mod throttle;
 pub mod transport;
-pub mod udp;
 mod worker;
 
+use error::RunError;
 use knee_core::experiment::overload::PreflightFacts;
 use knee_core::measure::{Observer, Trial};
 use knee_core::report::Host;
 use knee_core::spec::{Endpoint, HttpTarget, TrialSpec};
 use knee_core::time::Nanos;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-
-/// Why a trial could not be run.
-#[derive(Debug)]
-pub enum RunError {
-    /// The target could not be reached: what was tried and what came of it, in one line.
-    Unreachable(String),
-    /// This machine does not permit what was asked (descriptors, io_uring, …): one line with the
-    /// remedy.
-    NotPermitted(String),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunError::Unreachable(line) | RunError::NotPermitted(line) => f.write_str(line),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
 
 /// Resolves the target and connects to it once, so that an unreachable one is told before any load
 /// is sent. Each of its addresses has `connect_timeout` to answer. The one that did, as text.

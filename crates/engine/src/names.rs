@@ -1,7 +1,7 @@
 //! From names of hosts to addresses, within a time limit.
 
-use crate::RunError;
-use crate::resolve::reason;
+use crate::error::RunError;
+use crate::error::reason;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;

@@ -1,6 +1,7 @@
 //! From an endpoint to an address that answers.
 
-use crate::RunError;
+use crate::error::RunError;
+use crate::error::reason;
 use crate::names;
 use crate::sys::socket::{Address, RawAddress, Socket};
 use knee_core::spec::Endpoint;
@@ -149,14 +150,4 @@ pub fn check_sources(texts: &[String], target: SocketAddr) -> Result<(), RunErro
     let raw = RawAddress::new(&Address::Tcp(target));
     let raw = raw.map_err(|e| RunError::Unreachable(reason(&e)))?;
     sources(texts, &raw).map(|_| ())
-}
-
-/// An error in words, without the number of the operating system.
-pub fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let text = text
-        .strip_prefix("failed to lookup address information: ")
-        .unwrap_or(text);
-    text.to_lowercase()
 }

@@ -1,6 +1,6 @@
 //! One `TrialSpec` in, one `Trial` out.
 
-use crate::RunError;
+use crate::error::RunError;
 use crate::generator::{WorkerUse, generator_use};
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;

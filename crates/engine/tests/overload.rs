@@ -6,7 +6,7 @@ use knee_core::spec::{
     HttpTarget, Load, Margins, OverloadLoad, Pick, TrialSpec, WaitPolicy,
 };
 use knee_core::time::Nanos;
-use knee_engine::RunError;
+use knee_engine::error::RunError;
 use knee_engine::sys::socket::{Address, Listener, RawAddress};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};

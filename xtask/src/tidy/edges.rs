@@ -9,7 +9,7 @@ use super::code::{Code, find_word};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The crates whose parts form layers.
-const CRATES: [&str; 1] = ["core"];
+const CRATES: [&str; 2] = ["core", "engine"];
 /// Folders of folders that do not know of each other.
 const ROOMS: [&str; 2] = ["experiment", "document"];
 

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::words::Words;
 use clap::Args;
 use knee_core::spec::{Endpoint, HttpTarget};
-use knee_engine::RunError;
+use knee_engine::error::RunError;
 use knee_engine::observe::{Vantage, watch_for};
 use std::net::SocketAddr;
 

@@ -10,7 +10,7 @@ use knee_core::spec::{HttpTarget, Level, TrialSpec};
 use knee_core::time::Nanos;
 use knee_core::trial::assess::assess;
 use knee_core::trial::report::TrialReport;
-use knee_engine::RunError;
+use knee_engine::error::RunError;
 use knee_engine::observe::Vantage;
 use std::sync::atomic::AtomicBool;
 

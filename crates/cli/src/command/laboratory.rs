@@ -12,7 +12,8 @@ use knee_core::measure::Observer;
 use knee_core::report::{Conclusion, Reported};
 use knee_core::report::{Host, Report, ReportResult, SCHEMA};
 use knee_core::trial::report::{TrialReport, Verdict};
-use knee_engine::{RunError, interrupt};
+use knee_engine::error::RunError;
+use knee_engine::interrupt;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 

@@ -1,8 +1,8 @@
 //! Where a load goes: a service that was named, or one of knee's own in this process.
 
 use crate::failure::Failure;
-use knee_engine::serve::bulk::{BulkServer, BulkServerSpec};
-use knee_engine::serve::udp::{UdpServer, UdpServerSpec};
+use knee_engine::experiment::latency::service::{BulkServer, BulkServerSpec};
+use knee_engine::experiment::udp::service::{UdpServer, UdpServerSpec};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// A service of knee's own; it serves as long as it lives.

@@ -1,9 +1,9 @@
 //! The client's end of a control connection, whatever is said over it.
 
 use super::lines::{Lines, line};
-use crate::RunError;
+use crate::error::RunError;
+use crate::error::reason;
 use crate::names::lookup_text;
-use crate::resolve::reason;
 use crate::sys::{clock, socket};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

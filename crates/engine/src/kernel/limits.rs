@@ -1,6 +1,6 @@
 //! What this process may use, checked before any load is sent.
 
-use crate::RunError;
+use crate::error::RunError;
 use crate::sys::thread::OpenFilesLimit;
 
 /// Descriptors that the process needs besides its connections.

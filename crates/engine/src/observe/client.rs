@@ -2,10 +2,10 @@
 
 use super::control::{Came, Lines, REPLY_MAX, Reply, Request, VERSION, line, parse_reply};
 use super::watch::{Armed, Watch};
-use crate::RunError;
 use crate::control::ServiceClock;
+use crate::error::RunError;
+use crate::error::reason;
 use crate::names::lookup_text;
-use crate::resolve::reason;
 use crate::sys::clock::monotonic_ns;
 use knee_core::measure::{Observed, SynSource};
 use knee_core::time::Nanos;

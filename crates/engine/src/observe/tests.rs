@@ -2,7 +2,7 @@
 
 use super::control::{self, Reply, Request};
 use super::*;
-use crate::RunError;
+use crate::error::RunError;
 use crate::sys::clock::monotonic_ns;
 use knee_core::measure::SynSource;
 use knee_core::time::Nanos;

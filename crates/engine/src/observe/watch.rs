@@ -3,9 +3,9 @@
 use super::queue::QueueReader;
 use super::segment;
 use super::tally::{Span, Tally};
+use crate::error::reason;
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
-use crate::resolve::reason;
 use crate::sys::clock::{monotonic_ns, realtime_ahead_ns};
 use crate::sys::packet::{Batch, PacketSocket};
 use knee_core::measure::{Observed, SynSource};

@@ -8,7 +8,8 @@ use knee_core::experiment::latency::{Latency, LatencyPlan, gone};
 use knee_core::measure::Observer;
 use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
-use knee_engine::{RunError, flows};
+use knee_engine::error::RunError;
+use knee_engine::experiment::latency as flows;
 use knee_render::scenario_line;
 use std::sync::atomic::AtomicBool;
 

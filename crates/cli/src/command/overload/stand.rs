@@ -10,7 +10,7 @@ use knee_core::experiment::overload::{OverloadSpec, PreflightFacts};
 use knee_core::measure::Observer;
 use knee_core::spec::{CloseKind, Level, Load, TrialSpec};
 use knee_core::trial::report::TrialReport;
-use knee_engine::RunError;
+use knee_engine::error::RunError;
 use knee_engine::observe::watch_for;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;

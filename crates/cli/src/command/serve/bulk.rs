@@ -7,7 +7,9 @@ use clap::Args;
 use knee_core::measure::Direction;
 use knee_core::spec::{ParseError, parse_duration};
 use knee_core::time::Nanos;
-use knee_engine::serve::bulk::{BulkServer, BulkServerSpec, FlowFault, FlowFaultKind};
+use knee_engine::experiment::latency::service::{
+    BulkServer, BulkServerSpec, FlowFault, FlowFaultKind,
+};
 use std::net::SocketAddr;
 
 /// Take uploads, make downloads and answer pings

@@ -8,7 +8,7 @@ use knee_core::experiment::udp::spec::ServiceMode;
 use knee_core::law::Law;
 use knee_core::spec::{ParseError, parse_law};
 use knee_core::time::Nanos;
-use knee_engine::serve::udp::{UdpServer, UdpServerSpec};
+use knee_engine::experiment::udp::service::{UdpServer, UdpServerSpec};
 use std::net::SocketAddr;
 
 /// Take datagrams, work on each, and account for all of them

@@ -10,7 +10,8 @@ use knee_core::experiment::throttle::waits::WaitTrial;
 use knee_core::measure::Observer;
 use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
-use knee_engine::{RunError, throttle};
+use knee_engine::error::RunError;
+use knee_engine::experiment::throttle;
 use std::sync::atomic::AtomicBool;
 
 /// The rows of a table, one after another: nothing is told while one is measured, so that nothing

@@ -11,7 +11,7 @@ use knee_core::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
 use knee_core::experiment::throttle::{self, margins_of};
 use knee_core::spec::{Margins, ParseError};
 use knee_core::time::Nanos;
-use knee_engine::throttle::is_permitted;
+use knee_engine::experiment::throttle::is_permitted;
 
 /// Time spent on a row, unless given.
 const DURATION: Nanos = Nanos::from_millis(500);

@@ -23,7 +23,7 @@ use knee_core::law::Law;
 use knee_core::spec::{Rate, WaitPolicy};
 use knee_core::spec::{parse_law, parse_rate};
 use knee_core::time::Nanos;
-use knee_engine::udp::send::client_process;
+use knee_engine::experiment::udp::send::client_process;
 use stand::UdpStand;
 use std::io;
 
@@ -324,7 +324,7 @@ fn announcement(laws: &[UdpTrialSpec], trials: usize) -> String {
 /// The time that a trial takes beside its sending: a quiet time before, waiting for the last
 /// datagram after it, and what it takes to start its clients.
 fn around(spec: &UdpTrialSpec) -> Nanos {
-    Nanos::from_millis(300) + knee_engine::udp::send::lead(spec)
+    Nanos::from_millis(300) + knee_engine::experiment::udp::send::lead(spec)
 }
 
 /// One client in a process of its own.

@@ -8,7 +8,8 @@ use knee_core::experiment::udp::spec::{ClientWait, UdpTrialSpec};
 use knee_core::measure::Observer;
 use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
-use knee_engine::{RunError, udp};
+use knee_engine::error::RunError;
+use knee_engine::experiment::udp;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 

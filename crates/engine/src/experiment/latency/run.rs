@@ -1,0 +1,271 @@
+//! One `FlowTrialSpec` in, one `FlowTrial` out.
+
+use super::carry::{Carried, Carriers, Course, FlowEnd};
+use super::control::Control;
+use super::pinger::{Desk, Pinged, Pinger};
+use super::side::Side;
+use super::wire::Begin;
+use super::{merge, sockets};
+use crate::control::{ServiceClock, Talk, random};
+use crate::error::RunError;
+use crate::experiment::latency::conduct::{Conducted, Conductor};
+use crate::generator::{WorkerUse, generator_use};
+use crate::kernel::counters::Counters;
+use crate::kernel::host::HostTime;
+use crate::kernel::limits;
+use crate::sys::{clock, stream};
+use knee_core::experiment::latency::measure::{FlowMeasured, FlowServiceFacts, FlowTrial};
+use knee_core::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
+use knee_core::measure::{Interval, Observer};
+use knee_core::time::Nanos;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::thread;
+
+/// Descriptors beside those of the flows.
+const OTHER_FILES: u64 = 32;
+
+/// Start and its answer take a round trip; this is left besides.
+const LEAD_NS: u64 = 10_000_000;
+
+/// Connects to the service and asks what it is, so that one that cannot be used is told before any
+/// flow begins.
+///
+/// # Errors
+/// [`RunError::Unreachable`]: nobody there, nobody of ours, a wrong token, or busy.
+pub fn preflight(service: &str, token: &str) -> Result<FlowServiceFacts, RunError> {
+    let mut control = Control::open(service, token, &AtomicBool::new(false))?;
+    let (clock, _) = control.clock().map_err(|lost| control.lost(lost))?;
+    let mut facts = control.facts;
+    facts.clock_uncertainty_ns = clock.uncertainty_ns;
+    Ok(facts)
+}
+
+/// Runs one scenario. Setting `stop` ends it early with what was measured; the trial is then marked
+/// interrupted. A service that vanishes ends it early too, and the trial says so; so does one that
+/// has said nothing for 10 s. `observer` sees each interval as it ends, on this thread: with what
+/// the service has told of uploads by then.
+///
+/// # Errors
+/// See [`RunError`]: only what is known before the flows begin is one.
+pub fn run(
+    spec: &FlowTrialSpec,
+    observer: &mut dyn Observer,
+    stop: &AtomicBool,
+) -> Result<FlowTrial, RunError> {
+    let here = |why: String| RunError::NotPermitted(format!("on this host {why}"));
+    sockets::check(&spec.sockets).map_err(here)?;
+    limits::ensure_files(u64::from(spec.flows()) + OTHER_FILES)?;
+    let mut control = Control::open(&spec.service, &spec.token, stop)?;
+    let (ahead, round_trip_ns) = control.clock().map_err(|lost| control.lost(lost))?;
+    let begin = begin(spec);
+    let flows = control.begin(&begin, stop)?;
+    let mut facts = control.facts.clone();
+    let counters = Counters::now();
+    let time = HostTime::now();
+    let origin_ns = clock::monotonic_ns() + LEAD_NS + 2 * round_trip_ns;
+    let service_ns = origin_ns.wrapping_add(ahead.ahead_ns);
+    control.start(service_ns, service_ns.saturating_add(begin.limit.0), stop)?;
+    let stage = Stage {
+        spec,
+        session: begin.session,
+        origin_ns,
+        end_ns: origin_ns.saturating_add(begin.limit.0),
+        ahead,
+    };
+    let played = stage.play(control, flows, observer, stop);
+    let (mut conducted, pinged, carried) = played
+        .map_err(|e| RunError::NotPermitted(format!("the flows could not be carried: {e}")))?;
+    let kernel = Counters::now().moved_since(&counters);
+    let steal_percent = HostTime::now().steal_percent_since(time);
+    let generator = used(&pinged, &carried, conducted.elapsed, steal_percent);
+    let service_cpu = conducted.record.as_ref().map(|r| r.cpu);
+    let flows = merge::flows(
+        spec,
+        sides(carried),
+        conducted.record.take(),
+        &conducted.progress,
+        conducted.elapsed,
+    );
+    fill(&mut conducted.intervals, spec, &flows);
+    facts.clock_uncertainty_ns = uncertainty(&facts, ahead, pinged.control, spec);
+    Ok(FlowTrial {
+        spec: spec.clone(),
+        flows,
+        tcp: pinged.tcp,
+        udp: pinged.udp,
+        intervals: conducted.intervals,
+        elapsed: conducted.elapsed,
+        ended: conducted.ended,
+        service: facts,
+        kernel,
+        generator,
+        service_cpu,
+        interrupted: conducted.interrupted,
+    })
+}
+
+fn begin(spec: &FlowTrialSpec) -> Begin {
+    let (limit, window) = match spec.end {
+        FlowsEnd::After(length) => (length, Nanos::ZERO),
+        FlowsEnd::Settled { settle, limit } => (limit, settle.window),
+    };
+    Begin {
+        session: random(),
+        up: spec.up,
+        down: spec.down,
+        sockets: spec.sockets.clone(),
+        interval: spec.interval,
+        window,
+        limit,
+        bytes_max: spec.bytes_max,
+    }
+}
+
+/// What is settled when the flows are to begin.
+struct Stage<'a> {
+    spec: &'a FlowTrialSpec,
+    session: u64,
+    origin_ns: u64,
+    end_ns: u64,
+    ahead: ServiceClock,
+}
+
+impl Stage<'_> {
+    /// From the flows' beginning to the service's record.
+    fn play(
+        &self,
+        control: Control,
+        flows: Vec<TcpStream>,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> io::Result<(Conducted, Pinged, Vec<Carried>)> {
+        let spec = self.spec;
+        let times = (self.origin_ns, self.end_ns);
+        let course = Course::new(flows.len(), times, self.ahead.ahead_ns, spec.interval);
+        let desk = Desk::new(self.end_ns)?;
+        let (news, heard) = mpsc::channel();
+        let udp = match spec.probes.udp {
+            true => Some(self.probe_socket(control.talk.address)?),
+            false => None,
+        };
+        let (stream, lines) = control.into_parts();
+        let pinger = Pinger {
+            desk: desk.clone(),
+            events: news,
+            stream,
+            lines,
+            udp,
+            session: self.session,
+            origin_ns: self.origin_ns,
+            ahead_ns: self.ahead.ahead_ns,
+            probes: spec.probes,
+        };
+        let up = spec.up as usize;
+        let ends = flows
+            .into_iter()
+            .enumerate()
+            .map(|(index, stream)| FlowEnd {
+                index,
+                stream,
+                sends: index < up,
+                acts: Vec::new(),
+            });
+        let carriers = Carriers::start(course.clone(), ends.collect(), spec.engine.workers)?;
+        let conductor = Conductor::new(spec, course, desk);
+        thread::scope(|scope| {
+            let thread = thread::Builder::new().name("pinger".to_owned());
+            let pinger = thread.spawn_scoped(scope, || pinger.run())?;
+            let conducted = conductor.conduct(&heard, observer, stop);
+            carriers.end_at(0);
+            let carried = carriers.join()?;
+            let pinged = match pinger.join() {
+                Ok(pinged) => pinged?,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            Ok((conducted, pinged, carried))
+        })
+    }
+
+    fn probe_socket(&self, service: SocketAddr) -> io::Result<UdpSocket> {
+        let any: IpAddr = match service {
+            SocketAddr::V4(_) => [0, 0, 0, 0].into(),
+            SocketAddr::V6(_) => [0_u16; 8].into(),
+        };
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect(service)?;
+        if let Some(dscp) = self.spec.sockets.dscp {
+            stream::set_dscp(&socket, dscp)?;
+        }
+        Ok(socket)
+    }
+}
+
+/// What each flow's end here knows, in the flows' order. Their connections are closed, without what
+/// waits to be sent: both ends are through with them.
+fn sides(carried: Vec<Carried>) -> Vec<Side> {
+    let mut ended: Vec<_> = carried.into_iter().flat_map(|c| c.flows).collect();
+    ended.sort_by_key(|e| e.index);
+    let side = |e: super::carry::Ended| {
+        if let Some(flow) = &e.stream {
+            let _ = stream::set_reset_on_close(flow);
+        }
+        e.side
+    };
+    ended.into_iter().map(side).collect()
+}
+
+/// What flows carried in each interval, as their receivers counted it.
+fn fill(intervals: &mut [Interval], spec: &FlowTrialSpec, flows: &[FlowMeasured]) {
+    let (up, down) = flows.split_at(spec.up as usize);
+    let sum = |flows: &[FlowMeasured], n: usize| {
+        let bytes = |f: &FlowMeasured| f.by_interval.get(n).copied().unwrap_or(0);
+        (!flows.is_empty()).then(|| flows.iter().map(bytes).sum())
+    };
+    for (n, interval) in intervals.iter_mut().enumerate() {
+        interval.up_bytes = sum(up, n);
+        interval.down_bytes = sum(down, n);
+    }
+}
+
+fn used(
+    pinged: &Pinged,
+    carried: &[Carried],
+    elapsed: Nanos,
+    steal_percent: f64,
+) -> knee_core::measure::GeneratorUse {
+    let of = |used| WorkerUse {
+        used,
+        polled: Nanos::ZERO,
+        over: elapsed,
+    };
+    let threads = carried.iter().map(|c| c.used).chain([pinged.used]);
+    let threads: Vec<WorkerUse> = threads.map(of).collect();
+    let mut all = generator_use("epoll", &threads, steal_percent);
+    all.workers = carried.len() as u32;
+    all
+}
+
+/// How far the service's clock may be off over the whole trial: what the first estimate leaves
+/// open, and by how much a second one at its end differs, as two clocks drift apart.
+fn uncertainty(
+    facts: &FlowServiceFacts,
+    first: ServiceClock,
+    control: Option<(TcpStream, super::wire::Lines)>,
+    spec: &FlowTrialSpec,
+) -> u64 {
+    if facts.same_host {
+        return 0;
+    }
+    let again = control.and_then(|(stream, lines)| {
+        let talk = Talk::from_parts(stream, lines, &spec.service).ok()?;
+        Control::resumed(talk, facts.clone()).clock().ok()
+    });
+    let drift_ns = again.map_or(0, |(second, _)| {
+        let apart = second.ahead_ns.wrapping_sub(first.ahead_ns) as i64;
+        apart.unsigned_abs().saturating_sub(second.uncertainty_ns)
+    });
+    first.uncertainty_ns.saturating_add(drift_ns)
+}

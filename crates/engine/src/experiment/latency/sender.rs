@@ -1,0 +1,144 @@
+//! One flow's sending end.
+
+use super::carry::Course;
+use super::header::{HEADER_BYTES, Header, RECORD_MAX, RECORD_MIN};
+use super::side::SentSide;
+use crate::sys::{clock, stream};
+use knee_core::experiment::latency::measure::FlowLost;
+use knee_core::time::Nanos;
+use std::io::{self, IoSlice};
+use std::net::TcpStream;
+
+/// What is handed to the socket in one call.
+pub(super) const CHUNK_BYTES: usize = 512 << 10;
+
+/// A record is to take about so long to hand over, so that a slow flow has its latency measured
+/// often, and a fast one seldom enough to cost nothing.
+const RECORD_NS: f64 = 5e6;
+
+/// How long is looked at to know how fast a flow is.
+const LOOK_NS: u64 = 50_000_000;
+
+/// The longest record as long as that is not known.
+const FIRST_MAX: u32 = 128 << 10;
+
+/// So many samples of TCP are kept: 100 minutes with one in 100 ms.
+const SAMPLES_MAX: usize = 60_000;
+
+/// Hands record after record to its socket.
+#[derive(Debug)]
+pub(super) struct Sender {
+    pub(super) stream: TcpStream,
+    head: [u8; HEADER_BYTES],
+    /// What of the head is still to be sent.
+    head_left: usize,
+    /// What of the record is still to be sent behind its head.
+    left: usize,
+    /// Of the record that begins next.
+    number: u64,
+    /// Its length.
+    length: u32,
+    /// Since when, and since which count of bytes, the flow's speed is looked at.
+    look: (u64, u64),
+    side: SentSide,
+}
+
+impl Sender {
+    pub(super) fn new(stream: TcpStream) -> Sender {
+        Sender {
+            stream,
+            head: [0; HEADER_BYTES],
+            head_left: 0,
+            left: 0,
+            number: 0,
+            length: 4 * RECORD_MIN,
+            look: (0, 0),
+            side: SentSide::default(),
+        }
+    }
+
+    /// Hands over as much as fits, one call's worth at the most; how many bytes there have been by
+    /// now. `payload` has [`CHUNK_BYTES`].
+    ///
+    /// # Errors
+    /// Why the flow is lost.
+    pub(super) fn pass(&mut self, course: &Course, payload: &[u8]) -> Result<u64, String> {
+        let is_new = self.head_left == 0 && self.left == 0;
+        if is_new {
+            self.open(course);
+        }
+        let body = self.left.min(payload.len());
+        let parts = [
+            IoSlice::new(&self.head[HEADER_BYTES - self.head_left..]),
+            IoSlice::new(&payload[..body]),
+        ];
+        match stream::send(&self.stream, &parts) {
+            Ok(count) => {
+                let of_head = count.min(self.head_left);
+                self.head_left -= of_head;
+                self.left -= count - of_head;
+                self.number += u64::from(is_new);
+                self.side.accepted_bytes += count as u64;
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                // Nothing of it was taken, so it begins later.
+                if is_new {
+                    (self.head_left, self.left) = (0, 0);
+                }
+            }
+            Err(e) => return Err(crate::error::reason(&e)),
+        }
+        Ok(self.side.accepted_bytes)
+    }
+
+    /// Begins a record now.
+    fn open(&mut self, course: &Course) {
+        let now_ns = clock::monotonic_ns();
+        self.measure(now_ns);
+        let header = Header {
+            length: self.length,
+            number: self.number,
+            sent_ns: now_ns.wrapping_add(course.ahead_ns),
+        };
+        self.head = header.encode();
+        self.head_left = HEADER_BYTES;
+        self.left = self.length as usize - HEADER_BYTES;
+    }
+
+    /// Settles how long the next record is.
+    fn measure(&mut self, now_ns: u64) {
+        let (since_ns, since_bytes) = self.look;
+        let (time_ns, bytes) = (now_ns - since_ns, self.side.accepted_bytes);
+        if since_ns == 0 {
+            self.look = (now_ns, bytes);
+        } else if time_ns >= LOOK_NS {
+            let fit = (bytes - since_bytes) as f64 * RECORD_NS / time_ns as f64;
+            self.length = (fit as u32).clamp(RECORD_MIN, RECORD_MAX);
+            self.look = (now_ns, bytes);
+        } else if bytes < u64::from(FIRST_MAX) {
+            self.length = (2 * self.length).min(FIRST_MAX);
+        }
+    }
+
+    /// Asks what TCP knows of the flow.
+    pub(super) fn sample(&mut self, now: Nanos) {
+        let Some(info) = stream::tcp_info(&self.stream) else {
+            return;
+        };
+        self.side.ecn |= info.ecn;
+        let mut sample = info.sample;
+        sample.at = now;
+        if self.side.samples.len() < SAMPLES_MAX {
+            self.side.samples.push(sample);
+        }
+    }
+
+    /// It is over, at `ended`.
+    pub(super) fn finish(mut self, ended: Nanos, lost: Option<String>) -> (SentSide, TcpStream) {
+        self.sample(ended);
+        self.side.congestion_control = stream::congestion_control(&self.stream);
+        self.side.ended = ended;
+        self.side.lost = lost.map(|why| FlowLost { at: ended, why });
+        (self.side, self.stream)
+    }
+}

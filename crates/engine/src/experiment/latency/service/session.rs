@@ -1,0 +1,240 @@
+//! One client's session: its flows, from their joining to their record.
+
+use super::spec::{FlowFault, FlowFaultKind};
+use crate::experiment::latency::carry::{Act, Carried, Carriers, Course, FlowEnd};
+use crate::experiment::latency::side::Side;
+use crate::experiment::latency::sockets;
+use crate::experiment::latency::wire::{Begin, Record, Say};
+use crate::sys::clock::{self, ThreadUse};
+use crate::sys::stream;
+use knee_core::measure::Direction;
+use knee_core::time::Nanos;
+use std::io;
+use std::net::{IpAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A session.
+pub(super) struct Session {
+    pub(super) begin: Begin,
+    /// Where its client is.
+    pub(super) peer: IpAddr,
+    /// The uploads first; `None`: has not joined.
+    flows: Vec<Option<TcpStream>>,
+    running: Option<Running>,
+}
+
+struct Running {
+    carriers: Option<Carriers>,
+    course: Arc<Course>,
+    /// What this thread had used when it began.
+    used: ThreadUse,
+    /// When uploads' progress is told next, in run time.
+    due: Nanos,
+    /// The record was asked for.
+    is_ending: bool,
+    /// The service has ended it itself.
+    is_over: bool,
+}
+
+impl Session {
+    /// One whose flows are still to join.
+    pub(super) fn new(begin: Begin, peer: IpAddr) -> Session {
+        let count = (begin.up + begin.down) as usize;
+        Session {
+            begin,
+            peer,
+            flows: (0..count).map(|_| None).collect(),
+            running: None,
+        }
+    }
+
+    /// How many flows are still to join.
+    pub(super) fn missing(&self) -> usize {
+        self.flows.iter().filter(|f| f.is_none()).count()
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// A flow joins.
+    ///
+    /// # Errors
+    /// There is none of that number to join, or its socket cannot be set up.
+    pub(super) fn join(
+        &mut self,
+        direction: Direction,
+        number: u32,
+        stream: TcpStream,
+    ) -> Result<(), String> {
+        let place = place(&self.begin, direction, number);
+        let free = place.and_then(|place| self.flows.get_mut(place));
+        let Some(free) = free.filter(|f| f.is_none()) else {
+            return Err("there is no such flow to join".to_owned());
+        };
+        if self.running.is_some() {
+            return Err("the flows have begun already".to_owned());
+        }
+        sockets::set_up(&stream, &self.begin.sockets).map_err(|e| e.to_string())?;
+        *free = Some(stream);
+        Ok(())
+    }
+
+    /// The flows begin.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub(super) fn start(
+        &mut self,
+        origin_ns: u64,
+        end_ns: u64,
+        workers: u32,
+        faults: &[FlowFault],
+    ) -> io::Result<()> {
+        let limit_ns = origin_ns.saturating_add(self.begin.limit.0);
+        let times = (origin_ns, end_ns.min(limit_ns));
+        let course = Course::new(self.flows.len(), times, 0, self.begin.interval);
+        let up = self.begin.up as usize;
+        let joined = self.flows.iter_mut().enumerate();
+        let mut ends: Vec<FlowEnd> = joined
+            .filter_map(|(index, stream)| {
+                Some(FlowEnd {
+                    index,
+                    stream: stream.take()?,
+                    sends: index >= up,
+                    acts: Vec::new(),
+                })
+            })
+            .collect();
+        for fault in faults {
+            let place = place(&self.begin, fault.direction, fault.number);
+            let Some(end) = place.and_then(|place| ends.get_mut(place)) else {
+                continue;
+            };
+            let act = match fault.kind {
+                FlowFaultKind::Reset => Act::Reset,
+                FlowFaultKind::Stall(length) => Act::Pause(length),
+            };
+            end.acts.push((fault.at, act));
+        }
+        let carriers = Carriers::start(course.clone(), ends, workers)?;
+        self.running = Some(Running {
+            carriers: Some(carriers),
+            course,
+            used: ThreadUse::now(),
+            due: self.next_due(Nanos::ZERO),
+            is_ending: false,
+            is_over: false,
+        });
+        Ok(())
+    }
+
+    /// The first end of an interval or a window after `at`.
+    fn next_due(&self, at: Nanos) -> Nanos {
+        let after = |length: Nanos| match length.0 {
+            0 => Nanos::MAX,
+            ns => Nanos(ns.saturating_mul(at.0 / ns + 1)),
+        };
+        match self.begin.up {
+            0 => Nanos::MAX,
+            _ => after(self.begin.interval).min(after(self.begin.window)),
+        }
+    }
+
+    /// How long there is nothing to do at the longest.
+    pub(super) fn patience(&self, now_ns: u64) -> Nanos {
+        match &self.running {
+            // The threads end within a moment of the end.
+            Some(running) if running.is_ending => Nanos::from_millis(1),
+            Some(running) if running.due < Nanos::MAX => running.due - running.course.since(now_ns),
+            _ => Nanos::MAX,
+        }
+    }
+
+    /// What is to be said by now, one thing at a time.
+    pub(super) fn say(&mut self, now_ns: u64, bytes_max: Option<u64>) -> Option<Say> {
+        let up = self.begin.up as usize;
+        let running = self.running.as_mut()?;
+        let now = running.course.since(now_ns);
+        let cap = bytes_max.filter(|&max| running.course.carried_in_all() >= max);
+        if let Some(max) = cap.filter(|_| !running.is_over) {
+            running.is_over = true;
+            running.course.end_ns.fetch_min(now_ns, Ordering::Relaxed);
+            let reason = format!("the service permits no more than {max} bytes a session");
+            return Some(Say::Over { reason });
+        }
+        let end = running
+            .course
+            .since(running.course.end_ns.load(Ordering::Relaxed));
+        let at = running.due;
+        if at > now || at > end {
+            return None;
+        }
+        let bytes = running.course.carried(0..up);
+        let next = self.next_due(at);
+        if let Some(running) = &mut self.running {
+            running.due = next;
+        }
+        Some(Say::Progress { at, bytes })
+    }
+
+    /// The flows are to end, at `at_ns` of this host's clock.
+    pub(super) fn end(&mut self, at_ns: u64) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        running.is_ending = true;
+        running.course.end_ns.fetch_min(at_ns, Ordering::Relaxed);
+    }
+
+    /// The record, once it was asked for and all flows have ended, with the threads' own accounts.
+    pub(super) fn record(&mut self) -> Option<(Record, Vec<Carried>)> {
+        let running = self.running.as_mut().filter(|r| r.is_ending)?;
+        let carriers = running.carriers.take_if(|c| c.has_ended())?;
+        let carried = carriers.join().unwrap_or_default();
+        let mut record = Record::default();
+        let used = ThreadUse::now().since(running.used);
+        let used = carried.iter().map(|c| c.used).chain([used]);
+        record.cpu = Nanos(used.map(|u| (u.user + u.system).0).sum());
+        let mut sides: Vec<(usize, Side)> = carried
+            .iter()
+            .flat_map(|c| c.flows.iter().map(|f| (f.index, f.side.clone())))
+            .collect();
+        sides.sort_by_key(|s| s.0);
+        for (_, side) in sides {
+            match side {
+                Side::Received(side) => record.up.push(side),
+                Side::Sent(side) => record.down.push(side),
+            }
+        }
+        Some((record, carried))
+    }
+
+    /// Ends it whatever it is at, throwing away what waits to be sent.
+    pub(super) fn abandon(mut self) -> Vec<Carried> {
+        self.end(clock::monotonic_ns());
+        let carriers = self.running.and_then(|r| r.carriers);
+        let carried = carriers.map(|c| c.join().unwrap_or_default());
+        let carried = carried.unwrap_or_default();
+        reset(&carried);
+        carried
+    }
+}
+
+/// Flows are closed without what waits to be sent.
+pub(super) fn reset(carried: &[Carried]) {
+    let flows = carried.iter().flat_map(|c| &c.flows);
+    for stream in flows.filter_map(|f| f.stream.as_ref()) {
+        let _ = stream::set_reset_on_close(stream);
+    }
+}
+
+/// A flow's place: the uploads come first.
+fn place(begin: &Begin, direction: Direction, number: u32) -> Option<usize> {
+    match direction {
+        Direction::Up if number < begin.up => Some(number as usize),
+        Direction::Down if number < begin.down => Some((begin.up + number) as usize),
+        _ => None,
+    }
+}

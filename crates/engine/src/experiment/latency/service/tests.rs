@@ -1,0 +1,396 @@
+//! The service with real clients over loopback: what happens, never how fast.
+
+use super::*;
+use crate::experiment::latency as flows;
+use knee_core::experiment::latency::measure::{FlowTrial, FlowsEnded};
+use knee_core::experiment::latency::spec::{
+    FlowSockets, FlowTrialSpec, FlowsEnd, ProbeSpec, Settle,
+};
+use knee_core::measure::Direction;
+use knee_core::measure::{Histogram, Interval, Observer};
+use knee_core::spec::{BackendChoice, EngineOptions, Level, Margins, WaitPolicy};
+use knee_core::time::Nanos;
+use std::time::{Duration, Instant};
+
+fn server(change: impl FnOnce(&mut BulkServerSpec)) -> BulkServer {
+    let mut spec = BulkServerSpec {
+        workers: 1,
+        ..BulkServerSpec::default()
+    };
+    change(&mut spec);
+    BulkServer::start(spec).unwrap()
+}
+
+fn scenario(service: &BulkServer, up: u32, down: u32, length: Nanos) -> FlowTrialSpec {
+    FlowTrialSpec {
+        label: format!("{up} up, {down} down"),
+        level: Level::Flows { up, down },
+        service: service.address().to_string(),
+        token: String::new(),
+        up,
+        down,
+        end: FlowsEnd::After(length),
+        bytes_max: None,
+        sockets: FlowSockets::default(),
+        probes: ProbeSpec {
+            every: Nanos::from_millis(10),
+            udp: true,
+            timeout: Nanos::from_secs(1),
+        },
+        interval: Nanos::from_millis(50),
+        seed: 1,
+        engine: EngineOptions {
+            workers: 1,
+            backend: BackendChoice::Auto,
+            wait: WaitPolicy::Sleep,
+            margins: Margins::UNKNOWN,
+        },
+    }
+}
+
+#[derive(Default)]
+struct Seen(Vec<Interval>);
+
+impl Observer for Seen {
+    fn on_interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
+        assert_eq!(interval.completed > 0, response.is_some());
+        self.0.push(interval.clone());
+    }
+}
+
+fn run(spec: &FlowTrialSpec) -> FlowTrial {
+    let mut seen = Seen::default();
+    let trial = flows::run(spec, &mut seen, &AtomicBool::new(false)).unwrap();
+    let bounds = |all: &[Interval]| {
+        let each = all.iter().map(|i| (i.start_ns, i.end_ns, i.attempted));
+        each.collect::<Vec<_>>()
+    };
+    assert_eq!(bounds(&seen.0), bounds(&trial.intervals), "each was shown");
+    check(&trial);
+    trial
+}
+
+/// What holds for every trial.
+fn check(trial: &FlowTrial) {
+    let spec = &trial.spec;
+    assert_eq!(trial.flows.len() as u32, spec.flows());
+    let last = trial.intervals.last().unwrap();
+    assert_eq!(last.end_ns, trial.elapsed.0);
+    let sent: u64 = trial.intervals.iter().map(|i| i.attempted).sum();
+    assert_eq!(sent, trial.tcp.sent);
+    assert_eq!(trial.tcp.probes.len() as u64, trial.tcp.sent);
+    for (n, flow) in trial.flows.iter().enumerate() {
+        let up = (n as u32) < spec.up;
+        assert_eq!(flow.direction == Direction::Up, up);
+        assert_eq!(flow.by_interval.len(), trial.intervals.len());
+        assert_eq!(flow.inside_max_by_interval.len(), trial.intervals.len());
+        assert!(flow.by_interval.iter().sum::<u64>() <= flow.received_bytes);
+        assert!(flow.gap_at + flow.gap_max <= flow.ended, "{flow:?}");
+    }
+    for probe in &trial.tcp.probes {
+        assert!(probe.sent >= probe.intended);
+        if let Some(back) = probe.back {
+            assert!(back.round_trip <= trial.tcp.longest);
+        }
+    }
+}
+
+const SHORT: Nanos = Nanos::from_millis(300);
+
+#[test]
+fn flows_of_both_directions_are_carried_and_accounted_for() {
+    let server = server(|_| {});
+    for (up, down) in [(1, 0), (0, 1), (2, 3), (0, 16)] {
+        let trial = run(&scenario(&server, up, down, SHORT));
+        assert_eq!(trial.ended, FlowsEnded::Settled);
+        assert_eq!(trial.elapsed, SHORT);
+        assert!(!trial.interrupted && trial.service.same_host);
+        assert_eq!(trial.service.clock_uncertainty_ns, 0);
+        for flow in &trial.flows {
+            assert_eq!(flow.lost, None);
+            assert!(flow.received_bytes > 0 && flow.gap_max < SHORT, "{flow:?}");
+            assert!(flow.inside.count() > 0 && !flow.samples.is_empty());
+            assert!(!flow.congestion_control.is_empty() && !flow.ecn);
+            assert!(flow.samples.iter().all(|s| s.window_bytes > 0));
+        }
+        let sum = |d| {
+            let flows = trial.flows.iter().filter(|f| f.direction == d);
+            flows.flat_map(|f| &f.by_interval).sum::<u64>()
+        };
+        let intervals = || trial.intervals.iter();
+        let up_bytes: u64 = intervals().filter_map(|i| i.up_bytes).sum();
+        let down_bytes: u64 = intervals().filter_map(|i| i.down_bytes).sum();
+        assert_eq!(up_bytes, sum(Direction::Up));
+        assert_eq!(down_bytes, sum(Direction::Down));
+        assert!(intervals().all(|i| i.up_bytes.is_some() == (up > 0)));
+        assert!(trial.tcp.probes.iter().all(|p| p.back.is_some()));
+        assert!(trial.udp.unwrap().probes.iter().any(|p| p.back.is_some()));
+        assert!(trial.service_cpu.is_some());
+    }
+    let stats = server.stop();
+    assert_eq!((stats.sessions, stats.sessions_lost), (4, 0));
+    assert_eq!(stats.flows, 1 + 1 + 5 + 16);
+    assert!(stats.received_bytes > 0 && stats.sent_bytes > 0 && stats.pings > 0);
+}
+
+#[test]
+fn an_idle_path_has_probes_alone() {
+    let server = server(|_| {});
+    let mut spec = scenario(&server, 0, 0, SHORT);
+    let trial = run(&spec);
+    assert!(trial.tcp.sent > 1 && trial.flows.is_empty());
+    assert!(trial.tcp.probes.iter().all(|p| p.back.is_some()));
+    let first = trial.tcp.probes[0].back.unwrap();
+    assert!(first.up + first.down >= first.round_trip);
+    assert!(trial.udp.is_some());
+    spec.probes.udp = false;
+    assert!(run(&spec).udp.is_none());
+}
+
+#[test]
+fn a_reset_flow_is_told_and_the_others_go_on() {
+    for direction in [Direction::Up, Direction::Down] {
+        let at = Nanos::from_millis(100);
+        let server = server(|spec| {
+            spec.faults = vec![FlowFault {
+                direction,
+                number: 1,
+                at,
+                kind: FlowFaultKind::Reset,
+            }];
+        });
+        let trial = run(&scenario(&server, 2, 2, SHORT));
+        assert_eq!(trial.ended, FlowsEnded::Settled);
+        for flow in &trial.flows {
+            let is_killed = flow.direction == direction && flow.number == 1;
+            assert_eq!(flow.lost.is_some(), is_killed, "{flow:?}");
+            if let Some(lost) = &flow.lost {
+                assert!(lost.at >= at && lost.at == flow.ended && !lost.why.is_empty());
+            } else {
+                assert!(flow.ended >= SHORT);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stalled_flow_has_a_gap() {
+    let stall = Nanos::from_millis(334);
+    for direction in [Direction::Up, Direction::Down] {
+        let server = server(|spec| {
+            spec.faults = vec![FlowFault {
+                direction,
+                number: 0,
+                at: Nanos::from_millis(100),
+                kind: FlowFaultKind::Stall(stall),
+            }];
+        });
+        let trial = run(&scenario(&server, 1, 1, Nanos::from_millis(700)));
+        for flow in &trial.flows {
+            assert_eq!(flow.lost, None);
+            if flow.direction == direction {
+                // What was under way when it stalled comes within that time.
+                assert!(flow.gap_max >= Nanos::from_millis(300), "{flow:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_scenario_settles_or_is_ended_by_force() {
+    let server = server(|_| {});
+    let mut spec = scenario(&server, 1, 1, SHORT);
+    let settle = |tolerance| Settle {
+        tolerance,
+        window: Nanos::from_millis(40),
+        windows: 2,
+    };
+    spec.end = FlowsEnd::Settled {
+        settle: settle(1e9),
+        limit: Nanos::from_secs(30),
+    };
+    let trial = run(&spec);
+    assert_eq!(trial.ended, FlowsEnded::Settled);
+    assert!(trial.elapsed < Nanos::from_secs(30));
+    spec.end = FlowsEnd::Settled {
+        settle: settle(0.0),
+        limit: SHORT,
+    };
+    let trial = run(&spec);
+    assert_eq!((trial.ended, trial.elapsed), (FlowsEnded::Forced, SHORT));
+}
+
+#[test]
+fn caps_on_bytes_abort() {
+    let generous = server(|_| {});
+    let mut spec = scenario(&generous, 1, 1, Nanos::from_secs(30));
+    spec.bytes_max = Some(100_000);
+    let trial = run(&spec);
+    let FlowsEnded::Aborted(why) = &trial.ended else {
+        panic!("{:?}", trial.ended);
+    };
+    assert!(why.contains("100000 bytes"), "{why}");
+    let strict = server(|spec| spec.bytes_max = Some(100_000));
+    let trial = run(&scenario(&strict, 1, 0, Nanos::from_secs(30)));
+    let FlowsEnded::Aborted(why) = &trial.ended else {
+        panic!("{:?}", trial.ended);
+    };
+    assert!(why.contains("service permits"), "{why}");
+    assert!(trial.flows[0].received_bytes >= 100_000);
+    let short = server(|spec| spec.session_max = Nanos::from_millis(10));
+    let refused = refusal(&scenario(&short, 1, 0, SHORT));
+    assert!(refused.contains("permits 10 ms"), "{refused}");
+}
+
+fn refusal(spec: &FlowTrialSpec) -> String {
+    let run = flows::run(spec, &mut Seen::default(), &AtomicBool::new(false));
+    run.unwrap_err().to_string()
+}
+
+#[test]
+fn a_service_that_dies_leaves_what_was_measured() {
+    let server = server(|_| {});
+    let spec = scenario(&server, 1, 1, Nanos::from_secs(30));
+    let killer = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(400));
+        server.stop()
+    });
+    let trial = run(&spec);
+    let FlowsEnded::Aborted(why) = &trial.ended else {
+        panic!("{:?}", trial.ended);
+    };
+    assert!(why.contains("the service"), "{why}");
+    for flow in &trial.flows {
+        assert!(flow.received_bytes > 0, "{flow:?}");
+    }
+    assert!(trial.elapsed > Nanos::from_millis(100) && trial.service_cpu.is_none());
+    let stats = killer.join().unwrap();
+    assert_eq!((stats.sessions, stats.sessions_lost), (1, 1));
+}
+
+#[test]
+fn an_interruption_ends_it_at_once() {
+    let server = server(|_| {});
+    let spec = scenario(&server, 2, 2, Nanos::from_secs(30));
+    let stop = AtomicBool::new(false);
+    let (trial, took) = thread::scope(|scope| {
+        let stopper = scope.spawn(|| {
+            thread::sleep(Duration::from_millis(300));
+            stop.store(true, Ordering::Relaxed);
+            Instant::now()
+        });
+        let trial = flows::run(&spec, &mut Seen::default(), &stop).unwrap();
+        let ended = Instant::now();
+        (trial, ended - stopper.join().unwrap())
+    });
+    check(&trial);
+    assert!(trial.interrupted && trial.elapsed < Nanos::from_secs(20));
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    // And the service has room for the next.
+    run(&scenario(&server, 1, 0, SHORT));
+}
+
+#[test]
+fn a_second_client_is_told_that_the_service_is_busy() {
+    let server = server(|_| {});
+    let service = server.address().to_string();
+    let spec = scenario(&server, 1, 0, Nanos::from_secs(30));
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| flows::run(&spec, &mut Seen::default(), &stop));
+        thread::sleep(Duration::from_millis(300));
+        let second = flows::preflight(&service, "").unwrap_err().to_string();
+        stop.store(true, Ordering::Relaxed);
+        assert!(second.contains("busy"), "{second}");
+        assert!(first.join().unwrap().unwrap().interrupted);
+    });
+    assert!(flows::preflight(&service, "").unwrap().cpus >= 1);
+}
+
+#[test]
+fn a_token_is_asked_for() {
+    let secret = server(|spec| spec.token = "secret".to_owned());
+    let service = secret.address().to_string();
+    let told = flows::preflight(&service, "guess").unwrap_err().to_string();
+    assert!(told.contains("token"), "{told}");
+    assert!(flows::preflight(&service, "secret").is_ok());
+    let open = BulkServer::start(BulkServerSpec {
+        listen: "0.0.0.0:0".parse().unwrap(),
+        ..BulkServerSpec::default()
+    });
+    assert!(open.unwrap_err().to_string().contains("--token"));
+}
+
+#[test]
+fn congestion_control_is_what_was_asked_for_on_both_ends() {
+    let server = server(|_| {});
+    let mut spec = scenario(&server, 1, 1, SHORT);
+    spec.sockets.dscp = Some(10);
+    spec.sockets.congestion_control = Some("reno".to_owned());
+    let trial = run(&spec);
+    for flow in &trial.flows {
+        assert_eq!(flow.congestion_control, "reno");
+    }
+    spec.sockets.congestion_control = Some("nosuch".to_owned());
+    let told = refusal(&spec);
+    assert!(told.contains("'nosuch' is not available"), "{told}");
+}
+
+#[test]
+fn who_is_no_service_is_told_from_one_in_bounded_time() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let told = flows::preflight(&address, "").unwrap_err().to_string();
+    assert!(told.contains("knee serve bulk"), "{told}");
+    drop(silent);
+    let told = flows::preflight(&address, "").unwrap_err().to_string();
+    assert!(told.contains("no knee service answers"), "{told}");
+}
+
+/// Speaks the language up to `started`, then says nothing more.
+fn mute_service(listener: &std::net::TcpListener) {
+    use crate::experiment::latency::wire::{Ask, Say, Welcome, line};
+    use std::io::{BufRead, BufReader, Write};
+    let (stream, _) = listener.accept().unwrap();
+    let mut said = BufReader::new(stream.try_clone().unwrap()).lines();
+    let say = |say: Say| (&stream).write_all(&line(&say)).unwrap();
+    while let Some(Ok(heard)) = said.next() {
+        match serde_json::from_str(&heard).unwrap() {
+            Ask::Hello { .. } => say(Say::Welcome(Welcome::default())),
+            Ask::Ping { n } => say(Say::Pong {
+                n,
+                reached_ns: 1,
+                left_ns: 2,
+            }),
+            Ask::Begin(_) => {
+                say(Say::Ready);
+                say(Say::Joined);
+            }
+            Ask::Start { .. } => {
+                say(Say::Started);
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    // Whatever is asked from now on has no answer, until the client leaves.
+    said.for_each(drop);
+}
+
+#[test]
+fn a_service_that_falls_silent_is_no_hang() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mute = thread::spawn(move || mute_service(&listener));
+    let other = server(|_| {});
+    let mut spec = scenario(&other, 0, 0, SHORT);
+    spec.service = address.to_string();
+    let trial = run(&spec);
+    let FlowsEnded::Aborted(why) = &trial.ended else {
+        panic!("{:?}", trial.ended);
+    };
+    assert!(why.contains("says nothing any more"), "{why}");
+    assert!(trial.tcp.sent > 0 && trial.tcp.probes.iter().all(|p| p.back.is_none()));
+    assert!(trial.tcp.longest >= Nanos::from_secs(9));
+    mute.join().unwrap();
+}

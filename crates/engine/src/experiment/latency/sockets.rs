@@ -1,0 +1,145 @@
+//! How flows' sockets are made and set up.
+
+use crate::error::RunError;
+use crate::error::reason;
+use crate::sys::epoll::{Epoll, Event, flags};
+use crate::sys::socket::{Address, Connect, RawAddress, Socket};
+use crate::sys::{clock, stream};
+use knee_core::experiment::latency::spec::FlowSockets;
+use knee_core::time::Nanos;
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+
+/// How long all flows together may take to connect.
+const CONNECT_NS: u64 = 10_000_000_000;
+
+/// Sets up a flow's socket.
+///
+/// # Errors
+/// What the kernel refuses.
+pub(crate) fn set_up(socket: &impl std::os::fd::AsFd, how: &FlowSockets) -> io::Result<()> {
+    if let Some(name) = &how.congestion_control {
+        stream::set_congestion_control(socket, name)?;
+    }
+    if let Some(dscp) = how.dscp {
+        stream::set_dscp(socket, dscp)?;
+    }
+    Ok(())
+}
+
+/// Whether this host has the congestion control that is asked for.
+///
+/// # Errors
+/// That it has not, in one line with what it has.
+pub(crate) fn check(how: &FlowSockets) -> Result<(), String> {
+    let Some(name) = &how.congestion_control else {
+        return Ok(());
+    };
+    let any = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let tried = RawAddress::new(&any)
+        .and_then(|any| Socket::new(&any))
+        .and_then(|socket| stream::set_congestion_control(&socket, name));
+    let Err(error) = tried else {
+        return Ok(());
+    };
+    let read = |file: &str| {
+        let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{file}"));
+        text.unwrap_or_default().trim().to_owned()
+    };
+    let shown: String = name.chars().filter(|c| !c.is_control()).take(32).collect();
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        return Err(format!(
+            "the congestion control '{shown}' is not permitted to every user; permitted are: {}",
+            read("tcp_allowed_congestion_control")
+        ));
+    }
+    Err(format!(
+        "the congestion control '{shown}' is not available ({}); available are: {}",
+        reason(&error),
+        read("tcp_available_congestion_control")
+    ))
+}
+
+/// Connects `count` flows, all at once.
+///
+/// # Errors
+/// Of the first that cannot.
+pub(crate) fn connect(
+    to: SocketAddr,
+    count: usize,
+    how: &FlowSockets,
+) -> Result<Vec<TcpStream>, RunError> {
+    let failed = |n: usize, e: &io::Error| {
+        RunError::Unreachable(format!("flow {n} cannot connect to {to}: {}", reason(e)))
+    };
+    let raw = RawAddress::new(&Address::Tcp(to)).map_err(|e| failed(0, &e))?;
+    let begin = |n: usize| begin(&raw, how).map_err(|e| failed(n, &e));
+    let begun: Vec<(Socket, Connect)> = (0..count).map(begin).collect::<Result<_, _>>()?;
+    let until_ns = clock::monotonic_ns() + CONNECT_NS;
+    let mut streams = Vec::with_capacity(count);
+    for (n, (socket, connect)) in begun.into_iter().enumerate() {
+        if connect == Connect::InProgress {
+            await_connect(&socket, until_ns).map_err(|e| failed(n, &e))?;
+        }
+        streams.push(TcpStream::from(OwnedFd::from(socket)));
+    }
+    Ok(streams)
+}
+
+fn begin(to: &RawAddress, how: &FlowSockets) -> io::Result<(Socket, Connect)> {
+    let socket = Socket::new(to)?;
+    set_up(&socket, how)?;
+    let connect = socket.connect(to)?;
+    Ok((socket, connect))
+}
+
+fn await_connect(socket: &Socket, until_ns: u64) -> io::Result<()> {
+    let epoll = Epoll::new()?;
+    epoll.add(socket, 0, flags::WRITE)?;
+    let mut events = [Event::EMPTY; 1];
+    loop {
+        let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+        if left_ns == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        if !epoll.wait(&mut events, Some(Nanos(left_ns)))?.is_empty() {
+            return socket.take_error()?.map_or(Ok(()), Err);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_congestion_control_is_told_with_those_that_are_known() {
+        let how = |name: &str| FlowSockets {
+            congestion_control: Some(name.to_owned()),
+            ..FlowSockets::default()
+        };
+        assert_eq!(check(&FlowSockets::default()), Ok(()));
+        assert_eq!(check(&how("reno")), Ok(()));
+        for bad in ["nosuch", "", "very-long-and-not-a-name", "a\nb"] {
+            let told = check(&how(bad)).unwrap_err();
+            assert!(
+                told.contains("available") && told.contains("reno"),
+                "{told}"
+            );
+            assert!(!told.contains('\n'), "{told}");
+        }
+    }
+
+    #[test]
+    fn nobody_there_is_told_by_flow() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let there = connect(address, 3, &FlowSockets::default()).unwrap();
+        assert_eq!(there.len(), 3);
+        drop(listener);
+        let told = connect(address, 1, &FlowSockets::default()).unwrap_err();
+        assert!(told.to_string().starts_with("flow 0 cannot connect"));
+    }
+}

@@ -1,0 +1,281 @@
+//! The client's end of the control connection.
+
+use super::wire::{Ask, Begin, LINE_MAX, RECORD_MAX, Record, Say, Sharing, VERSION, Welcome};
+use crate::control::{Lost, SILENCE_NS, ServiceClock, Talk};
+use crate::error::RunError;
+use crate::sys::clock;
+use knee_core::experiment::udp::measure::ServiceFacts;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// How long a service that gives signs of life may take to answer: more than it takes to drain what
+/// is queued.
+const ANSWER_NS: u64 = 60_000_000_000;
+
+/// How long an answer to hello may take.
+const HELLO_NS: u64 = 5_000_000_000;
+
+/// How often a busy service is asked again, and after how long each time.
+const BUSY_TRIES: u32 = 4;
+const BUSY_PAUSE: Duration = Duration::from_millis(150);
+
+/// Pings of one estimate of the clock.
+const PINGS: u32 = 12;
+
+/// A connection to a service that has let us in.
+#[derive(Debug)]
+pub struct Control {
+    talk: Talk,
+    /// What it is.
+    pub facts: ServiceFacts,
+    /// What we share with it; `None`: not even the machine.
+    pub sharing: Option<Sharing>,
+}
+
+impl Control {
+    /// Connects and says hello.
+    ///
+    /// # Errors
+    /// [`RunError::Unreachable`]: nobody there, nobody of ours, refused, or busy.
+    pub fn open(service: &str, token: &str, stop: &AtomicBool) -> Result<Control, RunError> {
+        let mut control = Control::connect(service)?;
+        let mut welcome = control.hello(token, stop)?;
+        // A client that has just left may still be seen there: its last packet was lost.
+        for _ in 0..BUSY_TRIES {
+            if welcome.is_some() || stop.load(Ordering::Relaxed) {
+                break;
+            }
+            thread::sleep(BUSY_PAUSE);
+            control = Control::connect(service)?;
+            welcome = control.hello(token, stop)?;
+        }
+        let Some(welcome) = welcome else {
+            return Err(control.talk.unreachable("is busy with another client"));
+        };
+        control.sharing = Sharing::with(&welcome.boot, &welcome.namespace);
+        control.facts = ServiceFacts {
+            same_host: control.sharing.is_some(),
+            same_namespace: control.sharing == Some(Sharing::Namespace),
+            ..welcome.facts
+        };
+        Ok(control)
+    }
+
+    fn connect(service: &str) -> Result<Control, RunError> {
+        let nobody = format!(
+            "datagrams are accounted for by the service, so start one there with `knee serve udp \
+             --listen {service}`"
+        );
+        Ok(Control {
+            talk: Talk::connect(service, LINE_MAX, &nobody)?,
+            facts: ServiceFacts::default(),
+            sharing: None,
+        })
+    }
+
+    /// Where datagrams go.
+    pub fn address(&self) -> SocketAddr {
+        self.talk.address
+    }
+
+    /// Says hello; `None`: the service is busy.
+    fn hello(&mut self, token: &str, stop: &AtomicBool) -> Result<Option<Welcome>, RunError> {
+        let hello = Ask::Hello {
+            version: VERSION,
+            token: token.to_owned(),
+        };
+        let answer = self
+            .talk
+            .tell(&hello)
+            .and_then(|()| self.talk.hear(HELLO_NS, Some(stop)));
+        match answer {
+            Ok(Say::Welcome(welcome)) => Ok(Some(welcome)),
+            Ok(Say::Busy) => Ok(None),
+            Ok(Say::Refused { reason }) => {
+                Err(self.talk.unreachable(&format!("refuses: {reason}")))
+            }
+            Err(Lost::Interrupted) => Err(self.interrupted()),
+            Ok(_) | Err(Lost::Because(_)) => Err(self.talk.unreachable(
+                "accepts connections but does not answer as a knee service: start one there with \
+                 `knee serve udp`",
+            )),
+        }
+    }
+
+    /// Estimates the service's clock: the ping with the shortest round trip tells it best, to half
+    /// of that. One clock needs no estimate.
+    ///
+    /// # Errors
+    /// [`Lost`].
+    pub fn clock(&mut self) -> Result<ServiceClock, Lost> {
+        if self.sharing.is_some() {
+            return Ok(ServiceClock::default());
+        }
+        let mut n = 0;
+        let quickest = ServiceClock::quickest(PINGS, || {
+            let ping = n;
+            n += 1;
+            self.talk.tell(&Ask::Ping { n: ping })?;
+            loop {
+                match self.talk.hear(SILENCE_NS, None)? {
+                    Say::Pong { n: pong, at_ns } if pong == ping => return Ok(at_ns),
+                    Say::Alive | Say::Pong { .. } => {}
+                    other => return Err(unexpected(&other)),
+                }
+            }
+        })?;
+        Ok(quickest.0)
+    }
+
+    /// Prepares a session; what the service then is.
+    ///
+    /// # Errors
+    /// [`RunError`]: it refuses, or is lost.
+    pub fn begin(&mut self, begin: &Begin, stop: &AtomicBool) -> Result<ServiceFacts, RunError> {
+        let answer = self
+            .talk
+            .tell(&Ask::Begin(begin.clone()))
+            .and_then(|()| self.hear_more(Some(stop)));
+        match answer {
+            Ok(Say::Ready { facts }) => Ok(ServiceFacts {
+                same_host: self.sharing.is_some(),
+                same_namespace: self.sharing == Some(Sharing::Namespace),
+                ..*facts
+            }),
+            Ok(Say::Refused { reason }) => Err(RunError::NotPermitted(format!(
+                "the service {} refuses: {reason}",
+                self.talk.service
+            ))),
+            Ok(other) => Err(self.lost(unexpected(&other))),
+            Err(lost) => Err(self.lost(lost)),
+        }
+    }
+
+    /// Says when the run begins, on the service's clock.
+    ///
+    /// # Errors
+    /// [`Lost`].
+    pub fn start(&mut self, origin_ns: u64) -> Result<(), Lost> {
+        self.talk.tell(&Ask::Start { origin_ns })?;
+        match self.hear_more(None)? {
+            Say::Started => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Listens while datagrams are sent, until `over`. Raises `halt` where the service is lost, and
+    /// where the user stops.
+    ///
+    /// # Errors
+    /// [`Lost::Because`].
+    pub fn watch(
+        &mut self,
+        over: &AtomicBool,
+        stop: &AtomicBool,
+        halt: &AtomicBool,
+    ) -> Result<(), Lost> {
+        let mut heard_ns = clock::monotonic_ns();
+        while !over.load(Ordering::Acquire) {
+            if stop.load(Ordering::Relaxed) {
+                halt.store(true, Ordering::Relaxed);
+            }
+            let heard = self.talk.glance();
+            let now_ns = clock::monotonic_ns();
+            let lost = match heard {
+                Ok(Some(Say::Alive)) => {
+                    heard_ns = now_ns;
+                    continue;
+                }
+                Ok(None) if now_ns - heard_ns < SILENCE_NS => continue,
+                Ok(None) => Lost::silent(),
+                Ok(Some(other)) => unexpected(&other),
+                Err(lost) => lost,
+            };
+            halt.store(true, Ordering::Relaxed);
+            return Err(lost);
+        }
+        Ok(())
+    }
+
+    /// Says that `sent` datagrams were sent and takes the record.
+    ///
+    /// # Errors
+    /// [`Lost::Because`].
+    pub fn end(&mut self, sent: u64) -> Result<Record, Lost> {
+        self.talk.set_line_max(RECORD_MAX);
+        self.talk.tell(&Ask::End { sent })?;
+        let said = self.hear_more(None)?;
+        self.talk.set_line_max(LINE_MAX);
+        match said {
+            Say::Record(mut record) => {
+                record.unpack();
+                Ok(*record)
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// That the service was lost before anything was sent.
+    pub fn lost(&self, lost: Lost) -> RunError {
+        match lost {
+            Lost::Because(why) => self.talk.unreachable(&why),
+            Lost::Interrupted => self.interrupted(),
+        }
+    }
+
+    fn interrupted(&self) -> RunError {
+        self.talk
+            .unreachable("had not answered when it was interrupted")
+    }
+
+    /// The next thing that is more than a sign of life.
+    fn hear_more(&mut self, stop: Option<&AtomicBool>) -> Result<Say, Lost> {
+        let asked_ns = clock::monotonic_ns();
+        loop {
+            match self.talk.hear(SILENCE_NS, stop)? {
+                Say::Alive if clock::monotonic_ns() - asked_ns < ANSWER_NS => {}
+                Say::Alive => return Err(Lost::Because("lives but does not answer".to_owned())),
+                other => return Ok(other),
+            }
+        }
+    }
+}
+
+fn unexpected(said: &Say) -> Lost {
+    Lost::Because(match said {
+        Say::Refused { reason } => format!("refuses: {reason}"),
+        Say::Busy => "is busy with another client".to_owned(),
+        _ => "says what it was not asked".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::udp::service::{UdpServer, UdpServerSpec};
+
+    #[test]
+    fn the_clock_of_another_host_is_known_to_half_a_round_trip() {
+        let server = UdpServer::start(UdpServerSpec {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            ..UdpServerSpec::default()
+        })
+        .unwrap();
+        let service = server.address().to_string();
+        let mut control = Control::open(&service, "", &AtomicBool::new(false)).unwrap();
+        assert_eq!(control.sharing, Some(Sharing::Namespace));
+        assert_eq!(control.clock(), Ok(ServiceClock::default()));
+        // As though it were on another host, whose clock happens to be ours.
+        control.sharing = None;
+        let clock = control.clock().unwrap();
+        let off_ns = (clock.ahead_ns as i64).unsigned_abs();
+        assert!(
+            clock.uncertainty_ns > 0 && off_ns <= clock.uncertainty_ns + 1,
+            "{clock:?}"
+        );
+        drop(server);
+        assert!(matches!(control.clock(), Err(Lost::Because(_))));
+    }
+}

@@ -1,0 +1,251 @@
+//! One `UdpTrialSpec` in, one `UdpTrial` out.
+
+use super::control::Control;
+use super::send::{self, SendPlan, Sent};
+use super::wire::{Begin, Record, Sharing};
+use crate::control::{Lost, ServiceClock, random};
+use crate::error::RunError;
+use crate::kernel::counters::Counters;
+use crate::kernel::drops::{Drops, Scope};
+use crate::sys::clock;
+use knee_core::experiment::udp::measure::{
+    DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial,
+};
+use knee_core::experiment::udp::spec::UdpTrialSpec;
+use knee_core::measure::{Interval, Observer};
+use knee_core::time::Nanos;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Counters are watched for so long before the trial, to know what moves without us.
+const QUIET: Duration = Duration::from_millis(80);
+
+/// The service takes so long to read its counters before it says that it is ready for datagrams.
+const START_NS: u64 = 20_000_000;
+
+/// Connects to the service and asks what it is, so that one that cannot be used is told before any
+/// datagram is sent.
+///
+/// # Errors
+/// [`RunError::Unreachable`]: nobody there, nobody of ours, a wrong token, or busy.
+pub fn preflight(service: &str, token: &str) -> Result<ServiceFacts, RunError> {
+    let control = Control::open(service, token, &AtomicBool::new(false))?;
+    Ok(control.facts)
+}
+
+/// Runs one trial. Setting `stop` ends it early with what was measured; the trial is then marked
+/// interrupted. A service that vanishes ends it early too, and the trial says so. `program` is this
+/// executable, for clients that are processes. `observer` sees what was sent in each interval, on
+/// this thread; what was received is known at the end alone.
+///
+/// # Errors
+/// See [`RunError`]: only what is known before the first datagram is one.
+pub fn run(
+    spec: &UdpTrialSpec,
+    program: &Path,
+    observer: &mut dyn Observer,
+    stop: &AtomicBool,
+) -> Result<UdpTrial, RunError> {
+    let mut control = Control::open(&spec.service, &spec.token, stop)?;
+    let sharing = control.sharing;
+    let ahead = control.clock().map_err(|lost| control.lost(lost))?;
+    let session = random();
+    let mut service = control.begin(&begin(spec, session, sharing), stop)?;
+    let quiet = Evidence::now();
+    thread::sleep(QUIET);
+    let before = Evidence::now();
+    let counters = Counters::now();
+    // Start and its answer take a round trip: twice what the clock's estimate leaves open.
+    let lead_ns = START_NS + 4 * ahead.uncertainty_ns + send::lead(spec).0;
+    let origin = clock::monotonic_ns() + lead_ns;
+    let started = control.start(origin.wrapping_add(ahead.ahead_ns));
+    started.map_err(|lost| control.lost(lost))?;
+    let mut plan = SendPlan {
+        spec: spec.clone(),
+        target: control.address(),
+        session,
+        origin,
+        program: program.to_owned(),
+    };
+    // Where the trial leaves it to the service whether echoes come, the sender has to know.
+    plan.spec.setup.mode = service.mode;
+    let (sent, watched) = send_watched(&plan, &mut control, observer, stop);
+    let sent = sent?;
+    let record = watched.and_then(|()| control.end(sent.sent.sent));
+    let kernel = Counters::now().moved_since(&counters);
+    let mut here = Evidence::now().moved(&before, &quiet);
+    // What the queue of a device dropped and told is a send error, and was not lost on the way.
+    let told = sent.sent.send_errors.get("ENOBUFS").copied();
+    here.take(DropPlace::Qdisc, told.unwrap_or(0));
+    service.clock_uncertainty_ns = uncertainty(&mut control, ahead, record.is_ok());
+    let mut not_read = Vec::new();
+    let (received, mut drops, service_lost) = match record {
+        Ok(mut record) => {
+            not_read = std::mem::take(&mut record.not_read);
+            let (received, drops) = merge(here, record, sharing);
+            (Some(received), drops, None)
+        }
+        Err(lost) => (None, alone(here, sharing), Some(in_words(lost))),
+    };
+    // A rule that drops what is sent is told to the sender, and may count it too.
+    take(
+        &mut drops,
+        DropPlace::Firewall,
+        &sent.sent,
+        &["EPERM", "EACCES"],
+    );
+    Ok(UdpTrial {
+        spec: spec.clone(),
+        interrupted: stop.load(Ordering::Relaxed) && sent.interrupted,
+        sent: sent.sent,
+        received,
+        service_lost,
+        service,
+        kernel,
+        drops,
+        not_read,
+        generator: sent.generator,
+    })
+}
+
+/// Takes off the counters of this place what senders were told by these errors.
+fn take(drops: &mut [DropCounter], place: DropPlace, sent: &UdpSent, errors: &[&str]) {
+    let told = errors.iter().filter_map(|e| sent.send_errors.get(*e));
+    let mut left: u64 = told.sum();
+    for counter in drops.iter_mut().filter(|c| c.place == place) {
+        let taken = left.min(counter.count);
+        counter.count -= taken;
+        left -= taken;
+    }
+}
+
+fn begin(spec: &UdpTrialSpec, session: u64, sharing: Option<Sharing>) -> Begin {
+    Begin {
+        session,
+        setup: spec.setup.clone(),
+        clients: spec.clients,
+        interval: spec.interval,
+        duration: spec.duration,
+        size: spec.size,
+        gso: spec.gso,
+        sharing,
+    }
+}
+
+/// Sends on this thread while another listens to the service.
+fn send_watched(
+    plan: &SendPlan,
+    control: &mut Control,
+    observer: &mut dyn Observer,
+    stop: &AtomicBool,
+) -> (Result<Sent, RunError>, Result<(), Lost>) {
+    let (over, halt) = (AtomicBool::new(false), AtomicBool::new(false));
+    let interval = plan.spec.interval.0;
+    let duration = plan.spec.duration.0;
+    let mut tell = |index: u64, sent: u64| {
+        let start_ns = index.saturating_mul(interval);
+        let interval = Interval {
+            start_ns,
+            end_ns: start_ns.saturating_add(interval).min(duration),
+            attempted: sent,
+            sent: Some(sent),
+            ..Interval::default()
+        };
+        observer.on_interval(&interval, None);
+    };
+    thread::scope(|scope| {
+        let watcher = scope.spawn(|| control.watch(&over, stop, &halt));
+        let sent = send::send(plan, &halt, &mut tell);
+        over.store(true, Ordering::Release);
+        match watcher.join() {
+            Ok(watched) => (sent, watched),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// How far the service's clock may be off over the whole trial: what the first estimate leaves
+/// open, and by how much a second one at its end differs, as two clocks drift apart.
+fn uncertainty(control: &mut Control, first: ServiceClock, is_there: bool) -> u64 {
+    if control.sharing.is_some() {
+        return 0;
+    }
+    let second = if is_there { control.clock().ok() } else { None };
+    let drift_ns = second.map_or(0, |second| {
+        let apart = second.ahead_ns.wrapping_sub(first.ahead_ns) as i64;
+        apart.unsigned_abs().saturating_sub(second.uncertainty_ns)
+    });
+    first.uncertainty_ns.saturating_add(drift_ns)
+}
+
+/// Counters of this host and when they were read.
+struct Evidence {
+    drops: Drops,
+    at_ns: u64,
+}
+
+impl Evidence {
+    fn now() -> Evidence {
+        Evidence {
+            drops: Drops::now(),
+            at_ns: clock::monotonic_ns(),
+        }
+    }
+
+    /// What moved since `before`, less what is usual.
+    fn moved(self, before: &Evidence, quiet: &Evidence) -> Drops {
+        let usual = before.drops.since(&quiet.drops);
+        let quiet_time = Nanos(before.at_ns - quiet.at_ns);
+        let time = Nanos(self.at_ns - before.at_ns);
+        let mut moved = self
+            .drops
+            .since(&before.drops)
+            .without_quiet(&usual, quiet_time, time);
+        // Of our own sockets these would be replies, and of others' they are no concern of ours.
+        moved.forget(DropPlace::ReceiveBuffer);
+        moved
+    }
+}
+
+/// What both hosts counted, each drop once: what the two have in common the service tells, as it
+/// knows which of those drops were at its socket.
+fn merge(here: Drops, record: Record, sharing: Option<Sharing>) -> (UdpReceived, Vec<DropCounter>) {
+    let mut drops = record.at_socket;
+    drops.extend(record.in_namespace);
+    if sharing != Some(Sharing::Namespace) {
+        let here = here.clone().of_sender().only_path(false);
+        let here = here.only(Scope::Namespace);
+        drops.extend(here.counters(false));
+    }
+    let mut machine = record.on_machine;
+    let ours = here.only(Scope::Machine).counters(false);
+    match sharing {
+        // One of them may not see all: the neighbours' counters are the first namespace's alone.
+        Some(_) => {
+            let known: Vec<String> = machine.iter().map(|c| c.source.clone()).collect();
+            machine.extend(ours.into_iter().filter(|c| !known.contains(&c.source)));
+        }
+        None => machine.extend(ours),
+    }
+    drops.extend(machine);
+    (record.received, drops)
+}
+
+/// What this host counted, where the service told nothing.
+fn alone(here: Drops, sharing: Option<Sharing>) -> Vec<DropCounter> {
+    let over_loopback = sharing == Some(Sharing::Namespace);
+    let here = here.only_path(over_loopback);
+    match over_loopback {
+        true => here.counters(true),
+        false => here.of_sender().counters(false),
+    }
+}
+
+fn in_words(lost: Lost) -> String {
+    match lost {
+        Lost::Because(why) => format!("the service {why}"),
+        Lost::Interrupted => "interrupted while the service was to tell".to_owned(),
+    }
+}

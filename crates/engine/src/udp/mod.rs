@@ -1,8 +1,0 @@
-//! Datagrams: those who send them, and the service that counts them.
-
-mod control;
-mod run;
-pub mod send;
-pub mod wire;
-
-pub use run::{preflight, run};
