@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod audience;
 mod command;
 mod failure;
 mod history;
@@ -10,15 +9,19 @@ mod input;
 mod machine;
 mod margins;
 mod near;
-mod raw;
+mod notes;
+mod output;
+mod pending;
+mod started_at;
 mod stdout;
 mod terminal;
 mod usage;
+mod watch;
 mod words;
 
+use command::raw::{RawArgs, RawCommand};
 use failure::{Exit, Failure};
 use machine::Machine;
-use raw::{RawArgs, RawCommand};
 use std::io::Write;
 use std::process::ExitCode;
 

@@ -4,8 +4,9 @@
 //! shared. It is only ever replaced as a whole. Whatever is wrong with it costs the time to measure
 //! again, never a run.
 
-use crate::args::{Notes, random_seed};
-use crate::command::started_at;
+use crate::args::random_seed;
+use crate::notes::Notes;
+use crate::started_at;
 use knee_core::report::Host;
 use knee_core::spec::Margins;
 use knee_core::time::Nanos;

@@ -163,7 +163,7 @@ pub fn command_meant(command: &Command, typed: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::raw::RawArgs;
+    use crate::command::raw::RawArgs;
     use clap::CommandFactory;
 
     #[test]

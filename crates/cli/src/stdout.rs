@@ -1,7 +1,7 @@
 //! Standard output.
 
-use crate::args::settle;
 use crate::failure::Failure;
+use crate::pending::settle;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;

@@ -19,7 +19,7 @@ mod worker;
 
 use error::RunError;
 use knee_core::experiment::overload::PreflightFacts;
-use knee_core::measure::{Observer, Trial};
+use knee_core::measure::{IntervalWatcher, Trial};
 use knee_core::report::Host;
 use knee_core::spec::{Endpoint, HttpTarget, TrialSpec};
 use knee_core::time::Nanos;
@@ -64,7 +64,7 @@ const PREFLIGHT_PATIENCE: Duration = Duration::from_secs(5);
 /// See [`RunError`]; errors of single operations are outcomes, not errors.
 pub fn run(
     spec: &TrialSpec,
-    observer: &mut dyn Observer,
+    observer: &mut dyn IntervalWatcher,
     stop: &AtomicBool,
 ) -> Result<Trial, RunError> {
     run::run(spec, observer, stop, None)
@@ -77,7 +77,7 @@ pub fn run(
 /// See [`run()`]; a vantage that is lost meanwhile is told in `observed`.
 pub fn run_observed(
     spec: &TrialSpec,
-    observer: &mut dyn Observer,
+    observer: &mut dyn IntervalWatcher,
     stop: &AtomicBool,
     vantage: Option<&mut observe::Vantage>,
 ) -> Result<Trial, RunError> {

@@ -18,7 +18,8 @@ use crate::transport::requests::{RequestSet, serialise_all};
 use crate::worker::{Done, Worker};
 use knee_core::driver::AnyDriver;
 use knee_core::measure::{
-    IntervalMerger, IntervalPart, Measurement, Observer, Recorder, RecorderConfig, Trial, Window,
+    IntervalMerger, IntervalPart, IntervalWatcher, Measurement, Recorder, RecorderConfig, Trial,
+    Window,
 };
 use knee_core::rng;
 use knee_core::spec::{BackendChoice, ConnectScheme, Load, OverloadLoad, Share, TrialSpec};
@@ -38,7 +39,7 @@ const LEAD_NS: u64 = 1_000_000;
 /// Runs one trial; see [`crate::run_observed()`].
 pub fn run(
     spec: &TrialSpec,
-    observer: &mut dyn Observer,
+    observer: &mut dyn IntervalWatcher,
     stop: &AtomicBool,
     mut vantage: Option<&mut Vantage>,
 ) -> Result<Trial, RunError> {
@@ -118,7 +119,7 @@ impl Plan<'_> {
     /// Runs the workers, each on its thread, and hands intervals to the observer as they end.
     fn run_workers(
         &self,
-        observer: &mut dyn Observer,
+        observer: &mut dyn IntervalWatcher,
         vantage: Option<&mut Vantage>,
     ) -> (Vec<io::Result<Done>>, Vec<knee_core::measure::Interval>) {
         let (parts, received) = mpsc::channel();
@@ -306,7 +307,7 @@ fn choose_backend(choice: BackendChoice) -> Result<BackendChoice, RunError> {
 fn merge_intervals(
     workers: u32,
     received: &Receiver<IntervalPart>,
-    observer: &mut dyn Observer,
+    observer: &mut dyn IntervalWatcher,
 ) -> Vec<knee_core::measure::Interval> {
     let mut merger = IntervalMerger::new(workers as usize);
     while let Ok(part) = received.recv() {

@@ -1,6 +1,6 @@
 //! Overload against real sockets: whatever the server does, each attempt ends in one outcome.
 
-use knee_core::measure::{Histogram, Interval, Observer, Outcome, Trial};
+use knee_core::measure::{Histogram, Interval, IntervalWatcher, Outcome, Trial};
 use knee_core::spec::{
     BackendChoice, Body, CloseKind, ConnectScheme, Endpoint, EngineOptions, HttpRequest,
     HttpTarget, Load, Margins, OverloadLoad, Pick, TrialSpec, WaitPolicy,
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 struct Quiet;
 
-impl Observer for Quiet {
+impl IntervalWatcher for Quiet {
     fn on_interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
 }
 

@@ -9,7 +9,7 @@ use super::code::{Code, find_word};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The crates whose parts form layers.
-const CRATES: [&str; 2] = ["core", "engine"];
+const CRATES: [&str; 4] = ["core", "engine", "render", "cli"];
 /// Folders of folders that do not know of each other.
 const ROOMS: [&str; 2] = ["experiment", "document"];
 
@@ -198,7 +198,7 @@ mod tests {
         let sources: Vec<Source> = files
             .iter()
             .map(|(path, text)| Source {
-                path: format!("crates/core/src/{path}").into(),
+                path: format!("crates/core/src/{path}"),
                 text: (*text).into(),
             })
             .collect();

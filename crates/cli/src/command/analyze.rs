@@ -1,9 +1,9 @@
 //! `knee analyze`: conclusions from results measured elsewhere.
 
-use super::started_at;
-use crate::args::OutputArgs;
 use crate::failure::{Exit, Failure};
 use crate::input;
+use crate::output::OutputArgs;
+use crate::started_at;
 use crate::words::Words;
 use clap::{Args, Subcommand};
 use knee_core::experiment::latency::analysis::parse_classic;

@@ -1,7 +1,8 @@
 //! `knee compare`: whether two runs differ by more than chance.
 
-use crate::args::{Files, text, with_exits};
+use crate::args::with_exits;
 use crate::failure::{Exit, Failure};
+use crate::output::{Files, text};
 use crate::{history, input};
 use clap::{Args, Command};
 use knee_core::compare::report::{Comparison, ComparisonVerdict};
@@ -226,7 +227,7 @@ impl RawCompare {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::raw::RawArgs;
+    use crate::command::raw::RawArgs;
     use clap::CommandFactory;
 
     fn sorted(line: &str) -> String {

@@ -1,7 +1,7 @@
 //! `knee completions`: what a shell completes.
 
+use crate::command::raw::RawArgs;
 use crate::failure::{Exit, Failure};
-use crate::raw::RawArgs;
 use crate::stdout;
 use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;

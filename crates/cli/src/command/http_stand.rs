@@ -3,9 +3,9 @@
 use super::laboratory::{Made, Stand};
 use super::progress;
 use crate::args::ObserveArgs;
-use crate::audience::{Kind, Upcoming};
+use crate::watch::{Kind, Upcoming};
 use knee_core::experiment::Experiment;
-use knee_core::measure::Observer;
+use knee_core::measure::IntervalWatcher;
 use knee_core::spec::{HttpTarget, Level, TrialSpec};
 use knee_core::time::Nanos;
 use knee_core::trial::assess::assess;
@@ -62,7 +62,7 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStan
     fn run(
         &mut self,
         spec: &TrialSpec,
-        watch: &mut dyn Observer,
+        watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<Made<TrialReport>, RunError> {
         let trial = knee_engine::run_observed(spec, watch, stop, self.vantage.as_mut())?;

@@ -1,14 +1,15 @@
 //! Conducts an experiment and reports it: what all commands that measure share.
 
-use super::started_at;
-use crate::args::{Output, ThresholdArgs};
-use crate::audience::{Audience, Opening, Upcoming};
+use crate::args::ThresholdArgs;
 use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::started_at;
+use crate::watch::{Opening, Upcoming, Watchers};
 use crate::words::Words;
 use knee_core::consistency::contradictions;
 use knee_core::experiment::ending;
 use knee_core::experiment::{self, Concluded, Conducted, Ended, Experiment};
-use knee_core::measure::Observer;
+use knee_core::measure::IntervalWatcher;
 use knee_core::report::{Conclusion, Reported};
 use knee_core::report::{Host, Report, ReportResult, SCHEMA};
 use knee_core::trial::report::{TrialReport, Verdict};
@@ -53,7 +54,7 @@ pub trait Stand<X: Experiment> {
     fn run(
         &mut self,
         spec: &X::Spec,
-        watch: &mut dyn Observer,
+        watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<Made<X::Trial>, RunError>;
 
@@ -85,9 +86,9 @@ pub fn conduct<X: Reported, S: Stand<X>>(
     if let Err(e) = stand.prepare() {
         return unreached(order, experiment, e);
     }
-    let mut audience = order.output.audience();
-    audience.opens(&order.opening(&started_at));
-    let trials = run_trials(&order, &started_at, experiment, stand, &mut audience, stop);
+    let mut watchers = order.output.watchers();
+    watchers.opens(&order.opening(&started_at));
+    let trials = run_trials(&order, &started_at, experiment, stand, &mut watchers, stop);
     let (report, lost) = match trials {
         Ok(Trials { conducted, lost }) => {
             let host = host(stand.backend());
@@ -95,7 +96,7 @@ pub fn conduct<X: Reported, S: Stand<X>>(
             (report(&order, started_at, host, conducted, listed), lost)
         }
         Err(e @ RunError::NotPermitted(_)) => {
-            audience.fails(&e.to_string());
+            watchers.fails(&e.to_string());
             return Err(e.into());
         }
         Err(e) => {
@@ -105,7 +106,7 @@ pub fn conduct<X: Reported, S: Stand<X>>(
             (report, Some(e))
         }
     };
-    audience.closes(&report);
+    watchers.closes(&report);
     deliver(order.output, &report, lost)
 }
 
@@ -216,19 +217,19 @@ fn run_trials<X: Reported, S: Stand<X>>(
     started_at: &str,
     experiment: &mut X,
     stand: &mut S,
-    audience: &mut Audience,
+    watchers: &mut Watchers,
     stop: &AtomicBool,
 ) -> Result<Trials<X::Trial, X::Conclusion>, RunError> {
     let mut trials = 0;
     let mut lost: Option<RunError> = None;
     let mut conducted = experiment::conduct_in_view(experiment, |experiment, past, spec| {
         if !past.is_empty() {
-            audience
+            watchers
                 .so_far(|| so_far::<X, S>(order, started_at, stand.backend(), experiment, past));
         }
-        audience.trial_begins(&stand.upcoming(spec));
-        let made = stand.run(spec, audience, stop);
-        audience.trial_ends(made.as_ref().ok().and_then(|m| S::report(&m.trial)));
+        watchers.trial_begins(&stand.upcoming(spec));
+        let made = stand.run(spec, watchers, stop);
+        watchers.trial_ends(made.as_ref().ok().and_then(|m| S::report(&m.trial)));
         let made = match made {
             Ok(made) => made,
             Err(e) if trials == 0 => return Err(e),
@@ -239,7 +240,7 @@ fn run_trials<X: Reported, S: Stand<X>>(
             }
         };
         if let Some(line) = stand.line(trials, &made.trial) {
-            audience.note(&line);
+            watchers.note(&line);
         }
         trials += 1;
         lost = S::gone(&made.trial).map(RunError::Unreachable);

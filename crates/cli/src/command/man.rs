@@ -1,7 +1,7 @@
 //! `knee man`: the manual pages.
 
+use crate::command::raw::RawArgs;
 use crate::failure::{Exit, Failure};
-use crate::raw::RawArgs;
 use crate::stdout;
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;

@@ -1,7 +1,7 @@
 //! Bad input in all its kinds: from argv to the one line that says what is wrong.
 
 use super::tests::{MACHINE, parse};
-use crate::raw::RawCommand;
+use crate::command::raw::RawCommand;
 
 /// The line that refuses the whole command line.
 pub fn refusal(arguments: &str) -> String {

@@ -1,8 +1,9 @@
 //! `knee report`: a stored report, rendered again.
 
-use crate::args::{Output, OutputArgs, ThresholdArgs};
+use crate::args::ThresholdArgs;
 use crate::failure::{Exit, Failure};
 use crate::input;
+use crate::output::{Output, OutputArgs};
 use clap::Args;
 use knee_core::report::ThresholdReport;
 use knee_core::trial::report::Verdict;

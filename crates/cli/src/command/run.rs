@@ -2,14 +2,14 @@
 
 use super::http_stand::{self, HttpStand};
 use super::laboratory::{self, Order};
-use crate::args::{
-    ClosedArgs, EngineArgs, LimitArgs, MeasuredOutputArgs, ObserveArgs, OpenArgs, TargetArgs,
-};
-use crate::args::{Output, ThresholdArgs, Trace, with_exits};
+use crate::args::{ClosedArgs, EngineArgs, LimitArgs, ObserveArgs, OpenArgs, TargetArgs};
+use crate::args::{ThresholdArgs, Trace, with_exits};
 use crate::args::{parse_count, parse_positive, parse_whole};
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
 use crate::margins;
+use crate::output::MeasuredOutputArgs;
+use crate::output::Output;
 use crate::words::{self, Words};
 use clap::Args;
 use knee_core::experiment::SingleRun;

@@ -3,7 +3,7 @@
 
 use super::laboratory::{self, Order};
 use super::tests::{MACHINE, parse};
-use crate::raw::RawCommand;
+use crate::command::raw::RawCommand;
 use knee_core::experiment::{self, Experiment};
 use knee_core::law::Law;
 use knee_core::report::Conclusion;

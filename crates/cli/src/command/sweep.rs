@@ -3,14 +3,14 @@
 use super::demo::Demo;
 use super::http_stand::{self, HttpStand};
 use super::laboratory::{self, Order};
-use crate::args::{
-    ClosedArgs, EngineArgs, LimitArgs, MeasuredOutputArgs, ObserveArgs, OpenArgs, TargetArgs,
-};
+use crate::args::{ClosedArgs, EngineArgs, LimitArgs, ObserveArgs, OpenArgs, TargetArgs};
 use crate::args::{Levels, rate_levels, vuser_levels};
-use crate::args::{Output, ThresholdArgs, parse_positive, with_exits};
+use crate::args::{ThresholdArgs, parse_positive, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
 use crate::margins;
+use crate::output::MeasuredOutputArgs;
+use crate::output::Output;
 use crate::words::{self, Words};
 use clap::Args;
 use clap::builder::PossibleValuesParser;

@@ -2,8 +2,8 @@
 
 use super::refused::refusal;
 use super::run::RawRun;
+use crate::command::raw::{RawArgs, RawCommand};
 use crate::machine::Machine;
-use crate::raw::{RawArgs, RawCommand};
 use crate::usage;
 use crate::words::Words;
 use clap::CommandFactory;

@@ -1,8 +1,8 @@
 //! `knee demo`: all experiments against knee's own servers, one after another, ending in one page.
 
 use super::laboratory;
-use crate::args::Output;
 use crate::failure::{Exit, Failure};
+use crate::output::Output;
 use crate::{stdout, terminal};
 use clap::Args;
 use knee_core::report::Report;
@@ -141,7 +141,7 @@ fn for_a_shell(arguments: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::raw::RawArgs;
+    use crate::command::raw::RawArgs;
 
     #[test]
     fn every_stop_is_a_command_line_that_is_understood() {

@@ -3,7 +3,7 @@
 
 use super::write::{Begun, Run};
 use super::{of_file, place};
-use crate::audience::{Opening, Spectator, Upcoming};
+use crate::watch::{Opening, Upcoming, Watcher};
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Report;
 use knee_core::trial::report::Verdict;
@@ -32,7 +32,7 @@ pub struct Keep {
     pub tells_id: bool,
 }
 
-/// The spectator that keeps what it sees.
+/// The watcher that keeps what it sees.
 #[derive(Debug)]
 pub struct Recorder {
     keep: Keep,
@@ -163,7 +163,7 @@ impl Recorder {
     }
 }
 
-impl Spectator for Recorder {
+impl Watcher for Recorder {
     fn opens(&mut self, opening: &Opening) {
         self.began = Instant::now();
         let started = match place::of_user() {

@@ -1,7 +1,7 @@
 use super::write::{Begun, Run};
 use super::*;
-use crate::audience::{Kind, Opening, Spectator, Upcoming};
 use crate::history::schema::{open_to_read, open_to_write};
+use crate::watch::{Kind, Opening, Upcoming, Watcher};
 use knee_core::experiment::run::report::RunConclusion;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::{Conclusion, Host, ReportResult, SCHEMA};

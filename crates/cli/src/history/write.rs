@@ -2,7 +2,7 @@
 
 use super::process::Process;
 use super::schema::{in_words, open_to_write};
-use crate::audience::{Opening, Upcoming};
+use crate::watch::{Opening, Upcoming};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use knee_core::measure::Interval;

@@ -72,7 +72,7 @@ impl Interval {
 }
 
 /// Sees the intervals of a running trial as they end: a progress line, a live view, an exporter.
-pub trait Observer {
+pub trait IntervalWatcher {
     /// An interval has ended. `response`: the response times of the operations that ended in it,
     /// where there were any and they are known one by one.
     fn on_interval(&mut self, interval: &Interval, response: Option<&Histogram>);

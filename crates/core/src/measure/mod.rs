@@ -17,7 +17,7 @@ pub use answers::Answers;
 pub use completion::Completion;
 pub use direction::Direction;
 pub use histogram::{Histogram, band_of, band_start};
-pub use interval::{Interval, IntervalMerger, IntervalPart, Observer, Pacing, UnderWay};
+pub use interval::{Interval, IntervalMerger, IntervalPart, IntervalWatcher, Pacing, UnderWay};
 pub use observed::{Observed, SynSource};
 pub use operation::Op;
 pub use outcome::{Outcome, Outcomes, error_share};

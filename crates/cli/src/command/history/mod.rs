@@ -7,9 +7,9 @@ mod tests;
 
 pub use options::RawHistory;
 
-use crate::args::OutputArgs;
 use crate::failure::{Exit, Failure};
 use crate::history::{self, Entry, Filter, NOTHING_KEPT, Reference, Store};
+use crate::output::OutputArgs;
 use crate::{stdout, terminal};
 use list::List;
 use options::{RawBaseline, RawHistoryCommand, RawList};

@@ -1,7 +1,8 @@
 //! What can be asked of the history.
 
-use crate::args::{OutputArgs, parse_count};
+use crate::args::parse_count;
 use crate::history::parse_name;
+use crate::output::OutputArgs;
 use clap::{Args, Subcommand};
 
 /// List the runs that were kept, show them again, name them, remove them

@@ -10,10 +10,11 @@ pub use options::{PORT, parse_amount};
 
 use super::laboratory::{self, Order};
 use super::service;
-use crate::args::{MeasuredOutputArgs, Output, ThresholdArgs, TokenArgs, with_exits};
+use crate::args::{ThresholdArgs, TokenArgs, with_exits};
 use crate::args::{parse_count, parse_positive, parse_whole};
 use crate::failure::{Exit, Failure};
 use crate::margins;
+use crate::output::{MeasuredOutputArgs, Output};
 use crate::words::Words;
 use clap::Args;
 use knee_core::experiment::latency::{Latency, LatencyPlan};

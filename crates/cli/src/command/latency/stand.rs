@@ -1,11 +1,11 @@
 //! Where scenarios of flows are run: in front of a bulk service.
 
-use crate::audience::{Kind, Upcoming};
 use crate::command::laboratory::{Made, Stand};
+use crate::watch::{Kind, Upcoming};
 use knee_core::experiment::latency::analysis::assess;
 use knee_core::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
 use knee_core::experiment::latency::{Latency, LatencyPlan, gone};
-use knee_core::measure::Observer;
+use knee_core::measure::IntervalWatcher;
 use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
@@ -73,7 +73,7 @@ impl Stand<Latency> for FlowStand {
     fn run(
         &mut self,
         spec: &FlowTrialSpec,
-        watch: &mut dyn Observer,
+        watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<Made<TrialReport>, RunError> {
         let trial = flows::run(spec, watch, stop)?;

@@ -1,9 +1,9 @@
 //! From argv to the scenarios that are run, or to the line that refuses.
 
 use super::*;
+use crate::command::raw::RawCommand;
 use crate::command::refused::check;
 use crate::command::tests::{MACHINE, parse, typed};
-use crate::raw::RawCommand;
 use knee_core::experiment::latency::spec::{FlowTrialSpec, FlowsEnd, Settle};
 use knee_core::experiment::latency::{QUICK, SCENARIOS};
 

@@ -12,11 +12,12 @@ mod tests;
 use super::demo::Demo;
 use super::laboratory::{self, Order};
 use crate::args::{
-    ArrivalArgs, EngineArgs, Levels, LimitArgs, MeasuredOutputArgs, ObserveArgs, Output,
-    SourceArgs, TargetArgs, ThresholdArgs, parse_count, parse_positive, vuser_levels, with_exits,
+    ArrivalArgs, EngineArgs, Levels, LimitArgs, ObserveArgs, SourceArgs, TargetArgs, ThresholdArgs,
+    parse_count, parse_positive, vuser_levels, with_exits,
 };
 use crate::failure::{Exit, Failure};
 use crate::margins;
+use crate::output::{MeasuredOutputArgs, Output};
 use crate::words::Words;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};

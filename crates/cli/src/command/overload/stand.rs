@@ -4,10 +4,10 @@
 use super::super::http_stand::{self, HttpStand};
 use super::super::laboratory::{Made, Stand};
 use crate::args::ObserveArgs;
-use crate::audience::Upcoming;
+use crate::watch::Upcoming;
 use knee_core::experiment::Experiment;
 use knee_core::experiment::overload::{OverloadSpec, PreflightFacts};
-use knee_core::measure::Observer;
+use knee_core::measure::IntervalWatcher;
 use knee_core::spec::{CloseKind, Level, Load, TrialSpec};
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
@@ -85,7 +85,7 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for Overload
     fn run(
         &mut self,
         spec: &TrialSpec,
-        watch: &mut dyn Observer,
+        watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<Made<TrialReport>, RunError> {
         Stand::<X>::run(&mut self.http, spec, watch, stop)

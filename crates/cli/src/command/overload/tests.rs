@@ -2,7 +2,7 @@
 
 use super::super::tests::{MACHINE, parse};
 use super::{ResolvedOverload, plan};
-use crate::raw::RawCommand;
+use crate::command::raw::RawCommand;
 use knee_core::experiment::overload::{Descriptors, OverloadSpec};
 use knee_core::spec::{CloseKind, Load, OverloadLoad};
 use knee_core::time::Nanos;

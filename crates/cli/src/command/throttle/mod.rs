@@ -12,9 +12,11 @@ mod refused;
 mod tests;
 
 use super::laboratory::{self, Order};
-use crate::args::{MeasuredOutputArgs, ThresholdArgs, parse_positive, parse_whole, random_seed};
-use crate::args::{Output, with_exits};
+use crate::args::with_exits;
+use crate::args::{ThresholdArgs, parse_positive, parse_whole, random_seed};
 use crate::failure::{Exit, Failure};
+use crate::output::MeasuredOutputArgs;
+use crate::output::Output;
 use crate::words::{self, Words};
 use clap::Args;
 use clap::builder::PossibleValuesParser;

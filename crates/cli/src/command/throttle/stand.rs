@@ -1,13 +1,13 @@
 //! Where waits and rates are measured: this machine.
 
-use crate::audience::{Kind, Upcoming};
 use crate::command::laboratory::{Made, Stand};
+use crate::watch::{Kind, Upcoming};
 use knee_core::experiment::Experiment;
 use knee_core::experiment::throttle::hold::HoldSpec;
 use knee_core::experiment::throttle::holds::HoldTrial;
 use knee_core::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
 use knee_core::experiment::throttle::waits::WaitTrial;
-use knee_core::measure::Observer;
+use knee_core::measure::IntervalWatcher;
 use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
@@ -128,7 +128,7 @@ impl<X: Experiment<Spec = WaitSpec, Trial = WaitTrial>> Stand<X> for WaitStand {
     fn run(
         &mut self,
         spec: &WaitSpec,
-        _: &mut dyn Observer,
+        _: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<Made<WaitTrial>, RunError> {
         let waits = throttle::wait(spec, stop)?;
@@ -184,7 +184,7 @@ impl<X: Experiment<Spec = HoldSpec, Trial = HoldTrial>> Stand<X> for HoldStand {
     fn run(
         &mut self,
         spec: &HoldSpec,
-        _: &mut dyn Observer,
+        _: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<Made<HoldTrial>, RunError> {
         let holds = throttle::hold(spec, stop)?;

@@ -1,8 +1,8 @@
 //! From argv to the tables that are measured.
 
 use super::*;
+use crate::command::raw::RawCommand;
 use crate::command::tests::{parse, typed};
-use crate::raw::RawCommand;
 use knee_core::experiment::throttle::hold::HoldMethod;
 use knee_core::experiment::throttle::report::ThrottleConclusion;
 use knee_core::experiment::throttle::wait::{Chore, WaitMethod};

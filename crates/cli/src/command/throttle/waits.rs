@@ -2,10 +2,11 @@
 
 use super::stand::WaitStand;
 use super::{RawThrottle, laboratory, list};
-use crate::args::{Notes, parse_positive};
+use crate::args::parse_positive;
 use crate::command::laboratory::Order;
 use crate::failure::{Exit, Failure};
 use crate::margins;
+use crate::notes::Notes;
 use crate::words::{self, Words};
 use knee_core::experiment::throttle::wait::{Chore, WaitMethod, WaitSpec};
 use knee_core::experiment::throttle::{self, margins_of};

@@ -11,10 +11,11 @@ pub use options::{parse_buffer, parse_cpu, service_modes};
 
 use super::laboratory::{self, Order};
 use super::service;
-use crate::args::{MeasuredOutputArgs, Output, ThresholdArgs, TokenArgs, with_exits};
+use crate::args::{ThresholdArgs, TokenArgs, with_exits};
 use crate::args::{parse_count, parse_positive, parse_whole, waits};
 use crate::failure::{Exit, Failure};
 use crate::margins;
+use crate::output::{MeasuredOutputArgs, Output};
 use crate::words::{self, Words};
 use clap::Args;
 use knee_core::experiment::udp::spec::{ClientWait, ClientsAs, ServiceMode, UdpTrialSpec};

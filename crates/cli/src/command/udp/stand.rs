@@ -1,11 +1,11 @@
 //! Where trials of datagrams are run: in front of a service.
 
-use crate::audience::{Kind, Upcoming};
 use crate::command::laboratory::{Made, Stand};
+use crate::watch::{Kind, Upcoming};
 use knee_core::experiment::Experiment;
 use knee_core::experiment::udp::UdpTried;
 use knee_core::experiment::udp::spec::{ClientWait, UdpTrialSpec};
-use knee_core::measure::Observer;
+use knee_core::measure::IntervalWatcher;
 use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
@@ -79,7 +79,7 @@ impl<X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>> Stand<X> for UdpStand
     fn run(
         &mut self,
         spec: &UdpTrialSpec,
-        watch: &mut dyn Observer,
+        watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<Made<UdpTried>, RunError> {
         let trial = udp::run(spec, &self.program, watch, stop)?;

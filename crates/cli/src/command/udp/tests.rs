@@ -1,9 +1,9 @@
 //! From argv to the trials that are made, or to the line that refuses.
 
 use super::*;
+use crate::command::raw::RawCommand;
 use crate::command::refused::{check, refusal};
 use crate::command::tests::{MACHINE, parse, typed};
-use crate::raw::RawCommand;
 use knee_core::experiment::udp::spec::ServiceSetup;
 use knee_core::spec::{ArrivalLaw, Level};
 

@@ -9,7 +9,7 @@ use crate::sys::clock;
 use knee_core::experiment::latency::measure::FlowsEnded;
 use knee_core::experiment::latency::settling::Settling;
 use knee_core::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
-use knee_core::measure::{Histogram, Interval, Observer};
+use knee_core::measure::{Histogram, Interval, IntervalWatcher};
 use knee_core::time::Nanos;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ impl<'a> Conductor<'a> {
     pub(super) fn conduct(
         mut self,
         news: &Receiver<News>,
-        observer: &mut dyn Observer,
+        observer: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Conducted {
         loop {
@@ -305,7 +305,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// Shows ended intervals in their order, those whose uploads are known; `all`: whatever is.
-    fn show(&mut self, observer: &mut dyn Observer, all: bool) {
+    fn show(&mut self, observer: &mut dyn IntervalWatcher, all: bool) {
         while let Some((interval, _)) = self.ended_intervals.front() {
             let up = self.uploaded(interval);
             let patient = self.ended_intervals.len() <= SHOWN_AFTER;

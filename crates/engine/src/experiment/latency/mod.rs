@@ -1,6 +1,7 @@
 //! Bulk flows over TCP in both directions, and the latency inside and beside them.
 //!
-//! The other end is [`crate::experiment::latency::service`]. Both ends carry flows with the same code: `carry` is a
+//! The other end is [`crate::experiment::latency::service`]. Both ends carry flows with the same
+//! code: `carry` is a
 //! thread's loop over its flows, `sender` and `receiver` are one flow's two ends. The pinger is a
 //! thread of its own at either end, so that what it waits for is the path and the peer's kernel
 //! rather than our own work.

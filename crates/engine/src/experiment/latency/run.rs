@@ -16,7 +16,7 @@ use crate::kernel::limits;
 use crate::sys::{clock, stream};
 use knee_core::experiment::latency::measure::{FlowMeasured, FlowServiceFacts, FlowTrial};
 use knee_core::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
-use knee_core::measure::{Interval, Observer};
+use knee_core::measure::{Interval, IntervalWatcher};
 use knee_core::time::Nanos;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
@@ -52,7 +52,7 @@ pub fn preflight(service: &str, token: &str) -> Result<FlowServiceFacts, RunErro
 /// See [`RunError`]: only what is known before the flows begin is one.
 pub fn run(
     spec: &FlowTrialSpec,
-    observer: &mut dyn Observer,
+    observer: &mut dyn IntervalWatcher,
     stop: &AtomicBool,
 ) -> Result<FlowTrial, RunError> {
     let here = |why: String| RunError::NotPermitted(format!("on this host {why}"));
@@ -139,7 +139,7 @@ impl Stage<'_> {
         &self,
         control: Control,
         flows: Vec<TcpStream>,
-        observer: &mut dyn Observer,
+        observer: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> io::Result<(Conducted, Pinged, Vec<Carried>)> {
         let spec = self.spec;

@@ -12,7 +12,7 @@ use knee_core::experiment::udp::measure::{
     DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial,
 };
 use knee_core::experiment::udp::spec::UdpTrialSpec;
-use knee_core::measure::{Interval, Observer};
+use knee_core::measure::{Interval, IntervalWatcher};
 use knee_core::time::Nanos;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,7 +45,7 @@ pub fn preflight(service: &str, token: &str) -> Result<ServiceFacts, RunError> {
 pub fn run(
     spec: &UdpTrialSpec,
     program: &Path,
-    observer: &mut dyn Observer,
+    observer: &mut dyn IntervalWatcher,
     stop: &AtomicBool,
 ) -> Result<UdpTrial, RunError> {
     let mut control = Control::open(&spec.service, &spec.token, stop)?;
@@ -138,7 +138,7 @@ fn begin(spec: &UdpTrialSpec, session: u64, sharing: Option<Sharing>) -> Begin {
 fn send_watched(
     plan: &SendPlan,
     control: &mut Control,
-    observer: &mut dyn Observer,
+    observer: &mut dyn IntervalWatcher,
     stop: &AtomicBool,
 ) -> (Result<Sent, RunError>, Result<(), Lost>) {
     let (over, halt) = (AtomicBool::new(false), AtomicBool::new(false));

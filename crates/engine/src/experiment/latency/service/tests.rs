@@ -7,7 +7,7 @@ use knee_core::experiment::latency::spec::{
     FlowSockets, FlowTrialSpec, FlowsEnd, ProbeSpec, Settle,
 };
 use knee_core::measure::Direction;
-use knee_core::measure::{Histogram, Interval, Observer};
+use knee_core::measure::{Histogram, Interval, IntervalWatcher};
 use knee_core::spec::{BackendChoice, EngineOptions, Level, Margins, WaitPolicy};
 use knee_core::time::Nanos;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ fn scenario(service: &BulkServer, up: u32, down: u32, length: Nanos) -> FlowTria
 #[derive(Default)]
 struct Seen(Vec<Interval>);
 
-impl Observer for Seen {
+impl IntervalWatcher for Seen {
     fn on_interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
         assert_eq!(interval.completed > 0, response.is_some());
         self.0.push(interval.clone());

@@ -11,7 +11,7 @@ use knee_core::experiment::udp::spec::{
     ClientWait, ClientsAs, ServiceMode, ServiceSetup, UdpTrialSpec,
 };
 use knee_core::law::Law;
-use knee_core::measure::{Histogram, Interval, Observer};
+use knee_core::measure::{Histogram, Interval, IntervalWatcher};
 use knee_core::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Margins, Rate, WaitPolicy};
 use knee_core::time::Nanos;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -67,7 +67,7 @@ pub(super) fn trial_of(service: SocketAddr) -> UdpTrialSpec {
 #[derive(Default)]
 struct Seen(u64);
 
-impl Observer for Seen {
+impl IntervalWatcher for Seen {
     fn on_interval(&mut self, interval: &Interval, _: Option<&Histogram>) {
         self.0 += interval.sent.unwrap();
     }

@@ -1,6 +1,6 @@
 //! A line on standard error that is rewritten: how the running trial fares.
 
-use super::{Kind, Spectator, Upcoming};
+use super::{Kind, Upcoming, Watcher};
 use crate::terminal;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::time::Nanos;
@@ -68,7 +68,7 @@ impl Progress {
     }
 }
 
-impl Spectator for Progress {
+impl Watcher for Progress {
     fn trial_begins(&mut self, _: usize, upcoming: &Upcoming) {
         *self = Progress {
             trial: Some(upcoming.clone()),

@@ -1,6 +1,6 @@
 //! The running experiment for Prometheus: `--metrics`.
 
-use super::{Opening, Spectator, Upcoming};
+use super::{Opening, Upcoming, Watcher};
 use crate::failure::Failure;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::trial::report::TrialReport;
@@ -43,7 +43,7 @@ impl MetricsServer {
     }
 
     /// Who keeps them up to date.
-    pub fn exporter(&self) -> impl Spectator + use<> {
+    pub fn exporter(&self) -> impl Watcher + use<> {
         Exporter(self.metrics.clone())
     }
 }
@@ -62,7 +62,7 @@ impl Shared {
 
 struct Exporter(Shared);
 
-impl Spectator for Exporter {
+impl Watcher for Exporter {
     fn opens(&mut self, opening: &Opening) {
         let seed = opening.seed.to_string();
         let info = [

@@ -3,20 +3,19 @@
 mod file;
 mod files;
 mod keep;
-mod pending;
 mod watch;
 
-use crate::audience::{Audience, HdrFile, LiveView, MetricsServer, Opening, Progress, Spectator};
 use crate::failure::Failure;
 use crate::history::{Keep, Recorder};
+use crate::notes::Notes;
 use crate::terminal;
+use crate::watch::{HdrFile, LiveView, MetricsServer, Opening, Progress, Watcher, Watchers};
 use clap::Args;
 pub use files::Files;
 use keep::KeepArgs;
 use knee_core::report::Report;
 use knee_render::live::Look;
 use knee_render::{Csv, Html, Json, Junit, Renderer, Text};
-pub use pending::{PendingFile, settle};
 use std::fmt;
 use std::io::{self, Write};
 use watch::WatchArgs;
@@ -145,27 +144,27 @@ impl Output {
     }
 
     /// Who watches the experiment, as asked for.
-    pub fn audience(&self) -> Audience {
-        let mut spectators: Vec<Box<dyn Spectator>> = Vec::new();
+    pub fn watchers(&self) -> Watchers {
+        let mut watchers: Vec<Box<dyn Watcher>> = Vec::new();
         if let Some(server) = &self.metrics {
             self.note(&format!("metrics: {}", server.url()));
-            spectators.push(Box::new(server.exporter()));
+            watchers.push(Box::new(server.exporter()));
         }
         // Before those who may say something at the end: it has then given the terminal back.
         if self.shows_progress() {
-            spectators.push(self.progress());
+            watchers.push(self.progress());
         }
         if let Some(keep) = &self.keep {
-            spectators.push(Box::new(Recorder::new(keep.clone())));
+            watchers.push(Box::new(Recorder::new(keep.clone())));
         }
         if let Some(writer) = self.hdr.as_ref().and_then(HdrFile::writer) {
-            spectators.push(Box::new(writer));
+            watchers.push(Box::new(writer));
         }
-        Audience::new(spectators, self.notes())
+        Watchers::new(watchers, self.notes())
     }
 
     /// The live view, or a line where that is not wanted or the terminal cannot show it.
-    fn progress(&self) -> Box<dyn Spectator> {
+    fn progress(&self) -> Box<dyn Watcher> {
         let look = Look {
             color: !self.no_color && !terminal::refuses_color(),
             unicode: terminal::is_unicode(),
@@ -247,21 +246,5 @@ pub fn text(no_color: bool) -> Text {
 impl fmt::Debug for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Output").finish_non_exhaustive()
-    }
-}
-
-/// Says things on standard error, unless `--quiet`.
-#[derive(Clone, Copy, Debug)]
-pub struct Notes {
-    quiet: bool,
-}
-
-impl Notes {
-    /// Says a line.
-    pub fn tell(self, line: &str) {
-        if !self.quiet {
-            // Nobody to tell where standard error is closed.
-            let _ = writeln!(io::stderr(), "{line}");
-        }
     }
 }

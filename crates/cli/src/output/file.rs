@@ -1,7 +1,7 @@
 //! A file that a report goes to.
 
-use super::pending::PendingFile;
 use crate::failure::Failure;
+use crate::pending::PendingFile;
 use knee_render::Renderer;
 use std::io::{self, BufWriter, Write};
 

@@ -1,6 +1,6 @@
 //! Who watches an experiment while it runs: a live view or a progress line, and whatever else was
 //! asked for. An
-//! experiment tells the audience; what is told further is each spectator's own affair.
+//! experiment tells the watchers; what is told further is each watcher's own affair.
 
 mod exporter;
 mod hdr;
@@ -14,8 +14,8 @@ pub use knee_render::live::LiveKind as Kind;
 pub use live_view::LiveView;
 pub use progress::Progress;
 
-use crate::args::Notes;
-use knee_core::measure::{Histogram, Interval, Observer};
+use crate::notes::Notes;
+use knee_core::measure::{Histogram, Interval, IntervalWatcher};
 use knee_core::report::Report;
 use knee_core::spec::Level;
 use knee_core::time::Nanos;
@@ -71,21 +71,21 @@ impl Upcoming {
 }
 
 /// Somebody who watches. The calls come from one thread, in the order in which things happen.
-pub trait Spectator {
+pub trait Watcher {
     /// The experiment begins.
     fn opens(&mut self, _: &Opening) {}
 
     /// A trial begins; `number` counts from 0.
     fn trial_begins(&mut self, _number: usize, _: &Upcoming) {}
 
-    /// An interval of it has ended; see [`Observer::on_interval`].
+    /// An interval of it has ended; see [`IntervalWatcher::on_interval`].
     fn interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
 
     /// The trial has ended; `None` where it is no trial with a report of its own, or could not be
     /// run.
     fn trial_ends(&mut self, _: Option<&TrialReport>) {}
 
-    /// Whether it wants to be told [`so_far`](Spectator::so_far).
+    /// Whether it wants to be told [`so_far`](Watcher::so_far).
     fn follows(&self) -> bool {
         false
     }
@@ -111,17 +111,17 @@ pub trait Spectator {
 }
 
 /// All who watch.
-pub struct Audience {
-    spectators: Vec<Box<dyn Spectator>>,
+pub struct Watchers {
+    watchers: Vec<Box<dyn Watcher>>,
     notes: Notes,
     trials: usize,
 }
 
-impl Audience {
+impl Watchers {
     /// These, and `notes` for lines that none of them shows.
-    pub fn new(spectators: Vec<Box<dyn Spectator>>, notes: Notes) -> Audience {
-        Audience {
-            spectators,
+    pub fn new(watchers: Vec<Box<dyn Watcher>>, notes: Notes) -> Watchers {
+        Watchers {
+            watchers,
             notes,
             trials: 0,
         }
@@ -149,7 +149,7 @@ impl Audience {
     /// A trial has ended, and those up to it lead to this report, which is made only where somebody
     /// wants it.
     pub fn so_far(&mut self, report: impl FnOnce() -> Report) {
-        if self.spectators.iter().any(|s| s.follows()) {
+        if self.watchers.iter().any(|s| s.follows()) {
             let report = report();
             self.each(|s| s.so_far(&report));
         }
@@ -169,25 +169,25 @@ impl Audience {
 
     /// Says something to the user.
     pub fn note(&mut self, line: &str) {
-        let is_shown = self.spectators.iter_mut().any(|s| s.note(line));
+        let is_shown = self.watchers.iter_mut().any(|s| s.note(line));
         if !is_shown {
             self.notes.tell(line);
         }
     }
 
     fn pass_remarks(&mut self) {
-        let remarks = self.spectators.iter_mut().filter_map(|s| s.remark());
+        let remarks = self.watchers.iter_mut().filter_map(|s| s.remark());
         for remark in remarks.collect::<Vec<_>>() {
             self.note(&remark);
         }
     }
 
-    fn each(&mut self, tell: impl FnMut(&mut Box<dyn Spectator>)) {
-        self.spectators.iter_mut().for_each(tell);
+    fn each(&mut self, tell: impl FnMut(&mut Box<dyn Watcher>)) {
+        self.watchers.iter_mut().for_each(tell);
     }
 }
 
-impl Observer for Audience {
+impl IntervalWatcher for Watchers {
     fn on_interval(&mut self, interval: &Interval, response: Option<&Histogram>) {
         self.each(|s| s.interval(interval, response));
     }

@@ -2,9 +2,9 @@
 
 mod log;
 
-use super::{Opening, Spectator, Upcoming};
-use crate::args::{PendingFile, settle};
+use super::{Opening, Upcoming, Watcher};
 use crate::failure::Failure;
+use crate::pending::{PendingFile, settle};
 use crate::stdout;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Report;
@@ -167,7 +167,7 @@ impl HdrWriter {
     }
 }
 
-impl Spectator for HdrWriter {
+impl Watcher for HdrWriter {
     fn opens(&mut self, opening: &Opening) {
         let Some(to) = self.to.take() else {
             return;
@@ -224,7 +224,7 @@ impl Spectator for HdrWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audience::Kind;
+    use crate::watch::Kind;
     use knee_core::time::Nanos;
 
     fn file(name: &str) -> (String, HdrFile) {

@@ -2,8 +2,8 @@
 //! draws, a few times a second, and takes the keys.
 
 use super::tty::{Key, Tty};
-use super::{Opening, Spectator, Upcoming};
-use crate::args::Notes;
+use super::{Opening, Upcoming, Watcher};
+use crate::notes::Notes;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Report;
 use knee_core::time::Nanos;
@@ -82,7 +82,7 @@ impl LiveView {
     }
 }
 
-impl Spectator for LiveView {
+impl Watcher for LiveView {
     fn opens(&mut self, opening: &Opening) {
         let of = |key: &&str| opening.spec.get(*key).and_then(|v| v.as_str());
         let target = ["target", "url", "targets"].iter().find_map(of);
