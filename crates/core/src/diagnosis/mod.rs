@@ -1,7 +1,5 @@
 //! Findings of experiments that are not values yet.
 
-use crate::experiment::latency::findings::LatencyDiagnosis;
-use crate::experiment::overload::findings::OverloadDiagnosis;
 use crate::experiment::throttle::findings::ThrottleDiagnosis;
 use crate::experiment::udp::findings::UdpDiagnosis;
 use crate::finding::Finding;
@@ -13,10 +11,6 @@ pub enum Diagnosis {
     Udp(UdpDiagnosis),
     /// Of how the machine waits and holds a rate.
     Throttle(ThrottleDiagnosis),
-    /// Of flows and the latency under them.
-    Latency(LatencyDiagnosis),
-    /// Of load beyond capacity.
-    Overload(OverloadDiagnosis),
 }
 
 impl Diagnosis {
@@ -31,20 +25,6 @@ impl Diagnosis {
                 d.next_step(),
             ),
             Diagnosis::Throttle(d) => (
-                d.code(),
-                d.severity(),
-                d.text(),
-                d.evidence(),
-                d.next_step(),
-            ),
-            Diagnosis::Latency(d) => (
-                d.code(),
-                d.severity(),
-                d.text(),
-                d.evidence(),
-                d.next_step(),
-            ),
-            Diagnosis::Overload(d) => (
                 d.code(),
                 d.severity(),
                 d.text(),

@@ -1,12 +1,19 @@
 //! `knee analyze latency`: the overall figures of a text, computed again.
 
 use super::answer;
-use crate::diagnosis::Diagnosis;
 use crate::experiment::latency::analysis::figures::harmonic_mean;
 use crate::experiment::latency::analysis::{Classic, overall};
-use crate::experiment::latency::findings::LatencyDiagnosis;
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
-use crate::finding::Finding;
+use crate::finding::{Code, Finding, Severity};
+use crate::words::exact;
+
+pub(super) const RECOMPUTED_DIFFERS: Code = Code {
+    name: "recomputed_differs",
+    cause: "A text prints an overall figure that its scenarios do not give. Either the figure was \
+            computed before the scenarios' figures were rounded, or it is of other scenarios.",
+    remedy: "Nothing, where rounding explains it. Otherwise trust the scenarios, and check whether \
+             the text is complete.",
+};
 
 /// What such a text says: its scenarios, and the overall figures as they give them. Where it prints
 /// others, a finding says so. What no scenario tells, as responsiveness in the old form, is as
@@ -106,14 +113,30 @@ fn difference(
     };
     let differs = printed != recomputed.floor();
     let is_rounding = least.floor() <= printed && printed <= most;
+    let (severity, why) = match is_rounding {
+        true => (Severity::Info, "it was computed before rounding"),
+        false => (
+            Severity::Warning,
+            "it is of other scenarios, or of another definition",
+        ),
+    };
     differs.then(|| {
-        Diagnosis::Latency(LatencyDiagnosis::RecomputedDiffers {
-            figure,
-            printed,
-            recomputed,
-            unit,
-            is_rounding,
-        })
-        .finding()
+        RECOMPUTED_DIFFERS.finding(
+            severity,
+            format!(
+                "the text prints {} {unit} as {figure}, its scenarios give {} {unit}: {why}",
+                exact(printed),
+                tenths(recomputed)
+            ),
+            [("printed", printed), ("recomputed", recomputed)],
+            "",
+        )
     })
+}
+
+/// With one digit after the point, so that a rounding shows.
+fn tenths(value: f64) -> String {
+    let whole = exact(value.floor());
+    let tenth = ((value - value.floor()) * 10.0).floor();
+    format!("{whole}.{tenth:.0}")
 }

@@ -1,203 +1,126 @@
-//! Findings about flows and the latency under them.
+//! Findings about flows and the latency under them. Of several scenarios they tell of the worst.
 
-mod diagnose;
+mod flows;
+mod queues;
 #[cfg(test)]
 mod tests;
-mod words;
 
-pub use diagnose::{Scenario, latency_findings};
-
-use crate::finding::Severity;
+use super::attempts::RUN_AGAIN;
+use super::classic::RECOMPUTED_DIFFERS;
+use super::report::ScenarioRow;
+use super::standing::RESTS_ON_DISTORTED;
+use crate::finding::{Code, Finding};
 use crate::measure::Direction;
-use crate::spec::Level;
+use crate::trial::findings::{GENERATOR_DISTORTED, findings_at_levels};
+use crate::trial::flows::FlowsReport;
+use crate::trial::report::TrialReport;
+use crate::words::list;
 
-/// A finding of `knee latency` before it is put into words. Of several scenarios it tells of the
-/// worst.
-#[derive(Clone, Debug, PartialEq)]
-pub enum LatencyDiagnosis {
-    /// Load makes queues that everybody waits in.
-    Bloated {
-        /// Where most.
-        at: At,
-        /// What the median ping takes more than on the idle path.
-        added_ns: f64,
-        /// The median ping of the idle path.
-        idle_ns: f64,
-        /// The longest ping there.
-        longest_ns: f64,
-        /// The median time from a sender's write to its receiver's read, in the slower direction,
-        /// where it is known.
-        inside_ns: Option<f64>,
-        /// The congestion control of the flows there, as far as known.
-        congestion_control: String,
-        /// Scenarios that are bloated.
-        scenarios: usize,
-        /// Of so many.
-        of: usize,
-    },
-    /// Pings over TCP and probes over UDP take different times beside the same flows.
-    ProbesDisagree {
-        /// Where most.
-        at: At,
-        /// The median ping.
-        tcp_ns: f64,
-        /// The median probe.
-        udp_ns: f64,
-        /// Pings that were not sent, as this host still held earlier ones.
-        held_back: u64,
-    },
-    /// Some of the overall figures rest on trials that the generator distorted.
-    RestsOnDistorted {
-        /// The figures that do, in words.
-        resting: Vec<&'static str>,
-        /// Those that do not.
-        standing: Vec<&'static str>,
-        /// Trials that were distorted, the idle path's included.
-        trials: usize,
-        /// Of so many.
-        of: usize,
-    },
-    /// Scenarios were run again, as the first run of each was distorted.
-    RunAgain {
-        /// Which; no flows at all is the idle path.
-        at: Vec<Level>,
-        /// How many of the second runs were distorted too.
-        in_vain: usize,
-    },
-    /// A flow gets next to nothing beside others.
-    StarvedFlow {
-        /// Where.
-        at: At,
-        /// Which.
-        flow: Flow,
-        /// Its goodput in KiB/s.
-        goodput_kib_per_s: f64,
-        /// The mean goodput of that direction's flows in KiB/s.
-        fair_kib_per_s: f64,
-    },
-    /// Flows of one direction get much more than others.
-    Unfair {
-        /// Where most.
-        at: At,
-        /// Of these flows.
-        direction: Direction,
-        /// How many there are.
-        flows: u32,
-        /// Jain's index.
-        jain_index: f64,
-        /// The smallest and the largest goodput in KiB/s.
-        range_kib_per_s: [f64; 2],
-    },
-    /// A flow ended before its time.
-    FlowKilled {
-        /// Where.
-        at: At,
-        /// The first that did.
-        flow: Flow,
-        /// When.
-        lost_ns: f64,
-        /// Why.
-        why: String,
-        /// How many others of that scenario did too.
-        others: usize,
-    },
-    /// One direction carries much more than the other.
-    Asymmetric {
-        /// Capacity of the uploads in KiB/s, over scenarios that mirror each other.
-        up_kib_per_s: f64,
-        /// Capacity of the downloads in KiB/s, over the same scenarios.
-        down_kib_per_s: f64,
-    },
-    /// One congestion control keeps a queue short that another fills.
-    HidesBloat {
-        /// The one that hides it.
-        hiding: String,
-        /// What it adds to the median ping at the most.
-        hiding_added_ns: f64,
-        /// The one that shows it.
-        showing: String,
-        /// What that adds.
-        showing_added_ns: f64,
-    },
-    /// The path is not bloated, but only with a congestion control that may hide that it is.
-    MayHideBloat {
-        /// The hosts' default.
-        congestion_control: String,
-        /// What it adds to the median ping at the most.
-        added_ns: f64,
-    },
-    /// Scenarios were ended by force.
-    NotSettled {
-        /// Which.
-        at: Vec<Level>,
-        /// Of so many.
-        of: usize,
-        /// How long the longest of them took.
-        longest_ns: f64,
-    },
-    /// The overall figures of a text are not what its scenarios give.
-    RecomputedDiffers {
-        /// Which figure, such as `upload capacity`.
-        figure: &'static str,
-        /// As printed.
-        printed: f64,
-        /// As its scenarios give it, unless rounded.
-        recomputed: f64,
-        /// In which unit.
-        unit: &'static str,
-        /// Whether the rounding of the scenarios' figures explains it.
-        is_rounding: bool,
-    },
+/// All codes of this experiment.
+pub const CODES: &[Code] = &[
+    flows::FLOW_KILLED,
+    flows::STARVED_FLOW,
+    flows::UNFAIR,
+    flows::ASYMMETRIC,
+    flows::NOT_SETTLED,
+    queues::BLOATED,
+    queues::PROBES_DISAGREE,
+    queues::HIDES_BLOAT,
+    RECOMPUTED_DIFFERS,
+    RESTS_ON_DISTORTED,
+    RUN_AGAIN,
+];
+
+/// A scenario as findings see it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scenario<'a> {
+    /// It in short.
+    pub row: &'a ScenarioRow,
+    /// It in full, where it was measured and not read from a text.
+    pub trial: Option<&'a TrialReport>,
 }
 
-/// A scenario, with the congestion control where several were asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct At {
-    /// Uploads.
-    pub up: u32,
-    /// Downloads.
-    pub down: u32,
-    /// The congestion control asked for; empty: none, or only one.
-    pub congestion_control: String,
+impl<'a> Scenario<'a> {
+    fn flows(&self) -> Option<&'a FlowsReport> {
+        self.trial?.flows.as_ref()
+    }
 }
 
-/// A flow of a scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flow {
-    /// Which way.
-    pub direction: Direction,
-    /// Which of that direction, from 0.
-    pub number: u32,
+/// What a person should know about these scenarios. `past` are all trials that count, the idle
+/// path's included.
+pub(super) fn latency_findings(
+    past: &[&TrialReport],
+    idle: Option<&TrialReport>,
+    scenarios: &[Scenario<'_>],
+) -> Vec<Finding> {
+    let view = View { idle, scenarios };
+    let mut found = distorted(past);
+    found.extend(view.killed());
+    found.extend(view.bloated());
+    found.extend(view.probes_disagree());
+    found.extend(view.hides_bloat());
+    found.extend(view.may_hide_bloat());
+    found.extend(view.starved());
+    found.extend(view.unfair());
+    found.extend(view.asymmetric());
+    found.extend(view.not_settled());
+    found
 }
 
-impl LatencyDiagnosis {
-    pub(crate) fn code(&self) -> &'static str {
-        match self {
-            LatencyDiagnosis::Bloated { .. } => "bloated",
-            LatencyDiagnosis::ProbesDisagree { .. } => "probes_disagree",
-            LatencyDiagnosis::RestsOnDistorted { .. } => "rests_on_distorted",
-            LatencyDiagnosis::RunAgain { .. } => "run_again",
-            LatencyDiagnosis::StarvedFlow { .. } => "starved_flow",
-            LatencyDiagnosis::Unfair { .. } => "unfair",
-            LatencyDiagnosis::FlowKilled { .. } => "flow_killed",
-            LatencyDiagnosis::Asymmetric { .. } => "asymmetric",
-            LatencyDiagnosis::HidesBloat { .. } | LatencyDiagnosis::MayHideBloat { .. } => {
-                "congestion_control_hides_bloat"
-            }
-            LatencyDiagnosis::NotSettled { .. } => "not_settled",
-            LatencyDiagnosis::RecomputedDiffers { .. } => "recomputed_differs",
+/// Of what holds for any trial, that which is about the pinger, with the options that matter to it.
+/// A ping that does not come back is no failure here: it is a long latency.
+fn distorted(past: &[&TrialReport]) -> Vec<Finding> {
+    let mut found = findings_at_levels(past);
+    found.retain(|f| f.is(GENERATOR_DISTORTED));
+    for f in &mut found {
+        f.next_step =
+            "repeat on a quieter or larger machine, or with fewer flows: --scenarios 1/1,4/4"
+                .into();
+    }
+    found
+}
+
+/// All that the findings are made of.
+struct View<'a> {
+    idle: Option<&'a TrialReport>,
+    scenarios: &'a [Scenario<'a>],
+}
+
+impl View<'_> {
+    /// `1 upload and 31 downloads (cubic)`: the congestion control where there are several.
+    fn name(&self, row: &ScenarioRow) -> String {
+        let of = |n: u32, noun: &str| match n {
+            0 => None,
+            1 => Some(format!("1 {noun}")),
+            n => Some(format!("{n} {noun}s")),
+        };
+        let both = [of(row.up, "upload"), of(row.down, "download")];
+        let flows = list(&both.into_iter().flatten().collect::<Vec<String>>());
+        let asked = &row.congestion_control;
+        let several = || {
+            self.scenarios
+                .iter()
+                .any(|s| s.row.congestion_control != *asked)
+        };
+        match !asked.is_empty() && several() {
+            true => format!("{flows} ({asked})"),
+            false => flows,
         }
     }
+}
 
-    pub(crate) fn severity(&self) -> Severity {
-        match self {
-            LatencyDiagnosis::Asymmetric { .. }
-            | LatencyDiagnosis::MayHideBloat { .. }
-            | LatencyDiagnosis::RunAgain { .. }
-            | LatencyDiagnosis::RecomputedDiffers {
-                is_rounding: true, ..
-            } => Severity::Info,
-            _ => Severity::Warning,
-        }
+/// Evidence for a finding about one scenario: its flows, and more.
+fn evidence<const N: usize>(
+    row: &ScenarioRow,
+    more: [(&'static str, f64); N],
+) -> impl IntoIterator<Item = (&'static str, f64)> {
+    let flows = [("up", f64::from(row.up)), ("down", f64::from(row.down))];
+    flows.into_iter().chain(more)
+}
+
+fn noun(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Up => "upload",
+        Direction::Down => "download",
     }
 }

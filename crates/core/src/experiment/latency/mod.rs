@@ -2,6 +2,7 @@
 
 pub mod analysis;
 mod answer;
+mod attempts;
 mod classic;
 pub mod findings;
 pub mod measure;
@@ -17,9 +18,9 @@ pub use classic::conclude_classic;
 pub use scenarios::{FLOWS_MAX, QUICK, SCENARIOS, SCENARIOS_MAX, parse_scenarios};
 
 use super::{Concluded, Experiment, Next};
-use crate::diagnosis::Diagnosis;
 use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall, row};
-use crate::experiment::latency::findings::{LatencyDiagnosis, Scenario, latency_findings};
+use crate::experiment::latency::attempts::Attempts;
+use crate::experiment::latency::findings::{Scenario, latency_findings};
 use crate::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
 use crate::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
 use crate::spec::Level;
@@ -135,49 +136,6 @@ impl Latency {
     }
 }
 
-/// So many distorted trials are run again, each once: a stall of this host is over by then, and a
-/// host that distorts everything is told soon.
-const REPEATS_MAX: usize = 3;
-
-/// What each trial so far was: a step, or a step again.
-struct Attempts {
-    /// For each step that was begun the trial that counts: the last one.
-    counting: Vec<usize>,
-    /// The steps that were run again, by the place in `counting`.
-    repeated: Vec<usize>,
-    /// The last step is to be run again.
-    is_to_repeat: bool,
-}
-
-impl Attempts {
-    fn of(past: &[TrialReport]) -> Attempts {
-        let mut attempts = Attempts {
-            counting: Vec::new(),
-            repeated: Vec::new(),
-            is_to_repeat: false,
-        };
-        for (trial, report) in past.iter().enumerate() {
-            if attempts.is_to_repeat {
-                attempts.counting.pop();
-                attempts.repeated.push(attempts.counting.len());
-            }
-            attempts.counting.push(trial);
-            let is_fresh = !attempts.is_to_repeat && attempts.repeated.len() < REPEATS_MAX;
-            attempts.is_to_repeat = is_fresh && report.verdict == Verdict::Invalid;
-        }
-        attempts
-    }
-
-    fn run_again(&self, past: &[TrialReport]) -> Option<LatencyDiagnosis> {
-        let again = || self.repeated.iter().map(|&step| &past[self.counting[step]]);
-        let invalid = again().filter(|t| t.verdict == Verdict::Invalid);
-        (!self.repeated.is_empty()).then(|| LatencyDiagnosis::RunAgain {
-            at: again().map(|t| t.level).collect(),
-            in_vain: invalid.count(),
-        })
-    }
-}
-
 impl Experiment for Latency {
     type Spec = FlowTrialSpec;
     type Trial = TrialReport;
@@ -214,9 +172,8 @@ impl Experiment for Latency {
             ..conclusion(rows, &self.plan.congestion)
         };
         standing::judge(&mut conclusion, idle, self.first_congestion());
-        let rests = standing::finding(&conclusion, &counting);
-        let more = rests.into_iter().chain(attempts.run_again(past));
-        findings.extend(more.map(|d| Diagnosis::Latency(d).finding()));
+        findings.extend(standing::finding(&conclusion, &counting));
+        findings.extend(attempts.run_again(past));
         conclusion.answer = answer::of(&conclusion);
         let is_invalid = |t: &&TrialReport| t.verdict == Verdict::Invalid;
         Concluded {

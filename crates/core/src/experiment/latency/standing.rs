@@ -1,9 +1,17 @@
 //! Which figures stand where the generator distorted some of the trials.
 
 use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall};
-use crate::experiment::latency::findings::LatencyDiagnosis;
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
+use crate::finding::{Code, Finding, Severity};
 use crate::trial::report::{TrialReport, Verdict};
+use crate::words::{exact, list};
+
+pub(super) const RESTS_ON_DISTORTED: Code = Code {
+    name: "rests_on_distorted",
+    cause: "The generator was late in some trials, and some overall figures are computed from \
+            these trials. The other figures are not affected.",
+    remedy: "Repeat on a quieter or larger machine, or use only the figures that are not affected.",
+};
 
 /// The overall figures by their keys, and in words.
 const FIGURES: [(&str, &str); 7] = [
@@ -53,15 +61,36 @@ pub(super) fn judge(conclusion: &mut LatencyConclusion, idle: Option<&TrialRepor
 pub(super) fn finding(
     conclusion: &LatencyConclusion,
     counting: &[&TrialReport],
-) -> Option<LatencyDiagnosis> {
+) -> Option<Finding> {
     let invalid = counting.iter().filter(|t| t.verdict == Verdict::Invalid);
-    let trials = invalid.count();
+    let (trials, of_all) = (invalid.count() as f64, counting.len() as f64);
     let (resting, standing) = of(conclusion);
-    (trials > 0).then_some(LatencyDiagnosis::RestsOnDistorted {
-        resting,
-        standing,
-        trials,
-        of: counting.len(),
+    let words = |names: &[&str]| list(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+    let affected = match resting.len() {
+        0 => "no overall figure rests on them".to_owned(),
+        _ => format!("{} cannot be trusted", words(&resting)),
+    };
+    let rest = match standing.len() {
+        0 => String::new(),
+        1 => format!("; {} is not affected", words(&standing)),
+        _ => format!("; {} are not affected", words(&standing)),
+    };
+    (trials > 0.0).then(|| {
+        RESTS_ON_DISTORTED.finding(
+            Severity::Warning,
+            format!(
+                "{} of {} trials are INVALID: {affected}{rest}",
+                exact(trials),
+                exact(of_all)
+            ),
+            [
+                ("distorted_trials", trials),
+                ("trials", of_all),
+                ("distorted_figures", resting.len() as f64),
+                ("standing_figures", standing.len() as f64),
+            ],
+            "",
+        )
     })
 }
 

@@ -1,3 +1,4 @@
+use super::attempts::REPEATS_MAX;
 use super::*;
 use crate::experiment::latency::analysis::assess;
 use crate::experiment::latency::analysis::figures::grade;
@@ -259,6 +260,13 @@ fn what_rests_on_distorted_trials_is_told_and_what_stands() {
         text.starts_with("1 of 3 trials are INVALID: download capacity"),
         "{text}"
     );
+    // Where no figure is known, none rests on them.
+    let all: Vec<&TrialReport> = down.trials.iter().collect();
+    let of_none = standing::finding(&LatencyConclusion::default(), &all).expect("a finding");
+    assert_eq!(
+        of_none.text,
+        "2 of 4 trials are INVALID: no overall figure rests on them"
+    );
     // The idle path is what the grade compares with.
     let idle = run(scenarios(), 100, late(&[0, 1]));
     assert_eq!(idle.verdict, Verdict::Invalid);
@@ -478,7 +486,7 @@ fn the_published_run_gives_its_overall_figures_again() {
     assert_eq!(
         findings[0].text,
         "the text prints 50,450 KiB/s as upload capacity, its scenarios give 50,449.8 KiB/s: it \
-         was made of figures that were not rounded yet"
+         was computed before rounding"
     );
     assert_eq!(findings[0].severity, crate::finding::Severity::Info);
     assert!(

@@ -1,257 +1,150 @@
-//! Findings about load beyond capacity.
+//! Findings about load beyond capacity. Of several levels they tell of the worst.
 
-mod diagnose;
-mod evidence;
-mod remedy;
+mod failures;
+mod generator;
+mod server;
+mod syns;
 #[cfg(test)]
 mod tests;
-mod words;
+mod throughput;
 
-pub use diagnose::overload_findings;
-pub(crate) use remedy::ports_remedy;
+pub(super) use generator::ports_remedy;
 
-use crate::experiment::overload::analysis::{Accepts, Stop, Why};
-use crate::finding::Severity;
+use super::analysis::{Point, Setting, Summary};
+use super::preflight;
+use crate::finding::{Code, Finding};
 use crate::measure::Outcome;
-use crate::spec::{CloseKind, Level};
+use crate::spec::Level;
+use crate::trial::findings::{
+    GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY, findings_at_levels,
+};
+use crate::trial::report::{TrialReport, Verdict};
+use crate::words::levels;
 
-/// A finding of `knee overload` before it is put into words. Of several levels it tells of the
-/// worst.
-#[derive(Clone, Debug, PartialEq)]
-pub enum OverloadDiagnosis {
-    /// Simple clients never offered more than is served; what came after them did.
-    SimpleClientsFlatten {
-        /// The most clients.
-        clients: u32,
-        /// The most first SYNs per second that any number of them sent.
-        most_per_s: f64,
-        /// What is served at the most, per second.
-        capacity_per_s: f64,
-        /// The most that was offered without them, per second.
-        pressed_per_s: f64,
-    },
-    /// The server serves less the more is offered.
-    ThroughputFalls {
-        /// What is served at the most, per second.
-        capacity_per_s: f64,
-        /// What is served at the level where that is least.
-        served_per_s: f64,
-        /// 95 % confidence interval of it, where known.
-        served_ci95_per_s: Option<[f64; 2]>,
-        /// What is offered there.
-        offered_per_s: f64,
-    },
-    /// The server serves as much however much is offered.
-    ThroughputFlat {
-        /// What is served at the most, per second.
-        capacity_per_s: f64,
-        /// What is served where the most is offered.
-        served_per_s: f64,
-        /// 95 % confidence interval of it, where known.
-        served_ci95_per_s: Option<[f64; 2]>,
-        /// The most that is offered.
-        offered_per_s: f64,
-    },
-    /// SYNs were sent again: what arrives is more than what is started.
-    SynRetransmissions {
-        /// Where.
-        at: Level,
-        /// SYNs that came again, per second.
-        repeated_per_s: f64,
-        /// First SYNs per second.
-        first_per_s: f64,
-        /// T.
-        patience_ns: f64,
-    },
-    /// The server served, and then did not.
-    Stopped(Stop),
-    /// Connects are not answered.
-    Unanswered {
-        /// Where the largest share is.
-        at: Level,
-        /// How many.
-        count: u64,
-        /// As a share of the attempts, in percent.
-        percent: f64,
-        /// Why.
-        why: Why,
-        /// First SYNs that reached the server per second, as counted.
-        arrived_per_s: f64,
-        /// SYNs that its listening sockets dropped, where somebody counted.
-        listen_drops: Option<u64>,
-        /// Its accept queue at the most, and how many it may hold, where somebody looked.
-        queue: Option<(u32, u32)>,
-    },
-    /// Attempts end otherwise than in a response that says yes.
-    Fails {
-        /// How.
-        how: Outcome,
-        /// Where the largest share of them does.
-        at: Level,
-        /// How many.
-        count: u64,
-        /// As a share of the attempts, or of the established connections, in percent.
-        percent: f64,
-        /// What is served there, per second.
-        served_per_s: f64,
-    },
-    /// No local port was left.
-    PortsExhausted {
-        /// Where.
-        at: Level,
-        /// Attempts that found none.
-        count: u64,
-        /// As a share of the attempts, in percent.
-        percent: f64,
-        /// How connections are closed.
-        close: CloseKind,
-    },
-    /// No descriptor was left.
-    DescriptorsExhausted {
-        /// Where.
-        at: Level,
-        /// Attempts that found none.
-        count: u64,
-        /// As a share of the attempts, in percent.
-        percent: f64,
-    },
-    /// The generator did not start what the descriptors, or the schedule, stand for.
-    GeneratorLimitsSynRate {
-        /// Where first.
-        at: Level,
-        /// Starts per second there.
-        started_per_s: f64,
-        /// Starts per second that were due.
-        due_per_s: f64,
-        /// What the busiest worker used of its core, polling apart.
-        busy_percent: f64,
-        /// The highest rate at which it kept up, where it did.
-        kept_per_s: Option<f64>,
-        /// Whether the conclusion leaves such levels out, and stands.
-        is_left_out: bool,
-    },
-    /// The conclusion leaves levels out, as the generator distorted them, and stands on the others.
-    LevelsLeftOut {
-        /// Which.
-        at: Vec<Level>,
-        /// How many there are in all.
-        of: usize,
-        /// What makes them invalid.
-        clauses: Vec<String>,
-    },
-    /// What was captured at the server is not what was started here.
-    CapturesDisagree {
-        /// Where.
-        at: Level,
-        /// First SYNs captured per second.
-        captured_per_s: f64,
-        /// SYNs started per second.
-        started_per_s: f64,
-        /// By how much they differ, in percent.
-        percent: f64,
-        /// Packets that the capture lost.
-        capture_lost: u64,
-    },
-    /// Connections are made, and none of them ever got a response.
-    NeverAnswers {
-        /// All attempts.
-        attempts: u64,
-        /// Those among them that were established here.
-        established: u64,
-        /// Whether it takes them out of its accept queue.
-        accepts: Accepts,
-        /// Its accept queue at the most, and how many it may hold, where somebody looked.
-        queue: Option<(u32, u32)>,
-    },
-    /// The server's kernel answers SYNs with cookies.
-    SyncookiesActive {
-        /// Where.
-        at: Level,
-        /// SYNs so answered, of the whole host.
-        sent: u64,
-    },
-    /// An automatic choice of descriptors ended below the factor asked for.
-    FactorNotReached {
-        /// The most that was offered, per second.
-        offered_per_s: f64,
-        /// What is served at the most, per second.
-        capacity_per_s: f64,
-        /// How many times it was to be.
-        wanted: f64,
-    },
+/// All codes of this experiment, those of its preflight included.
+pub const CODES: &[Code] = &[
+    failures::REFUSES_CONNECTIONS,
+    failures::RESETS,
+    failures::ACCEPTED_AND_CLOSED,
+    failures::TRUNCATED_RESPONSES,
+    failures::MALFORMED_RESPONSES,
+    failures::ERROR_RESPONSES,
+    failures::RESPONSE_TIMEOUTS,
+    failures::GHOSTS,
+    failures::HOST_UNREACHABLE,
+    failures::ESTABLISHED_LATE,
+    failures::OTHER_FAILURES,
+    generator::PORTS_EXHAUSTED,
+    generator::DESCRIPTORS_EXHAUSTED,
+    generator::LIMITS_SYN_RATE,
+    generator::FACTOR_NOT_REACHED,
+    generator::LEVELS_LEFT_OUT,
+    preflight::FILES_WILL_RUN_OUT,
+    preflight::TOO_FEW_PORTS,
+    preflight::PORTS_WILL_RUN_OUT,
+    preflight::PATIENCE_TOO_LONG,
+    preflight::BACKLOG_CUT,
+    preflight::ABORTS_ON_OVERFLOW,
+    preflight::SYNCOOKIES_ALWAYS,
+    preflight::REQUEST_QUEUE_SHORT,
+    server::SERVER_CRASHED,
+    server::SERVER_STOPPED,
+    server::NEVER_ACCEPTS,
+    server::NEVER_ANSWERS,
+    server::ACCEPT_QUEUE_FULL,
+    server::NO_SYN_ACK,
+    server::CONNECTS_UNANSWERED,
+    syns::SYNCOOKIES_ACTIVE,
+    syns::SYN_RETRANSMISSIONS,
+    syns::CAPTURES_DISAGREE,
+    throughput::SIMPLE_CLIENTS_FLATTEN,
+    throughput::THROUGHPUT_FALLS,
+    throughput::THROUGHPUT_FLAT,
+];
+
+/// From this share of the attempts on an end is worth a word, in percent.
+const WORTH_PERCENT: f64 = 1.0;
+
+/// What a person should know about these trials, given the verdict on them together.
+pub(super) fn overload_findings(
+    trials: &[TrialReport],
+    summary: &Summary,
+    setting: &Setting,
+    verdict: Verdict,
+) -> Vec<Finding> {
+    let mut found = of_any(trials, summary, setting, verdict);
+    found.extend(generator::ports_exhausted(summary, setting));
+    found.extend(generator::descriptors_exhausted(summary));
+    found.extend(generator::limits_syn_rate(summary, verdict));
+    found.extend(generator::factor_not_reached(trials, summary, setting));
+    found.extend(server::stopped(summary));
+    let silent = server::never_answers(summary);
+    // That responses never come has been said.
+    let is_said = |how: Outcome| silent.is_some() && how == Outcome::ResponseTimeout;
+    let failures = failures::all(summary, is_said);
+    found.extend(silent);
+    found.extend(server::unanswered(summary));
+    found.extend(failures);
+    found.extend(syns::syncookies(trials));
+    found.extend(throughput::simple_clients_flatten(summary));
+    found.extend(throughput::beyond_capacity(summary));
+    found.extend(syns::retransmissions(summary, setting));
+    found.extend(syns::captures_disagree(trials, summary));
+    found
 }
 
-impl OverloadDiagnosis {
-    pub(crate) fn code(&self) -> &'static str {
-        match self {
-            OverloadDiagnosis::SimpleClientsFlatten { .. } => "simple_clients_flatten",
-            OverloadDiagnosis::ThroughputFalls { .. } => "throughput_falls_under_overload",
-            OverloadDiagnosis::ThroughputFlat { .. } => "throughput_flat_under_overload",
-            OverloadDiagnosis::SynRetransmissions { .. } => "syn_retransmissions",
-            OverloadDiagnosis::Stopped(stop) if stop.again.is_some() => "outage",
-            OverloadDiagnosis::Stopped(stop) if stop.has_crashed() => "server_crashed",
-            OverloadDiagnosis::Stopped(_) => "server_stopped",
-            OverloadDiagnosis::Unanswered { why, .. } => match why {
-                Why::QueueFull => "accept_queue_full",
-                Why::DroppedThere | Why::DroppedBefore | Why::Silent => "no_syn_ack",
-                Why::Unknown => "connects_unanswered",
-            },
-            OverloadDiagnosis::Fails { how, .. } => failure_code(*how),
-            OverloadDiagnosis::LevelsLeftOut { .. } => "levels_left_out",
-            OverloadDiagnosis::PortsExhausted { .. } => "ports_exhausted",
-            OverloadDiagnosis::DescriptorsExhausted { .. } => "descriptors_exhausted",
-            OverloadDiagnosis::GeneratorLimitsSynRate { .. } => "generator_limits_syn_rate",
-            OverloadDiagnosis::CapturesDisagree { .. } => "captures_disagree",
-            OverloadDiagnosis::NeverAnswers {
-                accepts: Accepts::No,
-                ..
-            } => "never_accepts",
-            OverloadDiagnosis::NeverAnswers { .. } => "never_answers",
-            OverloadDiagnosis::SyncookiesActive { .. } => "syncookies_active",
-            OverloadDiagnosis::FactorNotReached { .. } => "factor_not_reached",
-        }
+/// What holds of any load, unless something here says it better. A connect that times out is no
+/// failure here: it is what S-Clients are made of.
+fn of_any(
+    trials: &[TrialReport],
+    summary: &Summary,
+    setting: &Setting,
+    verdict: Verdict,
+) -> Vec<Finding> {
+    let is_said = |t: &TrialReport| {
+        let point = Point::of(t, setting);
+        t.outcomes.no_resources() > 0 || point.is_some_and(|p| p.is_pressing() && p.is_limited())
+    };
+    let rest: Vec<&TrialReport> = trials.iter().filter(|t| !is_said(t)).collect();
+    // Where nothing is served, nothing moves; where a server stops, nothing else is to be said.
+    let moves = summary.capacity_per_s > 0.0 && summary.stops.is_empty();
+    let is_invalid = verdict == Verdict::Invalid;
+    let mut found = findings_at_levels(&rest);
+    found.retain(|f| match f {
+        f if f.is(GENERATOR_LIMITED) || f.is(GENERATOR_DISTORTED) => is_invalid,
+        f => f.is(NON_STATIONARY) && moves,
+    });
+    for f in found.iter_mut().filter(|f| f.is(GENERATOR_DISTORTED)) {
+        // Other options are of use here than elsewhere.
+        f.next_step = generator::QUIETER.to_owned();
     }
-
-    pub(crate) fn severity(&self) -> Severity {
-        match self {
-            OverloadDiagnosis::PortsExhausted { .. }
-            | OverloadDiagnosis::DescriptorsExhausted { .. }
-            | OverloadDiagnosis::Stopped(_)
-            | OverloadDiagnosis::NeverAnswers { .. } => Severity::Error,
-            OverloadDiagnosis::SimpleClientsFlatten { .. }
-            | OverloadDiagnosis::ThroughputFlat { .. }
-            | OverloadDiagnosis::Unanswered {
-                why: Why::QueueFull | Why::Unknown,
-                ..
-            }
-            | OverloadDiagnosis::Fails {
-                how: Outcome::Ghost | Outcome::Late,
-                ..
-            }
-            | OverloadDiagnosis::FactorNotReached { .. } => Severity::Info,
-            // Clients that wait as long as they have to send again: that is how they are.
-            OverloadDiagnosis::SynRetransmissions {
-                at: Level::Clients(_),
-                ..
-            } => Severity::Info,
-            _ => Severity::Warning,
-        }
+    if verdict == Verdict::Valid {
+        found.extend(generator::left_out(&rest, trials.len()));
     }
+    found
 }
 
-/// The code of attempts that end so.
-fn failure_code(how: Outcome) -> &'static str {
-    match how {
-        Outcome::Refused => "refuses_connections",
-        Outcome::Reset => "resets",
-        Outcome::Ghost => "ghosts",
-        Outcome::Closed => "accepted_and_closed",
-        Outcome::Truncated => "truncated_responses",
-        Outcome::Malformed => "malformed_responses",
-        Outcome::Http4xx | Outcome::Http5xx => "error_responses",
-        Outcome::ResponseTimeout => "response_timeouts",
-        Outcome::Unreachable => "host_unreachable",
-        Outcome::Late => "established_late",
-        _ => "other_failures",
-    }
+/// The trial of which the largest share ended so where no stop of the server is the reason, if it
+/// is more than `beyond_percent`; also how many did, and that share in percent.
+fn worst_of(
+    summary: &Summary,
+    how: Outcome,
+    percent: fn(&Point, Outcome) -> f64,
+    beyond_percent: f64,
+) -> Option<(&Point, f64, f64)> {
+    let explained = |trial: usize| summary.stops.iter().any(|s| s.explains(trial, how));
+    let points = summary.points.iter().enumerate();
+    let left = points.filter(|(trial, _)| !explained(*trial));
+    let shares = left.map(|(_, p)| (p, p.outcomes.count(how) as f64, percent(p, how)));
+    let worst = shares.max_by(|a, b| a.2.total_cmp(&b.2))?;
+    (worst.2 > beyond_percent).then_some(worst)
+}
+
+/// A number that may not be known, for the evidence.
+fn known(number: Option<impl Into<f64>>) -> f64 {
+    number.map_or(f64::NAN, Into::into)
+}
+
+fn one(level: Level) -> String {
+    levels(&[level])
 }

@@ -3,11 +3,59 @@
 use super::{Descriptors, OverloadSpec, levels};
 use crate::experiment::overload::analysis::{SYN_AGAIN, times};
 use crate::experiment::overload::findings::ports_remedy;
-use crate::finding::{Finding, Severity};
+use crate::finding::{Code, Finding, Severity};
 use crate::spec::CloseKind;
 use crate::time::Nanos;
 use crate::words::{exact, number, time};
-use std::collections::BTreeMap;
+
+pub(super) const FILES_WILL_RUN_OUT: Code = Code {
+    name: "files_will_run_out",
+    cause: "The largest level needs more open files than the hard limit of this process allows. \
+            Attempts beyond the limit will find no descriptor.",
+    remedy: "Raise the hard limit with `ulimit -Hn`, or use fewer descriptors with a shorter T.",
+};
+pub(super) const TOO_FEW_PORTS: Code = Code {
+    name: "too_few_ports",
+    cause: "The largest level has more connections in flight than this host has local ports. \
+            Attempts beyond that number will fail with EADDRNOTAVAIL.",
+    remedy: "Use more source addresses with --source, or enlarge net.ipv4.ip_local_port_range.",
+};
+pub(super) const PORTS_WILL_RUN_OUT: Code = Code {
+    name: "ports_will_run_out",
+    cause: "The generator closes connections first, so each local port stays in TIME_WAIT. At the \
+            server's rate no port is left before the first one is free again.",
+    remedy: "Use more source addresses with --source, or close with --close rst.",
+};
+pub(super) const BACKLOG_CUT: Code = Code {
+    name: "backlog_cut",
+    cause: "The server asks for a longer accept queue than net.core.somaxconn allows. The kernel \
+            silently uses the smaller number.",
+    remedy: "Raise net.core.somaxconn before the server starts.",
+};
+pub(super) const ABORTS_ON_OVERFLOW: Code = Code {
+    name: "aborts_on_overflow",
+    cause: "With net.ipv4.tcp_abort_on_overflow the kernel resets connections that find the \
+            accept queue full. Most servers run without it.",
+    remedy: "Set net.ipv4.tcp_abort_on_overflow to 0.",
+};
+pub(super) const SYNCOOKIES_ALWAYS: Code = Code {
+    name: "syncookies_always",
+    cause: "With net.ipv4.tcp_syncookies=2 the kernel answers every SYN with a cookie and keeps \
+            no requests. Most servers use cookies only when the queue of requests is full.",
+    remedy: "Set net.ipv4.tcp_syncookies to 1.",
+};
+pub(super) const REQUEST_QUEUE_SHORT: Code = Code {
+    name: "request_queue_short",
+    cause: "SYN cookies are off, and the queue of requests is shorter than the accept queue. SYNs \
+            are dropped before the accept queue is full.",
+    remedy: "Raise net.ipv4.tcp_max_syn_backlog, or turn on net.ipv4.tcp_syncookies.",
+};
+pub(super) const PATIENCE_TOO_LONG: Code = Code {
+    name: "patience_too_long",
+    cause: "T is 1 s or longer, but the kernel repeats an unanswered SYN after 1 s. The server \
+            receives more SYNs than connections are started.",
+    remedy: "Keep T below 1 s: --connect-timeout 500ms.",
+};
 
 /// Descriptors that the process needs besides its connections.
 const SPARE_FILES: u64 = 64;
@@ -132,8 +180,8 @@ fn ports(facts: &PreflightFacts) -> u64 {
 fn too_few_files(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
     let needed = level.connections + SPARE_FILES;
     (level.is_certain && needed > facts.files_hard).then(|| {
-        finding(
-            ("files_will_run_out", Severity::Error),
+        FILES_WILL_RUN_OUT.finding(
+            Severity::Error,
             format!(
                 "{} needs {} open files, and this process may have {}: what is beyond finds no \
                  descriptor",
@@ -141,7 +189,7 @@ fn too_few_files(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
                 exact(needed as f64),
                 exact(facts.files_hard as f64)
             ),
-            &[
+            [
                 ("needed", needed as f64),
                 ("permitted", facts.files_hard as f64),
             ],
@@ -160,8 +208,8 @@ fn too_few_ports(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
             true => (Severity::Error, "has"),
             false => (Severity::Warning, "may have"),
         };
-        finding(
-            ("too_few_ports", severity),
+        TOO_FEW_PORTS.finding(
+            severity,
             format!(
                 "{} {may} {} connections in flight, and there are {} local ports: what is beyond \
                  finds none (EADDRNOTAVAIL)",
@@ -169,7 +217,7 @@ fn too_few_ports(facts: &PreflightFacts, level: &InFlight) -> Option<Finding> {
                 exact(level.connections as f64),
                 exact(ports as f64)
             ),
-            &[
+            [
                 ("in_flight", level.connections as f64),
                 ("ports", ports as f64),
             ],
@@ -210,8 +258,8 @@ fn ports_run_out(facts: &PreflightFacts, spec: &OverloadSpec, level: &InFlight) 
         ),
         None => (Severity::Warning, String::new()),
     };
-    Some(finding(
-        ("ports_will_run_out", severity),
+    Some(PORTS_WILL_RUN_OUT.finding(
+        severity,
         format!(
             "{} local ports last for {}/s served: this side closes first, and each port is kept \
              for {} in TIME_WAIT{when}",
@@ -219,7 +267,7 @@ fn ports_run_out(facts: &PreflightFacts, spec: &OverloadSpec, level: &InFlight) 
             number(lasts_per_s),
             time(kept.0 as f64)
         ),
-        &[
+        [
             ("ports", ports as f64),
             ("lasts_per_s", lasts_per_s),
             ("time_wait_ns", kept.0 as f64),
@@ -240,16 +288,16 @@ fn sclient_trials(spec: &OverloadSpec) -> u64 {
 fn patience_too_long(facts: &PreflightFacts, spec: &OverloadSpec) -> Option<Finding> {
     let patience = spec.base.connect_timeout;
     (patience >= SYN_AGAIN && facts.syn_retries > 0 && sclient_trials(spec) > 0).then(|| {
-        finding(
-            ("patience_too_long", Severity::Warning),
+        PATIENCE_TOO_LONG.finding(
+            Severity::Warning,
             format!(
                 "T is {}, but an unanswered SYN is sent again after 1 s (tcp_syn_retries {}): \
                  more SYNs arrive than connections are started; they are counted apart",
                 time(patience.0 as f64),
                 facts.syn_retries
             ),
-            &[("connect_timeout_ns", patience.0 as f64)],
-            "keep T below it: --connect-timeout 500ms".into(),
+            [("connect_timeout_ns", patience.0 as f64)],
+            "keep T below it: --connect-timeout 500ms",
         )
     })
 }
@@ -257,14 +305,14 @@ fn patience_too_long(facts: &PreflightFacts, spec: &OverloadSpec) -> Option<Find
 fn of_server(server: &ServerFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(backlog) = server.backlog.filter(|&b| b > server.somaxconn) {
-        found.push(finding(
-            ("backlog_cut", Severity::Warning),
+        found.push(BACKLOG_CUT.finding(
+            Severity::Warning,
             format!(
                 "the accept queue is to hold {} and will hold {}: net.core.somaxconn cuts it",
                 exact(f64::from(backlog)),
                 exact(f64::from(server.somaxconn))
             ),
-            &[
+            [
                 ("backlog", f64::from(backlog)),
                 ("somaxconn", f64::from(server.somaxconn)),
             ],
@@ -272,13 +320,12 @@ fn of_server(server: &ServerFacts) -> Vec<Finding> {
         ));
     }
     if server.abort_on_overflow {
-        found.push(finding(
-            ("aborts_on_overflow", Severity::Warning),
+        found.push(ABORTS_ON_OVERFLOW.finding(
+            Severity::Warning,
             "net.ipv4.tcp_abort_on_overflow is set: connections that find the accept queue full \
-             as their handshake ends are reset"
-                .into(),
-            &[],
-            "as most servers have it: sysctl -w net.ipv4.tcp_abort_on_overflow=0".into(),
+             as their handshake ends are reset",
+            [],
+            "as most servers have it: sysctl -w net.ipv4.tcp_abort_on_overflow=0",
         ));
     }
     found.extend(request_queue(server));
@@ -294,48 +341,30 @@ fn request_queue(server: &ServerFacts) -> Option<Finding> {
         ("tcp_synack_retries", f64::from(server.synack_retries)),
     ];
     if server.syncookies >= 2 {
-        return Some(finding(
-            ("syncookies_always", Severity::Warning),
+        return Some(SYNCOOKIES_ALWAYS.finding(
+            Severity::Warning,
             "net.ipv4.tcp_syncookies is 2: every SYN is answered with a cookie, and no request \
-             is kept"
-                .into(),
-            &evidence,
-            "as most servers have it: sysctl -w net.ipv4.tcp_syncookies=1".into(),
+             is kept",
+            evidence,
+            "as most servers have it: sysctl -w net.ipv4.tcp_syncookies=1",
         ));
     }
     let queue = server.backlog.unwrap_or(server.somaxconn);
     let queue = queue.min(server.somaxconn);
     let is_short = server.syncookies == 0 && server.tcp_max_syn_backlog < queue;
     is_short.then(|| {
-        finding(
-            ("request_queue_short", Severity::Warning),
+        REQUEST_QUEUE_SHORT.finding(
+            Severity::Warning,
             format!(
                 "without SYN cookies only {} handshakes may be under way (tcp_max_syn_backlog), \
                  {} times fewer than the accept queue holds: SYNs are dropped before it is full",
                 exact(f64::from(server.tcp_max_syn_backlog)),
                 times(f64::from(queue), f64::from(server.tcp_max_syn_backlog))
             ),
-            &evidence,
+            evidence,
             format!("sysctl -w net.ipv4.tcp_max_syn_backlog={queue}"),
         )
     })
-}
-
-fn finding(
-    (code, severity): (&str, Severity),
-    text: String,
-    evidence: &[(&str, f64)],
-    next_step: String,
-) -> Finding {
-    let known = evidence.iter().filter(|(_, value)| value.is_finite());
-    let evidence: BTreeMap<String, f64> = known.map(|(k, v)| ((*k).to_owned(), *v)).collect();
-    Finding {
-        code: code.to_owned(),
-        severity,
-        text,
-        evidence,
-        next_step,
-    }
 }
 
 #[cfg(test)]

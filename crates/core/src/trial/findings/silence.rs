@@ -13,7 +13,7 @@ const OPEN_SHARE: f64 = 0.9;
 
 pub(super) const CODES: [Code; 3] = [OUTAGE, HUNG_OPERATIONS, PERIODIC_PAUSES];
 
-const OUTAGE: Code = Code {
+pub(crate) const OUTAGE: Code = Code {
     name: "outage",
     cause: "For some time no good response came at all and operations failed. Throughput is then \
             the mean of times with and without the target.",

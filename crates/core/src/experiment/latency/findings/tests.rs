@@ -1,5 +1,4 @@
-use super::diagnose::Scenario;
-use super::latency_findings;
+use super::{Scenario, latency_findings};
 use crate::experiment::latency::analysis::tests::path;
 use crate::experiment::latency::analysis::{assess, row};
 use crate::experiment::latency::measure::{FlowLost, FlowTrial, FlowsEnded};
@@ -74,18 +73,14 @@ fn bloated_from_60_ms_on() {
     assert_eq!(finding.severity, Severity::Warning);
     assert!(
         finding.text.starts_with(
-            "the path is bloated: with 1 upload and 1 download the median ping beside the flows \
-             takes 70.1 ms instead of 10 ms (grade C), the longest 70.1 ms, which is 14.3 Hz; \
-             inside the flows a byte takes "
+            "the path is bloated: with 1 upload and 1 download the median ping takes 70.1 ms \
+             instead of 10 ms (grade C); the longest ping takes 70.1 ms (14.3 Hz); inside the \
+             flows the median byte takes "
         ),
         "{}",
         finding.text
     );
-    assert!(
-        finding
-            .text
-            .ends_with("1 of 2 scenarios fill a queue like that")
-    );
+    assert!(finding.text.ends_with("1 of 2 scenarios are bloated"));
     assert!(
         finding.next_step.contains("--cc cubic,bbr"),
         "{}",
@@ -108,12 +103,12 @@ fn starved_below_a_tenth_of_the_mean() {
     let text = starved(&[starves]).expect("found");
     assert_eq!(
         text,
-        "download 3 of 4 downloads starves: 30 KiB/s, 9.76 % of the 307.5 KiB/s that its \
-         direction's flows have on average"
+        "download 3 of 4 downloads starves: it gets 30 KiB/s, 9.76 % of its direction's mean of \
+         307.5 KiB/s"
     );
     let nothing = starved(&[trial(1, 0, 10.0, &[0.0])]).expect("found");
     assert!(
-        nothing.starts_with("upload 0 of 1 upload never got a byte through"),
+        nothing.starts_with("upload 0 of 1 upload carried no data (0 KiB/s)"),
         "{nothing}"
     );
 }
@@ -131,8 +126,8 @@ fn unfair_below_an_index_of_four_fifths() {
     let finding = check("unfair", &with(99.0), &with(101.0));
     assert_eq!(
         finding.text,
-        "flows are unfair to each other: with 2 uploads the uploads get from 99 to 300 KiB/s \
-         each, Jain's index 0.7976 (1 is fair, 0.5 one flow alone)"
+        "with 2 uploads the uploads share the path unfairly: each gets 99 to 300 KiB/s; Jain's \
+         index is 0.7976 (1 is fair, 0.5 is one flow alone)"
     );
     assert!(
         finding.next_step.contains("--scenarios 2/0 -d 60s"),
@@ -152,8 +147,8 @@ fn a_killed_flow_is_named_with_time_and_reason() {
     let finding = check("flow_killed", &[killed.clone()], &[whole]);
     assert_eq!(
         finding.text,
-        "upload 1 of 2 uploads was lost after 600 ms: connection reset by peer; it counts as \
-         zero, so that upload capacity and flow smoothness are 0 over all scenarios"
+        "upload 1 of 2 uploads was lost after 600 ms: connection reset by peer; a lost flow \
+         counts as 0, so that upload capacity and flow smoothness are 0 over all scenarios"
     );
     killed.flows[0].lost = Some(FlowLost {
         at: Nanos::from_millis(500),
@@ -163,7 +158,7 @@ fn a_killed_flow_is_named_with_time_and_reason() {
     assert!(
         finding
             .text
-            .contains("500 ms: broken pipe, and one more later"),
+            .contains("500 ms: broken pipe; 1 more flow was lost later"),
         "{}",
         finding.text
     );
@@ -178,7 +173,7 @@ fn asymmetric_from_a_factor_of_two_on() {
     assert!(
         finding
             .text
-            .contains("downloads carry 2 times what uploads do"),
+            .contains("downloads carry 2 times as much as uploads"),
         "{}",
         finding.text
     );
@@ -202,8 +197,8 @@ fn bbr_hides_what_cubic_shows() {
     assert_eq!(finding.severity, Severity::Warning);
     assert!(
         finding.text.starts_with(
-            "bbr hides how bloated the path is: with it load adds at most 35 ms to the median \
-             ping, with cubic 100 ms"
+            "bbr hides how bloated the path is: load adds at most 35 ms to the median ping with \
+             bbr, and 100 ms with cubic"
         ),
         "{}",
         finding.text
@@ -240,12 +235,12 @@ fn a_forced_scenario_has_not_settled() {
     let finding = check("not_settled", &[forced, settled.clone()], &[settled]);
     assert_eq!(
         finding.text,
-        "1 of 2 scenarios had not settled when their time was over (at the most 1 s): 16/16 flows \
-         up/down; their figures are of flows that still changed"
+        "1 of 2 scenarios did not settle within their time limit (the longest took 1 s): 16/16 \
+         flows up/down; their flows still changed"
     );
     assert_eq!(
         finding.next_step,
-        "give them longer, or be content with less: --scenarios 16/16 --scenario-limit 2s, or \
+        "give them more time, or accept a larger change: --scenarios 16/16 --scenario-limit 2s, or \
          --settle 10%"
     );
 }
@@ -280,7 +275,7 @@ fn probes_that_disagree_are_told() {
     assert_eq!(
         finding.text,
         "with 1 upload the median ping takes 40 ms over TCP and 31.9 ms over UDP: TCP adds waits \
-         of its own (losses, limits of a sending host), or the queue prefers UDP; the grade is \
+         (for lost segments, or in a sending host), or the queue prefers UDP; the grade is \
          that of TCP"
     );
     let finding = check("probes_disagree", &with(50.1), &with(49.9));
@@ -295,7 +290,7 @@ fn probes_that_disagree_are_told() {
     assert!(
         finding
             .text
-            .ends_with("when 1,234 were due, so these were not sent")
+            .ends_with("; 1,234 pings were not sent, because this host still held earlier ones")
     );
     assert_eq!(finding.evidence["held_back"], 1_234.0);
     // Most of them lost: there is no median to compare with.

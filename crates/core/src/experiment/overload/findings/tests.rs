@@ -311,7 +311,7 @@ fn the_generator_is_the_limit_where_starts_are_missing_or_its_core_is_full() {
         text.starts_with("from 975 descriptors on the generator is the limit"),
         "{text}"
     );
-    let left_out = "up to 1,130/s it kept up; the conclusion leaves such levels out";
+    let left_out = "it kept up at 1,130/s; the conclusion leaves such levels out";
     assert!(text.ends_with(left_out), "{text}");
 }
 
@@ -418,9 +418,9 @@ fn a_server_that_stops_is_told_with_its_time() {
     assert_eq!(codes, ["server_crashed", "accept_queue_full"]);
     assert_eq!(
         found[0].text,
-        "the server stopped 1 s into the level with 64 descriptors, 130 responses after its begin: \
-         it served nothing to the end; 1,000 of the 2,344 attempts that it did not serve in these \
-         levels were refused"
+        "the server stopped 1 s into the level with 64 descriptors, after 130 responses, and \
+         served nothing until the end; 1,000 of 2,344 unserved attempts in these levels were \
+         refused"
     );
     let hung = with(crashed.clone(), |t| t.outcomes = sclients(64, 130).outcomes);
     assert!(finds("server_stopped", &[live(), hung]));

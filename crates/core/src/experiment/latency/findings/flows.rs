@@ -1,0 +1,291 @@
+//! What becomes of single flows, and of the two directions.
+
+use super::{View, evidence, noun};
+use crate::experiment::latency::analysis::figures::harmonic_mean;
+use crate::experiment::latency::report::ScenarioRow;
+use crate::finding::{Code, Finding, Severity};
+use crate::measure::Direction;
+use crate::spec::Level;
+use crate::trial::flows::FlowReport;
+use crate::words::{exact, levels, number, percent, time};
+
+pub(super) const FLOW_KILLED: Code = Code {
+    name: "flow_killed",
+    cause: "A TCP flow ended before its scenario did, for example with a reset. A firewall, a NAT \
+            or the service closed its connection.",
+    remedy: "Find out what closed the connection, then repeat the scenario. Until then the \
+             capacity of that direction and flow smoothness are 0.",
+};
+pub(super) const STARVED_FLOW: Code = Code {
+    name: "starved_flow",
+    cause: "A flow gets less than a tenth of the mean of its direction, or nothing at all. The \
+            bottleneck or the congestion controls share the path badly.",
+    remedy: "Check with a longer run whether it lasts. A queue per flow at the bottleneck (cake \
+             or fq_codel) shares evenly.",
+};
+pub(super) const UNFAIR: Code = Code {
+    name: "unfair",
+    cause: "Flows of one direction get very different goodput: Jain's index is below 0.8. Flows \
+            that start later or lose more segments often get less.",
+    remedy: "Check with a longer run whether it lasts. A queue per flow at the bottleneck (cake \
+             or fq_codel) shares evenly.",
+};
+pub(super) const ASYMMETRIC: Code = Code {
+    name: "asymmetric",
+    cause: "One direction carries at least twice as much as the other, in scenarios that mirror \
+            each other. Many access links are built like this.",
+    remedy: "Nothing is wrong. Compare each direction only with itself.",
+};
+pub(super) const NOT_SETTLED: Code = Code {
+    name: "not_settled",
+    cause: "The goodput of some scenarios still changed when their time limit ended them. With \
+            many flows or long round trips it takes longer to settle.",
+    remedy: "Raise --scenario-limit, or accept a larger change with --settle.",
+};
+
+/// A flow starves below this share of what it would have if all had the same.
+const STARVED_SHARE: f64 = 0.1;
+/// Flows are unfair to each other where Jain's index is below this: with two, from 1 : 3 on.
+const UNFAIR_INDEX: f64 = 0.8;
+/// Directions differ from this factor on.
+const ASYMMETRIC_FACTOR: f64 = 2.0;
+
+impl View<'_> {
+    /// One for each scenario that lost flows: the first of them.
+    pub(super) fn killed(&self) -> Vec<Finding> {
+        let killed = self.scenarios.iter().filter_map(|scenario| {
+            let lost = || {
+                let flows = scenario.flows()?.flows.iter();
+                Some(flows.filter_map(|f| Some((f.lost_at_ns?, f))))
+            };
+            let (lost_ns, first) = lost()?.min_by_key(|(at, _)| *at)?;
+            let lost_flows = lost()?.count();
+            let others = match lost_flows - 1 {
+                0 => String::new(),
+                1 => "; 1 more flow was lost later".to_owned(),
+                n => format!("; {} more flows were lost later", exact(n as f64)),
+            };
+            let row = scenario.row;
+            Some(FLOW_KILLED.finding(
+                Severity::Warning,
+                format!(
+                    "{} of {} was lost after {}: {}{others}; a lost flow counts as 0, so that {} \
+                     capacity and flow smoothness are 0 over all scenarios",
+                    name(first),
+                    self.name(row),
+                    time(lost_ns as f64),
+                    first.lost_because.as_deref().unwrap_or_default(),
+                    noun(first.direction)
+                ),
+                evidence(
+                    row,
+                    [
+                        ("flow", f64::from(first.number)),
+                        ("lost_at_ns", lost_ns as f64),
+                        ("flows_lost", lost_flows as f64),
+                    ],
+                ),
+                format!(
+                    "find out what ended it, such as a limit of a firewall or NAT, or a stopped \
+                     service; then repeat: --scenarios {}/{}",
+                    row.up, row.down
+                ),
+            ))
+        });
+        killed.collect()
+    }
+
+    /// A single flow that gets nothing starves too. One that was lost is another finding.
+    pub(super) fn starved(&self) -> Option<Finding> {
+        let directions = self.directions();
+        let starved = directions.iter().flat_map(|(row, flows)| {
+            let fair = mean(flows);
+            let share = move |f: &FlowReport| match fair > 0.0 {
+                true => f.goodput_kib_per_s / fair,
+                false => 0.0,
+            };
+            let low = flows.iter();
+            let low = low.filter(move |f| f.lost_at_ns.is_none() && share(f) < STARVED_SHARE);
+            low.map(move |f| (*row, *f, fair, share(f)))
+        });
+        let (row, flow, fair, share) = starved.min_by(|a, b| a.3.total_cmp(&b.3))?;
+        let goodput = flow.goodput_kib_per_s;
+        let (name, at) = (name(flow), self.name(row));
+        Some(STARVED_FLOW.finding(
+            Severity::Warning,
+            match fair > 0.0 {
+                true => format!(
+                    "{name} of {at} starves: it gets {} KiB/s, {} of its direction's mean of {} \
+                     KiB/s",
+                    number(goodput),
+                    percent(100.0 * share),
+                    number(fair)
+                ),
+                false => format!(
+                    "{name} of {at} carried no data ({} KiB/s), which makes capacity and \
+                     smoothness 0",
+                    number(goodput)
+                ),
+            },
+            evidence(
+                row,
+                [
+                    ("flow", f64::from(flow.number)),
+                    ("goodput_kib_per_s", goodput),
+                    ("fair_kib_per_s", fair),
+                ],
+            ),
+            share_evenly(row),
+        ))
+    }
+
+    pub(super) fn unfair(&self) -> Option<Finding> {
+        let of_row = |row: &ScenarioRow, direction| match direction {
+            Direction::Up => row.up_jain_index,
+            Direction::Down => row.down_jain_index,
+        };
+        let directions = self.directions();
+        let unfair = directions.iter().filter_map(|(row, flows)| {
+            // What a lost flow does to the index is no unfairness.
+            let whole = flows.len() > 1 && flows.iter().all(|f| f.lost_at_ns.is_none());
+            let index = of_row(row, flows.first()?.direction)?;
+            (whole && index < UNFAIR_INDEX).then_some((row, flows, index))
+        });
+        let (row, flows, jain_index) = unfair.min_by(|a, b| a.2.total_cmp(&b.2))?;
+        let goodputs = || flows.iter().map(|f| f.goodput_kib_per_s);
+        let least = goodputs().fold(f64::INFINITY, f64::min);
+        let most = goodputs().fold(0.0, f64::max);
+        Some(UNFAIR.finding(
+            Severity::Warning,
+            format!(
+                "with {} the {}s share the path unfairly: each gets {} to {} KiB/s; Jain's index \
+                 is {} (1 is fair, {} is one flow alone)",
+                self.name(row),
+                noun(flows[0].direction),
+                number(least),
+                number(most),
+                number(jain_index),
+                number(1.0 / flows.len() as f64)
+            ),
+            evidence(
+                row,
+                [
+                    ("jain_index", jain_index),
+                    ("least_kib_per_s", least),
+                    ("most_kib_per_s", most),
+                ],
+            ),
+            share_evenly(row),
+        ))
+    }
+
+    /// The flows of each direction of each scenario that has some.
+    fn directions(&self) -> Vec<(&ScenarioRow, Vec<&FlowReport>)> {
+        let mut directions = Vec::new();
+        for scenario in self.scenarios {
+            let Some(report) = scenario.flows() else {
+                continue;
+            };
+            for direction in [Direction::Up, Direction::Down] {
+                let own = report.flows.iter().filter(|f| f.direction == direction);
+                let own: Vec<&FlowReport> = own.collect();
+                if !own.is_empty() {
+                    directions.push((scenario.row, own));
+                }
+            }
+        }
+        directions
+    }
+
+    /// Only scenarios that mirror each other are compared, as one upload against 31 downloads is
+    /// no measure of either direction. A zero is another finding.
+    pub(super) fn asymmetric(&self) -> Option<Finding> {
+        let rows = || self.scenarios.iter().map(|s| s.row);
+        let mirrored = rows().filter_map(|row| {
+            let same = |other: &&ScenarioRow| {
+                (other.up, other.down, &other.congestion_control)
+                    == (row.down, row.up, &row.congestion_control)
+            };
+            Some((row.up_kib_per_s?, rows().find(same)?.down_kib_per_s?))
+        });
+        let (ups, downs): (Vec<f64>, Vec<f64>) = mirrored.unzip();
+        let (up, down) = (harmonic_mean(&ups)?, harmonic_mean(&downs)?);
+        let factor = up.max(down) / up.min(down);
+        let (more, less) = match up > down {
+            true => ("uploads", "downloads"),
+            false => ("downloads", "uploads"),
+        };
+        (up > 0.0 && down > 0.0 && factor >= ASYMMETRIC_FACTOR).then(|| {
+            ASYMMETRIC.finding(
+                Severity::Info,
+                format!(
+                    "the path is asymmetric: {more} carry {} times as much as {less}, {} KiB/s up \
+                     and {} KiB/s down in scenarios that mirror each other",
+                    number((factor * 10.0).round() / 10.0),
+                    number(up),
+                    number(down)
+                ),
+                [("up_kib_per_s", up), ("down_kib_per_s", down)],
+                "",
+            )
+        })
+    }
+
+    pub(super) fn not_settled(&self) -> Option<Finding> {
+        let forced = || {
+            let rows = self.scenarios.iter().map(|s| s.row);
+            rows.filter(|row| row.state == "forced")
+        };
+        let longest_ns = forced().map(|row| row.duration_ns).max()? as f64;
+        let flows = |row: &ScenarioRow| Level::Flows {
+            up: row.up,
+            down: row.down,
+        };
+        let at: Vec<Level> = forced().map(flows).collect();
+        let first = forced().take(4);
+        let first: Vec<String> = first
+            .map(|row| format!("{}/{}", row.up, row.down))
+            .collect();
+        let of = self.scenarios.len() as f64;
+        Some(NOT_SETTLED.finding(
+            Severity::Warning,
+            format!(
+                "{} of {} scenarios did not settle within their time limit (the longest took {}): \
+                 {}; their flows still changed",
+                exact(at.len() as f64),
+                exact(of),
+                time(longest_ns),
+                levels(&at)
+            ),
+            [
+                ("not_settled", at.len() as f64),
+                ("scenarios", of),
+                ("longest_ns", longest_ns),
+            ],
+            format!(
+                "give them more time, or accept a larger change: --scenarios {} --scenario-limit \
+                 {}s, or --settle 10%",
+                first.join(","),
+                (2e-9 * longest_ns).ceil().max(1.0)
+            ),
+        ))
+    }
+}
+
+fn share_evenly(row: &ScenarioRow) -> String {
+    format!(
+        "check whether it lasts: --scenarios {}/{} -d 60s; to share evenly, use a queue per flow \
+         at the bottleneck: cake or fq_codel",
+        row.up, row.down
+    )
+}
+
+/// `upload 3`, counted from 0 as in the tables.
+fn name(flow: &FlowReport) -> String {
+    format!("{} {}", noun(flow.direction), flow.number)
+}
+
+fn mean(flows: &[&FlowReport]) -> f64 {
+    let sum: f64 = flows.iter().map(|f| f.goodput_kib_per_s).sum();
+    sum / flows.len().max(1) as f64
+}

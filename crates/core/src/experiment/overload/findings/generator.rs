@@ -1,0 +1,192 @@
+//! The generator and its host.
+
+use super::{known, one};
+use crate::experiment::overload::analysis::{Point, Setting, Summary, times};
+use crate::finding::{Code, Finding, Severity};
+use crate::measure::Outcome;
+use crate::spec::{CloseKind, Level};
+use crate::trial::report::{TrialReport, Verdict};
+use crate::words::{exact, levels, number, percent};
+
+pub(super) const PORTS_EXHAUSTED: Code = Code {
+    name: "ports_exhausted",
+    cause: "Attempts found no free local port. Each connection holds a port until it ends, and \
+            for a minute more in TIME_WAIT where the generator closes first.",
+    remedy: "Use more source addresses with --source, close with --close rst, or enlarge \
+             net.ipv4.ip_local_port_range.",
+};
+pub(super) const DESCRIPTORS_EXHAUSTED: Code = Code {
+    name: "descriptors_exhausted",
+    cause: "Attempts found no free descriptor. The process has reached its limit of open files.",
+    remedy: "Raise the limit with `ulimit -n`, or use fewer descriptors with a shorter T.",
+};
+pub(super) const LIMITS_SYN_RATE: Code = Code {
+    name: "generator_limits_syn_rate",
+    cause: "The generator did not start all connections that were due, or a worker used its whole \
+            core. What the server does beyond that rate is not known.",
+    remedy: "Add workers with -t, or a second host.",
+};
+pub(super) const FACTOR_NOT_REACHED: Code = Code {
+    name: "factor_not_reached",
+    cause: "knee chose the numbers of descriptors, and offered less than the multiple of the \
+            capacity that was asked for. The limit of descriptors was reached first.",
+    remedy: "Raise the limit with `ulimit -n`, or use a shorter T.",
+};
+pub(super) const LEVELS_LEFT_OUT: Code = Code {
+    name: "levels_left_out",
+    cause: "The generator distorted some levels. The conclusion rests on the other levels and is \
+            valid without them.",
+    remedy: "Repeat on a quieter or larger machine if you need the levels that are left out.",
+};
+
+/// What to do where something else on this host distorts the load.
+pub(super) const QUIETER: &str = "repeat on a quieter or larger machine";
+/// An automatic choice came near enough to its factor at this share of it.
+const FACTOR_SHARE: f64 = 0.9;
+
+pub(super) fn ports_exhausted(summary: &Summary, setting: &Setting) -> Option<Finding> {
+    let (p, count, share) = lacking(summary, Outcome::PortExhausted)?;
+    Some(PORTS_EXHAUSTED.finding(
+        Severity::Error,
+        format!(
+            "{} attempts with {} ({}) found no local port: a connection holds one until it ends{}",
+            exact(count),
+            one(p.level),
+            percent(share),
+            match setting.close {
+                CloseKind::Fin => ", and for a minute more if this side closes first",
+                CloseKind::Rst => "",
+            }
+        ),
+        [("count", count), ("percent", share)],
+        ports_remedy(setting.close),
+    ))
+}
+
+pub(super) fn descriptors_exhausted(summary: &Summary) -> Option<Finding> {
+    let (p, count, share) = lacking(summary, Outcome::DescriptorExhausted)?;
+    Some(DESCRIPTORS_EXHAUSTED.finding(
+        Severity::Error,
+        format!(
+            "{} attempts with {} ({}) found no descriptor: this process has reached its limit of \
+             open files",
+            exact(count),
+            one(p.level),
+            percent(share)
+        ),
+        [("count", count), ("percent", share)],
+        "raise the limit (ulimit -Hn and -n), or use fewer descriptors with a shorter T: \
+         --descriptors, --connect-timeout",
+    ))
+}
+
+/// The trial of which the largest share lacked this, if any did; also how many did, and that share.
+fn lacking(summary: &Summary, what: Outcome) -> Option<(&Point, f64, f64)> {
+    let points = summary.points.iter();
+    let worst = points.max_by(|a, b| a.percent(what).total_cmp(&b.percent(what)))?;
+    let share = worst.percent(what);
+    (share > 0.0).then(|| (worst, worst.outcomes.count(what) as f64, share))
+}
+
+/// What makes local ports last.
+pub(in crate::experiment::overload) fn ports_remedy(close: CloseKind) -> String {
+    let rst = match close {
+        CloseKind::Fin => "; or avoid TIME_WAIT: --close rst",
+        CloseKind::Rst => "",
+    };
+    format!(
+        "use more source addresses: --source 127.0.0.2-127.0.0.20 on loopback, else addresses of \
+         this host{rst}; or add ports: sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\" \
+         net.ipv4.tcp_tw_reuse=1"
+    )
+}
+
+pub(super) fn limits_syn_rate(summary: &Summary, verdict: Verdict) -> Option<Finding> {
+    let limited = summary.pressing().filter(|p| p.is_limited());
+    let first = limited.min_by(|a, b| a.due_per_s.total_cmp(&b.due_per_s))?;
+    let kept = summary.generator_limit_per_s;
+    let kept_up = kept.map_or(String::new(), |kept| {
+        format!("; it kept up at {}/s", number(kept))
+    });
+    let left_out = match verdict {
+        Verdict::Valid => "; the conclusion leaves such levels out",
+        Verdict::Invalid => "",
+    };
+    Some(LIMITS_SYN_RATE.finding(
+        Severity::Warning,
+        format!(
+            "from {} on the generator is the limit: it started {}/s of {}/s, and its busiest \
+             worker used {} of a core{kept_up}{left_out}",
+            one(first.level),
+            number(first.attempts_per_s),
+            number(first.due_per_s),
+            percent(first.busy_percent)
+        ),
+        [
+            ("started_per_s", first.attempts_per_s),
+            ("due_per_s", first.due_per_s),
+            ("busiest_worker_percent", first.busy_percent),
+            ("kept_per_s", known(kept)),
+        ],
+        "read levels beyond that rate as “at least”; add workers (-t) or a second host, and \
+         compare one process with two to see which side is the limit",
+    ))
+}
+
+pub(super) fn factor_not_reached(
+    trials: &[TrialReport],
+    summary: &Summary,
+    setting: &Setting,
+) -> Option<Finding> {
+    let wanted = setting.wanted_factor?;
+    let offered_per_s = summary.most_offered_per_s()?;
+    let capacity_per_s = summary.capacity_per_s;
+    let below = offered_per_s < FACTOR_SHARE * wanted * capacity_per_s;
+    // Three levels at least: one that was interrupted has not ended where it was to.
+    let is_whole = trials.len() >= 3 && summary.pressing().count() >= 2;
+    (below && is_whole).then(|| {
+        FACTOR_NOT_REACHED.finding(
+            Severity::Info,
+            format!(
+                "only {}/s were offered, {} times the capacity instead of {} times: no more \
+                 descriptors were available",
+                number(offered_per_s),
+                times(offered_per_s, capacity_per_s),
+                exact(wanted)
+            ),
+            [
+                ("offered_per_s", offered_per_s),
+                ("capacity_per_s", capacity_per_s),
+                ("times_capacity", offered_per_s / capacity_per_s),
+                ("times_wanted", wanted),
+            ],
+            "raise the limit (ulimit -Hn and -n), or halve T, which doubles what the same \
+             descriptors offer: --connect-timeout",
+        )
+    })
+}
+
+/// Levels that a valid conclusion does without.
+pub(super) fn left_out(rest: &[&TrialReport], of: usize) -> Option<Finding> {
+    let invalid = || rest.iter().filter(|t| t.verdict == Verdict::Invalid);
+    let at: Vec<Level> = invalid().map(|t| t.level).collect();
+    let mut clauses: Vec<&str> = Vec::new();
+    for clause in invalid().flat_map(|t| &t.invalid_because) {
+        if clauses.len() < 2 && !clauses.contains(&clause.as_str()) {
+            clauses.push(clause);
+        }
+    }
+    (!at.is_empty()).then(|| {
+        LEVELS_LEFT_OUT.finding(
+            Severity::Warning,
+            format!(
+                "the conclusion leaves out {} of {of} levels ({}): {}",
+                at.len(),
+                levels(&at),
+                clauses.join("; ")
+            ),
+            [("levels_left_out", at.len() as f64), ("levels", of as f64)],
+            QUIETER,
+        )
+    })
+}
