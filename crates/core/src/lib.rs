@@ -58,7 +58,6 @@
 pub mod arrival;
 pub mod compare;
 pub mod consistency;
-pub mod diagnosis;
 pub mod digits;
 pub mod driver;
 pub mod experiment;

@@ -1,9 +1,8 @@
 //! The table of rates.
 
 use super::{answer, next_row};
-use crate::diagnosis::Diagnosis;
 use crate::experiment::throttle::analysis::rate_row;
-use crate::experiment::throttle::findings::{ThrottleDiagnosis, hold_diagnoses};
+use crate::experiment::throttle::findings::{THROTTLE_NOT_HELD, hold_findings};
 use crate::experiment::throttle::hold::HoldSpec;
 use crate::experiment::throttle::holds::HoldTrial;
 use crate::experiment::throttle::report::ThrottleConclusion;
@@ -44,20 +43,14 @@ impl Experiment for RateTable {
     }
 
     fn conclude(&self, past: &[HoldTrial]) -> Concluded<ThrottleConclusion> {
-        let diagnoses = hold_diagnoses(past);
-        let is_distorted = |d: &Diagnosis| {
-            matches!(
-                d,
-                Diagnosis::Throttle(ThrottleDiagnosis::ThrottleNotHeld { .. })
-            )
-        };
+        let findings = hold_findings(past);
         Concluded {
-            verdict: if diagnoses.iter().any(is_distorted) {
+            verdict: if findings.iter().any(|f| f.is(THROTTLE_NOT_HELD)) {
                 Verdict::Invalid
             } else {
                 Verdict::Valid
             },
-            findings: diagnoses.iter().map(Diagnosis::finding).collect(),
+            findings,
             conclusion: ThrottleConclusion {
                 rates: past.iter().filter_map(rate_row).collect(),
                 answer: answer::of_rates(past),

@@ -1,11 +1,10 @@
 //! The table of waits.
 
 use super::{answer, next_row};
-use crate::diagnosis::Diagnosis;
 use crate::experiment::throttle::analysis::{
     hybrid_margin, margin_rows, recommendations, wait_row,
 };
-use crate::experiment::throttle::findings::{ThrottleDiagnosis, wait_diagnoses};
+use crate::experiment::throttle::findings::{not_permitted, wait_findings};
 use crate::experiment::throttle::report::ThrottleConclusion;
 use crate::experiment::throttle::wait::{WaitMethod, WaitSpec};
 use crate::experiment::throttle::waits::WaitTrial;
@@ -43,15 +42,6 @@ impl WaitTable {
     pub fn rows(&self) -> &[WaitSpec] {
         &self.rows
     }
-
-    fn left_out(&self) -> impl Iterator<Item = Diagnosis> + '_ {
-        self.left_out.iter().map(|(method, reason)| {
-            Diagnosis::Throttle(ThrottleDiagnosis::WaitNotPermitted {
-                method: *method,
-                reason: reason.clone(),
-            })
-        })
-    }
 }
 
 impl Experiment for WaitTable {
@@ -64,10 +54,13 @@ impl Experiment for WaitTable {
     }
 
     fn conclude(&self, past: &[WaitTrial]) -> Concluded<ThrottleConclusion> {
-        let diagnoses = wait_diagnoses(past).into_iter().chain(self.left_out());
+        let left_out = self
+            .left_out
+            .iter()
+            .map(|(method, why)| not_permitted(*method, why));
         Concluded {
             verdict: Verdict::Valid,
-            findings: diagnoses.map(|d| d.finding()).collect(),
+            findings: wait_findings(past).into_iter().chain(left_out).collect(),
             conclusion: ThrottleConclusion {
                 table: past.iter().filter_map(wait_row).collect(),
                 hybrid_margin_ns: hybrid_margin(past).map(|m| m.0),

@@ -1,264 +1,161 @@
 //! Findings about trials of datagrams.
 
-mod diagnose;
+mod ledger;
+mod places;
+mod sender;
+mod service;
 #[cfg(test)]
 mod tests;
-mod words;
 
-pub(crate) use diagnose::buffer_covers_ns;
-pub use diagnose::{datagram_findings, explained_findings};
+pub(super) use service::buffer_covers_ns;
 
+use crate::experiment::udp::analysis::pool;
 use crate::experiment::udp::measure::DropPlace;
-use crate::finding::Severity;
+use crate::finding::{Code, Finding};
+use crate::spec::Level;
+use crate::trial::datagrams::LedgerReport;
+use crate::trial::findings::distorted;
+use crate::trial::report::TrialReport;
+use crate::trial::validity::Clause;
+use crate::words::{exact, levels, list};
 
-/// A finding about datagrams before it is put into words.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UdpDiagnosis {
-    /// The kind of clients that it holds for, by the label of its trials; `None` where there is
-    /// only one kind.
-    pub at: Option<String>,
-    /// What was found, all trials of that kind taken together.
-    pub trouble: DatagramTrouble,
-    /// Whether its report tells why too.
-    pub is_explained: bool,
+/// All kinds of findings of `knee udp`.
+pub const CODES: &[Code] = &[
+    places::SEND_BUFFER,
+    places::QDISC,
+    places::NEIGHBOUR,
+    places::DEVICE,
+    places::BETWEEN_HOSTS,
+    places::BACKLOG,
+    places::FIREWALL,
+    places::IP_LAYER,
+    places::NO_SOCKET,
+    places::CHECKSUM,
+    places::UDP_MEMORY,
+    places::HOST_WIDE,
+    service::RECEIVE_BUFFER_OVERFLOW,
+    service::VANISHED,
+    service::SATURATED,
+    service::PAUSED,
+    sender::SEND_ERRORS,
+    sender::SENDER_LIMITED,
+    ledger::DISCARDED,
+    ledger::UNEXPLAINED,
+    ledger::REORDERING,
+    ledger::DUPLICATES,
+];
+
+/// What a person should know about these trials of datagrams, the gravest first. Where there are
+/// several kinds of clients, each kind has findings of its own, with the figures of all its trials
+/// together, and they name it by its label.
+pub fn datagram_findings(trials: &[&TrialReport]) -> Vec<Finding> {
+    findings(trials, false)
 }
 
-/// What can be the matter with datagrams.
-#[derive(Clone, Debug, PartialEq)]
-pub enum DatagramTrouble {
-    /// The service's receive buffer was full: a place, not a cause.
-    ReceiveBufferOverflow {
-        /// Datagrams lost there.
-        lost: u64,
-        /// As a share of those sent, in percent.
-        percent: f64,
-        /// The buffer in bytes.
-        bytes: u64,
-        /// How many of these datagrams it holds, where known.
-        holds: Option<u64>,
-        /// How long it takes to fill at the mean rate of sending, where known.
-        covers_ns: Option<f64>,
-    },
-    /// Datagrams were lost at another place on their way.
-    LostAt {
-        /// Where.
-        place: DropPlace,
-        /// How many.
-        lost: u64,
-        /// As a share of those sent, in percent.
-        percent: f64,
-        /// What tells of it, with how many are put down to it.
-        told: Vec<(String, u64)>,
-        /// Whether nobody counted them.
-        is_inferred: bool,
-        /// What on the service's host may have counted them but could not be read.
-        not_read: Vec<String>,
-    },
-    /// The service received datagrams that it could not count as those of this run.
-    Discarded {
-        /// How many.
-        count: u64,
-        /// As a share of those sent, in percent.
-        percent: f64,
-        /// How many it discarded in all, by reason.
-        by_reason: Vec<(String, u64)>,
-    },
-    /// The kernel refused to send.
-    SendErrors {
-        /// The most frequent error.
-        name: String,
-        /// How many were refused, for whatever reason.
-        count: u64,
-        /// As a share of those intended, in percent.
-        percent: f64,
-        /// All errors by name.
-        by_name: Vec<(String, u64)>,
-    },
-    /// No counter tells where they went; negative: more came than was sent.
-    Unexplained {
-        /// How many.
-        count: i64,
-        /// As a share of those intended, in percent.
-        percent: f64,
-    },
-    /// The service was gone before it could tell what it received.
-    ServiceVanished {
-        /// Why, in words.
-        why: String,
-        /// Datagrams of which nobody can tell.
-        lost: u64,
-    },
-    /// More came than the service can work off.
-    ServiceSaturated {
-        /// Datagrams sent per second.
-        offered_per_s: f64,
-        /// What the service can do per second: one over its work.
-        capacity_per_s: f64,
-    },
-    /// The senders did not keep their schedule.
-    SenderLimited {
-        /// Datagrams that they never came to.
-        not_attempted: u64,
-        /// As a share of those intended, in percent.
-        percent: f64,
-        /// Datagrams sent per second.
-        sent_per_s: f64,
-        /// The median lateness, in the trial where it is largest.
-        behind_ns: f64,
-        /// How many trials there were.
-        trials: u32,
-        /// Times that a sender waited for room in its send buffer.
-        blocked: u64,
-    },
-    /// Datagrams came out of order.
-    Reordering {
-        /// How many.
-        count: u64,
-        /// As a share of those received, in percent.
-        percent: f64,
-    },
-    /// Datagrams came more than once.
-    Duplicates {
-        /// How many.
-        count: u64,
-        /// As a share of those received, in percent.
-        percent: f64,
-    },
-    /// The service stood still for longer than its buffer covers.
-    ServicePaused {
-        /// The longest pause.
-        pause_ns: f64,
-        /// How long the buffer takes to fill.
-        covers_ns: f64,
-        /// Times that the service was preempted.
-        preempted: u64,
-    },
-    /// Some losses are put down to counters that others move too.
-    HostWideEvidence {
-        /// How many losses.
-        count: u64,
-        /// The places.
-        places: Vec<String>,
-    },
+/// The same where the report has an explanation too: no next step leads to it.
+pub fn explained_findings(trials: &[&TrialReport]) -> Vec<Finding> {
+    findings(trials, true)
 }
 
-impl DatagramTrouble {
-    /// Its stable name.
-    pub fn code(&self) -> &'static str {
-        match self {
-            DatagramTrouble::ReceiveBufferOverflow { .. } => "receive_buffer_overflow",
-            DatagramTrouble::LostAt { place, .. } => lost_at_code(*place),
-            DatagramTrouble::Discarded { .. } => "datagrams_discarded",
-            DatagramTrouble::SendErrors { .. } => "send_errors",
-            DatagramTrouble::Unexplained { .. } => "datagrams_unexplained",
-            DatagramTrouble::ServiceVanished { .. } => "service_vanished",
-            DatagramTrouble::ServiceSaturated { .. } => "service_saturated",
-            DatagramTrouble::SenderLimited { .. } => "sender_limited",
-            DatagramTrouble::Reordering { .. } => "reordering",
-            DatagramTrouble::Duplicates { .. } => "duplicates",
-            DatagramTrouble::ServicePaused { .. } => "service_paused",
-            DatagramTrouble::HostWideEvidence { .. } => "host_wide_evidence",
+fn findings(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
+    let mut kinds: Vec<(&String, Vec<&TrialReport>)> = Vec::new();
+    for trial in trials {
+        match kinds.iter_mut().find(|(label, _)| **label == trial.label) {
+            Some((_, known)) => known.push(trial),
+            None => kinds.push((&trial.label, vec![trial])),
         }
     }
-
-    /// How grave it is.
-    pub fn severity(&self) -> Severity {
-        match self {
-            DatagramTrouble::ServiceVanished { .. } => Severity::Error,
-            DatagramTrouble::Unexplained { count, .. } if *count < 0 => Severity::Error,
-            DatagramTrouble::HostWideEvidence { .. } => Severity::Info,
-            _ => Severity::Warning,
-        }
+    let is_one = kinds.len() == 1;
+    let mut findings: Vec<Finding> = Vec::new();
+    for (label, trials) in kinds {
+        let named = |f: Finding| match is_one {
+            true => f,
+            false => Finding {
+                text: format!("with {label}: {}", f.text),
+                ..f
+            },
+        };
+        findings.extend(troubles(&trials, is_explained).into_iter().map(named));
     }
+    findings.extend(generator_distorted(trials));
+    findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    findings
 }
 
-fn lost_at_code(place: DropPlace) -> &'static str {
-    match place {
-        DropPlace::SendBuffer => "lost_in_send_buffer",
-        DropPlace::Qdisc => "lost_in_qdisc",
-        DropPlace::NeighbourQueue => "lost_at_neighbour",
-        DropPlace::Device => "lost_at_device",
-        DropPlace::Path => "lost_between_hosts",
-        DropPlace::Backlog => "lost_in_backlog",
-        DropPlace::IpLayer => "lost_in_ip_layer",
-        DropPlace::Firewall => "dropped_by_firewall",
-        DropPlace::NoSocket => "no_socket",
-        DropPlace::Checksum => "checksum_errors",
-        DropPlace::ReceiveBuffer => "receive_buffer_overflow",
-        DropPlace::UdpMemory => "udp_memory_exhausted",
-        DropPlace::Service => "service_vanished",
-    }
-}
-
-impl UdpDiagnosis {
-    /// The numbers it rests on, by name; those that are not finite are not known.
-    pub(crate) fn evidence(&self) -> Vec<(&'static str, f64)> {
-        let known = |n: Option<f64>| n.unwrap_or(f64::NAN);
-        match &self.trouble {
-            DatagramTrouble::ReceiveBufferOverflow {
-                lost,
-                percent,
-                bytes,
-                holds,
-                covers_ns,
-            } => vec![
-                ("lost", *lost as f64),
-                ("percent", *percent),
-                ("rcvbuf_bytes", *bytes as f64),
-                ("buffer_datagrams", known(holds.map(|n| n as f64))),
-                ("buffer_covers_ns", known(*covers_ns)),
-            ],
-            DatagramTrouble::LostAt {
-                lost,
-                percent,
-                is_inferred,
-                ..
-            } => vec![
-                ("lost", *lost as f64),
-                ("percent", *percent),
-                ("inferred", f64::from(u8::from(*is_inferred))),
-            ],
-            DatagramTrouble::SendErrors { count, percent, .. }
-            | DatagramTrouble::Discarded { count, percent, .. }
-            | DatagramTrouble::Reordering { count, percent }
-            | DatagramTrouble::Duplicates { count, percent } => {
-                vec![("count", *count as f64), ("percent", *percent)]
-            }
-            DatagramTrouble::Unexplained { count, percent } => {
-                vec![("unexplained", *count as f64), ("percent", *percent)]
-            }
-            DatagramTrouble::ServiceVanished { lost, .. } => vec![("lost", *lost as f64)],
-            DatagramTrouble::ServiceSaturated {
-                offered_per_s,
-                capacity_per_s,
-            } => vec![
-                ("offered_per_s", *offered_per_s),
-                ("capacity_per_s", *capacity_per_s),
-            ],
-            DatagramTrouble::SenderLimited {
-                not_attempted,
-                percent,
-                sent_per_s,
-                behind_ns,
-                blocked,
-                ..
-            } => vec![
-                ("not_attempted", *not_attempted as f64),
-                ("percent", *percent),
-                ("sent_per_s", *sent_per_s),
-                ("behind_p50_ns", *behind_ns),
-                ("blocked", *blocked as f64),
-            ],
-            DatagramTrouble::ServicePaused {
-                pause_ns,
-                covers_ns,
-                preempted,
-            } => vec![
-                ("pause_ns", *pause_ns),
-                ("buffer_covers_ns", *covers_ns),
-                ("service_preempted", *preempted as f64),
-            ],
-            DatagramTrouble::HostWideEvidence { count, .. } => vec![("count", *count as f64)],
+/// What makes trials invalid, but for what the generator being too slow says as well.
+fn generator_distorted(trials: &[&TrialReport]) -> Option<Finding> {
+    let (mut at, mut clauses): (Vec<Level>, Vec<String>) = Default::default();
+    for trial in trials {
+        let is_said = sender::limited(&[trial]).is_some();
+        let others = trial.clauses();
+        let others = others.filter(|(c, _)| !(is_said && *c == Some(Clause::FellBehind)));
+        let known = clauses.len();
+        clauses.extend(others.map(|(_, text)| text.to_owned()));
+        if clauses.len() > known && !at.contains(&trial.level) {
+            at.push(trial.level);
         }
     }
+    let place = || match trials.len() {
+        1 => String::new(),
+        _ => format!("at {}: ", levels(&at)),
+    };
+    (!clauses.is_empty()).then(|| Finding {
+        // The options to change are those of this command.
+        next_step: "repeat on a quieter or larger machine, or send less: a lower --rate or fewer \
+                    --clients"
+            .into(),
+        ..distorted(&place(), &clauses)
+    })
+}
+
+/// All that is the matter with these trials of one kind of clients.
+fn troubles(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
+    let Some(datagrams) = pool::datagrams(trials) else {
+        return Vec::new();
+    };
+    let (l, d) = (&pool::ledger(trials), &datagrams);
+    let single = [
+        service::vanished(l, d),
+        service::receive_buffer(l, d, is_explained),
+        service::saturated(d),
+        service::paused(l, d, is_explained),
+        sender::send_errors(l, d),
+        sender::limited(trials),
+        ledger::discarded(l, d),
+        ledger::unexplained(trials),
+        ledger::reordering(l, d),
+        ledger::duplicates(l, d),
+        places::host_wide(l),
+    ];
+    let elsewhere = places::lost(l, d).into_iter();
+    elsewhere.chain(single.into_iter().flatten()).collect()
+}
+
+fn percent_of(part: u64, whole: u64) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
+fn sent(ledger: &LedgerReport) -> u64 {
+    ledger.intended - (ledger.not_attempted + ledger.send_errors).min(ledger.intended)
+}
+
+fn lost_at(ledger: &LedgerReport, place: DropPlace) -> u64 {
+    ledger.lost.get(place.name()).copied().unwrap_or(0)
+}
+
+/// `1 datagram`, `12,345 datagrams`.
+fn datagrams(n: u64) -> String {
+    let noun = if n == 1 { "datagram" } else { "datagrams" };
+    format!("{} {noun}", exact(n as f64))
+}
+
+fn was(n: u64) -> &'static str {
+    if n == 1 { "was" } else { "were" }
+}
+
+/// Counts by name: `EPERM 21 and EAGAIN 9`.
+fn by_name<'a>(counts: impl IntoIterator<Item = (&'a String, &'a u64)>) -> String {
+    let each = counts.into_iter();
+    let each = each.map(|(name, n)| format!("{} {}", name.replace('_', " "), exact(*n as f64)));
+    list(&each.collect::<Vec<String>>())
 }

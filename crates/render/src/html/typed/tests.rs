@@ -33,37 +33,42 @@ let the rates be found: <--axis rate> (without <--rates>)
 start at 1: <--vusers 1,3,10> (or <--vusers auto>)
 start lower: <--axis rate --rates 10,30>
 go on: <--vusers 1,64,128> (or <--vusers auto>)
-see what fills it: <knee udp ADDR --explain>; a larger one bridges pauses but not a service that \
-is too slow: <knee serve udp --rcvbuf 425984> (above net.core.rmem_max it needs CAP_NET_ADMIN)
+find what fills it: <knee udp ADDR --explain>; a larger buffer covers pauses, but does not help a \
+service that is too slow: <knee serve udp --rcvbuf 425984> (above net.core.rmem_max it needs \
+CAP_NET_ADMIN)
 repeat it alone on a quiet host; if it persists, please report it
-look at the counters of both hosts and of what is between them: <nstat -az>, \
+look at the counters of both hosts and of the devices between them: <nstat -az>, \
 <ethtool -S DEVICE>, <tc -s qdisc>
-see why it ended, start it again (<knee serve udp>) and repeat
+find out why it ended, start it again (<knee serve udp>), and repeat
 offer less: <--rate 800>, or give it less work: <knee serve udp --service>
-offer less: <--rate 900>, or give the senders more cores: <--threads>
-look for parallel paths or queues on the way (ECMP, bonding, several receive queues)
-look for loops and mirrored ports on the way; tc -s qdisc shows a netem that duplicates
-keep others off the service's processor (<knee serve udp --cpu N>, clients elsewhere), and see \
-what interrupts it: <knee udp ADDR --explain>
+offer less: <--rate 900>, or give the generator more cores: <--threads>
+look for parallel paths or queues (ECMP, bonding, several receive queues)
+look for loops and mirrored ports on the path; tc -s qdisc shows a netem that duplicates
+keep other programs off the service's processor (<knee serve udp --cpu N>, clients on others), and \
+find what interrupts it: <knee udp ADDR --explain>
 repeat on a quiet host or in a network namespace of its own
-nobody listens at that port: check the address, or start the service there: <knee serve udp>
-the datagram is larger than the path carries in one piece: a smaller <--size> (1,472 over \
-Ethernet with IPv4)
-there is no way to that host: check the address and the routes: <ip route get ADDRESS>
+nobody listens at that port: correct the address, or start the service there: <knee serve udp>
+the datagram is larger than the path carries in one piece: use a smaller <--size> (1,472 \
+over Ethernet with IPv4)
+no route leads to that host: check the address and the routes: <ip route get ADDRESS>
 this host forbids it: look at its firewall: <nft list ruleset>
 this host's queues are full: offer less with a lower <--rate>, or look at them: <tc -s qdisc>
 look up that error in udp(7) and send(2)
-wait for moments of a schedule, not for lengths of time; see the difference: <knee throttle \
---rate 1000>
+lower the rate with <--rate>, or look at the queues of this host's devices: <tc -s qdisc>
+find out why the next hop's address is not resolved: ip neigh; is that host up?
+look at the device's counters: <ip -s link>, <ethtool -S DEVICE>
+raise net.core.netdev_max_backlog, or lower the rate: <--rate>
+raise net.ipv4.udp_mem, or close other sockets: ss -uam
+wait until times of a schedule, not for durations; see the difference: <knee throttle --rate 1000>
 in a program that sleeps: prctl(PR_SET_TIMERSLACK, 1); from outside: write 1 to \
 /proc/PID/timerslack_ns
-repeat on a quieter or dedicated machine; until then trust the medians
+repeat on a quieter or dedicated machine; until then use the medians
 where you may: <sysctl kernel.io_uring_disabled=0>, and a container profile that permits \
 io_uring_setup(2)
-ask for less than one after another can do: <--rate 900>, or shorten the operation
-repeat on a quieter machine or pin to an idle core: <taskset -c 1 knee throttle> …; or ask for \
+ask for less: <--rate 900>, or shorten the operation
+repeat on a quieter machine, or on an idle core: <taskset -c 1 knee throttle> …; or ask for \
 less: a lower <--rate>
-take the throttle: knee run does, and in a program knee_core::throttle
+use the throttle: knee run does, and in a program knee_core::throttle
 give the bottleneck a queue that stays short, at a rate a little below the link's: <tc qdisc \
 replace dev IF root cake bandwidth RATE>, or fq_codel behind a shaper; see what another sender \
 would do: <--cc cubic,bbr>

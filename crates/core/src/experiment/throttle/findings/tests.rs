@@ -1,7 +1,6 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
-use super::{ThrottleDiagnosis, hold_diagnoses, wait_diagnoses};
-use crate::diagnosis::Diagnosis;
+use super::{CODES, hold_findings, not_permitted, wait_findings};
 use crate::experiment::throttle::analysis::fixture::{holds, waits};
 use crate::experiment::throttle::hold::HoldMethod;
 use crate::experiment::throttle::hold::HoldMethod::{
@@ -10,32 +9,34 @@ use crate::experiment::throttle::hold::HoldMethod::{
 use crate::experiment::throttle::holds::HoldTrial;
 use crate::experiment::throttle::wait::WaitMethod;
 use crate::experiment::throttle::waits::WaitTrial;
-use crate::finding::Severity;
+use crate::finding::{Finding, Severity};
 use crate::spec::{ArrivalLaw, Rate};
 use crate::time::Nanos;
 
 const MS: Nanos = Nanos::from_millis(1);
 const OPERATION: Nanos = Nanos::from_micros(100);
 
-fn codes(found: &[Diagnosis]) -> Vec<String> {
-    found.iter().map(|d| d.finding().code).collect()
+/// Their codes, each of which is listed.
+fn codes(found: &[Finding]) -> Vec<&str> {
+    let is_listed = |f: &&Finding| CODES.iter().any(|code| f.is(*code));
+    assert!(found.iter().all(|f| is_listed(&f)), "{found:?}");
+    found.iter().map(|f| f.code.as_str()).collect()
 }
 
 /// `expected` is found in these waits.
 fn check_waits(what: &str, trials: &[WaitTrial], expected: &[&str]) {
-    assert_eq!(codes(&wait_diagnoses(trials)), expected, "{what}");
+    assert_eq!(codes(&wait_findings(trials)), expected, "{what}");
 }
 
 /// `expected` is found in these ways to hold a rate.
 fn check_holds(what: &str, trials: &[HoldTrial], expected: &[&str]) {
-    assert_eq!(codes(&hold_diagnoses(trials)), expected, "{what}");
+    assert_eq!(codes(&hold_findings(trials)), expected, "{what}");
 }
 
 /// The words and the next step of the only finding.
-fn only(found: &[Diagnosis]) -> (String, String) {
+fn only(found: &[Finding]) -> (String, String) {
     assert_eq!(found.len(), 1, "{found:?}");
-    let finding = found[0].finding();
-    (finding.text, finding.next_step)
+    (found[0].text.clone(), found[0].next_step.clone())
 }
 
 #[test]
@@ -47,11 +48,11 @@ fn a_sleep_overshoots_by_more_than_a_hundredth() {
     check_waits("another method", &[other], &[]);
     let longer = waits(WaitMethod::Sleep, Nanos::from_millis(20), &[60_000; 100]);
     check_waits("judged at 1 ms", &[longer, sleep(9_900)], &[]);
-    let (text, next) = only(&wait_diagnoses(&[sleep(60_000)]));
+    let (text, next) = only(&wait_findings(&[sleep(60_000)]));
     assert_eq!(
         text,
-        "a sleep of 1 ms takes 1.06 ms on average, so a loop of “operate, sleep 1 ms” cannot make \
-         1,000/s: without any operation it makes 943.4/s"
+        "a sleep of 1 ms takes 1.06 ms on average; a loop of “operate, sleep 1 ms” makes at most \
+         943.4/s, not 1,000/s"
     );
     assert!(next.ends_with("knee throttle --rate 1000"), "{next}");
 }
@@ -77,9 +78,9 @@ fn most_of_an_overshoot_may_be_timer_slack() {
     let mut apart = sleeps(53_000, 2_500);
     apart[2].spec.delay = Nanos::from_secs(2);
     check_waits("different delays", &apart, &[]);
-    let (text, next) = only(&wait_diagnoses(&sleeps(53_000, 2_500)));
+    let (text, next) = only(&wait_findings(&sleeps(53_000, 2_500)));
     assert!(
-        text.ends_with("the median is 2.5 µs late in place of 53 µs"),
+        text.ends_with("the median overshoot is 2.5 µs, not 53 µs"),
         "{text}"
     );
     assert!(next.contains("prctl(PR_SET_TIMERSLACK, 1)"), "{next}");
@@ -95,7 +96,7 @@ fn a_host_steals_more_than_a_hundredth_of_the_samples() {
     check_waits("2 of 100", &[stolen(2)], &["host_steals"]);
     check_waits("1 of 100", &[stolen(1)], &[]);
     check_waits("2 of 200", &[stolen(2), stolen(0)], &[]);
-    let (text, next) = only(&wait_diagnoses(&[stolen(12)]));
+    let (text, next) = only(&wait_findings(&[stolen(12)]));
     assert!(text.starts_with("12 % of the waits"), "{text}");
     assert!(!next.is_empty());
 }
@@ -112,16 +113,13 @@ fn waits_end_early_by_method() {
     check_waits("1 of 100", &[early(WaitMethod::Epoll, 1)], &[]);
     let others = [early(WaitMethod::Epoll, 3), early(WaitMethod::Spin, 0)];
     check_waits("3 of 100 of one of two methods", &others, &found);
-    let (text, _) = only(&wait_diagnoses(&others));
+    let (text, _) = only(&wait_findings(&others));
     assert!(text.starts_with("`epoll` ended 3 % of its waits"), "{text}");
 }
 
 #[test]
 fn a_method_that_was_left_out_says_what_would_permit_it() {
-    let left_out = |method| {
-        let reason = "not permitted here".to_owned();
-        Diagnosis::Throttle(ThrottleDiagnosis::WaitNotPermitted { method, reason }).finding()
-    };
+    let left_out = |method| not_permitted(method, "not permitted here");
     let finding = left_out(WaitMethod::IoUring);
     assert_eq!(finding.severity, Severity::Info);
     assert_eq!(finding.text, "`io_uring` was left out: not permitted here");
@@ -144,11 +142,11 @@ fn a_rate_is_missed_by_more_than_a_thousandth() {
         drifting(RelativeSleep, 60_000),
     ];
     check_holds("each by itself", &both, &["rate_not_held", "rate_not_held"]);
-    let (text, _) = only(&hold_diagnoses(&both[..1]));
+    let (text, _) = only(&hold_findings(&both[..1]));
     assert_eq!(
         text,
-        "`naive-sleep` makes 500/s where 1,000/s are asked for: each round takes the operation, \
-         the sleep and what the sleep overshoots, one after another"
+        "`naive-sleep` makes 500/s, not the 1,000/s asked for: each round takes the operation, the \
+         sleep and the overshoot of the sleep"
     );
 }
 
@@ -179,10 +177,10 @@ fn the_throttle_is_to_blame_only_where_it_had_time() {
     check_holds("1 % free, but held", &[throttle(990, 0)], &[]);
     let held = [throttle(990, 0), drifting(NaiveSleep, 1_000_000)];
     check_holds("what one holds is possible", &held, &["rate_not_held"]);
-    let (text, next) = only(&hold_diagnoses(&[throttle(1_250, 300_000)]));
-    assert!(text.starts_with("an operation takes 1.25 ms where the schedule has one every 1 ms"));
+    let (text, next) = only(&hold_findings(&[throttle(1_250, 300_000)]));
+    assert!(text.starts_with("an operation takes 1.25 ms and the schedule has one every 1 ms"));
     assert!(next.contains("--rate 720,"), "{next}");
-    let finding = hold_diagnoses(&[throttle(100, 100_000)])[0].finding();
+    let finding = &hold_findings(&[throttle(100, 100_000)])[0];
     assert_eq!(finding.severity, Severity::Error);
     assert!(
         finding.text.contains("made 909.1/s of the 1,000/s"),
@@ -236,7 +234,7 @@ fn a_throttle_that_was_held_up_now_and_then_says_so() {
     let mut grouped = stalled(Throttle, 11, 1_100);
     grouped.spec.wait_min = Nanos::from_millis(10);
     check_holds("groups as it is told", &[grouped], &[]);
-    let (text, next) = only(&hold_diagnoses(&[stalled(Throttle, 20, 2_000)]));
+    let (text, next) = only(&hold_findings(&[stalled(Throttle, 20, 2_000)]));
     assert!(
         text.contains("began 2 ms late or more, the latest 2 ms"),
         "{text}"

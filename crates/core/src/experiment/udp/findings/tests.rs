@@ -1,11 +1,9 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
-use super::diagnose::troubles;
-use super::{UdpDiagnosis, datagram_findings};
-use crate::diagnosis::Diagnosis;
+use super::{CODES, datagram_findings, places, troubles};
 use crate::experiment::udp::analysis::assess;
 use crate::experiment::udp::analysis::tests::{blank, schedule, spec};
-use crate::experiment::udp::measure::UdpReceived;
+use crate::experiment::udp::measure::{DropPlace, UdpReceived};
 use crate::experiment::udp::spec::ClientWait;
 use crate::finding::{Finding, Severity};
 use crate::spec::ArrivalLaw;
@@ -81,8 +79,9 @@ fn a_full_buffer_is_a_place() {
     );
     assert_eq!(
         found[0].text,
-        "1 datagram (0.01 %) was lost as the service's receive buffer (212,992 bytes, 277 \
-         datagrams, filled in 27.7 ms at the mean rate) was full: that is the place, not the cause"
+        "1 datagram (0.01 %) was lost because the service's receive buffer was full; it holds \
+         212,992 bytes, 277 datagrams, and the mean rate fills it in 27.7 ms; this is the place of \
+         the loss, not its cause"
     );
     assert!(found[0].next_step.contains("--rcvbuf 425984"));
     assert_eq!(found[0].evidence["buffer_covers_ns"], 27.7e6);
@@ -164,13 +163,13 @@ fn senders_are_limited_by_what_they_never_came_to() {
     let late = |ns| {
         let mut t = sound();
         t.offered.pacing_error_ns.p50 = Some(ns);
-        troubles(&[&t]).len()
+        troubles(&[&t], false).len()
     };
     assert_eq!((late(1_000_001), late(1_000_000)), (1, 0));
     let mut t = sound();
     parts(&mut t).0.not_attempted = 5_000;
     t.offered.asked_per_s = None;
-    assert!(troubles(&[&t]).is_empty(), "without a schedule");
+    assert!(troubles(&[&t], false).is_empty(), "without a schedule");
     // The same said twice is said once.
     t.offered.asked_per_s = Some(10_000.0);
     t.invalid_because = vec!["the generator fell behind: …".into()];
@@ -220,9 +219,9 @@ fn counters_of_the_host_are_told_as_such() {
         &["no_socket", "host_wide_evidence"],
     );
     assert!(
-        found[1]
-            .text
-            .starts_with("that 7 were lost where no socket listens is told")
+        found[1].text.starts_with(
+            "counters of the whole host show 7 datagrams lost where no socket listens;"
+        )
     );
     check("of the socket", lost(false), &["no_socket"]);
 }
@@ -238,7 +237,7 @@ fn a_vanished_service_is_an_error() {
     assert!(
         found[0]
             .text
-            .contains("(it closed the connection): of 50 datagrams")
+            .contains("(it closed the connection); what became of 50 datagrams")
     );
 }
 
@@ -302,7 +301,7 @@ fn a_place_that_nobody_counted_is_told_as_inferred() {
     assert_eq!(code, "lost_between_hosts");
     assert_eq!(
         text,
-        "10 datagrams (10 %) were lost between the hosts: this is inferred, as no counter of \
+        "10 datagrams (10 %) were lost between the hosts: this is inferred, because no counter of \
          either host moved for them; not read on the service's host: rules of nft"
     );
     // Another namespace of the same machine is another host, in all but its kernel.
@@ -315,7 +314,7 @@ fn a_place_that_nobody_counted_is_told_as_inferred() {
     assert_eq!(said(&trial).0, "datagrams_unexplained");
     // What a counter tells is no inference.
     trial.drops = vec![crate::experiment::udp::measure::DropCounter {
-        place: crate::experiment::udp::measure::DropPlace::Firewall,
+        place: DropPlace::Firewall,
         count: 10,
         source: "nft ip filter INPUT".into(),
         host_wide: false,
@@ -345,16 +344,25 @@ fn every_finding_says_what_to_do() {
         d.service_lost = Some("gone".into());
         t
     };
-    let found = troubles(&[&troubled]);
+    let found = troubles(&[&troubled], false);
     assert_eq!(found.len(), 12);
-    for trouble in found {
-        let finding = Diagnosis::Udp(UdpDiagnosis {
-            at: None,
-            trouble,
-            is_explained: false,
-        })
-        .finding();
+    for finding in found {
+        assert!(CODES.iter().any(|code| finding.is(*code)), "{finding:?}");
         assert!(!finding.text.is_empty() && !finding.next_step.is_empty());
         assert!(!finding.evidence.is_empty(), "{}", finding.code);
     }
+}
+
+#[test]
+fn each_code_is_listed_once() {
+    let names: Vec<&str> = CODES.iter().map(|code| code.name).collect();
+    let of_places = DropPlace::ALL.into_iter().filter_map(places::kind);
+    assert!(
+        of_places
+            .clone()
+            .all(|(code, _)| names.contains(&code.name))
+    );
+    assert_eq!(of_places.count(), 11);
+    let distinct: std::collections::BTreeSet<&&str> = names.iter().collect();
+    assert_eq!(distinct.len(), names.len());
 }

@@ -1,0 +1,213 @@
+//! Places where datagrams were lost on their way.
+
+use super::{datagrams, lost_at, percent_of, sent, was};
+use crate::experiment::udp::measure::DropPlace;
+use crate::finding::{Code, Finding, Severity};
+use crate::trial::datagrams::{DatagramReport, LedgerReport};
+use crate::words::{drop_place, exact, list, share};
+
+pub(super) const SEND_BUFFER: Code = Code {
+    name: "lost_in_send_buffer",
+    cause: "The generator's host dropped datagrams between the socket and the device. More was \
+            sent than the host's queues could hold.",
+    remedy: "Lower the rate, or look at the queues of this host's devices.",
+};
+
+pub(super) const QDISC: Code = Code {
+    name: "lost_in_qdisc",
+    cause: "A queueing discipline dropped datagrams before they left the host. Its queue was \
+            full, or it limits the rate, or it drops on purpose, as netem does.",
+    remedy: "Lower the rate, or look at the queueing disciplines of the devices.",
+};
+
+pub(super) const NEIGHBOUR: Code = Code {
+    name: "lost_at_neighbour",
+    cause: "The link address of the next hop was not known, and the queue for it was full. The \
+            next hop is down, or address resolution is slow.",
+    remedy: "Find out why the next hop's address is not resolved.",
+};
+
+pub(super) const DEVICE: Code = Code {
+    name: "lost_at_device",
+    cause: "A network device of one of the hosts dropped datagrams. Its ring was full, or the \
+            link had errors.",
+    remedy: "Look at the device's counters. Larger rings or a lower rate help against full rings.",
+};
+
+pub(super) const BETWEEN_HOSTS: Code = Code {
+    name: "lost_between_hosts",
+    cause: "The datagrams left one host and did not reach the other, and no counter of either \
+            moved. A switch, a router or a filter between them dropped them.",
+    remedy: "Capture on both hosts, then on the devices between them.",
+};
+
+pub(super) const BACKLOG: Code = Code {
+    name: "lost_in_backlog",
+    cause: "The receiving host's input queue of a processor was full. The processor handled \
+            interrupts more slowly than datagrams arrived.",
+    remedy: "Raise net.core.netdev_max_backlog, use several receive queues, or lower the rate.",
+};
+
+pub(super) const FIREWALL: Code = Code {
+    name: "dropped_by_firewall",
+    cause: "A rule or a policy of a packet filter dropped datagrams, and counted them.",
+    remedy: "Permit them, where that is wanted.",
+};
+
+pub(super) const IP_LAYER: Code = Code {
+    name: "lost_in_ip_layer",
+    cause: "The IP layer of a host dropped datagrams. There was no route, a header was wrong, a \
+            reverse-path filter applied, or a packet filter dropped without counting.",
+    remedy: "Look at rules without counters, reverse-path filters and routes.",
+};
+
+pub(super) const NO_SOCKET: Code = Code {
+    name: "no_socket",
+    cause: "Datagrams arrived at a port where no socket listened. The service ended, restarted, \
+            or listens elsewhere.",
+    remedy: "Find out which program listens at the port.",
+};
+
+pub(super) const CHECKSUM: Code = Code {
+    name: "checksum_errors",
+    cause: "Datagrams arrived with a wrong checksum. Something changed them on the path, or an \
+            offload of a device computed the checksum wrongly.",
+    remedy: "Find what changes datagrams on the path, and examine the offloads.",
+};
+
+pub(super) const UDP_MEMORY: Code = Code {
+    name: "udp_memory_exhausted",
+    cause: "All UDP sockets of the receiving host together reached the limit of their memory.",
+    remedy: "Raise the limit, or close other sockets.",
+};
+
+/// The kind of finding for a loss at a place, and the next step. None for the places that have
+/// findings of their own.
+pub(super) fn kind(place: DropPlace) -> Option<(Code, &'static str)> {
+    let queues = "lower the rate with --rate, or look at the queues of this host's devices: tc -s \
+                  qdisc";
+    Some(match place {
+        DropPlace::SendBuffer => (SEND_BUFFER, queues),
+        DropPlace::Qdisc => (QDISC, queues),
+        DropPlace::NeighbourQueue => (
+            NEIGHBOUR,
+            "find out why the next hop's address is not resolved: ip neigh; is that host up?",
+        ),
+        DropPlace::Device => (
+            DEVICE,
+            "look at the device's counters: ip -s link, ethtool -S DEVICE",
+        ),
+        DropPlace::Path => (
+            BETWEEN_HOSTS,
+            "find out how far they come: capture on both hosts (tcpdump -ni any udp), then on the \
+             devices between them; another network namespace of this machine has counters of its \
+             own: ip netns exec NAME nstat -az, tc -s qdisc, nft list ruleset",
+        ),
+        DropPlace::Backlog => (
+            BACKLOG,
+            "raise net.core.netdev_max_backlog, or lower the rate: --rate",
+        ),
+        DropPlace::Firewall => (
+            FIREWALL,
+            "permit them, where that is wanted: nft -a list ruleset shows the rule by its handle",
+        ),
+        DropPlace::IpLayer => (
+            IP_LAYER,
+            "look for a rule that drops without counting (nft list ruleset; add 'counter' to it), \
+             for a reverse-path filter (net.ipv4.conf.all.rp_filter) and for routes: nstat -az \
+             'Ip*'",
+        ),
+        DropPlace::NoSocket => (
+            NO_SOCKET,
+            "find out which program listens at that port: ss -lun; did the service end, or \
+             restart?",
+        ),
+        DropPlace::Checksum => (
+            CHECKSUM,
+            "look for what changes datagrams on the path, and at offloads: ethtool -k DEVICE",
+        ),
+        DropPlace::UdpMemory => (
+            UDP_MEMORY,
+            "raise net.ipv4.udp_mem, or close other sockets: ss -uam",
+        ),
+        DropPlace::ReceiveBuffer | DropPlace::Service => return None,
+    })
+}
+
+/// A finding for each place, but for those that have findings of their own.
+pub(super) fn lost(l: &LedgerReport, d: &DatagramReport) -> Vec<Finding> {
+    let at = |place: DropPlace| {
+        let (code, next_step) = kind(place)?;
+        let lost = lost_at(l, place);
+        let percent = percent_of(lost, sent(l));
+        let evidence = || {
+            let here = l.evidence.iter().filter(|e| e.place == place.name());
+            here.filter(|e| e.attributed > 0)
+        };
+        let is_inferred = evidence().any(|e| e.inferred);
+        let sources: Vec<String> = evidence()
+            .map(|e| match is_inferred {
+                true => e.source.clone(),
+                false => format!("{} counted {}", e.source, exact(e.attributed as f64)),
+            })
+            .collect();
+        let sources = list(&sources);
+        let told = match (is_inferred, d.not_read.as_slice()) {
+            (false, _) => sources,
+            (true, []) => format!("this is inferred, because {sources}"),
+            (true, not_read) => format!(
+                "this is inferred, because {sources}; not read on the service's host: {}",
+                list(not_read)
+            ),
+        };
+        (lost > 0).then(|| {
+            code.finding(
+                Severity::Warning,
+                format!(
+                    "{} ({}) {} lost {}: {told}",
+                    datagrams(lost),
+                    share(percent),
+                    was(lost),
+                    drop_place(place.name())
+                ),
+                [
+                    ("lost", lost as f64),
+                    ("percent", percent),
+                    ("inferred", f64::from(u8::from(is_inferred))),
+                ],
+                next_step,
+            )
+        })
+    };
+    DropPlace::ALL.into_iter().filter_map(at).collect()
+}
+
+pub(super) const HOST_WIDE: Code = Code {
+    name: "host_wide_evidence",
+    cause: "A place of a loss is known from counters of the whole host. Other programs move these \
+            counters too, so the place may be wrong.",
+    remedy: "Repeat on a quiet host or in a network namespace of its own.",
+};
+
+pub(super) fn host_wide(l: &LedgerReport) -> Option<Finding> {
+    let told = || {
+        let wide = l.evidence.iter().filter(|e| e.host_wide);
+        wide.filter(|e| e.attributed > 0)
+    };
+    let count: u64 = told().map(|e| e.attributed).sum();
+    let mut places: Vec<String> = told().map(|e| drop_place(&e.place)).collect();
+    places.dedup();
+    (count > 0).then(|| {
+        HOST_WIDE.finding(
+            Severity::Info,
+            format!(
+                "counters of the whole host show {} lost {}; other programs move these counters \
+                 too",
+                datagrams(count),
+                list(&places)
+            ),
+            [("count", count as f64)],
+            "repeat on a quiet host or in a network namespace of its own",
+        )
+    })
+}
