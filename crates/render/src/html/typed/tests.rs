@@ -55,7 +55,7 @@ this host forbids it: look at its firewall: <nft list ruleset>
 this host's queues are full: offer less with a lower <--rate>, or look at them: <tc -s qdisc>
 look up that error in udp(7) and send(2)
 lower the rate with <--rate>, or look at the queues of this host's devices: <tc -s qdisc>
-find out why the next hop's address is not resolved: ip neigh; is that host up?
+find out why the next hop's address is not resolved: <ip neigh>; is that host up?
 look at the device's counters: <ip -s link>, <ethtool -S DEVICE>
 raise net.core.netdev_max_backlog, or lower the rate: <--rate>
 raise net.ipv4.udp_mem, or close other sockets: ss -uam
