@@ -11,7 +11,7 @@ use knee_core::experiment::latency::conclude_classic;
 use knee_core::experiment::sweep::conclude_table;
 use knee_core::experiment::sweep::table::parse_csv;
 use knee_core::finding::Finding;
-use knee_core::report::{Conclusion, Report, ReportResult, SCHEMA};
+use knee_core::report::{Command, Conclusion, Kind, Report, ReportResult, SCHEMA};
 use knee_core::trial::report::Verdict;
 
 /// Conclude from results measured elsewhere
@@ -76,7 +76,7 @@ fn latency(raw: &RawAnalyzeLatency) -> Result<Exit, Failure> {
     let classic = classic.map_err(|e| Failure::argument(&raw.file, e))?;
     let (findings, conclusion) = conclude_classic(&classic);
     let report = report(
-        "analyze latency",
+        Kind::Latency,
         &raw.file,
         findings,
         Conclusion::Latency(conclusion),
@@ -90,7 +90,7 @@ fn sweep(raw: &RawAnalyzeSweep) -> Result<Exit, Failure> {
     let table = table.map_err(|e| Failure::argument(&raw.file, e))?;
     let (findings, conclusion) = conclude_table(&table);
     let report = report(
-        "analyze sweep",
+        Kind::Sweep,
         &raw.file,
         findings,
         Conclusion::Sweep(conclusion),
@@ -100,12 +100,12 @@ fn sweep(raw: &RawAnalyzeSweep) -> Result<Exit, Failure> {
 }
 
 /// A report of what was not measured here.
-fn report(command: &str, file: &str, findings: Vec<Finding>, conclusion: Conclusion) -> Report {
+fn report(kind: Kind, file: &str, findings: Vec<Finding>, conclusion: Conclusion) -> Report {
     let mut words = Words::default();
     words.put("file", file);
     Report {
         schema: SCHEMA.to_string(),
-        command: command.to_string(),
+        command: Command::analysis_of(kind),
         knee_version: env!("CARGO_PKG_VERSION").to_string(),
         started_at: started_at::now(),
         seed: 0,

@@ -10,6 +10,7 @@ use knee_core::consistency::contradictions;
 use knee_core::experiment::ending;
 use knee_core::experiment::{self, Concluded, Conducted, Ended, Experiment};
 use knee_core::measure::IntervalWatcher;
+use knee_core::report::Command;
 use knee_core::report::{Conclusion, Reported};
 use knee_core::report::{Host, Report, ReportResult, SCHEMA};
 use knee_core::trial::report::{TrialReport, Verdict};
@@ -22,7 +23,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug)]
 pub struct Order {
     /// `run`, `sweep`.
-    pub command: &'static str,
+    pub command: Command,
     /// Seeds every random choice.
     pub seed: u64,
     /// The resolved options.
@@ -311,7 +312,7 @@ pub(super) fn report<T>(
 ) -> Report {
     let mut report = Report {
         schema: SCHEMA.to_string(),
-        command: order.command.to_string(),
+        command: order.command,
         knee_version: env!("CARGO_PKG_VERSION").to_string(),
         started_at,
         seed: order.seed,

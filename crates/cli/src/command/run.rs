@@ -13,6 +13,7 @@ use crate::output::Output;
 use crate::words::{self, Words};
 use clap::Args;
 use knee_core::experiment::SingleRun;
+use knee_core::report::{Command, Kind};
 use knee_core::spec::{Load, Rate, TrialSpec, parse_duration, parse_rate};
 use knee_core::time::Nanos;
 
@@ -102,7 +103,7 @@ impl RunSpec {
     /// The policy, and all else about it.
     pub(super) fn split(self) -> (Order, SingleRun) {
         let order = Order {
-            command: "run",
+            command: Command::of(Kind::Run),
             seed: self.trial.seed,
             words: self.words,
             thresholds: self.thresholds,

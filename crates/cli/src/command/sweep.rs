@@ -15,6 +15,7 @@ use crate::words::{self, Words};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use knee_core::experiment::sweep::{Axis, Bound, RatePlan, Sweep, SweepSpec, VuserPlan};
+use knee_core::report::{Command, Kind};
 use knee_core::spec::{Level, Load, Rate, TrialSpec, parse_duration};
 use knee_core::time::Nanos;
 
@@ -137,7 +138,7 @@ impl ResolvedSweep {
     /// The policy, and all else about it but the reference server.
     pub(super) fn split(self) -> (Order, Sweep) {
         let order = Order {
-            command: "sweep",
+            command: Command::of(Kind::Sweep),
             seed: self.spec.base.seed,
             words: self.words,
             thresholds: self.thresholds,

@@ -6,7 +6,8 @@ use super::schema::{has_result, in_words, open_to_read};
 use super::write::Begun;
 use flate2::read::ZlibDecoder;
 use knee_core::measure::{Histogram, Interval};
-use knee_core::report::salvage::{Remains, RunningTrial, salvage, without_conclusion};
+use knee_core::report::Command;
+use knee_core::report::salvage::{Remains, RunningTrial, salvage};
 use knee_core::report::{Report, ReportResult, SCHEMA};
 use knee_core::trial::report::Verdict;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -242,12 +243,11 @@ impl Store {
             .connection
             .query_row(sql, [entry.id], read)
             .map_err(in_words)?;
-        let conclusion = without_conclusion(&entry.command);
+        let command = Command::parse(&entry.command)?;
         Ok(Report {
             schema: SCHEMA.to_string(),
-            conclusion: conclusion
-                .ok_or_else(|| format!("the command '{}' is not known", entry.command))?,
-            command: entry.command.clone(),
+            conclusion: command.kind.without_conclusion(),
+            command,
             knee_version: entry.knee_version.clone(),
             started_at: entry.started_at.clone(),
             seed: entry.seed,

@@ -4,6 +4,7 @@ use crate::history::schema::{open_to_read, open_to_write};
 use crate::watch::{Kind, Opening, Upcoming, Watcher};
 use knee_core::experiment::run::report::RunConclusion;
 use knee_core::measure::{Histogram, Interval};
+use knee_core::report::{self, Command};
 use knee_core::report::{Conclusion, Host, ReportResult, SCHEMA};
 use knee_core::spec::Level;
 use knee_core::time::Nanos;
@@ -40,7 +41,7 @@ impl Drop for Place {
 fn opening() -> Opening {
     let target = ("target".to_string(), Value::from("http://h/"));
     Opening {
-        command: "run",
+        command: Command::of(report::Kind::Run),
         started_at: "2026-05-04T09:30:00Z".to_string(),
         seed: u64::MAX,
         spec: BTreeMap::from([target]),
@@ -54,7 +55,7 @@ fn begun(path: &Path) -> Run {
 fn report() -> Report {
     Report {
         schema: SCHEMA.to_string(),
-        command: "run".to_string(),
+        command: Command::of(report::Kind::Run),
         knee_version: env!("CARGO_PKG_VERSION").to_string(),
         started_at: opening().started_at,
         seed: u64::MAX,

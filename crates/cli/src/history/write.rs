@@ -60,7 +60,7 @@ impl Run {
                  report_schema, pid, pid_began, pid_within, state, elapsed_ns) \
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', 0)",
                 params![
-                    opening.command,
+                    opening.command.to_string(),
                     opening.started_at,
                     target(&opening.spec),
                     opening.seed.to_string(),

@@ -64,9 +64,10 @@ struct Exporter(Shared);
 
 impl Watcher for Exporter {
     fn opens(&mut self, opening: &Opening) {
+        let command = opening.command.to_string();
         let seed = opening.seed.to_string();
         let info = [
-            ("command", opening.command),
+            ("command", command.as_str()),
             ("version", env!("CARGO_PKG_VERSION")),
             ("started_at", opening.started_at.as_str()),
             ("seed", seed.as_str()),

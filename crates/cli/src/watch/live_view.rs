@@ -86,7 +86,10 @@ impl Watcher for LiveView {
     fn opens(&mut self, opening: &Opening) {
         let of = |key: &&str| opening.spec.get(*key).and_then(|v| v.as_str());
         let target = ["target", "url", "targets"].iter().find_map(of);
-        let live = Box::new(Live::new(opening.command, target.unwrap_or_default()));
+        let live = Box::new(Live::new(
+            &opening.command.to_string(),
+            target.unwrap_or_default(),
+        ));
         self.tell(What::Opens(live));
     }
 

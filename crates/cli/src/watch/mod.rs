@@ -16,6 +16,7 @@ pub use progress::Progress;
 
 use crate::notes::Notes;
 use knee_core::measure::{Histogram, Interval, IntervalWatcher};
+use knee_core::report::Command;
 use knee_core::report::Report;
 use knee_core::spec::Level;
 use knee_core::time::Nanos;
@@ -28,7 +29,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub struct Opening {
     /// `run`, `sweep`, ….
-    pub command: &'static str,
+    pub command: Command,
     /// When it began, RFC 3339 in UTC.
     pub started_at: String,
     /// Seeds every random choice.

@@ -7,6 +7,7 @@ use super::metrics::{
     Metric, between, failed, failed_by_interval, is_contended, metrics, share_name,
 };
 use super::share::{self, Count, Side};
+use crate::report::Kind;
 use crate::report::Report;
 use crate::spec::Level;
 use crate::stats::sample::mean;
@@ -90,9 +91,9 @@ fn of_label<'a>(reports: &[&'a Report], label: &str) -> Trials<'a> {
 
 impl Matched<'_> {
     /// The rows of this level.
-    pub fn drafts(&self, command: &str) -> Vec<Draft> {
-        let figures = metrics(command).iter().filter_map(|m| self.figure(m));
-        figures.chain(self.share(command)).collect()
+    pub fn drafts(&self, kind: Kind) -> Vec<Draft> {
+        let figures = metrics(kind).iter().filter_map(|m| self.figure(m));
+        figures.chain(self.share(kind)).collect()
     }
 
     /// Whether the generator and its target fought for processors in any of its trials.
@@ -141,8 +142,8 @@ impl Matched<'_> {
             .to_owned()
     }
 
-    fn share(&self, command: &str) -> Option<Draft> {
-        let name = share_name(command)?;
+    fn share(&self, kind: Kind) -> Option<Draft> {
+        let name = share_name(kind)?;
         let [a, b] = self.sides.each_ref().map(shares);
         let sum = |side: &Side| Count::sum(side.runs.iter().copied());
         if sum(&a).all + sum(&b).all == 0 {

@@ -6,6 +6,7 @@ use super::estimate::{Estimate, counted_per_s, percentile, throughput};
 use super::share::Count;
 use crate::measure::Outcome;
 use crate::measure::error_share;
+use crate::report::Kind;
 use crate::trial::report::TrialReport;
 
 /// A positive figure of a trial.
@@ -90,22 +91,22 @@ const fn carried(name: &'static str, unit: &'static str, of: Figure) -> Metric {
 }
 
 /// What to compare of the trials of this command.
-pub fn metrics(command: &str) -> &'static [Metric] {
-    match command {
-        "udp" => &[RECEIVED],
+pub fn metrics(kind: Kind) -> &'static [Metric] {
+    match kind {
+        Kind::Udp => &[RECEIVED],
         // What is not served there, is so by design.
-        "overload" => &[THROUGHPUT],
-        "latency" => &[UP, DOWN, P50, P90],
-        _ => &[THROUGHPUT, P50, P90, P95, P99],
+        Kind::Overload => &[THROUGHPUT],
+        Kind::Latency => &[UP, DOWN, P50, P90],
+        Kind::Run | Kind::Sweep | Kind::Throttle => &[THROUGHPUT, P50, P90, P95, P99],
     }
 }
 
 /// The share that is compared of the trials of this command: its name in reports.
-pub fn share_name(command: &str) -> Option<&'static str> {
-    match command {
-        "udp" => Some("loss_percent"),
-        "overload" => None,
-        _ => Some("error_percent"),
+pub fn share_name(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Udp => Some("loss_percent"),
+        Kind::Overload => None,
+        Kind::Run | Kind::Sweep | Kind::Throttle | Kind::Latency => Some("error_percent"),
     }
 }
 

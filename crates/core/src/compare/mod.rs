@@ -98,8 +98,8 @@ fn drafts(a: &[&Report], b: &[&Report], matched: &[Matched]) -> Vec<Draft> {
         _ => None,
     };
     let overall = of_tables.unwrap_or_else(|| overall::drafts(a, b));
-    let command = &a[0].command;
-    let of_levels = matched.iter().flat_map(|m| m.drafts(command));
+    let kind = a[0].command.kind;
+    let of_levels = matched.iter().flat_map(|m| m.drafts(kind));
     overall.into_iter().chain(of_levels).collect()
 }
 
@@ -128,7 +128,7 @@ fn side(reports: &[Named]) -> ComparedSide {
             .find_map(|key| report.spec.get(*key)?.as_str());
         ComparedRun {
             name: named.name.to_owned(),
-            command: report.command.clone(),
+            command: report.command.to_string(),
             target: target.unwrap_or_default().to_owned(),
             started_at: report.started_at.clone(),
             verdict: report.verdict,

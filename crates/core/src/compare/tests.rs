@@ -5,6 +5,7 @@ use super::*;
 use crate::compare::report::{ComparisonRow, ComparisonVerdict};
 use crate::experiment::run::report::RunConclusion;
 use crate::law::Law;
+use crate::report::{Command, Kind};
 use crate::report::{Host, ReportResult};
 use crate::rng;
 use crate::sim::{World, simulate};
@@ -62,7 +63,7 @@ fn run(case: Case, slowness: f64, seed: u64) -> TrialReport {
 fn report(trial: TrialReport) -> Report {
     Report {
         schema: crate::report::SCHEMA.to_owned(),
-        command: "run".to_owned(),
+        command: Command::of(Kind::Run),
         knee_version: "1".to_owned(),
         started_at: "2026-05-04T09:30:00Z".to_owned(),
         seed: 1,

@@ -3,12 +3,14 @@
 //! object whose key does), rates are per second and end in `_per_s`.
 
 mod conclusion;
+mod kind;
 mod result;
 pub mod salvage;
 pub mod thresholds;
 
 pub use crate::threshold::ThresholdReport;
 pub use conclusion::{Conclusion, Reported};
+pub use kind::{Command, Kind};
 pub use result::ReportResult;
 
 use crate::finding::Finding;
@@ -27,9 +29,8 @@ pub const SCHEMA: &str = "knee.report/1";
 pub struct Report {
     /// Always [`SCHEMA`]; a reader refuses any other.
     pub schema: String,
-    /// `run`, `sweep`, `analyze sweep`, `throttle`, `udp`, `overload`, `latency`,
-    /// `analyze latency`.
-    pub command: String,
+    /// The command that made it.
+    pub command: Command,
     /// The version of knee that wrote it.
     pub knee_version: String,
     /// When the experiment began, RFC 3339 in UTC.
@@ -83,7 +84,7 @@ pub struct Host {
 #[derive(Deserialize)]
 struct RawReport {
     schema: String,
-    command: String,
+    command: Command,
     knee_version: String,
     started_at: String,
     seed: u64,
@@ -106,19 +107,7 @@ impl TryFrom<RawReport> for Report {
     type Error = String;
 
     fn try_from(raw: RawReport) -> Result<Report, String> {
-        let conclusion = match raw.command.as_str() {
-            "run" => serde_json::from_value(raw.conclusion).map(Conclusion::Run),
-            "sweep" | "analyze sweep" => {
-                serde_json::from_value(raw.conclusion).map(Conclusion::Sweep)
-            }
-            "udp" => serde_json::from_value(raw.conclusion).map(Conclusion::Udp),
-            "latency" | "analyze latency" => {
-                serde_json::from_value(raw.conclusion).map(Conclusion::Latency)
-            }
-            "overload" => serde_json::from_value(raw.conclusion).map(Conclusion::Overload),
-            "throttle" => serde_json::from_value(raw.conclusion).map(Conclusion::Throttle),
-            other => return Err(format!("unknown command `{other}`")),
-        };
+        let conclusion = raw.command.kind.conclusion_of(raw.conclusion);
         let mut report = Report {
             conclusion: conclusion.map_err(|e| format!("conclusion: {e}"))?,
             schema: raw.schema,

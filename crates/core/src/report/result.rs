@@ -177,15 +177,15 @@ mod tests {
     use crate::experiment::ending::unreachable;
     use crate::experiment::throttle::report::RateRow;
     use crate::measure::Outcomes;
-    use crate::report::salvage::without_conclusion;
+    use crate::report::{Command, Kind};
     use crate::report::{SCHEMA, ThresholdReport};
     use crate::trial::assess::tests::report as trial;
     use crate::trial::datagrams::{DatagramReport, LedgerReport};
 
-    fn report(command: &str, trials: Vec<TrialReport>) -> Report {
+    fn report(kind: Kind, trials: Vec<TrialReport>) -> Report {
         Report {
             schema: SCHEMA.into(),
-            command: command.into(),
+            command: Command::of(kind),
             knee_version: String::new(),
             started_at: String::new(),
             seed: 1,
@@ -198,7 +198,7 @@ mod tests {
             trials,
             findings: Vec::new(),
             thresholds: Vec::new(),
-            conclusion: without_conclusion(command).expect("a command"),
+            conclusion: kind.without_conclusion(),
         }
     }
 
@@ -224,43 +224,43 @@ mod tests {
     #[test]
     fn one_success_is_enough_and_none_is_failure() {
         use Outcome::{ConnectTimeout, Http4xx, Http5xx, InFlight, Ok, Served, Timeout};
-        for (command, ends, expected) in [
-            ("run", &[(Ok, 1), (Timeout, 99)][..], ""),
-            ("overload", &[(Served, 1), (ConnectTimeout, 99)], ""),
+        for (kind, ends, expected) in [
+            (Kind::Run, &[(Ok, 1), (Timeout, 99)][..], ""),
+            (Kind::Overload, &[(Served, 1), (ConnectTimeout, 99)], ""),
             (
-                "run",
+                Kind::Run,
                 &[(Http5xx, 5), (Timeout, 7)],
                 "none of 12 operations succeeded: 7 timeout, 5 http 5xx",
             ),
             (
-                "run",
+                Kind::Run,
                 &[(Http4xx, 3)],
                 "none of 3 operations succeeded: 3 http 4xx",
             ),
             (
-                "sweep",
+                Kind::Sweep,
                 &[(InFlight, 1)],
                 "the only operation did not succeed: 1 in flight",
             ),
             (
-                "overload",
+                Kind::Overload,
                 &[(ConnectTimeout, 99)],
                 "none of 99 operations succeeded: 99 connect timeout",
             ),
-            ("run", &[], "nothing was measured"),
+            (Kind::Run, &[], "nothing was measured"),
         ] {
-            assert_eq!(judged(report(command, vec![ending(ends)])), expected);
+            assert_eq!(judged(report(kind, vec![ending(ends)])), expected);
         }
-        let none = report("run", vec![ending(&[(Http5xx, 5)])]);
+        let none = report(Kind::Run, vec![ending(&[(Http5xx, 5)])]);
         assert!(none.has_measured());
-        assert!(!report("run", vec![ending(&[])]).has_measured());
+        assert!(!report(Kind::Run, vec![ending(&[])]).has_measured());
         let both = vec![ending(&[(Timeout, 3)]), ending(&[(Ok, 1)])];
-        assert_eq!(judged(report("sweep", both)), "");
+        assert_eq!(judged(report(Kind::Sweep, both)), "");
     }
 
     #[test]
     fn a_target_that_is_not_there_is_the_only_reason() {
-        let mut nobody = report("run", Vec::new());
+        let mut nobody = report(Kind::Run, Vec::new());
         assert_eq!(judged(nobody.clone()), "nothing was measured");
         nobody.findings = vec![unreachable("refused")];
         assert!(!nobody.has_measured());
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn thresholds_fail_where_they_are_crossed_or_undecided() {
-        let mut run = report("run", vec![ending(&[(Outcome::Ok, 5)])]);
+        let mut run = report(Kind::Run, vec![ending(&[(Outcome::Ok, 5)])]);
         let threshold = ThresholdReport {
             expression: "p99>1ms".into(),
             kept: vec!["kept".into()],
@@ -300,7 +300,7 @@ mod tests {
                 service_lost: service_lost.map(str::to_owned),
                 ..DatagramReport::default()
             });
-            report("udp", vec![trial])
+            report(Kind::Udp, vec![trial])
         };
         assert_eq!(judged(sent(1, None)), "");
         let none = "none of 9 datagrams succeeded: 9 lost";
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_table_of_this_machine_passes_where_it_has_a_row() {
-        let mut table = report("throttle", Vec::new());
+        let mut table = report(Kind::Throttle, Vec::new());
         assert_eq!(judged(table.clone()), "nothing was measured");
         let Conclusion::Throttle(throttle) = &mut table.conclusion else {
             panic!("another conclusion");

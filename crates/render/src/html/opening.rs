@@ -200,7 +200,7 @@ pub fn title(report: &Report) -> String {
     let colon = if words.is_empty() { "" } else { ": " };
     format!(
         "knee {}{space}{subject}{colon}{}",
-        number::words(&report.command),
+        number::words(&report.command.to_string()),
         words.join(", ")
     )
 }

@@ -4,12 +4,13 @@
 use crate::{Csv, Html, Json, Junit, Renderer, Text, answer, fixtures, parse_report};
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Report;
-use knee_core::report::salvage::{Remains, RunningTrial, salvage, without_conclusion};
+use knee_core::report::salvage::{Remains, RunningTrial, salvage};
+use knee_core::report::{Command, Kind};
 use knee_core::spec::Level;
 use knee_core::time::Nanos;
 
 /// A command cut short in its first trial, or in its second after one that ended.
-fn cut_short(command: &str, level: Level, ended: usize) -> Report {
+fn cut_short(kind: Kind, level: Level, ended: usize) -> Report {
     let second = 1_000_000_000;
     let interval = |start: u64| Interval {
         start_ns: start * second,
@@ -26,8 +27,8 @@ fn cut_short(command: &str, level: Level, ended: usize) -> Report {
     let mut response = Histogram::default();
     (0..300).for_each(|i| response.record(Nanos::from_millis(2 + i / 290)));
     let so_far = Report {
-        command: command.to_owned(),
-        conclusion: without_conclusion(command).unwrap(),
+        command: Command::of(kind),
+        conclusion: kind.without_conclusion(),
         trials: Vec::new(),
         findings: Vec::new(),
         ..fixtures::run_open()
@@ -57,16 +58,16 @@ fn written(form: &dyn Renderer, report: &Report) -> String {
 
 #[test]
 fn every_form_shows_every_command() {
-    for (command, level) in [
-        ("run", Level::RatePerS(100.0)),
-        ("sweep", Level::Vusers(4)),
-        ("overload", Level::Descriptors(128)),
-        ("udp", Level::Clients(2)),
-        ("throttle", Level::Clients(1)),
-        ("latency", Level::Flows { up: 1, down: 1 }),
+    for (kind, level) in [
+        (Kind::Run, Level::RatePerS(100.0)),
+        (Kind::Sweep, Level::Vusers(4)),
+        (Kind::Overload, Level::Descriptors(128)),
+        (Kind::Udp, Level::Clients(2)),
+        (Kind::Throttle, Level::Clients(1)),
+        (Kind::Latency, Level::Flows { up: 1, down: 1 }),
     ] {
         for ended in [0, 1] {
-            let report = cut_short(command, level, ended);
+            let report = cut_short(kind, level, ended);
             let forms: [&dyn Renderer; 5] = [&Text::default(), &Html, &Json, &Csv, &Junit];
             for form in forms {
                 let shown = written(form, &report);
@@ -77,14 +78,14 @@ fn every_form_shows_every_command() {
             assert!(text.contains("cut_short"), "{text}");
             let again = parse_report(&written(&Json, &report)).unwrap();
             assert_eq!(again, report);
-            assert!(ended > 0 || !answer(&report).is_empty(), "{command}");
+            assert!(ended > 0 || !answer(&report).is_empty(), "{kind:?}");
         }
     }
 }
 
 #[test]
 fn a_run_that_was_cut_short() {
-    let report = cut_short("run", Level::RatePerS(100.0), 0);
+    let report = cut_short(Kind::Run, Level::RatePerS(100.0), 0);
     let page = written(&Html, &report);
     for unknown in ["Outcomes", "Generator", "connections", "peak memory"] {
         assert!(!page.contains(unknown), "{unknown} is not known");

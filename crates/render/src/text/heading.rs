@@ -11,7 +11,7 @@ const REASONS_MAX: usize = 6;
 
 /// Whether a report is of numbers that knee did not measure itself.
 pub fn is_of_others(report: &Report) -> bool {
-    report.command.starts_with("analyze")
+    report.command.is_analysis
 }
 
 /// What the command was pointed at, as the user wrote it; empty where it was not.

@@ -18,6 +18,7 @@ use crate::output::{MeasuredOutputArgs, Output};
 use crate::words::Words;
 use clap::Args;
 use knee_core::experiment::latency::{Latency, LatencyPlan};
+use knee_core::report::{Command, Kind};
 use knee_core::spec::parse_duration;
 use knee_core::time::Nanos;
 use stand::FlowStand;
@@ -178,7 +179,7 @@ pub fn execute(mut spec: LatencySpec) -> Result<Exit, Failure> {
     notes.tell(&resolve::announcement(plan));
     let mut stand = FlowStand::new(plan);
     let order = Order {
-        command: "latency",
+        command: Command::of(Kind::Latency),
         seed: spec.seed,
         words: spec.words,
         thresholds: spec.thresholds,

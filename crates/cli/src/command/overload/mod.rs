@@ -24,6 +24,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use foretold::Foretold;
 use knee_core::experiment::overload::ServerFacts;
 use knee_core::experiment::overload::{Overload, OverloadSpec, PreflightFacts, predict};
+use knee_core::report::{Command, Kind};
 use knee_core::spec::{CloseKind, Rate, parse_duration, parse_rate};
 use knee_core::time::Nanos;
 use stand::OverloadStand;
@@ -199,7 +200,7 @@ impl ResolvedOverload {
     /// The policy, and all else about it but the reference server.
     pub(super) fn split(self) -> (Order, Overload) {
         let order = Order {
-            command: "overload",
+            command: Command::of(Kind::Overload),
             seed: self.spec.base.seed,
             words: self.words,
             thresholds: self.thresholds,

@@ -21,6 +21,7 @@ use crate::words::{self, Words};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use holds::HoldTable;
+use knee_core::report::{Command, Kind};
 use knee_core::spec::{Rate, parse_duration, parse_rate};
 use knee_core::throttle::CatchUp;
 use knee_core::time::Nanos;
@@ -162,7 +163,7 @@ enum Table {
 /// Measures the table and reports it.
 pub fn execute(spec: ThrottleSpec) -> Result<Exit, Failure> {
     let order = Order {
-        command: "throttle",
+        command: Command::of(Kind::Throttle),
         seed: spec.seed,
         words: spec.words,
         thresholds: spec.thresholds,

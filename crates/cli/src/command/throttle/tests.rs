@@ -6,6 +6,7 @@ use crate::command::tests::{parse, typed};
 use knee_core::experiment::throttle::hold::HoldMethod;
 use knee_core::experiment::throttle::report::ThrottleConclusion;
 use knee_core::experiment::throttle::wait::{Chore, WaitMethod};
+use knee_core::report::{Command, Kind};
 use knee_core::report::{Conclusion, Host, Report, ReportResult, SCHEMA};
 use knee_core::spec::{ArrivalLaw, Margins};
 use knee_core::trial::report::Verdict;
@@ -148,7 +149,7 @@ fn only_the_verdict_can_cross_a_threshold() {
     for (verdict, crossed) in [(Verdict::Valid, 0), (Verdict::Invalid, 1)] {
         let report = Report {
             schema: SCHEMA.to_string(),
-            command: "throttle".to_string(),
+            command: Command::of(Kind::Throttle),
             knee_version: String::new(),
             started_at: String::new(),
             seed: 1,

@@ -21,6 +21,7 @@ use clap::Args;
 use knee_core::experiment::udp::spec::{ClientWait, ClientsAs, ServiceMode, UdpTrialSpec};
 use knee_core::experiment::udp::{ExplainSpec, UdpCompare, UdpExplain, UdpRun};
 use knee_core::law::Law;
+use knee_core::report::{Command, Kind};
 use knee_core::spec::{Rate, WaitPolicy};
 use knee_core::spec::{parse_law, parse_rate};
 use knee_core::time::Nanos;
@@ -276,7 +277,7 @@ pub fn execute(mut spec: UdpSpec) -> Result<Exit, Failure> {
         }
     }
     let order = Order {
-        command: "udp",
+        command: Command::of(Kind::Udp),
         seed: spec.seed,
         words: spec.words,
         thresholds: spec.thresholds,

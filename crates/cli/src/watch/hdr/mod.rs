@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::pending::{PendingFile, settle};
 use crate::stdout;
 use knee_core::measure::{Histogram, Interval};
+use knee_core::report::Kind;
 use knee_core::report::Report;
 use log::HdrLog;
 use std::cell::RefCell;
@@ -172,7 +173,7 @@ impl Watcher for HdrWriter {
         let Some(to) = self.to.take() else {
             return;
         };
-        self.is_tagged = opening.command != "run";
+        self.is_tagged = opening.command.kind != Kind::Run;
         let comment = format!(
             "[knee {}, started at {}, values in nanoseconds]",
             opening.command, opening.started_at
@@ -224,7 +225,6 @@ impl Watcher for HdrWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::Kind;
     use knee_core::time::Nanos;
 
     fn file(name: &str) -> (String, HdrFile) {
@@ -236,7 +236,7 @@ mod tests {
 
     fn opening() -> Opening {
         Opening {
-            command: "run",
+            command: knee_core::report::Command::of(Kind::Run),
             started_at: "2026-01-01T00:00:00Z".to_string(),
             seed: 1,
             spec: std::collections::BTreeMap::new(),
@@ -247,7 +247,7 @@ mod tests {
         Upcoming {
             label: "rate=10/s".to_string(),
             level: None,
-            kind: Kind::Operations,
+            kind: crate::watch::Kind::Operations,
             warmup: Nanos::ZERO,
             total: None,
             interval: Nanos::from_secs(1),
@@ -261,7 +261,7 @@ mod tests {
         let mut writer = file.writer().unwrap();
         assert!(file.writer().is_none(), "one writes");
         writer.opens(&Opening {
-            command: "sweep",
+            command: knee_core::report::Command::of(Kind::Sweep),
             ..opening()
         });
         writer.trial_begins(0, &upcoming());

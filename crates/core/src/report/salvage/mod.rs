@@ -7,12 +7,6 @@ mod tests;
 pub use partial::RunningTrial;
 
 use super::thresholds;
-use crate::experiment::latency::report::LatencyConclusion;
-use crate::experiment::overload::report::OverloadConclusion;
-use crate::experiment::run::report::RunConclusion;
-use crate::experiment::sweep::report::SweepConclusion;
-use crate::experiment::throttle::report::ThrottleConclusion;
-use crate::experiment::udp::report::UdpConclusion;
 use crate::finding::{Finding, Severity};
 use crate::report::{Conclusion, Report};
 use crate::trial::report::{TrialReport, Verdict};
@@ -31,20 +25,6 @@ pub struct Remains {
     pub running: Option<RunningTrial>,
     /// Whether it still goes on, so that more will come.
     pub goes_on: bool,
-}
-
-/// What a report has in place of its conclusion before anything was measured: the kind that the
-/// command has, without any number; `None` for a command that has none.
-pub fn without_conclusion(command: &str) -> Option<Conclusion> {
-    Some(match command {
-        "run" => Conclusion::Run(RunConclusion::default()),
-        "sweep" => Conclusion::Sweep(SweepConclusion::default()),
-        "udp" => Conclusion::Udp(UdpConclusion::default()),
-        "overload" => Conclusion::Overload(OverloadConclusion::default()),
-        "throttle" => Conclusion::Throttle(ThrottleConclusion::default()),
-        "latency" => Conclusion::Latency(LatencyConclusion::default()),
-        _ => return None,
-    })
 }
 
 /// The report of what is left. The trials that had ended count as they would after an interruption

@@ -1,15 +1,14 @@
 use super::*;
+use crate::experiment::sweep::report::SweepConclusion;
 use crate::measure::{Histogram, Interval};
-use crate::report::{Host, ReportResult};
+use crate::report::{Command, Host, Kind, ReportResult};
 use crate::spec::Level;
 use crate::time::Nanos;
 
-const COMMANDS: [&str; 6] = ["run", "sweep", "udp", "overload", "throttle", "latency"];
-
-fn begun(command: &str) -> Report {
+fn begun(kind: Kind) -> Report {
     Report {
         schema: crate::report::SCHEMA.to_owned(),
-        command: command.to_owned(),
+        command: Command::of(kind),
         knee_version: "1.2.3".to_owned(),
         started_at: "2026-05-04T09:30:00Z".to_owned(),
         seed: 7,
@@ -22,7 +21,7 @@ fn begun(command: &str) -> Report {
         trials: Vec::new(),
         findings: Vec::new(),
         thresholds: Vec::new(),
-        conclusion: without_conclusion(command).unwrap(),
+        conclusion: kind.without_conclusion(),
     }
 }
 
@@ -50,9 +49,9 @@ fn running() -> RunningTrial {
     }
 }
 
-fn salvaged(command: &str, running: Option<RunningTrial>) -> Result<Report, String> {
+fn salvaged(kind: Kind, running: Option<RunningTrial>) -> Result<Report, String> {
     salvage(Remains {
-        so_far: begun(command),
+        so_far: begun(kind),
         ended: 0,
         running,
         goes_on: false,
@@ -61,7 +60,7 @@ fn salvaged(command: &str, running: Option<RunningTrial>) -> Result<Report, Stri
 
 #[test]
 fn a_run_is_told_by_its_intervals_and_never_valid() {
-    let report = salvaged("run", Some(running())).unwrap();
+    let report = salvaged(Kind::Run, Some(running())).unwrap();
     assert_eq!(
         (report.verdict, report.interrupted),
         (Verdict::Invalid, true)
@@ -87,12 +86,11 @@ fn a_run_is_told_by_its_intervals_and_never_valid() {
 
 #[test]
 fn each_command_has_an_answer_of_its_own_kind() {
-    for command in COMMANDS {
-        let report = salvaged(command, Some(running())).unwrap();
+    for kind in Kind::all() {
+        let report = salvaged(kind, Some(running())).unwrap();
         let json = serde_json::to_string(&report).unwrap();
-        assert_eq!(serde_json::from_str(&json).ok(), Some(report), "{command}");
+        assert_eq!(serde_json::from_str(&json).ok(), Some(report), "{kind:?}");
     }
-    assert_eq!(without_conclusion("serve"), None);
 }
 
 #[test]
@@ -102,9 +100,9 @@ fn before_the_first_interval_there_is_nothing_to_tell() {
         response: Histogram::default(),
         ..running()
     };
-    for command in COMMANDS {
+    for kind in Kind::all() {
         for running in [None, Some(none.clone())] {
-            let wrong = salvaged(command, running).unwrap_err();
+            let wrong = salvaged(kind, running).unwrap_err();
             assert_eq!(wrong, "it was cut short before anything was measured");
         }
     }
@@ -117,7 +115,7 @@ fn what_had_ended_keeps_its_verdict_and_conclusion() {
             answer: "At most 5/s.".to_owned(),
             ..SweepConclusion::default()
         }),
-        ..begun("sweep")
+        ..begun(Kind::Sweep)
     };
     let remains = Remains {
         so_far: so_far.clone(),

@@ -1,0 +1,164 @@
+//! Which experiment a report is of.
+
+use super::Conclusion;
+use crate::experiment::latency::report::LatencyConclusion;
+use crate::experiment::overload::report::OverloadConclusion;
+use crate::experiment::run::report::RunConclusion;
+use crate::experiment::sweep::report::SweepConclusion;
+use crate::experiment::throttle::report::ThrottleConclusion;
+use crate::experiment::udp::report::UdpConclusion;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+/// An experiment, and so the type of a report's conclusion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// One load, one trial.
+    Run,
+    /// Throughput and response time against load, and the knee.
+    Sweep,
+    /// How the machine waits and holds a rate.
+    Throttle,
+    /// Datagrams, and where they were lost.
+    Udp,
+    /// Connections beyond capacity.
+    Overload,
+    /// Latency under flows.
+    Latency,
+}
+
+impl Kind {
+    /// All of them, with their names on the command line and in reports.
+    const NAMES: [(Kind, &str); 6] = [
+        (Kind::Run, "run"),
+        (Kind::Sweep, "sweep"),
+        (Kind::Throttle, "throttle"),
+        (Kind::Udp, "udp"),
+        (Kind::Overload, "overload"),
+        (Kind::Latency, "latency"),
+    ];
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Kind> {
+        Kind::NAMES.into_iter().map(|(kind, _)| kind)
+    }
+
+    /// The conclusion in a document.
+    pub(super) fn conclusion_of(
+        self,
+        document: serde_json::Value,
+    ) -> Result<Conclusion, serde_json::Error> {
+        fn read<C: DeserializeOwned + Into<Conclusion>>(
+            document: serde_json::Value,
+        ) -> Result<Conclusion, serde_json::Error> {
+            serde_json::from_value::<C>(document).map(Into::into)
+        }
+        let read = match self {
+            Kind::Run => read::<RunConclusion>,
+            Kind::Sweep => read::<SweepConclusion>,
+            Kind::Throttle => read::<ThrottleConclusion>,
+            Kind::Udp => read::<UdpConclusion>,
+            Kind::Overload => read::<OverloadConclusion>,
+            Kind::Latency => read::<LatencyConclusion>,
+        };
+        read(document)
+    }
+
+    /// What a report has in place of its conclusion before anything was measured: no number.
+    pub fn without_conclusion(self) -> Conclusion {
+        match self {
+            Kind::Run => RunConclusion::default().into(),
+            Kind::Sweep => SweepConclusion::default().into(),
+            Kind::Throttle => ThrottleConclusion::default().into(),
+            Kind::Udp => UdpConclusion::default().into(),
+            Kind::Overload => OverloadConclusion::default().into(),
+            Kind::Latency => LatencyConclusion::default().into(),
+        }
+    }
+}
+
+/// The command that made a report: `sweep`, or `analyze sweep` where others measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Command {
+    /// The experiment.
+    pub kind: Kind,
+    /// Whether the numbers were measured elsewhere, by another program.
+    pub is_analysis: bool,
+}
+
+impl Command {
+    /// The command that measures.
+    pub const fn of(kind: Kind) -> Command {
+        Command {
+            kind,
+            is_analysis: false,
+        }
+    }
+
+    /// The command that analyzes what others measured.
+    pub const fn analysis_of(kind: Kind) -> Command {
+        Command {
+            kind,
+            is_analysis: true,
+        }
+    }
+
+    /// The command of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn parse(name: &str) -> Result<Command, String> {
+        let (is_analysis, kind) = match name.strip_prefix("analyze ") {
+            Some(kind) => (true, kind),
+            None => (false, name),
+        };
+        let known = Kind::NAMES.iter().find(|(_, name)| *name == kind);
+        known
+            .map(|&(kind, _)| Command { kind, is_analysis })
+            .ok_or_else(|| format!("unknown command `{name}`"))
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Kind::NAMES.iter().find(|(kind, _)| *kind == self.kind);
+        let analyze = if self.is_analysis { "analyze " } else { "" };
+        write!(f, "{analyze}{}", name.map_or("", |(_, name)| name))
+    }
+}
+
+impl Serialize for Command {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Command {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Command, D::Error> {
+        let name = String::deserialize(from)?;
+        Command::parse(&name).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back_and_others_are_refused() {
+        for kind in Kind::all() {
+            for command in [Command::of(kind), Command::analysis_of(kind)] {
+                assert_eq!(Command::parse(&command.to_string()), Ok(command));
+            }
+            let conclusion = serde_json::to_value(kind.without_conclusion()).unwrap();
+            let read = kind.conclusion_of(conclusion).unwrap();
+            assert_eq!(read, kind.without_conclusion());
+        }
+        for wrong in ["", "analyze", "Sweep", "analyze  sweep", "analyze run x"] {
+            assert!(Command::parse(wrong).is_err(), "{wrong:?}");
+        }
+        let sweep = Command::analysis_of(Kind::Sweep);
+        assert_eq!(serde_json::to_value(sweep).unwrap(), "analyze sweep");
+    }
+}
