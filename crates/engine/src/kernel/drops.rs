@@ -1,5 +1,6 @@
 //! Where a kernel says that it dropped datagrams: its counters before and after.
 
+use super::freed::Freed;
 use super::{firewall, legacy, qdisc};
 use crate::sys::netlink;
 use knee_core::experiment::udp::measure::{DropCounter, DropPlace};
@@ -15,6 +16,8 @@ pub enum Scope {
     Namespace,
     /// The whole machine, whatever the namespace.
     Machine,
+    /// All that the kernel dropped for a reason, whichever other counter tells of it too.
+    Kernel,
 }
 
 /// Names one counter.
@@ -121,6 +124,16 @@ impl Drops {
         drops
     }
 
+    /// The same with the kernel's own reasons, where they are watched.
+    pub fn now_with(freed: Option<&Freed>) -> Drops {
+        let mut drops = Drops::now();
+        for (place, reason, count) in freed.into_iter().flat_map(Freed::now) {
+            let source = format!("skb:kfree_skb {reason} (all network namespaces)");
+            drops.add(place, Scope::Kernel, source, None, count);
+        }
+        drops
+    }
+
     /// What may count drops but cannot be read by this process, in words.
     pub fn not_read() -> Vec<String> {
         let rules = firewall::now().err().map(|e| match e.kind() {
@@ -167,9 +180,15 @@ impl Drops {
         self
     }
 
-    /// Those of this scope alone.
-    pub fn only(mut self, scope: Scope) -> Drops {
-        self.counts.retain(|key, _| key.scope == scope);
+    /// Those of the network namespace alone.
+    pub fn in_namespace(mut self) -> Drops {
+        self.counts.retain(|key, _| key.scope == Scope::Namespace);
+        self
+    }
+
+    /// All but those of the network namespace.
+    pub fn of_machine(mut self) -> Drops {
+        self.counts.retain(|key, _| key.scope != Scope::Namespace);
         self
     }
 
@@ -180,11 +199,11 @@ impl Drops {
     }
 
     /// Takes up to `count` drops of this place off, as another counter has told of them already;
-    /// returns how many were there.
+    /// returns how many were there. What the kernel tells as a whole stays.
     pub fn take(&mut self, place: DropPlace, count: u64) -> u64 {
         let mut left = count;
         for (key, there) in &mut self.counts {
-            if key.place == place {
+            if key.place == place && key.scope != Scope::Kernel {
                 let taken = left.min(*there);
                 *there -= taken;
                 left -= taken;
@@ -226,6 +245,7 @@ impl Drops {
                     None => key.source,
                 },
                 host_wide: true,
+                whole_kernel: key.scope == Scope::Kernel,
                 at_service,
             })
             .collect()
@@ -245,15 +265,28 @@ impl Drops {
         self
     }
 
-    /// Of what IP gave to nobody the counters tell a part already.
+    /// Of what IP gave to nobody the counters tell a part already. Rules that do not count are
+    /// told by the kernel's reasons, where those are watched.
     fn with_undelivered(mut self, undelivered: u64) -> Drops {
-        let told = self.counts.iter().filter(|(key, _)| match key.place {
-            DropPlace::IpLayer => !key.source.contains(": Out"),
-            DropPlace::Firewall => !BEFORE_IP.iter().any(|b| key.source.starts_with(b)),
+        let sum = |tells: &dyn Fn(&Key) -> bool| -> u64 {
+            let told = self.counts.iter().filter(|(key, _)| tells(key));
+            told.map(|(_, &count)| count).sum()
+        };
+        let told = sum(&|key| match key.place {
+            DropPlace::IpLayer => key.scope != Scope::Kernel && !key.source.contains(": Out"),
+            DropPlace::Firewall => {
+                let is_before = BEFORE_IP.iter().any(|b| key.source.starts_with(b));
+                key.scope != Scope::Kernel && !is_before
+            }
             _ => false,
         });
-        let told = told.map(|(_, &count)| count).sum();
-        let rest = undelivered.saturating_sub(told);
+        let by_rules = |of_kernel: bool| {
+            sum(&|key| {
+                key.place == DropPlace::Firewall && (key.scope == Scope::Kernel) == of_kernel
+            })
+        };
+        let by_reason = by_rules(true).saturating_sub(by_rules(false));
+        let rest = undelivered.saturating_sub(told).saturating_sub(by_reason);
         if rest > 0 {
             let (place, scope) = (DropPlace::IpLayer, Scope::Namespace);
             self.add(place, scope, UNDELIVERED.to_owned(), None, rest);

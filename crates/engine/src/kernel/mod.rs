@@ -3,6 +3,7 @@
 pub mod counters;
 pub mod drops;
 pub mod firewall;
+pub mod freed;
 pub mod host;
 pub mod legacy;
 pub mod limits;

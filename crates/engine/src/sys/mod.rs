@@ -18,6 +18,7 @@ mod tcp_state;
 pub mod terminal;
 pub mod thread;
 pub mod timer;
+pub mod tracepoint;
 pub mod udp;
 pub mod uring_timer;
 pub mod xtables;

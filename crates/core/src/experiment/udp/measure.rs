@@ -159,6 +159,10 @@ pub struct DropCounter {
     pub source: String,
     /// Whether it counts for the whole host (or network namespace) and not for our socket alone.
     pub host_wide: bool,
+    /// Whether it counts all that the whole kernel drops for some reason, in every network
+    /// namespace, so that it tells again what other counters tell.
+    #[serde(default)]
+    pub whole_kernel: bool,
     /// Whether it is of the service's host; otherwise the sender's. (Both, where they are one.)
     pub at_service: bool,
 }
@@ -179,7 +183,7 @@ pub enum DropPlace {
     Path,
     /// The receiving host's backlog (softnet).
     Backlog,
-    /// A rule or a policy of a packet filter that counts what it drops.
+    /// A packet filter whose rule or policy counts what it drops, or of which the kernel tells.
     Firewall,
     /// The IP layer of either host: no route, a wrong header, a reverse-path filter, or a packet
     /// filter that does not count.

@@ -96,6 +96,7 @@ impl World {
                 continue;
             }
             trial.drops.push(DropCounter {
+                whole_kernel: false,
                 place,
                 count: here,
                 source: format!("counter of {}", place.name()),

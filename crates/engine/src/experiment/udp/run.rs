@@ -6,7 +6,8 @@ use super::wire::{Begin, Record, Sharing};
 use crate::control::{Lost, ServiceClock, random};
 use crate::error::RunError;
 use crate::kernel::counters::Counters;
-use crate::kernel::drops::{Drops, Scope};
+use crate::kernel::drops::Drops;
+use crate::kernel::freed::Freed;
 use crate::sys::clock;
 use knee_core::experiment::udp::measure::{
     DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial,
@@ -53,9 +54,12 @@ pub fn run(
     let ahead = control.clock().map_err(|lost| control.lost(lost))?;
     let session = random();
     let mut service = control.begin(&begin(spec, session, sharing), stop)?;
-    let quiet = Evidence::now();
+    // On one machine the service tells the kernel's reasons.
+    let freed = sharing.is_none().then(|| Freed::watch().ok()).flatten();
+    let freed = freed.as_ref();
+    let quiet = Evidence::now(freed);
     thread::sleep(QUIET);
-    let before = Evidence::now();
+    let before = Evidence::now(freed);
     let counters = Counters::now();
     // Start and its answer take a round trip: twice what the clock's estimate leaves open.
     let lead_ns = START_NS + 4 * ahead.uncertainty_ns + send::lead(spec).0;
@@ -75,7 +79,7 @@ pub fn run(
     let sent = sent?;
     let record = watched.and_then(|()| control.end(sent.sent.sent));
     let kernel = Counters::now().moved_since(&counters);
-    let mut here = Evidence::now().moved(&before, &quiet);
+    let mut here = Evidence::now(freed).moved(&before, &quiet);
     // What the queue of a device dropped and told is a send error, and was not lost on the way.
     let told = sent.sent.send_errors.get("ENOBUFS").copied();
     here.take(DropPlace::Qdisc, told.unwrap_or(0));
@@ -89,13 +93,7 @@ pub fn run(
         }
         Err(lost) => (None, alone(here, sharing), Some(in_words(lost))),
     };
-    // A rule that drops what is sent is told to the sender, and may count it too.
-    take(
-        &mut drops,
-        DropPlace::Firewall,
-        &sent.sent,
-        &["EPERM", "EACCES"],
-    );
+    forget_told(&mut drops, &sent.sent);
     Ok(UdpTrial {
         spec: spec.clone(),
         interrupted: stop.load(Ordering::Relaxed) && sent.interrupted,
@@ -110,11 +108,22 @@ pub fn run(
     })
 }
 
-/// Takes off the counters of this place what senders were told by these errors.
-fn take(drops: &mut [DropCounter], place: DropPlace, sent: &UdpSent, errors: &[&str]) {
-    let told = errors.iter().filter_map(|e| sent.send_errors.get(*e));
-    let mut left: u64 = told.sum();
-    for counter in drops.iter_mut().filter(|c| c.place == place) {
+/// Takes off what the senders were told, as those were no losses: a rule that drops what is sent
+/// may count it too, and IP counts all that it does not send, whatever the reason; in a call with
+/// several it does so where that call stops, and again where the next one tells why (sendmmsg(2)).
+fn forget_told(drops: &mut [DropCounter], sent: &UdpSent) {
+    let told = |name: &str| sent.send_errors.get(name).copied().unwrap_or(0);
+    let by_rules = told("EPERM") + told("EACCES");
+    take(drops, by_rules, |c| c.place == DropPlace::Firewall);
+    let not_sent = sent.send_errors.values().sum::<u64>() + sent.blocked;
+    take(drops, 2 * not_sent, |c| c.source.ends_with("OutDiscards"));
+}
+
+/// Takes up to `count` off these counters.
+fn take(drops: &mut [DropCounter], count: u64, is_such: impl Fn(&DropCounter) -> bool) {
+    let mut left = count;
+    let such = drops.iter_mut().filter(|c| !c.whole_kernel && is_such(c));
+    for counter in such {
         let taken = left.min(counter.count);
         counter.count -= taken;
         left -= taken;
@@ -187,9 +196,9 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn now() -> Evidence {
+    fn now(freed: Option<&Freed>) -> Evidence {
         Evidence {
-            drops: Drops::now(),
+            drops: Drops::now_with(freed),
             at_ns: clock::monotonic_ns(),
         }
     }
@@ -216,11 +225,11 @@ fn merge(here: Drops, record: Record, sharing: Option<Sharing>) -> (UdpReceived,
     drops.extend(record.in_namespace);
     if sharing != Some(Sharing::Namespace) {
         let here = here.clone().of_sender().only_path(false);
-        let here = here.only(Scope::Namespace);
+        let here = here.in_namespace();
         drops.extend(here.counters(false));
     }
     let mut machine = record.on_machine;
-    let ours = here.only(Scope::Machine).counters(false);
+    let ours = here.of_machine().counters(false);
     match sharing {
         // One of them may not see all: the neighbours' counters are the first namespace's alone.
         Some(_) => {
@@ -247,5 +256,44 @@ fn in_words(lost: Lost) -> String {
     match lost {
         Lost::Because(why) => format!("the service {why}"),
         Lost::Interrupted => "interrupted while the service was to tell".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counter(place: DropPlace, source: &str) -> DropCounter {
+        DropCounter {
+            place,
+            count: 30,
+            source: source.to_owned(),
+            host_wide: true,
+            whole_kernel: false,
+            at_service: true,
+        }
+    }
+
+    #[test]
+    fn what_senders_were_told_is_no_loss() {
+        let rest = |errors: &[(&str, u64)], blocked| {
+            let mut drops = [
+                counter(DropPlace::Firewall, "nft ip t out, rule 2"),
+                counter(DropPlace::IpLayer, "Ip: OutDiscards"),
+                counter(DropPlace::IpLayer, "Ip: InDiscards"),
+            ];
+            let sent = UdpSent {
+                send_errors: errors.iter().map(|&(e, n)| (e.to_owned(), n)).collect(),
+                blocked,
+                ..UdpSent::default()
+            };
+            forget_told(&mut drops, &sent);
+            drops.map(|counter| counter.count)
+        };
+        assert_eq!(rest(&[], 0), [30, 30, 30]);
+        assert_eq!(rest(&[("EPERM", 10)], 0), [20, 10, 30]);
+        // A rule has no part in what came back of an earlier datagram, or found no room.
+        assert_eq!(rest(&[("EHOSTUNREACH", 10)], 4), [30, 2, 30]);
+        assert_eq!(rest(&[("ENOBUFS", 99)], 0), [30, 0, 30]);
     }
 }

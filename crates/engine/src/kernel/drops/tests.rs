@@ -130,7 +130,7 @@ fn every_place_is_told_once() {
     sorted.sort();
     expected.sort();
     assert_eq!(sorted, expected);
-    assert_eq!(moved.clone().only(Scope::Machine).counters(false).len(), 2);
+    assert_eq!(moved.clone().of_machine().counters(false).len(), 2);
     let lo = moved.clone().only_path(true);
     assert_eq!(
         (lo.at(DropPlace::Device), lo.at(DropPlace::NoSocket)),
@@ -177,6 +177,54 @@ fn what_another_counter_told_is_taken_off_and_counters_never_run_backwards() {
         Drops::default(),
         "a counter that was not there tells nothing"
     );
+}
+
+/// Some that IP received and nobody got, some that a rule counted, some of which the kernel tells.
+fn filtered(undelivered: u64, counted: u64, by_reason: u64) -> Drops {
+    let mut drops = Drops::default();
+    drops.add_snmp(&format!(
+        "Ip: InReceives InDelivers\nIp: {} 100\n",
+        100 + undelivered
+    ));
+    let mut rule = |source: &str, scope, count| {
+        drops.add(DropPlace::Firewall, scope, source.to_owned(), None, count);
+    };
+    rule("nft ip t in, rule 2", Scope::Namespace, counted);
+    rule("NETFILTER_DROP", Scope::Kernel, by_reason);
+    drops
+}
+
+#[test]
+fn a_rule_that_does_not_count_is_told_by_the_kernel_or_by_what_ip_did_not_deliver() {
+    let moved = |undelivered, counted, by_reason| {
+        let moved = filtered(undelivered, counted, by_reason).since(&filtered(0, 0, 0));
+        let counters = moved.counters(true).into_iter();
+        let told = counters.map(|c| (c.place, c.whole_kernel, c.count));
+        told.collect::<Vec<_>>()
+    };
+    let (rule, kernel) = (DropPlace::Firewall, true);
+    let rest = DropPlace::IpLayer;
+    assert_eq!(moved(30, 0, 0), [(rest, false, 30)], "nobody tells");
+    assert_eq!(moved(30, 0, 30), [(rule, kernel, 30)]);
+    // What the rule counts the kernel tells again: it is not another's.
+    assert_eq!(
+        moved(30, 20, 20),
+        [(rule, false, 20), (rule, kernel, 20), (rest, false, 10)]
+    );
+    assert_eq!(
+        moved(30, 20, 30),
+        [(rule, false, 20), (rule, kernel, 30)],
+        "the ledger takes off what the rule tells"
+    );
+}
+
+#[test]
+fn what_the_kernel_tells_as_a_whole_is_of_the_machine_and_stays_whole() {
+    let mut moved = filtered(0, 5, 9).since(&filtered(0, 0, 0));
+    assert_eq!(moved.take(DropPlace::Firewall, 9), 5);
+    assert!(moved.clone().in_namespace().counters(true).is_empty());
+    let counters = moved.of_machine().counters(true);
+    assert_eq!((counters.len(), counters[0].count), (1, 9));
 }
 
 #[test]

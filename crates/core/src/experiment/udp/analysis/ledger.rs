@@ -23,12 +23,14 @@ const AT_SOCKET: [DropPlace; 3] = [
 /// 2. counters of our sockets alone, in the order in which a datagram passes them. They are exact;
 /// 3. counters of whole hosts, in the same order. They may have counted the drops of others, which
 ///    is why they come after and why the evidence says so;
-/// 4. where the service vanished before it could tell, the rest is put to the `service`: it may
+/// 4. what whole kernels dropped at a place for a reason, less what those counters and the errors
+///    of the senders tell of that place;
+/// 5. where the service vanished before it could tell, the rest is put to the `service`: it may
 ///    have received them and may not, nobody can know;
-/// 5. between two hosts, or two network namespaces of one, if the counters of the receiving one are
+/// 6. between two hosts, or two network namespaces of one, if the counters of the receiving one are
 ///    known, the rest is put to the `path`. Nobody counted it: that is inferred, and the evidence
 ///    says so;
-/// 6. any other rest is `unexplained`. In one network namespace there is no path, so it should be
+/// 7. any other rest is `unexplained`. In one network namespace there is no path, so it should be
 ///    0.
 ///
 /// A socket's own count (SO_MEMINFO) lumps together a full buffer, exhausted memory and wrong
@@ -57,10 +59,13 @@ pub fn ledger(trial: &UdpTrial) -> LedgerReport {
         let mut counters: Vec<&DropCounter> = trial
             .drops
             .iter()
-            .filter(|d| d.host_wide == host_wide)
+            .filter(|d| d.host_wide == host_wide && !d.whole_kernel)
             .collect();
         counters.sort_by_key(|d| d.place);
         counters.into_iter().for_each(|counter| book.put(counter));
+    }
+    for counter in of_kernels(trial) {
+        book.put(&counter);
     }
     if let Some((place, source)) = rest(trial) {
         book.infer(place, source);
@@ -165,6 +170,47 @@ fn of_this_run(received: &UdpReceived) -> u64 {
         .sum()
 }
 
+/// What whole kernels dropped and nobody else tells of.
+fn of_kernels(trial: &UdpTrial) -> Vec<DropCounter> {
+    let mut rest = Vec::new();
+    let sides = [false, true].into_iter();
+    let each = sides.flat_map(|at_service| DropPlace::ALL.map(|place| (place, at_service)));
+    for (place, at_service) in each {
+        let mut known = known_at(trial, place, at_service);
+        let here = |d: &&DropCounter| {
+            d.whole_kernel && d.place == place && d.at_service == at_service && d.count > 0
+        };
+        for counter in trial.drops.iter().filter(here) {
+            let again = known.min(counter.count);
+            known -= again;
+            let count = counter.count - again;
+            rest.push(DropCounter {
+                count,
+                ..counter.clone()
+            });
+        }
+    }
+    rest
+}
+
+/// What is known of drops at this place without the word of the kernel as a whole; those on one
+/// host are those of its kernel.
+fn known_at(trial: &UdpTrial, place: DropPlace, at_service: bool) -> u64 {
+    let is_one = trial.service.same_host;
+    let here = |d: &&DropCounter| {
+        !d.whole_kernel && d.place == place && (is_one || d.at_service == at_service)
+    };
+    let counted: u64 = trial.drops.iter().filter(here).map(|d| d.count).sum();
+    let errors: &[&str] = match place {
+        DropPlace::Firewall => &["EPERM", "EACCES"],
+        DropPlace::Qdisc => &["ENOBUFS"],
+        _ => &[],
+    };
+    let errors = errors.iter().filter(|_| is_one || !at_service);
+    let told = errors.filter_map(|e| trial.sent.send_errors.get(*e));
+    counted + told.sum::<u64>()
+}
+
 /// What the service's socket counted itself, by place, but for what `drops` has already.
 ///
 /// The socket's count is exact but has no reasons; the host's counters have reasons but may be of
@@ -191,6 +237,7 @@ fn at_socket(trial: &UdpTrial) -> Vec<DropCounter> {
             count,
             source: "SO_MEMINFO".to_owned(),
             host_wide: false,
+            whole_kernel: false,
             at_service: true,
         })
         .collect()

@@ -136,6 +136,7 @@ fn counter(place: DropPlace, count: u64, host_wide: bool) -> DropCounter {
         count,
         source: "test".to_owned(),
         host_wide,
+        whole_kernel: false,
         at_service: true,
     }
 }
@@ -182,6 +183,62 @@ fn exact_counters_go_before_those_of_the_host() {
         .collect();
     let expected = [(4, 4, false), (50, 6, true), (50, 0, true)];
     assert_eq!(told, expected, "in the order of the path");
+}
+
+/// Its counters and the errors of senders know better whose those drops were.
+#[test]
+fn of_what_a_whole_kernel_dropped_only_the_rest_is_new() {
+    use DropPlace::{Firewall, IpLayer, Qdisc};
+    let all = |place, count| DropCounter {
+        whole_kernel: true,
+        ..counter(place, count, true)
+    };
+    let with = |received, drops: Vec<DropCounter>, errors: &[(&str, u64)]| {
+        let mut trial = lossy(received, drops);
+        (trial.service.same_host, trial.service.same_namespace) = (true, false);
+        let errors = errors.iter().map(|&(name, n)| (name.to_owned(), n));
+        trial.sent.send_errors = errors.collect();
+        trial.sent.intended += trial.sent.send_errors.values().sum::<u64>();
+        let l = ledger(&trial);
+        assert_eq!((l.unexplained, sum(&l)), (0, i128::from(l.intended)));
+        let told = l.evidence.iter().map(|e| (e.attributed, e.inferred));
+        (
+            lost(&l)
+                .into_iter()
+                .map(|(place, n)| format!("{place} {n}"))
+                .collect::<Vec<_>>()
+                .join(", "),
+            told.collect::<Vec<_>>(),
+        )
+    };
+    let rule = || counter(Firewall, 30, true);
+    let (places, told) = with(60, vec![all(Firewall, 40), rule()], &[]);
+    assert_eq!(places, "firewall 40");
+    assert_eq!(told, [(30, false), (10, false)], "the rule goes first");
+    let (places, _) = with(60, vec![all(Firewall, 30), rule()], &[]);
+    assert_eq!(places, "firewall 30, path 10", "it tells of those alone");
+    let (places, _) = with(60, vec![all(IpLayer, 40), rule()], &[]);
+    assert_eq!(places, "firewall 30, ip_layer 10", "another place");
+    let (places, _) = with(88, vec![all(Firewall, 25), all(Qdisc, 7)], &[("EPERM", 20)]);
+    assert_eq!(places, "firewall 5, qdisc 7", "a sender was told of 20");
+    let two = vec![all(IpLayer, 6), all(IpLayer, 6), counter(IpLayer, 8, true)];
+    assert_eq!(with(80, two, &[]).0, "ip_layer 12, path 8");
+}
+
+/// Two hosts have two kernels: what one counts is no part of what the other's drops.
+#[test]
+fn a_kernel_tells_of_its_own_host() {
+    let mut here = counter(DropPlace::Qdisc, 10, true);
+    here.at_service = false;
+    let there = DropCounter {
+        whole_kernel: true,
+        ..counter(DropPlace::Qdisc, 10, true)
+    };
+    let mut trial = lossy(80, vec![here, there]);
+    (trial.service.same_host, trial.service.same_namespace) = (false, false);
+    assert_eq!(lost(&ledger(&trial)), [("qdisc", 20)]);
+    trial.service.same_host = true;
+    assert_eq!(lost(&ledger(&trial)), [("path", 10), ("qdisc", 10)]);
 }
 
 #[test]
@@ -447,12 +504,14 @@ fn an_interval_of_confidence_holds_its_estimate_or_is_none() {
 
 fn any_counter() -> impl Strategy<Value = DropCounter> {
     let place = (0usize..DropPlace::ALL.len()).prop_map(|i| DropPlace::ALL[i]);
-    (place, 0u64..2_000, any::<bool>(), any::<bool>()).prop_map(
-        |(place, count, host_wide, at_service)| DropCounter {
+    let such = (any::<bool>(), any::<bool>(), any::<bool>());
+    (place, 0u64..2_000, such).prop_map(|(place, count, (host_wide, whole_kernel, at_service))| {
+        DropCounter {
+            whole_kernel: host_wide && whole_kernel,
             at_service,
             ..counter(place, count, host_wide)
-        },
-    )
+        }
+    })
 }
 
 proptest! {

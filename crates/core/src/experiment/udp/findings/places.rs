@@ -50,7 +50,8 @@ pub(super) const BACKLOG: Code = Code {
 
 pub(super) const FIREWALL: Code = Code {
     name: "dropped_by_firewall",
-    cause: "A rule or a policy of a packet filter dropped datagrams, and counted them.",
+    cause: "A rule or a policy of a packet filter dropped datagrams. It counted them, or the \
+            kernel gave it as its reason.",
     remedy: "Permit them, where that is wanted.",
 };
 
@@ -109,13 +110,16 @@ pub(super) fn kind(place: DropPlace) -> Option<(Code, &'static str)> {
         ),
         DropPlace::Firewall => (
             FIREWALL,
-            "permit them, where that is wanted: nft -a list ruleset shows the rule by its handle",
+            "permit them, where that is wanted: nft -a list ruleset shows the rule by its handle; \
+             if all network namespaces are named, search in the others too: ip netns exec NAME nft \
+             -a list ruleset",
         ),
         DropPlace::IpLayer => (
             IP_LAYER,
             "look for a rule that drops without counting (nft list ruleset; add 'counter' to it), \
-             for a reverse-path filter (net.ipv4.conf.all.rp_filter) and for routes: nstat -az \
-             'Ip*'",
+             for a reverse-path filter (net.ipv4.conf.all.rp_filter), for routes and for a TTL \
+             that runs out: nstat -az 'Ip*'; if all network namespaces are named, look in the \
+             others too: ip netns exec NAME nstat -az",
         ),
         DropPlace::NoSocket => (
             NO_SOCKET,

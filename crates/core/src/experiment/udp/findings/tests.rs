@@ -314,6 +314,7 @@ fn a_place_that_nobody_counted_is_told_as_inferred() {
     assert_eq!(said(&trial).0, "datagrams_unexplained");
     // What a counter tells is no inference.
     trial.drops = vec![crate::experiment::udp::measure::DropCounter {
+        whole_kernel: false,
         place: DropPlace::Firewall,
         count: 10,
         source: "nft ip filter INPUT".into(),

@@ -2,6 +2,7 @@
 
 use super::tests::{run, server, trial_of};
 use crate::kernel::drops::Drops;
+use crate::kernel::freed::{self, Freed};
 use knee_core::experiment::udp::measure::DropPlace;
 use knee_core::time::Nanos;
 use std::net::{SocketAddr, UdpSocket};
@@ -266,4 +267,157 @@ fn a_rule_of_iptables_legacy_is_found_by_its_counter() {
         assert!(ledger.send_errors > 50, "{ledger:?}");
         assert!(ledger.lost.is_empty(), "{ledger:?}");
     });
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread in a network namespace and a mount namespace of its own, which does what it is given.
+struct Place {
+    jobs: mpsc::Sender<Job>,
+    thread: i32,
+}
+
+impl Place {
+    fn new() -> Option<Place> {
+        let (jobs, given) = mpsc::channel::<Job>();
+        let (told, tell) = mpsc::channel();
+        thread::spawn(move || {
+            // SAFETY: no pointers; it affects this thread alone.
+            let mounts_apart = unsafe { libc::unshare(libc::CLONE_NEWNS) == 0 };
+            let is_apart = mounts_apart && enter_new_namespace() && shell("ip link set lo up");
+            told.send(is_apart.then(thread_id)).unwrap();
+            given.iter().for_each(|job| job());
+        });
+        let thread = tell.recv().unwrap()?;
+        Some(Place { jobs, thread })
+    }
+
+    fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let (done, result) = mpsc::channel();
+        let job = move || done.send(job()).unwrap();
+        self.jobs.send(Box::new(job)).unwrap();
+        result.recv().expect("what was to be done")
+    }
+
+    /// All of these commands.
+    fn shell(&self, lines: Vec<String>) -> bool {
+        self.run(move || lines.iter().all(|line| shell(line)))
+    }
+}
+
+/// A client, a router and a service, each in a namespace of its own.
+fn routed() -> Option<[Place; 3]> {
+    let places = [Place::new()?, Place::new()?, Place::new()?];
+    let [client, router, service] = &places;
+    let ends = [
+        (client, "kneeca", "kneecb", 5),
+        (service, "kneesa", "kneesb", 6),
+    ];
+    for (end, near, far, net) in ends {
+        let is_linked = router.shell(vec![
+            format!(
+                "ip link add {far} type veth peer name {near} netns {}",
+                end.thread
+            ),
+            format!("ip addr add 10.99.{net}.1/24 dev {far}"),
+            format!("ip link set {far} up"),
+            "sysctl -w net.ipv4.ip_forward=1".to_owned(),
+        ]) && end.shell(vec![
+            format!("ip addr add 10.99.{net}.2/24 dev {near}"),
+            format!("ip link set {near} up"),
+            format!("ip route add default via 10.99.{net}.1"),
+        ]);
+        if !is_linked {
+            return None;
+        }
+    }
+    Some(places)
+}
+
+/// Mounts what tells the kernel's reasons, for the thread's mount namespace alone.
+fn watch_is_possible() -> bool {
+    let (none, root) = (std::ptr::null(), c"/".as_ptr());
+    let private = libc::MS_REC | libc::MS_PRIVATE;
+    let (kind, at) = (c"tracefs".as_ptr(), c"/sys/kernel/tracing".as_ptr());
+    // SAFETY: all texts end with a zero; what is not given is null, as mount(2) permits.
+    unsafe {
+        libc::mount(none, root, none, private, std::ptr::null());
+        libc::mount(kind, at, kind, 0, std::ptr::null());
+    }
+    match Freed::watch() {
+        Ok(_) => true,
+        Err(e) => {
+            eprintln!("skipped: {}", freed::in_words(&e));
+            false
+        }
+    }
+}
+
+/// A rule for every third of 300 datagrams.
+fn every_third(chain: &str, port: u16, does: &str) -> Vec<String> {
+    let hook = format!("{{ type filter hook {chain} priority 0 ; }}");
+    vec![
+        "nft add table ip t".to_owned(),
+        "nft flush table ip t".to_owned(),
+        format!("nft add chain ip t {chain} {hook}"),
+        format!("nft add rule ip t {chain} udp dport {port} numgen inc mod 3 0 {does}"),
+    ]
+}
+
+#[test]
+fn what_the_kernel_drops_between_two_namespaces_is_told_by_its_reason() {
+    let Some([client, router, service]) = routed() else {
+        eprintln!("skipped: network namespaces are not permitted here");
+        return;
+    };
+    if !service.run(watch_is_possible) {
+        return;
+    }
+    let server = service.run(|| {
+        server(|spec| {
+            spec.listen = "10.99.6.2:0".parse().unwrap();
+            spec.token = "t".into();
+        })
+    });
+    let address = server.address();
+    let port = address.port();
+    // The sender may be told of some in place of sending others (ICMP), so they are not 100 always.
+    let told = move || {
+        let mut spec = trial_of(address);
+        spec.token = "t".into();
+        let ledger = knee_core::experiment::udp::analysis::ledger(&run(&spec));
+        assert_eq!(ledger.unexplained, 0, "{ledger:?}");
+        let evidence = ledger.evidence.into_iter().filter(|e| e.attributed > 0);
+        let told = evidence.inspect(|e| assert!(e.attributed > 80, "{e:?}"));
+        let told = told.map(|e| format!("{}: {}", e.place, e.source));
+        told.collect::<Vec<_>>()
+    };
+    assert_eq!(client.run(told), [""; 0], "nothing is in the way");
+    let by = |place: &str, reason: &str| {
+        [format!(
+            "{place}: skb:kfree_skb {reason} (all network namespaces)"
+        )]
+    };
+    if !router.shell(every_third("forward", port, "counter drop")) {
+        eprintln!("skipped: nftables are not permitted here");
+        return;
+    }
+    assert_eq!(client.run(told), by("firewall", "NETFILTER_DROP"));
+    assert!(router.shell(vec!["nft flush table ip t".to_owned()]));
+    // Where IP had them and the rule does not count, its reason is known all the same.
+    assert!(service.shell(every_third("input", port, "drop")));
+    assert_eq!(client.run(told), by("firewall", "NETFILTER_DROP"));
+    // One that counts knows better.
+    assert!(service.shell(every_third("input", port, "counter drop")));
+    let told_by_rule = client.run(told);
+    assert_eq!(told_by_rule.len(), 1, "{told_by_rule:?}");
+    let rule = "firewall: nft ip t input, rule ";
+    assert!(told_by_rule[0].starts_with(rule), "{told_by_rule:?}");
+    assert!(service.shell(vec!["nft flush table ip t".to_owned()]));
+    // What lives too short for the router.
+    assert!(client.shell(every_third("output", port, "ip ttl set 1")));
+    assert_eq!(client.run(told), by("ip_layer", "IP_INHDR"));
+    // Of what is dropped on its way out the sender is told, and nothing is lost.
+    assert!(client.shell(every_third("output", port, "drop")));
+    assert_eq!(client.run(told), [""; 0]);
 }

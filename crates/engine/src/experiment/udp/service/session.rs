@@ -2,7 +2,8 @@
 
 use super::clocks::RealTime;
 use crate::experiment::udp::wire::{Begin, Record, Sharing};
-use crate::kernel::drops::{Drops, Scope};
+use crate::kernel::drops::Drops;
+use crate::kernel::freed::{self, Freed};
 use crate::sys::clock::{self, ThreadUse};
 use crate::sys::datagrams::{Batch, DatagramSocket};
 use crate::sys::thread;
@@ -44,6 +45,9 @@ pub(super) struct Session {
     pub(super) work: Law,
     rng: Rng,
     recorder: DatagramRecorder,
+    /// The kernel's reasons for drops, or in words why they are not watched; `None` where nothing
+    /// is between client and service that could drop for one.
+    freed: Option<Result<Freed, String>>,
     quiet: Moment,
     /// `None` until the client says that it starts.
     running: Option<Running>,
@@ -61,11 +65,21 @@ struct Moment {
 }
 
 impl Moment {
-    fn now() -> Moment {
+    fn now(freed: Option<&Freed>) -> Moment {
         Moment {
-            drops: Drops::now(),
+            drops: Drops::now_with(freed),
             at_ns: clock::monotonic_ns(),
         }
+    }
+
+    /// What moved since the session began, what is usual in a quiet time taken off.
+    fn moved(self, quiet: &Moment, begun: &Moment) -> Drops {
+        let usual = begun.drops.since(&quiet.drops);
+        let quiet_time = Nanos(begun.at_ns - quiet.at_ns);
+        let time = Nanos(self.at_ns - begun.at_ns);
+        self.drops
+            .since(&begun.drops)
+            .without_quiet(&usual, quiet_time, time)
     }
 }
 
@@ -94,6 +108,8 @@ impl Session {
         rng: Rng,
     ) -> Session {
         let (clients, interval, duration) = (begin.clients, begin.interval, begin.duration);
+        let is_apart = begin.sharing != Some(Sharing::Namespace);
+        let freed = is_apart.then(|| Freed::watch().map_err(|e| freed::in_words(&e)));
         Session {
             recorder: DatagramRecorder::new(clients, interval, duration, ARRIVALS_MAX),
             begin,
@@ -101,7 +117,8 @@ impl Session {
             mode,
             work,
             rng,
-            quiet: Moment::now(),
+            quiet: Moment::now(watched(&freed)),
+            freed,
             running: None,
             ending: None,
             replies: 0,
@@ -115,7 +132,7 @@ impl Session {
         self.running = Some(Running {
             origin_ns,
             socket_drops,
-            begun: Moment::now(),
+            begun: Moment::now(watched(&self.freed)),
             used: ThreadUse::now(),
             preempted: thread::preempted(),
         });
@@ -238,32 +255,28 @@ impl Session {
             received.preempted = thread::preempted().saturating_sub(running.preempted);
             received.scheduled = used.scheduled;
             let over_loopback = self.begin.sharing == Some(Sharing::Namespace);
-            moved = moved_since(&self.quiet, &running.begun).only_path(over_loopback);
+            let now = Moment::now(watched(&self.freed));
+            moved = now
+                .moved(&self.quiet, &running.begun)
+                .only_path(over_loopback);
         }
         let at_socket = split(drops, &mut moved);
-        let (namespace, machine) = (Scope::Namespace, Scope::Machine);
+        let not_watched = self.freed.and_then(Result::err);
         let mut record = Record {
             received,
             gaps_ns: Vec::new(),
             at_socket,
-            in_namespace: moved.clone().only(namespace).counters(true),
-            on_machine: moved.only(machine).counters(true),
-            not_read: Drops::not_read(),
+            in_namespace: moved.clone().in_namespace().counters(true),
+            on_machine: moved.of_machine().counters(true),
+            not_read: Drops::not_read().into_iter().chain(not_watched).collect(),
         };
         record.pack();
         record
     }
 }
 
-/// What moved since the session began, what is usual in a quiet time taken off.
-fn moved_since(quiet: &Moment, begun: &Moment) -> Drops {
-    let now = Moment::now();
-    let usual = begun.drops.since(&quiet.drops);
-    let quiet_time = Nanos(begun.at_ns - quiet.at_ns);
-    let time = Nanos(now.at_ns - begun.at_ns);
-    now.drops
-        .since(&begun.drops)
-        .without_quiet(&usual, quiet_time, time)
+fn watched(freed: &Option<Result<Freed, String>>) -> Option<&Freed> {
+    freed.as_ref()?.as_ref().ok()
 }
 
 /// The drops at our socket by their cause. The socket counts them as one; the namespace's counters
@@ -292,6 +305,7 @@ fn split(drops: u64, moved: &mut Drops) -> Vec<DropCounter> {
             count,
             source: "SO_MEMINFO".to_owned(),
             host_wide: false,
+            whole_kernel: false,
             at_service: true,
         })
         .collect()

@@ -1,0 +1,149 @@
+//! Why a kernel freed packets that it did not deliver: the reasons of its tracepoint
+//! `skb:kfree_skb`. It passes in all network namespaces, so that it also tells of routers and
+//! filters between two of them, whose counters are not ours to read, and of rules that do not
+//! count. It names no ports, and tells again what other counters tell.
+
+use crate::sys::tracepoint::{self, Count};
+use knee_core::experiment::udp::measure::DropPlace;
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Reasons (enum skb_drop_reason) that can befall a packet on its way from one network namespace
+/// to another, and may be counted nowhere that we can read.
+const REASONS: [(&str, DropPlace); 10] = [
+    ("QDISC_DROP", DropPlace::Qdisc),
+    ("QDISC_OVERLIMIT", DropPlace::Qdisc),
+    ("NETFILTER_DROP", DropPlace::Firewall),
+    ("TC_INGRESS", DropPlace::Firewall),
+    ("XDP", DropPlace::Firewall),
+    ("IP_INHDR", DropPlace::IpLayer),
+    ("IP_INADDRERRORS", DropPlace::IpLayer),
+    ("IP_INNOROUTES", DropPlace::IpLayer),
+    ("IP_OUTNOROUTES", DropPlace::IpLayer),
+    ("IP_RPFILTER", DropPlace::IpLayer),
+];
+
+/// Where tracefs is mounted; the last is as the first process sees it, as `ip netns exec` mounts
+/// another /sys.
+const TRACEFS: [&str; 3] = [
+    "/sys/kernel/tracing",
+    "/sys/kernel/debug/tracing",
+    "/proc/1/root/sys/kernel/tracing",
+];
+
+/// Counts packets by the reason for which they are freed, as long as it lives. Each of them costs
+/// the kernel some time more.
+#[derive(Debug)]
+pub struct Freed {
+    reasons: Vec<(DropPlace, &'static str, Vec<Count>)>,
+}
+
+impl Freed {
+    /// Counts from now on.
+    ///
+    /// # Errors
+    /// Not permitted, or nothing of the kind here; see [`in_words`].
+    pub fn watch() -> io::Result<Freed> {
+        let (id, format) = tracepoint()?;
+        let known = REASONS.iter().filter_map(|&(reason, place)| {
+            let filter = filter(number(&format, reason)?);
+            Some((place, reason, filter))
+        });
+        let mut reasons = Vec::new();
+        for (place, reason, filter) in known {
+            let filter = CString::new(filter)?;
+            let each = (0..tracepoint::processors()).map(|cpu| Count::open(id, &filter, cpu));
+            let counts = each.filter_map(io::Result::transpose);
+            reasons.push((place, reason, counts.collect::<io::Result<_>>()?));
+        }
+        match reasons.is_empty() {
+            true => Err(io::ErrorKind::NotFound.into()),
+            false => Ok(Freed { reasons }),
+        }
+    }
+
+    /// So many so far, by place and reason.
+    pub fn now(&self) -> impl Iterator<Item = (DropPlace, &'static str, u64)> {
+        self.reasons.iter().map(|(place, reason, counts)| {
+            let sum = counts.iter().filter_map(|count| count.now().ok()).sum();
+            (*place, *reason, sum)
+        })
+    }
+}
+
+/// What cannot be told without it, and why.
+pub fn in_words(error: &io::Error) -> String {
+    let why = match error.kind() {
+        io::ErrorKind::PermissionDenied => "root".to_owned(),
+        io::ErrorKind::NotFound => "no tracefs, or a kernel before 5.17".to_owned(),
+        _ => error.to_string(),
+    };
+    format!("the kernel's reasons for drops ({why})")
+}
+
+/// Its number and its format.
+fn tracepoint() -> io::Result<(u64, String)> {
+    let mut error = io::Error::from(io::ErrorKind::NotFound);
+    for tracefs in TRACEFS {
+        let event = Path::new(tracefs).join("events/skb/kfree_skb");
+        match fs::read_to_string(event.join("id")) {
+            Ok(id) => {
+                let id = id.trim().parse().map_err(io::Error::other)?;
+                return Ok((id, fs::read_to_string(event.join("format"))?));
+            }
+            // One that is there but forbidden tells more than one that is not there.
+            Err(e) if e.kind() != io::ErrorKind::NotFound => error = e,
+            Err(_) => {}
+        }
+    }
+    Err(error)
+}
+
+/// The number of a reason, which differs between kernels: `{ 12, "NETFILTER_DROP" }`.
+fn number(format: &str, reason: &str) -> Option<u32> {
+    let (before, _) = format.split_once(&format!(", \"{reason}\""))?;
+    let (_, number) = before.rsplit_once('{')?;
+    number.trim().parse().ok()
+}
+
+/// Packets of IP alone.
+fn filter(number: u32) -> String {
+    let protocols = [libc::ETH_P_IP, libc::ETH_P_IPV6].map(|p| format!("protocol == {p}"));
+    format!("reason == {number} && ({})", protocols.join(" || "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT: &str = r#"print fmt: "reason: %s", __print_symbolic(REC->reason,
+        { 2, "NOT_SPECIFIED" }, { 13, "IP_RPFILTER" }, { 12, "NETFILTER_DROP" })"#;
+
+    #[test]
+    fn numbers_of_reasons_are_read() {
+        assert_eq!(number(FORMAT, "NETFILTER_DROP"), Some(12));
+        assert_eq!(number(FORMAT, "IP_RPFILTER"), Some(13));
+        assert_eq!(number(FORMAT, "RPFILTER"), None, "a part of a name");
+        assert_eq!(number(FORMAT, "XDP"), None, "a kernel without it");
+        assert_eq!(number(", \"XDP\"", "XDP"), None);
+        assert_eq!(
+            filter(12),
+            "reason == 12 && (protocol == 2048 || protocol == 34525)"
+        );
+    }
+
+    #[test]
+    fn why_it_is_missing_is_said() {
+        let told = |kind: io::ErrorKind| in_words(&kind.into());
+        assert_eq!(
+            told(io::ErrorKind::PermissionDenied),
+            "the kernel's reasons for drops (root)"
+        );
+        assert_eq!(
+            told(io::ErrorKind::NotFound),
+            "the kernel's reasons for drops (no tracefs, or a kernel before 5.17)"
+        );
+    }
+}
