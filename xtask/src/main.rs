@@ -1,7 +1,9 @@
-//! Repository tasks: `cargo xtask tidy`, `cargo xtask test`, `cargo xtask bench`.
+//! The tasks of this repository.
+//! bench`.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod dist;
 mod repo;
 mod test;
 mod tidy;
@@ -12,6 +14,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask tidy                 checks the architecture's rules and the style
 cargo xtask test                 runs everything that must pass; installs what the tests need
+cargo xtask dist                 makes a release in target/dist: static binary, archive, package
 cargo xtask bench [OPTIONS]      measures knee beside its peers; writes bench/RESULTS.md
     --install      brings the peers that are missing (apt, cargo)
     --small        tiny durations, one round: shows that it runs, measures nothing
@@ -23,6 +26,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match args.split_first().map(|(task, rest)| (task.as_str(), rest)) {
         Some(("tidy", [])) => tidy::run(),
+        Some(("dist", [])) => dist::run(),
         Some(("test", [])) => test::run(),
         Some(("bench", rest)) => bench::Options::parse(rest).and_then(|o| bench::run(&o)),
         Some(("help" | "--help" | "-h", _)) => {

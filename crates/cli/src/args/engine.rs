@@ -1,12 +1,12 @@
 //! Options of the generator itself.
 
-use super::values::{parse_count, parse_whole};
+use super::seed::SeedArgs;
+use super::values::parse_count;
 use crate::machine::Machine;
 use crate::words::Words;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use knee_core::spec::{BackendChoice, EngineOptions, Load, Margins, WaitPolicy};
-use std::hash::{BuildHasher, RandomState};
 
 /// One worker keeps a schedule of so many operations per second with most of its core to spare. Any
 /// more would only wake up, each for its part, and take cores away from a target on this machine.
@@ -31,9 +31,8 @@ pub struct EngineArgs {
     #[arg(hide_short_help = true)]
     pub wait: WaitPolicy,
 
-    /// Seeds every random choice, so that a run can be repeated [default: random; always printed]
-    #[arg(long, value_name = "N", value_parser = parse_whole, hide_short_help = true)]
-    pub seed: Option<u64>,
+    #[command(flatten)]
+    seed: SeedArgs,
 }
 
 impl EngineArgs {
@@ -61,7 +60,7 @@ impl EngineArgs {
 
     /// The seed given, or a random one short enough to be typed.
     pub fn seed(&self) -> u64 {
-        self.seed.unwrap_or_else(random_seed)
+        self.seed.seed()
     }
 
     /// The options in the words of the command line.
@@ -71,11 +70,6 @@ impl EngineArgs {
         words.put("wait", word(&WAITS, engine.wait));
         words.put("seed", seed);
     }
-}
-
-/// A seed that differs from run to run: the standard library's hash keys come from the system.
-pub fn random_seed() -> u64 {
-    RandomState::new().hash_one(0) & 0xffff_ffff
 }
 
 const BACKENDS: [(&str, BackendChoice); 3] = [

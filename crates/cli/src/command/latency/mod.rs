@@ -10,8 +10,8 @@ pub use options::{PORT, parse_amount};
 
 use super::laboratory::{self, Order};
 use super::service;
-use crate::args::{ThresholdArgs, TokenArgs, with_exits};
-use crate::args::{parse_count, parse_positive, parse_whole};
+use crate::args::{SeedArgs, ThresholdArgs, TokenArgs, with_exits};
+use crate::args::{parse_count, parse_positive};
 use crate::failure::{Exit, Failure};
 use crate::margins;
 use crate::output::{MeasuredOutputArgs, Output};
@@ -116,10 +116,8 @@ pub struct RawLatency {
     #[arg(help_heading = "Generator", hide_short_help = true)]
     threads: Option<u32>,
 
-    /// Seeds every random choice, so that a run can be repeated [default: random; always printed]
-    #[arg(long, value_name = "N", value_parser = parse_whole, help_heading = "Generator")]
-    #[arg(hide_short_help = true)]
-    seed: Option<u64>,
+    #[command(flatten, next_help_heading = "Generator")]
+    seed: SeedArgs,
 
     #[command(flatten)]
     thresholds: ThresholdArgs,

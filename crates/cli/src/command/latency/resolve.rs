@@ -2,7 +2,7 @@
 
 use super::options::Scenarios;
 use super::{LatencySpec, RawLatency};
-use crate::args::{interval, random_seed};
+use crate::args::interval;
 use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::words::{self, Words};
@@ -46,7 +46,7 @@ impl RawLatency {
         machine.check_connections("--scenarios", flows.unwrap_or(1))?;
         let length = self.duration.unwrap_or(LENGTH_FOR_INTERVAL);
         let interval = interval(self.interval, length)?;
-        let seed = self.seed.unwrap_or_else(random_seed);
+        let seed = self.seed.seed();
         let words = self.words(interval, seed);
         let cc = self.cc.iter().cloned().map(Some);
         let mut plan = LatencyPlan {

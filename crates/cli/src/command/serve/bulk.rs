@@ -1,5 +1,6 @@
 //! `knee serve bulk`: the service that `knee latency` exchanges flows with.
 
+use super::StatsArgs;
 use crate::args::{TokenArgs, parse_count, parse_positive, parse_whole};
 use crate::command::latency::{PORT, parse_amount};
 use crate::failure::{Exit, Failure};
@@ -54,16 +55,15 @@ pub struct RawServeBulk {
     #[arg(long, value_name = "F", value_parser = parse_fault, hide_short_help = true)]
     fault: Vec<FlowFault>,
 
-    /// Write what it carried there as JSON; '-' is standard output: the line after 'listening on'
-    #[arg(long, value_name = "FILE")]
-    json: Option<String>,
+    #[command(flatten)]
+    stats: StatsArgs,
 }
 
 /// A service that cannot be wrong, and where it tells what it did.
 #[derive(Debug)]
 pub struct BulkService {
     server: BulkServerSpec,
-    json: Option<String>,
+    stats: StatsArgs,
 }
 
 impl RawServeBulk {
@@ -79,8 +79,10 @@ impl RawServeBulk {
             workers: self.threads.unwrap_or(defaults.workers),
             faults: self.fault,
         };
-        let json = self.json;
-        Ok(BulkService { server, json })
+        Ok(BulkService {
+            server,
+            stats: self.stats,
+        })
     }
 }
 
@@ -90,7 +92,7 @@ pub fn execute(service: BulkService) -> Result<Exit, Failure> {
     let server = BulkServer::start(service.server)?;
     stop.wait(server.address())?;
     let stats = server.stop();
-    super::tell(&stats, &stats.to_string(), service.json.as_deref())?;
+    service.stats.tell(&stats, &stats.to_string())?;
     Ok(Exit::Fine)
 }
 

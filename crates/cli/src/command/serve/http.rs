@@ -1,6 +1,7 @@
 //! `knee serve http`: the reference server of `run` and `sweep`.
 
-use crate::args::{parse_count, parse_whole, random_seed};
+use super::StatsArgs;
+use crate::args::{SeedArgs, parse_count, parse_whole};
 use crate::failure::{Exit, Failure};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -70,24 +71,22 @@ pub struct RawServeHttp {
     #[arg(long, value_name = "FAULT", value_parser = parse_fault)]
     fault: Vec<Fault>,
 
-    /// Seeds service times and faults [default: random; printed]
-    #[arg(long, value_name = "N", value_parser = parse_whole)]
-    seed: Option<u64>,
+    #[command(flatten)]
+    seed: SeedArgs,
 
     /// Write when each request arrived there, in nanoseconds since the start, one per line
     #[arg(long, value_name = "FILE")]
     arrivals: Option<String>,
 
-    /// Write what it served there as JSON; '-' is standard output: the line after 'listening on'
-    #[arg(long, value_name = "FILE")]
-    json: Option<String>,
+    #[command(flatten)]
+    stats: StatsArgs,
 }
 
 /// A server that cannot be wrong, and where it tells what it did.
 #[derive(Debug)]
 pub struct HttpService {
     server: HttpServerSpec,
-    json: Option<String>,
+    stats: StatsArgs,
     arrivals: Option<(String, File)>,
 }
 
@@ -109,12 +108,12 @@ impl RawServeHttp {
             accept,
             backlog: raw.backlog.unwrap_or(4096),
             faults: raw.fault,
-            seed: raw.seed.unwrap_or_else(random_seed),
+            seed: raw.seed.seed(),
             arrivals_max: if arrivals.is_some() { ARRIVALS_MAX } else { 0 },
         };
         Ok(HttpService {
             server,
-            json: raw.json,
+            stats: raw.stats,
             arrivals,
         })
     }
@@ -133,11 +132,9 @@ pub fn execute(service: HttpService) -> Result<Exit, Failure> {
         let written = stats.write_arrivals(&mut out).and_then(|()| out.flush());
         written.map_err(|e| Failure::argument("--arrivals", format!("'{path}': {e}")))?;
     }
-    super::tell(
-        &stats,
-        &format!("{stats}seed   {seed}\n"),
-        service.json.as_deref(),
-    )?;
+    service
+        .stats
+        .tell(&stats, &format!("{stats}seed   {seed}\n"))?;
     Ok(Exit::Fine)
 }
 

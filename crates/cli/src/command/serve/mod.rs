@@ -91,17 +91,27 @@ fn cannot_listen(address: &str, error: &io::Error) -> Failure {
     Failure::argument("--listen", format!("cannot listen on {address}: {error}"))
 }
 
-/// Tells what was served: as text, and as JSON where that was asked for.
-fn tell(stats: &impl Serialize, text: &str, json: Option<&str>) -> Result<(), Failure> {
-    let Some(path) = json else {
-        return stdout::write(|out| out.write_all(text.as_bytes()));
-    };
-    let document = serde_json::to_string(stats).map(|json| json + "\n");
-    let document = document.map_err(|e| Failure::argument("--json", e))?;
-    if path == "-" {
-        return stdout::write(|out| out.write_all(document.as_bytes()));
+/// Where a service says at its end what it served.
+#[derive(Args, Clone, Debug)]
+struct StatsArgs {
+    /// Write what it served there as JSON; '-' is standard output: the line after 'listening on'
+    #[arg(long, value_name = "FILE")]
+    json: Option<String>,
+}
+
+impl StatsArgs {
+    /// Says it as text, and as JSON where that was asked for.
+    fn tell(&self, stats: &impl Serialize, text: &str) -> Result<(), Failure> {
+        let Some(path) = &self.json else {
+            return stdout::write(|out| out.write_all(text.as_bytes()));
+        };
+        let document = serde_json::to_string(stats).map(|json| json + "\n");
+        let document = document.map_err(|e| Failure::argument("--json", e))?;
+        if path == "-" {
+            return stdout::write(|out| out.write_all(document.as_bytes()));
+        }
+        let written = std::fs::write(path, document)
+            .map_err(|e| Failure::argument("--json", format!("'{path}' cannot be written: {e}")));
+        written.and(stdout::write(|out| out.write_all(text.as_bytes())))
     }
-    let written = std::fs::write(path, document)
-        .map_err(|e| Failure::argument("--json", format!("'{path}' cannot be written: {e}")));
-    written.and(stdout::write(|out| out.write_all(text.as_bytes())))
 }

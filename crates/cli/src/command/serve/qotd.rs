@@ -1,5 +1,6 @@
 //! `knee serve qotd`: a quote of the day (RFC 865).
 
+use super::StatsArgs;
 use crate::failure::{Exit, Failure};
 use clap::Args;
 use knee_core::spec::ParseError;
@@ -40,16 +41,15 @@ pub struct RawServeQotd {
     #[arg(long, value_name = "IP", value_parser = parse_allowed)]
     allow: Vec<IpAddr>,
 
-    /// Write what it served there as JSON; '-' is standard output: the line after 'listening on'
-    #[arg(long, value_name = "FILE")]
-    json: Option<String>,
+    #[command(flatten)]
+    stats: StatsArgs,
 }
 
 /// A service that cannot be wrong, and where it tells what it did.
 #[derive(Debug)]
 pub struct QotdService {
     server: QotdSpec,
-    json: Option<String>,
+    stats: StatsArgs,
 }
 
 impl RawServeQotd {
@@ -60,8 +60,10 @@ impl RawServeQotd {
             quote: self.quote.unwrap_or_else(of_the_day),
             allow: self.allow,
         };
-        let json = self.json;
-        Ok(QotdService { server, json })
+        Ok(QotdService {
+            server,
+            stats: self.stats,
+        })
     }
 }
 
@@ -73,7 +75,7 @@ pub fn execute(service: QotdService) -> Result<Exit, Failure> {
         QotdServer::start(service.server).map_err(|e| super::cannot_listen(&listen, &e))?;
     stop.wait(server.address())?;
     let stats = server.stop();
-    super::tell(&stats, &text(&stats), service.json.as_deref())?;
+    service.stats.tell(&stats, &text(&stats))?;
     Ok(Exit::Fine)
 }
 

@@ -1,6 +1,7 @@
 //! `knee serve udp`: the service that `knee udp` sends to.
 
-use crate::args::{TokenArgs, parse_positive, parse_whole, random_seed};
+use super::StatsArgs;
+use crate::args::{SeedArgs, TokenArgs, parse_positive};
 use crate::command::udp::{parse_buffer, parse_cpu, service_modes};
 use crate::failure::{Exit, Failure};
 use clap::Args;
@@ -60,20 +61,18 @@ pub struct RawServeUdp {
     #[arg(long, value_name = "T", default_value = "10s", value_parser = parse_positive)]
     interval: Nanos,
 
-    /// Seeds the lengths of its work [default: random; printed]
-    #[arg(long, value_name = "N", value_parser = parse_whole)]
-    seed: Option<u64>,
+    #[command(flatten)]
+    seed: SeedArgs,
 
-    /// Write what it took there as JSON; '-' is standard output: the line after 'listening on'
-    #[arg(long, value_name = "FILE")]
-    json: Option<String>,
+    #[command(flatten)]
+    stats: StatsArgs,
 }
 
 /// A service that cannot be wrong, and where it tells what it did.
 #[derive(Debug)]
 pub struct UdpService {
     server: UdpServerSpec,
-    json: Option<String>,
+    stats: StatsArgs,
 }
 
 impl RawServeUdp {
@@ -87,11 +86,13 @@ impl RawServeUdp {
             rcvbuf: self.rcvbuf,
             cpu: self.cpu,
             token,
-            seed: self.seed.unwrap_or_else(random_seed),
+            seed: self.seed.seed(),
             interval: self.interval,
         };
-        let json = self.json;
-        Ok(UdpService { server, json })
+        Ok(UdpService {
+            server,
+            stats: self.stats,
+        })
     }
 }
 
@@ -103,7 +104,7 @@ pub fn execute(service: UdpService) -> Result<Exit, Failure> {
     stop.wait(server.address())?;
     let stats = server.stop();
     let text = format!("{stats}seed     {seed}\n");
-    super::tell(&stats, &text, service.json.as_deref())?;
+    service.stats.tell(&stats, &text)?;
     Ok(Exit::Fine)
 }
 

@@ -13,7 +13,7 @@ mod tests;
 
 use super::laboratory::{self, Order};
 use crate::args::with_exits;
-use crate::args::{ThresholdArgs, parse_positive, parse_whole, random_seed};
+use crate::args::{SeedArgs, ThresholdArgs, parse_positive};
 use crate::failure::{Exit, Failure};
 use crate::output::MeasuredOutputArgs;
 use crate::output::Output;
@@ -96,10 +96,8 @@ pub struct RawThrottle {
     #[arg(long, value_name = "A", help_heading = "Schedule")]
     arrival: Option<String>,
 
-    /// Seeds random arrivals [default: random; always printed]
-    #[arg(long, value_name = "N", value_parser = parse_whole, hide_short_help = true)]
-    #[arg(help_heading = "Schedule")]
-    seed: Option<u64>,
+    #[command(flatten, next_help_heading = "Schedule")]
+    seed: SeedArgs,
 
     #[command(flatten)]
     thresholds: ThresholdArgs,
@@ -187,7 +185,7 @@ impl RawThrottle {
             None => Table::Waits(self.waits()?),
             Some(rate) => Table::Holds(self.holds(rate)?),
         };
-        let seed = self.seed.unwrap_or_else(random_seed);
+        let seed = self.seed.seed();
         let words = self.words(&table, seed);
         let output = self.output.resolve()?;
         let sort = self.op.as_deref().map(Sort::of);

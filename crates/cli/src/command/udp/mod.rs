@@ -11,8 +11,8 @@ pub use options::{parse_buffer, parse_cpu, service_modes};
 
 use super::laboratory::{self, Order};
 use super::service;
-use crate::args::{ThresholdArgs, TokenArgs, with_exits};
-use crate::args::{parse_count, parse_positive, parse_whole, waits};
+use crate::args::{SeedArgs, ThresholdArgs, TokenArgs, with_exits};
+use crate::args::{parse_count, parse_positive, waits};
 use crate::failure::{Exit, Failure};
 use crate::margins;
 use crate::output::{MeasuredOutputArgs, Output};
@@ -185,10 +185,8 @@ pub struct RawUdp {
     #[arg(hide_short_help = true, hide_possible_values = true)]
     wait_policy: Option<WaitPolicy>,
 
-    /// Seeds every random choice, so that a run can be repeated [default: random; always printed]
-    #[arg(long, value_name = "N", value_parser = parse_whole, help_heading = "Generator")]
-    #[arg(hide_short_help = true)]
-    seed: Option<u64>,
+    #[command(flatten, next_help_heading = "Generator")]
+    seed: SeedArgs,
 
     #[command(flatten)]
     thresholds: ThresholdArgs,

@@ -3,7 +3,7 @@
 use super::contradictions::Kind;
 use super::options::{CARRIERS, Cpus, MODES, Preset};
 use super::{Plan, RawUdp, UdpSpec};
-use crate::args::{Trace, WAITS, interval, random_seed, read_trace, word};
+use crate::args::{Trace, WAITS, interval, read_trace, word};
 use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::words::{self, Words};
@@ -57,7 +57,7 @@ impl RawUdp {
         let trace = self.trace()?;
         let duration = self.length(trace.as_ref());
         let interval = interval(self.interval, duration)?;
-        let seed = self.seed.unwrap_or_else(random_seed);
+        let seed = self.seed.seed();
         let laws = self.laws(duration, trace.as_ref())?;
         self.refuse_what_none_needs(&laws)?;
         let mut words = self.words(duration, interval, seed);
