@@ -10,15 +10,13 @@ use std::sync::Arc;
 
 #[derive(Args, Clone, Debug)]
 pub struct ArrivalArgs {
-    /// When arrivals come: constant, poisson, uniform, burst(a,b,period), ramp(from,to) or
-    /// trace(FILE)
+    /// Arrival process: constant, poisson, uniform, burst(a,b,period), ramp(from,to) or trace(FILE)
     ///
     /// constant (the default): every 1/rate. poisson: independent exponential gaps. uniform: gaps
     /// between 0 and 2/rate. burst(a,b,period): a times the rate for the share b of each period,
-    /// such as burst(3,0.2,1s); burst(paper) is burst(6,0.05,100s). ramp(from,to): the rate moves
-    /// linearly over the run; it takes the place of --rate. trace(FILE): one moment per line from
-    /// the beginning of the run, in seconds or with a unit; it takes the place of --rate; up to
-    /// 256 MiB.
+    /// such as burst(3,0.2,1s); burst(paper) is burst(6,0.05,100s). ramp(from,to): the rate changes
+    /// linearly over the run; replaces --rate. trace(FILE): one time per line since the start of
+    /// the run, in seconds or with a unit; replaces --rate; up to 256 MiB.
     #[arg(long, value_name = "A", help_heading = "Load")]
     pub arrival: Option<String>,
 }

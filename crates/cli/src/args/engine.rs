@@ -15,18 +15,18 @@ const RATE_PER_WORKER: f64 = 20_000.0;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Generator")]
 pub struct EngineArgs {
-    /// Worker threads [default: one per core this process may use, of which an open loop takes one
-    /// per 20,000 operations per second]
+    /// Worker threads [default: one per available core; in an open loop at most one per 20,000
+    /// operations per second]
     #[arg(short, long, value_name = "N", value_parser = parse_count)]
     #[arg(hide_short_help = true)]
     pub threads: Option<u32>,
 
-    /// The kernel interface that carries the traffic
+    /// Kernel interface for network I/O
     #[arg(long, value_name = "B", default_value = "auto", value_parser = backends())]
     #[arg(hide_short_help = true)]
     pub backend: BackendChoice,
 
-    /// How a worker waits for a deadline: sleep and then poll, only sleep, only poll
+    /// How a worker waits for a deadline: hybrid (sleep, then poll), sleep, spin (poll)
     #[arg(long, value_name = "W", default_value = "hybrid", value_parser = waits())]
     #[arg(hide_short_help = true)]
     pub wait: WaitPolicy,

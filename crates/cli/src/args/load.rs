@@ -14,7 +14,7 @@ use knee_core::time::Nanos;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Load")]
 pub struct OpenArgs {
-    /// Connections: in an open loop the most that may be open at once
+    /// Maximum open connections (open loop)
     ///
     /// [default: as many as the descriptors permit, up to 10,000]. In a closed loop each virtual
     /// user has one, so that -c N alone means N users.
@@ -24,8 +24,7 @@ pub struct OpenArgs {
     #[command(flatten)]
     pub arrivals: ArrivalArgs,
 
-    /// Beyond so many operations in flight or waiting an arrival is counted as shed
-    /// [default: no limit]
+    /// Maximum operations in flight; further arrivals are counted as shed [default: no limit]
     #[arg(long, value_name = "N", value_parser = parse_count, hide_short_help = true)]
     pub max_in_flight: Option<u32>,
 }
@@ -61,12 +60,13 @@ impl OpenArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Load")]
 pub struct ClosedArgs {
-    /// What a virtual user waits between end and begin: 0, fixed(10ms), exp(10ms),
+    /// Pause of a virtual user between two operations: 0, fixed(10ms), exp(10ms),
     /// uniform(5ms,15ms), lognormal(10ms,0.5) [default: 0]
     #[arg(long, value_name = "T", value_parser = parse_law, hide_short_help = true)]
     pub think: Option<Law>,
 
-    /// The same from begin to begin; an operation that takes longer is followed at once by the next
+    /// Time from the start of an operation to the start of the next; after a longer operation the
+    /// next starts at once
     #[arg(long, value_name = "T", value_parser = parse_law, conflicts_with = "think")]
     #[arg(hide_short_help = true)]
     pub cycle: Option<Law>,
@@ -93,7 +93,7 @@ impl ClosedArgs {
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Time")]
 pub struct LimitArgs {
-    /// An operation that has not completed so long after its intended time is a timeout
+    /// Time limit for an operation, counted from its intended time
     #[arg(long, value_name = "T", default_value = "10s", value_parser = parse_positive)]
     pub timeout: Nanos,
 
@@ -103,8 +103,8 @@ pub struct LimitArgs {
     #[arg(hide_short_help = true)]
     pub connect_timeout: Nanos,
 
-    /// Length of the intervals of the time series, at least 10ms
-    /// [default: 1s; shorter where the duration is, so that there are ten; at least 100ms]
+    /// Interval length of the time series, at least 10ms [default: a tenth of the duration, from
+    /// 100ms to 1s]
     #[arg(long, value_name = "T", value_parser = parse_positive, hide_short_help = true)]
     pub interval: Option<Nanos>,
 }

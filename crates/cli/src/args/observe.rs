@@ -12,13 +12,13 @@ use std::net::SocketAddr;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Observer")]
 pub struct ObserveArgs {
-    /// Report what the server's host saw too (SYNs, accept queue, drops, processors), as told by a
-    /// 'knee observe' there, or 'here' where the server is on this host, or 'none': looking costs
-    /// some processor time for each connection
+    /// Observer at the server's host, for SYNs, accept queue, drops and processor time: the address
+    /// of a 'knee observe', 'here' if the server runs on this host, or 'none'. Observing costs some
+    /// processor time per connection
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_place, hide_short_help = true)]
     observe: Option<Place>,
 
-    /// Token that the observer was started with; 'ps' shows it to other users
+    /// Token of the observer; visible to other users in 'ps'
     #[arg(
         long,
         value_name = "TOKEN",

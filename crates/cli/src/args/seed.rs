@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 
 #[derive(Args, Clone, Debug)]
 pub struct SeedArgs {
-    /// Seeds every random choice, so that a run can be repeated [default: random; always printed]
+    /// Seed of all random choices, for repeatable runs [default: random; always printed]
     #[arg(long, value_name = "N", value_parser = parse_whole, hide_short_help = true)]
     seed: Option<u64>,
 }

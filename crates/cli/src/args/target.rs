@@ -29,7 +29,7 @@ pub struct TargetArgs {
     #[arg(short, long, value_name = "BODY")]
     body: Option<String>,
 
-    /// The body of a form, or @FILE, as curl sends it: --body with the content type
+    /// Form data, or @FILE, as in curl: --body with the content type
     /// application/x-www-form-urlencoded unless -T or -H gives another; repeated, joined with '&'
     #[arg(
         long,
@@ -58,7 +58,7 @@ pub struct TargetArgs {
     #[arg(hide_short_help = true)]
     targets: Option<String>,
 
-    /// How the next of several requests is picked: in order, or at random by weight
+    /// Order of several requests: in order, or random by weight
     #[arg(long, value_name = "HOW", default_value = IN_ORDER, value_parser = picks())]
     #[arg(hide_short_help = true)]
     pick: Pick,
@@ -67,7 +67,7 @@ pub struct TargetArgs {
     #[arg(long, value_name = "PATH", hide_short_help = true)]
     pub unix_socket: Option<String>,
 
-    /// A new connection for each request
+    /// Open a new connection for each request
     #[arg(long, alias = "disable-keepalive", hide_short_help = true)]
     no_keepalive: bool,
 }

@@ -9,12 +9,12 @@ use knee_core::threshold::Threshold;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 pub struct ThresholdArgs {
-    /// Exit with 1 where this holds, repeatable: 'p99>200ms', 'throughput<5000', 'errors>0.1%',
-    /// 'invalid'
+    /// Threshold that fails the run (exit code 1), repeatable: 'p99>200ms', 'throughput<5000',
+    /// 'errors>0.1%', 'invalid'
     ///
     /// Of response times: mean, min, p50, p75, p90, p99, p999, max against a time. throughput and
-    /// goodput against a rate, errors against a share (0.1%) or a number. Comparisons: > >= < <=.
-    /// A sweep is judged at the level nearest to its knee, or else at the one with the most
+    /// goodput against a rate, errors against a share (0.1%) or a number. Comparisons: > >= < <=. A
+    /// sweep is judged at the level nearest to its knee, or else at the one with the most
     /// throughput.
     #[arg(long, value_name = "EXPR", value_parser = Threshold::parse)]
     fail_if: Vec<Threshold>,

@@ -12,7 +12,7 @@ const TOKEN_MAX: usize = 1_024;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct TokenArgs {
-    /// Secret that client and service share; 'ps' shows it to other users
+    /// Secret shared by client and service; visible to other users in 'ps'
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
 

@@ -18,17 +18,17 @@ const EXAMPLES: &str = "Examples:
   knee compare a1.json a2.json -- b1.json b2.json several runs of each
   knee compare --baseline main after.json --fail-on-regression";
 
-/// Say whether two runs differ by more than chance, in which metrics and by how much
+/// Compare two runs: which metrics differ significantly, and by how much
 ///
-/// Each report is a file that --json wrote, '-' for standard input, or a run of the history, by
-/// its id, its baseline's name or 'last'. The first is A, the second B: what B became, against A.
+/// A report is a file written by --json, '-' for standard input, or a run of the history: its id, a
+/// baseline's name or 'last'. The first is A, the second is B, which is compared with A.
 ///
 /// Two runs of the same server differ, and by more than either of them knows. With one run on each
 /// side the spread between runs is assumed to be that of a quiet machine (2 % in throughput and
-/// median, 4 % in the 99th percentile), on top of what each run tells of its own. With several,
-/// it is measured: give A's, then --, then B's, and run them in alternation, so that what drifts
-/// meets both. Of 20 comparisons of equals fewer than one finds any difference, however many
-/// metrics and levels there are (Benjamini and Hochberg).
+/// median, 4 % in the 99th percentile), on top of what each run tells of its own. With several, it
+/// is measured: give A's, then --, then B's, and run them in alternation, so that what drifts meets
+/// both. Of 20 comparisons of equals fewer than one finds any difference, however many metrics and
+/// levels there are (Benjamini and Hochberg).
 #[derive(Args, Clone, Debug)]
 #[command(
     arg_required_else_help = true,
@@ -36,19 +36,19 @@ const EXAMPLES: &str = "Examples:
     after_long_help = with_exits_of_compare(),
 )]
 pub struct RawCompare {
-    /// A and B, files of up to 256 MiB; before -- all are A's, with --baseline all are B's
+    /// A and B, files of up to 256 MiB; before -- all belong to A, with --baseline all to B
     #[arg(value_name = "REPORT")]
     reports: Vec<String>,
 
-    /// B's reports, after --
+    /// Reports of B, after --
     #[arg(last = true, value_name = "REPORT OF B")]
     reports_of_b: Vec<String>,
 
-    /// Compare with this baseline of the history in the place of A
+    /// Baseline of the history to use as A
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
 
-    /// Exit with 1 where B is worse in throughput, response times or errors, beyond chance
+    /// Exit with 1 if B is significantly worse in throughput, response times or errors
     #[arg(long)]
     fail_on_regression: bool,
 
@@ -56,7 +56,7 @@ pub struct RawCompare {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<String>,
 
-    /// Write it there as a page for a browser too, which needs no network; '-' as above
+    /// HTML report, one file without external resources; '-' is standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     html: Option<String>,
 
@@ -64,7 +64,7 @@ pub struct RawCompare {
     #[arg(long, hide_short_help = true, help_heading = "Output")]
     quiet: bool,
 
-    /// No colour; without it colour is used only on a terminal and unless NO_COLOR is set
+    /// Disable colour; otherwise it is used on a terminal unless NO_COLOR is set
     #[arg(long, hide_short_help = true, help_heading = "Output")]
     no_color: bool,
 }

@@ -11,13 +11,13 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Watch a server's port on its own host, for a knee that loads it from another
+/// Observe a server's port on its host, for a knee that loads it from another host
 ///
-/// Counts the connection attempts (SYNs) that arrive for the port, first ones and repeated ones
-/// apart, by a packet capture that the kernel filters (CAP_NET_RAW), or else by the kernel's
-/// counters; samples the accept queue; reads counters and processor time. One client at a time asks
-/// for it, with --observe HOST:PORT. Prints 'listening on ADDR:PORT' once it does, and what counts
-/// the SYNs; runs until SIGTERM or Ctrl-C.
+/// Counts connection attempts (SYNs) to the port, first and repeated ones apart, with a
+/// kernel-filtered packet capture (CAP_NET_RAW) or with the kernel's counters. Also samples the
+/// accept queue and reads counters and processor time. It serves one client at a time (--observe
+/// HOST:PORT). Prints 'listening on ADDR:PORT' and the source of SYN counts when ready; runs until
+/// SIGTERM or Ctrl-C.
 #[derive(Args, Clone, Debug)]
 #[command(
     arg_required_else_help = true,
@@ -35,7 +35,7 @@ pub struct RawObserve {
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
 
-    /// Where it listens for its client; port 0 picks a free one
+    /// Listening address for its client; port 0 picks a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9300")]
     #[arg(value_parser = parse_listen)]
     listen: SocketAddr,

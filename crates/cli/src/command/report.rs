@@ -9,7 +9,7 @@ use knee_core::report::ThresholdReport;
 use knee_core::trial::report::Verdict;
 use knee_render::parse_report;
 
-/// Render a stored JSON report again
+/// Render a stored JSON report
 ///
 /// The exit code says whether it could be read, not what it once was. With --fail-if it is 1 where
 /// the report crosses one of these thresholds, and 3 where it is INVALID.

@@ -17,12 +17,12 @@ use knee_core::report::{Command, Kind};
 use knee_core::spec::{Load, Rate, TrialSpec, parse_duration, parse_rate};
 use knee_core::time::Nanos;
 
-/// Offer one load to a server and report what its users would feel
+/// Offer one load to a server and report throughput and response times
 ///
-/// Without options: a closed loop of 10 virtual users for 10 s. With --rate (or an arrival that
-/// carries its rate) an open loop: operations come when the schedule says, however the server
-/// fares, and response times count from the intended moment. With --vusers (or only -c) a closed
-/// loop: each virtual user asks, waits for the answer, pauses, and asks again.
+/// Without options: a closed loop of 10 virtual users for 10 s. With --rate (or an arrival process
+/// that has its own rate): an open loop. Operations start when the schedule says, whatever the
+/// server does, and response times count from the intended time. With --vusers (or -c alone): a
+/// closed loop. Each virtual user sends a request, waits for the response, pauses, and repeats.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \
@@ -38,11 +38,11 @@ pub struct RawRun {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Operations offered per second, in all: an open loop; 1000, 2.5k, 0.5, 90/m, 12/h
+    /// Offered load in operations per second (open loop): 1000, 2.5k, 0.5, 90/m, 12/h
     #[arg(short = 'R', long, value_name = "N", value_parser = parse_rate, help_heading = "Load")]
     rate: Option<Rate>,
 
-    /// Virtual users: a closed loop [default: 10, where no rate is given]
+    /// Virtual users (closed loop) [default: 10 without --rate]
     #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Load")]
     vusers: Option<u32>,
 
@@ -52,15 +52,15 @@ pub struct RawRun {
     #[command(flatten)]
     closed: ClosedArgs,
 
-    /// Measured time, such as 30s, 2m, 500ms [default: 10s; with -n 24h, with a trace its length]
+    /// Measured time: 30s, 2m, 500ms [default: 10s; with -n 24h; with a trace its length]
     #[arg(short, long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
     duration: Option<Nanos>,
 
-    /// Time before it that is run but not counted [default: 1s; 0 with -n and with a trace]
+    /// Warm-up time, excluded from the results [default: 1s; 0 with -n or a trace]
     #[arg(long, value_name = "T", value_parser = parse_duration, help_heading = "Time")]
     warmup: Option<Nanos>,
 
-    /// Stop after exactly so many operations
+    /// Number of operations; the run stops after exactly this many
     #[arg(short = 'n', long, value_name = "N", value_parser = parse_operations)]
     #[arg(help_heading = "Time")]
     requests: Option<u64>,

@@ -19,12 +19,11 @@ use knee_core::report::{Command, Kind};
 use knee_core::spec::{Level, Load, Rate, TrialSpec, parse_duration};
 use knee_core::time::Nanos;
 
-/// Find the most a server can do, and what that costs its users
+/// Find a server's maximum throughput, its knee, and the response times there
 ///
-/// Each level is a trial of its own: so many virtual users, each of whom asks, waits for the
-/// answer and asks again (--axis rate: so many operations per second offered in an open loop).
-/// Throughput is always shown with mean and p90. Without a URL the reference server is started in
-/// this process, so that there is something to see.
+/// Each level is a trial: N virtual users in a closed loop or, with --axis rate, N operations per
+/// second in an open loop. Throughput is always shown with mean and p90. Without a URL, knee starts
+/// a built-in reference server and loads it.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \
@@ -41,7 +40,7 @@ pub struct RawSweep {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// What is varied: vusers (closed loop) or rate (open loop)
+    /// What the levels vary: vusers (closed loop) or rate (open loop)
     #[arg(
         long,
         value_name = "AXIS",
@@ -52,8 +51,8 @@ pub struct RawSweep {
     #[arg(hide_possible_values = true)]
     axis: String,
 
-    /// Numbers of virtual users, such as 1,10,50,100 (at most 1,000 of them), or auto: as the
-    /// results demand, 14 trials at the most [default: auto]
+    /// Numbers of virtual users, such as 1,10,50,100 (at most 1,000 of them), or auto: chosen from
+    /// the results, at most 14 trials [default: auto]
     ///
     /// A level given twice is measured twice. Where the target pauses, auto ends with a trial in
     /// open loop, at 90 % of the maximum.
@@ -67,7 +66,7 @@ pub struct RawSweep {
     #[arg(long, value_name = "N,N...", value_parser = rate_levels, help_heading = "Load")]
     rates: Option<Levels<Rate>>,
 
-    /// Also find the most throughput within a limit on response time, repeatable: p90=50ms (mean,
+    /// Response-time limit within which to find the maximum throughput, repeatable: p90=50ms (mean,
     /// p50, p75, p90, p95, p99, p999)
     #[arg(long, value_name = "FIGURE=T", help_heading = "Load")]
     bound: Vec<Bound>,
@@ -78,12 +77,12 @@ pub struct RawSweep {
     #[command(flatten)]
     closed: ClosedArgs,
 
-    /// Measured time of each level
+    /// Measured time per level
     #[arg(short, long, value_name = "T", default_value = "2s", value_parser = parse_positive)]
     #[arg(help_heading = "Time")]
     duration: Nanos,
 
-    /// Time before it that is run but not counted
+    /// Warm-up time, excluded from the results
     #[arg(long, value_name = "T", default_value = "500ms", value_parser = parse_duration)]
     #[arg(help_heading = "Time")]
     warmup: Nanos,
@@ -104,8 +103,8 @@ pub struct RawSweep {
     output: MeasuredOutputArgs,
 }
 
-const ARRIVAL_HELP: &str = "With --axis rate: when arrivals come: constant, poisson, uniform, \
-    burst(a,b,period) [default: constant]";
+const ARRIVAL_HELP: &str = "With --axis rate: arrival process: constant, poisson, uniform, \
+                            burst(a,b,period) [default: constant]";
 
 const CONNECTIONS_HELP: &str = "With --axis rate: the most connections that may be open at once \
     [default: as many as the descriptors permit, up to 10,000]";

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// See all experiments at work in about a minute, against servers of knee's own
+/// See all experiments at work in about a minute, against built-in servers
 ///
 /// Each is a command that you can run yourself, with a shorter time than it would take by default.
 /// Nothing leaves this machine. The page that it ends in needs no network.

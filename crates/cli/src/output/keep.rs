@@ -6,11 +6,11 @@ use clap::Args;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "History")]
 pub struct KeepArgs {
-    /// Do not keep this run; what is kept is listed by 'knee history'
+    /// Do not keep this run in the history ('knee history')
     #[arg(long, hide_short_help = true)]
     no_save: bool,
 
-    /// Once it is over and VALID, this run is the baseline of that name, whatever was before
+    /// Name under which this run becomes a baseline if it is VALID; replaces an earlier one
     #[arg(long, value_name = "NAME", value_parser = parse_name, conflicts_with = "no_save")]
     #[arg(hide_short_help = true)]
     save_baseline: Option<String>,

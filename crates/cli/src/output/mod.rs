@@ -23,28 +23,27 @@ use watch::WatchArgs;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Write the report there as JSON too; '-' is standard output, and nothing else goes there
+    /// JSON report; '-' is standard output, which then gets nothing else
     #[arg(long, value_name = "FILE")]
     pub json: Option<String>,
 
-    /// Write it there as a page for a browser too, which needs no network; '-' as above
+    /// HTML report, one file without external resources; '-' is standard output
     #[arg(long, value_name = "FILE")]
     pub html: Option<String>,
 
-    /// Write the intervals of all trials there as comma-separated values, or the rows of a table
+    /// CSV of the intervals of all trials, or of the rows of a table
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub csv: Option<String>,
 
-    /// Write JUnit XML there, for continuous integration: a test for the validity of the result,
-    /// and one for each --fail-if
+    /// JUnit XML for continuous integration: one test for validity, one for each --fail-if
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub junit: Option<String>,
 
-    /// No progress, no notes; the report and errors only
+    /// Print the report and errors only, no progress and no notes
     #[arg(long, hide_short_help = true)]
     pub quiet: bool,
 
-    /// No colour; without it colour is used only on a terminal and unless NO_COLOR is set
+    /// Disable colour; otherwise it is used on a terminal unless NO_COLOR is set
     #[arg(long, hide_short_help = true)]
     pub no_color: bool,
 }
@@ -89,8 +88,8 @@ pub struct MeasuredOutputArgs {
     #[command(flatten)]
     keep: KeepArgs,
 
-    /// Write the response times of each interval there as an HdrHistogram log, as it ends; '-' is
-    /// standard output, and nothing else goes there
+    /// HdrHistogram log of response times, one line per interval; '-' is standard output, which
+    /// then gets nothing else
     #[arg(
         long,
         value_name = "FILE",

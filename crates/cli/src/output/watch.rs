@@ -7,11 +7,11 @@ use std::net::SocketAddr;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Output")]
 pub struct WatchArgs {
-    /// No live view on the terminal, but a line of progress
+    /// Show a progress line instead of the live view
     #[arg(long, hide_short_help = true)]
     pub no_tui: bool,
 
-    /// Serve the running figures there as OpenMetrics text, for Prometheus, at /metrics
+    /// Address of an OpenMetrics endpoint (/metrics) with the running figures, for Prometheus
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address, hide_short_help = true)]
     pub metrics: Option<SocketAddr>,
 }

@@ -97,7 +97,7 @@ impl DatagramSocket {
         // SAFETY: every header points to buffers of the batch, which outlive the call, with their
         // true lengths; no timeout is passed.
         let received = check_count(|| unsafe {
-            libc::recvmmsg(fd, first, limit as libc::c_uint, libc::MSG_DONTWAIT, null) as isize
+            libc::recvmmsg(fd, first, limit as _, libc::MSG_DONTWAIT as _, null) as isize
         });
         batch.count = match received {
             Ok(count) => count,

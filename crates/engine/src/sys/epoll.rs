@@ -148,7 +148,7 @@ impl Epoll {
     /// Called by number: glibc wraps it only since 2.35.
     fn pwait2(&self, events: &mut [Event], timeout: Nanos) -> io::Result<usize> {
         let timeout = libc::timespec {
-            tv_sec: (timeout.0 / 1_000_000_000) as libc::time_t,
+            tv_sec: (timeout.0 / 1_000_000_000) as _,
             tv_nsec: (timeout.0 % 1_000_000_000) as libc::c_long,
         };
         let capacity = events.len().min(i32::MAX as usize) as i32;

@@ -9,7 +9,7 @@ const PIECE: usize = 64 << 10;
 /// A dump longer than this is given up: no machine has so many of anything asked for here.
 const DUMP_MAX: usize = 16 << 20;
 /// The kernel answers a dump at once; whatever keeps it longer than this is not waited for.
-const PATIENCE_S: libc::time_t = 2;
+const PATIENCE_S: u8 = 2;
 
 /// Length of the header of a netlink message (struct nlmsghdr).
 pub const HEADER: usize = 16;
@@ -124,7 +124,7 @@ fn open(protocol: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: the kernel has just given us this descriptor; nobody else has it.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     let patience = libc::timeval {
-        tv_sec: PATIENCE_S,
+        tv_sec: PATIENCE_S.into(),
         tv_usec: 0,
     };
     let length = size_of_val(&patience) as libc::socklen_t;

@@ -17,7 +17,8 @@ pub fn send(stream: &impl AsFd, from: &[IoSlice<'_>]) -> io::Result<usize> {
     // SAFETY: all zeroes are a valid msghdr: no address, no buffers, no control.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = from.as_ptr().cast_mut().cast();
-    message.msg_iovlen = from.len();
+    // Its type, like that of flags and times, is another one with musl.
+    message.msg_iovlen = from.len() as _;
     // SAFETY: an IoSlice has the layout of an iovec (the standard library promises it); the slices
     // are borrowed, as many as we say, and only read.
     check_count(|| unsafe { libc::sendmsg(fd, &raw const message, flags) })

@@ -54,7 +54,9 @@ pub fn set_realtime(is_realtime: bool) -> io::Result<()> {
         true => (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1),
         false => (libc::SCHED_OTHER, 0),
     };
-    let priority = libc::sched_param { sched_priority };
+    // SAFETY: all zeroes are a valid sched_param; with musl it has more fields than this one.
+    let mut priority: libc::sched_param = unsafe { std::mem::zeroed() };
+    priority.sched_priority = sched_priority;
     // SAFETY: the struct is ours and is only read; thread 0 is this one.
     check(unsafe { libc::sched_setscheduler(0, policy, &raw const priority) }).map(drop)
 }

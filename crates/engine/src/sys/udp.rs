@@ -75,7 +75,7 @@ pub fn send_batch(
                 fd,
                 headers.as_mut_ptr(),
                 headers.len() as libc::c_uint,
-                flags,
+                flags as _,
             )
         };
         count as libc::ssize_t
@@ -227,7 +227,7 @@ pub fn receive_batch(socket: &UdpSocket, batch: &mut ReceiveBatch) -> io::Result
         // SAFETY: the headers are ours, as many as we say; what they point to lives in vectors of
         // the batch that never grow, each part with the length that its header says.
         let count =
-            unsafe { libc::recvmmsg(fd, headers.as_mut_ptr(), capacity, flags, no_timeout) };
+            unsafe { libc::recvmmsg(fd, headers.as_mut_ptr(), capacity, flags as _, no_timeout) };
         count as libc::ssize_t
     })?;
     batch.count = count;
@@ -285,7 +285,7 @@ fn wait_for(
     timeout: Nanos,
 ) -> io::Result<Ready> {
     let timeout = libc::timespec {
-        tv_sec: (timeout.0 / 1_000_000_000) as libc::time_t,
+        tv_sec: (timeout.0 / 1_000_000_000) as _,
         tv_nsec: (timeout.0 % 1_000_000_000) as libc::c_long,
     };
     let mut watched = libc::pollfd {

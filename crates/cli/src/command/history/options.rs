@@ -32,7 +32,7 @@ pub struct RawHistory {
 /// Which runs are listed, and where to.
 #[derive(Args, Clone, Debug)]
 pub(super) struct RawList {
-    /// At most so many [default: 30; as JSON all]
+    /// Maximum number of runs [default: 30; as JSON all]
     #[arg(long, value_name = "N", value_parser = parse_limit)]
     pub(super) limit: Option<usize>,
 
@@ -82,7 +82,7 @@ pub(super) struct RawRm {
 /// Remove old runs
 #[derive(Args, Clone, Debug)]
 pub(super) struct RawPrune {
-    /// The latest so many stay, and so do baselines and runs that still go on
+    /// Number of latest runs to keep; baselines and running ones stay too
     #[arg(long, value_name = "N", value_parser = parse_limit)]
     pub(super) keep: usize,
 }

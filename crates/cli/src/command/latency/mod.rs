@@ -25,10 +25,10 @@ use stand::FlowStand;
 
 /// Measure what parallel uploads and downloads do to latency
 ///
-/// Runs scenarios of parallel flows, from one to 32 of them, between here and a 'knee serve bulk'
-/// on HOST: capacity in each direction, responsiveness (1 / the longest latency) and smoothness
-/// (1 / the longest gap of any flow). A flow that stalls or is killed counts as zero. Without HOST
-/// it measures the loopback, against a service of knee's own in this process.
+/// Runs scenarios of 1 to 32 parallel TCP flows between this host and a 'knee serve bulk' on HOST.
+/// Reports capacity in each direction, responsiveness (1 / the longest latency) and smoothness (1 /
+/// the longest gap of any flow). A flow that stalls or is killed counts as zero. Without HOST it
+/// measures the loopback with a built-in service.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \
@@ -38,8 +38,7 @@ use stand::FlowStand;
     mut_arg("fail_if", |a| a.help(FAIL_IF_HELP).long_help(FAIL_IF_LONG_HELP)),
 )]
 pub struct RawLatency {
-    /// The host of a 'knee serve bulk' [default port: 7008; default: one of knee's own in this
-    /// process]
+    /// Host of a 'knee serve bulk' [default port: 7008; default: built-in]
     #[arg(value_name = "HOST[:PORT]", value_parser = options::parse_service)]
     service_address: Option<String>,
 
@@ -51,36 +50,36 @@ pub struct RawLatency {
     #[arg(help_heading = "Scenarios")]
     scenarios: Option<options::Scenarios>,
 
-    /// The five most telling scenarios only
+    /// Run five scenarios only
     #[arg(long, conflicts_with = "scenarios", help_heading = "Scenarios")]
     quick: bool,
 
-    /// Time of each scenario [default: until it has settled]
+    /// Time per scenario [default: until it has settled]
     #[arg(short, long, value_name = "T", value_parser = parse_positive)]
     #[arg(help_heading = "Scenarios", conflicts_with_all = ["scenario_limit", "settle"])]
     duration: Option<Nanos>,
 
-    /// Ends a scenario that does not settle by force [default: 10m]
+    /// Time limit for a scenario that does not settle [default: 10m]
     #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Scenarios")]
     scenario_limit: Option<Nanos>,
 
-    /// A scenario has settled once the mean goodput of no flow moves by more and no ping takes
-    /// longer than any before [default: 5%]
+    /// Tolerance for settling: no flow's mean goodput changes by more, and no ping takes longer
+    /// than all before [default: 5%]
     #[arg(long, value_name = "PERCENT", value_parser = options::parse_tolerance)]
     #[arg(help_heading = "Scenarios", hide_short_help = true)]
     settle: Option<f64>,
 
-    /// Time for which the idle path is looked at first; 0: not at all [default: 2s]
+    /// Time to measure the idle path first; 0 disables it [default: 2s]
     #[arg(long, value_name = "T", value_parser = parse_duration)]
     #[arg(help_heading = "Scenarios", hide_short_help = true)]
     idle: Option<Nanos>,
 
-    /// Ends a scenario once its flows have carried so much: 500M, 10GB, 4GiB
+    /// Bytes after which a scenario ends: 500M, 10GB, 4GiB
     #[arg(long, value_name = "BYTES", value_parser = parse_amount)]
     #[arg(help_heading = "Scenarios", hide_short_help = true)]
     bytes_max: Option<u64>,
 
-    /// Congestion control of the senders on both ends; of several, all scenarios with each in turn
+    /// Congestion control of both ends; with several, all scenarios run with each in turn
     #[arg(long, value_name = "NAME,NAME...", value_delimiter = ',')]
     #[arg(value_parser = options::parse_control, help_heading = "Flows")]
     cc: Vec<String>,
@@ -90,8 +89,7 @@ pub struct RawLatency {
     #[arg(hide_short_help = true)]
     dscp: Option<u8>,
 
-    /// Whether senders ask for explicit congestion notification: on, off
-    /// [default: as each host is set up]
+    /// Explicit congestion notification: on, off [default: each host's setting]
     #[arg(long, value_name = "SWITCH", value_parser = options::parse_switch)]
     #[arg(help_heading = "Flows", hide_short_help = true)]
     ecn: Option<bool>,
@@ -101,12 +99,12 @@ pub struct RawLatency {
     #[arg(help_heading = "Probes", hide_short_help = true)]
     probe_every: Nanos,
 
-    /// No probes over UDP
+    /// Disable probes over UDP
     #[arg(long, help_heading = "Probes", hide_short_help = true)]
     no_udp: bool,
 
-    /// Length of the intervals of the time series, at least 10ms
-    /// [default: 500ms; with -d a tenth of it, from 100ms to 1s]
+    /// Interval length of the time series, at least 10ms [default: 500ms; with -d a tenth of it,
+    /// from 100ms to 1s]
     #[arg(long, value_name = "T", value_parser = parse_positive)]
     #[arg(help_heading = "Generator", hide_short_help = true)]
     interval: Option<Nanos>,
@@ -127,10 +125,10 @@ pub struct RawLatency {
 }
 
 const FAIL_IF_HELP: &str =
-    "Exit with 1 where this holds, repeatable: 'p99>200ms', 'max>500ms', 'invalid'";
+    "Threshold that fails the run (exit code 1), repeatable: 'p99>200ms', 'max>500ms', 'invalid'";
 
 const FAIL_IF_LONG_HELP: &str =
-    "Exit with 1 where this holds, repeatable: 'p99>200ms', 'max>500ms', 'invalid'
+    "Threshold that fails the run (exit code 1), repeatable: 'p99>200ms', 'max>500ms', 'invalid'
 
 Of the pings beside the flows, in any scenario: mean, min, p50, p75, p90, p99, p999, max against a \
 time. errors are pings that did not come back, against a share (0.1%) or a number.";

@@ -97,13 +97,13 @@ pub struct RawOverload {
     #[command(flatten)]
     source: SourceArgs,
 
-    /// Measured time of each level
+    /// Measured time per level
     #[arg(short, long, value_name = "T", default_value = "5s", value_parser = parse_positive)]
     #[arg(help_heading = "Time")]
     duration: Nanos,
 
-    /// Time before it that is run but not counted [default: 1s, or the connect timeout where that
-    /// is longer]
+    /// Warm-up time, excluded from the results [default: 1s, or the connect timeout if that is
+    /// longer]
     #[arg(long, value_name = "T", value_parser = parse_duration, help_heading = "Time")]
     warmup: Option<Nanos>,
 

@@ -15,10 +15,9 @@ use std::net::SocketAddr;
 
 /// Take uploads, make downloads and answer pings
 ///
-/// Prints one line, 'listening on ADDR:PORT', once it does, serves until SIGTERM or Ctrl-C, and
-/// then prints what it carried. It serves one 'knee latency' after another and tells others that it
-/// is busy; control, pings and flows use one port, over TCP, and probes the same over UDP. On an
-/// address that others can reach it asks for a token.
+/// Prints 'listening on ADDR:PORT' when ready, serves until SIGTERM or Ctrl-C, then prints its
+/// statistics. It serves one 'knee latency' at a time; others get 'busy'. Control, pings and flows
+/// use one TCP port, probes the same UDP port. An address other than loopback requires a token.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \
@@ -30,7 +29,7 @@ use std::net::SocketAddr;
         Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
 )]
 pub struct RawServeBulk {
-    /// Where it listens, over TCP and UDP; port 0 picks a free one
+    /// Listening address, TCP and UDP; port 0 picks a free one
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
     #[arg(default_value_t = SocketAddr::from(([127, 0, 0, 1], PORT)))]
     listen: SocketAddr,
@@ -38,20 +37,20 @@ pub struct RawServeBulk {
     #[command(flatten)]
     token: TokenArgs,
 
-    /// The longest that one scenario of a client may take
+    /// Maximum time of a client's scenario
     #[arg(long, value_name = "T", default_value = "1h", value_parser = parse_positive)]
     max_time: Nanos,
 
-    /// The most that the flows of one scenario may carry: 500M, 10GB, 4GiB [default: no limit]
+    /// Maximum bytes of a scenario's flows: 500M, 10GB, 4GiB [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = parse_amount)]
     max_bytes: Option<u64>,
 
-    /// Threads that carry flows [default: one per core this process may use]
+    /// Threads that carry flows [default: one per available core]
     #[arg(short, long, value_name = "N", value_parser = parse_count, hide_short_help = true)]
     threads: Option<u32>,
 
-    /// What is done to a flow of every scenario, repeatable: reset(up,0,2s) resets the first upload
-    /// after 2 s, stall(down,2,2s,334ms) lets the third download stand still
+    /// Injected fault in every scenario, repeatable: reset(up,0,2s) resets the first upload after 2
+    /// s, stall(down,2,2s,334ms) stalls the third download
     #[arg(long, value_name = "F", value_parser = parse_fault, hide_short_help = true)]
     fault: Vec<FlowFault>,
 

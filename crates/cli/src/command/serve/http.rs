@@ -16,9 +16,9 @@ use std::io::{BufWriter, Write};
 
 /// Serve HTTP/1.1 with a known service time, queue and faults
 ///
-/// Prints one line, 'listening on ADDR:PORT', once it does, serves until SIGTERM or Ctrl-C, and
-/// then prints what it served. With --workers it is a station: so many servers, each serving one
-/// request at a time, behind one queue in order of arrival.
+/// Prints 'listening on ADDR:PORT' when ready, serves until SIGTERM or Ctrl-C, then prints its
+/// statistics. With --workers it is a queueing station: M workers, each serving one request at a
+/// time, behind one first-come-first-served queue.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \
@@ -32,12 +32,12 @@ use std::io::{BufWriter, Write};
         Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
 )]
 pub struct RawServeHttp {
-    /// Where it listens; port 0 picks a free one; unix:PATH is a Unix socket
+    /// Listening address; port 0 picks a free one; unix:PATH is a Unix socket
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
     #[arg(value_parser = parse_listen)]
     listen: Address,
 
-    /// Bytes of each response's body
+    /// Size of each response body in bytes
     #[arg(long, value_name = "BYTES", default_value = "1294", value_parser = parse_size)]
     size: u32,
 
@@ -46,35 +46,35 @@ pub struct RawServeHttp {
     #[arg(long, value_name = "M", value_parser = parse_count, conflicts_with = "capacity")]
     workers: Option<u32>,
 
-    /// How long a worker serves a request: fixed(1ms), exp(100us), uniform(1ms,2ms),
-    /// lognormal(1ms,0.5) [default: 0]
+    /// Service time of a request: fixed(1ms), exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
+    /// [default: 0]
     #[arg(long, value_name = "S", value_parser = parse_law, conflicts_with = "capacity")]
     service: Option<Law>,
 
-    /// Short for one worker that serves just so many requests per second
+    /// Requests per second of a single worker, instead of --workers and --service
     #[arg(long, value_name = "N", value_parser = parse_capacity)]
     capacity: Option<Law>,
 
-    /// When connections are accepted: eager (as they come) or per-worker (one for each free worker,
-    /// until it is closed, so that the kernel's accept queue is the queue) [default: eager;
-    /// per-worker where --capacity and --backlog are given, as only then the backlog can matter]
+    /// When to accept connections: eager (at once) or per-worker (one per free worker until it
+    /// closes, so that the kernel's accept queue is the queue) [default: eager; with --capacity and
+    /// --backlog per-worker]
     #[arg(long, value_name = "HOW", value_parser = accept_policies())]
     #[arg(hide_possible_values = true)]
     accept: Option<AcceptPolicy>,
 
-    /// Connections that the kernel keeps until they are accepted [default: 4096]
+    /// Length of the accept queue [default: 4096]
     #[arg(long, value_name = "B", value_parser = parse_count)]
     backlog: Option<u32>,
 
-    /// What goes wrong on purpose, repeatable: stall(at,for), reset(p), truncate(p),
-    /// slow(bytes/s), garbage(p), error(p,status)
+    /// Injected fault, repeatable: stall(at,for), reset(p), truncate(p), slow(bytes/s), garbage(p),
+    /// error(p,status)
     #[arg(long, value_name = "FAULT", value_parser = parse_fault)]
     fault: Vec<Fault>,
 
     #[command(flatten)]
     seed: SeedArgs,
 
-    /// Write when each request arrived there, in nanoseconds since the start, one per line
+    /// File for arrival times of requests, in nanoseconds since the start, one per line
     #[arg(long, value_name = "FILE")]
     arrivals: Option<String>,
 

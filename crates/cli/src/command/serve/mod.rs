@@ -94,7 +94,7 @@ fn cannot_listen(address: &str, error: &io::Error) -> Failure {
 /// Where a service says at its end what it served.
 #[derive(Args, Clone, Debug)]
 struct StatsArgs {
-    /// Write what it served there as JSON; '-' is standard output: the line after 'listening on'
+    /// JSON statistics, written at the end; '-' is standard output, after the line 'listening on'
     #[arg(long, value_name = "FILE")]
     json: Option<String>,
 }

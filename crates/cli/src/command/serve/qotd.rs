@@ -28,7 +28,7 @@ use std::net::{IpAddr, SocketAddr};
         Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
 )]
 pub struct RawServeQotd {
-    /// Where it listens, over UDP and TCP; port 0 picks a free one
+    /// Listening address, UDP and TCP; port 0 picks a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1717")]
     #[arg(value_parser = parse_listen)]
     listen: SocketAddr,

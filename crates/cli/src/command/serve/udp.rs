@@ -14,10 +14,9 @@ use std::net::SocketAddr;
 
 /// Take datagrams, work on each, and account for all of them
 ///
-/// Prints one line, 'listening on ADDR:PORT', once it does, serves until SIGTERM or Ctrl-C, and
-/// then prints what it took. It serves one 'knee udp' after another: datagrams come over UDP, the
-/// client's questions over TCP on the same port. Nothing is ever sent to anyone else. On an address
-/// that others can reach it asks for a token.
+/// Prints 'listening on ADDR:PORT' when ready, serves until SIGTERM or Ctrl-C, then prints its
+/// statistics. It serves one 'knee udp' at a time: datagrams over UDP, control over TCP on the same
+/// port. It never sends to any other host. An address other than loopback requires a token.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \
@@ -30,18 +29,18 @@ use std::net::SocketAddr;
         Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
 )]
 pub struct RawServeUdp {
-    /// Where it listens, over UDP and TCP; port 0 picks a free one
+    /// Listening address, UDP and TCP; port 0 picks a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7007")]
     #[arg(value_parser = parse_listen)]
     listen: SocketAddr,
 
-    /// What it does with a datagram: sink (counts it), echo (sends it back as well)
+    /// Mode: sink (count datagrams), echo (also send them back)
     #[arg(long, value_name = "MODE", default_value = "sink", value_parser = service_modes())]
     #[arg(hide_possible_values = true)]
     mode: ServiceMode,
 
-    /// Work per datagram, for which a processor is kept busy: 200us, exp(100us),
-    /// uniform(1ms,2ms), lognormal(1ms,0.5) [default: 0]
+    /// Processor time per datagram: 200us, exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
+    /// [default: 0]
     #[arg(long, value_name = "LAW", value_parser = parse_law)]
     service: Option<Law>,
 
@@ -50,7 +49,7 @@ pub struct RawServeUdp {
     #[arg(long, value_name = "BYTES", value_parser = parse_buffer)]
     rcvbuf: Option<u32>,
 
-    /// The processor that it is bound to, from 0 [default: any]
+    /// Processor to which the service is bound, from 0 [default: any]
     #[arg(long, value_name = "N", value_parser = parse_cpu)]
     cpu: Option<u32>,
 

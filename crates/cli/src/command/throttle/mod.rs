@@ -31,10 +31,10 @@ use waits::WaitTable;
 
 /// Measure how this machine waits, or hold a rate of operations
 ///
-/// Without --rate: asks each way of waiting for each delay, over and over, and tells by how much it
-/// was late and what it cost; the margin that makes the throttle's own wait exact is kept and used
-/// by all other commands. With --rate: holds that rate by each method, the naive loop "operate,
-/// sleep" beside the throttle, and tells what came of it.
+/// Without --rate: measures for each way of waiting and each delay how late it ends and what it
+/// costs. The margin that makes hybrid waits exact is kept and used by all other commands. With
+/// --rate: holds that rate with each method, from the naive loop "operate, sleep" to the throttle,
+/// and reports how exactly.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Examples:\n  \
@@ -44,41 +44,40 @@ use waits::WaitTable;
     mut_arg("fail_if", |a| a.help(FAIL_IF_HELP).long_help(FAIL_IF_HELP)),
 )]
 pub struct RawThrottle {
-    /// Hold this rate instead: operations per second; 1000, 2.5k, 0.5, 90/m, 12/h
+    /// Rate to hold, in operations per second: 1000, 2.5k, 0.5, 90/m, 12/h
     #[arg(short = 'R', long, value_name = "N", value_parser = parse_rate)]
     rate: Option<Rate>,
 
-    /// Which methods, such as sleep,hybrid; with --rate such as naive-sleep,throttle [default: all]
+    /// Methods: sleep,hybrid; with --rate naive-sleep,throttle [default: all]
     #[arg(long, value_name = "M,M...")]
     methods: Option<String>,
 
-    /// Delays to ask for, such as 50us,1ms [default: 50us to 50ms, 13 of them]
+    /// Delays to wait for: 50us,1ms [default: 13 from 50us to 50ms]
     #[arg(long, value_name = "T,T...")]
     delays: Option<String>,
 
-    /// Time for each row of the table [default: 500ms; with --rate 2s]
+    /// Time per row of the table [default: 500ms; with --rate 2s]
     #[arg(short, long, value_name = "T", value_parser = parse_positive)]
     duration: Option<Nanos>,
 
-    /// What is done between two waits, or as the operation: udp (a datagram is sent), qotd (a quote
-    /// of the day is asked for and awaited)
+    /// Operation: udp (send a datagram) or qotd (request a quote of the day and wait for it)
     ///
     /// Without --rate each method and delay has a row without it and a row with it.
     #[arg(long, value_name = "OP", value_parser = PossibleValuesParser::new(service::NAMES))]
     #[arg(hide_possible_values = true, help_heading = "Operation")]
     op: Option<String>,
 
-    /// Where --op sends to [default: a service of knee's own in this process]
+    /// Target of --op [default: a built-in service]
     #[arg(long, value_name = "ADDR:PORT", value_parser = service::parse_address)]
     #[arg(help_heading = "Operation")]
     to: Option<SocketAddr>,
 
-    /// With --rate: the operation keeps the processor busy for so long
+    /// With --rate: processor time of the operation
     #[arg(long, value_name = "T", value_parser = parse_duration, conflicts_with = "op")]
     #[arg(help_heading = "Operation")]
     op_time: Option<Nanos>,
 
-    /// With --rate: what becomes of operations that a stall made late: burst, burst(N), spread,
+    /// With --rate: policy for operations that are late after a stall: burst, burst(N), spread,
     /// spread(X), skip, delay [default: burst]
     ///
     /// burst: all are made at once; burst(N): the newest N, the rest is counted as skipped.
@@ -87,12 +86,12 @@ pub struct RawThrottle {
     #[arg(long, value_name = "POLICY", value_parser = CatchUp::parse, help_heading = "Schedule")]
     policy: Option<CatchUp>,
 
-    /// With --rate: no wait is shorter than this; operations are grouped instead [default: 0]
+    /// With --rate: minimum wait; operations are grouped instead of waiting less [default: 0]
     #[arg(long, value_name = "T", value_parser = parse_duration, help_heading = "Schedule")]
     min_wait: Option<Nanos>,
 
-    /// With --rate: when operations come: constant, poisson, uniform, burst(a,b,period)
-    /// [default: constant]
+    /// With --rate: arrival process: constant, poisson, uniform, burst(a,b,period) [default:
+    /// constant]
     #[arg(long, value_name = "A", help_heading = "Schedule")]
     arrival: Option<String>,
 

@@ -31,10 +31,10 @@ use std::io;
 
 /// Send datagrams and account for every one of them
 ///
-/// Tells for each datagram where it went: received, refused by the kernel, lost at a place that a
-/// counter names, or unexplained. Without HOST it sends to a service of knee's own in this
-/// process; elsewhere there has to be a 'knee serve udp'. --compare runs several kinds of clients
-/// in turn; --explain finds out by experiment why two of them differ.
+/// Accounts for every datagram: received, refused by the kernel, lost at a place named by a
+/// counter, or unexplained. Without HOST the service is built-in; another host must run 'knee serve
+/// udp'. --compare runs several kinds of clients in turn; --explain finds by experiment why two of
+/// them differ.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Examples:\n  \
@@ -50,15 +50,15 @@ pub struct RawUdp {
     #[arg(value_name = "HOST[:PORT]", value_parser = options::parse_service)]
     service_address: Option<String>,
 
-    /// What each client does between two datagrams: none, yield, sleep(T), exp(T),
-    /// uniform(FROM,TO), tick(T), or a schedule: constant, poisson, … [default: constant]
+    /// Wait of each client between two datagrams: none, yield, sleep(T), exp(T), uniform(FROM,TO),
+    /// tick(T), or a schedule: constant, poisson, … [default: constant]
     ///
     /// none: nothing. yield: gives the processor up, sched_yield(2). sleep(0): a sleep of zero,
     /// which costs the timer slack. sleep(T), exp(T), uniform(FROM,TO), lognormal(MEDIAN,SIGMA): a
     /// sleep after each datagram, so that the time for sending and waking adds to it. tick(T): a
     /// short sleep on an old kernel, which ends with the second tick of a clock that all clients
-    /// share. constant, poisson, uniform, burst(a,b,period), ramp(from,to), trace(FILE): moments of
-    /// a schedule, as --arrival; the file has up to 256 MiB.
+    /// share. constant, poisson, uniform, burst(a,b,period), ramp(from,to), trace(FILE): times of a
+    /// schedule, as in --arrival; the file has up to 256 MiB.
     #[arg(
         long,
         value_name = "WAIT",
@@ -76,17 +76,17 @@ pub struct RawUdp {
     #[arg(long, value_name = "A", help_heading = "Load", hide_short_help = true)]
     arrival: Option<String>,
 
-    /// Clients, each with a number and a sequence of its own [default: 1]
+    /// Number of clients; each has its own sequence numbers [default: 1]
     #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Load")]
     clients: Option<u32>,
 
-    /// What carries the clients: multiplexed (few threads send for all), threads, processes
-    /// [default: multiplexed; with --explain processes]
+    /// How clients run: multiplexed (few threads send for all), threads, processes [default:
+    /// multiplexed; with --explain processes]
     #[arg(long, value_name = "AS", value_parser = options::carriers(), help_heading = "Load")]
     #[arg(hide_possible_values = true)]
     clients_as: Option<ClientsAs>,
 
-    /// Bytes of each datagram, from 40 on
+    /// Datagram size in bytes, at least 40
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = options::parse_size)]
     #[arg(help_heading = "Load")]
     size: u32,
@@ -96,16 +96,15 @@ pub struct RawUdp {
     #[arg(hide_short_help = true)]
     send_cost: Option<Nanos>,
 
-    /// Hand datagrams to the kernel many in one buffer, which it cuts (UDP_SEGMENT): faster, in
-    /// bursts
+    /// Use UDP_SEGMENT: the kernel cuts one buffer into many datagrams; faster, in bursts
     #[arg(long, help_heading = "Load", hide_short_help = true)]
     gso: bool,
 
-    /// Run these kinds of clients in turn, two or more: WAIT*N, a schedule as ARRIVAL@RATE*N
+    /// Kinds of clients to run in turn, two or more: WAIT*N, a schedule as ARRIVAL@RATE*N
     #[arg(long, value_names = ["WAIT*N", "WAIT*N"], num_args = 1.., help_heading = "Experiment")]
     compare: Vec<String>,
 
-    /// Find out why two kinds of clients differ [default: 'yield*64' 'exp(200us)*128']
+    /// Kinds of clients whose difference to explain [default: 'yield*64' 'exp(200us)*128']
     #[arg(long, value_names = ["WAIT*N", "WAIT*N"], num_args = 0..=2, conflicts_with = "compare")]
     #[arg(help_heading = "Experiment")]
     explain: Option<Vec<String>>,
@@ -122,40 +121,40 @@ pub struct RawUdp {
     #[arg(hide_possible_values = true, hide_short_help = true)]
     preset: Option<options::Preset>,
 
-    /// Trials of each kind of clients [default: 3; with --explain 6]
+    /// Trials per kind of clients [default: 3; with --explain 6]
     #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Experiment")]
     #[arg(hide_short_help = true)]
     repeats: Option<u32>,
 
-    /// Time of sending per trial [default: 10s; with --explain 500ms; with -n 24h]
+    /// Sending time per trial [default: 10s; with --explain 500ms; with -n 24h]
     #[arg(short, long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
     duration: Option<Nanos>,
 
-    /// Stop after exactly so many datagrams
+    /// Number of datagrams; sending stops after exactly this many
     #[arg(short = 'n', long, value_name = "N", value_parser = options::parse_datagrams)]
     #[arg(alias = "requests", help_heading = "Time")]
     datagrams: Option<u64>,
 
-    /// Length of the intervals of the time series, at least 10ms
-    /// [default: 1s; shorter where the duration is, so that there are ten; at least 100ms]
+    /// Interval length of the time series, at least 10ms [default: a tenth of the duration, from
+    /// 100ms to 1s]
     #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
     #[arg(hide_short_help = true)]
     interval: Option<Nanos>,
 
-    /// What the service does with a datagram: sink (counts it), echo (sends it back as well)
+    /// Service mode: sink (count datagrams), echo (also send them back)
     #[arg(long, value_name = "MODE", value_parser = service_modes(), help_heading = "Service")]
     #[arg(hide_possible_values = true, hide_short_help = true)]
     mode: Option<ServiceMode>,
 
-    /// Its work per datagram: 200us, exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
+    /// Service work per datagram: 200us, exp(100us), uniform(1ms,2ms), lognormal(1ms,0.5)
     #[arg(long, value_name = "LAW", value_parser = parse_law, help_heading = "Service")]
     service: Option<Law>,
 
-    /// Its receive buffer as given to setsockopt(2), which the kernel doubles
+    /// Service receive buffer as given to setsockopt(2), which the kernel doubles
     #[arg(long, value_name = "BYTES", value_parser = parse_buffer, help_heading = "Service")]
     rcvbuf: Option<u32>,
 
-    /// The processor that it is bound to, from 0 [default: any]
+    /// Processor to which the service is bound, from 0 [default: any]
     #[arg(long, value_name = "N", value_parser = parse_cpu, help_heading = "Service")]
     #[arg(hide_short_help = true)]
     service_cpu: Option<u32>,
@@ -168,7 +167,7 @@ pub struct RawUdp {
     #[arg(help_heading = "Generator", hide_short_help = true)]
     client_cpus: Option<options::Cpus>,
 
-    /// Timer slack of clients that sleep: by how much the kernel may wake them later
+    /// Timer slack of sleeping clients: how much later the kernel may wake them
     #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Generator")]
     #[arg(hide_short_help = true)]
     timer_slack: Option<Nanos>,
@@ -179,7 +178,7 @@ pub struct RawUdp {
     #[arg(hide_short_help = true)]
     threads: Option<u32>,
 
-    /// How they wait for a moment of the schedule: hybrid (sleep, then poll), sleep, spin
+    /// How these threads wait for the intended time: hybrid (sleep, then poll), sleep, spin
     /// [default: hybrid]
     #[arg(long, value_name = "W", value_parser = waits(), help_heading = "Generator")]
     #[arg(hide_short_help = true, hide_possible_values = true)]
@@ -195,15 +194,16 @@ pub struct RawUdp {
     output: MeasuredOutputArgs,
 }
 
-const FAIL_IF_HELP: &str =
-    "Exit with 1 where this holds, repeatable: 'errors>0.1%', 'throughput<5000', 'invalid'";
+const FAIL_IF_HELP: &str = "Threshold that fails the run (exit code 1), repeatable: 'errors>0.1%', \
+                            'throughput<5000', 'invalid'";
 
 const FAIL_IF_LONG_HELP: &str =
-    "Exit with 1 where this holds, repeatable: 'errors>0.1%', 'throughput<5000', 'invalid'
+    "Threshold that fails the run (exit code 1), repeatable: 'errors>0.1%', \
+     'throughput<5000', 'invalid'
 
 errors are all datagrams intended that were not received, throughput those received per second. Of \
-several trials any may cross it. \
-With --mode echo also round trips: mean, min, p50, p75, p90, p99, p999, max against a time.";
+several trials any may cross it. With --mode echo also round trips: mean, min, p50, p75, p90, \
+p99, p999, max against a time.";
 
 const LONG_HELP: &str = "\
 The ledger:

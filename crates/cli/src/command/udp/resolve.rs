@@ -35,7 +35,7 @@ const RATE_PER_THREAD: f64 = 100_000.0;
 /// What the kernel gives every program.
 const TIMER_SLACK: Nanos = Nanos::from_micros(50);
 
-/// Trials of each kind of clients of a comparison, unless given.
+/// Trials per kind of clients of a comparison, unless given.
 const REPEATS: u32 = 3;
 
 /// The same of an explanation: with three pairs of trials, losses that come in bouts leave the
@@ -153,7 +153,7 @@ impl RawUdp {
         }
     }
 
-    /// Trials of each kind of clients.
+    /// Trials per kind of clients.
     fn repeats(&self) -> u32 {
         let default = match self.kind() {
             Kind::Explain => REPEATS_TO_EXPLAIN,
