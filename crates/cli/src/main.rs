@@ -54,6 +54,7 @@ fn execute(command: RawCommand) -> Result<Exit, Failure> {
         RawCommand::Analyze(raw) => command::analyze::execute(raw),
         RawCommand::Report(raw) => command::report::execute(&raw),
         RawCommand::Compare(raw) => command::compare::execute(&raw),
+        RawCommand::Explain(raw) => command::explain::execute(&raw),
         RawCommand::History(raw) => command::history::execute(raw),
         RawCommand::Serve(raw) => command::serve::execute(raw.resolve()?),
         RawCommand::Observe(raw) => command::observe::execute(raw.resolve()?),

@@ -4,6 +4,7 @@ pub mod analyze;
 pub mod compare;
 pub mod completions;
 mod demo;
+pub mod explain;
 pub mod history;
 mod http_stand;
 mod laboratory;

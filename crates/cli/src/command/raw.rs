@@ -2,8 +2,8 @@
 
 use crate::args::with_exits;
 use crate::command::{
-    analyze, compare, completions, history, latency, man, observe, overload, report, run, serve,
-    sweep, throttle, tour, udp,
+    analyze, compare, completions, explain, history, latency, man, observe, overload, report, run,
+    serve, sweep, throttle, tour, udp,
 };
 use crate::terminal;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -88,6 +88,7 @@ pub enum RawCommand {
     Analyze(analyze::RawAnalyze),
     Report(report::RawReport),
     Compare(compare::RawCompare),
+    Explain(explain::RawExplain),
     History(history::RawHistory),
     Serve(serve::RawServe),
     Observe(observe::RawObserve),

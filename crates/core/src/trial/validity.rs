@@ -3,6 +3,10 @@
 //! Each clause compares what the generator did with what it promised, never with how the target
 //! fared: a target that is slow, or refuses, makes no trial invalid.
 
+mod explained;
+
+pub use explained::{INVALID, reasons};
+
 use crate::measure::Histogram;
 use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov};
 use crate::time::Nanos;

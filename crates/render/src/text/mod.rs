@@ -7,6 +7,7 @@ mod bars;
 mod canvas;
 pub mod closing;
 pub mod compare;
+mod explain;
 pub mod heading;
 pub mod latency;
 pub mod line;

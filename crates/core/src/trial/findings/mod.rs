@@ -1,8 +1,7 @@
 //! What a person should know of trials, whatever experiment they belong to.
 //!
 //! Each finding is one function: it looks for something in every trial, and builds the finding
-//! where
-//! it holds.
+//! where it holds.
 
 mod generator;
 mod silence;

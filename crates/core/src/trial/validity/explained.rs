@@ -1,0 +1,137 @@
+//! What each clause of INVALID means and what to do about it.
+
+use super::Clause;
+use crate::finding::Code;
+
+/// What each clause means and what to do about it.
+pub fn reasons() -> impl Iterator<Item = Code> {
+    Clause::ALL.into_iter().map(Clause::explained)
+}
+
+/// The verdict itself.
+pub const INVALID: Code = Code {
+    name: "INVALID",
+    cause: "The generator limited or distorted the measurement, so the figures are partly its own \
+            and not the target's. A slow or failing target never causes this verdict. The report \
+            names each clause that was broken, and the command exits with 3.",
+    remedy: "Read the clause, remove its cause and measure again. The usual remedies are a quieter \
+             machine, processors of its own for the generator, or a lower load.",
+};
+
+impl Clause {
+    /// All of them, in the order in which they are checked.
+    const ALL: [Clause; 10] = [
+        Clause::FellBehind,
+        Clause::Stalled,
+        Clause::PacedLate,
+        Clause::GapsVary,
+        Clause::GapsNotExponential,
+        Clause::CountsNotPoisson,
+        Clause::CoreSaturated,
+        Clause::CoreStolen,
+        Clause::ProcessorsShared,
+        Clause::ResourcesExhausted,
+    ];
+
+    /// What it means and what to do about it, by the name that it has in JSON.
+    fn explained(self) -> Code {
+        match self {
+            Clause::FellBehind => FELL_BEHIND,
+            Clause::Stalled => STALLED,
+            Clause::PacedLate => PACED_LATE,
+            Clause::GapsVary => GAPS_VARY,
+            Clause::GapsNotExponential => GAPS_NOT_EXPONENTIAL,
+            Clause::CountsNotPoisson => COUNTS_NOT_POISSON,
+            Clause::CoreSaturated => CORE_SATURATED,
+            Clause::CoreStolen => CORE_STOLEN,
+            Clause::ProcessorsShared => PROCESSORS_SHARED,
+            Clause::ResourcesExhausted => RESOURCES_EXHAUSTED,
+        }
+    }
+}
+
+const FELL_BEHIND: Code = Code {
+    name: "fell_behind",
+    cause: "The generator started fewer than 99.9 % of the operations that its schedule asked for. \
+            The target met a lower rate than the report names.",
+    remedy: "Ask for a lower --rate, or give the generator more cores with --threads.",
+};
+
+const STALLED: Code = Code {
+    name: "stalled",
+    cause: "The generator did nothing for 100 ms or longer. Its process was stopped, or its \
+            machine was paused or overloaded. Waits in that time are the generator's own.",
+    remedy: "Find what stopped the process: a suspended virtual machine, a quota of processor time \
+             in its container, or other programs. Then measure again.",
+};
+
+const PACED_LATE: Code = Code {
+    name: "paced_late",
+    cause: "Operations started after their intended time, by a large share of the response times \
+            measured. Those response times contain the delay.",
+    remedy: "Give the generator a processor of its own with taskset, try --wait spin, or ask for a \
+             lower --rate.",
+};
+
+const GAPS_VARY: Code = Code {
+    name: "gaps_vary",
+    cause: "The gaps between starts vary more or less than the arrival process promises. The \
+            target met clumps or pauses that the schedule does not have.",
+    remedy: "Give the generator a processor of its own with taskset, or ask for a lower --rate.",
+};
+
+const GAPS_NOT_EXPONENTIAL: Code = Code {
+    name: "gaps_not_exponential",
+    cause: "With --arrival poisson the gaps between starts must be exponential. A \
+            Kolmogorov–Smirnov test rejects that for the gaps that the generator achieved.",
+    remedy: "Give the generator a processor of its own with taskset, or ask for a lower --rate.",
+};
+
+const COUNTS_NOT_POISSON: Code = Code {
+    name: "counts_not_poisson",
+    cause: "With --arrival poisson the number of starts per unit of time varies by as much as its \
+            mean. The variation achieved is different, so arrivals were clumped or smoothed.",
+    remedy: "Give the generator a processor of its own with taskset, or ask for a lower --rate.",
+};
+
+const CORE_SATURATED: Code = Code {
+    name: "core_saturated",
+    cause: "A core of the generator had no time left. The target can serve at least the measured \
+            throughput, and answers sooner than the response times say.",
+    remedy: "Add cores with --threads, run the generator on another machine than the target, or \
+             ask for less.",
+};
+
+const CORE_STOLEN: Code = Code {
+    name: "core_stolen",
+    cause: "The hypervisor gave more than 10 % of this virtual machine's processor time to other \
+            machines.",
+    remedy: "Repeat at a quieter time, or use a machine with processors of its own.",
+};
+
+const PROCESSORS_SHARED: Code = Code {
+    name: "processors_shared",
+    cause: "Other programs used the processors that --client-cpus reserves for the clients.",
+    remedy: "Stop the other programs, move them with taskset, or choose other processors.",
+};
+
+const RESOURCES_EXHAUSTED: Code = Code {
+    name: "resources_exhausted",
+    cause: "More than 0.1 % of the operations found no free port, file descriptor or memory on the \
+            generator's host. They never reached the target.",
+    remedy: "Raise the limit of descriptors with ulimit -n. Add source addresses with --source, or \
+             keep connections alive.",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_the_name_that_the_clause_has_in_json() {
+        for clause in Clause::ALL {
+            let name = serde_json::to_value(clause).unwrap();
+            assert_eq!(name, clause.explained().name);
+        }
+    }
+}
