@@ -1,9 +1,9 @@
 //! The tasks of this repository.
-//! bench`.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod dist;
+mod docs;
 mod repo;
 mod test;
 mod tidy;
@@ -15,6 +15,7 @@ const USAGE: &str = "\
 cargo xtask tidy                 checks the architecture's rules and the style
 cargo xtask test                 runs everything that must pass; installs what the tests need
 cargo xtask dist                 makes a release in target/dist: static binary, archive, package
+cargo xtask docs                 writes the pages of docs/ that are made from the code
 cargo xtask bench [OPTIONS]      measures knee beside its peers; writes bench/RESULTS.md
     --install      brings the peers that are missing (apt, cargo)
     --small        tiny durations, one round: shows that it runs, measures nothing
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Some(("tidy", [])) => tidy::run(),
         Some(("dist", [])) => dist::run(),
         Some(("test", [])) => test::run(),
+        Some(("docs", [])) => docs::run(),
         Some(("bench", rest)) => bench::Options::parse(rest).and_then(|o| bench::run(&o)),
         Some(("help" | "--help" | "-h", _)) => {
             println!("{USAGE}");

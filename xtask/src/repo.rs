@@ -24,7 +24,8 @@ pub struct Source {
     pub text: String,
 }
 
-/// All Rust, C and Cargo.toml files of the repository, sorted by path.
+/// All Rust, C, Markdown and Cargo.toml files of the repository, sorted by path. What else the
+/// documentation consists of is there without its text.
 pub fn sources(root: &Path) -> Result<Vec<Source>, String> {
     let mut found = Vec::new();
     collect(root, root, &mut found)?;
@@ -45,9 +46,14 @@ fn collect(root: &Path, dir: &Path, found: &mut Vec<Source>) -> Result<(), Strin
             if !name.starts_with('.') && !name.starts_with("target") {
                 collect(root, &path, found)?;
             }
-        } else if name == "Cargo.toml" || [".rs", ".c", ".h"].iter().any(|s| name.ends_with(s)) {
-            let text = std::fs::read_to_string(&path).map_err(in_dir)?;
+        } else {
             let relative = path.strip_prefix(root).unwrap_or(&path);
+            let is_read = [".rs", ".c", ".h", ".md"].iter().any(|s| name.ends_with(s));
+            let text = match name == "Cargo.toml" || is_read {
+                true => std::fs::read_to_string(&path).map_err(in_dir)?,
+                false if relative.starts_with("docs") => String::new(),
+                false => continue,
+            };
             found.push(Source {
                 path: relative.to_string_lossy().replace('\\', "/"),
                 text,

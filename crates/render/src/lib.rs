@@ -23,6 +23,8 @@ mod browser;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
+mod schema;
+#[cfg(test)]
 mod snapshots;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,9 @@
 mod calls;
 mod code;
 mod edges;
+mod links;
 mod manifests;
+mod prose;
 mod reach;
 mod shape;
 
@@ -68,6 +70,10 @@ pub fn check(sources: &[Source]) -> Vec<Violation> {
     for code in &rust {
         broken.extend(calls::check(code));
         broken.extend(shape::check(code));
+    }
+    broken.extend(links::check(sources));
+    for page in sources.iter().filter(|s| s.path.ends_with(".md")) {
+        broken.extend(prose::check(page));
     }
     broken.extend(edges::check(&rust));
     broken.extend(reach::check(&rust));

@@ -30,7 +30,8 @@ pub fn with_exits(examples: &str) -> String {
     format!("{examples}\n\n{EXITS}")
 }
 
-const EXITS: &str = "\
+/// What the exit codes mean, a line each.
+pub const EXITS: &str = "\
 Exit codes:
   0    measured, valid, within the thresholds
   1    a --fail-if threshold was crossed, or no operation succeeded although the target was reached

@@ -1,6 +1,6 @@
 //! Everything that a report says by a code, for `knee explain` and the reference.
 
-use crate::experiment::{ending, latency, overload, sweep};
+use crate::experiment::{ending, latency, overload, sweep, throttle, udp};
 use crate::finding::Code;
 use crate::trial::{findings, validity};
 
@@ -34,6 +34,11 @@ pub fn chapters() -> Vec<Chapter> {
         chapter(
             "Findings of knee overload",
             overload::findings::CODES.to_vec(),
+        ),
+        chapter("Findings of knee udp", udp::findings::CODES.to_vec()),
+        chapter(
+            "Findings of knee throttle",
+            throttle::findings::CODES.to_vec(),
         ),
         chapter(
             "Findings of knee latency",

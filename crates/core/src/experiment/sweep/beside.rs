@@ -74,7 +74,7 @@ pub fn figures(past: &[TrialReport], conclusion: &SweepConclusion) -> Option<Ope
 pub(super) const CLOSED_LOOP_HIDES_PAUSES: Code = Code {
     name: "closed_loop_hides_pauses",
     cause: "The target pauses. During a pause the users of a closed loop send nothing, so few of \
-            their operations wait; in an open loop requests go on arriving and wait.",
+            their operations wait. In an open loop requests go on arriving and wait.",
     remedy: "For response times of users who come on their own use knee sweep --axis rate, or knee \
              run --rate.",
 };

@@ -125,8 +125,8 @@ fn most_frequent_failure(outcomes: &Outcomes) -> &'static str {
 
 pub(crate) const TARGET_QUEUE_GROWS: Code = Code {
     name: "target_queue_grows",
-    cause: "An open loop offers more than the target serves. What is not served waits, so the \
-            queue and every response time grow for as long as the load lasts: percentiles then \
+    cause: "An open loop offers more than the target serves. Requests that are not served \
+            wait, so the queue and every response time grow while the load lasts. Percentiles then \
             measure the length of the run.",
     remedy: "Offer less than the target serves, or find the highest rate that it serves with knee \
              sweep --axis rate.",

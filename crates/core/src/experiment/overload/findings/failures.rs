@@ -30,7 +30,7 @@ pub(super) const ACCEPTED_AND_CLOSED: Code = Code {
 pub(super) const TRUNCATED_RESPONSES: Code = Code {
     name: "truncated_responses",
     cause: "The server closed connections in the middle of a response. It aborts responses that \
-            it has begun, often because of a limit or a crash of a worker.",
+            it has begun, often because of a limit or a crash.",
     remedy: "Check the server's log and its limits, such as open files (ulimit -n) or worker \
              connections.",
 };

@@ -10,7 +10,7 @@ const CONFIDENCE_PERCENT: f64 = 2.0;
 pub(super) const KNEE_METHODS_DISAGREE: Code = Code {
     name: "knee_methods_disagree",
     cause: "Asymptotes, Kneedle and maximum power put the knee at different levels, or the curve \
-            contradicts the asymptotes: throughput bends gradually, or the levels are far apart.",
+            contradicts the asymptotes. Throughput bends gradually, or the levels are far apart.",
     remedy: "Measure more levels between the two ends of the range.",
 };
 

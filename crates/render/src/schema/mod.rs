@@ -1,0 +1,282 @@
+//! The JSON Schema of the report, made from the types that are written: their fields, their doc
+//! comments and what serde is told of them. Reports of all kinds are checked against it.
+
+mod check;
+mod source;
+
+use crate::{Json, Renderer, fixtures};
+use check::Checker;
+use serde_json::{Map, Value, json};
+use source::{Body, Field, Item, Variant};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Which conclusion belongs to which command.
+const CONCLUSIONS: [(&str, &str); 8] = [
+    ("run", "RunConclusion"),
+    ("sweep", "SweepConclusion"),
+    ("analyze sweep", "SweepConclusion"),
+    ("overload", "OverloadConclusion"),
+    ("udp", "UdpConclusion"),
+    ("throttle", "ThrottleConclusion"),
+    ("latency", "LatencyConclusion"),
+    ("analyze latency", "LatencyConclusion"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Collects the types that the report needs, by name.
+struct Writer {
+    items: BTreeMap<String, Item>,
+    defs: Map<String, Value>,
+}
+
+impl Writer {
+    fn new() -> Writer {
+        let mut items: BTreeMap<String, Item> = BTreeMap::new();
+        for item in source::items(&root().join("crates/core/src")) {
+            let twin = items.insert(item.name.clone(), item.clone());
+            assert!(twin.is_none(), "two types are written as {}", item.name);
+        }
+        Writer {
+            items,
+            defs: Map::new(),
+        }
+    }
+
+    fn schema(mut self) -> Value {
+        let mut report = self.object("Report");
+        report["allOf"] = CONCLUSIONS
+            .iter()
+            .map(|(command, name)| {
+                json!({
+                    "if": {"properties": {"command": {"const": command}}},
+                    "then": {"properties": {"conclusion": self.named(name)}},
+                })
+            })
+            .collect();
+        let mut whole = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": "Report of knee",
+            "description": "What --json writes. Keys may be added; ignore those you do not know.",
+        });
+        for (key, value) in report.as_object().expect("an object") {
+            if key != "description" {
+                whole[key] = value.clone();
+            }
+        }
+        whole["$defs"] = Value::Object(self.defs);
+        whole
+    }
+
+    /// A reference to a type, which is described where it is not yet.
+    fn named(&mut self, name: &str) -> Value {
+        match name {
+            "Conclusion" | "Value" => return json!({}),
+            "Command" => {
+                let names: Vec<&str> = CONCLUSIONS.iter().map(|(command, _)| *command).collect();
+                return json!({"type": "string", "enum": names});
+            }
+            "Outcomes" | "StatusCodes" => {
+                let count = json!({"type": "integer", "minimum": 0});
+                return json!({"type": "object", "additionalProperties": count});
+            }
+            _ => {}
+        }
+        if !self.defs.contains_key(name) {
+            self.defs.insert(name.to_owned(), Value::Null);
+            let described = self.described(name);
+            self.defs.insert(name.to_owned(), described);
+        }
+        json!({"$ref": format!("#/$defs/{name}")})
+    }
+
+    fn item(&self, name: &str) -> Item {
+        let item = self.items.get(name);
+        item.unwrap_or_else(|| panic!("{name} is no type that is written"))
+            .clone()
+    }
+
+    fn described(&mut self, name: &str) -> Value {
+        match self.item(name).body {
+            Body::Struct(_) => self.object(name),
+            Body::Newtype(inner) => self.of(&inner),
+            Body::Enum(variants) => self.variants(&self.item(name).doc, &variants),
+        }
+    }
+
+    fn variants(&mut self, doc: &str, variants: &[Variant]) -> Value {
+        let is_unit = |v: &&Variant| v.fields.is_empty() && v.inner.is_empty();
+        let names: Vec<&str> = variants
+            .iter()
+            .filter(is_unit)
+            .map(|v| v.name.as_str())
+            .collect();
+        let mut choices = Vec::new();
+        if !names.is_empty() {
+            choices.push(json!({"type": "string", "enum": names}));
+        }
+        for variant in variants.iter().filter(|v| !is_unit(v)) {
+            let inner = match variant.fields.as_slice() {
+                [] => self.of(&variant.inner),
+                fields => self.fields(fields),
+            };
+            choices.push(match variant.is_untagged {
+                true => inner,
+                false => json!({
+                    "type": "object",
+                    "properties": {&variant.name: inner},
+                    "required": [&variant.name],
+                }),
+            });
+        }
+        let mut schema = match choices.len() {
+            1 => choices.remove(0),
+            _ => json!({"anyOf": choices}),
+        };
+        schema["description"] = json!(doc);
+        schema
+    }
+
+    fn object(&mut self, name: &str) -> Value {
+        let item = self.item(name);
+        let Body::Struct(fields) = &item.body else {
+            panic!("{name} is no struct");
+        };
+        let mut schema = self.fields(fields);
+        schema["description"] = json!(item.doc);
+        schema
+    }
+
+    fn fields(&mut self, fields: &[Field]) -> Value {
+        let (mut properties, mut required) = (Map::new(), Vec::new());
+        for field in fields {
+            if field.is_flat {
+                let inner = self.object(&field.of);
+                let parts = inner["properties"].as_object().expect("properties");
+                properties.extend(parts.clone());
+                required.extend(inner["required"].as_array().expect("a list").clone());
+                continue;
+            }
+            let mut schema = self.of(&field.of);
+            schema["description"] = json!(field.doc);
+            properties.insert(field.name.clone(), schema);
+            if !field.may_lack {
+                required.push(json!(field.name));
+            }
+        }
+        json!({"type": "object", "properties": properties, "required": required})
+    }
+
+    /// The schema of a type as it is spelt in the source.
+    fn of(&mut self, spelt: &str) -> Value {
+        let spelt = spelt.trim();
+        if let Some(inner) = within(spelt, "Option<", ">") {
+            return json!({"anyOf": [self.of(inner), {"type": "null"}]});
+        }
+        if let Some(inner) = within(spelt, "Vec<", ">") {
+            return json!({"type": "array", "items": self.of(inner)});
+        }
+        if let Some(inner) = within(spelt, "BTreeMap<", ">") {
+            let (_, value) = inner.split_once(',').expect("a key and a value");
+            return json!({"type": "object", "additionalProperties": self.of(value)});
+        }
+        if let Some((inner, count)) = within(spelt, "[", "]").and_then(|s| s.split_once(';')) {
+            let count: u64 = count.trim().parse().expect("a number of items");
+            let items = self.of(inner);
+            return json!({
+                "type": "array", "items": items, "minItems": count, "maxItems": count
+            });
+        }
+        if let Some(inner) = within(spelt, "(", ")") {
+            let parts: Vec<Value> = inner.split(", ").map(|part| self.of(part)).collect();
+            return json!({"type": "array", "prefixItems": parts});
+        }
+        match spelt.rsplit("::").next().unwrap_or(spelt) {
+            "u8" | "u16" | "u32" | "u64" | "usize" => json!({"type": "integer", "minimum": 0}),
+            "i32" | "i64" => json!({"type": "integer"}),
+            "f64" => json!({"type": "number"}),
+            "bool" => json!({"type": "boolean"}),
+            "String" => json!({"type": "string"}),
+            name => self.named(name),
+        }
+    }
+}
+
+fn within<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
+    text.strip_prefix(open)?.strip_suffix(close)
+}
+
+fn written() -> String {
+    let schema = Writer::new().schema();
+    let text = serde_json::to_string_pretty(&schema).expect("JSON");
+    format!("{text}\n")
+}
+
+#[test]
+fn the_schema_in_the_documentation_is_up_to_date() {
+    let path = root().join("docs/src/reference/report.schema.json");
+    let expected = written();
+    if std::env::var_os("KNEE_WRITE_DOCS").is_some() {
+        std::fs::write(&path, &expected).expect("it can be written");
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == expected,
+        "{} is stale: run `cargo xtask docs`",
+        path.display()
+    );
+}
+
+/// The report as it is written, read back as a document.
+fn documents() -> Vec<(&'static str, Value)> {
+    let document = |(name, report)| {
+        let mut bytes = Vec::new();
+        Json.render(&report, &mut bytes).expect("memory takes it");
+        (name, serde_json::from_slice(&bytes).expect("JSON"))
+    };
+    fixtures::all().into_iter().map(document).collect()
+}
+
+#[test]
+fn reports_of_all_kinds_keep_to_the_schema() {
+    let schema = Writer::new().schema();
+    let documents = documents();
+    for (command, _) in CONCLUSIONS {
+        let has = documents.iter().any(|(_, d)| d["command"] == command);
+        assert!(has, "no fixture of {command}");
+    }
+    for (name, document) in documents {
+        let wrong = Checker { whole: &schema }.check(&document);
+        assert!(wrong.is_empty(), "{name}: {}", wrong.join("; "));
+    }
+}
+
+#[test]
+fn a_document_that_breaks_the_schema_is_told_from_one_that_keeps_to_it() {
+    let schema = Writer::new().schema();
+    let (_, document) = documents().swap_remove(0);
+    type Change = fn(&mut Value);
+    let changes: [(Change, &str); 6] = [
+        (|d| d["seed"] = json!(-1), "seed"),
+        (|d| d["trials"][0]["attempted"] = json!("many"), "attempted"),
+        (|d| d["verdict"] = json!("perhaps"), "verdict"),
+        (|d| d["surprise"] = json!(1), "surprise"),
+        (|d| d["conclusion"]["surprise"] = json!(1), "surprise"),
+        (
+            |d| drop(d.as_object_mut().and_then(|d| d.remove("host"))),
+            "host",
+        ),
+    ];
+    for (change, place) in changes {
+        let mut changed = document.clone();
+        change(&mut changed);
+        let wrong = Checker { whole: &schema }.check(&changed);
+        assert!(
+            wrong.iter().any(|w| w.contains(place)),
+            "{place}: {wrong:?}"
+        );
+    }
+}

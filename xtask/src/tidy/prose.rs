@@ -1,0 +1,176 @@
+//! Plain English in the documentation: short sentences, and none of the phrases that slow a reader
+//! down.
+
+use super::Violation;
+use crate::repo::Source;
+
+/// A sentence may have this many words.
+const WORDS_MAX: usize = 25;
+
+/// A phrase and what to write instead.
+const PHRASES: [(&str, &str); 20] = [
+    ("so long", "name the time"),
+    ("so many", "name the number"),
+    ("of which", "begin another sentence"),
+    ("is told", "say who does what"),
+    ("is said", "say who does what"),
+    ("takes in", "accepts"),
+    ("gives up", "name the time limit"),
+    ("given up", "name the time limit"),
+    ("knee's own", "built-in"),
+    ("moment", "time"),
+    ("stands still", "stalled"),
+    ("stood still", "stalled"),
+    ("fares", "say what happens"),
+    ("strikes", "say what happens"),
+    ("of a worker", "turn the sentence around"),
+    ("clumsiness", "delay"),
+    ("far and away", "leave it out"),
+    ("simply", "leave it out"),
+    ("obviously", "leave it out"),
+    ("as far as was seen", "name the range"),
+];
+
+/// Violations in a page that users read.
+pub fn check(page: &Source) -> Vec<Violation> {
+    let is_read = page.path == "README.md" || page.path.starts_with("docs/src/");
+    // Help texts are judged where they stand.
+    if !is_read || page.path.ends_with("reference/options.md") {
+        return Vec::new();
+    }
+    let mut broken = Vec::new();
+    let mut report = |line, rule, remedy| {
+        broken.push(Violation {
+            path: page.path.clone(),
+            line,
+            rule,
+            remedy,
+        });
+    };
+    for (line, text) in blocks(&page.text) {
+        for sentence in sentences(&text) {
+            let words = sentence.split_whitespace();
+            let count = words.filter(|w| w.contains(char::is_alphanumeric)).count();
+            if count > WORDS_MAX {
+                let start: String = sentence.chars().take(40).collect();
+                report(
+                    line,
+                    "long sentence",
+                    format!("{count} words, at most {WORDS_MAX}: '{start}…'"),
+                );
+            }
+        }
+        let lower = format!(" {} ", text.to_lowercase());
+        for (phrase, remedy) in PHRASES {
+            let is_there = lower
+                .match_indices(phrase)
+                .any(|(at, _)| is_whole(&lower, at, phrase.len()));
+            if is_there {
+                report(line, "phrase", format!("'{phrase}': {remedy}"));
+            }
+        }
+    }
+    broken
+}
+
+fn is_whole(text: &str, at: usize, length: usize) -> bool {
+    let is_letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
+    !is_letter(text[..at].chars().next_back()) && !is_letter(text[at + length..].chars().next())
+}
+
+/// Paragraphs, items of lists, cells of tables and headings, each with the line it begins in and
+/// without markup; code in a line counts as a word, code blocks are left out.
+fn blocks(text: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let (mut is_code, mut goes_on) = (false, false);
+    for (i, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.starts_with("```") {
+            (is_code, goes_on) = (!is_code, false);
+            continue;
+        }
+        if is_code || line.is_empty() || line.starts_with("<!--") {
+            goes_on = false;
+            continue;
+        }
+        let line = plain(line);
+        let is_numbered = line
+            .split_once(". ")
+            .is_some_and(|(n, _)| n.parse::<u32>().is_ok());
+        if line.starts_with('|') {
+            found.extend(line.split('|').map(|cell| (i + 1, cell.to_owned())));
+            goes_on = false;
+        } else if line.starts_with('#') {
+            found.push((i + 1, line));
+            goes_on = false;
+        } else if !goes_on || is_numbered || line.starts_with("- ") || line.starts_with("* ") {
+            found.push((i + 1, line));
+            goes_on = true;
+        } else if let Some((_, block)) = found.last_mut() {
+            block.push(' ');
+            block.push_str(&line);
+        }
+    }
+    found
+}
+
+/// Without the addresses of links, and with code in a line as one word.
+fn plain(line: &str) -> String {
+    let mut out = String::new();
+    for (i, part) in line.split('`').enumerate() {
+        match i % 2 {
+            0 => out.push_str(part),
+            _ => out.push_str("CODE"),
+        }
+    }
+    while let Some(at) = out.find("](") {
+        let end = out[at..].find(')').map_or(out.len(), |end| at + end + 1);
+        out.replace_range(at..end, "]");
+    }
+    out
+}
+
+fn sentences(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(". ").or_else(|| rest.find("? ")) {
+        found.push(&rest[..=at]);
+        rest = &rest[at + 2..];
+    }
+    found.push(rest);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::broken_by;
+
+    #[test]
+    fn a_long_sentence_is_found_and_two_short_ones_are_not() {
+        let words = |n: usize| vec!["word"; n].join(" ");
+        let long = format!("# Title\n\n{}\n{}.\n", words(20), words(6));
+        assert_eq!(broken_by("docs/src/a.md", &long), ["3: long sentence"]);
+        let short = format!("{}. {}.\n", words(25), words(25));
+        assert!(broken_by("docs/src/a.md", &short).is_empty());
+        let code = format!(
+            "```\n{}\n```\n| {} | {} |\n",
+            words(40),
+            words(20),
+            words(20)
+        );
+        assert!(broken_by("README.md", &code).is_empty());
+        assert!(broken_by("ARCHITECTURE.md", &long).is_empty());
+    }
+
+    #[test]
+    fn a_phrase_is_found_as_whole_words_and_not_in_code() {
+        for (text, expected) in [
+            ("The server waits so long that it ends.", 1),
+            ("Welfares and momentum are other words.", 0),
+            ("`so long` is code, as is\n```\nso many\n```", 0),
+            ("At that moment it ends.", 1),
+        ] {
+            assert_eq!(broken_by("README.md", text).len(), expected, "{text}");
+        }
+    }
+}
