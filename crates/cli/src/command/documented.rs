@@ -137,8 +137,7 @@ fn described(argument: &Arg) -> String {
     };
     let help = argument.get_long_help().or(argument.get_help());
     let help = help.map(ToString::to_string).unwrap_or_default();
-    let help: Vec<&str> = help.split_whitespace().collect();
-    let mut text = format!("`{name}`: {}", escaped(&help.join(" ")));
+    let mut text = format!("`{name}`: {}", escaped(&in_one_line(&help)));
     let defaults: Vec<String> = argument
         .get_default_values()
         .iter()
@@ -153,6 +152,23 @@ fn described(argument: &Arg) -> String {
         let _ = write!(text, " [possible values: {}]", possible.join(", "));
     }
     text
+}
+
+/// Paragraphs as sentences of one line.
+fn in_one_line(help: &str) -> String {
+    let mut line = String::new();
+    for paragraph in help.split("\n\n") {
+        let words: Vec<&str> = paragraph.split_whitespace().collect();
+        if !line.is_empty() {
+            line.push_str(if line.ends_with(['.', ':', ']']) {
+                " "
+            } else {
+                ". "
+            });
+        }
+        line.push_str(&words.join(" "));
+    }
+    line
 }
 
 /// What Markdown would take for markup, made literal.
@@ -267,7 +283,8 @@ fn examples() -> Vec<(String, String)> {
     found
 }
 
-/// The words of a command line, as a shell splits them: quotes hold together, `#` begins a comment.
+/// The words of a command line, as a shell splits them: quotes hold together; a comment, a redirection
+/// or a pipe ends it.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in line.chars() {
@@ -277,7 +294,7 @@ fn words(line: &str) -> Vec<String> {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
-            (None, '#') if word.is_none() => break,
+            (None, '#' | '>' | '|') if word.is_none() => break,
             (None, ' ') => words.extend(word.take()),
             (_, c) => word.get_or_insert_default().push(c),
         }
@@ -308,7 +325,7 @@ fn every_example_of_the_documentation_is_taken() {
 #[test]
 fn an_example_that_knee_does_not_take_is_found() {
     assert_eq!(
-        words("knee run URL -H 'A: b c' --data \"x y\" # so"),
+        words("knee run URL -H 'A: b c' --data \"x y\" > 'file' # so"),
         ["knee", "run", "URL", "-H", "A: b c", "--data", "x y"]
     );
     assert!(parse("run http://127.0.0.1:8080/ --rate 1000").is_ok());
