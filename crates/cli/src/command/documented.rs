@@ -283,8 +283,8 @@ fn examples() -> Vec<(String, String)> {
     found
 }
 
-/// The words of a command line, as a shell splits them: quotes hold together; a comment, a redirection
-/// or a pipe ends it.
+/// The words of a command line, as a shell splits them: quotes hold together; a comment, a
+/// redirection or a pipe ends it.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in line.chars() {
