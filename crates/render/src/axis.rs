@@ -29,6 +29,20 @@ pub struct Axis {
     pub label: fn(f64) -> String,
 }
 
+/// The least and the most of values that are numbers; `None` where there are none.
+pub fn span(values: impl IntoIterator<Item = f64>) -> Option<[f64; 2]> {
+    let known = values.into_iter().filter(|v| v.is_finite());
+    known.fold(None, |span, v| match span {
+        None => Some([v, v]),
+        Some([lo, hi]) => Some([f64::min(lo, v), f64::max(hi, v)]),
+    })
+}
+
+/// The most of values that are numbers, or 0.
+pub fn top(values: impl IntoIterator<Item = f64>) -> f64 {
+    span(values).map_or(0.0, |[_, hi]| hi.max(0.0))
+}
+
 impl Axis {
     /// A linear axis over `lo < hi`.
     pub fn linear(lo: f64, hi: f64, label: fn(f64) -> String) -> Axis {
@@ -53,6 +67,18 @@ impl Axis {
         } else {
             Axis::linear(0.0, hi, label)
         }
+    }
+
+    /// A linear axis from 0 to the most of these, without words.
+    pub fn from_zero(values: impl IntoIterator<Item = f64>) -> Axis {
+        let most = span(values).map_or(1.0, |[_, most]| most);
+        Axis::linear(0.0, most, |_| String::new())
+    }
+
+    /// A logarithmic axis from the power of ten below the first to the second, both positive.
+    pub fn decades([lo, hi]: [f64; 2], label: fn(f64) -> String) -> Axis {
+        let lo = 10f64.powf(lo.log10().floor());
+        Axis::logarithmic(lo, hi.max(lo * (1.0 + f64::EPSILON)), label)
     }
 
     /// An axis of percentiles from 0 to `hi`, 0 < `hi` < 100; higher ones lie at its end.

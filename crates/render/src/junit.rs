@@ -5,7 +5,7 @@
 //! failure, error, system-out); there is no standard.
 
 use crate::Renderer;
-use crate::text::heading::is_of_others;
+use crate::document::opening::is_of_others;
 use knee_core::finding::Severity;
 use knee_core::report::{Report, ThresholdReport};
 use knee_core::shown::{is_hidden, push_shown};

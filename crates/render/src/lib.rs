@@ -8,13 +8,16 @@
 mod axis;
 mod compared;
 mod csv;
+mod document;
 mod html;
 mod json;
 mod junit;
 mod ledger;
 pub mod live;
+mod markdown;
 mod number;
 pub mod openmetrics;
+mod plot;
 mod progress;
 mod text;
 
@@ -30,12 +33,14 @@ mod snapshots;
 mod tests;
 
 pub use csv::Csv;
+pub use document::closing::quoted;
+pub use document::{answer, headline};
 pub use html::{Html, html_tour};
 pub use json::{Json, parse_report};
 pub use junit::Junit;
+pub use markdown::Markdown;
 pub use progress::{ProgressLine, RowLine, SoFar, scenario_line, sent_line};
-pub use text::closing::quoted;
-pub use text::{Text, answer, headline};
+pub use text::Text;
 
 use knee_core::report::Report;
 use std::io;

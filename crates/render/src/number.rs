@@ -167,23 +167,17 @@ pub fn estimate(value: f64) -> String {
     shared::estimate(value)
 }
 
-/// Half a confidence interval: two significant digits say all there is.
-pub fn uncertainty(value: f64) -> String {
-    if !value.is_finite() {
-        return MISSING.to_string();
-    }
-    shared::grouped(&shared::digits_of(
-        value,
-        if value.abs() < 100.0 { 2 } else { 3 },
-    ))
-}
-
 /// With so many decimals, for columns of figures of one magnitude; no unit.
 pub fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return MISSING.to_string();
     }
     shared::grouped(&format!("{value:.decimals$}"))
+}
+
+/// As many decimals as give a figure of this size six digits.
+pub fn decimals_of_6_digits(value: f64) -> usize {
+    (5.0 - value.max(1e-3).log10().floor()).clamp(0.0, 6.0) as usize
 }
 
 /// An exact count that may be negative.
@@ -235,6 +229,13 @@ mod tests {
     fn check<T: Copy + std::fmt::Debug>(format: fn(T) -> String, table: &[(T, &str)]) {
         for &(value, expected) in table {
             assert_eq!(format(value).replace(TIE, " "), expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn rates_have_the_decimals_of_what_was_asked() {
+        for (asked, wanted) in [(0.5, 6), (1_000.0, 2), (1e4, 1), (1e6, 0)] {
+            assert_eq!(decimals_of_6_digits(asked), wanted, "{asked}");
         }
     }
 

@@ -30,6 +30,32 @@ const NOT_IN_RENDER: [&str; 8] = [
     "Histogram",
 ];
 
+/// What puts a document together takes numbers as they are: arithmetic over several is a statistic,
+/// or the business of an axis.
+const NOT_IN_DOCUMENT: [&str; 8] = [
+    ".sum()",
+    ".sum::<",
+    ".fold(",
+    ".product()",
+    ".powf(",
+    ".powi(",
+    ".ln()",
+    "midpoint(",
+];
+
+/// Parts of a document that lay out characters, not figures.
+const LAYOUT: [&str; 2] = ["document/line.rs", "document/table.rs"];
+
+/// Painters know the document and not each other.
+const APART: [(&str, &str); 6] = [
+    ("render/src/html/", "crate::text"),
+    ("render/src/text/", "crate::html"),
+    ("render/src/document/", "crate::text"),
+    ("render/src/document/", "crate::html"),
+    ("render/src/markdown.rs", "crate::text"),
+    ("render/src/markdown.rs", "crate::html"),
+];
+
 const UNFINISHED: [&str; 3] = ["todo!", "unimplemented!", "dbg!"];
 
 const NO_UNSAFE: [&str; 4] = ["crates/core/", "crates/render/", "crates/cli/", "xtask/"];
@@ -93,6 +119,30 @@ pub fn check(code: &Code) -> Vec<Violation> {
                 let remedy = format!("{call} computes: make the number a field of the report");
                 report(line, "render shows", remedy);
             }
+            for (rule, remedy) in in_render(&code.path, text) {
+                report(line, rule, remedy);
+            }
+        }
+    }
+    broken
+}
+
+/// What a line of render must not do where it stands.
+fn in_render(path: &str, text: &str) -> Vec<(&'static str, String)> {
+    let mut broken = Vec::new();
+    let is_layout = LAYOUT.iter().any(|file| path.ends_with(file));
+    if path.contains("/document/") && !is_layout {
+        let calls = NOT_IN_DOCUMENT.iter();
+        for call in calls.filter(|call| find_word(text, call).is_some()) {
+            let remedy = format!("{call} computes: show a field of the report, or ask the axis");
+            broken.push(("render shows", remedy));
+        }
+    }
+    for (place, named) in APART {
+        if path.contains(place) && find_word(text, named).is_some() {
+            let remedy =
+                format!("{named} is another painter: put what both need into the document");
+            broken.push(("painters apart", remedy));
         }
     }
     broken
@@ -111,6 +161,9 @@ mod tests {
         let core = "crates/core/src/time.rs";
         let render = "crates/render/src/text.rs";
         let engine = "crates/engine/src/clock.rs";
+        let document = "crates/render/src/document/run.rs";
+        let lines = "crates/render/src/document/line.rs";
+        let page = "crates/render/src/html/page.rs";
         for (what, path, text, broken) in [
             ("core reads no clock", core, "fn f() { Instant::now(); }", 1),
             ("the engine does", engine, "fn f() { Instant::now(); }", 0),
@@ -169,6 +222,26 @@ mod tests {
                 "a test may",
                 engine,
                 "#[cfg(test)]\nmod tests {\n fn f() { dbg!(1); }\n}",
+                0,
+            ),
+            (
+                "a document adds nothing up",
+                document,
+                "fn f() { v.iter().sum() }",
+                1,
+            ),
+            (
+                "an axis may",
+                "crates/render/src/axis.rs",
+                "fn f() { v.fold(0.0, g) }",
+                0,
+            ),
+            ("lines measure words", lines, "fn f() { v.iter().sum() }", 0),
+            ("the page knows no text", page, "use crate::text::Text;", 1),
+            (
+                "it knows the document",
+                page,
+                "use crate::document::Block;",
                 0,
             ),
             ("render does not sort", render, "fn f() { v.sort(); }", 1),

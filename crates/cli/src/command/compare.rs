@@ -8,7 +8,7 @@ use clap::{Args, Command};
 use knee_core::compare::report::{Comparison, ComparisonVerdict};
 use knee_core::compare::{Named, compare};
 use knee_core::report::Report;
-use knee_render::{Html, Json, parse_report};
+use knee_render::{Html, Json, Markdown, parse_report};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
@@ -59,6 +59,10 @@ pub struct RawCompare {
     /// HTML report, one file without external resources; '-' is standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     html: Option<String>,
+
+    /// Write it there as Markdown too, for a pull request; '-' as above
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    md: Option<String>,
 
     /// Do not say on standard error why it ends with another code than 0
     #[arg(long, hide_short_help = true, help_heading = "Output")]
@@ -123,6 +127,7 @@ pub fn execute(raw: &RawCompare) -> Result<Exit, Failure> {
     let b = load_all(&sides.b, false)?;
     files.add("--json", raw.json.as_deref(), Box::new(Json))?;
     files.add("--html", raw.html.as_deref(), Box::new(Html))?;
+    files.add("--md", raw.md.as_deref(), Box::new(Markdown))?;
     let version = env!("CARGO_PKG_VERSION");
     let comparison = compare(&named(&sides.a, &a), &named(&sides.b, &b), version);
     let comparison = comparison.map_err(Failure::input)?;

@@ -15,7 +15,7 @@ pub use files::Files;
 use keep::KeepArgs;
 use knee_core::report::Report;
 use knee_render::live::Look;
-use knee_render::{Csv, Html, Json, Junit, Renderer, Text};
+use knee_render::{Csv, Html, Json, Junit, Markdown, Renderer, Text};
 use std::fmt;
 use std::io::{self, Write};
 use watch::WatchArgs;
@@ -30,6 +30,10 @@ pub struct OutputArgs {
     /// HTML report, one file without external resources; '-' is standard output
     #[arg(long, value_name = "FILE")]
     pub html: Option<String>,
+
+    /// Markdown report, for a pull request; '-' is standard output
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub md: Option<String>,
 
     /// CSV of the intervals of all trials, or of the rows of a table
     #[arg(long, value_name = "FILE", hide_short_help = true)]
@@ -66,6 +70,9 @@ impl OutputArgs {
         output
             .files
             .add("--html", self.html.as_deref(), Box::new(Html))?;
+        output
+            .files
+            .add("--md", self.md.as_deref(), Box::new(Markdown))?;
         output
             .files
             .add("--csv", self.csv.as_deref(), Box::new(Csv))?;

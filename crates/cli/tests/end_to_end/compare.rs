@@ -67,6 +67,7 @@ fn the_same_server_again_is_alike() {
 fn several_runs_of_each_side_and_all_forms() {
     let json = TempPath::new("compared.json");
     let html = TempPath::new("compared.html");
+    let md = TempPath::new("compared.md");
     let shown = run(&[
         "compare",
         BEFORE,
@@ -75,6 +76,8 @@ fn several_runs_of_each_side_and_all_forms() {
         json.str(),
         "--html",
         html.str(),
+        "--md",
+        md.str(),
         "--",
         SLOWER,
         SLOWER,
@@ -104,6 +107,9 @@ fn several_runs_of_each_side_and_all_forms() {
     );
     let page = std::fs::read_to_string(&html.0).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("WORSE"));
+    let markdown = std::fs::read_to_string(&md.0).unwrap();
+    assert!(markdown.starts_with("## WORSE: "), "{markdown}");
+    assert!(markdown.contains("| B is |"), "{markdown}");
     let on_stdout = run(&[
         "compare", BEFORE, AGAIN, "--json", "-", "--", SLOWER, SLOWER,
     ]);

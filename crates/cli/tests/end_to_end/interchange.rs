@@ -234,7 +234,7 @@ fn an_output_that_cannot_be_written_whole_is_exit_2_and_named() {
         "run", &url, "-d", "300ms", "--warmup", "0", "-c", "1", "--quiet",
     ];
     let other = TempPath::new("beside-full.json");
-    for option in ["--json", "--html", "--csv", "--junit", "--hdr"] {
+    for option in ["--json", "--html", "--md", "--csv", "--junit", "--hdr"] {
         let beside = if option == "--json" {
             "--csv"
         } else {

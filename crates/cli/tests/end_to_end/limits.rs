@@ -125,7 +125,7 @@ fn onto_a_disk_of(size: &str, option: &str, url: &str) -> Option<Ended> {
 #[test]
 fn an_output_on_a_full_disk_is_exit_2_and_named() {
     let server = KneeServer::start(&[]);
-    for option in ["--json", "--html", "--csv", "--junit", "--hdr"] {
+    for option in ["--json", "--html", "--md", "--csv", "--junit", "--hdr"] {
         let Some(ended) = onto_a_disk_of("64k", option, &server.url()) else {
             println!("skipped: namespaces of mounts are not permitted here");
             return;

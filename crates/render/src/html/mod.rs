@@ -1,34 +1,22 @@
 //! The report as one page for a browser: everything is in the file, nothing is fetched. What can be
 //! seen needs no script; the script adds values on hover, zoom and a choice of light or dark.
 //!
-//! `opening` and `closing` are the same for all; between them each command has a file of its own.
-//! Words, facts and tables are those of the text report.
+//! What it says is in the document; `opening` writes its head and its findings, `svg` its figures.
 
-mod closing;
-mod compare;
-mod latency;
 mod markup;
 mod opening;
-mod overload;
 mod page;
-mod plot;
-mod run;
-mod series;
-mod sweep;
-mod sweep_plots;
-mod throttle;
-mod trial_plots;
+mod svg;
 mod typed;
-mod udp;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
 use crate::Renderer;
-use crate::text::is_empty;
+use crate::document::{Block, Document, Medium, Section};
 use knee_core::compare::report::Comparison;
-use knee_core::report::{Conclusion, Report};
+use knee_core::report::Report;
 use page::Page;
 use std::io;
 
@@ -38,10 +26,20 @@ pub struct Html;
 
 impl Renderer for Html {
     fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-        let mut page = Page::default();
-        show(&mut page, report);
-        out.write_all(page.into_document(&opening::title(report)).as_bytes())
+        write(&Document::of(report), out)
     }
+}
+
+impl Renderer<Comparison> for Html {
+    fn render(&self, comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
+        write(&Document::of_comparison(comparison), out)
+    }
+}
+
+fn write(doc: &Document, out: &mut dyn io::Write) -> io::Result<()> {
+    let mut page = Page::default();
+    show(&mut page, doc);
+    out.write_all(page.into_document(&doc.opening.title).as_bytes())
 }
 
 /// Several reports as one page, each under a heading of its own, with a table of contents.
@@ -66,28 +64,48 @@ pub fn html_tour(reports: &[(&str, &Report)], out: &mut dyn io::Write) -> io::Re
     });
     page.deepen();
     for (i, (heading, report)) in reports.iter().enumerate() {
-        page.part(&format!("part{i}"), heading, |page| show(page, report));
+        page.part(&format!("part{i}"), heading, |page| {
+            show(page, &Document::of(report))
+        });
     }
     out.write_all(page.into_document("A tour of knee").as_bytes())
 }
 
-fn show(page: &mut Page, report: &Report) {
-    match &report.conclusion {
-        _ if is_empty(report) => opening::show(page, report, "", ""),
-        Conclusion::Run(conclusion) => run::show(page, report, conclusion),
-        Conclusion::Sweep(conclusion) => sweep::show(page, report, conclusion),
-        Conclusion::Throttle(conclusion) => throttle::show(page, report, conclusion),
-        Conclusion::Udp(conclusion) => udp::show(page, report, conclusion),
-        Conclusion::Overload(conclusion) => overload::show(page, report, conclusion),
-        Conclusion::Latency(conclusion) => latency::show(page, report, conclusion),
+fn show(page: &mut Page, doc: &Document) {
+    opening::show(page, &doc.opening);
+    if let Some(findings) = &doc.findings {
+        opening::show_findings(page, findings);
     }
-    closing::show(page, report);
+    for section in &doc.sections {
+        show_section(page, section);
+    }
 }
 
-impl Renderer<Comparison> for Html {
-    fn render(&self, comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
-        let mut page = Page::default();
-        compare::show(&mut page, comparison);
-        out.write_all(page.into_document(&compare::title(comparison)).as_bytes())
+fn show_section(page: &mut Page, section: &Section) {
+    let blocks: Vec<&Block> = section.blocks_for(Medium::Page).collect();
+    if blocks.is_empty() && !section.blocks.is_empty() {
+        return;
+    }
+    let show = |page: &mut Page| blocks.iter().for_each(|block| show_block(page, block));
+    match section.title.is_empty() {
+        true => show(page),
+        false => page.section(&section.title, &section.remark, show),
+    }
+}
+
+fn show_block(page: &mut Page, block: &Block) {
+    match block {
+        Block::Facts(facts) => page.facts(facts),
+        Block::Table(caption, table) => page.table(caption, table),
+        Block::Plots(plots, layout) => page.plots(plots, *layout),
+        Block::Note(text) => page.note(text),
+        Block::Paragraph(line) => page.paragraph(line),
+        Block::List(lines) => page.list(lines),
+        Block::Subheading(title) => page.subheading(title),
+        Block::Folded(title, blocks) => page.folded(title, |page| {
+            blocks.iter().for_each(|block| show_block(page, block));
+        }),
+        Block::Command(text) => page.command(text),
+        Block::Verbatim(lines) => page.verbatim(lines),
     }
 }

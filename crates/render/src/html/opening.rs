@@ -4,70 +4,54 @@ use super::markup::Markup;
 use super::page::Page;
 use super::typed::pieces;
 use super::words::{tied, untied};
-use crate::number;
-use crate::text::closing::evidence;
-use crate::text::heading::{failures, first_words, reasons, subject, verdicts, without_reasons};
-use crate::text::line::Ink;
+use crate::document::findings::{evidence, severity, title};
+use crate::document::line::Ink;
+use crate::document::opening::Opening;
 use knee_core::finding::{Finding, Severity};
-use knee_core::report::Report;
-use knee_core::trial::report::Verdict;
 
 /// So many reasons stand there at once.
 const REASONS_MAX: usize = 4;
 
 /// A tick in a circle: shapes that tell by themselves, in a square of 16.
-pub const TICK: &str = "M8 0a8 8 0 1 1 0 16a8 8 0 1 1 0-16zM4 8.5l2.8 2.8l5.2-5.8";
+const TICK: &str = "M8 0a8 8 0 1 1 0 16a8 8 0 1 1 0-16zM4 8.5l2.8 2.8l5.2-5.8";
 /// A cross in an octagon.
-pub const CROSS: &str = "M5 0h6l5 5v6l-5 5h-6l-5-5v-6zM5 5l6 6M11 5l-6 6";
+const CROSS: &str = "M5 0h6l5 5v6l-5 5h-6l-5-5v-6zM5 5l6 6M11 5l-6 6";
 /// An exclamation mark in a triangle.
-pub const WARNING: &str = "M8 .5l8 15h-16zM8 5.5v4.5M8 12.5v.7";
+const WARNING: &str = "M8 .5l8 15h-16zM8 5.5v4.5M8 12.5v.7";
 /// An i in a circle.
-pub const INFORMATION: &str = "M8 0a8 8 0 1 1 0 16a8 8 0 1 1 0-16zM8 4v.7M8 7v5";
+const INFORMATION: &str = "M8 0a8 8 0 1 1 0 16a8 8 0 1 1 0-16zM8 4v.7M8 7v5";
 
-/// Writes the answer with the verdict before it, a remark on how it was got, what makes it invalid,
-/// and the findings.
-pub fn show(page: &mut Page, report: &Report, answer: &str, remark: &str) {
+/// Writes the answer with the verdict before it, a remark on how it was got, and what makes it
+/// invalid.
+pub fn show(page: &mut Page, opening: &Opening) {
     let heading = page.heading_tag(0);
-    let m = &mut page.m;
-    m.el("header").with(|m| {
-        show_verdicts(m, report);
-        let answer = first_words(report, answer);
+    page.m.el("header").with(|m| {
+        show_verdicts(m, &opening.words);
+        let answer = untied(&opening.answer);
         let (first, rest) = first_sentence(&answer);
         m.el(heading).text(tied(first));
         if !rest.is_empty() {
             m.el("p").attr("class", "lead").text(tied(rest));
         }
-        let space = if subject(report).is_empty() { "" } else { " " };
-        let (command, subject) = (&report.command, subject(report));
-        let line = format!(
-            "knee {command}{space}{subject}{remark}, {}",
-            report.started_at
-        );
-        m.el("p").attr("class", "note").text(line);
-        show_reasons(m, report);
-        if report.interrupted {
+        if !opening.made.is_empty() {
+            let line = format!("{}, {}", untied(&opening.made), opening.started_at);
+            m.el("p").attr("class", "note").text(line);
+        }
+        for (word, reasons) in &opening.reasons {
+            show_list(m, word, reasons.clone());
+        }
+        if opening.interrupted {
             m.el("p").attr("class", "warn").with(|m| {
                 m.el("b").text("INTERRUPTED");
                 m.text(" Ended before its time; this is what was measured until then.");
             });
         }
     });
-    show_findings(page, &report.findings);
-}
-
-/// A text's first sentence, and the rest.
-pub fn first_sentence(text: &str) -> (&str, &str) {
-    let begins = |rest: &str| rest.starts_with(|c: char| c.is_uppercase());
-    let ends = text
-        .match_indices(". ")
-        .map(|(at, _)| text.split_at(at + 1));
-    let mut ends = ends.map(|(first, rest)| (first, rest.trim_start()));
-    ends.find(|(_, rest)| begins(rest)).unwrap_or((text, ""))
+    page.facts(&opening.facts);
 }
 
 /// Both answers beside each other: whether to trust the numbers, and what came of it.
-fn show_verdicts(m: &mut Markup, report: &Report) {
-    let words = verdicts(report);
+fn show_verdicts(m: &mut Markup, words: &[(Ink, String)]) {
     if words.is_empty() {
         return;
     }
@@ -76,6 +60,7 @@ fn show_verdicts(m: &mut Markup, report: &Report) {
             let (class, shape) = match ink {
                 Ink::Good => ("verdict good", TICK),
                 Ink::Bad => ("verdict bad", CROSS),
+                Ink::Warn => ("verdict warn", WARNING),
                 _ => ("verdict", INFORMATION),
             };
             m.el("p").attr("class", class).with(|m| {
@@ -86,25 +71,40 @@ fn show_verdicts(m: &mut Markup, report: &Report) {
     });
 }
 
+/// Writes the findings, one below the other.
+pub fn show_findings(page: &mut Page, findings: &[Finding]) {
+    page.section(title(findings), "", |page| {
+        if findings.is_empty() {
+            return;
+        }
+        page.m.el("ol").attr("class", "findings").with(|m| {
+            for finding in findings {
+                // Several lines leave room for the first figure; what is wrong is told in full.
+                let is_open = findings.len() == 1 || finding.severity == Severity::Error;
+                show_finding(m, finding, is_open);
+            }
+        });
+    });
+}
+
+/// A text's first sentence, and the rest.
+fn first_sentence(text: &str) -> (&str, &str) {
+    let begins = |rest: &str| rest.starts_with(|c: char| c.is_uppercase());
+    let ends = text
+        .match_indices(". ")
+        .map(|(at, _)| text.split_at(at + 1));
+    let mut ends = ends.map(|(first, rest)| (first, rest.trim_start()));
+    ends.find(|(_, rest)| begins(rest)).unwrap_or((text, ""))
+}
+
 /// Draws one of these shapes.
-pub fn show_shape(m: &mut Markup, shape: &str) {
+fn show_shape(m: &mut Markup, shape: &str) {
     let svg = m
         .el("svg")
         .attr("class", "shape")
         .attr("viewBox", "-1 -1 18 18");
     svg.attr("aria-hidden", "true")
         .with(|m| m.el("path").attr("d", shape).void());
-}
-
-fn show_reasons(m: &mut Markup, report: &Report) {
-    if report.verdict == Verdict::Invalid {
-        let mut reasons = reasons(report);
-        if reasons.is_empty() {
-            reasons.push(without_reasons(report).into());
-        }
-        show_list(m, "INVALID", reasons);
-    }
-    show_list(m, "FAILED", failures(report).to_vec());
 }
 
 fn show_list(m: &mut Markup, word: &str, mut reasons: Vec<String>) {
@@ -130,33 +130,14 @@ fn show_list(m: &mut Markup, word: &str, mut reasons: Vec<String>) {
     }
 }
 
-fn show_findings(page: &mut Page, findings: &[Finding]) {
-    let title = if findings.is_empty() {
-        "No findings"
-    } else {
-        "Findings"
-    };
-    page.section(title, "", |page| {
-        if findings.is_empty() {
-            return;
-        }
-        page.m.el("ol").attr("class", "findings").with(|m| {
-            for finding in findings {
-                // Several lines leave room for the first figure; what is wrong is told in full.
-                let is_open = findings.len() == 1 || finding.severity == Severity::Error;
-                show_finding(m, finding, is_open);
-            }
-        });
-    });
-}
-
 /// A finding as one line; what to do and the numbers unfold below it.
 fn show_finding(m: &mut Markup, finding: &Finding, is_open: bool) {
-    let (class, shape, word) = match finding.severity {
-        Severity::Error => ("bad", CROSS, "Error"),
-        Severity::Warning => ("warn", WARNING, "Warning"),
-        Severity::Info => ("info", INFORMATION, "Note"),
+    let (class, shape) = match finding.severity {
+        Severity::Error => ("bad", CROSS),
+        Severity::Warning => ("warn", WARNING),
+        Severity::Info => ("info", INFORMATION),
     };
+    let (_, _, word) = severity(finding.severity);
     m.el("li").attr("class", class).with(|m| {
         let details = m.el("details").attr("class", "more");
         details.maybe("open", is_open.then_some("")).with(|m| {
@@ -190,17 +171,4 @@ fn show_step(m: &mut Markup, step: &str) {
             false => m.text(piece),
         }
     }
-}
-
-/// What the page is called where only a line is shown of it.
-pub fn title(report: &Report) -> String {
-    let subject = subject(report);
-    let space = if subject.is_empty() { "" } else { " " };
-    let words: Vec<&str> = verdicts(report).into_iter().map(|(_, word)| word).collect();
-    let colon = if words.is_empty() { "" } else { ": " };
-    format!(
-        "knee {}{space}{subject}{colon}{}",
-        number::words(&report.command.to_string()),
-        words.join(", ")
-    )
 }

@@ -1,10 +1,11 @@
 //! The page: what every part of it is written through.
 
 use super::markup::Markup;
-use super::plot::Plot;
-use super::words::{write_line, write_table};
-use crate::text::line::Line;
-use crate::text::table::Table;
+use super::words::{untied, write_line, write_table};
+use crate::document::line::Line;
+use crate::document::table::Table;
+use crate::document::{Fact, Layout};
+use crate::plot::Plot;
 use std::fmt::Display;
 
 /// A page in the making.
@@ -70,8 +71,17 @@ impl Page {
     }
 
     /// A paragraph.
-    pub fn paragraph(&mut self, text: impl Display) {
-        self.m.el("p").text(text);
+    pub fn paragraph(&mut self, line: &Line) {
+        self.m.el("p").with(|m| write_line(m, line));
+    }
+
+    /// Lines of a kind.
+    pub fn list(&mut self, lines: &[Line]) {
+        self.m.el("ul").attr("class", "marked").with(|m| {
+            for line in lines {
+                m.el("li").with(|m| write_line(m, line));
+            }
+        });
     }
 
     /// A remark in small print.
@@ -79,38 +89,41 @@ impl Page {
         self.m.el("p").attr("class", "note").text(text);
     }
 
-    /// A figure over the whole width.
-    pub fn plot(&mut self, plot: &Plot) {
-        self.draw(plot, FIGURE_PX);
+    /// A command, broken into lines before options, not within them.
+    pub fn command(&mut self, command: &str) {
+        let command = untied(command);
+        self.m.el("pre").with(|m| {
+            m.el("code").with(|m| {
+                for (i, option) in command.split(" --").enumerate() {
+                    m.text(if i > 0 { " " } else { "" });
+                    let dashes = if i > 0 { "--" } else { "" };
+                    let span = m.el("span").attr("class", "option");
+                    span.text(format_args!("{dashes}{option}"));
+                }
+            });
+        });
     }
 
-    fn draw(&mut self, plot: &Plot, least_px: usize) {
-        self.figures += 1;
-        plot.draw(&mut self.m, self.figures, least_px);
+    /// Lines as they are.
+    pub fn verbatim(&mut self, lines: &[String]) {
+        self.m.el("pre").text(lines.join("\n"));
     }
 
-    /// Figures beside each other where there is room.
-    pub fn plots(&mut self, plots: &[Plot]) {
-        if plots.is_empty() {
-            return;
-        }
-        self.m.raw("<div class=\"pair\">");
+    /// Figures.
+    pub fn plots(&mut self, plots: &[Plot], layout: Layout) {
+        let (open, least_px) = match layout {
+            Layout::Wide => ("", FIGURE_PX),
+            Layout::Pairs => ("<div class=\"pair\">", FIGURE_PX),
+            Layout::Panels => ("<div class=\"pair many\">", PANEL_PX),
+        };
+        self.m.raw(open);
         for plot in plots {
-            self.plot(plot);
+            self.figures += 1;
+            plot.draw(&mut self.m, self.figures, least_px);
         }
-        self.m.raw("</div>");
-    }
-
-    /// Many small figures of one kind beside each other, to be compared.
-    pub fn panels(&mut self, plots: &[Plot]) {
-        if plots.is_empty() {
-            return;
+        if !open.is_empty() {
+            self.m.raw("</div>");
         }
-        self.m.raw("<div class=\"pair many\">");
-        for plot in plots {
-            self.draw(plot, PANEL_PX);
-        }
-        self.m.raw("</div>");
     }
 
     /// A table; its caption is for screen readers only.
@@ -119,7 +132,7 @@ impl Page {
     }
 
     /// Names and what is to be said of them.
-    pub fn facts(&mut self, facts: &[(String, Line)]) {
+    pub fn facts(&mut self, facts: &[Fact]) {
         if facts.is_empty() {
             return;
         }

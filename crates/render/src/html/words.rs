@@ -1,9 +1,9 @@
-//! Lines and tables of the text report as markup.
+//! Lines and tables as markup.
 
 use super::markup::{Element, Markup};
+use crate::document::line::{Ink, Line};
+use crate::document::table::{Align, Table};
 use crate::number::TIE;
-use crate::text::line::{Ink, Line};
-use crate::text::table::{Align, Table};
 
 /// Writes a line, each piece in its ink.
 pub fn write_line(m: &mut Markup, line: &Line) {
@@ -13,14 +13,6 @@ pub fn write_line(m: &mut Markup, line: &Line) {
             Some(class) => m.el("span").attr("class", class).text(text),
         }
     }
-}
-
-/// The text of a line alone.
-pub fn plain(line: &Line) -> String {
-    line.pieces()
-        .iter()
-        .map(|(_, text)| text.as_str())
-        .collect()
 }
 
 /// As it can be copied and pasted: without spaces that are none.
@@ -52,7 +44,7 @@ const LONG_NAME: usize = 14;
 /// Writes a table in a box of its own, in which it scrolls where it is too wide.
 pub fn write_table(m: &mut Markup, caption: &str, table: &Table) {
     let columns = table.columns();
-    let rows = columns.first().map_or(0, |(_, _, cells)| cells.len());
+    let rows = table.rows();
     if rows == 0 {
         return;
     }

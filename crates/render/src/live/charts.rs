@@ -3,7 +3,7 @@
 use super::columns::{columns, span};
 use super::look::Look;
 use super::{Live, Moment};
-use crate::text::{Ink, Line};
+use crate::document::line::{Ink, Line};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 

@@ -2,8 +2,8 @@
 
 use super::screen::Screen;
 use super::{Live, LiveKind, LiveTrial};
+use crate::document::line::{Ink, Line};
 use crate::number::{count, fixed, rate, time_short};
-use crate::text::{Ink, Line};
 use knee_core::measure::Interval;
 use knee_core::time::Nanos;
 

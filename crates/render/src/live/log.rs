@@ -3,8 +3,8 @@
 use super::charts::below;
 use super::look::Look;
 use super::{Ended, Entry, Live};
+use crate::document::line::{Ink, Line};
 use crate::number::{count, known, rate, time_short};
-use crate::text::{Ink, Line};
 use knee_core::finding::Severity;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -1,6 +1,6 @@
 //! What the terminal permits: colours and characters.
 
-use crate::text::{Ink, Line, cleaned};
+use crate::document::line::{Ink, Line, cleaned};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};

@@ -1,6 +1,6 @@
 //! A drawing surface of character cells: Braille dots (2 by 4 in each cell), or ASCII.
 
-use super::line::{Ink, Line};
+use crate::document::line::{Ink, Line};
 
 /// Dots of a Braille cell by column and row, as bits of its code point (Unicode, 28xx block).
 const BRAILLE: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];

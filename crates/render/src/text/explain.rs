@@ -1,9 +1,10 @@
 //! What a code means: a page of its own, or a line in the list of all.
 
 use super::Text;
-use super::line::{Ink, Line};
 use super::page::{INDENT, Page};
 use crate::Renderer;
+use crate::document::Fact;
+use crate::document::line::{Ink, Line};
 use knee_core::finding::Code;
 use knee_core::report::codes::{Chapter, Entry};
 use std::io;
@@ -17,7 +18,7 @@ impl Renderer<Entry> for Text {
             remedy,
         } = entry.code;
         page.heading(name, "");
-        page.facts(vec![
+        page.facts(&[
             ("cause".to_owned(), Line::plain(cause)),
             ("remedy".to_owned(), Line::plain(remedy)),
         ]);
@@ -54,7 +55,8 @@ fn list(page: &mut Page, codes: &[Code]) {
         let text = shortened(first_sentence(code.cause), room);
         (code.name.to_owned(), Line::of(Ink::Plain, text))
     };
-    page.facts(codes.iter().map(line).collect());
+    let lines: Vec<Fact> = codes.iter().map(line).collect();
+    page.facts(&lines);
 }
 
 /// Up to the first full stop that ends a sentence.

@@ -1,39 +1,31 @@
-//! The report for a person at a terminal: the answer first, then what it rests on.
-//!
-//! Modules that are public make the words, facts and tables that the page for a browser shows too,
-//! so that the two cannot disagree.
+//! The report for a person at a terminal: the answer first, then what it rests on, and what was
+//! found last, where it is seen.
 
 mod bars;
+mod boxes;
 mod canvas;
-pub mod closing;
-pub mod compare;
 mod explain;
-pub mod heading;
-pub mod latency;
-pub mod line;
-pub mod observed;
-pub mod overload;
-mod overload_plots;
+mod figure;
 mod page;
 mod plot;
-pub mod run;
-pub mod sweep;
-pub mod sweep_plots;
-pub mod table;
-pub mod throttle;
-pub mod traffic;
-pub mod udp;
-
-pub(crate) use line::{Ink, Line, cleaned};
+mod table;
 
 use crate::Renderer;
+use crate::document::line::{Ink, Line};
+use crate::document::opening::Opening;
+use crate::document::{Block, Document, Medium, Section, findings};
+use crate::number;
 use knee_core::compare::report::Comparison;
-use knee_core::report::{Conclusion, Report};
-use page::Page;
+use knee_core::finding::{Finding, Severity};
+use knee_core::report::Report;
+use page::{INDENT, Page};
 use std::io;
 
 /// The narrowest page that everything is laid out for.
 const WIDTH_MIN: usize = 60;
+
+/// More reasons why a result is invalid than these say nothing new.
+const REASONS_MAX: usize = 6;
 
 /// The report as text.
 #[derive(Clone, Copy, Debug)]
@@ -56,57 +48,139 @@ impl Default for Text {
     }
 }
 
-/// Verdict, result and answer in a line, without colour; in ASCII unless `unicode`.
-pub fn headline(report: &Report, unicode: bool) -> String {
-    let words = heading::verdicts(report).into_iter().map(|(_, word)| word);
-    let words: Vec<&str> = words.collect();
-    let line = Line::plain(format!("{}  {}", words.join(", "), answer(report)));
-    line.cleaned(unicode).text()
-}
-
-/// The answer in one or two sentences, as it stands at the head of the report; why there is none
-/// where nothing was measured.
-pub fn answer(report: &Report) -> String {
-    heading::first_words(report, &answer_of(report))
-}
-
-fn answer_of(report: &Report) -> String {
-    match &report.conclusion {
-        Conclusion::Sweep(conclusion) => sweep::answer(conclusion),
-        Conclusion::Run(conclusion) => run::answer(report, conclusion),
-        Conclusion::Overload(conclusion) => conclusion.answer.clone(),
-        Conclusion::Udp(conclusion) => conclusion.answer.clone(),
-        Conclusion::Latency(conclusion) => conclusion.answer.clone(),
-        Conclusion::Throttle(conclusion) => conclusion.answer.clone(),
+impl Text {
+    fn write(&self, doc: &Document, out: &mut dyn io::Write) -> io::Result<()> {
+        let mut page = Page::new(self.width.max(WIDTH_MIN), self.unicode);
+        show_opening(&mut page, &doc.opening);
+        let end = doc.closes_at.min(doc.sections.len());
+        let (rest, closing) = doc.sections.split_at(end);
+        rest.iter()
+            .for_each(|section| show_section(&mut page, section));
+        if let Some(findings) = &doc.findings {
+            show_findings(&mut page, findings);
+        }
+        closing
+            .iter()
+            .for_each(|section| show_section(&mut page, section));
+        page.write(self.color, out)
     }
-}
-
-/// Whether there is nothing to show but why.
-pub fn is_empty(report: &Report) -> bool {
-    report.trials.is_empty() && !report.has_measured()
 }
 
 impl Renderer for Text {
     fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-        let mut page = Page::new(self.width.max(WIDTH_MIN), self.unicode);
-        match &report.conclusion {
-            _ if is_empty(report) => heading::show(&mut page, report, "", ""),
-            Conclusion::Sweep(conclusion) => sweep::show(&mut page, report, conclusion),
-            Conclusion::Run(conclusion) => run::show(&mut page, report, conclusion),
-            Conclusion::Overload(conclusion) => overload::show(&mut page, report, conclusion),
-            Conclusion::Udp(conclusion) => udp::show(&mut page, report, conclusion),
-            Conclusion::Latency(conclusion) => latency::show(&mut page, report, conclusion),
-            Conclusion::Throttle(conclusion) => throttle::show(&mut page, report, conclusion),
-        }
-        closing::show(&mut page, report);
-        page.write(self.color, out)
+        self.write(&Document::of(report), out)
     }
 }
 
 impl Renderer<Comparison> for Text {
     fn render(&self, comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
-        let mut page = Page::new(self.width.max(WIDTH_MIN), self.unicode);
-        compare::show(&mut page, comparison);
-        page.write(self.color, out)
+        self.write(&Document::of_comparison(comparison), out)
+    }
+}
+
+fn show_opening(page: &mut Page, opening: &Opening) {
+    let mut line = Line::new();
+    for (i, (ink, word)) in opening.words.iter().enumerate() {
+        line.push(Ink::Plain, if i > 0 { ", " } else { "" });
+        line.push(*ink, word);
+    }
+    let hang = match opening.words.is_empty() {
+        true => 0,
+        false => INDENT,
+    };
+    line.push(Ink::Plain, " ".repeat(hang));
+    line.push(Ink::Strong, &opening.answer);
+    page.paragraph(0, hang, line);
+    for (word, reasons) in &opening.reasons {
+        show_reasons(page, word, reasons);
+    }
+    if opening.interrupted {
+        let text = "INTERRUPTED  ended before its time; this is what was measured until then";
+        page.paragraph(0, 0, Line::of(Ink::Warn, text));
+    }
+    if !opening.made.is_empty() {
+        page.paragraph(0, INDENT, Line::of(Ink::Dim, &opening.made));
+    }
+    page.facts(&opening.facts);
+}
+
+fn show_reasons(page: &mut Page, word: &str, reasons: &[String]) {
+    let more = reasons.len().saturating_sub(REASONS_MAX);
+    let rest = (more > 0).then(|| format!("and {more} more like these: see --json"));
+    for reason in reasons.iter().take(REASONS_MAX).chain(&rest) {
+        let line = Line::of(Ink::Bad, format!("- {word}: {reason}"));
+        page.paragraph(INDENT, INDENT + 2, line);
+    }
+}
+
+fn show_section(page: &mut Page, section: &Section) {
+    let mut blocks = section.blocks_for(Medium::Lines).peekable();
+    let is_heading = section.blocks.is_empty();
+    if blocks.peek().is_none() && !is_heading {
+        return;
+    }
+    match section.title.is_empty() {
+        true => page.gap(),
+        false => page.heading(&section.title, &section.remark),
+    }
+    let mut before = None;
+    for block in blocks {
+        let is_large = |block: &Block| matches!(block, Block::Plots(..) | Block::Table(..));
+        let is_apart = match block {
+            Block::Plots(..) => true,
+            Block::Table(..) => before.is_some_and(is_large),
+            Block::Facts(_) => before.is_some_and(|b| matches!(b, Block::Plots(..))),
+            _ => false,
+        };
+        if is_apart {
+            page.gap();
+        }
+        show_block(page, block);
+        before = Some(block);
+    }
+}
+
+fn show_block(page: &mut Page, block: &Block) {
+    match block {
+        Block::Facts(facts) => page.facts(facts),
+        Block::Table(_, table) => page.table(table),
+        Block::Plots(plots, _) => figure::show(page, plots),
+        Block::Note(text) => page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, text)),
+        Block::Paragraph(line) => page.paragraph(INDENT, INDENT, line.clone()),
+        Block::List(lines) => {
+            let lines = lines.iter().cloned();
+            lines.for_each(|line| page.paragraph(INDENT, INDENT + 2, line));
+        }
+        Block::Subheading(title) => page.heading(title, ""),
+        Block::Folded(title, blocks) => {
+            page.heading(title, "");
+            blocks.iter().for_each(|block| show_block(page, block));
+        }
+        Block::Command(text) => page.paragraph(INDENT, INDENT + 2, Line::plain(text)),
+        Block::Verbatim(lines) => lines.iter().for_each(|line| page.verbatim(line)),
+    }
+}
+
+fn show_findings(page: &mut Page, findings: &[Finding]) {
+    page.heading(findings::title(findings), "");
+    let hang = INDENT + 2;
+    let tie = number::TIE;
+    for (i, finding) in findings.iter().enumerate() {
+        if i > 0 {
+            page.gap();
+        }
+        let (mark, ink, _) = findings::severity(finding.severity);
+        let ink_of_text = match finding.severity {
+            Severity::Info => Ink::Plain,
+            Severity::Warning | Severity::Error => Ink::Strong,
+        };
+        let line = Line::of(ink, format!("{mark}{tie}"));
+        page.paragraph(INDENT, hang, line.with(ink_of_text, &finding.text));
+        page.paragraph(hang, hang, Line::of(Ink::Dim, findings::evidence(finding)));
+        if !finding.next_step.is_empty() {
+            let line = Line::of(Ink::Good, format!("→{tie}"));
+            let line = line.with(Ink::Plain, &finding.next_step);
+            page.paragraph(hang, hang + 2, line);
+        }
     }
 }

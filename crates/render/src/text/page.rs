@@ -1,7 +1,9 @@
 //! A page of a given width: headings, paragraphs, facts, tables, plots, one below the other.
 
-use super::line::{Ink, Line, cleaned};
-use super::table::Table;
+use super::table::laid_out;
+use crate::document::Fact;
+use crate::document::line::{Ink, Line, cleaned};
+use crate::document::table::Table;
 use std::io;
 
 /// How far everything below a heading is moved in.
@@ -15,6 +17,8 @@ pub struct Page {
     /// Whether characters beyond ASCII may be used.
     pub unicode: bool,
     lines: Vec<Line>,
+    /// How many lines there are up to the last heading.
+    headed: usize,
 }
 
 impl Page {
@@ -24,6 +28,7 @@ impl Page {
             width,
             unicode,
             lines: Vec::new(),
+            headed: 0,
         }
     }
 
@@ -32,21 +37,23 @@ impl Page {
         self.width - INDENT
     }
 
-    /// An empty line, unless there is one already.
+    /// An empty line, unless there is one already or a heading is just above.
     pub fn gap(&mut self) {
-        if self.lines.last().is_some_and(|l| l.width() > 0) {
+        if self.lines.len() > self.headed && self.lines.last().is_some_and(|l| l.width() > 0) {
             self.lines.push(Line::new());
         }
     }
 
     /// A heading with a remark in brackets, and a gap before it.
     pub fn heading(&mut self, title: &str, remark: &str) {
+        self.headed = 0;
         self.gap();
         let mut line = Line::of(Ink::Strong, title);
         if !remark.is_empty() {
             line.push(Ink::Dim, format!(" ({remark})"));
         }
         self.paragraph(0, INDENT, line);
+        self.headed = self.lines.len();
     }
 
     /// Text from column `indent`, wrapped to lines that begin at column `hang`.
@@ -62,7 +69,7 @@ impl Page {
     }
 
     /// Names and what is to be said of them, in two columns.
-    pub fn facts(&mut self, facts: Vec<(String, Line)>) {
+    pub fn facts(&mut self, facts: &[Fact]) {
         let names: Vec<String> = facts
             .iter()
             .map(|(n, _)| cleaned(n, self.unicode))
@@ -72,14 +79,14 @@ impl Page {
         for (name, (_, text)) in names.into_iter().zip(facts) {
             let mut line = Line::of(Ink::Dim, name);
             line.pad_to(column + 2);
-            line.append(text);
+            line.append(text.clone());
             self.paragraph(INDENT, hang, line);
         }
     }
 
-    /// A table; see [`Table::laid_out`].
+    /// A table; see [`laid_out`].
     pub fn table(&mut self, table: &Table) {
-        let lines = table.laid_out(self.inner_width(), self.unicode);
+        let lines = laid_out(table, self.inner_width(), self.unicode);
         self.block(lines);
     }
 

@@ -1,13 +1,13 @@
-//! A plot: axes with ticks, lines, marked points and a legend.
+//! A figure on a canvas of characters: axes with ticks, lines, marked points and a legend.
 
 use super::canvas::{Canvas, Stroke};
-use super::line::{Ink, Line, cleaned};
-use super::page::Page;
 use crate::axis::Axis;
+use crate::document::line::{Ink, Line, cleaned};
+use crate::plot::{Dash, Mark, Plot, Point, Reference, Series, Shape, Tone};
 
 /// What is drawn, later layers over earlier ones.
 #[derive(Debug)]
-pub enum Layer {
+enum Layer {
     /// A line through points in the units of the axes.
     Curve(Vec<(f64, f64)>, Stroke),
     /// Marked points.
@@ -19,70 +19,147 @@ pub enum Layer {
 /// The name of a line that the data are compared with. It stands beside the line where it covers
 /// nothing, else in the legend.
 #[derive(Clone, Debug)]
-pub struct Label {
+struct Label {
     /// What the line is.
-    pub text: String,
+    text: String,
     /// The ink of the line.
-    pub ink: Ink,
+    ink: Ink,
     /// What stands for the line in the legend.
-    pub sign: char,
+    sign: char,
     /// Where the line is.
-    pub at: Place,
+    at: Place,
 }
 
 /// Where a line is, in the units of the axes.
 #[derive(Clone, Debug)]
-pub enum Place {
+enum Place {
     /// A level at a value of y.
     Level(f64),
     /// A vertical line at a value of x.
     Upright(f64),
-    /// A line through points.
-    Along(Vec<(f64, f64)>),
+    /// A line through points, and where it ends.
+    Along(Vec<(f64, f64)>, f64),
 }
 
-/// A plot before it is laid out.
+/// A figure as what is drawn on a canvas.
 #[derive(Debug)]
-pub struct Plot {
+pub struct Drawing {
     /// What is shown, above the plot.
-    pub title: String,
+    title: String,
     /// The horizontal axis.
-    pub x: Axis,
+    x: Axis,
     /// The vertical axis.
-    pub y: Axis,
+    y: Axis,
     /// What is drawn.
-    pub layers: Vec<Layer>,
+    layers: Vec<Layer>,
     /// Signs and what they stand for, below the plot.
-    pub legend: Vec<(char, Ink, String)>,
+    legend: Vec<(char, Ink, String)>,
     /// Names of lines, the most important first.
-    pub labels: Vec<Label>,
+    labels: Vec<Label>,
 }
 
-impl Plot {
-    /// Adds marked points, a line through them and what they are, where there are any.
-    pub fn add_curve(&mut self, curve: Vec<(f64, f64)>, (mark, ink): (char, Ink), what: &str) {
-        if curve.is_empty() {
-            return;
-        }
-        let stroke = Stroke {
-            ink,
-            dashed: false,
-            ascii: '.',
+impl Drawing {
+    /// What a figure over two axes of numbers is made of.
+    pub fn of(plot: &Plot, unicode: bool) -> Drawing {
+        let title = match plot.y.name() {
+            "" => plot.title.clone(),
+            name => format!("{} ({name})", plot.title),
         };
-        self.layers.push(Layer::Curve(curve.clone(), stroke));
-        self.layers.push(Layer::Marks(curve, mark, ink));
-        self.legend.push((mark, ink, what.to_owned()));
-    }
-
-    /// A plot of nothing yet.
-    pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Plot {
-        Plot {
-            title: title.into(),
-            x,
-            y,
+        let mut drawing = Drawing {
+            title,
+            x: plot.x.axis,
+            y: plot.y.axis,
             layers: Vec::new(),
             legend: Vec::new(),
             labels: Vec::new(),
+        };
+        for reference in &plot.references {
+            drawing.add_reference(reference, unicode);
+        }
+        for series in &plot.series {
+            drawing.add_series(series, unicode);
+        }
+        drawing
+    }
+
+    fn add_reference(&mut self, reference: &Reference, unicode: bool) {
+        let (label, at, tone) = match reference {
+            Reference::Horizontal { y, label, tone } => (label, Place::Level(*y), *tone),
+            Reference::Vertical { x, label, tone, .. } => (label, Place::Upright(*x), *tone),
+        };
+        let ink = ink(tone);
+        let sign = match (&at, unicode) {
+            (Place::Upright(_), true) => '╎',
+            (Place::Upright(_), false) => ':',
+            (_, true) => '╌',
+            (_, false) => '-',
+        };
+        self.layers.push(match at {
+            Place::Upright(x) => Layer::Vertical(x, sign, ink),
+            Place::Level(y) | Place::Along(_, y) => {
+                let ends = [0.0, 1.0].map(|position| (self.x.value(position), y));
+                Layer::Curve(ends.into(), dashed(ink))
+            }
+        });
+        if !label.is_empty() {
+            let text = label.clone();
+            self.labels.push(Label {
+                text,
+                ink,
+                sign,
+                at,
+            });
+        }
+    }
+
+    fn add_series(&mut self, series: &Series, unicode: bool) {
+        let place = |p: &Point| (p.x, p.y);
+        let points: Vec<(f64, f64)> = series.its_points().iter().map(place).collect();
+        let known =
+            |&(x, y): &(f64, f64)| self.x.position(x).is_finite() && self.y.position(y).is_finite();
+        let points: Vec<(f64, f64)> = points.into_iter().filter(known).collect();
+        let ink = ink(series.tone);
+        let joined = matches!(series.shape, Shape::Line(_) | Shape::Step(_));
+        if points.is_empty() || matches!(series.shape, Shape::Band(_)) {
+            return;
+        }
+        let is_guide = !series.listed;
+        if joined {
+            let stroke = match is_guide || series.dash != Dash::Solid {
+                true => dashed(ink),
+                false => Stroke {
+                    ink,
+                    dashed: false,
+                    ascii: '.',
+                },
+            };
+            self.layers.push(Layer::Curve(points.clone(), stroke));
+        }
+        let glyph = glyph(series.mark, series.tone, unicode);
+        if let Some(glyph) = glyph {
+            self.layers.push(Layer::Marks(points.clone(), glyph, ink));
+        }
+        let sign = glyph.unwrap_or(match (series.dash == Dash::Solid, unicode) {
+            (true, true) => '─',
+            (true, false) => '.',
+            (false, true) => '╌',
+            (false, false) => '-',
+        });
+        let text = series.name.clone();
+        match is_guide {
+            _ if text.is_empty() => {}
+            true => {
+                let sign = if unicode { '╌' } else { '-' };
+                let last = points.last().map_or(0.0, |p| p.1);
+                let at = Place::Along(points, last);
+                self.labels.push(Label {
+                    text,
+                    ink,
+                    sign,
+                    at,
+                });
+            }
+            false => self.legend.push((sign, ink, text)),
         }
     }
 
@@ -106,6 +183,9 @@ impl Plot {
             .collect();
         let title = Line::of(Ink::Plain, cleaned(&self.title, unicode));
         let mut lines = title.wrapped(width, 0);
+        for line in &mut lines {
+            *line = Line::plain(line.text().trim_end());
+        }
         let axis = AxisGlyphs::new(unicode);
         for (row, drawn) in canvas.lines().into_iter().enumerate() {
             let tick = ticks
@@ -174,7 +254,7 @@ impl Plot {
                 let column = canvas.column(x);
                 (0..rows).flat_map(|row| beside(row, column)).collect()
             }
-            Place::Along(points) => {
+            Place::Along(points, _) => {
                 let places = points.iter().rev();
                 let places = places.map(|(x, y)| (self.x.position(*x), self.y.position(*y)));
                 let seen = places.filter(|(x, y)| inside(*x) && inside(*y));
@@ -241,51 +321,37 @@ fn labelled(axis: &Axis, wanted: usize, unicode: bool) -> Vec<(f64, String)> {
         .collect()
 }
 
-/// Space between two plots that stand beside each other.
-const GAP: usize = 4;
-
-/// How wide each of two plots is: half of the page where that is at least `columns_min`, so that
-/// they can stand beside each other, else all of it.
-pub fn width_of_two(page: &Page, columns_min: usize) -> usize {
-    let inner = page.inner_width();
-    let half = inner.saturating_sub(GAP) / 2;
-    if half >= columns_min { half } else { inner }
-}
-
-/// Writes plots, each `width` wide with `rows` rows within its axes: two beside each other where
-/// there is room, else one below the other.
-pub fn show(page: &mut Page, plots: &[Plot], rows: usize, width: usize) {
-    let unicode = page.unicode;
-    match plots {
-        [left, right] if 2 * width + GAP <= page.inner_width() => {
-            let [left, right] = [left, right].map(|p| p.laid_out(width, rows, unicode));
-            page.block(beside(left, right, GAP));
-        }
-        plots => {
-            for (i, plot) in plots.iter().enumerate() {
-                if i > 0 {
-                    page.gap();
-                }
-                page.block(plot.laid_out(width, rows, unicode));
-            }
-        }
+fn dashed(ink: Ink) -> Stroke {
+    Stroke {
+        ink,
+        dashed: true,
+        ascii: '-',
     }
 }
 
-/// Two blocks beside each other, the left one of equally wide lines.
-fn beside(left: Vec<Line>, right: Vec<Line>, gap: usize) -> Vec<Line> {
-    let width = left.iter().map(Line::width).max().unwrap_or(0);
-    let rows = left.len().max(right.len());
-    let mut left = left.into_iter();
-    let mut right = right.into_iter();
-    (0..rows)
-        .map(|_| {
-            let mut line = left.next().unwrap_or_default();
-            line.pad_to(width + gap);
-            line.append(right.next().unwrap_or_default());
-            line
-        })
-        .collect()
+/// The ink of a colour.
+pub fn ink(tone: Tone) -> Ink {
+    match tone {
+        Tone::First => Ink::Data,
+        Tone::Second => Ink::Warn,
+        Tone::Third => Ink::Good,
+        Tone::Fourth | Tone::Muted => Ink::Guide,
+        Tone::Bad => Ink::Bad,
+    }
+}
+
+/// Series of one shape of marks are told apart by colour on a page, here by another shape.
+fn glyph(mark: Mark, tone: Tone, unicode: bool) -> Option<char> {
+    let (glyph, ascii) = match (mark, tone) {
+        (Mark::None, _) => return None,
+        (Mark::Dot, _) => ('●', 'o'),
+        (Mark::Ring, _) => ('○', 'x'),
+        (Mark::Square, Tone::Fourth) => ('◆', '*'),
+        (Mark::Square, _) => ('■', '#'),
+        (Mark::Frame, Tone::Fourth) => ('◇', '+'),
+        (Mark::Frame, _) => ('□', '%'),
+    };
+    Some(if unicode { glyph } else { ascii })
 }
 
 struct AxisGlyphs {
@@ -316,16 +382,26 @@ impl AxisGlyphs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::{Block, Document, Medium};
     use crate::fixtures;
     use crate::number::number;
-    use crate::text::{overload_plots, sweep_plots};
-    use knee_core::report::Conclusion;
 
     const GUIDE: Stroke = Stroke {
         ink: Ink::Guide,
         dashed: true,
         ascii: '-',
     };
+
+    fn drawing(x: Axis, y: Axis) -> Drawing {
+        Drawing {
+            title: String::new(),
+            x,
+            y,
+            layers: Vec::new(),
+            legend: Vec::new(),
+            labels: Vec::new(),
+        }
+    }
 
     fn level(text: &str, y: f64) -> Label {
         Label {
@@ -347,7 +423,7 @@ mod tests {
     #[test]
     fn a_name_moves_to_where_there_is_room_and_else_to_the_legend() {
         let axis = || Axis::linear(0.0, 10.0, number);
-        let mut plot = Plot::new("", axis(), axis());
+        let mut plot = drawing(axis(), axis());
         let flat = |y| Layer::Curve(vec![(0.0, y), (10.0, y)], GUIDE);
         plot.layers = vec![flat(10.0), flat(5.0)];
         plot.labels = vec![
@@ -374,25 +450,20 @@ mod tests {
         assert!(!lines.iter().any(|l| l.contains("sight")), "{lines:#?}");
     }
 
-    fn plots(unicode: bool) -> Vec<(&'static str, Plot)> {
-        let all = fixtures::all().into_iter();
-        let of = |(name, report): (&'static str, knee_core::report::Report)| {
-            let plots = match &report.conclusion {
-                Conclusion::Sweep(c) if c.levels.len() > 1 => {
-                    let response = sweep_plots::response_plot(c, unicode);
-                    let all = [Some(sweep_plots::throughput_plot(c, unicode)), response];
-                    all.into_iter().flatten().collect()
+    fn plots(unicode: bool) -> Vec<(&'static str, Drawing)> {
+        let mut all = Vec::new();
+        for (name, report) in fixtures::all() {
+            for section in &Document::of(&report).sections {
+                for block in section.blocks_for(Medium::Lines) {
+                    let Block::Plots(plots, _) = block else {
+                        continue;
+                    };
+                    let drawn = plots.iter().filter(|p| !p.zooms && !p.y.is_of_categories());
+                    all.extend(drawn.map(|plot| (name, Drawing::of(plot, unicode))));
                 }
-                Conclusion::Overload(c) => {
-                    let mut plots = overload_plots::arriving_plots(c, unicode);
-                    plots.extend(overload_plots::served_plot(c, unicode));
-                    plots
-                }
-                _ => Vec::new(),
-            };
-            plots.into_iter().map(move |plot| (name, plot))
-        };
-        all.flat_map(of).collect()
+            }
+        }
+        all
     }
 
     /// Without its names a plot is the same but for empty cells: no name covers anything, and each
@@ -408,7 +479,7 @@ mod tests {
                     .iter()
                     .map(|label| cleaned(&label.text, unicode))
                     .collect();
-                let bare = Plot {
+                let bare = Drawing {
                     labels: Vec::new(),
                     ..plot
                 };

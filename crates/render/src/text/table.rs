@@ -1,99 +1,120 @@
 //! A table whose columns are as wide as they need to be.
 
-use super::line::{Ink, Line, cleaned};
-
-/// To which side the cells of a column are moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
-    /// Words.
-    Left,
-    /// Numbers.
-    Right,
-}
+use super::bars::bar;
+use crate::document::line::{Ink, Line, cleaned};
+use crate::document::table::{Align, Table};
 
 /// Space between two columns.
 const GAP: usize = 2;
 
-/// Rows of cells under titles.
-#[derive(Debug, Default)]
-pub struct Table {
-    columns: Vec<(String, Align, Vec<Line>)>,
+/// The widest bar, and the narrowest that is worth its place.
+const BAR_COLUMNS: usize = 40;
+const BAR_COLUMNS_MIN: usize = 8;
+
+type Column = (String, Align, Vec<Line>);
+
+/// The lines of a table with its bars. Where they would be wider than `width`, the columns that do
+/// not fit follow in further tables below, each beginning with the first column again.
+pub fn laid_out(table: &Table, width: usize, unicode: bool) -> Vec<Line> {
+    let first = table
+        .columns()
+        .first()
+        .map_or(0, |c| column_width(c, unicode));
+    // Words that are too wide even beside the first column alone stand below, row by row.
+    let is_wide = |c: &Column| c.1 == Align::Left && first + GAP + column_width(c, unicode) > width;
+    let mut columns = Vec::new();
+    let mut wide = Vec::new();
+    for (i, column) in table.columns().iter().enumerate() {
+        match i > 0 && is_wide(column) {
+            true => wide.push(column),
+            false => columns.push(column.clone()),
+        }
+    }
+    let used: usize = columns.iter().map(|c| column_width(c, unicode) + GAP).sum();
+    let room = width.saturating_sub(used) + GAP;
+    let bars = table.bars();
+    let each = (room / bars.len().max(1))
+        .saturating_sub(GAP)
+        .min(BAR_COLUMNS);
+    for bars in bars.iter().filter(|bars| {
+        let title = bars.title.chars().count();
+        each >= BAR_COLUMNS_MIN.max(title)
+    }) {
+        let drawn = |share: &Option<f64>| {
+            let share = share.as_ref();
+            share.map_or_else(Line::new, |s| Line::of(bars.ink, bar(*s, each, unicode)))
+        };
+        let cells = bars.shares.iter().map(drawn).collect();
+        columns.push((bars.title.clone(), Align::Left, cells));
+    }
+    let mut lines = parted(&columns, width, unicode);
+    for (_, _, cells) in wide {
+        lines.push(Line::new());
+        let names = table
+            .columns()
+            .first()
+            .map_or(&[][..], |(_, _, names)| names);
+        for (name, cell) in names.iter().zip(cells).filter(|(_, cell)| cell.width() > 0) {
+            let mut line = name.cleaned(unicode);
+            line.pad_to(first + GAP);
+            line.append(cell.cleaned(unicode));
+            lines.extend(line.wrapped(width, (first + GAP).min(width / 2)));
+        }
+    }
+    lines
 }
 
-impl Table {
-    /// Title, side and cells of each column.
-    pub fn columns(&self) -> &[(String, Align, Vec<Line>)] {
-        &self.columns
-    }
-
-    /// Adds a column; all columns have as many cells.
-    pub fn column(&mut self, title: impl Into<String>, align: Align, cells: Vec<Line>) {
-        self.columns.push((title.into(), align, cells));
-    }
-
-    /// The width that it takes, undivided.
-    pub fn width(&self, unicode: bool) -> usize {
-        let widths = self.columns.iter().map(|c| column_width(c, unicode) + GAP);
-        widths.sum::<usize>().saturating_sub(GAP)
-    }
-
-    /// Its lines. Where they would be wider than `width`, the columns that do not fit follow in
-    /// further tables below, each beginning with the first column again.
-    pub fn laid_out(&self, width: usize, unicode: bool) -> Vec<Line> {
-        let widths: Vec<usize> = self
-            .columns
-            .iter()
-            .map(|c| column_width(c, unicode))
-            .collect();
-        let Some(&first) = widths.first() else {
-            return Vec::new();
-        };
-        let mut parts: Vec<Vec<usize>> = vec![vec![0]];
-        let mut used = first;
-        for (i, w) in widths.iter().enumerate().skip(1) {
-            if used + GAP + w > width && parts.last().is_some_and(|p| p.len() > 1) {
-                parts.push(vec![0]);
-                used = first;
-            }
-            used += GAP + w;
-            if let Some(part) = parts.last_mut() {
-                part.push(i);
-            }
+fn parted(columns: &[Column], width: usize, unicode: bool) -> Vec<Line> {
+    let widths: Vec<usize> = columns.iter().map(|c| column_width(c, unicode)).collect();
+    let Some(&first) = widths.first() else {
+        return Vec::new();
+    };
+    let mut parts: Vec<Vec<usize>> = vec![vec![0]];
+    let mut used = first;
+    for (i, w) in widths.iter().enumerate().skip(1) {
+        if used + GAP + w > width && parts.last().is_some_and(|p| p.len() > 1) {
+            parts.push(vec![0]);
+            used = first;
         }
-        let mut lines = Vec::new();
-        for (n, part) in parts.iter().enumerate() {
-            if n > 0 {
-                lines.push(Line::new());
-            }
-            self.lay_out_part(part, &widths, unicode, &mut lines);
+        used += GAP + w;
+        if let Some(part) = parts.last_mut() {
+            part.push(i);
         }
-        lines
     }
+    let mut lines = Vec::new();
+    for (n, part) in parts.iter().enumerate() {
+        if n > 0 {
+            lines.push(Line::new());
+        }
+        lay_out_part(columns, part, &widths, unicode, &mut lines);
+    }
+    lines
+}
 
-    fn lay_out_part(&self, part: &[usize], widths: &[usize], unicode: bool, to: &mut Vec<Line>) {
-        let mut header = Line::new();
+fn lay_out_part(
+    columns: &[Column],
+    part: &[usize],
+    widths: &[usize],
+    unicode: bool,
+    to: &mut Vec<Line>,
+) {
+    let mut header = Line::new();
+    for (n, &i) in part.iter().enumerate() {
+        let (title, align, _) = &columns[i];
+        let title = Line::of(Ink::Dim, cleaned(title, unicode));
+        place(&mut header, title, *align, widths[i], n > 0);
+    }
+    if part.iter().any(|&i| !columns[i].0.is_empty()) {
+        to.push(header);
+    }
+    for row in 0..columns[0].2.len() {
+        let mut line = Line::new();
         for (n, &i) in part.iter().enumerate() {
-            let (title, align, _) = &self.columns[i];
-            let title = Line::of(Ink::Dim, cleaned(title, unicode));
-            place(&mut header, title, *align, widths[i], n > 0);
+            let (_, align, cells) = &columns[i];
+            let cell = cells[row].cleaned(unicode);
+            place(&mut line, cell, *align, widths[i], n > 0);
         }
-        if part.iter().any(|&i| !self.columns[i].0.is_empty()) {
-            to.push(header);
-        }
-        for row in 0..self.columns[0].2.len() {
-            let mut line = Line::new();
-            for (n, &i) in part.iter().enumerate() {
-                let (_, align, cells) = &self.columns[i];
-                place(
-                    &mut line,
-                    cells[row].cleaned(unicode),
-                    *align,
-                    widths[i],
-                    n > 0,
-                );
-            }
-            to.push(line);
-        }
+        to.push(line);
     }
 }
 
@@ -120,7 +141,7 @@ mod tests {
     use super::*;
 
     fn text(table: &Table, width: usize) -> Vec<String> {
-        let lines = table.laid_out(width, true);
+        let lines = laid_out(table, width, true);
         lines
             .iter()
             .map(|l| {
@@ -133,6 +154,27 @@ mod tests {
 
     fn cells(texts: &[&str]) -> Vec<Line> {
         texts.iter().map(|t| Line::plain(*t)).collect()
+    }
+
+    #[test]
+    fn words_that_fit_nowhere_stand_below_and_are_wrapped() {
+        let mut table = Table::default();
+        table.column("", Align::Left, cells(&["a", "b"]));
+        table.column("n", Align::Right, cells(&["1", "2"]));
+        table.column("told by", Align::Left, cells(&["", "many words of it"]));
+        let lines = text(&table, 12);
+        assert_eq!(
+            lines,
+            [
+                "   n",
+                "a  1",
+                "b  2",
+                "",
+                "b  many",
+                "   words of",
+                "   it"
+            ]
+        );
     }
 
     #[test]

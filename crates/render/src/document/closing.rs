@@ -1,0 +1,209 @@
+//! The end of a report: thresholds, how to repeat it, what was asked, where it ran.
+
+use super::line::{Ink, Line};
+use super::opening::{is_of_others, subject};
+use super::{Block, Document, Fact, Medium, fact};
+use crate::number;
+use knee_core::report::{Report, ThresholdReport};
+use serde_json::Value;
+
+/// Adds it.
+pub fn show(doc: &mut Document, report: &Report) {
+    if !report.thresholds.is_empty() {
+        doc.section("Thresholds", "");
+        doc.facts(thresholds(report));
+    }
+    if !is_of_others(report) {
+        doc.section("Repeat", "");
+        doc.push(Block::Command(command_line(report)));
+        if let Some(missing) = missing_secret(report) {
+            doc.paragraph(Line::of(Ink::Warn, missing));
+        }
+        doc.only(Medium::Lines, |doc| doc.note(host_line(report)));
+    }
+    doc.only(Medium::Page, |doc| {
+        doc.section("What was asked", "");
+        doc.facts(asked(report));
+        if !is_of_others(report) {
+            doc.section("Where it ran", "");
+            doc.facts(host(report));
+        }
+    });
+}
+
+/// The spec, option by option.
+fn asked(report: &Report) -> Vec<Fact> {
+    let mut facts: Vec<Fact> = report.spec.iter().filter_map(option).collect();
+    if !report.spec.contains_key("seed") {
+        facts.push(fact("seed", Line::plain(report.seed.to_string())));
+    }
+    facts
+}
+
+fn option((name, value): (&String, &Value)) -> Option<Fact> {
+    let bare = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        other => other.to_string(),
+    };
+    let text = match value {
+        Value::Null => return None,
+        Value::Array(items) => items.iter().map(bare).collect::<Vec<_>>().join(", "),
+        other => bare(other),
+    };
+    Some(fact(
+        number::words(name).replace('-', " "),
+        Line::plain(text),
+    ))
+}
+
+/// Each threshold that was asked for, and what came of it.
+pub fn thresholds(report: &Report) -> Vec<Fact> {
+    let fact = |threshold: &ThresholdReport| {
+        let (ink, word) = match threshold {
+            t if !t.crossed.is_empty() => (Ink::Bad, "crossed"),
+            t if !t.undecided.is_empty() => (Ink::Bad, "undecided"),
+            _ => (Ink::Good, "kept"),
+        };
+        let all = [&threshold.crossed, &threshold.undecided, &threshold.kept];
+        let lines: Vec<&str> = all.into_iter().flatten().map(String::as_str).collect();
+        let line = Line::of(ink, word).with(Ink::Plain, format!("  {}", lines.join("; ")));
+        (threshold.expression.clone(), line)
+    };
+    report.thresholds.iter().map(fact).collect()
+}
+
+/// The command that repeats the run: the spec in the words of the command line.
+pub fn command_line(report: &Report) -> String {
+    let mut words = vec![format!("knee {}", report.command)];
+    if !subject(report).is_empty() {
+        words.push(quoted(subject(report)));
+    }
+    let positional = ["target", "url", "file", "seed"];
+    for (name, value) in &report.spec {
+        if !positional.contains(&name.as_str()) {
+            words.extend(option_words(&name.replace('_', "-"), value));
+        }
+    }
+    words.push(format!("--seed{}{}", number::TIE, report.seed));
+    words.join(" ")
+}
+
+/// What has to be filled in before the command repeats the run: a report has no password.
+pub fn missing_secret(report: &Report) -> Option<&'static str> {
+    let user = report.spec.get("user").and_then(Value::as_str)?;
+    let is_masked = user.ends_with(":***");
+    is_masked.then_some("The password is not in the report: replace *** with it.")
+}
+
+/// An option as typed: a flag where it is true, several times where it is a list of texts, with
+/// commas where it is one of numbers; nothing where it is not set.
+fn option_words(name: &str, value: &Value) -> Vec<String> {
+    let option = |text: &str| format!("--{name}{}{}", number::TIE, quoted(text));
+    match value {
+        Value::Null | Value::Bool(false) | Value::Object(_) => Vec::new(),
+        Value::Bool(true) => vec![format!("--{name}")],
+        Value::Number(n) => vec![option(&n.to_string())],
+        Value::String(s) => vec![option(s)],
+        Value::Array(items) if items.iter().all(Value::is_number) => {
+            let numbers: Vec<String> = items.iter().map(Value::to_string).collect();
+            if numbers.is_empty() {
+                Vec::new()
+            } else {
+                vec![option(&numbers.join(","))]
+            }
+        }
+        Value::Array(items) => items.iter().flat_map(|v| option_words(name, v)).collect(),
+    }
+}
+
+/// A word that a POSIX shell reads as one.
+pub fn quoted(word: &str) -> String {
+    let harmless = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(harmless) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn host(report: &Report) -> Vec<Fact> {
+    let host = &report.host;
+    let mut facts: Vec<(String, String)> = vec![
+        ("processors".into(), number::count(host.cpus.into())),
+        ("model".into(), host.cpu_model.clone()),
+        ("kernel".into(), host.kernel.clone()),
+        ("backend".into(), host.backend.clone()),
+        ("congestion control".into(), host.congestion_control.clone()),
+    ];
+    let further = host.facts.iter();
+    facts.extend(further.map(|(name, fact)| (number::words(name), fact.clone())));
+    facts.push(("knee".into(), report.knee_version.clone()));
+    facts.push(("started".into(), report.started_at.clone()));
+    facts.retain(|(_, fact)| !fact.is_empty());
+    let line = |(name, text): (String, String)| fact(name, Line::plain(text));
+    facts.into_iter().map(line).collect()
+}
+
+/// The same in a line.
+fn host_line(report: &Report) -> String {
+    let host = &report.host;
+    let mut parts = vec![number::plural(u64::from(host.cpus), "CPU")];
+    let named = [
+        &host.cpu_model,
+        &host.kernel,
+        &host.backend,
+        &host.congestion_control,
+    ];
+    parts.extend(named.into_iter().filter(|part| !part.is_empty()).cloned());
+    let facts = host.facts.iter();
+    parts.extend(facts.map(|(name, fact)| format!("{} {fact}", number::words(name))));
+    parts.push(format!("knee {}", report.knee_version));
+    parts.push(report.started_at.clone());
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spec_becomes_a_command_that_a_shell_can_read() {
+        let mut report = crate::fixtures::run_open();
+        report.seed = 7;
+        report.spec = [
+            ("target", Value::from("http://[::1]:80/?a=1&b=it's")),
+            ("rate", Value::from(5000)),
+            ("header", Value::from(vec!["A: b", "C: d"])),
+            ("vusers", Value::from(vec![1, 10])),
+            ("max_in_flight", Value::Null),
+            ("no_keepalive", Value::from(true)),
+            ("quiet", Value::from(false)),
+        ]
+        .map(|(k, v)| (k.to_string(), v))
+        .into();
+        assert_eq!(
+            command_line(&report).replace(number::TIE, " "),
+            "knee run 'http://[::1]:80/?a=1&b=it'\\''s' --header 'A: b' --header 'C: d' \
+             --no-keepalive --rate 5000 --vusers 1,10 --seed 7"
+        );
+        assert_eq!(missing_secret(&report), None);
+    }
+
+    #[test]
+    fn a_password_that_the_report_does_not_have_is_said() {
+        let mut report = crate::fixtures::run_open();
+        report.spec.insert("user".into(), "me:***".into());
+        let mut text = Vec::new();
+        crate::Renderer::render(&crate::Text::default(), &report, &mut text).expect("memory");
+        let text = String::from_utf8(text).expect("text");
+        let missing = missing_secret(&report).expect("a password");
+        let told = ["--user 'me:***'", missing];
+        for told in told {
+            assert!(text.contains(told), "{text}");
+        }
+        report.spec.insert("user".into(), "me:".into());
+        assert_eq!(missing_secret(&report), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! The text of the original test, letter by letter, so that old results compare and either can be
+//! read by `knee analyze latency`.
+
+use crate::document::{Block, Document, Medium};
+use knee_core::experiment::latency::report::{LatencyConclusion, ScenarioRow};
+
+/// Adds it. Of several congestion controls it is of the first, as the overall figures are.
+pub fn show(doc: &mut Document, conclusion: &LatencyConclusion) {
+    let first = conclusion.scenarios.first();
+    let control = first.map(|row| row.congestion_control.as_str());
+    let mut lines = Vec::new();
+    if let Some(ns) = conclusion.min_rtt_ns {
+        lines.push(format!("MinRTT: {:.1}ms", ns as f64 / 1e6));
+    }
+    let of_first = conclusion
+        .scenarios
+        .iter()
+        .filter(|row| Some(row.congestion_control.as_str()) == control);
+    lines.extend(of_first.enumerate().map(|(i, row)| scenario(i + 1, row)));
+    lines.push("OVERALL:".to_owned());
+    for (name, value, unit) in [
+        (
+            "Upload Capacity",
+            conclusion.upload_capacity_kib_per_s,
+            "KiB/s",
+        ),
+        (
+            "Download Capacity",
+            conclusion.download_capacity_kib_per_s,
+            "KiB/s",
+        ),
+        ("Link Responsiveness", conclusion.responsiveness_hz, "Hz"),
+        ("Flow Smoothness", conclusion.smoothness_hz, "Hz"),
+    ] {
+        if let Some(value) = value {
+            lines.push(format!("{name:>19}: {value} {unit}"));
+        }
+    }
+    doc.only(Medium::Lines, |doc| doc.push(Block::Verbatim(lines)));
+}
+
+/// `Scenario 4: 1 uploads, 1 downloads... 50998 KiB/s up, 85859 KiB/s down, 2.90 Hz smoothness`; a
+/// direction without flows is left out.
+fn scenario(number: usize, row: &ScenarioRow) -> String {
+    let mut parts = Vec::new();
+    for (kib_per_s, direction) in [(row.up_kib_per_s, "up"), (row.down_kib_per_s, "down")] {
+        parts.extend(kib_per_s.map(|n| format!("{:.0} KiB/s {direction}", n.floor())));
+    }
+    parts.extend(
+        row.smoothness_hz
+            .map(|hz| format!("{} Hz smoothness", hundredths(hz))),
+    );
+    format!(
+        "Scenario {number}: {} uploads, {} downloads... {}",
+        row.up,
+        row.down,
+        parts.join(", ")
+    )
+}
+
+/// With two decimals, rounded down as the overall figure is, so that one made of this text is the
+/// same: 2.996 Hz must not become 3.
+fn hundredths(hz: f64) -> String {
+    // What was read as 2.90 is a little less than that in binary.
+    format!("{:.2}", (hz * 100.0 + 1e-6).floor() / 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scenarios_are_written_as_they_always_were() {
+        let row = |up, down, up_kib_per_s, down_kib_per_s, smoothness_hz| ScenarioRow {
+            up,
+            down,
+            up_kib_per_s,
+            down_kib_per_s,
+            smoothness_hz,
+            ..ScenarioRow::default()
+        };
+        for (row, expected) in [
+            (
+                row(1, 1, Some(50_998.9), Some(85_859.0), Some(2.9)),
+                "Scenario 4: 1 uploads, 1 downloads... 50998 KiB/s up, 85859 KiB/s down, \
+                 2.90 Hz smoothness",
+            ),
+            (
+                row(0, 32, None, Some(0.0), Some(0.0)),
+                "Scenario 4: 0 uploads, 32 downloads... 0 KiB/s down, 0.00 Hz smoothness",
+            ),
+            (
+                row(2, 0, Some(7.2), None, Some(2.9999)),
+                "Scenario 4: 2 uploads, 0 downloads... 7 KiB/s up, 2.99 Hz smoothness",
+            ),
+        ] {
+            assert_eq!(scenario(4, &row), expected);
+        }
+    }
+}

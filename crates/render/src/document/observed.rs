@@ -1,0 +1,72 @@
+//! What the server's host saw of a trial.
+
+use super::line::{Ink, Line};
+use super::{Fact, fact};
+use crate::number::{count, percent, plural, signed_count, time_short};
+use knee_core::measure::{Observed, SynSource};
+
+/// Where the numbers come from.
+pub fn source(o: &Observed) -> &'static str {
+    match o.source {
+        SynSource::Capture => "counted by a packet capture",
+        SynSource::Counters => "counted by the kernel's counters",
+        SynSource::Attempts => "not seen",
+    }
+}
+
+/// What was seen.
+pub fn facts(o: &Observed) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    if let Some(because) = &o.because {
+        let ink = match o.source {
+            SynSource::Attempts => Ink::Warn,
+            _ => Ink::Plain,
+        };
+        facts.push(fact("because", Line::of(ink, because.as_str())));
+    }
+    if o.elapsed_ns > 0 {
+        facts.push(fact("SYNs", syns(o)));
+        if o.source == SynSource::Capture {
+            facts.push(fact("FINs and RSTs", Line::plain(count(o.client_ends))));
+        }
+        if o.capture_lost > 0 {
+            let lost = format!(
+                "{} not seen by the capture",
+                plural(o.capture_lost, "packet")
+            );
+            facts.push(fact("lost", Line::of(Ink::Warn, lost)));
+        }
+        facts.extend(o.accept_queue_max.map(|max| {
+            let limit = o.accept_queue_limit;
+            let of = limit.map_or_else(String::new, |l| format!(", backlog {}", count(l.into())));
+            let ink = match limit {
+                Some(limit) if max > limit => Ink::Warn,
+                _ => Ink::Plain,
+            };
+            let text = format!("at most {} waiting{of}", count(max.into()));
+            fact("accept queue", Line::of(ink, text))
+        }));
+        let busy = format!("{} busy", percent(o.cpu_busy_percent));
+        facts.push(fact("processors", Line::plain(busy)));
+        let moved = o.kernel.iter();
+        let moved: Vec<_> = moved
+            .map(|(n, by)| format!("{n} {}", signed_count(*by)))
+            .collect();
+        if !moved.is_empty() {
+            facts.push(fact("counters", Line::plain(moved.join(", "))));
+        }
+    }
+    facts
+}
+
+fn syns(o: &Observed) -> Line {
+    let (first, time) = (count(o.first_syns), time_short(o.elapsed_ns));
+    match o.source {
+        SynSource::Capture => {
+            let repeated = count(o.repeated_syns);
+            Line::plain(format!("{first} first, {repeated} repeated, in {time}"))
+        }
+        // The counters do not tell the two apart.
+        _ => Line::plain(format!("{first}, repeated ones included, in {time}")),
+    }
+}

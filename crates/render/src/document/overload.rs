@@ -1,0 +1,214 @@
+//! Load beyond capacity: what arrives, and what is served.
+
+use super::line::{Ink, Line};
+use super::table::{Align, Table};
+use super::{Document, Fact, Layout, Medium, fact, opening, overload_plots};
+use crate::number::{self, MISSING, count, known, number, percent, rate, time_short, words};
+use knee_core::experiment::overload::report::{OverloadConclusion, SClientRow, SimpleRow};
+use knee_core::measure::{Outcome, Outcomes, SynSource};
+use knee_core::report::Report;
+use knee_core::spec::{CloseKind, Level};
+use knee_core::trial::report::TrialReport;
+
+/// Adds it.
+pub fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) {
+    if c.simple.is_empty() && c.sclients.is_empty() {
+        return;
+    }
+    doc.section("What arrives, and what is served", "");
+    let arriving = [overload_plots::simple(c), overload_plots::sclients(c)];
+    doc.plots(arriving.into_iter().flatten(), Layout::Pairs);
+    doc.plots(overload_plots::served(c), Layout::Wide);
+    doc.facts(facts(c));
+    doc.facts(opening::left_out(report));
+    let by_schedule = report.trials.iter().any(is_scheduled);
+    if !c.sclients.is_empty() {
+        let (title, remark) = sclients_heading(by_schedule);
+        doc.section(title, remark);
+        let ends = overload_plots::ends(c, by_schedule);
+        doc.only(Medium::Page, |doc| doc.plots([ends], Layout::Wide));
+        doc.table(title, sclients_table(&c.sclients));
+        doc.note(sclients_notes(&c.sclients, by_schedule));
+    }
+    if !c.simple.is_empty() {
+        doc.section("Simple clients", "per second; each waits for its answer");
+        doc.table("Simple clients", simple_table(&c.simple));
+    }
+}
+
+/// What is known of it as a whole.
+fn facts(c: &OverloadConclusion) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let mut fact = |name: &str, line: Line| facts.push(fact(name, line));
+    fact("capacity", Line::plain(rate(c.capacity_per_s)));
+    if let (Some(slope), Some(r_squared)) = (c.slope_per_descriptor, c.r_squared) {
+        let slope = number::fixed(slope, 3);
+        let mut line = Line::plain(format!("served + {slope}/s for each descriptor"));
+        line.push(Ink::Plain, format!(", R² {}", number::r_squared(r_squared)));
+        if let Some(deviation) = c.deviation_percent {
+            let patience = time_short(c.connect_timeout_ns);
+            let off = percent(deviation);
+            line.push(
+                Ink::Dim,
+                format!(" (at most {off} off served + D/T, with T = {patience})"),
+            );
+        }
+        fact("SYN rate", line);
+    }
+    fact(
+        "SYNs counted",
+        Line::plain(match c.syn_source {
+            SynSource::Capture => "at the server, by a packet capture",
+            SynSource::Counters => "at the server, by its kernel's counters",
+            SynSource::Attempts => "by the generator's own attempts: nobody looked at the server",
+        }),
+    );
+    if let Some(limit) = c.generator_limit_per_s {
+        let text = format!("kept up to {}, as far as was seen", rate(limit));
+        fact("generator", Line::plain(text));
+    }
+    fact(
+        "closed with",
+        Line::plain(match c.close {
+            CloseKind::Fin => "FIN",
+            CloseKind::Rst => "RST",
+        }),
+    );
+    facts
+}
+
+/// A row for each number of simple clients.
+fn simple_table(rows: &[SimpleRow]) -> Table {
+    let mut table = Table::default();
+    let mut column = |title: &str, cell: &dyn Fn(&SimpleRow) -> String| {
+        let cells = rows.iter().map(|r| Line::plain(cell(r)));
+        table.column(title, Align::Right, cells.collect());
+    };
+    column("clients", &|r| count(r.clients.into()));
+    column("SYN/s", &|r| number(r.syn_per_s));
+    column("first/s", &|r| number(r.first_syn_per_s));
+    column("served/s", &|r| number(r.served_per_s));
+    column("95 %", &|r| interval(r.served_ci95_per_s));
+    let outcomes: Vec<&Outcomes> = rows.iter().map(|r| &r.outcomes).collect();
+    add_outcomes(&mut table, &outcomes);
+    let server = rows.iter().map(|r| ServerSide {
+        queue_max: r.accept_queue_max,
+        queue_limit: r.accept_queue_limit,
+        busy_percent: r.server_busy_percent,
+    });
+    add_server(&mut table, &server.collect::<Vec<_>>());
+    table
+}
+
+/// What those are that press on the server.
+fn sclients_heading(by_schedule: bool) -> (&'static str, &'static str) {
+    match by_schedule {
+        true => ("Schedule", "per second; connects start when it says"),
+        false => (
+            "S-Clients",
+            "per second; a connect is replaced when established, or after T",
+        ),
+    }
+}
+
+/// A row for each number of descriptors.
+fn sclients_table(rows: &[SClientRow]) -> Table {
+    let mut table = Table::default();
+    let mut column = |title: &str, cell: &dyn Fn(&SClientRow) -> String| {
+        let ink = |r: &SClientRow| match r.past_saturation {
+            true => Ink::Plain,
+            false => Ink::Dim,
+        };
+        let cells = rows.iter().map(|r| Line::of(ink(r), cell(r)));
+        table.column(title, Align::Right, cells.collect());
+    };
+    column("descriptors", &|r| count(r.descriptors.into()));
+    column("offered", &|r| number(r.offered_per_s));
+    column("SYN/s", &|r| number(r.syn_per_s));
+    column("first/s", &|r| number(r.first_syn_per_s));
+    column("served/s", &|r| number(r.served_per_s));
+    column("95 %", &|r| interval(r.served_ci95_per_s));
+    let outcomes: Vec<&Outcomes> = rows.iter().map(|r| &r.outcomes).collect();
+    add_outcomes(&mut table, &outcomes);
+    let server = rows.iter().map(|r| ServerSide {
+        queue_max: r.accept_queue_max,
+        queue_limit: r.accept_queue_limit,
+        busy_percent: r.server_busy_percent,
+    });
+    add_server(&mut table, &server.collect::<Vec<_>>());
+    table
+}
+
+/// What its columns are.
+fn sclients_notes(rows: &[SClientRow], by_schedule: bool) -> String {
+    let mut notes = vec![match by_schedule {
+        true => "offered: as scheduled",
+        false => "offered: served + D/T",
+    }];
+    notes.push("first: SYNs that are no repetition; 95 %: confidence interval of served/s");
+    notes.push("then attempts by their end");
+    if rows.iter().any(|r| !r.past_saturation) {
+        notes.push("dim: not past saturation");
+    }
+    if rows.iter().any(|r| r.server_busy_percent.is_some()) {
+        notes.push(
+            "queue: connections in the accept queue at the most, of so many; busy: % of the \
+                    server's processors",
+        );
+    }
+    notes.join("; ")
+}
+
+/// Whether its connects started on a schedule.
+fn is_scheduled(trial: &TrialReport) -> bool {
+    matches!(trial.level, Level::RatePerS(_))
+}
+
+/// What was seen on the server's host, where somebody looked.
+struct ServerSide {
+    queue_max: Option<u32>,
+    queue_limit: Option<u32>,
+    busy_percent: Option<f64>,
+}
+
+fn add_server(table: &mut Table, rows: &[ServerSide]) {
+    let mut column = |title: &str, cell: fn(&ServerSide) -> Option<String>| {
+        let cells: Vec<Option<String>> = rows.iter().map(cell).collect();
+        if cells.iter().any(Option::is_some) {
+            let cells = cells.into_iter().map(|c| c.unwrap_or(MISSING.to_string()));
+            table.column(title, Align::Right, cells.map(Line::plain).collect());
+        }
+    };
+    column("queue", |s| {
+        let max = count(s.queue_max?.into());
+        let limit = s.queue_limit.map(|n| count(n.into()));
+        Some(limit.map_or(max.clone(), |limit| format!("{max}/{limit}")))
+    });
+    column("busy", |s| s.busy_percent.map(number::percent_cell));
+}
+
+/// A column for each end that any attempt had.
+fn add_outcomes(table: &mut Table, rows: &[&Outcomes]) {
+    for outcome in Outcome::ALL {
+        if rows.iter().all(|o| o.count(outcome) == 0) {
+            continue;
+        }
+        let cells = rows.iter().map(|o| Line::plain(count(o.count(outcome))));
+        table.column(end(outcome), Align::Right, cells.collect());
+    }
+}
+
+/// How attempts ended, for a person.
+pub fn end(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::ConnectTimeout => "timeouts".to_string(),
+        Outcome::Ghost => "ghosts".to_string(),
+        Outcome::PortExhausted => "no port".to_string(),
+        Outcome::DescriptorExhausted => "no descriptor".to_string(),
+        other => words(other.name()),
+    }
+}
+
+fn interval(ci95: Option<[f64; 2]>) -> String {
+    known(ci95, |[lo, hi]| format!("{}–{}", number(lo), number(hi)))
+}

@@ -1,0 +1,433 @@
+//! A run: what its users would feel, over percentiles and over time, how well the load was kept,
+//! and what it cost.
+
+use super::line::{Ink, Line};
+use super::series::{is_dense, rates, response_times};
+use super::table::{Align, Table};
+use super::trial_plots::{dispersion, pacing, response_spectrum};
+use super::{Block, Document, Fact, Layout, Medium, fact, observed, traffic};
+use crate::axis::Axis;
+use crate::number::{
+    asked, bytes, count, estimate, known, number, percent, plural, rate, signed_count, time,
+    time_interval, time_short,
+};
+use crate::plot::Plot;
+use knee_core::experiment::run::report::RunConclusion;
+use knee_core::measure::Outcome;
+use knee_core::report::Report;
+use knee_core::trial::report::{
+    GeneratorReport, LatencyReport, OfferedReport, QuantilesReport, TrialReport,
+};
+
+/// From this share of the time on it is worth a word that a worker was kept from its core.
+const WAITING_SHOWN_PERCENT: f64 = 1.0;
+
+/// Adds it.
+pub fn show(doc: &mut Document, report: &Report) {
+    for trial in &report.trials {
+        if report.trials.len() > 1 {
+            doc.section(&trial.label, "");
+        }
+        show_trial(doc, trial);
+    }
+}
+
+fn show_trial(doc: &mut Document, t: &TrialReport) {
+    show_response_time(doc, t);
+    doc.section("Throughput", "");
+    if t.intervals.len() > 1 {
+        doc.plots([rates(t)], Layout::Wide);
+    }
+    if is_cut_short(t) {
+        return;
+    }
+    doc.facts(throughput_facts(t));
+    let attempted = plural(t.attempted, "operation");
+    doc.section("Outcomes", format!("of {attempted} attempted"));
+    doc.table("Outcomes", outcomes_table(t));
+    doc.facts(traffic::status_facts(t));
+    traffic::show_targets(doc, t);
+    doc.section("Load", "how well it was kept");
+    let plots = pacing(t).into_iter().chain(dispersion(&t.offered));
+    doc.only(Medium::Page, |doc| doc.plots(plots, Layout::Pairs));
+    doc.facts(load_facts(&t.offered));
+    if let Some(seen) = &t.observed {
+        doc.section("At the server", observed::source(seen));
+        doc.facts(observed::facts(seen));
+    }
+    show_generator(doc, t);
+}
+
+fn show_response_time(doc: &mut Document, t: &TrialReport) {
+    let remark = "response: from the intended start; service: from the sending";
+    doc.section("Response time", remark);
+    if t.response_time_ns.count == 0 {
+        doc.paragraph(Line::of(Ink::Warn, "No operation ended."));
+        return;
+    }
+    let layout = match is_dense(&t.intervals) {
+        true => Layout::Wide,
+        false => Layout::Pairs,
+    };
+    let mut plots: Vec<Plot> = response_spectrum(t).into_iter().collect();
+    if t.intervals.len() > 1 {
+        plots.push(response_times(&t.intervals));
+    }
+    doc.plots(plots, layout);
+    doc.table("Response and service time", latency_table(t));
+}
+
+/// Adds what the generator was and what the load cost it, and the counters that moved meanwhile.
+pub(super) fn show_generator(doc: &mut Document, t: &TrialReport) {
+    doc.section("Generator", generator(&t.generator));
+    doc.facts(generator_facts(t));
+    if !t.kernel.is_empty() {
+        let counters = plural(t.kernel.len() as u64, "counter");
+        let table = Block::Table("Kernel counters".to_owned(), kernel_table(t));
+        doc.push(Block::Folded(
+            format!("Kernel: {counters} that moved"),
+            vec![table],
+        ));
+    }
+}
+
+/// The answer in a line.
+pub fn answer(report: &Report, c: &RunConclusion) -> String {
+    let errors = if report.trials.iter().any(is_cut_short) {
+        // A response may be an error by its status.
+        format!("{} without a response", percent(c.error_percent))
+    } else if c.error_percent > 0.0 {
+        format!("{} errors", percent(c.error_percent))
+    } else {
+        "no errors".to_string()
+    };
+    let some_ended = report.trials.iter().any(|t| t.completed > 0);
+    let per_s = c.throughput_per_s.filter(|per_s| *per_s > 0.0);
+    let mut parts = vec![match (per_s, c.asked_per_s) {
+        (Some(per_s), Some(of)) => format!("Served {} of {}/s asked", rate(per_s), asked(of)),
+        (Some(per_s), None) => rate(per_s),
+        (None, _) if some_ended => "No response within the measured time".to_owned(),
+        (None, _) => return format!("No response, {errors}"),
+    }];
+    let times = [("p50", c.p50_ns), ("p99", c.p99_ns)];
+    let times = times.map(|(name, ns)| Some(format!("{name} {}", time_short(ns?))));
+    parts.extend(times.into_iter().flatten());
+    parts.push(errors);
+    parts.join(", ")
+}
+
+/// Whether it was cut short, so that no more is known of it than its intervals tell.
+pub fn is_cut_short(t: &TrialReport) -> bool {
+    t.attempted > 0 && t.outcomes.total() == 0
+}
+
+/// What was measured, and how long.
+pub fn remark(report: &Report) -> String {
+    let [trial] = report.trials.as_slice() else {
+        return format!(", {}", plural(report.trials.len() as u64, "trial"));
+    };
+    format!(
+        ", {}, measured for {}",
+        trial.label,
+        time_short(trial.duration_ns)
+    )
+}
+
+/// How much was done, and how steadily.
+fn throughput_facts(t: &TrialReport) -> Vec<Fact> {
+    let mut line = Line::plain(known(t.throughput_per_s, rate));
+    if let Some([lo, hi]) = t.throughput_ci95_per_s {
+        line.push(
+            Ink::Plain,
+            format!(", 95 %: {} to {}", number(lo), number(hi)),
+        );
+    }
+    let mut facts = vec![fact("responses", line)];
+    if t.goodput_per_s != t.throughput_per_s {
+        facts.push(fact("goodput", Line::plain(known(t.goodput_per_s, rate))));
+    }
+    if t.completed > 0 {
+        facts.push(fact("stationary", stationary(t)));
+    }
+    if let Some(law) = &t.littles_law {
+        let ink = if law.ok { Ink::Plain } else { Ink::Warn };
+        let text = format!(
+            "{} user{}, X·(R+Z) {}: {} off",
+            number(law.n),
+            if law.n == 1.0 { "" } else { "s" },
+            number(law.x_times_r),
+            percent(law.deviation_percent)
+        );
+        facts.push(fact("Little's law", Line::of(ink, text)));
+    }
+    let connections = format!(
+        "{} opened, at most {} at once",
+        count(t.connections_opened),
+        count(t.connections_max)
+    );
+    facts.push(fact("connections", Line::plain(connections)));
+    facts.extend(traffic::transfer_facts(t));
+    facts
+}
+
+fn stationary(t: &TrialReport) -> Line {
+    if !t.stationary {
+        return Line::of(
+            Ink::Warn,
+            "no: it drifts or jumps, so one figure does not describe it",
+        );
+    }
+    if t.transient_ns == 0 {
+        return Line::plain("yes");
+    }
+    Line::plain(format!(
+        "yes, after the first {}",
+        time_short(t.transient_ns)
+    ))
+}
+
+/// How well the load was kept.
+fn load_facts(o: &OfferedReport) -> Vec<Fact> {
+    let rate_line = match o.asked_per_s {
+        Some(per_s) => format!(
+            "{}/s asked, {} achieved, {}",
+            asked(per_s),
+            rate(o.achieved_per_s),
+            o.arrival
+        ),
+        None => format!("closed loop, {} started", rate(o.achieved_per_s)),
+    };
+    let mut facts = vec![fact("rate", Line::plain(rate_line))];
+    facts.extend(gap_facts(o));
+    if o.asked_per_s.is_some() || o.pacing_error_ns.max > Some(0) {
+        facts.push(fact("pacing error", quantiles(&o.pacing_error_ns)));
+    }
+    if o.connection_wait_ns.max > Some(0) {
+        facts.push(fact("connection wait", quantiles(&o.connection_wait_ns)));
+    }
+    if o.stall_ns_max > 0 {
+        facts.push(fact(
+            "longest stall",
+            Line::plain(time_short(o.stall_ns_max)),
+        ));
+    }
+    facts
+}
+
+pub(super) fn gap_facts(o: &OfferedReport) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let mut gaps: Vec<String> = Vec::new();
+    gaps.extend(
+        o.gap_cv
+            .map(|cv| format!("coefficient of variation {}", number(cv))),
+    );
+    gaps.extend(
+        o.ks_p_value
+            .map(|p| format!("Kolmogorov-Smirnov p {}", number(p))),
+    );
+    if !gaps.is_empty() {
+        facts.push(fact("gaps", Line::plain(gaps.join(", "))));
+    }
+    let knee_core::stats::gaps::Dispersion {
+        ms1,
+        ms10,
+        ms100,
+        s1,
+    } = o.dispersion.clone().unwrap_or_default();
+    let scales = [
+        ("1 ms", ms1),
+        ("10 ms", ms10),
+        ("100 ms", ms100),
+        ("1 s", s1),
+    ];
+    let scales = scales
+        .into_iter()
+        .filter_map(|(t, d)| Some(format!("{} in {t}", number(d?))));
+    let scales: Vec<String> = scales.collect();
+    if !scales.is_empty() {
+        facts.push(fact("dispersion", Line::plain(scales.join(", "))));
+    }
+    facts
+}
+
+pub(super) fn quantiles(q: &QuantilesReport) -> Line {
+    let named = [
+        ("p50", q.p50),
+        ("p99", q.p99),
+        ("p99.9", q.p999),
+        ("max", q.max),
+    ];
+    let named = named.map(|(name, ns)| format!("{name} {}", known(ns, time_short)));
+    Line::plain(named.join(", "))
+}
+
+/// One row of the latency table: name, value and, where known, its confidence interval.
+type Statistic = (&'static str, Option<u64>, Option<[u64; 2]>);
+
+fn statistics(l: &LatencyReport) -> [Statistic; 9] {
+    [
+        ("mean", l.mean, None),
+        ("min", l.min, None),
+        ("p50", l.p50, None),
+        ("p75", l.p75, None),
+        ("p90", l.p90, l.p90_ci95),
+        ("p95", l.p95, l.p95_ci95),
+        ("p99", l.p99, l.p99_ci95),
+        ("p99.9", l.p999, None),
+        ("max", l.max, None),
+    ]
+}
+
+/// Response and service time, a row for each statistic.
+fn latency_table(t: &TrialReport) -> Table {
+    let mut table = Table::default();
+    let response = statistics(&t.response_time_ns);
+    let names = response.iter().map(|(name, ..)| Line::of(Ink::Dim, *name));
+    table.column("", Align::Left, names.collect());
+    add_latency(&mut table, "response", &response);
+    if t.service_time_ns.count > 0 {
+        add_latency(&mut table, "service", &statistics(&t.service_time_ns));
+    }
+    add_distribution(&mut table, &t.response_time_ns);
+    table
+}
+
+/// Bars over the logarithm of the response times.
+fn add_distribution(table: &mut Table, l: &LatencyReport) {
+    let ends = [l.min.or(l.p50), l.max].map(|ns| ns.unwrap_or(1).max(1) as f64);
+    let axis = Axis::decades(ends, |ns| time_short(ns as u64));
+    let shares = statistics(l).map(|(_, ns, _)| Some(axis.position(ns?.max(1) as f64)));
+    let title = format!("log scale from {}", (axis.label)(axis.lo));
+    table.bar(title, Ink::Data, shares.into());
+}
+
+fn add_latency(table: &mut Table, title: &str, statistics: &[Statistic]) {
+    let values = statistics
+        .iter()
+        .map(|(_, ns, _)| Line::plain(known(*ns, time)));
+    table.column(title, Align::Right, values.collect());
+    if statistics.iter().any(|(.., ci)| ci.is_some()) {
+        let intervals = statistics
+            .iter()
+            .map(|(.., ci)| Line::of(Ink::Dim, ci.map_or_else(String::new, time_interval)));
+        table.column("95 % interval", Align::Right, intervals.collect());
+    }
+}
+
+/// How the operations ended, and what that means.
+fn outcomes_table(t: &TrialReport) -> Table {
+    let outcomes: Vec<(Outcome, u64)> = t.outcomes.iter().collect();
+    let mut table = Table::default();
+    let names = outcomes
+        .iter()
+        .map(|(o, _)| Line::of(outcome_ink(*o), o.name()));
+    table.column("", Align::Left, names.collect());
+    let counts = outcomes.iter().map(|(_, n)| Line::plain(count(*n)));
+    table.column("", Align::Right, counts.collect());
+    let meanings = outcomes.iter().map(|(o, _)| match &t.malformed_because {
+        Some(because) if *o == Outcome::Malformed => {
+            Line::of(Ink::Dim, format!("the first: {because}"))
+        }
+        _ => Line::of(Ink::Dim, meaning(*o)),
+    });
+    table.column("", Align::Left, meanings.collect());
+    table
+}
+
+fn outcome_ink(outcome: Outcome) -> Ink {
+    match outcome {
+        Outcome::Ok => Ink::Good,
+        Outcome::InFlight => Ink::Plain,
+        _ => Ink::Bad,
+    }
+}
+
+/// An outcome in words.
+fn meaning(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ok => "a whole response, status below 400",
+        Outcome::Http4xx => "status 400 to 499",
+        Outcome::Http5xx => "status 500 or more",
+        Outcome::Timeout => "no whole response in time",
+        Outcome::ConnectTimeout => "no connection in time",
+        Outcome::Refused => "connection refused",
+        Outcome::Reset => "connection reset",
+        Outcome::Closed => "closed before a byte of the response",
+        Outcome::Truncated => "closed within the response",
+        Outcome::Malformed => "not HTTP/1.1, or more than asked for",
+        Outcome::Unreachable => "host or network unreachable",
+        Outcome::NoResources => "no port, descriptor or memory left here",
+        Outcome::OtherError => "another error of the system",
+        Outcome::Shed => "not started: too many in flight",
+        Outcome::InFlight => "not ended when time was up",
+        Outcome::Served => "connected in time, a whole response",
+        Outcome::Ghost => "connected here, never taken in there",
+        Outcome::ResponseTimeout => "connected, no whole response in time",
+        Outcome::PortExhausted => "no local port left",
+        Outcome::DescriptorExhausted => "no descriptor left",
+        Outcome::Late => "connected after it was given up",
+        Outcome::Lost => "sent, but not received",
+        Outcome::SendError => "refused by the kernel here",
+        Outcome::NotAttempted => "the sender never came to it",
+        Outcome::Discarded => "received, but not counted",
+    }
+}
+
+/// What the generator was.
+fn generator(g: &GeneratorReport) -> String {
+    format!("{}, {}", plural(u64::from(g.workers), "worker"), g.backend)
+}
+
+/// What the load cost it.
+fn generator_facts(t: &TrialReport) -> Vec<Fact> {
+    let g = &t.generator;
+    let mut facts = cpu_facts(g);
+    facts.push(fact("busiest worker", busiest(g)));
+    facts.push(fact(
+        "stolen by the host",
+        Line::plain(percent(g.steal_percent)),
+    ));
+    facts.push(fact("peak memory", Line::plain(bytes(g.peak_rss_bytes))));
+    facts
+}
+
+/// Processor time per operation and in all.
+fn cpu_facts(g: &GeneratorReport) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    if let Some(per_million) = g.cpu_s_per_million_ops {
+        let mut text = format!("{} s", estimate(per_million));
+        if let Some(user) = g.cpu_user_s_per_million_ops {
+            text.push_str(&format!(", of it user {} s", estimate(user)));
+        }
+        facts.push(fact("CPU per million operations", Line::plain(text)));
+    }
+    let (user, system) = (estimate(g.cpu_user_s), estimate(g.cpu_system_s));
+    facts.push(fact(
+        "CPU",
+        Line::plain(format!("{user} s user, {system} s system")),
+    ));
+    facts
+}
+
+fn busiest(g: &GeneratorReport) -> Line {
+    let mut line = Line::plain(format!("{} of a core", percent(g.busiest_worker_percent)));
+    if g.busiest_worker_spin_percent > 0.0 {
+        let spin = percent(g.busiest_worker_spin_percent);
+        line.push(Ink::Plain, format!(", {spin} polling for deadlines"));
+    }
+    if g.busiest_worker_waiting_percent >= WAITING_SHOWN_PERCENT {
+        let waiting = percent(g.busiest_worker_waiting_percent);
+        line.push(Ink::Plain, format!("; others had it for {waiting}"));
+    }
+    line
+}
+
+/// Counters and by how much they moved.
+fn kernel_table(t: &TrialReport) -> Table {
+    let mut table = Table::default();
+    let names = t.kernel.keys().map(|name| Line::plain(name.as_str()));
+    table.column("", Align::Left, names.collect());
+    let moves = t.kernel.values().map(|n| Line::plain(signed_count(*n)));
+    table.column("", Align::Right, moves.collect());
+    table
+}

@@ -1,0 +1,134 @@
+//! The figures of a trial over its intervals.
+
+use crate::number;
+use crate::plot::{Dash, Plot, Point, Scale, Series, Tone, Unit};
+use knee_core::measure::Interval;
+use knee_core::trial::report::TrialReport;
+
+/// More intervals than these are many.
+const DENSE: usize = 60;
+
+/// Whether there are so many that a figure of them needs the whole width.
+pub fn is_dense(intervals: &[Interval]) -> bool {
+    intervals.len() > DENSE
+}
+
+/// The scale of time of these intervals.
+pub fn time_scale(intervals: &[Interval]) -> Scale {
+    let end = intervals.last().map_or(1, |i| i.end_ns);
+    Scale::linear(0.0, end as f64, Unit::Time, "time into the window")
+}
+
+/// A figure of each interval as a stair, with the end of the last; what is not a number is a gap.
+pub fn stair(intervals: &[Interval], mut value: impl FnMut(&Interval) -> f64) -> Vec<Point> {
+    let levels = intervals.iter();
+    let mut points: Vec<Point> = levels
+        .map(|i| Point::new(i.start_ns as f64, value(i)))
+        .collect();
+    if let (Some(last), Some(point)) = (intervals.last(), points.last().copied()) {
+        points.push(Point::new(last.end_ns as f64, point.y));
+    }
+    points
+}
+
+/// At most about so many of these points: of each group of neighbours the lowest and the highest,
+/// so that neither peaks nor dips are lost. Each is still a point that was measured.
+pub fn thinned(points: Vec<Point>, most: usize) -> Vec<Point> {
+    if points.len() <= most {
+        return points;
+    }
+    let size = 2 * points.len().div_ceil(most.max(2));
+    let ends = |group: &[Point]| -> Vec<Point> {
+        let by = |a: &&Point, b: &&Point| a.y.total_cmp(&b.y);
+        let known = || group.iter().filter(|p| !p.y.is_nan());
+        match (known().min_by(by), known().max_by(by)) {
+            (Some(low), Some(high)) if low.x < high.x => vec![*low, *high],
+            (Some(low), Some(high)) if low.x > high.x => vec![*high, *low],
+            (Some(level), _) => vec![*level],
+            // A gap stays one.
+            _ => group.first().copied().into_iter().collect(),
+        }
+    };
+    let last = points.last().copied();
+    points.chunks(size).flat_map(ends).chain(last).collect()
+}
+
+/// Response times over time: median, 90th and 99th percentile, longest. An interval in which
+/// nothing ended is a gap.
+pub fn response_times(intervals: &[Interval]) -> Plot {
+    let of = |ns: u64| if ns == 0 { f64::NAN } else { ns as f64 };
+    let all = intervals.iter().flat_map(|i| [i.p50_ns, i.max_ns]);
+    let y = Scale::fitting(all.map(of), Unit::Time, "response time");
+    let mut plot = Plot::new("Response time over time", time_scale(intervals), y);
+    plot.zooms = true;
+    // The order of the lines tells them apart; dashes of many short levels would only be noise.
+    let dashed = |dash| {
+        if is_dense(intervals) {
+            Dash::Solid
+        } else {
+            dash
+        }
+    };
+    type Figure = (&'static str, fn(&Interval) -> u64, Tone, Dash);
+    let figures: [Figure; 4] = [
+        ("max", |i| i.max_ns, Tone::Muted, Dash::Dotted),
+        ("p99", |i| i.p99_ns, Tone::Second, Dash::Dashed),
+        ("p90", |i| i.p90_ns, Tone::Third, Dash::DashDot),
+        ("p50", |i| i.p50_ns, Tone::First, Dash::Solid),
+    ];
+    for (name, figure, tone, dash) in figures {
+        let levels = stair(intervals, |i| of(figure(i)));
+        plot = plot.with(Series::step(name, levels).toned(tone).dashed(dashed(dash)));
+    }
+    plot.described("Median, 90th and 99th percentile and longest response time of each interval.")
+}
+
+/// What was asked for, started and answered over time; errors where there were any.
+pub fn rates(trial: &TrialReport) -> Plot {
+    let intervals = trial.intervals.as_slice();
+    let of = |value: fn(&Interval) -> u64| stair(intervals, |i| i.per_s(value(i)));
+    let (started, answered) = (of(|i| i.attempted), of(|i| i.completed));
+    let asked = trial.offered.asked_per_s;
+    let values = started.iter().chain(&answered).map(|p| p.y).chain(asked);
+    let y = Scale::from_zero(values, Unit::PerS, "operations per second");
+    let mut plot = Plot::new("Rate over time", time_scale(intervals), y);
+    plot.zooms = true;
+    if let (Some(per_s), Some(last)) = (asked, intervals.last()) {
+        let ends = [0, last.end_ns].map(|ns| Point::new(ns as f64, per_s));
+        let line = Series::line("asked", ends.into()).toned(Tone::Muted);
+        plot = plot.with(line.dashed(Dash::Dotted).unlisted());
+    }
+    plot = plot
+        .with(
+            Series::step("started", started)
+                .toned(Tone::Second)
+                .dashed(Dash::Dashed),
+        )
+        .with(Series::step("answered", answered));
+    if intervals.iter().any(|i| i.errors > 0) {
+        let errors = Series::step("errors", of(|i| i.errors));
+        plot = plot.with(errors.toned(Tone::Bad).dashed(Dash::DashDot));
+    }
+    let throughput = number::known(trial.throughput_per_s, number::rate);
+    plot.described(format!(
+        "Operations started and answered over time; throughput {throughput}."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_series_keeps_its_peaks_and_dips_and_nothing_else() {
+        let points: Vec<Point> = (0..1_000_u32)
+            .map(|i| Point::new(f64::from(i), if i == 717 { 9.0 } else { f64::from(i % 3) }))
+            .collect();
+        assert_eq!(thinned(points.clone(), 1_000), points);
+        let few = thinned(points.clone(), 100);
+        assert!((50..=102).contains(&few.len()), "{}", few.len());
+        assert!(few.iter().all(|p| points.contains(p)));
+        assert!(few.iter().any(|p| p.y == 9.0));
+        assert!(few.windows(2).all(|w| w[0].x <= w[1].x));
+    }
+}

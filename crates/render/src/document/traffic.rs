@@ -1,0 +1,93 @@
+//! What went over the connections: bytes, status codes, and each target on its own.
+
+use super::line::Line;
+use super::table::{Align, Table};
+use super::{Document, Fact};
+use crate::number::{bytes, count, time_short};
+use knee_core::trial::report::{LatencyReport, TargetReport, TrialReport};
+
+/// So many targets are shown.
+const TARGETS_SHOWN: usize = 20;
+
+/// The longest name of a target, in characters.
+const TARGET_WIDTH: usize = 40;
+
+/// What went in each direction.
+pub(super) fn transfer_facts(t: &TrialReport) -> Vec<Fact> {
+    let sent = (t.traffic.bytes_sent, t.traffic.bytes_sent_per_s);
+    let received = (t.bytes_received, t.traffic.bytes_received_per_s);
+    let sent = (sent.0 > 0).then(|| ("sent".to_string(), transfer(sent)));
+    let received = ("received".to_string(), transfer(received));
+    sent.into_iter().chain([received]).collect()
+}
+
+/// Bytes, and as many per second.
+fn transfer((n, per_s): (u64, Option<f64>)) -> Line {
+    let each = per_s.filter(|_| n > 0).map_or_else(String::new, |per_s| {
+        format!(", {}/s", bytes(per_s.round() as u64))
+    });
+    Line::plain(format!("{}{each}", bytes(n)))
+}
+
+/// Each status with its count, where there is another than 200.
+pub fn status_facts(t: &TrialReport) -> Vec<Fact> {
+    let codes = &t.traffic.status_codes;
+    if codes.iter().all(|(status, _)| status == 200) {
+        return Vec::new();
+    }
+    let each = codes
+        .iter()
+        .map(|(status, n)| format!("{status}: {}", count(n)));
+    let line = Line::plain(each.collect::<Vec<_>>().join(", "));
+    vec![("status codes".to_string(), line)]
+}
+
+/// Adds the targets, where there are several.
+pub(super) fn show_targets(doc: &mut Document, t: &TrialReport) {
+    let targets = &t.traffic.targets;
+    if targets.is_empty() {
+        return;
+    }
+    let remark = match targets.len() > TARGETS_SHOWN {
+        true => format!(
+            "the first {TARGETS_SHOWN} of {}; all are in the JSON",
+            targets.len()
+        ),
+        false => String::new(),
+    };
+    doc.section("Targets", remark);
+    let shown = &targets[..targets.len().min(TARGETS_SHOWN)];
+    doc.table("Targets", targets_table(shown));
+}
+
+/// A row for each target.
+fn targets_table(targets: &[TargetReport]) -> Table {
+    let mut table = Table::default();
+    let column = |cell: &dyn Fn(&TargetReport) -> String| {
+        targets.iter().map(|t| Line::plain(cell(t))).collect()
+    };
+    let name = |t: &TargetReport| match t.sum_of {
+        Some(n) => format!("{} ({})", t.target, count(n)),
+        None => cut(&t.target, TARGET_WIDTH),
+    };
+    let errors = |t: &TargetReport| count(t.outcomes.errors());
+    table.column("", Align::Left, column(&name));
+    table.column("attempted", Align::Right, column(&|t| count(t.attempted)));
+    table.column("errors", Align::Right, column(&errors));
+    type Time = fn(&LatencyReport) -> Option<u64>;
+    let times: [(&str, Time); 3] = [("p50", |l| l.p50), ("p95", |l| l.p95), ("p99", |l| l.p99)];
+    for (title, of) in times {
+        let cell =
+            |t: &TargetReport| of(&t.response_time_ns).map_or_else(|| "–".to_string(), time_short);
+        table.column(title, Align::Right, column(&cell));
+    }
+    table
+}
+
+/// The first characters of a text, with a sign where some are left out.
+fn cut(text: &str, width: usize) -> String {
+    match text.chars().count() > width {
+        true => text.chars().take(width - 1).chain(['…']).collect(),
+        false => text.to_string(),
+    }
+}

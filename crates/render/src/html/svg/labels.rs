@@ -1,0 +1,562 @@
+//! Words within a plot: names of lines at their ends, of references, of points; the legend.
+//!
+//! No two of them overlap, and none stands on a line that the data are compared with, at any width
+//! that a plot is shown in. Where there is no room for a name within the plot, the legend has it;
+//! words beside a point are left out then, as the table has them.
+
+use super::draw::{Margins, classes, percent, tone_class};
+use super::room::{Room, bold_px};
+use crate::html::markup::Markup;
+use crate::plot::{Mark, Plot, Point, Reference, Series, Shape, Tone};
+
+/// Least distance of two names at the side, in CSS pixels.
+const SIDE_GAP_PX: f64 = 14.0;
+
+/// Height of a row of names above a plot whose categories go up the side, in CSS pixels.
+pub const ROW_ABOVE_PX: usize = 16;
+
+/// A line that ends before this share of the width has its name at its end within the plot.
+const EARLY: f64 = 0.93;
+
+/// Whether what stands in brackets is shown: not in a figure that is as narrow as it may be, but in
+/// one of so many CSS pixels.
+const WITH_BRACKETS: [bool; 2] = [false, true];
+const BRACKETS_PX: usize = 441;
+
+/// The widest plot, in CSS pixels.
+const WIDEST_PX: f64 = 1_100.0;
+
+/// A place for words: shares from the left and from the top, and by how many pixels they are moved
+/// right and down; leftwards they end there.
+type Corner = (f64, f64, i32, i32);
+
+/// The name of a line, beside its end.
+#[derive(Debug)]
+pub struct SideLabel {
+    /// The name.
+    pub name: String,
+    /// Where, as a share from the top.
+    pub from_top: f64,
+    /// Its colour.
+    pub tone: Tone,
+}
+
+/// The names of the lines of a plot, where there are several, moved apart where they would overlap;
+/// none where there are more than its height has room for.
+pub fn side_labels(plot: &Plot) -> Vec<SideLabel> {
+    let mut labels: Vec<SideLabel> = Vec::new();
+    for series in plot.series.iter().filter(|s| plot.is_named_aside(s)) {
+        let Some(position) = plot.last_position(series) else {
+            continue;
+        };
+        labels.push(SideLabel {
+            name: series.name.clone(),
+            from_top: plot.depth_of(position),
+            tone: series.tone,
+        });
+    }
+    let height = f64::from(plot.height.max(1));
+    if (labels.len().saturating_sub(1)) as f64 * SIDE_GAP_PX > height {
+        return Vec::new();
+    }
+    // To a millionth of the height, as floating-point numbers have no order of their own.
+    labels.sort_by_key(|label| (label.from_top * 1e6) as i64);
+    move_apart(&mut labels, SIDE_GAP_PX / height);
+    labels
+}
+
+/// Downwards so far that each has its room, then upwards from the bottom.
+fn move_apart(labels: &mut [SideLabel], gap: f64) {
+    for i in 1..labels.len() {
+        let least = labels[i - 1].from_top + gap;
+        labels[i].from_top = labels[i].from_top.max(least);
+    }
+    let mut most = 1.0;
+    for label in labels.iter_mut().rev() {
+        label.from_top = label.from_top.min(most);
+        most = label.from_top - gap;
+    }
+}
+
+/// Words at their place within a plot.
+#[derive(Debug)]
+pub struct Placed {
+    corner: Corner,
+    tone: Tone,
+    words: String,
+}
+
+/// Where all words of a plot stand.
+#[derive(Debug, Default)]
+pub struct Words {
+    /// Beside the right edge.
+    pub side: Vec<SideLabel>,
+    inner: Vec<Placed>,
+    /// Names of lines for which there is no room: the class of the line, and the name.
+    listed: Vec<(String, String)>,
+    taken: [Vec<Room>; 2],
+}
+
+impl Words {
+    /// Those of a plot with these margins, the more important ones first: names of what the data
+    /// are compared with, names of lines, words beside points.
+    pub fn of(plot: &Plot, margins: &Margins, side: Vec<SideLabel>) -> Words {
+        let mut words = Words::default();
+        let aside = plot.series.iter().filter(|s| plot.is_named_aside(s));
+        if side.is_empty() {
+            words.listed = aside.map(|s| (classes("s", s), s.name.clone())).collect();
+        }
+        for label in &side {
+            let at = (1.0, label.from_top, 6, 4);
+            for (taken, room) in words
+                .taken
+                .iter_mut()
+                .zip(rooms(plot, margins, at, &label.name))
+            {
+                taken.push(room);
+            }
+        }
+        words.side = side;
+        let mut above = 0;
+        for reference in &plot.references {
+            let class = format!("ref {}", tone_class(reference.tone()));
+            match plot.place_above(reference, above) {
+                Some(corner) => {
+                    above += 1;
+                    words.put(corner, reference.tone(), reference.label());
+                }
+                None => {
+                    let corners = plot.corners_at(reference);
+                    let found = words.find(plot, margins, &corners, reference.label());
+                    words.put_or_list(found, reference.tone(), reference.label(), class);
+                }
+            }
+        }
+        for series in &plot.series {
+            if let Some((x, y)) = plot.early_end(series) {
+                let corners = beside_end(x, y);
+                let found = words.find(plot, margins, &corners, &series.name);
+                words.put_or_list(found, series.tone, &series.name, classes("s", series));
+            }
+        }
+        for series in &plot.series {
+            words.add_of_points(plot, margins, series);
+        }
+        words
+    }
+
+    fn add_of_points(&mut self, plot: &Plot, margins: &Margins, series: &Series) {
+        let lying = matches!(series.shape, Shape::Bars(..)) && plot.y.is_of_categories();
+        for (point, label) in series.its_points().iter().zip(&series.labels) {
+            let place = (plot.x.position(point.x), plot.y.position(point.y));
+            let (Some(x), Some(y)) = place else {
+                continue;
+            };
+            let y = plot.depth_of(y);
+            if lying {
+                // Beside the end of its bar, which has a row of its own, or beside a line that
+                // would pass through it.
+                let [narrow, _] = rooms(plot, margins, (x, y, 5, 4), label);
+                let crossing = plot
+                    .references
+                    .iter()
+                    .filter_map(|r| r.across(plot, &narrow));
+                let x = crossing.fold(x, f64::max);
+                self.put((x, y, 5, 4), series.tone, label);
+                continue;
+            }
+            let corners = [(8, -5), (-8, -5), (8, 16), (-8, 16)].map(|(dx, dy)| (x, y, dx, dy));
+            if let Some(corner) = self.find(plot, margins, &corners, label) {
+                self.put(corner, series.tone, label);
+            }
+        }
+    }
+
+    /// Of the places that are free at every width the one that writes over the fewest of the data;
+    /// it is taken then.
+    fn find(
+        &mut self,
+        plot: &Plot,
+        margins: &Margins,
+        corners: &[Corner],
+        words: &str,
+    ) -> Option<Corner> {
+        let is_free = |corner: &&Corner| {
+            let rooms = rooms(plot, margins, **corner, words);
+            let mut each = rooms.iter().zip(&self.taken).zip(margins.beyond());
+            each.all(|((room, taken), beyond)| {
+                let is_met = taken.iter().any(|other| other.meets(room));
+                room.is_inside(beyond) && !is_met && !room.is_crossed(plot)
+            })
+        };
+        let clutter = |corner: &&Corner| rooms(plot, margins, **corner, words)[0].clutter(plot);
+        let found = *corners.iter().filter(is_free).min_by_key(clutter)?;
+        for (taken, room) in self
+            .taken
+            .iter_mut()
+            .zip(rooms(plot, margins, found, words))
+        {
+            taken.push(room);
+        }
+        Some(found)
+    }
+
+    fn put(&mut self, corner: Corner, tone: Tone, words: &str) {
+        if !words.is_empty() {
+            self.inner.push(Placed {
+                corner,
+                tone,
+                words: words.to_owned(),
+            });
+        }
+    }
+
+    fn put_or_list(&mut self, found: Option<Corner>, tone: Tone, words: &str, class: String) {
+        match found {
+            Some(corner) => self.put(corner, tone, words),
+            None if words.is_empty() => {}
+            None => self.listed.push((class, words.to_owned())),
+        }
+    }
+
+    /// Writes those within the plot and beside it.
+    pub fn write(&self, m: &mut Markup) {
+        for Placed {
+            corner: (x, y, dx, dy),
+            tone,
+            words,
+        } in &self.inner
+        {
+            let anchor = if *dx < 0 { " end" } else { "" };
+            let class = format!("on {}{anchor}", tone_class(*tone));
+            let text = m.el("text").attr("class", class);
+            let text = text.attr("x", percent(*x)).attr("dx", dx);
+            let (name, more) = without_brackets(words);
+            text.attr("y", percent(*y)).attr("dy", dy).with(|m| {
+                m.text(name);
+                if !more.is_empty() {
+                    m.el("tspan").attr("class", "more").text(more);
+                }
+            });
+        }
+        for label in &self.side {
+            let class = format!("side {}", tone_class(label.tone));
+            let text = m.el("text").attr("class", class);
+            let text = text.attr("x", "100%").attr("dx", "6");
+            text.attr("y", percent(label.from_top))
+                .attr("dy", ".32em")
+                .text(&label.name);
+        }
+    }
+
+    /// What each area, bar and mark without a line is, where there are several things drawn, and
+    /// the lines for whose names there is no room in the plot.
+    pub fn write_legend(&self, m: &mut Markup, plot: &Plot) {
+        let beside = |shape: &Shape| matches!(shape, Shape::Line(_) | Shape::Step(_));
+        let named = plot.series.iter().filter(|s| !s.name.is_empty());
+        let mut named: Vec<_> = named.filter(|s| !beside(&s.shape)).collect();
+        if plot.series.len() < 2 {
+            named.clear();
+        }
+        if named.is_empty() && self.listed.is_empty() {
+            return;
+        }
+        m.el("span").attr("class", "legend").with(|m| {
+            for (class, name) in &self.listed {
+                write_key(m, class, name, |m| {
+                    m.el("path").attr("class", "l").attr("d", "M0 5h20").void();
+                });
+            }
+            for series in named {
+                write_key(m, &classes("s", series), &series.name, |m| {
+                    write_sample(m, series);
+                });
+            }
+        });
+    }
+}
+
+fn write_key(m: &mut Markup, class: &str, name: &str, sample: impl FnOnce(&mut Markup)) {
+    m.el("span").attr("class", "key").with(|m| {
+        let svg = m.el("svg").attr("class", class);
+        let svg = svg.attr("viewBox", "0 0 20 10");
+        svg.attr("aria-hidden", "true").with(sample);
+        m.text(name);
+    });
+}
+
+fn write_sample(m: &mut Markup, series: &Series) {
+    let (class, d) = match (&series.shape, series.mark) {
+        (Shape::Points(_), Mark::Square | Mark::Frame) => ("dot sq", "M10 5h0"),
+        (Shape::Points(_), _) => ("dot", "M10 5h0"),
+        (Shape::Band(_), _) => ("band", "M0 0h20v10h-20z"),
+        _ => ("bar", "M4 0h12v10h-12z"),
+    };
+    m.el("path").attr("class", class).attr("d", d).void();
+    if matches!(series.mark, Mark::Ring | Mark::Frame) {
+        let class = format!("{class} in");
+        m.el("path").attr("class", class).attr("d", d).void();
+    }
+}
+
+/// What stands in brackets is left out where there is little room.
+fn without_brackets(words: &str) -> (&str, &str) {
+    words.split_at(words.find(" (").unwrap_or(words.len()))
+}
+
+/// The room that words at that corner would take at any width from the narrowest on, without and
+/// with what stands in brackets.
+fn rooms(plot: &Plot, margins: &Margins, (x, y, dx, dy): Corner, words: &str) -> [Room; 2] {
+    let height = f64::from(plot.height.max(1));
+    let mut widths = margins.widths().into_iter();
+    WITH_BRACKETS.map(|with_brackets| {
+        let plot_px = widths.next().unwrap_or(1.0);
+        let shown = match with_brackets {
+            true => words,
+            false => without_brackets(words).0,
+        };
+        // The wider the plot, the nearer they are to their place.
+        let dx = f64::from(dx);
+        let near = x + dx / WIDEST_PX;
+        let far = x + (dx + bold_px(shown).copysign(dx)) / plot_px;
+        let baseline = y + f64::from(dy) / height;
+        Room::at([near, far], baseline, height)
+    })
+}
+
+impl Margins {
+    /// How wide the plot itself is in the narrowest figure without brackets, and with them.
+    fn widths(&self) -> [f64; 2] {
+        let beside = self.left + self.right;
+        let figures = [self.figure, self.figure.max(BRACKETS_PX)];
+        figures.map(|figure| figure.saturating_sub(beside).max(80) as f64)
+    }
+
+    /// How far words may reach into the right margin, as a share.
+    fn beyond(&self) -> [f64; 2] {
+        self.widths().map(|width| self.right.min(16) as f64 / width)
+    }
+}
+
+/// Around the end of a line, the nearest places first.
+fn beside_end(x: f64, y: f64) -> Vec<Corner> {
+    let near = [(-6, 16), (-6, -6), (6, 16), (6, -6), (8, 4), (-8, 4)];
+    let far = [(-6, 30), (-6, -20), (6, 30), (6, -20)];
+    let all = near.into_iter().chain(far);
+    all.map(|(dx, dy)| (x, y, dx, dy)).collect()
+}
+
+impl Reference {
+    fn tone(&self) -> Tone {
+        match self {
+            Reference::Horizontal { tone, .. } | Reference::Vertical { tone, .. } => *tone,
+        }
+    }
+
+    /// Where it crosses this room from top to bottom.
+    fn across(&self, plot: &Plot, room: &Room) -> Option<f64> {
+        let Reference::Vertical { x, .. } = self else {
+            return None;
+        };
+        plot.x.position(*x).filter(|x| room.reaches(*x))
+    }
+
+    fn label(&self) -> &str {
+        match self {
+            Reference::Horizontal { label, .. } | Reference::Vertical { label, .. } => label,
+        }
+    }
+}
+
+impl Plot {
+    /// Where the name of a reference may stand; none where it lies outside of the plot.
+    fn corners_at(&self, reference: &Reference) -> Vec<Corner> {
+        let inside = |p: &f64| (0.0..=1.0).contains(p);
+        match reference {
+            Reference::Horizontal { y, .. } => {
+                let at = self.y.position(*y).filter(inside).map(|p| self.depth_of(p));
+                let of = |y| {
+                    let places = [(0.0, 4), (1.0, -4), (0.25, 4), (0.5, 4), (0.75, -4)];
+                    let rows = |dy| places.map(|(x, dx)| (x, y, dx, dy));
+                    [-7, 17].map(rows).into_iter().flatten()
+                };
+                at.into_iter().flat_map(of).collect()
+            }
+            Reference::Vertical { x, .. } => {
+                let at = self.x.position(*x).filter(inside);
+                let rows = [(0.0, 12), (0.0, 27), (1.0, -6), (1.0, -21)];
+                let between = [0.2, 0.35, 0.5, 0.65, 0.8].map(|y| (y, 4));
+                let rows = rows.into_iter().chain(between);
+                let rows: Vec<(f64, i32)> = rows.collect();
+                let of = |x| {
+                    rows.iter()
+                        .flat_map(move |(y, dy)| [6, -6].map(|dx| (x, *y, dx, *dy)))
+                };
+                at.into_iter().flat_map(of).collect()
+            }
+        }
+    }
+
+    /// The names of places on x stand above the plot where categories go up the side, as rows have
+    /// no room for them: each in a row of its own, `above` of which are taken.
+    fn place_above(&self, reference: &Reference, above: usize) -> Option<Corner> {
+        let Reference::Vertical { x, label, .. } = reference else {
+            return None;
+        };
+        let x = self.x.position(*x).filter(|x| (0.0..=1.0).contains(x))?;
+        let is_above = self.y.is_of_categories() && !label.is_empty();
+        let dy = -12 - (above * ROW_ABOVE_PX) as i32;
+        is_above.then_some((x, 0.0, if x > 0.5 { -3 } else { 3 }, dy))
+    }
+
+    /// How many rows of names stand above it.
+    pub(super) fn rows_above(&self) -> usize {
+        let placed = self.references.iter().enumerate();
+        placed
+            .filter(|(i, r)| self.place_above(r, *i).is_some())
+            .count()
+    }
+
+    /// Whether the name of a series stands beside the right edge.
+    fn is_named_aside(&self, series: &Series) -> bool {
+        let is_line = matches!(series.shape, Shape::Line(_) | Shape::Step(_));
+        let is_named = self.series.len() > 1 && !series.name.is_empty();
+        is_line
+            && is_named
+            && self.early_end(series).is_none()
+            && self.last_position(series).is_some()
+    }
+
+    /// Where on y the last of a line lies that is in sight.
+    fn last_position(&self, series: &Series) -> Option<f64> {
+        let points = match &series.shape {
+            Shape::Line(points) => points.as_slice(),
+            Shape::Step(points) => &points[..points.len().saturating_sub(1)],
+            _ => return None,
+        };
+        let mut places = points
+            .iter()
+            .rev()
+            .filter_map(|p: &Point| self.y.position(p.y));
+        places.find(|p| (0.0..=1.0).contains(p))
+    }
+
+    /// Where a line with a name ends that leaves the plot before its right edge.
+    fn early_end(&self, series: &Series) -> Option<(f64, f64)> {
+        let Shape::Line(points) = &series.shape else {
+            return None;
+        };
+        let places = points.iter().rev().filter_map(|p| {
+            let y = self.y.position(p.y).filter(|y| (0.0..=1.0).contains(y))?;
+            Some((self.x.position(p.x)?, self.depth_of(y)))
+        });
+        let named = self.series.len() > 1 && !series.name.is_empty();
+        places
+            .into_iter()
+            .next()
+            .filter(|(x, _)| named && *x < EARLY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::{Scale, Unit};
+
+    const MARGINS: Margins = Margins {
+        left: 60,
+        right: 60,
+        figure: 300,
+    };
+
+    fn plot(points: &[(f64, f64)]) -> Plot {
+        let points = points.iter().map(|(x, y)| Point::new(*x, *y)).collect();
+        let x = Scale::linear(0.0, 100.0, Unit::Number, "x");
+        let y = Scale::linear(0.0, 100.0, Unit::Number, "y");
+        Plot::new("", x, y).with(Series::points("", points))
+    }
+
+    fn level(y: f64, label: &str) -> Reference {
+        Reference::Horizontal {
+            y,
+            label: label.into(),
+            tone: Tone::Muted,
+        }
+    }
+
+    fn words(plot: &Plot) -> Words {
+        Words::of(plot, &MARGINS, side_labels(plot))
+    }
+
+    fn placed(words: &Words) -> Vec<&str> {
+        words.inner.iter().map(|p| p.words.as_str()).collect()
+    }
+
+    #[test]
+    fn names_of_levels_that_lie_close_together_do_not_overlap() {
+        let plot = plot(&[])
+            .against(level(50.0, "one"))
+            .against(level(49.0, "two"));
+        let words = words(&plot);
+        assert_eq!(placed(&words), ["one", "two"]);
+        for taken in &words.taken {
+            let [one, two] = taken.as_slice() else {
+                panic!("{taken:?}");
+            };
+            assert!(!one.meets(two));
+            assert!(!one.is_crossed(&plot) && !two.is_crossed(&plot));
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_is_in_the_legend_or_left_out() {
+        let mut crowded = plot(&[(50.0, 50.0); 9]);
+        crowded.series[0].labels = (0..9).map(|i| format!("point {i}")).collect();
+        for i in 0..60 {
+            crowded = crowded.against(level(f64::from(i) * 1.7, &format!("level {i}")));
+        }
+        let words = words(&crowded);
+        assert_eq!(words.inner.len(), words.taken[0].len());
+        let named = words.inner.len() + words.listed.len();
+        assert_eq!(named, 60, "{:?} {:?}", words.inner, words.listed);
+        assert!(!words.listed.is_empty());
+        // With room they stand beside their points, as long as there is some.
+        let mut roomy = plot(&[(20.0, 20.0), (60.0, 60.0), (60.0, 60.0), (60.0, 60.0)]);
+        roomy.series[0].labels = (0..4).map(|i| format!("p {i}")).collect();
+        let words = super::tests::words(&roomy);
+        assert_eq!(placed(&words).first(), Some(&"p 0"));
+        assert!(words.inner.len() >= 2 && words.listed.is_empty());
+    }
+
+    #[test]
+    fn the_name_of_a_place_stands_above_rows() {
+        let place = |x, label: &str| Reference::Vertical {
+            x,
+            label: label.into(),
+            tone: Tone::Muted,
+            range: None,
+        };
+        let mut plot = plot(&[])
+            .against(place(10.0, "idle 20 ms"))
+            .against(place(12.0, "b"));
+        assert_eq!(plot.rows_above(), 0);
+        plot.y = Scale::categories(vec!["1/1".into()], "");
+        assert_eq!(plot.rows_above(), 2);
+        let words = words(&plot);
+        let rows: Vec<i32> = words.inner.iter().map(|p| p.corner.3).collect();
+        assert_eq!(rows, [-12, -28]);
+    }
+
+    #[test]
+    fn more_lines_than_fit_beside_a_low_plot_are_named_in_the_legend() {
+        let mut plot = plot(&[]);
+        for i in 0..6 {
+            let points = [0.0, 100.0].map(|x| Point::new(x, 50.0));
+            plot = plot.with(Series::line(format!("line {i}"), points.into()));
+        }
+        assert_eq!(side_labels(&plot).len(), 6);
+        plot.height = 60;
+        let words = words(&plot);
+        assert_eq!((words.side.len(), words.listed.len()), (0, 6));
+    }
+}

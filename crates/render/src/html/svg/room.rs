@@ -1,0 +1,165 @@
+//! Where there is room for words in a plot: estimates, as the width of a page and of its letters is
+//! not known here. All in shares of the plot, from the left and from the top.
+
+use crate::plot::{Plot, Point, Reference, Shape};
+
+/// Height of a line of words above and below its base line, in CSS pixels.
+const LINE_PX: (f64, f64) = (12.0, 3.0);
+
+/// Width of a letter beside an axis, in CSS pixels.
+const LETTER_PX: f64 = 6.6;
+
+/// How wide words are in bold letters, in CSS pixels: rather too much than too little, as the
+/// reader's letters are not known.
+pub fn bold_px(words: &str) -> f64 {
+    let letter = |c| match c {
+        'm' | 'w' | 'M' | 'W' | '%' => 12.5,
+        'i' | 'l' | 'j' | 'I' | '.' | ',' | ':' | '\'' | '|' | ' ' => 4.6,
+        'f' | 't' | 'r' | '(' | ')' | '/' => 6.0,
+        _ => 8.4,
+    };
+    words.chars().map(letter).sum()
+}
+
+/// A box that words would take.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+impl Room {
+    /// That of words from the one to the other of these places across, on this base line, in a plot
+    /// of this height in CSS pixels.
+    pub fn at([near, far]: [f64; 2], baseline: f64, height_px: f64) -> Room {
+        Room {
+            left: near.min(far),
+            right: near.max(far),
+            top: baseline - LINE_PX.0 / height_px,
+            bottom: baseline + LINE_PX.1 / height_px,
+        }
+    }
+
+    /// Whether all of it lies within the plot, to so many shares beyond its right edge.
+    pub fn is_inside(&self, beyond: f64) -> bool {
+        let across = self.left >= -0.005 && self.right <= 1.0 + beyond;
+        across && self.top >= -0.005 && self.bottom <= 1.005
+    }
+
+    /// Whether one of the lines that the data are compared with passes through it.
+    pub fn is_crossed(&self, plot: &Plot) -> bool {
+        plot.references.iter().any(|reference| match reference {
+            Reference::Horizontal { y, .. } => {
+                let y = plot.y.position(*y).map(|y| plot.depth_of(y));
+                y.is_some_and(|y| (self.top..=self.bottom).contains(&y))
+            }
+            Reference::Vertical { x, .. } => {
+                let x = plot.x.position(*x);
+                x.is_some_and(|x| self.reaches(x))
+            }
+        })
+    }
+
+    /// Whether this place on x is within it.
+    pub fn reaches(&self, x: f64) -> bool {
+        (self.left..=self.right).contains(&x)
+    }
+
+    /// How many places of the data would be written over.
+    pub fn clutter(&self, plot: &Plot) -> usize {
+        let drawn = plot.series.iter().map(|s| match &s.shape {
+            Shape::Line(points) => self.on_line(plot, points, false),
+            Shape::Step(points) => self.on_line(plot, points, true),
+            _ => s
+                .its_points()
+                .iter()
+                .filter(|p| self.holds(place(plot, p)))
+                .count(),
+        });
+        drawn.sum()
+    }
+
+    fn on_line(&self, plot: &Plot, points: &[Point], level: bool) -> usize {
+        let places: Vec<_> = points.iter().map(|p| place(plot, p)).collect();
+        let crossed = places.windows(2).filter(|pair| {
+            let (Some((x1, y1)), Some((x2, y2))) = (pair[0], pair[1]) else {
+                return false;
+            };
+            let y2 = if level { y1 } else { y2 };
+            let steps = 1.0 + ((x2 - x1).abs() * 60.0).min(60.0);
+            (0..=steps as usize).any(|i| {
+                let share = i as f64 / steps;
+                self.holds(Some((x1 + share * (x2 - x1), y1 + share * (y2 - y1))))
+            })
+        });
+        crossed.count()
+    }
+
+    fn holds(&self, place: Option<(f64, f64)>) -> bool {
+        place.is_some_and(|(x, y)| {
+            (self.left..=self.right).contains(&x) && (self.top..=self.bottom).contains(&y)
+        })
+    }
+
+    /// Whether two would overlap.
+    pub fn meets(&self, other: &Room) -> bool {
+        self.left < other.right
+            && other.left < self.right
+            && self.top < other.bottom
+            && other.top < self.bottom
+    }
+}
+
+fn place(plot: &Plot, point: &Point) -> Option<(f64, f64)> {
+    let (x, y) = (plot.x.position(point.x)?, plot.y.position(point.y)?);
+    Some((x, plot.depth_of(y)))
+}
+/// Which words at these places along x are to stand in so many CSS pixels: every one, every other
+/// one and so on where they are `even`, else each that fits beside the one before it.
+pub fn fitting(words: &[(f64, String)], even: bool, width_px: f64) -> Vec<bool> {
+    if !even {
+        return fitting_of(words, 1, width_px);
+    }
+    let strides = [1, 2, 4, 5].into_iter();
+    let mut fits = strides.map(|stride| (stride, fitting_of(words, stride, width_px)));
+    let all = |(stride, fits): &(usize, Vec<bool>)| fits.iter().step_by(*stride).all(|f| *f);
+    let found = fits.find(all).map(|(_, fits)| fits);
+    found.unwrap_or_else(|| fitting_of(words, words.len().max(1), width_px))
+}
+
+fn fitting_of(words: &[(f64, String)], stride: usize, width_px: f64) -> Vec<bool> {
+    let mut end = f64::NEG_INFINITY;
+    let fits = words.iter().enumerate().map(|(i, (at, text))| {
+        let half = (text.chars().count() as f64 * LETTER_PX + 10.0) / 2.0;
+        let fits = i % stride == 0 && at * width_px - half >= end;
+        if fits {
+            end = at * width_px + half;
+        }
+        fits
+    });
+    fits.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fitting;
+
+    #[test]
+    fn marks_are_thinned_out_evenly_where_they_are_even() {
+        let words: Vec<(f64, String)> = (0..9)
+            .map(|i| (f64::from(i) / 8.0, "1,000".into()))
+            .collect();
+        let shown = |even, width| {
+            let fits = fitting(&words, even, width);
+            let shown = fits.iter().map(|f| if *f { 'x' } else { '.' });
+            shown.collect::<String>()
+        };
+        assert_eq!(shown(true, 800.0), "xxxxxxxxx");
+        assert_eq!(shown(true, 250.0), "x.x.x.x.x");
+        assert_eq!(shown(true, 100.0), "x...x...x");
+        assert_eq!(shown(true, 1.0), "x........");
+        assert_eq!(shown(false, 250.0), "x.x.x.x.x");
+    }
+}

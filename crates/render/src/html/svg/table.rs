@@ -1,0 +1,188 @@
+//! The table below a figure: what it shows, for those who do not see it, and for the script, which
+//! shows a row of it on hover.
+
+use crate::html::markup::Markup;
+use crate::html::words::scrolling;
+use crate::plot::{Plot, Point, Shape};
+
+/// The table and which of its cells belong to which series.
+#[derive(Debug)]
+pub struct Rows {
+    heads: Vec<String>,
+    rows: Vec<Vec<String>>,
+    of_series: Vec<Place>,
+}
+
+/// Where the values of a series stand.
+#[derive(Debug, Default)]
+struct Place {
+    rows: Vec<usize>,
+    first_column: usize,
+    columns: usize,
+}
+
+impl Rows {
+    /// That of a plot. Rows are in the order of the scale that values stand on: x, or the
+    /// categories.
+    pub fn of(plot: &Plot) -> Rows {
+        let lying = plot.y.is_of_categories();
+        let scale = if lying { &plot.y } else { &plot.x };
+        let mut keys: Vec<f64> = Vec::new();
+        for series in plot.series.iter().filter(|s| s.listed) {
+            keys.extend(keys_of(&series.shape, lying));
+        }
+        keys.sort_by_key(|key| in_order(*key));
+        keys.dedup();
+        let mut rows = Rows {
+            heads: vec![scale.name().to_string()],
+            rows: keys.iter().map(|k| vec![scale.value(*k)]).collect(),
+            of_series: Vec::new(),
+        };
+        for series in &plot.series {
+            if !series.listed {
+                rows.of_series.push(Place::default());
+                continue;
+            }
+            let found = keys_of(&series.shape, lying).into_iter();
+            let find = |k: f64| {
+                keys.binary_search_by_key(&in_order(k), |key| in_order(*key))
+                    .unwrap_or(0)
+            };
+            let found: Vec<usize> = found.map(find).collect();
+            // What stands beside a bar is its value, which has a cell of its own.
+            let labels = match series.shape {
+                Shape::Bars(..) => &[][..],
+                _ => &series.labels,
+            };
+            for (label, row) in labels.iter().zip(&found) {
+                rows.rows[*row][0].push_str(&format!(" ({label})"));
+            }
+            rows.add(plot, series, found);
+        }
+        rows
+    }
+
+    fn add(&mut self, plot: &Plot, series: &crate::plot::Series, found: Vec<usize>) {
+        let lying = plot.y.is_of_categories();
+        let scale = if lying { &plot.x } else { &plot.y };
+        let first_column = self.heads.len();
+        let cells: Vec<Vec<String>> = match &series.shape {
+            Shape::Spreads(spreads, figures) => {
+                let several = plot.series.len() > 1;
+                self.heads.extend(figures.iter().map(|f| match several {
+                    true => format!("{} {f}", series.name),
+                    false => f.to_string(),
+                }));
+                let five = spreads
+                    .iter()
+                    .map(|s| [s.low, s.from, s.middle, s.to, s.high]);
+                five.map(|f| f.map(|v| scale.value(v)).into()).collect()
+            }
+            shape => {
+                let name = if series.name.is_empty() {
+                    scale.name().to_string()
+                } else {
+                    series.name.clone()
+                };
+                self.heads.push(name);
+                let points = series.its_points().iter();
+                points.map(|p| vec![cell(scale, p, lying, shape)]).collect()
+            }
+        };
+        let columns = self.heads.len() - first_column;
+        for row in &mut self.rows {
+            row.resize(self.heads.len(), String::new());
+        }
+        for (row, cells) in found.iter().zip(cells) {
+            for (i, cell) in cells.into_iter().enumerate() {
+                let there = &mut self.rows[*row][first_column + i];
+                if !there.is_empty() {
+                    there.push_str(", ");
+                }
+                there.push_str(&cell);
+            }
+        }
+        self.of_series.push(Place {
+            rows: found,
+            first_column,
+            columns,
+        });
+    }
+
+    /// The rows of a series' points: the first, where they follow each other, else all.
+    pub fn rows_of(&self, series: usize) -> String {
+        let rows = &self.of_series[series].rows;
+        let first = rows.first().copied().unwrap_or(0);
+        if rows.iter().enumerate().all(|(i, r)| *r == first + i) {
+            return first.to_string();
+        }
+        let rows: Vec<String> = rows.iter().map(usize::to_string).collect();
+        format!(",{}", rows.join(" "))
+    }
+
+    /// Its columns: the first and how many.
+    pub fn columns_of(&self, series: usize) -> String {
+        let place = &self.of_series[series];
+        format!("{} {}", place.first_column, place.columns)
+    }
+
+    /// Writes it, folded up.
+    pub fn write(&self, m: &mut Markup, title: &str) {
+        if self.rows.is_empty() {
+            return;
+        }
+        m.el("details").attr("class", "data").with(|m| {
+            m.el("summary").text("Data");
+            let caption = format!("{title}: data");
+            scrolling(m, &caption).with(|m| self.table(m, title));
+        });
+    }
+
+    fn table(&self, m: &mut Markup, title: &str) {
+        m.el("table").with(|m| {
+            m.el("caption").text(title);
+            m.raw("<thead><tr>");
+            for head in &self.heads {
+                m.el("th").attr("scope", "col").text(head);
+            }
+            // HTML lets the ends of rows and cells be left out, which is a third of the bytes.
+            m.raw("<tbody>");
+            for row in &self.rows {
+                for (i, cell) in row.iter().enumerate() {
+                    m.raw(if i == 0 { "<tr><th>" } else { "<td>" });
+                    m.text(cell);
+                }
+            }
+        });
+    }
+}
+
+fn keys_of(shape: &Shape, lying: bool) -> Vec<f64> {
+    // Marks of one category may stand a little beside each other.
+    let key = |p: &Point| if lying { p.y.round() } else { p.x };
+    match shape {
+        Shape::Spreads(spreads, _) => spreads.iter().map(|s| s.at).collect(),
+        // The last point of a stair is only where it ends.
+        Shape::Step(p) => p[..p.len().saturating_sub(1)].iter().map(key).collect(),
+        Shape::Line(p) | Shape::Points(p) | Shape::Band(p) => p.iter().map(key).collect(),
+        Shape::Bars(p, _) | Shape::Stack(p, _) => p.iter().map(key).collect(),
+    }
+}
+
+fn cell(scale: &crate::plot::Scale, point: &Point, lying: bool, shape: &Shape) -> String {
+    let value = scale.value(if lying { point.x } else { point.y });
+    match point.range {
+        None => value,
+        Some(_) if matches!(shape, Shape::Stack(..)) => value,
+        Some([lo, hi]) if matches!(shape, Shape::Band(_)) => {
+            format!("{} to {}", scale.value(lo), scale.value(hi))
+        }
+        Some([lo, hi]) => format!("{value} ({} to {})", scale.value(lo), scale.value(hi)),
+    }
+}
+
+/// A number that is ordered as `value` is (IEEE 754, total order).
+fn in_order(value: f64) -> i64 {
+    let bits = value.to_bits() as i64;
+    bits ^ (((bits >> 63) as u64) >> 1) as i64
+}

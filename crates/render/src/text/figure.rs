@@ -1,0 +1,128 @@
+//! Figures, each in the way that characters can show it: on a canvas, as boxes beside names, or as
+//! a line of heights for what changes over time.
+
+use super::bars::{Keep, sparkline};
+use super::boxes::{self, Whisker};
+use super::page::{INDENT, Page};
+use super::plot::{Drawing, ink};
+use crate::axis::span;
+use crate::document::line::{Ink, Line};
+use crate::number;
+use crate::plot::{Plot, Shape, Tone, Unit};
+
+/// Rows within the axes of a plot.
+const ROWS: usize = 12;
+
+/// Two plots stand beside each other where each has so many columns.
+const COLUMNS_MIN: usize = 42;
+
+/// Room beside a line of heights for its name and its range.
+const BESIDE: usize = 36;
+
+/// Space between two plots that stand beside each other.
+const GAP: usize = 4;
+
+/// Writes figures: two beside each other where there is room, else one below the other. Those of
+/// bars stand beside the rows of tables instead.
+pub fn show(page: &mut Page, plots: &[Plot]) {
+    let on_canvas = |plot: &&Plot| !is_over_time(plot) && !plot.y.is_of_categories();
+    let drawn: Vec<&Plot> = plots.iter().filter(on_canvas).collect();
+    let inner = page.inner_width();
+    let half = inner.saturating_sub(GAP) / 2;
+    let (unicode, in_pairs) = (page.unicode, half >= COLUMNS_MIN && drawn.len() > 1);
+    for pair in drawn.chunks(if in_pairs { 2 } else { 1 }) {
+        page.gap();
+        let width = if in_pairs { half } else { inner };
+        let laid_out = |plot: &&Plot| Drawing::of(plot, unicode).laid_out(width, ROWS, unicode);
+        let mut lines = pair.iter().map(laid_out);
+        match (lines.next(), lines.next()) {
+            (Some(left), Some(right)) => page.block(beside(left, right, GAP)),
+            (Some(only), _) => page.block(only),
+            _ => {}
+        }
+    }
+    for plot in plots {
+        if is_over_time(plot) {
+            show_over_time(page, plot);
+        } else if plot.y.is_of_categories() {
+            show_boxes(page, plot);
+        }
+    }
+}
+
+fn is_over_time(plot: &Plot) -> bool {
+    plot.zooms
+}
+
+/// Each series as a line of heights, and between what they lie.
+fn show_over_time(page: &mut Page, plot: &Plot) {
+    page.gap();
+    page.paragraph(INDENT, INDENT, Line::plain(&plot.title));
+    let width = page.inner_width().saturating_sub(BESIDE);
+    let mut facts = Vec::new();
+    for series in plot.series.iter().filter(|s| s.listed) {
+        let points = series.its_points();
+        // The last only ends the level before it.
+        let levels = points.split_last().map_or(points, |(_, levels)| levels);
+        let heights: Vec<f64> = levels
+            .iter()
+            .map(|p| if p.y.is_nan() { 0.0 } else { p.y })
+            .collect();
+        let keep = match plot.y.unit {
+            _ if series.tone == Tone::Bad => Keep::Peaks,
+            Unit::Time => Keep::Peaks,
+            _ => Keep::Dips,
+        };
+        let spark = sparkline(&heights, keep, width, page.unicode);
+        let range = match span(levels.iter().map(|p| p.y)) {
+            None => number::MISSING.to_owned(),
+            Some([low, high]) if low == high => plot.y.value(high),
+            Some([low, high]) => format!("{} to {}", plot.y.value(low), plot.y.value(high)),
+        };
+        let line = Line::of(ink(series.tone), spark).with(Ink::Dim, format!("  {range}"));
+        facts.push((series.name.clone(), line));
+    }
+    page.facts(&facts);
+}
+
+/// Distributions beside their names, all on one axis.
+fn show_boxes(page: &mut Page, plot: &Plot) {
+    let whiskers: Vec<Whisker> = plot
+        .series
+        .iter()
+        .flat_map(|s| match &s.shape {
+            Shape::Spreads(spreads, _) => spreads.as_slice(),
+            _ => &[],
+        })
+        .map(|s| Whisker {
+            name: plot.y.value(s.at),
+            ends: [s.low, s.high],
+            most: [s.from, s.to],
+            median: s.middle,
+        })
+        .collect();
+    if whiskers.is_empty() {
+        return;
+    }
+    page.gap();
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Strong, &plot.title));
+    let lines = boxes::laid_out(&whiskers, &plot.x.axis, page.inner_width(), page.unicode);
+    page.block(lines);
+    page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, &plot.note));
+}
+
+/// Two blocks beside each other, the left one of equally wide lines.
+fn beside(left: Vec<Line>, right: Vec<Line>, gap: usize) -> Vec<Line> {
+    let width = left.iter().map(Line::width).max().unwrap_or(0);
+    let rows = left.len().max(right.len());
+    let mut left = left.into_iter();
+    let mut right = right.into_iter();
+    (0..rows)
+        .map(|_| {
+            let mut line = left.next().unwrap_or_default();
+            line.pad_to(width + gap);
+            line.append(right.next().unwrap_or_default());
+            line
+        })
+        .collect()
+}
