@@ -6,13 +6,11 @@
 #![forbid(unsafe_code)]
 
 mod axis;
-mod compared;
 mod csv;
 mod document;
 mod html;
 mod json;
 mod junit;
-mod ledger;
 pub mod live;
 mod markdown;
 mod number;

@@ -60,7 +60,7 @@ pub struct RawCompare {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     html: Option<String>,
 
-    /// Write it there as Markdown too, for a pull request; '-' as above
+    /// Markdown comparison, for a pull request; '-' is standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     md: Option<String>,
 

@@ -38,14 +38,16 @@ fn show_plots(doc: &mut Document, report: &Report, c: &SweepConclusion) {
         return;
     }
     doc.section("Throughput and its price", "");
-    doc.plots([sweep_plots::throughput(c)], Layout::Wide);
-    doc.plots(sweep_plots::response(c), Layout::Pairs);
+    let (throughput, response) = (sweep_plots::throughput(c), sweep_plots::response(c));
+    doc.only(Medium::Lines, |doc| {
+        let both = [Some(throughput.clone()), response.clone()];
+        doc.plots(both.into_iter().flatten(), Layout::Pairs);
+    });
     doc.only(Medium::Page, |doc| {
-        let more = [
-            sweep_plots::trade(c),
-            sweep_plots::spectra(report, c),
-            sweep_plots::cost(c),
-        ];
+        doc.plots([throughput], Layout::Wide);
+        let trade = sweep_plots::trade(c);
+        doc.plots(response.into_iter().chain(trade), Layout::Pairs);
+        let more = [sweep_plots::spectra(report, c), sweep_plots::cost(c)];
         doc.plots(more.into_iter().flatten(), Layout::Pairs);
     });
 }

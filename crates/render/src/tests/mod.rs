@@ -1,5 +1,6 @@
 //! Tests that are of all forms.
 
+mod compared;
 mod cut_short;
 mod figures;
 mod hidden;

@@ -47,6 +47,10 @@ pub fn laid_out(table: &Table, width: usize, unicode: bool) -> Vec<Line> {
         let cells = bars.shares.iter().map(drawn).collect();
         columns.push((bars.title.clone(), Align::Left, cells));
     }
+    let fits = |c: &Column| first + GAP + column_width(c, unicode) <= width;
+    if !columns.iter().skip(1).all(fits) {
+        return stacked(table.columns(), width, unicode);
+    }
     let mut lines = parted(&columns, width, unicode);
     for (_, _, cells) in wide {
         lines.push(Line::new());
@@ -60,6 +64,27 @@ pub fn laid_out(table: &Table, width: usize, unicode: bool) -> Vec<Line> {
             line.append(cell.cleaned(unicode));
             lines.extend(line.wrapped(width, (first + GAP).min(width / 2)));
         }
+    }
+    lines
+}
+
+/// Each name on lines of its own, and its cells below it, where nothing fits beside the names.
+fn stacked(columns: &[Column], width: usize, unicode: bool) -> Vec<Line> {
+    let Some(((_, _, names), others)) = columns.split_first() else {
+        return Vec::new();
+    };
+    let mut lines = Vec::new();
+    for (row, name) in names.iter().enumerate() {
+        lines.extend(name.cleaned(unicode).wrapped(width, GAP));
+        let mut below = Line::plain(" ".repeat(GAP));
+        let cells = others.iter().map(|(title, _, cells)| (title, &cells[row]));
+        for (i, (title, cell)) in cells.filter(|(_, cell)| cell.width() > 0).enumerate() {
+            below.push(Ink::Plain, if i > 0 { ", " } else { "" });
+            below.push(Ink::Dim, cleaned(title, unicode));
+            below.push(Ink::Plain, if title.is_empty() { "" } else { " " });
+            below.append(cell.cleaned(unicode));
+        }
+        lines.extend(below.wrapped(width, GAP));
     }
     lines
 }
@@ -154,6 +179,16 @@ mod tests {
 
     fn cells(texts: &[&str]) -> Vec<Line> {
         texts.iter().map(|t| Line::plain(*t)).collect()
+    }
+
+    #[test]
+    fn names_too_wide_for_any_column_stand_over_their_cells() {
+        let mut table = Table::default();
+        table.column("", Align::Left, cells(&["a long name", "b"]));
+        table.column("n", Align::Right, cells(&["1,000", "2"]));
+        table.column("m", Align::Right, cells(&["", "3"]));
+        let lines = text(&table, 14);
+        assert_eq!(lines, ["a long name", "  n 1,000", "b", "  n 2, m 3"]);
     }
 
     #[test]

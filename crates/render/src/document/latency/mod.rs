@@ -51,17 +51,15 @@ pub fn show(doc: &mut Document, report: &Report, c: &LatencyConclusion) {
 }
 
 fn show_overall(doc: &mut Document, c: &LatencyConclusion) {
-    if !c.grade.is_empty() {
-        doc.section("Overall", "the worst scenario counts");
-        doc.facts(scenarios::grade_facts(c));
-    }
-    // The text of the original test tells the same.
-    doc.only(Medium::Page, |doc| {
-        if c.grade.is_empty() {
-            doc.section("Overall", "the worst scenario counts");
-        }
-        doc.facts(overall(c));
-    });
+    let grade = match c.grade.as_str() {
+        "" => Vec::new(),
+        _ => scenarios::grade_facts(c),
+    };
+    doc.section("Overall", "the worst scenario counts");
+    // The text of the original test tells the rest.
+    doc.only(Medium::Lines, |doc| doc.facts(grade.clone()));
+    let all = grade.into_iter().chain(overall(c));
+    doc.only(Medium::Page, |doc| doc.facts(all.collect()));
 }
 
 /// The figures that stand for the path as a whole.

@@ -1,9 +1,9 @@
 //! Where each datagram went: as bars, and to the last one as a table.
 
+use super::places::{Entry, entries, told_by};
 use crate::document::line::{Ink, Line};
 use crate::document::table::{Align, Table};
 use crate::document::{Document, Layout, Medium};
-use crate::ledger::{Entry, entries, told_by};
 use crate::number::{count, signed_count};
 use crate::plot::{Plot, Point, Scale, Series, Tone, Unit};
 use knee_core::experiment::udp::report::LawRow;

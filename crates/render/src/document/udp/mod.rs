@@ -5,6 +5,7 @@ mod clients;
 mod explained;
 mod ledger;
 mod over_time;
+mod places;
 mod trial;
 
 use super::run::{is_cut_short, show_generator};

@@ -1,14 +1,16 @@
 //! A comparison: what differs beyond chance first, then all that was compared.
 
-use super::line::{Ink, Line};
-use super::opening::Opening;
-use super::table::{Align, Table};
-use super::{Document, Layout, Medium, fact};
+mod words;
+
 use crate::axis::span;
-use crate::compared::{figure, interval, metric, probability, ratio, smallest, verdict_word};
+use crate::document::line::{Ink, Line};
+use crate::document::opening::Opening;
+use crate::document::table::{Align, Table};
+use crate::document::{Document, Layout, Medium, fact};
 use crate::plot::{Plot, Point, Reference, Scale, Series, Tone, Unit};
 use knee_core::compare::report::{ComparedSide, Comparison, ComparisonRow, ComparisonVerdict};
 use knee_core::trial::report::Verdict;
+use words::{figure, interval, metric, probability, ratio, smallest, verdict_word};
 
 /// Its head.
 pub fn opening(comparison: &Comparison) -> Opening {
