@@ -6,6 +6,7 @@
 mod calls;
 mod code;
 mod edges;
+mod language;
 mod links;
 mod manifests;
 mod prose;
@@ -70,6 +71,7 @@ pub fn check(sources: &[Source]) -> Vec<Violation> {
     for code in &rust {
         broken.extend(calls::check(code));
         broken.extend(shape::check(code));
+        broken.extend(language::check(code));
     }
     broken.extend(links::check(sources));
     for page in sources.iter().filter(|s| s.path.ends_with(".md")) {

@@ -8,7 +8,7 @@ use crate::repo::Source;
 const WORDS_MAX: usize = 25;
 
 /// A phrase and what to write instead.
-const PHRASES: [(&str, &str); 20] = [
+pub(super) const PHRASES: [(&str, &str); 22] = [
     ("so long", "name the time"),
     ("so many", "name the number"),
     ("of which", "begin another sentence"),
@@ -19,6 +19,8 @@ const PHRASES: [(&str, &str); 20] = [
     ("given up", "name the time limit"),
     ("knee's own", "built-in"),
     ("moment", "time"),
+    ("moments", "times"),
+    ("are told", "say who does what"),
     ("stands still", "stalled"),
     ("stood still", "stalled"),
     ("fares", "say what happens"),
@@ -73,7 +75,7 @@ pub fn check(page: &Source) -> Vec<Violation> {
     broken
 }
 
-fn is_whole(text: &str, at: usize, length: usize) -> bool {
+pub(super) fn is_whole(text: &str, at: usize, length: usize) -> bool {
     let is_letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
     !is_letter(text[..at].chars().next_back()) && !is_letter(text[at + length..].chars().next())
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use knee_core::spec::{BackendChoice, EngineOptions, Load, Margins, WaitPolicy};
 
-/// One worker keeps a schedule of so many operations per second with most of its core to spare. Any
+/// Operations per second that one worker schedules with most of its core to spare. Any
 /// more would only wake up, each for its part, and take cores away from a target on this machine.
 const RATE_PER_WORKER: f64 = 20_000.0;
 

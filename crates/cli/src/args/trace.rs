@@ -46,13 +46,13 @@ fn parse(text: &str) -> Result<Trace, String> {
         let moment = parse_duration(line).map_err(|e| format!("line {number}: {e}"))?;
         if moments.last().is_some_and(|&before| moment < before) {
             return Err(format!(
-                "line {number}: '{line}' comes before the moment above it; moments must ascend"
+                "line {number}: '{line}' is earlier than the line above it; times must ascend"
             ));
         }
         moments.push(moment);
     }
     if moments.is_empty() {
-        return Err("has no moment; one per line is needed, such as 0.125 or 125ms".to_string());
+        return Err("contains no time: expected one per line, such as 0.125 or 125ms".to_string());
     }
     Ok(Trace {
         moments: moments.into(),
@@ -76,9 +76,12 @@ mod tests {
     fn errors_name_the_line() {
         for (text, expected) in [
             ("0\nsoon\n", "line 2: "),
-            ("1\n\n0.5", "line 3: '0.5' comes before the moment above it"),
-            ("# nothing\n", "has no moment"),
-            ("", "has no moment"),
+            (
+                "1\n\n0.5",
+                "line 3: '0.5' is earlier than the line above it",
+            ),
+            ("# nothing\n", "contains no time"),
+            ("", "contains no time"),
         ] {
             let wrong = parse(text).unwrap_err();
             assert!(wrong.starts_with(expected), "{text:?}: {wrong}");

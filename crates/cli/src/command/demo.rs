@@ -32,7 +32,7 @@ impl Demo {
     pub fn station() -> Result<Demo, Failure> {
         let most = f64::from(WORKERS) / SERVICE.as_secs_f64();
         let known_as = format!(
-            "sweeping a reference server of knee's own, {WORKERS} workers with {SERVICE} of \
+            "sweeping a built-in reference server, {WORKERS} workers with {SERVICE} of \
              service each (at most {most}/s)"
         );
         Demo::start(
@@ -48,7 +48,7 @@ impl Demo {
     /// Starts a server that a small load is too much for, on a free port of the loopback.
     pub fn small() -> Result<Demo, Failure> {
         let known_as = format!(
-            "overloading a reference server of knee's own, with a capacity of {CAPACITY}/s and a \
+            "overloading a built-in reference server with a capacity of {CAPACITY}/s and a \
              backlog of {BACKLOG}"
         );
         let second = 1_000_000_000;

@@ -27,7 +27,7 @@ use std::time::Duration;
         knee observe --port 8080\n  \
         knee observe --port 8080 --listen 0.0.0.0:9300 --token 'long and random'\n  \
         knee run http://server:8080/ --observe server:9300 --observe-token 'long and random'\n\n\
-        What is said is not encrypted. Exit codes: 0 ran and was stopped; 2 bad arguments, or it \
+        The connection is not encrypted. Exit codes: 0 ran and was stopped; 2 bad arguments, or it \
         cannot listen there."
 )]
 pub struct RawObserve {

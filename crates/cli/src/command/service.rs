@@ -49,7 +49,7 @@ impl<S: Own> Service<S> {
         match self {
             Service::Named(_) => None,
             Service::Own(server) => Some(format!(
-                "{} a service of knee's own in this process, on {}",
+                "{} a built-in service on {}",
                 S::ANNOUNCED,
                 server.listens_on()
             )),

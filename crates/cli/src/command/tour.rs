@@ -49,7 +49,7 @@ const STOPS: [Stop; 5] = [
         arguments: "overload --simple 1,16,256 --descriptors 64,256,970 -d 2s",
     },
     Stop {
-        question: "How well does this machine wait for a moment?",
+        question: "How exactly does this machine wait?",
         arguments: "throttle --methods sleep,hybrid,spin --delays 100us,1ms,10ms -d 500ms",
     },
     Stop {

@@ -17,7 +17,7 @@ pub struct KeepArgs {
 }
 
 impl KeepArgs {
-    /// How a run is kept, if it is; its id is told where somebody watches.
+    /// How a run is kept, if it is; its id is printed where somebody watches.
     pub fn resolve(&self, is_watched: bool) -> Option<Keep> {
         (!self.no_save).then(|| Keep {
             baseline: self.save_baseline.clone(),

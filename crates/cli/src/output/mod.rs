@@ -53,7 +53,7 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Opens the files named, so that one that cannot be written is told before any load.
+    /// Opens the files named, so that one that cannot be written is reported before any load.
     pub fn resolve(&self) -> Result<Output, Failure> {
         let mut output = Output {
             files: Files::none(),
@@ -230,7 +230,7 @@ impl Output {
     }
 }
 
-/// The first failure; others, where they are of something else, are told at once.
+/// The first failure; others, where they are of something else, are reported at once.
 pub fn all_of(outcomes: impl IntoIterator<Item = Result<(), Failure>>) -> Result<(), Failure> {
     let mut failures = outcomes.into_iter().filter_map(Result::err);
     let first = failures.next();

@@ -68,7 +68,7 @@ fn stopped_for_half_a_second(load: &[&str]) {
     let report = ended.json();
     assert_eq!(report["verdict"], "invalid");
     let clauses = report["trials"][0]["invalid_because"].to_string();
-    assert!(clauses.contains("stood still for"), "{clauses}");
+    assert!(clauses.contains("stalled for"), "{clauses}");
 }
 
 #[test]

@@ -148,15 +148,16 @@ impl Draft {
         };
         let p = chance(p_value);
         if is_significant {
-            return format!("chance makes as much of equals in {p} of comparisons");
+            return format!("equal systems differ as much in {p} of comparisons");
         }
         match self.smallest_seen(rows) {
             Some(least) if p_value >= ALPHA => format!(
-                "chance makes as much of equals in {p} of comparisons; to be found it takes {}",
+                "equal systems differ as much in {p} of comparisons; the smallest detectable \
+                 difference is {}",
                 percent(least)
             ),
             _ => format!(
-                "chance makes as much of equals in {p} of comparisons, too often among so many \
+                "equal systems differ as much in {p} of comparisons, too often for the number of \
                  rows"
             ),
         }

@@ -240,7 +240,7 @@ fn stood_still(e: &Evidence) -> Option<String> {
     };
     (late_ns >= STALL_NS).then(|| {
         format!(
-            "the generator stood still for {}: what it measured meanwhile is its own delay",
+            "the generator stalled for {}: what it measured meanwhile is its own delay",
             time(late_ns as f64)
         )
     })

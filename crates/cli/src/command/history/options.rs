@@ -89,7 +89,7 @@ pub(super) struct RawPrune {
 
 /// Name a run, to compare others with it
 ///
-/// Without arguments the names are listed; with a name alone, the id of its run is told.
+/// Without arguments the names are listed; with a name alone, the id of its run is printed.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  knee history baseline main 12")]
 pub(super) struct RawBaseline {

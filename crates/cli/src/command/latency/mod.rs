@@ -153,7 +153,7 @@ Examples:
 #[derive(Debug)]
 pub struct LatencySpec {
     plan: LatencyPlan,
-    /// The service that was named; `None`: one of knee's own.
+    /// The service that was named; `None`: the built-in one.
     service: Option<String>,
     seed: u64,
     words: Words,

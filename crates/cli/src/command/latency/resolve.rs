@@ -70,7 +70,7 @@ impl RawLatency {
 
     fn refuse_contradictions(&self) -> Result<(), Failure> {
         if let (Some(option), None) = (self.token.option(), &self.service_address) {
-            let wrong = "a service of knee's own asks for none: give HOST";
+            let wrong = "the built-in service needs none: give HOST";
             return Err(Failure::argument(option, wrong));
         }
         if self.probe_every < PROBE_EVERY_MIN {

@@ -33,8 +33,8 @@ use stand::OverloadStand;
 ///
 /// Two kinds of clients, one connection per request. Simple clients connect, ask, wait and close:
 /// however many there are, they offer no more than the server serves. S-Clients (Banga and
-/// Druschel, USITS 1997) keep so many connects in flight, give each up after a time T and replace
-/// it, so that they offer what is served plus descriptors/T, whatever the server does. SYNs are
+/// Druschel, USITS 1997) keep N connects in flight. Each is abandoned after a time T and replaced,
+/// so that they offer what is served plus descriptors/T, whatever the server does. SYNs are
 /// counted where they arrive: by a packet capture on the server's host where that is permitted,
 /// else by its kernel's counters. Without a URL a small reference server is started in this
 /// process, so that there is something to see.
@@ -126,18 +126,19 @@ pub struct RawOverload {
 const ARRIVAL_HELP: &str = "When connections start: constant, poisson, uniform, \
     burst(a,b,period), burst(paper), ramp(from,to) or trace(FILE)";
 
-const THREADS_HELP: &str = "Worker threads [default: one per core this process may use, of which \
-    named descriptors or a rate take one per 10,000 starts per second, and knee's own server one]";
+const THREADS_HELP: &str = "Worker threads [default: one per available core; with given \
+                            descriptors or a rate at most one per 10,000 starts per second; the \
+                            built-in server takes one core]";
 
-const OBSERVE_HELP: &str = "Count the SYNs and see queues, drops and processors at the server's \
-    host, as told by a 'knee observe' there [default: here, where the server is on this host; \
-    else the attempts are counted]";
+const OBSERVE_HELP: &str = "Observer at the server's host, for SYNs, queues, drops and processor \
+    time: the address of a 'knee observe', or 'here' [default: here, if the server runs on this \
+    host; else knee counts its own attempts]";
 
-const TIMEOUT_HELP: &str = "A response that is not there so long after its connection's intended \
-    start is a timeout; a simple client's connect has as long";
+const TIMEOUT_HELP: &str = "Time limit for a response, counted from its connection's intended \
+                            time; also for a simple client's connect";
 
-const PATIENCE_HELP: &str = "T: a connect that is not answered for so long is given up and \
-    replaced; below the second after which a SYN is repeated";
+const PATIENCE_HELP: &str = "T: time after which an unanswered connect is abandoned and replaced; \
+    should be below 1s, when a SYN is repeated";
 
 /// An overload that cannot be wrong.
 #[derive(Debug)]
@@ -180,7 +181,7 @@ pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
     laboratory::conduct(order, &mut experiment, &mut stand)
 }
 
-/// The facts with what is known of knee's own server, where it is the target.
+/// The facts with what is known of the built-in server, where it is the target.
 fn known(facts: PreflightFacts, is_demo: bool) -> PreflightFacts {
     if !is_demo {
         return facts;

@@ -111,14 +111,14 @@ const LONG_HELP: &str = "\
 Ways to wait:
   sleep                     clock_nanosleep(2) for a length of time
   sleep-min-slack           the same with a timer slack of 1 ns instead of the default 50 us
-  sleep-absolute            clock_nanosleep(2) until a moment (TIMER_ABSTIME)
+  sleep-absolute            clock_nanosleep(2) until a time (TIMER_ABSTIME)
   sleep-absolute-min-slack  the same with a timer slack of 1 ns
   timerfd                   a read of a timer's descriptor, timerfd_create(2)
   epoll                     epoll_pwait2(2) with a timeout
   io_uring                  a timeout of io_uring(7)
-  hybrid                    sleeps until a margin before the moment, which it learns, then spins
-  spin                      reads the clock until the moment has come
-  yield                     the same, giving the processor up in between, sched_yield(2)
+  hybrid                    sleeps until a learnt margin before the deadline, then spins
+  spin                      reads the clock until the deadline
+  yield                     the same with sched_yield(2) in between
 
 Ways to hold a rate (--rate):
   naive-sleep     operate, sleep 1/rate, again
@@ -146,7 +146,7 @@ pub struct ThrottleSpec {
     seed: u64,
     thresholds: ThresholdArgs,
     output: Output,
-    /// The service of knee's own, where the operation needs one and none was named; it serves as
+    /// The built-in service, where the operation needs one and none was named; it serves as
     /// long as this lives.
     service: Option<Service>,
 }
@@ -242,7 +242,7 @@ impl RawThrottle {
         }
     }
 
-    /// The options in the words of the command line. The port of a service of knee's own differs
+    /// The options in the words of the command line. The port of a built-in service differs
     /// from run to run: it is left out.
     fn words(&self, table: &Table, seed: u64) -> Words {
         let mut words = Words::default();

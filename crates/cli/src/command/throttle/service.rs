@@ -80,11 +80,11 @@ impl Service {
     /// What a newcomer should know about it.
     pub fn announcement(&self) -> String {
         let what = match self {
-            Service::Sink(_) => "a socket that takes datagrams and does nothing with them",
-            Service::Qotd(_) => "a quote of the day service",
+            Service::Sink(_) => "UDP socket that discards datagrams",
+            Service::Qotd(_) => "quote-of-the-day service",
         };
         let address = self.address();
-        format!("no --to given: sending to {what} of knee's own, on {address}")
+        format!("no --to given: sending to a built-in {what} on {address}")
     }
 }
 

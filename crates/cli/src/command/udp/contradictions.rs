@@ -24,7 +24,7 @@ impl RawUdp {
 
     pub(super) fn refuse_contradictions(&self) -> Result<(), Failure> {
         if let (Some(option), None) = (self.token.option(), &self.service_address) {
-            return refuse(option, "a service of knee's own asks for none: give HOST");
+            return refuse(option, "the built-in service needs none: give HOST");
         }
         if self.threads.is_some() && self.carried_as() != ClientsAs::Multiplexed {
             return refuse(

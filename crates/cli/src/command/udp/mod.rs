@@ -225,7 +225,7 @@ Examples:
 #[derive(Debug)]
 pub struct UdpSpec {
     plan: Plan,
-    /// The service that was named; `None`: one of knee's own.
+    /// The service that was named; `None`: the built-in one.
     service: Option<String>,
     token: String,
     seed: u64,

@@ -108,7 +108,7 @@ fn a_standstill_counts_however_long_the_trial() {
         refused_at_once(99 * MS)(e);
         e.replaced_after = Some(Nanos::from_millis(400));
     });
-    check("late by 100 ms once", "stood still for 100 ms", |e| {
+    check("late by 100 ms once", "stalled for 100 ms", |e| {
         e.pacing_error_ns.max = 100 * MS
     });
     check("late by 99 ms once", "", |e| {
@@ -117,7 +117,7 @@ fn a_standstill_counts_however_long_the_trial() {
     check("a second in which nothing was due", "", |e| {
         e.stall_ns_max = 1_000 * MS
     });
-    check("a second in a closed loop", "stood still for 1 s", |e| {
+    check("a second in a closed loop", "stalled for 1 s", |e| {
         (e.open_loop, e.stall_ns_max) = (false, 1_000 * MS);
     });
 }

@@ -229,7 +229,7 @@ fn a_late_pinger_is_invalid_and_a_busy_worker_is_not() {
     trial.tcp.pacing_error.record(Nanos::from_millis(150));
     let late = assess(&trial);
     assert_eq!(late.verdict, Verdict::Invalid);
-    assert!(late.invalid_because[0].contains("stood still"), "{late:?}");
+    assert!(late.invalid_because[0].contains("stalled"), "{late:?}");
 }
 
 #[test]

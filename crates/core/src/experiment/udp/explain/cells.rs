@@ -72,9 +72,10 @@ impl Change {
             }
             Change::Constant => "senders: all → one, evenly at the same rate".to_owned(),
             Change::Poisson => "senders: all → one, Poisson at the same rate".to_owned(),
-            Change::Replay => "senders: all → one that replays their moments".to_owned(),
+            Change::Replay => "senders: all → one that replays their times of sending".to_owned(),
             Change::ReplayApart => {
-                "senders: all → one that replays their moments on another processor".to_owned()
+                "senders: all → one that replays their times of sending on another processor"
+                    .to_owned()
             }
             Change::RealTime => "service's priority: as it is → real-time".to_owned(),
         }

@@ -82,9 +82,7 @@ impl Hypothesis {
             Hypothesis::PoissonVariance => {
                 "the variance of Poisson arrivals alone overflows the buffer"
             }
-            Hypothesis::ReceiverPauses => {
-                "the service stands still for longer than its buffer covers"
-            }
+            Hypothesis::ReceiverPauses => "the service stalls for longer than its buffer covers",
             Hypothesis::OfferedBeyondCapacity => {
                 "more comes on average than the service can take, however it is spread"
             }

@@ -424,7 +424,7 @@ fn a_cause_is_named_once_with_what_a_cell_changes_besides() {
              while datagrams pile up (the service waited for its processor for 90 % of the time, \
              which it used for 3 %; it was preempted 2 times a second, and its longest pause \
              was 50 ms; at real-time priority: 0 % lost; with a processor of its own, the same \
-             moments from a single sender on another: 0 % lost; the same moments from a single \
+             times from a single sender on another: 0 % lost; the same times from a single \
              sender: 0 % lost; with a processor of its own: 0 % lost at 0.25 times the rate)."
         ),
         "{answer}"

@@ -8,7 +8,7 @@ pub const QUOTE_MAX: usize = 512;
 
 /// One for each day of the week.
 const QUOTES: [&str; 7] = [
-    "A queue is a debt: it grows in a moment and is paid off one by one.",
+    "A queue is a debt: it grows in an instant and is paid off one by one.",
     "Nobody ever waited for an average.",
     "Whoever sleeps for a millisecond should be glad to wake within two.",
     "Busy all day and never behind: one of the two is not true.",

@@ -171,9 +171,9 @@ fn costs(e: &Evidence) -> (Standing, String) {
         (e.real_time.as_ref(), "at real-time priority"),
         (
             e.true_replay_apart(),
-            "with a processor of its own, the same moments from a single sender on another",
+            "with a processor of its own, the same times from a single sender on another",
         ),
-        (replay, "the same moments from a single sender"),
+        (replay, "the same times from a single sender"),
         (e.other_core.as_ref(), "with a processor of its own"),
     ]
     .into_iter()
@@ -205,19 +205,19 @@ fn costs(e: &Evidence) -> (Standing, String) {
         Some(alone) if alone.loss > LOSES_MORE * alone.loss_before => (
             Undecided,
             format!(
-                "{service}; but the same moments from a single sender lose more: {}",
+                "{service}; but the same times from a single sender lose more: {}",
                 alone.lost()
             ),
         ),
         Some(alone) if cells.iter().all(|(effect, _)| effect.stays()) => (
             RuledOut,
             format!(
-                "the same moments from a single sender, which takes no processor from it, lose as \
+                "the same times from a single sender, which takes no processor from it, lose as \
                  much: {}",
                 alone.lost()
             ),
         ),
-        None => (Undecided, format!("{service}; no replay kept the moments")),
+        None => (Undecided, format!("{service}; no replay kept the times")),
         Some(_) => (Undecided, format!("{service}; the effects are not clear")),
     }
 }
