@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what a release consists of, in `target/dist`.
+//! `cargo xtask dist`: what a release consists of, in `target/packages`.
 
 use crate::{repo, tools};
 use std::fs;
@@ -58,7 +58,7 @@ struct Release {
 
 impl Release {
     fn new(root: &Path) -> Result<Release, String> {
-        let dist = root.join("target/dist");
+        let dist = root.join("target/packages");
         if dist.exists() {
             fs::remove_dir_all(&dist).map_err(|e| format!("{}: {e}", dist.display()))?;
         }

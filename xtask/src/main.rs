@@ -14,7 +14,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask tidy                 checks the architecture's rules and the style
 cargo xtask test                 runs everything that must pass; installs what the tests need
-cargo xtask dist                 makes a release in target/dist: static binary, archive, package
+cargo xtask dist                 makes a release in target/packages: static binary, archive, package
 cargo xtask docs                 writes the pages of docs/ that are made from the code
 cargo xtask bench [OPTIONS]      measures knee beside its peers; writes bench/RESULTS.md
     --install      brings the peers that are missing (apt, cargo)

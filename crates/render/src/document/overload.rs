@@ -64,8 +64,8 @@ fn facts(c: &OverloadConclusion) -> Vec<Fact> {
         }),
     );
     if let Some(limit) = c.generator_limit_per_s {
-        let text = format!("kept up to {}, as far as was seen", rate(limit));
-        fact("generator", Line::plain(text));
+        let text = format!("none seen up to {}", rate(limit));
+        fact("generator limit", Line::plain(text));
     }
     fact(
         "closed with",
@@ -152,7 +152,7 @@ fn sclients_notes(rows: &[SClientRow], by_schedule: bool) -> String {
     }
     if rows.iter().any(|r| r.server_busy_percent.is_some()) {
         notes.push(
-            "queue: connections in the accept queue at the most, of so many; busy: % of the \
+            "queue: most connections in the accept queue, and its length; busy: % of the \
                     server's processors",
         );
     }

@@ -365,7 +365,7 @@ fn meaning(outcome: Outcome) -> &'static str {
         Outcome::ResponseTimeout => "connected, no whole response in time",
         Outcome::PortExhausted => "no local port left",
         Outcome::DescriptorExhausted => "no descriptor left",
-        Outcome::Late => "connected after it was given up",
+        Outcome::Late => "connected after its time limit",
         Outcome::Lost => "sent, but not received",
         Outcome::SendError => "refused by the kernel here",
         Outcome::NotAttempted => "the sender never came to it",

@@ -64,11 +64,11 @@ fn plot_late(rows: &[RateRow]) -> Plot {
     let ends = rows
         .iter()
         .flat_map(|r| [r.error_p50_ns, r.error_p99_ns, r.error_max_ns]);
-    let x = Scale::around(least_and_most(ends), Unit::Time, "after its moment");
+    let x = Scale::around(least_and_most(ends), Unit::Time, "after its intended time");
     let series = |name: &str, of: fn(&RateRow) -> f64| Series::points(name, points(rows, of));
     let p99 = series("p99", |r| r.error_p99_ns as f64).toned(Tone::Second);
     let max = series("max", |r| r.error_max_ns as f64).toned(Tone::Muted);
-    plot("Begin of an operation after its moment", x, rows)
+    plot("Start of an operation after its intended time", x, rows)
         .with(series("p50", |r| r.error_p50_ns as f64))
         .with(p99.marked(Mark::Square))
         .with(max.marked(Mark::Ring))
@@ -97,11 +97,11 @@ fn plot_cost(rows: &[RateRow]) -> Plot {
 fn notes(rows: &[RateRow]) -> String {
     let mut notes = vec![
         "drift: by how much lateness grows, ns per ms; ±: by how much stalls may have bent it; \
-         p50, p99, max: begin of an operation after its moment; CV: of the gaps between \
+         p50, p99, max: start of an operation after its intended time; CV: of the gaps between \
          operations; CPU, and the operations' share of the time: % of a core",
     ];
     if rows.iter().any(|r| r.early > 0) {
-        notes.push("early: before their moment, in groups");
+        notes.push("early: before their intended time, in groups");
     }
     notes.join("; ")
 }

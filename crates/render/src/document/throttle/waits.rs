@@ -175,7 +175,7 @@ fn show_advice(doc: &mut Document, advice: &[WaitAdvice]) {
     if advice.is_empty() {
         return;
     }
-    let remark = "the least late within a budget of processor time, at one wait every so long";
+    let remark = "the least late within a budget of processor time, by the time between two waits";
     doc.section("What to use", remark);
     doc.table("What to use", advice_table(advice));
     if advice.iter().any(|a| a.margin_ns.is_some()) {
@@ -188,7 +188,7 @@ fn show_margins(doc: &mut Document, conclusion: &ThrottleConclusion) {
     if margins.is_empty() {
         return;
     }
-    let what = "how long before its moment a sleep has to end";
+    let what = "how long before its deadline a sleep has to end";
     let remark = match conclusion.hybrid_margin_ns {
         Some(ns) => format!("{what}; {} for 1{TIE}ms", time_short(ns)),
         None => what.to_owned(),
@@ -200,7 +200,7 @@ fn show_margins(doc: &mut Document, conclusion: &ThrottleConclusion) {
     let y = Scale::from_zero(all, Unit::Time, "margin");
     let points = margins.iter();
     let points = points.map(|m| Point::new(m.sleep_ns as f64, m.margin_ns as f64));
-    let mut plot = Plot::new("How long before its moment a sleep has to end", x, y)
+    let mut plot = Plot::new("How long before its deadline a sleep has to end", x, y)
         .with(Series::line("margin", points.collect()).marked(Mark::Dot));
     plot.height = 160;
     doc.only(Medium::Page, |doc| doc.plots([plot], Layout::Wide));

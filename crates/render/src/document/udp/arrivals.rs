@@ -94,7 +94,7 @@ fn per_ms(laws: &[LawRow]) -> Option<Plot> {
     let x = Scale::linear(0.0, last, Unit::Number, "arrivals in a millisecond");
     let counts = curves.iter().flatten().map(|p| p.y);
     let y = Scale::fitting(counts, Unit::Count, "milliseconds");
-    let mut plot = Plot::new("Milliseconds that had so many arrivals", x, y);
+    let mut plot = Plot::new("Arrivals per millisecond", x, y);
     for (i, points) in curves.into_iter().enumerate() {
         if !points.is_empty() {
             plot = plot.with(looking(Series::line(name(laws, i), points), i));

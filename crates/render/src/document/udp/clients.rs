@@ -9,8 +9,8 @@ use knee_core::trial::report::{TrialReport, Verdict};
 
 /// What the columns are.
 pub const NOTE: &str = "loss: of the datagrams sent; 1 ms, 10 ms: index of dispersion, the \
-                        variance over the mean of the arrivals in so long: 1 for Poisson, 0 for a \
-                        metronome; burst: the most arrivals in any millisecond";
+                        variance over the mean of the arrivals in bins of that length: 1 for \
+                        Poisson, 0 for a metronome; burst: the most arrivals in any millisecond";
 
 /// What the columns of the trials are.
 pub const TRIALS_NOTE: &str = "gap CV: coefficient of variation of the gaps between sends; delay: \

@@ -37,7 +37,7 @@ fn against_theory(measured: f64, theory: f64) -> Plot {
         Scale::categories(names, ""),
     );
     plot.height = 64;
-    plot.note = "theory: these moments of sending through a buffer of this room and a server of \
+    plot.note = "theory: these times of sending through a buffer of this room and a server of \
                  this fixed work (G/D/1/K)"
         .into();
     let bars = vec![Point::new(measured, 0.0), Point::new(theory, 1.0)];
