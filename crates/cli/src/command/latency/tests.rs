@@ -138,7 +138,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("latency h h", "'h': one argument too many"),
     (
         "latency --token t",
-        "--token: a service of knee's own asks for none: give HOST",
+        "--token: the built-in service needs none: give HOST",
     ),
     (
         "latency --scenarios 4",

@@ -235,7 +235,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "udp --token t",
-        "--token: a service of knee's own asks for none: give HOST",
+        "--token: the built-in service needs none: give HOST",
     ),
     (
         "udp --timer-slack 1us",

@@ -214,7 +214,7 @@ fn a_stopped_generator_is_invalid_and_a_stopped_server_is_not() {
         server.invalid_because
     );
     assert_eq!(generator.verdict, Verdict::Invalid);
-    assert!(generator.invalid_because[0].contains("stood still for 1 s"));
+    assert!(generator.invalid_because[0].contains("stalled for 1 s"));
 }
 
 #[test]

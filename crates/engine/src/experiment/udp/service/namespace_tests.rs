@@ -7,8 +7,11 @@ use knee_core::experiment::udp::measure::DropPlace;
 use knee_core::time::Nanos;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
+
+/// The kernel's reasons are of all namespaces: only one test here may have datagrams dropped.
+static DROPS: Mutex<()> = Mutex::new(());
 
 /// Moves the calling thread, and what it starts, to a network namespace of its own.
 fn enter_new_namespace() -> bool {
@@ -33,6 +36,7 @@ fn thread_id() -> i32 {
 
 #[test]
 fn what_a_queue_drops_is_found_there() {
+    let _alone = DROPS.lock().unwrap_or_else(PoisonError::into_inner);
     // The service's thread makes its namespace; this test's makes another and a link to it.
     let (made, make) = mpsc::channel();
     let (linked, link) = mpsc::channel::<()>();
@@ -366,6 +370,7 @@ fn every_third(chain: &str, port: u16, does: &str) -> Vec<String> {
 
 #[test]
 fn what_the_kernel_drops_between_two_namespaces_is_told_by_its_reason() {
+    let _alone = DROPS.lock().unwrap_or_else(PoisonError::into_inner);
     let Some([client, router, service]) = routed() else {
         eprintln!("skipped: network namespaces are not permitted here");
         return;
