@@ -58,7 +58,7 @@ fn at_knee(knee: f64, of: &SweepConclusion, found: &mut Contradictions) {
     let below = rows().filter(|row| row.0 <= knee).last();
     let above = rows().find(|row| row.0 >= knee);
     if let (Some((_, a)), Some((_, b))) = (below, above) {
-        let is_between = at_knee * NEARLY >= a.min(b) && at_knee <= a.max(b) * NEARLY;
+        let is_between = at_knee * NEARLY >= a.min(b).min(max) && at_knee <= a.max(b) * NEARLY;
         found.unless(is_between, || {
             format!("{at_knee}/s at the knee, and {a}/s and {b}/s beside it")
         });
