@@ -121,7 +121,7 @@ fn bent(most: &str, knee: &Knee) -> String {
     format!(
         "At most {most}/s; the knee is at {}{range}, with {}/s there{}.",
         n_users(knee.level),
-        number(knee.throughput_per_s.min(reading.x_max_per_s)),
+        number(knee.throughput_per_s),
         at_p90(knee.p90_ns)
     )
 }

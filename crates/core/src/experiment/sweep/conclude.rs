@@ -225,9 +225,7 @@ fn describe(knee: &Knee, conclusion: &mut SweepConclusion) {
     conclusion.knee_vusers = Some(knee.level);
     conclusion.knee_ci95 = knee.ci95;
     conclusion.knee_method = Some("asymptotes".to_owned());
-    // The maximum is a mean over several levels, which one of them may exceed by chance.
-    let most = conclusion.max_throughput_per_s;
-    conclusion.throughput_at_knee_per_s = Some(knee.throughput_per_s.min(most));
+    conclusion.throughput_at_knee_per_s = Some(knee.throughput_per_s);
     conclusion.p90_at_knee_ns = knee.p90_ns.map(|ns| ns.round() as u64);
     conclusion.recommended_vusers = Some(knee.level.round().max(1.0) as u32);
 }

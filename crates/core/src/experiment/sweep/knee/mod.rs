@@ -242,8 +242,10 @@ fn knee(points: &[LevelPoint], [x_max, full]: [f64; 2], x_max_half_width: Option
         half_width,
         x_1_per_s: lowest.throughput_per_s / lowest.level,
         x_1_half_width,
+        // The maximum is a mean over several levels, which one of them may exceed by chance.
         throughput_per_s: interpolate(points, level, |p| Some(p.throughput_per_s))
-            .unwrap_or(lowest.throughput_per_s),
+            .unwrap_or(lowest.throughput_per_s)
+            .min(x_max),
         p90_ns: interpolate(points, level, |p| p.p90_ns.filter(|_| sound(p))),
         kneedle: methods::kneedle(points),
         max_power: methods::max_power(points),
