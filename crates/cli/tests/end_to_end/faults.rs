@@ -73,7 +73,9 @@ fn a_body_that_trickles_for_too_long_is_a_timeout() {
         let server = KneeServer::start(&["--size", "2000", "--fault", "slow(1000)"]);
         let url = server.url();
         let ended = run_impatiently(&url, backend);
-        assert_eq!(ended.status, Some(1), "not one response: {ended:?}");
+        // 3 where the host held the generator up meanwhile.
+        let is_told = matches!(ended.status, Some(1 | 3));
+        assert!(is_told, "not one response: {ended:?}");
         let report = ended.json();
         assert_eq!(report["trials"][0]["outcomes"]["timeout"], 8, "{backend}");
         assert_eq!(server.served()["requests"], 8, "{backend}");
