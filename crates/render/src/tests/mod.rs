@@ -3,4 +3,5 @@
 mod compared;
 mod cut_short;
 mod figures;
+mod first_schema;
 mod hidden;
