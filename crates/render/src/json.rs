@@ -2,7 +2,7 @@
 
 use crate::Renderer;
 use knee_core::compare::report::Comparison;
-use knee_core::report::{Report, SCHEMA};
+use knee_core::report::{FIRST_SCHEMA, Report, SCHEMA, check_schema, from_first_schema};
 use serde::Deserialize;
 use std::io;
 
@@ -24,7 +24,8 @@ impl Renderer<Comparison> for Json {
     }
 }
 
-/// Reads a document that [`Json`] wrote. Keys that this version does not know are skipped.
+/// Reads a document that [`Json`] wrote, also in the first versions of knee. Keys that this version
+/// does not know are skipped.
 ///
 /// # Errors
 ///
@@ -32,17 +33,17 @@ impl Renderer<Comparison> for Json {
 pub fn parse_report(text: &str) -> Result<Report, String> {
     let header: Header = serde_json::from_str(text)
         .map_err(|e| format!("not a knee report ({e}); expected JSON with schema {SCHEMA}"))?;
-    match header.schema {
-        Some(schema) if schema == SCHEMA => {}
-        Some(schema) => {
-            return Err(format!(
-                "schema {} is not understood; this version of knee reads {SCHEMA}",
-                schema.escape_debug()
-            ));
-        }
-        None => return Err(format!("not a knee report: no schema; expected {SCHEMA}")),
-    }
-    serde_json::from_str(text).map_err(|e| format!("a damaged {SCHEMA} document: {e}"))
+    let Some(schema) = header.schema else {
+        return Err(format!("not a knee report: no schema; expected {SCHEMA}"));
+    };
+    check_schema(&schema)?;
+    let read = match schema.as_str() {
+        FIRST_SCHEMA => serde_json::from_str(text)
+            .map(from_first_schema)
+            .and_then(serde_json::from_value),
+        _ => serde_json::from_str(text),
+    };
+    read.map_err(|e| format!("a damaged {schema} document: {e}"))
 }
 
 /// What is read first: it decides whether the rest can be understood.
@@ -118,14 +119,23 @@ mod tests {
         let table = [
             ("", "not a knee report (EOF"),
             ("[1]", "not a knee report ("),
-            ("{}", "not a knee report: no schema; expected knee.report/1"),
+            ("{}", "not a knee report: no schema; expected knee.report/2"),
             (
-                r#"{"schema": "knee.report/2", "trials": 7}"#,
-                "schema knee.report/2 is not understood; this version of knee reads knee.report/1",
+                r#"{"schema": "knee.report/3", "trials": 7}"#,
+                "schema knee.report/3 is not understood; this version of knee reads knee.report/2 \
+                 and knee.report/1",
+            ),
+            (
+                r#"{"schema": "knee.report/2"}"#,
+                "a damaged knee.report/2 document: missing field",
             ),
             (
                 r#"{"schema": "knee.report/1"}"#,
                 "a damaged knee.report/1 document: missing field",
+            ),
+            (
+                r#"{"schema": "knee.report/1", "command": "run", "trials": 7}"#,
+                "a damaged knee.report/1 document: invalid type: integer `7`",
             ),
         ];
         for (text, expected) in table {

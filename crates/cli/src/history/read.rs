@@ -8,7 +8,7 @@ use flate2::read::ZlibDecoder;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Command;
 use knee_core::report::salvage::{Remains, RunningTrial, salvage};
-use knee_core::report::{Report, ReportResult, SCHEMA};
+use knee_core::report::{Report, ReportResult, SCHEMA, check_schema};
 use knee_core::trial::report::Verdict;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
@@ -208,12 +208,7 @@ impl Store {
         let row = rows.next().map_err(in_words)?;
         let row = row.ok_or_else(|| no_run(entry.id))?;
         let schema: String = row.get(0).map_err(in_words)?;
-        if schema != SCHEMA {
-            return Err(format!(
-                "schema {} is not understood; this version of knee reads {SCHEMA}",
-                schema.escape_debug()
-            ));
-        }
+        check_schema(&schema)?;
         let ended: i64 = row.get(1).map_err(in_words)?;
         let running: Option<i64> = row.get(2).map_err(in_words)?;
         let begun: Option<String> = row.get(3).map_err(in_words)?;

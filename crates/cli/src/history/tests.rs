@@ -2,6 +2,8 @@ use super::write::{Begun, Run};
 use super::*;
 use crate::history::schema::{open_to_read, open_to_write};
 use crate::watch::{Kind, Opening, Upcoming, Watcher};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use knee_core::experiment::run::report::RunConclusion;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::{self, Command};
@@ -12,6 +14,7 @@ use knee_core::trial::report::Verdict;
 use rusqlite::Connection;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 
 /// A directory that is gone when dropped.
@@ -164,13 +167,13 @@ fn a_report_of_another_schema_or_a_damaged_one_is_refused() {
     let place = Place::new("refused");
     let mut run = begun(&place.file());
     let newer = Report {
-        schema: "knee.report/2".to_string(),
+        schema: "knee.report/3".to_string(),
         ..report()
     };
     run.closes(&newer, None, 1).unwrap();
     let wrong = place.store().report(1).unwrap_err();
     assert!(
-        wrong.contains("schema knee.report/2 is not understood"),
+        wrong.contains("schema knee.report/3 is not understood"),
         "{wrong}"
     );
     begun(&place.file());
@@ -180,7 +183,7 @@ fn a_report_of_another_schema_or_a_damaged_one_is_refused() {
     assert!(place.store().report(1).unwrap_err().contains("damaged"));
     spoil("DELETE FROM reports");
     assert!(place.store().report(1).unwrap_err().contains("missing"));
-    spoil("UPDATE runs SET report_schema = 'knee.report/2' WHERE id = 2");
+    spoil("UPDATE runs SET report_schema = 'knee.report/3' WHERE id = 2");
     assert!(
         place
             .store()
@@ -188,8 +191,32 @@ fn a_report_of_another_schema_or_a_damaged_one_is_refused() {
             .unwrap_err()
             .contains("not understood")
     );
-    spoil("UPDATE runs SET report_schema = 'knee.report/1', running = 0, running_trial = '{'");
+    spoil("UPDATE runs SET report_schema = 'knee.report/2', running = 0, running_trial = '{'");
     assert!(place.store().report(2).unwrap_err().contains("damaged"));
+}
+
+#[test]
+fn runs_of_the_first_versions_are_read() {
+    let place = Place::new("first-schema");
+    let mut ended = begun(&place.file());
+    ended.closes(&report(), None, 1).unwrap();
+    let mut killed = begun(&place.file());
+    killed.trial_begins(0, &trial(), 1).unwrap();
+    killed.interval([0, 0], &interval(0), None, 2).unwrap();
+    let connection = open_to_write(&place.file()).unwrap();
+    let document = include_bytes!("../../tests/end_to_end/fixtures/before.json");
+    let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(document).unwrap();
+    let sql = "UPDATE reports SET document = ? WHERE run = 1";
+    connection.execute(sql, [packed.finish().unwrap()]).unwrap();
+    let sql = "UPDATE runs SET report_schema = 'knee.report/1'";
+    connection.execute_batch(sql).unwrap();
+    let whole = place.store().report(1).unwrap();
+    assert_eq!(whole.schema, SCHEMA);
+    assert!(whole.trials.iter().all(|t| t.http().is_some()));
+    let rest = place.store().report(2).unwrap();
+    assert_eq!(rest.trials[0].attempted, 1);
+    assert!(rest.trials[0].is_cut_short());
 }
 
 #[test]

@@ -112,7 +112,7 @@ pub fn share_name(kind: Kind) -> Option<&'static str> {
 
 /// What failed or was lost of a whole trial.
 pub fn failed(trial: &TrialReport) -> Count {
-    if trial.datagrams.is_some() {
+    if trial.datagrams().is_some() {
         return Count::sum(failed_by_interval(trial));
     }
     let ended = trial.outcomes.total() - trial.outcomes.count(Outcome::InFlight);
@@ -125,7 +125,7 @@ pub fn failed(trial: &TrialReport) -> Count {
 /// The same of its intervals; none where they do not tell of the same failures, as they count a
 /// response with an error as a response.
 pub fn failed_by_interval(trial: &TrialReport) -> Vec<Count> {
-    if trial.datagrams.is_some() {
+    if trial.datagrams().is_some() {
         let of = |i: &crate::measure::Interval| Count {
             hits: i.dropped.unwrap_or(0),
             all: i.sent.unwrap_or(0),

@@ -18,6 +18,7 @@ use crate::spec::{ArrivalLaw, Level, Load, OpenLoad, Pause, PauseKind, Rate};
 use crate::time::Nanos;
 use crate::trial::assess::assess;
 use crate::trial::datagrams::LedgerReport;
+use crate::trial::detail::UdpDetail;
 use crate::trial::findings::trial_findings;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -243,11 +244,16 @@ fn a_rate_is_not_held_exactly_by_a_throttle_that_drifts() {
 #[test]
 fn a_ledger_that_does_not_balance_and_a_cause_named_twice_are_found() {
     let mut trial = measured(Faults::default());
-    trial.ledger = Some(LedgerReport {
+    let ledger = LedgerReport {
         intended: 10,
         received: 9,
         ..LedgerReport::default()
-    });
+    };
+    let detail = UdpDetail {
+        ledger,
+        ..UdpDetail::default()
+    };
+    trial.detail = detail.into();
     assert_says(&of_run(&trial, &[]), "the ledger of 10 datagrams sums to 9");
     let udp = UdpConclusion {
         supported: vec!["receive buffer: it is full".into()],

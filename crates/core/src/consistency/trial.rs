@@ -21,7 +21,7 @@ pub(super) fn check(trial: &TrialReport, found: &mut Contradictions) {
             )
         },
     );
-    if let Some(sums) = &trial.ledger {
+    if let Some(sums) = trial.ledger() {
         ledger(sums, found);
     }
 }
@@ -33,7 +33,7 @@ fn counts(trial: &TrialReport, found: &mut Contradictions) {
     });
     // Datagrams and flows complete in ways of their own.
     let responses = trial.outcomes.responses();
-    if trial.ledger.is_none() && trial.flows.is_none() {
+    if trial.http().is_some() {
         found.unless(responses == trial.completed, || {
             format!("{} completed, and {responses} responses", trial.completed)
         });

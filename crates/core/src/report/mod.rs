@@ -7,20 +7,19 @@ mod conclusion;
 mod kind;
 mod result;
 pub mod salvage;
+mod schema;
 pub mod thresholds;
 
 pub use crate::threshold::ThresholdReport;
 pub use conclusion::{Conclusion, Reported};
 pub use kind::{Command, Kind};
 pub use result::ReportResult;
+pub use schema::{FIRST_SCHEMA, SCHEMA, check_schema, from_first_schema};
 
 use crate::finding::Finding;
 use crate::trial::report::{TrialReport, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The schema that this version writes and reads.
-pub const SCHEMA: &str = "knee.report/1";
 
 /// A whole experiment: what was asked, what was measured, what it means.
 ///
@@ -28,7 +27,7 @@ pub const SCHEMA: &str = "knee.report/1";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "RawReport")]
 pub struct Report {
-    /// Always [`SCHEMA`]; a reader refuses any other.
+    /// Always [`SCHEMA`]: a document of an earlier one is converted before it is read.
     pub schema: String,
     /// The command that made it.
     pub command: Command,

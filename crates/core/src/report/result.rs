@@ -4,6 +4,7 @@
 use super::{Conclusion, Report};
 use crate::experiment::ending::{STOPPED_EARLY, UNREACHABLE};
 use crate::measure::Outcome;
+use crate::trial::detail::Detail;
 use crate::trial::flows::FlowsReport;
 use crate::trial::report::TrialReport;
 use serde::{Deserialize, Serialize};
@@ -97,11 +98,11 @@ impl Report {
     /// Why nothing was measured, in words.
     fn without_measurement(&self) -> String {
         let last = |of: fn(&TrialReport) -> Option<String>| self.trials.iter().rev().find_map(of);
-        if let Some(why) = last(|t| t.datagrams.as_ref()?.service_lost.clone()) {
+        if let Some(why) = last(|t| t.datagrams()?.service_lost.clone()) {
             return format!("what was received is not known: {why}");
         }
         let refused = |t: &TrialReport| {
-            let errors = &t.datagrams.as_ref()?.send_errors;
+            let errors = &t.datagrams()?.send_errors;
             let (name, _) = errors.iter().max_by_key(|(_, n)| **n)?;
             Some(format!(
                 "all {} datagrams were refused: {name}",
@@ -109,7 +110,7 @@ impl Report {
             ))
         };
         let aborted = |t: &TrialReport| {
-            let flows = t.flows.as_ref().filter(|f| !f.reason.is_empty())?;
+            let flows = t.flows().filter(|f| !f.reason.is_empty())?;
             Some(flows.reason.clone())
         };
         match last(refused).or_else(|| last(aborted)) {
@@ -137,20 +138,20 @@ impl Report {
 
 fn of_trial(trial: &TrialReport) -> Tally {
     let ok = trial.outcomes.count(Outcome::Ok) + trial.outcomes.count(Outcome::Served);
-    // Of a trial that was cut short only responses are known.
-    let is_cut_short = trial.outcomes.total() == 0;
-    let succeeded = if is_cut_short { trial.completed } else { ok };
-    let attempted = match (&trial.ledger, &trial.datagrams) {
-        (_, Some(datagrams)) if datagrams.service_lost.is_some() => 0,
-        (Some(ledger), _) => ledger
-            .intended
-            .saturating_sub(ledger.not_attempted + ledger.send_errors),
-        _ => trial.attempted,
+    let (attempted, succeeded) = match &trial.detail {
+        Detail::Http(_) => (trial.attempted, ok),
+        Detail::Udp(udp) if udp.datagrams.service_lost.is_some() => (0, ok),
+        Detail::Udp(udp) => (udp.ledger.sent(), ok),
+        Detail::Latency(latency) => {
+            let carried = u64::from(has_carried(&latency.flows));
+            (trial.attempted.max(carried), ok.max(carried))
+        }
+        // Only responses are known.
+        Detail::CutShort => (trial.attempted, trial.completed),
     };
-    let carried = trial.flows.as_ref().is_some_and(has_carried);
     Tally {
-        attempted: attempted.max(u64::from(carried)),
-        succeeded: succeeded.max(u64::from(carried)).min(attempted.max(1)),
+        attempted,
+        succeeded: succeeded.min(attempted.max(1)),
     }
 }
 
@@ -181,6 +182,7 @@ mod tests {
     use crate::report::{SCHEMA, ThresholdReport};
     use crate::trial::assess::tests::report as trial;
     use crate::trial::datagrams::{DatagramReport, LedgerReport};
+    use crate::trial::detail::UdpDetail;
 
     fn report(kind: Kind, trials: Vec<TrialReport>) -> Report {
         Report {
@@ -291,15 +293,16 @@ mod tests {
     fn datagrams_succeed_where_they_are_received() {
         let sent = |received: u64, service_lost: Option<&str>| {
             let mut trial = ending(&[(Outcome::Ok, received), (Outcome::Lost, 9 - received)]);
-            trial.ledger = Some(LedgerReport {
+            let ledger = LedgerReport {
                 intended: 10,
                 send_errors: 1,
                 ..LedgerReport::default()
-            });
-            trial.datagrams = Some(DatagramReport {
+            };
+            let datagrams = DatagramReport {
                 service_lost: service_lost.map(str::to_owned),
                 ..DatagramReport::default()
-            });
+            };
+            trial.detail = UdpDetail { ledger, datagrams }.into();
             report(Kind::Udp, vec![trial])
         };
         assert_eq!(judged(sent(1, None)), "");

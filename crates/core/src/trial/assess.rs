@@ -16,6 +16,7 @@ use crate::stats::stationarity::{
     RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary, transient_slots,
 };
 use crate::time::Nanos;
+use crate::trial::detail::HttpDetail;
 use crate::trial::report::{GeneratorReport, LatencyReport, SilenceReport, TrialReport, Verdict};
 
 /// Computes all that is reported of a trial.
@@ -53,15 +54,6 @@ pub fn assess(trial: &Trial) -> TrialReport {
         offered: offered_report(trial),
         generator: generator_report(&trial.generator, flow.completed),
         stationary: flow.throughput_stationary && flow.response_stationary,
-        transient_ns: flow.transient_ns,
-        silence,
-        littles_law: match trial.spec.load {
-            // Where a number of operations ends the trial, some users have done before others.
-            Load::Closed { vusers, pause } if trial.spec.operations_max.is_none() => {
-                littles_law(measured, vusers, pause)
-            }
-            _ => None,
-        },
         verdict: if invalid_because.is_empty() {
             Verdict::Valid
         } else {
@@ -70,16 +62,29 @@ pub fn assess(trial: &Trial) -> TrialReport {
         invalid_because,
         invalid_clauses,
         bytes_received: measured.bytes_received,
+        detail: detail(trial, silence, flow.transient_ns).into(),
+        intervals: measured.intervals.clone(),
+        kernel: trial.kernel.clone(),
+    }
+}
+
+fn detail(trial: &Trial, silence: SilenceReport, transient_ns: u64) -> HttpDetail {
+    let measured = &trial.measurement;
+    HttpDetail {
+        transient_ns,
+        silence,
+        littles_law: match trial.spec.load {
+            // Where a number of operations ends the trial, some users have done before others.
+            Load::Closed { vusers, pause } if trial.spec.operations_max.is_none() => {
+                littles_law(measured, vusers, pause)
+            }
+            _ => None,
+        },
         malformed_because: measured.malformed_because.clone(),
         traffic: traffic_report(trial),
         connections_opened: measured.connections_opened,
         connections_max: measured.connections_max,
-        intervals: measured.intervals.clone(),
-        kernel: trial.kernel.clone(),
         observed: trial.observed.clone(),
-        ledger: None,
-        datagrams: None,
-        flows: None,
     }
 }
 

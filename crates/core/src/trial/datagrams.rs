@@ -28,6 +28,14 @@ pub struct LedgerReport {
     pub evidence: Vec<LossEvidence>,
 }
 
+impl LedgerReport {
+    /// Datagrams that the kernel took.
+    pub fn sent(&self) -> u64 {
+        self.intended
+            .saturating_sub(self.not_attempted + self.send_errors)
+    }
+}
+
 /// What tells that datagrams were lost at a place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LossEvidence {

@@ -3,6 +3,7 @@
 
 pub mod assess;
 pub mod datagrams;
+pub mod detail;
 pub mod findings;
 pub mod flows;
 pub mod little;

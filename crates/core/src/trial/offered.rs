@@ -37,7 +37,7 @@ pub fn offered_report(trial: &Trial) -> OfferedReport {
             .and_then(|load| poisson_test(load, &measured.starts))
             .map(|test| test.p_value),
         pacing_error_ns: quantiles(&measured.pacing_error),
-        connection_wait_ns: quantiles(&measured.connection_wait),
+        connection_wait_ns: Some(quantiles(&measured.connection_wait)),
         stall_ns_max: measured.stall_ns_max,
     }
 }

@@ -4,6 +4,7 @@ use crate::measure::{Interval, Observed, Outcomes, StatusCodes};
 use crate::spec::Level;
 use crate::stats::gaps::Dispersion;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
+use crate::trial::detail::{Detail, HttpDetail, UdpDetail};
 use crate::trial::flows::FlowsReport;
 use crate::trial::validity::Clause;
 use serde::{Deserialize, Serialize};
@@ -27,7 +28,8 @@ pub struct TrialReport {
     pub throughput_per_s: Option<f64>,
     /// 95 % confidence interval of it by batch means; `None` where the data permit none.
     pub throughput_ci95_per_s: Option<[f64; 2]>,
-    /// Responses with a status below 400 per second; `None` where not one response came.
+    /// Responses that are no failure (of HTTP: with a status below 400) per second; `None` where
+    /// not one response came.
     pub goodput_per_s: Option<f64>,
     /// How the operations ended; sums to `attempted`.
     pub outcomes: Outcomes,
@@ -41,13 +43,6 @@ pub struct TrialReport {
     pub generator: GeneratorReport,
     /// Whether throughput and response time neither drift nor jump after the initial transient.
     pub stationary: bool,
-    /// The initial transient that MSER-5 cut from the throughput, within the window.
-    pub transient_ns: u64,
-    /// When the target did not answer.
-    #[serde(default, skip_serializing_if = "SilenceReport::is_none")]
-    pub silence: SilenceReport,
-    /// Little's law; closed loop only.
-    pub littles_law: Option<LittlesLaw>,
     /// Whether the generator measured the target or itself.
     pub verdict: Verdict,
     /// The clauses that make it invalid, in words; empty where valid.
@@ -56,34 +51,15 @@ pub struct TrialReport {
     /// names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub invalid_clauses: Vec<Clause>,
-    /// What was wrong with the first malformed response, in words; absent where none was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub malformed_because: Option<String>,
     /// Bytes received in the window.
     pub bytes_received: u64,
-    /// What went over the connections, in both directions, and to which target.
+    /// What only trials of its kind have.
     #[serde(flatten)]
-    pub traffic: TrafficReport,
-    /// Connections opened.
-    pub connections_opened: u64,
-    /// Most connections open at once.
-    pub connections_max: u64,
+    pub detail: Detail,
     /// The time series.
     pub intervals: Vec<Interval>,
     /// Kernel counters that moved, by name.
     pub kernel: BTreeMap<String, i64>,
-    /// What was seen on the server's host; absent where nobody looked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed: Option<Observed>,
-    /// Where each datagram went; datagrams only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ledger: Option<LedgerReport>,
-    /// What else is known of the datagrams; datagrams only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub datagrams: Option<DatagramReport>,
-    /// What the flows carried; bulk flows only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flows: Option<FlowsReport>,
 }
 
 /// When, and whom, the target did not answer.
@@ -144,6 +120,54 @@ impl TrialReport {
     /// Whether this clause makes it invalid.
     pub fn breaks(&self, clause: Clause) -> bool {
         self.invalid_clauses.contains(&clause)
+    }
+
+    /// What only a trial of HTTP has; `None` of any other.
+    pub fn http(&self) -> Option<&HttpDetail> {
+        match &self.detail {
+            Detail::Http(http) => Some(http),
+            Detail::Udp(_) | Detail::Latency(_) | Detail::CutShort => None,
+        }
+    }
+
+    /// Where each datagram went; `None` of any other trial than one of datagrams.
+    pub fn ledger(&self) -> Option<&LedgerReport> {
+        self.udp().map(|udp| &udp.ledger)
+    }
+
+    /// What else is known of the datagrams; `None` of any other trial.
+    pub fn datagrams(&self) -> Option<&DatagramReport> {
+        self.udp().map(|udp| &udp.datagrams)
+    }
+
+    fn udp(&self) -> Option<&UdpDetail> {
+        match &self.detail {
+            Detail::Udp(udp) => Some(udp),
+            Detail::Http(_) | Detail::Latency(_) | Detail::CutShort => None,
+        }
+    }
+
+    /// What the flows of a scenario carried; `None` of any other trial.
+    pub fn flows(&self) -> Option<&FlowsReport> {
+        match &self.detail {
+            Detail::Latency(latency) => Some(&latency.flows),
+            Detail::Http(_) | Detail::Udp(_) | Detail::CutShort => None,
+        }
+    }
+
+    /// What was seen on the server's host, where somebody looked.
+    pub fn observed(&self) -> Option<&Observed> {
+        self.http()?.observed.as_ref()
+    }
+
+    /// The initial transient that is no part of the throughput.
+    pub fn transient_ns(&self) -> u64 {
+        self.http().map_or(0, |http| http.transient_ns)
+    }
+
+    /// Whether it did not end, so that no more is known of it than its intervals tell.
+    pub fn is_cut_short(&self) -> bool {
+        matches!(self.detail, Detail::CutShort)
     }
 
     /// Responses per second, with none for a trial that saw none: for conclusions that compare
@@ -290,8 +314,9 @@ pub struct OfferedReport {
     pub ks_p_value: Option<f64>,
     /// The generator's own lateness: started − intended.
     pub pacing_error_ns: QuantilesReport,
-    /// Waits for a free connection.
-    pub connection_wait_ns: QuantilesReport,
+    /// Waits for a free connection; absent where operations need none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection_wait_ns: Option<QuantilesReport>,
     /// The longest time a worker stood still past a deadline.
     pub stall_ns_max: u64,
 }

@@ -15,6 +15,7 @@ use crate::plot::Plot;
 use knee_core::experiment::run::report::RunConclusion;
 use knee_core::measure::Outcome;
 use knee_core::report::Report;
+use knee_core::trial::detail::HttpDetail;
 use knee_core::trial::report::{
     GeneratorReport, LatencyReport, OfferedReport, QuantilesReport, TrialReport,
 };
@@ -38,20 +39,21 @@ fn show_trial(doc: &mut Document, t: &TrialReport) {
     if t.intervals.len() > 1 {
         doc.plots([rates(t)], Layout::Wide);
     }
-    if is_cut_short(t) {
+    // Of one that was cut short no more is known.
+    let Some(http) = t.http() else {
         return;
-    }
-    doc.facts(throughput_facts(t));
+    };
+    doc.facts(throughput_facts(t, http));
     let attempted = plural(t.attempted, "operation");
     doc.section("Outcomes", format!("of {attempted} attempted"));
-    doc.table("Outcomes", outcomes_table(t));
-    doc.facts(traffic::status_facts(t));
-    traffic::show_targets(doc, t);
+    doc.table("Outcomes", outcomes_table(t, http));
+    doc.facts(traffic::status_facts(&http.traffic));
+    traffic::show_targets(doc, &http.traffic);
     doc.section("Load", "how well it was kept");
     let plots = pacing(t).into_iter().chain(dispersion(&t.offered));
     doc.only(Medium::Page, |doc| doc.plots(plots, Layout::Pairs));
     doc.facts(load_facts(&t.offered));
-    if let Some(seen) = &t.observed {
+    if let Some(seen) = &http.observed {
         doc.section("At the server", observed::source(seen));
         doc.facts(observed::facts(seen));
     }
@@ -93,7 +95,7 @@ pub(super) fn show_generator(doc: &mut Document, t: &TrialReport) {
 
 /// The answer in a line.
 pub fn answer(report: &Report, c: &RunConclusion) -> String {
-    let errors = if report.trials.iter().any(is_cut_short) {
+    let errors = if report.trials.iter().any(TrialReport::is_cut_short) {
         // A response may be an error by its status.
         format!("{} without a response", percent(c.error_percent))
     } else if c.error_percent > 0.0 {
@@ -116,11 +118,6 @@ pub fn answer(report: &Report, c: &RunConclusion) -> String {
     parts.join(", ")
 }
 
-/// Whether it was cut short, so that no more is known of it than its intervals tell.
-pub fn is_cut_short(t: &TrialReport) -> bool {
-    t.attempted > 0 && t.outcomes.total() == 0
-}
-
 /// What was measured, and how long.
 pub fn remark(report: &Report) -> String {
     let [trial] = report.trials.as_slice() else {
@@ -134,7 +131,7 @@ pub fn remark(report: &Report) -> String {
 }
 
 /// How much was done, and how steadily.
-fn throughput_facts(t: &TrialReport) -> Vec<Fact> {
+fn throughput_facts(t: &TrialReport, http: &HttpDetail) -> Vec<Fact> {
     let mut line = Line::plain(known(t.throughput_per_s, rate));
     if let Some([lo, hi]) = t.throughput_ci95_per_s {
         line.push(
@@ -149,7 +146,7 @@ fn throughput_facts(t: &TrialReport) -> Vec<Fact> {
     if t.completed > 0 {
         facts.push(fact("stationary", stationary(t)));
     }
-    if let Some(law) = &t.littles_law {
+    if let Some(law) = &http.littles_law {
         let ink = if law.ok { Ink::Plain } else { Ink::Warn };
         let text = format!(
             "{} user{}, X·(R+Z) {}: {} off",
@@ -162,11 +159,11 @@ fn throughput_facts(t: &TrialReport) -> Vec<Fact> {
     }
     let connections = format!(
         "{} opened, at most {} at once",
-        count(t.connections_opened),
-        count(t.connections_max)
+        count(http.connections_opened),
+        count(http.connections_max)
     );
     facts.push(fact("connections", Line::plain(connections)));
-    facts.extend(traffic::transfer_facts(t));
+    facts.extend(traffic::transfer_facts(t.bytes_received, &http.traffic));
     facts
 }
 
@@ -177,12 +174,12 @@ fn stationary(t: &TrialReport) -> Line {
             "no: it drifts or jumps, so one figure does not describe it",
         );
     }
-    if t.transient_ns == 0 {
+    if t.transient_ns() == 0 {
         return Line::plain("yes");
     }
     Line::plain(format!(
         "yes, after the first {}",
-        time_short(t.transient_ns)
+        time_short(t.transient_ns())
     ))
 }
 
@@ -202,8 +199,9 @@ fn load_facts(o: &OfferedReport) -> Vec<Fact> {
     if o.asked_per_s.is_some() || o.pacing_error_ns.max > Some(0) {
         facts.push(fact("pacing error", quantiles(&o.pacing_error_ns)));
     }
-    if o.connection_wait_ns.max > Some(0) {
-        facts.push(fact("connection wait", quantiles(&o.connection_wait_ns)));
+    let wait = o.connection_wait_ns.as_ref();
+    if let Some(wait) = wait.filter(|wait| wait.max > Some(0)) {
+        facts.push(fact("connection wait", quantiles(wait)));
     }
     if o.stall_ns_max > 0 {
         facts.push(fact(
@@ -315,7 +313,7 @@ fn add_latency(table: &mut Table, title: &str, statistics: &[Statistic]) {
 }
 
 /// How the operations ended, and what that means.
-fn outcomes_table(t: &TrialReport) -> Table {
+fn outcomes_table(t: &TrialReport, http: &HttpDetail) -> Table {
     let outcomes: Vec<(Outcome, u64)> = t.outcomes.iter().collect();
     let mut table = Table::default();
     let names = outcomes
@@ -324,7 +322,7 @@ fn outcomes_table(t: &TrialReport) -> Table {
     table.column("", Align::Left, names.collect());
     let counts = outcomes.iter().map(|(_, n)| Line::plain(count(*n)));
     table.column("", Align::Right, counts.collect());
-    let meanings = outcomes.iter().map(|(o, _)| match &t.malformed_because {
+    let meanings = outcomes.iter().map(|(o, _)| match &http.malformed_because {
         Some(because) if *o == Outcome::Malformed => {
             Line::of(Ink::Dim, format!("the first: {because}"))
         }

@@ -4,7 +4,7 @@ use super::line::Line;
 use super::table::{Align, Table};
 use super::{Document, Fact};
 use crate::number::{bytes, count, time_short};
-use knee_core::trial::report::{LatencyReport, TargetReport, TrialReport};
+use knee_core::trial::report::{LatencyReport, TargetReport, TrafficReport};
 
 /// So many targets are shown.
 const TARGETS_SHOWN: usize = 20;
@@ -13,9 +13,9 @@ const TARGETS_SHOWN: usize = 20;
 const TARGET_WIDTH: usize = 40;
 
 /// What went in each direction.
-pub(super) fn transfer_facts(t: &TrialReport) -> Vec<Fact> {
-    let sent = (t.traffic.bytes_sent, t.traffic.bytes_sent_per_s);
-    let received = (t.bytes_received, t.traffic.bytes_received_per_s);
+pub(super) fn transfer_facts(bytes_received: u64, traffic: &TrafficReport) -> Vec<Fact> {
+    let sent = (traffic.bytes_sent, traffic.bytes_sent_per_s);
+    let received = (bytes_received, traffic.bytes_received_per_s);
     let sent = (sent.0 > 0).then(|| ("sent".to_string(), transfer(sent)));
     let received = ("received".to_string(), transfer(received));
     sent.into_iter().chain([received]).collect()
@@ -30,8 +30,8 @@ fn transfer((n, per_s): (u64, Option<f64>)) -> Line {
 }
 
 /// Each status with its count, where there is another than 200.
-pub fn status_facts(t: &TrialReport) -> Vec<Fact> {
-    let codes = &t.traffic.status_codes;
+pub fn status_facts(traffic: &TrafficReport) -> Vec<Fact> {
+    let codes = &traffic.status_codes;
     if codes.iter().all(|(status, _)| status == 200) {
         return Vec::new();
     }
@@ -43,8 +43,8 @@ pub fn status_facts(t: &TrialReport) -> Vec<Fact> {
 }
 
 /// Adds the targets, where there are several.
-pub(super) fn show_targets(doc: &mut Document, t: &TrialReport) {
-    let targets = &t.traffic.targets;
+pub(super) fn show_targets(doc: &mut Document, traffic: &TrafficReport) {
+    let targets = &traffic.targets;
     if targets.is_empty() {
         return;
     }

@@ -73,8 +73,9 @@ pub fn pacing(t: &TrialReport) -> Option<Plot> {
         ("response time", of(&t.response_time_ns)),
         ("pacing error", o.pacing_error_ns.clone()),
     ];
-    if o.connection_wait_ns.max > Some(0) {
-        rows.push(("connection wait", o.connection_wait_ns.clone()));
+    let wait = o.connection_wait_ns.as_ref();
+    if let Some(wait) = wait.filter(|wait| wait.max > Some(0)) {
+        rows.push(("connection wait", wait.clone()));
     }
     type Figure = (
         &'static str,

@@ -188,7 +188,7 @@ fn poisoned(report: &Report, text: &str) -> Report {
     for trial in &mut report.trials {
         trial.label = text.into();
         trial.invalid_because.push(text.into());
-        trial.malformed_because = Some(text.into());
+        fixtures::http(trial).malformed_because = Some(text.into());
         trial.kernel.insert(text.into(), 1);
         trial.offered.arrival = text.into();
         trial.generator.backend = text.into();

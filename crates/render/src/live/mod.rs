@@ -178,7 +178,7 @@ impl Live {
             return;
         };
         let times = &report.response_time_ns;
-        if report.datagrams.is_none() && report.flows.is_none() && times.count > 0 {
+        if report.http().is_some() && times.count > 0 {
             self.is_tabled = true;
             self.ended.push(Ended {
                 label: report.label.clone(),

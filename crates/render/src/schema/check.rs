@@ -22,10 +22,7 @@ impl Checker<'_> {
     }
 
     fn at(&self, place: &str, schema: &Value, value: &Value, wrong: &mut Vec<String>) {
-        if let Some(name) = schema["$ref"].as_str() {
-            let name = name.trim_start_matches("#/$defs/");
-            return self.at(place, &self.whole["$defs"][name], value, wrong);
-        }
+        let schema = self.resolved(schema);
         if let Some(choices) = schema["anyOf"].as_array() {
             if !choices.iter().any(|choice| self.keeps(choice, value)) {
                 wrong.push(format!("{place}: {value} is none of {schema}"));
@@ -67,32 +64,47 @@ impl Checker<'_> {
         let (Some(keys), Some("object")) = (value.as_object(), schema["type"].as_str()) else {
             return;
         };
-        for required in schema["required"].as_array().into_iter().flatten() {
+        let mut all = vec![schema];
+        all.extend(self.applying(schema, value));
+        let required = all.iter().filter_map(|of| of["required"].as_array());
+        for required in required.flatten() {
             if required.as_str().is_none_or(|key| !keys.contains_key(key)) {
                 wrong.push(format!("{place}: {required} is missing"));
             }
         }
         for (key, value) in keys {
             let place = format!("{place}/{key}");
-            match (
-                schema["properties"].get(key),
-                schema.get("additionalProperties"),
-            ) {
-                (Some(of), _) | (None, Some(of)) => self.at(&place, of, value, wrong),
-                (None, None) => wrong.push(format!("{place}: is not described")),
+            let described: Vec<&Value> = all
+                .iter()
+                .filter_map(|of| of["properties"].get(key))
+                .collect();
+            for of in &described {
+                self.at(&place, of, value, wrong);
+            }
+            match schema.get("additionalProperties") {
+                _ if !described.is_empty() => {}
+                Some(of) => self.at(&place, of, value, wrong),
+                None => wrong.push(format!("{place}: is not described")),
             }
         }
-        for rule in schema["allOf"].as_array().into_iter().flatten() {
-            let command = &rule["if"]["properties"]["command"]["const"];
-            if &value["command"] == command {
-                let of = &rule["then"]["properties"]["conclusion"];
-                self.at(
-                    &format!("{place}/conclusion"),
-                    of,
-                    &value["conclusion"],
-                    wrong,
-                );
-            }
+    }
+
+    /// What the rules of a schema demand of an object beyond it, by the value of one of its keys.
+    fn applying<'s>(&'s self, schema: &'s Value, object: &Value) -> Vec<&'s Value> {
+        let rules = schema["allOf"].as_array().into_iter().flatten();
+        let applies = |rule: &&Value| {
+            let wanted = rule["if"]["properties"].as_object();
+            let mut wanted = wanted.into_iter().flatten();
+            wanted.all(|(key, of)| object[key] == of["const"])
+        };
+        let demands = rules.filter(applies).map(|rule| &rule["then"]);
+        demands.map(|of| self.resolved(of)).collect()
+    }
+
+    fn resolved<'s>(&'s self, schema: &'s Value) -> &'s Value {
+        match schema["$ref"].as_str() {
+            Some(name) => &self.whole["$defs"][name.trim_start_matches("#/$defs/")],
+            None => schema,
         }
     }
 }

@@ -104,6 +104,7 @@ impl Writer {
             Body::Struct(_) => self.object(name),
             Body::Newtype(inner) => self.of(&inner),
             Body::Enum(variants) => self.variants(&self.item(name).doc, &variants),
+            Body::Tagged(..) => panic!("{name} is no type of its own"),
         }
     }
 
@@ -152,12 +153,17 @@ impl Writer {
 
     fn fields(&mut self, fields: &[Field]) -> Value {
         let (mut properties, mut required) = (Map::new(), Vec::new());
+        let mut rules = Vec::new();
         for field in fields {
             if field.is_flat {
-                let inner = self.object(&field.of);
+                let inner = match self.item(&field.of).body {
+                    Body::Tagged(tag, variants) => self.tagged(&field.of, &tag, &variants),
+                    _ => self.object(&field.of),
+                };
                 let parts = inner["properties"].as_object().expect("properties");
                 properties.extend(parts.clone());
                 required.extend(inner["required"].as_array().expect("a list").clone());
+                rules.extend(inner["allOf"].as_array().into_iter().flatten().cloned());
                 continue;
             }
             let mut schema = self.of(&field.of);
@@ -167,12 +173,41 @@ impl Writer {
                 required.push(json!(field.name));
             }
         }
-        json!({"type": "object", "properties": properties, "required": required})
+        let mut schema = json!({"type": "object", "properties": properties, "required": required});
+        if !rules.is_empty() {
+            schema["allOf"] = rules.into();
+        }
+        schema
+    }
+
+    /// The key that tells the variant, and which further keys each variant has.
+    fn tagged(&mut self, name: &str, tag: &str, variants: &[Variant]) -> Value {
+        let names: Vec<&str> = variants.iter().map(|v| v.name.as_str()).collect();
+        let doc = self.item(name).doc;
+        let holds = |v: &&Variant| !v.inner.is_empty();
+        let rules: Vec<Value> = variants
+            .iter()
+            .filter(holds)
+            .map(|v| {
+                json!({
+                    "if": {"properties": {tag: {"const": v.name}}},
+                    "then": self.of(&v.inner),
+                })
+            })
+            .collect();
+        json!({
+            "properties": {tag: {"type": "string", "enum": names, "description": doc}},
+            "required": [tag],
+            "allOf": rules,
+        })
     }
 
     /// The schema of a type as it is spelt in the source.
     fn of(&mut self, spelt: &str) -> Value {
         let spelt = spelt.trim();
+        if let Some(inner) = within(spelt, "Box<", ">") {
+            return self.of(inner);
+        }
         if let Some(inner) = within(spelt, "Option<", ">") {
             return json!({"anyOf": [self.of(inner), {"type": "null"}]});
         }
@@ -259,11 +294,14 @@ fn a_document_that_breaks_the_schema_is_told_from_one_that_keeps_to_it() {
     let schema = Writer::new().schema();
     let (_, document) = documents().swap_remove(0);
     type Change = fn(&mut Value);
-    let changes: [(Change, &str); 6] = [
+    let changes: [(Change, &str); 9] = [
         (|d| d["seed"] = json!(-1), "seed"),
         (|d| d["trials"][0]["attempted"] = json!("many"), "attempted"),
         (|d| d["verdict"] = json!("perhaps"), "verdict"),
         (|d| d["surprise"] = json!(1), "surprise"),
+        (|d| d["trials"][0]["surprise"] = json!(1), "surprise"),
+        (|d| d["trials"][0]["ledger"] = json!({}), "ledger"),
+        (|d| d["trials"][0]["kind"] = json!("udp"), "datagrams"),
         (|d| d["conclusion"]["surprise"] = json!(1), "surprise"),
         (
             |d| drop(d.as_object_mut().and_then(|d| d.remove("host"))),

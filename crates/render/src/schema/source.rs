@@ -16,6 +16,8 @@ pub enum Body {
     /// A struct that is written as what it holds.
     Newtype(String),
     Enum(Vec<Variant>),
+    /// An enum whose variant is told by this key, beside the keys of what the variant holds.
+    Tagged(String, Vec<Variant>),
 }
 
 #[derive(Clone, Debug)]
@@ -84,7 +86,10 @@ fn item(lines: &[&str], doc: &str, serde: &str) -> Option<Item> {
     let inside = lines.iter().skip(1).take_while(|line| **line != "}");
     let inside: Vec<&str> = inside.copied().collect();
     let body = match words[at] {
-        "enum" => Body::Enum(variants(&inside, serde)),
+        "enum" => match quoted(serde, "tag = ") {
+            Some(tag) => Body::Tagged(tag.to_owned(), variants(&inside, serde)),
+            None => Body::Enum(variants(&inside, serde)),
+        },
         _ if line.contains('(') => {
             let inner = line.split_once('(')?.1.trim_end_matches(");");
             Body::Newtype(inner.trim_start_matches("pub ").to_owned())

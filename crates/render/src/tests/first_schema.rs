@@ -1,8 +1,9 @@
 //! Reports of the first schema, `knee.report/1`, as knee 0.1.0 wrote them after short runs on
 //! loopback: they are read, and their text is what that version rendered.
 
-use crate::{Renderer, Text, parse_report};
+use crate::{Json, Renderer, Text, parse_report};
 use knee_core::report::{Kind, Report};
+use serde_json::Value;
 
 /// Each with the text that knee 0.1.0 made of it, in a snapshot of the same name.
 const STORED: [(&str, &str); 11] = [
@@ -46,5 +47,47 @@ fn every_experiment_has_one() {
     for kind in Kind::all() {
         let is_of = |(name, text): &(&str, &str)| read(name, text).command.kind == kind;
         assert!(STORED.iter().any(is_of), "{kind:?}");
+    }
+}
+
+/// Keys that trials of some kinds no longer have, as they did not apply to them.
+const GONE: [&str; 6] = [
+    "transient_ns",
+    "littles_law",
+    "connections_opened",
+    "connections_max",
+    "connection_wait_ns",
+    "schema",
+];
+
+#[test]
+fn all_other_keys_stay_where_they_are() {
+    for (name, text) in STORED {
+        let mut written = Vec::new();
+        Json.render(&read(name, text), &mut written).unwrap();
+        let before: Value = serde_json::from_str(text).unwrap();
+        let after: Value = serde_json::from_slice(&written).unwrap();
+        stays(&before, &after, name);
+        let again = String::from_utf8(written).unwrap();
+        assert_eq!(parse_report(&again), Ok(read(name, text)), "{name}");
+    }
+}
+
+/// Whether a value of a document is in another, where it was.
+fn stays(before: &Value, after: &Value, place: &str) {
+    match (before, after) {
+        (Value::Object(keys), Value::Object(kept)) => {
+            for (key, value) in keys.iter().filter(|(k, _)| !GONE.contains(&k.as_str())) {
+                let place = format!("{place}/{key}");
+                stays(value, kept.get(key).unwrap_or(&Value::Null), &place);
+            }
+        }
+        (Value::Array(items), Value::Array(kept)) => {
+            assert_eq!(items.len(), kept.len(), "{place}");
+            for (item, kept) in items.iter().zip(kept) {
+                stays(item, kept, place);
+            }
+        }
+        _ => assert_eq!(before, after, "{place}"),
     }
 }

@@ -86,7 +86,7 @@ impl Stand<Latency> for FlowStand {
 
     fn line(&self, _: usize, trial: &TrialReport) -> Option<String> {
         let which = format!("{:>2} of {}", self.begun, self.trials);
-        let flows = trial.flows.as_ref()?;
+        let flows = trial.flows()?;
         let label = format!("{:<1$}", trial.label, self.label_columns);
         Some(scenario_line(&which, &label, flows))
     }

@@ -92,7 +92,7 @@ impl<X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>> Stand<X> for UdpStand
 
     fn line(&self, number: usize, tried: &UdpTried) -> Option<String> {
         let trials = self.trials?;
-        let datagrams = tried.report.datagrams.clone().unwrap_or_default();
+        let datagrams = tried.report.datagrams().cloned().unwrap_or_default();
         Some(knee_render::sent_line(
             &format!("{:>3} of {trials}", number + 1),
             &tried.report.label,

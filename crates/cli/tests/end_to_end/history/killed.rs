@@ -71,7 +71,7 @@ fn of_a_run_all_but_the_last_interval_is_there() {
     assert!(listed.contains("cut short"), "{listed}");
     let report: Value =
         serde_json::from_str(&data.told(&["history", "show", "1", "--json", "-"])).unwrap();
-    assert_eq!(report["schema"], "knee.report/1");
+    assert_eq!(report["schema"], "knee.report/2");
     assert_eq!(
         (&report["verdict"], &report["interrupted"]),
         (&"invalid".into(), &true.into())

@@ -42,7 +42,7 @@ pub(super) struct Scenario<'a> {
 
 impl<'a> Scenario<'a> {
     fn flows(&self) -> Option<&'a FlowsReport> {
-        self.trial?.flows.as_ref()
+        self.trial?.flows()
     }
 }
 

@@ -167,7 +167,7 @@ impl Experiment for Latency {
         let mut conclusion = LatencyConclusion {
             min_rtt_ns: idle.and_then(min_rtt_ns),
             idle_ns: idle
-                .and_then(|trial| trial.flows.as_ref())
+                .and_then(|trial| trial.flows())
                 .map(|flows| flows.tcp.round_trip_ns.clone()),
             ..conclusion(rows, &self.plan.congestion)
         };
@@ -201,14 +201,14 @@ impl Experiment for Latency {
 /// end what it had spent: then it is there, and a cap on bytes, which the next scenario has again
 /// to itself, ended the trial.
 pub fn gone(trial: &TrialReport) -> Option<String> {
-    let flows = trial.flows.as_ref().filter(|f| f.state == "aborted")?;
+    let flows = trial.flows().filter(|f| f.state == "aborted")?;
     let is_there = flows.cpu_s_per_gib.is_some();
     (!is_there).then(|| format!("{} was aborted: {}", trial.label, flows.reason))
 }
 
 /// The smallest round trip of any probe on the idle path.
 fn min_rtt_ns(idle: &TrialReport) -> Option<u64> {
-    let flows = idle.flows.as_ref()?;
+    let flows = idle.flows()?;
     let kinds = [Some(&flows.tcp), flows.udp.as_ref()];
     let some_back = kinds
         .into_iter()

@@ -9,6 +9,7 @@ use crate::experiment::sweep::report::{OpenLoopBeside, SweepConclusion, SweepLev
 use crate::experiment::sweep::table::points;
 use crate::finding::{Code, Finding, Severity};
 use crate::spec::{Level, Rate, TrialSpec};
+use crate::trial::detail::HttpDetail;
 use crate::trial::findings::queue_grows;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{exact, levels, percent, time, value};
@@ -108,7 +109,8 @@ pub fn hides(figures: &OpenLoopBeside) -> Option<Finding> {
 }
 
 fn has_pauses(trial: &TrialReport) -> bool {
-    trial.verdict == Verdict::Valid && trial.silence.pauses.is_some()
+    let pauses = |http: &HttpDetail| http.silence.pauses.is_some();
+    trial.verdict == Verdict::Valid && trial.http().is_some_and(pauses)
 }
 
 fn offered(most_per_s: f64) -> f64 {

@@ -11,8 +11,9 @@ use crate::spec::{
     Pause, Pick, TrialSpec, WaitPolicy,
 };
 use crate::time::Nanos;
+use crate::trial::detail::HttpDetail;
 use crate::trial::report::{
-    GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, TrafficReport, TrialReport, Verdict,
+    GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, TrialReport, Verdict,
 };
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -85,7 +86,7 @@ impl Fake {
         fill(&mut report, throughput, response_ns, self.noise);
         report.outcomes = outcomes(report.attempted, share);
         report.goodput_per_s = report.throughput_per_s.map(|x| x * (1.0 - share));
-        report.littles_law = Some(LittlesLaw {
+        report.as_http_mut().littles_law = Some(LittlesLaw {
             n: f64::from(vusers),
             x_times_r: f64::from(vusers),
             deviation_percent: 0.0,
@@ -204,7 +205,6 @@ pub fn base(seed: u64) -> TrialSpec {
 /// A sound trial in which nothing was measured yet.
 pub fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
     TrialReport {
-        malformed_because: None,
         label: spec.label.clone(),
         level,
         duration_ns: spec.duration.0,
@@ -222,22 +222,13 @@ pub fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
             ..GeneratorReport::default()
         },
         stationary: true,
-        transient_ns: 0,
-        silence: Default::default(),
-        littles_law: None,
         verdict: Verdict::Valid,
         invalid_because: Vec::new(),
         invalid_clauses: Vec::new(),
         bytes_received: 0,
-        traffic: TrafficReport::default(),
-        connections_opened: 0,
-        connections_max: 0,
+        detail: HttpDetail::default().into(),
         intervals: Vec::new(),
         kernel: Default::default(),
-        observed: None,
-        ledger: None,
-        datagrams: None,
-        flows: None,
     }
 }
 

@@ -55,7 +55,7 @@ fn row(axis: AxisKind, p: &LevelPoint, past: &[TrialReport]) -> SweepLevel {
         busiest_worker_percent: trial.map(|t| t.generator.busiest_worker_percent),
         cpu_us_per_op: trial.and_then(|t| t.generator.cpu_s_per_million_ops),
         littles_law_deviation_percent: trial
-            .and_then(|t| t.littles_law.as_ref())
+            .and_then(|t| t.http()?.littles_law.as_ref())
             .map(|law| law.deviation_percent),
         excluded_because: None,
         is_knee: false,

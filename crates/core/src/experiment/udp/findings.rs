@@ -135,10 +135,6 @@ fn percent_of(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-fn sent(ledger: &LedgerReport) -> u64 {
-    ledger.intended - (ledger.not_attempted + ledger.send_errors).min(ledger.intended)
-}
-
 fn lost_at(ledger: &LedgerReport, place: DropPlace) -> u64 {
     ledger.lost.get(place.name()).copied().unwrap_or(0)
 }

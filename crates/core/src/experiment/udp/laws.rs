@@ -18,14 +18,14 @@ pub fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
     let each = |of: fn(&DatagramReport) -> f64| -> Vec<f64> {
         trials
             .iter()
-            .filter_map(|t| t.datagrams.as_ref())
+            .filter_map(|t| t.datagrams())
             .map(of)
             .collect()
     };
     let mean = |of| mean_and_ci95(&each(of)).0;
     let (sent_per_s, sent_ci95) = mean_and_ci95(&each(|d| d.sent_per_s));
     let (_, loss_ci95) = mean_and_ci95(&each(|d| d.loss_percent));
-    let all: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams.as_ref()).collect();
+    let all: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams()).collect();
     let dispersion: Vec<f64> = all
         .iter()
         .filter_map(|d| d.arrival_dispersion.ms10)
@@ -52,18 +52,14 @@ pub fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
 
 /// The loss of all datagrams of these trials together, in percent.
 pub fn loss_percent(trials: &[&TrialReport]) -> f64 {
-    let ledgers = || trials.iter().filter_map(|t| t.ledger.as_ref());
-    let sent: u64 = ledgers().map(sent).sum();
+    let ledgers = || trials.iter().filter_map(|t| t.ledger());
+    let sent: u64 = ledgers().map(LedgerReport::sent).sum();
     let missing: u64 = ledgers().map(sent_but_missing).sum();
     100.0 * missing as f64 / sent.max(1) as f64
 }
 
-fn sent(l: &LedgerReport) -> u64 {
-    l.intended - (l.not_attempted + l.send_errors).min(l.intended)
-}
-
 fn sent_but_missing(l: &LedgerReport) -> u64 {
-    sent(l).saturating_sub(l.received)
+    l.sent().saturating_sub(l.received)
 }
 
 /// What is no place but missing all the same.
@@ -74,7 +70,7 @@ const UNEXPLAINED: &str = "unexplained";
 /// the most first.
 pub fn lost_by_place(trials: &[&TrialReport]) -> Vec<(String, u64)> {
     let mut places: BTreeMap<&str, u64> = BTreeMap::new();
-    for ledger in trials.iter().filter_map(|t| t.ledger.as_ref()) {
+    for ledger in trials.iter().filter_map(|t| t.ledger()) {
         for (place, count) in &ledger.lost {
             *places.entry(place).or_default() += count;
         }

@@ -35,7 +35,7 @@ fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 /// How many milliseconds of all of them had so many arrivals (index).
 pub fn arrivals_per_ms(trials: &[&TrialReport]) -> Vec<u64> {
     let mut sum: Vec<u64> = Vec::new();
-    for datagrams in trials.iter().filter_map(|t| t.datagrams.as_ref()) {
+    for datagrams in trials.iter().filter_map(|t| t.datagrams()) {
         let one = &datagrams.arrivals_per_ms;
         sum.resize(sum.len().max(one.len()), 0);
         sum.iter_mut().zip(one).for_each(|(sum, n)| *sum += n);
@@ -46,7 +46,7 @@ pub fn arrivals_per_ms(trials: &[&TrialReport]) -> Vec<u64> {
 /// The mean of their indices of dispersion at each time scale that any of them has.
 pub fn dispersion_by_scale(trials: &[&TrialReport]) -> Vec<DispersionAt> {
     let mut by_scale: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
-    for datagrams in trials.iter().filter_map(|t| t.datagrams.as_ref()) {
+    for datagrams in trials.iter().filter_map(|t| t.datagrams()) {
         for at in &datagrams.dispersion_by_scale {
             let (sum, count) = by_scale.entry(at.scale_ns).or_default();
             *sum += at.index;
@@ -81,7 +81,7 @@ mod tests {
     fn counts_of_several_trials_add_and_still_balance() {
         let one = lossy();
         let both = [&one, &one];
-        let (sum, single) = (ledger(&both), one.ledger.clone().unwrap());
+        let (sum, single) = (ledger(&both), one.ledger().unwrap());
         assert_eq!(sum.intended, 2 * single.intended);
         assert!(sum.lost["receive_buffer"] > 0);
         let lost: u64 = sum.lost.values().sum();
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(sum.evidence.len(), single.evidence.len());
         assert_eq!(sum.evidence[0].counted, 2 * single.evidence[0].counted);
 
-        let datagrams = one.datagrams.clone().unwrap();
+        let datagrams = one.datagrams().unwrap();
         let doubled: Vec<u64> = datagrams.arrivals_per_ms.iter().map(|n| 2 * n).collect();
         assert_eq!(arrivals_per_ms(&both), doubled);
         assert_eq!(dispersion_by_scale(&both), datagrams.dispersion_by_scale);

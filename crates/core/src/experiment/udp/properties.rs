@@ -166,7 +166,7 @@ fn about<'a>(findings: &'a [Finding], label: &str, is_one: bool) -> Vec<&'a Find
 
 /// All that must hold of a conclusion, whatever was measured.
 fn check(trials: &[TrialReport], findings: &[Finding], conclusion: &UdpConclusion) {
-    for ledger in trials.iter().filter_map(|t| t.ledger.as_ref()) {
+    for ledger in trials.iter().filter_map(|t| t.ledger()) {
         assert_eq!(sum(ledger), i128::from(ledger.intended), "{ledger:?}");
     }
     for row in &conclusion.laws {

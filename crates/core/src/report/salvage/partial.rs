@@ -4,9 +4,8 @@ use crate::measure::Outcomes;
 use crate::measure::{Histogram, Interval};
 use crate::spec::Level;
 use crate::trial::assess::latency_report;
-use crate::trial::report::{
-    GeneratorReport, LatencyReport, OfferedReport, TrafficReport, TrialReport, Verdict,
-};
+use crate::trial::detail::Detail;
+use crate::trial::report::{GeneratorReport, LatencyReport, OfferedReport, TrialReport, Verdict};
 use std::collections::BTreeMap;
 
 /// A trial that was running.
@@ -65,23 +64,13 @@ impl RunningTrial {
             },
             generator: GeneratorReport::default(),
             stationary: false,
-            transient_ns: 0,
-            silence: Default::default(),
-            littles_law: None,
             verdict: Verdict::Invalid,
             invalid_because: vec![NOT_JUDGED.to_owned()],
             invalid_clauses: Vec::new(),
-            malformed_because: None,
             bytes_received: 0,
-            traffic: TrafficReport::default(),
-            connections_opened: 0,
-            connections_max: 0,
+            detail: Detail::CutShort,
             intervals: self.intervals,
             kernel: BTreeMap::new(),
-            observed: None,
-            ledger: None,
-            datagrams: None,
-            flows: None,
         }
     }
 }

@@ -170,7 +170,7 @@ fn a_queue_in_equilibrium_is_reported_as_theory_has_it() {
             "{:?}",
             report.invalid_because
         );
-        assert!(report.stationary && report.littles_law.is_none());
+        assert!(report.stationary && report.as_http().littles_law.is_none());
         let [lo, hi] = report.throughput_ci95_per_s.expect("it is stationary");
         throughput_held += i32::from(lo <= 500.0 && 500.0 <= hi);
         let [lo, hi] = report.response_time_ns.p90_ci95.expect("it is stationary");
@@ -245,13 +245,14 @@ fn a_closed_loop_of_long_operations_is_exact() {
         .collect();
     let report = assess(&trial(closed(4), &ops));
     assert!((report.responses_per_s() - 0.8).abs() < 1e-3);
-    let law = report.littles_law.expect("a closed loop");
+    let law = report.as_http().littles_law.clone().expect("a closed loop");
     assert!(law.ok, "{law:?}");
     assert_eq!(
         report.offered,
         OfferedReport {
             achieved_per_s: 0.8,
             arrival: "closed".into(),
+            connection_wait_ns: Some(Default::default()),
             ..Default::default()
         }
     );
@@ -274,8 +275,15 @@ fn throughput_is_that_after_the_warm_up() {
         "{}",
         report.responses_per_s()
     );
-    assert!(report.transient_ns.abs_diff(MS(3_000).0) <= MS(250).0);
-    assert!(report.stationary && report.littles_law.is_some_and(|law| law.ok));
+    assert!(report.as_http().transient_ns.abs_diff(MS(3_000).0) <= MS(250).0);
+    assert!(
+        report.stationary
+            && report
+                .as_http()
+                .littles_law
+                .as_ref()
+                .is_some_and(|law| law.ok)
+    );
     let [lo, hi] = report.throughput_ci95_per_s.expect("it is stationary");
     assert!(lo < 500.0 && 500.0 < hi && hi - lo < 5.0);
 }

@@ -119,9 +119,10 @@ const LITTLES_LAW_VIOLATION: Code = Code {
 
 pub(super) fn littles_law(trials: &Trials) -> Option<Finding> {
     let violated = |t: &TrialReport| {
-        let law = t.littles_law.as_ref().filter(|law| !law.ok)?;
+        let http = t.http()?;
+        let law = http.littles_law.as_ref().filter(|law| !law.ok)?;
         // Users who hang are in N and not in X·R: that is a finding of its own.
-        let counts = t.silence.hung == 0 && t.completed as f64 >= LAW_OPERATIONS * law.n;
+        let counts = http.silence.hung == 0 && t.completed as f64 >= LAW_OPERATIONS * law.n;
         counts.then(|| law.clone())
     };
     let (place, law) = trials.first(violated)?;
@@ -154,7 +155,7 @@ const THINK_DEVIATION: Code = Code {
 /// The pause asked for follows from Little's law as reported, Z = X·(R + Z)/X − R; how far it
 /// overshot is the pacing error, started − intended.
 fn overshoot(t: &TrialReport) -> Option<[f64; 2]> {
-    let law = t.littles_law.as_ref()?;
+    let law = t.http()?.littles_law.as_ref()?;
     let cycle_ns = 1e9 * law.x_times_r / t.throughput_per_s?;
     let asked_ns = cycle_ns - t.response_time_ns.mean? as f64;
     let overshoot_ns = t.offered.pacing_error_ns.p50? as f64;

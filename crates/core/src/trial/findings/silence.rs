@@ -32,9 +32,10 @@ pub(super) struct Outages {
 }
 
 pub(super) fn outage(t: &TrialReport) -> Option<Outages> {
-    let all = match t.silence.outages.is_empty() {
-        true => dead_intervals(t),
-        false => t.silence.outages.clone(),
+    let told = t.http().map(|http| &http.silence.outages);
+    let all = match told.filter(|outages| !outages.is_empty()) {
+        Some(outages) => outages.clone(),
+        None => dead_intervals(t),
     };
     let (first, last) = (all.first()?, all.last()?);
     let length = |o: &OutageReport| (o.end_ns - o.start_ns) as f64;
@@ -127,7 +128,7 @@ struct Hung {
 
 /// Who hangs because the target was away at the end is in that outage.
 fn hung(t: &TrialReport) -> Option<Hung> {
-    let silence = &t.silence;
+    let silence = &t.http()?.silence;
     let users = match t.level {
         Level::Vusers(n) => Some(f64::from(n)),
         _ => None,
@@ -187,7 +188,7 @@ const PERIODIC_PAUSES: Code = Code {
 /// While the generator was on time.
 pub(super) fn periodic_pauses(trials: &Trials) -> Option<Finding> {
     let pauses = |t: &TrialReport| {
-        let pauses = t.silence.pauses.clone()?;
+        let pauses = t.http()?.silence.pauses.clone()?;
         let late = t.offered.pacing_error_ns.max.unwrap_or(0);
         let on_time = late.max(t.offered.stall_ns_max) < pauses.length_ns / 2;
         let closed_per_s = match t.offered.asked_per_s {

@@ -248,15 +248,16 @@ pub(super) fn connections_limit(trials: &Trials) -> Option<Finding> {
 /// All connections were open, and either operations timed out as none came free, or more than half
 /// of the operations waited longer for one than they then took.
 fn too_few_connections(t: &TrialReport) -> Option<TooFew> {
+    let http = t.http()?;
     let few = TooFew {
-        connections: t.traffic.connections_limit? as f64,
+        connections: http.traffic.connections_limit? as f64,
         service_ns: t.service_time_ns.mean? as f64,
         offered_per_s: t.offered.asked_per_s?,
-        unsent: t.traffic.unsent as f64,
-        wait_ns: t.offered.connection_wait_ns.p50.unwrap_or(0) as f64,
+        unsent: http.traffic.unsent as f64,
+        wait_ns: t.offered.connection_wait_ns.as_ref()?.p50.unwrap_or(0) as f64,
     };
     let starved = few.unsent > UNSENT_SHARE * t.attempted as f64;
-    let all_open = t.connections_max as f64 >= few.connections;
+    let all_open = http.connections_max as f64 >= few.connections;
     (all_open && (starved || few.wait_ns > few.service_ns)).then_some(few)
 }
 
@@ -268,7 +269,7 @@ const SURPLUS_BYTES: Code = Code {
 };
 
 pub(super) fn surplus_bytes(trials: &Trials) -> Option<Finding> {
-    let surplus = |t: &TrialReport| Some(t.traffic.surplus_responses).filter(|n| *n > 0);
+    let surplus = |t: &TrialReport| Some(t.http()?.traffic.surplus_responses).filter(|n| *n > 0);
     let (place, responses) = trials.first(surplus)?;
     Some(SURPLUS_BYTES.finding(
         Severity::Warning,
@@ -298,7 +299,8 @@ const SERVER_STALLED: Code = Code {
 /// A stall shows as an interval with few completions and a burst in the same interval's end or in
 /// the next, with response times far beyond the median; all while the generator was on time.
 fn stall(t: &TrialReport) -> Option<[f64; 2]> {
-    if t.verdict == Verdict::Invalid || t.intervals.len() < 4 || t.silence.pauses.is_some() {
+    let pauses = t.http().is_some_and(|http| http.silence.pauses.is_some());
+    if t.verdict == Verdict::Invalid || t.intervals.len() < 4 || pauses {
         return None;
     }
     let mut counts: Vec<u64> = t.intervals.iter().map(|i| i.completed).collect();

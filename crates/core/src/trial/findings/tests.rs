@@ -4,7 +4,7 @@ use super::{findings_at_levels, trial_findings};
 use crate::experiment::sweep::fake::{base, blank, outcomes};
 use crate::measure::Interval;
 use crate::spec::Level;
-use crate::trial::report::{LittlesLaw, TrialReport, Verdict};
+use crate::trial::report::{LittlesLaw, QuantilesReport, TrialReport, Verdict};
 use crate::trial::validity::Clause;
 
 /// A sound trial of 10 users: 1,000/s at 10 ms.
@@ -105,13 +105,21 @@ fn trial_findings_at_their_thresholds() {
     let off = &["littles_law_violation"];
     check(
         "Little's law 2.6 % off",
-        |t| t.littles_law = law(10.26),
+        |t| t.as_http_mut().littles_law = law(10.26),
         off,
     );
-    let few = |t: &mut TrialReport| (t.littles_law, t.completed) = (law(10.26), 199);
+    let few = |t: &mut TrialReport| (t.as_http_mut().littles_law, t.completed) = (law(10.26), 199);
     check("2.6 % off, but fewer than 20 operations per user", few, &[]);
-    check("2.6 % off, below", |t| t.littles_law = law(9.74), off);
-    check("2.4 % off", |t| t.littles_law = law(10.24), &[]);
+    check(
+        "2.6 % off, below",
+        |t| t.as_http_mut().littles_law = law(9.74),
+        off,
+    );
+    check(
+        "2.4 % off",
+        |t| t.as_http_mut().littles_law = law(10.24),
+        &[],
+    );
 
     let busy = |t: &mut TrialReport, all, spin| {
         t.generator.busiest_worker_percent = all;
@@ -177,8 +185,12 @@ fn trial_findings_at_their_thresholds() {
 
     // 1,000/s of 20 users at 10 ms: they pause 10 ms.
     let pause = |t: &mut TrialReport, overshoot_ns| {
-        t.littles_law = law(10.0);
-        t.littles_law.as_mut().expect("a law").x_times_r = 20.0;
+        t.as_http_mut().littles_law = law(10.0);
+        t.as_http_mut()
+            .littles_law
+            .as_mut()
+            .expect("a law")
+            .x_times_r = 20.0;
         t.offered.pacing_error_ns.p50 = Some(overshoot_ns);
     };
     check(
@@ -188,10 +200,17 @@ fn trial_findings_at_their_thresholds() {
     );
     check("pauses 4 % too long", |t| pause(t, 400_000), &[]);
     let no_pause = |t: &mut TrialReport| {
-        t.littles_law = law(10.0);
+        t.as_http_mut().littles_law = law(10.0);
         t.offered.pacing_error_ns.p50 = Some(600_000);
     };
     check("no pause at all", no_pause, &[]);
+}
+
+fn waits(p50_ns: u64) -> Option<QuantilesReport> {
+    Some(QuantilesReport {
+        p50: Some(p50_ns),
+        ..QuantilesReport::default()
+    })
 }
 
 #[test]
@@ -200,26 +219,28 @@ fn connections_that_are_too_few_are_told_from_a_slow_target() {
     // 4 connections carry 13.3/s of what takes 300 ms.
     let with = |change: &dyn Fn(&mut TrialReport)| {
         let mut t = open(1_000, [1_000; 10]);
-        (t.connections_max, t.traffic.connections_limit) = (4, Some(4));
+        let http = t.as_http_mut();
+        (http.connections_max, http.traffic.connections_limit) = (4, Some(4));
+        http.traffic.unsent = 9_867;
         (t.service_time_ns.count, t.service_time_ns.mean) = (133, Some(300_000_000));
-        t.offered.connection_wait_ns.p50 = Some(699_000_000);
-        t.traffic.unsent = 9_867;
+        t.offered.connection_wait_ns = waits(699_000_000);
         change(&mut t);
         t
     };
     assert_eq!(trial_codes(&with(&|_| ())), limit);
     let few = |unsent, wait_ns| {
         with(&|t: &mut TrialReport| {
-            (t.traffic.unsent, t.offered.connection_wait_ns.p50) = (unsent, Some(wait_ns));
+            t.as_http_mut().traffic.unsent = unsent;
+            t.offered.connection_wait_ns = waits(wait_ns);
         })
     };
     assert_eq!(trial_codes(&few(11, 0)), limit);
     assert!(trial_codes(&few(10, 0)).is_empty());
     assert_eq!(trial_codes(&few(0, 300_000_001)), limit);
     assert!(trial_codes(&few(0, 300_000_000)).is_empty());
-    let spare = with(&|t| t.traffic.connections_limit = Some(5));
+    let spare = with(&|t| t.as_http_mut().traffic.connections_limit = Some(5));
     assert!(trial_codes(&spare).is_empty(), "one more might be open");
-    let closed = with(&|t| t.traffic.connections_limit = None);
+    let closed = with(&|t| t.as_http_mut().traffic.connections_limit = None);
     assert!(trial_codes(&closed).is_empty());
     let finding = trial_findings(&with(&|_| ())).remove(0);
     assert!(finding.text.contains("--connections 4"), "{}", finding.text);
@@ -240,10 +261,14 @@ fn connections_that_are_too_few_are_told_from_a_slow_target() {
 fn bytes_that_nobody_asked_for_are_told() {
     check(
         "one",
-        |t| t.traffic.surplus_responses = 1,
+        |t| t.as_http_mut().traffic.surplus_responses = 1,
         &["surplus_bytes"],
     );
-    check("none", |t| t.traffic.surplus_responses = 0, &[]);
+    check(
+        "none",
+        |t| t.as_http_mut().traffic.surplus_responses = 0,
+        &[],
+    );
 }
 
 #[test]

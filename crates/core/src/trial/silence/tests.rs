@@ -65,7 +65,10 @@ fn users_who_hang_from_the_warm_up_on_are_seen() {
     );
     assert_eq!(found(&findings, "littles_law_violation"), None);
     assert_eq!(
-        (report.silence.hung, report.silence.hung_throughout),
+        (
+            report.as_http().silence.hung,
+            report.as_http().silence.hung_throughout
+        ),
         (4, 4)
     );
     // They are in outcomes and percentiles, and no minimum.
@@ -74,7 +77,7 @@ fn users_who_hang_from_the_warm_up_on_are_seen() {
     assert!(report.response_time_ns.max >= Some(MS(11_000).0));
     assert!(report.response_time_ns.min < Some(MS(2).0));
     assert!(found(&findings, "errors").is_some(), "{findings:#?}");
-    assert_eq!(report.transient_ns, 0);
+    assert_eq!(report.as_http().transient_ns, 0);
 
     let (_, findings) = run(closed(16), &fast());
     assert_eq!(findings, [], "the same server when it answers");
@@ -85,7 +88,11 @@ fn operations_of_an_open_loop_that_hang_are_seen() {
     let mut world = fast();
     world.faults.hangs_every = 4;
     let (report, findings) = run(at_rate(200), &world);
-    assert!(report.silence.hung_throughout > 0, "{:?}", report.silence);
+    assert!(
+        report.as_http().silence.hung_throughout > 0,
+        "{:?}",
+        report.as_http().silence
+    );
     assert!(found(&findings, "hung_operations").is_some());
     assert_eq!(
         report.verdict,
@@ -108,7 +115,11 @@ fn long_operations_do_not_hang_and_bias_nothing() {
             0.1
         };
         assert!(off < chance, "{law:?}: {off}");
-        assert!(report.silence.is_none(), "{:?}", report.silence);
+        assert!(
+            report.as_http().silence.is_none(),
+            "{:?}",
+            report.as_http().silence
+        );
         // So few operations of random length may look like a drift, and that is all.
         let findings = trial_findings(&report);
         let others = findings.iter().find(|f| f.code != "non_stationary");
@@ -139,7 +150,7 @@ fn an_outage_has_a_beginning_and_an_end_and_nothing_is_cut() {
             spec.timeout = MS(timeout);
             let report = assess(&simulate(&spec, &dies(from, until)).trial);
             let findings = trial_findings(&report);
-            let what = format!("{load:?} {from} {until:?}: {:?}", report.silence);
+            let what = format!("{load:?} {from} {until:?}: {:?}", report.as_http().silence);
             let outage = found(&findings, "outage").unwrap_or_else(|| panic!("{what}"));
             assert_eq!(found(&findings, "target_queue_grows"), None, "{what}");
             let near = |name: &str, ms: f64| {
@@ -151,7 +162,7 @@ fn an_outage_has_a_beginning_and_an_end_and_nothing_is_cut() {
                 Some(until) => near("until_ns", until as f64 - 1_000.0),
                 None => assert!(outage.text.contains("until its end"), "{}", outage.text),
             }
-            assert_eq!(report.transient_ns, 0, "{what}");
+            assert_eq!(report.as_http().transient_ns, 0, "{what}");
             assert_eq!(report.outcomes.total(), report.attempted);
         }
     }
@@ -185,7 +196,12 @@ fn a_stall_without_a_failure_is_no_outage() {
     }];
     for load in [closed(16), at_rate(300)] {
         let (report, findings) = run(load, &world);
-        assert_eq!(found(&findings, "outage"), None, "{:?}", report.silence);
+        assert_eq!(
+            found(&findings, "outage"),
+            None,
+            "{:?}",
+            report.as_http().silence
+        );
         assert_eq!(found(&findings, "periodic_pauses"), None);
     }
 }
@@ -197,7 +213,7 @@ fn periodic_pauses_are_found_in_closed_and_open_loops() {
     for (load, hides) in [(closed(16), true), (at_rate(500), false)] {
         let (report, findings) = run(load, &world);
         let pauses = found(&findings, "periodic_pauses");
-        let pauses = pauses.unwrap_or_else(|| panic!("{:?}", report.silence));
+        let pauses = pauses.unwrap_or_else(|| panic!("{:?}", report.as_http().silence));
         let period = pauses.evidence["period_ns"] / 1e6;
         let length = pauses.evidence["length_ns"] / 1e6;
         assert!((period - 1_150.0).abs() <= 20.0, "{period}");
@@ -246,7 +262,7 @@ fn what_is_not_periodic_or_no_pause_is_not_called_so() {
         ] {
             let (report, findings) = run(load, &world);
             let none = found(&findings, "periodic_pauses").is_none();
-            assert!(none, "{what}: {:?}", report.silence);
+            assert!(none, "{what}: {:?}", report.as_http().silence);
         }
     }
 }
@@ -347,21 +363,21 @@ proptest! {
                 && at > MS(2_500) && world.server_stalls.is_empty() && world.faults.hangs_every == 0
             {
                 prop_assert!(found(&findings, "outage").is_some(), "{:?}", findings);
-                prop_assert_eq!(report.transient_ns, 0);
+                prop_assert_eq!(report.as_http().transient_ns, 0);
             }
         }
-        for outage in &report.silence.outages {
+        for outage in &report.as_http().silence.outages {
             prop_assert!(outage.start_ns < outage.end_ns && outage.end_ns <= report.duration_ns);
             prop_assert!(outage.failures > 0);
         }
-        prop_assert!(report.silence.hung_throughout <= report.silence.hung);
+        prop_assert!(report.as_http().silence.hung_throughout <= report.as_http().silence.hung);
         if let Level::Vusers(n) = report.level {
-            prop_assert!(report.silence.hung <= u64::from(n));
+            prop_assert!(report.as_http().silence.hung <= u64::from(n));
         }
         // A queue that grows beyond the timeout fails too.
         let none_failed = report.outcomes.errors() == 0;
         if none_failed && world.server_stalls.is_empty() && world.faults == Faults::default() {
-            prop_assert!(report.silence.is_none(), "{:?}", report.silence);
+            prop_assert!(report.as_http().silence.is_none(), "{:?}", report.as_http().silence);
         }
     }
 }

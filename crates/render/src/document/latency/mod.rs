@@ -129,7 +129,7 @@ pub struct Shown<'a> {
 /// row; a text of others has no trials; old reports do not say which trial is whose.
 pub fn pairs<'a>(report: &'a Report, conclusion: &'a LatencyConclusion) -> Vec<Shown<'a>> {
     let with_flows = |trial: &'a TrialReport| {
-        let flows = trial.flows.as_ref()?;
+        let flows = trial.flows()?;
         (flows.up.is_some() || flows.down.is_some()).then_some((trial, flows))
     };
     let mut in_order = report.trials.iter().filter_map(with_flows);

@@ -78,7 +78,7 @@ pub fn trials_table(trials: &[TrialReport]) -> Table {
     let labels = trials.iter().map(|t| Line::plain(t.label.clone()));
     table.column("", Align::Left, labels.collect());
     let nothing = DatagramReport::default();
-    let of = |t: &'_ TrialReport| t.datagrams.clone().unwrap_or_else(|| nothing.clone());
+    let of = |t: &TrialReport| t.datagrams().unwrap_or(&nothing).clone();
     let mut column = |title: &str, cell: &dyn Fn(&TrialReport) -> String| {
         let cells = trials.iter().map(|t| Line::plain(cell(t)));
         table.column(title, Align::Right, cells.collect());

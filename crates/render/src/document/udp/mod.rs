@@ -8,12 +8,13 @@ mod over_time;
 mod places;
 mod trial;
 
-use super::run::{is_cut_short, show_generator};
+use super::run::show_generator;
 use super::{Document, Layout, Medium};
 use crate::number::{plural, time_short};
 use crate::plot::{Dash, Mark, Plot, Point, Scale, Series, Tone, Unit};
 use knee_core::experiment::udp::report::{LawRow, UdpConclusion};
 use knee_core::report::Report;
+use knee_core::trial::report::TrialReport;
 
 /// A figure and its confidence.
 type Estimate = (f64, Option<[f64; 2]>);
@@ -29,7 +30,7 @@ const LOOKS: [(Tone, Dash, Mark); 4] = [
 /// Adds it.
 pub fn show(doc: &mut Document, report: &Report, c: &UdpConclusion) {
     let laws = &c.laws;
-    if report.trials.iter().all(is_cut_short) {
+    if report.trials.iter().all(TrialReport::is_cut_short) {
         return;
     }
     explained::show(doc, c);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// Adds it.
 pub fn show(doc: &mut Document, trial: &TrialReport) {
-    let Some(datagrams) = &trial.datagrams else {
+    let Some(datagrams) = trial.datagrams() else {
         return;
     };
     doc.section("Sending", "how well the clients kept to their law");

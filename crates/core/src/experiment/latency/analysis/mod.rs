@@ -21,9 +21,10 @@ use crate::measure::Direction;
 use crate::measure::{Histogram, Outcome, Outcomes};
 use crate::time::Nanos;
 use crate::trial::assess::{generator_report, latency_report};
+use crate::trial::detail::LatencyDetail;
 use crate::trial::flows::{DirectionReport, FlowReport, FlowsReport, ProbeReport};
 use crate::trial::offered::quantiles;
-use crate::trial::report::{LatencyReport, OfferedReport, TrafficReport, TrialReport, Verdict};
+use crate::trial::report::{LatencyReport, OfferedReport, TrialReport, Verdict};
 use crate::trial::validity::{Clause, Evidence, Quantiles, broken_clauses};
 use figures::{KIB, capacity, hz, jain_index};
 use grid::Grid;
@@ -63,26 +64,21 @@ pub fn assess(trial: &FlowTrial) -> TrialReport {
         // Its operations are pings: what flows cost is told per byte.
         generator: generator_report(&trial.generator, 0.0),
         stationary: grid::is_steady(&intervals),
-        transient_ns: 0,
-        silence: Default::default(),
-        littles_law: None,
         verdict: match invalid_because.is_empty() {
             true => Verdict::Valid,
             false => Verdict::Invalid,
         },
         invalid_because,
         invalid_clauses,
-        malformed_because: None,
         bytes_received: received_bytes(trial),
-        traffic: TrafficReport::default(),
-        connections_opened: connections,
-        connections_max: connections,
+        detail: LatencyDetail {
+            connections_opened: connections,
+            connections_max: connections,
+            flows: flows_report(trial, grid),
+        }
+        .into(),
         intervals,
         kernel: trial.kernel.clone(),
-        observed: None,
-        ledger: None,
-        datagrams: None,
-        flows: Some(flows_report(trial, grid)),
     }
 }
 

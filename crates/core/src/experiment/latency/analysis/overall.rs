@@ -18,7 +18,7 @@ pub fn row(
     let Level::Flows { up, down } = trial.level else {
         return None;
     };
-    let flows = trial.flows.as_ref().filter(|_| up + down > 0)?;
+    let flows = trial.flows().filter(|_| up + down > 0)?;
     let added = |median: fn(&TrialReport) -> Option<u64>| {
         let (loaded, idle) = median(trial).zip(median(idle?))?;
         let added = i128::from(loaded) - i128::from(idle);
@@ -63,14 +63,14 @@ fn in_short(flow: &FlowReport) -> ScenarioFlow {
 
 /// The median round trip of a trial's pings; `None` where none came back.
 pub fn median_ping_ns(trial: &TrialReport) -> Option<u64> {
-    let tcp = &trial.flows.as_ref()?.tcp;
+    let tcp = &trial.flows()?.tcp;
     let some_back = tcp.round_trip_ns.count > tcp.lost;
     tcp.round_trip_ns.p50.filter(|_| some_back)
 }
 
 /// The median round trip of a trial's UDP probes; `None` where not most of them came back.
 pub fn median_probe_ns(trial: &TrialReport) -> Option<u64> {
-    let udp = trial.flows.as_ref()?.udp.as_ref()?;
+    let udp = trial.flows()?.udp.as_ref()?;
     let most_back = 2 * udp.lost < udp.round_trip_ns.count;
     udp.round_trip_ns.p50.filter(|_| most_back)
 }

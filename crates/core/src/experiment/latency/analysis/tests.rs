@@ -21,7 +21,7 @@ fn measured() -> FlowTrial {
 }
 
 fn flows(trial: &FlowTrial) -> FlowsReport {
-    assess(trial).flows.expect("flows")
+    assess(trial).flows().cloned().expect("flows")
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_ping_that_never_came_back_is_the_longest_latency() {
     trial.tcp.longest = Nanos::from_millis(400);
     trial.tcp.probes[0].sent = trial.tcp.probes[0].intended + MS;
     let report = assess(&trial);
-    let flows = report.flows.as_ref().expect("flows");
+    let flows = report.flows().expect("flows");
     assert_eq!(flows.responsiveness_hz, 2.5);
     assert!(flows.tcp.lost >= 1);
     assert_eq!(report.attempted, report.outcomes.total());
@@ -118,7 +118,7 @@ fn the_idle_path_has_latencies_alone() {
     let trial = simulate_flows(&spec, &path(Nanos::from_secs(1)));
     let report = assess(&trial);
     assert!(row(&report, None, None).is_none());
-    let flows = report.flows.expect("flows");
+    let flows = report.flows().cloned().expect("flows");
     assert_eq!(
         (flows.smoothness_hz, flows.up, flows.down),
         (None, None, None)
@@ -145,7 +145,7 @@ fn a_long_scenario_is_coarsened_and_loses_nothing() {
         assert_eq!(bytes, report.bytes_received);
         let last = report.intervals.last().expect("intervals");
         assert_eq!(last.end_ns, report.duration_ns);
-        let flows = report.flows.expect("flows");
+        let flows = report.flows().cloned().expect("flows");
         let kinds: Vec<&str> = flows.series.iter().map(|s| s.kind.as_str()).collect();
         assert_eq!(kinds, ["tcp", "udp", "inside_up", "inside_down"]);
         for series in &flows.series {
@@ -167,7 +167,7 @@ fn a_long_queue_bloats_and_a_short_one_does_not() {
     for (queue_ms, bloated) in [(1_000, true), (20, false)] {
         let spec = fixture::flows(1, 1, Nanos::from_secs(10));
         let report = assess(&simulate_flows(&spec, &path(Nanos::from_millis(queue_ms))));
-        let flows = report.flows.as_ref().expect("flows");
+        let flows = report.flows().expect("flows");
         let hz = flows.responsiveness_hz;
         assert_eq!(hz <= 2.0, bloated, "{queue_ms} ms: {hz} Hz");
         assert_eq!(hz >= 15.0, !bloated, "{queue_ms} ms: {hz} Hz");
@@ -196,7 +196,7 @@ fn a_scenario_settles_in_virtual_time_and_a_forced_one_says_so() {
         assess(&simulate_flows(&spec, &path(Nanos::from_millis(50))))
     };
     let settled = run(0.05);
-    let flows = settled.flows.as_ref().expect("flows");
+    let flows = settled.flows().expect("flows");
     assert_eq!(
         (flows.state.as_str(), flows.reason.as_str()),
         ("settled", "")
@@ -206,7 +206,7 @@ fn a_scenario_settles_in_virtual_time_and_a_forced_one_says_so() {
         "{}",
         settled.duration_ns
     );
-    let forced = run(0.0).flows.expect("flows");
+    let forced = run(0.0).flows().cloned().expect("flows");
     assert_eq!(forced.state, "forced");
     assert_eq!(forced.reason, "not settled within 20 s");
 }

@@ -4,9 +4,8 @@ use super::Setting;
 use crate::measure::{Interval, Observed, Outcome, Outcomes, SynSource};
 use crate::spec::{CloseKind, Level};
 use crate::time::Nanos;
-use crate::trial::report::{
-    GeneratorReport, LatencyReport, OfferedReport, TrafficReport, TrialReport, Verdict,
-};
+use crate::trial::detail::HttpDetail;
+use crate::trial::report::{GeneratorReport, LatencyReport, OfferedReport, TrialReport, Verdict};
 
 /// T = 500 ms, orderly closes, levels given.
 pub const SETTING: Setting = Setting {
@@ -48,28 +47,23 @@ pub fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
             ..GeneratorReport::default()
         },
         stationary: true,
-        transient_ns: 0,
-        silence: Default::default(),
-        littles_law: None,
         verdict: Verdict::Valid,
         invalid_because: Vec::new(),
         invalid_clauses: Vec::new(),
-        malformed_because: None,
         bytes_received: 0,
-        traffic: TrafficReport::default(),
-        connections_opened: attempted,
-        connections_max: 0,
+        detail: HttpDetail {
+            connections_opened: attempted,
+            observed: Some(Observed {
+                source: SynSource::Capture,
+                first_syns: attempted - outcomes.no_resources(),
+                elapsed_ns: 10_000_000_000,
+                ..Observed::default()
+            }),
+            ..HttpDetail::default()
+        }
+        .into(),
         intervals: Vec::new(),
         kernel: Default::default(),
-        observed: Some(Observed {
-            source: SynSource::Capture,
-            first_syns: attempted - outcomes.no_resources(),
-            elapsed_ns: 10_000_000_000,
-            ..Observed::default()
-        }),
-        ledger: None,
-        datagrams: None,
-        flows: None,
         outcomes,
     }
 }
@@ -83,7 +77,7 @@ pub fn sclients(descriptors: u32, served: u64) -> TrialReport {
         (Outcome::ConnectTimeout, unanswered),
     ];
     let mut trial = report(Level::Descriptors(descriptors), &ends);
-    if let Some(observed) = &mut trial.observed {
+    if let Some(observed) = &mut trial.as_http_mut().observed {
         let drops = ("TcpExtListenDrops".to_owned(), unanswered as i64);
         observed.kernel.extend([drops]);
     }

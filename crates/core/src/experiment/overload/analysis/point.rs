@@ -163,7 +163,7 @@ impl Point {
             is_core_full: busy_percent > BUSY_PERCENT && trial.duration_ns >= BUSY_WINDOW.0,
             due_per_s,
             seconds,
-            server: trial.observed.as_ref().map(ServerSide::of),
+            server: trial.observed().map(ServerSide::of),
         })
     }
 
@@ -247,7 +247,7 @@ impl Syns {
     /// long enough to send again, what came beyond what was started is taken to have come again.
     /// Where nobody looked at the server, nothing is known of that.
     fn of(trial: &TrialReport, attempts_per_s: f64, is_sent_again: bool) -> Syns {
-        let seen = trial.observed.as_ref().filter(|o| o.elapsed_ns > 0);
+        let seen = trial.observed().filter(|o| o.elapsed_ns > 0);
         let per_s = |o: &Observed, n: u64| n as f64 * 1e9 / o.elapsed_ns as f64;
         match seen.map(|o| (o.source, o)) {
             Some((SynSource::Capture, o)) => Syns {
@@ -315,7 +315,7 @@ fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64) -> bool {
     let unanswered = outcomes.count(Outcome::ConnectTimeout)
         + outcomes.count(Outcome::Late)
         + outcomes.count(Outcome::Ghost);
-    let seen = trial.observed.as_ref();
+    let seen = trial.observed();
     let is_full = seen.is_some_and(|o| match (o.accept_queue_max, o.accept_queue_limit) {
         (Some(max), Some(limit)) => max >= limit,
         _ => false,
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn what_counts_syns_in_order_of_trust() {
         let mut trial = sclients(64, 1_300);
-        let observed = trial.observed.as_mut().expect("captured");
+        let observed = trial.as_http_mut().observed.as_mut().expect("captured");
         (observed.first_syns, observed.repeated_syns) = (2_000, 50);
         // The observer's window may be cut shorter than the trial's.
         observed.elapsed_ns = 5_000_000_000;
@@ -345,17 +345,27 @@ mod tests {
             (captured.first_syn_per_s, captured.syn_per_s()),
             (400.0, 410.0)
         );
-        trial.observed.as_mut().expect("counted").source = SynSource::Counters;
+        trial
+            .as_http_mut()
+            .observed
+            .as_mut()
+            .expect("counted")
+            .source = SynSource::Counters;
         let counted = point(&trial);
         assert_eq!(
             (counted.source, counted.first_syn_per_s),
             (SynSource::Counters, 400.0)
         );
-        trial.observed.as_mut().expect("nothing").elapsed_ns = 0;
+        trial
+            .as_http_mut()
+            .observed
+            .as_mut()
+            .expect("nothing")
+            .elapsed_ns = 0;
         let own = point(&trial);
         // 1,300 served and 20 for each of 64 descriptors, in 10 s.
         assert_eq!((own.source, own.syn_per_s()), (SynSource::Attempts, 258.0));
-        trial.observed = None;
+        trial.as_http_mut().observed = None;
         assert_eq!(
             point(&trial),
             Point {
@@ -386,12 +396,20 @@ mod tests {
         assert!(point(&ends(21)).past_saturation);
         assert!(!point(&ends(20)).past_saturation, "2 % of 1,020 and less");
         let mut full = ends(0);
-        let observed = full.observed.as_mut().expect("captured");
+        let observed = full.as_http_mut().observed.as_mut().expect("captured");
         (observed.accept_queue_max, observed.accept_queue_limit) = (Some(128), Some(128));
         assert!(!point(&full).past_saturation, "all that came was served");
-        full.observed.as_mut().expect("captured").first_syns = 1_021;
+        full.as_http_mut()
+            .observed
+            .as_mut()
+            .expect("captured")
+            .first_syns = 1_021;
         assert!(point(&full).past_saturation);
-        full.observed.as_mut().expect("captured").accept_queue_max = Some(127);
+        full.as_http_mut()
+            .observed
+            .as_mut()
+            .expect("captured")
+            .accept_queue_max = Some(127);
         assert!(!point(&full).past_saturation);
     }
 

@@ -109,7 +109,7 @@ mod tests {
             (Outcome::ResponseTimeout, established),
         ];
         let mut trial = report(Level::Descriptors(50), &ends);
-        see(trial.observed.as_mut().expect("captured"));
+        see(trial.as_http_mut().observed.as_mut().expect("captured"));
         Point::of(&trial, &SETTING).expect("an overload")
     }
 

@@ -33,7 +33,11 @@ const AGAIN_SHARE: f64 = 0.01;
 pub(super) fn syncookies(trials: &[TrialReport]) -> Option<Finding> {
     let sent = |t: &TrialReport| {
         let names = ["TcpExtSyncookiesSent", "TcpExtTCPReqQFullDoCookies"];
-        let seen = t.observed.iter().map(|o| &o.kernel).chain([&t.kernel]);
+        let seen = t
+            .observed()
+            .into_iter()
+            .map(|o| &o.kernel)
+            .chain([&t.kernel]);
         let counts = seen.flat_map(|kernel| names.iter().filter_map(|name| kernel.get(*name)));
         counts.copied().max().unwrap_or(0).max(0)
     };
@@ -93,7 +97,7 @@ pub(super) fn captures_disagree(trials: &[TrialReport], summary: &Summary) -> Op
     let differ = differ.filter_map(|p| Some((p, p.capture_differs_percent()?)));
     let (p, apart) = differ.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let there = trials.iter().filter(|t| t.level == p.level);
-    let lost = there.filter_map(|t| Some(t.observed.as_ref()?.capture_lost));
+    let lost = there.filter_map(|t| Some(t.observed()?.capture_lost));
     let lost = lost.max().unwrap_or(0) as f64;
     let also_lost = match lost {
         0.0 => String::new(),

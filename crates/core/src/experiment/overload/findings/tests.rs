@@ -139,7 +139,11 @@ fn syns_that_came_again() {
     let code = "syn_retransmissions";
     let again = |trial: TrialReport, n| {
         with(trial, |t| {
-            t.observed.as_mut().expect("captured").repeated_syns = n;
+            t.as_http_mut()
+                .observed
+                .as_mut()
+                .expect("captured")
+                .repeated_syns = n;
         })
     };
     assert!(finds(code, &[again(clients(256, 1_300), 14)]), "1.1 %");
@@ -159,7 +163,7 @@ fn syns_that_came_again() {
     // Counters do not tell them apart: what came beyond what was started came again.
     let counted = |trial: TrialReport, n| {
         with(trial, |t| {
-            let observed = t.observed.as_mut().expect("counted");
+            let observed = t.as_http_mut().observed.as_mut().expect("counted");
             (observed.source, observed.first_syns) = (SynSource::Counters, n);
         })
     };
@@ -174,7 +178,7 @@ fn syns_that_came_again() {
 /// A server that accepts nothing, with 129 of 128 in its accept queue.
 fn stuck(level: Level, ends: &[(Outcome, u64)], drops: i64) -> TrialReport {
     with(report(level, ends), |t| {
-        let observed = t.observed.as_mut().expect("captured");
+        let observed = t.as_http_mut().observed.as_mut().expect("captured");
         (observed.accept_queue_max, observed.accept_queue_limit) = (Some(129), Some(128));
         let drops = ("TcpExtListenDrops".to_owned(), drops);
         observed.kernel.extend([drops]);
@@ -185,7 +189,11 @@ fn stuck(level: Level, ends: &[(Outcome, u64)], drops: i64) -> TrialReport {
 fn what_is_said_of_the_accept_queue_is_of_the_level_where_it_is_fullest() {
     let ends = [(Outcome::ResponseTimeout, 129), (Outcome::InFlight, 60)];
     let emptier = with(stuck(Level::Clients(189), &ends, 0), |t| {
-        t.observed.as_mut().expect("captured").accept_queue_max = Some(3);
+        t.as_http_mut()
+            .observed
+            .as_mut()
+            .expect("captured")
+            .accept_queue_max = Some(3);
     });
     let full = stuck(Level::Descriptors(50), &[(Outcome::ConnectTimeout, 900)], 0);
     let queue = |trials: &[TrialReport]| {
@@ -341,18 +349,26 @@ fn a_capture_that_counts_something_else() {
     // 20,800 are started.
     let captured = |n| {
         with(sclients(975, 1_300), |t| {
-            t.observed.as_mut().expect("captured").first_syns = n;
+            t.as_http_mut()
+                .observed
+                .as_mut()
+                .expect("captured")
+                .first_syns = n;
         })
     };
     assert!(finds(code, &[captured(20_779)]));
     assert!(!finds(code, &[captured(20_780)]), "a thousandth");
     assert!(finds(code, &[captured(20_821)]), "more than were started");
     let counted = with(captured(15_000), |t| {
-        t.observed.as_mut().expect("counted").source = SynSource::Counters;
+        t.as_http_mut().observed.as_mut().expect("counted").source = SynSource::Counters;
     });
     assert!(!finds(code, &[counted]), "counters do not claim as much");
     let few = with(sclients(8, 100), |t| {
-        t.observed.as_mut().expect("captured").first_syns -= 10;
+        t.as_http_mut()
+            .observed
+            .as_mut()
+            .expect("captured")
+            .first_syns -= 10;
     });
     assert!(!finds(code, &[few]), "ends of the window");
 }
@@ -369,7 +385,7 @@ fn a_server_that_never_accepts_or_never_answers() {
     };
     let queue = |most| {
         with(ends(0), |t| {
-            let observed = t.observed.as_mut().expect("captured");
+            let observed = t.as_http_mut().observed.as_mut().expect("captured");
             (observed.accept_queue_max, observed.accept_queue_limit) = (Some(most), Some(128));
         })
     };
@@ -388,11 +404,11 @@ fn a_server_that_never_accepts_or_never_answers() {
         t.outcomes = report(t.level, &[(Outcome::ConnectTimeout, 1_000)]).outcomes;
     });
     assert_eq!(codes(&full), ["never_accepts", "accept_queue_full"]);
-    let unseen = with(ends(0), |t| t.observed = None);
+    let unseen = with(ends(0), |t| t.as_http_mut().observed = None);
     assert_eq!(codes(&unseen), ["never_answers", "connects_unanswered"]);
     assert!(!finds(
         "never_answers",
-        &[with(ends(1), |t| t.observed = None)]
+        &[with(ends(1), |t| t.as_http_mut().observed = None)]
     ));
     let refused = report(Level::Descriptors(50), &[(Outcome::Refused, 1_000)]);
     assert_eq!(codes(&refused), ["refuses_connections"]);
@@ -432,7 +448,7 @@ fn a_server_that_stops_is_told_with_its_time() {
 fn cookies_are_told_by_the_servers_counters() {
     let sent = |name: &str, n| {
         with(sclients(64, 1_300), |t| {
-            let observed = t.observed.as_mut().expect("captured");
+            let observed = t.as_http_mut().observed.as_mut().expect("captured");
             observed.kernel.insert(name.to_owned(), n);
         })
     };

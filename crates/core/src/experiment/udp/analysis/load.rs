@@ -7,7 +7,7 @@ use crate::spec::{ArrivalLaw, OpenLoad, Rate};
 use crate::stats::gaps::{Gaps, dispersion, exponential_test};
 use crate::time::Nanos;
 use crate::trial::offered::{asked_of, gap_evidence_of, quantiles};
-use crate::trial::report::{OfferedReport, QuantilesReport};
+use crate::trial::report::OfferedReport;
 use crate::trial::validity::{Clause, Evidence, Quantiles, broken_clauses};
 use crate::words::percent;
 
@@ -33,7 +33,7 @@ pub fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
             .and_then(|load| exponential_test(&sent.starts, load.rate.per_s()))
             .map(|test| test.p_value),
         pacing_error_ns: quantiles(&sent.pacing_error),
-        connection_wait_ns: QuantilesReport::default(),
+        connection_wait_ns: None,
         stall_ns_max: sent.stall_ns_max,
     }
 }

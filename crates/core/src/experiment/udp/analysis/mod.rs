@@ -17,8 +17,9 @@ use crate::stats::stationarity::{THROUGHPUT_SHARE, is_stationary};
 use crate::time::Nanos;
 use crate::trial::assess::{generator_report, latency_report};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
+use crate::trial::detail::UdpDetail;
 use crate::trial::offered::quantiles;
-use crate::trial::report::{TrafficReport, TrialReport, Verdict};
+use crate::trial::report::{TrialReport, Verdict};
 
 /// Computes all that is reported of a trial of datagrams.
 ///
@@ -56,9 +57,6 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
         offered: load::offered_report(trial, length),
         generator: generator_report(&trial.generator, trial.sent.sent as f64),
         stationary,
-        transient_ns: 0,
-        silence: Default::default(),
-        littles_law: None,
         verdict: if invalid_because.is_empty() {
             Verdict::Valid
         } else {
@@ -66,17 +64,10 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
         },
         invalid_because,
         invalid_clauses,
-        malformed_because: None,
         bytes_received: ledger.received * u64::from(trial.spec.size),
-        traffic: TrafficReport::default(),
-        connections_opened: 0,
-        connections_max: 0,
+        detail: UdpDetail { ledger, datagrams }.into(),
         intervals,
         kernel: trial.kernel.clone(),
-        observed: None,
-        ledger: Some(ledger),
-        datagrams: Some(datagrams),
-        flows: None,
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The sum of their ledgers. It balances, as each of them does.
 pub fn ledger(trials: &[&TrialReport]) -> LedgerReport {
     let mut sum = LedgerReport::default();
-    for ledger in trials.iter().filter_map(|t| t.ledger.as_ref()) {
+    for ledger in trials.iter().filter_map(|t| t.ledger()) {
         sum.intended += ledger.intended;
         sum.not_attempted += ledger.not_attempted;
         sum.send_errors += ledger.send_errors;
@@ -42,7 +42,7 @@ fn add_evidence(all: &mut Vec<LossEvidence>, one: &LossEvidence) {
 /// What they show together: counts add, rates are means, and of what is the most in a trial the
 /// most of all. What describes the service is that of the first. `None` where there are none.
 pub fn datagrams(trials: &[&TrialReport]) -> Option<DatagramReport> {
-    let all: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams.as_ref()).collect();
+    let all: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams()).collect();
     let mut pooled = (*all.first()?).clone();
     let sum = |of: fn(&DatagramReport) -> u64| all.iter().map(|d| of(d)).sum::<u64>();
     let mean =

@@ -331,7 +331,7 @@ fn a_vanished_service_leaves_an_empty_report_that_says_so() {
     trial.service_lost = Some("the control connection was reset".into());
     let report = assess(&trial);
     assert_eq!((report.attempted, report.completed), (100, 0));
-    let datagrams = report.datagrams.expect("they are datagrams");
+    let datagrams = report.datagrams().cloned().expect("they are datagrams");
     assert_eq!(datagrams.loss_percent, 100.0);
     let why = datagrams.service_lost.as_deref();
     assert_eq!(why, Some("the control connection was reset"));
@@ -342,11 +342,11 @@ fn a_vanished_service_leaves_an_empty_report_that_says_so() {
 fn poisson_through_a_known_queue_loses_what_theory_says() {
     // 6,000/s and 200 µs of work: more comes than can be served.
     let report = scheduled(6_000, ArrivalLaw::Poisson, 200, 5);
-    let d = report.datagrams.as_ref().expect("they are datagrams");
+    let d = report.datagrams().expect("they are datagrams");
     assert_eq!(d.theory_loss_percent, Some(d.loss_percent));
     // Overload: 1 − 1/ρ and a little, as the buffer runs empty now and then.
     assert!((d.loss_percent / 16.7 - 1.0).abs() < 0.2, "{d:?}");
-    let l = report.ledger.as_ref().expect("they are datagrams");
+    let l = report.ledger().expect("they are datagrams");
     assert_eq!(l.unexplained, 0);
     assert_eq!(lost(l)[0].0, "receive_buffer");
     assert!((report.responses_per_s() / 5_000.0 - 1.0).abs() < 0.05);
@@ -364,7 +364,7 @@ fn poisson_through_a_known_queue_loses_what_theory_says() {
 #[test]
 fn a_metronome_below_capacity_loses_nothing() {
     let report = scheduled(4_000, ArrivalLaw::Constant, 200, 2);
-    let d = report.datagrams.as_ref().expect("they are datagrams");
+    let d = report.datagrams().expect("they are datagrams");
     assert_eq!((d.loss_percent, d.theory_loss_percent), (0.0, Some(0.0)));
     assert_eq!(d.burst_max, 4);
     assert_eq!(d.arrivals_per_ms, [0, 0, 0, 0, 10_000]);
@@ -388,7 +388,12 @@ fn moments_that_were_not_all_kept_leave_the_formula() {
     let mut trial = served(spec, starts, Nanos::from_micros(200), 5);
     trial.sent.starts.truncate(1_000);
     let load = trial.sent.sent as f64 * 200e-6;
-    let d = |trial: &UdpTrial| assess(trial).datagrams.expect("they are datagrams");
+    let d = |trial: &UdpTrial| {
+        assess(trial)
+            .datagrams()
+            .cloned()
+            .expect("they are datagrams")
+    };
     let theory = d(&trial).theory_loss_percent.expect("it is Poisson");
     let overload = 100.0 * (1.0 - 1.0 / load);
     assert!((overload..overload * 1.3).contains(&theory), "{theory}");
@@ -465,7 +470,10 @@ fn a_service_that_lags_behind_waits_no_more_than_all_the_time() {
         received.kept_waiting = Nanos::from_millis(1_080);
         received.over = Nanos::from_millis(over_ms);
         let report = assess(trial);
-        report.datagrams.map(|d| d.service_waiting_percent)
+        report
+            .datagrams()
+            .cloned()
+            .map(|d| d.service_waiting_percent)
     };
     assert_eq!(waits(&mut trial, 1_200), Some(90.0));
     assert_eq!(waits(&mut trial, 0), Some(108.0), "an older record");

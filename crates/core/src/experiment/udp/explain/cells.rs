@@ -205,7 +205,7 @@ fn replay(spec: &mut UdpTrialSpec, tried: &UdpTried) -> Option<()> {
 
 /// One spinning sender in the place of all clients.
 fn alone(spec: &mut UdpTrialSpec, arrival: ArrivalLaw, tried: &UdpTried) -> Option<()> {
-    let sent_per_s = tried.report.datagrams.as_ref()?.sent_per_s;
+    let sent_per_s = tried.report.datagrams()?.sent_per_s;
     let rate = Rate::from_f64(sent_per_s)?;
     spec.wait = ClientWait::Schedule { rate, arrival };
     spec.clients = 1;

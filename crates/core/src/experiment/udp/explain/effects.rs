@@ -29,8 +29,8 @@ impl Effect {
         if pairs.is_empty() {
             return None;
         }
-        let loss = |t: &TrialReport| t.datagrams.as_ref().map_or(0.0, |d| d.loss_percent);
-        let sent = |t: &TrialReport| t.datagrams.as_ref().map_or(0.0, |d| d.sent_per_s);
+        let loss = |t: &TrialReport| t.datagrams().map_or(0.0, |d| d.loss_percent);
+        let sent = |t: &TrialReport| t.datagrams().map_or(0.0, |d| d.sent_per_s);
         let mean = |values: Vec<f64>| mean_and_ci95(&values).0;
         let changes: Vec<f64> = pairs.iter().map(|(a, b)| loss(a) - loss(b)).collect();
         // Logarithms, as a ratio and its inverse are equally far from 1.

@@ -194,7 +194,7 @@ impl Evidence<'_> {
 
 /// The mean of a figure over trials; 0 where there are none.
 pub fn mean(trials: &[&TrialReport], of: impl Fn(&DatagramReport) -> f64) -> f64 {
-    let values = trials.iter().filter_map(|t| t.datagrams.as_ref()).map(of);
+    let values = trials.iter().filter_map(|t| t.datagrams()).map(of);
     let (sum, count) = values.fold((0.0, 0.0), |(sum, n), value| (sum + value, n + 1.0));
     sum / f64::max(count, 1.0)
 }

@@ -127,7 +127,7 @@ impl UdpExplain {
             let tried = self.pilot().iter().position(|cell| *cell == of);
             let datagrams = tried
                 .and_then(|i| past.get(i))
-                .and_then(|t| t.report.datagrams.as_ref());
+                .and_then(|t| t.report.datagrams());
             datagrams.map_or(0.0, |d| d.loss_percent)
         };
         let (first, second) = (loss(Cell::First), loss(Cell::Second));

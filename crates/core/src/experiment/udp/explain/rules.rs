@@ -215,7 +215,7 @@ fn poisson(e: &Evidence) -> Rule {
 /// buffer takes to fill at the mean rate; ruled out if in none, or if these are the times in which
 /// others had its processor.
 fn pauses(e: &Evidence) -> Rule {
-    let lossy = e.trials.iter().filter_map(|t| t.datagrams.as_ref());
+    let lossy = e.trials.iter().filter_map(|t| t.datagrams());
     let against: Vec<(f64, f64)> = lossy
         .filter(|d| d.loss_percent > 0.0)
         .filter_map(|d| Some((d.service_pause_ns_max as f64, buffer_covers_ns(d)?)))
@@ -293,7 +293,7 @@ fn capacity(e: &Evidence) -> Rule {
 /// Supported if at least 1 % of the subject's datagrams was refused by the kernel, lost on the
 /// sending host or had to wait for room in the send buffer; ruled out below 0.01 %.
 fn sender(e: &Evidence) -> Rule {
-    let ledgers = || e.trials.iter().filter_map(|t| t.ledger.as_ref());
+    let ledgers = || e.trials.iter().filter_map(|t| t.ledger());
     let refused: u64 = ledgers().map(|l| l.send_errors).sum();
     let blocked: f64 = e.mean(|d| d.blocked as f64) * e.trials.len() as f64;
     let places = lost_by_place(&e.trials);

@@ -542,7 +542,7 @@ fn clients_on_one_clock_overflow_a_simulated_queue() {
         ]
     );
     for tried in &conducted.trials {
-        let d = tried.report.datagrams.as_ref().expect("they are datagrams");
+        let d = tried.report.datagrams().expect("they are datagrams");
         assert_eq!(
             d.theory_loss_percent,
             Some(d.loss_percent),

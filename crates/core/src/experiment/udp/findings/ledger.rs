@@ -1,6 +1,6 @@
 //! What the ledger shows besides places: what the service discarded, what is missing, order.
 
-use super::{by_name, datagrams, percent_of, sent, was};
+use super::{by_name, datagrams, percent_of, was};
 use crate::finding::{Code, Finding, Severity};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::report::TrialReport;
@@ -14,7 +14,7 @@ pub(super) const DISCARDED: Code = Code {
 };
 
 pub(super) fn discarded(l: &LedgerReport, d: &DatagramReport) -> Option<Finding> {
-    let percent = percent_of(l.discarded, sent(l));
+    let percent = percent_of(l.discarded, l.sent());
     (l.discarded > 0).then(|| {
         DISCARDED.finding(
             Severity::Warning,
@@ -41,7 +41,7 @@ pub(super) const UNEXPLAINED: Code = Code {
 
 /// Of trials with a count that is wrong those alone, as others would hide it.
 pub(super) fn unexplained(trials: &[&TrialReport]) -> Option<Finding> {
-    let ledgers = || trials.iter().filter_map(|t| t.ledger.as_ref());
+    let ledgers = || trials.iter().filter_map(|t| t.ledger());
     let is_wrong = ledgers().any(|l| l.unexplained < 0);
     let such = ledgers().filter(|l| l.unexplained < 0 || !is_wrong);
     let (count, intended) = such.fold((0_i64, 0), |(count, intended), l| {

@@ -1,6 +1,6 @@
 //! Places where datagrams were lost on their way.
 
-use super::{datagrams, lost_at, percent_of, sent, was};
+use super::{datagrams, lost_at, percent_of, was};
 use crate::experiment::udp::measure::DropPlace;
 use crate::finding::{Code, Finding, Severity};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
@@ -143,7 +143,7 @@ pub(super) fn lost(l: &LedgerReport, d: &DatagramReport) -> Vec<Finding> {
     let at = |place: DropPlace| {
         let (code, next_step) = kind(place)?;
         let lost = lost_at(l, place);
-        let percent = percent_of(lost, sent(l));
+        let percent = percent_of(lost, l.sent());
         let evidence = || {
             let here = l.evidence.iter().filter(|e| e.place == place.name());
             here.filter(|e| e.attributed > 0)

@@ -1,6 +1,6 @@
 //! What happened at the service.
 
-use super::{datagrams, lost_at, percent_of, sent, was};
+use super::{datagrams, lost_at, percent_of, was};
 use crate::experiment::udp::measure::DropPlace;
 use crate::finding::{Code, Finding, Severity};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
@@ -27,7 +27,7 @@ pub(super) fn receive_buffer(
     is_explained: bool,
 ) -> Option<Finding> {
     let lost = lost_at(l, DropPlace::ReceiveBuffer);
-    let percent = percent_of(lost, sent(l));
+    let percent = percent_of(lost, l.sent());
     let (holds, covers_ns) = (d.buffer_datagrams, buffer_covers_ns(d));
     // The kernel doubles what it is asked for.
     let asked = (2 * d.rcvbuf_bytes).max(4_096);

@@ -26,8 +26,8 @@ fn sound() -> TrialReport {
 }
 
 fn parts(t: &mut TrialReport) -> (&mut LedgerReport, &mut DatagramReport) {
-    let ledger = t.ledger.as_mut().expect("datagrams have one");
-    (ledger, t.datagrams.as_mut().expect("they are datagrams"))
+    let udp = t.as_udp_mut();
+    (&mut udp.ledger, &mut udp.datagrams)
 }
 
 fn of(change: impl Fn(&mut LedgerReport, &mut DatagramReport)) -> Vec<Finding> {

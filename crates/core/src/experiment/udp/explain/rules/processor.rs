@@ -107,7 +107,7 @@ impl Kept {
             let ns = d.service_preempted as f64 * d.service_pause_ns_max as f64;
             100.0 * ns / 1e9 / length_s
         };
-        let longest = e.trials.iter().filter_map(|t| t.datagrams.as_ref());
+        let longest = e.trials.iter().filter_map(|t| t.datagrams());
         let longest = longest.map(|d| d.service_pause_ns_max).max();
         Kept {
             waiting: e.mean(|d| d.service_waiting_percent),
@@ -226,7 +226,7 @@ fn costs(e: &Evidence) -> (Standing, String) {
 fn per_trial(e: &Evidence, of: impl Fn(&DatagramReport, f64) -> f64) -> f64 {
     let all = e.trials.iter().filter_map(|t| {
         let length_s = t.duration_ns as f64 / 1e9;
-        (length_s > 0.0).then_some(of(t.datagrams.as_ref()?, length_s))
+        (length_s > 0.0).then_some(of(t.datagrams()?, length_s))
     });
     let all: Vec<f64> = all.collect();
     all.iter().sum::<f64>() / all.len().max(1) as f64
