@@ -41,7 +41,7 @@
 //!         workers: 1,
 //!         backend: BackendChoice::Auto,
 //!         wait: WaitPolicy::Hybrid,
-//!         margins: Margins::UNKNOWN,
+//!         ..EngineOptions::default()
 //!     },
 //! };
 //! let service = Law::Exp(Nanos::from_millis(1));

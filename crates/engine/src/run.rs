@@ -5,6 +5,7 @@ use crate::generator::{WorkerUse, generator_use};
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::kernel::limits;
+use crate::kernel::timestamps::Timestamps;
 use crate::observe::Vantage;
 use crate::reactor::{Backend, COVERED, EpollBackend, Requests, UringBackend, Waiter};
 use crate::resolve;
@@ -22,7 +23,9 @@ use knee_core::measure::{
     Window,
 };
 use knee_core::rng;
-use knee_core::spec::{BackendChoice, ConnectScheme, Load, OverloadLoad, Share, TrialSpec};
+use knee_core::spec::{
+    BackendChoice, ConnectScheme, Load, OverloadLoad, Share, TimestampsChoice, TrialSpec,
+};
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -64,6 +67,10 @@ pub fn run(
         address,
         sources,
         requests: serialise_all(&spec.target),
+        timestamps: match spec.engine.timestamps {
+            TimestampsChoice::Auto => Timestamps::keep_on(),
+            TimestampsChoice::Off => None,
+        },
         ready: Barrier::new(workers as usize),
         origin: OnceLock::new(),
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
@@ -108,6 +115,8 @@ struct Plan<'a> {
     address: RawAddress,
     sources: Vec<RawAddress>,
     requests: Requests,
+    /// `None`: the kernel is not asked, or does not tell, when bytes came.
+    timestamps: Option<Timestamps>,
     ready: Barrier,
     origin: OnceLock<u64>,
     /// The run begins so long after all workers are ready.
@@ -180,13 +189,14 @@ impl Plan<'_> {
         share: Share,
         parts: &Sender<IntervalPart>,
     ) -> io::Result<Done> {
+        let timestamps = self.timestamps.is_some();
         match self.backend {
             BackendChoice::IoUring => {
-                let io = UringBackend::new(slots, self.requests.clone());
+                let io = UringBackend::new(slots, self.requests.clone(), timestamps);
                 self.work_over(io, client, share, parts)
             }
             BackendChoice::Epoll | BackendChoice::Auto => {
-                let io = EpollBackend::new(slots, self.requests.clone());
+                let io = EpollBackend::new(slots, self.requests.clone(), timestamps);
                 self.work_over(io, client, share, parts)
             }
         }
@@ -294,7 +304,7 @@ fn choose_backend(choice: BackendChoice) -> Result<BackendChoice, RunError> {
     if choice != BackendChoice::IoUring {
         return Ok(BackendChoice::Epoll);
     }
-    match UringBackend::new(1, Requests::new([])) {
+    match UringBackend::new(1, Requests::new([]), false) {
         Ok(_) => Ok(BackendChoice::IoUring),
         Err(error) => Err(RunError::NotPermitted(format!(
             "--backend io_uring: this machine does not permit it ({error}); containers often \

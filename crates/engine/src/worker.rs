@@ -1,6 +1,6 @@
 //! One worker: the hot loop of a run, on a thread of its own, sharing nothing on the way.
 
-use crate::reactor::{Backend, Event, Sink, Waiter};
+use crate::reactor::{Arrivals, Backend, Event, EventTime, Sink, Waiter};
 use crate::sys::clock::{MonotonicClock, ThreadUse};
 use crate::transport::client::{Client, Tally};
 use knee_core::driver::{Action, AnyDriver, Driver};
@@ -72,6 +72,7 @@ impl<C: Client> Worker<C> {
             client,
             recorder,
             clock,
+            arrivals: Arrivals::new(clock.origin),
             next: Action::Done,
         };
         let mut usage = Usage::new(window);
@@ -110,6 +111,7 @@ struct Session<C> {
     client: C,
     recorder: Recorder,
     clock: MonotonicClock,
+    arrivals: Arrivals,
     /// What the driver wants after all that was due.
     next: Action,
 }
@@ -118,7 +120,13 @@ impl<B: Backend, C: Client> Sink<B> for Session<C> {
     #[inline]
     fn on_event(&mut self, io: &mut B, slot: u32, event: Event<'_>) {
         let now = self.clock.now();
-        self.client.on_event(io, slot, event, now);
+        let time = match &event {
+            Event::Received(piece) | Event::ReceivedLast(piece) => {
+                self.arrivals.of(piece.realtime_ns, now)
+            }
+            _ => EventTime::seen(now),
+        };
+        self.client.on_event(io, slot, event, time);
         if self.settle(now) {
             self.pump(io, now);
         }

@@ -3,7 +3,7 @@
 use knee_core::measure::{Histogram, Interval, IntervalWatcher, Outcome, Trial};
 use knee_core::spec::{
     BackendChoice, Body, CloseKind, ConnectScheme, Endpoint, EngineOptions, HttpRequest,
-    HttpTarget, Load, Margins, OverloadLoad, Pick, TrialSpec, WaitPolicy,
+    HttpTarget, Load, OverloadLoad, Pick, TrialSpec, WaitPolicy,
 };
 use knee_core::time::Nanos;
 use knee_engine::error::RunError;
@@ -68,7 +68,7 @@ fn spec(port: u16, scheme: ConnectScheme, close: CloseKind, duration_ms: u64) ->
             workers: 2,
             backend: BackendChoice::Epoll,
             wait: WaitPolicy::Hybrid,
-            margins: Margins::UNKNOWN,
+            ..EngineOptions::default()
         },
     }
 }

@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::words::Words;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use knee_core::spec::{BackendChoice, EngineOptions, Load, Margins, WaitPolicy};
+use knee_core::spec::{BackendChoice, EngineOptions, Load, TimestampsChoice, WaitPolicy};
 
 /// Operations per second that one worker schedules with most of its core to spare. Any
 /// more would only wake up, each for its part, and take cores away from a target on this machine.
@@ -25,6 +25,12 @@ pub struct EngineArgs {
     #[arg(long, value_name = "B", default_value = "auto", value_parser = backends())]
     #[arg(hide_short_help = true)]
     pub backend: BackendChoice,
+
+    /// Receive timestamps of the kernel: auto, off. Without them the time at which the generator
+    /// reads a response is its end
+    #[arg(long, value_name = "T", default_value = "auto", value_parser = timestamps())]
+    #[arg(hide_short_help = true)]
+    pub timestamps: TimestampsChoice,
 
     /// How a worker waits for a deadline: hybrid (sleep, then poll), sleep, spin (poll)
     #[arg(long, value_name = "W", default_value = "hybrid", value_parser = waits())]
@@ -53,8 +59,9 @@ impl EngineArgs {
         EngineOptions {
             workers: self.threads.unwrap_or(machine.cpus),
             backend: self.backend,
+            timestamps: self.timestamps,
             wait: self.wait,
-            margins: Margins::UNKNOWN,
+            ..EngineOptions::default()
         }
     }
 
@@ -67,6 +74,7 @@ impl EngineArgs {
     pub fn tell(engine: &EngineOptions, seed: u64, words: &mut Words) {
         words.put("threads", engine.workers);
         words.put("backend", word(&BACKENDS, engine.backend));
+        words.put("timestamps", word(&TIMESTAMPS, engine.timestamps));
         words.put("wait", word(&WAITS, engine.wait));
         words.put("seed", seed);
     }
@@ -78,6 +86,11 @@ const BACKENDS: [(&str, BackendChoice); 3] = [
     ("io_uring", BackendChoice::IoUring),
 ];
 
+const TIMESTAMPS: [(&str, TimestampsChoice); 2] = [
+    ("auto", TimestampsChoice::Auto),
+    ("off", TimestampsChoice::Off),
+];
+
 /// The ways in which a worker waits for a deadline, by their words.
 pub const WAITS: [(&str, WaitPolicy); 3] = [
     ("hybrid", WaitPolicy::Hybrid),
@@ -87,6 +100,10 @@ pub const WAITS: [(&str, WaitPolicy); 3] = [
 
 fn backends() -> impl TypedValueParser<Value = BackendChoice> {
     PossibleValuesParser::new(BACKENDS.map(|(word, _)| word)).map(|w| meaning(&BACKENDS, &w))
+}
+
+fn timestamps() -> impl TypedValueParser<Value = TimestampsChoice> {
+    PossibleValuesParser::new(TIMESTAMPS.map(|(word, _)| word)).map(|w| meaning(&TIMESTAMPS, &w))
 }
 
 /// Parses a word of [`WAITS`].

@@ -22,7 +22,7 @@ pub const BACKOFF_LONGEST: Nanos = Nanos::from_secs(1);
 
 /// Virtual users who each have one operation in flight at the most.
 ///
-/// A user's next operation is intended at the end of the last one plus the think time, or, with a
+/// A user's next operation is intended when the generator saw the end of the last one plus the think time, or, with a
 /// cycle, at the last intended moment plus the cycle but not before that end. Nothing intended at
 /// or after the end of the window starts. Exactly `operations_max` operations start in all.
 #[derive(Debug)]
@@ -92,8 +92,10 @@ impl ClosedLoop {
             None => Nanos::ZERO,
         };
         let next = match self.pause.kind {
-            PauseKind::Think => completion.completed + pause,
-            PauseKind::Cycle => completion.completed.max(completion.intended + pause),
+            // A user acts on an answer once it was picked up: until then the generator is late, not
+            // the next operation.
+            PauseKind::Think => completion.picked_up + pause,
+            PauseKind::Cycle => completion.picked_up.max(completion.intended + pause),
         };
         let failures = &mut self.failures[completion.lane as usize];
         if completion.outcome.is_response() {
@@ -102,7 +104,7 @@ impl ClosedLoop {
         }
         let backoff = Nanos(BACKOFF_FIRST.0 << *failures).min(BACKOFF_LONGEST);
         *failures = (*failures + 1).min(7);
-        next.max(completion.completed + backoff)
+        next.max(completion.picked_up + backoff)
     }
 }
 

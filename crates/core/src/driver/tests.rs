@@ -41,19 +41,7 @@ fn op(intended: Nanos, lane: u32) -> Op {
 
 /// An operation that ended at `completed`.
 fn ended(op: Op, completed: Nanos, outcome: Outcome) -> Completion {
-    Completion {
-        intended: op.intended,
-        started: op.intended,
-        sent: op.intended,
-        first_byte: completed,
-        completed,
-        bytes: 0,
-        bytes_sent: 0,
-        status: 0,
-        target: 0,
-        outcome,
-        lane: op.lane,
-    }
+    Completion::at_once(op, completed, outcome).exchanged(op.intended, op.intended)
 }
 
 /// What happens to a driver, and what it must say.

@@ -1,23 +1,35 @@
 //! One operation, ended.
 
-use super::Outcome;
+use super::{Outcome, Stage, Stages};
 use crate::measure::Op;
 use crate::time::Nanos;
 
-/// One operation that has ended: its moments, named separately so that none means two things.
+/// One operation that has ended: its times, named separately so that none means two things, in the
+/// order in which they come. One that does not apply is equal to the one before it; those that an
+/// operation did not come to are equal to `completed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// When the schedule wanted it to start.
     pub intended: Nanos,
-    /// When the generator came to it; `started − intended` is the generator's own lateness.
+    /// When the generator began it; `started − intended` is the pacing error.
     pub started: Nanos,
-    /// When its request was handed to the kernel; `sent − started` is the wait for a connection.
-    /// Equal to `completed` where it was never sent.
+    /// When a connection was free for it: an open one, or room for a new one.
+    pub placed: Nanos,
+    /// When that connection was established.
+    pub connected: Nanos,
+    /// When its request was handed to the kernel.
     pub sent: Nanos,
-    /// When the first byte of the response was there; equal to `completed` where none came.
+    /// When the kernel had taken all of the request.
+    pub written: Nanos,
+    /// When the first byte of the response arrived.
     pub first_byte: Nanos,
-    /// When it ended.
+    /// When it ended: when the last byte arrived, by the kernel's receive timestamp where it gives
+    /// one.
     pub completed: Nanos,
+    /// When the generator saw that. Not part of the response time.
+    pub picked_up: Nanos,
+    /// Whether `completed` is the kernel's timestamp.
+    pub by_kernel: bool,
     /// Bytes received.
     pub bytes: u64,
     /// Bytes of the request, where it was sent whole.
@@ -30,28 +42,53 @@ pub struct Completion {
     pub outcome: Outcome,
     /// The lane of its [`crate::measure::Op`].
     pub lane: u32,
+    /// The number of the connection that carried it among those of its worker;
+    /// [`Completion::NO_CONNECTION`] where none did.
+    pub connection: u32,
 }
 
 impl Completion {
-    /// An operation with all its moments but the intended one at `now`, as it was never sent: shed,
+    /// No connection carried it.
+    pub const NO_CONNECTION: u32 = u32::MAX;
+
+    /// An operation with all its times but the intended one at `now`, as it was never sent: shed,
     /// refused, or what a caller fills in.
     pub fn at_once(op: Op, now: Nanos, outcome: Outcome) -> Completion {
         Completion {
             intended: op.intended,
             started: now,
+            placed: now,
+            connected: now,
             sent: now,
+            written: now,
             first_byte: now,
             completed: now,
+            picked_up: now,
+            by_kernel: false,
             bytes: 0,
             bytes_sent: 0,
             status: 0,
             target: 0,
             outcome,
             lane: op.lane,
+            connection: Completion::NO_CONNECTION,
         }
     }
 
-    /// What a user felt who came at the intended moment: completed − intended.
+    /// One that found an open connection at `sent`, at which its request was sent whole, and whose
+    /// first byte was its last: how simulated ones end.
+    pub fn exchanged(self, started: Nanos, sent: Nanos) -> Completion {
+        Completion {
+            started,
+            placed: sent,
+            connected: sent,
+            sent,
+            written: sent,
+            ..self
+        }
+    }
+
+    /// What a user felt who came at the intended time: completed − intended.
     pub fn response_time(&self) -> Nanos {
         self.completed - self.intended
     }
@@ -66,8 +103,84 @@ impl Completion {
         self.started - self.intended
     }
 
-    /// How long it waited for a free connection: sent − started.
+    /// How long it waited for a connection, free or new: sent − started.
     pub fn connection_wait(&self) -> Nanos {
         self.sent - self.started
+    }
+
+    /// The generator's delay in seeing that it had ended: picked up − completed.
+    pub fn pick_up(&self) -> Nanos {
+        self.picked_up - self.completed
+    }
+
+    /// What the response time is made of. Sums to it exactly: a time that seems to be before its
+    /// predecessor, as it was read from another clock, counts as equal to it.
+    #[inline]
+    pub fn stages(&self) -> Stages {
+        let ends: [Nanos; Stage::COUNT] = [
+            self.started,
+            self.placed,
+            self.connected,
+            self.sent,
+            self.written,
+            self.first_byte,
+            self.completed,
+        ];
+        let mut from = self.intended;
+        ends.map(|end| {
+            let end = end.min(self.completed).max(from);
+            end - std::mem::replace(&mut from, end)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn stages_sum_to_the_response_time_whatever_the_times(
+            times in proptest::array::uniform8(0_u64..1_000),
+            response in 0_u64..1_000,
+        ) {
+            let intended = Nanos(times[0]);
+            let op = Op { intended, lane: 0 };
+            let completed = intended + Nanos(response);
+            let completion = Completion {
+                started: Nanos(times[1]),
+                placed: Nanos(times[2]),
+                connected: Nanos(times[3]),
+                sent: Nanos(times[4]),
+                written: Nanos(times[5]),
+                first_byte: Nanos(times[6]),
+                picked_up: completed + Nanos(times[7]),
+                ..Completion::at_once(op, completed, Outcome::Ok)
+            };
+            let sum: u64 = completion.stages().iter().map(|stage| stage.0).sum();
+            prop_assert_eq!(Nanos(sum), completion.response_time());
+        }
+    }
+
+    #[test]
+    fn each_stage_is_the_time_between_its_ends() {
+        let op = Op {
+            intended: Nanos(100),
+            lane: 0,
+        };
+        let completion = Completion {
+            started: Nanos(101),
+            placed: Nanos(103),
+            connected: Nanos(107),
+            sent: Nanos(115),
+            written: Nanos(131),
+            first_byte: Nanos(163),
+            ..Completion::at_once(op, Nanos(227), Outcome::Ok)
+        };
+        assert_eq!(
+            completion.stages().map(|stage| stage.0),
+            [1, 2, 4, 8, 16, 32, 64]
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! What is recorded while a trial runs, and the mergeable value it ends in.
 
+mod anatomy;
 mod answers;
 mod completion;
 mod direction;
@@ -10,9 +11,12 @@ mod operation;
 mod outcome;
 mod recorder;
 mod series;
+mod slowest;
+mod stage;
 mod targets;
 mod trial;
 
+pub use anatomy::{Anatomy, Part};
 pub use answers::Answers;
 pub use completion::Completion;
 pub use direction::Direction;
@@ -23,5 +27,7 @@ pub use operation::Op;
 pub use outcome::{Outcome, Outcomes, error_share};
 pub use recorder::{Recorder, RecorderConfig};
 pub use series::Series;
+pub use slowest::{SlowOperation, Slowest};
+pub use stage::{Owner, Stage, Stages};
 pub use targets::{StatusCodes, TARGETS_MAX, TargetMeasured};
 pub use trial::{GeneratorUse, Measurement, Trial, Window};

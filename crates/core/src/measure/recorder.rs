@@ -28,7 +28,8 @@ use super::interval::Parts;
 use super::series::SeriesRecorder;
 use super::trial::shortest;
 use super::{
-    Completion, IntervalMerger, IntervalPart, Measurement, Outcome, TargetMeasured, Window,
+    Anatomy, Completion, Histogram, IntervalMerger, IntervalPart, Measurement, Outcome, Stage,
+    TargetMeasured, Window,
 };
 use crate::measure::Op;
 use crate::time::Nanos;
@@ -68,6 +69,10 @@ pub struct Recorder {
     /// What was intended in the warm-up, ended unanswered in the window, and ended after all that
     /// was intended in the window so far.
     kept_back: Vec<Completion>,
+    /// From this response time on an operation is among the slowest.
+    slow: Nanos,
+    /// How many stages of each kind took no time: most do, and counting costs less than recording.
+    at_once: [u64; Stage::COUNT],
 }
 
 impl Recorder {
@@ -84,6 +89,8 @@ impl Recorder {
             starts: Vec::with_capacity(starts_max),
             starts_until: config.window.end,
             targets: TargetMeasured::several(config.targets),
+            anatomy: Anatomy::with_room(),
+            stages: vec![Histogram::default(); Stage::COUNT],
             ..Measurement::default()
         };
         Recorder {
@@ -97,6 +104,8 @@ impl Recorder {
             answers: AnswersRecorder::new(config.window),
             parts: Parts::new(config.window, config.interval),
             kept_back: Vec::new(),
+            slow: Nanos::ZERO,
+            at_once: [0; Stage::COUNT],
         }
     }
 
@@ -130,7 +139,7 @@ impl Recorder {
     /// one still in flight at the end, with `completed` = now).
     #[inline]
     pub fn on_completion(&mut self, completion: &Completion) {
-        self.now = completion.completed;
+        self.now = completion.picked_up;
         if self.window.contains(completion.intended) {
             self.kept_back.clear();
             self.count(completion);
@@ -199,6 +208,9 @@ impl Recorder {
             merger.add(part);
         }
         let mut measurement = self.totals;
+        for (stage, count) in measurement.stages.iter_mut().zip(self.at_once) {
+            stage.record_n(Nanos::ZERO, count);
+        }
         measurement.window.end = end;
         measurement.intervals = merger.finish();
         measurement.series = self.series.finish(end);
@@ -248,6 +260,20 @@ impl Recorder {
         let is_whole = !completion.outcome.is_censored();
         let response = completion.response_time();
         totals.response.record(response);
+        totals.slowest.add(completion, &mut self.slow);
+        let stages = completion.stages();
+        totals.anatomy.add(&stages);
+        if completion.outcome.is_response() {
+            let all = totals.stages.iter_mut().zip(&mut self.at_once);
+            for ((times, at_once), stage) in all.zip(stages) {
+                match stage {
+                    Nanos::ZERO => *at_once += 1,
+                    _ => times.record(stage),
+                }
+            }
+            totals.pick_up.record(completion.pick_up());
+            totals.by_kernel += u64::from(completion.by_kernel);
+        }
         if is_whole {
             totals.response_min = shortest(totals.response_min, Some(response));
         }

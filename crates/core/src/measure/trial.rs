@@ -1,7 +1,8 @@
 //! What one trial yields: raw, mergeable, serialisable. Statistics come later, in `analysis`.
 
 use super::{
-    Answers, Histogram, Interval, Observed, Outcomes, Series, StatusCodes, TargetMeasured,
+    Anatomy, Answers, Histogram, Interval, Observed, Outcomes, Series, Slowest, Stage, StatusCodes,
+    TargetMeasured,
 };
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -72,6 +73,22 @@ pub struct Measurement {
     pub pacing_error: Histogram,
     /// Waits for a free connection: sent − started (open loop).
     pub connection_wait: Histogram,
+    /// What the response times are made of.
+    #[serde(default)]
+    pub anatomy: Anatomy,
+    /// The slowest operations.
+    #[serde(default)]
+    pub slowest: Slowest,
+    /// The length of each stage, by `stage as usize`, of operations that came to its end; empty
+    /// where it was not measured.
+    #[serde(default)]
+    pub stages: Vec<Histogram>,
+    /// From the end of an operation until the generator saw it.
+    #[serde(default)]
+    pub pick_up: Histogram,
+    /// Responses whose end is the kernel's receive timestamp.
+    #[serde(default)]
+    pub by_kernel: u64,
     /// Throughput and response times in fine slots, for tests of stationarity and batch means.
     pub series: Series,
     /// The same in the intervals that people look at.
@@ -147,6 +164,16 @@ impl Measurement {
         self.service_min = shortest(self.service_min, other.service_min);
         self.pacing_error.merge(&other.pacing_error);
         self.connection_wait.merge(&other.connection_wait);
+        self.anatomy.merge(&other.anatomy);
+        self.slowest.merge(other.slowest);
+        if self.stages.is_empty() {
+            self.stages = other.stages;
+        } else {
+            let pairs = self.stages.iter_mut().zip(&other.stages);
+            pairs.for_each(|(mine, theirs)| mine.merge(theirs));
+        }
+        self.pick_up.merge(&other.pick_up);
+        self.by_kernel += other.by_kernel;
         self.series.merge(other.series);
         self.answers.merge(other.answers);
         self.answered += other.answered;
@@ -175,6 +202,11 @@ impl Measurement {
         self.malformed_because = self.malformed_because.take().or(other.malformed_because);
         self.connections_max += other.connections_max;
         self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
+    }
+
+    /// The lengths of a stage; `None` where they were not measured.
+    pub fn stage(&self, stage: Stage) -> Option<&Histogram> {
+        self.stages.get(stage as usize)
     }
 
     /// Forgets the starts from `until` on.

@@ -241,11 +241,9 @@ impl Generator {
         self.window_end = self.window_end.min(now);
         for state in self.slots.iter_mut().filter(|s| s.occupied) {
             state.occupied = false;
-            self.recorder.on_completion(&Completion {
-                started: state.started,
-                sent: state.sent.unwrap_or(now),
-                ..Completion::at_once(state.op, now, Outcome::InFlight)
-            });
+            let ended = Completion::at_once(state.op, now, Outcome::InFlight);
+            let ended = ended.exchanged(state.started, state.sent.unwrap_or(now));
+            self.recorder.on_completion(&ended);
         }
     }
 
@@ -354,14 +352,11 @@ impl Generator {
         let state = &mut self.slots[slot as usize];
         state.occupied = false;
         let state = *state;
+        let sent = state.sent.filter(|_| outcome != Outcome::Refused);
         let completion = Completion {
-            started: state.started,
             status: status_of(outcome),
-            sent: state
-                .sent
-                .filter(|_| outcome != Outcome::Refused)
-                .unwrap_or(now),
             ..Completion::at_once(state.op, now, outcome)
+                .exchanged(state.started, sent.unwrap_or(now))
         };
         self.free.push(slot);
         self.in_flight -= 1;

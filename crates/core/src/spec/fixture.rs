@@ -1,8 +1,8 @@
 //! A whole spec for tests, of which only load and time matter.
 
 use super::{
-    BackendChoice, Endpoint, EngineOptions, HttpTarget, Level, Load, Margins, Pick, TrialSpec,
-    WaitPolicy,
+    BackendChoice, Endpoint, EngineOptions, HttpTarget, Level, Load, Margins, Pick,
+    TimestampsChoice, TrialSpec, WaitPolicy,
 };
 use crate::experiment::latency::spec::{FlowSockets, FlowTrialSpec, FlowsEnd, ProbeSpec};
 use crate::time::Nanos;
@@ -36,6 +36,7 @@ pub(crate) fn trial(load: Load, duration: Nanos) -> TrialSpec {
 const ENGINE: EngineOptions = EngineOptions {
     workers: 1,
     backend: BackendChoice::Auto,
+    timestamps: TimestampsChoice::Auto,
     wait: WaitPolicy::Hybrid,
     margins: Margins::UNKNOWN,
 };

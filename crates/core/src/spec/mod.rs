@@ -28,5 +28,5 @@ pub use request::{Body, HttpRequest, parse_header};
 pub use share::Share;
 pub use target::{Endpoint, HttpTarget, Pick};
 pub use targets::{Targets, parse_targets};
-pub use trial::{BackendChoice, EngineOptions, Level, TrialSpec, WaitPolicy};
+pub use trial::{BackendChoice, EngineOptions, Level, TimestampsChoice, TrialSpec, WaitPolicy};
 pub use url::Url;

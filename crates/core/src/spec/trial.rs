@@ -70,10 +70,26 @@ pub struct EngineOptions {
     pub workers: u32,
     /// Which kernel interface carries the traffic.
     pub backend: BackendChoice,
+    /// Whether the kernel tells when bytes came.
+    #[serde(default)]
+    pub timestamps: TimestampsChoice,
     /// How a worker waits for a deadline.
     pub wait: WaitPolicy,
     /// How long before a deadline a sleep has to end on this machine, where that was measured.
     pub margins: Margins,
+}
+
+impl Default for EngineOptions {
+    /// One worker; all else as on the command line where nothing is said.
+    fn default() -> EngineOptions {
+        EngineOptions {
+            workers: 1,
+            backend: BackendChoice::Auto,
+            timestamps: TimestampsChoice::Auto,
+            wait: WaitPolicy::Hybrid,
+            margins: Margins::UNKNOWN,
+        }
+    }
 }
 
 /// Which kernel interface carries the traffic.
@@ -86,6 +102,18 @@ pub enum BackendChoice {
     Epoll,
     /// io_uring(7); an error where it is not permitted.
     IoUring,
+}
+
+/// Whether the kernel tells when bytes came (receive timestamps), so that a generator that wakes
+/// late does not count its delay as the target's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimestampsChoice {
+    /// Wherever it does.
+    #[default]
+    Auto,
+    /// Never: the time at which bytes are read stands in.
+    Off,
 }
 
 /// How a worker waits for a deadline.

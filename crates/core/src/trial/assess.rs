@@ -4,8 +4,9 @@ use super::little::littles_law;
 use super::offered::{asked, gap_evidence, offered_report};
 use super::silence::silence;
 use super::spectrum::spectrum;
+use super::timing::{self, Group, timing_report};
 use super::traffic::traffic_report;
-use super::validity::{Evidence, Quantiles, broken_clauses};
+use super::validity::{Evidence, OwnShares, Quantiles, broken_clauses};
 use crate::measure::error_share;
 use crate::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
 use crate::spec::Load;
@@ -71,6 +72,7 @@ pub fn assess(trial: &Trial) -> TrialReport {
 fn detail(trial: &Trial, silence: SilenceReport, transient_ns: u64) -> HttpDetail {
     let measured = &trial.measurement;
     HttpDetail {
+        timing: timing_report(trial),
         transient_ns,
         silence,
         littles_law: match trial.spec.load {
@@ -264,6 +266,10 @@ fn evidence(trial: &Trial) -> Evidence {
             Load::Overload(_) => Some(trial.spec.connect_timeout),
             Load::Open(_) | Load::Closed { .. } => None,
         },
+        own_shares: Some(OwnShares {
+            median: timing::anatomy(measured, Group::Median),
+            slowest: timing::anatomy(measured, Group::Slowest1),
+        }),
         stall_ns_max: measured.stall_ns_max,
         gaps: gap_evidence(trial),
         busy_percent: used.busiest_worker_percent - used.busiest_worker_spin_percent,

@@ -4,6 +4,7 @@ use crate::measure::Observed;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::flows::FlowsReport;
 use crate::trial::report::{LittlesLaw, SilenceReport, TrafficReport};
+use crate::trial::timing::TimingReport;
 use serde::{Deserialize, Serialize};
 
 /// The kind of a trial, and what only trials of that kind have; its keys stand among those of the
@@ -34,6 +35,9 @@ pub struct HttpDetail {
     /// What was wrong with the first malformed response, in words; absent where none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed_because: Option<String>,
+    /// What the response times are made of, and whose delay that is.
+    #[serde(flatten)]
+    pub timing: TimingReport,
     /// What went over the connections, in both directions, and to which target.
     #[serde(flatten)]
     pub traffic: TrafficReport,

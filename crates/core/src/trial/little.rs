@@ -35,9 +35,11 @@ pub fn littles_law(measured: &Measurement, vusers: u32, pause: Pause) -> Option<
     let x = measured.series.completed[..slots].iter().sum::<f64>() / covered_s;
     let r = measured.response.mean_ns() / 1e9;
     let law_s = pause.law.mean_ns() / 1e9;
+    // Between the end of an operation and the next a user also waits for the generator.
+    let pick_up_s = measured.pick_up.mean_ns() / 1e9;
     let z = match pause.kind {
-        PauseKind::Think => law_s,
-        PauseKind::Cycle => (law_s - r).max(0.0),
+        PauseKind::Think => law_s + pick_up_s,
+        PauseKind::Cycle => (law_s - r).max(pick_up_s),
     };
     let n = f64::from(vusers);
     let x_times_r = x * (r + z);
@@ -77,7 +79,7 @@ fn standard_deviation_s(law: Law) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Completion, Recorder, RecorderConfig, Window};
+    use crate::measure::{Completion, Op, Recorder, RecorderConfig, Window};
 
     const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
@@ -109,19 +111,13 @@ mod tests {
             let (response, cycle) = takes(begin);
             let completed = begin + response;
             for lane in 0..vusers {
-                recorder.on_completion(&Completion {
+                let op = Op {
                     intended: begin,
-                    started: begin,
-                    sent: begin,
-                    first_byte: completed,
-                    completed,
-                    bytes: 0,
-                    bytes_sent: 0,
-                    status: 0,
-                    target: 0,
-                    outcome: if lane == 0 { Outcome::Ok } else { outcome },
                     lane,
-                });
+                };
+                let outcome = if lane == 0 { Outcome::Ok } else { outcome };
+                let ended = Completion::at_once(op, completed, outcome);
+                recorder.on_completion(&ended.exchanged(begin, begin));
             }
             begin += cycle;
         }

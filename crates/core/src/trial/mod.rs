@@ -12,5 +12,6 @@ pub mod offered;
 pub mod report;
 pub mod silence;
 mod spectrum;
+pub mod timing;
 mod traffic;
 pub mod validity;

@@ -6,6 +6,7 @@ use crate::stats::gaps::Dispersion;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::detail::{Detail, HttpDetail, UdpDetail};
 use crate::trial::flows::FlowsReport;
+use crate::trial::timing::TimingReport;
 use crate::trial::validity::Clause;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,9 +34,9 @@ pub struct TrialReport {
     pub goodput_per_s: Option<f64>,
     /// How the operations ended; sums to `attempted`.
     pub outcomes: Outcomes,
-    /// completed − intended.
+    /// From the intended time to the last byte.
     pub response_time_ns: LatencyReport,
-    /// completed − sent.
+    /// From when the request was handed to the kernel to the last byte.
     pub service_time_ns: LatencyReport,
     /// How well the load itself was kept.
     pub offered: OfferedReport,
@@ -153,6 +154,11 @@ impl TrialReport {
             Detail::Latency(latency) => Some(&latency.flows),
             Detail::Http(_) | Detail::Udp(_) | Detail::CutShort => None,
         }
+    }
+
+    /// What the response times are made of; `None` of any other trial than one of HTTP.
+    pub fn timing(&self) -> Option<&TimingReport> {
+        self.http().map(|http| &http.timing)
     }
 
     /// What was seen on the server's host, where somebody looked.

@@ -10,6 +10,7 @@ pub use explained::{INVALID, reasons};
 use crate::measure::Histogram;
 use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov};
 use crate::time::Nanos;
+use crate::trial::timing::AnatomyReport;
 use crate::words::{exact, number, percent, time};
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +19,15 @@ const ACHIEVED_SHARE: f64 = 0.999;
 /// … where so many more or fewer may fall on the other side of the window's ends.
 const EDGE_OPERATIONS: f64 = 10.0;
 
-/// A pacing error distorts a percentile of response time, which contains it, where the same
-/// percentile of it makes up this share and exceeds this floor. The floors are what waking up costs
-/// on a busy virtual machine: below them a larger share is the price of a fast target.
+/// The generator's own delay distorts the response times that contain it where it makes up this
+/// share of the slowest 1 %, in percent, …
+const OWN_SLOWEST_PERCENT: f64 = 30.0;
+/// … or this share of the median.
+const OWN_MEDIAN_PERCENT: f64 = 10.0;
+
+/// Where it is not known what the times are made of, a pacing error distorts a percentile of them
+/// if the same percentile of it makes up this share and exceeds this floor. The floors are what
+/// waking up costs on a busy virtual machine.
 const PACING_P99: [(f64, u64); 2] = [(0.20, 1_000_000), (0.50, 200_000)];
 /// The same for the medians, in which single late wake-ups do not show.
 const PACING_P50: (f64, u64) = (0.20, 100_000);
@@ -143,6 +150,8 @@ pub struct Evidence {
     pub pacing_error_ns: Quantiles,
     /// Response times.
     pub response_time_ns: Quantiles,
+    /// What the generator's own delay makes up; `None` where no times contain it.
+    pub own_shares: Option<OwnShares>,
     /// T, where connects are started for the sake of their rate, each so long after another:
     /// lateness is a share of that, however soon the target turns them away.
     pub replaced_after: Option<Nanos>,
@@ -158,6 +167,15 @@ pub struct Evidence {
     pub steal_percent: f64,
     /// Operations that failed for want of ports, descriptors or memory.
     pub no_resources: u64,
+}
+
+/// Response times whose generator's share decides.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OwnShares {
+    /// Of the operations about the median; `None` of too few.
+    pub median: Option<AnatomyReport>,
+    /// Of the slowest 1 %; `None` of too few.
+    pub slowest: Option<AnatomyReport>,
 }
 
 /// What makes a trial invalid.
@@ -247,6 +265,29 @@ fn stood_still(e: &Evidence) -> Option<String> {
 }
 
 fn paced_late(e: &Evidence) -> Option<String> {
+    match (&e.own_shares, e.replaced_after) {
+        (Some(shares), None) => own_delay(shares),
+        _ => pacing_error_is_large(e),
+    }
+}
+
+fn own_delay(shares: &OwnShares) -> Option<String> {
+    let beyond = |group: &Option<AnatomyReport>, limit: f64| {
+        let group = group.clone()?;
+        (group.generator_percent() > limit).then_some(group)
+    };
+    let slowest = beyond(&shares.slowest, OWN_SLOWEST_PERCENT);
+    let group = slowest.or_else(|| beyond(&shares.median, OWN_MEDIAN_PERCENT))?;
+    Some(format!(
+        "operations started late: {} of the response times of {} ({} on average) is the \
+         generator's own delay",
+        percent(group.generator_percent()),
+        group.of.words(),
+        time(group.response_ns as f64)
+    ))
+}
+
+fn pacing_error_is_large(e: &Evidence) -> Option<String> {
     let pacing = &e.pacing_error_ns;
     let (response, of) = match e.replaced_after {
         Some(Nanos(t)) => (

@@ -9,3 +9,4 @@ pub mod legacy;
 pub mod limits;
 mod qdisc;
 pub mod sysctl;
+pub mod timestamps;

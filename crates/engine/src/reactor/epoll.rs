@@ -1,6 +1,6 @@
 //! The epoll backend: edge-triggered, one registration per connection for its whole life.
 
-use super::{Backend, Close, Event, Opening, Requests, Sink};
+use super::{Backend, Close, Event, Opening, Piece, Requests, Sink};
 use crate::sys::epoll::{self, Epoll, flags};
 use crate::sys::socket::{Socket, TcpState};
 use knee_core::time::Nanos;
@@ -23,6 +23,7 @@ pub struct EpollBackend {
     requests: Requests,
     events: Box<[epoll::Event]>,
     buffer: Box<[u8]>,
+    timestamps: bool,
 }
 
 #[derive(Default)]
@@ -60,11 +61,12 @@ impl Ending {
 }
 
 impl EpollBackend {
-    /// A backend for up to `capacity` connections.
+    /// A backend for up to `capacity` connections, which asks the kernel when bytes came if
+    /// `timestamps`.
     ///
     /// # Errors
     /// Where the kernel refuses an epoll instance.
-    pub fn new(capacity: usize, requests: Requests) -> io::Result<EpollBackend> {
+    pub fn new(capacity: usize, requests: Requests, timestamps: bool) -> io::Result<EpollBackend> {
         let mut connections = Vec::new();
         connections.resize_with(capacity, Connection::default);
         Ok(EpollBackend {
@@ -73,6 +75,7 @@ impl EpollBackend {
             requests,
             events: vec![epoll::Event::EMPTY; EVENTS_MAX].into_boxed_slice(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            timestamps,
         })
     }
 
@@ -96,12 +99,13 @@ impl EpollBackend {
         // After what has come: a server may answer and close before it has read the whole request,
         // and sending on then fails although its answer is here.
         let connection = &self.connections[slot as usize];
-        if connection.generation == generation
-            && connection.unsent.is_some()
-            && event.is_writable()
-            && let Err(error) = self.send_rest(slot)
+        if connection.generation == generation && connection.unsent.is_some() && event.is_writable()
         {
-            sink.on_event(self, slot, Event::Failed(error));
+            match self.send_rest(slot) {
+                Ok(()) if self.is_sending(slot) => {}
+                Ok(()) => sink.on_event(self, slot, Event::Written),
+                Err(error) => sink.on_event(self, slot, Event::Failed(error)),
+            }
         }
     }
 
@@ -150,20 +154,28 @@ impl EpollBackend {
             if connection.generation != generation {
                 return;
             }
-            match socket.read(buffer) {
-                Ok(0) => {
+            let received = match self.timestamps {
+                true => socket.receive(buffer),
+                false => socket.read(buffer).map(|n| (n, None)),
+            };
+            let received = received.map(|(n, realtime_ns)| Piece {
+                bytes: &buffer[..n],
+                realtime_ns,
+            });
+            match received {
+                Ok(Piece { bytes: [], .. }) => {
                     let event = match self.connections[slot as usize].send_error.take() {
                         Some(error) => Event::Failed(io::Error::from_raw_os_error(error)),
                         None => Event::Ended,
                     };
                     return sink.on_event(self, slot, event);
                 }
-                Ok(n) if n < buffer.len() && ending == Ending::Closed => {
-                    return sink.on_event(self, slot, Event::ReceivedLast(&buffer[..n]));
+                Ok(piece) if piece.bytes.len() < buffer.len() && ending == Ending::Closed => {
+                    return sink.on_event(self, slot, Event::ReceivedLast(piece));
                 }
-                Ok(n) => {
-                    sink.on_event(self, slot, Event::Received(&buffer[..n]));
-                    if n < buffer.len() && ending == Ending::No {
+                Ok(piece) => {
+                    sink.on_event(self, slot, Event::Received(piece));
+                    if piece.bytes.len() < buffer.len() && ending == Ending::No {
                         return;
                     }
                 }
@@ -209,7 +221,7 @@ impl Backend for EpollBackend {
     const NAME: &'static str = "epoll";
 
     fn open(&mut self, slot: u32, opening: Opening<'_>) -> io::Result<()> {
-        let socket = opening.socket(Socket::new)?;
+        let socket = opening.socket(Socket::new, self.timestamps)?;
         let connection = &mut self.connections[slot as usize];
         let token = u64::from(connection.generation) << 32 | u64::from(slot);
         socket.connect(opening.to)?;

@@ -5,11 +5,13 @@
 //! reading at once whatever is ready into one buffer that all connections of the worker share: so
 //! neither needs a buffer per connection, and the exchange above cannot tell them apart.
 
+mod arrival;
 mod epoll;
 mod requests;
 mod uring;
 mod wait;
 
+pub use arrival::{Arrivals, EventTime};
 pub use epoll::EpollBackend;
 pub use requests::{Requests, Wire};
 pub use uring::UringBackend;
@@ -25,14 +27,36 @@ pub enum Event<'a> {
     /// It is established.
     Connected,
     /// These bytes came; never empty.
-    Received(&'a [u8]),
+    Received(Piece<'a>),
     /// These bytes came, never none, and the peer will send no more: as [`Event::Received`] and
     /// then [`Event::Ended`], where both are known at once.
-    ReceivedLast(&'a [u8]),
+    ReceivedLast(Piece<'a>),
+    /// The last request is whole with the kernel now, and was not when [`Backend::send`] returned.
+    Written,
     /// The peer will send no more. May come again until the connection is closed.
     Ended,
     /// It failed: connecting, sending or receiving.
     Failed(io::Error),
+}
+
+/// Bytes that came.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// They themselves.
+    pub bytes: &'a [u8],
+    /// When the kernel received the last of them, in nanoseconds of CLOCK_REALTIME; `None` where it
+    /// does not tell.
+    pub realtime_ns: Option<u64>,
+}
+
+impl<'a> Piece<'a> {
+    /// Bytes of which only their reader knows when they came.
+    pub fn of(bytes: &'a [u8]) -> Piece<'a> {
+        Piece {
+            bytes,
+            realtime_ns: None,
+        }
+    }
 }
 
 /// Takes the events of a [`Backend`], and may act on it at once.
@@ -72,12 +96,20 @@ impl Opening<'_> {
         }
     }
 
-    /// A socket of this kind, made ready by `new`.
+    /// A socket of this kind, made ready by `new`, which tells when bytes came if `timestamps`.
     ///
     /// # Errors
     /// Out of descriptors; the local address is not of this machine.
-    fn socket(&self, new: fn(&RawAddress) -> io::Result<Socket>) -> io::Result<Socket> {
+    fn socket(
+        &self,
+        new: fn(&RawAddress) -> io::Result<Socket>,
+        timestamps: bool,
+    ) -> io::Result<Socket> {
         let socket = new(self.to)?;
+        if timestamps {
+            // A kernel that has none hands the bytes over without.
+            let _ = socket.set_timestamps();
+        }
         if self.nodelay {
             socket.set_nodelay()?;
         }

@@ -22,12 +22,13 @@ struct Log(Vec<Seen>);
 impl<B> Sink<B> for Log {
     fn on_event(&mut self, _: &mut B, slot: u32, event: Event<'_>) {
         match event {
-            Event::Received(b) => self.received(slot, b),
+            Event::Received(b) => self.received(slot, b.bytes),
             Event::ReceivedLast(b) => {
-                self.received(slot, b);
+                self.received(slot, b.bytes);
                 self.0.push(Seen::Ended(slot));
             }
             Event::Connected => self.0.push(Seen::Connected(slot)),
+            Event::Written => {}
             Event::Ended => self.0.push(Seen::Ended(slot)),
             Event::Failed(e) => self.0.push(Seen::Failed(slot, e.kind())),
         }
@@ -112,14 +113,14 @@ impl<B> Sink<B> for Kinds {
             Event::Received(_) => self.received += 1,
             Event::ReceivedLast(_) => self.last += 1,
             Event::Ended => self.ended += 1,
-            Event::Connected | Event::Failed(_) => {}
+            Event::Connected | Event::Written | Event::Failed(_) => {}
         }
     }
 }
 
 #[test]
 fn epoll_tells_the_end_with_the_last_bytes_where_both_are_there() {
-    let mut io = EpollBackend::new(1, requests()).unwrap();
+    let mut io = EpollBackend::new(1, requests(), true).unwrap();
     let (listener, address) = listener();
     io.open(0, Opening::to(&address)).unwrap();
     poll_until(&mut io, |s| !s.is_empty());
@@ -210,11 +211,12 @@ fn many_at_once<B: Backend>(mut io: B, slots: u32) {
                     self.0 += 1;
                     io.send(slot, 0).unwrap();
                 }
-                Event::Received(bytes) => self.1 += bytes.len() as u64,
-                Event::ReceivedLast(bytes) => {
-                    self.1 += bytes.len() as u64;
+                Event::Received(piece) => self.1 += piece.bytes.len() as u64,
+                Event::ReceivedLast(piece) => {
+                    self.1 += piece.bytes.len() as u64;
                     self.on_event(io, slot, Event::Ended);
                 }
+                Event::Written => {}
                 Event::Ended => {
                     self.2 += 1;
                     io.close(slot, Close::Orderly);
@@ -259,13 +261,13 @@ macro_rules! promises {
             use super::*;
             $(#[test] fn $name() {
                 #[allow(clippy::redundant_closure_call)]
-                $call(EpollBackend::new(128, requests()).unwrap());
+                $call(EpollBackend::new(128, requests(), true).unwrap());
             })*
         }
         mod io_uring_backend {
             use super::*;
             $(#[test] fn $name() {
-                match UringBackend::new(128, requests()) {
+                match UringBackend::new(128, requests(), true) {
                     Ok(io) => {
                         #[allow(clippy::redundant_closure_call)]
                         $call(io);

@@ -1,10 +1,11 @@
 //! The io_uring backend: one multishot receive per connection, into buffers that all connections of
 //! the worker share; sends whose success is not reported; one system call per pass for all of it.
 
-use super::{Backend, Close, Event, Opening, Requests, Sink};
+use super::{Backend, Close, Event, Opening, Piece, Requests, Sink};
 use crate::sys::buffers::BufferRing;
 use crate::sys::socket::{RawAddress, Socket, TcpState};
-use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use crate::sys::stamp;
+use io_uring::types::{CancelBuilder, Fd, RecvMsgOut, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 use knee_core::time::Nanos;
 use std::io;
@@ -40,6 +41,9 @@ pub struct UringBackend {
     requests: Requests,
     buffers: BufferRing,
     completions: Vec<Completed>,
+    /// How much room the control messages of a receive need; `None`: no timestamps are asked for.
+    /// Boxed, as the kernel reads it when a receive is armed.
+    template: Option<Box<libc::msghdr>>,
 }
 
 struct Connection {
@@ -61,12 +65,13 @@ struct Completed {
 }
 
 impl UringBackend {
-    /// A backend for up to `capacity` connections.
+    /// A backend for up to `capacity` connections, which asks the kernel when bytes came if
+    /// `timestamps`.
     ///
     /// # Errors
     /// Where this kernel or its policy (`kernel.io_uring_disabled`, seccomp in containers) does
     /// not permit io_uring, or is older than Linux 6.0.
-    pub fn new(capacity: usize, requests: Requests) -> io::Result<UringBackend> {
+    pub fn new(capacity: usize, requests: Requests, timestamps: bool) -> io::Result<UringBackend> {
         let ring = IoUring::builder()
             .setup_cqsize(COMPLETIONS)
             .setup_single_issuer()
@@ -96,6 +101,7 @@ impl UringBackend {
             requests,
             buffers,
             completions,
+            template: timestamps.then(template),
         })
     }
 
@@ -132,8 +138,12 @@ impl UringBackend {
 
     fn arm_receive(&mut self, slot: u32) -> io::Result<()> {
         let data = self.user_data(slot, KIND_RECEIVE);
-        let entry = opcode::RecvMulti::new(self.fd(slot), self.buffers.group());
-        self.push(entry.build().user_data(data))
+        let (fd, group) = (self.fd(slot), self.buffers.group());
+        let entry = match &self.template {
+            Some(template) => opcode::RecvMsgMulti::new(fd, &raw const **template, group).build(),
+            None => opcode::RecvMulti::new(fd, group).build(),
+        };
+        self.push(entry.user_data(data))
     }
 
     /// Submits what is queued and waits up to `timeout` for a completion.
@@ -200,7 +210,12 @@ impl UringBackend {
         let connection = &mut self.connections[slot as usize];
         match -result {
             // A send that was cut short leaves the rest unsent for ever: see `is_sending`.
-            ..=0 => connection.unsent -= (result as usize).min(connection.unsent),
+            ..=0 => {
+                connection.unsent -= (result as usize).min(connection.unsent);
+                if connection.unsent == 0 {
+                    sink.on_event(self, slot, Event::Written);
+                }
+            }
             // The head before it failed.
             libc::ECANCELED => {}
             // A server may answer and close before it has read the whole request. Its answer may be
@@ -210,6 +225,22 @@ impl UringBackend {
                 let error = io::Error::from_raw_os_error(error);
                 sink.on_event(self, slot, Event::Failed(error));
             }
+        }
+    }
+
+    /// What a filled buffer holds: bytes of the connection, behind a header and control messages
+    /// where timestamps are asked for (io_uring_prep_recvmsg_multishot(3)).
+    fn piece<'a>(&self, filled: &'a [u8]) -> Piece<'a> {
+        let Some(template) = &self.template else {
+            return Piece::of(filled);
+        };
+        match RecvMsgOut::parse(filled, template) {
+            Ok(message) => Piece {
+                // The payload is what the buffer ends in.
+                bytes: &filled[filled.len() - message.payload_data().len()..],
+                realtime_ns: stamp::realtime_ns(message.control_data()),
+            },
+            Err(()) => Piece::of(&[]),
         }
     }
 
@@ -223,19 +254,22 @@ impl UringBackend {
     ) {
         let generation = self.connections[slot as usize].generation;
         match result {
-            0 => {
-                let event = match self.connections[slot as usize].send_error.take() {
-                    Some(error) => Event::Failed(io::Error::from_raw_os_error(error)),
-                    None => Event::Ended,
+            0.. => {
+                let bytes = match buffer {
+                    // SAFETY: the kernel has just told this buffer's number; `handle` gives it
+                    // back, after this call.
+                    Some(id) => unsafe { self.buffers.detached(id, result as usize) },
+                    None => &[],
                 };
-                return sink.on_event(self, slot, event);
-            }
-            1.. => {
-                let Some(id) = buffer else { return };
-                // SAFETY: the kernel has just told this buffer's number; `handle` gives it back,
-                // after this call.
-                let bytes = unsafe { self.buffers.detached(id, result as usize) };
-                sink.on_event(self, slot, Event::Received(bytes));
+                let piece = self.piece(bytes);
+                if piece.bytes.is_empty() {
+                    let event = match self.connections[slot as usize].send_error.take() {
+                        Some(error) => Event::Failed(io::Error::from_raw_os_error(error)),
+                        None => Event::Ended,
+                    };
+                    return sink.on_event(self, slot, event);
+                }
+                sink.on_event(self, slot, Event::Received(piece));
             }
             _ if -result == libc::ENOBUFS => {}
             _ => {
@@ -259,7 +293,7 @@ impl Backend for UringBackend {
 
     fn open(&mut self, slot: u32, opening: Opening<'_>) -> io::Result<()> {
         // Blocking: on a non-blocking socket io_uring gives EAGAIN back instead of waiting itself.
-        let socket = opening.socket(Socket::blocking)?;
+        let socket = opening.socket(Socket::blocking, self.template.is_some())?;
         let connection = &mut self.connections[slot as usize];
         connection.socket = Some(socket);
         (connection.unsent, connection.send_error) = (0, None);
@@ -353,6 +387,14 @@ impl Backend for UringBackend {
         self.buffers.publish();
         Ok(handled)
     }
+}
+
+/// A receive without an address, with room for one timestamp.
+fn template() -> Box<libc::msghdr> {
+    // SAFETY: all zeroes are a valid msghdr: no address, no buffers, no control.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_controllen = (stamp::CONTROL_WORDS * size_of::<usize>()) as _;
+    Box::new(header)
 }
 
 /// A timeout, a signal and a full completion queue are not errors of waiting.

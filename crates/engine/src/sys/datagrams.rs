@@ -1,7 +1,7 @@
 //! Receiving datagrams: many in one call, each with the kernel's receive timestamp, and what the
 //! kernel knows of the socket's buffer.
 
-use super::{check, check_count};
+use super::{check, check_count, stamp};
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -240,24 +240,9 @@ impl Batch {
     /// does not tell.
     #[inline]
     pub fn received_realtime_ns(&self, index: usize) -> Option<u64> {
-        let header = &raw const self.headers[index].msg_hdr;
-        // SAFETY: the header is one that the kernel filled, with the true length of the control
-        // buffer; the macros stay within it, and the data are read unaligned.
-        unsafe {
-            let mut message = libc::CMSG_FIRSTHDR(header);
-            while let Some(control) = message.as_ref() {
-                if control.cmsg_level == libc::SOL_SOCKET
-                    && control.cmsg_type == libc::SCM_TIMESTAMPNS
-                {
-                    let at = libc::CMSG_DATA(message)
-                        .cast::<libc::timespec>()
-                        .read_unaligned();
-                    return Some(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64);
-                }
-                message = libc::CMSG_NXTHDR(header, message);
-            }
-        }
-        None
+        let header = &self.headers[index].msg_hdr;
+        // SAFETY: the kernel has filled the control buffer, which belongs to the same batch.
+        stamp::realtime_ns(unsafe { stamp::control_of(header) })
     }
 
     /// The kernel writes lengths into the headers: they are what there is room for again.

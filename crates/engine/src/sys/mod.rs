@@ -13,6 +13,7 @@ pub mod packet;
 pub mod process;
 pub mod sockdiag;
 pub mod socket;
+pub mod stamp;
 pub mod stream;
 mod tcp_state;
 pub mod terminal;

@@ -1,7 +1,7 @@
 //! A tap on all network interfaces (packet(7)): packets from the network header on, filtered in the
 //! kernel, with the moment at which each came.
 
-use super::{check, check_count};
+use super::{check, check_count, stamp};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -195,7 +195,10 @@ impl Batch {
             let length = (self.headers[i].msg_len as usize).min(SNAP);
             Packet {
                 bytes: &self.bytes[i][..length],
-                realtime_ns: timestamp(&self.headers[i].msg_hdr),
+                // SAFETY: the kernel has filled the control buffer, which belongs to the same batch.
+                realtime_ns: stamp::realtime_ns(unsafe {
+                    stamp::control_of(&self.headers[i].msg_hdr)
+                }),
                 interface: self.from[i].sll_ifindex,
             }
         })
@@ -225,22 +228,4 @@ impl Default for Batch {
     fn default() -> Batch {
         Batch::new()
     }
-}
-
-fn timestamp(header: &libc::msghdr) -> Option<u64> {
-    // SAFETY: the kernel has filled the control buffer up to the length in the header, which
-    // belongs to the same batch; the macros stay within it.
-    unsafe {
-        let mut message = libc::CMSG_FIRSTHDR(header);
-        while let Some(found) = message.as_ref() {
-            let (level, kind) = (found.cmsg_level, found.cmsg_type);
-            if level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPNS {
-                let time = libc::CMSG_DATA(message).cast::<libc::timespec>();
-                let time = time.read_unaligned();
-                return Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
-            }
-            message = libc::CMSG_NXTHDR(header, message);
-        }
-    }
-    None
 }

@@ -1,7 +1,7 @@
 //! Non-blocking stream sockets over IPv4, IPv6 and the Unix domain.
 
 pub use super::tcp_state::{TcpPhase, TcpState};
-use super::{check, check_count};
+use super::{check, check_count, stamp};
 use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
@@ -290,6 +290,45 @@ impl Socket {
             let (fd, to) = (libc::c_long::from(self.raw()), into.as_mut_ptr());
             uncancelled(libc::SYS_recvfrom, fd, to, into.len(), 0)
         })
+    }
+
+    /// From now on [`Socket::receive`] also tells when bytes came: SO_TIMESTAMPNS.
+    ///
+    /// # Errors
+    /// A kernel without timestamps.
+    pub fn set_timestamps(&self) -> io::Result<()> {
+        let on: libc::c_int = 1;
+        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
+    }
+
+    /// As [`Socket::read`], and when the kernel received the last of these bytes, in nanoseconds of
+    /// CLOCK_REALTIME, where it tells: recvmsg(2).
+    ///
+    /// # Errors
+    /// As [`Socket::read`].
+    #[inline]
+    pub fn receive(&self, into: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
+        let mut control = [0_usize; stamp::CONTROL_WORDS];
+        let mut piece = libc::iovec {
+            iov_base: into.as_mut_ptr().cast(),
+            iov_len: into.len(),
+        };
+        // SAFETY: all zeroes are a valid msghdr.
+        let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+        header.msg_iov = &raw mut piece;
+        header.msg_iovlen = 1;
+        header.msg_control = control.as_mut_ptr().cast();
+        let count = check_count(|| {
+            header.msg_controllen = size_of_val(&control) as _;
+            // SAFETY: the header, and all that it points to, is ours and has the lengths that it
+            // says. Past the C library, as in `uncancelled`.
+            unsafe { libc::syscall(libc::SYS_recvmsg, self.raw(), &raw mut header, 0) as isize }
+        })?;
+        // SAFETY: the control buffer lives here and was initialised above.
+        Ok((
+            count,
+            stamp::realtime_ns(unsafe { stamp::control_of(&header) }),
+        ))
     }
 
     /// Writes as much as fits. A closed peer is an error, never a signal (MSG_NOSIGNAL).

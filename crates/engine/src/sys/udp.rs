@@ -1,6 +1,6 @@
 //! Many datagrams in one system call, over connected UDP sockets.
 
-use super::{check, check_count};
+use super::{check, check_count, stamp};
 use knee_core::time::Nanos;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -205,7 +205,8 @@ impl ReceiveBatch {
         let all = self.headers[..self.count].iter().enumerate();
         all.map(|(i, header)| {
             let length = (header.msg_len as usize).min(self.size);
-            let came = timestamp(&self.controls[i], header.msg_hdr.msg_controllen as u64);
+            let filled = (header.msg_hdr.msg_controllen as usize).min(CONTROL_BYTES);
+            let came = stamp::realtime_ns(&self.controls[i].0[..filled]);
             (&self.bytes[i * self.size..][..length], came)
         })
     }
@@ -232,25 +233,6 @@ pub fn receive_batch(socket: &UdpSocket, batch: &mut ReceiveBatch) -> io::Result
     })?;
     batch.count = count;
     Ok(count)
-}
-
-/// The time in the control messages: the only kind that is asked for.
-fn timestamp(control: &Control, length: u64) -> Option<u64> {
-    const HEADER: usize = size_of::<libc::cmsghdr>();
-    let bytes = control.0.get(..(length as usize).min(CONTROL_BYTES))?;
-    let word = |at: usize| {
-        bytes
-            .get(at..at + size_of::<i64>())?
-            .try_into()
-            .ok()
-            .map(i64::from_ne_bytes)
-    };
-    let kind = bytes.get(HEADER - 4..HEADER)?;
-    if kind != libc::SCM_TIMESTAMPNS.to_ne_bytes() {
-        return None;
-    }
-    let seconds = u64::try_from(word(HEADER)?).ok()?;
-    Some(seconds * 1_000_000_000 + u64::try_from(word(HEADER + size_of::<i64>())?).ok()?)
 }
 
 /// What a wait has found.

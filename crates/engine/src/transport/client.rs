@@ -1,7 +1,7 @@
 //! What a worker's loop needs of a client.
 
 use super::http1::Violation;
-use crate::reactor::{Backend, Event};
+use crate::reactor::{Backend, Event, EventTime};
 use knee_core::measure::Completion;
 use knee_core::measure::Op;
 use knee_core::time::Nanos;
@@ -22,8 +22,8 @@ pub trait Client {
         None
     }
 
-    /// Something happened on a connection at `now`.
-    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, now: Nanos);
+    /// Something happened on a connection.
+    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime);
 
     /// When [`Client::expire`] has something to do next.
     fn next_deadline(&self) -> Nanos;

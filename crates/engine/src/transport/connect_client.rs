@@ -14,7 +14,7 @@ use super::deadlines::Deadlines;
 use super::flight::{Flight, outcome_of};
 use super::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use super::requests::RequestSet;
-use crate::reactor::{Backend, Close, Event, Opening};
+use crate::reactor::{Backend, Close, Event, EventTime, Opening};
 use crate::sys::socket::{RawAddress, TcpPhase};
 use knee_core::measure::Op;
 use knee_core::measure::{Completion, Outcome};
@@ -132,7 +132,7 @@ impl ConnectClient {
         }
         self.connecting.clear(slot);
         let flight = &mut connection.flight;
-        flight.sent = now;
+        (flight.connected, flight.sent) = (now, now);
         flight.bytes_sent = self.requests.length(flight.request);
         connection.state = State::Busy;
         connection
@@ -141,24 +141,27 @@ impl ConnectClient {
         self.established.push(flight.lane);
         let (request, intended) = (flight.request, flight.intended);
         self.responding.set(slot, intended + self.config.timeout);
-        if let Err(error) = io.send(slot, request) {
-            self.on_failure(io, slot, &error, now);
+        match io.send(slot, request) {
+            Ok(()) if io.is_sending(slot) => {}
+            Ok(()) => self.connections[slot as usize].flight.written = now,
+            Err(error) => self.on_failure(io, slot, &error, now),
         }
     }
 
     #[inline]
-    fn on_bytes<B: Backend>(&mut self, io: &mut B, slot: u32, bytes: &[u8], now: Nanos) {
+    fn on_bytes<B: Backend>(&mut self, io: &mut B, slot: u32, bytes: &[u8], time: EventTime) {
+        let now = time.seen;
         let connection = &mut self.connections[slot as usize];
         if connection.state != State::Busy {
             return;
         }
-        connection.flight.received(bytes.len(), now);
+        let time = connection.flight.received(bytes.len(), time);
         match connection.parser.feed(bytes, &mut self.cache) {
             Progress::NeedMore => {}
             Progress::Malformed(violation) => self.refuse(io, slot, violation, now),
             Progress::Done {
                 status, keep_alive, ..
-            } => self.served(io, slot, (status, keep_alive), now),
+            } => self.served(io, slot, (status, keep_alive), time),
         }
     }
 
@@ -169,19 +172,19 @@ impl ConnectClient {
         io: &mut B,
         slot: u32,
         (status, keep_alive): (u16, bool),
-        now: Nanos,
+        time: EventTime,
     ) {
         let connection = &mut self.connections[slot as usize];
         let completion = connection
             .flight
-            .answered(status_outcome(status), status, now);
+            .answered(status_outcome(status), status, time);
         connection.state = State::Draining;
         self.complete(completion);
         if keep_alive || self.config.close == CloseKind::Rst {
             return self.discard(io, slot, self.how());
         }
         self.responding.clear(slot);
-        self.draining.set(slot, now + DRAIN_MAX);
+        self.draining.set(slot, time.seen + DRAIN_MAX);
     }
 
     fn on_end<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
@@ -192,7 +195,10 @@ impl ConnectClient {
             State::Connecting => self.end(io, slot, Outcome::Closed, now),
             State::Busy => {
                 let outcome = match connection.parser.at_eof() {
-                    Eof::Done { status } => return self.served(io, slot, (status, true), now),
+                    Eof::Done { status } => {
+                        let time = EventTime::seen(now);
+                        return self.served(io, slot, (status, true), time);
+                    }
                     Eof::Truncated => Outcome::Truncated,
                     Eof::Closed => Outcome::Closed,
                 };
@@ -245,7 +251,7 @@ impl ConnectClient {
         let connection = &self.connections[slot as usize];
         let completion = match connection.state {
             State::Connecting => connection.flight.unsent(outcome, now),
-            _ => connection.flight.ended(outcome, now),
+            _ => connection.flight.ended(outcome, EventTime::seen(now)),
         };
         self.complete(completion);
         self.discard(io, slot, self.how());
@@ -278,7 +284,7 @@ impl ConnectClient {
 impl Client for ConnectClient {
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
         self.tally.in_flight += 1;
-        let flight = Flight::new(op, self.requests.pick(), now);
+        let mut flight = Flight::new(op, self.requests.pick(), now);
         let Some(slot) = self.free.pop() else {
             return self.complete(flight.unsent(Outcome::DescriptorExhausted, now));
         };
@@ -286,6 +292,8 @@ impl Client for ConnectClient {
             self.free.push(slot);
             return self.complete(flight.unsent(outcome_of_open(&error), now));
         }
+        flight.placed = now;
+        flight.connection = slot;
         self.tally.opened += 1;
         self.tally.open += 1;
         self.tally.open_max = self.tally.open_max.max(self.tally.open);
@@ -305,14 +313,16 @@ impl Client for ConnectClient {
         self.established.pop()
     }
 
-    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, now: Nanos) {
+    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime) {
+        let now = time.seen;
         match event {
-            Event::Received(bytes) => self.on_bytes(io, slot, bytes, now),
-            Event::ReceivedLast(bytes) => {
-                self.on_bytes(io, slot, bytes, now);
+            Event::Received(piece) => self.on_bytes(io, slot, piece.bytes, time),
+            Event::ReceivedLast(piece) => {
+                self.on_bytes(io, slot, piece.bytes, time);
                 self.on_end(io, slot, now);
             }
             Event::Connected => self.on_connected(io, slot, now),
+            Event::Written => self.connections[slot as usize].flight.written = now,
             Event::Ended => self.on_end(io, slot, now),
             Event::Failed(error) => self.on_failure(io, slot, &error, now),
         }
@@ -357,7 +367,10 @@ impl Client for ConnectClient {
         for slot in 0..self.connections.len() {
             let connection = &mut self.connections[slot];
             let completion = match connection.state {
-                State::Busy => connection.flight.ended(Outcome::InFlight, now),
+                State::Busy => {
+                    let time = EventTime::seen(now);
+                    connection.flight.ended(Outcome::InFlight, time)
+                }
                 State::Connecting => connection.flight.unsent(Outcome::InFlight, now),
                 State::Draining | State::Free => continue,
             };

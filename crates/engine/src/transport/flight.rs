@@ -1,5 +1,6 @@
 //! One operation under way.
 
+use crate::reactor::EventTime;
 use knee_core::measure::Op;
 use knee_core::measure::{Completion, Outcome};
 use knee_core::time::Nanos;
@@ -12,10 +13,14 @@ pub struct Flight {
     pub intended: Nanos,
     /// When the generator came to it.
     pub started: Nanos,
-    /// When it got a connection: an open one, or one that was opened for it.
+    /// When a connection was free for it, or was opened for it; zero before.
     pub placed: Nanos,
-    /// When its request was handed to the kernel.
+    /// When that connection was established; zero before.
+    pub connected: Nanos,
+    /// When its request was handed to the kernel; zero before.
     pub sent: Nanos,
+    /// When the kernel had taken all of it; zero before.
+    pub written: Nanos,
     /// When the first byte of the response was there; zero before.
     pub first_byte: Nanos,
     /// Bytes received.
@@ -24,6 +29,8 @@ pub struct Flight {
     pub bytes_sent: u64,
     /// Its lane.
     pub lane: u32,
+    /// The number of its connection, once it has one.
+    pub connection: u32,
     /// The number of its request.
     pub request: usize,
     /// It goes for the second time.
@@ -39,43 +46,60 @@ impl Flight {
             started: now,
             lane,
             request,
+            connection: Completion::NO_CONNECTION,
             ..Flight::default()
         }
     }
 
-    /// Notes `count` bytes of the response.
+    /// Notes `count` bytes of the response. A timestamp from before the request was sent cannot be
+    /// right: such bytes came when they were seen.
     #[inline]
-    pub fn received(&mut self, count: usize, now: Nanos) {
+    pub fn received(&mut self, count: usize, time: EventTime) -> EventTime {
+        let time = match time.happened < self.sent {
+            true => EventTime::seen(time.seen),
+            false => time,
+        };
         if self.bytes == 0 {
-            self.first_byte = now;
+            self.first_byte = time.happened;
         }
         self.bytes += count as u64;
+        time
     }
 
-    /// It ended at `now`, its request sent.
+    /// It ended at `time`, its request sent.
     #[inline]
-    pub fn ended(&self, outcome: Outcome, now: Nanos) -> Completion {
+    pub fn ended(&self, outcome: Outcome, time: EventTime) -> Completion {
+        let completed = time.happened;
+        let reached = |at: Nanos| if at > Nanos::ZERO { at } else { completed };
+        let first_byte = reached(self.first_byte);
         Completion {
             intended: self.intended,
             started: self.started,
+            placed: reached(self.placed),
+            connected: reached(self.connected),
             sent: self.sent,
-            first_byte: if self.bytes > 0 { self.first_byte } else { now },
-            completed: now,
+            // An answer may come before the request was taken whole: then nothing waits for that.
+            written: reached(self.written).min(first_byte),
+            first_byte,
+            completed,
+            picked_up: time.seen,
+            by_kernel: time.by_kernel,
             bytes: self.bytes,
             bytes_sent: self.bytes_sent,
             status: 0,
             target: self.request as u32,
             outcome,
             lane: self.lane,
+            connection: self.connection,
         }
     }
 
-    /// It ended at `now` with a whole response of this status.
+    /// It ended at `time` with a whole response of this status.
     #[inline]
-    pub fn answered(&self, outcome: Outcome, status: u16, now: Nanos) -> Completion {
+    pub fn answered(&self, outcome: Outcome, status: u16, time: EventTime) -> Completion {
         Completion {
             status,
-            ..self.ended(outcome, now)
+            ..self.ended(outcome, time)
         }
     }
 
@@ -84,7 +108,8 @@ impl Flight {
         Completion {
             sent: now,
             first_byte: now,
-            ..self.ended(outcome, now)
+            written: now,
+            ..self.ended(outcome, EventTime::seen(now))
         }
     }
 }

@@ -9,7 +9,7 @@ use super::deadlines::Deadlines;
 use super::flight::{Flight, outcome_of};
 use super::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use super::requests::RequestSet;
-use crate::reactor::{Backend, Close, Event, Opening};
+use crate::reactor::{Backend, Close, Event, EventTime, Opening};
 use knee_core::measure::Op;
 use knee_core::measure::{Completion, Outcome};
 use knee_core::pool::Pool;
@@ -109,11 +109,12 @@ impl Client for HttpClient {
         self.completed.pop()
     }
 
-    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, now: Nanos) {
+    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime) {
+        let now = time.seen;
         match event {
-            Event::Received(bytes) => self.on_bytes(io, slot, bytes, now),
-            Event::ReceivedLast(bytes) => {
-                self.on_bytes(io, slot, bytes, now);
+            Event::Received(piece) => self.on_bytes(io, slot, piece.bytes, time),
+            Event::ReceivedLast(piece) => {
+                self.on_bytes(io, slot, piece.bytes, time);
                 // Where the bytes ended the connection, the slot is free or has a new one.
                 let state = self.connections[slot as usize].state;
                 if !matches!(state, State::Free | State::Connecting) {
@@ -121,6 +122,7 @@ impl Client for HttpClient {
                 }
             }
             Event::Connected => self.on_connected(io, slot, now),
+            Event::Written => self.connections[slot as usize].flight.written = now,
             Event::Ended => self.on_end(io, slot, now),
             Event::Failed(error) => self.on_failure(io, slot, &error, now),
         }
@@ -160,7 +162,10 @@ impl Client for HttpClient {
         for slot in 0..self.connections.len() {
             let connection = &mut self.connections[slot];
             let completion = match connection.state {
-                State::Busy => connection.flight.ended(Outcome::InFlight, now),
+                State::Busy => {
+                    let time = EventTime::seen(now);
+                    connection.flight.ended(Outcome::InFlight, time)
+                }
                 State::Connecting => connection.flight.unsent(Outcome::InFlight, now),
                 _ => continue,
             };
@@ -229,7 +234,9 @@ impl HttpClient {
     }
 
     fn open<B: Backend>(&mut self, io: &mut B, slot: u32, mut flight: Flight, now: Nanos) {
-        flight.placed = now;
+        if flight.placed == Nanos::ZERO {
+            flight.placed = now;
+        }
         if let Err(error) = io.open(slot, Opening::to(&self.config.address)) {
             self.free.push(slot);
             return self.complete(flight.unsent(outcome_of(&error), now));
@@ -252,21 +259,31 @@ impl HttpClient {
     #[inline]
     fn send<B: Backend>(&mut self, io: &mut B, slot: u32, mut flight: Flight, now: Nanos) {
         flight.sent = now;
+        flight.written = Nanos::ZERO;
+        flight.connection = slot;
         flight.bytes_sent = self.requests.length(flight.request);
         self.deadlines
             .set(slot, flight.intended + self.config.timeout);
         let connection = &mut self.connections[slot as usize];
-        if connection.state != State::Connecting {
+        if flight.placed == Nanos::ZERO {
             flight.placed = now;
         }
+        // What a first attempt took, whose connection the server closed, counts as connecting.
+        flight.connected = match connection.state == State::Connecting || flight.repeated {
+            true => now,
+            false => flight.placed,
+        };
         connection.state = State::Busy;
         connection.flight = flight;
         connection.uses += 1;
         connection
             .parser
             .begin(self.requests.is_head(flight.request));
-        if let Err(error) = io.send(slot, flight.request) {
-            self.on_failure(io, slot, &error, now);
+        match io.send(slot, flight.request) {
+            Ok(()) if io.is_sending(slot) => {}
+            // The time before the call: what the kernel does in it is a part of the path.
+            Ok(()) => self.connections[slot as usize].flight.written = now,
+            Err(error) => self.on_failure(io, slot, &error, now),
         }
     }
 
@@ -276,14 +293,15 @@ impl HttpClient {
     }
 
     #[inline]
-    fn on_bytes<B: Backend>(&mut self, io: &mut B, slot: u32, bytes: &[u8], now: Nanos) {
+    fn on_bytes<B: Backend>(&mut self, io: &mut B, slot: u32, bytes: &[u8], time: EventTime) {
+        let now = time.seen;
         let connection = &mut self.connections[slot as usize];
         match connection.state {
             State::Busy => {}
             State::Idle => return self.on_unasked(io, slot, bytes),
             _ => return,
         }
-        connection.flight.received(bytes.len(), now);
+        let time = connection.flight.received(bytes.len(), time);
         match connection.parser.feed(bytes, &mut self.cache) {
             Progress::NeedMore => {}
             Progress::Malformed(violation) => self.refuse(io, slot, violation, now),
@@ -300,7 +318,7 @@ impl HttpClient {
                 }
                 let completion = connection
                     .flight
-                    .answered(status_outcome(status), status, now);
+                    .answered(status_outcome(status), status, time);
                 self.waiting.note(now - connection.flight.placed, true);
                 if !is_whole || !is_in_step {
                     // The answer came before the request's body was sent, and what is left of the
@@ -308,7 +326,7 @@ impl HttpClient {
                     // after the answer must not be taken for the next one.
                     self.retire(io, slot, now);
                 } else {
-                    self.release(io, slot, keep_alive, now);
+                    self.release(io, slot, keep_alive, time);
                 }
                 self.complete(completion);
             }
@@ -337,9 +355,10 @@ impl HttpClient {
         }
         match connection.parser.at_eof() {
             Eof::Done { status } => {
+                let time = EventTime::seen(now);
                 let completion = connection
                     .flight
-                    .answered(status_outcome(status), status, now);
+                    .answered(status_outcome(status), status, time);
                 self.waiting.note(now - connection.flight.placed, true);
                 self.complete(completion);
                 self.retire(io, slot, now);
@@ -363,6 +382,7 @@ impl HttpClient {
     fn repeat<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         let mut flight = self.connections[slot as usize].flight;
         flight.repeated = true;
+        flight.connected = Nanos::ZERO;
         self.discard(io, slot);
         self.place(io, flight, now);
     }
@@ -392,7 +412,7 @@ impl HttpClient {
         }
         let completion = match connection.state {
             State::Connecting => connection.flight.unsent(outcome, now),
-            _ => connection.flight.ended(outcome, now),
+            _ => connection.flight.ended(outcome, EventTime::seen(now)),
         };
         if outcome == Outcome::Timeout {
             self.waiting.note(now - connection.flight.placed, false);
@@ -403,14 +423,20 @@ impl HttpClient {
 
     /// A response is complete: the connection is free for the next, or is given up.
     #[inline]
-    fn release<B: Backend>(&mut self, io: &mut B, slot: u32, keep_alive: bool, now: Nanos) {
+    fn release<B: Backend>(&mut self, io: &mut B, slot: u32, keep_alive: bool, time: EventTime) {
+        let now = time.seen;
         self.deadlines.clear(slot);
         let connection = &mut self.connections[slot as usize];
         if keep_alive && self.config.keep_alive {
             connection.state = State::Idle;
             if connection.flight.lane == Op::ANY_LANE {
                 match self.waiting.take(now) {
-                    Some(flight) => self.send(io, slot, flight, now),
+                    Some(mut flight) => {
+                        // The connection was free once the response was here: what passed until
+                        // the generator saw that is its own delay, not a wait for a connection.
+                        flight.placed = time.happened.max(flight.started);
+                        self.send(io, slot, flight, now);
+                    }
                     None => {
                         connection.idle_at = self.idle.len() as u32;
                         self.idle.push(slot);

@@ -10,7 +10,7 @@ use knee_core::experiment::latency::spec::{
     FlowSockets, FlowTrialSpec, FlowsEnd, ProbeSpec, Settle,
 };
 use knee_core::experiment::latency::{LatencyPlan, QUICK, SCENARIOS};
-use knee_core::spec::{BackendChoice, EngineOptions, Level, Margins, WaitPolicy};
+use knee_core::spec::{BackendChoice, EngineOptions, Level, WaitPolicy};
 use knee_core::time::Nanos;
 
 /// A scenario that does not settle is ended then, unless another time is given.
@@ -145,7 +145,7 @@ impl RawLatency {
                 workers: self.threads.unwrap_or(1),
                 backend: BackendChoice::Auto,
                 wait: WaitPolicy::Hybrid,
-                margins: Margins::UNKNOWN,
+                ..EngineOptions::default()
             },
         }
     }

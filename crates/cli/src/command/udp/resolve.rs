@@ -11,8 +11,7 @@ use knee_core::experiment::udp::ExplainSpec;
 use knee_core::experiment::udp::client_wait::{parse_client_wait, parse_clients};
 use knee_core::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
 use knee_core::spec::{
-    ArrivalLaw, BackendChoice, EngineOptions, Level, Margins, OpenLoad, Rate, WaitPolicy,
-    parse_arrival,
+    ArrivalLaw, BackendChoice, EngineOptions, Level, OpenLoad, Rate, WaitPolicy, parse_arrival,
 };
 use knee_core::time::Nanos;
 use std::sync::Arc;
@@ -274,7 +273,7 @@ impl RawUdp {
             workers: self.threads.unwrap_or(useful.min(machine.cpus)),
             backend: BackendChoice::Auto,
             wait: self.wait_policy.unwrap_or(WaitPolicy::Hybrid),
-            margins: Margins::UNKNOWN,
+            ..EngineOptions::default()
         };
         UdpTrialSpec {
             label: law.label,

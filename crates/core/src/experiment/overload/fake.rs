@@ -365,10 +365,8 @@ impl Run<'_> {
     fn end(&mut self, id: usize, outcome: Outcome, now: Nanos) {
         let connect = &mut self.connects[id];
         connect.has_ended = true;
-        let completion = Completion {
-            started: connect.started,
-            ..Completion::at_once(connect.op, now, outcome)
-        };
+        let completion = Completion::at_once(connect.op, now, outcome);
+        let completion = completion.exchanged(connect.started, now);
         self.recorder.on_completion(&completion);
         self.driver.on_completion(&completion, now);
     }

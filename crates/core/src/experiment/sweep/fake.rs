@@ -7,8 +7,8 @@ use crate::experiment::{Conducted, conduct};
 use crate::measure::{Interval, Outcome, Outcomes};
 use crate::rng;
 use crate::spec::{
-    BackendChoice, Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, Margins,
-    Pause, Pick, TrialSpec, WaitPolicy,
+    BackendChoice, Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, Pause,
+    Pick, TrialSpec, WaitPolicy,
 };
 use crate::time::Nanos;
 use crate::trial::detail::HttpDetail;
@@ -197,7 +197,7 @@ pub fn base(seed: u64) -> TrialSpec {
             workers: 1,
             backend: BackendChoice::Auto,
             wait: WaitPolicy::Hybrid,
-            margins: Margins::UNKNOWN,
+            ..EngineOptions::default()
         },
     }
 }

@@ -17,18 +17,10 @@ fn config(start: Nanos, end: Nanos, open_loop: bool) -> RecorderConfig {
 }
 
 fn ended(intended: Nanos, completed: Nanos, outcome: Outcome) -> Completion {
+    let op = Op { intended, lane: 0 };
     Completion {
-        intended,
-        started: intended,
-        sent: intended,
-        first_byte: completed,
-        completed,
         bytes: 10,
-        bytes_sent: 0,
-        status: 0,
-        target: 0,
-        outcome,
-        lane: 0,
+        ..Completion::at_once(op, completed, outcome).exchanged(intended, intended)
     }
 }
 

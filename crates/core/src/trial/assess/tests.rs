@@ -101,24 +101,16 @@ pub(crate) fn spec(load: Load) -> TrialSpec {
             workers: 1,
             backend: BackendChoice::Epoll,
             wait: WaitPolicy::Hybrid,
-            margins: Margins::UNKNOWN,
+            ..EngineOptions::default()
         },
     }
 }
 
 fn op(intended: Nanos, started: Nanos, completed: Nanos) -> Completion {
+    let op = Op { intended, lane: 0 };
     Completion {
-        intended,
-        started,
-        sent: started,
-        first_byte: completed,
-        completed,
         bytes: 100,
-        bytes_sent: 0,
-        status: 0,
-        target: 0,
-        outcome: Outcome::Ok,
-        lane: 0,
+        ..Completion::at_once(op, completed, Outcome::Ok).exchanged(started, started)
     }
 }
 

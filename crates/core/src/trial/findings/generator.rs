@@ -4,6 +4,7 @@ use super::Trials;
 use crate::finding::{Code, Finding, Severity};
 use crate::spec::Level;
 use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::timing::Group;
 use crate::trial::validity::{BUSY_PERCENT, BUSY_WINDOW, Clause};
 use crate::words::{number, percent, time, users};
 
@@ -14,9 +15,11 @@ const LAW_OPERATIONS: f64 = 20.0;
 const PAUSE_SHARE: f64 = 0.05;
 const PAUSE_NS: f64 = 50_000.0;
 
-pub(super) const CODES: [Code; 4] = [
+pub(super) const CODES: [Code; 6] = [
     GENERATOR_LIMITED,
     GENERATOR_DISTORTED,
+    GENERATOR_DELAY,
+    GENERATOR_CYCLE,
     LITTLES_LAW_VIOLATION,
     THINK_DEVIATION,
 ];
@@ -108,6 +111,76 @@ pub(crate) fn distorted(place: &str, clauses: &[String]) -> Finding {
         [("clauses", clauses.len() as f64)],
         "repeat on a quieter or larger machine, or offer less: a lower --rate or --vusers",
     )
+}
+
+/// From this share of the slowest 1 % on, in percent, the generator's own delay is worth a word.
+const OWN_DELAY_PERCENT: f64 = 10.0;
+
+const GENERATOR_DELAY: Code = Code {
+    name: "generator_delay",
+    cause: "More than 10 % of the slowest 1 % of the response times is the generator's own delay: \
+            it began operations after their intended time. From 30 % on the trial is INVALID.",
+    remedy: "Give the generator a processor of its own with taskset, or try --wait spin.",
+};
+
+pub(super) fn generator_delay(trials: &Trials) -> Option<Finding> {
+    let delayed = |t: &TrialReport| {
+        let slowest = t
+            .timing()?
+            .anatomy
+            .iter()
+            .find(|a| a.of == Group::Slowest1)?;
+        let percent = slowest.generator_percent();
+        let counts = t.verdict == Verdict::Valid && percent > OWN_DELAY_PERCENT;
+        counts.then_some((percent, slowest.from_ns))
+    };
+    let (place, (own, from_ns)) = trials.worst(delayed, |found| found.0)?;
+    Some(GENERATOR_DELAY.finding(
+        Severity::Warning,
+        format!(
+            "{place}of the slowest 1 % (over {}), {} is the generator's own delay",
+            time(from_ns as f64),
+            percent(own)
+        ),
+        [("generator_percent", own), ("from_ns", from_ns as f64)],
+        "give the generator a processor of its own with taskset, or try --wait spin",
+    ))
+}
+
+/// From this share of a user's cycle on, in percent, the generator lowers the throughput.
+const OWN_CYCLE_PERCENT: f64 = 2.0;
+/// From this share on it changes how the throughput is to be read.
+const LARGE_CYCLE_PERCENT: f64 = 10.0;
+
+const GENERATOR_CYCLE: Code = Code {
+    name: "generator_cycle",
+    cause: "In a closed loop the next operation of a user waits until the generator has read the \
+            last response. That delay is not part of the response time, but of the cycle, so the \
+            throughput of a target that has time to spare is lower by up to this share.",
+    remedy: "Poll instead of sleeping with --wait spin, add workers with --threads, or read the \
+             throughput as a lower bound.",
+};
+
+pub(super) fn generator_cycle(trials: &Trials) -> Option<Finding> {
+    let slowed = |t: &TrialReport| {
+        let percent = t.timing()?.generator_cycle_percent;
+        percent.filter(|percent| *percent > OWN_CYCLE_PERCENT)
+    };
+    let (place, own) = trials.worst(slowed, |percent| *percent)?;
+    Some(GENERATOR_CYCLE.finding(
+        match own > LARGE_CYCLE_PERCENT {
+            true => Severity::Warning,
+            false => Severity::Info,
+        },
+        format!(
+            "{place}the generator's own delay is {} of a user's cycle. Without it throughput would \
+             be higher by up to {}",
+            percent(own),
+            percent(own / (100.0 - own).max(1.0) * 100.0)
+        ),
+        [("generator_cycle_percent", own)],
+        "poll instead of sleeping: --wait spin; or read the throughput as a lower bound",
+    ))
 }
 
 const LITTLES_LAW_VIOLATION: Code = Code {

@@ -54,9 +54,11 @@ pub(crate) fn findings_beside_open_loop(trials: &[&TrialReport]) -> Vec<Finding>
 }
 
 fn diagnose(trials: &Trials) -> Vec<Finding> {
-    let checks: [fn(&Trials) -> Option<Finding>; 13] = [
+    let checks: [fn(&Trials) -> Option<Finding>; 15] = [
         generator::generator_limited,
         generator::generator_distorted,
+        generator::generator_delay,
+        generator::generator_cycle,
         generator::littles_law,
         target::connections_limit,
         target::target_queue_grows,

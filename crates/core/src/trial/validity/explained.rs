@@ -67,8 +67,9 @@ const STALLED: Code = Code {
 
 const PACED_LATE: Code = Code {
     name: "paced_late",
-    cause: "Operations started after their intended time, by a large share of the response times \
-            measured. Those response times contain the delay.",
+    cause: "Operations started after their intended time. The delay is more than 30 % of the \
+            response times of the slowest 1 %, or more than 10 % of the median. The response \
+            times contain it.",
     remedy: "Give the generator a processor of its own with taskset, try --wait spin, or ask for a \
              lower --rate.",
 };

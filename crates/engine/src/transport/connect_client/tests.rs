@@ -1,7 +1,7 @@
 //! The client over a backend that only remembers what it was told.
 
 use super::*;
-use crate::reactor::Sink;
+use crate::reactor::{Piece, Sink};
 use crate::sys::socket::{Address, TcpState};
 use crate::transport::requests::serialise_all;
 use knee_core::rng;
@@ -114,7 +114,8 @@ impl Bench {
     }
 
     fn event(&mut self, at: u64, slot: u32, event: Event<'_>) {
-        self.client.on_event(&mut self.io, slot, event, Nanos(at));
+        self.client
+            .on_event(&mut self.io, slot, event, EventTime::seen(Nanos(at)));
     }
 
     fn expire(&mut self, at: u64) {
@@ -143,8 +144,8 @@ fn a_connect_in_time_is_told_of_and_served() {
         b.event(39, 0, Event::Connected);
         assert_eq!(b.client.take_established(), Some(7));
         assert_eq!((b.io.sent.len(), b.client.next_deadline()), (1, Nanos(110)));
-        b.event(50, 0, Event::Received(&response[..9]));
-        b.event(60, 0, Event::Received(&response[9..]));
+        b.event(50, 0, Event::Received(Piece::of(&response[..9])));
+        b.event(60, 0, Event::Received(Piece::of(&response[9..])));
         assert_eq!(b.ended(), Some(Outcome::Served));
         assert_eq!(b.io.closed.first().map(|c| c.1), closes);
         b.event(61, 0, Event::Ended);
@@ -166,7 +167,7 @@ fn a_server_that_has_closed_with_its_response_is_not_waited_for() {
         let mut b = bench(close);
         b.start(10, 0);
         b.event(20, 0, Event::Connected);
-        b.event(30, 0, Event::ReceivedLast(response));
+        b.event(30, 0, Event::ReceivedLast(Piece::of(response)));
         assert_eq!(b.ended(), Some(served));
         assert_eq!(
             b.io.closed.len(),
@@ -189,7 +190,7 @@ fn a_response_that_says_no_is_not_served() {
         b.start(10, 0);
         b.event(20, 0, Event::Connected);
         let response = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
-        b.event(30, 0, Event::Received(response.as_bytes()));
+        b.event(30, 0, Event::Received(Piece::of(response.as_bytes())));
         assert_eq!(b.ended(), Some(outcome), "{status}");
     }
 }
@@ -199,7 +200,7 @@ fn a_server_that_does_not_close_as_it_said_is_not_waited_for() {
     let mut b = bench(CloseKind::Fin);
     b.start(0, 0);
     b.event(1, 0, Event::Connected);
-    b.event(2, 0, Event::Received(OK));
+    b.event(2, 0, Event::Received(Piece::of(OK)));
     b.expire(2 + DRAIN_MAX.0);
     assert_eq!(b.io.closed, [(0, Close::Orderly)]);
 }
@@ -283,7 +284,7 @@ fn a_connection_that_breaks_off_has_its_own_outcome() {
         (&OK[..20], Event::Ended, Outcome::Truncated),
         (
             b"",
-            Event::Received(b"220 mail\r\n\r\n"),
+            Event::Received(Piece::of(b"220 mail\r\n\r\n")),
             Outcome::Malformed,
         ),
     ];
@@ -292,7 +293,7 @@ fn a_connection_that_breaks_off_has_its_own_outcome() {
         b.start(0, 0);
         b.event(1, 0, Event::Connected);
         if !bytes.is_empty() {
-            b.event(2, 0, Event::Received(bytes));
+            b.event(2, 0, Event::Received(Piece::of(bytes)));
         }
         b.event(3, 0, event);
         assert_eq!(b.ended(), Some(outcome));

@@ -1,7 +1,7 @@
 //! The client over a backend that only remembers what it was told.
 
 use super::*;
-use crate::reactor::{Opening, Sink};
+use crate::reactor::{Opening, Piece, Sink};
 use crate::sys::socket::{Address, RawAddress, TcpState};
 use crate::transport::requests::serialise_all;
 use knee_core::rng;
@@ -109,7 +109,8 @@ impl Bench {
     }
 
     fn event(&mut self, at: u64, slot: u32, event: Event<'_>) {
-        self.client.on_event(&mut self.io, slot, event, Nanos(at));
+        self.client
+            .on_event(&mut self.io, slot, event, EventTime::seen(Nanos(at)));
     }
 
     /// The outcomes of what has ended since the last call, with their response times.
@@ -126,8 +127,8 @@ fn a_connection_is_kept_and_used_again() {
     let mut b = bench(2, 0, "GET");
     b.start(10);
     b.event(15, 0, Event::Connected);
-    b.event(18, 0, Event::Received(&OK[..20]));
-    b.event(20, 0, Event::Received(&OK[20..]));
+    b.event(18, 0, Event::Received(Piece::of(&OK[..20])));
+    b.event(20, 0, Event::Received(Piece::of(&OK[20..])));
     let completion = b.client.take_completed().unwrap();
     assert_eq!(
         completion.connection_wait(),
@@ -157,9 +158,9 @@ fn beyond_the_most_connections_operations_wait_in_order() {
     b.start(11);
     b.start(12);
     assert_eq!(b.io.sent.len(), 1);
-    b.event(20, 0, Event::Received(OK));
-    b.event(30, 0, Event::Received(OK));
-    b.event(40, 0, Event::Received(OK));
+    b.event(20, 0, Event::Received(Piece::of(OK)));
+    b.event(30, 0, Event::Received(Piece::of(OK)));
+    b.event(40, 0, Event::Received(Piece::of(OK)));
     let all = std::iter::from_fn(|| b.client.take_completed()).collect::<Vec<_>>();
     let mut waits: Vec<_> = all
         .iter()
@@ -183,7 +184,7 @@ fn a_lane_keeps_its_own_connection_even_while_another_is_idle() {
     let mut b = bench(2, 2, "GET");
     b.start_lane(1, 0);
     b.event(2, 0, Event::Connected);
-    b.event(3, 0, Event::Received(OK));
+    b.event(3, 0, Event::Received(Piece::of(OK)));
     b.start_lane(4, 1);
     assert_eq!(b.io.opened, [0, 1]);
     b.start_lane(5, 0);
@@ -242,17 +243,17 @@ fn what_the_end_of_a_connection_means() {
     let failed = |code| first(Event::Failed(io::Error::from_raw_os_error(code)));
     assert_eq!(first(Event::Ended), Some(Outcome::Closed), "before a byte");
     assert_eq!(
-        first(Event::Received(&OK[..30])),
+        first(Event::Received(Piece::of(&OK[..30]))),
         Some(Outcome::Truncated),
         "in the middle"
     );
     assert_eq!(
-        first(Event::Received(b"HTTP/1.0 200 OK\r\n\r\nall")),
+        first(Event::Received(Piece::of(b"HTTP/1.0 200 OK\r\n\r\nall"))),
         Some(Outcome::Ok),
         "as a frame"
     );
     assert_eq!(
-        first(Event::Received(b"SSH-2.0\r\n\r\n")),
+        first(Event::Received(Piece::of(b"SSH-2.0\r\n\r\n"))),
         Some(Outcome::Malformed)
     );
     assert_eq!(failed(libc::ECONNRESET), Some(Outcome::Reset));
@@ -280,7 +281,11 @@ fn end_of_a_used_connection(method: &str, event: Event<'_>) -> Bench {
     let mut b = bench(1, 0, method);
     b.start(0);
     b.event(1, 0, Event::Connected);
-    b.event(2, 0, Event::Received(b"HTTP/1.1 204 No Content\r\n\r\n"));
+    b.event(
+        2,
+        0,
+        Event::Received(Piece::of(b"HTTP/1.1 204 No Content\r\n\r\n")),
+    );
     assert_eq!(b.ended().len(), 1);
     b.start(10);
     b.event(12, 0, event);
@@ -317,7 +322,7 @@ fn an_idle_connection_that_ends_is_forgotten() {
         b.event(1, slot, Event::Connected);
     }
     for slot in 0..3 {
-        b.event(2, slot, Event::Received(OK));
+        b.event(2, slot, Event::Received(Piece::of(OK)));
     }
     b.event(3, 0, Event::Ended);
     b.start(4);
@@ -332,7 +337,7 @@ fn a_server_that_says_close_closes_first() {
     let mut b = bench(1, 1, "GET");
     b.start_lane(1, 0);
     b.event(1, 0, Event::Connected);
-    b.event(2, 0, Event::Received(OK_CLOSE));
+    b.event(2, 0, Event::Received(Piece::of(OK_CLOSE)));
     assert_eq!(
         (b.ended().len(), b.io.closed.len()),
         (1, 0),
@@ -346,7 +351,7 @@ fn a_server_that_says_close_closes_first() {
     let mut b = bench(1, 0, "GET");
     b.start(0);
     b.event(0, 0, Event::Connected);
-    b.event(1, 0, Event::Received(OK_CLOSE));
+    b.event(1, 0, Event::Received(Piece::of(OK_CLOSE)));
     b.client.expire(&mut b.io, drained);
     assert_eq!(b.io.closed, [0], "and not waited for for ever");
 }
@@ -365,14 +370,14 @@ fn bytes_that_come_with_the_end_end_the_connection_that_they_came_on_alone() {
         b.event(1, 0, Event::Connected);
         // Waits for the one connection that may be open.
         b.start(2);
-        b.event(3, 0, Event::ReceivedLast(bytes));
+        b.event(3, 0, Event::ReceivedLast(Piece::of(bytes)));
         assert_eq!(b.ended().first().map(|e| e.0), Some(outcome));
         assert_eq!(
             (b.io.closed.as_slice(), b.client.tally().open),
             (&[0][..], 1)
         );
         b.event(4, 0, Event::Connected);
-        b.event(5, 0, Event::Received(OK));
+        b.event(5, 0, Event::Received(Piece::of(OK)));
         assert_eq!(b.ended(), [(Outcome::Ok, 3)], "the new one lives");
     }
 }
@@ -383,7 +388,7 @@ fn a_server_that_says_close_and_does_not_throttles_nobody() {
     for k in 0..5 {
         b.start(10 * k);
         b.event(10 * k + 1, 0, Event::Connected);
-        b.event(10 * k + 2, 0, Event::Received(OK_CLOSE));
+        b.event(10 * k + 2, 0, Event::Received(Piece::of(OK_CLOSE)));
     }
     assert_eq!(b.ended(), [(Outcome::Ok, 2); 5]);
     assert_eq!(b.io.closed, [0; 4], "the one that waits gives up its place");
@@ -422,7 +427,7 @@ fn starved(connections_max: u32, service: u64, until: u64) -> (Bench, Vec<(Outco
         }
         while answers.front().is_some_and(|&(at, _)| at <= now) {
             let (_, slot): (u64, u32) = answers.pop_front().expect("there is one");
-            b.event(now, slot, Event::Received(OK));
+            b.event(now, slot, Event::Received(Piece::of(OK)));
         }
         for slot in b.io.opened.split_off(opened) {
             b.io.opened.push(slot);
@@ -495,7 +500,7 @@ fn surplus_ends_the_connection_and_not_the_response_however_it_comes() {
         b.event(1, 0, Event::Connected);
         for piece in pieces {
             if b.io.closed.is_empty() {
-                b.event(2, 0, Event::Received(piece));
+                b.event(2, 0, Event::Received(Piece::of(piece)));
             }
         }
         assert_eq!(b.ended(), [(Outcome::Ok, 2)]);
@@ -515,25 +520,25 @@ fn empty_lines_after_a_response_and_a_408_to_nobody_are_no_surplus() {
         let mut b = bench(1, 0, "GET");
         b.start(0);
         b.event(1, 0, Event::Connected);
-        b.event(2, 0, Event::Received(OK));
-        b.event(2, 0, Event::Received(pieces[0]));
+        b.event(2, 0, Event::Received(Piece::of(OK)));
+        b.event(2, 0, Event::Received(Piece::of(pieces[0])));
         b.start(3);
         // The rest comes before the next response.
         for piece in &pieces[1..] {
-            b.event(4, 0, Event::Received(piece));
+            b.event(4, 0, Event::Received(Piece::of(piece)));
         }
-        b.event(5, 0, Event::Received(OK));
+        b.event(5, 0, Event::Received(Piece::of(OK)));
         assert_eq!(b.ended().len(), 2);
         assert_eq!((b.io.closed.len(), b.client.tally().surplus), (0, 0));
     }
     let mut b = bench(1, 0, "GET");
     b.start(0);
     b.event(1, 0, Event::Connected);
-    b.event(2, 0, Event::Received(OK));
+    b.event(2, 0, Event::Received(Piece::of(OK)));
     b.event(
         3,
         0,
-        Event::Received(b"HTTP/1.1 408 Request Timeout\r\n\r\n"),
+        Event::Received(Piece::of(b"HTTP/1.1 408 Request Timeout\r\n\r\n")),
     );
     assert_eq!((b.io.closed.len(), b.client.tally().surplus), (1, 0));
 }
@@ -545,7 +550,7 @@ fn a_response_before_the_body_was_sent_ends_the_connection() {
         b.start(0);
         b.event(1, 0, Event::Connected);
         b.io.sending.push(0);
-        b.event(2, 0, Event::Received(response));
+        b.event(2, 0, Event::Received(Piece::of(response)));
         assert_eq!(b.ended(), [(Outcome::Ok, 2)]);
         assert_eq!(b.io.closed, [0], "nothing may follow half a body");
         b.start(3);

@@ -9,9 +9,7 @@ use crate::experiment::udp::recorder::DatagramRecorder;
 use crate::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
 use crate::law::Law;
 use crate::measure::{GeneratorUse, Outcome};
-use crate::spec::{
-    ArrivalLaw, BackendChoice, EngineOptions, Level, Margins, Rate, Share, WaitPolicy,
-};
+use crate::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Rate, Share, WaitPolicy};
 use crate::stats::buffer::Buffer;
 use crate::time::Nanos;
 use crate::trial::datagrams::LedgerReport;
@@ -43,7 +41,7 @@ pub(crate) fn spec(clients: u32, wait: ClientWait, duration: Nanos) -> UdpTrialS
             workers: 1,
             backend: BackendChoice::Auto,
             wait: WaitPolicy::Hybrid,
-            margins: Margins::UNKNOWN,
+            ..EngineOptions::default()
         },
     }
 }

@@ -8,7 +8,7 @@ use knee_core::experiment::latency::spec::{
 };
 use knee_core::measure::Direction;
 use knee_core::measure::{Histogram, Interval, IntervalWatcher};
-use knee_core::spec::{BackendChoice, EngineOptions, Level, Margins, WaitPolicy};
+use knee_core::spec::{BackendChoice, EngineOptions, Level, WaitPolicy};
 use knee_core::time::Nanos;
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ fn scenario(service: &BulkServer, up: u32, down: u32, length: Nanos) -> FlowTria
             workers: 1,
             backend: BackendChoice::Auto,
             wait: WaitPolicy::Sleep,
-            margins: Margins::UNKNOWN,
+            ..EngineOptions::default()
         },
     }
 }

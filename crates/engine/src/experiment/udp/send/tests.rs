@@ -6,7 +6,7 @@ use crate::sys::clock::monotonic_ns;
 use crate::transport::datagram::Header;
 use knee_core::experiment::udp::spec::{ClientWait, ServiceMode, ServiceSetup};
 use knee_core::law::Law;
-use knee_core::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Margins, Rate, WaitPolicy};
+use knee_core::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Rate, WaitPolicy};
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::sync::atomic::Ordering;
@@ -60,7 +60,7 @@ fn plan_to(target: SocketAddr, wait: ClientWait, carried_as: ClientsAs) -> SendP
             workers: 2,
             backend: BackendChoice::Auto,
             wait: WaitPolicy::Sleep,
-            margins: Margins::UNKNOWN,
+            ..EngineOptions::default()
         },
     };
     SendPlan {

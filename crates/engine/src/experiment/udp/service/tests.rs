@@ -12,7 +12,7 @@ use knee_core::experiment::udp::spec::{
 };
 use knee_core::law::Law;
 use knee_core::measure::{Histogram, Interval, IntervalWatcher};
-use knee_core::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Margins, Rate, WaitPolicy};
+use knee_core::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Rate, WaitPolicy};
 use knee_core::time::Nanos;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -58,8 +58,8 @@ pub(super) fn trial_of(service: SocketAddr) -> UdpTrialSpec {
         engine: EngineOptions {
             workers: 1,
             wait: WaitPolicy::Hybrid,
-            margins: Margins::UNKNOWN,
             backend: BackendChoice::Epoll,
+            ..EngineOptions::default()
         },
     }
 }

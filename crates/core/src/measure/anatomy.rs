@@ -1,0 +1,239 @@
+//! What response times are made of, by how long they are.
+
+use super::{Stage, Stages};
+use crate::time::Nanos;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Rows per doubling of the response time: each is 1.6 % long at the most.
+const ROWS_PER_OCTAVE: u64 = 64;
+/// Longer ones count as this: 1 h, as in a histogram.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Sums of the stages of operations, apart by response time in rows of up to 1.6 %: so what the
+/// slowest are made of can be told exactly, and those of several workers merge exactly.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Anatomy {
+    /// Ascending; empty at the end rather than full of zeros.
+    rows: Vec<Row>,
+}
+
+/// The operations whose response times fall into one row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Row {
+    count: u64,
+    sums_ns: [u64; Stage::COUNT],
+}
+
+/// A part of the operations, from one share of them, in ascending order of response time, to
+/// another.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Part {
+    /// The response time of its fastest operation, to 1.6 %.
+    pub from: Nanos,
+    /// How many there are, not rounded: the operations of a row count in proportion.
+    pub count: f64,
+    /// The sum of each stage, in nanoseconds, by `stage as usize`.
+    pub sums_ns: [f64; Stage::COUNT],
+}
+
+impl Part {
+    /// The mean of a stage, in nanoseconds; 0 where there is no operation.
+    pub fn mean_ns(&self, stage: Stage) -> f64 {
+        self.sums_ns[stage as usize] / self.count.max(f64::MIN_POSITIVE)
+    }
+
+    /// The sum of the response times, in nanoseconds.
+    pub fn total_ns(&self) -> f64 {
+        self.sums_ns.iter().sum()
+    }
+
+    /// The share of the response times, 0 to 1, that these stages are; `None` where there is no
+    /// time to share.
+    pub fn share(&self, of: impl Fn(Stage) -> bool) -> Option<f64> {
+        let stages = Stage::all().filter(|&stage| of(stage));
+        let sum_ns: f64 = stages.map(|stage| self.sums_ns[stage as usize]).sum();
+        (self.total_ns() > 0.0).then(|| sum_ns / self.total_ns())
+    }
+}
+
+impl Anatomy {
+    /// One with all the memory that it will ever need.
+    pub fn with_room() -> Anatomy {
+        Anatomy {
+            // Address space only: the memory is taken as it is written.
+            rows: vec![Row::default(); row_of(LONGEST_NS) + 1],
+        }
+    }
+
+    /// Adds one operation.
+    #[inline]
+    pub fn add(&mut self, stages: &Stages) {
+        let response_ns = stages.iter().fold(0, |sum: u64, s| sum.saturating_add(s.0));
+        let row = row_of(response_ns);
+        if self.rows.len() <= row {
+            self.rows.resize(row + 1, Row::default());
+        }
+        let row = &mut self.rows[row];
+        row.count += 1;
+        for (sum, stage) in row.sums_ns.iter_mut().zip(stages) {
+            *sum = sum.saturating_add(stage.0);
+        }
+    }
+
+    /// Adds another's operations.
+    pub fn merge(&mut self, other: &Anatomy) {
+        let length = self.rows.len().max(other.rows.len());
+        self.rows.resize(length, Row::default());
+        for (mine, theirs) in self.rows.iter_mut().zip(&other.rows) {
+            mine.count += theirs.count;
+            for (sum, more) in mine.sums_ns.iter_mut().zip(theirs.sums_ns) {
+                *sum = sum.saturating_add(more);
+            }
+        }
+    }
+
+    /// How many operations there are.
+    pub fn count(&self) -> u64 {
+        self.rows.iter().map(|row| row.count).sum()
+    }
+
+    /// The operations from a share `from` (0 to 1) of all on to a share `to`, in ascending order of
+    /// response time. Where a share falls within a row, its operations count in proportion.
+    pub fn part(&self, from: f64, to: f64) -> Part {
+        let total = self.count() as f64;
+        let (from, to) = (from * total, to * total);
+        let mut part = Part::default();
+        let mut before = 0.0;
+        for (index, row) in self.rows.iter().enumerate().filter(|(_, r)| r.count > 0) {
+            let count = row.count as f64;
+            let taken = (before + count).min(to) - from.max(before);
+            before += count;
+            // Less than a millionth of an operation is an error of rounding.
+            if taken <= 1e-6 {
+                continue;
+            }
+            if part.count == 0.0 {
+                part.from = Nanos(row_start(index));
+            }
+            part.count += taken;
+            for (sum, of_row) in part.sums_ns.iter_mut().zip(row.sums_ns) {
+                *sum += of_row as f64 * (taken / count);
+            }
+        }
+        part
+    }
+}
+
+/// The row of a response time. Below 64 ns each has its own; from there on each doubling has 64.
+#[inline]
+fn row_of(ns: u64) -> usize {
+    let ns = ns.min(LONGEST_NS);
+    let shift = (ns / ROWS_PER_OCTAVE).checked_ilog2().unwrap_or(0);
+    // At a shift of 0 there are twice 64 rows of 1 ns.
+    (u64::from(shift) * ROWS_PER_OCTAVE + (ns >> shift)) as usize
+}
+
+/// The shortest response time of a row.
+fn row_start(row: usize) -> u64 {
+    let row = row as u64;
+    let shift = (row / ROWS_PER_OCTAVE).saturating_sub(1);
+    (row - shift * ROWS_PER_OCTAVE) << shift
+}
+
+/// As the rows that hold anything: number, count, sums.
+impl Serialize for Anatomy {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let rows = self.rows.iter().enumerate();
+        to.collect_seq(
+            rows.filter(|(_, row)| row.count > 0)
+                .map(|(index, row)| (index, row.count, row.sums_ns)),
+        )
+    }
+}
+
+impl<'de> Deserialize<'de> for Anatomy {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Anatomy, D::Error> {
+        let read = Vec::<(usize, u64, [u64; Stage::COUNT])>::deserialize(from)?;
+        let mut rows = Vec::new();
+        for (index, count, sums_ns) in read {
+            if index > row_of(LONGEST_NS) {
+                return Err(D::Error::custom(format!("there is no row {index}")));
+            }
+            rows.resize(rows.len().max(index + 1), Row::default());
+            rows[index] = Row { count, sums_ns };
+        }
+        Ok(Anatomy { rows })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stages(pacing: u64, first_byte: u64) -> Stages {
+        let mut stages = Stages::default();
+        stages[Stage::Pacing as usize] = Nanos(pacing);
+        stages[Stage::FirstByte as usize] = Nanos(first_byte);
+        stages
+    }
+
+    #[test]
+    fn rows_are_adjacent_and_short() {
+        for ns in (0..100_000).chain((0..42).map(|bit| (1 << bit) + 12_345)) {
+            let row = row_of(ns);
+            assert!(row_start(row) <= ns && ns < row_start(row + 1), "{ns}");
+            let length = (row_start(row + 1) - row_start(row)) as f64;
+            let is_short = length <= 1.0 || length / row_start(row) as f64 <= 1.0 / 64.0;
+            assert!(is_short, "{ns}");
+        }
+        assert_eq!(row_of(u64::MAX), row_of(LONGEST_NS));
+    }
+
+    #[test]
+    fn the_slowest_are_told_apart_from_the_rest() {
+        let mut anatomy = Anatomy::with_room();
+        (0..990).for_each(|_| anatomy.add(&stages(0, 100_000)));
+        (0..10).for_each(|_| anatomy.add(&stages(750_000, 250_000)));
+        let slowest = anatomy.part(0.99, 1.0);
+        assert_eq!(slowest.count.round(), 10.0);
+        assert!((985_000..=1_000_000).contains(&slowest.from.0));
+        let share = slowest.share(|stage| stage == Stage::Pacing).unwrap();
+        assert!((share - 0.75).abs() < 1e-6);
+        let median = anatomy.part(0.45, 0.55);
+        assert_eq!(median.share(|stage| stage == Stage::Pacing), Some(0.0));
+        assert!((median.count - 100.0).abs() < 1e-6);
+        assert_eq!(Anatomy::default().part(0.0, 1.0), Part::default());
+        assert_eq!(Part::default().share(|_| true), None);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_sum_to_the_whole_and_merging_is_adding(
+            times in proptest::collection::vec((0_u64..1_000_000, 0_u64..100_000_000), 1..200),
+            cut in 0.0_f64..1.0,
+            split in 0_usize..200,
+        ) {
+            let mut all = Anatomy::with_room();
+            let (mut some, mut rest) = (Anatomy::default(), Anatomy::default());
+            for (index, &(pacing, first_byte)) in times.iter().enumerate() {
+                let stages = stages(pacing, first_byte);
+                all.add(&stages);
+                if index < split { some.add(&stages) } else { rest.add(&stages) }
+            }
+            some.merge(&rest);
+            let whole = all.part(0.0, 1.0);
+            prop_assert_eq!(some.part(0.0, 1.0), whole);
+            let sum: u64 = times.iter().map(|(a, b)| a + b).sum();
+            prop_assert!((whole.total_ns() - sum as f64).abs() < 1.0);
+            prop_assert!((whole.count - times.len() as f64).abs() < 1e-6);
+            let (below, above) = (all.part(0.0, cut), all.part(cut, 1.0));
+            prop_assert!((below.count + above.count - whole.count).abs() < 1e-3);
+            prop_assert!((below.total_ns() + above.total_ns() - sum as f64).abs() < 1.0 + sum as f64 * 1e-6);
+            let text = serde_json::to_string(&all).unwrap();
+            let read: Anatomy = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(read.part(0.0, cut), below);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What the response time of an operation is made of.
+
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// A part of an operation's response time. The stages follow one another without a gap, so that
+/// they sum to the response time exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// From the intended time until the generator began the operation: its pacing error.
+    Pacing,
+    /// Until a connection was free for it.
+    ConnectionWait,
+    /// Until its new connection was established.
+    Connect,
+    /// Until the generator handed the request to the kernel.
+    Write,
+    /// Until the kernel had taken all of the request: it waited for the target's receive window.
+    WindowWait,
+    /// Until the first byte of the response arrived.
+    FirstByte,
+    /// Until its last byte arrived.
+    Receive,
+}
+
+/// Who a stage is spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owner {
+    /// The generator's own delay.
+    Generator,
+    /// A limit that the user configured, such as `-c`.
+    Limit,
+    /// The target, and the path to it where the two cannot be told apart.
+    Target,
+}
+
+impl Stage {
+    /// How many there are.
+    pub const COUNT: usize = 7;
+
+    /// All of them, in their order, each with its owner, its key in reports and its name in
+    /// sentences.
+    const TABLE: [(Stage, Owner, &str, &str); Stage::COUNT] = [
+        (
+            Stage::Pacing,
+            Owner::Generator,
+            "pacing",
+            "the generator's late start",
+        ),
+        (
+            Stage::ConnectionWait,
+            Owner::Limit,
+            "connection_wait",
+            "waiting for a free connection",
+        ),
+        (Stage::Connect, Owner::Target, "connect", "connecting"),
+        (
+            Stage::Write,
+            Owner::Generator,
+            "write",
+            "the generator's late write",
+        ),
+        (
+            Stage::WindowWait,
+            Owner::Target,
+            "window_wait",
+            "waiting for the target's receive window",
+        ),
+        (
+            Stage::FirstByte,
+            Owner::Target,
+            "first_byte",
+            "waiting for the first byte",
+        ),
+        (
+            Stage::Receive,
+            Owner::Target,
+            "receive",
+            "receiving the rest of the response",
+        ),
+    ];
+
+    /// All of them, in their order.
+    pub fn all() -> impl Iterator<Item = Stage> {
+        Stage::TABLE.into_iter().map(|(stage, ..)| stage)
+    }
+
+    /// Whose delay it is.
+    pub fn owner(self) -> Owner {
+        Stage::TABLE[self as usize].1
+    }
+
+    /// Its key in reports.
+    pub fn key(self) -> &'static str {
+        Stage::TABLE[self as usize].2
+    }
+
+    /// Its name in sentences.
+    pub fn words(self) -> &'static str {
+        Stage::TABLE[self as usize].3
+    }
+}
+
+/// The length of each stage of an operation, by `stage as usize`.
+pub type Stages = [Nanos; Stage::COUNT];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_stages() {
+        for (index, stage) in Stage::all().enumerate() {
+            assert_eq!(stage as usize, index);
+            assert_eq!(serde_json::to_value(stage).unwrap(), stage.key());
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What the response times of a trial are made of, and whose delay that is.
+
+use super::offered::quantiles;
+use super::report::QuantilesReport;
+use crate::measure::{Measurement, Owner, Part, SlowOperation, Stage, Trial};
+use crate::spec::Load;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Of responses with the kernel's timestamp there must be this share, for the clock of a trial to be
+/// the kernel's: the first may come before it begins to stamp.
+const STAMPED_SHARE: f64 = 0.99;
+
+/// What tells when a response arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockKind {
+    /// The kernel's receive timestamps.
+    Kernel,
+    /// The generator, when it read the bytes: response times contain the delay until then.
+    Process,
+}
+
+/// What response times are made of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimingReport {
+    /// What told when responses arrived; absent where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockKind>,
+    /// The mean stages of all operations, of those in the middle and of the slowest; those groups
+    /// that enough operations tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub anatomy: Vec<AnatomyReport>,
+    /// The length of each stage that took any time, of operations with a response.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stages_ns: BTreeMap<Stage, QuantilesReport>,
+    /// From the arrival of a response until the generator read it; not part of the response time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pick_up_ns: Option<QuantilesReport>,
+    /// In a closed loop, the generator's share of a user's cycle: its pacing error and the time
+    /// until it read a response. Throughput is lower by up to this share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_cycle_percent: Option<f64>,
+    /// The ten slowest operations, the slowest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowest: Vec<SlowOperation>,
+}
+
+/// A group of operations by their response time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Group {
+    /// All of them.
+    All,
+    /// Those from the 45th to the 55th percentile.
+    Median,
+    /// The slowest 10 %.
+    #[serde(rename = "slowest_10")]
+    Slowest10,
+    /// The slowest 1 %.
+    #[serde(rename = "slowest_1")]
+    Slowest1,
+    /// The slowest 0.1 %.
+    #[serde(rename = "slowest_0_1")]
+    Slowest01,
+}
+
+impl Group {
+    /// All groups: from and to which share of the operations, in ascending order of response time.
+    const SHARES: [(Group, f64, f64); 5] = [
+        (Group::All, 0.0, 1.0),
+        (Group::Median, 0.45, 0.55),
+        (Group::Slowest10, 0.9, 1.0),
+        (Group::Slowest1, 0.99, 1.0),
+        (Group::Slowest01, 0.999, 1.0),
+    ];
+
+    /// Its name in tables and sentences.
+    pub fn words(self) -> &'static str {
+        match self {
+            Group::All => "all operations",
+            Group::Median => "the median (45 to 55 %)",
+            Group::Slowest10 => "the slowest 10 %",
+            Group::Slowest1 => "the slowest 1 %",
+            Group::Slowest01 => "the slowest 0.1 %",
+        }
+    }
+}
+
+/// What the response times of a group are made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AnatomyReport {
+    /// Of which operations.
+    pub of: Group,
+    /// The response time of the fastest of them.
+    pub from_ns: u64,
+    /// How many there are.
+    pub count: u64,
+    /// The mean response time.
+    pub response_ns: u64,
+    /// The mean time in each stage that took any; they sum to the mean response time.
+    pub mean_ns: BTreeMap<Stage, u64>,
+    /// The share of the response times of each owner that has any, in percent; they sum to 100.
+    pub owner_percent: BTreeMap<Owner, f64>,
+}
+
+impl AnatomyReport {
+    /// The generator's share, in percent.
+    pub fn generator_percent(&self) -> f64 {
+        let share = self.owner_percent.get(&Owner::Generator);
+        share.copied().unwrap_or(0.0)
+    }
+
+    fn of(of: Group, from_ns: u64, part: &Part) -> AnatomyReport {
+        let means = Stage::all().map(|stage| (stage, part.mean_ns(stage).round() as u64));
+        let owners = [Owner::Generator, Owner::Limit, Owner::Target].into_iter();
+        let share = |owner| part.share(|stage| stage.owner() == owner);
+        AnatomyReport {
+            of,
+            from_ns,
+            count: part.count.round() as u64,
+            response_ns: (part.total_ns() / part.count).round() as u64,
+            mean_ns: means.filter(|(_, ns)| *ns > 0).collect(),
+            owner_percent: owners
+                .filter_map(|owner| Some((owner, share(owner)? * 100.0)))
+                .filter(|(_, percent)| *percent > 0.0)
+                .collect(),
+        }
+    }
+}
+
+/// The group's anatomy; `None` where too few operations tell it.
+pub fn anatomy(measured: &Measurement, of: Group) -> Option<AnatomyReport> {
+    let (_, from, to) = Group::SHARES.into_iter().find(|(group, ..)| *group == of)?;
+    let part = measured.anatomy.part(from, to);
+    // As a percentile: one operation has to be beyond it.
+    let from_ns = match of {
+        Group::All => measured.response.min().0,
+        _ => measured.response.percentile(from)?.0,
+    };
+    let is_told = measured.anatomy.count() > 0 && part.count >= 1.0 - 1e-6;
+    is_told.then(|| AnatomyReport::of(of, from_ns, &part))
+}
+
+/// What the response times of this trial are made of.
+pub fn timing_report(trial: &Trial) -> TimingReport {
+    let measured = &trial.measurement;
+    let responses = measured.pick_up.count();
+    let stages = Stage::all().filter_map(|stage| {
+        let times = measured.stage(stage).filter(|t| t.max().0 > 0)?;
+        Some((stage, quantiles(times)))
+    });
+    TimingReport {
+        clock: (responses > 0).then(|| {
+            let stamped = measured.by_kernel as f64 / responses as f64;
+            match stamped >= STAMPED_SHARE {
+                true => ClockKind::Kernel,
+                false => ClockKind::Process,
+            }
+        }),
+        anatomy: Group::SHARES
+            .into_iter()
+            .filter_map(|(group, ..)| anatomy(measured, group))
+            .collect(),
+        stages_ns: stages.collect(),
+        pick_up_ns: (measured.by_kernel > 0).then(|| quantiles(&measured.pick_up)),
+        generator_cycle_percent: generator_cycle_percent(trial),
+        slowest: measured.slowest.operations().to_vec(),
+    }
+}
+
+/// A cycle is a response, what the generator takes to see it, and the pause.
+fn generator_cycle_percent(trial: &Trial) -> Option<f64> {
+    let Load::Closed { pause, .. } = trial.spec.load else {
+        return None;
+    };
+    let measured = &trial.measurement;
+    let pacing_ns = measured.stage(Stage::Pacing)?.mean_ns();
+    let own_ns = pacing_ns + measured.pick_up.mean_ns();
+    let pause_ns = pause.law.mean_ns();
+    let cycle_ns = measured.response.mean_ns() + measured.pick_up.mean_ns() + pause_ns;
+    (measured.by_kernel > 0 && cycle_ns > 0.0).then(|| own_ns / cycle_ns * 100.0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+use super::*;
+use crate::measure::{Completion, Op, Outcome, Recorder, RecorderConfig, Trial, Window};
+use crate::spec::ArrivalLaw;
+use crate::time::Nanos;
+use crate::trial::assess::assess;
+use crate::trial::assess::tests::{closed, open, spec};
+use crate::trial::report::Verdict;
+use crate::trial::validity::Clause;
+
+const MS: fn(u64) -> Nanos = Nanos::from_millis;
+const US: fn(u64) -> Nanos = Nanos::from_micros;
+
+/// An open loop at 500/s of 10 s whose k-th operation is `change` of one served in 1 ms.
+fn trial(load: Load, change: impl Fn(u64, Completion) -> Completion) -> Trial {
+    let spec = spec(load);
+    let window = Window {
+        start: spec.warmup,
+        end: spec.window_end(),
+    };
+    let mut recorder = Recorder::new(RecorderConfig {
+        window,
+        interval: MS(1_000),
+        open_loop: spec.load.is_open_loop(),
+        counts_whole: spec.load.counts_whole(),
+        starts_max: 10_000,
+        targets: 1,
+    });
+    for k in 0..5_000 {
+        let intended = window.start + Nanos(k * 2_000_000);
+        let op = Op { intended, lane: 0 };
+        recorder.on_start(op, intended);
+        let plain = Completion {
+            by_kernel: true,
+            ..Completion::at_once(op, intended + MS(1), Outcome::Ok)
+        };
+        recorder.on_completion(&change(k, plain.exchanged(intended, intended)));
+    }
+    Trial {
+        measurement: recorder.finish(window.end),
+        spec,
+        generator: Default::default(),
+        kernel: Default::default(),
+        observed: None,
+        interrupted: false,
+    }
+}
+
+/// Every hundredth operation took `late` longer, and did so in that stage.
+fn slowest(late: Nanos, stage: Stage) -> Trial {
+    trial(open(ArrivalLaw::Constant), |k, c| {
+        if k % 100 != 0 {
+            return c;
+        }
+        let completed = c.completed + late;
+        let mut ends = [
+            c.started,
+            c.placed,
+            c.connected,
+            c.sent,
+            c.written,
+            c.first_byte,
+            completed,
+        ];
+        for end in &mut ends[stage as usize..Stage::Receive as usize] {
+            *end = *end + late;
+        }
+        let [
+            started,
+            placed,
+            connected,
+            sent,
+            written,
+            first_byte,
+            completed,
+        ] = ends;
+        Completion {
+            started,
+            placed,
+            connected,
+            sent,
+            written,
+            first_byte,
+            completed,
+            picked_up: completed,
+            ..c
+        }
+    })
+}
+
+fn group(timing: &TimingReport, of: Group) -> &AnatomyReport {
+    timing.anatomy.iter().find(|a| a.of == of).unwrap()
+}
+
+#[test]
+fn each_owner_is_named_for_its_own_stage_and_no_other() {
+    for (stage, owner) in Stage::all().map(|stage| (stage, stage.owner())) {
+        let report = assess(&slowest(MS(9), stage));
+        let slowest = group(report.timing().unwrap(), Group::Slowest1);
+        let share = slowest.owner_percent[&owner];
+        let expected = match owner {
+            Owner::Target => 100.0,
+            Owner::Generator | Owner::Limit => 90.0,
+        };
+        assert!((share - expected).abs() < 1.0, "{stage:?}: {share}");
+        assert!((slowest.owner_percent.values().sum::<f64>() - 100.0).abs() < 1e-9);
+        let sum: u64 = slowest.mean_ns.values().sum();
+        assert!(sum.abs_diff(slowest.response_ns) <= Stage::COUNT as u64);
+        assert!(slowest.from_ns >= 1_000_000 && slowest.count == 50);
+        let all = group(report.timing().unwrap(), Group::All);
+        let generator = all.generator_percent();
+        assert_eq!(generator > 0.0, owner == Owner::Generator, "{stage:?}");
+        assert_eq!(report.timing().unwrap().slowest.len(), 10);
+        assert_eq!(
+            report.timing().unwrap().slowest[0].response_time_ns,
+            10_000_000
+        );
+        let is_invalid = report.invalid_clauses.contains(&Clause::PacedLate);
+        assert_eq!(is_invalid, owner == Owner::Generator, "{stage:?}");
+    }
+}
+
+#[test]
+fn the_generators_share_of_the_slowest_decides() {
+    // Of 1 ms and this much more, 30 % are 429 µs.
+    for (late_us, stage, valid) in [
+        (460, Stage::Pacing, false),
+        (400, Stage::Pacing, true),
+        (460, Stage::FirstByte, true),
+    ] {
+        let report = assess(&slowest(US(late_us), stage));
+        assert_eq!(
+            report.verdict == Verdict::Valid,
+            valid,
+            "{late_us} {stage:?}"
+        );
+    }
+}
+
+#[test]
+fn the_generators_share_of_the_median_decides() {
+    for (late_us, valid) in [(120, false), (100, true)] {
+        let trial = trial(open(ArrivalLaw::Constant), |_, c| Completion {
+            completed: c.completed + US(late_us),
+            picked_up: c.completed + US(late_us),
+            first_byte: c.completed + US(late_us),
+            ..c.exchanged(c.intended + US(late_us), c.intended + US(late_us))
+        });
+        let report = assess(&trial);
+        assert_eq!(
+            report.verdict == Verdict::Valid,
+            valid,
+            "{late_us} µs of 1 ms"
+        );
+    }
+}
+
+#[test]
+fn the_clock_is_the_kernels_where_it_stamped_nearly_all() {
+    for (stamped, clock) in [
+        (5_000, ClockKind::Kernel),
+        (4_951, ClockKind::Kernel),
+        (4_949, ClockKind::Process),
+        (0, ClockKind::Process),
+    ] {
+        let trial = trial(open(ArrivalLaw::Constant), |k, c| Completion {
+            by_kernel: k < stamped,
+            ..c
+        });
+        let timing = assess(&trial).timing().unwrap().clone();
+        assert_eq!(timing.clock, Some(clock), "{stamped}");
+        assert_eq!(timing.pick_up_ns.is_some(), stamped > 0);
+    }
+    let none = trial(open(ArrivalLaw::Constant), |_, c| Completion {
+        outcome: Outcome::Refused,
+        ..c
+    });
+    assert_eq!(assess(&none).timing().unwrap().clock, None);
+}
+
+#[test]
+fn in_a_closed_loop_the_time_until_a_response_is_read_is_the_generators() {
+    let picked_up_late = |late: Nanos| {
+        let trial = trial(closed(1), |_, c| Completion {
+            picked_up: c.completed + late,
+            ..c
+        });
+        assess(&trial)
+    };
+    let share = |late| {
+        picked_up_late(late)
+            .timing()
+            .unwrap()
+            .generator_cycle_percent
+    };
+    assert!((share(US(250)).unwrap() - 20.0).abs() < 0.1);
+    assert_eq!(share(Nanos::ZERO), Some(0.0));
+    for (late, found) in [(US(25), true), (US(15), false)] {
+        let findings = crate::trial::findings::trial_findings(&picked_up_late(late));
+        let is_found = findings.iter().any(|f| f.code == "generator_cycle");
+        assert_eq!(is_found, found, "{late} of 1 ms");
+    }
+    let open = trial(open(ArrivalLaw::Constant), |_, c| c);
+    assert_eq!(
+        assess(&open).timing().unwrap().generator_cycle_percent,
+        None
+    );
+}
+
+#[test]
+fn groups_need_an_operation_and_sum_to_all() {
+    let few = trial(open(ArrivalLaw::Constant), |_, c| c);
+    let mut measured = few.measurement.clone();
+    assert_eq!(anatomy(&measured, Group::All).unwrap().count, 5_000);
+    measured.response = Default::default();
+    assert_eq!(anatomy(&measured, Group::Slowest1), None);
+}

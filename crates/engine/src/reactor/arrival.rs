@@ -1,0 +1,149 @@
+//! From the kernel's timestamps to the run's clock.
+
+use crate::sys::clock;
+use knee_core::time::Nanos;
+
+/// CLOCK_REALTIME is compared with the run's clock so often at the least: it is slewed by up to
+/// 500 ppm (adjtimex(2)), half a microsecond in that time.
+const CHECK_EVERY: Nanos = Nanos::from_millis(1);
+
+/// If the two clocks moved apart by more than this share of the time between two comparisons …
+const SLEW_MAX: f64 = 0.001;
+/// … and by more than this, CLOCK_REALTIME was set, and no timestamp from before is comparable.
+const READING_NS: f64 = 5_000.0;
+
+/// When an event happened, in run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventTime {
+    /// When it happened: of bytes, when the kernel received the last of them, where it tells, and
+    /// otherwise the time at which the generator saw it.
+    pub happened: Nanos,
+    /// When the generator saw it.
+    pub seen: Nanos,
+    /// Whether the kernel told when it happened.
+    pub by_kernel: bool,
+}
+
+impl EventTime {
+    /// Of an event of which only the generator knows.
+    pub fn seen(now: Nanos) -> EventTime {
+        EventTime {
+            happened: now,
+            seen: now,
+            by_kernel: false,
+        }
+    }
+}
+
+/// Translates the kernel's receive timestamps, which are of CLOCK_REALTIME, into run time.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrivals {
+    origin: u64,
+    /// By how much CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, in nanoseconds, and when that was
+    /// compared last.
+    ahead_ns: u64,
+    compared: Nanos,
+    /// Timestamps are not trusted before.
+    distrusted_until: Nanos,
+}
+
+impl Arrivals {
+    /// Of a run whose clock began at this reading of CLOCK_MONOTONIC.
+    pub fn new(origin: u64) -> Arrivals {
+        Arrivals {
+            origin,
+            ahead_ns: clock::realtime_ahead_ns(),
+            compared: Nanos::ZERO,
+            distrusted_until: Nanos::ZERO,
+        }
+    }
+
+    /// The time of bytes that the generator sees at `now` and that the kernel received at
+    /// `realtime_ns`.
+    #[inline]
+    pub fn of(&mut self, realtime_ns: Option<u64>, now: Nanos) -> EventTime {
+        let Some(realtime_ns) = realtime_ns else {
+            return EventTime::seen(now);
+        };
+        if now >= self.compared + CHECK_EVERY {
+            self.compare(clock::realtime_ahead_ns(), now);
+        }
+        self.translate(realtime_ns, now)
+    }
+
+    #[inline]
+    fn translate(&self, realtime_ns: u64, now: Nanos) -> EventTime {
+        if now < self.distrusted_until {
+            return EventTime::seen(now);
+        }
+        let happened = realtime_ns.saturating_sub(self.ahead_ns + self.origin);
+        EventTime {
+            // Not after it was seen, whatever the two readings of clocks are worth.
+            happened: Nanos(happened).min(now),
+            seen: now,
+            by_kernel: true,
+        }
+    }
+
+    /// Takes in a new comparison of the clocks.
+    fn compare(&mut self, ahead_ns: u64, now: Nanos) {
+        let apart = self.ahead_ns.abs_diff(ahead_ns) as f64;
+        let slewed = SLEW_MAX * (now - self.compared).0 as f64;
+        if apart > READING_NS.max(slewed) {
+            self.distrusted_until = now + CHECK_EVERY;
+        }
+        self.ahead_ns = ahead_ns;
+        self.compared = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AHEAD: u64 = 1_700_000_000_000_000_000;
+    const ORIGIN: u64 = 5_000_000;
+
+    fn arrivals() -> Arrivals {
+        Arrivals {
+            origin: ORIGIN,
+            ahead_ns: AHEAD,
+            compared: Nanos::ZERO,
+            distrusted_until: Nanos::ZERO,
+        }
+    }
+
+    fn stamp(at: Nanos) -> u64 {
+        AHEAD + ORIGIN + at.0
+    }
+
+    #[test]
+    fn a_timestamp_becomes_run_time_and_is_never_after_it_was_seen() {
+        let arrivals = arrivals();
+        let time = |at, now| arrivals.translate(stamp(at), now);
+        let (at, now) = (Nanos(900_000), Nanos(950_000));
+        let expected = EventTime {
+            happened: at,
+            seen: now,
+            by_kernel: true,
+        };
+        assert_eq!(time(at, now), expected);
+        assert_eq!(time(now + Nanos(80), now).happened, now);
+        assert_eq!(arrivals.translate(0, now).happened, Nanos::ZERO);
+    }
+
+    #[test]
+    fn a_slewed_clock_is_followed_and_one_that_was_set_is_not_trusted() {
+        let mut arrivals = arrivals();
+        let idle = Nanos::from_secs(10);
+        arrivals.compare(AHEAD + 5_000_000, idle);
+        let time = arrivals.translate(stamp(idle) + 5_000_000, idle + Nanos(9));
+        assert_eq!((time.happened, time.by_kernel), (idle, true), "500 ppm");
+        let later = idle + CHECK_EVERY;
+        arrivals.compare(AHEAD + 40_000_000, later);
+        let time = arrivals.translate(stamp(later), later + Nanos(9));
+        assert_eq!(time, EventTime::seen(later + Nanos(9)));
+        let trusted = later + CHECK_EVERY;
+        assert!(arrivals.translate(stamp(trusted), trusted).by_kernel);
+    }
+}
