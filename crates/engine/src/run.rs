@@ -68,7 +68,7 @@ pub fn run(
         sources,
         requests: serialise_all(&spec.target),
         timestamps: match spec.engine.timestamps {
-            TimestampsChoice::Auto => Timestamps::keep_on(),
+            TimestampsChoice::Auto => Some(Timestamps::keep_on()),
             TimestampsChoice::Off => None,
         },
         ready: Barrier::new(workers as usize),
@@ -115,7 +115,7 @@ struct Plan<'a> {
     address: RawAddress,
     sources: Vec<RawAddress>,
     requests: Requests,
-    /// `None`: the kernel is not asked, or does not tell, when bytes came.
+    /// `None`: the kernel is not asked when bytes came.
     timestamps: Option<Timestamps>,
     ready: Barrier,
     origin: OnceLock<u64>,

@@ -85,7 +85,7 @@ fn block(block: &Block) -> String {
     match block {
         Block::Facts(of) => facts(of),
         Block::Table(_, of) => table(of),
-        Block::Plots(..) => String::new(),
+        Block::Plots(..) | Block::Stacks(_) => String::new(),
         Block::Note(text) => format!("<sub>{}</sub>", escaped(text)),
         Block::Paragraph(text) => line(text),
         Block::List(lines) => joined(lines.iter().map(|l| format!("- {}", line(l)))),

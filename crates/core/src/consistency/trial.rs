@@ -1,6 +1,7 @@
 //! The numbers of one trial.
 
 use super::{Contradictions, at_most};
+use crate::measure::Stage;
 use crate::trial::datagrams::LedgerReport;
 use crate::trial::report::{LatencyReport, TrialReport, Verdict};
 
@@ -12,6 +13,7 @@ pub(super) fn check(trial: &TrialReport, found: &mut Contradictions) {
     times("response time", &trial.response_time_ns, found);
     times("service time", &trial.service_time_ns, found);
     intervals(trial, found);
+    timing(trial, found);
     found.unless(
         (trial.verdict == Verdict::Valid) == trial.invalid_because.is_empty(),
         || {
@@ -23,6 +25,37 @@ pub(super) fn check(trial: &TrialReport, found: &mut Contradictions) {
     );
     if let Some(sums) = trial.ledger() {
         ledger(sums, found);
+    }
+}
+
+/// Stages sum to the response times that they are of, and shares to all.
+fn timing(trial: &TrialReport, found: &mut Contradictions) {
+    for group in &trial.timing.anatomy {
+        let sum: u64 = group.mean_ns.values().sum();
+        // Each mean is rounded.
+        let is_whole = sum.abs_diff(group.response_ns) <= Stage::COUNT as u64;
+        found.unless(is_whole, || {
+            let (of, whole) = (group.of.words(), group.response_ns);
+            format!("the stages of {of} sum to {sum} of {whole} ns")
+        });
+        for shares in [
+            group.stage_percent.values().sum::<f64>(),
+            group.owner_percent.values().sum::<f64>(),
+        ] {
+            let is_all = group.response_ns == 0 || (shares - 100.0).abs() < 0.01;
+            found.unless(is_all, || {
+                format!("the shares of {} sum to {shares} %", group.of.words())
+            });
+        }
+    }
+    for slow in &trial.timing.slowest {
+        let sum: u64 = slow.stages_ns.values().sum();
+        found.unless(sum == slow.response_time_ns, || {
+            format!(
+                "stages of {sum} ns in a response time of {} ns",
+                slow.response_time_ns
+            )
+        });
     }
 }
 

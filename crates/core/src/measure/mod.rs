@@ -28,6 +28,6 @@ pub use outcome::{Outcome, Outcomes, error_share};
 pub use recorder::{Recorder, RecorderConfig};
 pub use series::Series;
 pub use slowest::{SlowOperation, Slowest};
-pub use stage::{Owner, Stage, Stages};
+pub use stage::{Owner, Stage, Stages, known_keys};
 pub use targets::{StatusCodes, TARGETS_MAX, TargetMeasured};
 pub use trial::{GeneratorUse, Measurement, Trial, Window};

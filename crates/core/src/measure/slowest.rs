@@ -1,6 +1,6 @@
 //! The slowest operations of a trial, one by one.
 
-use super::{Completion, Outcome, Stage};
+use super::{Completion, Outcome, Stage, known_keys};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -17,6 +17,7 @@ pub struct SlowOperation {
     /// Its response time.
     pub response_time_ns: u64,
     /// Its stages that took any time, in nanoseconds, by name. They sum to the response time.
+    #[serde(deserialize_with = "known_keys")]
     pub stages_ns: BTreeMap<Stage, u64>,
     /// After its end, until the generator saw it.
     pub pick_up_ns: u64,

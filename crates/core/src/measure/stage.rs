@@ -1,7 +1,9 @@
 //! What the response time of an operation is made of.
 
 use crate::time::Nanos;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
 
 /// A part of an operation's response time. The stages follow one another without a gap, so that
 /// they sum to the response time exactly.
@@ -101,6 +103,24 @@ impl Stage {
     pub fn words(self) -> &'static str {
         Stage::TABLE[self as usize].3
     }
+}
+
+/// Reads what is known of stages or owners, and skips those that a later version has.
+///
+/// # Errors
+/// Not a map of such values.
+pub fn known_keys<'de, D, K, V>(from: D) -> Result<BTreeMap<K, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    K: DeserializeOwned + Ord,
+    V: Deserialize<'de>,
+{
+    let all = BTreeMap::<String, V>::deserialize(from)?;
+    let known = all.into_iter().filter_map(|(name, value)| {
+        let name = IntoDeserializer::<serde::de::value::Error>::into_deserializer(name);
+        Some((K::deserialize(name).ok()?, value))
+    });
+    Ok(known.collect())
 }
 
 /// The length of each stage of an operation, by `stage as usize`.

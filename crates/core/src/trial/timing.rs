@@ -2,7 +2,7 @@
 
 use super::offered::quantiles;
 use super::report::QuantilesReport;
-use crate::measure::{Measurement, Owner, Part, SlowOperation, Stage, Trial};
+use crate::measure::{Measurement, Owner, Part, SlowOperation, Stage, Trial, known_keys};
 use crate::spec::Load;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,6 +33,7 @@ pub struct TimingReport {
     pub anatomy: Vec<AnatomyReport>,
     /// The length of each stage that took any time, of operations with a response.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(deserialize_with = "known_keys")]
     pub stages_ns: BTreeMap<Stage, QuantilesReport>,
     /// From the arrival of a response until the generator read it; not part of the response time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,8 +79,8 @@ impl Group {
     /// Its name in tables and sentences.
     pub fn words(self) -> &'static str {
         match self {
-            Group::All => "all operations",
-            Group::Median => "the median (45 to 55 %)",
+            Group::All => "all",
+            Group::Median => "the middle 10 %",
             Group::Slowest10 => "the slowest 10 %",
             Group::Slowest1 => "the slowest 1 %",
             Group::Slowest01 => "the slowest 0.1 %",
@@ -92,6 +93,8 @@ impl Group {
 pub struct AnatomyReport {
     /// Of which operations.
     pub of: Group,
+    /// Which share of all operations they are, in percent.
+    pub share_percent: f64,
     /// The response time of the fastest of them.
     pub from_ns: u64,
     /// How many there are.
@@ -99,8 +102,13 @@ pub struct AnatomyReport {
     /// The mean response time.
     pub response_ns: u64,
     /// The mean time in each stage that took any; they sum to the mean response time.
+    #[serde(deserialize_with = "known_keys")]
     pub mean_ns: BTreeMap<Stage, u64>,
+    /// The share of the response times of each of these stages, in percent; they sum to 100.
+    #[serde(deserialize_with = "known_keys")]
+    pub stage_percent: BTreeMap<Stage, f64>,
     /// The share of the response times of each owner that has any, in percent; they sum to 100.
+    #[serde(deserialize_with = "known_keys")]
     pub owner_percent: BTreeMap<Owner, f64>,
 }
 
@@ -111,19 +119,26 @@ impl AnatomyReport {
         share.copied().unwrap_or(0.0)
     }
 
-    fn of(of: Group, from_ns: u64, part: &Part) -> AnatomyReport {
+    fn of((of, from, to): (Group, f64, f64), from_ns: u64, part: &Part) -> AnatomyReport {
         let means = Stage::all().map(|stage| (stage, part.mean_ns(stage).round() as u64));
         let owners = [Owner::Generator, Owner::Limit, Owner::Target].into_iter();
-        let share = |owner| part.share(|stage| stage.owner() == owner);
+        let percent = |of: &dyn Fn(Stage) -> bool| {
+            let share = part.share(of).filter(|share| *share > 0.0)?;
+            Some(share * 100.0)
+        };
         AnatomyReport {
             of,
+            // Without the dust of a difference of fractions.
+            share_percent: ((to - from) * 1e6).round() / 1e4,
             from_ns,
             count: part.count.round() as u64,
             response_ns: (part.total_ns() / part.count).round() as u64,
             mean_ns: means.filter(|(_, ns)| *ns > 0).collect(),
             owner_percent: owners
-                .filter_map(|owner| Some((owner, share(owner)? * 100.0)))
-                .filter(|(_, percent)| *percent > 0.0)
+                .filter_map(|owner| Some((owner, percent(&|stage| stage.owner() == owner)?)))
+                .collect(),
+            stage_percent: Stage::all()
+                .filter_map(|of| Some((of, percent(&|stage| stage == of)?)))
                 .collect(),
         }
     }
@@ -131,7 +146,8 @@ impl AnatomyReport {
 
 /// The group's anatomy; `None` where too few operations tell it.
 pub fn anatomy(measured: &Measurement, of: Group) -> Option<AnatomyReport> {
-    let (_, from, to) = Group::SHARES.into_iter().find(|(group, ..)| *group == of)?;
+    let group = Group::SHARES.into_iter().find(|(group, ..)| *group == of)?;
+    let (_, from, to) = group;
     let part = measured.anatomy.part(from, to);
     // As a percentile: one operation has to be beyond it.
     let from_ns = match of {
@@ -139,12 +155,19 @@ pub fn anatomy(measured: &Measurement, of: Group) -> Option<AnatomyReport> {
         _ => measured.response.percentile(from)?.0,
     };
     let is_told = measured.anatomy.count() > 0 && part.count >= 1.0 - 1e-6;
-    is_told.then(|| AnatomyReport::of(of, from_ns, &part))
+    is_told.then(|| AnatomyReport::of(group, from_ns, &part))
 }
 
 /// What the response times of this trial are made of.
 pub fn timing_report(trial: &Trial) -> TimingReport {
-    let measured = &trial.measurement;
+    TimingReport {
+        generator_cycle_percent: generator_cycle_percent(trial),
+        ..of_measurement(&trial.measurement)
+    }
+}
+
+/// The same, as far as the measurement alone tells it.
+pub fn of_measurement(measured: &Measurement) -> TimingReport {
     let responses = measured.pick_up.count();
     let stages = Stage::all().filter_map(|stage| {
         let times = measured.stage(stage).filter(|t| t.max().0 > 0)?;
@@ -164,7 +187,7 @@ pub fn timing_report(trial: &Trial) -> TimingReport {
             .collect(),
         stages_ns: stages.collect(),
         pick_up_ns: (measured.by_kernel > 0).then(|| quantiles(&measured.pick_up)),
-        generator_cycle_percent: generator_cycle_percent(trial),
+        generator_cycle_percent: None,
         slowest: measured.slowest.operations().to_vec(),
     }
 }

@@ -28,7 +28,8 @@ pub fn realtime_ns(mut control: &[u8]) -> Option<u64> {
             };
             return Some(word(0)? * 1_000_000_000 + word(1)?);
         }
-        let next = length.max(HEADER_BYTES).next_multiple_of(WORD_BYTES);
+        let next = length.clamp(HEADER_BYTES, control.len());
+        let next = next.next_multiple_of(WORD_BYTES);
         control = control.get(next..)?;
     }
     None

@@ -12,10 +12,12 @@ mod overload;
 mod overload_plots;
 mod run;
 mod series;
+pub mod stacks;
 mod sweep;
 mod sweep_plots;
 pub mod table;
 mod throttle;
+mod timing;
 mod traffic;
 mod trial_plots;
 mod udp;
@@ -26,6 +28,7 @@ use knee_core::finding::Finding;
 use knee_core::report::{Conclusion, Report};
 use line::Line;
 use opening::Opening;
+use stacks::Stacks;
 use table::Table;
 
 /// A name and what is said of it.
@@ -83,6 +86,8 @@ pub enum Block {
     Table(String, Table),
     /// Figures.
     Plots(Vec<Plot>, Layout),
+    /// Bars made of parts.
+    Stacks(Stacks),
     /// A remark in small print.
     Note(String),
     /// A line of text.

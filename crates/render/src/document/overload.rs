@@ -2,7 +2,7 @@
 
 use super::line::{Ink, Line};
 use super::table::{Align, Table};
-use super::{Document, Fact, Layout, Medium, fact, opening, overload_plots};
+use super::{Document, Fact, Layout, Medium, fact, opening, overload_plots, timing};
 use crate::number::{self, MISSING, count, known, number, percent, rate, time_short, words};
 use knee_core::experiment::overload::report::{OverloadConclusion, SClientRow, SimpleRow};
 use knee_core::measure::{Outcome, Outcomes, SynSource};
@@ -34,6 +34,7 @@ pub fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) {
         doc.section("Simple clients", "per second; each waits for its answer");
         doc.table("Simple clients", simple_table(&c.simple));
     }
+    timing::show_levels(doc, report.trials.iter());
 }
 
 /// What is known of it as a whole.

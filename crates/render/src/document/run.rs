@@ -5,7 +5,7 @@ use super::line::{Ink, Line};
 use super::series::{is_dense, rates, response_times};
 use super::table::{Align, Table};
 use super::trial_plots::{dispersion, pacing, response_spectrum};
-use super::{Block, Document, Fact, Layout, Medium, fact, observed, traffic};
+use super::{Block, Document, Fact, Layout, Medium, fact, observed, timing, traffic};
 use crate::axis::Axis;
 use crate::number::{
     asked, bytes, count, estimate, known, number, percent, plural, rate, signed_count, time,
@@ -77,6 +77,7 @@ fn show_response_time(doc: &mut Document, t: &TrialReport) {
     }
     doc.plots(plots, layout);
     doc.table("Response and service time", latency_table(t));
+    timing::show(doc, t);
 }
 
 /// Adds what the generator was and what the load cost it, and the counters that moved meanwhile.

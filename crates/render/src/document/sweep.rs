@@ -2,7 +2,7 @@
 
 use super::line::{Ink, Line};
 use super::table::{Align, Table};
-use super::{Block, Document, Fact, Layout, Medium, fact, opening, sweep_plots};
+use super::{Block, Document, Fact, Layout, Medium, fact, opening, sweep_plots, timing};
 use crate::number::{
     self, MISSING, asked, count, estimate, known, number, percent, plural, rate, time, time_short,
     words,
@@ -25,6 +25,7 @@ pub fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
         doc.facts(levels_out(c));
         doc.facts(opening::left_out(report));
     }
+    timing::show_levels(doc, report.trials.iter());
     if !c.models.is_empty() {
         let remark = "fitted to throughput against load; residual as root mean square";
         doc.section("Models", remark);

@@ -6,6 +6,7 @@
 mod markup;
 mod opening;
 mod page;
+mod stacks;
 mod svg;
 mod typed;
 mod words;
@@ -98,6 +99,7 @@ fn show_block(page: &mut Page, block: &Block) {
         Block::Facts(facts) => page.facts(facts),
         Block::Table(caption, table) => page.table(caption, table),
         Block::Plots(plots, layout) => page.plots(plots, *layout),
+        Block::Stacks(bars) => stacks::draw(&mut page.m, bars),
         Block::Note(text) => page.note(text),
         Block::Paragraph(line) => page.paragraph(line),
         Block::List(lines) => page.list(lines),

@@ -145,6 +145,8 @@ fn show_block(page: &mut Page, block: &Block) {
         Block::Facts(facts) => page.facts(facts),
         Block::Table(_, table) => page.table(table),
         Block::Plots(plots, _) => figure::show(page, plots),
+        // A table beside them has the numbers.
+        Block::Stacks(_) => {}
         Block::Note(text) => page.paragraph(INDENT, INDENT, Line::of(Ink::Dim, text)),
         Block::Paragraph(line) => page.paragraph(INDENT, INDENT, line.clone()),
         Block::List(lines) => {

@@ -13,3 +13,5 @@ mod labels;
 mod path;
 mod room;
 mod table;
+
+pub use draw::tone_class;

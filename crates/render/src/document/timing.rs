@@ -1,0 +1,246 @@
+//! What response times are made of: the stages of all operations and of the slowest, and the slowest
+//! one by one.
+
+use super::line::{Ink, Line};
+use super::run::quantiles;
+use super::stacks::{Stack, Stacks};
+use super::table::{Align, Table};
+use super::{Block, Document, Medium, fact};
+use crate::number::{count, known, percent, percent_short, time_short};
+use crate::plot::Tone;
+use knee_core::measure::{Owner, SlowOperation, Stage};
+use knee_core::trial::report::TrialReport;
+use knee_core::trial::timing::{AnatomyReport, ClockKind, Group, TimingReport};
+use std::collections::BTreeSet;
+
+/// A smaller share of a response time is not worth a word in a sentence.
+const SHARE_TOLD_PERCENT: f64 = 1.0;
+
+/// Adds what the response times of a trial are made of, where that was measured.
+pub(super) fn show(doc: &mut Document, t: &TrialReport) {
+    let timing = &t.timing;
+    if timing.anatomy.is_empty() {
+        return;
+    }
+    doc.section("What response times are made of", clock_words(timing));
+    if let Some(slowest) = told(timing) {
+        doc.paragraph(Line::plain(sentence(slowest)));
+    }
+    doc.only(Medium::Page, |doc| {
+        doc.push(Block::Stacks(anatomy_stacks(timing)));
+    });
+    doc.table("Mean time in each stage", anatomy_table(&timing.anatomy));
+    let pick_up = timing.pick_up_ns.iter();
+    let mut facts: Vec<_> = pick_up
+        .map(|q| fact("read after arrival", quantiles(q)))
+        .collect();
+    facts.extend(timing.generator_cycle_percent.map(|own| {
+        let line = Line::plain(format!("{} of a user's cycle", percent(own)));
+        fact("generator's delay", line)
+    }));
+    doc.facts(facts);
+    doc.only(Medium::Page, |doc| {
+        doc.push(Block::Stacks(waterfall(&timing.slowest)));
+        let table = Block::Table("The slowest".into(), slowest_table(&timing.slowest));
+        doc.push(Block::Folded("Data".into(), vec![table]));
+    });
+}
+
+/// Adds what the slowest operations of several trials are made of, a row for the first of each
+/// level.
+pub(super) fn show_levels<'a>(doc: &mut Document, trials: impl Iterator<Item = &'a TrialReport>) {
+    let mut rows: Vec<(&str, &AnatomyReport)> = trials
+        .filter_map(|t| Some((t.label.as_str(), told(&t.timing)?)))
+        .collect();
+    let mut seen = BTreeSet::new();
+    rows.retain(|(label, _)| seen.insert(*label));
+    if rows.is_empty() {
+        return;
+    }
+    let remark = "share of each stage in the response times of the slowest operations";
+    doc.section("What the slowest response times are made of", remark);
+    let mut table = Table::default();
+    let cells = |cell: &dyn Fn(&(&str, &AnatomyReport)) -> String| {
+        rows.iter().map(|row| Line::plain(cell(row))).collect()
+    };
+    table.column(
+        "trial",
+        Align::Left,
+        cells(&|(label, _)| (*label).to_owned()),
+    );
+    let of = |(_, a): &(&str, &AnatomyReport)| a.of.words().to_owned();
+    table.column("of", Align::Left, cells(&of));
+    table.column("from", Align::Right, cells(&|(_, a)| time_short(a.from_ns)));
+    for stage in stages(rows.iter().map(|(_, a)| *a)) {
+        let share = |(_, a): &(&str, &AnatomyReport)| {
+            known(a.stage_percent.get(&stage).copied(), percent_short)
+        };
+        table.column(title_of(stage), Align::Right, cells(&share));
+    }
+    doc.table("What the slowest response times are made of", table);
+}
+
+/// The group that a sentence is about: the slowest 1 %, or the slowest that there are enough of.
+fn told(timing: &TimingReport) -> Option<&AnatomyReport> {
+    let tail = timing.anatomy.iter().filter(|a| a.of <= Group::Slowest1);
+    tail.max_by_key(|a| a.of)
+}
+
+/// Which stages took the time, the longest first.
+fn sentence(a: &AnatomyReport) -> String {
+    let mut shares: Vec<(Stage, f64)> = a.stage_percent.iter().map(|(s, p)| (*s, *p)).collect();
+    shares.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let worth_a_word = shares
+        .iter()
+        .enumerate()
+        .filter(|(rank, (_, share))| *rank == 0 || *share >= SHARE_TOLD_PERCENT);
+    let parts: Vec<String> = worth_a_word
+        .map(|(_, (stage, share))| format!("{} is {}", percent_short(*share), stage.words()))
+        .collect();
+    let of = match a.of {
+        Group::All => "Of all response times".to_owned(),
+        of => format!("Of {} (over {})", of.words(), time_short(a.from_ns)),
+    };
+    format!("{of}, {}.", parts.join(", "))
+}
+
+fn clock_words(timing: &TimingReport) -> &'static str {
+    match timing.clock {
+        Some(ClockKind::Kernel) => "arrival by the kernel's timestamps",
+        Some(ClockKind::Process) => "arrival when the generator read it",
+        None => "",
+    }
+}
+
+/// The title of a stage's column.
+fn title_of(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Pacing => "late start",
+        Stage::ConnectionWait => "conn. wait",
+        Stage::Connect => "connect",
+        Stage::Write => "late write",
+        Stage::WindowWait => "window",
+        Stage::FirstByte => "first byte",
+        Stage::Receive => "receive",
+    }
+}
+
+/// The tone of a stage in a figure: those of one owner are alike.
+fn tone_of(stage: Stage) -> Tone {
+    match (stage.owner(), stage) {
+        (Owner::Generator, _) => Tone::Bad,
+        (Owner::Limit, _) => Tone::Second,
+        (Owner::Target, Stage::FirstByte) => Tone::First,
+        (Owner::Target, Stage::Receive) => Tone::Third,
+        (Owner::Target, _) => Tone::Fourth,
+    }
+}
+
+/// All stages that any of these has.
+fn stages<'a>(all: impl Iterator<Item = &'a AnatomyReport>) -> BTreeSet<Stage> {
+    all.flat_map(|a| a.mean_ns.keys().copied()).collect()
+}
+
+fn anatomy_table(all: &[AnatomyReport]) -> Table {
+    let mut table = Table::default();
+    let cells = |cell: &dyn Fn(&AnatomyReport) -> String| {
+        all.iter().map(|a| Line::plain(cell(a))).collect::<Vec<_>>()
+    };
+    let names = all.iter().map(|a| Line::of(Ink::Dim, a.of.words()));
+    table.column("", Align::Left, names.collect());
+    table.column("from", Align::Right, cells(&|a| time_short(a.from_ns)));
+    table.column("mean", Align::Right, cells(&|a| time_short(a.response_ns)));
+    for stage in stages(all.iter()) {
+        let mean = |a: &AnatomyReport| known(a.mean_ns.get(&stage).copied(), time_short);
+        table.column(title_of(stage), Align::Right, cells(&mean));
+    }
+    table
+}
+
+fn anatomy_stacks(timing: &TimingReport) -> Stacks {
+    let rows = timing.anatomy.iter().map(|a| Stack {
+        name: a.of.words().to_owned(),
+        value: time_short(a.response_ns),
+        whole_ns: a.response_ns,
+        parts: parts(a.mean_ns.iter()),
+    });
+    Stacks {
+        title: "Mean response time by stage".into(),
+        note: "Each bar is the mean response time of a group of operations.".into(),
+        parts: legend(stages(timing.anatomy.iter())),
+        rows: rows.collect(),
+    }
+}
+
+/// The slowest operations, all to the scale of the slowest.
+fn waterfall(slowest: &[SlowOperation]) -> Stacks {
+    let whole_ns = slowest.first().map_or(0, |slow| slow.response_time_ns);
+    let seen: BTreeSet<Stage> = slowest
+        .iter()
+        .flat_map(|slow| slow.stages_ns.keys().copied())
+        .collect();
+    let rows = slowest.iter().map(|slow| Stack {
+        name: outcome_of(slow),
+        value: time_short(slow.response_time_ns),
+        whole_ns,
+        parts: parts(slow.stages_ns.iter()),
+    });
+    Stacks {
+        title: "The slowest operations".into(),
+        note: "Each bar is one operation, from its intended time to its last byte.".into(),
+        parts: legend(seen),
+        rows: rows.collect(),
+    }
+}
+
+fn parts<'a>(
+    lengths: impl Iterator<Item = (&'a Stage, &'a u64)>,
+) -> Vec<(&'static str, Tone, u64)> {
+    lengths
+        .map(|(stage, ns)| (title_of(*stage), tone_of(*stage), *ns))
+        .collect()
+}
+
+fn legend(stages: BTreeSet<Stage>) -> Vec<(&'static str, Tone)> {
+    let each = stages.into_iter();
+    each.map(|stage| (title_of(stage), tone_of(stage)))
+        .collect()
+}
+
+/// Its status, or else how it ended.
+fn outcome_of(slow: &SlowOperation) -> String {
+    match slow.status {
+        Some(status) => format!("status {status}"),
+        None => slow.outcome.name().to_owned(),
+    }
+}
+
+fn slowest_table(slowest: &[SlowOperation]) -> Table {
+    let mut table = Table::default();
+    let cells = |cell: &dyn Fn(&SlowOperation) -> String| {
+        slowest
+            .iter()
+            .map(|slow| Line::plain(cell(slow)))
+            .collect::<Vec<_>>()
+    };
+    let intended = |slow: &SlowOperation| time_short(slow.intended_ns);
+    let response = |slow: &SlowOperation| time_short(slow.response_time_ns);
+    table.column("intended at", Align::Right, cells(&intended));
+    table.column("response time", Align::Right, cells(&response));
+    table.column("ended", Align::Left, cells(&outcome_of));
+    let connection = |slow: &SlowOperation| known(slow.connection.map(u64::from), count);
+    table.column("connection", Align::Right, cells(&connection));
+    let target = |slow: &SlowOperation| count(slow.target.into());
+    table.column("target", Align::Right, cells(&target));
+    let stages: BTreeSet<Stage> = slowest
+        .iter()
+        .flat_map(|slow| slow.stages_ns.keys().copied())
+        .collect();
+    for stage in stages {
+        let length = |slow: &SlowOperation| known(slow.stages_ns.get(&stage).copied(), time_short);
+        table.column(title_of(stage), Align::Right, cells(&length));
+    }
+    let pick_up = |slow: &SlowOperation| time_short(slow.pick_up_ns);
+    table.column("read after", Align::Right, cells(&pick_up));
+    table
+}
