@@ -30,7 +30,10 @@ pub(super) fn check(trial: &TrialReport, found: &mut Contradictions) {
 
 /// Stages sum to the response times that they are of, and shares to all.
 fn timing(trial: &TrialReport, found: &mut Contradictions) {
-    for group in &trial.timing.anatomy {
+    let Some(timing) = trial.timing() else {
+        return;
+    };
+    for group in &timing.anatomy {
         let sum: u64 = group.mean_ns.values().sum();
         // Each mean is rounded.
         let is_whole = sum.abs_diff(group.response_ns) <= Stage::COUNT as u64;
@@ -48,7 +51,7 @@ fn timing(trial: &TrialReport, found: &mut Contradictions) {
             });
         }
     }
-    for slow in &trial.timing.slowest {
+    for slow in &timing.slowest {
         let sum: u64 = slow.stages_ns.values().sum();
         found.unless(sum == slow.response_time_ns, || {
             format!(

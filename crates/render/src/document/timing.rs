@@ -18,10 +18,9 @@ const SHARE_TOLD_PERCENT: f64 = 1.0;
 
 /// Adds what the response times of a trial are made of, where that was measured.
 pub(super) fn show(doc: &mut Document, t: &TrialReport) {
-    let timing = &t.timing;
-    if timing.anatomy.is_empty() {
+    let Some(timing) = t.timing().filter(|timing| !timing.anatomy.is_empty()) else {
         return;
-    }
+    };
     doc.section("What response times are made of", clock_words(timing));
     if let Some(slowest) = told(timing) {
         doc.paragraph(Line::plain(sentence(slowest)));
@@ -50,7 +49,7 @@ pub(super) fn show(doc: &mut Document, t: &TrialReport) {
 /// level.
 pub(super) fn show_levels<'a>(doc: &mut Document, trials: impl Iterator<Item = &'a TrialReport>) {
     let mut rows: Vec<(&str, &AnatomyReport)> = trials
-        .filter_map(|t| Some((t.label.as_str(), told(&t.timing)?)))
+        .filter_map(|t| Some((t.label.as_str(), told(t.timing()?)?)))
         .collect();
     let mut seen = BTreeSet::new();
     rows.retain(|(label, _)| seen.insert(*label));
