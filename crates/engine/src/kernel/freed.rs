@@ -25,13 +25,8 @@ const REASONS: [(&str, DropPlace); 10] = [
     ("IP_RPFILTER", DropPlace::IpLayer),
 ];
 
-/// Where tracefs is mounted; the last is as the first process sees it, as `ip netns exec` mounts
-/// another /sys.
-const TRACEFS: [&str; 3] = [
-    "/sys/kernel/tracing",
-    "/sys/kernel/debug/tracing",
-    "/proc/1/root/sys/kernel/tracing",
-];
+/// Where tracefs is mounted; the second is its place before Linux 4.1.
+const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// Counts packets by the reason for which they are freed, as long as it lives. Each of them costs
 /// the kernel some time more.
