@@ -2,7 +2,7 @@
 
 use super::Violation;
 use super::code::Code;
-use super::prose::{PHRASES, is_whole};
+use super::prose::phrases_in;
 
 /// Phrases in what a program prints: in its string literals, and in the documentation of options,
 /// which is their help.
@@ -31,28 +31,15 @@ pub fn check(code: &Code) -> Vec<Violation> {
                 true => line.clone(),
                 false => inside_literals(line, &code.bare[i]),
             };
-            broken.extend(in_line(&code.path, i + 1, &text));
+            broken.extend(phrases_in(&text).map(|(phrase, instead)| Violation {
+                path: code.path.clone(),
+                line: i + 1,
+                rule: "language",
+                remedy: format!("'{phrase}' is hard to follow: {instead}"),
+            }));
         }
     }
     broken
-}
-
-fn in_line(path: &str, line: usize, text: &str) -> Vec<Violation> {
-    let lower = format!(" {} ", text.to_lowercase());
-    let is_there = |phrase: &str| {
-        let mut found = lower.match_indices(phrase);
-        found.any(|(at, _)| is_whole(&lower, at, phrase.len()))
-    };
-    PHRASES
-        .iter()
-        .filter(|(phrase, _)| is_there(phrase))
-        .map(|(phrase, instead)| Violation {
-            path: path.to_owned(),
-            line,
-            rule: "language",
-            remedy: format!("'{phrase}' is hard to follow: {instead}"),
-        })
-        .collect()
 }
 
 fn inside_literals(line: &str, bare: &str) -> String {

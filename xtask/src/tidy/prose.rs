@@ -8,7 +8,7 @@ use crate::repo::Source;
 const WORDS_MAX: usize = 25;
 
 /// A phrase and what to write instead.
-pub(super) const PHRASES: [(&str, &str); 22] = [
+const PHRASES: [(&str, &str); 22] = [
     ("so long", "name the time"),
     ("so many", "name the number"),
     ("of which", "begin another sentence"),
@@ -62,20 +62,26 @@ pub fn check(page: &Source) -> Vec<Violation> {
                 );
             }
         }
-        let lower = format!(" {} ", text.to_lowercase());
-        for (phrase, remedy) in PHRASES {
-            let is_there = lower
-                .match_indices(phrase)
-                .any(|(at, _)| is_whole(&lower, at, phrase.len()));
-            if is_there {
-                report(line, "phrase", format!("'{phrase}': {remedy}"));
-            }
+        for (phrase, remedy) in phrases_in(&text) {
+            report(line, "phrase", format!("'{phrase}': {remedy}"));
         }
     }
     broken
 }
 
-pub(super) fn is_whole(text: &str, at: usize, length: usize) -> bool {
+/// The phrases of [`PHRASES`] that a text has as whole words, and what to write instead.
+pub(super) fn phrases_in(text: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let text = text.to_lowercase();
+    let is_there = move |phrase: &str| {
+        let mut found = text.match_indices(phrase);
+        found.any(|(at, _)| is_whole(&text, at, phrase.len()))
+    };
+    PHRASES
+        .into_iter()
+        .filter(move |(phrase, _)| is_there(phrase))
+}
+
+fn is_whole(text: &str, at: usize, length: usize) -> bool {
     let is_letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
     !is_letter(text[..at].chars().next_back()) && !is_letter(text[at + length..].chars().next())
 }
