@@ -1,5 +1,6 @@
 //! `cargo xtask dist`: what a release consists of, in `target/packages`.
 
+use crate::shell::{copy, make, output, step, write};
 use crate::{repo, tools};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,7 @@ const FOR_DIST: [tools::Tool; 2] = [
 const BUILDERS: [&str; 3] = ["podman", "docker", "buildah"];
 
 /// Makes the static binary with its manual pages and completions, an archive and a Debian package
-/// of
-/// them, a container image where there is a builder, and the checksums.
+/// of them, a container image where there is a builder, and the checksums.
 ///
 /// # Errors
 /// What is missing, or which step failed.
@@ -62,7 +62,7 @@ impl Release {
         if dist.exists() {
             fs::remove_dir_all(&dist).map_err(|e| format!("{}: {e}", dist.display()))?;
         }
-        fs::create_dir_all(&dist).map_err(|e| format!("{}: {e}", dist.display()))?;
+        make(&dist)?;
         Ok(Release {
             root: root.to_owned(),
             dist,
@@ -86,7 +86,7 @@ impl Release {
             "rustc",
             &["--print", "target-libdir", "--target", &self.target],
         )?;
-        if !Path::new(libraries.trim()).exists() {
+        if !Path::new(&libraries).exists() {
             step("rustup", &["target", "add", &self.target], &self.root)?;
         }
         let arguments = [
@@ -125,7 +125,7 @@ impl Release {
             ("fish", "fish/vendor_completions.d/knee.fish"),
         ] {
             let file = folder.join("share").join(file);
-            write(&file, output(&knee, &["completions", shell])?.as_bytes())?;
+            write(&file, output(&knee, &["completions", shell])? + "\n")?;
         }
         for text in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
             let to = folder.join("share/doc/knee").join(text);
@@ -155,10 +155,10 @@ impl Release {
         let staged = self.name();
         step("cp", &["-r", &staged, &usr], &self.dist)?;
         let architecture = output("dpkg", &["--print-architecture"])?;
-        let control = control(&self.version, architecture.trim());
-        write(&root.join("DEBIAN/control"), control.as_bytes())?;
+        let control = control(&self.version, &architecture);
+        write(&root.join("DEBIAN/control"), control)?;
         let root = root.display().to_string();
-        let file = format!("knee_{}_{}.deb", self.version, architecture.trim());
+        let file = format!("knee_{}_{}.deb", self.version, &architecture);
         let arguments = ["--root-owner-group", "--build", &root, &file];
         step("dpkg-deb", &arguments, &self.dist)?;
         fs::remove_dir_all(&root).map_err(|e| format!("{root}: {e}"))
@@ -177,7 +177,7 @@ impl Release {
         let recipe = "FROM scratch\nCOPY bin/knee /knee\nENTRYPOINT [\"/knee\"]\n";
         let folder = self.dist.join(self.name());
         let file = self.dist.join("Containerfile");
-        write(&file, recipe.as_bytes())?;
+        write(&file, recipe)?;
         let (file, folder) = (file.display().to_string(), folder.display().to_string());
         let tag = format!("knee:{}", self.version);
         step(
@@ -249,51 +249,6 @@ fn has_interpreter(elf: &[u8]) -> Option<bool> {
         }
     }
     Some(false)
-}
-
-fn step(program: &str, arguments: &[&str], folder: &Path) -> Result<(), String> {
-    println!("{program} {}", arguments.join(" "));
-    let status = Command::new(program)
-        .args(arguments)
-        .current_dir(folder)
-        .status()
-        .map_err(|e| format!("{program}: {e}"))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(format!("{program} {}: {status}", arguments.join(" "))),
-    }
-}
-
-fn output(program: &str, arguments: &[&str]) -> Result<String, String> {
-    let made = Command::new(program)
-        .args(arguments)
-        .output()
-        .map_err(|e| format!("{program}: {e}"))?;
-    match made.status.success() {
-        true => Ok(String::from_utf8_lossy(&made.stdout).into_owned()),
-        false => Err(format!(
-            "{program} {}: {}",
-            arguments.join(" "),
-            made.status
-        )),
-    }
-}
-
-fn make(folder: &Path) -> Result<(), String> {
-    fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
-}
-
-fn write(file: &Path, content: &[u8]) -> Result<(), String> {
-    file.parent().map_or(Ok(()), make)?;
-    fs::write(file, content).map_err(|e| format!("{}: {e}", file.display()))
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    to.parent().map_or(Ok(()), make)?;
-    let copied = fs::copy(from, to);
-    copied
-        .map(|_| ())
-        .map_err(|e| format!("{}: {e}", from.display()))
 }
 
 #[cfg(test)]

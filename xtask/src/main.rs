@@ -5,6 +5,7 @@ mod bench;
 mod dist;
 mod docs;
 mod repo;
+mod shell;
 mod test;
 mod tidy;
 mod tools;

@@ -1,7 +1,7 @@
 //! Everything that must pass, in one command, installing what it needs.
 
-use crate::{bench, repo, tidy, tools};
-use std::process::Command;
+use crate::shell::cargo;
+use crate::{bench, tidy, tools};
 use std::time::{Duration, Instant};
 
 struct Step {
@@ -104,18 +104,4 @@ fn doc() -> Result<(), String> {
 fn small_bench() -> Result<(), String> {
     let options = ["--small", "--debug"].map(String::from);
     bench::run(&bench::Options::parse(&options)?)
-}
-
-fn cargo(args: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
-    let program = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let mut command = Command::new(program);
-    command
-        .args(args)
-        .current_dir(repo::root())
-        .envs(env.iter().copied());
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("cargo {}: {status}", args[0])),
-        Err(e) => Err(format!("cargo {}: {e}", args[0])),
-    }
 }

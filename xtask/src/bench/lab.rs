@@ -2,6 +2,7 @@
 
 use super::peer::{Load, Peer, Sample};
 use super::process::{self, Server};
+use crate::shell::output;
 use crate::{repo, tools};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -51,7 +52,7 @@ impl Lab {
     /// # Errors
     /// knee does not start.
     pub fn new(knee: PathBuf, bare: PathBuf, small: bool, rounds: usize) -> Result<Self, String> {
-        let version = process::text_of(&knee, &["--version"])?;
+        let version = output(&knee, &["--version"])?;
         if !version.starts_with("knee") {
             return Err(format!("{} --version says {version:?}", knee.display()));
         }

@@ -21,6 +21,7 @@ mod table;
 mod throttle;
 mod udp;
 
+use crate::shell::{cargo, make, write};
 use crate::{repo, tools};
 use lab::Lab;
 use std::process::Command;
@@ -98,14 +99,14 @@ pub fn run(options: &Options) -> Result<(), String> {
     if options.install {
         tools::install(&tools::PEERS);
         if tools::find("oha").is_none() {
-            cargo(&["install", "--locked", "oha"])?;
+            cargo(&["install", "--locked", "oha"], &[])?;
         }
     }
     let bare = build_bare_loops()?;
     let release = !options.debug;
     let mut build = vec!["build", "--package", "knee"];
     build.extend(release.then_some("--release"));
-    cargo(&build)?;
+    cargo(&build, &[])?;
     let profile = if release { "release" } else { "debug" };
     let knee = repo::target().join(profile).join("knee");
     let lab = Lab::new(knee, bare, options.small, options.rounds)?;
@@ -120,28 +121,13 @@ pub fn run(options: &Options) -> Result<(), String> {
     if options.small || options.debug || !options.only.is_empty() {
         return Ok(());
     }
-    let file = repo::root().join("bench/RESULTS.md");
-    std::fs::write(&file, report).map_err(|e| format!("{}: {e}", file.display()))
-}
-
-fn cargo(args: &[&str]) -> Result<(), String> {
-    let program = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let status = Command::new(program)
-        .args(args)
-        .current_dir(repo::root())
-        .status();
-    let done = status.is_ok_and(|status| status.success());
-    if done {
-        Ok(())
-    } else {
-        Err(format!("cargo {} failed", args.join(" ")))
-    }
+    write(&repo::root().join("bench/RESULTS.md"), report)
 }
 
 /// Compiles `bench/*.c` into `target/bench`; the io_uring loop only where liburing is installed.
 fn build_bare_loops() -> Result<std::path::PathBuf, String> {
     let out = repo::target().join("bench");
-    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    make(&out)?;
     for (name, library, needed) in [
         ("server_epoll", "-lm", true),
         ("closed_epoll", "-lm", true),

@@ -41,16 +41,6 @@ pub fn pinned(core: usize, program: &Path, args: &[String]) -> Command {
     command
 }
 
-/// What a program prints.
-///
-/// # Errors
-/// It does not start.
-pub fn text_of(program: &Path, args: &[&str]) -> Result<String, String> {
-    let output = Command::new(program).args(args).output();
-    let output = output.map_err(|e| format!("{}: {e}", program.display()))?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
-}
-
 /// Runs a command to its end, or kills it after `limit`. The processor time is that of the children
 /// waited for meanwhile, so no other child may end at the same time.
 ///

@@ -1,17 +1,16 @@
 //! What stands above the tables: when, where and how.
 
 use super::lab::Lab;
-use super::process::text_of;
-use std::path::Path;
+use crate::shell::output;
 
 /// The heading of `bench/RESULTS.md`.
 ///
 /// # Errors
 /// A program that names the machine does not start.
 pub fn heading(lab: &Lab, release: bool) -> Result<String, String> {
-    let date = text_of(Path::new("date"), &["-u", "+%Y-%m-%d %H:%M UTC"])?;
-    let kernel = text_of(Path::new("uname"), &["-sr"])?;
-    let version = text_of(&lab.knee, &["--version"])?;
+    let date = output("date", &["-u", "+%Y-%m-%d %H:%M UTC"])?;
+    let kernel = output("uname", &["-sr"])?;
+    let version = output(&lab.knee, &["--version"])?;
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
         let line = cpuinfo.lines().find(|line| line.starts_with(name));
