@@ -1,82 +1,90 @@
-//! Which experiment a report is of.
+//! Which experiment a report is of, and its answer.
 
-use super::Conclusion;
+use crate::experiment::Experiment;
 use crate::experiment::latency::report::LatencyConclusion;
 use crate::experiment::overload::report::OverloadConclusion;
 use crate::experiment::run::report::RunConclusion;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::throttle::report::ThrottleConclusion;
 use crate::experiment::udp::report::UdpConclusion;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// An experiment, and so the type of a report's conclusion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+/// Makes everything that has one line per experiment.
+macro_rules! experiments {
+    ($($(#[$doc:meta])* $kind:ident, $name:literal, $conclusion:ty;)*) => {
+        /// An experiment, and so the type of a report's conclusion.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        /// An experiment's own answer. Which of them a document holds is told by its `command`,
+        /// never guessed from the keys, so that keys may be added to any.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(untagged)]
+        pub enum Conclusion {
+            $($(#[$doc])* $kind($conclusion),)*
+        }
+
+        $(impl From<$conclusion> for Conclusion {
+            fn from(conclusion: $conclusion) -> Conclusion {
+                Conclusion::$kind(conclusion)
+            }
+        })*
+
+        impl Kind {
+            /// All of them, with their names on the command line and in reports.
+            const NAMES: &[(Kind, &str)] = &[$((Kind::$kind, $name),)*];
+
+            /// The conclusion in a document.
+            pub(super) fn conclusion_of(
+                self,
+                document: serde_json::Value,
+            ) -> Result<Conclusion, serde_json::Error> {
+                Ok(match self {
+                    $(Kind::$kind => Conclusion::$kind(serde_json::from_value(document)?),)*
+                })
+            }
+
+            /// What a report has in place of its conclusion before anything was measured: no
+            /// number.
+            pub fn without_conclusion(self) -> Conclusion {
+                match self {
+                    $(Kind::$kind => Conclusion::$kind(Default::default()),)*
+                }
+            }
+        }
+    };
+}
+
+// Each with its name on the command line and the type of its conclusion.
+experiments! {
     /// One load, one trial.
-    Run,
+    Run, "run", RunConclusion;
     /// Throughput and response time against load, and the knee.
-    Sweep,
+    Sweep, "sweep", SweepConclusion;
     /// How the machine waits and holds a rate.
-    Throttle,
+    Throttle, "throttle", ThrottleConclusion;
     /// Datagrams, and where they were lost.
-    Udp,
+    Udp, "udp", UdpConclusion;
     /// Connections beyond capacity.
-    Overload,
+    Overload, "overload", OverloadConclusion;
     /// Latency under flows.
-    Latency,
+    Latency, "latency", LatencyConclusion;
 }
 
 impl Kind {
-    /// All of them, with their names on the command line and in reports.
-    const NAMES: [(Kind, &str); 6] = [
-        (Kind::Run, "run"),
-        (Kind::Sweep, "sweep"),
-        (Kind::Throttle, "throttle"),
-        (Kind::Udp, "udp"),
-        (Kind::Overload, "overload"),
-        (Kind::Latency, "latency"),
-    ];
-
     /// All of them.
     pub fn all() -> impl Iterator<Item = Kind> {
-        Kind::NAMES.into_iter().map(|(kind, _)| kind)
-    }
-
-    /// The conclusion in a document.
-    pub(super) fn conclusion_of(
-        self,
-        document: serde_json::Value,
-    ) -> Result<Conclusion, serde_json::Error> {
-        fn read<C: DeserializeOwned + Into<Conclusion>>(
-            document: serde_json::Value,
-        ) -> Result<Conclusion, serde_json::Error> {
-            serde_json::from_value::<C>(document).map(Into::into)
-        }
-        let read = match self {
-            Kind::Run => read::<RunConclusion>,
-            Kind::Sweep => read::<SweepConclusion>,
-            Kind::Throttle => read::<ThrottleConclusion>,
-            Kind::Udp => read::<UdpConclusion>,
-            Kind::Overload => read::<OverloadConclusion>,
-            Kind::Latency => read::<LatencyConclusion>,
-        };
-        read(document)
-    }
-
-    /// What a report has in place of its conclusion before anything was measured: no number.
-    pub fn without_conclusion(self) -> Conclusion {
-        match self {
-            Kind::Run => RunConclusion::default().into(),
-            Kind::Sweep => SweepConclusion::default().into(),
-            Kind::Throttle => ThrottleConclusion::default().into(),
-            Kind::Udp => UdpConclusion::default().into(),
-            Kind::Overload => OverloadConclusion::default().into(),
-            Kind::Latency => LatencyConclusion::default().into(),
-        }
+        Kind::NAMES.iter().map(|&(kind, _)| kind)
     }
 }
+
+/// An experiment whose answer a report can hold.
+pub trait Reported: Experiment<Conclusion: Into<Conclusion>> {}
+
+impl<X: Experiment<Conclusion: Into<Conclusion>>> Reported for X {}
 
 /// The command that made a report: `sweep`, or `analyze sweep` where others measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

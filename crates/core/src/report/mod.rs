@@ -3,7 +3,6 @@
 //! object whose key does), rates are per second and end in `_per_s`.
 
 pub mod codes;
-mod conclusion;
 mod kind;
 mod result;
 pub mod salvage;
@@ -11,8 +10,7 @@ mod schema;
 pub mod thresholds;
 
 pub use crate::threshold::ThresholdReport;
-pub use conclusion::{Conclusion, Reported};
-pub use kind::{Command, Kind};
+pub use kind::{Command, Conclusion, Kind, Reported};
 pub use result::ReportResult;
 pub use schema::{FIRST_SCHEMA, SCHEMA, check_schema, from_first_schema};
 
