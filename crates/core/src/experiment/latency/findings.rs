@@ -11,7 +11,7 @@ use super::report::ScenarioRow;
 use super::standing::RESTS_ON_DISTORTED;
 use crate::finding::{Code, Finding};
 use crate::measure::Direction;
-use crate::trial::findings::{GENERATOR_DISTORTED, findings_at_levels};
+use crate::trial::findings::{Asked, GENERATOR_DISTORTED, findings_at_levels};
 use crate::trial::flows::FlowsReport;
 use crate::trial::report::TrialReport;
 use crate::words::list;
@@ -70,13 +70,12 @@ pub(super) fn latency_findings(
 /// Of what holds for any trial, that which is about the pinger, with the options that matter to it.
 /// A ping that does not come back is no failure here: it is a long latency.
 fn distorted(past: &[&TrialReport]) -> Vec<Finding> {
-    let mut found = findings_at_levels(past);
+    let asked = Asked {
+        lighter: ", or with fewer flows: --scenarios 1/1,4/4",
+        ..Asked::default()
+    };
+    let mut found = findings_at_levels(past, asked);
     found.retain(|f| f.is(GENERATOR_DISTORTED));
-    for f in &mut found {
-        f.next_step =
-            "repeat on a quieter or larger machine, or with fewer flows: --scenarios 1/1,4/4"
-                .into();
-    }
     found
 }
 

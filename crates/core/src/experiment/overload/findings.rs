@@ -16,7 +16,7 @@ use crate::finding::{Code, Finding};
 use crate::measure::Outcome;
 use crate::spec::Level;
 use crate::trial::findings::{
-    GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY, findings_at_levels,
+    Asked, GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY, findings_at_levels,
 };
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::levels;
@@ -109,15 +109,16 @@ fn of_any(
     // Where nothing is served, nothing moves; where a server stops, nothing else is to be said.
     let moves = summary.capacity_per_s > 0.0 && summary.stops.is_empty();
     let is_invalid = verdict == Verdict::Invalid;
-    let mut found = findings_at_levels(&rest);
+    let asked = Asked {
+        // No option makes an overload easier for the generator.
+        lighter: "",
+        ..Asked::default()
+    };
+    let mut found = findings_at_levels(&rest, asked);
     found.retain(|f| match f {
         f if f.is(GENERATOR_LIMITED) || f.is(GENERATOR_DISTORTED) => is_invalid,
         f => f.is(NON_STATIONARY) && moves,
     });
-    for f in found.iter_mut().filter(|f| f.is(GENERATOR_DISTORTED)) {
-        // Other options are of use here than elsewhere.
-        f.next_step = generator::QUIETER.to_owned();
-    }
     if verdict == Verdict::Valid {
         found.extend(generator::left_out(&rest, trials.len()));
     }

@@ -12,9 +12,7 @@ use crate::experiment::sweep::table::{
 use crate::finding::Finding;
 use crate::measure::error_share;
 use crate::spec::Level;
-use crate::trial::findings::{
-    ERRORS, TARGET_QUEUE_GROWS, failure_kind, findings_at_levels, findings_beside_open_loop,
-};
+use crate::trial::findings::{Asked, ERRORS, TARGET_QUEUE_GROWS, failure_kind, findings_at_levels};
 use crate::trial::report::{TrialReport, Verdict};
 
 /// What follows from a table of users measured elsewhere.
@@ -32,10 +30,11 @@ pub fn conclude(spec: &SweepSpec, past: &[TrialReport]) -> (Vec<Finding>, SweepC
     };
     let table = points(counted);
     let standing = standing(counted);
-    let mut found = match beside::is_known(spec, past) {
-        true => findings_beside_open_loop(&standing),
-        false => findings_at_levels(&standing),
+    let asked = Asked {
+        is_open_loop_known: beside::is_known(spec, past),
+        ..Asked::default()
     };
+    let mut found = findings_at_levels(&standing, asked);
     found.extend(warmed_up(counted));
     let basis = Basis {
         table: &table,
@@ -72,7 +71,7 @@ fn with_open_loop(
         .iter()
         .filter(|t| t.verdict == Verdict::Valid)
         .collect();
-    let mut of_open = findings_at_levels(&valid);
+    let mut of_open = findings_at_levels(&valid, Asked::default());
     of_open.retain(|new| found.iter().all(|known| known.code != new.code));
     found.extend(of_open);
     conclusion.open_loop = beside::figures(past, &conclusion);

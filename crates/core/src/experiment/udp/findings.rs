@@ -99,13 +99,8 @@ fn generator_distorted(trials: &[&TrialReport]) -> Option<Finding> {
         1 => String::new(),
         _ => format!("at {}: ", levels(&at)),
     };
-    (!clauses.is_empty()).then(|| Finding {
-        // The options to change are those of this command.
-        next_step: "repeat on a quieter or larger machine, or send less: a lower --rate or fewer \
-                    --clients"
-            .into(),
-        ..distorted(&place(), &clauses)
-    })
+    let lighter = ", or send less: a lower --rate or fewer --clients";
+    (!clauses.is_empty()).then(|| distorted(&place(), &clauses, lighter))
 }
 
 /// All that is the matter with these trials of one kind of clients.

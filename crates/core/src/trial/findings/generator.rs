@@ -67,6 +67,9 @@ pub(super) fn generator_limited(trials: &Trials) -> Option<Finding> {
     ))
 }
 
+/// What helps a generator that others disturb.
+pub(crate) const QUIETER: &str = "repeat on a quieter or larger machine";
+
 pub(crate) const GENERATOR_DISTORTED: Code = Code {
     name: "generator_distorted",
     cause: "The generator did not offer the load that was asked for: it fell behind, started \
@@ -97,11 +100,12 @@ pub(super) fn generator_distorted(trials: &Trials) -> Option<Finding> {
             clauses.push(clause);
         }
     }
-    Some(distorted(&place, &clauses))
+    Some(distorted(&place, &clauses, trials.asked.lighter))
 }
 
-/// The generator distorted the load in these ways.
-pub(crate) fn distorted(place: &str, clauses: &[String]) -> Finding {
+/// The generator distorted the load in these ways. `lighter` ends the next step: `, or …` with the
+/// options that ask less of the generator, or nothing where there are none.
+pub(crate) fn distorted(place: &str, clauses: &[String], lighter: &str) -> Finding {
     GENERATOR_DISTORTED.finding(
         Severity::Error,
         format!(
@@ -109,7 +113,7 @@ pub(crate) fn distorted(place: &str, clauses: &[String]) -> Finding {
             clauses.join("; ")
         ),
         [("clauses", clauses.len() as f64)],
-        "repeat on a quieter or larger machine, or offer less: a lower --rate or --vusers",
+        format!("{QUIETER}{lighter}"),
     )
 }
 

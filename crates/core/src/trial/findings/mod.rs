@@ -9,7 +9,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use generator::{GENERATOR_DISTORTED, GENERATOR_LIMITED, distorted};
+pub(crate) use generator::{GENERATOR_DISTORTED, GENERATOR_LIMITED, QUIETER, distorted};
 pub(crate) use silence::OUTAGE;
 pub(crate) use target::{
     ERRORS, FIND_THE_FAILURES, NON_STATIONARY, TARGET_QUEUE_GROWS, failure_kind,
@@ -30,27 +30,38 @@ pub fn codes() -> impl Iterator<Item = Code> {
 
 /// What a person should know about a trial that stands alone, the gravest first.
 pub fn trial_findings(trial: &TrialReport) -> Vec<Finding> {
-    let trials = Trials {
+    let mut findings = diagnose(&Trials {
         trials: &[trial],
         are_named: false,
-        is_open_loop_known: false,
-    };
-    let mut findings = diagnose(&trials);
+        asked: Asked::default(),
+    });
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     findings
 }
 
 /// The findings of several trials, one of each kind, which names the levels that it holds for.
-pub fn findings_at_levels(trials: &[&TrialReport]) -> Vec<Finding> {
-    diagnose(&Trials::at_levels(trials))
+pub(crate) fn findings_at_levels(trials: &[&TrialReport], asked: Asked) -> Vec<Finding> {
+    diagnose(&Trials::at_levels(trials, asked))
 }
 
-/// The same of trials in closed loop, where it is known what the target does in an open one.
-pub(crate) fn findings_beside_open_loop(trials: &[&TrialReport]) -> Vec<Finding> {
-    diagnose(&Trials {
-        is_open_loop_known: true,
-        ..Trials::at_levels(trials)
-    })
+/// What findings say by the command whose trials they are about.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    /// Whether it is known what the target does in an open loop, so that no finding about a closed
+    /// one needs to say it.
+    pub is_open_loop_known: bool,
+    /// How to ask less of a generator that distorts the load, with this command's options; see
+    /// [`distorted`].
+    pub lighter: &'static str,
+}
+
+impl Default for Asked {
+    fn default() -> Asked {
+        Asked {
+            is_open_loop_known: false,
+            lighter: ", or offer less: a lower --rate or --vusers",
+        }
+    }
 }
 
 fn diagnose(trials: &Trials) -> Vec<Finding> {
@@ -85,17 +96,15 @@ struct Trials<'a> {
     trials: &'a [&'a TrialReport],
     /// Whether a finding names the levels that it holds for.
     are_named: bool,
-    /// Whether it is known what the target does in an open loop, so that no finding about a closed
-    /// one needs to say it.
-    is_open_loop_known: bool,
+    asked: Asked,
 }
 
 impl<'a> Trials<'a> {
-    fn at_levels(trials: &'a [&'a TrialReport]) -> Trials<'a> {
+    fn at_levels(trials: &'a [&'a TrialReport], asked: Asked) -> Trials<'a> {
         Trials {
             trials,
             are_named: true,
-            is_open_loop_known: false,
+            asked,
         }
     }
 

@@ -192,7 +192,7 @@ pub(super) fn periodic_pauses(trials: &Trials) -> Option<Finding> {
         let late = t.offered.pacing_error_ns.max.unwrap_or(0);
         let on_time = late.max(t.offered.stall_ns_max) < pauses.length_ns / 2;
         let closed_per_s = match t.offered.asked_per_s {
-            None if !trials.is_open_loop_known => Some(t.responses_per_s()),
+            None if !trials.asked.is_open_loop_known => Some(t.responses_per_s()),
             _ => None,
         };
         (on_time && t.verdict == Verdict::Valid).then_some((pauses, closed_per_s))

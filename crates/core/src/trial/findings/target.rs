@@ -1,7 +1,7 @@
 //! What the target did.
 
-use super::Trials;
 use super::silence::outage;
+use super::{Asked, Trials};
 use crate::finding::{Code, Finding, Severity};
 use crate::measure::{Interval, Outcome, Outcomes, error_share};
 use crate::spec::Level;
@@ -85,7 +85,7 @@ fn failures(t: &TrialReport) -> Option<(f64, &'static str)> {
 
 /// The most frequent kind of failure where most operations failed, if any did.
 pub(crate) fn failure_kind(trials: &[&TrialReport]) -> Option<&'static str> {
-    let worst = Trials::at_levels(trials).worst(failures, |f| f.0);
+    let worst = Trials::at_levels(trials, Asked::default()).worst(failures, |f| f.0);
     worst.map(|(_, (_, kind))| kind)
 }
 

@@ -1,6 +1,6 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
-use super::{findings_at_levels, trial_findings};
+use super::{Asked, findings_at_levels, trial_findings};
 use crate::experiment::sweep::fake::{base, blank, outcomes};
 use crate::measure::Interval;
 use crate::spec::Level;
@@ -327,7 +327,7 @@ fn a_stall_of_the_server_is_told_from_one_of_the_generator() {
 fn trials_of_one_kind_make_one_finding_with_the_worst_number() {
     let mut trials: Vec<TrialReport> = [20, 1, 5].map(|n| at_level(n, 0.02)).to_vec();
     trials[1].outcomes = outcomes(4_000, 0.2);
-    let all = findings_at_levels(&trials.iter().collect::<Vec<_>>());
+    let all = findings_at_levels(&trials.iter().collect::<Vec<_>>(), Asked::default());
     assert_eq!(all.len(), 1);
     let finding = &all[0];
     assert_eq!(finding.evidence["error_percent"], 20.0);

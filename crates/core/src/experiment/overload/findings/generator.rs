@@ -5,6 +5,7 @@ use crate::experiment::overload::analysis::{Point, Setting, Summary, times};
 use crate::finding::{Code, Finding, Severity};
 use crate::measure::Outcome;
 use crate::spec::{CloseKind, Level};
+use crate::trial::findings::QUIETER;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{exact, levels, number, percent};
 
@@ -39,8 +40,6 @@ pub(super) const LEVELS_LEFT_OUT: Code = Code {
     remedy: "Repeat on a quieter or larger machine if you need the levels that are left out.",
 };
 
-/// What to do where something else on this host distorts the load.
-pub(super) const QUIETER: &str = "repeat on a quieter or larger machine";
 /// An automatic choice came near enough to its factor at this share of it.
 const FACTOR_SHARE: f64 = 0.9;
 
