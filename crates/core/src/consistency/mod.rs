@@ -7,7 +7,6 @@ mod findings;
 mod latency;
 mod overload;
 mod sweep;
-mod sweep_answer;
 #[cfg(test)]
 mod tests;
 mod throttle;
@@ -52,10 +51,7 @@ pub fn contradictions<'a>(of: impl Into<Statements<'a>>) -> Vec<String> {
     findings::check(said, &mut found);
     match said.conclusion {
         Conclusion::Run(_) => {}
-        Conclusion::Sweep(sweep) => {
-            sweep::check(said, sweep, &mut found);
-            sweep_answer::check(said, sweep, &mut found);
-        }
+        Conclusion::Sweep(sweep) => sweep::check(said, sweep, &mut found),
         Conclusion::Throttle(throttle) => throttle::check(throttle, &mut found),
         Conclusion::Overload(overload) => overload::check(said, overload, &mut found),
         Conclusion::Udp(udp) => udp::check(udp, &mut found),

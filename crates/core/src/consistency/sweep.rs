@@ -1,44 +1,32 @@
-//! The answer of a sweep against its own levels.
+//! The answer of a sweep against its own levels and findings: the maximum, the knee and where it is,
+//! what is recommended, and what failed.
 
 use super::{Contradictions, Statements, at_most};
 use crate::experiment::sweep::report::{OpenLoopBeside, SweepConclusion, SweepLevel};
 use crate::finding::Finding;
-use crate::spec::Level;
+use crate::words::{number, value};
 
 /// A maximum that is fitted over several levels may exceed each of them by this factor.
 const FITTED: f64 = 1.05;
-/// At the knee a closed system without variance has all of its maximum, and one of exponential
-/// service with one worker about half.
-const AT_KNEE_SHARE: f64 = 0.4;
-/// What is past the knee gains a few per cent, or it is not past it.
-const PAST_KNEE_GAIN_PERCENT: f64 = 25.0;
+/// A maximum is no further below the most of the levels, but for the noise of that.
+const FAR_BELOW: f64 = 0.97;
+/// Rounding and the mean of several trials apart.
+const NEARLY: f64 = 1.001;
+/// The share of its maximum that a closed system has at the knee, at the least: what the asymptotes
+/// leave of the worst that is fitted.
+const AT_KNEE_SHARE: f64 = 0.69;
+/// What is past the knee gains no more, or it is not past it.
+const PAST_KNEE_GAIN_PERCENT: f64 = 10.1;
 
 pub(super) fn check(said: Statements<'_>, of: &SweepConclusion, found: &mut Contradictions) {
-    levels(of, found);
+    levels(said, of, found);
     maximum(of, found);
     knee(of, found);
+    range(of, found);
     within_bound(of, found);
     recommended(of, found);
-    let hides = |f: &&Finding| f.code == "closed_loop_hides_pauses";
-    for finding in said.findings.iter().filter(hides) {
-        let differs = |o: &OpenLoopBeside| o.p99_ns > o.closed_p99_ns;
-        found.unless(of.open_loop.as_ref().is_some_and(differs), || {
-            format!("the open loop shows no more: {}", finding.text)
-        });
-    }
-    for finding in said.findings.iter().filter(|f| f.code == "past_knee") {
-        let gain = finding.evidence.get("gain_percent").copied().unwrap_or(0.0);
-        found.unless(gain <= PAST_KNEE_GAIN_PERCENT, || {
-            format!("past the knee there is {gain} % more: {}", finding.text)
-        });
-    }
-}
-
-fn size(level: Level) -> f64 {
-    match level {
-        Level::Vusers(n) => f64::from(n),
-        Level::RatePerS(per_s) => per_s,
-        _ => 0.0,
+    for finding in said.findings {
+        statement(finding, of, found);
     }
 }
 
@@ -46,18 +34,18 @@ fn counted(of: &SweepConclusion) -> impl Iterator<Item = &SweepLevel> {
     of.levels.iter().filter(|l| l.excluded_because.is_none())
 }
 
-fn levels(of: &SweepConclusion, found: &mut Contradictions) {
+fn levels(said: Statements<'_>, of: &SweepConclusion, found: &mut Contradictions) {
     for pair in of.levels.windows(2) {
-        found.unless(size(pair[0].level) < size(pair[1].level), || {
+        found.unless(value(pair[0].level) < value(pair[1].level), || {
             format!(
                 "level {} before {}",
-                size(pair[0].level),
-                size(pair[1].level)
+                value(pair[0].level),
+                value(pair[1].level)
             )
         });
     }
     for level in &of.levels {
-        let name = format!("level {}", size(level.level));
+        let name = format!("level {}", value(level.level));
         found.interval(
             &name,
             Some(level.throughput_per_s),
@@ -72,34 +60,80 @@ fn levels(of: &SweepConclusion, found: &mut Contradictions) {
                 ("p99", level.p99_ns),
             ],
         );
+        // What failed is no throughput.
+        let here = said.trials.iter().filter(|t| t.level == level.level);
+        let most = here.map(|t| t.successes_per_s()).reduce(f64::max);
+        let of_trials = most.is_none_or(|most| level.throughput_per_s <= most * NEARLY);
+        found.unless(of_trials, || {
+            format!("{:?} has more than any of its trials", level.level)
+        });
     }
     let marked = of.levels.iter().filter(|l| l.is_knee).count();
     found.unless(marked <= 1, || format!("{marked} levels are the knee"));
 }
 
 fn maximum(of: &SweepConclusion, found: &mut Contradictions) {
-    let most = counted(of).map(|l| l.throughput_per_s).reduce(f64::max);
-    let Some(most) = most else { return };
-    let max = of.max_throughput_per_s;
+    let top = counted(of).max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));
+    let Some(top) = top else { return };
+    let (max, most) = (of.max_throughput_per_s, top.throughput_per_s);
     found.unless(at_most(max, most * FITTED), || {
         format!("the maximum is {max}/s, and no level has more than {most}/s")
+    });
+    let noise = top.throughput_ci95_per_s.map_or(0.0, |[lo, hi]| hi - lo);
+    found.unless(max >= FAR_BELOW * (most - noise), || {
+        format!("the maximum is {max}/s, and a level has {most}/s")
+    });
+    // A knee of users is never told without it.
+    let of_users = of.knee_vusers.is_some() || of.knee_range.is_some();
+    let is_told = of_users && of.knee_rate_per_s.is_none() && !of.answer.is_empty();
+    found.unless(!is_told || of.answer.contains(&number(max)), || {
+        format!("the maximum is {max}/s, and the answer: {}", of.answer)
     });
 }
 
 fn knee(of: &SweepConclusion, found: &mut Contradictions) {
     found.interval("the knee", of.knee_vusers, of.knee_ci95);
     let Some(at_knee) = of.throughput_at_knee_per_s else {
-        return;
+        return found.unless(of.knee_vusers.is_none(), || {
+            "a knee without its throughput".to_owned()
+        });
     };
     let max = of.max_throughput_per_s;
     let is_known = of.knee_vusers.is_some() || of.knee_rate_per_s.is_some();
     found.unless(is_known, || {
         format!("{at_knee}/s at a knee that is not known")
     });
-    found.unless(
-        at_most(at_knee, max * FITTED) && at_knee >= max * AT_KNEE_SHARE,
-        || format!("{at_knee}/s at the knee, and {max}/s at the most"),
-    );
+    found.unless(at_most(at_knee, max * FITTED), || {
+        format!("{at_knee}/s at the knee, and {max}/s at the most")
+    });
+    let Some(knee) = of.knee_vusers else { return };
+    found.unless(at_knee >= AT_KNEE_SHARE * max, || {
+        format!("{at_knee}/s at the knee is far below the maximum of {max}/s")
+    });
+    let rows = || counted(of).map(|l| (value(l.level), l.throughput_per_s));
+    let below = rows().filter(|row| row.0 <= knee).last();
+    let above = rows().find(|row| row.0 >= knee);
+    if let (Some((_, a)), Some((_, b))) = (below, above) {
+        let is_between = at_knee * NEARLY >= a.min(b).min(max) && at_knee <= a.max(b) * NEARLY;
+        found.unless(is_between, || {
+            format!("{at_knee}/s at the knee, and {a}/s and {b}/s beside it")
+        });
+    }
+}
+
+fn range(of: &SweepConclusion, found: &mut Contradictions) {
+    let Some([lo, hi]) = of.knee_range else {
+        return;
+    };
+    found.unless(lo <= hi, || format!("the knee is between {lo} and {hi}"));
+    found.unless(of.knee_vusers.is_none(), || {
+        format!("a knee at {:?} beside a range", of.knee_vusers)
+    });
+    if let Some(served) = of.knee_rate_per_s {
+        found.unless(lo == served && hi > served, || {
+            format!("the range from {lo} to {hi} does not begin at {served}/s")
+        });
+    }
 }
 
 fn within_bound(of: &SweepConclusion, found: &mut Contradictions) {
@@ -134,16 +168,45 @@ fn within_bound(of: &SweepConclusion, found: &mut Contradictions) {
     }
 }
 
+/// What is recommended is the best within the bound, or the knee.
 fn recommended(of: &SweepConclusion, found: &mut Contradictions) {
-    let (Some(users), Some([_, most])) = (of.recommended_vusers, of.knee_ci95) else {
-        return;
+    if let Some(best) = &of.best_within_bound {
+        let is_it = best.rate_per_s.is_some() || of.recommended_vusers == Some(best.vusers);
+        found.unless(is_it, || {
+            "recommended is not the best within the bound".to_owned()
+        });
+    } else if let Some(knee) = of.knee_vusers {
+        let rounded = knee.round().max(1.0) as u32;
+        found.unless(of.recommended_vusers == Some(rounded), || {
+            format!(
+                "{:?} users are recommended, and the knee is at {knee}",
+                of.recommended_vusers
+            )
+        });
+    }
+}
+
+fn statement(finding: &Finding, of: &SweepConclusion, found: &mut Contradictions) {
+    let evidence = |name: &str| finding.evidence.get(name).copied().unwrap_or(f64::NAN);
+    let agrees = match finding.code.as_str() {
+        "past_knee" => {
+            let means = || counted(of).filter_map(|l| l.mean_ns).map(|ns| ns as f64);
+            let low = means().fold(f64::INFINITY, f64::min);
+            let ratio = means().fold(0.0, f64::max) / low;
+            let is_borne_out =
+                low.is_infinite() || evidence("response_time_ratio_max") <= ratio * 1.01;
+            is_borne_out && evidence("gain_percent") <= PAST_KNEE_GAIN_PERCENT
+        }
+        "closed_loop_hides_pauses" => {
+            let differs = |o: &OpenLoopBeside| o.p99_ns > o.closed_p99_ns;
+            of.open_loop.as_ref().is_some_and(differs)
+        }
+        "not_saturated" | "saturated_below_range" => of.knee_vusers.is_none(),
+        "retrograde" => evidence("throughput_per_s") < evidence("max_throughput_per_s"),
+        "knee_methods_disagree" => evidence("knee_at_least").is_nan() == of.knee_range.is_none(),
+        _ => true,
     };
-    // The next measured level at or beyond the knee may be far from it.
-    let next = counted(of).map(|l| size(l.level)).find(|&n| n >= most);
-    let limit = next.unwrap_or(most).max(most.ceil());
-    let within_bound = of.best_within_bound.as_ref().map(|best| best.vusers);
-    found.unless(
-        f64::from(users) <= limit || within_bound == Some(users),
-        || format!("{users} users are recommended, and the knee is at {most} at the most"),
-    );
+    found.unless(agrees, || {
+        format!("{}: {} {:?}", finding.code, finding.text, finding.evidence)
+    });
 }

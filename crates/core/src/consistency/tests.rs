@@ -195,50 +195,42 @@ fn a_level_past_the_knee_cannot_gain_nearly_as_much_again() {
         findings: &[past],
         conclusion: &Conclusion::Sweep(sweep()),
     });
-    assert_says(&lines, "89 % more");
+    assert_says(&lines, "past_knee: ");
 }
 
 #[test]
-fn an_overload_that_served_does_not_say_that_it_served_nothing() {
-    let mut row = SClientRow {
-        served_per_s: 130.0,
-        ..SClientRow::default()
+fn an_overload_that_served_has_a_capacity() {
+    let of = |capacity_per_s| {
+        Conclusion::Overload(OverloadConclusion {
+            capacity_per_s,
+            sclients: vec![SClientRow {
+                served_per_s: 130.0,
+                ..SClientRow::default()
+            }],
+            ..OverloadConclusion::default()
+        })
     };
-    row.outcomes.add_many(Outcome::Served, 128);
-    let of = OverloadConclusion {
-        capacity_per_s: 130.0,
-        sclients: vec![row],
-        answer: "The server served nothing.".into(),
-        ..OverloadConclusion::default()
-    };
-    assert_says(
-        &of_conclusion(Conclusion::Overload(of.clone())),
-        "128 were served",
-    );
-    let agrees = OverloadConclusion {
-        answer: "The server serves 130/s.".into(),
-        ..of
-    };
-    assert_eq!(of_conclusion(Conclusion::Overload(agrees)), [""; 0]);
+    assert_eq!(of_conclusion(of(130.0)), [""; 0]);
+    assert_says(&of_conclusion(of(0.0)), "and 130/s served");
+    assert_says(&of_conclusion(of(150.0)), "at most 130/s");
 }
 
 #[test]
-fn a_rate_is_not_held_exactly_by_a_throttle_that_drifts() {
-    let held = |drift_ppm| {
+fn the_percentiles_of_a_way_to_hold_a_rate_ascend() {
+    let of = |error_p99_ns| {
         Conclusion::Throttle(ThrottleConclusion {
             rates: vec![RateRow {
                 method: "throttle".into(),
-                asked_per_s: 200.0,
-                achieved_per_s: 200.0,
-                drift_ppm,
+                error_p50_ns: 10,
+                error_p99_ns,
+                error_max_ns: 20,
                 ..RateRow::default()
             }],
-            answer: "The throttle held 200/s exactly.".into(),
             ..ThrottleConclusion::default()
         })
     };
-    assert_says(&of_conclusion(held(1_288.0)), "1288 ppm");
-    assert_eq!(of_conclusion(held(0.2)), [""; 0]);
+    assert_eq!(of_conclusion(of(15)), [""; 0]);
+    assert_says(&of_conclusion(of(25)), "throttle: p99 25 is above max 20");
 }
 
 #[test]
