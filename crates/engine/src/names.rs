@@ -1,7 +1,6 @@
 //! From names of hosts to addresses, within a time limit.
 
-use crate::error::RunError;
-use crate::error::reason;
+use crate::error::{RunError, reason};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;

@@ -1,5 +1,5 @@
-//! The answer of a sweep against its own levels and findings: the maximum, the knee and where it is,
-//! what is recommended, and what failed.
+//! The answer of a sweep against its own levels and findings: the maximum, the knee and where it
+//! is, what is recommended, and what failed.
 
 use super::{Contradictions, Statements, at_most};
 use crate::experiment::sweep::report::{OpenLoopBeside, SweepConclusion, SweepLevel};

@@ -63,28 +63,24 @@ pub fn conduct_in_view<X: Experiment, E>(
     mut run: impl FnMut(&X, &[X::Trial], &X::Spec) -> Made<X, E>,
 ) -> Result<Conducted<X::Trial, X::Conclusion>, E> {
     let mut trials = Vec::new();
-    let mut ended = Ended::Converged;
-    while trials.len() < TRIALS_MAX {
-        let spec = match experiment.next(&trials) {
+    let ended = loop {
+        let next = match trials.len() < TRIALS_MAX {
+            true => experiment.next(&trials),
+            false => Next::Converged,
+        };
+        let spec = match next {
             Next::Run(spec) => spec,
-            Next::Converged => break,
-            Next::Doomed(reason) => {
-                ended = Ended::Doomed(reason);
-                break;
-            }
+            Next::Converged => break Ended::Converged,
+            Next::Doomed(reason) => break Ended::Doomed(reason),
         };
-        let report = match run(experiment, &trials, &spec)? {
-            ControlFlow::Continue(report) => report,
+        match run(experiment, &trials, &spec)? {
+            ControlFlow::Continue(report) => trials.push(report),
             ControlFlow::Break(partial) => {
-                ended = Ended::Interrupted;
-                if let Some(report) = partial {
-                    trials.push(report);
-                }
-                break;
+                trials.extend(partial);
+                break Ended::Interrupted;
             }
-        };
-        trials.push(report);
-    }
+        }
+    };
     let Concluded {
         verdict,
         mut findings,
