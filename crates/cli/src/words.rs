@@ -1,7 +1,7 @@
 //! Resolved options in the words of the command line, for the report: what is told can be typed.
 
 use knee_core::law::Law;
-use knee_core::spec::{ArrivalLaw, Pause, PauseKind, Rate};
+use knee_core::spec::{Pause, PauseKind};
 use knee_core::time::Nanos;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -37,15 +37,6 @@ impl Words {
     }
 }
 
-/// An exact duration: `10s`, `1500ms`, `20us`, `7ns`.
-pub fn duration(t: Nanos) -> String {
-    let (unit_ns, unit) = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")]
-        .into_iter()
-        .find(|(unit_ns, _)| t.0.is_multiple_of(*unit_ns))
-        .unwrap_or((1, "ns"));
-    format!("{}{unit}", t.0 / unit_ns)
-}
-
 /// A length of time as people say it: `0.2 s`, `65 s`, `3.5 min`.
 pub fn about(time: Nanos) -> String {
     match time.as_secs_f64() {
@@ -55,39 +46,14 @@ pub fn about(time: Nanos) -> String {
     }
 }
 
-/// A rate: `1000/s`, `90/m`, `12/h`.
-pub fn rate(rate: Rate) -> String {
-    match rate.period().as_secs_f64() {
-        60.0 => format!("{}/m", rate.operations()),
-        3600.0 => format!("{}/h", rate.operations()),
-        _ => format!("{}/s", rate.per_s()),
-    }
-}
-
 /// A law: `0`, `fixed(10ms)`, `exp(10ms)`, `uniform(5ms,15ms)`, `lognormal(10ms,0.5)`.
 pub fn law(law: Law) -> String {
     match law {
         Law::Fixed(Nanos::ZERO) => "0".to_string(),
-        Law::Fixed(t) => format!("fixed({})", duration(t)),
-        Law::Exp(mean) => format!("exp({})", duration(mean)),
-        Law::Uniform(lo, hi) => format!("uniform({},{})", duration(lo), duration(hi)),
-        Law::LogNormal(median, sigma) => format!("lognormal({},{sigma})", duration(median)),
-    }
-}
-
-/// An arrival process; a trace by the name of its file.
-pub fn arrival(arrival: &ArrivalLaw, trace_file: &str) -> String {
-    match arrival {
-        ArrivalLaw::Constant => "constant".to_string(),
-        ArrivalLaw::Poisson => "poisson".to_string(),
-        ArrivalLaw::Uniform => "uniform".to_string(),
-        ArrivalLaw::Burst {
-            peak_ratio,
-            peak_share,
-            period,
-        } => format!("burst({peak_ratio},{peak_share},{})", duration(*period)),
-        ArrivalLaw::Ramp { from, to, .. } => format!("ramp({},{})", rate(*from), rate(*to)),
-        ArrivalLaw::Trace(_) => format!("trace({trace_file})"),
+        Law::Fixed(t) => format!("fixed({})", t.exactly()),
+        Law::Exp(mean) => format!("exp({})", mean.exactly()),
+        Law::Uniform(lo, hi) => format!("uniform({},{})", lo.exactly(), hi.exactly()),
+        Law::LogNormal(median, sigma) => format!("lognormal({},{sigma})", median.exactly()),
     }
 }
 
@@ -114,7 +80,7 @@ mod tests {
             (20_000, "20us"),
             (1_234_567, "1234567ns"),
         ] {
-            assert_eq!(duration(Nanos(ns)), text);
+            assert_eq!(Nanos(ns).exactly(), text);
             assert_eq!(parse_duration(text), Ok(Nanos(ns)), "{text}");
         }
     }
@@ -129,7 +95,7 @@ mod tests {
             ("12/h", "12/h"),
         ] {
             let parsed = parse_rate(typed).unwrap();
-            assert_eq!(rate(parsed), told, "{typed}");
+            assert_eq!(parsed.exactly(), told, "{typed}");
             assert_eq!(parse_rate(told).unwrap().per_s(), parsed.per_s(), "{typed}");
         }
     }

@@ -65,6 +65,7 @@ pub mod finding;
 pub mod law;
 pub mod measure;
 pub mod pool;
+pub mod quantity;
 pub mod report;
 pub mod rng;
 pub mod shown;

@@ -50,6 +50,16 @@ impl Nanos {
     pub fn as_micros_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }
+
+    /// Exactly, in the largest unit that needs no fraction, as it can be typed: `10s`, `1500ms`,
+    /// `20us`, `7ns`.
+    pub fn exactly(self) -> String {
+        let (unit_ns, unit) = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")]
+            .into_iter()
+            .find(|(unit_ns, _)| self.0.is_multiple_of(*unit_ns))
+            .unwrap_or((1, "ns"));
+        format!("{}{unit}", self.0 / unit_ns)
+    }
 }
 
 impl Add for Nanos {

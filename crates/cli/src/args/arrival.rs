@@ -2,36 +2,37 @@
 
 use super::trace::{self, Trace};
 use crate::failure::Failure;
-use crate::words::{self, Words};
+use crate::words::Words;
 use clap::Args;
-use knee_core::spec::{ArrivalLaw, Rate, parse_arrival};
+use knee_core::arrival;
+use knee_core::spec::{ArrivalLaw, AskedArrival, Rate};
 use knee_core::time::Nanos;
 use std::sync::Arc;
 
 #[derive(Args, Clone, Debug)]
 pub struct ArrivalArgs {
-    /// Arrival process: constant, poisson, uniform, burst(a,b,period), ramp(from,to) or trace(FILE)
-    ///
-    /// constant (the default): every 1/rate. poisson: independent exponential gaps. uniform: gaps
-    /// between 0 and 2/rate. burst(a,b,period): a times the rate for the share b of each period,
-    /// such as burst(3,0.2,1s); burst(paper) is burst(6,0.05,100s). ramp(from,to): the rate changes
-    /// linearly over the run; replaces --rate. trace(FILE): one time per line since the start of
-    /// the run, in seconds or with a unit; replaces --rate; up to 256 MiB.
-    #[arg(long, value_name = "A", help_heading = "Load")]
-    pub arrival: Option<String>,
+    #[arg(
+        long,
+        value_name = "A",
+        value_parser = AskedArrival::parse,
+        help_heading = "Load",
+        help = format!("Arrival process: {}", arrival::either(&arrival::shapes(None))),
+        long_help = long_help()
+    )]
+    pub arrival: Option<AskedArrival>,
 }
 
 impl ArrivalArgs {
     /// The trace, where `--arrival` names one.
     pub fn trace(&self) -> Result<Option<Trace>, Failure> {
-        let file = self.trace_file();
+        let file = self.arrival.as_ref().and_then(AskedArrival::file);
         file.map(trace::read).transpose()
     }
 
     /// Whether the arrivals carry their own rate.
     pub fn carries_rate(&self) -> bool {
-        let arrival = self.arrival.as_deref().unwrap_or_default();
-        arrival.starts_with("ramp") || self.trace_file().is_some()
+        let asked = self.arrival.as_ref();
+        asked.is_some_and(AskedArrival::carries_rate)
     }
 
     /// The mean rate and the process at this rate (`None`: the arrivals carry it) over the whole
@@ -42,17 +43,14 @@ impl ArrivalArgs {
         trace: Option<&Trace>,
         run_length: Nanos,
     ) -> Result<(Rate, ArrivalLaw), Failure> {
-        let arrival = match trace {
-            Some(trace) => ArrivalLaw::Trace(Arc::clone(&trace.moments)),
-            None => parse_arrival(self.arrival.as_deref().unwrap_or("constant"), run_length)
+        let moments = trace.map(|trace| Arc::clone(&trace.moments));
+        let arrival = match &self.arrival {
+            Some(asked) => asked
+                .law(run_length, moments)
                 .map_err(|e| Failure::argument("--arrival", e))?,
+            None => ArrivalLaw::Constant,
         };
-        let own = match &arrival {
-            ArrivalLaw::Ramp { from, to, .. } => Rate::from_f64((from.per_s() + to.per_s()) / 2.0),
-            ArrivalLaw::Trace(_) => trace.and_then(Trace::rate),
-            _ => None,
-        };
-        let rate = rate.or(own).ok_or_else(|| {
+        let rate = rate.or_else(|| arrival.own_rate()).ok_or_else(|| {
             Failure::argument(
                 "--arrival",
                 "needs a rate: give --rate, such as --rate 1000",
@@ -63,13 +61,12 @@ impl ArrivalArgs {
 
     /// The option in the words of the command line.
     pub fn tell(&self, arrival: &ArrivalLaw, words: &mut Words) {
-        let file = self.trace_file().unwrap_or_default();
-        words.put("arrival", words::arrival(arrival, file));
+        let file = self.arrival.as_ref().and_then(AskedArrival::file);
+        words.put("arrival", arrival.text(file.unwrap_or_default()));
     }
+}
 
-    /// The file of `trace(FILE)`.
-    fn trace_file(&self) -> Option<&str> {
-        let inner = self.arrival.as_deref()?.strip_prefix("trace(")?;
-        inner.strip_suffix(')')
-    }
+fn long_help() -> String {
+    let shapes = arrival::either(&arrival::shapes(None));
+    format!("Arrival process: {shapes}\n\n{}", arrival::help())
 }

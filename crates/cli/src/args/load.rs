@@ -5,7 +5,7 @@ use super::trace::Trace;
 use super::values::{parse_count, parse_positive};
 use crate::failure::Failure;
 use crate::machine::Machine;
-use crate::words::{self, Words};
+use crate::words::Words;
 use clap::Args;
 use knee_core::law::Law;
 use knee_core::spec::{OpenLoad, Pause, PauseKind, Rate, parse_law};
@@ -117,9 +117,9 @@ impl LimitArgs {
 
     /// The limits in the words of the command line.
     pub fn tell(&self, interval: Nanos, words: &mut Words) {
-        words.put("timeout", words::duration(self.timeout));
-        words.put("connect-timeout", words::duration(self.connect_timeout));
-        words.put("interval", words::duration(interval));
+        words.put("timeout", self.timeout.exactly());
+        words.put("connect-timeout", self.connect_timeout.exactly());
+        words.put("interval", interval.exactly());
     }
 }
 
@@ -128,7 +128,7 @@ pub fn interval(asked: Option<Nanos>, duration: Nanos) -> Result<Nanos, Failure>
     match asked {
         Some(t) if t < INTERVAL_MIN => Err(Failure::argument(
             "--interval",
-            format!("'{}' is too short: at least 10ms", words::duration(t)),
+            format!("'{}' is too short: at least 10ms", t.exactly()),
         )),
         Some(t) => Ok(t),
         None => Ok(default_interval(duration)),

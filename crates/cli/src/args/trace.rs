@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use crate::input;
-use knee_core::spec::{Rate, parse_duration};
+use knee_core::arrival::length_of_trace;
+use knee_core::spec::parse_duration;
 use knee_core::time::Nanos;
 use std::sync::Arc;
 
@@ -14,18 +15,9 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// From the beginning of the run to one mean gap after the last moment, so that the number of
-    /// moments over it is their rate.
+    /// From the beginning of the run to one mean gap after the last moment.
     pub fn length(&self) -> Nanos {
-        let n = self.moments.len() as u64;
-        let last = self.moments.last().copied().unwrap_or_default();
-        let gap = Nanos(last.0 / n.saturating_sub(1).max(1));
-        (last + gap).max(Nanos::from_millis(1))
-    }
-
-    /// The mean rate.
-    pub fn rate(&self) -> Option<Rate> {
-        Rate::new(self.moments.len() as u64, self.length())
+        length_of_trace(&self.moments)
     }
 }
 
@@ -62,6 +54,11 @@ fn parse(text: &str) -> Result<Trace, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use knee_core::spec::{ArrivalLaw, Rate};
+
+    fn rate(trace: &Trace) -> Option<Rate> {
+        ArrivalLaw::Trace(Arc::clone(&trace.moments)).own_rate()
+    }
 
     #[test]
     fn moments_in_seconds_or_with_a_unit() {
@@ -69,7 +66,7 @@ mod tests {
         let expected = [0, 500, 1_500, 3_000].map(Nanos::from_millis);
         assert_eq!(&trace.moments[..], &expected);
         assert_eq!(trace.length(), Nanos::from_secs(4));
-        assert_eq!(trace.rate().unwrap().per_s(), 1.0);
+        assert_eq!(rate(&trace).unwrap().per_s(), 1.0);
     }
 
     #[test]
@@ -90,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_single_moment_has_a_rate() {
-        assert!(parse("0").unwrap().rate().is_some());
+        assert!(rate(&parse("0").unwrap()).is_some());
         assert_eq!(parse("2").unwrap().length(), Nanos::from_secs(4));
     }
 }

@@ -159,11 +159,11 @@ impl RawRun {
 
     fn refuse_contradictions(&self) -> Result<(), Failure> {
         let refuse = |argument: &str, wrong: &str| Err(Failure::argument(argument, wrong));
-        let arrival = self.open.arrivals.arrival.as_deref().unwrap_or_default();
-        if self.rate.is_some() && self.open.arrivals.carries_rate() {
+        let asked = self.open.arrivals.arrival.as_ref();
+        if let (Some(_), Some(asked)) = (self.rate, asked.filter(|a| a.carries_rate())) {
             return refuse(
                 "--rate",
-                &format!("'{arrival}' carries its own rate: leave one out"),
+                &format!("'{}' carries its own rate: leave one out", asked.text()),
             );
         }
         if self.is_open() {
@@ -176,7 +176,7 @@ impl RawRun {
             if let Some(pause) = self.closed.given() {
                 return refuse(pause, "only virtual users pause: leave it or the rate out");
             }
-        } else if self.open.arrivals.arrival.is_some() {
+        } else if asked.is_some() {
             return refuse(
                 "--arrival",
                 "needs a rate: give --rate, such as --rate 1000",
@@ -196,10 +196,11 @@ impl RawRun {
             if self.warmup.is_some_and(|t| t > Nanos::ZERO) {
                 return refuse("--warmup", "with -n every operation counts: leave one out");
             }
-            if arrival.starts_with("ramp") && self.duration.is_none() {
+            if let (Some(asked), None) = (asked.filter(|a| a.takes_length()), self.duration) {
+                let name = asked.name();
                 return refuse(
                     "--arrival",
-                    "a ramp takes its length from --duration: give it too",
+                    &format!("a {name} takes its length from --duration: give it too"),
                 );
             }
         }
@@ -250,7 +251,7 @@ impl RawRun {
         match &trial.load {
             Load::Open(load) => {
                 if self.rate.is_some() {
-                    words.put("rate", words::rate(load.rate));
+                    words.put("rate", load.rate.exactly());
                 }
                 self.open.tell(load, &mut words);
             }
@@ -260,8 +261,8 @@ impl RawRun {
             }
             Load::Overload(_) => {}
         }
-        words.put("duration", words::duration(trial.duration));
-        words.put("warmup", words::duration(trial.warmup));
+        words.put("duration", trial.duration.exactly());
+        words.put("warmup", trial.warmup.exactly());
         words.put_some("requests", trial.operations_max);
         self.limits.tell(trial.interval, &mut words);
         EngineArgs::tell(&trial.engine, trial.seed, &mut words);

@@ -14,6 +14,7 @@ use crate::output::Output;
 use crate::words::{self, Words};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use knee_core::arrival;
 use knee_core::experiment::sweep::{Axis, Bound, RatePlan, Sweep, SweepSpec, VuserPlan};
 use knee_core::report::{Command, Kind};
 use knee_core::spec::{Level, Load, Rate, TrialSpec, parse_duration};
@@ -33,7 +34,7 @@ use knee_core::time::Nanos;
         knee sweep http://127.0.0.1:8080/ --bound p90=50ms --bound p99=200ms\n  \
         knee sweep http://127.0.0.1:8080/ --vusers 1,10,50,100,200,300 -d 10s --json sweep.json\n  \
         knee sweep http://127.0.0.1:8080/ --axis rate --rates 100,200,400,800"),
-    mut_arg("arrival", |a| a.help(ARRIVAL_HELP).long_help(ARRIVAL_HELP)),
+    mut_arg("arrival", |a| a.help(arrival_help()).long_help(arrival_help())),
     mut_arg("connections", |a| a.help(CONNECTIONS_HELP).long_help(CONNECTIONS_HELP)),
 )]
 pub struct RawSweep {
@@ -103,8 +104,10 @@ pub struct RawSweep {
     output: MeasuredOutputArgs,
 }
 
-const ARRIVAL_HELP: &str = "With --axis rate: arrival process: constant, poisson, uniform, \
-                            burst(a,b,period) [default: constant]";
+fn arrival_help() -> String {
+    let shapes = arrival::shapes(Some(false)).join(", ");
+    format!("With --axis rate: arrival process: {shapes} [default: constant]")
+}
 
 const CONNECTIONS_HELP: &str = "With --axis rate: the most connections that may be open at once \
     [default: as many as the descriptors permit, up to 10,000]";
@@ -247,9 +250,13 @@ impl RawSweep {
                 return refuse(pause, "only virtual users pause: leave out --axis rate");
             }
             if self.open.arrivals.carries_rate() {
+                let own = arrival::names_with_rate();
                 return refuse(
                     "--arrival",
-                    "the rate is what a sweep varies: not ramp or trace",
+                    &format!(
+                        "the rate is what a sweep varies: not {}",
+                        arrival::either(&own)
+                    ),
                 );
             }
             return Ok(());
@@ -284,10 +291,10 @@ impl RawSweep {
             Load::Overload(_) => {}
         }
         let bounds = self.bound.iter();
-        let bounds = bounds.map(|b| format!("{}={}", b.metric.name(), words::duration(b.limit)));
+        let bounds = bounds.map(|b| format!("{}={}", b.metric.name(), b.limit.exactly()));
         words.put_list("bound", bounds);
-        words.put("duration", words::duration(base.duration));
-        words.put("warmup", words::duration(base.warmup));
+        words.put("duration", base.duration.exactly());
+        words.put("warmup", base.warmup.exactly());
         self.limits.tell(base.interval, &mut words);
         EngineArgs::tell(&base.engine, base.seed, &mut words);
         self.observe.tell(&mut words);
@@ -296,7 +303,7 @@ impl RawSweep {
     }
 
     fn rate_words(&self) -> String {
-        let list = |rates: &[Rate]| rates.iter().map(|r| words::rate(*r)).collect::<Vec<_>>();
+        let list = |rates: &[Rate]| rates.iter().map(|r| r.exactly()).collect::<Vec<_>>();
         match &self.rates {
             Some(Levels::List(rates)) => list(rates).join(","),
             _ => "auto".to_string(),

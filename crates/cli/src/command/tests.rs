@@ -7,6 +7,7 @@ use crate::machine::Machine;
 use crate::usage;
 use crate::words::Words;
 use clap::CommandFactory;
+use knee_core::arrival::RampLaw;
 use knee_core::law::Law;
 use knee_core::spec::{ArrivalLaw, BackendChoice, Endpoint, Level, Load, OpenLoad, Pause};
 use knee_core::spec::{PauseKind, Pick, Rate, TrialSpec, WaitPolicy};
@@ -110,11 +111,11 @@ fn a_rate_makes_an_open_loop() {
 fn a_ramp_carries_its_rate_and_lasts_the_whole_run() {
     let trial = trial(&format!("{URL} --arrival ramp(100,300) -d 9s"));
     assert_eq!(trial.level, Level::RatePerS(200.0));
-    let expected = ArrivalLaw::Ramp {
+    let expected = ArrivalLaw::Ramp(RampLaw {
         from: Rate::per_second(100).unwrap(),
         to: Rate::per_second(300).unwrap(),
         over: Nanos::from_secs(10),
-    };
+    });
     assert_eq!(open(&trial).arrival, expected);
 }
 

@@ -1,8 +1,29 @@
 //! Two rates in turn.
 
-use super::ArrivalProcess;
-use crate::spec::{Rate, Share};
+use super::{ArrivalProcess, Process};
+use crate::quantity::parse::{error, parse_number, quoted};
+use crate::quantity::{ParseError, Rate, Share, parse_duration};
 use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// Two rates in turn (Banga and Druschel, USITS 1997): `peak_ratio` (a > 1) is the peak rate over
+/// the mean, `peak_share` (0 < b < 1, a·b ≤ 1) the share of each `period` spent at the peak.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BurstLaw {
+    /// Peak rate over mean rate.
+    pub peak_ratio: f64,
+    /// Share of the time at the peak rate.
+    pub peak_share: f64,
+    /// Length of one cycle.
+    pub period: Nanos,
+}
+
+/// A peak of 6 times the mean for 5 % of each 100 s (Banga and Druschel, USITS 1997).
+const PAPER: BurstLaw = BurstLaw {
+    peak_ratio: 6.0,
+    peak_share: 0.05,
+    period: Nanos::from_secs(100),
+};
 
 /// Bursts after Banga and Druschel (Measuring the Capacity of a Web Server, USITS 1997): `a` is the
 /// peak rate over the mean rate λ, `b` the share of the time at which the rate is above the mean.
@@ -76,4 +97,74 @@ impl ArrivalProcess for Burst {
         };
         per_ns * 1e9 / f64::from(self.share.of)
     }
+}
+
+impl Process for Burst {
+    type Law = BurstLaw;
+    const NAME: &'static str = "burst";
+    const SHAPE: &'static str = "burst(a,b,period)";
+    const MEANING: &'static str = "burst(PEAK/MEAN,SHARE,PERIOD)";
+    const HELP: &'static str = "burst(a,b,period): a times the rate for the share b of each \
+                                period, such as burst(3,0.2,1s); burst(paper) is \
+                                burst(6,0.05,100s).";
+    const ASKS_ALL_THE_TIME: bool = false;
+
+    fn parse(text: &str, arguments: &[&str]) -> Option<Result<BurstLaw, ParseError>> {
+        match arguments {
+            ["paper"] => Some(Ok(PAPER)),
+            [ratio, share, period] => Some(parse(text, ratio, share, period)),
+            _ => None,
+        }
+    }
+
+    fn text(law: &BurstLaw, _file: &str) -> String {
+        let BurstLaw {
+            peak_ratio,
+            peak_share,
+            period,
+        } = law;
+        format!("burst({peak_ratio},{peak_share},{})", period.exactly())
+    }
+
+    fn begin(law: &BurstLaw, rate: Rate, share: Share, _seed: u64) -> Burst {
+        Burst::new(rate, law.peak_ratio, law.peak_share, law.period, share)
+    }
+
+    fn peak_per_s(law: &BurstLaw, rate: Rate) -> f64 {
+        rate.per_s() * law.peak_ratio
+    }
+
+    fn slack(law: &BurstLaw, rate: Rate, _operations: f64) -> f64 {
+        // The window may begin and end anywhere in a period.
+        rate.per_s() * law.period.as_secs_f64()
+    }
+}
+
+fn parse(text: &str, ratio: &str, share: &str, period: &str) -> Result<BurstLaw, ParseError> {
+    let wrong = |what: &str| {
+        error(format!(
+            "{} {what}: burst(a,b,period) needs a > 1 (peak rate over mean rate), 0 < b < 1 (share \
+             of the time at the peak) and a*b <= 1, such as burst(4,0.1,1s)",
+            quoted(text)
+        ))
+    };
+    let peak_ratio = parse_number(ratio)
+        .filter(|a| *a > 1.0)
+        .ok_or_else(|| wrong("has a peak that is not above the mean"))?;
+    let peak_share = parse_number(share)
+        .filter(|b| *b > 0.0 && *b < 1.0)
+        .ok_or_else(|| wrong("has a share that is not between 0 and 1"))?;
+    // A product such as 5·0.2 may exceed 1 by its rounding alone.
+    if peak_ratio * peak_share > 1.0 + 1e-12 {
+        return Err(wrong("has more operations at the peak than in all"));
+    }
+    let period = parse_duration(period)?;
+    if period == Nanos::ZERO {
+        return Err(wrong("has no period"));
+    }
+    Ok(BurstLaw {
+        peak_ratio,
+        peak_share,
+        period,
+    })
 }

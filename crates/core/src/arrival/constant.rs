@@ -1,7 +1,7 @@
 //! Equal gaps.
 
-use super::ArrivalProcess;
-use crate::spec::{Rate, Share};
+use super::{ArrivalProcess, GapLaw, Process};
+use crate::quantity::{ParseError, Rate, Share};
 use crate::time::Nanos;
 
 /// Operation k is intended at ⌊k·period/operations⌋ ns, the first at 0.
@@ -63,5 +63,20 @@ impl ArrivalProcess for Constant {
 
     fn rate_at(&self, _t: Nanos) -> f64 {
         self.rate.per_s() / f64::from(self.share.of)
+    }
+}
+
+impl Process for Constant {
+    type Law = ();
+    const NAME: &'static str = "constant";
+    const HELP: &'static str = "constant (the default): every 1/rate.";
+    const GAPS: Option<GapLaw> = Some(GapLaw::Constant);
+
+    fn parse(_text: &str, arguments: &[&str]) -> Option<Result<(), ParseError>> {
+        arguments.is_empty().then_some(Ok(()))
+    }
+
+    fn begin(_law: &(), rate: Rate, share: Share, _seed: u64) -> Constant {
+        Constant::new(rate, share)
     }
 }

@@ -1,8 +1,8 @@
 //! Independent exponential gaps.
 
-use super::ArrivalProcess;
+use super::{ArrivalProcess, COUNT_SIGMAS, GapLaw, Process};
+use crate::quantity::{ParseError, Rate, Share};
 use crate::rng::{self, Rng};
-use crate::spec::{Rate, Share};
 use crate::time::Nanos;
 
 /// Gaps are independent and exponential, −ln(1−U)/λ, the first one counted from 0.
@@ -41,5 +41,25 @@ impl ArrivalProcess for Poisson {
 
     fn rate_at(&self, _t: Nanos) -> f64 {
         1e9 / self.gap_mean_ns
+    }
+}
+
+impl Process for Poisson {
+    type Law = ();
+    const NAME: &'static str = "poisson";
+    const HELP: &'static str = "poisson: independent exponential gaps.";
+    const GAPS: Option<GapLaw> = Some(GapLaw::Poisson);
+    const IS_RANDOM: bool = true;
+
+    fn parse(_text: &str, arguments: &[&str]) -> Option<Result<(), ParseError>> {
+        arguments.is_empty().then_some(Ok(()))
+    }
+
+    fn begin(_law: &(), rate: Rate, share: Share, seed: u64) -> Poisson {
+        Poisson::new(rate, share, seed)
+    }
+
+    fn slack(_law: &(), _rate: Rate, operations: f64) -> f64 {
+        COUNT_SIGMAS * operations.sqrt()
     }
 }

@@ -1,8 +1,21 @@
 //! A rate that moves linearly.
 
-use super::ArrivalProcess;
-use crate::spec::{Rate, Share};
+use super::{ArrivalProcess, Process, Run};
+use crate::quantity::parse::{HOUR_NS, error};
+use crate::quantity::{ParseError, Rate, Share, parse_rate};
 use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// The rate moves linearly from one to the other over the whole run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RampLaw {
+    /// Rate at the beginning.
+    pub from: Rate,
+    /// Rate at the end.
+    pub to: Rate,
+    /// The time over which it moves.
+    pub over: Nanos,
+}
 
 /// The rate moves linearly from f to g over a time T, and stays at g after it.
 ///
@@ -54,4 +67,77 @@ impl ArrivalProcess for Ramp {
         let whole = self.from_per_s + (self.to_per_s - self.from_per_s) * passed;
         whole / f64::from(self.share.of)
     }
+}
+
+impl Process for Ramp {
+    type Law = RampLaw;
+    const NAME: &'static str = "ramp";
+    const SHAPE: &'static str = "ramp(from,to)";
+    const MEANING: &'static str = "ramp(FROM,TO)";
+    const HELP: &'static str = "ramp(from,to): the rate changes linearly over the run; replaces \
+                                --rate.";
+    const CARRIES_RATE: bool = true;
+    const TAKES_LENGTH: bool = true;
+
+    fn parse(_text: &str, arguments: &[&str]) -> Option<Result<RampLaw, ParseError>> {
+        let [from, to] = arguments else { return None };
+        let law = |from| {
+            let to = ramp_end(to)?;
+            let over = Nanos::ZERO;
+            Ok(RampLaw { from, to, over })
+        };
+        Some(ramp_end(from).and_then(law))
+    }
+
+    fn set(law: &mut RampLaw, run: &Run) -> Result<(), &'static str> {
+        law.over = run.length;
+        match law.over {
+            Nanos::ZERO => Err("needs a duration to ramp over"),
+            _ => Ok(()),
+        }
+    }
+
+    fn text(law: &RampLaw, _file: &str) -> String {
+        format!("ramp({},{})", law.from.exactly(), law.to.exactly())
+    }
+
+    fn begin(law: &RampLaw, _rate: Rate, share: Share, _seed: u64) -> Ramp {
+        Ramp::new(law.from, law.to, law.over, share)
+    }
+
+    fn own_rate(law: &RampLaw) -> Option<Rate> {
+        Rate::from_f64((law.from.per_s() + law.to.per_s()) / 2.0)
+    }
+
+    fn peak_per_s(law: &RampLaw, _rate: Rate) -> f64 {
+        law.from.per_s().max(law.to.per_s())
+    }
+
+    fn operations(law: &RampLaw, _rate: Rate, [start, end]: [Nanos; 2]) -> f64 {
+        law.until(end) - law.until(start)
+    }
+}
+
+impl RampLaw {
+    /// The integral of the rate up to `t`.
+    fn until(self, t: Nanos) -> f64 {
+        let (f, g) = (self.from.per_s(), self.to.per_s());
+        let (over_s, t_s) = (self.over.as_secs_f64(), t.as_secs_f64());
+        let on_ramp_s = t_s.min(over_s);
+        let gained = if over_s > 0.0 {
+            (g - f) * on_ramp_s * on_ramp_s / (2.0 * over_s)
+        } else {
+            0.0
+        };
+        f * on_ramp_s + gained + g * (t_s - on_ramp_s)
+    }
+}
+
+/// A ramp may begin or end at nothing, which is to say below any rate that can be noticed: one
+/// operation in 8760 h.
+fn ramp_end(text: &str) -> Result<Rate, ParseError> {
+    if !matches!(text.trim(), "0" | "0/s" | "0/m" | "0/h") {
+        return parse_rate(text);
+    }
+    Rate::new(1, Nanos(8760 * HOUR_NS as u64)).ok_or_else(|| error("0 is no rate here".into()))
 }

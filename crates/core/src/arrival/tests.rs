@@ -14,24 +14,24 @@ fn load(per_s: u64, arrival: ArrivalLaw) -> OpenLoad {
 }
 
 fn burst(peak_ratio: f64, peak_share: f64, period: Nanos) -> ArrivalLaw {
-    ArrivalLaw::Burst {
+    ArrivalLaw::Burst(BurstLaw {
         peak_ratio,
         peak_share,
         period,
-    }
+    })
 }
 
 fn ramp(from: u64, to: u64, over: Nanos) -> ArrivalLaw {
-    ArrivalLaw::Ramp {
+    ArrivalLaw::Ramp(RampLaw {
         from: Rate::per_second(from).unwrap(),
         to: Rate::per_second(to).unwrap(),
         over,
-    }
+    })
 }
 
 /// All moments of one worker before `end`.
 fn part(load: &OpenLoad, share: Share, seed: u64, end: Nanos) -> Vec<Nanos> {
-    let mut arrivals = Arrivals::new(load, share, seed);
+    let mut arrivals = load.arrivals(share, seed);
     std::iter::from_fn(|| arrivals.next())
         .take_while(|&t| t < end)
         .collect()
@@ -172,7 +172,7 @@ fn ramp_stays_at_its_last_rate() {
     let moments = part(&load, Share::WHOLE, 1, Nanos::from_secs(20));
     assert_eq!(moments.len(), 2_000 + 3_000);
     let rates = [0, 5, 10, 15].map(|s| {
-        let arrivals = Arrivals::new(&load, Share { index: 0, of: 2 }, 1);
+        let arrivals = load.arrivals(Share { index: 0, of: 2 }, 1);
         arrivals.rate_at(Nanos::from_secs(s))
     });
     assert_eq!(rates, [50.0, 100.0, 150.0, 150.0]);
@@ -187,7 +187,10 @@ fn burst_has_its_share_at_the_peak_and_the_mean_in_all() {
     assert_eq!(moments.len(), 50_000);
     let at_peak = moments.iter().filter(|t| t.0 % period.0 < 100_000_000);
     assert_eq!(at_peak.count(), 50 * 400);
-    let rate = |ms| Arrivals::new(&load, Share::WHOLE, 1).rate_at(Nanos::from_millis(ms));
+    let rate = |ms| {
+        load.arrivals(Share::WHOLE, 1)
+            .rate_at(Nanos::from_millis(ms))
+    };
     assert_eq!(rate(50), 4_000.0);
     assert!((rate(150) - 1_000.0 * 0.6 / 0.9).abs() < 1e-9);
 }
@@ -196,7 +199,7 @@ fn burst_has_its_share_at_the_peak_and_the_mean_in_all() {
 fn burst_may_be_silent_between_its_peaks_and_does_not_drift() {
     let period = Nanos::from_millis(300);
     let load = load(1_000, burst(5.0, 0.2, period));
-    let mut arrivals = Arrivals::new(&load, Share::WHOLE, 1);
+    let mut arrivals = load.arrivals(Share::WHOLE, 1);
     for k in 0..300_000u64 {
         // 300 operations in each period, all in its first 60 ms, 200 µs apart.
         let exact = k / 300 * period.0 + k % 300 * 200_000;
@@ -212,7 +215,7 @@ fn trace_ends_with_its_last_moment() {
     assert_eq!(part(&load, Share::WHOLE, 1, Nanos::MAX), moments);
     let second = part(&load, Share { index: 1, of: 2 }, 1, Nanos::MAX);
     assert_eq!(second, [5, 9].map(Nanos::from_millis));
-    let whole = Arrivals::new(&load, Share::WHOLE, 1);
+    let whole = load.arrivals(Share::WHOLE, 1);
     assert_eq!(whole.rate_at(Nanos::from_secs(1)), 1.0);
     assert_eq!(whole.rate_at(Nanos::from_millis(0)), 8.0);
 }
@@ -246,6 +249,100 @@ fn any_arrival() -> impl Strategy<Value = ArrivalLaw> {
     ]
 }
 
+fn assert_refusal<T: std::fmt::Debug>(result: Result<T, ParseError>, value: &str, what: &str) {
+    let line = result.expect_err(value).to_string();
+    assert!(line.contains(what), "{value}: {line}");
+    assert!(!line.contains('\n') && line.len() < 260, "{line}");
+    assert!(line.starts_with('\'') && line.contains("such as"), "{line}");
+}
+
+#[test]
+fn arrivals_check_their_arguments() {
+    let run = Nanos::from_secs(10);
+    let rate = |n| Rate::per_second(n).unwrap();
+    let (from, to, over) = (rate(10), rate(2000), run);
+    let burst = |peak_ratio, peak_share| {
+        ArrivalLaw::Burst(BurstLaw {
+            peak_ratio,
+            peak_share,
+            period: Nanos::from_secs(1),
+        })
+    };
+    let burst_paper = ArrivalLaw::Burst(BurstLaw {
+        peak_ratio: 6.0,
+        peak_share: 0.05,
+        period: Nanos::from_secs(100),
+    });
+    for (text, law) in [
+        ("constant", ArrivalLaw::Constant),
+        (" poisson ", ArrivalLaw::Poisson),
+        ("uniform", ArrivalLaw::Uniform),
+        ("ramp(10,2k)", ArrivalLaw::Ramp(RampLaw { from, to, over })),
+        ("burst(4, 0.1, 1s)", burst(4.0, 0.1)),
+        ("burst(5,0.2,1s)", burst(5.0, 0.2)),
+        ("burst( paper )", burst_paper),
+    ] {
+        assert_eq!(parse_arrival(text, run), Ok(law), "{text}");
+    }
+    for (text, what) in [
+        ("burst(1,0.1,1s)", "has a peak that is not above the mean"),
+        ("burst(NaN,0.1,1s)", "has a peak that is not above the mean"),
+        ("burst(4,0,1s)", "has a share that is not between 0 and 1"),
+        ("burst(4,1,1s)", "has a share that is not between 0 and 1"),
+        (
+            "burst(4,0.3,1s)",
+            "has more operations at the peak than in all",
+        ),
+        ("burst(4,0.1,0s)", "has no period"),
+    ] {
+        assert_refusal(parse_arrival(text, run), text, what);
+    }
+    for (text, what) in [
+        ("poison", "is no arrival process"),
+        ("gamma(2)", "is no arrival process"),
+        ("burst", "lacks its arguments"),
+        ("ramp(5)", "has the wrong number of arguments"),
+        ("poisson(5)", "takes no arguments"),
+        ("trace(a.txt)", "cannot be used here"),
+    ] {
+        let line = parse_arrival(text, run).expect_err(text).to_string();
+        assert!(
+            line.contains(what) && line.contains("give constant, poisson"),
+            "{line}"
+        );
+    }
+    let from_nothing = parse_arrival("ramp(0,5)", run).expect("what people type first");
+    let ArrivalLaw::Ramp(RampLaw { from, .. }) = from_nothing else {
+        panic!("a ramp");
+    };
+    assert!(from.per_s() < 1e-6);
+    assert!(parse_arrival("ramp(-1,5)", run).is_err());
+    let line = parse_arrival("ramp(1,2)", Nanos::ZERO)
+        .expect_err("no length")
+        .to_string();
+    assert!(line.contains("needs a duration"), "{line}");
+}
+
+/// What help and errors say of the processes comes from their files alone.
+#[test]
+fn what_is_said_of_processes_is_theirs() {
+    assert_eq!(
+        either(&shapes(None)),
+        "constant, poisson, uniform, burst(a,b,period), ramp(from,to) or trace(FILE)"
+    );
+    assert_eq!(shapes(Some(true)), ["ramp(from,to)", "trace(FILE)"]);
+    for known in shapes(None) {
+        assert!(help().contains(known), "{known}");
+        assert!(is_name(known), "{known}");
+    }
+    for text in ["trace(a,b c.txt)", " trace(a,b c.txt) "] {
+        let trace = AskedArrival::parse(text).unwrap();
+        assert_eq!(trace.file(), Some("a,b c.txt"));
+        assert!(trace.carries_rate() && !trace.takes_length());
+    }
+    assert_eq!(AskedArrival::parse("ramp(1,2)").unwrap().file(), None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
@@ -255,7 +352,7 @@ proptest! {
         skips in prop::collection::vec(0u64..70, 1..8),
     ) {
         let load = load(per_s, arrival);
-        let mut drawn = Arrivals::new(&load, Share { index: of / 2, of }, seed);
+        let mut drawn = load.arrivals(Share { index: of / 2, of }, seed);
         let mut skipped = drawn.clone();
         for n in skips {
             skipped.skip(n);
@@ -302,5 +399,13 @@ proptest! {
         } else {
             prop_assert_eq!(parts, whole);
         }
+    }
+
+    #[test]
+    fn no_text_makes_it_panic_and_refusals_are_one_line(
+        text in "\\PC{0,30}|(burst|ramp|trace|poisson)[0-9a-z().,/\\n ]{0,20}",
+    ) {
+        let refused = parse_arrival(&text, Nanos::from_secs(1)).err();
+        prop_assert!(refused.is_none_or(|line| !line.0.contains('\n')));
     }
 }

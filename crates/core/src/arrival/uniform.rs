@@ -1,8 +1,8 @@
 //! Independent uniform gaps.
 
-use super::ArrivalProcess;
+use super::{ArrivalProcess, COUNT_SIGMAS, GapLaw, Process};
+use crate::quantity::{ParseError, Rate, Share};
 use crate::rng::{self, Rng};
-use crate::spec::{Rate, Share};
 use crate::time::Nanos;
 
 /// Gaps are independent and uniform in [0, 2/λ), the first one counted from 0.
@@ -48,5 +48,26 @@ impl ArrivalProcess for Uniform {
 
     fn rate_at(&self, _t: Nanos) -> f64 {
         2e9 / (self.gap_max_ns * f64::from(self.of))
+    }
+}
+
+impl Process for Uniform {
+    type Law = ();
+    const NAME: &'static str = "uniform";
+    const HELP: &'static str = "uniform: gaps between 0 and 2/rate.";
+    const GAPS: Option<GapLaw> = Some(GapLaw::Uniform);
+    const IS_RANDOM: bool = true;
+
+    fn parse(_text: &str, arguments: &[&str]) -> Option<Result<(), ParseError>> {
+        arguments.is_empty().then_some(Ok(()))
+    }
+
+    fn begin(_law: &(), rate: Rate, share: Share, seed: u64) -> Uniform {
+        Uniform::new(rate, share, seed)
+    }
+
+    fn slack(_law: &(), _rate: Rate, operations: f64) -> f64 {
+        // Gaps that vary less than exponential ones make counts that vary less.
+        COUNT_SIGMAS * operations.sqrt()
     }
 }

@@ -1,7 +1,6 @@
 //! The open loop: a schedule that does not care how the target fares.
 
 use super::{Action, Driver};
-use crate::arrival::Arrivals;
 use crate::measure::Completion;
 use crate::measure::Op;
 use crate::spec::{OpenLoad, Share, TrialSpec};
@@ -27,7 +26,7 @@ impl OpenLoop {
     /// One worker's share of `load`, the load of `spec`. Of `in_flight_max` it has its part, but
     /// at least 1.
     pub fn new(spec: &TrialSpec, load: &OpenLoad, share: Share) -> OpenLoop {
-        let arrivals = Arrivals::new(load, share, spec.seed);
+        let arrivals = load.arrivals(share, spec.seed);
         let mut throttle = Throttle::new(arrivals, CatchUp::ALL, Nanos::ZERO);
         if let Some(n) = spec.operations_max {
             throttle = throttle.with_operations_max(share.part(n));

@@ -1,11 +1,10 @@
 //! The load: open loop or closed loop.
 
-use super::rate::Rate;
 use super::{ConnectScheme, Level, OverloadLoad};
+use crate::arrival::{ArrivalLaw, Arrivals};
 use crate::law::Law;
-use crate::time::Nanos;
+use crate::quantity::{Rate, Share};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// Who decides when the next operation starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -85,59 +84,12 @@ impl OpenLoad {
     /// The highest rate that the process reaches by plan, in operations per second: the mean but
     /// for a burst's peak and a ramp's higher end.
     pub fn peak_per_s(&self) -> f64 {
-        match &self.arrival {
-            ArrivalLaw::Burst { peak_ratio, .. } => self.rate.per_s() * peak_ratio,
-            ArrivalLaw::Ramp { from, to, .. } => from.per_s().max(to.per_s()),
-            _ => self.rate.per_s(),
-        }
+        self.arrival.peak_per_s(self.rate)
     }
-}
 
-/// When the operations of an open loop come.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ArrivalLaw {
-    /// Every 1/rate.
-    Constant,
-    /// Independent exponential gaps of mean 1/rate.
-    Poisson,
-    /// Independent gaps, uniform between 0 and 2/rate.
-    Uniform,
-    /// Two rates in turn (Banga and Druschel, USITS 1997): `peak_ratio` (a > 1) is the peak rate
-    /// over the mean, `peak_share` (0 < b < 1, a·b ≤ 1) the share of each `period` spent at the
-    /// peak.
-    Burst {
-        /// Peak rate over mean rate.
-        peak_ratio: f64,
-        /// Share of the time at the peak rate.
-        peak_share: f64,
-        /// Length of one cycle.
-        period: Nanos,
-    },
-    /// The rate moves linearly from one to the other over the whole run.
-    Ramp {
-        /// Rate at the beginning.
-        from: Rate,
-        /// Rate at the end.
-        to: Rate,
-        /// The time over which it moves.
-        over: Nanos,
-    },
-    /// Recorded moments, ascending, from the beginning of the run; it ends with the last one.
-    Trace(Arc<[Nanos]>),
-}
-
-impl ArrivalLaw {
-    /// Its name in reports.
-    pub fn name(&self) -> &'static str {
-        match self {
-            ArrivalLaw::Constant => "constant",
-            ArrivalLaw::Poisson => "poisson",
-            ArrivalLaw::Uniform => "uniform",
-            ArrivalLaw::Burst { .. } => "burst",
-            ArrivalLaw::Ramp { .. } => "ramp",
-            ArrivalLaw::Trace(_) => "trace",
-        }
+    /// One worker's share of the schedule. The same seed gives the same schedule.
+    pub fn arrivals(&self, share: Share, seed: u64) -> Arrivals {
+        Arrivals::of(self.rate, &self.arrival, share, seed)
     }
 }
 

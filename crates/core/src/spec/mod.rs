@@ -8,24 +8,20 @@ pub(crate) mod fixture;
 mod load;
 mod margins;
 mod overload;
-pub(crate) mod parse;
-mod rate;
 mod request;
-mod share;
 mod target;
 mod targets;
 mod trial;
 mod url;
 
-pub use load::{ArrivalLaw, Load, OpenLoad, Pause, PauseKind};
+pub use crate::arrival::{ArrivalLaw, AskedArrival, parse_arrival};
+pub use crate::quantity::{
+    ParseError, Rate, Share, parse_duration, parse_law, parse_list, parse_rate, parse_rates,
+};
+pub use load::{Load, OpenLoad, Pause, PauseKind};
 pub use margins::Margins;
 pub use overload::{CloseKind, ConnectScheme, OverloadLoad};
-pub use parse::{
-    ParseError, parse_arrival, parse_duration, parse_law, parse_list, parse_rate, parse_rates,
-};
-pub use rate::Rate;
 pub use request::{Body, HttpRequest, parse_header};
-pub use share::Share;
 pub use target::{Endpoint, HttpTarget, Pick};
 pub use targets::{Targets, parse_targets};
 pub use trial::{BackendChoice, EngineOptions, Level, TimestampsChoice, TrialSpec, WaitPolicy};

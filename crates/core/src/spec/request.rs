@@ -1,7 +1,7 @@
 //! One HTTP request.
 
-use super::parse::quoted;
 use super::{ParseError, Url};
+use crate::quantity::parse::quoted;
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::sync::Arc;

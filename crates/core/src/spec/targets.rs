@@ -1,7 +1,7 @@
 //! The targets file: several requests, as vegeta's users write them.
 
-use super::parse::quoted;
 use super::{Body, Endpoint, HttpRequest, ParseError, Url, parse_header};
+use crate::quantity::parse::quoted;
 use std::collections::HashMap;
 
 /// What a targets file holds.

@@ -1,7 +1,7 @@
 //! The URL of a target.
 
-use super::parse::quoted;
 use super::{Endpoint, ParseError};
+use crate::quantity::parse::quoted;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 

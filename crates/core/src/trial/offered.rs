@@ -1,14 +1,13 @@
 //! The load asked for, against the load that was offered.
 
-use super::validity::{Asked, GapEvidence, GapLaw};
+use super::validity::{Asked, GapEvidence};
+use crate::arrival::GapLaw;
 use crate::measure::{Histogram, Measurement, Trial, Window};
 use crate::spec::{ArrivalLaw, ConnectScheme, Load, OverloadLoad, Rate};
 use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov, counts, dispersion, exponential_test};
 use crate::time::Nanos;
 use crate::trial::report::{OfferedReport, QuantilesReport};
 
-/// Random counts may differ from the mean by so many standard deviations.
-const COUNT_SIGMAS: f64 = 4.0;
 /// Scales at which counts are held against Poisson's, in ms.
 const COUNT_SCALES_MS: [u64; 3] = [10, 100, 1_000];
 
@@ -56,13 +55,7 @@ pub fn asked(trial: &Trial) -> Option<Asked> {
 pub(crate) fn asked_of(schedule: Schedule<'_>, window: Window) -> Asked {
     let (rate, arrival) = schedule;
     let operations = asked_in(schedule, window);
-    let slack = match arrival {
-        // Gaps that vary less than exponential ones make counts that vary less.
-        ArrivalLaw::Poisson | ArrivalLaw::Uniform => COUNT_SIGMAS * operations.sqrt(),
-        // The window may begin and end anywhere in a period.
-        ArrivalLaw::Burst { period, .. } => rate.per_s() * period.as_secs_f64(),
-        ArrivalLaw::Constant | ArrivalLaw::Ramp { .. } | ArrivalLaw::Trace(_) => 0.0,
-    };
+    let slack = arrival.slack(rate, operations);
     Asked { operations, slack }
 }
 
@@ -80,12 +73,7 @@ pub(crate) fn gap_evidence_of(
     starts: &[Nanos],
     known: Window,
 ) -> Option<GapEvidence> {
-    let law = match schedule.1 {
-        ArrivalLaw::Constant => GapLaw::Constant,
-        ArrivalLaw::Uniform => GapLaw::Uniform,
-        ArrivalLaw::Poisson => GapLaw::Poisson,
-        ArrivalLaw::Burst { .. } | ArrivalLaw::Ramp { .. } | ArrivalLaw::Trace(_) => return None,
-    };
+    let law = schedule.1.gaps()?;
     let scales: Vec<(Nanos, Counts)> = COUNT_SCALES_MS
         .iter()
         .map(|&ms| Nanos::from_millis(ms))
@@ -133,45 +121,21 @@ fn known(measured: &Measurement) -> Window {
 }
 
 fn poisson_test((rate, arrival): Schedule<'_>, starts: &[Nanos]) -> Option<KolmogorovSmirnov> {
-    match arrival {
-        ArrivalLaw::Poisson => exponential_test(starts, rate.per_s()),
+    match arrival.gaps() {
+        Some(GapLaw::Poisson) => exponential_test(starts, rate.per_s()),
         _ => None,
     }
 }
 
 /// The mean number of operations that the schedule has in the window.
 fn asked_in((rate, arrival): Schedule<'_>, window: Window) -> f64 {
-    match arrival {
-        ArrivalLaw::Constant
-        | ArrivalLaw::Poisson
-        | ArrivalLaw::Uniform
-        | ArrivalLaw::Burst { .. } => rate.per_s() * window.length().as_secs_f64(),
-        &ArrivalLaw::Ramp { from, to, over } => {
-            ramped(from, to, over, window.end) - ramped(from, to, over, window.start)
-        }
-        ArrivalLaw::Trace(moments) => {
-            moments.iter().filter(|&&t| window.contains(t)).count() as f64
-        }
-    }
-}
-
-/// The integral of a ramp's rate up to `t`.
-fn ramped(from: Rate, to: Rate, over: Nanos, t: Nanos) -> f64 {
-    let (f, g) = (from.per_s(), to.per_s());
-    let (over_s, t_s) = (over.as_secs_f64(), t.as_secs_f64());
-    let on_ramp_s = t_s.min(over_s);
-    let gained = if over_s > 0.0 {
-        (g - f) * on_ramp_s * on_ramp_s / (2.0 * over_s)
-    } else {
-        0.0
-    };
-    f * on_ramp_s + gained + g * (t_s - on_ramp_s)
+    arrival.operations(rate, [window.start, window.end])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrival::{ArrivalProcess, Arrivals};
+    use crate::arrival::{ArrivalProcess, BurstLaw, RampLaw};
     use crate::spec::{OpenLoad, Share};
 
     #[test]
@@ -182,12 +146,12 @@ mod tests {
         let moments: Vec<Nanos> = (0..3_000).map(|k| Nanos::from_micros(k * k)).collect();
         for arrival in [
             ArrivalLaw::Constant,
-            ArrivalLaw::Ramp { from, to, over },
-            ArrivalLaw::Burst {
+            ArrivalLaw::Ramp(RampLaw { from, to, over }),
+            ArrivalLaw::Burst(BurstLaw {
                 peak_ratio: 3.0,
                 peak_share: 0.2,
                 period: Nanos::from_millis(500),
-            },
+            }),
             ArrivalLaw::Trace(moments.into()),
         ] {
             let load = OpenLoad {
@@ -201,7 +165,7 @@ mod tests {
                     start: Nanos::from_secs(start),
                     end: Nanos::from_secs(end),
                 };
-                let mut schedule = Arrivals::new(&load, Share::WHOLE, 1);
+                let mut schedule = load.arrivals(Share::WHOLE, 1);
                 let count = std::iter::from_fn(|| schedule.next())
                     .take_while(|&t| t < window.end)
                     .filter(|&t| window.contains(t))

@@ -4,7 +4,7 @@
 //! of 150 ms shows in an hour as it does in ten seconds.
 
 use crate::measure::{Answers, Measurement, Outcome, Trial};
-use crate::spec::{ArrivalLaw, Load, PauseKind};
+use crate::spec::{Load, PauseKind};
 use crate::time::Nanos;
 use crate::trial::report::{OutageReport, PausesReport, SilenceReport};
 use std::ops::Range;
@@ -141,10 +141,7 @@ fn asks_all_the_time(load: &Load) -> bool {
             pause.law.is_zero()
                 || pause.kind == PauseKind::Think && !matches!(pause.law, crate::law::Law::Fixed(_))
         }
-        Load::Open(open) => !matches!(
-            open.arrival,
-            ArrivalLaw::Burst { .. } | ArrivalLaw::Trace(_)
-        ),
+        Load::Open(open) => open.arrival.asks_all_the_time(),
         Load::Overload(_) => false,
     }
 }

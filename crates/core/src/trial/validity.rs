@@ -7,6 +7,7 @@ mod explained;
 
 pub use explained::{INVALID, reasons};
 
+use crate::arrival::GapLaw;
 use crate::measure::Histogram;
 use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov};
 use crate::time::Nanos;
@@ -72,27 +73,6 @@ pub struct Asked {
     pub operations: f64,
     /// How many fewer chance may make of them.
     pub slack: f64,
-}
-
-/// The gaps that an arrival process promises.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GapLaw {
-    /// All the same.
-    Constant,
-    /// Uniform from nothing to twice the mean: a coefficient of variation of 1/√3.
-    Uniform,
-    /// Exponential.
-    Poisson,
-}
-
-impl GapLaw {
-    fn cv(self) -> f64 {
-        match self {
-            GapLaw::Constant => 0.0,
-            GapLaw::Uniform => 1.0 / 3f64.sqrt(),
-            GapLaw::Poisson => 1.0,
-        }
-    }
 }
 
 /// What was made of that promise.

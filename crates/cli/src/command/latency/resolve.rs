@@ -76,7 +76,7 @@ impl RawLatency {
         if self.probe_every < PROBE_EVERY_MIN {
             let wrong = format!(
                 "'{}' is too often, as probes are no load: at least 1ms",
-                words::duration(self.probe_every)
+                self.probe_every.exactly()
             );
             return Err(Failure::argument("--probe-every", wrong));
         }
@@ -161,22 +161,22 @@ impl RawLatency {
         }
         words.put_some("quick", self.quick.then_some(true));
         match self.duration {
-            Some(duration) => words.put("duration", words::duration(duration)),
+            Some(duration) => words.put("duration", duration.exactly()),
             None => {
-                words.put("scenario-limit", words::duration(self.limit()));
+                words.put("scenario-limit", self.limit().exactly());
                 // Twice a hundred leaves no trace of the binary fraction.
                 let percent = (self.tolerance() * 1e6).round() / 1e4;
                 words.put("settle", format!("{percent}%"));
             }
         }
-        words.put("idle", words::duration(self.idle.unwrap_or(IDLE)));
+        words.put("idle", self.idle.unwrap_or(IDLE).exactly());
         words.put_some("bytes-max", self.bytes_max);
         words.put_some("cc", (!self.cc.is_empty()).then(|| self.cc.join(",")));
         words.put_some("dscp", self.dscp);
         words.put_some("ecn", self.ecn.map(|on| if on { "on" } else { "off" }));
-        words.put("probe-every", words::duration(self.probe_every));
+        words.put("probe-every", self.probe_every.exactly());
         words.put_some("no-udp", self.no_udp.then_some(true));
-        words.put("interval", words::duration(interval));
+        words.put("interval", interval.exactly());
         words.put_some("threads", self.threads);
         words.put("seed", seed);
         self.thresholds.tell(&mut words);
@@ -201,14 +201,14 @@ pub fn announcement(plan: &LatencyPlan) -> String {
     };
     let idle = match plan.idle {
         Nanos::ZERO => String::new(),
-        idle => format!(", after {} of the idle path", words::duration(idle)),
+        idle => format!(", after {} of the idle path", idle.exactly()),
     };
     match plan.base.end {
         FlowsEnd::After(each) => {
             let total = Nanos(each.0.saturating_mul((number * runs) as u64)) + plan.idle;
             format!(
                 "{number} scenario{plural} of {}{with_each}{idle}: about {}",
-                words::duration(each),
+                each.exactly(),
                 words::about(total)
             )
         }

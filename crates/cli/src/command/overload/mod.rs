@@ -22,6 +22,7 @@ use crate::words::Words;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use foretold::Foretold;
+use knee_core::arrival::{either, shapes};
 use knee_core::experiment::overload::ServerFacts;
 use knee_core::experiment::overload::{Overload, OverloadSpec, PreflightFacts, predict};
 use knee_core::report::{Command, Kind};
@@ -51,7 +52,7 @@ use stand::OverloadStand;
         knee overload http://127.0.0.1:8080/ --rate 2000 --arrival 'burst(6,0.05,10s)' -d 60s"),
     mut_arg("no_keepalive", |a| a.hide(true)),
     mut_arg("unix_socket", |a| a.hide(true)),
-    mut_arg("arrival", |a| a.help(ARRIVAL_HELP)),
+    mut_arg("arrival", |a| a.help(arrival_help())),
     mut_arg("threads", |a| a.help(THREADS_HELP).long_help(THREADS_HELP)),
     mut_arg("observe", |a| a.help(OBSERVE_HELP).long_help(OBSERVE_HELP)),
     mut_arg("timeout", |a| a.help(TIMEOUT_HELP)),
@@ -123,8 +124,9 @@ pub struct RawOverload {
     output: MeasuredOutputArgs,
 }
 
-const ARRIVAL_HELP: &str = "When connections start: constant, poisson, uniform, \
-    burst(a,b,period), burst(paper), ramp(from,to) or trace(FILE)";
+fn arrival_help() -> String {
+    format!("When connections start: {}", either(&shapes(None)))
+}
 
 const THREADS_HELP: &str = "Worker threads [default: one per available core; with given \
                             descriptors or a rate at most one per 10,000 starts per second; the \

@@ -6,7 +6,7 @@ use super::{RawOverload, ResolvedOverload};
 use crate::args::{EngineArgs, Levels};
 use crate::failure::Failure;
 use crate::machine::Machine;
-use crate::words::{self, Words};
+use crate::words::Words;
 use knee_core::experiment::overload::{Descriptors, OverloadSpec};
 use knee_core::spec::{
     ArrivalLaw, CloseKind, ConnectScheme, HttpTarget, Load, OverloadLoad, Rate, TrialSpec,
@@ -221,7 +221,7 @@ impl RawOverload {
         match (&spec.scheduled, &spec.descriptors) {
             (Some((rate, arrival, descriptors)), _) => {
                 if self.rate.is_some() {
-                    words.put("rate", words::rate(*rate));
+                    words.put("rate", rate.exactly());
                 }
                 self.arrivals.tell(arrival, &mut words);
                 words.put("descriptors", *descriptors);
@@ -246,8 +246,8 @@ impl RawOverload {
             },
         );
         self.source.tell(&mut words);
-        words.put("duration", words::duration(base.duration));
-        words.put("warmup", words::duration(base.warmup));
+        words.put("duration", base.duration.exactly());
+        words.put("warmup", base.warmup.exactly());
         self.limits.tell(base.interval, &mut words);
         EngineArgs::tell(&base.engine, base.seed, &mut words);
         self.observe.tell(&mut words);

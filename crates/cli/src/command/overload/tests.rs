@@ -69,7 +69,7 @@ fn a_rate_takes_the_place_of_s_clients() {
     assert_eq!(spec.descriptors, Descriptors::List(Vec::new()));
     let (rate, arrival, most) = spec.scheduled.clone().unwrap();
     assert_eq!((rate.per_s(), most), (2000.0, 500));
-    assert_eq!(crate::words::arrival(&arrival, ""), "burst(6,0.05,100s)");
+    assert_eq!(arrival.text(""), "burst(6,0.05,100s)");
     assert_eq!(load(&spec).close, CloseKind::Rst);
 }
 

@@ -6,10 +6,10 @@ use crate::command::laboratory::Order;
 use crate::failure::{Exit, Failure};
 use crate::margins;
 use crate::words::{self, Words};
+use knee_core::arrival::{either, shapes};
 use knee_core::experiment::throttle::RateTable;
 use knee_core::experiment::throttle::hold::{HoldMethod, HoldSpec};
 use knee_core::experiment::throttle::wait::Chore;
-use knee_core::spec::parse_arrival;
 use knee_core::spec::{ArrivalLaw, Margins, Rate};
 use knee_core::throttle::CatchUp;
 use knee_core::time::Nanos;
@@ -45,16 +45,21 @@ impl RawThrottle {
     }
 
     fn arrival(&self) -> Result<ArrivalLaw, Failure> {
-        let text = self.arrival.as_deref().unwrap_or("constant");
-        if text.starts_with("ramp") || text.starts_with("trace") {
+        let Some(asked) = &self.arrival else {
+            return Ok(ArrivalLaw::Constant);
+        };
+        if asked.carries_rate() {
             let wrong = format!(
-                "'{text}' carries its own rate, but --rate is held here: \
-                 give constant, poisson, uniform or burst(a,b,period)"
+                "'{}' carries its own rate, but --rate is held here: give {}",
+                asked.text(),
+                either(&shapes(Some(false)))
             );
             return Err(Failure::argument("--arrival", wrong));
         }
         let length = self.duration.unwrap_or(DURATION);
-        parse_arrival(text, length).map_err(|e| Failure::argument("--arrival", e))
+        asked
+            .law(length, None)
+            .map_err(|e| Failure::argument("--arrival", e))
     }
 }
 
@@ -72,11 +77,11 @@ impl HoldTable {
         let method = |m: &HoldMethod| m.name().to_string();
         let methods = list::tell(&self.methods, &HoldMethod::ALL, method);
         words.put("methods", methods);
-        words.put("rate", words::rate(self.base.rate));
-        words.put("arrival", words::arrival(&self.base.arrival, ""));
+        words.put("rate", self.base.rate.exactly());
+        words.put("arrival", self.base.arrival.text(""));
         words.put("policy", self.base.catch_up.to_string());
-        words.put("min-wait", words::duration(self.base.wait_min));
-        words.put("duration", words::duration(self.base.duration));
+        words.put("min-wait", self.base.wait_min.exactly());
+        words.put("duration", self.base.duration.exactly());
     }
 
     /// The rows.
@@ -104,7 +109,7 @@ fn announcement(table: &HoldTable, total: Nanos) -> String {
         1 => "1 way".to_string(),
         n => format!("{n} ways"),
     };
-    let rate = words::rate(table.base.rate);
+    let rate = table.base.rate.exactly();
     let each = table.base.duration;
     format!(
         "{ways} to hold {rate} for {each}: about {}",

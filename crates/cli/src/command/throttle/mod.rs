@@ -17,12 +17,13 @@ use crate::args::{SeedArgs, ThresholdArgs, parse_positive};
 use crate::failure::{Exit, Failure};
 use crate::output::MeasuredOutputArgs;
 use crate::output::Output;
-use crate::words::{self, Words};
+use crate::words::Words;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use holds::HoldTable;
+use knee_core::arrival::shapes;
 use knee_core::report::{Command, Kind};
-use knee_core::spec::{Rate, parse_duration, parse_rate};
+use knee_core::spec::{AskedArrival, Rate, parse_duration, parse_rate};
 use knee_core::throttle::CatchUp;
 use knee_core::time::Nanos;
 use service::{Service, Sort};
@@ -90,10 +91,17 @@ pub struct RawThrottle {
     #[arg(long, value_name = "T", value_parser = parse_duration, help_heading = "Schedule")]
     min_wait: Option<Nanos>,
 
-    /// With --rate: arrival process: constant, poisson, uniform, burst(a,b,period) [default:
-    /// constant]
-    #[arg(long, value_name = "A", help_heading = "Schedule")]
-    arrival: Option<String>,
+    #[arg(
+        long,
+        value_name = "A",
+        value_parser = AskedArrival::parse,
+        help_heading = "Schedule",
+        help = format!(
+            "With --rate: arrival process: {} [default: constant]",
+            shapes(Some(false)).join(", ")
+        )
+    )]
+    arrival: Option<AskedArrival>,
 
     #[command(flatten, next_help_heading = "Schedule")]
     seed: SeedArgs,
@@ -252,7 +260,7 @@ impl RawThrottle {
         }
         words.put_some("op", self.op.clone());
         words.put_some("to", self.to.map(|to| to.to_string()));
-        words.put_some("op-time", self.op_time.map(words::duration));
+        words.put_some("op-time", self.op_time.map(Nanos::exactly));
         words.put("seed", seed);
         self.thresholds.tell(&mut words);
         words

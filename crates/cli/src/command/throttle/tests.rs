@@ -3,6 +3,7 @@
 use super::*;
 use crate::command::raw::RawCommand;
 use crate::command::tests::{parse, typed};
+use crate::words;
 use knee_core::experiment::throttle::hold::HoldMethod;
 use knee_core::experiment::throttle::report::ThrottleConclusion;
 use knee_core::experiment::throttle::wait::{Chore, WaitMethod};

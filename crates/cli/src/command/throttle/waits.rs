@@ -63,9 +63,9 @@ impl WaitTable {
         let method = |m: &WaitMethod| m.name().to_string();
         let methods = list::tell(&self.methods, &WaitMethod::ALL, method);
         words.put("methods", methods);
-        let delays = self.delays.iter().map(|t| words::duration(*t));
+        let delays = self.delays.iter().map(|t| t.exactly());
         words.put("delays", delays.collect::<Vec<_>>().join(","));
-        words.put("duration", words::duration(self.duration));
+        words.put("duration", self.duration.exactly());
     }
 
     /// The rows: delay by delay, so that the methods of each stand side by side.
@@ -143,7 +143,7 @@ fn delay(text: &str) -> Result<Nanos, ParseError> {
     if delay > DELAY_MAX {
         return Err(ParseError(format!(
             "'{text}' is too long: at most {}, as each row makes {} waits or more",
-            words::duration(DELAY_MAX),
+            DELAY_MAX.exactly(),
             WaitSpec::SAMPLES_MIN
         )));
     }

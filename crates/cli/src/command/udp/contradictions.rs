@@ -3,6 +3,7 @@
 use super::RawUdp;
 use crate::failure::Failure;
 use knee_core::experiment::udp::spec::ClientsAs;
+use knee_core::spec::AskedArrival;
 
 /// What the options ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,15 +43,15 @@ impl RawUdp {
         if self.repeats.is_some() {
             return refuse("--repeats", "needs --compare or --explain");
         }
-        let schedule = self.arrival.as_deref().or(self.wait.as_deref());
-        let is_ramp = schedule.is_some_and(|s| s.trim_start().starts_with("ramp"));
-        if is_ramp && self.datagrams.is_some() && self.duration.is_none() {
-            return refuse(
-                "--wait",
-                "a ramp takes its length from --duration: give it too",
-            );
+        let asked = self.schedule().filter(AskedArrival::takes_length);
+        match asked {
+            Some(asked) if self.datagrams.is_some() && self.duration.is_none() => {
+                let name = asked.name();
+                let wrong = format!("a {name} takes its length from --duration: give it too");
+                refuse("--wait", &wrong)
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn refuse_for_several(&self) -> Result<(), Failure> {

@@ -18,12 +18,12 @@ use crate::margins;
 use crate::output::{MeasuredOutputArgs, Output};
 use crate::words::{self, Words};
 use clap::Args;
+use knee_core::arrival::{either, shapes};
 use knee_core::experiment::udp::spec::{ClientWait, ClientsAs, ServiceMode, UdpTrialSpec};
 use knee_core::experiment::udp::{ExplainSpec, UdpCompare, UdpExplain, UdpRun};
 use knee_core::law::Law;
 use knee_core::report::{Command, Kind};
-use knee_core::spec::{Rate, WaitPolicy};
-use knee_core::spec::{parse_law, parse_rate};
+use knee_core::spec::{AskedArrival, Rate, WaitPolicy, parse_law, parse_rate};
 use knee_core::time::Nanos;
 use knee_engine::experiment::udp::send::client_process;
 use stand::UdpStand;
@@ -57,8 +57,7 @@ pub struct RawUdp {
     /// which costs the timer slack. sleep(T), exp(T), uniform(FROM,TO), lognormal(MEDIAN,SIGMA): a
     /// sleep after each datagram, so that the time for sending and waking adds to it. tick(T): a
     /// short sleep on an old kernel, which ends with the second tick of a clock that all clients
-    /// share. constant, poisson, uniform, burst(a,b,period), ramp(from,to), trace(FILE): times of a
-    /// schedule, as in --arrival; the file has up to 256 MiB.
+    /// share. An arrival process of --arrival: the times of a schedule.
     #[arg(
         long,
         value_name = "WAIT",
@@ -72,9 +71,15 @@ pub struct RawUdp {
     #[arg(short = 'R', long, value_name = "N", value_parser = parse_rate, help_heading = "Load")]
     rate: Option<Rate>,
 
-    /// Of a schedule: constant, poisson, uniform, burst(a,b,period), ramp(from,to) or trace(FILE)
-    #[arg(long, value_name = "A", help_heading = "Load", hide_short_help = true)]
-    arrival: Option<String>,
+    #[arg(
+        long,
+        value_name = "A",
+        value_parser = AskedArrival::parse,
+        help_heading = "Load",
+        hide_short_help = true,
+        help = format!("Of a schedule: {}", either(&shapes(None)))
+    )]
+    arrival: Option<AskedArrival>,
 
     /// Number of clients; each has its own sequence numbers [default: 1]
     #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Load")]
@@ -316,7 +321,7 @@ fn announcement(laws: &[UdpTrialSpec], trials: usize) -> String {
     format!(
         "{}: {trials} trials of {}, about {}",
         labels.join(" and "),
-        words::duration(duration),
+        duration.exactly(),
         words::about(total)
     )
 }

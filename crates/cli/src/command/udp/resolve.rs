@@ -11,7 +11,7 @@ use knee_core::experiment::udp::ExplainSpec;
 use knee_core::experiment::udp::client_wait::{parse_client_wait, parse_clients};
 use knee_core::experiment::udp::spec::{ClientWait, ClientsAs, ServiceSetup, UdpTrialSpec};
 use knee_core::spec::{
-    ArrivalLaw, BackendChoice, EngineOptions, Level, OpenLoad, Rate, WaitPolicy, parse_arrival,
+    ArrivalLaw, AskedArrival, BackendChoice, EngineOptions, Level, OpenLoad, Rate, WaitPolicy,
 };
 use knee_core::time::Nanos;
 use std::sync::Arc;
@@ -175,16 +175,22 @@ impl RawUdp {
     /// The option that says when datagrams are sent, and what it says.
     fn when(&self) -> (&'static str, &str) {
         match (&self.arrival, &self.wait) {
-            (Some(arrival), _) => ("--arrival", arrival),
+            (Some(arrival), _) => ("--arrival", arrival.text()),
             (None, Some(wait)) => ("--wait", wait),
             (None, None) => ("--wait", "constant"),
         }
     }
 
     fn trace(&self) -> Result<Option<Trace>, Failure> {
-        let inner = self.when().1.trim().strip_prefix("trace(");
-        let file = inner.and_then(|rest| rest.strip_suffix(')'));
+        let asked = self.schedule();
+        let file = asked.as_ref().and_then(AskedArrival::file);
         file.map(read_trace).transpose()
+    }
+
+    /// The schedule, where one is asked for.
+    pub(super) fn schedule(&self) -> Option<AskedArrival> {
+        let wait = || AskedArrival::parse(self.wait.as_deref()?).ok();
+        self.arrival.clone().or_else(wait)
     }
 
     fn laws(&self, duration: Nanos, trace: Option<&Trace>) -> Result<Vec<Clients>, Failure> {
@@ -215,18 +221,14 @@ impl RawUdp {
                 let wrong = format!("'{text}' carries its own rate: leave one out");
                 return Err(Failure::argument("--rate", wrong));
             }
-            let Some(rate) = trace.rate() else {
+            let arrival = ArrivalLaw::Trace(Arc::clone(&trace.moments));
+            let Some(rate) = arrival.own_rate() else {
                 return Err(Failure::argument(option, "the trace has no rate"));
             };
-            let arrival = ArrivalLaw::Trace(Arc::clone(&trace.moments));
             return Ok(ClientWait::Schedule { rate, arrival });
         }
         let nothing_said = self.wait.is_none() && self.arrival.is_none();
         let default = Rate::per_second(RATE).filter(|_| nothing_said);
-        if self.arrival.is_some() {
-            // Of --arrival only schedules: waits without one are none.
-            parse_arrival(text, duration).map_err(|e| Failure::argument(option, e))?;
-        }
         parse_client_wait(text, self.rate.or(default), duration).map_err(|e| {
             let about_rate = e.0.contains(" rate");
             let option = if about_rate && self.rate.is_some() {
@@ -320,10 +322,10 @@ impl RawUdp {
         }
         words.put("clients-as", word(&CARRIERS, self.carried_as()));
         words.put("size", self.size);
-        words.put_some("send-cost", self.send_cost.map(words::duration));
+        words.put_some("send-cost", self.send_cost.map(Nanos::exactly));
         words.put_some("gso", self.gso.then_some(true));
-        words.put("duration", words::duration(duration));
-        words.put("interval", words::duration(interval));
+        words.put("duration", duration.exactly());
+        words.put("interval", interval.exactly());
         words.put_some("datagrams", self.datagrams);
         words.put_some("mode", self.mode.map(|mode| word(&MODES, mode)));
         words.put_some("service", self.service.map(words::law));
@@ -334,7 +336,7 @@ impl RawUdp {
             cpus.join(",")
         });
         words.put_some("client-cpus", cpus);
-        words.put_some("timer-slack", self.timer_slack.map(words::duration));
+        words.put_some("timer-slack", self.timer_slack.map(Nanos::exactly));
         words.put_some("threads", self.threads);
         words.put_some("wait-policy", self.wait_policy.map(|w| word(&WAITS, w)));
         words.put("seed", seed);
@@ -346,9 +348,8 @@ impl RawUdp {
         words.put("clients", law.clients);
         match &law.wait {
             ClientWait::Schedule { rate, arrival } => {
-                let has_own = matches!(arrival, ArrivalLaw::Ramp { .. } | ArrivalLaw::Trace(_));
-                if !has_own {
-                    words.put("rate", words::rate(*rate));
+                if !arrival.carries_rate() {
+                    words.put("rate", rate.exactly());
                 }
                 let (_, text) = self.when();
                 words.put("wait", text.trim());
@@ -361,10 +362,9 @@ impl RawUdp {
 impl Clients {
     fn new(wait: ClientWait, clients: u32) -> Clients {
         let name = match &wait {
-            ClientWait::Schedule { rate, arrival } => match arrival {
-                ArrivalLaw::Ramp { .. } | ArrivalLaw::Trace(_) => wait.name(),
-                _ => format!("{}@{}", wait.name(), words::rate(*rate)),
-            },
+            ClientWait::Schedule { rate, arrival } if !arrival.carries_rate() => {
+                format!("{}@{}", wait.name(), rate.exactly())
+            }
             _ => wait.name(),
         };
         let label = match clients {

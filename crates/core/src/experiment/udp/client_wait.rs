@@ -1,17 +1,16 @@
 //! Client waits on the command line: `yield`, `exp(200us)`, `poisson`; with their number
 //! `exp(200us)*128`, and with a rate `poisson@6000*4`.
 
+use crate::arrival::{is_name, schedules};
 use crate::experiment::udp::spec::ClientWait;
 use crate::law::Law;
-use crate::spec::parse::{Call, error, quoted};
-use crate::spec::{ArrivalLaw, ParseError, Rate};
-use crate::spec::{parse_arrival, parse_duration, parse_law, parse_rate};
+use crate::quantity::parse::{Call, error, quoted};
+use crate::spec::{ParseError, Rate, parse_arrival, parse_duration, parse_law, parse_rate};
 use crate::time::Nanos;
 
 /// What a client does between two datagrams: `none`, `yield`, `sleep(0)`, `sleep(T)`, `exp(T)`,
-/// `uniform(FROM,TO)`, `lognormal(MEDIAN,SIGMA)`, `tick(T)`, or a schedule: `constant`, `poisson`,
-/// `uniform`, `burst(a,b,period)`, which need a `rate` (of all clients together), and
-/// `ramp(from,to)` over `run_length`, which has its own.
+/// `uniform(FROM,TO)`, `lognormal(MEDIAN,SIGMA)`, `tick(T)`, or the schedule of an arrival process,
+/// which needs a `rate` (of all clients together) or carries its own over `run_length`.
 ///
 /// # Errors
 /// None of these, an argument out of its range, a rate that is missing, or one too many.
@@ -30,29 +29,22 @@ pub fn parse_client_wait(
             ))),
         };
     }
-    let arrival = parse_arrival(text, run_length).map_err(|e| match is_schedule(text) {
+    let arrival = parse_arrival(text, run_length).map_err(|e| match is_name(text) {
         true => e,
         false => error(format!(
             "{} is no way to wait: give none, yield, sleep(T), exp(T), uniform(FROM,TO), tick(T), \
-             or a schedule: constant, poisson, uniform, burst(a,b,period), ramp(from,to)",
-            quoted(text)
+             or a schedule: {}",
+            quoted(text),
+            schedules().join(", ")
         )),
     })?;
-    let rate = match (&arrival, rate) {
-        (ArrivalLaw::Ramp { .. }, Some(_)) => Err(error(format!(
-            "{} carries its own rate: leave the other out",
-            quoted(text)
-        ))),
-        (ArrivalLaw::Ramp { from, to, .. }, None) => {
-            Rate::from_f64((from.per_s() + to.per_s()) / 2.0)
-                .ok_or_else(|| error(format!("{} would send nothing", quoted(text))))
-        }
-        (_, Some(rate)) => Ok(rate),
-        (_, None) => Err(error(format!(
-            "{} is a schedule and needs a rate, such as 1000",
-            quoted(text)
-        ))),
-    }?;
+    let rate = match rate {
+        Some(_) if arrival.carries_rate() => Err("carries its own rate: leave the other out"),
+        None if arrival.carries_rate() => arrival.own_rate().ok_or("would send nothing"),
+        Some(rate) => Ok(rate),
+        None => Err("is a schedule and needs a rate, such as 1000"),
+    };
+    let rate = rate.map_err(|what| error(format!("{} {what}", quoted(text))))?;
     Ok(ClientWait::Schedule { rate, arrival })
 }
 
@@ -94,12 +86,6 @@ fn number_of_clients(text: &str, number: &str) -> Result<u32, ParseError> {
             quoted(text)
         ))),
     }
-}
-
-/// Whether it begins as an arrival process does, so that its own parser knows best what is wrong.
-fn is_schedule(text: &str) -> bool {
-    let name = text.split('(').next().unwrap_or_default().trim();
-    ["constant", "poisson", "uniform", "burst", "ramp", "trace"].contains(&name)
 }
 
 /// The waits without a schedule; `None` where it is none of them.
@@ -154,6 +140,7 @@ fn parse_unscheduled(text: &str) -> Result<Option<ClientWait>, ParseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrival::{ArrivalLaw, RampLaw};
 
     const RUN: Nanos = Nanos::from_secs(10);
 
@@ -206,7 +193,10 @@ mod tests {
             panic!("a ramp is a schedule");
         };
         assert_eq!(rate.per_s(), 2_000.0);
-        assert!(matches!(arrival, ArrivalLaw::Ramp { over: RUN, .. }));
+        assert!(matches!(
+            arrival,
+            ArrivalLaw::Ramp(RampLaw { over: RUN, .. })
+        ));
     }
 
     #[test]

@@ -116,12 +116,9 @@ fn sleep_name(law: &Law) -> String {
 
 /// Exactly, in the largest unit that needs no fraction.
 fn compact(t: Nanos) -> String {
-    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-    let fits = UNITS.iter().find(|(unit, _)| t.0.is_multiple_of(*unit));
-    match fits {
-        _ if t == Nanos::ZERO => "0".to_owned(),
-        Some((unit, name)) => format!("{}{name}", t.0 / unit),
-        None => format!("{}ns", t.0),
+    match t {
+        Nanos::ZERO => "0".to_owned(),
+        t => t.exactly(),
     }
 }
 

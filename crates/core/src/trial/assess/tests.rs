@@ -1,7 +1,7 @@
 //! Whole trials, simulated, and what is to be said of them.
 
 use super::*;
-use crate::arrival::{ArrivalProcess, Arrivals};
+use crate::arrival::ArrivalProcess;
 use crate::measure::Op;
 use crate::measure::{Completion, Recorder, RecorderConfig, Window};
 use crate::rng;
@@ -133,7 +133,7 @@ fn stalled(generator: bool) -> Trial {
     let Load::Open(load) = open(ArrivalLaw::Constant) else {
         unreachable!("it is open");
     };
-    let mut schedule = Arrivals::new(&load, Share::WHOLE, 1);
+    let mut schedule = load.arrivals(Share::WHOLE, 1);
     let awake = |t: Nanos| {
         if (MS(6_000)..MS(7_000)).contains(&t) {
             MS(7_000)
@@ -216,7 +216,7 @@ fn a_backlog_that_drains_is_no_throughput_above_what_was_offered() {
     };
     // The server answers from 3 s on, one every 1.6 ms: it has caught up with 500/s at 11 s.
     let mut free = MS(3_000);
-    let mut schedule = Arrivals::new(&load, Share::WHOLE, 1);
+    let mut schedule = load.arrivals(Share::WHOLE, 1);
     let ops: Vec<Completion> = std::iter::from_fn(|| schedule.next())
         .skip_while(|&t| t < MS(1_000))
         .take_while(|&t| t < MS(11_000))

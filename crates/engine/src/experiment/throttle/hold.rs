@@ -70,5 +70,5 @@ fn schedule(spec: &HoldSpec) -> Arrivals {
         connections_max: 1,
         in_flight_max: None,
     };
-    Arrivals::new(&load, Share::WHOLE, spec.seed)
+    load.arrivals(Share::WHOLE, spec.seed)
 }

@@ -45,6 +45,15 @@ impl Rate {
         self.operations as f64 / self.period.as_secs_f64()
     }
 
+    /// As it can be typed: `1000/s`, `90/m`, `12/h`.
+    pub fn exactly(self) -> String {
+        match self.period.as_secs_f64() {
+            60.0 => format!("{}/m", self.operations),
+            3600.0 => format!("{}/h", self.operations),
+            _ => format!("{}/s", self.per_s()),
+        }
+    }
+
     /// The moment of operation `k` (0, 1, 2, …) counted from the first: ⌊k·period/operations⌋,
     /// computed in 128-bit integers, so no error adds up however large `k` grows.
     pub fn moment(self, k: u64) -> Nanos {

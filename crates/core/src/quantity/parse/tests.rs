@@ -139,66 +139,6 @@ fn laws_name_their_lengths() {
     }
 }
 
-#[test]
-fn arrivals_check_their_arguments() {
-    let run = Nanos::from_secs(10);
-    let rate = |n| Rate::per_second(n).unwrap();
-    let (from, to, over) = (rate(10), rate(2000), run);
-    let burst = |peak_ratio, peak_share| ArrivalLaw::Burst {
-        peak_ratio,
-        peak_share,
-        period: Nanos::from_secs(1),
-    };
-    for (text, law) in [
-        ("constant", ArrivalLaw::Constant),
-        (" poisson ", ArrivalLaw::Poisson),
-        ("uniform", ArrivalLaw::Uniform),
-        ("ramp(10,2k)", ArrivalLaw::Ramp { from, to, over }),
-        ("burst(4, 0.1, 1s)", burst(4.0, 0.1)),
-        ("burst(5,0.2,1s)", burst(5.0, 0.2)),
-        ("burst( paper )", PAPER_BURST),
-    ] {
-        assert_eq!(parse_arrival(text, run), Ok(law), "{text}");
-    }
-    for (text, what) in [
-        ("burst(1,0.1,1s)", "has a peak that is not above the mean"),
-        ("burst(NaN,0.1,1s)", "has a peak that is not above the mean"),
-        ("burst(4,0,1s)", "has a share that is not between 0 and 1"),
-        ("burst(4,1,1s)", "has a share that is not between 0 and 1"),
-        (
-            "burst(4,0.3,1s)",
-            "has more operations at the peak than in all",
-        ),
-        ("burst(4,0.1,0s)", "has no period"),
-    ] {
-        assert_refusal(parse_arrival(text, run), text, what);
-    }
-    for (text, what) in [
-        ("poison", "is no arrival process"),
-        ("gamma(2)", "is no arrival process"),
-        ("burst", "lacks its arguments"),
-        ("ramp(5)", "has the wrong number of arguments"),
-        ("poisson(5)", "takes no arguments"),
-        ("trace(a.txt)", "cannot be used here"),
-    ] {
-        let line = parse_arrival(text, run).expect_err(text).to_string();
-        assert!(
-            line.contains(what) && line.contains("give constant, poisson"),
-            "{line}"
-        );
-    }
-    let from_nothing = parse_arrival("ramp(0,5)", run).expect("what people type first");
-    let ArrivalLaw::Ramp { from, .. } = from_nothing else {
-        panic!("a ramp");
-    };
-    assert!(from.per_s() < 1e-6);
-    assert!(parse_arrival("ramp(-1,5)", run).is_err());
-    let line = parse_arrival("ramp(1,2)", Nanos::ZERO)
-        .expect_err("no length")
-        .to_string();
-    assert!(line.contains("needs a duration"), "{line}");
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
@@ -217,12 +157,10 @@ proptest! {
 
     #[test]
     fn nothing_panics_and_refusals_are_one_line(text in "\\PC{0,30}|[0-9a-z().,/µ\\n ]{0,20}") {
-        let run = Nanos::from_secs(1);
         let lines = [
             parse_duration(&text).err(),
             parse_rates(&text).err(),
             parse_law(&text).err(),
-            parse_arrival(&text, run).err(),
         ];
         for line in lines.iter().flatten() {
             prop_assert!(!line.0.contains('\n'));

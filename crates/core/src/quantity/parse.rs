@@ -1,6 +1,6 @@
-//! The small languages of the command line: durations, rates, laws, arrivals.
+//! The small languages of the command line: durations, rates, laws.
 
-use super::{ArrivalLaw, Rate};
+use super::Rate;
 use crate::law::Law;
 use crate::time::Nanos;
 use std::fmt;
@@ -175,103 +175,10 @@ pub fn parse_law(text: &str) -> Result<Law, ParseError> {
     }
 }
 
-/// `constant`, `poisson`, `uniform`, `burst(a,b,period)`, `ramp(from,to)` over `run_length`;
-/// `burst(paper)` is `burst(6,0.05,100s)`, one of those that Banga and Druschel measured with.
-/// `trace(FILE)` is the caller's to open: it is refused here.
-///
-/// # Errors
-/// An unknown process, the wrong number of arguments, or an argument out of its range.
-pub fn parse_arrival(text: &str, run_length: Nanos) -> Result<ArrivalLaw, ParseError> {
-    let wrong = |what: &str| {
-        error(format!(
-            "{} {what}: give constant, poisson, uniform, burst(PEAK/MEAN,SHARE,PERIOD), \
-             ramp(FROM,TO) or trace(FILE)",
-            quoted(text)
-        ))
-    };
-    let Some(call) = Call::parse(text) else {
-        return match text.trim() {
-            "constant" => Ok(ArrivalLaw::Constant),
-            "poisson" => Ok(ArrivalLaw::Poisson),
-            "uniform" => Ok(ArrivalLaw::Uniform),
-            "burst" | "ramp" | "trace" => Err(wrong("lacks its arguments")),
-            _ => Err(wrong("is no arrival process")),
-        };
-    };
-    match (call.name, call.arguments.as_slice()) {
-        ("burst", [ratio, share, period]) => parse_burst(text, ratio, share, period),
-        ("burst", ["paper"]) => Ok(PAPER_BURST),
-        ("ramp", [from, to]) => {
-            if run_length == Nanos::ZERO {
-                return Err(wrong("needs a duration to ramp over"));
-            }
-            Ok(ArrivalLaw::Ramp {
-                from: ramp_end(from)?,
-                to: ramp_end(to)?,
-                over: run_length,
-            })
-        }
-        ("trace", [_]) => Err(wrong("cannot be used here")),
-        ("burst" | "ramp" | "trace", _) => Err(wrong("has the wrong number of arguments")),
-        ("constant" | "poisson" | "uniform", _) => Err(wrong("takes no arguments")),
-        _ => Err(wrong("is no arrival process")),
-    }
-}
-
-/// A ramp may begin or end at nothing, which is to say below any rate that can be noticed: one
-/// operation in 8760 h.
-fn ramp_end(text: &str) -> Result<Rate, ParseError> {
-    if !matches!(text.trim(), "0" | "0/s" | "0/m" | "0/h") {
-        return parse_rate(text);
-    }
-    Rate::new(1, Nanos(8760 * HOUR_NS as u64)).ok_or_else(|| error("0 is no rate here".into()))
-}
-
 /// One second.
 const SECOND_NS: u128 = 1_000_000_000;
 /// One hour.
-const HOUR_NS: u128 = 3600 * SECOND_NS;
-
-/// A peak of 6 times the mean for 5 % of each 100 s (Banga and Druschel, USITS 1997).
-const PAPER_BURST: ArrivalLaw = ArrivalLaw::Burst {
-    peak_ratio: 6.0,
-    peak_share: 0.05,
-    period: Nanos::from_secs(100),
-};
-
-fn parse_burst(
-    text: &str,
-    ratio: &str,
-    share: &str,
-    period: &str,
-) -> Result<ArrivalLaw, ParseError> {
-    let wrong = |what: &str| {
-        error(format!(
-            "{} {what}: burst(a,b,period) needs a > 1 (peak rate over mean rate), 0 < b < 1 (share \
-             of the time at the peak) and a*b <= 1, such as burst(4,0.1,1s)",
-            quoted(text)
-        ))
-    };
-    let peak_ratio = parse_number(ratio)
-        .filter(|a| *a > 1.0)
-        .ok_or_else(|| wrong("has a peak that is not above the mean"))?;
-    let peak_share = parse_number(share)
-        .filter(|b| *b > 0.0 && *b < 1.0)
-        .ok_or_else(|| wrong("has a share that is not between 0 and 1"))?;
-    // A product such as 5·0.2 may exceed 1 by its rounding alone.
-    if peak_ratio * peak_share > 1.0 + 1e-12 {
-        return Err(wrong("has more operations at the peak than in all"));
-    }
-    let period = parse_duration(period)?;
-    if period == Nanos::ZERO {
-        return Err(wrong("has no period"));
-    }
-    Ok(ArrivalLaw::Burst {
-        peak_ratio,
-        peak_share,
-        period,
-    })
-}
+pub(crate) const HOUR_NS: u128 = 3600 * SECOND_NS;
 
 /// A decimal number without sign: `digits / scale`, both below 10^18.
 struct Decimal {
@@ -315,7 +222,7 @@ impl Call<'_> {
     }
 }
 
-fn parse_number(text: &str) -> Option<f64> {
+pub(crate) fn parse_number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|x: &f64| x.is_finite())
 }
 
