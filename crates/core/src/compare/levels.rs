@@ -1,17 +1,20 @@
 //! Trials of the same level, law or scenario, compared metric by metric.
 
+use super::anatomy::stage_changes;
 use super::difference::difference;
 use super::draft::{Better, Draft, Subject, Test};
 use super::estimate::Estimate;
 use super::metrics::{
     Metric, between, failed, failed_by_interval, is_contended, metrics, share_name,
 };
+use super::report::{ComparisonRow, StageChanges};
 use super::share::{self, Count, Side};
 use crate::report::Kind;
 use crate::report::Report;
 use crate::spec::Level;
 use crate::stats::sample::mean;
 use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::timing::TimingReport;
 
 /// The trials of one level: those of each report of a side.
 type Trials<'a> = Vec<Vec<&'a TrialReport>>;
@@ -89,6 +92,12 @@ fn of_label<'a>(reports: &[&'a Report], label: &str) -> Trials<'a> {
     reports.iter().map(of).collect()
 }
 
+/// What all of these tell of their times; `None` where one does not.
+fn timings<'a>(trials: &Trials<'a>) -> Option<Vec<&'a TimingReport>> {
+    let all = trials.iter().flatten();
+    all.map(|t| t.timing()).collect()
+}
+
 impl Matched<'_> {
     /// The rows of this level.
     pub fn drafts(&self, kind: Kind) -> Vec<Draft> {
@@ -103,6 +112,14 @@ impl Matched<'_> {
             .flatten()
             .flatten()
             .any(|t| is_contended(t))
+    }
+
+    /// What the differences among these rows that are of this level are made of.
+    pub fn stage_changes(&self, rows: &[ComparisonRow]) -> Vec<StageChanges> {
+        match (timings(&self.sides[0]), timings(&self.sides[1])) {
+            (Some(a), Some(b)) => stage_changes(rows, &self.label, [&a, &b]),
+            _ => Vec::new(),
+        }
     }
 
     fn figure(&self, metric: &Metric) -> Option<Draft> {

@@ -7,6 +7,7 @@
 //! which of them count (`discoveries`), so that two equal servers
 //! are called different in fewer than 1 of 20 comparisons, however many rows there are.
 
+mod anatomy;
 mod answer;
 mod difference;
 mod draft;
@@ -63,6 +64,8 @@ pub fn compare(a: &[Named], b: &[Named], knee_version: &str) -> Result<Compariso
         warnings.push(format!("{CONTENDED}: {remedy}{ELSEWHERE}"));
     }
     let rows = draft::finish(drafts);
+    let stage_changes = matched.iter().flat_map(|m| m.stage_changes(&rows));
+    let stage_changes = stage_changes.collect();
     let is_invalid = |r: &&&Report| {
         r.verdict == Verdict::Invalid || r.trials.iter().any(|t| t.verdict == Verdict::Invalid)
     };
@@ -76,6 +79,7 @@ pub fn compare(a: &[Named], b: &[Named], knee_version: &str) -> Result<Compariso
         b: side(b),
         warnings,
         rows,
+        stage_changes,
         false_alarms_percent: 100.0 * ALPHA,
     })
 }

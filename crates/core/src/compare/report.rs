@@ -1,8 +1,11 @@
 //! Two sides compared: what of it differs beyond chance, and which way.
 
+use crate::measure::{Stage, known_keys};
 use crate::spec::Level;
 use crate::trial::report::Verdict;
+use crate::trial::timing::Group;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The schema of a [`Comparison`] as JSON.
 pub const COMPARISON_SCHEMA: &str = "knee.comparison/1";
@@ -30,9 +33,33 @@ pub struct Comparison {
     pub warnings: Vec<String>,
     /// One row per metric and level.
     pub rows: Vec<ComparisonRow>,
+    /// What the differences in response time are made of; empty where none differs, or where a side
+    /// does not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stage_changes: Vec<StageChanges>,
     /// The share of comparisons of equals, in percent, in which at least one row is called
     /// different: Benjamini and Hochberg's correction over all rows that were tested.
     pub false_alarms_percent: f64,
+}
+
+/// What a difference in response time is made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageChanges {
+    /// The percentile that differs: `p50_ns` or `p99_ns`.
+    pub metric: String,
+    /// The level, as in [`ComparisonRow::label`].
+    pub label: String,
+    /// The operations about or beyond that percentile.
+    pub of: Group,
+    /// Their mean response time of A.
+    pub a_ns: u64,
+    /// Their mean response time of B.
+    pub b_ns: u64,
+    /// By how much each stage is longer in B, on average; negative where it is shorter.
+    #[serde(deserialize_with = "known_keys")]
+    pub change_ns: BTreeMap<Stage, i64>,
+    /// The same in words.
+    pub text: String,
 }
 
 /// The reports of one side.

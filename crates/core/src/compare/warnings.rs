@@ -3,6 +3,7 @@
 use super::Named;
 use crate::report::Report;
 use crate::trial::report::Verdict;
+use crate::trial::timing::ClockKind;
 use crate::words::list;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -24,6 +25,7 @@ pub fn warnings(a: &[Named], b: &[Named], only: &[Vec<String>; 2]) -> Vec<String
     let mut warnings = Vec::new();
     warnings.extend(specs(a, b));
     warnings.extend(hosts(a, b));
+    warnings.extend(clocks(a, b));
     for (side, reports) in [("A", a), ("B", b)] {
         for named in reports {
             warnings.extend(of_report(
@@ -41,6 +43,32 @@ pub fn warnings(a: &[Named], b: &[Named], only: &[Vec<String>; 2]) -> Vec<String
         }
     }
     warnings
+}
+
+/// Whether the two sides' responses ended by different clocks: one of them contains the time until
+/// the generator read them.
+fn clocks(a: &[Named], b: &[Named]) -> Option<String> {
+    let by_kernel = |side: &[Named]| {
+        let trials = side.iter().flat_map(|named| &named.report.trials);
+        let clocks = trials.filter(|t| t.http().is_some() && t.completed > 0);
+        let clocks: BTreeSet<bool> = clocks
+            .map(|t| t.timing().and_then(|timing| timing.clock) == Some(ClockKind::Kernel))
+            .collect();
+        clocks
+    };
+    let (a, b) = (by_kernel(a), by_kernel(b));
+    let differ = !a.is_empty() && !b.is_empty() && a != b;
+    differ.then(|| {
+        let (kernel, process) = if b.contains(&true) {
+            ("B", "A")
+        } else {
+            ("A", "B")
+        };
+        format!(
+            "{kernel} took the arrival of a response from the kernel's timestamps, {process} from \
+             when it was read, so that its response times contain that delay"
+        )
+    })
 }
 
 /// `A`, or where there are several, `A (file)`.

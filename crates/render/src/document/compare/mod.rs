@@ -52,6 +52,11 @@ pub fn show(doc: &mut Document, comparison: &Comparison) {
     doc.only(Medium::Page, |doc| doc.plots(plots, Layout::Pairs));
     doc.table("B against A", table(&comparison.rows));
     doc.note(note(comparison));
+    if !comparison.stage_changes.is_empty() {
+        doc.section("What the difference is made of", "");
+        let changes = comparison.stage_changes.iter();
+        doc.list(changes.map(|c| Line::plain(c.text.as_str())).collect());
+    }
     let reasons = not_judged(&comparison.rows);
     if !reasons.is_empty() {
         doc.section("Not judged", "");

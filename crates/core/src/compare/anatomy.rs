@@ -1,0 +1,156 @@
+//! Where a difference in response time comes from: which stage grew or shrank.
+
+use super::report::{ComparisonRow, StageChanges};
+use crate::measure::Stage;
+use crate::trial::timing::{AnatomyReport, Group, TimingReport};
+use crate::words::time;
+use std::collections::BTreeMap;
+
+/// The percentiles that are explained, and by whose stages.
+const EXPLAINED: [(&str, Group); 2] = [("p50_ns", Group::Median), ("p99_ns", Group::Slowest1)];
+
+/// A stage that changed by less than this share of the whole change is not told.
+const SHARE_TOLD: f64 = 0.1;
+
+/// What the differences of these rows are made of; `sides` are what the trials of A and of B tell at
+/// the level that has this label.
+pub fn stage_changes(
+    rows: &[ComparisonRow],
+    label: &str,
+    sides: [&[&TimingReport]; 2],
+) -> Vec<StageChanges> {
+    let differs = |metric: &str| {
+        let row = rows.iter().find(|r| r.metric == metric && r.label == label);
+        row.is_some_and(|row| row.significant)
+    };
+    let explained = EXPLAINED.into_iter().filter(|(metric, _)| differs(metric));
+    explained
+        .filter_map(|(metric, group)| {
+            let [a, b] = sides.map(|trials| Means::of(trials, group));
+            Some(changes(metric, group, label, &a?, &b?))
+        })
+        .collect()
+}
+
+/// The mean stages of a group of operations of several trials.
+struct Means {
+    response_ns: f64,
+    stages_ns: BTreeMap<Stage, f64>,
+}
+
+impl Means {
+    /// Each operation counts once, whichever trial it is of. `None` where a trial tells nothing.
+    fn of(trials: &[&TimingReport], group: Group) -> Option<Means> {
+        let of_trial = |t: &&TimingReport| t.anatomy.iter().find(|a| a.of == group).cloned();
+        let all: Option<Vec<AnatomyReport>> = trials.iter().map(of_trial).collect();
+        let all = all?;
+        let count: f64 = all.iter().map(|a| a.count as f64).sum();
+        let mean = |of: &dyn Fn(&AnatomyReport) -> u64| {
+            let sum: f64 = all.iter().map(|a| of(a) as f64 * a.count as f64).sum();
+            sum / count
+        };
+        let stage = |stage: Stage| mean(&|a| a.mean_ns.get(&stage).copied().unwrap_or(0));
+        (count > 0.0).then(|| Means {
+            response_ns: mean(&|a| a.response_ns),
+            stages_ns: Stage::all().map(|of| (of, stage(of))).collect(),
+        })
+    }
+}
+
+fn changes(metric: &str, of: Group, label: &str, a: &Means, b: &Means) -> StageChanges {
+    let change = |stage: &Stage| b.stages_ns[stage] - a.stages_ns[stage];
+    let mut changed: Vec<(Stage, f64)> = Stage::all().map(|s| (s, change(&s))).collect();
+    changed.sort_by(|(_, x), (_, y)| y.abs().total_cmp(&x.abs()));
+    let whole_ns = b.response_ns - a.response_ns;
+    let told = changed
+        .iter()
+        .filter(|(_, ns)| ns.abs() >= SHARE_TOLD * whole_ns.abs() && ns.abs() >= 1.0);
+    let told: Vec<String> = told
+        .map(|(stage, ns)| {
+            let sign = if *ns < 0.0 { "−" } else { "+" };
+            format!("{} {sign}{}", stage.words(), time(ns.abs()))
+        })
+        .collect();
+    let at = match label {
+        "" => String::new(),
+        label => format!(" at {label}"),
+    };
+    StageChanges {
+        metric: metric.to_owned(),
+        label: label.to_owned(),
+        of,
+        a_ns: a.response_ns.round() as u64,
+        b_ns: b.response_ns.round() as u64,
+        change_ns: changed
+            .iter()
+            .map(|(stage, ns)| (*stage, ns.round() as i64))
+            .filter(|(_, ns)| *ns != 0)
+            .collect(),
+        text: format!(
+            "{}{at}: {} instead of {} on average: {}.",
+            of.words(),
+            time(b.response_ns),
+            time(a.response_ns),
+            told.join(", ")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(stages: &[(Stage, u64)], count: u64) -> TimingReport {
+        let group = AnatomyReport {
+            of: Group::Slowest1,
+            share_percent: 1.0,
+            from_ns: 1,
+            count,
+            response_ns: stages.iter().map(|(_, ns)| ns).sum(),
+            mean_ns: stages.iter().copied().collect(),
+            stage_percent: BTreeMap::new(),
+            owner_percent: BTreeMap::new(),
+        };
+        TimingReport {
+            anatomy: vec![group],
+            ..TimingReport::default()
+        }
+    }
+
+    fn row(significant: bool) -> ComparisonRow {
+        ComparisonRow {
+            metric: "p99_ns".into(),
+            significant,
+            ..ComparisonRow::default()
+        }
+    }
+
+    #[test]
+    fn the_stage_that_grew_is_told_where_the_percentile_differs() {
+        let a = trial(&[(Stage::FirstByte, 3_000_000)], 100);
+        let grown = [
+            (Stage::ConnectionWait, 1_200_000),
+            (Stage::FirstByte, 3_050_000),
+        ];
+        let b = trial(&grown, 100);
+        let changes = stage_changes(&[row(true)], "", [&[&a], &[&b]]);
+        assert_eq!(changes.len(), 1);
+        assert_eq!(
+            changes[0].text,
+            "the slowest 1 %: 4.25 ms instead of 3 ms on average: waiting for a free connection \
+             +1.2 ms."
+        );
+        assert_eq!(changes[0].change_ns[&Stage::FirstByte], 50_000);
+        assert!(stage_changes(&[row(false)], "", [&[&a], &[&b]]).is_empty());
+        assert!(stage_changes(&[row(true)], "vusers=3", [&[&a], &[&b]]).is_empty());
+    }
+
+    #[test]
+    fn operations_count_once_whichever_trial_they_are_of() {
+        let few = trial(&[(Stage::FirstByte, 1_000)], 1);
+        let many = trial(&[(Stage::FirstByte, 2_000)], 3);
+        let other = trial(&[(Stage::FirstByte, 5_000)], 7);
+        let changes = stage_changes(&[row(true)], "", [&[&few, &many], &[&other]]);
+        assert_eq!((changes[0].a_ns, changes[0].b_ns), (1_750, 5_000));
+    }
+}
