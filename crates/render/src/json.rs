@@ -104,6 +104,11 @@ mod tests {
                     "send_errors",
                     "discarded",
                     "knee_alternatives",
+                    "stages_ns",
+                    "mean_ns",
+                    "stage_percent",
+                    "owner_percent",
+                    "change_ns",
                 ];
                 if !data.contains(&key) {
                     map.insert("added_later".into(), Value::from(1));

@@ -12,8 +12,8 @@ const EXPLAINED: [(&str, Group); 2] = [("p50_ns", Group::Median), ("p99_ns", Gro
 /// A stage that changed by less than this share of the whole change is not told.
 const SHARE_TOLD: f64 = 0.1;
 
-/// What the differences of these rows are made of; `sides` are what the trials of A and of B tell at
-/// the level that has this label.
+/// What the differences of these rows are made of; `sides` are what the trials of A and of B tell
+/// at the level that has this label.
 pub fn stage_changes(
     rows: &[ComparisonRow],
     label: &str,

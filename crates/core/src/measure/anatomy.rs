@@ -230,7 +230,8 @@ mod tests {
             prop_assert!((whole.count - times.len() as f64).abs() < 1e-6);
             let (below, above) = (all.part(0.0, cut), all.part(cut, 1.0));
             prop_assert!((below.count + above.count - whole.count).abs() < 1e-3);
-            prop_assert!((below.total_ns() + above.total_ns() - sum as f64).abs() < 1.0 + sum as f64 * 1e-6);
+            let both_ns = below.total_ns() + above.total_ns();
+            prop_assert!((both_ns - sum as f64).abs() < 1.0 + sum as f64 * 1e-6);
             let text = serde_json::to_string(&all).unwrap();
             let read: Anatomy = serde_json::from_str(&text).unwrap();
             prop_assert_eq!(read.part(0.0, cut), below);

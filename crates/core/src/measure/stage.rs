@@ -1,7 +1,7 @@
 //! What the response time of an operation is made of.
 
 use crate::time::Nanos;
-use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde::de::{DeserializeOwned, Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
@@ -108,19 +108,20 @@ impl Stage {
 /// Reads what is known of stages or owners, and skips those that a later version has.
 ///
 /// # Errors
-/// Not a map of such values.
+/// Not a map; a value of a known one is not of its type.
 pub fn known_keys<'de, D, K, V>(from: D) -> Result<BTreeMap<K, V>, D::Error>
 where
     D: Deserializer<'de>,
     K: DeserializeOwned + Ord,
-    V: Deserialize<'de>,
+    V: DeserializeOwned,
 {
-    let all = BTreeMap::<String, V>::deserialize(from)?;
+    let all = BTreeMap::<String, serde_json::Value>::deserialize(from)?;
     let known = all.into_iter().filter_map(|(name, value)| {
         let name = IntoDeserializer::<serde::de::value::Error>::into_deserializer(name);
-        Some((K::deserialize(name).ok()?, value))
+        let name = K::deserialize(name).ok()?;
+        Some(V::deserialize(value).map(|value| (name, value)))
     });
-    Ok(known.collect())
+    known.collect::<Result<_, _>>().map_err(D::Error::custom)
 }
 
 /// The length of each stage of an operation, by `stage as usize`.
