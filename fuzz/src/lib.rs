@@ -1,9 +1,9 @@
 //! What the fuzzers check: one module per target, each with `check(data: &[u8])`, which panics
 //! where something does not hold. The engine's tests run the same checks over the seeds.
 
-pub mod flow_control;
 pub mod http1_request;
 pub mod http1_response;
+pub mod latency_control;
 pub mod latency_text;
 pub mod observe_control;
 pub mod sweep_csv;

@@ -9,8 +9,8 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 #[test]
-fn flow_control() {
-    run("flow_control", 4_000, checks::flow_control::check);
+fn latency_control() {
+    run("latency_control", 4_000, checks::latency_control::check);
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub enum SoFar {
         /// Those that were sent.
         sent: u64,
     },
-    /// Bulk flows and the pings beside them.
+    /// Flows and the pings beside them.
     Flows {
         /// The longest ping.
         ping_max: Nanos,

@@ -110,7 +110,7 @@ mod tests {
             ("[::1]", "[::1]:7008"),
             ("[2001:db8::7]:9", "[2001:db8::7]:9"),
         ] {
-            let read = service_address(text, "knee serve bulk", 7008);
+            let read = service_address(text, "knee serve latency", 7008);
             assert_eq!(read.as_deref(), Ok(service), "{text}");
         }
         for text in [
@@ -127,7 +127,7 @@ mod tests {
             "[::1]:",
             "a b",
         ] {
-            let wrong = service_address(text, "knee serve bulk", 7008)
+            let wrong = service_address(text, "knee serve latency", 7008)
                 .unwrap_err()
                 .0;
             assert!(wrong.starts_with(&format!("'{text}' ")), "{wrong}");

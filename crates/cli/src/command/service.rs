@@ -1,7 +1,7 @@
 //! Where a load goes: a service that was named, or one of knee's own in this process.
 
 use crate::failure::Failure;
-use knee_engine::experiment::latency::service::{BulkServer, BulkServerSpec};
+use knee_engine::experiment::latency::service::{LatencyServer, LatencyServerSpec};
 use knee_engine::experiment::udp::service::{UdpServer, UdpServerSpec};
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -77,7 +77,7 @@ pub fn datagrams(named: Option<String>, seed: u64) -> Result<Service<UdpServer>,
     })
 }
 
-impl Own for BulkServer {
+impl Own for LatencyServer {
     const ANNOUNCED: &'static str = "no HOST given: measuring the loopback, against";
 
     fn listens_on(&self) -> SocketAddr {
@@ -86,12 +86,12 @@ impl Own for BulkServer {
 }
 
 /// Takes and sends flows.
-pub fn flows(named: Option<String>) -> Result<Service<BulkServer>, Failure> {
+pub fn flows(named: Option<String>) -> Result<Service<LatencyServer>, Failure> {
     Service::named_or(named, |listen| {
-        let spec = BulkServerSpec {
+        let spec = LatencyServerSpec {
             listen,
-            ..BulkServerSpec::default()
+            ..LatencyServerSpec::default()
         };
-        Ok(BulkServer::start(spec)?)
+        Ok(LatencyServer::start(spec)?)
     })
 }

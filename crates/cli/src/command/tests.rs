@@ -294,7 +294,7 @@ fn short_help_is_a_screenful_with_an_example() {
         &["serve", "http"],
         &["serve", "qotd"],
         &["serve", "udp"],
-        &["serve", "bulk"],
+        &["serve", "latency"],
     ] {
         let name = format!("help_{}", path.join("_"));
         let mut command = &mut knee;

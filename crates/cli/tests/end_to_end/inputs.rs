@@ -108,7 +108,7 @@ fn latency(service: &KneeServer, options: &[&str], variable: Option<&str>) -> En
 fn tokens_come_from_files_and_the_environment() {
     let file = TempPath::with("token", "a secret\n");
     let service = KneeServer::of(&[
-        "bulk",
+        "latency",
         "--listen",
         "127.0.0.1:0",
         "--token-file",
@@ -147,7 +147,7 @@ fn a_token_that_is_none_is_told() {
     for command in [
         &["latency", "127.0.0.1:9"][..],
         &["udp", "127.0.0.1:9"],
-        &["serve", "bulk"],
+        &["serve", "latency"],
         &["serve", "udp"],
         &observe,
     ] {

@@ -26,7 +26,7 @@ fn of_codes(report: &Value) -> Vec<&str> {
 }
 
 fn service(options: &[&str]) -> KneeServer {
-    let always: &[&str] = &["bulk", "--listen", "127.0.0.1:0", "--json", "-"];
+    let always: &[&str] = &["latency", "--listen", "127.0.0.1:0", "--json", "-"];
     KneeServer::of(&[always, options].concat())
 }
 

@@ -9,7 +9,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 fn service(options: &[&str]) -> KneeServer {
-    let always: &[&str] = &["bulk", "--listen", "127.0.0.1:0", "--json", "-"];
+    let always: &[&str] = &["latency", "--listen", "127.0.0.1:0", "--json", "-"];
     KneeServer::of(&[always, options].concat())
 }
 
@@ -170,7 +170,7 @@ fn whoever_cannot_be_reached_is_told_before_any_load() {
     for (arguments, expected) in [
         (vec!["127.0.0.1:1"], "connection refused"),
         (vec!["no-such-host.invalid"], "cannot resolve"),
-        (vec![http.as_str()], "knee serve bulk"),
+        (vec![http.as_str()], "knee serve latency"),
         (vec![token.as_str()], "--token"),
         (vec![token.as_str(), "--token", "wrong"], "--token"),
     ] {

@@ -13,7 +13,7 @@ fn through(qdisc: &str, scenario: &str) -> Option<Value> {
 fn through_every(qdisc: &str, scenario: &str, every: &str) -> Option<Value> {
     let link = Link::through(qdisc)?;
     let listen = format!("{FAR}:0");
-    let options = ["bulk", "--listen", &listen, "--token", "t"];
+    let options = ["latency", "--listen", &listen, "--token", "t"];
     let service = KneeServer::placed(&options, |command| link.there(command));
     let mut client = knee(&["latency", &service.address, "--token", "t", "--cc", "cubic"]);
     client.args(["--scenarios", scenario, "-d", "5s", "--idle", "500ms"]);

@@ -2,11 +2,11 @@
 //! fill and pings wait in.
 
 use crate::experiment::latency::measure::{
-    FlowMeasured, FlowServiceFacts, FlowTrial, FlowsEnded, Probe, ProbeBack, ProbesMeasured,
-    TcpSample,
+    FlowMeasured, LatencyServiceFacts, LatencyTrial, Probe, ProbeBack, ProbesMeasured,
+    ScenarioEnded, TcpSample,
 };
 use crate::experiment::latency::settling::Settling;
-use crate::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
+use crate::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
 use crate::measure::Direction;
 use crate::measure::{GeneratorUse, Histogram};
 use crate::time::Nanos;
@@ -34,7 +34,7 @@ const SHRINK: f64 = 0.7;
 /// One scenario on this path, in virtual time. Flows double their window until the first loss, then
 /// add a segment per round trip and shrink it at a loss. Pings wait in the queues but take no room
 /// in them, and are never lost.
-pub fn simulate_flows(spec: &FlowTrialSpec, path: &Path) -> FlowTrial {
+pub fn simulate_flows(spec: &LatencyTrialSpec, path: &Path) -> LatencyTrial {
     let mut run = Run::new(spec, *path);
     let (ended, elapsed) = run.run();
     run.finish(ended, elapsed)
@@ -70,7 +70,7 @@ struct Sender {
 }
 
 struct Run<'a> {
-    spec: &'a FlowTrialSpec,
+    spec: &'a LatencyTrialSpec,
     path: Path,
     /// When the bottleneck of each direction has sent all that it holds.
     free: [Nanos; 2],
@@ -84,7 +84,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(spec: &'a FlowTrialSpec, path: Path) -> Run<'a> {
+    fn new(spec: &'a LatencyTrialSpec, path: Path) -> Run<'a> {
         let ups = (0..spec.up).map(|number| (Direction::Up, number));
         let downs = (0..spec.down).map(|number| (Direction::Down, number));
         Run {
@@ -97,8 +97,8 @@ impl<'a> Run<'a> {
             events: BinaryHeap::new(),
             added: 0,
             settling: match spec.end {
-                FlowsEnd::Settled { settle, .. } => Some((Settling::new(settle), settle.window)),
-                FlowsEnd::After(_) => None,
+                ScenarioEnd::Settled { settle, .. } => Some((Settling::new(settle), settle.window)),
+                ScenarioEnd::After(_) => None,
             },
         }
     }
@@ -108,10 +108,10 @@ impl<'a> Run<'a> {
         self.added += 1;
     }
 
-    fn run(&mut self) -> (FlowsEnded, Nanos) {
+    fn run(&mut self) -> (ScenarioEnded, Nanos) {
         let (limit, at_limit) = match self.spec.end {
-            FlowsEnd::After(time) => (time, FlowsEnded::Settled),
-            FlowsEnd::Settled { limit, .. } => (limit, FlowsEnded::Forced),
+            ScenarioEnd::After(time) => (time, ScenarioEnded::Settled),
+            ScenarioEnd::Settled { limit, .. } => (limit, ScenarioEnded::Forced),
         };
         self.add(Nanos::ZERO, Event::Ping);
         self.add(self.spec.interval, Event::Sample);
@@ -124,7 +124,7 @@ impl<'a> Run<'a> {
                 break;
             }
             if self.on(event, now) {
-                return (FlowsEnded::Settled, now);
+                return (ScenarioEnded::Settled, now);
             }
         }
         (at_limit, limit)
@@ -251,7 +251,7 @@ impl<'a> Run<'a> {
         times.max_by_key(|(time, _)| *time).unwrap_or_default()
     }
 
-    fn finish(mut self, ended: FlowsEnded, elapsed: Nanos) -> FlowTrial {
+    fn finish(mut self, ended: ScenarioEnded, elapsed: Nanos) -> LatencyTrial {
         let (longest, longest_at) = self.longest(elapsed);
         for ping in self.pings.iter_mut().filter(|p| p.back.is_none()) {
             ping.waited = elapsed - ping.sent;
@@ -269,7 +269,7 @@ impl<'a> Run<'a> {
             held_back: 0,
         };
         let flows = self.senders.into_iter().map(|s| s.finish(elapsed));
-        FlowTrial {
+        LatencyTrial {
             spec: self.spec.clone(),
             flows: flows.collect(),
             udp: self.spec.probes.udp.then(|| probes.clone()),
@@ -277,7 +277,7 @@ impl<'a> Run<'a> {
             intervals: Vec::new(),
             elapsed,
             ended,
-            service: FlowServiceFacts::default(),
+            service: LatencyServiceFacts::default(),
             kernel: BTreeMap::new(),
             generator: GeneratorUse::default(),
             service_cpu: None,

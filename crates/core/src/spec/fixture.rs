@@ -4,7 +4,7 @@ use super::{
     BackendChoice, Endpoint, EngineOptions, HttpTarget, Level, Load, Margins, Pick,
     TimestampsChoice, TrialSpec, WaitPolicy,
 };
-use crate::experiment::latency::spec::{FlowSockets, FlowTrialSpec, FlowsEnd, ProbeSpec};
+use crate::experiment::latency::spec::{FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd};
 use crate::time::Nanos;
 
 /// A trial of this load over a window of this length: no warm-up, timeouts of 60 s.
@@ -42,15 +42,15 @@ const ENGINE: EngineOptions = EngineOptions {
 };
 
 /// A scenario of so many flows for so long: a ping every 10 ms, intervals of 100 ms.
-pub(crate) fn flows(up: u32, down: u32, duration: Nanos) -> FlowTrialSpec {
-    FlowTrialSpec {
+pub(crate) fn flows(up: u32, down: u32, duration: Nanos) -> LatencyTrialSpec {
+    LatencyTrialSpec {
         label: format!("{up} up, {down} down"),
         level: Level::Flows { up, down },
         service: "127.0.0.1:7008".to_owned(),
         token: String::new(),
         up,
         down,
-        end: FlowsEnd::After(duration),
+        end: ScenarioEnd::After(duration),
         bytes_max: None,
         sockets: FlowSockets::default(),
         probes: ProbeSpec {

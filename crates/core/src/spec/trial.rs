@@ -53,7 +53,7 @@ pub enum Level {
     Clients(u32),
     /// Descriptors of S-Clients.
     Descriptors(u32),
-    /// Bulk flows in both directions: `{"up": 1, "down": 31}`.
+    /// Flows in both directions: `{"up": 1, "down": 31}`.
     #[serde(untagged)]
     Flows {
         /// From here to the service.

@@ -1,4 +1,4 @@
-//! Bulk transfer over TCP, and what the kernel tells and permits of a flow.
+//! Transfer of payload over TCP, and what the kernel tells and permits of a flow.
 
 use super::{check, check_count};
 use knee_core::experiment::latency::measure::TcpSample;

@@ -53,7 +53,7 @@ pub enum LiveKind {
     Operations,
     /// Datagrams, of which only the sending is known while it runs.
     Datagrams,
-    /// Bulk flows with pings beside them.
+    /// Flows with pings beside them.
     Flows,
     /// A row of a table, of which nothing is told while it is measured.
     Row {

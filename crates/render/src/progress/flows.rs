@@ -1,11 +1,11 @@
-//! The line of a scenario of bulk flows.
+//! The line of a scenario of flows.
 
 use crate::number::{TIE, known, number, time_short};
 use knee_core::measure::Interval;
 use knee_core::time::Nanos;
 use knee_core::trial::flows::FlowsReport;
 
-/// What is told of an interval of bulk flows and of the longest ping so far.
+/// What is told of an interval of flows and of the longest ping so far.
 pub fn parts(interval: &Interval, ping_max: Nanos) -> Vec<String> {
     let mut parts = Vec::new();
     for (way, bytes) in [("up", interval.up_bytes), ("down", interval.down_bytes)] {

@@ -21,24 +21,24 @@ use knee_core::experiment::latency::{Latency, LatencyPlan};
 use knee_core::report::{Command, Kind};
 use knee_core::spec::parse_duration;
 use knee_core::time::Nanos;
-use stand::FlowStand;
+use stand::LatencyStand;
 
 /// Measure what parallel uploads and downloads do to latency
 ///
-/// Runs scenarios of 1 to 32 parallel TCP flows between this host and a 'knee serve bulk' on HOST.
-/// Reports capacity in each direction, responsiveness (1 / the longest latency) and smoothness (1 /
+/// Runs scenarios of 1 to 32 parallel TCP flows between this host and a 'knee serve latency' on
+/// HOST. Reports capacity in each direction, responsiveness (1 / the longest latency) and smoothness (1 /
 /// the longest gap of any flow). A flow that stalls or is killed counts as zero. Without HOST it
 /// measures the loopback with a built-in service.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \
-        there:  knee serve bulk --listen 192.0.2.7:7008 --token 'a secret'\n  \
+        there:  knee serve latency --listen 192.0.2.7:7008 --token 'a secret'\n  \
         here:   knee latency 192.0.2.7 --token 'a secret' --quick --cc cubic,bbr",
     after_long_help = with_exits(LONG_HELP),
     mut_arg("fail_if", |a| a.help(FAIL_IF_HELP).long_help(FAIL_IF_LONG_HELP)),
 )]
 pub struct RawLatency {
-    /// Host of a 'knee serve bulk' [default port: 7008; default: built-in]
+    /// Host of a 'knee serve latency' [default port: 7008; default: built-in]
     #[arg(value_name = "HOST[:PORT]", value_parser = options::parse_service)]
     service_address: Option<String>,
 
@@ -173,7 +173,7 @@ pub fn execute(mut spec: LatencySpec) -> Result<Exit, Failure> {
     plan.base.service = service.address();
     plan.base.engine.margins = margins;
     notes.tell(&resolve::announcement(plan));
-    let mut stand = FlowStand::new(plan);
+    let mut stand = LatencyStand::new(plan);
     let order = Order {
         command: Command::of(Kind::Latency),
         seed: spec.seed,

@@ -1,15 +1,15 @@
-//! Small values of `knee latency` and `knee serve bulk`.
+//! Small values of `knee latency` and `knee serve latency`.
 
 use crate::args::service_address;
 use knee_core::experiment::latency::parse_scenarios;
 use knee_core::spec::ParseError;
 
-/// The port of a bulk service, unless another is given.
+/// The port of a latency service, unless another is given.
 pub const PORT: u16 = 7008;
 
 /// The host of a service and, unless it is [`PORT`], its port: always `HOST:PORT` afterwards.
 pub fn parse_service(text: &str) -> Result<String, ParseError> {
-    service_address(text, "knee serve bulk", PORT)
+    service_address(text, "knee serve latency", PORT)
 }
 
 /// Uploads and downloads of each scenario.

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::words::{self, Words};
 use knee_core::experiment::latency::spec::{
-    FlowSockets, FlowTrialSpec, FlowsEnd, ProbeSpec, Settle,
+    FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd, Settle,
 };
 use knee_core::experiment::latency::{LatencyPlan, QUICK, SCENARIOS};
 use knee_core::spec::{BackendChoice, EngineOptions, Level, WaitPolicy};
@@ -106,10 +106,10 @@ impl RawLatency {
     }
 
     /// What all trials share.
-    fn base(&self, interval: Nanos, seed: u64) -> FlowTrialSpec {
+    fn base(&self, interval: Nanos, seed: u64) -> LatencyTrialSpec {
         let end = match self.duration {
-            Some(duration) => FlowsEnd::After(duration),
-            None => FlowsEnd::Settled {
+            Some(duration) => ScenarioEnd::After(duration),
+            None => ScenarioEnd::Settled {
                 settle: Settle {
                     tolerance: self.tolerance(),
                     window: WINDOW,
@@ -118,7 +118,7 @@ impl RawLatency {
                 limit: self.limit(),
             },
         };
-        FlowTrialSpec {
+        LatencyTrialSpec {
             label: String::new(),
             level: Level::Flows { up: 0, down: 0 },
             // Known only once it listens.
@@ -204,7 +204,7 @@ pub fn announcement(plan: &LatencyPlan) -> String {
         idle => format!(", after {} of the idle path", idle.exactly()),
     };
     match plan.base.end {
-        FlowsEnd::After(each) => {
+        ScenarioEnd::After(each) => {
             let total = Nanos(each.0.saturating_mul((number * runs) as u64)) + plan.idle;
             format!(
                 "{number} scenario{plural} of {}{with_each}{idle}: about {}",
@@ -212,7 +212,7 @@ pub fn announcement(plan: &LatencyPlan) -> String {
                 words::about(total)
             )
         }
-        FlowsEnd::Settled { limit, .. } => format!(
+        ScenarioEnd::Settled { limit, .. } => format!(
             "{number} scenario{plural}{with_each}, each until it has settled, at most {}{idle}",
             words::about(limit)
         ),

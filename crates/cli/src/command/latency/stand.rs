@@ -1,9 +1,9 @@
-//! Where scenarios of flows are run: in front of a bulk service.
+//! Where scenarios of flows are run: in front of a latency service.
 
 use crate::command::laboratory::{Made, Stand};
 use crate::watch::{Kind, Upcoming};
 use knee_core::experiment::latency::analysis::assess;
-use knee_core::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
+use knee_core::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
 use knee_core::experiment::latency::{Latency, LatencyPlan, gone};
 use knee_core::measure::IntervalWatcher;
 use knee_core::time::Nanos;
@@ -13,9 +13,9 @@ use knee_engine::experiment::latency as flows;
 use knee_render::scenario_line;
 use std::sync::atomic::AtomicBool;
 
-/// A bulk service.
+/// A latency service.
 #[derive(Debug)]
-pub struct FlowStand {
+pub struct LatencyStand {
     service: String,
     token: String,
     /// How many trials there will be.
@@ -27,13 +27,13 @@ pub struct FlowStand {
     backend: String,
 }
 
-impl FlowStand {
+impl LatencyStand {
     /// A stand in front of the service of this plan.
-    pub fn new(plan: &LatencyPlan) -> FlowStand {
+    pub fn new(plan: &LatencyPlan) -> LatencyStand {
         let several = plan.congestion.len() > 1;
         let controls = plan.congestion.iter().flatten().map(|name| name.len() + 2);
         let control_columns = controls.max().filter(|_| several).unwrap_or(0);
-        FlowStand {
+        LatencyStand {
             label_columns: "16 up, 16 down".len() + control_columns,
             service: plan.base.service.clone(),
             token: plan.base.token.clone(),
@@ -45,12 +45,12 @@ impl FlowStand {
     }
 }
 
-impl Stand<Latency> for FlowStand {
+impl Stand<Latency> for LatencyStand {
     fn prepare(&mut self) -> Result<(), RunError> {
         flows::preflight(&self.service, &self.token).map(drop)
     }
 
-    fn upcoming(&mut self, spec: &FlowTrialSpec) -> Upcoming {
+    fn upcoming(&mut self, spec: &LatencyTrialSpec) -> Upcoming {
         // One that is run again has the label of the one before.
         let is_again = self.begun > 0 && self.last == spec.label;
         self.begun += usize::from(!is_again);
@@ -62,8 +62,8 @@ impl Stand<Latency> for FlowStand {
             kind: Kind::Flows,
             warmup: Nanos::ZERO,
             total: match spec.end {
-                FlowsEnd::After(length) => Some(length),
-                FlowsEnd::Settled { .. } => None,
+                ScenarioEnd::After(length) => Some(length),
+                ScenarioEnd::Settled { .. } => None,
             },
             interval: spec.interval,
             asked_per_s: None,
@@ -72,7 +72,7 @@ impl Stand<Latency> for FlowStand {
 
     fn run(
         &mut self,
-        spec: &FlowTrialSpec,
+        spec: &LatencyTrialSpec,
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<Made<TrialReport>, RunError> {

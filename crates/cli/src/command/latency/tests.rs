@@ -4,7 +4,7 @@ use super::*;
 use crate::command::raw::RawCommand;
 use crate::command::refused::check;
 use crate::command::tests::{MACHINE, parse, typed};
-use knee_core::experiment::latency::spec::{FlowTrialSpec, FlowsEnd, Settle};
+use knee_core::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd, Settle};
 use knee_core::experiment::latency::{QUICK, SCENARIOS};
 
 fn resolve(arguments: &str) -> LatencySpec {
@@ -14,8 +14,17 @@ fn resolve(arguments: &str) -> LatencySpec {
     }
 }
 
-fn base(arguments: &str) -> FlowTrialSpec {
+fn base(arguments: &str) -> LatencyTrialSpec {
     resolve(arguments).plan.base
+}
+
+#[test]
+fn the_former_name_of_the_service_still_works() {
+    let serve = |line: &str| match parse(line) {
+        Ok(RawCommand::Serve(raw)) => format!("{:?}", raw.resolve().expect("a service")),
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(serve("serve bulk"), serve("serve latency"));
 }
 
 #[test]
@@ -32,7 +41,7 @@ fn without_options_there_are_the_19_scenarios_until_they_settle() {
         windows: 6,
     };
     let limit = Nanos::from_secs(600);
-    assert_eq!(base.end, FlowsEnd::Settled { settle, limit });
+    assert_eq!(base.end, ScenarioEnd::Settled { settle, limit });
     assert_eq!(base.bytes_max, None);
     assert_eq!((base.sockets.dscp, base.sockets.ecn), (None, None));
     assert_eq!(base.probes.every, Nanos::from_millis(10));
@@ -53,7 +62,7 @@ fn the_options_say_what_is_run() {
     let both = ["cubic", "bbr"].map(|name| Some(name.to_owned()));
     assert_eq!(spec.plan.congestion, both);
     let base = spec.plan.base;
-    assert_eq!(base.end, FlowsEnd::After(Nanos::from_secs(3)));
+    assert_eq!(base.end, ScenarioEnd::After(Nanos::from_secs(3)));
     assert_eq!(base.token, "t");
     assert_eq!(base.bytes_max, Some(1_000_000_000));
     assert_eq!(
@@ -66,7 +75,7 @@ fn the_options_say_what_is_run() {
     assert_eq!((base.engine.workers, base.seed), (2, 7));
     let quick = resolve("--quick --scenario-limit 20s --settle 2.5");
     assert_eq!(quick.plan.scenarios, QUICK);
-    let FlowsEnd::Settled { settle, limit } = quick.plan.base.end else {
+    let ScenarioEnd::Settled { settle, limit } = quick.plan.base.end else {
         panic!("it ends after a time");
     };
     assert_eq!((settle.tolerance, limit), (0.025, Nanos::from_secs(20)));
@@ -208,23 +217,23 @@ const REFUSED: &[(&str, &str)] = &[
         "--fail-if: 'slow' compares nothing:…",
     ),
     (
-        "serve bulk --listen 7008",
+        "serve latency --listen 7008",
         "--listen: '7008' is no address to listen at: give ADDR:PORT such as 127.0.0.1:7008",
     ),
     (
-        "serve bulk --listen 0.0.0.0:7008",
+        "serve latency --listen 0.0.0.0:7008",
         "--token: is needed at 0.0.0.0:7008, which others can reach: give the same secret here…",
     ),
     (
-        "serve bulk --max-time 0",
+        "serve latency --max-time 0",
         "--max-time: '0' is no time at all:…",
     ),
     (
-        "serve bulk --max-bytes 0",
+        "serve latency --max-bytes 0",
         "--max-bytes: '0' is no amount of data:…",
     ),
     (
-        "serve bulk --fault reset(up)",
+        "serve latency --fault reset(up)",
         "--fault: 'reset(up)' is no fault: give reset(up,0,2s) or stall(down,2,2s,334ms)",
     ),
 ];

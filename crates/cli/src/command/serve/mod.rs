@@ -1,7 +1,7 @@
 //! `knee serve`: reference servers.
 
-mod bulk;
 mod http;
+mod latency;
 mod qotd;
 mod udp;
 
@@ -28,7 +28,8 @@ enum RawServeKind {
     Http(http::RawServeHttp),
     Qotd(qotd::RawServeQotd),
     Udp(udp::RawServeUdp),
-    Bulk(bulk::RawServeBulk),
+    #[command(alias = "bulk")]
+    Latency(latency::RawServeLatency),
 }
 
 /// A server that cannot be wrong, and where it tells what it did.
@@ -40,8 +41,8 @@ pub enum ServeSpec {
     Qotd(qotd::QotdService),
     /// `knee serve udp`.
     Udp(udp::UdpService),
-    /// `knee serve bulk`.
-    Bulk(bulk::BulkService),
+    /// `knee serve latency`.
+    Latency(latency::LatencyService),
 }
 
 impl RawServe {
@@ -51,7 +52,7 @@ impl RawServe {
             RawServeKind::Http(raw) => raw.resolve().map(ServeSpec::Http),
             RawServeKind::Qotd(raw) => raw.resolve().map(ServeSpec::Qotd),
             RawServeKind::Udp(raw) => raw.resolve().map(ServeSpec::Udp),
-            RawServeKind::Bulk(raw) => raw.resolve().map(ServeSpec::Bulk),
+            RawServeKind::Latency(raw) => raw.resolve().map(ServeSpec::Latency),
         }
     }
 }
@@ -62,7 +63,7 @@ pub fn execute(spec: ServeSpec) -> Result<Exit, Failure> {
         ServeSpec::Http(service) => http::execute(service),
         ServeSpec::Qotd(service) => qotd::execute(service),
         ServeSpec::Udp(service) => udp::execute(service),
-        ServeSpec::Bulk(service) => bulk::execute(service),
+        ServeSpec::Latency(service) => latency::execute(service),
     }
 }
 

@@ -1,6 +1,6 @@
-//! What was measured of bulk flows, and of the latency inside and beside them.
+//! What was measured of flows, and of the latency inside and beside them.
 
-use crate::experiment::latency::spec::FlowTrialSpec;
+use crate::experiment::latency::spec::LatencyTrialSpec;
 use crate::measure::Direction;
 use crate::measure::{GeneratorUse, Histogram, Interval};
 use crate::time::Nanos;
@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 /// One scenario as the engine ran it. Times are since the run began, when the first flow was told
 /// to start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct FlowTrial {
+pub struct LatencyTrial {
     /// What was asked for.
-    pub spec: FlowTrialSpec,
+    pub spec: LatencyTrialSpec,
     /// Every flow, the uploads first.
     pub flows: Vec<FlowMeasured>,
     /// The pinger: a TCP connection of its own, with TCP_NODELAY, that also carries control.
@@ -24,9 +24,9 @@ pub struct FlowTrial {
     /// From the beginning to the end of the measured time.
     pub elapsed: Nanos,
     /// How it ended.
-    pub ended: FlowsEnded,
+    pub ended: ScenarioEnded,
     /// What the service is.
-    pub service: FlowServiceFacts,
+    pub service: LatencyServiceFacts,
     /// Counters of this host that moved, by name.
     pub kernel: BTreeMap<String, i64>,
     /// What it cost the generator.
@@ -40,7 +40,7 @@ pub struct FlowTrial {
 /// How a scenario ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FlowsEnded {
+pub enum ScenarioEnded {
     /// It had settled, or its fixed time was over.
     Settled,
     /// Its limit of time was over before it had settled.
@@ -71,7 +71,7 @@ pub struct FlowMeasured {
     pub by_interval: Vec<u64>,
     /// Latency inside the flow: from the moment at which a byte was handed to the sender's socket
     /// to that at which the receiver took it, on one clock (its error is
-    /// [`FlowServiceFacts::clock_uncertainty_ns`]).
+    /// [`LatencyServiceFacts::clock_uncertainty_ns`]).
     pub inside: Histogram,
     /// The longest of them in each interval, by when it was received; zero where none was.
     pub inside_max_by_interval: Vec<Nanos>,
@@ -158,9 +158,9 @@ pub struct ProbeBack {
     pub down: Nanos,
 }
 
-/// What a bulk service is, as it tells when a session begins.
+/// What a latency service is, as it tells when a session begins.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FlowServiceFacts {
+pub struct LatencyServiceFacts {
     /// Whether it runs on the client's host (same boot), so that both have one clock.
     pub same_host: bool,
     /// Its offset from the client's clock is known to so many nanoseconds; 0 on one host.

@@ -22,7 +22,7 @@ use crate::experiment::latency::analysis::{added_latency_ns, grade_of, overall, 
 use crate::experiment::latency::attempts::Attempts;
 use crate::experiment::latency::findings::{Scenario, latency_findings};
 use crate::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
-use crate::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
+use crate::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
 use crate::spec::Level;
 use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
@@ -31,7 +31,7 @@ use crate::trial::report::{TrialReport, Verdict};
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyPlan {
     /// What all trials share; label, level, flows, seed and congestion control are set for each.
-    pub base: FlowTrialSpec,
+    pub base: LatencyTrialSpec,
     /// Uploads and downloads of each scenario.
     pub scenarios: Vec<(u32, u32)>,
     /// For so long the idle path is looked at first; zero: not at all.
@@ -84,7 +84,7 @@ impl Latency {
         Some((self.plan.scenarios[index % of_one], congestion.as_deref()))
     }
 
-    fn spec(&self, past: &[TrialReport]) -> Option<FlowTrialSpec> {
+    fn spec(&self, past: &[TrialReport]) -> Option<LatencyTrialSpec> {
         let base = &self.plan.base;
         let attempts = Attempts::of(past);
         let step = attempts.counting.len() - usize::from(attempts.is_to_repeat);
@@ -98,7 +98,7 @@ impl Latency {
             Some(name) => format!(", {name}"),
             None => String::new(),
         };
-        let mut spec = FlowTrialSpec {
+        let mut spec = LatencyTrialSpec {
             label: match idle {
                 true => "idle".to_owned(),
                 false => format!("{up} up, {down} down{of}"),
@@ -111,7 +111,7 @@ impl Latency {
         };
         spec.sockets.congestion_control = congestion.map(str::to_owned);
         if idle {
-            spec.end = FlowsEnd::After(self.plan.idle);
+            spec.end = ScenarioEnd::After(self.plan.idle);
         }
         Some(spec)
     }
@@ -137,11 +137,11 @@ impl Latency {
 }
 
 impl Experiment for Latency {
-    type Spec = FlowTrialSpec;
+    type Spec = LatencyTrialSpec;
     type Trial = TrialReport;
     type Conclusion = LatencyConclusion;
 
-    fn next(&mut self, past: &[TrialReport]) -> Next<FlowTrialSpec> {
+    fn next(&mut self, past: &[TrialReport]) -> Next<LatencyTrialSpec> {
         if let Some(reason) = past.last().and_then(gone) {
             return Next::Doomed(reason);
         }
@@ -191,8 +191,8 @@ impl Experiment for Latency {
     fn next_step_if_doomed(&self) -> Option<String> {
         let service = &self.plan.base.service;
         Some(format!(
-            "see whether `knee serve bulk` still runs there and nobody else uses it, and try one \
-             scenario: knee latency {service} --scenarios 1/0"
+            "see whether `knee serve latency` still runs there and nobody else uses it, and try \
+             one scenario: knee latency {service} --scenarios 1/0"
         ))
     }
 }

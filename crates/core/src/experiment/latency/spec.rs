@@ -1,4 +1,4 @@
-//! What is asked of bulk flows and of the probes beside them.
+//! What is asked of flows and of the probes beside them.
 
 use crate::spec::{EngineOptions, Level};
 use crate::time::Nanos;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// Without a flow in either direction it is the idle path that the probes look at.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FlowTrialSpec {
+pub struct LatencyTrialSpec {
     /// A name for people, such as `1 up, 31 down`, or `idle`.
     pub label: String,
     /// What this trial varies: always [`Level::Flows`] of `up` and `down`.
@@ -22,7 +22,7 @@ pub struct FlowTrialSpec {
     /// Flows from the service to here.
     pub down: u32,
     /// When it is over.
-    pub end: FlowsEnd,
+    pub end: ScenarioEnd,
     /// Once all flows together have carried so many payload bytes, the scenario is aborted; `None`:
     /// no cap.
     pub bytes_max: Option<u64>,
@@ -38,7 +38,7 @@ pub struct FlowTrialSpec {
     pub engine: EngineOptions,
 }
 
-impl FlowTrialSpec {
+impl LatencyTrialSpec {
     /// Flows in both directions together.
     pub fn flows(&self) -> u32 {
         self.up + self.down
@@ -48,7 +48,7 @@ impl FlowTrialSpec {
 /// When a scenario is over.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FlowsEnd {
+pub enum ScenarioEnd {
     /// After just so long.
     After(Nanos),
     /// Once it has settled, by force after `limit`.

@@ -4,7 +4,7 @@ use crate::experiment::latency::analysis::assess;
 use crate::experiment::latency::analysis::figures::grade;
 use crate::experiment::latency::analysis::tests::path;
 use crate::experiment::latency::analysis::{ClassicOverall, parse_classic};
-use crate::experiment::latency::measure::{FlowLost, FlowTrial, FlowsEnded};
+use crate::experiment::latency::measure::{FlowLost, LatencyTrial, ScenarioEnded};
 use crate::experiment::{Conducted, Ended, conduct};
 use crate::finding::Finding;
 use crate::sim::simulate_flows;
@@ -28,7 +28,7 @@ fn plan(scenarios: &[(u32, u32)], congestion: &[&str]) -> LatencyPlan {
 fn run(
     plan: LatencyPlan,
     queue_ms: u64,
-    change: impl Fn(usize, &mut FlowTrial),
+    change: impl Fn(usize, &mut LatencyTrial),
 ) -> Conducted<TrialReport, LatencyConclusion> {
     let mut experiment = Latency::new(plan);
     let mut count = 0;
@@ -180,9 +180,9 @@ fn a_flow_killed_in_the_middle_carries_its_zeros_and_the_run_goes_on() {
 
 #[test]
 fn a_service_that_dies_ends_it_with_what_there_is() {
-    let dies = |trial: usize, measured: &mut FlowTrial| {
+    let dies = |trial: usize, measured: &mut LatencyTrial| {
         if trial == 2 {
-            measured.ended = FlowsEnded::Aborted("the service closed the control".to_owned());
+            measured.ended = ScenarioEnded::Aborted("the service closed the control".to_owned());
         }
     };
     let conducted = run(plan(&[(1, 0), (0, 1), (1, 1)], &[]), 50, dies);
@@ -206,9 +206,9 @@ fn a_service_that_dies_ends_it_with_what_there_is() {
 
 #[test]
 fn a_cap_on_bytes_ends_only_its_scenario() {
-    let ends = |trial: usize, measured: &mut FlowTrial| {
+    let ends = |trial: usize, measured: &mut LatencyTrial| {
         if trial > 0 {
-            measured.ended = FlowsEnded::Aborted("the cap of 1 MB was reached".to_owned());
+            measured.ended = ScenarioEnded::Aborted("the cap of 1 MB was reached".to_owned());
             measured.service_cpu = Some(Nanos::from_secs(1));
         }
     };
@@ -222,7 +222,7 @@ fn a_cap_on_bytes_ends_only_its_scenario() {
 }
 
 /// A pinger that is late in the trials of these numbers.
-fn late(which: &'static [usize]) -> impl Fn(usize, &mut FlowTrial) {
+fn late(which: &'static [usize]) -> impl Fn(usize, &mut LatencyTrial) {
     move |trial, measured| {
         if which.contains(&trial) {
             measured.tcp.pacing_error.record(Nanos::from_millis(150));
@@ -319,7 +319,7 @@ proptest! {
         let scenarios: Vec<(u32, u32)> =
             scenarios.iter().map(|&(up, down)| (up.max(u32::from(down == 0)), down)).collect();
         let mut plan = plan(&scenarios, &[]);
-        plan.base.end = FlowsEnd::After(Nanos::from_secs(1));
+        plan.base.end = ScenarioEnd::After(Nanos::from_secs(1));
         let report = run(plan, queue_ms, |trial, measured| {
             if late[trial % late.len()] {
                 measured.tcp.pacing_error.record(Nanos::from_millis(150));

@@ -6,9 +6,9 @@ use super::pinger::{Desk, News};
 use super::wire::{Ask, Record};
 use crate::control::Lost;
 use crate::sys::clock;
-use knee_core::experiment::latency::measure::FlowsEnded;
+use knee_core::experiment::latency::measure::ScenarioEnded;
 use knee_core::experiment::latency::settling::Settling;
-use knee_core::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
+use knee_core::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
 use knee_core::measure::{Histogram, Interval, IntervalWatcher};
 use knee_core::time::Nanos;
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ const SHOWN_AFTER: usize = 3;
 #[derive(Debug)]
 pub(super) struct Conducted {
     pub(super) intervals: Vec<Interval>,
-    pub(super) ended: FlowsEnded,
+    pub(super) ended: ScenarioEnded,
     pub(super) elapsed: Nanos,
     pub(super) interrupted: bool,
     pub(super) record: Option<Record>,
@@ -48,7 +48,7 @@ pub(super) struct Conducted {
 
 /// The state of it.
 pub(super) struct Conductor<'a> {
-    spec: &'a FlowTrialSpec,
+    spec: &'a LatencyTrialSpec,
     course: Arc<Course>,
     desk: Arc<Desk>,
     limit: Nanos,
@@ -63,17 +63,17 @@ pub(super) struct Conductor<'a> {
     /// What downloads had carried when the current interval began.
     down_before: u64,
     progress: Vec<Progress>,
-    end: Option<(Nanos, FlowsEnded)>,
+    end: Option<(Nanos, ScenarioEnded)>,
     interrupted: bool,
     record: Option<Record>,
     is_lost: bool,
 }
 
 impl<'a> Conductor<'a> {
-    pub(super) fn new(spec: &'a FlowTrialSpec, course: Arc<Course>, desk: Arc<Desk>) -> Self {
+    pub(super) fn new(spec: &'a LatencyTrialSpec, course: Arc<Course>, desk: Arc<Desk>) -> Self {
         let (limit, settling) = match spec.end {
-            FlowsEnd::After(length) => (length, None),
-            FlowsEnd::Settled { settle, limit } => {
+            ScenarioEnd::After(length) => (length, None),
+            ScenarioEnd::Settled { settle, limit } => {
                 let window = settle.window.max(Nanos(1));
                 (limit, Some((Settling::new(settle), window)))
             }
@@ -128,7 +128,7 @@ impl<'a> Conductor<'a> {
             self.hear(one);
         }
         let now = self.course.since(clock::monotonic_ns());
-        let gone = || FlowsEnded::Aborted("the pinger has ended".to_owned());
+        let gone = || ScenarioEnded::Aborted("the pinger has ended".to_owned());
         let (elapsed, ended) = self.end.take().unwrap_or_else(|| (now, gone()));
         self.cut(elapsed);
         self.show(observer, true);
@@ -150,7 +150,7 @@ impl<'a> Conductor<'a> {
                 self.current.1.record(round_trip);
             }
             News::Progress(at, bytes) => self.progress.push((at, bytes)),
-            News::Over(reason) => self.finish(Nanos::ZERO, FlowsEnded::Aborted(reason)),
+            News::Over(reason) => self.finish(Nanos::ZERO, ScenarioEnded::Aborted(reason)),
             News::Record(record) => self.record = Some(*record),
             News::Lost(lost) => {
                 self.is_lost = true;
@@ -160,17 +160,17 @@ impl<'a> Conductor<'a> {
                 };
                 // Where it was to end well, it cannot without what the service saw.
                 match &mut self.end {
-                    Some((_, how @ FlowsEnded::Settled)) if self.record.is_none() => {
-                        *how = FlowsEnded::Aborted(why);
+                    Some((_, how @ ScenarioEnded::Settled)) if self.record.is_none() => {
+                        *how = ScenarioEnded::Aborted(why);
                     }
-                    _ => self.finish(Nanos::ZERO, FlowsEnded::Aborted(why)),
+                    _ => self.finish(Nanos::ZERO, ScenarioEnded::Aborted(why)),
                 }
             }
         }
     }
 
     /// Settles the end: so long from now, unless it is settled already.
-    fn finish(&mut self, lead: Nanos, how: FlowsEnded) {
+    fn finish(&mut self, lead: Nanos, how: ScenarioEnded) {
         if self.end.is_some() {
             return;
         }
@@ -179,7 +179,7 @@ impl<'a> Conductor<'a> {
         self.end_at(at, how);
     }
 
-    fn end_at(&mut self, at: Nanos, how: FlowsEnded) {
+    fn end_at(&mut self, at: Nanos, how: ScenarioEnded) {
         let at_ns = self.course.origin_ns + at.0;
         self.course.end_ns.fetch_min(at_ns, Ordering::Relaxed);
         self.desk.end_ns.fetch_min(at_ns, Ordering::Relaxed);
@@ -193,24 +193,24 @@ impl<'a> Conductor<'a> {
         if stop.load(Ordering::Relaxed) {
             self.interrupted = true;
             let why = "interrupted".to_owned();
-            return self.finish(Nanos::ZERO, FlowsEnded::Aborted(why));
+            return self.finish(Nanos::ZERO, ScenarioEnded::Aborted(why));
         }
         if now >= self.limit {
             let how = match self.spec.end {
-                FlowsEnd::After(_) => FlowsEnded::Settled,
-                FlowsEnd::Settled { .. } => FlowsEnded::Forced,
+                ScenarioEnd::After(_) => ScenarioEnded::Settled,
+                ScenarioEnd::Settled { .. } => ScenarioEnded::Forced,
             };
             return self.end_at(self.limit, how);
         }
         let carried = || self.course.carried_in_all();
         if let Some(max) = self.spec.bytes_max.filter(|&max| carried() >= max) {
             let why = format!("all flows together have carried {max} bytes");
-            return self.finish(END_LEAD, FlowsEnded::Aborted(why));
+            return self.finish(END_LEAD, ScenarioEnded::Aborted(why));
         }
         if self.has_settled() {
             let longest = Nanos(self.desk.longest_ns.load(Ordering::Relaxed));
             let lead = (longest + END_LEAD).min(END_LEAD_MAX);
-            self.finish(lead, FlowsEnded::Settled);
+            self.finish(lead, ScenarioEnded::Settled);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::control::{Lost, SILENCE_NS, ServiceClock, Sharing, Talk};
 use crate::error::RunError;
 use crate::error::reason;
 use crate::sys::stream;
-use knee_core::experiment::latency::measure::FlowServiceFacts;
+use knee_core::experiment::latency::measure::LatencyServiceFacts;
 use knee_core::experiment::latency::spec::FlowSockets;
 use knee_core::measure::Direction;
 use std::io::Write;
@@ -34,7 +34,7 @@ const FIRST_PING: u64 = 1 << 62;
 pub(super) struct Control {
     pub(super) talk: Talk,
     /// What it is.
-    pub(super) facts: FlowServiceFacts,
+    pub(super) facts: LatencyServiceFacts,
     pings: u64,
 }
 
@@ -45,18 +45,18 @@ impl Control {
     /// [`RunError::Unreachable`]: nobody there, nobody of ours, refused, or busy.
     pub(super) fn open(service: &str, token: &str, stop: &AtomicBool) -> Result<Control, RunError> {
         let nobody = format!(
-            "the other end of the flows is a service, so start one there with `knee serve bulk \
+            "the other end of the flows is a service, so start one there with `knee serve latency \
              --listen {service}`"
         );
         for tried in 0.. {
             let mut control = Control {
                 talk: Talk::connect(service, LINE_MAX, &nobody)?,
-                facts: FlowServiceFacts::default(),
+                facts: LatencyServiceFacts::default(),
                 pings: FIRST_PING,
             };
             if let Some(welcome) = control.hello(token, stop)? {
                 let sharing = Sharing::with(&welcome.boot, &welcome.namespace);
-                control.facts = FlowServiceFacts {
+                control.facts = LatencyServiceFacts {
                     same_host: sharing.is_some(),
                     ..welcome.facts
                 };
@@ -72,7 +72,7 @@ impl Control {
     }
 
     /// One that goes on over `talk` after a session.
-    pub(super) fn resumed(talk: Talk, facts: FlowServiceFacts) -> Control {
+    pub(super) fn resumed(talk: Talk, facts: LatencyServiceFacts) -> Control {
         Control {
             talk,
             facts,
@@ -96,7 +96,7 @@ impl Control {
             Err(lost @ Lost::Interrupted) => Err(self.lost(lost)),
             Ok(_) | Err(Lost::Because(_)) => Err(self.talk.unreachable(
                 "accepts connections but does not answer as a knee service: start one there with \
-                 `knee serve bulk`",
+                 `knee serve latency`",
             )),
         }
     }

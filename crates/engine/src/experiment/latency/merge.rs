@@ -3,7 +3,7 @@
 use super::side::{ReceivedSide, SentSide, Side};
 use super::wire::Record;
 use knee_core::experiment::latency::measure::{FlowLost, FlowMeasured};
-use knee_core::experiment::latency::spec::FlowTrialSpec;
+use knee_core::experiment::latency::spec::LatencyTrialSpec;
 use knee_core::measure::Direction;
 use knee_core::time::Nanos;
 
@@ -13,7 +13,7 @@ pub(super) type Progress = (Nanos, Vec<u64>);
 /// All flows, the uploads first. `ours`: what this end knows of each, in that order. `record`: what
 /// the service knows; without it, its `progress` says at least how much came and when.
 pub(super) fn flows(
-    spec: &FlowTrialSpec,
+    spec: &LatencyTrialSpec,
     ours: Vec<Side>,
     record: Option<Record>,
     progress: &[Progress],

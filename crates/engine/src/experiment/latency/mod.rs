@@ -1,4 +1,4 @@
-//! Bulk flows over TCP in both directions, and the latency inside and beside them.
+//! Flows over TCP in both directions, and the latency inside and beside them.
 //!
 //! The other end is [`crate::experiment::latency::service`]. Both ends carry flows with the same
 //! code: `carry` is a

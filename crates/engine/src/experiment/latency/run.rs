@@ -1,4 +1,4 @@
-//! One `FlowTrialSpec` in, one `FlowTrial` out.
+//! One `LatencyTrialSpec` in, one `LatencyTrial` out.
 
 use super::carry::{Carried, Carriers, Course, FlowEnd};
 use super::control::Control;
@@ -14,8 +14,8 @@ use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::kernel::limits;
 use crate::sys::{clock, stream};
-use knee_core::experiment::latency::measure::{FlowMeasured, FlowServiceFacts, FlowTrial};
-use knee_core::experiment::latency::spec::{FlowTrialSpec, FlowsEnd};
+use knee_core::experiment::latency::measure::{FlowMeasured, LatencyServiceFacts, LatencyTrial};
+use knee_core::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
 use knee_core::measure::{Interval, IntervalWatcher};
 use knee_core::time::Nanos;
 use std::io;
@@ -35,7 +35,7 @@ const LEAD_NS: u64 = 10_000_000;
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: nobody there, nobody of ours, a wrong token, or busy.
-pub fn preflight(service: &str, token: &str) -> Result<FlowServiceFacts, RunError> {
+pub fn preflight(service: &str, token: &str) -> Result<LatencyServiceFacts, RunError> {
     let mut control = Control::open(service, token, &AtomicBool::new(false))?;
     let (clock, _) = control.clock().map_err(|lost| control.lost(lost))?;
     let mut facts = control.facts;
@@ -51,10 +51,10 @@ pub fn preflight(service: &str, token: &str) -> Result<FlowServiceFacts, RunErro
 /// # Errors
 /// See [`RunError`]: only what is known before the flows begin is one.
 pub fn run(
-    spec: &FlowTrialSpec,
+    spec: &LatencyTrialSpec,
     observer: &mut dyn IntervalWatcher,
     stop: &AtomicBool,
-) -> Result<FlowTrial, RunError> {
+) -> Result<LatencyTrial, RunError> {
     let here = |why: String| RunError::NotPermitted(format!("on this host {why}"));
     sockets::check(&spec.sockets).map_err(here)?;
     limits::ensure_files(u64::from(spec.flows()) + OTHER_FILES)?;
@@ -91,7 +91,7 @@ pub fn run(
     );
     fill(&mut conducted.intervals, spec, &flows);
     facts.clock_uncertainty_ns = uncertainty(&facts, ahead, pinged.control, spec);
-    Ok(FlowTrial {
+    Ok(LatencyTrial {
         spec: spec.clone(),
         flows,
         tcp: pinged.tcp,
@@ -107,10 +107,10 @@ pub fn run(
     })
 }
 
-fn begin(spec: &FlowTrialSpec) -> Begin {
+fn begin(spec: &LatencyTrialSpec) -> Begin {
     let (limit, window) = match spec.end {
-        FlowsEnd::After(length) => (length, Nanos::ZERO),
-        FlowsEnd::Settled { settle, limit } => (limit, settle.window),
+        ScenarioEnd::After(length) => (length, Nanos::ZERO),
+        ScenarioEnd::Settled { settle, limit } => (limit, settle.window),
     };
     Begin {
         session: random(),
@@ -126,7 +126,7 @@ fn begin(spec: &FlowTrialSpec) -> Begin {
 
 /// What is settled when the flows are to begin.
 struct Stage<'a> {
-    spec: &'a FlowTrialSpec,
+    spec: &'a LatencyTrialSpec,
     session: u64,
     origin_ns: u64,
     end_ns: u64,
@@ -218,7 +218,7 @@ fn sides(carried: Vec<Carried>) -> Vec<Side> {
 }
 
 /// What flows carried in each interval, as their receivers counted it.
-fn fill(intervals: &mut [Interval], spec: &FlowTrialSpec, flows: &[FlowMeasured]) {
+fn fill(intervals: &mut [Interval], spec: &LatencyTrialSpec, flows: &[FlowMeasured]) {
     let (up, down) = flows.split_at(spec.up as usize);
     let sum = |flows: &[FlowMeasured], n: usize| {
         let bytes = |f: &FlowMeasured| f.by_interval.get(n).copied().unwrap_or(0);
@@ -251,10 +251,10 @@ fn used(
 /// How far the service's clock may be off over the whole trial: what the first estimate leaves
 /// open, and by how much a second one at its end differs, as two clocks drift apart.
 fn uncertainty(
-    facts: &FlowServiceFacts,
+    facts: &LatencyServiceFacts,
     first: ServiceClock,
     control: Option<(TcpStream, super::wire::Lines)>,
-    spec: &FlowTrialSpec,
+    spec: &LatencyTrialSpec,
 ) -> u64 {
     if facts.same_host {
         return 0;

@@ -16,7 +16,7 @@
 
 use super::side::{ReceivedSide, SentSide};
 pub use crate::control::{Lines, TooLong, line};
-use knee_core::experiment::latency::measure::FlowServiceFacts;
+use knee_core::experiment::latency::measure::LatencyServiceFacts;
 use knee_core::experiment::latency::spec::FlowSockets;
 use knee_core::measure::Direction;
 use knee_core::time::Nanos;
@@ -173,7 +173,7 @@ pub enum Say {
 }
 
 /// How a service greets.
-pub type Welcome = crate::control::Welcome<FlowServiceFacts>;
+pub type Welcome = crate::control::Welcome<LatencyServiceFacts>;
 
 /// What the service saw of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

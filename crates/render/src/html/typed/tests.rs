@@ -82,7 +82,7 @@ repeat: <--scenarios 1/31>
 give them longer, or be content with less: <--scenarios 1/0,0/1 --scenario-limit 4s>, or \
 <--settle 10%>
 repeat on a quieter or larger machine, or with fewer flows: <--scenarios 1/1,4/4>
-see whether `<knee serve bulk>` still runs there and nobody else uses it, and try one scenario: \
+see whether `<knee serve latency>` still runs there and nobody else uses it, and try one scenario: \
 <knee latency 192.0.2.1:4807 --scenarios 1/0>
 more source addresses: <--source 127.0.0.2-127.0.0.20> on loopback, else addresses of this host, \
 or no TIME_WAIT: <--close rst>; or more ports: <sysctl -w \

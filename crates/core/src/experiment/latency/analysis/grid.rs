@@ -1,7 +1,7 @@
 //! The time series of a scenario on one grid, coarse enough for a report to stay small.
 
 use super::standing::shares;
-use crate::experiment::latency::measure::{FlowTrial, Probe, ProbesMeasured};
+use crate::experiment::latency::measure::{LatencyTrial, Probe, ProbesMeasured};
 use crate::measure::Direction;
 use crate::measure::{Histogram, Interval};
 use crate::stats::stationarity::{RESPONSE_SHARE, THROUGHPUT_SHARE, is_stationary};
@@ -24,7 +24,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    pub(super) fn of(trial: &FlowTrial) -> Grid {
+    pub(super) fn of(trial: &LatencyTrial) -> Grid {
         let measured = trial.spec.interval.0.max(1);
         let factor = trial.elapsed.0.div_ceil(measured).div_ceil(INTERVALS_MAX);
         let step = measured.saturating_mul(factor.max(1));
@@ -62,7 +62,7 @@ impl Grid {
 
     /// The intervals: pings as operations, counted where they ended, and the bytes of both
     /// directions.
-    pub(super) fn intervals(&self, trial: &FlowTrial) -> Vec<Interval> {
+    pub(super) fn intervals(&self, trial: &LatencyTrial) -> Vec<Interval> {
         let ended = self.ended(&trial.tcp, trial.spec.probes.every, |p| {
             let late = p.sent - p.intended;
             late + p.back.map_or(p.waited, |back| back.round_trip)
@@ -103,7 +103,7 @@ impl Grid {
     }
 
     /// Every kind of latency over time.
-    pub(super) fn series(&self, trial: &FlowTrial) -> Vec<LatencySeries> {
+    pub(super) fn series(&self, trial: &LatencyTrial) -> Vec<LatencySeries> {
         let every = trial.spec.probes.every;
         let mut series = vec![self.beside("tcp", &trial.tcp, every)];
         series.extend(trial.udp.as_ref().map(|udp| self.beside("udp", udp, every)));
@@ -132,7 +132,7 @@ impl Grid {
         }
     }
 
-    fn inside(&self, kind: &str, trial: &FlowTrial, direction: Direction) -> LatencySeries {
+    fn inside(&self, kind: &str, trial: &LatencyTrial, direction: Direction) -> LatencySeries {
         let mut longest = vec![0_u64; self.count];
         for flow in trial.flows.iter().filter(|f| f.direction == direction) {
             for (index, latency) in flow.inside_max_by_interval.iter().enumerate() {

@@ -14,9 +14,9 @@ pub use overall::{
 };
 
 use crate::experiment::latency::measure::{
-    FlowLost, FlowMeasured, FlowTrial, FlowsEnded, Probe, ProbeBack, ProbesMeasured,
+    FlowLost, FlowMeasured, LatencyTrial, Probe, ProbeBack, ProbesMeasured, ScenarioEnded,
 };
-use crate::experiment::latency::spec::FlowsEnd;
+use crate::experiment::latency::spec::ScenarioEnd;
 use crate::measure::Direction;
 use crate::measure::{Histogram, Outcome, Outcomes};
 use crate::time::Nanos;
@@ -32,7 +32,7 @@ use standing::Times;
 
 /// Computes all that is reported of a scenario. Its operations are the TCP pinger's pings, those
 /// of them that are known one by one; what the flows did is in `flows`.
-pub fn assess(trial: &FlowTrial) -> TrialReport {
+pub fn assess(trial: &LatencyTrial) -> TrialReport {
     let grid = Grid::of(trial);
     let intervals = grid.intervals(trial);
     let outcomes = outcomes(&trial.tcp);
@@ -82,7 +82,7 @@ pub fn assess(trial: &FlowTrial) -> TrialReport {
     }
 }
 
-fn received_bytes(trial: &FlowTrial) -> u64 {
+fn received_bytes(trial: &LatencyTrial) -> u64 {
     let bytes = trial.flows.iter().map(|f| f.received_bytes);
     bytes.fold(0, u64::saturating_add)
 }
@@ -100,7 +100,7 @@ fn outcomes(pings: &ProbesMeasured) -> Outcomes {
     outcomes
 }
 
-fn offered(trial: &FlowTrial, achieved_per_s: f64) -> OfferedReport {
+fn offered(trial: &LatencyTrial, achieved_per_s: f64) -> OfferedReport {
     let every_s = trial.spec.probes.every.as_secs_f64();
     OfferedReport {
         asked_per_s: (every_s > 0.0).then(|| 1.0 / every_s),
@@ -116,7 +116,7 @@ fn offered(trial: &FlowTrial, achieved_per_s: f64) -> OfferedReport {
 /// samples, as each round trip counts from when its ping was sent. That the flows use all of
 /// a processor is no fault; how many pings fit into the time is the path's doing, as one that
 /// cannot be written waits.
-fn broken(trial: &FlowTrial) -> Vec<(Clause, String)> {
+fn broken(trial: &LatencyTrial) -> Vec<(Clause, String)> {
     broken_clauses(&Evidence {
         asked: None,
         window: trial.elapsed,
@@ -132,7 +132,7 @@ fn broken(trial: &FlowTrial) -> Vec<(Clause, String)> {
     })
 }
 
-fn flows_report(trial: &FlowTrial, grid: Grid) -> FlowsReport {
+fn flows_report(trial: &LatencyTrial, grid: Grid) -> FlowsReport {
     let longest = trial.tcp.longest;
     let (state, reason) = ended(trial);
     FlowsReport {
@@ -160,14 +160,14 @@ fn flows_report(trial: &FlowTrial, grid: Grid) -> FlowsReport {
 }
 
 /// State and reason. One that the user ended has not settled, whatever it was about to do.
-fn ended(trial: &FlowTrial) -> (String, String) {
+fn ended(trial: &LatencyTrial) -> (String, String) {
     let (state, reason) = match &trial.ended {
-        FlowsEnded::Aborted(why) => ("aborted", why.clone()),
+        ScenarioEnded::Aborted(why) => ("aborted", why.clone()),
         _ if trial.interrupted => ("aborted", "the user ended it".to_owned()),
-        FlowsEnded::Settled => ("settled", String::new()),
-        FlowsEnded::Forced => match trial.spec.end {
-            FlowsEnd::Settled { limit, .. } => ("forced", format!("not settled within {limit}")),
-            FlowsEnd::After(time) => ("forced", format!("not over within {time}")),
+        ScenarioEnded::Settled => ("settled", String::new()),
+        ScenarioEnded::Forced => match trial.spec.end {
+            ScenarioEnd::Settled { limit, .. } => ("forced", format!("not settled within {limit}")),
+            ScenarioEnd::After(time) => ("forced", format!("not over within {time}")),
         },
     };
     (state.to_owned(), reason)
@@ -183,7 +183,7 @@ fn smoothness_hz(flows: &[FlowMeasured]) -> Option<f64> {
     })
 }
 
-fn direction(trial: &FlowTrial, direction: Direction) -> Option<DirectionReport> {
+fn direction(trial: &LatencyTrial, direction: Direction) -> Option<DirectionReport> {
     let flows: Vec<&FlowMeasured> = trial
         .flows
         .iter()
@@ -258,7 +258,7 @@ fn probes(measured: &ProbesMeasured, every: Nanos) -> ProbeReport {
 }
 
 /// `None` where nothing was received, or the service's share is not known.
-fn cpu_s_per_gib(trial: &FlowTrial) -> Option<f64> {
+fn cpu_s_per_gib(trial: &LatencyTrial) -> Option<f64> {
     let gib = received_bytes(trial) as f64 / (KIB * KIB * KIB);
     let here_s = trial.generator.cpu_user_s + trial.generator.cpu_system_s;
     let there_s = trial.service_cpu?.as_secs_f64();

@@ -15,12 +15,12 @@ pub(crate) fn path(queue: Nanos) -> Path {
 }
 
 /// Two uploads and a download, measured on a path with a short queue.
-fn measured() -> FlowTrial {
+fn measured() -> LatencyTrial {
     let spec = fixture::flows(2, 1, Nanos::from_secs(4));
     simulate_flows(&spec, &path(Nanos::from_millis(20)))
 }
 
-fn flows(trial: &FlowTrial) -> FlowsReport {
+fn flows(trial: &LatencyTrial) -> FlowsReport {
     assess(trial).flows().cloned().expect("flows")
 }
 
@@ -182,7 +182,7 @@ fn a_long_queue_bloats_and_a_short_one_does_not() {
 
 #[test]
 fn a_scenario_settles_in_virtual_time_and_a_forced_one_says_so() {
-    let end = |tolerance| FlowsEnd::Settled {
+    let end = |tolerance| ScenarioEnd::Settled {
         settle: crate::experiment::latency::spec::Settle {
             tolerance,
             window: Nanos::from_millis(500),
@@ -217,7 +217,7 @@ fn an_end_by_the_user_or_the_service_is_told() {
     trial.interrupted = true;
     assert_eq!(flows(&trial).state, "aborted");
     trial.interrupted = false;
-    trial.ended = FlowsEnded::Aborted("the service is gone".to_owned());
+    trial.ended = ScenarioEnded::Aborted("the service is gone".to_owned());
     assert_eq!(flows(&trial).reason, "the service is gone");
 }
 

@@ -1,9 +1,9 @@
 use super::{Scenario, latency_findings};
 use crate::experiment::latency::analysis::tests::path;
 use crate::experiment::latency::analysis::{assess, row};
-use crate::experiment::latency::measure::{FlowLost, FlowTrial, FlowsEnded};
+use crate::experiment::latency::measure::{FlowLost, LatencyTrial, ScenarioEnded};
 use crate::experiment::latency::report::ScenarioRow;
-use crate::experiment::latency::spec::{FlowsEnd, Settle};
+use crate::experiment::latency::spec::{ScenarioEnd, Settle};
 use crate::finding::{Finding, Severity};
 use crate::sim::simulate_flows;
 use crate::spec::fixture;
@@ -11,7 +11,7 @@ use crate::time::Nanos;
 use crate::trial::report::TrialReport;
 
 /// A scenario of 1 s in which every ping took so long, and the flows, uploads first, got so much.
-fn trial(up: u32, down: u32, ping_ms: f64, kib_per_s: &[f64]) -> FlowTrial {
+fn trial(up: u32, down: u32, ping_ms: f64, kib_per_s: &[f64]) -> LatencyTrial {
     let spec = fixture::flows(up, down, Nanos::from_secs(1));
     let mut trial = simulate_flows(&spec, &path(Nanos::from_millis(20)));
     let ping = Nanos((ping_ms * 1e6) as u64);
@@ -30,7 +30,7 @@ fn trial(up: u32, down: u32, ping_ms: f64, kib_per_s: &[f64]) -> FlowTrial {
 }
 
 /// What is found of these, with the congestion controls asked for, beside an idle path of 10 ms.
-fn found_with(scenarios: &[(FlowTrial, Option<&str>)]) -> Vec<Finding> {
+fn found_with(scenarios: &[(LatencyTrial, Option<&str>)]) -> Vec<Finding> {
     let idle = assess(&trial(0, 0, 10.0, &[]));
     let reports: Vec<TrialReport> = scenarios.iter().map(|(trial, _)| assess(trial)).collect();
     let names = scenarios.iter().map(|(_, name)| *name);
@@ -50,7 +50,7 @@ fn found_with(scenarios: &[(FlowTrial, Option<&str>)]) -> Vec<Finding> {
     latency_findings(&past, Some(&idle), &scenarios)
 }
 
-fn found(trials: &[FlowTrial]) -> Vec<Finding> {
+fn found(trials: &[LatencyTrial]) -> Vec<Finding> {
     let plain: Vec<_> = trials.iter().map(|t| (t.clone(), None)).collect();
     found_with(&plain)
 }
@@ -61,7 +61,7 @@ fn only(code: &str, findings: &[Finding]) -> Finding {
     findings[0].clone()
 }
 
-fn check(code: &str, triggers: &[FlowTrial], nearest: &[FlowTrial]) -> Finding {
+fn check(code: &str, triggers: &[LatencyTrial], nearest: &[LatencyTrial]) -> Finding {
     assert_eq!(found(nearest), [], "the nearest data without {code}");
     only(code, &found(triggers))
 }
@@ -113,7 +113,7 @@ fn starved_below_a_tenth_of_the_mean() {
     );
 }
 
-fn starved(trials: &[FlowTrial]) -> Option<String> {
+fn starved(trials: &[LatencyTrial]) -> Option<String> {
     let all = found(trials);
     all.iter()
         .find(|f| f.code == "starved_flow")
@@ -222,7 +222,7 @@ fn a_default_of_bbr_may_hide_bloat_unless_it_was_asked_for() {
 #[test]
 fn a_forced_scenario_has_not_settled() {
     let mut forced = trial(16, 16, 10.0, &[30.0; 32]);
-    forced.spec.end = FlowsEnd::Settled {
+    forced.spec.end = ScenarioEnd::Settled {
         settle: Settle {
             tolerance: 0.05,
             window: Nanos::from_millis(100),
@@ -231,7 +231,7 @@ fn a_forced_scenario_has_not_settled() {
         limit: Nanos::from_secs(1),
     };
     let settled = forced.clone();
-    forced.ended = FlowsEnded::Forced;
+    forced.ended = ScenarioEnded::Forced;
     let finding = check("not_settled", &[forced, settled.clone()], &[settled]);
     assert_eq!(
         finding.text,

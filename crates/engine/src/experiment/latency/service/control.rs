@@ -1,8 +1,8 @@
 //! The control thread: connections, the one client that has the service, pings and probes.
 
 use super::session::{self, Session};
-use super::spec::BulkServerSpec;
-use super::stats::BulkServerStats;
+use super::spec::LatencyServerSpec;
+use super::stats::LatencyServerStats;
 use crate::control::clients::{Clients, Denied, Hello};
 use crate::control::connection::{Connection, Heard, IDLE_NS};
 use crate::experiment::latency::carry::Carried;
@@ -14,7 +14,7 @@ use crate::experiment::latency::wire::{Ask, Begin, LINE_MAX, Say, VERSION, Welco
 use crate::sys::clock;
 use crate::sys::eventfd::EventFd;
 use crate::sys::{stream, thread as sys_thread};
-use knee_core::experiment::latency::measure::FlowServiceFacts;
+use knee_core::experiment::latency::measure::LatencyServiceFacts;
 use knee_core::measure::Direction;
 use knee_core::time::Nanos;
 use std::io;
@@ -36,21 +36,21 @@ const PROBES_AT_ONCE: usize = 64;
 
 /// The clients and the session.
 pub(super) struct Room {
-    spec: BulkServerSpec,
-    facts: FlowServiceFacts,
+    spec: LatencyServerSpec,
+    facts: LatencyServiceFacts,
     probes: UdpSocket,
     clients: Clients,
     session: Option<Session>,
     /// Pings to be answered: their numbers, and when they came.
     pings: Vec<(u64, u64)>,
     gate: Gate,
-    stats: BulkServerStats,
+    stats: LatencyServerStats,
 }
 
 impl Room {
     pub(super) fn new(
-        spec: BulkServerSpec,
-        facts: FlowServiceFacts,
+        spec: LatencyServerSpec,
+        facts: LatencyServiceFacts,
         listener: TcpListener,
         probes: UdpSocket,
         wake: Arc<EventFd>,
@@ -66,12 +66,12 @@ impl Room {
             session: None,
             pings: Vec::new(),
             gate: Gate::default(),
-            stats: BulkServerStats::default(),
+            stats: LatencyServerStats::default(),
         })
     }
 
     /// Serves until it is told to stop.
-    pub(super) fn run(mut self, stop: &AtomicBool) -> BulkServerStats {
+    pub(super) fn run(mut self, stop: &AtomicBool) -> LatencyServerStats {
         let begun = clock::monotonic_ns();
         // Otherwise progress may be told 50 µs late for the sake of the kernel's batching.
         let _ = sys_thread::set_timer_slack_ns(1);

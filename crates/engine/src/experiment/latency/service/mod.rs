@@ -1,4 +1,4 @@
-//! The bulk service: the other end of [`crate::experiment::latency`], on one port.
+//! The latency service: the other end of [`crate::experiment::latency`], on one port.
 //!
 //! One thread has the control connections and answers pings and UDP probes, so that these do not
 //! wait behind payload in this process; others carry the flows. A connection's first line says what
@@ -14,15 +14,15 @@ mod session;
 mod spec;
 mod stats;
 
-pub use spec::{BulkServerSpec, FlowFault, FlowFaultKind};
-pub use stats::BulkServerStats;
+pub use spec::{FlowFault, FlowFaultKind, LatencyServerSpec};
+pub use stats::LatencyServerStats;
 
 use crate::error::RunError;
 use crate::kernel::host;
 use crate::port;
 use crate::sys::eventfd::EventFd;
 use control::Room;
-use knee_core::experiment::latency::measure::FlowServiceFacts;
+use knee_core::experiment::latency::measure::LatencyServiceFacts;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -31,20 +31,20 @@ use std::thread::{self, JoinHandle};
 
 /// A running service; it ends when it is stopped or dropped.
 #[derive(Debug)]
-pub struct BulkServer {
+pub struct LatencyServer {
     address: SocketAddr,
     wake: Arc<EventFd>,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<BulkServerStats>>,
+    thread: Option<JoinHandle<LatencyServerStats>>,
 }
 
-impl BulkServer {
+impl LatencyServer {
     /// Listens and begins to serve in threads of its own.
     ///
     /// # Errors
     /// [`RunError::NotPermitted`]: no token for an address that others reach; the address is in
     /// use, not permitted or not this machine's.
-    pub fn start(spec: BulkServerSpec) -> Result<BulkServer, RunError> {
+    pub fn start(spec: LatencyServerSpec) -> Result<LatencyServer, RunError> {
         port::check_token(spec.listen, &spec.token)?;
         let (listener, probes) = port::bind(spec.listen, UdpSocket::bind)?;
         let cannot = |e: io::Error| RunError::NotPermitted(format!("cannot serve flows: {e}"));
@@ -52,17 +52,17 @@ impl BulkServer {
         let wake = Arc::new(EventFd::new().map_err(cannot)?);
         let stop = Arc::<AtomicBool>::default();
         let host = host::host();
-        let facts = FlowServiceFacts {
+        let facts = LatencyServiceFacts {
             congestion_control: host.congestion_control,
             kernel: host.kernel,
             cpus: host.cpus,
-            ..FlowServiceFacts::default()
+            ..LatencyServiceFacts::default()
         };
         let (ours, stopped) = (wake.clone(), stop.clone());
         let room = Room::new(spec, facts, listener, probes, ours).map_err(cannot)?;
-        let thread = thread::Builder::new().name("serve-bulk".to_owned());
+        let thread = thread::Builder::new().name("serve-latency".to_owned());
         let thread = thread.spawn(move || room.run(&stopped)).map_err(cannot)?;
-        Ok(BulkServer {
+        Ok(LatencyServer {
             address,
             wake,
             stop,
@@ -76,22 +76,22 @@ impl BulkServer {
     }
 
     /// Stops it, ending a session that runs, and returns what it did.
-    pub fn stop(mut self) -> BulkServerStats {
+    pub fn stop(mut self) -> LatencyServerStats {
         match self.join() {
             Some(Ok(stats)) => stats,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => BulkServerStats::default(),
+            None => LatencyServerStats::default(),
         }
     }
 
-    fn join(&mut self) -> Option<thread::Result<BulkServerStats>> {
+    fn join(&mut self) -> Option<thread::Result<LatencyServerStats>> {
         self.stop.store(true, Ordering::Relaxed);
         self.wake.notify();
         self.thread.take().map(JoinHandle::join)
     }
 }
 
-impl Drop for BulkServer {
+impl Drop for LatencyServer {
     fn drop(&mut self) {
         let _ = self.join();
     }

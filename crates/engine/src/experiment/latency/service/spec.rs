@@ -1,12 +1,12 @@
-//! What the bulk service is asked to be.
+//! What the latency service is asked to be.
 
 use knee_core::measure::Direction;
 use knee_core::time::Nanos;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// What the bulk service is asked to be.
+/// What the latency service is asked to be.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BulkServerSpec {
+pub struct LatencyServerSpec {
     /// Where it takes control connections and flows (TCP) and probes (UDP); port 0 picks one that
     /// is free for both.
     pub listen: SocketAddr,
@@ -22,10 +22,10 @@ pub struct BulkServerSpec {
     pub faults: Vec<FlowFault>,
 }
 
-impl Default for BulkServerSpec {
+impl Default for LatencyServerSpec {
     /// On a loopback port of the kernel's choice, with one thread per processor.
-    fn default() -> BulkServerSpec {
-        BulkServerSpec {
+    fn default() -> LatencyServerSpec {
+        LatencyServerSpec {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             token: String::new(),
             session_max: Nanos::from_secs(3_600),

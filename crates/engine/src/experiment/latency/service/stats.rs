@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a bulk service did from its start to its end.
+/// What a latency service did from its start to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct BulkServerStats {
+pub struct LatencyServerStats {
     /// From start to end, in seconds.
     pub elapsed_s: f64,
     /// Sessions that were started.
@@ -26,7 +26,7 @@ pub struct BulkServerStats {
     pub discarded: u64,
 }
 
-impl fmt::Display for BulkServerStats {
+impl fmt::Display for LatencyServerStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
         write!(

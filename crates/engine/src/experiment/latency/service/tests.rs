@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::experiment::latency as flows;
-use knee_core::experiment::latency::measure::{FlowTrial, FlowsEnded};
+use knee_core::experiment::latency::measure::{LatencyTrial, ScenarioEnded};
 use knee_core::experiment::latency::spec::{
-    FlowSockets, FlowTrialSpec, FlowsEnd, ProbeSpec, Settle,
+    FlowSockets, LatencyTrialSpec, ProbeSpec, ScenarioEnd, Settle,
 };
 use knee_core::measure::Direction;
 use knee_core::measure::{Histogram, Interval, IntervalWatcher};
@@ -12,24 +12,24 @@ use knee_core::spec::{BackendChoice, EngineOptions, Level, WaitPolicy};
 use knee_core::time::Nanos;
 use std::time::{Duration, Instant};
 
-fn server(change: impl FnOnce(&mut BulkServerSpec)) -> BulkServer {
-    let mut spec = BulkServerSpec {
+fn server(change: impl FnOnce(&mut LatencyServerSpec)) -> LatencyServer {
+    let mut spec = LatencyServerSpec {
         workers: 1,
-        ..BulkServerSpec::default()
+        ..LatencyServerSpec::default()
     };
     change(&mut spec);
-    BulkServer::start(spec).unwrap()
+    LatencyServer::start(spec).unwrap()
 }
 
-fn scenario(service: &BulkServer, up: u32, down: u32, length: Nanos) -> FlowTrialSpec {
-    FlowTrialSpec {
+fn scenario(service: &LatencyServer, up: u32, down: u32, length: Nanos) -> LatencyTrialSpec {
+    LatencyTrialSpec {
         label: format!("{up} up, {down} down"),
         level: Level::Flows { up, down },
         service: service.address().to_string(),
         token: String::new(),
         up,
         down,
-        end: FlowsEnd::After(length),
+        end: ScenarioEnd::After(length),
         bytes_max: None,
         sockets: FlowSockets::default(),
         probes: ProbeSpec {
@@ -58,7 +58,7 @@ impl IntervalWatcher for Seen {
     }
 }
 
-fn run(spec: &FlowTrialSpec) -> FlowTrial {
+fn run(spec: &LatencyTrialSpec) -> LatencyTrial {
     let mut seen = Seen::default();
     let trial = flows::run(spec, &mut seen, &AtomicBool::new(false)).unwrap();
     let bounds = |all: &[Interval]| {
@@ -71,7 +71,7 @@ fn run(spec: &FlowTrialSpec) -> FlowTrial {
 }
 
 /// What holds for every trial.
-fn check(trial: &FlowTrial) {
+fn check(trial: &LatencyTrial) {
     let spec = &trial.spec;
     assert_eq!(trial.flows.len() as u32, spec.flows());
     let last = trial.intervals.last().unwrap();
@@ -102,7 +102,7 @@ fn flows_of_both_directions_are_carried_and_accounted_for() {
     let server = server(|_| {});
     for (up, down) in [(1, 0), (0, 1), (2, 3), (0, 16)] {
         let trial = run(&scenario(&server, up, down, SHORT));
-        assert_eq!(trial.ended, FlowsEnded::Settled);
+        assert_eq!(trial.ended, ScenarioEnded::Settled);
         assert_eq!(trial.elapsed, SHORT);
         assert!(!trial.interrupted && trial.service.same_host);
         assert_eq!(trial.service.clock_uncertainty_ns, 0);
@@ -160,7 +160,7 @@ fn a_reset_flow_is_told_and_the_others_go_on() {
             }];
         });
         let trial = run(&scenario(&server, 2, 2, SHORT));
-        assert_eq!(trial.ended, FlowsEnded::Settled);
+        assert_eq!(trial.ended, ScenarioEnded::Settled);
         for flow in &trial.flows {
             let is_killed = flow.direction == direction && flow.number == 1;
             assert_eq!(flow.lost.is_some(), is_killed, "{flow:?}");
@@ -205,19 +205,19 @@ fn a_scenario_settles_or_is_ended_by_force() {
         window: Nanos::from_millis(40),
         windows: 2,
     };
-    spec.end = FlowsEnd::Settled {
+    spec.end = ScenarioEnd::Settled {
         settle: settle(1e9),
         limit: Nanos::from_secs(30),
     };
     let trial = run(&spec);
-    assert_eq!(trial.ended, FlowsEnded::Settled);
+    assert_eq!(trial.ended, ScenarioEnded::Settled);
     assert!(trial.elapsed < Nanos::from_secs(30));
-    spec.end = FlowsEnd::Settled {
+    spec.end = ScenarioEnd::Settled {
         settle: settle(0.0),
         limit: SHORT,
     };
     let trial = run(&spec);
-    assert_eq!((trial.ended, trial.elapsed), (FlowsEnded::Forced, SHORT));
+    assert_eq!((trial.ended, trial.elapsed), (ScenarioEnded::Forced, SHORT));
 }
 
 #[test]
@@ -226,13 +226,13 @@ fn caps_on_bytes_abort() {
     let mut spec = scenario(&generous, 1, 1, Nanos::from_secs(30));
     spec.bytes_max = Some(100_000);
     let trial = run(&spec);
-    let FlowsEnded::Aborted(why) = &trial.ended else {
+    let ScenarioEnded::Aborted(why) = &trial.ended else {
         panic!("{:?}", trial.ended);
     };
     assert!(why.contains("100000 bytes"), "{why}");
     let strict = server(|spec| spec.bytes_max = Some(100_000));
     let trial = run(&scenario(&strict, 1, 0, Nanos::from_secs(30)));
-    let FlowsEnded::Aborted(why) = &trial.ended else {
+    let ScenarioEnded::Aborted(why) = &trial.ended else {
         panic!("{:?}", trial.ended);
     };
     assert!(why.contains("service permits"), "{why}");
@@ -242,7 +242,7 @@ fn caps_on_bytes_abort() {
     assert!(refused.contains("permits 10 ms"), "{refused}");
 }
 
-fn refusal(spec: &FlowTrialSpec) -> String {
+fn refusal(spec: &LatencyTrialSpec) -> String {
     let run = flows::run(spec, &mut Seen::default(), &AtomicBool::new(false));
     run.unwrap_err().to_string()
 }
@@ -256,7 +256,7 @@ fn a_service_that_dies_leaves_what_was_measured() {
         server.stop()
     });
     let trial = run(&spec);
-    let FlowsEnded::Aborted(why) = &trial.ended else {
+    let ScenarioEnded::Aborted(why) = &trial.ended else {
         panic!("{:?}", trial.ended);
     };
     assert!(why.contains("the service"), "{why}");
@@ -314,9 +314,9 @@ fn a_token_is_asked_for() {
     let told = flows::preflight(&service, "guess").unwrap_err().to_string();
     assert!(told.contains("token"), "{told}");
     assert!(flows::preflight(&service, "secret").is_ok());
-    let open = BulkServer::start(BulkServerSpec {
+    let open = LatencyServer::start(LatencyServerSpec {
         listen: "0.0.0.0:0".parse().unwrap(),
-        ..BulkServerSpec::default()
+        ..LatencyServerSpec::default()
     });
     assert!(open.unwrap_err().to_string().contains("--token"));
 }
@@ -341,7 +341,7 @@ fn who_is_no_service_is_told_from_one_in_bounded_time() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap().to_string();
     let told = flows::preflight(&address, "").unwrap_err().to_string();
-    assert!(told.contains("knee serve bulk"), "{told}");
+    assert!(told.contains("knee serve latency"), "{told}");
     drop(silent);
     let told = flows::preflight(&address, "").unwrap_err().to_string();
     assert!(told.contains("no knee service answers"), "{told}");
@@ -386,7 +386,7 @@ fn a_service_that_falls_silent_is_no_hang() {
     let mut spec = scenario(&other, 0, 0, SHORT);
     spec.service = address.to_string();
     let trial = run(&spec);
-    let FlowsEnded::Aborted(why) = &trial.ended else {
+    let ScenarioEnded::Aborted(why) = &trial.ended else {
         panic!("{:?}", trial.ended);
     };
     assert!(why.contains("says nothing any more"), "{why}");

@@ -1,4 +1,4 @@
-//! `knee serve bulk`: the service that `knee latency` exchanges flows with.
+//! `knee serve latency`: the service that `knee latency` exchanges flows with.
 
 use super::StatsArgs;
 use crate::args::{TokenArgs, parse_count, parse_positive, parse_whole};
@@ -9,7 +9,7 @@ use knee_core::measure::Direction;
 use knee_core::spec::{ParseError, parse_duration};
 use knee_core::time::Nanos;
 use knee_engine::experiment::latency::service::{
-    BulkServer, BulkServerSpec, FlowFault, FlowFaultKind,
+    FlowFault, FlowFaultKind, LatencyServer, LatencyServerSpec,
 };
 use std::net::SocketAddr;
 
@@ -21,14 +21,15 @@ use std::net::SocketAddr;
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \
-        knee serve bulk --listen 192.0.2.7:7008 --token 'a secret'",
+        knee serve latency --listen 192.0.2.7:7008 --token 'a secret'",
     after_long_help = "Examples:\n  \
-        knee serve bulk\n  \
-        knee serve bulk --listen 192.0.2.7:7008 --token 'a secret'\n  \
-        knee serve bulk --listen '[::]:7008' --token 'a secret' --max-time 1h --max-bytes 100GB\n\n\
+        knee serve latency\n  \
+        knee serve latency --listen 192.0.2.7:7008 --token 'a secret'\n  \
+        knee serve latency --listen '[::]:7008' --token 'a secret' --max-time 1h \
+        --max-bytes 100GB\n\n\
         Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
 )]
-pub struct RawServeBulk {
+pub struct RawServeLatency {
     /// Listening address, TCP and UDP; port 0 picks a free one
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
     #[arg(default_value_t = SocketAddr::from(([127, 0, 0, 1], PORT)))]
@@ -60,17 +61,17 @@ pub struct RawServeBulk {
 
 /// A service that cannot be wrong, and where it tells what it did.
 #[derive(Debug)]
-pub struct BulkService {
-    server: BulkServerSpec,
+pub struct LatencyService {
+    server: LatencyServerSpec,
     stats: StatsArgs,
 }
 
-impl RawServeBulk {
+impl RawServeLatency {
     /// What is to be served.
-    pub fn resolve(self) -> Result<BulkService, Failure> {
+    pub fn resolve(self) -> Result<LatencyService, Failure> {
         let token = self.token.resolve_for(self.listen, "knee latency")?;
-        let defaults = BulkServerSpec::default();
-        let server = BulkServerSpec {
+        let defaults = LatencyServerSpec::default();
+        let server = LatencyServerSpec {
             listen: self.listen,
             token,
             session_max: self.max_time,
@@ -78,7 +79,7 @@ impl RawServeBulk {
             workers: self.threads.unwrap_or(defaults.workers),
             faults: self.fault,
         };
-        Ok(BulkService {
+        Ok(LatencyService {
             server,
             stats: self.stats,
         })
@@ -86,9 +87,9 @@ impl RawServeBulk {
 }
 
 /// Serves until a signal ends it.
-pub fn execute(service: BulkService) -> Result<Exit, Failure> {
+pub fn execute(service: LatencyService) -> Result<Exit, Failure> {
     let stop = super::until_signal()?;
-    let server = BulkServer::start(service.server)?;
+    let server = LatencyServer::start(service.server)?;
     stop.wait(server.address())?;
     let stats = server.stop();
     service.stats.tell(&stats, &stats.to_string())?;
