@@ -26,9 +26,9 @@ use stand::LatencyStand;
 /// Measure what parallel uploads and downloads do to latency
 ///
 /// Runs scenarios of 1 to 32 parallel TCP flows between this host and a 'knee serve latency' on
-/// HOST. Reports capacity in each direction, responsiveness (1 / the longest latency) and smoothness (1 /
-/// the longest gap of any flow). A flow that stalls or is killed counts as zero. Without HOST it
-/// measures the loopback with a built-in service.
+/// HOST. Reports capacity in each direction, responsiveness (1 / the longest latency) and
+/// smoothness (1 / the longest gap of any flow). A flow that stalls or is killed counts as zero.
+/// Without HOST it measures the loopback with a built-in service.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \
