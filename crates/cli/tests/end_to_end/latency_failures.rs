@@ -183,6 +183,16 @@ fn whoever_cannot_be_reached_is_told_before_any_load() {
 }
 
 #[test]
+fn a_client_of_another_experiment_is_told_what_the_service_is() {
+    let service = service(&[]);
+    let ended = run(&["udp", &service.address, "--quiet", "-d", "200ms"]);
+    assert_eq!(ended.status, Some(4), "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    let expected = "this is `knee serve latency`";
+    assert!(ended.stderr.contains(expected), "{ended:?}");
+}
+
+#[test]
 fn a_second_client_is_told_that_the_service_is_busy() {
     let service = service(&[]);
     let options = ["--scenarios", "1/0", "-d", "20s", "--idle", "0"];

@@ -1,7 +1,7 @@
 //! All control connections of a service that one client has at a time.
 
 use super::connection::{Connection, Heard, IDLE_NS};
-use super::is_equal;
+use super::{Greeting, Hello, Welcome};
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
 use knee_core::time::Nanos;
@@ -30,20 +30,6 @@ pub(crate) struct Clients {
     next_id: u64,
     line_max: usize,
     holder: Option<u64>,
-}
-
-/// What a client says first, and what it has to be.
-pub(crate) struct Hello<'a> {
-    /// Of the language.
-    pub(crate) version: u32,
-    pub(crate) token: &'a str,
-}
-
-/// Why a client does not get the service.
-pub(crate) enum Denied {
-    /// Another has it.
-    Busy,
-    Because(String),
 }
 
 impl Clients {
@@ -159,43 +145,25 @@ impl Clients {
     }
 
     /// Answers a client that says hello: it has the service now, or is told why not and sent away.
-    /// `answer` puts that into the service's language.
-    pub(crate) fn greet<S: Serialize>(
+    pub(crate) fn greet<F: Serialize>(
         &mut self,
         id: u64,
-        said: &Hello<'_>,
-        expected: &Hello<'_>,
-        answer: impl FnOnce(Option<Denied>) -> S,
+        said: &Hello,
+        (service, token): (&'static str, &str),
+        facts: &F,
     ) {
-        let denied = self.give_to(id, said, expected).err();
-        let is_denied = denied.is_some();
+        let is_held = self.holder.is_some();
         let Some(connection) = self.get(id) else {
             return;
         };
-        match is_denied {
-            true => connection.part(&answer(denied)),
-            false => connection.say(&answer(denied)),
+        match said.check(service, token) {
+            Err(unfit) => connection.refuse(&unfit.to_string()),
+            Ok(()) if is_held => connection.part(&Greeting::<F>::Busy),
+            Ok(()) => {
+                connection.say(&Greeting::Welcome(Welcome::from_here(facts)));
+                self.holder = Some(id);
+            }
         }
-    }
-
-    fn give_to(&mut self, id: u64, said: &Hello<'_>, expected: &Hello<'_>) -> Result<(), Denied> {
-        if said.version != expected.version {
-            return Err(Denied::Because(format!(
-                "the service speaks version {} of the control language and the client version {}: \
-                 both have to be of one release of knee",
-                expected.version, said.version
-            )));
-        }
-        // Who asks for none takes any: a client's may be of its environment.
-        if !expected.token.is_empty() && !is_equal(said.token, expected.token) {
-            let reason = "the token is not the service's: give both the same with --token";
-            return Err(Denied::Because(reason.to_owned()));
-        }
-        if self.holder.is_some() {
-            return Err(Denied::Busy);
-        }
-        self.holder = Some(id);
-        Ok(())
     }
 
     /// Lets a connection go that is to be something else.

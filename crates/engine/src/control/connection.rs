@@ -1,5 +1,6 @@
 //! One control connection at a service: lines in, lines out, nothing that blocks.
 
+use super::greeting::Greeting;
 use super::lines::{Lines, line};
 use crate::sys::epoll::{Epoll, flags};
 use crate::sys::{clock, socket};
@@ -139,6 +140,13 @@ impl Connection {
     pub(crate) fn part(&mut self, say: &impl Serialize) {
         self.say(say);
         self.is_parting = true;
+    }
+
+    /// Tells the client why it is sent away.
+    pub(crate) fn refuse(&mut self, reason: &str) {
+        self.part(&Greeting::<()>::Refused {
+            reason: reason.to_owned(),
+        });
     }
 
     /// Writes as much as fits.

@@ -2,10 +2,13 @@
 
 pub(crate) mod clients;
 pub(crate) mod connection;
+mod greeting;
 pub(crate) mod identity;
 mod lines;
 mod talk;
 
+pub(crate) use greeting::{Door, Unfit};
+pub use greeting::{Greeting, Hello};
 pub use lines::{Lines, TooLong, line};
 pub(crate) use talk::{Lost, SILENCE_NS, ServiceClock, Talk};
 

@@ -116,6 +116,14 @@ impl Talk {
         RunError::Unreachable(format!("the service {} {what}", self.service))
     }
 
+    /// That it was lost before anything was measured.
+    pub(crate) fn lost(&self, lost: Lost) -> RunError {
+        self.unreachable(match &lost {
+            Lost::Because(why) => why,
+            Lost::Interrupted => "had not answered when it was interrupted",
+        })
+    }
+
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }
@@ -226,6 +234,14 @@ impl Lost {
 
     pub(crate) fn nonsense() -> Lost {
         Lost::Because("says what knee does not understand".to_owned())
+    }
+
+    /// It said something else than was asked: that it refuses, for this reason, or what not.
+    pub(crate) fn unexpected(refused: Option<&str>) -> Lost {
+        Lost::Because(match refused {
+            Some(reason) => format!("refuses: {reason}"),
+            None => "sent an unexpected message".to_owned(),
+        })
     }
 
     pub(crate) fn closed() -> Lost {

@@ -1,6 +1,6 @@
 //! The client of an observer on another host, and the choice of where to observe from.
 
-use super::control::{Came, Lines, REPLY_MAX, Reply, Request, VERSION, line, parse_reply};
+use super::control::{Came, Hello, Lines, REPLY_MAX, Reply, Request, SERVICE, line, parse_reply};
 use super::watch::{Armed, Watch};
 use crate::control::ServiceClock;
 use crate::error::RunError;
@@ -53,10 +53,7 @@ impl RemoteWatch {
             round_trip: Nanos::ZERO,
             clock: ServiceClock::default(),
         };
-        let hello = Request::Hello {
-            version: VERSION,
-            token: token.map(str::to_owned),
-        };
+        let hello = Request::Hello(Hello::new(SERVICE, token.unwrap_or_default()));
         let asked = monotonic_ns();
         let Reply::Ready { port, source } = watch.ask(&hello)? else {
             return Err(watch.confused());

@@ -1,10 +1,10 @@
 //! What client and observer say to each other: one JSON value per line, over TCP.
 //!
 //! ```text
-//! → {"hello":{"version":1,"token":"…"}}        ← {"ready":{"port":8080,"source":"capture"}}
-//! → "arm"                                       ← {"armed":{"clock_ns":…}}
-//! → {"begin":{"at_ns":…,"interval_ns":…,"duration_ns":…}}     ← "begun"
-//! → "finish"                                    ← {"observed":{…}}
+//! → {"hello":{"version":3,"service":"observe",…}}   ← {"ready":{"port":8080,"source":"capture"}}
+//! → "arm"                                            ← {"armed":{"clock_ns":…}}
+//! → {"begin":{"at_ns":…,"interval_ns":…,…}}          ← "begun"
+//! → "finish"                                         ← {"observed":{…}}
 //! ```
 //!
 //! `arm`, `begin` and `finish` may follow each other again and again. From `arm` on, what comes is
@@ -12,12 +12,13 @@
 //! the two clocks differ (Cristian, Probabilistic Clock Synchronization, 1989). What is refused is
 //! answered with `{"refused":"why"}`, and the connection ends.
 
+pub use crate::control::{Hello, line};
 use knee_core::measure::{Observed, SynSource};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 
-/// The version of what is said.
-pub const VERSION: u32 = 2;
+/// The command that starts an observer.
+pub const SERVICE: &str = "observe";
 
 /// The longest line that a client may send, in bytes.
 pub const REQUEST_MAX: usize = 4096;
@@ -30,13 +31,7 @@ pub const REPLY_MAX: usize = 32 << 20;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     /// First of all.
-    Hello {
-        /// [`VERSION`].
-        version: u32,
-        /// The secret that both were told, where there is one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        token: Option<String>,
-    },
+    Hello(Hello),
     /// Keep what comes from now on, for a window to be told; and say what time it is there.
     Arm,
     /// Watch a window, instead of one that was begun.
@@ -118,13 +113,6 @@ fn printable(text: &str) -> String {
     printed.take(200).collect()
 }
 
-/// A message as a line.
-pub fn line(message: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(message).unwrap_or_default();
-    line.push(b'\n');
-    line
-}
-
 /// Reads lines of limited length off a stream.
 #[derive(Debug, Default)]
 pub struct Lines {
@@ -184,14 +172,13 @@ mod tests {
 
     #[test]
     fn requests_read_back_and_strange_ones_are_refused() {
-        let token = Some("secret".to_owned());
         let begin = |at_ns, duration_ns| Request::Begin {
             at_ns,
             interval_ns: 1,
             duration_ns,
         };
         for request in [
-            Request::Hello { version: 1, token },
+            Request::Hello(Hello::new(SERVICE, "secret")),
             Request::Arm,
             begin(5, 6),
             Request::Finish,

@@ -1,11 +1,11 @@
 //! `knee observe`: watches a port of this host for whoever is allowed to ask.
 
 use super::control::{
-    BEGIN_WITHIN_NS, Came, Lines, REQUEST_MAX, Reply, Request, VERSION, line, parse_request,
+    BEGIN_WITHIN_NS, Came, Lines, REQUEST_MAX, Reply, Request, SERVICE, line, parse_request,
 };
 use super::watch::{Armed, Watch, source_here};
+use crate::control::Unfit;
 use crate::control::clients::to_dismiss;
-use crate::control::is_equal;
 use crate::sys::clock::monotonic_ns;
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
@@ -365,18 +365,18 @@ impl<'a> Client<'a> {
         self.stream.set_read_timeout(Some(LOOK_EVERY))?;
         self.stream.set_write_timeout(Some(HELLO_PATIENCE))?;
         keep_alive(&self.stream)?;
-        let Request::Hello { version, token } = self.request(HELLO_PATIENCE)? else {
+        let Request::Hello(hello) = self.request(HELLO_PATIENCE)? else {
             return Err(End::Refused("a client says hello first".to_owned()));
         };
-        if version != VERSION {
-            let why = format!("this observer speaks version {VERSION}, the client {version}");
-            return Err(End::Refused(why));
-        }
-        let secret = self.shared.token.as_deref();
-        if secret.is_some_and(|secret| !is_equal(secret, token.as_deref().unwrap_or_default())) {
-            // Whoever guesses gets few guesses.
-            thread::sleep(Duration::from_millis(200));
-            return Err(End::Refused("wrong token".to_owned()));
+        let secret = self.shared.token.as_deref().unwrap_or_default();
+        match hello.check(SERVICE, secret) {
+            Ok(()) => {}
+            Err(Unfit::Token) => {
+                // Whoever guesses gets few guesses.
+                thread::sleep(Duration::from_millis(200));
+                return Err(End::Refused("wrong token".to_owned()));
+            }
+            Err(unfit) => return Err(End::Refused(unfit.to_string())),
         }
         if !self.shared.give_to(self.id, self.stream.try_clone()?) {
             return Err(End::Refused(
@@ -400,7 +400,7 @@ impl<'a> Client<'a> {
             };
             self.shared.keep(self.id, window);
             match request {
-                Request::Hello { .. } => {
+                Request::Hello(_) => {
                     return Err(End::Refused("hello was said already".to_owned()));
                 }
                 Request::Arm => {

@@ -195,14 +195,12 @@ fn a_token_is_needed_beyond_loopback_and_has_to_be_right() {
 #[test]
 fn garbage_is_refused_and_the_next_is_served() {
     let (server, at) = observer(1, None);
-    let hello = control::line(&Request::Hello {
-        version: control::VERSION,
-        token: None,
-    });
-    let other = control::line(&Request::Hello {
+    let greeting = control::Hello::new(control::SERVICE, "");
+    let hello = control::line(&Request::Hello(greeting.clone()));
+    let other = control::line(&Request::Hello(control::Hello {
         version: 99,
-        token: None,
-    });
+        ..greeting
+    }));
     let long = vec![b'x'; 3 * control::REQUEST_MAX];
     let now = monotonic_ns();
     let begin = |at_ns| {

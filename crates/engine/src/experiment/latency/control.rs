@@ -1,8 +1,8 @@
 //! The client's end of the control connection, before and after the flows.
 
 use super::sockets;
-use super::wire::{self, Ask, Begin, LINE_MAX, Lines, Say, VERSION, Welcome};
-use crate::control::{Lost, SILENCE_NS, ServiceClock, Sharing, Talk};
+use super::wire::{self, Ask, Begin, LINE_MAX, Lines, SERVICE, Say};
+use crate::control::{Door, Lost, SILENCE_NS, ServiceClock, Sharing, Talk};
 use crate::error::RunError;
 use crate::error::reason;
 use crate::sys::stream;
@@ -11,16 +11,7 @@ use knee_core::experiment::latency::spec::FlowSockets;
 use knee_core::measure::Direction;
 use std::io::Write;
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
-
-/// How long an answer to hello may take.
-const HELLO_NS: u64 = 5_000_000_000;
-
-/// How often a busy service is asked again, and after how long each time.
-const BUSY_TRIES: u32 = 4;
-const BUSY_PAUSE: Duration = Duration::from_millis(150);
+use std::sync::atomic::AtomicBool;
 
 /// Pings of one estimate of the clock, and of the round trip alone.
 const PINGS: u32 = 12;
@@ -44,31 +35,23 @@ impl Control {
     /// # Errors
     /// [`RunError::Unreachable`]: nobody there, nobody of ours, refused, or busy.
     pub(super) fn open(service: &str, token: &str, stop: &AtomicBool) -> Result<Control, RunError> {
-        let nobody = format!(
-            "the other end of the flows is a service, so start one there with `knee serve latency \
-             --listen {service}`"
-        );
-        for tried in 0.. {
-            let mut control = Control {
-                talk: Talk::connect(service, LINE_MAX, &nobody)?,
-                facts: LatencyServiceFacts::default(),
-                pings: FIRST_PING,
-            };
-            if let Some(welcome) = control.hello(token, stop)? {
-                let sharing = Sharing::with(&welcome.boot, &welcome.namespace);
-                control.facts = LatencyServiceFacts {
-                    same_host: sharing.is_some(),
-                    ..welcome.facts
-                };
-                return Ok(control);
-            }
-            // A client that has just left may still be seen there: its last packet was lost.
-            if tried == BUSY_TRIES || stop.load(Ordering::Relaxed) {
-                return Err(control.talk.unreachable("is busy with another client"));
-            }
-            thread::sleep(BUSY_PAUSE);
-        }
-        unreachable!("an endless count has an end only inside")
+        let door = Door {
+            at: service,
+            service: SERVICE,
+            token,
+            purpose: "the other end of the flows is a service",
+            line_max: LINE_MAX,
+        };
+        let (talk, welcome) = door.enter::<LatencyServiceFacts>(stop)?;
+        let sharing = Sharing::with(&welcome.boot, &welcome.namespace);
+        Ok(Control {
+            talk,
+            facts: LatencyServiceFacts {
+                same_host: sharing.is_some(),
+                ..welcome.facts
+            },
+            pings: FIRST_PING,
+        })
     }
 
     /// One that goes on over `talk` after a session.
@@ -77,27 +60,6 @@ impl Control {
             talk,
             facts,
             pings: 2 * FIRST_PING,
-        }
-    }
-
-    /// Says hello; `None`: the service is busy.
-    fn hello(&mut self, token: &str, stop: &AtomicBool) -> Result<Option<Welcome>, RunError> {
-        let hello = Ask::Hello {
-            version: VERSION,
-            token: token.to_owned(),
-        };
-        let told = self.talk.tell(&hello);
-        match told.and_then(|()| self.talk.hear(HELLO_NS, Some(stop))) {
-            Ok(Say::Welcome(welcome)) => Ok(Some(welcome)),
-            Ok(Say::Busy) => Ok(None),
-            Ok(Say::Refused { reason }) => {
-                Err(self.talk.unreachable(&format!("refuses: {reason}")))
-            }
-            Err(lost @ Lost::Interrupted) => Err(self.lost(lost)),
-            Ok(_) | Err(Lost::Because(_)) => Err(self.talk.unreachable(
-                "accepts connections but does not answer as a knee service: start one there with \
-                 `knee serve latency`",
-            )),
         }
     }
 
@@ -198,13 +160,7 @@ impl Control {
 
     /// That the service was lost before the flows began.
     pub(super) fn lost(&self, lost: Lost) -> RunError {
-        match lost {
-            Lost::Because(why) => self.talk.unreachable(&why),
-            Lost::Interrupted => {
-                let what = "had not answered when it was interrupted";
-                self.talk.unreachable(what)
-            }
-        }
+        self.talk.lost(lost)
     }
 
     /// The connection, for the pinger.
@@ -242,9 +198,8 @@ fn check_ecn(flows: &[TcpStream], how: &FlowSockets) -> Result<(), RunError> {
 
 /// What the service said that it was not asked.
 pub(super) fn unexpected(said: &Say) -> Lost {
-    Lost::Because(match said {
-        Say::Refused { reason } => format!("refuses: {reason}"),
-        Say::Busy => "is busy with another client".to_owned(),
-        _ => "says what it was not asked".to_owned(),
+    Lost::unexpected(match said {
+        Say::Refused { reason } => Some(reason),
+        _ => None,
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! client                       service
-//! hello{version, token}    →   welcome{…} | refused{reason} | busy
+//! hello{version, …}        →   welcome{…} | refused{reason} | busy
 //! ping{n} …                →   pong{n, reached_ns, left_ns} …         at any time
 //! begin{session, …}        →   ready | refused{reason}
 //! join{session, …}             first on each flow's own connection, which then carries its payload
@@ -15,15 +15,14 @@
 //! After the record the client may begin again. The end of the control connection ends the session.
 
 use super::side::{ReceivedSide, SentSide};
-pub use crate::control::{Lines, TooLong, line};
-use knee_core::experiment::latency::measure::LatencyServiceFacts;
+pub use crate::control::{Greeting, Hello, Lines, TooLong, line};
 use knee_core::experiment::latency::spec::FlowSockets;
 use knee_core::measure::Direction;
 use knee_core::time::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Of this language; a client and a service of different versions do not talk.
-pub const VERSION: u32 = 1;
+/// The command that starts the service.
+pub const SERVICE: &str = "serve latency";
 
 /// The longest line that either side reads, but for a record.
 pub const LINE_MAX: usize = 64 << 10;
@@ -42,12 +41,7 @@ const INTERVALS_MAX: u64 = 1 << 20;
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
     /// First of all on a control connection.
-    Hello {
-        /// [`VERSION`].
-        version: u32,
-        /// The secret, empty where none is needed.
-        token: String,
-    },
+    Hello(Hello),
     /// First of all, and alone, on a connection that is to be a flow.
     Join {
         /// Of the session.
@@ -132,15 +126,11 @@ impl Begin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
 pub enum Say {
-    /// The client may go on.
-    Welcome(Welcome),
-    /// The client may not; the connection ends.
+    /// It will not do what was asked; the connection ends.
     Refused {
         /// Why, in one line.
         reason: String,
     },
-    /// The service has another client; the connection ends.
-    Busy,
     /// What a ping asked for.
     Pong {
         /// The ping's.
@@ -171,9 +161,6 @@ pub enum Say {
     /// The session has ended.
     Record(Box<Record>),
 }
-
-/// How a service greets.
-pub type Welcome = crate::control::Welcome<LatencyServiceFacts>;
 
 /// What the service saw of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,25 +1,16 @@
 //! The client's end of the control connection.
 
-use super::wire::{Ask, Begin, LINE_MAX, RECORD_MAX, Record, Say, Sharing, VERSION, Welcome};
-use crate::control::{Lost, SILENCE_NS, ServiceClock, Talk};
+use super::wire::{Ask, Begin, LINE_MAX, RECORD_MAX, Record, SERVICE, Say, Sharing};
+use crate::control::{Door, Lost, SILENCE_NS, ServiceClock, Talk};
 use crate::error::RunError;
 use crate::sys::clock;
 use knee_core::experiment::udp::measure::ServiceFacts;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
 
 /// How long a service that gives signs of life may take to answer: more than it takes to drain what
 /// is queued.
 const ANSWER_NS: u64 = 60_000_000_000;
-
-/// How long an answer to hello may take.
-const HELLO_NS: u64 = 5_000_000_000;
-
-/// How often a busy service is asked again, and after how long each time.
-const BUSY_TRIES: u32 = 4;
-const BUSY_PAUSE: Duration = Duration::from_millis(150);
 
 /// Pings of one estimate of the clock.
 const PINGS: u32 = 12;
@@ -40,68 +31,29 @@ impl Control {
     /// # Errors
     /// [`RunError::Unreachable`]: nobody there, nobody of ours, refused, or busy.
     pub fn open(service: &str, token: &str, stop: &AtomicBool) -> Result<Control, RunError> {
-        let mut control = Control::connect(service)?;
-        let mut welcome = control.hello(token, stop)?;
-        // A client that has just left may still be seen there: its last packet was lost.
-        for _ in 0..BUSY_TRIES {
-            if welcome.is_some() || stop.load(Ordering::Relaxed) {
-                break;
-            }
-            thread::sleep(BUSY_PAUSE);
-            control = Control::connect(service)?;
-            welcome = control.hello(token, stop)?;
-        }
-        let Some(welcome) = welcome else {
-            return Err(control.talk.unreachable("is busy with another client"));
+        let door = Door {
+            at: service,
+            service: SERVICE,
+            token,
+            purpose: "datagrams are accounted for by the service",
+            line_max: LINE_MAX,
         };
-        control.sharing = Sharing::with(&welcome.boot, &welcome.namespace);
-        control.facts = ServiceFacts {
-            same_host: control.sharing.is_some(),
-            same_namespace: control.sharing == Some(Sharing::Namespace),
-            ..welcome.facts
-        };
-        Ok(control)
-    }
-
-    fn connect(service: &str) -> Result<Control, RunError> {
-        let nobody = format!(
-            "datagrams are accounted for by the service, so start one there with `knee serve udp \
-             --listen {service}`"
-        );
+        let (talk, welcome) = door.enter::<ServiceFacts>(stop)?;
+        let sharing = Sharing::with(&welcome.boot, &welcome.namespace);
         Ok(Control {
-            talk: Talk::connect(service, LINE_MAX, &nobody)?,
-            facts: ServiceFacts::default(),
-            sharing: None,
+            talk,
+            facts: ServiceFacts {
+                same_host: sharing.is_some(),
+                same_namespace: sharing == Some(Sharing::Namespace),
+                ..welcome.facts
+            },
+            sharing,
         })
     }
 
     /// Where datagrams go.
     pub fn address(&self) -> SocketAddr {
         self.talk.address
-    }
-
-    /// Says hello; `None`: the service is busy.
-    fn hello(&mut self, token: &str, stop: &AtomicBool) -> Result<Option<Welcome>, RunError> {
-        let hello = Ask::Hello {
-            version: VERSION,
-            token: token.to_owned(),
-        };
-        let answer = self
-            .talk
-            .tell(&hello)
-            .and_then(|()| self.talk.hear(HELLO_NS, Some(stop)));
-        match answer {
-            Ok(Say::Welcome(welcome)) => Ok(Some(welcome)),
-            Ok(Say::Busy) => Ok(None),
-            Ok(Say::Refused { reason }) => {
-                Err(self.talk.unreachable(&format!("refuses: {reason}")))
-            }
-            Err(Lost::Interrupted) => Err(self.interrupted()),
-            Ok(_) | Err(Lost::Because(_)) => Err(self.talk.unreachable(
-                "accepts connections but does not answer as a knee service: start one there with \
-                 `knee serve udp`",
-            )),
-        }
     }
 
     /// Estimates the service's clock: the ping with the shortest round trip tells it best, to half
@@ -219,15 +171,7 @@ impl Control {
 
     /// That the service was lost before anything was sent.
     pub fn lost(&self, lost: Lost) -> RunError {
-        match lost {
-            Lost::Because(why) => self.talk.unreachable(&why),
-            Lost::Interrupted => self.interrupted(),
-        }
-    }
-
-    fn interrupted(&self) -> RunError {
-        self.talk
-            .unreachable("had not answered when it was interrupted")
+        self.talk.lost(lost)
     }
 
     /// The next thing that is more than a sign of life.
@@ -244,10 +188,9 @@ impl Control {
 }
 
 fn unexpected(said: &Say) -> Lost {
-    Lost::Because(match said {
-        Say::Refused { reason } => format!("refuses: {reason}"),
-        Say::Busy => "is busy with another client".to_owned(),
-        _ => "says what it was not asked".to_owned(),
+    Lost::unexpected(match said {
+        Say::Refused { reason } => Some(reason),
+        _ => None,
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! client                     service
-//! hello{version, token}  →   welcome{…} | refused{reason} | busy
+//! hello{version, …}      →   welcome{…} | refused{reason} | busy
 //! ping{n} …              →   pong{n, at_ns} …
 //! begin{session, …}      →   ready{facts} | refused{reason}
 //! start{origin_ns}       →   started          then datagrams; alive, once a second
@@ -11,15 +11,15 @@
 //!
 //! After the record the client may begin again. The end of the connection ends the session.
 
-pub use crate::control::{Lines, Sharing, TooLong, line};
+pub use crate::control::{Greeting, Hello, Lines, Sharing, TooLong, line};
 use knee_core::experiment::udp::measure::{DropCounter, ServiceFacts, UdpReceived};
 use knee_core::experiment::udp::spec::{ServiceSetup, UdpTrialSpec};
 use knee_core::law::Law;
 use knee_core::time::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Of this language; a client and a service of different versions do not talk.
-pub const VERSION: u32 = 1;
+/// The command that starts the service.
+pub const SERVICE: &str = "serve udp";
 
 /// The longest line that either side reads, but for a record.
 pub const LINE_MAX: usize = 8 << 10;
@@ -44,12 +44,7 @@ const WORK_MAX: Nanos = Nanos::from_secs(10);
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
     /// First of all.
-    Hello {
-        /// [`VERSION`].
-        version: u32,
-        /// The secret, empty where none is needed.
-        token: String,
-    },
+    Hello(Hello),
     /// Asks for the service's clock.
     Ping {
         /// Comes back.
@@ -127,15 +122,11 @@ impl Begin {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
 pub enum Say {
-    /// The client may go on.
-    Welcome(Welcome),
-    /// The client may not; the connection ends.
+    /// It will not do what was asked; the connection ends.
     Refused {
         /// Why, in one line.
         reason: String,
     },
-    /// The service has another client; the connection ends.
-    Busy,
     /// What a ping asked for.
     Pong {
         /// The ping's.
@@ -155,9 +146,6 @@ pub enum Say {
     /// The session has ended.
     Record(Box<Record>),
 }
-
-/// How a service greets.
-pub type Welcome = crate::control::Welcome<ServiceFacts>;
 
 /// What the service saw of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -3,14 +3,14 @@
 use super::session::{self, Session};
 use super::spec::LatencyServerSpec;
 use super::stats::LatencyServerStats;
-use crate::control::clients::{Clients, Denied, Hello};
-use crate::control::connection::{Connection, Heard, IDLE_NS};
+use crate::control::clients::Clients;
+use crate::control::connection::{Heard, IDLE_NS};
 use crate::experiment::latency::carry::Carried;
 use crate::experiment::latency::gate::Gate;
 use crate::experiment::latency::probe::{PROBE_BYTES, ProbeDatagram};
 use crate::experiment::latency::side::Side;
 use crate::experiment::latency::sockets;
-use crate::experiment::latency::wire::{Ask, Begin, LINE_MAX, Say, VERSION, Welcome};
+use crate::experiment::latency::wire::{Ask, Begin, Hello, LINE_MAX, SERVICE, Say};
 use crate::sys::clock;
 use crate::sys::eventfd::EventFd;
 use crate::sys::{stream, thread as sys_thread};
@@ -143,7 +143,7 @@ impl Room {
             return;
         };
         let Heard::Ask(ask) = heard else {
-            return refuse(connection, "this is no line of a knee client");
+            return connection.refuse("this is no line of a knee client");
         };
         connection.touch(now_ns);
         match ask {
@@ -153,7 +153,7 @@ impl Room {
                 // At once: what else there is to do can wait.
                 self.answer_pings();
             }
-            Ask::Hello { version, token } if !holds => self.greet(id, version, &token),
+            Ask::Hello(hello) if !holds => self.greet(id, &hello),
             Ask::Join {
                 session,
                 direction,
@@ -163,28 +163,18 @@ impl Room {
             Ask::Start { origin_ns, end_ns } if holds => self.start(id, origin_ns, end_ns),
             Ask::End { at_ns } if holds => match &mut self.session {
                 Some(session) if session.is_running() => session.end(at_ns),
-                _ => refuse(connection, "no session runs"),
+                _ => connection.refuse("no session runs"),
             },
-            Ask::Hello { .. } => refuse(connection, "hello was said already"),
-            Ask::Join { .. } => refuse(connection, "a flow is a connection of its own"),
-            _ if !holds => refuse(connection, "hello has to come first"),
-            _ => refuse(connection, "this is not the time for that"),
+            Ask::Hello(_) => connection.refuse("hello was said already"),
+            Ask::Join { .. } => connection.refuse("a flow is a connection of its own"),
+            _ if !holds => connection.refuse("hello has to come first"),
+            _ => connection.refuse("this is not the time for that"),
         }
     }
 
-    fn greet(&mut self, id: u64, version: u32, token: &str) {
-        let said = Hello { version, token };
-        let expected = Hello {
-            version: VERSION,
-            token: &self.spec.token,
-        };
-        let facts = &self.facts;
-        self.clients
-            .greet(id, &said, &expected, |denied| match denied {
-                None => Say::Welcome(Welcome::from_here(facts.clone())),
-                Some(Denied::Busy) => Say::Busy,
-                Some(Denied::Because(reason)) => Say::Refused { reason },
-            });
+    fn greet(&mut self, id: u64, said: &Hello) {
+        let expected = (SERVICE, self.spec.token.as_str());
+        self.clients.greet(id, said, expected, &self.facts);
     }
 
     fn begin(&mut self, id: u64, begin: Begin) {
@@ -195,7 +185,7 @@ impl Room {
             .check(self.spec.session_max)
             .and_then(|()| sockets::check(&begin.sockets));
         if let Err(reason) = checked {
-            refuse(connection, &reason);
+            connection.refuse(&reason);
             return;
         }
         if let Some(dscp) = begin.sockets.dscp {
@@ -235,14 +225,14 @@ impl Room {
         };
         let waits = |s: &&mut Session| s.missing() == 0 && !s.is_running();
         let Some(session) = self.session.as_mut().filter(waits) else {
-            refuse(connection, "this is not the time for that");
+            connection.refuse("this is not the time for that");
             return;
         };
         self.stats.sessions += 1;
         self.stats.flows += u64::from(session.begin.up + session.begin.down);
         match session.start(origin_ns, end_ns, self.spec.workers, &self.spec.faults) {
             Ok(()) => connection.say(&Say::Started),
-            Err(e) => refuse(connection, &format!("no thread can be had: {e}")),
+            Err(e) => connection.refuse(&format!("no thread can be had: {e}")),
         }
     }
 
@@ -332,10 +322,4 @@ impl Room {
             }
         }
     }
-}
-
-fn refuse(connection: &mut Connection, reason: &str) {
-    connection.part(&Say::Refused {
-        reason: reason.to_owned(),
-    });
 }

@@ -349,14 +349,19 @@ fn who_is_no_service_is_told_from_one_in_bounded_time() {
 
 /// Speaks the language up to `started`, then says nothing more.
 fn mute_service(listener: &std::net::TcpListener) {
-    use crate::experiment::latency::wire::{Ask, Say, Welcome, line};
+    use crate::control::Welcome;
+    use crate::experiment::latency::wire::{Ask, Greeting, Say, line};
     use std::io::{BufRead, BufReader, Write};
     let (stream, _) = listener.accept().unwrap();
     let mut said = BufReader::new(stream.try_clone().unwrap()).lines();
     let say = |say: Say| (&stream).write_all(&line(&say)).unwrap();
     while let Some(Ok(heard)) = said.next() {
         match serde_json::from_str(&heard).unwrap() {
-            Ask::Hello { .. } => say(Say::Welcome(Welcome::default())),
+            Ask::Hello(_) => {
+                let facts = LatencyServiceFacts::default();
+                let welcome = Greeting::Welcome(Welcome::from_here(facts));
+                (&stream).write_all(&line(&welcome)).unwrap();
+            }
             Ask::Ping { n } => say(Say::Pong {
                 n,
                 reached_ns: 1,

@@ -1,9 +1,9 @@
 //! The control thread: connections, and the one client that has the service.
 
 use super::data::{Command, Reply};
-use crate::control::clients::{Clients, Denied, Hello};
-use crate::control::connection::{Connection, Heard, IDLE_NS};
-use crate::experiment::udp::wire::{Ask, Begin, Say, VERSION, Welcome};
+use crate::control::clients::Clients;
+use crate::control::connection::{Heard, IDLE_NS};
+use crate::experiment::udp::wire::{Ask, Begin, Hello, SERVICE, Say};
 use crate::sys::clock;
 use crate::sys::eventfd::EventFd;
 use knee_core::experiment::udp::measure::ServiceFacts;
@@ -123,11 +123,11 @@ impl Room {
             return;
         };
         let Heard::Ask(ask) = heard else {
-            return refuse(connection, "this is no line of a knee client");
+            return connection.refuse("this is no line of a knee client");
         };
         connection.touch(now_ns);
         match (ask, self.stage) {
-            (Ask::Hello { version, token }, _) if !holds => self.greet(id, version, &token),
+            (Ask::Hello(hello), _) if !holds => self.greet(id, &hello),
             (Ask::Ping { n }, _) if holds => {
                 let at_ns = clock::monotonic_ns();
                 connection.say(&Say::Pong { n, at_ns });
@@ -141,25 +141,15 @@ impl Room {
                 self.stage = Stage::Draining;
                 self.thread.tell(Command::End(sent));
             }
-            (Ask::Hello { .. }, _) => refuse(connection, "hello was said already"),
-            _ if !holds => refuse(connection, "hello has to come first"),
-            _ => refuse(connection, "this is not the time for that"),
+            (Ask::Hello(_), _) => connection.refuse("hello was said already"),
+            _ if !holds => connection.refuse("hello has to come first"),
+            _ => connection.refuse("this is not the time for that"),
         }
     }
 
-    fn greet(&mut self, id: u64, version: u32, token: &str) {
-        let said = Hello { version, token };
-        let expected = Hello {
-            version: VERSION,
-            token: &self.thread.token,
-        };
-        let facts = &self.thread.facts;
-        self.clients
-            .greet(id, &said, &expected, |denied| match denied {
-                None => Say::Welcome(Welcome::from_here(facts.clone())),
-                Some(Denied::Busy) => Say::Busy,
-                Some(Denied::Because(reason)) => Say::Refused { reason },
-            });
+    fn greet(&mut self, id: u64, said: &Hello) {
+        let expected = (SERVICE, self.thread.token.as_str());
+        self.clients.greet(id, said, expected, &self.thread.facts);
     }
 
     fn begin(&mut self, id: u64, begin: Begin) {
@@ -173,7 +163,7 @@ impl Room {
                 let (serial, peer) = (self.serial, connection.peer);
                 self.thread.tell(Command::Begin(serial, begin.into(), peer));
             }
-            Err(reason) => refuse(connection, &reason),
+            Err(reason) => connection.refuse(&reason),
         }
     }
 
@@ -202,10 +192,4 @@ impl Room {
             connection.say(say);
         }
     }
-}
-
-fn refuse(connection: &mut Connection, reason: &str) {
-    connection.part(&Say::Refused {
-        reason: reason.to_owned(),
-    });
 }

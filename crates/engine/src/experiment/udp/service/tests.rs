@@ -4,7 +4,7 @@ use super::*;
 use crate::experiment::udp;
 use crate::experiment::udp::preflight;
 use crate::experiment::udp::wire;
-use crate::experiment::udp::wire::{Ask, Begin, Say, VERSION};
+use crate::experiment::udp::wire::{Ask, Begin, Hello, SERVICE, Say};
 use crate::transport::datagram::Header;
 use knee_core::experiment::udp::measure::{DropPlace, UdpTrial};
 use knee_core::experiment::udp::spec::{
@@ -366,10 +366,12 @@ impl Client {
     }
 
     fn hello(&mut self, token: &str) {
-        let token = token.to_owned();
-        let version = VERSION;
-        let welcome = self.ask(&Ask::Hello { version, token });
-        assert!(matches!(welcome, Say::Welcome(_)), "{welcome:?}");
+        let hello = Ask::Hello(Hello::new(SERVICE, token));
+        let stream = self.stream.get_mut();
+        stream.write_all(&wire::line(&hello)).unwrap();
+        let mut welcome = String::new();
+        self.stream.read_line(&mut welcome).unwrap();
+        assert!(welcome.starts_with(r#"{"say":"welcome""#), "{welcome}");
     }
 
     fn begin(&mut self, session: u64) {
