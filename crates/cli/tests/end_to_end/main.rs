@@ -23,6 +23,7 @@ mod overload;
 mod qotd;
 mod real_servers;
 mod reports;
+mod request_log;
 mod silence;
 mod stalls;
 mod support;

@@ -14,6 +14,7 @@ pub mod process;
 pub mod sockdiag;
 pub mod socket;
 pub mod stamp;
+pub mod stamped;
 pub mod stream;
 mod tcp_state;
 pub mod terminal;

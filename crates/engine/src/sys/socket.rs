@@ -378,6 +378,22 @@ impl Socket {
         RawAddress { storage, length }.decode()
     }
 
+    /// The address of the other end.
+    ///
+    /// # Errors
+    /// Not connected any more.
+    pub fn peer_address(&self) -> io::Result<Address> {
+        let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
+        let mut length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        // SAFETY: the storage is ours and has the length that we say.
+        check(unsafe {
+            libc::getpeername(self.raw(), storage.as_mut_ptr().cast(), &raw mut length)
+        })?;
+        // SAFETY: all zeroes are valid, and so is what the kernel wrote over them.
+        let storage = unsafe { storage.assume_init() };
+        RawAddress { storage, length }.decode()
+    }
+
     fn set<T>(&self, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
         let length = size_of::<T>() as libc::socklen_t;
         // SAFETY: the value is borrowed and has the length that we say.

@@ -8,11 +8,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use knee_core::law::Law;
 use knee_core::spec::{ParseError, parse_law};
 use knee_engine::serve::http::HttpServerSpec;
-use knee_engine::serve::http::{ARRIVALS_MAX, AcceptPolicy, Fault, HttpServer};
+use knee_engine::serve::http::{ARRIVALS_MAX, AcceptPolicy, Fault, HttpServer, LOG_MAX};
 use knee_engine::serve::http::{parse_capacity, parse_fault, parse_listen};
 use knee_engine::sys::socket::Address;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 
 /// Serve HTTP/1.1 with a known service time, queue and faults
 ///
@@ -78,6 +78,11 @@ pub struct RawServeHttp {
     #[arg(long, value_name = "FILE")]
     arrivals: Option<String>,
 
+    /// CSV file for the times of each request (arrival, read, service, end of write), in
+    /// nanoseconds of CLOCK_MONOTONIC; written at the end
+    #[arg(long, value_name = "FILE")]
+    log: Option<String>,
+
     #[command(flatten)]
     stats: StatsArgs,
 }
@@ -88,13 +93,16 @@ pub struct HttpService {
     server: HttpServerSpec,
     stats: StatsArgs,
     arrivals: Option<(String, File)>,
+    log: Option<(String, File)>,
 }
 
 impl RawServeHttp {
-    /// What is to be served; the file of arrivals is opened here.
+    /// What is to be served; files are opened here.
     pub fn resolve(self) -> Result<HttpService, Failure> {
         let raw = self;
-        let arrivals = raw.arrivals.map(create).transpose()?;
+        let create = |option| move |path| create(path, option);
+        let arrivals = raw.arrivals.map(create("--arrivals")).transpose()?;
+        let log = raw.log.map(create("--log")).transpose()?;
         let workers = raw.workers.or(raw.service.or(raw.capacity).map(|_| 1));
         let accept = raw.accept.unwrap_or(match (raw.capacity, raw.backlog) {
             (Some(_), Some(_)) => AcceptPolicy::PerWorker,
@@ -109,12 +117,14 @@ impl RawServeHttp {
             backlog: raw.backlog.unwrap_or(4096),
             faults: raw.fault,
             seed: raw.seed.seed(),
-            arrivals_max: if arrivals.is_some() { ARRIVALS_MAX } else { 0 },
+            arrivals_max: arrivals.as_ref().map_or(0, |_| ARRIVALS_MAX),
+            log_max: log.as_ref().map_or(0, |_| LOG_MAX),
         };
         Ok(HttpService {
             server,
             stats: raw.stats,
             arrivals,
+            log,
         })
     }
 }
@@ -127,10 +137,17 @@ pub fn execute(service: HttpService) -> Result<Exit, Failure> {
         HttpServer::start(service.server).map_err(|e| super::cannot_listen(&listen, &e))?;
     stop.wait(server.address())?;
     let stats = server.stop();
-    if let Some((path, file)) = service.arrivals {
-        let mut out = BufWriter::new(file);
-        let written = stats.write_arrivals(&mut out).and_then(|()| out.flush());
-        written.map_err(|e| Failure::argument("--arrivals", format!("'{path}': {e}")))?;
+    write("--arrivals", service.arrivals, |out| {
+        stats.write_arrivals(out)
+    })?;
+    write("--log", service.log, |out| stats.log.write(out))?;
+    if stats.log.left_out > 0 {
+        let (kept, more) = (stats.log.entries.len(), stats.log.left_out);
+        // Where standard error is gone nobody can be told.
+        let _ = writeln!(
+            io::stderr(),
+            "--log has the first {kept} requests; {more} more had no room"
+        );
     }
     service
         .stats
@@ -138,14 +155,28 @@ pub fn execute(service: HttpService) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-fn create(path: String) -> Result<(String, File), Failure> {
+fn create(path: String, option: &str) -> Result<(String, File), Failure> {
     match File::create(&path) {
         Ok(file) => Ok((path, file)),
         Err(e) => {
             let wrong = format!("'{path}' cannot be written: {e}");
-            Err(Failure::argument("--arrivals", wrong))
+            Err(Failure::argument(option, wrong))
         }
     }
+}
+
+/// Writes one of the files that were asked for.
+fn write(
+    option: &str,
+    to: Option<(String, File)>,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let Some((path, file)) = to else {
+        return Ok(());
+    };
+    let mut out = BufWriter::new(file);
+    let written = content(&mut out).and_then(|()| out.flush());
+    written.map_err(|e| Failure::argument(option, format!("'{path}' cannot be written: {e}")))
 }
 
 fn parse_size(text: &str) -> Result<u32, ParseError> {

@@ -1,11 +1,13 @@
 //! One connection: reads a request, has it served, writes the response, and so on.
 
 use super::context::Context;
+use super::log::{Line, Log};
 use super::request::{HEAD_MAX, Refusal, Request, RequestReader, Step};
 use super::response::{Answer, Kind};
 use super::stats::Trouble;
 use crate::sys::epoll::{Epoll, flags};
 use crate::sys::socket::Socket;
+use crate::sys::stamped;
 use knee_core::time::Nanos;
 use std::io;
 
@@ -64,6 +66,8 @@ pub(super) struct Connection {
     /// The ideal moment since which it has been ready for the next request, as long as nothing has
     /// been waited for since.
     ready_since: Option<Nanos>,
+    /// Its part in the log, where requests are logged.
+    line: Option<Box<Line>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +121,7 @@ impl Connection {
             watches_write: false,
             phase: Phase::Reading,
             ready_since,
+            line: None,
         }
     }
 
@@ -172,7 +177,12 @@ impl Connection {
             };
             match progress {
                 Ok(()) => {}
-                Err(Pause::Close) => return Fate::Closed(self.ready_since),
+                Err(Pause::Close) => {
+                    if let Some(log) = &mut tools.context.log {
+                        self.abandon(log);
+                    }
+                    return Fate::Closed(self.ready_since);
+                }
                 Err(Pause::Wait) => {
                     self.ready_since = None;
                     return self.watch(tools);
@@ -236,7 +246,7 @@ impl Connection {
         let carry = self.unread.len() - self.consumed;
         buffer[..carry].copy_from_slice(&self.unread[self.consumed..]);
         let room = buffer.len() - carry;
-        match self.socket.read(&mut buffer[carry..]) {
+        match self.receive(context, &mut buffer[carry..]) {
             Ok(0) => {
                 if carry > 0 || self.reader.in_body() {
                     context.tally.on_trouble(Trouble::Incomplete);
@@ -261,6 +271,33 @@ impl Connection {
         }
     }
 
+    fn receive(&mut self, context: &mut Context, into: &mut [u8]) -> io::Result<usize> {
+        if context.log.is_none() {
+            return self.socket.read(into);
+        }
+        let (read, came_ns) = stamped::receive(&self.socket, into)?;
+        let now = context.read_clock();
+        if let Some(log) = &mut context.log {
+            let new = || Box::new(Line::of(&self.socket, log));
+            self.line.get_or_insert_with(new).on_read(now, came_ns);
+        }
+        Ok(read)
+    }
+
+    /// The request that it serves, if any, will have no response.
+    pub(super) fn abandon(&mut self, log: &mut Log) {
+        if let Some(line) = &mut self.line {
+            line.end(log, None);
+        }
+    }
+
+    /// Logs a request that is served from `start` to `end`.
+    fn log(&mut self, start: Nanos, end: Nanos, context: &mut Context) {
+        if let (Some(log), Some(line)) = (&mut context.log, &mut self.line) {
+            line.begin(log, start, end);
+        }
+    }
+
     /// A whole request is there: what happens to it.
     fn serve(&mut self, request: Request, context: &mut Context) -> Phase {
         let now = context.now();
@@ -272,10 +309,12 @@ impl Connection {
         };
         let Some(station) = &mut context.station else {
             self.ready_since = None;
+            self.log(now, now, context);
             return self.begin(answer, context);
         };
         let visit = station.arrive(context.stalls.worked(arrival));
         let finish = context.stalls.moment(visit.finish);
+        self.log(context.stalls.moment(visit.start), finish, context);
         context.set_timer(finish, self.token);
         Phase::Serving {
             answer,
@@ -385,6 +424,13 @@ impl Connection {
 
     /// All that was to be sent is sent.
     fn end(&mut self, answer: Answer, context: &mut Context) -> Progress {
+        if let Some(line) = &mut self.line {
+            let written = context.read_clock();
+            context
+                .log
+                .iter_mut()
+                .for_each(|log| line.end(log, Some(written)));
+        }
         match answer.kind {
             Kind::Ok(_) if answer.halved => context.tally.on_trouble(Trouble::Truncate),
             Kind::Garbage => context.tally.on_trouble(Trouble::Garbage),

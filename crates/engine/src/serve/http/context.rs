@@ -1,6 +1,7 @@
 //! What all connections of one server share.
 
 use super::fault::{Fault, Mishaps, Stalls};
+use super::log::Log;
 use super::request::LastHead;
 use super::response::Responses;
 use super::spec::HttpServerSpec;
@@ -26,6 +27,8 @@ pub(super) struct Context {
     pub(super) responses: Responses,
     pub(super) last_head: LastHead,
     pub(super) tally: Tally,
+    /// Where each request is logged.
+    pub(super) log: Option<Log>,
     /// What is to be done when, by the token of the connection.
     timers: BinaryHeap<Reverse<(Nanos, u64)>>,
 }
@@ -48,6 +51,7 @@ impl Context {
             mishaps,
             last_head: LastHead::default(),
             tally: Tally::new(spec.arrivals_max),
+            log: (spec.log_max > 0).then(|| Log::new(spec.log_max, clock.origin)),
             timers: BinaryHeap::with_capacity(1024),
         }
     }

@@ -6,6 +6,7 @@
 mod connection;
 mod context;
 mod fault;
+mod log;
 pub mod request;
 mod response;
 mod server;
@@ -14,6 +15,7 @@ mod station;
 mod stats;
 
 pub use fault::{Fault, parse_fault};
+pub use log::{LOG_MAX, LogEntry, RequestLog};
 pub use spec::{ARRIVALS_MAX, AcceptPolicy, HttpServerSpec, parse_capacity, parse_listen};
 pub use station::{Station, Visit};
 pub use stats::{HttpServerStats, Quantiles, StationStats};

@@ -2,6 +2,7 @@
 
 use super::connection::{BUFFER_SIZE, Connection, Fate, Tools};
 use super::context::Context;
+use super::log::Log;
 use super::spec::HttpServerSpec;
 use super::stats::{HttpServerStats, Trouble};
 use crate::reactor::Waiter;
@@ -9,7 +10,7 @@ use crate::sys::clock::{MonotonicClock, ThreadUse};
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::{self, Address, Listener, RawAddress, Socket};
-use crate::sys::thread;
+use crate::sys::{stamped, thread};
 use knee_core::spec::{Margins, WaitPolicy};
 use knee_core::time::Nanos;
 use std::io;
@@ -84,10 +85,17 @@ impl Server {
         let mut events = [Event::EMPTY; 256];
         while self.pass(&mut events) {}
         let elapsed = self.context.read_clock();
-        let (context, used) = (self.context, ThreadUse::now().since(cpu));
-        context
-            .tally
-            .finish(elapsed, used, context.station.as_ref())
+        let used = ThreadUse::now().since(cpu);
+        if let Some(log) = &mut self.context.log {
+            self.connections.each(|connection| connection.abandon(log));
+        }
+        let context = self.context;
+        HttpServerStats {
+            log: context.log.map(Log::finish).unwrap_or_default(),
+            ..context
+                .tally
+                .finish(elapsed, used, context.station.as_ref())
+        }
     }
 
     /// One round: what is due, what came; false once it is to stop.
@@ -255,6 +263,10 @@ fn listen(spec: &HttpServerSpec) -> io::Result<Listener> {
         // What is accepted inherits it.
         listener.set_nodelay()?;
     }
+    if spec.log_max > 0 {
+        // A kernel that has no timestamps leaves the time of the read.
+        let _ = stamped::enable(&listener);
+    }
     Ok(listener)
 }
 
@@ -287,6 +299,11 @@ impl Slab {
         content
             .as_mut()
             .filter(|_| u64::from(*generation) == token >> 32)
+    }
+
+    fn each(&mut self, act: impl FnMut(&mut Connection)) {
+        let places = self.places.iter_mut();
+        places.filter_map(|(_, c)| c.as_mut()).for_each(act);
     }
 
     fn remove(&mut self, token: u64) {

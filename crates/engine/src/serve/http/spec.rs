@@ -29,6 +29,8 @@ pub struct HttpServerSpec {
     pub seed: u64,
     /// So many arrival stamps of requests are kept, from the first; 0: none. Each takes 8 bytes.
     pub arrivals_max: usize,
+    /// So many requests are logged with their times, from the first; 0: none. Each takes 64 bytes.
+    pub log_max: usize,
 }
 
 /// When connections are accepted.
@@ -59,6 +61,7 @@ impl Default for HttpServerSpec {
             faults: Vec::new(),
             seed: 1,
             arrivals_max: 0,
+            log_max: 0,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the server did, counted while it runs and told when it ends.
 
+use super::log::RequestLog;
 use super::station::Station;
 use crate::sys::clock::ThreadUse;
 use knee_core::measure::Histogram;
@@ -44,6 +45,9 @@ pub struct HttpServerStats {
     /// When requests arrived, from the start of the server: as many as the spec asked to keep.
     #[serde(skip)]
     pub arrivals: Vec<Nanos>,
+    /// What each request went through: as many as the spec asked to keep.
+    #[serde(skip)]
+    pub log: RequestLog,
 }
 
 /// What the station did, in its own, ideal time, and how far the thread fell behind it.
@@ -294,6 +298,7 @@ impl Tally {
                 write_lateness: Quantiles::from(&self.write_lateness),
             }),
             arrivals: self.arrivals,
+            log: RequestLog::default(),
         }
     }
 }

@@ -444,3 +444,77 @@ fn a_dropped_server_ends_and_closes_its_connections() {
     drop(server);
     assert_eq!(read_to_end(&mut stream), b"");
 }
+
+#[test]
+fn each_request_is_logged_with_its_way_through_the_station() {
+    let spec = HttpServerSpec {
+        log_max: 3,
+        ..with_station(1, 2)
+    };
+    let server = HttpServer::start(spec).unwrap();
+    let mut stream = connect(&server);
+    let port = stream.local_addr().unwrap().port();
+    let before_ns = crate::sys::clock::monotonic_ns();
+    // The second is there before the first is served, the third after both.
+    stream.write_all(GET.repeat(2).as_bytes()).unwrap();
+    read_response(&mut stream, true);
+    read_response(&mut stream, true);
+    get_ok(&mut stream);
+    get_ok(&mut stream);
+    // One that is never answered, and has no room.
+    stream.write_all(GET.as_bytes()).unwrap();
+    let log = server.stop().log;
+    let after_ns = crate::sys::clock::monotonic_ns();
+    assert_eq!(log.entries.len(), 3);
+    assert!((1..=2).contains(&log.left_out), "{}", log.left_out);
+    let ms = Nanos::from_millis(2);
+    for (i, entry) in (0..).zip(&log.entries) {
+        let absolute = log.origin_ns + entry.arrival.0;
+        // Two clocks are compared: a little is left to that.
+        let range = before_ns - 1_000_000..=after_ns;
+        assert!(range.contains(&absolute), "{entry:?}");
+        assert_eq!((entry.port, entry.connection, entry.request), (port, 0, i));
+        assert!(entry.arrival <= entry.read, "{entry:?}");
+        assert_eq!(entry.end - entry.start, ms, "{entry:?}");
+        assert!(entry.written.unwrap() >= entry.end, "{entry:?}");
+    }
+    let [first, second, third] = log.entries[..] else {
+        panic!("{log:?}");
+    };
+    assert_eq!(first.arrival, second.arrival, "both came in one read");
+    assert!(second.start >= first.end);
+    assert!(third.start >= second.end);
+}
+
+#[test]
+fn a_request_without_a_response_is_logged_without_its_end() {
+    let server = HttpServer::start(HttpServerSpec {
+        log_max: 9,
+        faults: vec![Fault::Reset(1.0)],
+        ..spec()
+    });
+    let server = server.unwrap();
+    let mut stream = connect(&server);
+    stream.write_all(GET.as_bytes()).unwrap();
+    let gone = stream.read(&mut [0]).unwrap_err();
+    assert_eq!(gone.kind(), ErrorKind::ConnectionReset);
+    let log = server.stop().log;
+    assert_eq!(log.entries.len(), 1);
+    assert_eq!(log.entries[0].written, None);
+}
+
+#[test]
+fn a_unix_socket_has_a_log_by_the_process() {
+    let path = std::env::temp_dir().join(format!("knee-log-{}.sock", std::process::id()));
+    let server = HttpServer::start(HttpServerSpec {
+        listen: Address::Unix(path.clone()),
+        log_max: 9,
+        ..spec()
+    });
+    let server = server.unwrap();
+    get_ok(&mut UnixStream::connect(&path).unwrap());
+    let log = server.stop().log;
+    let entry = log.entries[0];
+    assert_eq!((entry.by_kernel, entry.port), (false, 0));
+    assert_eq!(entry.arrival, entry.read);
+}

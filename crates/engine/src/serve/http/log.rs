@@ -1,0 +1,260 @@
+//! What each request went through, where that is asked for: what a test checks measured times
+//! against.
+
+use crate::sys::clock;
+use crate::sys::socket::{Address, Socket};
+use knee_core::time::Nanos;
+use std::io::{self, Write};
+
+/// How many requests `--log` keeps at the most: 256 MB, which are taken as they fill.
+pub const LOG_MAX: usize = 4_000_000;
+
+/// How long one comparison of the two clocks holds: they drift apart by 500 ns in a millisecond at
+/// the most (adjtimex(2)).
+const AHEAD_HOLDS: Nanos = Nanos::from_millis(10);
+
+/// The first line of the file.
+const HEADER: &str = "connection,port,request,clock,arrival_ns,read_ns,start_ns,end_ns,written_ns,\
+                      realtime_ahead_ns";
+
+/// One request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    /// The connection, by the order of their first bytes, from 0.
+    pub connection: u32,
+    /// The client's port; 0 on a Unix socket.
+    pub port: u16,
+    /// The request on its connection, from 0.
+    pub request: u32,
+    /// The arrival is the kernel's timestamp, not the time of the read.
+    pub by_kernel: bool,
+    /// When the request's last byte arrived, or those with which it was read.
+    pub arrival: Nanos,
+    /// When it was read.
+    pub read: Nanos,
+    /// When its service began, in the station's ideal time; without a station when it was read.
+    pub start: Nanos,
+    /// When its service ended, likewise.
+    pub end: Nanos,
+    /// When the response's last byte was handed to the kernel; `None` where it never was.
+    pub written: Option<Nanos>,
+    /// How far CLOCK_REALTIME was ahead of CLOCK_MONOTONIC then.
+    pub realtime_ahead_ns: u64,
+}
+
+/// What was kept of the requests, in the order in which they ended. Times count from `origin_ns`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestLog {
+    /// What CLOCK_MONOTONIC said when the server began.
+    pub origin_ns: u64,
+    /// The requests.
+    pub entries: Vec<LogEntry>,
+    /// How many more there were than it had room for.
+    pub left_out: u64,
+}
+
+impl RequestLog {
+    /// Writes it as CSV with a header; times are those of CLOCK_MONOTONIC in nanoseconds.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{HEADER}")?;
+        self.entries.iter().try_for_each(|entry| {
+            let clock = if entry.by_kernel { "kernel" } else { "process" };
+            let absolute = |at: Nanos| self.origin_ns + at.0;
+            let times = [entry.arrival, entry.read, entry.start, entry.end].map(absolute);
+            let [arrival, read, start, end] = times;
+            let (connection, port, request) = (entry.connection, entry.port, entry.request);
+            write!(out, "{connection},{port},{request},{clock},")?;
+            write!(out, "{arrival},{read},{start},{end},")?;
+            if let Some(written) = entry.written {
+                write!(out, "{}", absolute(written))?;
+            }
+            writeln!(out, ",{}", entry.realtime_ahead_ns)
+        })
+    }
+}
+
+/// The log while the server runs.
+#[derive(Debug)]
+pub(super) struct Log {
+    kept: RequestLog,
+    max: usize,
+    connections: u32,
+    /// How far CLOCK_REALTIME is ahead, and when that was read.
+    ahead: Option<(u64, Nanos)>,
+}
+
+impl Log {
+    /// An empty one with room for `max` requests; times count from `origin_ns`.
+    pub(super) fn new(max: usize, origin_ns: u64) -> Log {
+        let kept = RequestLog {
+            origin_ns,
+            entries: Vec::with_capacity(max),
+            left_out: 0,
+        };
+        Log {
+            kept,
+            max,
+            connections: 0,
+            ahead: None,
+        }
+    }
+
+    pub(super) fn finish(self) -> RequestLog {
+        self.kept
+    }
+
+    fn ahead(&mut self, now: Nanos) -> u64 {
+        match self.ahead {
+            Some((ahead_ns, at)) if now - at < AHEAD_HOLDS => ahead_ns,
+            _ => {
+                let ahead_ns = clock::realtime_ahead_ns();
+                self.ahead = Some((ahead_ns, now));
+                ahead_ns
+            }
+        }
+    }
+
+    fn push(&mut self, entry: LogEntry) {
+        if self.kept.entries.len() < self.max {
+            self.kept.entries.push(entry);
+        } else {
+            self.kept.left_out += 1;
+        }
+    }
+}
+
+/// One connection's part in the log.
+#[derive(Debug)]
+pub(super) struct Line {
+    connection: u32,
+    port: u16,
+    requests: u32,
+    /// When bytes were read last, and their kernel's timestamp.
+    read: Nanos,
+    came_ns: Option<u64>,
+    /// The request that is being served.
+    pending: Option<LogEntry>,
+}
+
+impl Line {
+    /// Of a connection whose first bytes have come.
+    pub(super) fn of(socket: &Socket, log: &mut Log) -> Line {
+        let connection = log.connections;
+        log.connections += 1;
+        let port = match socket.peer_address() {
+            Ok(Address::Tcp(address)) => address.port(),
+            Ok(Address::Unix(_)) | Err(_) => 0,
+        };
+        Line {
+            connection,
+            port,
+            requests: 0,
+            read: Nanos::ZERO,
+            came_ns: None,
+            pending: None,
+        }
+    }
+
+    /// Bytes were read at `now` that came at `came_ns` by CLOCK_REALTIME, where the kernel told.
+    pub(super) fn on_read(&mut self, now: Nanos, came_ns: Option<u64>) {
+        (self.read, self.came_ns) = (now, came_ns);
+    }
+
+    /// A whole request is there, and is served from `start` to `end`.
+    pub(super) fn begin(&mut self, log: &mut Log, start: Nanos, end: Nanos) {
+        let realtime_ahead_ns = log.ahead(self.read);
+        let origin_ns = log.kept.origin_ns;
+        let came = self.came_ns.map(|at| {
+            let monotonic_ns = at.saturating_sub(realtime_ahead_ns);
+            Nanos(monotonic_ns.saturating_sub(origin_ns)).min(self.read)
+        });
+        self.pending = Some(LogEntry {
+            connection: self.connection,
+            port: self.port,
+            request: self.requests,
+            by_kernel: came.is_some(),
+            arrival: came.unwrap_or(self.read),
+            read: self.read,
+            start,
+            end,
+            written: None,
+            realtime_ahead_ns,
+        });
+        self.requests += 1;
+    }
+
+    /// The response was written at `written`, or never will be. Nothing where no request is served.
+    pub(super) fn end(&mut self, log: &mut Log, written: Option<Nanos>) {
+        if let Some(entry) = self.pending.take() {
+            log.push(LogEntry { written, ..entry });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> Line {
+        Line {
+            connection: 3,
+            port: 40_000,
+            requests: 0,
+            read: Nanos::ZERO,
+            came_ns: None,
+            pending: None,
+        }
+    }
+
+    /// A log whose clocks are a second apart.
+    fn log(max: usize) -> Log {
+        Log {
+            ahead: Some((1_000_000_000, Nanos::ZERO)),
+            ..Log::new(max, 5_000)
+        }
+    }
+
+    fn written(log: Log) -> String {
+        let mut file = Vec::new();
+        log.finish().write(&mut file).unwrap();
+        String::from_utf8(file).unwrap()
+    }
+
+    #[test]
+    fn a_request_is_a_line_on_one_clock() {
+        let (mut log, mut line) = (log(9), line());
+        line.on_read(Nanos(100), Some(1_000_005_070));
+        line.begin(&mut log, Nanos(150), Nanos(250));
+        line.end(&mut log, Some(Nanos(260)));
+        line.on_read(Nanos(300), None);
+        line.begin(&mut log, Nanos(300), Nanos(400));
+        line.end(&mut log, None);
+        line.end(&mut log, Some(Nanos(500)));
+        let lines = "3,40000,0,kernel,5070,5100,5150,5250,5260,1000000000\n\
+                     3,40000,1,process,5300,5300,5300,5400,,1000000000\n";
+        assert_eq!(written(log), format!("{HEADER}\n{lines}"));
+    }
+
+    #[test]
+    fn a_timestamp_from_the_future_is_the_time_of_the_read() {
+        let (mut log, mut line) = (log(9), line());
+        line.on_read(Nanos(100), Some(1_000_009_000));
+        line.begin(&mut log, Nanos(100), Nanos(100));
+        line.end(&mut log, None);
+        assert_eq!(log.finish().entries[0].arrival, Nanos(100));
+    }
+
+    #[test]
+    fn what_has_no_room_is_counted() {
+        let (mut log, mut line) = (log(1), line());
+        for _ in 0..3 {
+            line.begin(&mut log, Nanos(1), Nanos(1));
+            line.end(&mut log, None);
+        }
+        let kept = log.finish();
+        assert_eq!((kept.entries.len(), kept.left_out), (1, 2));
+    }
+}
