@@ -64,6 +64,7 @@ pub mod experiment;
 pub mod finding;
 pub mod law;
 pub mod measure;
+pub mod polling;
 pub mod pool;
 pub mod quantity;
 pub mod report;

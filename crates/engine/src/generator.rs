@@ -51,5 +51,6 @@ pub fn generator_use(backend: &str, workers: &[WorkerUse], steal_percent: f64) -
         steal_percent,
         peak_rss_bytes: host::peak_rss_bytes(),
         workers: workers.len() as u32,
+        wait: None,
     }
 }

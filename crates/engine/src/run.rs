@@ -19,9 +19,10 @@ use crate::transport::requests::{RequestSet, serialise_all};
 use crate::worker::{Done, Worker};
 use knee_core::driver::AnyDriver;
 use knee_core::measure::{
-    IntervalMerger, IntervalPart, IntervalWatcher, Measurement, Recorder, RecorderConfig, Trial,
-    Window,
+    GeneratorUse, Histogram, IntervalMerger, IntervalPart, IntervalWatcher, Measurement, Recorder,
+    RecorderConfig, Trial, WaitUse, Window,
 };
+use knee_core::polling::polling_share;
 use knee_core::rng;
 use knee_core::spec::{
     BackendChoice, ConnectScheme, Load, OverloadLoad, Share, TimestampsChoice, TrialSpec,
@@ -75,6 +76,7 @@ pub fn run(
         origin: OnceLock::new(),
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
+        spare: processors().saturating_sub(workers),
     };
     if let Some(vantage) = &mut vantage {
         vantage.arm();
@@ -90,11 +92,14 @@ pub fn run(
         .collect::<io::Result<Vec<Done>>>()
         .map_err(|e| RunError::NotPermitted(format!("a worker could not run: {e}")))?;
     let interrupted = done.iter().any(|d| d.interrupted);
-    let generator = generator_use(
-        done.first().map_or("", |d| d.backend),
-        &done.iter().map(use_of).collect::<Vec<_>>(),
-        steal_percent,
-    );
+    let generator = GeneratorUse {
+        wait: Some(wait_of(spec, &done)),
+        ..generator_use(
+            done.first().map_or("", |d| d.backend),
+            &done.iter().map(use_of).collect::<Vec<_>>(),
+            steal_percent,
+        )
+    };
     let mut measurement = merge(done.into_iter().map(|d| d.measurement));
     measurement.intervals = intervals;
     Ok(Trial {
@@ -122,6 +127,8 @@ struct Plan<'a> {
     /// The run begins so long after all workers are ready.
     lead_ns: u64,
     stop: &'a AtomicBool,
+    /// Processors that this process may use beyond one for each worker.
+    spare: u32,
 }
 
 impl Plan<'_> {
@@ -226,7 +233,8 @@ impl Plan<'_> {
                 targets: spec.target.requests.len(),
             }),
             clock: MonotonicClock::start(),
-            waiter: Waiter::new(spec.engine.wait, COVERED, &spec.engine.margins),
+            waiter: Waiter::new(spec.engine.wait, COVERED, &spec.engine.margins)
+                .of_worker(share.index, self.spare),
             window,
             give_up: window.end + spec.timeout + spec.connect_timeout,
         };
@@ -342,4 +350,36 @@ fn use_of(done: &Done) -> WorkerUse {
         polled: done.polled,
         over: done.measurement.window.length(),
     }
+}
+
+/// How the workers waited, over the window but for late wake-ups, which count from the begin.
+fn wait_of(spec: &TrialSpec, done: &[Done]) -> WaitUse {
+    let mean = |share: fn(&Done) -> f64| {
+        let sum: f64 = done.iter().map(share).sum();
+        sum * 100.0 / done.len().max(1) as f64
+    };
+    let mut lateness = Histogram::default();
+    let mut changes = Vec::new();
+    for worker in done {
+        lateness.merge(worker.waiter.lateness());
+        changes.extend_from_slice(worker.waiter.changes());
+    }
+    changes.sort_by_key(|change| (change.at, change.worker));
+    WaitUse {
+        policy: spec.engine.wait,
+        polling_percent: mean(|d| {
+            let window = d.measurement.window;
+            polling_share(d.waiter.changes(), window.start, window.end)
+        }),
+        polled_percent: mean(|d| d.polled.0 as f64 / d.measurement.window.length().0.max(1) as f64),
+        changes,
+        lateness,
+    }
+}
+
+/// Processors that this process may use: those of its affinity, and as many as its cgroup's share
+/// is worth.
+fn processors() -> u32 {
+    let count = thread::available_parallelism().map_or(1, |n| n.get());
+    u32::try_from(count).unwrap_or(u32::MAX)
 }

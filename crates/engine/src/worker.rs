@@ -7,6 +7,7 @@ use knee_core::driver::{Action, AnyDriver, Driver};
 use knee_core::measure::{
     Completion, IntervalPart, Measurement, Outcome, Recorder, UnderWay, Window,
 };
+use knee_core::polling::Pace;
 use knee_core::time::{Clock, Nanos};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,6 +44,8 @@ pub struct Done {
     pub used: ThreadUse,
     /// Time spent polling in vain over the window.
     pub polled: Nanos,
+    /// How it waited.
+    pub waiter: Waiter,
     /// It was told to stop before its load was through.
     pub interrupted: bool,
 }
@@ -74,6 +77,7 @@ impl<C: Client> Worker<C> {
             clock,
             arrivals: Arrivals::new(clock.origin),
             next: Action::Done,
+            pace: Pace::default(),
         };
         let mut usage = Usage::new(window);
         let mut expected = Nanos::MAX;
@@ -85,6 +89,9 @@ impl<C: Client> Worker<C> {
                 emit(part);
             }
             usage.note(now, waiter.polled_total());
+            if waiter.is_due(now) {
+                waiter.review(now, &mut session.pace, ThreadUse::now().spent());
+            }
             session.client.expire(io, now);
             session.pump(io, now);
             let told_to_stop = stop.load(Ordering::Relaxed);
@@ -99,6 +106,7 @@ impl<C: Client> Worker<C> {
             measurement: session.finish(emit),
             used,
             polled,
+            waiter,
             interrupted,
         })
     }
@@ -114,6 +122,8 @@ struct Session<C> {
     arrivals: Arrivals,
     /// What the driver wants after all that was due.
     next: Action,
+    /// How late operations are.
+    pace: Pace,
 }
 
 impl<B: Backend, C: Client> Sink<B> for Session<C> {
@@ -141,6 +151,7 @@ impl<C: Client> Session<C> {
             match self.driver.poll(now) {
                 Action::Start(op) => {
                     self.recorder.on_start(op, now);
+                    self.pace.came_late(now - op.intended);
                     self.client.start(io, op, now);
                     now = self.clock.now();
                 }
@@ -169,6 +180,8 @@ impl<C: Client> Session<C> {
         }
         while let Some(completion) = self.client.take_completed() {
             self.recorder.on_completion(&completion);
+            self.pace
+                .responded(completion.completed - completion.intended);
             self.driver.on_completion(&completion, now);
             any = true;
         }

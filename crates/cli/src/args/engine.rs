@@ -32,8 +32,9 @@ pub struct EngineArgs {
     #[arg(hide_short_help = true)]
     pub timestamps: TimestampsChoice,
 
-    /// How a worker waits for a deadline: hybrid (sleep, then poll), sleep, spin (poll)
-    #[arg(long, value_name = "W", default_value = "hybrid", value_parser = waits())]
+    /// How a worker waits for a deadline: hybrid (sleep, then poll), sleep, spin (poll), auto
+    /// (hybrid; spin where sleeping makes operations late and a processor is idle)
+    #[arg(long, value_name = "W", default_value = "auto", value_parser = waits())]
     #[arg(hide_short_help = true)]
     pub wait: WaitPolicy,
 
@@ -92,7 +93,8 @@ const TIMESTAMPS: [(&str, TimestampsChoice); 2] = [
 ];
 
 /// The ways in which a worker waits for a deadline, by their words.
-pub const WAITS: [(&str, WaitPolicy); 3] = [
+pub const WAITS: [(&str, WaitPolicy); 4] = [
+    ("auto", WaitPolicy::Auto),
     ("hybrid", WaitPolicy::Hybrid),
     ("sleep", WaitPolicy::Sleep),
     ("spin", WaitPolicy::Spin),
@@ -106,9 +108,14 @@ fn timestamps() -> impl TypedValueParser<Value = TimestampsChoice> {
     PossibleValuesParser::new(TIMESTAMPS.map(|(word, _)| word)).map(|w| meaning(&TIMESTAMPS, &w))
 }
 
-/// Parses a word of [`WAITS`].
-pub fn waits() -> impl TypedValueParser<Value = WaitPolicy> {
+fn waits() -> impl TypedValueParser<Value = WaitPolicy> {
     PossibleValuesParser::new(WAITS.map(|(word, _)| word)).map(|w| meaning(&WAITS, &w))
+}
+
+/// Parses a word of [`WAITS`] that settles the way: nothing is decided while datagrams are sent.
+pub fn settled_waits() -> impl TypedValueParser<Value = WaitPolicy> {
+    let settled = WAITS.into_iter().filter(|(_, w)| *w != WaitPolicy::Auto);
+    PossibleValuesParser::new(settled.map(|(word, _)| word)).map(|w| meaning(&WAITS, &w))
 }
 
 /// The word of a value; each value has one.

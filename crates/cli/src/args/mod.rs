@@ -13,7 +13,7 @@ mod trace;
 mod values;
 
 pub use arrival::ArrivalArgs;
-pub use engine::{EngineArgs, WAITS, meaning, waits, word};
+pub use engine::{EngineArgs, WAITS, meaning, settled_waits, word};
 pub use load::{ClosedArgs, LimitArgs, OpenArgs, interval};
 pub use observe::ObserveArgs;
 pub use seed::{SeedArgs, random_seed};

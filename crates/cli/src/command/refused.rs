@@ -201,7 +201,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "run http://h/ --wait doze",
-        "--wait: 'doze' is not one of hybrid, sleep, spin",
+        "--wait: 'doze' is not one of auto, hybrid, sleep, spin",
     ),
     (
         "run http://h/ --seed x",

@@ -73,7 +73,7 @@ fn a_run_without_options_is_a_closed_loop_of_ten_users_for_ten_seconds() {
     assert_eq!(trial.seed, 7);
     assert_eq!(trial.engine.workers, 4);
     assert_eq!(trial.engine.backend, BackendChoice::Auto);
-    assert_eq!(trial.engine.wait, WaitPolicy::Hybrid);
+    assert_eq!(trial.engine.wait, WaitPolicy::Auto);
     assert!(trial.target.keep_alive);
     assert_eq!(trial.target.pick, Pick::InOrder);
 }

@@ -1,6 +1,6 @@
 //! How early a sleep has to end on this machine: measured once and kept, and never worth a run.
 
-use crate::support::{Ended, KneeServer, TempPath, knee, signal};
+use crate::support::{Ended, KneeServer, TempPath, knee, run, signal};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -157,4 +157,30 @@ fn commands_that_offer_no_load_measure_nothing() {
     assert_eq!(run_in(&state.0, &["report", stored.str()]).status, Some(0));
     assert_eq!(run_in(&state.0, &["run", "ftp://h/"]).status, Some(2));
     assert!(!state.file().exists());
+}
+
+#[test]
+fn a_report_says_how_it_waited() {
+    let server = KneeServer::start(&[]);
+    let url = server.url();
+    let load = ["-R", "200", "-d", "500ms", "--warmup", "0", "--json", "-"];
+    let wait_of = |options: &[&str]| -> Value {
+        let ended = run(&[&["run", &url][..], &load, options].concat());
+        ended.json()["trials"][0]["generator"]["wait"].clone()
+    };
+    let wait = wait_of(&[]);
+    assert_eq!(wait["policy"], "auto");
+    assert!(wait["lateness_ns"]["max"].is_u64(), "it slept: {wait}");
+    let shares = ["polling_percent", "spun_percent"].map(|key| wait[key].as_f64());
+    let is_share = |share: Option<f64>| share.is_some_and(|s| (0.0..=100.0).contains(&s));
+    assert!(shares.into_iter().all(is_share), "{wait}");
+    for change in wait["changes"].as_array().unwrap() {
+        assert!(change["at_ns"].is_i64() && change["worker"].is_u64());
+    }
+    for policy in ["hybrid", "sleep", "spin"] {
+        let wait = wait_of(&["--wait", policy]);
+        assert_eq!(wait["policy"], policy);
+        assert_eq!(wait["changes"].as_array().map(Vec::len), Some(0));
+        assert_eq!(wait["polling_percent"], 0.0);
+    }
 }

@@ -15,6 +15,7 @@ mod slowest;
 mod stage;
 mod targets;
 mod trial;
+mod wait;
 
 pub use anatomy::{Anatomy, Part};
 pub use answers::Answers;
@@ -31,3 +32,4 @@ pub use slowest::{SlowOperation, Slowest};
 pub use stage::{Owner, Stage, Stages, known_keys};
 pub use targets::{StatusCodes, TARGETS_MAX, TargetMeasured};
 pub use trial::{GeneratorUse, Measurement, Trial, Window};
+pub use wait::WaitUse;

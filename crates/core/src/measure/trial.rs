@@ -2,7 +2,7 @@
 
 use super::{
     Anatomy, Answers, Histogram, Interval, Observed, Outcomes, Series, Slowest, Stage, StatusCodes,
-    TargetMeasured,
+    TargetMeasured, WaitUse,
 };
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -262,4 +262,7 @@ pub struct GeneratorUse {
     pub peak_rss_bytes: u64,
     /// Worker threads.
     pub workers: u32,
+    /// How they waited; absent where nothing tells.
+    #[serde(default)]
+    pub wait: Option<WaitUse>,
 }

@@ -120,6 +120,9 @@ pub enum TimestampsChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitPolicy {
+    /// As `hybrid`, and polls all the time where sleeping makes operations late, a processor is to
+    /// spare, and polling helps.
+    Auto,
     /// Sleeps until a margin before it, learnt from its own late wake-ups, then polls.
     Hybrid,
     /// Sleeps until it.

@@ -7,6 +7,7 @@ use super::spectrum::spectrum;
 use super::timing::{self, Group, timing_report};
 use super::traffic::traffic_report;
 use super::validity::{Evidence, OwnShares, Quantiles, broken_clauses};
+use super::waiting::WaitReport;
 use crate::measure::error_share;
 use crate::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
 use crate::spec::Load;
@@ -28,6 +29,7 @@ use crate::trial::report::{GeneratorReport, LatencyReport, SilenceReport, TrialR
 pub fn assess(trial: &Trial) -> TrialReport {
     let measured = &trial.measurement;
     let outcomes = &measured.outcomes;
+    let wait = trial.generator.wait.as_ref();
     let silence = silence(trial);
     let flow = Flow::of(measured, !shows_failure(measured, &silence));
     let effect = flow
@@ -53,7 +55,10 @@ pub fn assess(trial: &Trial) -> TrialReport {
         response_time_ns: operations_report(&measured.response, measured.response_min, effect),
         service_time_ns: operations_report(&measured.service, measured.service_min, effect),
         offered: offered_report(trial),
-        generator: generator_report(&trial.generator, flow.completed),
+        generator: GeneratorReport {
+            wait: wait.map(|used| WaitReport::of(used, measured.window)),
+            ..generator_report(&trial.generator, flow.completed)
+        },
         stationary: flow.throughput_stationary && flow.response_stationary,
         verdict: if invalid_because.is_empty() {
             Verdict::Valid
@@ -247,6 +252,7 @@ pub(crate) fn generator_report(used: &GeneratorUse, completed: f64) -> Generator
         busiest_worker_waiting_percent: used.busiest_worker_waiting_percent,
         steal_percent: used.steal_percent,
         peak_rss_bytes: used.peak_rss_bytes,
+        wait: None,
     }
 }
 

@@ -15,3 +15,4 @@ mod spectrum;
 pub mod timing;
 mod traffic;
 pub mod validity;
+pub mod waiting;

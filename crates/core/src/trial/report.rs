@@ -8,6 +8,7 @@ use crate::trial::detail::{Detail, HttpDetail, UdpDetail};
 use crate::trial::flows::FlowsReport;
 use crate::trial::timing::TimingReport;
 use crate::trial::validity::Clause;
+use crate::trial::waiting::WaitReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -367,6 +368,9 @@ pub struct GeneratorReport {
     pub steal_percent: f64,
     /// Largest resident memory of the process.
     pub peak_rss_bytes: u64,
+    /// How the workers waited; absent where nothing tells.
+    #[serde(default)]
+    pub wait: Option<WaitReport>,
 }
 
 /// Little's law for a closed loop: N = X·(R + Z).

@@ -1,5 +1,7 @@
 //! How long to sleep before a deadline, learnt from how late sleeps have ended.
 
+use knee_core::measure::Histogram;
+use knee_core::polling::{Pace, Polling, Spent, Way, WayChange};
 use knee_core::spec::{Margins, WaitPolicy};
 use knee_core::time::Nanos;
 
@@ -14,6 +16,10 @@ const SLEEP_MIN: Nanos = Nanos::from_micros(5);
 /// matter: at 1,000 deadlines a second and wake-ups 60 to 200 µs late (an idle virtual core) some
 /// 5 % of a core are then spent polling.
 pub const COVERED: f64 = 0.85;
+
+/// The share of late wake-ups that the margin of `--wait auto` covers at the least: what is beyond
+/// it is late, and shows in the 99th percentile.
+const COVERED_AUTO: f64 = 0.95;
 
 /// No estimate falls below this: the shortest that a sleep and its system call take.
 const MARGIN_MIN_NS: f64 = 3_000.0;
@@ -39,6 +45,10 @@ pub struct Waiter {
     /// The deadline of the last decision.
     until: Nanos,
     polled_ns: u64,
+    /// How late sleeps ended that no event cut short.
+    lateness: Histogram,
+    /// Whether to sleep at all.
+    polling: Polling,
 }
 
 impl Waiter {
@@ -48,12 +58,47 @@ impl Waiter {
     pub fn new(policy: WaitPolicy, covered: f64, margins: &Margins) -> Waiter {
         Waiter {
             policy,
-            covered,
+            covered: match policy {
+                WaitPolicy::Auto => covered.max(COVERED_AUTO),
+                WaitPolicy::Hybrid | WaitPolicy::Sleep | WaitPolicy::Spin => covered,
+            },
             margin_ns: margins.by_bucket().map(|ns| ns as f64),
             bucket: 0,
             until: Nanos::ZERO,
             polled_ns: 0,
+            lateness: Histogram::default(),
+            polling: Polling::new(0, 0),
         }
+    }
+
+    /// The waiter of a worker, by its number, with so many processors to spare beyond one for each
+    /// worker: where it may poll all the time if the policy is to decide on that.
+    pub fn of_worker(self, worker: u32, spare: u32) -> Waiter {
+        let spare = match self.policy {
+            WaitPolicy::Auto => spare,
+            WaitPolicy::Hybrid | WaitPolicy::Sleep | WaitPolicy::Spin => 0,
+        };
+        Waiter {
+            polling: Polling::new(worker, spare),
+            ..self
+        }
+    }
+
+    /// Whether it wants to [`Waiter::review`] at `now`.
+    #[inline]
+    pub fn is_due(&self, now: Nanos) -> bool {
+        self.polling.is_due(now)
+    }
+
+    /// Decides anew whether to sleep at all, from how late operations were and from the processor
+    /// time that the thread has used and has been kept waiting for so far.
+    pub fn review(&mut self, now: Nanos, pace: &mut Pace, [used, kept_waiting]: [Nanos; 2]) {
+        let spent = Spent {
+            used,
+            kept_waiting,
+            polled: self.polled_total(),
+        };
+        self.polling.review(now, pace, spent);
     }
 
     /// How long to sleep at `now` when the next deadline is `until`; zero means to poll.
@@ -63,7 +108,8 @@ impl Waiter {
         match self.policy {
             WaitPolicy::Spin => Nanos::ZERO,
             WaitPolicy::Sleep => left.min(SLEEP_MAX),
-            WaitPolicy::Hybrid => {
+            WaitPolicy::Auto if self.polling.way() == Way::Polling => Nanos::ZERO,
+            WaitPolicy::Auto | WaitPolicy::Hybrid => {
                 let is_new = std::mem::replace(&mut self.until, until) != until;
                 let margin = &mut self.margin_ns[self.bucket];
                 let sleep = left - Nanos(*margin as u64);
@@ -82,6 +128,7 @@ impl Waiter {
     /// estimate for its length towards the quantile that is to be covered (stochastic
     /// approximation: the steps up and down balance where that share lies below).
     pub fn woke(&mut self, late: Nanos) {
+        self.lateness.record(late);
         let margin = &mut self.margin_ns[self.bucket];
         let is_covered = late.0 as f64 <= *margin;
         *margin += STEP_NS * (self.covered - if is_covered { 1.0 } else { 0.0 });
@@ -96,6 +143,16 @@ impl Waiter {
     /// The margins as they are by now.
     pub fn margins(&self) -> Margins {
         Margins::from_buckets(self.margin_ns.map(|ns| ns as u64))
+    }
+
+    /// How late sleeps ended that no event cut short.
+    pub fn lateness(&self) -> &Histogram {
+        &self.lateness
+    }
+
+    /// When it began to poll all the time, and when it slept again.
+    pub fn changes(&self) -> &[WayChange] {
+        self.polling.changes()
     }
 
     /// Time spent polling in vain so far.
@@ -187,6 +244,54 @@ mod tests {
             assert_eq!(p80, Nanos::ZERO, "{micros} µs");
             assert!(micros < 1_000 || polled < 0.1, "{micros} µs: {polled}");
         }
+    }
+
+    /// A worker with an operation every 500 µs on a machine that wakes late by `late`: the ways it
+    /// went, and the share of the last tenth of the time that it polled.
+    fn on_a_machine(late: impl Fn(u64) -> Nanos) -> (Vec<Way>, f64) {
+        let waiter = Waiter::new(WaitPolicy::Auto, COVERED, &Margins::UNKNOWN);
+        let (mut waiter, mut pace) = (waiter.of_worker(3, 1), Pace::default());
+        let gap = Nanos::from_micros(500);
+        let (mut now, mut polled, mut wakeups) = (Nanos::ZERO, Nanos::ZERO, 0);
+        for k in 1..=10_000_u64 {
+            let until = Nanos(k * gap.0);
+            while now < until {
+                let asked = waiter.sleep_for(now, until);
+                if asked == Nanos::ZERO {
+                    waiter.polled(until - now);
+                    polled += if k > 9_000 { until - now } else { Nanos::ZERO };
+                    now = until;
+                } else {
+                    wakeups += 1;
+                    now += asked + late(wakeups);
+                    waiter.woke(late(wakeups));
+                }
+            }
+            pace.came_late(now - until);
+            pace.responded(Nanos::from_micros(130));
+            if waiter.is_due(now) {
+                waiter.review(now, &mut pace, [waiter.polled_total(), Nanos::ZERO]);
+            }
+        }
+        let ways = waiter.changes().iter().map(|change| change.to).collect();
+        (ways, polled.as_secs_f64() / (1_000.0 * gap.as_secs_f64()))
+    }
+
+    #[test]
+    fn a_worker_that_is_woken_too_late_polls_all_the_time() {
+        let (ways, polled) = on_a_machine(|k| match k % 10 {
+            0 => Nanos::from_millis(2),
+            _ => Nanos::from_micros(60),
+        });
+        assert_eq!(ways, [Way::Polling]);
+        assert_eq!(polled, 1.0);
+    }
+
+    #[test]
+    fn late_wakeups_that_a_margin_covers_are_no_reason_to_poll_all_the_time() {
+        let (ways, polled) = on_a_machine(|k| Nanos::from_micros(40 + (k * 37) % 60));
+        assert_eq!(ways, []);
+        assert!(polled < 0.25, "{polled}: the margin alone");
     }
 
     #[test]

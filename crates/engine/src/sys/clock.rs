@@ -99,6 +99,11 @@ impl ThreadUse {
         }
     }
 
+    /// Processor time, and time in which others had the processor.
+    pub fn spent(self) -> [Nanos; 2] {
+        [self.user + self.system, self.kept_waiting]
+    }
+
     /// What was used since `earlier`.
     pub fn since(self, earlier: ThreadUse) -> ThreadUse {
         ThreadUse {

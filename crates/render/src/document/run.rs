@@ -15,10 +15,12 @@ use crate::plot::Plot;
 use knee_core::experiment::run::report::RunConclusion;
 use knee_core::measure::Outcome;
 use knee_core::report::Report;
+use knee_core::spec::WaitPolicy;
 use knee_core::trial::detail::HttpDetail;
 use knee_core::trial::report::{
     GeneratorReport, LatencyReport, OfferedReport, QuantilesReport, TrialReport,
 };
+use knee_core::trial::waiting::WaitReport;
 
 /// From this share of the time on it is worth a word that a worker was kept from its core.
 const WAITING_SHOWN_PERCENT: f64 = 1.0;
@@ -382,6 +384,7 @@ fn generator_facts(t: &TrialReport) -> Vec<Fact> {
     let g = &t.generator;
     let mut facts = cpu_facts(g);
     facts.push(fact("busiest worker", busiest(g)));
+    facts.extend(g.wait.as_ref().map(|w| fact("waiting", waiting(w))));
     facts.push(fact(
         "stolen by the host",
         Line::plain(percent(g.steal_percent)),
@@ -417,6 +420,36 @@ fn busiest(g: &GeneratorReport) -> Line {
     if g.busiest_worker_waiting_percent >= WAITING_SHOWN_PERCENT {
         let waiting = percent(g.busiest_worker_waiting_percent);
         line.push(Ink::Plain, format!("; others had it for {waiting}"));
+    }
+    line
+}
+
+/// How it waited, and how late its sleeps ended.
+fn waiting(wait: &WaitReport) -> Line {
+    let mut line = Line::plain(match wait.policy {
+        WaitPolicy::Auto => "auto",
+        WaitPolicy::Hybrid => "hybrid",
+        WaitPolicy::Sleep => "sleep",
+        WaitPolicy::Spin => "spin",
+    });
+    if wait.policy == WaitPolicy::Auto {
+        line.push(
+            Ink::Plain,
+            match wait.polling_percent > 0.0 {
+                true => format!(
+                    ": polled all the time for {} of the trial ({})",
+                    percent(wait.polling_percent),
+                    plural(wait.changes.len() as u64, "change")
+                ),
+                false => ": slept, then polled".to_owned(),
+            },
+        );
+    }
+    let late = &wait.lateness_ns;
+    if let (Some(p50), Some(p99)) = (late.p50, late.p99) {
+        let [p50, p99] = [p50, p99].map(time);
+        let text = format!("; wake-ups late: p50 {p50}, p99 {p99}");
+        line.push(Ink::Plain, text);
     }
     line
 }

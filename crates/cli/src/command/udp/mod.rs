@@ -12,7 +12,7 @@ pub use options::{parse_buffer, parse_cpu, service_modes};
 use super::laboratory::{self, Order};
 use super::service;
 use crate::args::{SeedArgs, ThresholdArgs, TokenArgs, with_exits};
-use crate::args::{parse_count, parse_positive, waits};
+use crate::args::{parse_count, parse_positive, settled_waits};
 use crate::failure::{Exit, Failure};
 use crate::margins;
 use crate::output::{MeasuredOutputArgs, Output};
@@ -185,7 +185,7 @@ pub struct RawUdp {
 
     /// How these threads wait for the intended time: hybrid (sleep, then poll), sleep, spin
     /// [default: hybrid]
-    #[arg(long, value_name = "W", value_parser = waits(), help_heading = "Generator")]
+    #[arg(long, value_name = "W", value_parser = settled_waits(), help_heading = "Generator")]
     #[arg(hide_short_help = true, hide_possible_values = true)]
     wait_policy: Option<WaitPolicy>,
 

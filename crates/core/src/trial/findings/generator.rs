@@ -15,13 +15,14 @@ const LAW_OPERATIONS: f64 = 20.0;
 const PAUSE_SHARE: f64 = 0.05;
 const PAUSE_NS: f64 = 50_000.0;
 
-pub(super) const CODES: [Code; 6] = [
+pub(super) const CODES: [Code; 7] = [
     GENERATOR_LIMITED,
     GENERATOR_DISTORTED,
     GENERATOR_DELAY,
     GENERATOR_CYCLE,
     LITTLES_LAW_VIOLATION,
     THINK_DEVIATION,
+    GENERATOR_POLLED,
 ];
 
 pub(crate) const GENERATOR_LIMITED: Code = Code {
@@ -220,6 +221,40 @@ pub(super) fn littles_law(trials: &Trials) -> Option<Finding> {
         ],
         "repeat it for longer: --duration 60s; until the two agree, trust neither the throughput \
          nor the response times of this load",
+    ))
+}
+
+const GENERATOR_POLLED: Code = Code {
+    name: "generator_polled",
+    cause: "More than 1 % of the operations began late because the generator's processor slept. \
+            Late is more than 50 µs, and more than a quarter of the median response time or of the \
+            mean gap. Another processor was idle, so the generator stopped sleeping, which makes \
+            its results more exact.",
+    remedy: "Nothing is wrong. Use --wait hybrid where the processor is needed for something else.",
+};
+
+pub(super) fn generator_polled(trials: &Trials) -> Option<Finding> {
+    let polled = |t: &TrialReport| {
+        let wait = t.generator.wait.clone()?;
+        (wait.polling_percent > 0.0).then_some(wait)
+    };
+    let (place, wait) = trials.worst(polled, |wait| wait.polling_percent)?;
+    let late_ns = wait.lateness_ns.p99.or(wait.lateness_ns.max);
+    let because = late_ns.map_or(String::new(), |ns| {
+        format!(", because its sleeps ended late (p99 {})", time(ns as f64))
+    });
+    let share = percent(wait.polling_percent);
+    let mut evidence = vec![
+        ("polling_percent", wait.polling_percent),
+        ("spun_percent", wait.spun_percent),
+        ("changes", wait.changes.len() as f64),
+    ];
+    evidence.extend(late_ns.map(|ns| ("lateness_p99_ns", ns as f64)));
+    Some(GENERATOR_POLLED.finding(
+        Severity::Info,
+        format!("{place}the generator polled all the time for {share} of the trial{because}"),
+        evidence,
+        "nothing, or use --wait hybrid where the processor is needed for something else",
     ))
 }
 

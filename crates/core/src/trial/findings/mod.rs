@@ -65,7 +65,7 @@ impl Default for Asked {
 }
 
 fn diagnose(trials: &Trials) -> Vec<Finding> {
-    let checks: [fn(&Trials) -> Option<Finding>; 15] = [
+    let checks: [fn(&Trials) -> Option<Finding>; 16] = [
         generator::generator_limited,
         generator::generator_distorted,
         generator::generator_delay,
@@ -81,6 +81,7 @@ fn diagnose(trials: &Trials) -> Vec<Finding> {
         generator::think_deviation,
         target::server_stalled,
         target::surplus_bytes,
+        generator::generator_polled,
     ];
     checks.iter().filter_map(|check| check(trials)).collect()
 }

@@ -3,9 +3,10 @@
 use super::{Asked, findings_at_levels, trial_findings};
 use crate::experiment::sweep::fake::{base, blank, outcomes};
 use crate::measure::Interval;
-use crate::spec::Level;
+use crate::spec::{Level, WaitPolicy};
 use crate::trial::report::{LittlesLaw, QuantilesReport, TrialReport, Verdict};
 use crate::trial::validity::Clause;
+use crate::trial::waiting::WaitReport;
 
 /// A sound trial of 10 users: 1,000/s at 10 ms.
 fn sound() -> TrialReport {
@@ -159,6 +160,21 @@ fn trial_findings_at_their_thresholds() {
         &["generator_limited"],
     );
     check("all of it, but polling", |t| busy(t, 100.0, 30.0), &[]);
+    let polled = |t: &mut TrialReport, polling_percent| {
+        t.generator.wait = Some(WaitReport {
+            policy: WaitPolicy::Auto,
+            polling_percent,
+            spun_percent: 60.0,
+            changes: Vec::new(),
+            lateness_ns: Default::default(),
+        });
+    };
+    check(
+        "polled all the time",
+        |t| polled(t, 80.0),
+        &["generator_polled"],
+    );
+    check("slept, then polled", |t| polled(t, 0.0), &[]);
 
     check(
         "invalid",

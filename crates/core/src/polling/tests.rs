@@ -1,0 +1,240 @@
+//! Hosts that wake late in virtual time, and what the policy makes of them.
+
+use super::*;
+
+const GAP: Nanos = Nanos::from_micros(200);
+
+/// A host, and what a worker with one operation every [`GAP`] sees on it.
+#[derive(Clone, Copy)]
+struct Host {
+    /// One operation of so many is late where the worker sleeps, …
+    late_one_of: u64,
+    /// … and where it polls; 0: none.
+    late_polling_one_of: u64,
+    /// By how much.
+    by: Nanos,
+    /// The share of the time in which others have the processor of a worker that polls.
+    in_the_way: f64,
+    /// Of what an operation is late by, the share in which others have the processor.
+    contended: f64,
+    /// The share that operations take up.
+    busy: f64,
+    response: Nanos,
+}
+
+const NOISY: Host = Host {
+    late_one_of: 20,
+    late_polling_one_of: 0,
+    by: Nanos::from_millis(1),
+    in_the_way: 0.0,
+    contended: 0.1,
+    busy: 0.1,
+    response: Nanos::from_micros(120),
+};
+
+const QUIET: Host = Host {
+    by: Nanos::from_micros(30),
+    ..NOISY
+};
+
+/// A worker on a host.
+struct World {
+    polling: Polling,
+    pace: Pace,
+    now: Nanos,
+    spent: Spent,
+    operations: u64,
+}
+
+impl World {
+    fn new(spare: u32) -> World {
+        World {
+            polling: Polling::new(0, spare),
+            pace: Pace::default(),
+            now: Nanos::ZERO,
+            spent: Spent::default(),
+            operations: 0,
+        }
+    }
+
+    fn run(&mut self, host: &Host, time: Nanos) -> &mut World {
+        let end = self.now + time;
+        let part = |share: f64| Nanos((GAP.0 as f64 * share) as u64);
+        while self.now < end {
+            self.now += GAP;
+            self.operations += 1;
+            self.spent.used += part(host.busy);
+            let late_one_of = match self.polling.way() {
+                Way::Sleeping => host.late_one_of,
+                Way::Polling => {
+                    let idle = part(1.0 - host.busy - host.in_the_way);
+                    self.spent.used += idle;
+                    self.spent.polled += idle;
+                    self.spent.kept_waiting += part(host.in_the_way);
+                    host.late_polling_one_of
+                }
+            };
+            let is_late = late_one_of > 0 && self.operations.is_multiple_of(late_one_of);
+            if is_late {
+                let waited = Nanos((host.by.0 as f64 * host.contended) as u64);
+                self.spent.kept_waiting += waited;
+            }
+            self.pace
+                .came_late(if is_late { host.by } else { Nanos(5_000) });
+            self.pace.responded(host.response);
+            if self.polling.is_due(self.now) {
+                self.polling.review(self.now, &mut self.pace, self.spent);
+            }
+        }
+        self
+    }
+
+    fn share(&self) -> f64 {
+        polling_share(self.polling.changes(), Nanos::ZERO, self.now)
+    }
+}
+
+#[test]
+fn a_worker_that_wakes_late_polls_soon_and_nearly_always() {
+    let mut world = World::new(1);
+    world.run(&NOISY, Nanos::from_secs(60));
+    let first = world.polling.changes()[0];
+    assert_eq!(first.to, Way::Polling);
+    assert!(first.at <= Nanos::from_secs(1), "{first:?}");
+    assert!(world.share() > 0.95, "{}", world.share());
+}
+
+#[test]
+fn a_quiet_host_is_slept_on() {
+    let mut world = World::new(1);
+    world.run(&QUIET, Nanos::from_secs(60));
+    assert_eq!(world.polling.changes(), []);
+}
+
+#[test]
+fn what_is_late_is_measured_by_the_response_and_by_the_gap() {
+    // 1 ms matters where responses take 120 µs and not where they take 20 ms, 5 ms apart.
+    let mut pace = Pace::default();
+    pace.responded(Nanos::from_millis(20));
+    pace.begin_round(5e6);
+    assert_eq!(pace.limit, Nanos::from_micros(1_250));
+    pace.responded(Nanos::from_micros(100));
+    let mut fast = Pace {
+        median_ns: 400_000.0,
+        ..Pace::default()
+    };
+    fast.begin_round(5e6);
+    assert_eq!(fast.limit, Nanos::from_micros(100));
+    fast.median_ns = 1_000.0;
+    fast.begin_round(1_000.0);
+    assert_eq!(fast.limit, LATE_MIN);
+}
+
+#[test]
+fn without_a_processor_to_spare_it_never_polls() {
+    let mut world = World::new(0);
+    world.run(&NOISY, Nanos::from_secs(20));
+    assert_eq!(world.polling.changes(), []);
+}
+
+#[test]
+fn a_busy_worker_is_late_for_other_reasons() {
+    let busy = Host { busy: 0.9, ..NOISY };
+    let mut world = World::new(1);
+    world.run(&busy, Nanos::from_secs(20));
+    assert_eq!(world.polling.changes(), []);
+}
+
+#[test]
+fn a_worker_that_waits_for_others_has_no_processor_to_spare() {
+    let contended = Host {
+        contended: 0.6,
+        ..NOISY
+    };
+    let mut world = World::new(1);
+    world.run(&contended, Nanos::from_secs(20));
+    assert_eq!(world.polling.changes(), []);
+}
+
+#[test]
+fn a_single_pause_is_no_reason() {
+    let mut world = World::new(1);
+    world.run(&QUIET, Nanos::from_secs(2));
+    for _ in 0..500 {
+        world.pace.came_late(Nanos::from_millis(100));
+    }
+    world.run(&QUIET, Nanos::from_secs(2));
+    assert_eq!(world.polling.changes(), []);
+}
+
+#[test]
+fn polling_that_does_not_help_ends_and_is_not_tried_again_soon() {
+    let helpless = Host {
+        late_polling_one_of: NOISY.late_one_of,
+        ..NOISY
+    };
+    let in_the_way = Host {
+        in_the_way: 0.05,
+        ..NOISY
+    };
+    for host in [helpless, in_the_way] {
+        let mut world = World::new(1);
+        world.run(&host, Nanos::from_secs(50));
+        let ways: Vec<Way> = world.polling.changes().iter().map(|c| c.to).collect();
+        assert_eq!(ways, [Way::Polling, Way::Sleeping]);
+        assert!(world.share() < 0.02, "{}", world.share());
+        world.run(&host, Nanos::from_secs(50));
+        assert_eq!(world.polling.changes().len(), 4, "once more after a minute");
+    }
+}
+
+#[test]
+fn a_host_that_becomes_quiet_is_slept_on_again() {
+    let mut world = World::new(1);
+    world.run(&NOISY, Nanos::from_secs(10));
+    assert_eq!(world.polling.way(), Way::Polling);
+    world.run(&QUIET, Nanos::from_secs(20));
+    assert_eq!(world.polling.way(), Way::Sleeping);
+    let so_far = world.polling.changes().len();
+    world.run(&QUIET, Nanos::from_secs(60));
+    assert_eq!(world.polling.changes().len(), so_far);
+    // The next time is a first time: it does not last longer for what was before.
+    world.run(&NOISY, Nanos::from_secs(3));
+    assert_eq!(world.polling.way(), Way::Polling);
+    world.run(&QUIET, HOLD[0]);
+    assert_eq!(world.polling.way(), Way::Sleeping);
+}
+
+#[test]
+fn few_operations_are_waited_for() {
+    let mut world = World::new(1);
+    let mut pace = Pace::default();
+    for k in 1..=40_u64 {
+        let now = Nanos(k * 100_000_000);
+        pace.came_late(Nanos(0));
+        world.polling.review(now, &mut pace, Spent::default());
+    }
+    assert_eq!((pace.operations, pace.limit), (40, Nanos::MAX));
+}
+
+#[test]
+fn the_share_of_polling_is_of_the_window() {
+    let change = |at, to| WayChange {
+        at: Nanos(at),
+        worker: 0,
+        to,
+    };
+    let share = |changes: &[WayChange]| polling_share(changes, Nanos(100), Nanos(200));
+    assert_eq!(share(&[]), 0.0);
+    assert_eq!(share(&[change(50, Way::Polling)]), 1.0);
+    let twice = [
+        change(50, Way::Polling),
+        change(110, Way::Sleeping),
+        change(150, Way::Polling),
+        change(160, Way::Sleeping),
+        change(190, Way::Polling),
+        change(250, Way::Sleeping),
+    ];
+    assert_eq!(share(&twice), 0.3);
+    assert_eq!(share(&[change(250, Way::Polling)]), 0.0);
+}

@@ -1,0 +1,95 @@
+//! What a report says of how the generator's workers waited.
+
+use super::report::QuantilesReport;
+use crate::measure::{WaitUse, Window};
+use crate::polling::Way;
+use crate::spec::WaitPolicy;
+use serde::{Deserialize, Serialize};
+
+/// How workers waited for their deadlines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WaitReport {
+    /// What was asked for with `--wait`.
+    pub policy: WaitPolicy,
+    /// The share of the window in which a worker polled all the time because `auto` decided so, in
+    /// percent; mean over the workers.
+    pub polling_percent: f64,
+    /// The share of the window that a worker spent polling for deadlines, in percent of a core;
+    /// mean over the workers.
+    pub spun_percent: f64,
+    /// When a worker began to poll all the time, and when it slept again.
+    pub changes: Vec<WayChangeReport>,
+    /// How late sleeps ended that nothing cut short, warm-up included.
+    pub lateness_ns: QuantilesReport,
+}
+
+/// A decision of `--wait auto`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WayChangeReport {
+    /// When, from the begin of the window; negative in the warm-up.
+    pub at_ns: i64,
+    /// The number of the worker, from 0.
+    pub worker: u32,
+    /// What it did from then on.
+    pub to: Way,
+}
+
+impl WaitReport {
+    pub(crate) fn of(used: &WaitUse, window: Window) -> WaitReport {
+        let start_ns = window.start.0.cast_signed();
+        let changes = used.changes.iter().map(|change| WayChangeReport {
+            at_ns: change.at.0.cast_signed() - start_ns,
+            worker: change.worker,
+            to: change.to,
+        });
+        let late = |q| used.lateness.percentile(q).map(|t| t.0);
+        WaitReport {
+            policy: used.policy,
+            polling_percent: used.polling_percent,
+            spun_percent: used.polled_percent,
+            changes: changes.collect(),
+            lateness_ns: QuantilesReport {
+                p50: late(0.5),
+                p99: late(0.99),
+                p999: late(0.999),
+                max: (!used.lateness.is_empty()).then(|| used.lateness.max().0),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Histogram;
+    use crate::polling::WayChange;
+    use crate::time::Nanos;
+
+    #[test]
+    fn changes_count_from_the_begin_of_the_window() {
+        let change = |ms, to| WayChange {
+            at: Nanos::from_millis(ms),
+            worker: 1,
+            to,
+        };
+        let mut lateness = Histogram::default();
+        lateness.record_n(Nanos(60_000), 200);
+        let used = WaitUse {
+            policy: WaitPolicy::Auto,
+            polling_percent: 30.0,
+            polled_percent: 40.0,
+            changes: vec![change(400, Way::Polling), change(3_000, Way::Sleeping)],
+            lateness,
+        };
+        let window = Window {
+            start: Nanos::from_secs(1),
+            end: Nanos::from_secs(9),
+        };
+        let report = WaitReport::of(&used, window);
+        let at: Vec<i64> = report.changes.iter().map(|c| c.at_ns).collect();
+        assert_eq!(at, [-600_000_000, 2_000_000_000]);
+        let late = &report.lateness_ns;
+        assert!(late.p99.is_some_and(|ns| ns.abs_diff(60_000) < 100));
+        assert_eq!(late.p999, None, "of 200");
+    }
+}
