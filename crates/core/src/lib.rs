@@ -56,6 +56,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arrival;
+pub mod both_ends;
 pub mod compare;
 pub mod consistency;
 pub mod digits;

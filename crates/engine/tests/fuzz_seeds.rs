@@ -9,6 +9,11 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 #[test]
+fn data_segment() {
+    run("data_segment", 10_000, checks::data_segment::check);
+}
+
+#[test]
 fn latency_control() {
     run("latency_control", 4_000, checks::latency_control::check);
 }

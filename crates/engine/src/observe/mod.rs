@@ -5,14 +5,18 @@
 
 mod client;
 pub mod control;
+pub mod data;
+mod follow;
 mod ledger;
 mod queue;
 pub mod segment;
 mod server;
+mod streams;
 mod tally;
 mod watch;
 
 pub use client::{RemoteWatch, Vantage, watch_for};
+pub use follow::Following;
 pub use server::{ObserveServer, ObserveStats};
 pub use watch::{Armed, Watch, source_here};
 

@@ -42,11 +42,7 @@ const TCP: u8 = 6;
 /// Reads a packet from its network header on, as far as it was kept; `None` where it is no such
 /// segment, is cut off before its flags, or contradicts itself.
 pub fn parse(packet: &[u8]) -> Option<Segment> {
-    let (from, to, tcp) = match packet.first()? >> 4 {
-        4 => ipv4(packet)?,
-        6 => ipv6(packet)?,
-        _ => return None,
-    };
+    let (from, to, tcp) = headers(packet)?;
     let flags = *tcp.get(13)?;
     let kind = match flags & (FIN | SYN | RST | ACK) {
         SYN => Kind::Syn,
@@ -61,6 +57,15 @@ pub fn parse(packet: &[u8]) -> Option<Segment> {
         sequence: u32::from_be_bytes(tcp.get(4..8)?.try_into().ok()?),
         kind,
     })
+}
+
+/// Sender, receiver, and TCP's part of a packet; `None` where it has none.
+pub(super) fn headers(packet: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, &[u8])> {
+    match packet.first()? >> 4 {
+        4 => ipv4(packet),
+        6 => ipv6(packet),
+        _ => None,
+    }
 }
 
 fn ipv4(packet: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, &[u8])> {
@@ -139,24 +144,24 @@ pub fn filter(port: u16) -> Vec<Instruction> {
     ]
 }
 
-fn load_word(at: u32) -> Instruction {
+pub(super) fn load_word(at: u32) -> Instruction {
     jump(0x20, at, 0, 0)
 }
 
-fn load_half(at: u32) -> Instruction {
+pub(super) fn load_half(at: u32) -> Instruction {
     jump(0x28, at, 0, 0)
 }
 
-fn load_byte(at: u32) -> Instruction {
+pub(super) fn load_byte(at: u32) -> Instruction {
     jump(0x30, at, 0, 0)
 }
 
 /// Skips `skip` instructions unless what was loaded is `value`.
-fn unless_equal(value: u32, skip: u8) -> Instruction {
+pub(super) fn unless_equal(value: u32, skip: u8) -> Instruction {
     jump(0x15, value, 0, skip)
 }
 
-fn jump(code: u16, operand: u32, jump_true: u8, jump_false: u8) -> Instruction {
+pub(super) fn jump(code: u16, operand: u32, jump_true: u8, jump_false: u8) -> Instruction {
     Instruction {
         code,
         jump_true,

@@ -201,10 +201,15 @@ pub fn source_here(port: u16) -> (SynSource, Option<String>) {
 }
 
 fn tap(port: u16) -> Result<PacketSocket, String> {
-    PacketSocket::open(&segment::filter(port), BUFFER).map_err(|e| match e.kind() {
+    PacketSocket::open(&segment::filter(port), BUFFER, false).map_err(|e| why_not(&e))
+}
+
+/// Why a capture could not begin.
+pub(super) fn why_not(error: &io::Error) -> String {
+    match error.kind() {
         io::ErrorKind::PermissionDenied => "a capture needs the capability CAP_NET_RAW".to_owned(),
-        _ => format!("a capture is not possible here: {}", reason(&e)),
-    })
+        _ => format!("a capture is not possible here: {}", reason(error)),
+    }
 }
 
 /// The thread's side.

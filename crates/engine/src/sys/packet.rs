@@ -15,6 +15,7 @@ const BATCH: usize = 128;
 
 /// Of packet(7); the libc crate does not name them for every Linux.
 const PACKET_STATISTICS: libc::c_int = 6;
+const PACKET_OUTGOING: u8 = 4;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
 /// One instruction of a classic BPF program, as the kernel reads it.
@@ -40,6 +41,8 @@ pub struct Packet<'a> {
     pub realtime_ns: Option<u64>,
     /// The index of the interface over which it came.
     pub interface: i32,
+    /// This host sends it.
+    pub is_outgoing: bool,
 }
 
 /// The tap; closed when dropped.
@@ -51,13 +54,14 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Taps all interfaces of this network namespace, for packets that came in and that `filter`
-    /// accepts. The kernel keeps up to `buffer` bytes of packets that were not read yet (where that
-    /// is permitted; each counts with the kernel's own overhead, about 800 bytes).
+    /// Taps all interfaces of this network namespace, for packets that `filter` accepts: those that
+    /// came in, and where `outgoing` is wanted those that go out as well. The kernel keeps up to
+    /// `buffer` bytes of packets that were not read yet (where that is permitted; each counts with
+    /// the kernel's own overhead, about 800 bytes).
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW; no such family of sockets; a filter that is none.
-    pub fn open(filter: &[Instruction], buffer: usize) -> io::Result<PacketSocket> {
+    pub fn open(filter: &[Instruction], buffer: usize, outgoing: bool) -> io::Result<PacketSocket> {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // With protocol 0 nothing arrives until it is bound: no packet passes by the filter.
         // SAFETY: no pointers.
@@ -79,7 +83,8 @@ impl PacketSocket {
         socket.buffer = usize::try_from(granted).unwrap_or(0);
         socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)?;
         // Spares the filter what was sent; before Linux 4.20 the filter alone keeps it away.
-        let _ = socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1_i32);
+        let ignores = libc::c_int::from(!outgoing);
+        let _ = socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &ignores);
         socket.bind_to_all()?;
         Ok(socket)
     }
@@ -200,6 +205,7 @@ impl Batch {
                     stamp::control_of(&self.headers[i].msg_hdr)
                 }),
                 interface: self.from[i].sll_ifindex,
+                is_outgoing: self.from[i].sll_pkttype == PACKET_OUTGOING,
             }
         })
     }

@@ -2,7 +2,9 @@
 
 use super::{check, check_count};
 use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 /// Room for the one control message that is asked for: a header and three timespecs, aligned.
 type Control = [u64; 12];
@@ -49,6 +51,29 @@ pub fn receive(socket: &impl AsFd, into: &mut [u8]) -> io::Result<(usize, Option
     Ok((read, stamp(&message)))
 }
 
+/// Waits until the kernel notes times, which it begins some time after the first socket of the host
+/// has asked for them; 100 ms at the most.
+pub fn await_times() {
+    const TRIES: u32 = 100;
+    let is_noted = |socket: &UdpSocket| {
+        let mut byte = [0];
+        socket.send(&byte)?;
+        receive(socket, &mut byte)
+    };
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| {
+        socket.connect(socket.local_addr()?)?;
+        socket.set_read_timeout(Some(Duration::from_millis(1)))?;
+        enable(&socket)?;
+        Ok(socket)
+    });
+    for _ in 0..TRIES {
+        if let Ok(Ok((_, Some(_)))) = socket.as_ref().map(is_noted) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// The software timestamp among the control messages.
 fn stamp(message: &libc::msghdr) -> Option<u64> {
     // SAFETY: the kernel has filled the control buffer up to the length in the header; the macros
@@ -74,13 +99,13 @@ mod tests {
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
-    use std::time::Duration;
 
     #[test]
     fn what_is_accepted_tells_when_its_bytes_came() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         enable(&listener).unwrap();
-        // The first socket of a host that asks for it switches it on with some delay.
+        await_times();
+        // Another test may end meanwhile, as the last that asked for it.
         let stamped = (0..200).any(|_| {
             let before = realtime_ns();
             let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -90,8 +90,8 @@ fn what_is_no_segment_is_not_read() {
 }
 
 /// What the kernel does with the program: how many bytes it keeps. 0: out of bounds, or dropped.
-fn run(program: &[Instruction], packet: &[u8], kind: u32, protocol: u32) -> Option<u32> {
-    let (mut a, mut x, mut at) = (0_u32, 0_u32, 0);
+pub fn run(program: &[Instruction], packet: &[u8], kind: u32, protocol: u32) -> Option<u32> {
+    let (mut a, mut x, mut kept, mut at) = (0_u32, 0_u32, 0_u32, 0);
     loop {
         let Instruction {
             code,
@@ -114,6 +114,12 @@ fn run(program: &[Instruction], packet: &[u8], kind: u32, protocol: u32) -> Opti
             0x50 => a = bytes(x + operand, 1)?,
             0xb1 => x = (bytes(operand, 1)? & 0xf) * 4,
             0x54 => a &= operand,
+            0x74 => a >>= operand,
+            0x1c => a = a.wrapping_sub(x),
+            0x01 => x = operand,
+            0x07 => x = a,
+            0x02 => kept = a,
+            0x60 => a = kept,
             0x15 => branch(a == operand),
             0x45 => branch(a & operand != 0),
             0x05 => at += operand as usize,

@@ -1,0 +1,140 @@
+//! The time that operations spend inside the server's host, and the rest, which is the network's.
+//!
+//! The generator knows where in its connections' streams each request ends and each response begins
+//! and ends. An observer on the server's host knows when those bytes came and went there. The time
+//! in the host is a difference of two times of the observer's clock, so that no clocks are compared
+//! and encryption does not matter: bytes are counted, not read.
+
+mod stream;
+
+pub use stream::{Stream, StreamBuilder};
+
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What an observer saw of the connections that it followed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// The connections, in the order in which they began.
+    pub connections: Vec<SeenConnection>,
+    /// Segments that the capture lost: what they carried is not known.
+    pub lost: u64,
+    /// Connections and parts of connections that there was no room for.
+    pub left_out: u64,
+    /// Why nothing was followed, where that is so.
+    pub because: Option<String>,
+}
+
+/// One connection at the server's host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenConnection {
+    /// The client's port.
+    pub port: u16,
+    /// When which of the client's bytes had arrived.
+    pub requests: Stream,
+    /// When which of the server's bytes had left.
+    pub responses: Stream,
+}
+
+/// An operation that the generator asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The local port of its connection.
+    pub port: u16,
+    /// Which connection from that port it was, from 0: ports are used again.
+    pub use_of_port: u32,
+    /// Bytes of its connection that the generator had sent once the request was.
+    pub request_end: u64,
+    /// Bytes of its connection that had come before the response.
+    pub response_begin: u64,
+    /// The same once the response was whole.
+    pub response_end: u64,
+    /// When the request's last byte was handed to the kernel, by the generator's clock.
+    pub written: Nanos,
+    /// When the response's first byte arrived.
+    pub first_byte: Nanos,
+    /// When its last byte did.
+    pub last_byte: Nanos,
+}
+
+/// Where the time of an operation was spent, from the request's last byte on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// In the server's host, up to the response's first byte.
+    pub host_first: Nanos,
+    /// On the way, there and back, of the time up to the first byte.
+    pub network_first: Nanos,
+    /// In the server's host, up to the last byte.
+    pub host: Nanos,
+    /// On the way, of the time up to the last byte.
+    pub network: Nanos,
+}
+
+/// Both ends, joined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Joined {
+    /// For each sample its parts; `None` where they cannot be told.
+    pub parts: Vec<Option<Parts>>,
+    /// Samples on connections that the observer did not see, or not as many as the generator had.
+    pub unseen: u64,
+    /// Samples of which the observer saw not all: lost by the capture, or there was no room.
+    pub incomplete: u64,
+    /// Segments of responses that were sent again.
+    pub resent: u64,
+}
+
+/// Looks each sample up in what was seen.
+///
+/// A port that was used several times is told apart by order, so it must have been seen as often as
+/// it was used: `uses` says how often, for ports that were used more than once.
+pub fn join(seen: &Seen, uses: &BTreeMap<u16, u32>, samples: &[Sample]) -> Joined {
+    let mut by_port: BTreeMap<u16, Vec<&SeenConnection>> = BTreeMap::new();
+    for connection in &seen.connections {
+        by_port.entry(connection.port).or_default().push(connection);
+    }
+    let mut joined = Joined {
+        resent: seen.connections.iter().map(|c| c.responses.resent).sum(),
+        ..Joined::default()
+    };
+    for sample in samples {
+        let used = uses.get(&sample.port).copied().unwrap_or(1);
+        let connection = by_port
+            .get(&sample.port)
+            .filter(|all| all.len() == used as usize)
+            .and_then(|all| all.get(sample.use_of_port as usize));
+        let parts = connection.and_then(|connection| parts(connection, sample));
+        match (connection, parts) {
+            (None, _) => joined.unseen += 1,
+            (Some(_), None) => joined.incomplete += 1,
+            (Some(_), Some(_)) => {}
+        }
+        joined.parts.push(parts);
+    }
+    joined
+}
+
+/// The parts of one operation. The network's are what is left of the generator's times, so that
+/// both add up to them; on loopback, where a request arrives before the call that sends it returns,
+/// that may be nothing.
+fn parts(connection: &SeenConnection, sample: &Sample) -> Option<Parts> {
+    let came = connection.requests.passed(sample.request_end)?;
+    let first = connection.responses.passed(sample.response_begin + 1)?;
+    let last = connection.responses.passed(sample.response_end)?;
+    let split = |left_ns: u64, arrived: Nanos| {
+        let whole = arrived - sample.written;
+        let host = Nanos(left_ns.saturating_sub(came)).min(whole);
+        (host, whole - host)
+    };
+    let (host_first, network_first) = split(first, sample.first_byte);
+    let (host, network) = split(last, sample.last_byte);
+    Some(Parts {
+        host_first,
+        network_first,
+        host,
+        network,
+    })
+}
+
+#[cfg(test)]
+mod tests;

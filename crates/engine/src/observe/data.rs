@@ -1,0 +1,134 @@
+//! Segments of followed connections, both ways: which packets matter, for the kernel as a filter
+//! and here as a parser. As in [`super::segment`], IPv4 and IPv6 without extension headers.
+
+use super::segment::{headers, jump, load_byte, load_half, load_word, unless_equal};
+use crate::sys::packet::{Instruction, SNAP};
+use std::net::Ipv6Addr;
+
+/// A TCP segment with a SYN or with bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// The sender; IPv4 as mapped into IPv6.
+    pub from: Ipv6Addr,
+    /// Its port.
+    pub from_port: u16,
+    /// The receiver.
+    pub to: Ipv6Addr,
+    /// Its port.
+    pub to_port: u16,
+    /// The sequence number of the SYN, or of the first byte.
+    pub sequence: u32,
+    /// It begins a direction.
+    pub is_syn: bool,
+    /// How many bytes it carries; they follow the SYN.
+    pub length: u32,
+}
+
+/// Flags of the TCP header (RFC 9293, 3.1).
+const SYN: u8 = 0x02;
+
+/// The kernel's word for whom a packet was or is: this host, or another to which this one sends it.
+pub const FOR_THIS_HOST: u32 = 0;
+/// See [`FOR_THIS_HOST`].
+pub const OUTGOING: u32 = 4;
+
+/// Reads a packet from its network header on, as far as it was kept; `None` where it is no such
+/// segment, is cut off before its flags, or contradicts itself.
+pub fn parse(packet: &[u8]) -> Option<Data> {
+    let (from, to, tcp) = headers(packet)?;
+    let header = packet.len() - tcp.len();
+    let u16_at = |bytes: &[u8], at: usize| {
+        let bytes = bytes.get(at..at + 2)?.try_into().ok()?;
+        Some(u16::from_be_bytes(bytes))
+    };
+    let segment_length = match packet[0] >> 4 {
+        4 => usize::from(u16_at(packet, 2)?).checked_sub(header)?,
+        _ => usize::from(u16_at(packet, 4)?),
+    };
+    let is_syn = *tcp.get(13)? & SYN != 0;
+    let tcp_header = usize::from(tcp[12] >> 4) * 4;
+    let length = segment_length.checked_sub(tcp_header)?;
+    (tcp_header >= 20 && (is_syn || length > 0)).then_some(Data {
+        from,
+        from_port: u16_at(tcp, 0)?,
+        to,
+        to_port: u16_at(tcp, 2)?,
+        sequence: u32::from_be_bytes(tcp.get(4..8)?.try_into().ok()?),
+        is_syn,
+        length: length as u32,
+    })
+}
+
+/// Whether a client's port is among those that are followed.
+pub fn is_followed(port: u16, one_of: u16) -> bool {
+    port & mask(one_of) == 0
+}
+
+/// The bits of a port that are to be zero. Not the lowest: Linux chooses ports of one parity.
+fn mask(one_of: u16) -> u16 {
+    let one_of = one_of.clamp(1, 1 << 14).next_power_of_two();
+    (one_of - 1) << 1
+}
+
+/// The same choice for the kernel: of the packets that came for `port` of this host, and of those
+/// that it sends from there, those with a SYN or bytes whose client's port is one of `one_of`,
+/// which is rounded up to a power of two.
+pub fn filter(port: u16, one_of: u16) -> Vec<Instruction> {
+    // Words that the kernel puts beside the packet: its protocol and for whom it was.
+    const PROTOCOL: u32 = 0xffff_f000;
+    const PACKET_TYPE: u32 = PROTOCOL + 4;
+    let (port, mask) = (u32::from(port), u32::from(mask(one_of)));
+    vec![
+        load_word(PROTOCOL),
+        // 1: on to IPv4, or over it to IPv6.
+        jump(0x15, libc::ETH_P_IP as u32, 1, 0),
+        jump(0x15, libc::ETH_P_IPV6 as u32, 9, 35),
+        // 3: IPv4: TCP, no later fragment; X is the length of the header, M[0] of the rest.
+        load_byte(9),
+        unless_equal(6, 33),
+        load_half(6),
+        jump(0x45, 0x1fff, 31, 0),
+        jump(0xb1, 0, 0, 0),
+        load_half(2),
+        jump(0x1c, 0, 0, 0),
+        jump(0x02, 0, 0, 0),
+        jump(0x05, 5, 0, 0),
+        // 12: IPv6: TCP next to the header of 40 bytes.
+        load_byte(6),
+        unless_equal(6, 24),
+        load_half(4),
+        jump(0x02, 0, 0, 0),
+        jump(0x01, 40, 0, 0),
+        // 17: which way.
+        load_word(PACKET_TYPE),
+        jump(0x15, FOR_THIS_HOST, 1, 0),
+        jump(0x15, OUTGOING, 4, 18),
+        // 20: it came: to the port, from a client that is followed.
+        jump(0x48, 2, 0, 0),
+        unless_equal(port, 16),
+        jump(0x48, 0, 0, 0),
+        jump(0x05, 3, 0, 0),
+        // 24: it goes: from the port, to such a client.
+        jump(0x48, 0, 0, 0),
+        unless_equal(port, 12),
+        jump(0x48, 2, 0, 0),
+        // 27: the client's port; then a SYN is kept, …
+        jump(0x45, mask, 10, 0),
+        jump(0x50, 13, 0, 0),
+        jump(0x45, SYN.into(), 7, 0),
+        // 30: … or bytes: the rest but for TCP's header.
+        jump(0x50, 12, 0, 0),
+        jump(0x54, 0xf0, 0, 0),
+        jump(0x74, 2, 0, 0),
+        jump(0x07, 0, 0, 0),
+        jump(0x60, 0, 0, 0),
+        jump(0x1c, 0, 0, 0),
+        jump(0x15, 0, 1, 0),
+        jump(0x06, SNAP as u32, 0, 0),
+        // 38
+        jump(0x06, 0, 0, 0),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! What a capture of followed connections says of each: when which bytes came and went.
+
+use super::data::Data;
+use knee_core::both_ends::{Seen, SeenConnection, StreamBuilder};
+use std::collections::HashMap;
+use std::net::Ipv6Addr;
+
+/// Times are kept for so many segments, 16 bytes each.
+const MARKS_MAX: usize = 400_000;
+
+/// So many connections are followed.
+const CONNECTIONS_MAX: usize = 50_000;
+
+/// Connections that are followed, as their segments come by.
+#[derive(Debug, Default)]
+pub struct Streams {
+    connections: Vec<Followed>,
+    /// The latest connection of each client's address and port.
+    latest: HashMap<(Ipv6Addr, u16), usize>,
+    marks: usize,
+    left_out: u64,
+}
+
+#[derive(Debug)]
+struct Followed {
+    port: u16,
+    /// The sequence number of the client's SYN.
+    syn: u32,
+    requests: StreamBuilder,
+    /// From the server's SYN on, with its sequence number.
+    responses: Option<(u32, StreamBuilder)>,
+}
+
+impl Streams {
+    /// A segment came from a client at `at_ns`. Of a connection whose SYN was not seen nothing is
+    /// known.
+    pub fn came(&mut self, segment: &Data, at_ns: u64) {
+        let client = (segment.from, segment.from_port);
+        if segment.is_syn {
+            self.begin(client, segment.sequence);
+        }
+        let Some(followed) = self
+            .latest
+            .get(&client)
+            .map(|&at| &mut self.connections[at])
+        else {
+            return;
+        };
+        let first = segment.sequence.wrapping_add(segment.is_syn.into());
+        let before = followed.requests.marks();
+        if self.marks < MARKS_MAX {
+            followed.requests.pass(first, segment.length, at_ns);
+            self.marks += followed.requests.marks() - before;
+        } else {
+            self.left_out += u64::from(segment.length > 0);
+        }
+    }
+
+    /// A segment goes to a client at `at_ns`.
+    pub fn goes(&mut self, segment: &Data, at_ns: u64) {
+        let client = (segment.to, segment.to_port);
+        let Some(followed) = self
+            .latest
+            .get(&client)
+            .map(|&at| &mut self.connections[at])
+        else {
+            return;
+        };
+        let is_begun = |&(syn, _): &(u32, StreamBuilder)| syn == segment.sequence;
+        if segment.is_syn && !followed.responses.as_ref().is_some_and(is_begun) {
+            let responses = StreamBuilder::new(segment.sequence);
+            followed.responses = Some((segment.sequence, responses));
+        }
+        let Some((_, responses)) = &mut followed.responses else {
+            return;
+        };
+        let first = segment.sequence.wrapping_add(segment.is_syn.into());
+        let before = responses.marks();
+        if self.marks < MARKS_MAX {
+            responses.send(first, segment.length, at_ns);
+            self.marks += responses.marks() - before;
+        } else {
+            self.left_out += u64::from(segment.length > 0);
+        }
+    }
+
+    /// A SYN that comes again is of the same connection; another sequence number is another one.
+    fn begin(&mut self, client: (Ipv6Addr, u16), syn: u32) {
+        let latest = self.latest.get(&client);
+        if latest.is_some_and(|&at| self.connections[at].syn == syn) {
+            return;
+        }
+        if self.connections.len() >= CONNECTIONS_MAX {
+            self.latest.remove(&client);
+            self.left_out += 1;
+            return;
+        }
+        self.latest.insert(client, self.connections.len());
+        self.connections.push(Followed {
+            port: client.1,
+            syn,
+            requests: StreamBuilder::new(syn),
+            responses: None,
+        });
+    }
+
+    /// What was seen, of which the capture lost so many segments.
+    pub fn finish(self, lost: u64) -> Seen {
+        let connections = self.connections.into_iter().map(|followed| SeenConnection {
+            port: followed.port,
+            requests: followed.requests.finish(),
+            responses: followed
+                .responses
+                .map(|(_, responses)| responses.finish())
+                .unwrap_or_default(),
+        });
+        Seen {
+            connections: connections.collect(),
+            lost,
+            left_out: self.left_out,
+            because: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: u16 = 40_000;
+
+    fn segment(is_syn: bool, sequence: u32, length: u32) -> Data {
+        Data {
+            from: Ipv6Addr::LOCALHOST,
+            from_port: CLIENT,
+            to: Ipv6Addr::LOCALHOST,
+            to_port: 80,
+            sequence,
+            is_syn,
+            length,
+        }
+    }
+
+    /// The same from the server.
+    fn back(is_syn: bool, sequence: u32, length: u32) -> Data {
+        Data {
+            from_port: 80,
+            to_port: CLIENT,
+            ..segment(is_syn, sequence, length)
+        }
+    }
+
+    #[test]
+    fn a_connection_is_followed_from_its_syns_on() {
+        let mut streams = Streams::default();
+        streams.came(&segment(false, 5, 10), 1);
+        streams.goes(&back(false, 5, 10), 1);
+        streams.came(&segment(true, 100, 0), 2);
+        streams.came(&segment(true, 100, 0), 3);
+        streams.goes(&back(true, 900, 0), 3);
+        streams.goes(&back(true, 900, 0), 4);
+        streams.came(&segment(false, 101, 50), 5);
+        streams.goes(&back(false, 901, 200), 6);
+        streams.goes(&back(false, 901, 300), 7);
+        let seen = streams.finish(2);
+        assert_eq!(
+            (seen.connections.len(), seen.lost, seen.left_out),
+            (1, 2, 0)
+        );
+        let connection = &seen.connections[0];
+        assert_eq!(connection.port, CLIENT);
+        assert_eq!(connection.requests.marks, [(50, 5)]);
+        assert_eq!(connection.responses.marks, [(200, 6), (300, 7)]);
+        assert_eq!(connection.responses.resent, 1);
+    }
+
+    #[test]
+    fn a_port_that_is_used_again_is_another_connection() {
+        let mut streams = Streams::default();
+        for (syn, at) in [(100, 1), (5_000, 11)] {
+            streams.came(&segment(true, syn, 3), at);
+            streams.goes(&back(true, syn + 7, 0), at + 1);
+            streams.goes(&back(false, syn + 8, 20), at + 2);
+        }
+        let seen = streams.finish(0);
+        let marks: Vec<_> = seen
+            .connections
+            .iter()
+            .map(|c| &c.requests.marks[..])
+            .collect();
+        assert_eq!(marks, [[(3, 1)], [(3, 11)]], "bytes in the SYN count too");
+        assert_eq!(seen.connections[1].responses.marks, [(20, 13)]);
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_counted() {
+        let mut streams = Streams {
+            marks: MARKS_MAX - 1,
+            ..Streams::default()
+        };
+        streams.came(&segment(true, 100, 0), 1);
+        streams.came(&segment(false, 101, 10), 2);
+        streams.came(&segment(false, 111, 10), 3);
+        let seen = streams.finish(0);
+        assert_eq!(seen.left_out, 1);
+        assert_eq!(seen.connections[0].requests.passed(20), None);
+    }
+}
