@@ -272,9 +272,13 @@ fn evidence(trial: &Trial) -> Evidence {
             Load::Overload(_) => Some(trial.spec.connect_timeout),
             Load::Open(_) | Load::Closed { .. } => None,
         },
-        own_shares: Some(OwnShares {
-            median: timing::anatomy(measured, Group::Median),
-            slowest: timing::anatomy(measured, Group::Slowest1),
+        // How soon a target fails is nobody's response time.
+        own_shares: Some(match measured.outcomes.responses() {
+            0 => OwnShares::default(),
+            _ => OwnShares {
+                median: timing::anatomy(measured, Group::Median),
+                slowest: timing::anatomy(measured, Group::Slowest1),
+            },
         }),
         stall_ns_max: measured.stall_ns_max,
         gaps: gap_evidence(trial),

@@ -1,7 +1,15 @@
 //! The kernel's receive timestamps, for a whole run.
 
-use crate::sys::udp;
+use crate::sys::{stamp, udp};
+use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+/// The kernel is asked so often whether it has begun …
+const TRIES: u32 = 100;
+/// … with so much time between.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The kernel stamps what it receives for as long as this lives: it does so while any socket wants
 /// it, and begins a little after the first one does (net_enable_timestamp in net/core/dev.c). So the
@@ -22,6 +30,26 @@ impl Timestamps {
         };
         Timestamps { _kept: wanting() }
     }
+
+    /// Turns them on and waits until the kernel stamps, 100 ms at the most.
+    pub fn settled() -> Timestamps {
+        let kept = Timestamps::keep_on();
+        let is_on = || -> io::Result<bool> {
+            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+            socket.connect(socket.local_addr()?)?;
+            socket.set_read_timeout(Some(PAUSE))?;
+            stamp::set_only_if_stamped(&socket)?;
+            socket.send(&[0])?;
+            stamp::comes_stamped(&socket)
+        };
+        for _ in 0..TRIES {
+            if is_on().unwrap_or(false) {
+                break;
+            }
+            thread::sleep(PAUSE);
+        }
+        kept
+    }
 }
 
 #[cfg(test)]
@@ -30,8 +58,6 @@ mod tests {
     use crate::sys::clock;
     use crate::sys::socket::{Address, Listener, RawAddress, Socket};
     use std::net::SocketAddr;
-    use std::thread;
-    use std::time::Duration;
 
     /// Two ends of a connection over the loopback, blocking.
     fn pair() -> (Socket, Socket) {
@@ -45,10 +71,9 @@ mod tests {
 
     #[test]
     fn bytes_come_with_the_time_at_which_they_came() {
-        let _kept = Timestamps::keep_on();
+        let _kept = Timestamps::settled();
         let (one, other) = pair();
         other.set_timestamps().unwrap();
-        thread::sleep(Duration::from_millis(20));
         let before = clock::realtime_ns();
         one.send(b"now").unwrap();
         let sent = clock::realtime_ns();

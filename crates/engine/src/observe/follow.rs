@@ -3,9 +3,9 @@
 use super::data;
 use super::streams::Streams;
 use super::watch::why_not;
+use crate::kernel::timestamps::Timestamps;
 use crate::sys::clock::realtime_ahead_ns;
 use crate::sys::packet::{Batch, PacketSocket};
-use crate::sys::stamped::await_times;
 use knee_core::both_ends::Seen;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
@@ -36,10 +36,13 @@ impl Following {
         let filter = data::filter(port, one_of);
         let begun = PacketSocket::open(&filter, BUFFER, true).and_then(|tap| {
             // Without a time a packet has that of the look that finds it.
-            await_times();
+            let kept = Timestamps::settled();
             let (stop, stopped) = mpsc::channel();
             let thread = thread::Builder::new().name("follow".to_owned());
-            let thread = thread.spawn(move || follow(&tap, &stopped))?;
+            let thread = thread.spawn(move || {
+                let _kept = kept;
+                follow(&tap, &stopped)
+            })?;
             Ok((stop, thread))
         });
         match begun {

@@ -14,7 +14,6 @@ pub mod process;
 pub mod sockdiag;
 pub mod socket;
 pub mod stamp;
-pub mod stamped;
 pub mod stream;
 mod tcp_state;
 pub mod terminal;

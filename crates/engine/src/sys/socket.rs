@@ -510,6 +510,15 @@ impl Listener {
         self.0.set_nodelay()
     }
 
+    /// From now on [`Socket::receive`] of what is accepted tells when bytes came: accepted sockets
+    /// inherit it.
+    ///
+    /// # Errors
+    /// A kernel without timestamps.
+    pub fn set_timestamps(&self) -> io::Result<()> {
+        self.0.set_timestamps()
+    }
+
     /// Where it listens; the port that the kernel picked where 0 was asked for.
     ///
     /// # Errors
@@ -560,6 +569,18 @@ mod tests {
         client.shutdown_write().unwrap();
         wait_for(&server, flags::READ);
         assert_eq!(server.read(&mut buffer).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_unix_socket_has_no_timestamps_and_an_end_is_an_end() {
+        let (mut client, server) = std::os::unix::net::UnixStream::pair().unwrap();
+        let server = Socket(OwnedFd::from(server));
+        server.set_timestamps().unwrap();
+        std::io::Write::write_all(&mut client, b"one").unwrap();
+        let mut into = [0; 8];
+        assert_eq!(server.receive(&mut into).unwrap(), (3, None));
+        drop(client);
+        assert_eq!(server.receive(&mut into).unwrap(), (0, None));
     }
 
     #[test]

@@ -1,6 +1,10 @@
-//! The kernel's receive timestamps (SO_TIMESTAMPNS, Documentation/networking/timestamping.rst in
-//! the kernel's source), as they lie in control messages.
+//! The kernel's receive timestamps (Documentation/networking/timestamping.rst in the kernel's
+//! source), as they lie in control messages.
 
+use super::{check, check_count};
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
 use std::ptr;
 use std::slice;
 
@@ -20,7 +24,8 @@ pub fn realtime_ns(mut control: &[u8]) -> Option<u64> {
         let length = usize::from_ne_bytes(header[..WORD_BYTES].try_into().ok()?);
         let level = i32::from_ne_bytes(header[WORD_BYTES..][..4].try_into().ok()?);
         let kind = i32::from_ne_bytes(header[WORD_BYTES + 4..][..4].try_into().ok()?);
-        if (level, kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+        let is_time = [libc::SCM_TIMESTAMPNS, libc::SCM_TIMESTAMPING].contains(&kind);
+        if level == libc::SOL_SOCKET && is_time {
             let word = |index: usize| {
                 let bytes = control.get(HEADER_BYTES + index * WORD_BYTES..)?;
                 let bytes = bytes.get(..WORD_BYTES)?.try_into().ok()?;
@@ -48,6 +53,39 @@ pub unsafe fn control_of(header: &libc::msghdr) -> &[u8] {
     }
     // SAFETY: promised by the caller.
     unsafe { slice::from_raw_parts(start.cast::<u8>(), length) }
+}
+
+/// Asks the kernel for a timestamp only of what it stamps anyway (SO_TIMESTAMPING), where
+/// SO_TIMESTAMPNS would have it make one up for a datagram that has none.
+///
+/// # Errors
+/// None in correct use.
+pub fn set_only_if_stamped(socket: &UdpSocket) -> io::Result<()> {
+    let what = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+    let length = size_of_val(&what) as libc::socklen_t;
+    let (fd, name) = (socket.as_raw_fd(), libc::SO_TIMESTAMPING);
+    // SAFETY: the value is ours and has the length that we say.
+    let set =
+        unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, name, (&raw const what).cast(), length) };
+    check(set).map(drop)
+}
+
+/// Takes in one datagram; whether it has a timestamp.
+///
+/// # Errors
+/// Nothing came in time.
+pub fn comes_stamped(socket: &UdpSocket) -> io::Result<bool> {
+    // SAFETY: all zeroes are a valid msghdr: no address, no buffers.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    let mut control = [0_u64; 16];
+    header.msg_control = control.as_mut_ptr().cast();
+    check_count(|| {
+        header.msg_controllen = size_of_val(&control) as _;
+        // SAFETY: the header and its control buffer are ours, with the length that it says.
+        unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) }
+    })?;
+    // SAFETY: the control buffer lives here and was initialised above.
+    Ok(realtime_ns(unsafe { control_of(&header) }).is_some())
 }
 
 #[cfg(test)]

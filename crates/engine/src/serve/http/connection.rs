@@ -7,7 +7,6 @@ use super::response::{Answer, Kind};
 use super::stats::Trouble;
 use crate::sys::epoll::{Epoll, flags};
 use crate::sys::socket::Socket;
-use crate::sys::stamped;
 use knee_core::time::Nanos;
 use std::io;
 
@@ -275,7 +274,7 @@ impl Connection {
         if context.log.is_none() {
             return self.socket.read(into);
         }
-        let (read, came_ns) = stamped::receive(&self.socket, into)?;
+        let (read, came_ns) = self.socket.receive(into)?;
         let now = context.read_clock();
         if let Some(log) = &mut context.log {
             let new = || Box::new(Line::of(&self.socket, log));

@@ -10,7 +10,7 @@ use crate::sys::clock::{MonotonicClock, ThreadUse};
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::{self, Address, Listener, RawAddress, Socket};
-use crate::sys::{stamped, thread};
+use crate::sys::thread;
 use knee_core::spec::{Margins, WaitPolicy};
 use knee_core::time::Nanos;
 use std::io;
@@ -265,7 +265,7 @@ fn listen(spec: &HttpServerSpec) -> io::Result<Listener> {
     }
     if spec.log_max > 0 {
         // A kernel that has no timestamps leaves the time of the read.
-        let _ = stamped::enable(&listener);
+        let _ = listener.set_timestamps();
     }
     Ok(listener)
 }
