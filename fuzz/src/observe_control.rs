@@ -1,7 +1,7 @@
 //! Any bytes, however they are cut, are the same lines between an observer and its client; what is
 //! no message is refused in one line, and what is one reads back as itself.
 
-use knee_engine::observe::control::{Came, Lines, Reply, line, parse_reply, parse_request};
+use knee_engine::observe::control::{Came, LineReader, Reply, line, parse_reply, parse_request};
 
 const LIMIT: usize = 4096;
 
@@ -33,7 +33,7 @@ pub fn check(data: &[u8]) {
 
 /// The whole lines of a stream that brings at most so many bytes at once.
 fn lines(stream: &[u8], at_once: usize) -> Vec<Vec<u8>> {
-    let mut reader = Lines::default();
+    let mut reader = LineReader::default();
     let mut source = Pieces { stream, at_once };
     let mut lines = Vec::new();
     loop {

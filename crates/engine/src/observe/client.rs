@@ -1,6 +1,8 @@
 //! The client of an observer on another host, and the choice of where to observe from.
 
-use super::control::{Came, Hello, Lines, REPLY_MAX, Reply, Request, SERVICE, line, parse_reply};
+use super::control::{
+    Came, Hello, LineReader, REPLY_MAX, Reply, Request, SERVICE, line, parse_reply,
+};
 use super::watch::{Armed, Watch};
 use crate::control::ServiceClock;
 use crate::error::RunError;
@@ -21,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct RemoteWatch {
     at: String,
     stream: TcpStream,
-    lines: Lines,
+    lines: LineReader,
     port: u16,
     source: SynSource,
     round_trip: Nanos,
@@ -47,7 +49,7 @@ impl RemoteWatch {
         let mut watch = RemoteWatch {
             at: at.to_owned(),
             stream,
-            lines: Lines::default(),
+            lines: LineReader::default(),
             port: 0,
             source: SynSource::Attempts,
             round_trip: Nanos::ZERO,

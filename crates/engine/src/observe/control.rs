@@ -115,7 +115,7 @@ fn printable(text: &str) -> String {
 
 /// Reads lines of limited length off a stream.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct LineReader {
     kept: Vec<u8>,
 }
 
@@ -130,7 +130,7 @@ pub enum Came {
     End,
 }
 
-impl Lines {
+impl LineReader {
     /// The next line, after at most one read.
     ///
     /// # Errors
@@ -218,7 +218,7 @@ mod tests {
     }
 
     proptest! {
-        /// Lines are the same however they are cut.
+        /// LineReader are the same however they are cut.
         #[test]
         fn lines_come_whole(
             lines in prop::collection::vec("[a-z]{0,50}", 0..20),
@@ -226,7 +226,7 @@ mod tests {
         ) {
             let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
             let mut pieces = text.as_bytes().chunks(cut).collect::<std::collections::VecDeque<_>>();
-            let mut reader = Lines::default();
+            let mut reader = LineReader::default();
             let mut read = Vec::new();
             loop {
                 let mut piece = pieces.front().copied().unwrap_or_default();
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_line_without_an_end_is_refused() {
         let mut endless = io::repeat(b'x');
-        let mut lines = Lines::default();
+        let mut lines = LineReader::default();
         let error = (0..100).find_map(|_| lines.next(&mut endless, 10_000).err());
         assert_eq!(error.unwrap().kind(), io::ErrorKind::InvalidData);
     }

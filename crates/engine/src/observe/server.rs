@@ -1,7 +1,7 @@
 //! `knee observe`: watches a port of this host for whoever is allowed to ask.
 
 use super::control::{
-    BEGIN_WITHIN_NS, Came, Lines, REQUEST_MAX, Reply, Request, SERVICE, line, parse_request,
+    BEGIN_WITHIN_NS, Came, LineReader, REQUEST_MAX, Reply, Request, SERVICE, line, parse_request,
 };
 use super::watch::{Armed, Watch, source_here};
 use crate::control::Unfit;
@@ -315,7 +315,7 @@ struct Client<'a> {
     id: u64,
     shared: &'a Shared,
     stream: TcpStream,
-    lines: Lines,
+    lines: LineReader,
     armed: Option<Armed>,
     watch: Option<Watch>,
 }
@@ -343,7 +343,7 @@ impl<'a> Client<'a> {
             id,
             shared,
             stream,
-            lines: Lines::default(),
+            lines: LineReader::default(),
             armed: None,
             watch: None,
         }
