@@ -1,6 +1,6 @@
 //! No packet is read beyond its end, and what is read is what its header says.
 
-use knee_engine::observe::segment::{Kind, parse};
+use knee_engine::observe::segment::{SegmentKind, parse};
 
 /// Any bytes, from the network header on.
 pub fn check(data: &[u8]) {
@@ -16,7 +16,7 @@ pub fn check(data: &[u8]) {
     let tcp = &data[header..];
     let flags = tcp[13];
     assert_eq!(
-        segment.kind == Kind::Syn,
+        segment.kind == SegmentKind::Syn,
         flags & 0x17 == 0x02,
         "{flags:#x}"
     );

@@ -3,7 +3,7 @@
 use super::laboratory::{Made, Stand};
 use super::progress;
 use crate::args::ObserveArgs;
-use crate::watch::{Kind, Upcoming};
+use crate::watch::{LiveKind, Upcoming};
 use knee_core::experiment::Experiment;
 use knee_core::measure::IntervalWatcher;
 use knee_core::spec::{HttpTarget, Level, TrialSpec};
@@ -93,7 +93,7 @@ pub fn upcoming(spec: &TrialSpec) -> Upcoming {
     Upcoming {
         label: spec.label.clone(),
         level: Some(spec.level),
-        kind: Kind::Operations,
+        kind: LiveKind::Operations,
         warmup: spec.warmup,
         total: is_timed.then(|| spec.window_end()),
         interval: spec.interval,

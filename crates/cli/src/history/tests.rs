@@ -1,7 +1,7 @@
 use super::write::{Begun, Run};
 use super::*;
 use crate::history::schema::{open_to_read, open_to_write};
-use crate::watch::{Kind, Opening, Upcoming, Watcher};
+use crate::watch::{LiveKind, Opening, Upcoming, Watcher};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use knee_core::experiment::run::report::RunConclusion;
@@ -275,7 +275,7 @@ fn the_experiment_does_not_wait_for_the_disk() {
     let upcoming = Upcoming {
         label: "vusers=1".to_string(),
         level: Some(Level::Vusers(1)),
-        kind: Kind::Operations,
+        kind: LiveKind::Operations,
         warmup: Nanos::ZERO,
         total: Some(Nanos(1_000)),
         interval: Nanos(100),

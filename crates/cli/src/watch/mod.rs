@@ -10,7 +10,7 @@ mod tty;
 
 pub use exporter::MetricsServer;
 pub use hdr::HdrFile;
-pub use knee_render::live::LiveKind as Kind;
+pub use knee_render::live::LiveKind;
 pub use live_view::LiveView;
 pub use progress::Progress;
 
@@ -46,7 +46,7 @@ pub struct Upcoming {
     /// What it varies; `None` of a row of a table.
     pub level: Option<Level>,
     /// What it is made of.
-    pub kind: Kind,
+    pub kind: LiveKind,
     /// Time that is run before the measured window.
     pub warmup: Nanos,
     /// How long it takes in all, warm-up included, where known.

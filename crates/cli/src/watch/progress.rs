@@ -1,6 +1,6 @@
 //! A line on standard error that is rewritten: how the running trial fares.
 
-use super::{Kind, Upcoming, Watcher};
+use super::{LiveKind, Upcoming, Watcher};
 use crate::terminal;
 use knee_core::measure::{Histogram, Interval};
 use knee_core::time::Nanos;
@@ -30,14 +30,14 @@ impl Progress {
             None => Nanos::ZERO,
         };
         let so_far = match trial.kind {
-            Kind::Operations => SoFar::Operations {
+            LiveKind::Operations => SoFar::Operations {
                 errors: self.errors,
             },
-            Kind::Flows => SoFar::Flows {
+            LiveKind::Flows => SoFar::Flows {
                 ping_max: self.ping_max,
             },
-            Kind::Datagrams => SoFar::Datagrams { sent: self.sent },
-            Kind::Row {
+            LiveKind::Datagrams => SoFar::Datagrams { sent: self.sent },
+            LiveKind::Row {
                 number,
                 of,
                 before,

@@ -92,7 +92,7 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use super::super::segment::Kind;
+    use super::super::segment::SegmentKind;
     use super::*;
     use proptest::prelude::*;
 
@@ -103,7 +103,7 @@ mod tests {
             to: Ipv6Addr::LOCALHOST,
             to_port: 80,
             sequence,
-            kind: Kind::Syn,
+            kind: SegmentKind::Syn,
         }
     }
 

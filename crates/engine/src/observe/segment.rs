@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 
 /// What a client's segment does to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SegmentKind {
     /// SYN without ACK, FIN and RST: it asks for a connection.
     Syn,
     /// FIN or RST: it ends one.
@@ -28,7 +28,7 @@ pub struct Segment {
     /// The sequence number; of a SYN the initial one, which each attempt draws anew.
     pub sequence: u32,
     /// What it does.
-    pub kind: Kind,
+    pub kind: SegmentKind,
 }
 
 /// Flags of the TCP header (RFC 9293, 3.1).
@@ -45,8 +45,8 @@ pub fn parse(packet: &[u8]) -> Option<Segment> {
     let (from, to, tcp) = headers(packet)?;
     let flags = *tcp.get(13)?;
     let kind = match flags & (FIN | SYN | RST | ACK) {
-        SYN => Kind::Syn,
-        f if f & (FIN | RST) != 0 => Kind::End,
+        SYN => SegmentKind::Syn,
+        f if f & (FIN | RST) != 0 => SegmentKind::End,
         _ => return None,
     };
     Some(Segment {

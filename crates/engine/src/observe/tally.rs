@@ -1,7 +1,7 @@
 //! What is counted in a window of time.
 
 use super::ledger::{Ledger, Sighting};
-use super::segment::{Kind, Segment};
+use super::segment::{Segment, SegmentKind};
 use knee_core::measure::Observed;
 use knee_core::time::Nanos;
 
@@ -67,7 +67,7 @@ impl Tally {
     /// A segment came over an interface at a moment.
     pub fn count(&mut self, segment: &Segment, interface: i32, at_ns: u64) {
         let is_in = self.span.interval_of(at_ns).is_some();
-        if segment.kind == Kind::End {
+        if segment.kind == SegmentKind::End {
             self.ends += u64::from(is_in);
             return;
         }

@@ -1,7 +1,7 @@
 //! Where scenarios of flows are run: in front of a latency service.
 
 use crate::command::laboratory::{Made, Stand};
-use crate::watch::{Kind, Upcoming};
+use crate::watch::{LiveKind, Upcoming};
 use knee_core::experiment::latency::analysis::assess;
 use knee_core::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
 use knee_core::experiment::latency::{Latency, LatencyPlan, gone};
@@ -59,7 +59,7 @@ impl Stand<Latency> for LatencyStand {
         Upcoming {
             label: format!("{} of {}  {}{again}", self.begun, self.trials, spec.label),
             level: Some(spec.level),
-            kind: Kind::Flows,
+            kind: LiveKind::Flows,
             warmup: Nanos::ZERO,
             total: match spec.end {
                 ScenarioEnd::After(length) => Some(length),

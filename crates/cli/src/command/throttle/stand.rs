@@ -1,7 +1,7 @@
 //! Where waits and rates are measured: this machine.
 
 use crate::command::laboratory::{Made, Stand};
-use crate::watch::{Kind, Upcoming};
+use crate::watch::{LiveKind, Upcoming};
 use knee_core::experiment::Experiment;
 use knee_core::experiment::throttle::hold::HoldSpec;
 use knee_core::experiment::throttle::holds::HoldTrial;
@@ -39,7 +39,7 @@ impl Rows {
         Upcoming {
             label,
             level: None,
-            kind: Kind::Row {
+            kind: LiveKind::Row {
                 number: self.begun,
                 of: self.times.len(),
                 before: sum(&self.times[..before]),

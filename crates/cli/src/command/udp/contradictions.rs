@@ -7,7 +7,7 @@ use knee_core::spec::AskedArrival;
 
 /// What the options ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum UdpTask {
     Run,
     Compare,
     Explain,
@@ -15,11 +15,11 @@ pub enum Kind {
 
 impl RawUdp {
     /// What the options ask for.
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> UdpTask {
         match (self.compare.is_empty(), &self.explain) {
-            (_, Some(_)) => Kind::Explain,
-            (false, None) => Kind::Compare,
-            (true, None) => Kind::Run,
+            (_, Some(_)) => UdpTask::Explain,
+            (false, None) => UdpTask::Compare,
+            (true, None) => UdpTask::Run,
         }
     }
 
@@ -34,8 +34,8 @@ impl RawUdp {
             );
         }
         match self.kind() {
-            Kind::Run => self.refuse_for_a_run(),
-            Kind::Compare | Kind::Explain => self.refuse_for_several(),
+            UdpTask::Run => self.refuse_for_a_run(),
+            UdpTask::Compare | UdpTask::Explain => self.refuse_for_several(),
         }
     }
 
@@ -56,7 +56,7 @@ impl RawUdp {
 
     fn refuse_for_several(&self) -> Result<(), Failure> {
         let (option, how) = match self.kind() {
-            Kind::Explain => ("--explain", "WAIT*N, such as 'yield*64'"),
+            UdpTask::Explain => ("--explain", "WAIT*N, such as 'yield*64'"),
             _ => ("--compare", "WAIT*N or ARRIVAL@RATE*N"),
         };
         let told_there = [
@@ -74,11 +74,11 @@ impl RawUdp {
             return refuse("--datagrams", &wrong);
         }
         match self.kind() {
-            Kind::Compare if self.compare.len() < 2 => refuse(
+            UdpTask::Compare if self.compare.len() < 2 => refuse(
                 "--compare",
                 "takes two kinds of clients or more, such as 'yield*64' 'exp(200us)*128'",
             ),
-            Kind::Explain
+            UdpTask::Explain
                 if self
                     .explain
                     .as_ref()
@@ -89,7 +89,7 @@ impl RawUdp {
                     "takes two kinds of clients, or none for 'yield*64' 'exp(200us)*128'",
                 )
             }
-            Kind::Explain if self.repeats.is_some_and(|n| n < 3) => refuse(
+            UdpTask::Explain if self.repeats.is_some_and(|n| n < 3) => refuse(
                 "--repeats",
                 "an explanation takes at least 3 to know what chance does",
             ),

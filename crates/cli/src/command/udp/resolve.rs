@@ -1,6 +1,6 @@
 //! From the options to trials that cannot be wrong.
 
-use super::contradictions::Kind;
+use super::contradictions::UdpTask;
 use super::options::{CARRIERS, Cpus, MODES, Preset};
 use super::{Plan, RawUdp, UdpSpec};
 use crate::args::{Trace, WAITS, interval, read_trace, word};
@@ -60,7 +60,7 @@ impl RawUdp {
         let laws = self.laws(duration, trace.as_ref())?;
         self.refuse_what_none_needs(&laws)?;
         let mut words = self.words(duration, interval, seed);
-        if let ([law], Kind::Run) = (laws.as_slice(), self.kind()) {
+        if let ([law], UdpTask::Run) = (laws.as_slice(), self.kind()) {
             self.tell_load(law, &mut words);
         }
         // A service of knee's own asks for none.
@@ -107,12 +107,12 @@ impl RawUdp {
         let repeats = self.repeats();
         let (last, first) = (trials.pop(), trials.pop());
         let plan = match (self.kind(), first, last) {
-            (Kind::Run, _, Some(only)) => Some(Plan::Run(Box::new(only))),
-            (Kind::Compare, Some(first), Some(last)) => {
+            (UdpTask::Run, _, Some(only)) => Some(Plan::Run(Box::new(only))),
+            (UdpTask::Compare, Some(first), Some(last)) => {
                 trials.extend([first, last]);
                 Some(Plan::Compare(trials, repeats))
             }
-            (Kind::Explain, Some(first), Some(second)) => {
+            (UdpTask::Explain, Some(first), Some(second)) => {
                 Some(Plan::Explain(Box::new(ExplainSpec {
                     first,
                     second,
@@ -130,8 +130,8 @@ impl RawUdp {
 
     pub(super) fn carried_as(&self) -> ClientsAs {
         let default = match self.kind() {
-            Kind::Explain => ClientsAs::Processes,
-            Kind::Run | Kind::Compare => ClientsAs::Multiplexed,
+            UdpTask::Explain => ClientsAs::Processes,
+            UdpTask::Run | UdpTask::Compare => ClientsAs::Multiplexed,
         };
         self.clients_as.unwrap_or(default)
     }
@@ -155,7 +155,7 @@ impl RawUdp {
     /// Trials per kind of clients.
     fn repeats(&self) -> u32 {
         let default = match self.kind() {
-            Kind::Explain => REPEATS_TO_EXPLAIN,
+            UdpTask::Explain => REPEATS_TO_EXPLAIN,
             _ => REPEATS,
         };
         self.repeats.unwrap_or(default)
@@ -167,7 +167,7 @@ impl RawUdp {
             (Some(t), _) => t,
             (None, Some(trace)) => trace.length(),
             (None, None) if self.datagrams.is_some() => Nanos::from_secs(24 * 3600),
-            (None, None) if self.kind() == Kind::Explain => Nanos::from_millis(500),
+            (None, None) if self.kind() == UdpTask::Explain => Nanos::from_millis(500),
             (None, None) => Nanos::from_secs(10),
         }
     }
@@ -203,10 +203,10 @@ impl RawUdp {
             texts.iter().map(one).collect::<Result<Vec<_>, Failure>>()
         };
         match (self.kind(), &self.explain) {
-            (Kind::Explain, Some(texts)) if !texts.is_empty() => listed("--explain", texts),
-            (Kind::Explain, _) => listed("--explain", &EXPLAINED.map(str::to_owned)),
-            (Kind::Compare, _) => listed("--compare", &self.compare),
-            (Kind::Run, _) => {
+            (UdpTask::Explain, Some(texts)) if !texts.is_empty() => listed("--explain", texts),
+            (UdpTask::Explain, _) => listed("--explain", &EXPLAINED.map(str::to_owned)),
+            (UdpTask::Compare, _) => listed("--compare", &self.compare),
+            (UdpTask::Run, _) => {
                 let wait = self.wait(duration, trace)?;
                 Ok(vec![Clients::new(wait, self.clients.unwrap_or(1))])
             }
@@ -249,7 +249,7 @@ impl RawUdp {
     fn refuse_what_none_needs(&self, laws: &[Clients]) -> Result<(), Failure> {
         let sleeps = |law: &Clients| law.wait.sleeps();
         // Of the explanation's cells some always do.
-        let varies = self.kind() == Kind::Explain;
+        let varies = self.kind() == UdpTask::Explain;
         if self.timer_slack.is_some() && !varies && !laws.iter().any(sleeps) {
             let wrong = "only clients that sleep have it: give --wait sleep(T), exp(T) or tick(T)";
             return Err(Failure::argument("--timer-slack", wrong));
@@ -317,7 +317,7 @@ impl RawUdp {
             Some(laws) => words.put_list("explain", laws.iter().cloned()),
             None => {}
         }
-        if self.kind() != Kind::Run {
+        if self.kind() != UdpTask::Run {
             words.put("repeats", self.repeats());
         }
         words.put("clients-as", word(&CARRIERS, self.carried_as()));

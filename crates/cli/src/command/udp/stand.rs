@@ -1,7 +1,7 @@
 //! Where trials of datagrams are run: in front of a service.
 
 use crate::command::laboratory::{Made, Stand};
-use crate::watch::{Kind, Upcoming};
+use crate::watch::{LiveKind, Upcoming};
 use knee_core::experiment::Experiment;
 use knee_core::experiment::udp::UdpTried;
 use knee_core::experiment::udp::spec::{ClientWait, UdpTrialSpec};
@@ -65,7 +65,7 @@ impl<X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>> Stand<X> for UdpStand
         Upcoming {
             label,
             level: Some(spec.level),
-            kind: Kind::Datagrams,
+            kind: LiveKind::Datagrams,
             warmup: Nanos::ZERO,
             total: is_timed.then_some(spec.duration),
             interval: spec.interval,

@@ -247,7 +247,7 @@ mod tests {
         Upcoming {
             label: "rate=10/s".to_string(),
             level: None,
-            kind: crate::watch::Kind::Operations,
+            kind: crate::watch::LiveKind::Operations,
             warmup: Nanos::ZERO,
             total: None,
             interval: Nanos::from_secs(1),

@@ -35,7 +35,7 @@ fn a_recorded_syn_is_read() {
         to: from,
         to_port: 8080,
         sequence: 0x1d0c_6b5e,
-        kind: Kind::Syn,
+        kind: SegmentKind::Syn,
     };
     assert_eq!(v4, expected);
     let v6 = parse(&syn_v6()).expect("a SYN");
@@ -47,18 +47,18 @@ fn a_recorded_syn_is_read() {
 fn flags_decide() {
     let kind = |flags| parse(&with(&SYN_V4, 33, flags)).map(|s| s.kind);
     for (flags, expected) in [
-        (0x02, Some(Kind::Syn)),
+        (0x02, Some(SegmentKind::Syn)),
         // Explicit congestion notification is asked for: still a SYN.
-        (0xc2, Some(Kind::Syn)),
+        (0xc2, Some(SegmentKind::Syn)),
         (0x12, None),
         (0x10, None),
         (0x18, None),
         (0x00, None),
-        (0x11, Some(Kind::End)),
-        (0x01, Some(Kind::End)),
-        (0x04, Some(Kind::End)),
-        (0x14, Some(Kind::End)),
-        (0x03, Some(Kind::End)),
+        (0x11, Some(SegmentKind::End)),
+        (0x01, Some(SegmentKind::End)),
+        (0x04, Some(SegmentKind::End)),
+        (0x14, Some(SegmentKind::End)),
+        (0x03, Some(SegmentKind::End)),
     ] {
         assert_eq!(kind(flags), expected, "{flags:#x}");
     }

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::log::{Line, Log};
 use super::request::{HEAD_MAX, Refusal, Request, RequestReader, Step};
-use super::response::{Answer, Kind};
+use super::response::{Answer, ResponseKind};
 use super::stats::Trouble;
 use crate::sys::epoll::{Epoll, flags};
 use crate::sys::socket::Socket;
@@ -233,7 +233,7 @@ impl Connection {
         };
         match step {
             Ok(Step::NeedMore) => {}
-            Ok(Step::Continue) => self.phase = writing(Answer::whole(Kind::Continue)),
+            Ok(Step::Continue) => self.phase = writing(Answer::whole(ResponseKind::Continue)),
             Ok(Step::Request(request)) => self.phase = self.serve(request, context),
             Err(refusal) => self.phase = refuse(refusal, context),
         }
@@ -324,7 +324,7 @@ impl Connection {
 
     /// Begins to answer.
     fn begin(&self, answer: Answer, context: &mut Context) -> Phase {
-        let has_body = !answer.head_only && !matches!(answer.kind, Kind::Garbage);
+        let has_body = !answer.head_only && !matches!(answer.kind, ResponseKind::Garbage);
         if context.slow.is_some() && has_body && !answer.reset {
             let begun = context.read_clock();
             return Phase::Trickling {
@@ -431,16 +431,16 @@ impl Connection {
                 .for_each(|log| line.end(log, Some(written)));
         }
         match answer.kind {
-            Kind::Ok(_) if answer.halved => context.tally.on_trouble(Trouble::Truncate),
-            Kind::Garbage => context.tally.on_trouble(Trouble::Garbage),
-            Kind::Continue => {}
-            Kind::Error(..) => {
+            ResponseKind::Ok(_) if answer.halved => context.tally.on_trouble(Trouble::Truncate),
+            ResponseKind::Garbage => context.tally.on_trouble(Trouble::Garbage),
+            ResponseKind::Continue => {}
+            ResponseKind::Error(..) => {
                 context.tally.responses += 1;
                 context.tally.on_trouble(Trouble::Error);
             }
-            Kind::Ok(_) | Kind::Refused(_) => context.tally.responses += 1,
+            ResponseKind::Ok(_) | ResponseKind::Refused(_) => context.tally.responses += 1,
         }
-        if let Kind::Refused(_) = answer.kind {
+        if let ResponseKind::Refused(_) = answer.kind {
             let _ = self.socket.shutdown_write();
             self.phase = Phase::Draining { dropped: 0 };
             return Ok(());
@@ -482,5 +482,5 @@ fn refuse(refusal: Refusal, context: &mut Context) -> Phase {
         Refusal::UnknownCoding => Trouble::UnknownCoding,
         Refusal::Version => Trouble::Version,
     });
-    writing(Answer::whole(Kind::Refused(refusal)))
+    writing(Answer::whole(ResponseKind::Refused(refusal)))
 }

@@ -25,7 +25,7 @@ impl Response {
 
 /// Which response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ResponseKind {
     /// 200.
     Ok(Persistence),
     /// The status number so many of those that the faults name.
@@ -41,7 +41,7 @@ pub(super) enum Kind {
 /// What is sent for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
-    pub(super) kind: Kind,
+    pub(super) kind: ResponseKind,
     pub(super) head_only: bool,
     /// Half of it, then the connection is closed.
     pub(super) halved: bool,
@@ -51,7 +51,7 @@ pub(super) struct Answer {
 
 impl Answer {
     /// All of a response.
-    pub(super) fn whole(kind: Kind) -> Answer {
+    pub(super) fn whole(kind: ResponseKind) -> Answer {
         Answer {
             kind,
             head_only: false,
@@ -62,13 +62,13 @@ impl Answer {
 
     /// The answer to a request that something goes wrong with.
     pub(super) fn with(mishap: Option<Mishap>, persistence: Persistence) -> Answer {
-        let ok = Answer::whole(Kind::Ok(persistence));
+        let ok = Answer::whole(ResponseKind::Ok(persistence));
         match mishap {
             None => ok,
             Some(Mishap::Reset) => Answer { reset: true, ..ok },
             Some(Mishap::Truncate) => Answer { halved: true, ..ok },
-            Some(Mishap::Garbage) => Answer::whole(Kind::Garbage),
-            Some(Mishap::Error(i)) => Answer::whole(Kind::Error(i, persistence)),
+            Some(Mishap::Garbage) => Answer::whole(ResponseKind::Garbage),
+            Some(Mishap::Error(i)) => Answer::whole(ResponseKind::Error(i, persistence)),
         }
     }
 
@@ -90,9 +90,11 @@ impl Answer {
     /// Whether the connection ends with it.
     pub(super) fn closes(self) -> bool {
         match self.kind {
-            Kind::Ok(p) | Kind::Error(_, p) => self.halved || p == Persistence::Close,
-            Kind::Continue => false,
-            Kind::Refused(_) | Kind::Garbage => true,
+            ResponseKind::Ok(p) | ResponseKind::Error(_, p) => {
+                self.halved || p == Persistence::Close
+            }
+            ResponseKind::Continue => false,
+            ResponseKind::Refused(_) | ResponseKind::Garbage => true,
         }
     }
 }
@@ -123,13 +125,13 @@ impl Responses {
 
     /// One of them.
     #[inline]
-    pub(super) fn of(&self, kind: Kind) -> &Response {
+    pub(super) fn of(&self, kind: ResponseKind) -> &Response {
         match kind {
-            Kind::Ok(p) => &self.ok[p as usize],
-            Kind::Error(i, p) => &self.errors[i][p as usize],
-            Kind::Continue => &self.go_on,
-            Kind::Refused(refusal) => &self.refused[refusal as usize],
-            Kind::Garbage => &self.garbage,
+            ResponseKind::Ok(p) => &self.ok[p as usize],
+            ResponseKind::Error(i, p) => &self.errors[i][p as usize],
+            ResponseKind::Continue => &self.go_on,
+            ResponseKind::Refused(refusal) => &self.refused[refusal as usize],
+            ResponseKind::Garbage => &self.garbage,
         }
     }
 }
@@ -218,32 +220,32 @@ mod tests {
     fn responses_say_what_they_are() {
         let responses = Responses::new(5, &[503, 204], 1);
         let text = |kind| String::from_utf8_lossy(responses.of(kind).bytes()).into_owned();
-        let ok = text(Kind::Ok(Persistence::KeepAlive));
+        let ok = text(ResponseKind::Ok(Persistence::KeepAlive));
         assert!(
             ok.starts_with("HTTP/1.1 200 OK\r\n") && ok.ends_with("\r\n\r\nThe k"),
             "{ok}"
         );
         assert!(ok.contains("\r\nContent-Length: 5\r\n") && !ok.contains("Connection"));
-        let closing = text(Kind::Error(0, Persistence::Close));
+        let closing = text(ResponseKind::Error(0, Persistence::Close));
         assert!(closing.starts_with("HTTP/1.1 503 "), "{closing}");
         assert!(closing.contains("\r\nConnection: close\r\n"));
-        let old = text(Kind::Ok(Persistence::KeepAlive10));
+        let old = text(ResponseKind::Ok(Persistence::KeepAlive10));
         assert!(old.contains("\r\nConnection: keep-alive\r\n"));
-        assert!(text(Kind::Error(1, Persistence::KeepAlive)).ends_with("knee\r\n\r\n"));
+        assert!(text(ResponseKind::Error(1, Persistence::KeepAlive)).ends_with("knee\r\n\r\n"));
         for (refusal, status) in [
             (Refusal::Malformed, "400"),
             (Refusal::HeadTooLarge, "431"),
             (Refusal::UnknownCoding, "501"),
             (Refusal::Version, "505"),
         ] {
-            assert_eq!(&text(Kind::Refused(refusal))[9..12], status);
+            assert_eq!(&text(ResponseKind::Refused(refusal))[9..12], status);
         }
     }
 
     #[test]
     fn an_answer_knows_its_length() {
         let (responses, none) = (Responses::new(10, &[], 1), Responses::new(0, &[], 1));
-        let answer = Answer::whole(Kind::Ok(Persistence::KeepAlive));
+        let answer = Answer::whole(ResponseKind::Ok(Persistence::KeepAlive));
         let head = responses.of(answer.kind).head_length();
         let halved = Answer {
             halved: true,
@@ -259,7 +261,7 @@ mod tests {
         let bodiless = none.of(answer.kind);
         assert_eq!(halved.length(bodiless), bodiless.head_length() / 2);
         assert_eq!(
-            Answer::whole(Kind::Garbage).length(responses.of(Kind::Garbage)),
+            Answer::whole(ResponseKind::Garbage).length(responses.of(ResponseKind::Garbage)),
             256
         );
     }
