@@ -97,7 +97,7 @@ fn contenders(lab: &Lab, flows: u32, control: &str) -> Vec<Contender> {
         name: "knee".to_string(),
         receiver: (
             lab.knee.clone(),
-            "serve bulk --listen 127.0.0.1:0 --threads 1".to_string(),
+            "serve latency --listen 127.0.0.1:0 --threads 1".to_string(),
         ),
         sender: (
             lab.knee.clone(),

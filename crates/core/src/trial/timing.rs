@@ -7,8 +7,8 @@ use crate::spec::Load;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Of responses with the kernel's timestamp there must be this share, for the clock of a trial to be
-/// the kernel's: the first may come before it begins to stamp.
+/// The clock of a trial is the kernel's where this share of the responses has its timestamp: the
+/// first may come before it begins to stamp.
 const STAMPED_SHARE: f64 = 0.99;
 
 /// What tells when a response arrived.
@@ -117,6 +117,13 @@ impl AnatomyReport {
     pub fn generator_percent(&self) -> f64 {
         let share = self.owner_percent.get(&Owner::Generator);
         share.copied().unwrap_or(0.0)
+    }
+
+    /// The share of each stage, in percent, the largest first.
+    pub fn stages_by_share(&self) -> Vec<(Stage, f64)> {
+        let mut shares: Vec<_> = self.stage_percent.iter().map(|(s, p)| (*s, *p)).collect();
+        shares.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        shares
     }
 
     fn of((of, from, to): (Group, f64, f64), from_ns: u64, part: &Part) -> AnatomyReport {

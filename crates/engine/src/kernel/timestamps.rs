@@ -12,8 +12,8 @@ const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The kernel stamps what it receives for as long as this lives: it does so while any socket wants
-/// it, and begins a little after the first one does (net_enable_timestamp in net/core/dev.c). So the
-/// first bytes of a run have a timestamp already. A kernel without timestamps hands bytes over
+/// it, and begins a little after the first one does (net_enable_timestamp in net/core/dev.c). So
+/// the first bytes of a run have a timestamp already. A kernel without timestamps hands bytes over
 /// without.
 #[derive(Debug)]
 pub struct Timestamps {

@@ -8,6 +8,7 @@ pub mod datagrams;
 pub mod epoll;
 pub mod eventfd;
 pub mod keepalive;
+mod listener;
 pub mod netlink;
 pub mod packet;
 pub mod process;

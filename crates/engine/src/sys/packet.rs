@@ -200,7 +200,7 @@ impl Batch {
             let length = (self.headers[i].msg_len as usize).min(SNAP);
             Packet {
                 bytes: &self.bytes[i][..length],
-                // SAFETY: the kernel has filled the control buffer, which belongs to the same batch.
+                // SAFETY: the kernel has filled the control buffer, which is of this batch.
                 realtime_ns: stamp::realtime_ns(unsafe {
                     stamp::control_of(&self.headers[i].msg_hdr)
                 }),

@@ -47,7 +47,10 @@ pub fn realtime_ns(mut control: &[u8]) -> Option<u64> {
 /// whoever wrote it, has initialised it up to the header's length.
 #[inline]
 pub unsafe fn control_of(header: &libc::msghdr) -> &[u8] {
-    let (start, length) = (header.msg_control, header.msg_controllen as usize);
+    let start = header.msg_control;
+    // Another type with another C library.
+    #[allow(clippy::unnecessary_cast)]
+    let length = header.msg_controllen as usize;
     if ptr::eq(start, ptr::null()) {
         return &[];
     }

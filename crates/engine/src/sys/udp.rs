@@ -160,7 +160,7 @@ struct Control([u8; CONTROL_BYTES]);
 /// Buffers for the beginnings of datagrams that come in, for recvmmsg(2).
 pub struct ReceiveBatch {
     bytes: Vec<u8>,
-    controls: Vec<Control>,
+    _controls: Vec<Control>,
     _iovecs: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
     size: usize,
@@ -186,7 +186,7 @@ impl ReceiveBatch {
             .collect();
         ReceiveBatch {
             bytes,
-            controls,
+            _controls: controls,
             _iovecs: iovecs,
             headers,
             size,
@@ -205,8 +205,8 @@ impl ReceiveBatch {
         let all = self.headers[..self.count].iter().enumerate();
         all.map(|(i, header)| {
             let length = (header.msg_len as usize).min(self.size);
-            let filled = (header.msg_hdr.msg_controllen as usize).min(CONTROL_BYTES);
-            let came = stamp::realtime_ns(&self.controls[i].0[..filled]);
+            // SAFETY: the kernel has filled the control buffer, which belongs to the same batch.
+            let came = stamp::realtime_ns(unsafe { stamp::control_of(&header.msg_hdr) });
             (&self.bytes[i * self.size..][..length], came)
         })
     }

@@ -130,3 +130,12 @@ pub fn outcome_of(error: &io::Error) -> Outcome {
         _ => Outcome::OtherError,
     }
 }
+
+/// What a response of this status means for an operation.
+pub fn status_outcome(status: u16) -> Outcome {
+    match status {
+        0..400 => Outcome::Ok,
+        400..500 => Outcome::Http4xx,
+        _ => Outcome::Http5xx,
+    }
+}

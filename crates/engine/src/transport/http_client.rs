@@ -1,17 +1,18 @@
 //! The HTTP client of one worker: carries operations over connections, ends each in a Completion.
 
 mod config;
+mod connection;
 
 pub use config::ClientConfig;
+use connection::{Connection, State};
 
 use super::client::{Client, Tally};
 use super::deadlines::Deadlines;
-use super::flight::{Flight, outcome_of};
-use super::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
+use super::flight::{Flight, outcome_of, status_outcome};
+use super::http1::{Eof, HeadCache, Progress, Violation};
 use super::requests::RequestSet;
 use crate::reactor::{Backend, Close, Event, EventTime, Opening};
-use knee_core::measure::Op;
-use knee_core::measure::{Completion, Outcome};
+use knee_core::measure::{Completion, Op, Outcome};
 use knee_core::pool::Pool;
 use knee_core::time::Nanos;
 use std::collections::VecDeque;
@@ -45,28 +46,6 @@ pub struct HttpClient {
     completed: Vec<Completion>,
     tally: Tally,
     violation: Option<Violation>,
-}
-
-#[derive(Default)]
-struct Connection {
-    state: State,
-    parser: ResponseParser,
-    flight: Flight,
-    /// Requests sent over it.
-    uses: u32,
-    /// Where it stands among the idle ones.
-    idle_at: u32,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Free,
-    Connecting,
-    Idle,
-    Busy,
-    /// Its last response is here; the server is to close it.
-    Draining,
 }
 
 impl HttpClient {
@@ -513,14 +492,6 @@ fn earliest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
 
 fn only_empty_lines(bytes: &[u8]) -> bool {
     bytes.iter().all(|b| matches!(b, b'\r' | b'\n'))
-}
-
-fn status_outcome(status: u16) -> Outcome {
-    match status {
-        0..400 => Outcome::Ok,
-        400..500 => Outcome::Http4xx,
-        _ => Outcome::Http5xx,
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What response times are made of: the stages of all operations and of the slowest, and the slowest
-//! one by one.
+//! What response times are made of: the stages of all operations and of the slowest, and the
+//! slowest one by one.
 
 use super::line::{Ink, Line};
 use super::run::quantiles;
@@ -87,14 +87,11 @@ fn told(timing: &TimingReport) -> Option<&AnatomyReport> {
 
 /// Which stages took the time, the longest first.
 fn sentence(a: &AnatomyReport) -> String {
-    let mut shares: Vec<(Stage, f64)> = a.stage_percent.iter().map(|(s, p)| (*s, *p)).collect();
-    shares.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    let worth_a_word = shares
-        .iter()
-        .enumerate()
-        .filter(|(rank, (_, share))| *rank == 0 || *share >= SHARE_TOLD_PERCENT);
+    let shares = a.stages_by_share().into_iter().enumerate();
+    let worth_a_word =
+        shares.filter(|(rank, (_, share))| *rank == 0 || *share >= SHARE_TOLD_PERCENT);
     let parts: Vec<String> = worth_a_word
-        .map(|(_, (stage, share))| format!("{} is {}", percent_short(*share), stage.words()))
+        .map(|(_, (stage, share))| format!("{} is {}", percent_short(share), stage.words()))
         .collect();
     let of = match a.of {
         Group::All => "Of all response times".to_owned(),

@@ -159,9 +159,9 @@ const LARGE_CYCLE_PERCENT: f64 = 10.0;
 
 const GENERATOR_CYCLE: Code = Code {
     name: "generator_cycle",
-    cause: "In a closed loop the next operation of a user waits until the generator has read the \
-            last response. That delay is not part of the response time, but of the cycle, so the \
-            throughput of a target that has time to spare is lower by up to this share.",
+    cause: "In a closed loop a user's next operation waits until the generator has read the last \
+            response. That delay is part of the user's cycle, not of the response time. It lowers \
+            the throughput of a target that has time to spare, by up to this share.",
     remedy: "Poll instead of sleeping with --wait spin, add workers with --threads, or read the \
              throughput as a lower bound.",
 };

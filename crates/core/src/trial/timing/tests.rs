@@ -62,7 +62,7 @@ fn slowest(late: Nanos, stage: Stage) -> Trial {
             completed,
         ];
         for end in &mut ends[stage as usize..Stage::Receive as usize] {
-            *end = *end + late;
+            *end += late;
         }
         let [
             started,
