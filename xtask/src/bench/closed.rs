@@ -12,13 +12,15 @@ const CONNECTIONS: usize = 64;
 const TURN_S: f64 = 1.0;
 const ROUNDS_FACTOR: usize = 3;
 /// Those who are compared most closely stand next to each other.
-const PEERS: [Peer; 9] = [
+const PEERS: [Peer; 11] = [
     Peer::BareUring,
     Peer::BareMultishot,
     Peer::BareEpoll,
+    Peer::KneeEpollUnstamped,
     Peer::KneeEpoll,
     Peer::Wrk,
     Peer::KneeUring,
+    Peer::KneeUringUnstamped,
     Peer::Ab,
     Peer::H2load,
     Peer::Oha,

@@ -92,7 +92,7 @@ impl Lab {
     /// Where a peer's binary is.
     pub fn program(&self, peer: Peer) -> Option<PathBuf> {
         match peer {
-            Peer::KneeEpoll | Peer::KneeUring => Some(self.knee.clone()),
+            _ if peer.is_knee() => Some(self.knee.clone()),
             _ if peer.is_bare() => Some(self.bare.join(peer.program())).filter(|p| p.is_file()),
             _ => tools::find(peer.program()),
         }

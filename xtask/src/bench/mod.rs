@@ -19,6 +19,7 @@ mod station;
 mod stats;
 mod table;
 mod throttle;
+mod truth;
 mod udp;
 
 use crate::shell::{cargo, make, write};
@@ -39,11 +40,12 @@ pub struct Options {
 type Bench = fn(&Lab) -> Result<String, String>;
 
 /// Each bench returns its part of the results as Markdown.
-const BENCHES: [(&str, Bench); 10] = [
+const BENCHES: [(&str, Bench); 11] = [
     ("closed", closed::run),
     ("open", open::run),
     ("dm1", station::run_dm1),
     ("mm1", station::run_mm1),
+    ("truth", truth::run),
     ("connections", connections::run),
     ("stall", stall::run),
     ("overload", overload::run),

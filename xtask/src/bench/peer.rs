@@ -9,6 +9,10 @@ pub enum Peer {
     KneeEpoll,
     /// knee over io_uring.
     KneeUring,
+    /// knee over epoll without the kernel's receive timestamps.
+    KneeEpollUnstamped,
+    /// knee over io_uring without them.
+    KneeUringUnstamped,
     /// wrk.
     Wrk,
     /// wrk2, where its binary has that name.
@@ -89,6 +93,8 @@ impl Peer {
         match self {
             Peer::KneeEpoll => "knee (epoll)",
             Peer::KneeUring => "knee (io_uring)",
+            Peer::KneeEpollUnstamped => "knee (epoll, no timestamps)",
+            Peer::KneeUringUnstamped => "knee (io_uring, no timestamps)",
             Peer::Wrk => "wrk",
             Peer::Wrk2 => "wrk2",
             Peer::Ab => "ab -k",
@@ -105,7 +111,6 @@ impl Peer {
     /// The binary's name.
     pub fn program(self) -> &'static str {
         match self {
-            Peer::KneeEpoll | Peer::KneeUring => "knee",
             Peer::Wrk => "wrk",
             Peer::Wrk2 => "wrk2",
             Peer::Ab => "ab",
@@ -115,7 +120,17 @@ impl Peer {
             Peer::BareUring | Peer::BareMultishot => "closed_uring",
             Peer::BareSpin => "open_spin",
             Peer::BareHybrid => "open_hybrid",
+            _ => "knee",
         }
+    }
+
+    /// Whether it is knee.
+    pub fn is_knee(self) -> bool {
+        use Peer::{KneeEpoll, KneeEpollUnstamped, KneeUring, KneeUringUnstamped};
+        matches!(
+            self,
+            KneeEpoll | KneeUring | KneeEpollUnstamped | KneeUringUnstamped
+        )
     }
 
     /// Whether it is one of the loops in `bench/`.
@@ -129,8 +144,7 @@ impl Peer {
 
     /// Whether it has measured when it ends so. knee's 3 says that it calls its run invalid.
     pub fn accepts(self, exit_code: Option<i32>) -> bool {
-        let knee = matches!(self, Peer::KneeEpoll | Peer::KneeUring);
-        exit_code == Some(0) || (knee && exit_code == Some(3))
+        exit_code == Some(0) || (self.is_knee() && exit_code == Some(3))
     }
 
     /// The command line for a load; none where it cannot make it.
@@ -146,11 +160,12 @@ impl Peer {
         let whole = seconds.round().max(1.0);
         let ms = (seconds * 1e3).round();
         let line = match (self, rate) {
-            (Peer::KneeEpoll | Peer::KneeUring, _) => {
-                let backend = if self == Peer::KneeEpoll {
-                    "epoll"
-                } else {
-                    "io_uring"
+            (knee, _) if knee.is_knee() => {
+                let backend = match knee {
+                    Peer::KneeEpoll => "epoll",
+                    Peer::KneeEpollUnstamped => "epoll --timestamps off",
+                    Peer::KneeUringUnstamped => "io_uring --timestamps off",
+                    _ => "io_uring",
                 };
                 let arrivals = match rate {
                     None => String::new(),
@@ -193,7 +208,7 @@ impl Peer {
     /// The number that is not there.
     pub fn parse(self, out: &str) -> Result<Sample, String> {
         match self {
-            Peer::KneeEpoll | Peer::KneeUring => parse_knee(&json(out)?),
+            knee if knee.is_knee() => parse_knee(&json(out)?),
             Peer::Wrk | Peer::Wrk2 => parse_wrk(out),
             Peer::Ab => parse_ab(out),
             Peer::H2load => parse_h2load(out),
