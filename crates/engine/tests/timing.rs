@@ -1,0 +1,282 @@
+//! What response times are made of, against servers whose delays are known: each stage is told with
+//! its owner, and the nearest other delay is told as another stage.
+
+use knee_core::measure::{Histogram, Interval, IntervalWatcher, Outcome, Stage, Trial};
+use knee_core::spec::{
+    ArrivalLaw, BackendChoice, Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Load,
+    OpenLoad, Pick, Rate, TimestampsChoice, TrialSpec,
+};
+use knee_core::time::Nanos;
+use knee_engine::error::RunError;
+use knee_engine::sys::socket::{Address, Listener, RawAddress};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+const MS: fn(u64) -> Nanos = Nanos::from_millis;
+const DELAY: Duration = Duration::from_millis(20);
+
+struct Quiet;
+
+impl IntervalWatcher for Quiet {
+    fn on_interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
+}
+
+/// So many operations, 25 a second, over at most so many connections.
+fn spec(port: u16, operations: u64, connections_max: u32, body: Body) -> TrialSpec {
+    let load = Load::Open(OpenLoad {
+        rate: Rate::per_second(25).unwrap(),
+        arrival: ArrivalLaw::Constant,
+        connections_max,
+        in_flight_max: None,
+    });
+    let request = HttpRequest {
+        method: "POST".to_owned(),
+        path: "/".to_owned(),
+        host: "127.0.0.1".to_owned(),
+        headers: Vec::new(),
+        body,
+        weight: 1,
+    };
+    TrialSpec {
+        label: "timing".to_owned(),
+        level: load.level(),
+        load,
+        target: HttpTarget {
+            endpoint: Endpoint::Tcp {
+                host: "127.0.0.1".to_owned(),
+                port,
+            },
+            requests: vec![request],
+            pick: Pick::InOrder,
+            keep_alive: true,
+        },
+        warmup: Nanos::ZERO,
+        duration: MS(30_000),
+        operations_max: Some(operations),
+        timeout: MS(20_000),
+        connect_timeout: MS(10_000),
+        interval: MS(100),
+        seed: 1,
+        engine: EngineOptions::default(),
+    }
+}
+
+fn run_over(spec: &TrialSpec, backend: BackendChoice) -> Option<Trial> {
+    let mut spec = spec.clone();
+    spec.engine.backend = backend;
+    match knee_engine::run(&spec, &mut Quiet, &AtomicBool::new(false)) {
+        Ok(trial) => {
+            let outcomes = &trial.measurement.outcomes;
+            assert_eq!(
+                outcomes.count(Outcome::Ok),
+                outcomes.total(),
+                "{outcomes:?}"
+            );
+            Some(trial)
+        }
+        Err(RunError::NotPermitted(why)) if backend == BackendChoice::IoUring => {
+            eprintln!("skipped: {why}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Over both backends, where io_uring is permitted, each against a server of its own.
+fn run(spec_of: impl Fn() -> TrialSpec) -> Vec<Trial> {
+    let both = [BackendChoice::Epoll, BackendChoice::IoUring];
+    let trials = both.into_iter().filter_map(|b| run_over(&spec_of(), b));
+    trials.collect()
+}
+
+/// The shortest time of a stage: what a busy host adds is not in it.
+fn shortest(trial: &Trial, stage: Stage) -> Nanos {
+    trial.measurement.stage(stage).unwrap().min()
+}
+
+fn longest(trial: &Trial, stage: Stage) -> Nanos {
+    trial.measurement.stage(stage).unwrap().max()
+}
+
+/// Answers each request as `answer` does, each connection on a thread of its own. Returns its port.
+fn server(answer: impl Fn(&mut TcpStream) + Clone + Send + 'static) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let answer = answer.clone();
+            let mut stream = stream.unwrap();
+            stream.set_nodelay(true).unwrap();
+            thread::spawn(move || {
+                while read_request(&mut stream, Duration::ZERO) {
+                    answer(&mut stream);
+                }
+            });
+        }
+    });
+    port
+}
+
+/// Reads a request whole, its body only after `pause`. Whether there was one.
+fn read_request(stream: &mut TcpStream, pause: Duration) -> bool {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut byte) {
+            Ok(1) => head.push(byte[0]),
+            _ => return false,
+        }
+    }
+    let head = String::from_utf8(head).unwrap().to_lowercase();
+    let length = head.split("content-length: ").nth(1).unwrap_or("0");
+    let length: usize = length.split("\r\n").next().unwrap().parse().unwrap();
+    thread::sleep(pause);
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).is_ok()
+}
+
+const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n";
+const WHOLE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody";
+
+#[test]
+fn a_pause_within_a_response_is_not_one_before_it() {
+    let before = |stream: &mut TcpStream| {
+        thread::sleep(DELAY);
+        let _ = stream.write_all(WHOLE);
+    };
+    let within = |stream: &mut TcpStream| {
+        let _ = stream.write_all(HEAD);
+        thread::sleep(DELAY);
+        let _ = stream.write_all(b"body");
+    };
+    for trial in run(|| spec(server(before), 10, 10, Body::default())) {
+        assert!(shortest(&trial, Stage::FirstByte) >= MS(20));
+        assert_eq!(shortest(&trial, Stage::Receive), Nanos::ZERO);
+    }
+    for trial in run(|| spec(server(within), 10, 10, Body::default())) {
+        assert!(shortest(&trial, Stage::Receive) >= MS(19), "{trial:?}");
+        assert!(shortest(&trial, Stage::FirstByte) < MS(19));
+    }
+}
+
+#[test]
+fn who_is_let_in_late_waits_for_the_connection_and_who_is_answered_late_does_not() {
+    // The queue of a listener with a backlog of 0 has room for one connection. The next SYN is
+    // dropped, and comes again after a second. First `first` is in it, then the connection that
+    // looks whether the target is there, and at last that of the operation.
+    let crowded = || {
+        let any = Address::Tcp((Ipv4Addr::LOCALHOST, 0).into());
+        let listener = Listener::bind(&RawAddress::new(&any).unwrap(), 0).unwrap();
+        let Address::Tcp(address) = listener.local_address().unwrap() else {
+            panic!("a TCP listener");
+        };
+        let first = TcpStream::connect(address).unwrap();
+        thread::spawn(move || {
+            thread::sleep(Duration::from_millis(300));
+            drop((listener.accept().unwrap(), first));
+            thread::sleep(Duration::from_millis(1_200));
+            loop {
+                if let Ok(socket) = listener.accept() {
+                    let mut stream = TcpStream::from(std::os::fd::OwnedFd::from(socket));
+                    stream.set_nonblocking(false).unwrap();
+                    thread::spawn(move || {
+                        while read_request(&mut stream, Duration::ZERO) {
+                            let _ = stream.write_all(WHOLE);
+                        }
+                    });
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        address.port()
+    };
+    for trial in run(|| spec(crowded(), 1, 1, Body::default())) {
+        assert!(longest(&trial, Stage::Connect) >= MS(900), "{trial:?}");
+    }
+    let late = |stream: &mut TcpStream| {
+        thread::sleep(Duration::from_millis(300));
+        let _ = stream.write_all(WHOLE);
+    };
+    for trial in run(|| spec(server(late), 1, 1, Body::default())) {
+        assert!(longest(&trial, Stage::FirstByte) >= MS(300));
+        assert!(longest(&trial, Stage::Connect) < longest(&trial, Stage::FirstByte));
+    }
+}
+
+#[test]
+fn too_few_connections_are_the_configured_limit_and_a_slow_target_is_not() {
+    // Each takes 80 ms, and one is due every 40 ms.
+    let slow = |stream: &mut TcpStream| {
+        thread::sleep(4 * DELAY);
+        let _ = stream.write_all(WHOLE);
+    };
+    for trial in run(|| spec(server(slow), 12, 1, Body::default())) {
+        // The last has waited for eleven times 40 ms.
+        assert!(
+            longest(&trial, Stage::ConnectionWait) >= MS(400),
+            "{trial:?}"
+        );
+        assert_eq!(trial.measurement.connections_opened, 1);
+    }
+    for trial in run(|| spec(server(slow), 12, 12, Body::default())) {
+        assert_eq!(longest(&trial, Stage::ConnectionWait), Nanos::ZERO);
+        assert!(shortest(&trial, Stage::FirstByte) >= MS(80));
+    }
+}
+
+#[test]
+fn a_target_that_does_not_read_is_waited_for_by_the_request() {
+    // More than the buffers of both ends hold.
+    let body = || Body::from(vec![b'x'; 24 << 20]);
+    let reads_late = || {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                while read_request(&mut stream, 10 * DELAY) {
+                    let _ = stream.write_all(WHOLE);
+                }
+            }
+        });
+        port
+    };
+    for trial in run(|| spec(reads_late(), 1, 1, body())) {
+        assert!(longest(&trial, Stage::WindowWait) >= MS(190), "{trial:?}");
+    }
+    let answers_late = |stream: &mut TcpStream| {
+        thread::sleep(10 * DELAY);
+        let _ = stream.write_all(WHOLE);
+    };
+    for trial in run(|| spec(server(answers_late), 1, 1, Body::default())) {
+        assert_eq!(longest(&trial, Stage::WindowWait), Nanos::ZERO);
+        assert!(longest(&trial, Stage::FirstByte) >= MS(200));
+    }
+}
+
+#[test]
+fn responses_carry_the_kernels_timestamp_unless_it_is_not_wanted() {
+    let at_once = |stream: &mut TcpStream| {
+        let _ = stream.write_all(WHOLE);
+    };
+    for trial in run(|| spec(server(at_once), 10, 4, Body::default())) {
+        // The kernel may begin to stamp only after the first.
+        assert!(
+            trial.measurement.by_kernel >= 9,
+            "{}",
+            trial.measurement.by_kernel
+        );
+    }
+    let unstamped = || {
+        let mut spec = spec(server(at_once), 10, 4, Body::default());
+        spec.engine.timestamps = TimestampsChoice::Off;
+        spec
+    };
+    for trial in run(unstamped) {
+        assert_eq!(trial.measurement.by_kernel, 0);
+        assert_eq!(trial.measurement.pick_up.max(), Nanos::ZERO);
+    }
+}
