@@ -115,8 +115,8 @@ pub fn join(seen: &Seen, uses: &BTreeMap<u16, u32>, samples: &[Sample]) -> Joine
 }
 
 /// The parts of one operation. The network's are what is left of the generator's times, so that
-/// both add up to them; on loopback, where a request arrives before the call that sends it returns,
-/// that may be nothing.
+/// both add up to them. On loopback a request arrives before the call that sends it returns: there
+/// nothing may be left, and the host's part is a little short.
 fn parts(connection: &SeenConnection, sample: &Sample) -> Option<Parts> {
     let came = connection.requests.passed(sample.request_end)?;
     let first = connection.responses.passed(sample.response_begin + 1)?;

@@ -3,12 +3,14 @@
 use super::control::{
     Came, Hello, LineReader, REPLY_MAX, Reply, Request, SERVICE, line, parse_reply,
 };
+use super::follow::Following;
 use super::watch::{Armed, Watch};
 use crate::control::ServiceClock;
 use crate::error::RunError;
 use crate::error::reason;
 use crate::names::lookup_text;
 use crate::sys::clock::monotonic_ns;
+use knee_core::both_ends::Seen;
 use knee_core::measure::{Observed, SynSource};
 use knee_core::time::Nanos;
 use std::io::Write;
@@ -130,6 +132,28 @@ impl RemoteWatch {
         }
     }
 
+    /// Follows one of `one_of` connections from now on.
+    ///
+    /// # Errors
+    /// [`RunError::Unreachable`]: it is gone.
+    pub fn follow(&mut self, one_of: u16) -> Result<(), RunError> {
+        match self.ask(&Request::Follow { one_of })? {
+            Reply::Following => Ok(()),
+            _ => Err(self.confused()),
+        }
+    }
+
+    /// Ends following and says what was seen there.
+    ///
+    /// # Errors
+    /// [`RunError::Unreachable`]: it is gone.
+    pub fn seen(&mut self) -> Result<Seen, RunError> {
+        match self.ask(&Request::Seen)? {
+            Reply::Seen(seen) => Ok(*seen),
+            _ => Err(self.confused()),
+        }
+    }
+
     fn ask(&mut self, request: &Request) -> Result<Reply, RunError> {
         let gone = |why: &str| {
             let at = &self.at;
@@ -190,6 +214,8 @@ pub enum Vantage {
         armed: Option<Armed>,
         /// The window being watched.
         watch: Option<Watch>,
+        /// The connections being followed.
+        following: Option<Following>,
     },
     /// An observer on the target's host.
     There {
@@ -216,6 +242,7 @@ pub fn watch_for(
             port,
             armed: None,
             watch: None,
+            following: None,
         };
         return Ok(is_own(target.ip()).then_some(here));
     };
@@ -250,7 +277,9 @@ impl Vantage {
     /// however late [`Vantage::begin`] tells of it.
     pub fn arm(&mut self) {
         match self {
-            Vantage::Here { port, armed, watch } => {
+            Vantage::Here {
+                port, armed, watch, ..
+            } => {
                 *watch = None;
                 *armed = Some(Armed::new(*port));
             }
@@ -292,6 +321,46 @@ impl Vantage {
             Vantage::There { watch, failed } => match failed.take() {
                 Some(because) => nothing(because),
                 None => watch.finish().unwrap_or_else(|e| nothing(e.to_string())),
+            },
+        }
+    }
+}
+
+/// Connections that are followed.
+impl Vantage {
+    /// Follows one of `one_of` connections that begin from now on. What goes wrong is told by
+    /// [`Vantage::seen`].
+    pub fn follow(&mut self, one_of: u16) {
+        match self {
+            Vantage::Here {
+                port, following, ..
+            } => {
+                *following = None;
+                *following = Some(Following::begin(*port, one_of));
+            }
+            Vantage::There { watch, failed } => {
+                if failed.is_none() {
+                    *failed = watch.follow(one_of).err().map(|e| e.to_string());
+                }
+            }
+        }
+    }
+
+    /// Ends following, and says what was seen: nothing, and why, where the observer is gone. To be
+    /// asked before [`Vantage::finish`], which tells the same reason.
+    pub fn seen(&mut self) -> Seen {
+        let nothing = |because: String| Seen {
+            because: Some(because),
+            ..Seen::default()
+        };
+        match self {
+            Vantage::Here { following, .. } => match following.take() {
+                Some(following) => following.finish(),
+                None => nothing("nothing was followed".to_owned()),
+            },
+            Vantage::There { watch, failed } => match failed {
+                Some(because) => nothing(because.clone()),
+                None => watch.seen().unwrap_or_else(|e| nothing(e.to_string())),
             },
         }
     }

@@ -5,14 +5,18 @@
 //! → "arm"                                            ← {"armed":{"clock_ns":…}}
 //! → {"begin":{"at_ns":…,"interval_ns":…,…}}          ← "begun"
 //! → "finish"                                         ← {"observed":{…}}
+//! → {"follow":{"one_of":16}}                         ← "following"
+//! → "seen"                                           ← {"seen":{…}}
 //! ```
 //!
 //! `arm`, `begin` and `finish` may follow each other again and again. From `arm` on, what comes is
 //! kept, so that a `begin` that is late on its way costs nothing; said several times, it tells how
-//! the two clocks differ (Cristian, Probabilistic Clock Synchronization, 1989). What is refused is
-//! answered with `{"refused":"why"}`, and the connection ends.
+//! the two clocks differ (Cristian, Probabilistic Clock Synchronization, 1989). `follow` and `seen`
+//! stand around the load whose connections are to be told of. What is refused is answered with
+//! `{"refused":"why"}`, and the connection ends.
 
 pub use crate::control::{Hello, line};
+use knee_core::both_ends::Seen;
 use knee_core::measure::{Observed, SynSource};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
@@ -45,6 +49,13 @@ pub enum Request {
     },
     /// End the watch and tell what was seen.
     Finish,
+    /// From now on follow new connections, one of so many by the client's port.
+    Follow {
+        /// Rounded up to a power of two.
+        one_of: u16,
+    },
+    /// End following and tell what was seen of them.
+    Seen,
 }
 
 /// What an observer says.
@@ -67,6 +78,10 @@ pub enum Reply {
     Begun,
     /// To a finish.
     Observed(Box<Observed>),
+    /// To a follow.
+    Following,
+    /// To a question for what was seen.
+    Seen(Box<Seen>),
     /// To whatever it does not do, and why; it then closes the connection.
     Refused(String),
 }
@@ -104,6 +119,10 @@ pub fn parse_reply(line: &[u8]) -> Result<Reply, String> {
     Ok(match reply {
         // It goes to the terminal.
         Reply::Refused(why) => Reply::Refused(printable(&why)),
+        Reply::Seen(seen) => Reply::Seen(Box::new(Seen {
+            because: seen.because.as_deref().map(printable),
+            ..*seen
+        })),
         reply => reply,
     })
 }
@@ -182,6 +201,8 @@ mod tests {
             Request::Arm,
             begin(5, 6),
             Request::Finish,
+            Request::Follow { one_of: 16 },
+            Request::Seen,
         ] {
             let line = line(&request);
             assert_eq!(parse_request(&line[..line.len() - 1]), Ok(request));
@@ -207,7 +228,8 @@ mod tests {
             source: SynSource::Counters,
         };
         let armed = Reply::Armed { clock_ns: 7 };
-        for reply in [ready, armed, Reply::Begun, observed] {
+        let seen = Reply::Seen(Box::default());
+        for reply in [ready, armed, Reply::Begun, observed, Reply::Following, seen] {
             assert_eq!(parse_reply(&line(&reply)), Ok(reply));
         }
         let refused = line(&Reply::Refused("a\n\u{1b}[31mb".to_owned()));

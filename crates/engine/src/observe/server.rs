@@ -3,6 +3,7 @@
 use super::control::{
     BEGIN_WITHIN_NS, Came, LineReader, REQUEST_MAX, Reply, Request, SERVICE, line, parse_request,
 };
+use super::follow::Following;
 use super::watch::{Armed, Watch, source_here};
 use crate::control::Unfit;
 use crate::control::clients::to_dismiss;
@@ -318,6 +319,7 @@ struct Client<'a> {
     lines: LineReader,
     armed: Option<Armed>,
     watch: Option<Watch>,
+    following: Option<Following>,
 }
 
 /// What ends a connection.
@@ -346,6 +348,7 @@ impl<'a> Client<'a> {
             lines: LineReader::default(),
             armed: None,
             watch: None,
+            following: None,
         }
     }
 
@@ -432,6 +435,17 @@ impl<'a> Client<'a> {
                     };
                     self.reply(&Reply::Observed(Box::new(watch.finish())))?;
                     self.shared.windows.fetch_add(1, Ordering::Relaxed);
+                }
+                Request::Follow { one_of } => {
+                    // Those before, if they were not asked about, are forgotten.
+                    self.following = Some(Following::begin(self.shared.port, one_of));
+                    self.reply(&Reply::Following)?;
+                }
+                Request::Seen => {
+                    let Some(following) = self.following.take() else {
+                        return Err(End::Refused("nothing was followed".to_owned()));
+                    };
+                    self.reply(&Reply::Seen(Box::new(following.finish())))?;
                 }
             }
         }

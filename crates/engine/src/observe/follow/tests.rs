@@ -1,0 +1,210 @@
+//! Followed connections to a server that logs what it did.
+
+use super::*;
+use crate::observe::{ObserveServer, RemoteWatch, watch_for};
+use crate::serve::http::{HttpServer, HttpServerSpec, RequestLog};
+use crate::sys::clock::monotonic_ns;
+use crate::sys::socket::Address;
+use knee_core::both_ends::{Joined, Parts, Sample, join};
+use knee_core::law::Law;
+use knee_core::time::Nanos;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+
+const SERVICE: Nanos = Nanos::from_millis(2);
+
+/// Two clocks are compared, which takes some time.
+const SLACK: Nanos = Nanos::from_millis(1);
+
+fn server(listen: &str) -> (HttpServer, SocketAddr) {
+    let server = HttpServer::start(HttpServerSpec {
+        listen: Address::Tcp(listen.parse().unwrap()),
+        workers: Some(1),
+        service: Law::Fixed(SERVICE),
+        log_max: 100,
+        ..HttpServerSpec::default()
+    });
+    let server = server.unwrap();
+    match *server.address() {
+        Address::Tcp(address) => (server, address),
+        Address::Unix(_) => panic!("a TCP server"),
+    }
+}
+
+/// Requests of `length` bytes over one connection, as a generator would ask about them.
+fn load(address: SocketAddr, count: usize, length: usize) -> Vec<Sample> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let port = stream.local_addr().unwrap().port();
+    let mut request = b"GET / HTTP/1.1\r\nHost: a\r\nPad: ".to_vec();
+    request.resize(length - 4, b'x');
+    request.extend_from_slice(b"\r\n\r\n");
+    let (mut sent, mut received) = (0, 0);
+    let mut one = || {
+        let response_begin = received;
+        // Before it is written: a thread that is held up just after it would hide the host's time.
+        let written = Nanos(monotonic_ns());
+        stream.write_all(&request).unwrap();
+        sent += request.len() as u64;
+        let (mut bytes, mut text) = ([0; 4096], Vec::new());
+        let mut first_byte = Nanos::ZERO;
+        // The body has 1,294 bytes.
+        let is_whole = |text: &[u8]| {
+            let head = text.windows(4).position(|w| w == b"\r\n\r\n");
+            head.is_some_and(|head| text.len() >= head + 4 + 1294)
+        };
+        while !is_whole(&text) {
+            let count = stream.read(&mut bytes).unwrap();
+            if text.is_empty() {
+                first_byte = Nanos(monotonic_ns());
+            }
+            text.extend_from_slice(&bytes[..count]);
+        }
+        received += text.len() as u64;
+        Sample {
+            port,
+            use_of_port: 0,
+            request_end: sent,
+            response_begin,
+            response_end: received,
+            written,
+            first_byte,
+            last_byte: Nanos(monotonic_ns()),
+        }
+    };
+    (0..count).map(|_| one()).collect()
+}
+
+/// The parts of each sample, which are what the server logged.
+fn check(joined: &Joined, log: &RequestLog) -> Vec<Parts> {
+    assert_eq!((joined.unseen, joined.incomplete), (0, 0));
+    assert_eq!(log.entries.len(), joined.parts.len());
+    let parts: Vec<Parts> = joined.parts.iter().flatten().copied().collect();
+    for (parts, entry) in parts.iter().zip(&log.entries) {
+        // The bytes leave the host before the server has read the clock after the write.
+        let logged = entry.written.unwrap() - entry.arrival;
+        assert!(parts.host_first + SLACK >= SERVICE, "{parts:?} {entry:?}");
+        let is_shorter = parts.host <= logged + SLACK;
+        assert!(is_shorter || !entry.by_kernel, "{parts:?} {entry:?}");
+    }
+    parts
+}
+
+#[test]
+fn the_hosts_time_is_what_the_server_logged() {
+    let (server, address) = server("127.0.0.1:0");
+    let following = Following::begin(address.port(), 1);
+    if let Some(because) = &following.because {
+        return println!("skipped: {because}");
+    }
+    let samples = load(address, 20, 100);
+    let (seen, log) = (following.finish(), server.stop().log);
+    assert_eq!((seen.lost, seen.left_out), (0, 0));
+    check(&join(&seen, &BTreeMap::new(), &samples), &log);
+}
+
+#[test]
+fn what_is_not_followed_is_not_seen() {
+    let (_server, address) = server("127.0.0.1:0");
+    let following = Following::begin(address.port(), u16::MAX);
+    if let Some(because) = &following.because {
+        return println!("skipped: {because}");
+    }
+    let samples = load(address, 2, 100);
+    let seen = following.finish();
+    if !data::is_followed(samples[0].port, u16::MAX) {
+        assert_eq!(seen.connections, []);
+        assert_eq!(join(&seen, &BTreeMap::new(), &samples).unseen, 2);
+    }
+}
+
+#[test]
+fn an_observer_tells_the_same_as_this_host() {
+    let (_server, address) = server("127.0.0.1:0");
+    let observer = ObserveServer::start("127.0.0.1:0".parse().unwrap(), address.port(), None);
+    let observer = observer.unwrap();
+    let at = observer.address().to_string();
+    for observer in [None, Some(at.as_str())] {
+        let vantage = watch_for(address, observer, None).unwrap();
+        let mut vantage = vantage.expect("this host is the target's");
+        vantage.follow(1);
+        let samples = load(address, 3, 100);
+        let seen = vantage.seen();
+        if let Some(because) = &seen.because {
+            assert!(because.contains("capture"), "{because}");
+            println!("skipped: {because}");
+            continue;
+        }
+        let joined = join(&seen, &BTreeMap::new(), &samples);
+        assert_eq!((joined.unseen, joined.incomplete), (0, 0), "{observer:?}");
+        let again = vantage.seen().because;
+        assert!(again.is_some(), "nothing is followed any more");
+    }
+}
+
+/// Moves the calling thread, and what it starts, to a network namespace of its own.
+fn enter_new_namespace() -> bool {
+    // SAFETY: no pointers; it affects this thread alone.
+    unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 }
+}
+
+/// A command in the namespace of the calling thread.
+fn shell(line: &str) -> bool {
+    let mut words = line.split(' ');
+    let mut command = Command::new(words.next().unwrap());
+    let output = command.args(words).output();
+    output.is_ok_and(|out| out.status.success())
+}
+
+#[test]
+fn a_slow_link_is_the_networks_time_and_not_the_hosts() {
+    // The server's thread makes its namespace; the client's makes another and a link to it.
+    let (made, make) = mpsc::channel();
+    let (linked, link) = mpsc::channel::<()>();
+    let (listening, listen) = mpsc::channel();
+    let (over, end) = mpsc::channel::<()>();
+    let far = thread::spawn(move || {
+        // SAFETY: no pointers.
+        let own = || unsafe { libc::gettid() };
+        made.send(enter_new_namespace().then(own)).unwrap();
+        link.recv().ok()?;
+        let is_up = shell("ip addr add 10.97.7.2/24 dev kneeb") && shell("ip link set kneeb up");
+        let (server, address) = is_up.then(|| server("10.97.7.2:0"))?;
+        let token = Some("t".to_owned());
+        let observer =
+            ObserveServer::start("10.97.7.2:0".parse().unwrap(), address.port(), token).unwrap();
+        listening.send((address, observer.address())).unwrap();
+        let _ = end.recv();
+        Some(server.stop().log)
+    });
+    let near = thread::spawn(move || {
+        let peer = make.recv().unwrap().filter(|_| enter_new_namespace())?;
+        let veth = format!("ip link add kneea type veth peer name kneeb netns {peer}");
+        // Requests of 1,000 bytes take 20 ms each.
+        let is_linked = shell(&veth)
+            && shell("ip addr add 10.97.7.1/24 dev kneea")
+            && shell("ip link set kneea up")
+            && shell("tc qdisc add dev kneea root tbf rate 400kbit burst 1600 limit 60000");
+        is_linked.then(|| linked.send(()).unwrap())?;
+        let (address, observer) = listen.recv().ok()?;
+        let mut watch = RemoteWatch::connect(&observer.to_string(), Some("t")).unwrap();
+        watch.follow(1).unwrap();
+        let samples = load(address, 12, 1_000);
+        let seen = watch.seen().unwrap();
+        over.send(()).unwrap();
+        Some((seen, samples))
+    });
+    let (Some((seen, samples)), Some(log)) = (near.join().unwrap(), far.join().unwrap()) else {
+        return println!("skipped: network namespaces, veth or tbf are not permitted here");
+    };
+    if let Some(because) = &seen.because {
+        return println!("skipped: {because}");
+    }
+    let parts = check(&join(&seen, &BTreeMap::new(), &samples), &log);
+    // What the first requests leave of the burst, and time in which the link rested, helps some.
+    let slow = parts
+        .iter()
+        .filter(|p| p.network_first > Nanos::from_millis(10));
+    assert!(slow.count() >= 6, "{parts:?}");
+}
