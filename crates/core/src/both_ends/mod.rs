@@ -5,8 +5,10 @@
 //! in the host is a difference of two times of the observer's clock, so that no clocks are compared
 //! and encryption does not matter: bytes are counted, not read.
 
+mod sampler;
 mod stream;
 
+pub use sampler::{Sampled, Sampler};
 pub use stream::{Stream, StreamBuilder};
 
 use crate::time::Nanos;
@@ -35,6 +37,18 @@ pub struct SeenConnection {
     pub requests: Stream,
     /// When which of the server's bytes had left.
     pub responses: Stream,
+}
+
+/// Whether a client's port is among those that are followed: one of `one_of`, which is rounded up
+/// to a power of two.
+pub fn is_followed(port: u16, one_of: u16) -> bool {
+    port & port_mask(one_of) == 0
+}
+
+/// The bits of a port that are to be zero. Not the lowest: Linux chooses ports of one parity.
+pub fn port_mask(one_of: u16) -> u16 {
+    let one_of = one_of.clamp(1, 1 << 14).next_power_of_two();
+    (one_of - 1) << 1
 }
 
 /// An operation that the generator asks about.
@@ -87,8 +101,8 @@ pub struct Joined {
 /// Looks each sample up in what was seen.
 ///
 /// A port that was used several times is told apart by order, so it must have been seen as often as
-/// it was used: `uses` says how often, for ports that were used more than once.
-pub fn join(seen: &Seen, uses: &BTreeMap<u16, u32>, samples: &[Sample]) -> Joined {
+/// it was used.
+pub fn join(seen: &Seen, sampled: &Sampled) -> Joined {
     let mut by_port: BTreeMap<u16, Vec<&SeenConnection>> = BTreeMap::new();
     for connection in &seen.connections {
         by_port.entry(connection.port).or_default().push(connection);
@@ -97,8 +111,8 @@ pub fn join(seen: &Seen, uses: &BTreeMap<u16, u32>, samples: &[Sample]) -> Joine
         resent: seen.connections.iter().map(|c| c.responses.resent).sum(),
         ..Joined::default()
     };
-    for sample in samples {
-        let used = uses.get(&sample.port).copied().unwrap_or(1);
+    for sample in &sampled.samples {
+        let used = sampled.uses.get(&sample.port).copied().unwrap_or(1);
         let connection = by_port
             .get(&sample.port)
             .filter(|all| all.len() == used as usize)

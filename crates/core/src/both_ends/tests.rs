@@ -94,6 +94,15 @@ const SAMPLE: Sample = Sample {
     last_byte: Nanos(500 + 20_500_000),
 };
 
+/// Samples from a port that was used so often.
+fn sampled(samples: &[Sample], uses: u32) -> Sampled {
+    Sampled {
+        uses: BTreeMap::from([(SAMPLE.port, uses)]),
+        samples: samples.to_vec(),
+        left_out: 0,
+    }
+}
+
 fn seen(connections: &[SeenConnection]) -> Seen {
     Seen {
         connections: connections.to_vec(),
@@ -103,7 +112,7 @@ fn seen(connections: &[SeenConnection]) -> Seen {
 
 #[test]
 fn the_hosts_time_is_of_its_clock_and_the_rest_is_the_networks() {
-    let joined = join(&seen(&[connection()]), &BTreeMap::new(), &[SAMPLE]);
+    let joined = join(&seen(&[connection()]), &sampled(&[SAMPLE], 1));
     let parts = Parts {
         host_first: Nanos(300_000),
         network_first: Nanos(150_000),
@@ -126,7 +135,7 @@ fn what_cannot_be_told_is_counted() {
         ..SAMPLE
     };
     let samples = [other_port, never_came, not_whole, SAMPLE];
-    let joined = join(&seen(&[connection()]), &BTreeMap::new(), &samples);
+    let joined = join(&seen(&[connection()]), &sampled(&samples, 1));
     assert_eq!((joined.unseen, joined.incomplete), (1, 2));
     let told: Vec<bool> = joined.parts.iter().map(Option::is_some).collect();
     assert_eq!(told, [false, false, false, true]);
@@ -137,12 +146,11 @@ fn a_port_that_was_used_again_is_told_apart_by_order_or_not_at_all() {
     let mut later = connection();
     later.responses.marks[0].1 += 100_000;
     let both = seen(&[connection(), later]);
-    let uses = BTreeMap::from([(40_000, 2)]);
     let second = Sample {
         use_of_port: 1,
         ..SAMPLE
     };
-    let joined = join(&both, &uses, &[SAMPLE, second]);
+    let joined = join(&both, &sampled(&[SAMPLE, second], 2));
     let host: Vec<u64> = joined
         .parts
         .iter()
@@ -150,7 +158,7 @@ fn a_port_that_was_used_again_is_told_apart_by_order_or_not_at_all() {
         .map(|p| p.host_first.0)
         .collect();
     assert_eq!(host, [300_000, 400_000]);
-    let one_missed = join(&seen(&[connection()]), &uses, &[SAMPLE, second]);
+    let one_missed = join(&seen(&[connection()]), &sampled(&[SAMPLE, second], 2));
     assert_eq!(one_missed.unseen, 2);
 }
 
@@ -160,10 +168,24 @@ fn the_parts_add_up_whatever_the_clocks_say() {
         first_byte: Nanos(500 + 100_000),
         ..SAMPLE
     };
-    let joined = join(&seen(&[connection()]), &BTreeMap::new(), &[hasty]);
+    let joined = join(&seen(&[connection()]), &sampled(&[hasty], 1));
     let parts = joined.parts[0].expect("it was seen");
     assert_eq!(parts.host_first, Nanos(100_000), "no more than there was");
     assert_eq!(parts.network_first, Nanos::ZERO);
+}
+
+#[test]
+fn a_share_of_the_ports_is_followed_whatever_their_parity() {
+    for one_of in [1_u16, 2, 16, 1024] {
+        for parity in [0, 1] {
+            let ports = (32_768..61_000_u16).filter(|port| port % 2 == parity);
+            let followed = ports.filter(|&port| is_followed(port, one_of)).count();
+            let expected = 14_116 / usize::from(one_of);
+            assert!(followed.abs_diff(expected) <= 1, "{one_of}: {followed}");
+        }
+    }
+    assert!(is_followed(40_000, 0));
+    assert!(is_followed(32_768, u16::MAX));
 }
 
 proptest! {

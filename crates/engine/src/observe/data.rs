@@ -3,6 +3,7 @@
 
 use super::segment::{headers, jump, load_byte, load_half, load_word, unless_equal};
 use crate::sys::packet::{Instruction, SNAP};
+use knee_core::both_ends::port_mask;
 use std::net::Ipv6Addr;
 
 /// A TCP segment with a SYN or with bytes.
@@ -59,17 +60,6 @@ pub fn parse(packet: &[u8]) -> Option<Data> {
     })
 }
 
-/// Whether a client's port is among those that are followed.
-pub fn is_followed(port: u16, one_of: u16) -> bool {
-    port & mask(one_of) == 0
-}
-
-/// The bits of a port that are to be zero. Not the lowest: Linux chooses ports of one parity.
-fn mask(one_of: u16) -> u16 {
-    let one_of = one_of.clamp(1, 1 << 14).next_power_of_two();
-    (one_of - 1) << 1
-}
-
 /// The same choice for the kernel: of the packets that came for `port` of this host, and of those
 /// that it sends from there, those with a SYN or bytes whose client's port is one of `one_of`,
 /// which is rounded up to a power of two.
@@ -77,7 +67,7 @@ pub fn filter(port: u16, one_of: u16) -> Vec<Instruction> {
     // Words that the kernel puts beside the packet: its protocol and for whom it was.
     const PROTOCOL: u32 = 0xffff_f000;
     const PACKET_TYPE: u32 = PROTOCOL + 4;
-    let (port, mask) = (u32::from(port), u32::from(mask(one_of)));
+    let (port, mask) = (u32::from(port), u32::from(port_mask(one_of)));
     vec![
         load_word(PROTOCOL),
         // 1: on to IPv4, or over it to IPv6.

@@ -106,13 +106,14 @@ impl Streams {
 
     /// What was seen, of which the capture lost so many segments.
     pub fn finish(self, lost: u64) -> Seen {
-        let connections = self.connections.into_iter().map(|followed| SeenConnection {
-            port: followed.port,
-            requests: followed.requests.finish(),
-            responses: followed
-                .responses
-                .map(|(_, responses)| responses.finish())
-                .unwrap_or_default(),
+        // One that the server did not take was none for the client either.
+        let connections = self.connections.into_iter().filter_map(|followed| {
+            let (_, responses) = followed.responses?;
+            Some(SeenConnection {
+                port: followed.port,
+                requests: followed.requests.finish(),
+                responses: responses.finish(),
+            })
         });
         Seen {
             connections: connections.collect(),
@@ -193,12 +194,20 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_that_is_refused_is_none() {
+        let mut streams = Streams::default();
+        streams.came(&segment(true, 100, 0), 1);
+        assert_eq!(streams.finish(0), Seen::default());
+    }
+
+    #[test]
     fn what_there_is_no_room_for_is_counted() {
         let mut streams = Streams {
             marks: MARKS_MAX - 1,
             ..Streams::default()
         };
         streams.came(&segment(true, 100, 0), 1);
+        streams.goes(&back(true, 900, 0), 1);
         streams.came(&segment(false, 101, 10), 2);
         streams.came(&segment(false, 111, 10), 3);
         let seen = streams.finish(0);

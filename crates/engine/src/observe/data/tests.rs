@@ -1,5 +1,6 @@
 use super::super::segment::tests::{SYN_V4, run, syn_v6};
 use super::*;
+use knee_core::both_ends::is_followed;
 use proptest::prelude::*;
 
 /// A segment of 5 bytes from 47414 (0xb936) to 8080.
@@ -87,20 +88,6 @@ fn the_filter_takes_both_ways_of_followed_clients() {
     assert!(kept(1, &SYN_V4, FOR_THIS_HOST, 0x0800));
     // 47414 >> 1 is odd, and so is half of it.
     assert!(!is_followed(47414, 2) && !kept(2, &v4, FOR_THIS_HOST, 0x0800));
-}
-
-#[test]
-fn a_share_of_the_ports_is_followed_whatever_their_parity() {
-    for one_of in [1_u16, 2, 16, 1024] {
-        for parity in [0, 1] {
-            let ports = (32_768..61_000_u16).filter(|port| port % 2 == parity);
-            let followed = ports.filter(|&port| is_followed(port, one_of)).count();
-            let expected = 14_116 / usize::from(one_of);
-            assert!(followed.abs_diff(expected) <= 1, "{one_of}: {followed}");
-        }
-    }
-    assert!(is_followed(40_000, 0));
-    assert!(is_followed(32_768, u16::MAX));
 }
 
 proptest! {

@@ -5,10 +5,9 @@ use crate::observe::{ObserveServer, RemoteWatch, watch_for};
 use crate::serve::http::{HttpServer, HttpServerSpec, RequestLog};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::socket::Address;
-use knee_core::both_ends::{Joined, Parts, Sample, join};
+use knee_core::both_ends::{Joined, Parts, Sampled, Sampler, is_followed, join};
 use knee_core::law::Law;
 use knee_core::time::Nanos;
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
@@ -33,47 +32,38 @@ fn server(listen: &str) -> (HttpServer, SocketAddr) {
     }
 }
 
-/// Requests of `length` bytes over one connection, as a generator would ask about them.
-fn load(address: SocketAddr, count: usize, length: usize) -> Vec<Sample> {
+/// Requests of `length` bytes over one connection, as a generator notes them.
+fn load(address: SocketAddr, count: usize, length: usize) -> Sampled {
     let mut stream = TcpStream::connect(address).unwrap();
     let port = stream.local_addr().unwrap().port();
     let mut request = b"GET / HTTP/1.1\r\nHost: a\r\nPad: ".to_vec();
     request.resize(length - 4, b'x');
     request.extend_from_slice(b"\r\n\r\n");
-    let (mut sent, mut received) = (0, 0);
-    let mut one = || {
-        let response_begin = received;
+    let now = || Nanos(monotonic_ns());
+    let mut sampler = Sampler::new(1, 1);
+    sampler.established(0, port, now());
+    for _ in 0..count {
         // Before it is written: a thread that is held up just after it would hide the host's time.
-        let written = Nanos(monotonic_ns());
+        let written = now();
         stream.write_all(&request).unwrap();
-        sent += request.len() as u64;
+        sampler.sent(0, request.len() as u64);
         let (mut bytes, mut text) = ([0; 4096], Vec::new());
-        let mut first_byte = Nanos::ZERO;
-        // The body has 1,294 bytes.
-        let is_whole = |text: &[u8]| {
-            let head = text.windows(4).position(|w| w == b"\r\n\r\n");
-            head.is_some_and(|head| text.len() >= head + 4 + 1294)
-        };
+        let mut first_byte = None;
         while !is_whole(&text) {
             let count = stream.read(&mut bytes).unwrap();
-            if text.is_empty() {
-                first_byte = Nanos(monotonic_ns());
-            }
+            first_byte.get_or_insert_with(now);
             text.extend_from_slice(&bytes[..count]);
+            sampler.received(0, count as u64);
         }
-        received += text.len() as u64;
-        Sample {
-            port,
-            use_of_port: 0,
-            request_end: sent,
-            response_begin,
-            response_end: received,
-            written,
-            first_byte,
-            last_byte: Nanos(monotonic_ns()),
-        }
-    };
-    (0..count).map(|_| one()).collect()
+        sampler.ended(0, [written, first_byte.unwrap(), now()]);
+    }
+    Sampled::of(vec![sampler])
+}
+
+/// A head and the body of 1,294 bytes.
+fn is_whole(text: &[u8]) -> bool {
+    let head = text.windows(4).position(|w| w == b"\r\n\r\n");
+    head.is_some_and(|head| text.len() >= head + 4 + 1294)
 }
 
 /// The parts of each sample, which are what the server logged.
@@ -98,10 +88,10 @@ fn the_hosts_time_is_what_the_server_logged() {
     if let Some(because) = &following.because {
         return println!("skipped: {because}");
     }
-    let samples = load(address, 20, 100);
+    let sampled = load(address, 20, 100);
     let (seen, log) = (following.finish(), server.stop().log);
     assert_eq!((seen.lost, seen.left_out), (0, 0));
-    check(&join(&seen, &BTreeMap::new(), &samples), &log);
+    check(&join(&seen, &sampled), &log);
 }
 
 #[test]
@@ -111,11 +101,11 @@ fn what_is_not_followed_is_not_seen() {
     if let Some(because) = &following.because {
         return println!("skipped: {because}");
     }
-    let samples = load(address, 2, 100);
+    let sampled = load(address, 2, 100);
     let seen = following.finish();
-    if !data::is_followed(samples[0].port, u16::MAX) {
+    if !is_followed(sampled.samples[0].port, u16::MAX) {
         assert_eq!(seen.connections, []);
-        assert_eq!(join(&seen, &BTreeMap::new(), &samples).unseen, 2);
+        assert_eq!(join(&seen, &sampled).unseen, 2);
     }
 }
 
@@ -129,14 +119,14 @@ fn an_observer_tells_the_same_as_this_host() {
         let vantage = watch_for(address, observer, None).unwrap();
         let mut vantage = vantage.expect("this host is the target's");
         vantage.follow(1);
-        let samples = load(address, 3, 100);
+        let sampled = load(address, 3, 100);
         let seen = vantage.seen();
         if let Some(because) = &seen.because {
             assert!(because.contains("capture"), "{because}");
             println!("skipped: {because}");
             continue;
         }
-        let joined = join(&seen, &BTreeMap::new(), &samples);
+        let joined = join(&seen, &sampled);
         assert_eq!((joined.unseen, joined.incomplete), (0, 0), "{observer:?}");
         let again = vantage.seen().because;
         assert!(again.is_some(), "nothing is followed any more");
@@ -190,18 +180,18 @@ fn a_slow_link_is_the_networks_time_and_not_the_hosts() {
         let (address, observer) = listen.recv().ok()?;
         let mut watch = RemoteWatch::connect(&observer.to_string(), Some("t")).unwrap();
         watch.follow(1).unwrap();
-        let samples = load(address, 12, 1_000);
+        let sampled = load(address, 12, 1_000);
         let seen = watch.seen().unwrap();
         over.send(()).unwrap();
-        Some((seen, samples))
+        Some((seen, sampled))
     });
-    let (Some((seen, samples)), Some(log)) = (near.join().unwrap(), far.join().unwrap()) else {
+    let (Some((seen, sampled)), Some(log)) = (near.join().unwrap(), far.join().unwrap()) else {
         return println!("skipped: network namespaces, veth or tbf are not permitted here");
     };
     if let Some(because) = &seen.because {
         return println!("skipped: {because}");
     }
-    let parts = check(&join(&seen, &BTreeMap::new(), &samples), &log);
+    let parts = check(&join(&seen, &sampled), &log);
     // What the first requests leave of the burst, and time in which the link rested, helps some.
     let slow = parts
         .iter()

@@ -1,0 +1,252 @@
+//! Where in the streams of a generator's connections its operations lie.
+
+use super::{Sample, is_followed};
+use crate::time::Nanos;
+use std::collections::BTreeMap;
+
+/// Samples are kept for so many operations of a worker, 64 bytes each.
+const SAMPLES_MAX: usize = 200_000;
+
+/// Notes the operations of one worker that go over connections that an observer follows. Of others
+/// it knows nothing, at the price of a look at the slot.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    one_of: u16,
+    /// The place in `connections` of what is open in each slot, where it is followed.
+    slots: Vec<Option<u32>>,
+    connections: Vec<Connection>,
+    samples: Vec<(u32, Sample)>,
+    left_out: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    port: u16,
+    established: Nanos,
+    sent: u64,
+    received: u64,
+    /// What had been received when the last response ended.
+    told: u64,
+}
+
+impl Sampler {
+    /// Of a worker with so many slots for connections, one of `one_of` of which is followed.
+    pub fn new(slots: usize, one_of: u16) -> Sampler {
+        Sampler {
+            one_of,
+            slots: vec![None; slots],
+            connections: Vec::new(),
+            samples: Vec::new(),
+            left_out: 0,
+        }
+    }
+
+    /// A connection from a local port is established in a slot, in place of the one before.
+    pub fn established(&mut self, slot: u32, port: u16, now: Nanos) {
+        let Some(place) = self.slots.get_mut(slot as usize) else {
+            return;
+        };
+        *place = is_followed(port, self.one_of).then_some(self.connections.len() as u32);
+        if place.is_some() {
+            self.connections.push(Connection {
+                port,
+                established: now,
+                sent: 0,
+                received: 0,
+                told: 0,
+            });
+        }
+    }
+
+    /// So many more bytes were handed to the kernel.
+    #[inline]
+    pub fn sent(&mut self, slot: u32, bytes: u64) {
+        if let Some((_, connection)) = self.connection(slot) {
+            connection.sent += bytes;
+        }
+    }
+
+    /// So many more bytes came.
+    #[inline]
+    pub fn received(&mut self, slot: u32, bytes: u64) {
+        if let Some((_, connection)) = self.connection(slot) {
+            connection.received += bytes;
+        }
+    }
+
+    /// What was sent and received over a connection so far, where it is followed: what
+    /// [`Sampler::ended_at`] wants of a protocol that interleaves operations.
+    #[inline]
+    pub fn offsets(&mut self, slot: u32) -> Option<(u64, u64)> {
+        self.connection(slot).map(|(_, c)| (c.sent, c.received))
+    }
+
+    /// The only operation under way on a connection has its whole response: all that was sent is
+    /// its request, all that came since the response before is its response.
+    #[inline]
+    pub fn ended(&mut self, slot: u32, [written, first_byte, last_byte]: [Nanos; 3]) {
+        let Some((_, connection)) = self.connection(slot) else {
+            return;
+        };
+        let (request_end, response_end) = (connection.sent, connection.received);
+        let response_begin = std::mem::replace(&mut connection.told, response_end);
+        let offsets = [request_end, response_begin, response_end];
+        self.ended_at(slot, offsets, [written, first_byte, last_byte]);
+    }
+
+    /// An operation has its whole response: where its request ends, and where its response begins
+    /// and ends; when its request was written, and when its response's first and last byte came.
+    pub fn ended_at(
+        &mut self,
+        slot: u32,
+        [request_end, response_begin, response_end]: [u64; 3],
+        [written, first_byte, last_byte]: [Nanos; 3],
+    ) {
+        let Some((index, connection)) = self.connection(slot) else {
+            return;
+        };
+        let port = connection.port;
+        if self.samples.len() >= SAMPLES_MAX {
+            self.left_out += 1;
+            return;
+        }
+        let sample = Sample {
+            port,
+            use_of_port: 0,
+            request_end,
+            response_begin,
+            response_end,
+            written,
+            first_byte,
+            last_byte,
+        };
+        self.samples.push((index, sample));
+    }
+
+    #[inline]
+    fn connection(&mut self, slot: u32) -> Option<(u32, &mut Connection)> {
+        let index = (*self.slots.get(slot as usize)?)?;
+        let connection = self.connections.get_mut(index as usize)?;
+        Some((index, connection))
+    }
+}
+
+/// What the samplers of all workers noted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sampled {
+    /// How often each port was used.
+    pub uses: BTreeMap<u16, u32>,
+    /// The operations.
+    pub samples: Vec<Sample>,
+    /// Those that there was no room for.
+    pub left_out: u64,
+}
+
+impl Sampled {
+    /// Joins the workers. A port that several used, one after another, is told apart by when.
+    pub fn of(workers: Vec<Sampler>) -> Sampled {
+        let mut by_port: BTreeMap<u16, Vec<Nanos>> = BTreeMap::new();
+        for connection in workers.iter().flat_map(|worker| &worker.connections) {
+            let times = by_port.entry(connection.port).or_default();
+            times.push(connection.established);
+        }
+        by_port.values_mut().for_each(|times| times.sort_unstable());
+        let mut sampled = Sampled {
+            uses: by_port
+                .iter()
+                .map(|(&port, times)| (port, times.len() as u32))
+                .collect(),
+            ..Sampled::default()
+        };
+        for worker in workers {
+            sampled.left_out += worker.left_out;
+            for (index, sample) in worker.samples {
+                let established = worker.connections[index as usize].established;
+                let times = by_port.get(&sample.port).map_or(&[][..], Vec::as_slice);
+                let before = times.partition_point(|&at| at < established);
+                sampled.samples.push(Sample {
+                    use_of_port: before as u32,
+                    ..sample
+                });
+            }
+        }
+        sampled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMES: [Nanos; 3] = [Nanos(1), Nanos(2), Nanos(3)];
+
+    fn places(sampled: &Sampled) -> Vec<[u64; 3]> {
+        let of = |s: &Sample| [s.request_end, s.response_begin, s.response_end];
+        sampled.samples.iter().map(of).collect()
+    }
+
+    #[test]
+    fn operations_follow_each_other_in_the_streams() {
+        let mut sampler = Sampler::new(2, 1);
+        sampler.established(1, 40_000, Nanos(5));
+        for (request, response) in [(50, [100, 900]), (60, [10, 20])] {
+            sampler.sent(1, request);
+            response.into_iter().for_each(|n| sampler.received(1, n));
+            sampler.ended(1, TIMES);
+        }
+        assert_eq!(sampler.offsets(1), Some((110, 1_030)));
+        sampler.ended_at(1, [7, 8, 9], TIMES);
+        let sampled = Sampled::of(vec![sampler]);
+        let expected = [[50, 0, 1_000], [110, 1_000, 1_030], [7, 8, 9]];
+        assert_eq!(places(&sampled), expected);
+        let first = sampled.samples[0];
+        assert_eq!([first.written, first.first_byte, first.last_byte], TIMES);
+        assert_eq!(sampled.uses, BTreeMap::from([(40_000, 1)]));
+    }
+
+    #[test]
+    fn what_is_not_followed_leaves_no_trace() {
+        let mut sampler = Sampler::new(1, 2);
+        let mut one = |port| {
+            sampler.established(0, port, Nanos(1));
+            sampler.sent(0, 1);
+            sampler.received(0, 1);
+            sampler.ended(0, TIMES);
+        };
+        one(40_002);
+        one(40_000);
+        one(40_002);
+        sampler.established(9, 40_000, Nanos(1));
+        sampler.ended(9, TIMES);
+        let sampled = Sampled::of(vec![sampler]);
+        assert_eq!(places(&sampled), [[1, 0, 1]]);
+        assert_eq!(sampled.uses, BTreeMap::from([(40_000, 1)]));
+    }
+
+    #[test]
+    fn a_port_that_workers_used_in_turn_is_told_apart_by_when() {
+        let worker = |times: &[u64]| {
+            let mut sampler = Sampler::new(1, 1);
+            for &at in times {
+                sampler.established(0, 40_000, Nanos(at));
+                sampler.sent(0, at);
+                sampler.ended(0, TIMES);
+            }
+            sampler
+        };
+        let sampled = Sampled::of(vec![worker(&[10, 30]), worker(&[20])]);
+        assert_eq!(sampled.uses, BTreeMap::from([(40_000, 3)]));
+        let uses = sampled.samples.iter();
+        let uses: Vec<_> = uses.map(|s| (s.request_end, s.use_of_port)).collect();
+        assert_eq!(uses, [(10, 0), (30, 2), (20, 1)]);
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_counted() {
+        let mut sampler = Sampler::new(1, 1);
+        sampler.established(0, 40_000, Nanos(1));
+        (0..SAMPLES_MAX + 3).for_each(|_| sampler.ended(0, TIMES));
+        let sampled = Sampled::of(vec![sampler]);
+        assert_eq!((sampled.samples.len(), sampled.left_out), (SAMPLES_MAX, 3));
+    }
+}
