@@ -17,16 +17,18 @@ use crate::transport::connect_client::{ConnectClient, ConnectConfig};
 use crate::transport::http_client::{ClientConfig, HttpClient};
 use crate::transport::requests::{RequestSet, serialise_all};
 use crate::worker::{Done, Worker};
+use knee_core::both_ends::{Sampled, Seen, host_times};
 use knee_core::driver::AnyDriver;
 use knee_core::measure::{
-    GeneratorUse, Histogram, IntervalMerger, IntervalPart, IntervalWatcher, Measurement, Recorder,
-    RecorderConfig, Trial, WaitUse, Window,
+    GeneratorUse, Histogram, IntervalMerger, IntervalPart, IntervalWatcher, Measurement, Observed,
+    Recorder, RecorderConfig, Trial, WaitUse, Window,
 };
 use knee_core::polling::polling_share;
 use knee_core::rng;
 use knee_core::spec::{
     BackendChoice, ConnectScheme, Load, OverloadLoad, Share, TimestampsChoice, TrialSpec,
 };
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -77,13 +79,16 @@ pub fn run(
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
         spare: processors().saturating_sub(workers),
+        one_of: vantage.as_ref().and_then(|_| one_followed_of(spec)),
     };
     if let Some(vantage) = &mut vantage {
         vantage.arm();
+        plan.one_of.into_iter().for_each(|n| vantage.follow(n));
     }
     let counters = Counters::now();
     let time = HostTime::now();
     let (done, intervals) = plan.run_workers(observer, vantage.as_deref_mut());
+    let seen = plan.one_of.and_then(|_| vantage.as_mut().map(|v| v.seen()));
     let observed = vantage.map(Vantage::finish);
     let steal_percent = HostTime::now().steal_percent_since(time);
     let kernel = Counters::now().moved_since(&counters);
@@ -91,6 +96,26 @@ pub fn run(
         .into_iter()
         .collect::<io::Result<Vec<Done>>>()
         .map_err(|e| RunError::NotPermitted(format!("a worker could not run: {e}")))?;
+    let seen = (observed, seen);
+    let trial = trial_of(spec, done, steal_percent, seen);
+    Ok(Trial {
+        measurement: Measurement {
+            intervals,
+            ..trial.measurement
+        },
+        kernel,
+        ..trial
+    })
+}
+
+/// What the workers brought back, and what was seen on the server's host; without what was counted
+/// beside them.
+fn trial_of(
+    spec: &TrialSpec,
+    done: Vec<Done>,
+    steal_percent: f64,
+    (mut observed, seen): (Option<Observed>, Option<Seen>),
+) -> Trial {
     let interrupted = done.iter().any(|d| d.interrupted);
     let generator = GeneratorUse {
         wait: Some(wait_of(spec, &done)),
@@ -100,16 +125,21 @@ pub fn run(
             steal_percent,
         )
     };
-    let mut measurement = merge(done.into_iter().map(|d| d.measurement));
-    measurement.intervals = intervals;
-    Ok(Trial {
+    let parts = done.into_iter().map(|d| (d.measurement, d.sampler));
+    let (measured, samplers): (Vec<_>, Vec<_>) = parts.unzip();
+    let measurement = merge(measured.into_iter());
+    if let (Some(observed), Some(seen)) = (&mut observed, seen) {
+        let sampled = Sampled::of(samplers.into_iter().flatten().collect());
+        observed.server_host = Some(host_times(&seen, &sampled, measurement.window));
+    }
+    Trial {
         spec: spec.clone(),
         measurement,
         generator,
-        kernel,
+        kernel: BTreeMap::new(),
         observed,
         interrupted,
-    })
+    }
 }
 
 /// What all workers of a run share.
@@ -129,6 +159,8 @@ struct Plan<'a> {
     stop: &'a AtomicBool,
     /// Processors that this process may use beyond one for each worker.
     spare: u32,
+    /// An observer follows one of so many connections.
+    one_of: Option<u16>,
 }
 
 impl Plan<'_> {
@@ -186,7 +218,8 @@ impl Plan<'_> {
         }
         let config = self.client_config(share);
         let slots = config.slots();
-        self.work_with(HttpClient::new(config, requests), slots, share, parts)
+        let client = HttpClient::new(config, requests).followed(self.one_of);
+        self.work_with(client, slots, share, parts)
     }
 
     fn work_with<C: Client>(
@@ -305,6 +338,20 @@ fn connections_of(spec: &TrialSpec) -> u32 {
         Load::Closed { vusers, .. } => *vusers,
         Load::Overload(load) => load.scheme.connecting_max(),
     }
+}
+
+/// So many connections are followed, more or less.
+const FOLLOWED: u32 = 8;
+
+/// One of how many connections an observer is to follow; `None` where none can be. Where each
+/// carries one operation only, as many as are open tells nothing of how many there will be.
+fn one_followed_of(spec: &TrialSpec) -> Option<u16> {
+    let is_http = !matches!(spec.load, Load::Overload(_));
+    let of = match spec.target.keep_alive {
+        true => (connections_of(spec) / FOLLOWED).max(1),
+        false => FOLLOWED,
+    };
+    is_http.then(|| u16::try_from(of.next_power_of_two()).unwrap_or(u16::MAX))
 }
 
 /// Settles `Auto`, and makes sure that what was asked for by name is permitted.

@@ -3,6 +3,7 @@
 use crate::reactor::{Arrivals, Backend, Event, EventTime, Sink, Waiter};
 use crate::sys::clock::{MonotonicClock, ThreadUse};
 use crate::transport::client::{Client, Tally};
+use knee_core::both_ends::Sampler;
 use knee_core::driver::{Action, AnyDriver, Driver};
 use knee_core::measure::{
     Completion, IntervalPart, Measurement, Outcome, Recorder, UnderWay, Window,
@@ -46,6 +47,8 @@ pub struct Done {
     pub polled: Nanos,
     /// How it waited.
     pub waiter: Waiter,
+    /// Where its operations lie in connections that are followed.
+    pub sampler: Option<Sampler>,
     /// It was told to stop before its load was through.
     pub interrupted: bool,
 }
@@ -101,8 +104,10 @@ impl<C: Client> Worker<C> {
             expected = session.wait(io, &mut waiter)?;
         };
         let (used, polled) = usage.finish(waiter.polled_total());
+        let sampler = session.client.take_sampler();
         Ok(Done {
             backend: B::NAME,
+            sampler,
             measurement: session.finish(emit),
             used,
             polled,

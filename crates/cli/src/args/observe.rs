@@ -12,9 +12,9 @@ use std::net::SocketAddr;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Observer")]
 pub struct ObserveArgs {
-    /// Observer at the server's host, for SYNs, accept queue, drops and processor time: the address
-    /// of a 'knee observe', 'here' if the server runs on this host, or 'none'. Observing costs some
-    /// processor time per connection
+    /// Observer at the server's host, for SYNs, accept queue, drops, processor time and the time of
+    /// operations inside that host: the address of a 'knee observe', 'here' if the server runs on
+    /// this host, or 'none'. Observing costs some processor time per connection
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_place, hide_short_help = true)]
     observe: Option<Place>,
 

@@ -1,6 +1,6 @@
 //! `knee observe` beside a server, and the `knee run` that asks it.
 
-use crate::support::{Ended, KneeServer, knee, run, signal};
+use crate::support::{Ended, KneeServer, TempPath, backends, knee, run, signal};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::Child;
@@ -66,6 +66,38 @@ fn a_run_reports_what_the_observer_saw() {
     let stopped = terminate(child);
     assert_eq!(stopped.status, Some(0));
     assert_eq!(stopped.stdout, "clients 1, windows 1, refused 0\n");
+}
+
+#[test]
+fn a_run_is_told_what_its_operations_took_inside_the_servers_host() {
+    let log = TempPath::new("both-ends.csv");
+    let options = ["--workers", "1", "--service", "fixed(2ms)"];
+    let server = KneeServer::start(&[&options[..], &["--log", log.str()]].concat());
+    let (child, at, _) = observe(&server, &[]);
+    let url = server.url();
+    for backend in backends(&url) {
+        for place in ["here", &at] {
+            let load = ["-R", "100", "-c", "4", "-d", "500ms", "--warmup", "100ms"];
+            let options = ["--observe", place, "--backend", backend, "--json", "-"];
+            let ended = run(&[&["run", &url][..], &load, &options].concat());
+            let observed = &ended.json()["trials"][0]["observed"];
+            let times = &observed["server_host"];
+            if observed["source"] != "capture" {
+                assert!(times["because"].is_string(), "{observed}");
+                continue;
+            }
+            assert_eq!(
+                (&times["unseen"], &times["incomplete"]),
+                (&0.into(), &0.into())
+            );
+            assert!(times["operations"].as_u64().unwrap() > 10, "{times}");
+            // No response leaves before its service has ended, whatever the host does.
+            let p50 = times["host_ns"]["p50"].as_u64().unwrap_or(u64::MAX);
+            assert!(p50 >= 1_500_000, "{times}");
+            assert!(times["host_percent"].as_f64().unwrap() > 0.0, "{times}");
+        }
+    }
+    assert_eq!(terminate(child).status, Some(0));
 }
 
 #[test]

@@ -7,9 +7,11 @@
 
 mod sampler;
 mod stream;
+mod times;
 
 pub use sampler::{Sampled, Sampler};
 pub use stream::{Stream, StreamBuilder};
+pub use times::host_times;
 
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};

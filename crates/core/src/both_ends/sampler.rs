@@ -58,6 +58,13 @@ impl Sampler {
         }
     }
 
+    /// What is in a slot is not to be followed.
+    pub fn closed(&mut self, slot: u32) {
+        if let Some(place) = self.slots.get_mut(slot as usize) {
+            *place = None;
+        }
+    }
+
     /// So many more bytes were handed to the kernel.
     #[inline]
     pub fn sent(&mut self, slot: u32, bytes: u64) {

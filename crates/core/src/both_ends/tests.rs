@@ -1,4 +1,5 @@
 use super::*;
+use crate::measure::Window;
 use proptest::prelude::*;
 
 /// A direction that begins after the sequence number 1,000.
@@ -186,6 +187,34 @@ fn a_share_of_the_ports_is_followed_whatever_their_parity() {
     }
     assert!(is_followed(40_000, 0));
     assert!(is_followed(32_768, u16::MAX));
+}
+
+#[test]
+fn the_report_is_of_the_window_and_says_what_is_missing() {
+    let window = |start, end| Window {
+        start: Nanos(start),
+        end: Nanos(end),
+    };
+    let never_came = Sample {
+        request_end: 51,
+        ..SAMPLE
+    };
+    let (seen, sampled) = (seen(&[connection()]), sampled(&[SAMPLE, never_came], 1));
+    let times = host_times(&seen, &sampled, window(0, 30_000_000));
+    assert_eq!(
+        (times.operations, times.unseen, times.incomplete),
+        (1, 0, 1)
+    );
+    assert_eq!(times.because, None);
+    let percent = times.host_percent.expect("one operation");
+    assert!((percent - 20.3 / 20.5 * 100.0).abs() < 1e-6, "{percent}");
+    let mean = times.host_ns.mean.expect("one operation");
+    assert!(mean.abs_diff(20_300_000) < 20_000, "{mean}");
+    assert_eq!(times.host_ns.p99, None, "of one");
+
+    let later = host_times(&seen, &sampled, window(1_000, 30_000_000));
+    assert_eq!((later.operations, later.host_percent), (0, None));
+    assert!(later.because.is_some());
 }
 
 proptest! {

@@ -1,5 +1,6 @@
 //! What was seen on the server's host while a trial ran.
 
+use super::HostTimes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -31,6 +32,9 @@ pub struct Observed {
     pub accept_queue_limit: Option<u32>,
     /// Share of that host's processors that was busy, in percent of all.
     pub cpu_busy_percent: f64,
+    /// The time that operations spent inside that host; absent where none were followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_host: Option<HostTimes>,
 }
 
 /// What counted the SYNs, in order of trust.

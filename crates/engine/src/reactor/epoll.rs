@@ -237,6 +237,13 @@ impl Backend for EpollBackend {
         self.connections[slot as usize].socket.as_ref()?.tcp_state()
     }
 
+    fn local_port(&self, slot: u32) -> Option<u16> {
+        self.connections[slot as usize]
+            .socket
+            .as_ref()?
+            .local_port()
+    }
+
     #[inline]
     fn send(&mut self, slot: u32, request: usize) -> io::Result<()> {
         self.connections[slot as usize].unsent = Some((request, 0));

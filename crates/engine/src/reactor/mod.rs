@@ -137,6 +137,11 @@ pub trait Backend: Sized {
     /// nothing (not TCP, or closed).
     fn tcp_state(&self, slot: u32) -> Option<TcpState>;
 
+    /// The local port of a connection; `None` where there is none or it has none.
+    fn local_port(&self, _slot: u32) -> Option<u16> {
+        None
+    }
+
     /// Sends request number `request` whole.
     ///
     /// # Errors

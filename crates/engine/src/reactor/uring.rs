@@ -311,6 +311,13 @@ impl Backend for UringBackend {
         self.connections[slot as usize].socket.as_ref()?.tcp_state()
     }
 
+    fn local_port(&self, slot: u32) -> Option<u16> {
+        self.connections[slot as usize]
+            .socket
+            .as_ref()?
+            .local_port()
+    }
+
     #[inline]
     fn send(&mut self, slot: u32, request: usize) -> io::Result<()> {
         let data = self.user_data(slot, KIND_SEND);

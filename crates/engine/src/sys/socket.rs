@@ -363,6 +363,14 @@ impl Socket {
         check(unsafe { libc::shutdown(self.raw(), libc::SHUT_WR) }).map(drop)
     }
 
+    /// The port of our end; `None` where it has none.
+    pub fn local_port(&self) -> Option<u16> {
+        match self.local_address() {
+            Ok(Address::Tcp(address)) => Some(address.port()),
+            Ok(Address::Unix(_)) | Err(_) => None,
+        }
+    }
+
     /// The address of our end.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use super::http1::Violation;
 use crate::reactor::{Backend, Event, EventTime};
+use knee_core::both_ends::Sampler;
 use knee_core::measure::Completion;
 use knee_core::measure::Op;
 use knee_core::time::Nanos;
@@ -39,6 +40,11 @@ pub trait Client {
 
     /// Ends everything that is still under way as in flight.
     fn abandon(&mut self, now: Nanos);
+
+    /// What is known of the operations whose connections an observer follows.
+    fn take_sampler(&mut self) -> Option<Sampler> {
+        None
+    }
 
     /// What was wrong with the first malformed response.
     fn first_violation(&self) -> Option<Violation>;

@@ -2,9 +2,11 @@
 
 mod config;
 mod connection;
+mod followed;
 
 pub use config::ClientConfig;
-use connection::{Connection, State};
+use connection::{Connection, State, earliest, only_empty_lines};
+use followed::Followed;
 
 use super::client::{Client, Tally};
 use super::deadlines::Deadlines;
@@ -12,6 +14,7 @@ use super::flight::{Flight, outcome_of, status_outcome};
 use super::http1::{Eof, HeadCache, Progress, Violation};
 use super::requests::RequestSet;
 use crate::reactor::{Backend, Close, Event, EventTime, Opening};
+use knee_core::both_ends::Sampler;
 use knee_core::measure::{Completion, Op, Outcome};
 use knee_core::pool::Pool;
 use knee_core::time::Nanos;
@@ -46,16 +49,15 @@ pub struct HttpClient {
     completed: Vec<Completion>,
     tally: Tally,
     violation: Option<Violation>,
+    followed: Followed,
 }
 
 impl HttpClient {
     /// A client without connections. `capacity` slots: see [`ClientConfig::slots`].
     pub fn new(config: ClientConfig, requests: RequestSet) -> HttpClient {
         let slots = config.slots();
-        let mut connections = Vec::new();
-        connections.resize_with(slots, Connection::default);
         HttpClient {
-            connections,
+            connections: (0..slots).map(|_| Connection::default()).collect(),
             free: (0..slots as u32).rev().collect(),
             idle: Vec::new(),
             lanes: vec![NONE; config.lanes as usize],
@@ -66,6 +68,7 @@ impl HttpClient {
             completed: Vec::new(),
             tally: Tally::default(),
             violation: None,
+            followed: Followed::default(),
             requests,
             config,
         }
@@ -171,6 +174,10 @@ impl Client for HttpClient {
         earliest(waiting, connecting)
     }
 
+    fn take_sampler(&mut self) -> Option<Sampler> {
+        self.followed.take()
+    }
+
     fn first_violation(&self) -> Option<Violation> {
         self.violation
     }
@@ -255,6 +262,7 @@ impl HttpClient {
         connection.state = State::Busy;
         connection.flight = flight;
         connection.uses += 1;
+        self.followed.sent(slot, flight.bytes_sent);
         connection
             .parser
             .begin(self.requests.is_head(flight.request));
@@ -268,6 +276,7 @@ impl HttpClient {
 
     fn on_connected<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         let flight = self.connections[slot as usize].flight;
+        self.followed.connected(io, slot, now);
         self.send(io, slot, flight, now);
     }
 
@@ -281,6 +290,7 @@ impl HttpClient {
             _ => return,
         }
         let time = connection.flight.received(bytes.len(), time);
+        self.followed.received(slot, bytes.len());
         match connection.parser.feed(bytes, &mut self.cache) {
             Progress::NeedMore => {}
             Progress::Malformed(violation) => self.refuse(io, slot, violation, now),
@@ -299,6 +309,8 @@ impl HttpClient {
                     .flight
                     .answered(status_outcome(status), status, time);
                 self.waiting.note(now - connection.flight.placed, true);
+                self.followed
+                    .ended(slot, &completion, is_whole && is_in_step);
                 if !is_whole || !is_in_step {
                     // The answer came before the request's body was sent, and what is left of the
                     // body must not be taken for the next request (RFC 9112 §9.3); or what came
@@ -343,19 +355,9 @@ impl HttpClient {
                 self.retire(io, slot, now);
             }
             Eof::Truncated => self.fail(io, slot, Outcome::Truncated, now),
-            Eof::Closed if self.may_repeat(slot) => self.repeat(io, slot, now),
+            Eof::Closed if connection.may_repeat(&self.requests) => self.repeat(io, slot, now),
             Eof::Closed => self.fail(io, slot, Outcome::Closed, now),
         }
-    }
-
-    /// Whether an operation whose connection ended without a byte of a response may go again: a
-    /// server may close an idle connection in the very moment in which a request is on its way
-    /// (RFC 9112 §9.3.1). Only an idempotent request, on a connection used before, and once.
-    fn may_repeat(&self, slot: u32) -> bool {
-        let connection = &self.connections[slot as usize];
-        connection.uses > 1
-            && !connection.flight.repeated
-            && self.requests.is_idempotent(connection.flight.request)
     }
 
     fn repeat<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
@@ -484,14 +486,6 @@ impl HttpClient {
         self.tally.in_flight -= 1;
         self.completed.push(completion);
     }
-}
-
-fn earliest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
-    a.into_iter().chain(b).min()
-}
-
-fn only_empty_lines(bytes: &[u8]) -> bool {
-    bytes.iter().all(|b| matches!(b, b'\r' | b'\n'))
 }
 
 #[cfg(test)]

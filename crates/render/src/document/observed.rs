@@ -2,8 +2,8 @@
 
 use super::line::{Ink, Line};
 use super::{Fact, fact};
-use crate::number::{count, percent, plural, signed_count, time_short};
-use knee_core::measure::{Observed, SynSource};
+use crate::number::{count, known, percent, plural, signed_count, time, time_short};
+use knee_core::measure::{HostTimes, Observed, PartTimes, SynSource};
 
 /// Where the numbers come from.
 pub fn source(o: &Observed) -> &'static str {
@@ -56,7 +56,34 @@ pub fn facts(o: &Observed) -> Vec<Fact> {
             facts.push(fact("counters", Line::plain(moved.join(", "))));
         }
     }
+    facts.extend(o.server_host.iter().flat_map(host_facts));
     facts
+}
+
+/// Where the time of operations went that were followed at both ends.
+fn host_facts(times: &HostTimes) -> Vec<Fact> {
+    if let Some(because) = times.because.as_ref().filter(|_| times.operations == 0) {
+        let text = format!("not known: {because}");
+        return vec![fact("server host", Line::plain(text))];
+    }
+    let part = |of: &PartTimes| {
+        let [mean, p50, p99] = [of.mean, of.p50, of.p99].map(|ns| known(ns, time));
+        format!("mean {mean}, p50 {p50}, p99 {p99}")
+    };
+    let mut followed = format!("{} at both ends", plural(times.operations, "operation"));
+    for (n, why) in [
+        (times.incomplete, "not seen whole"),
+        (times.unseen, "on connections not seen"),
+    ] {
+        if n > 0 {
+            followed.push_str(&format!(", {} {why}", count(n)));
+        }
+    }
+    vec![
+        fact("in server host", Line::plain(part(&times.host_ns))),
+        fact("in network", Line::plain(part(&times.network_ns))),
+        fact("followed", Line::plain(followed)),
+    ]
 }
 
 fn syns(o: &Observed) -> Line {

@@ -94,6 +94,25 @@ fn a_sound_trial_has_no_finding() {
 }
 
 #[test]
+fn a_generator_that_polled_says_so() {
+    let polled = |t: &mut TrialReport, polling_percent| {
+        t.generator.wait = Some(WaitReport {
+            policy: WaitPolicy::Auto,
+            polling_percent,
+            spun_percent: 60.0,
+            changes: Vec::new(),
+            lateness_ns: Default::default(),
+        });
+    };
+    check(
+        "polled all the time",
+        |t| polled(t, 80.0),
+        &["generator_polled"],
+    );
+    check("slept, then polled", |t| polled(t, 0.0), &[]);
+}
+
+#[test]
 fn trial_findings_at_their_thresholds() {
     check(
         "not stationary",
