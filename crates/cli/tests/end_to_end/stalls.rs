@@ -37,9 +37,17 @@ fn under_constant_load(options: &[&str]) -> Value {
     trial
 }
 
+/// The share of an owner in the slowest 1 %, in percent.
+fn share_of(owner: &str, trial: &Value) -> f64 {
+    let anatomy = trial["anatomy"].as_array().unwrap();
+    let slowest = anatomy.iter().find(|a| a["of"] == "slowest_1").unwrap();
+    slowest["owner_percent"][owner].as_f64().unwrap_or(0.0)
+}
+
 #[test]
 fn a_stall_delays_all_who_come_meanwhile() {
-    under_constant_load(&[]);
+    let trial = under_constant_load(&[]);
+    assert!(share_of("target", &trial) > 70.0, "{:#}", trial["anatomy"]);
 }
 
 /// With a single connection one request is in the server and all others wait for it: their waits
@@ -52,9 +60,10 @@ fn a_stall_delays_those_who_wait_for_a_connection() {
     assert!(waits["max"].as_u64().unwrap() >= 400 * MS, "{waits:#}");
     let service = &trial["service_time_ns"];
     assert!(service["p90"].as_u64().unwrap() < 100 * MS, "{service:#}");
+    assert!(share_of("limit", &trial) > 50.0, "{:#}", trial["anatomy"]);
 }
 
-fn stopped_for_half_a_second(load: &[&str]) {
+fn stopped_for_half_a_second(load: &[&str]) -> Value {
     let server = KneeServer::start(&[]);
     let url = server.url();
     let always = ["run", &url, "-d", "3s", "--warmup", "0", "--json", "-"];
@@ -69,14 +78,22 @@ fn stopped_for_half_a_second(load: &[&str]) {
     assert_eq!(report["verdict"], "invalid");
     let clauses = report["trials"][0]["invalid_because"].to_string();
     assert!(clauses.contains("stalled for"), "{clauses}");
+    report["trials"][0].clone()
 }
 
 #[test]
 fn a_stopped_open_loop_is_invalid_and_says_why() {
-    stopped_for_half_a_second(&["--rate", "200"]);
+    let trial = stopped_for_half_a_second(&["--rate", "200"]);
+    // What was under way as it stopped arrived, and only its reading was late.
+    let share = share_of("generator", &trial);
+    assert!(share > 70.0, "{:#}", trial["anatomy"]);
 }
 
 #[test]
 fn a_stopped_closed_loop_is_invalid_and_says_why() {
-    stopped_for_half_a_second(&["--vusers", "2"]);
+    let trial = stopped_for_half_a_second(&["--vusers", "2"]);
+    let slowest = trial["response_time_ns"]["max"].as_u64().unwrap();
+    assert!(slowest < 400 * MS, "the target answered in time: {slowest} ns");
+    let read_late = trial["pick_up_ns"]["max"].as_u64().unwrap();
+    assert!(read_late > 400 * MS, "{:#}", trial["pick_up_ns"]);
 }
