@@ -41,12 +41,14 @@ pub fn run(lab: &Lab) -> Result<String, String> {
         "p90 beyond it",
         "permitted",
     ]);
-    let rates: [(&str, fn(f64) -> Rate); 2] =
-        [("constant", Rate::Constant), ("poisson", Rate::Poisson)];
-    for (arrivals, rate_of) in rates {
+    for arrivals in ["constant", "poisson"] {
         for service in SERVICES {
             for utilisation in UTILISATIONS {
-                let rate = rate_of((utilisation / SERVICE_S).round());
+                let per_s = (utilisation / SERVICE_S).round();
+                let rate = match arrivals {
+                    "constant" => Rate::Constant(per_s),
+                    _ => Rate::Poisson(per_s),
+                };
                 for contender in contenders(lab, service, rate)? {
                     let mut row = vec![arrivals.into(), service.into(), utilisation.to_string()];
                     row.extend(cells(&contender));

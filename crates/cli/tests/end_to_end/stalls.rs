@@ -93,7 +93,10 @@ fn a_stopped_open_loop_is_invalid_and_says_why() {
 fn a_stopped_closed_loop_is_invalid_and_says_why() {
     let trial = stopped_for_half_a_second(&["--vusers", "2"]);
     let slowest = trial["response_time_ns"]["max"].as_u64().unwrap();
-    assert!(slowest < 400 * MS, "the target answered in time: {slowest} ns");
+    assert!(
+        slowest < 400 * MS,
+        "the target answered in time: {slowest} ns"
+    );
     let read_late = trial["pick_up_ns"]["max"].as_u64().unwrap();
     assert!(read_late > 400 * MS, "{:#}", trial["pick_up_ns"]);
 }
