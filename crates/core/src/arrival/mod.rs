@@ -1,7 +1,7 @@
 //! Arrival processes: pure, seeded objects that say when the next operation is intended.
 //!
 //! One file per process, which is all that knows it: what it is called, what it promises, when it
-//! has operations. Each is built for one worker's [`Share`](crate::spec::Share) of a schedule:
+//! has operations. Each is built for one worker's [`Share`] of a schedule:
 //! superposed over all workers, the parts are the whole schedule (in law for Poisson, moment by
 //! moment for all others).
 //!
