@@ -25,7 +25,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(150);
 /// understands of which version the client is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// [`VERSION`] of the client.
+    /// The version of the client's control protocol.
     pub version: u32,
     /// The service that it wants, by the command that starts it: `serve udp`.
     #[serde(default)]
