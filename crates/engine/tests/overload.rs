@@ -1,12 +1,13 @@
 //! Overload against real sockets: whatever the server does, each attempt ends in one outcome.
 
-use knee_core::measure::{Histogram, Interval, IntervalWatcher, Outcome, Trial};
+mod support;
+
+use knee_core::measure::{Outcome, Trial};
 use knee_core::spec::{
-    BackendChoice, Body, CloseKind, ConnectScheme, Endpoint, EngineOptions, HttpRequest,
-    HttpTarget, Load, OverloadLoad, Pick, TrialSpec, WaitPolicy,
+    BackendChoice, Body, CloseKind, ConnectScheme, EngineOptions, Load, OverloadLoad, TrialSpec,
+    WaitPolicy,
 };
 use knee_core::time::Nanos;
-use knee_engine::error::RunError;
 use knee_engine::sys::socket::{Address, Listener, RawAddress};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -14,12 +15,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-
-struct Quiet;
-
-impl IntervalWatcher for Quiet {
-    fn on_interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
-}
+use support::{Quiet, run_over, target};
 
 const T: Nanos = Nanos::from_millis(100);
 
@@ -36,27 +32,11 @@ fn spec(port: u16, scheme: ConnectScheme, close: CloseKind, duration_ms: u64) ->
         sources: Vec::new(),
         close,
     });
-    let request = HttpRequest {
-        method: "GET".to_owned(),
-        path: "/".to_owned(),
-        host: "127.0.0.1".to_owned(),
-        headers: Vec::new(),
-        body: Body::default(),
-        weight: 1,
-    };
     TrialSpec {
         label: "overload".to_owned(),
         level: load.level(),
         load,
-        target: HttpTarget {
-            endpoint: Endpoint::Tcp {
-                host: "127.0.0.1".to_owned(),
-                port,
-            },
-            requests: vec![request],
-            pick: Pick::InOrder,
-            keep_alive: false,
-        },
+        target: target(port, "GET", Body::default(), false),
         warmup: Nanos::ZERO,
         duration: Nanos::from_millis(duration_ms),
         operations_max: None,
@@ -75,19 +55,7 @@ fn spec(port: u16, scheme: ConnectScheme, close: CloseKind, duration_ms: u64) ->
 
 /// Runs it, over both backends where io_uring is permitted; nothing may be left without an outcome.
 fn run(spec: &TrialSpec) -> Vec<Trial> {
-    let over = |backend| {
-        let mut spec = spec.clone();
-        spec.engine.backend = backend;
-        match knee_engine::run(&spec, &mut Quiet, &AtomicBool::new(false)) {
-            Ok(trial) => Some(trial),
-            Err(RunError::NotPermitted(why)) if backend == BackendChoice::IoUring => {
-                eprintln!("skipped: {why}");
-                None
-            }
-            Err(error) => panic!("{error}"),
-        }
-    };
-    let trials = [BackendChoice::Epoll, BackendChoice::IoUring].map(over);
+    let trials = [BackendChoice::Epoll, BackendChoice::IoUring].map(|b| run_over(spec, b));
     let trials: Vec<Trial> = trials.into_iter().flatten().collect();
     for trial in &trials {
         assert_eq!(

@@ -1,28 +1,23 @@
 //! What response times are made of, against servers whose delays are known: each stage is told with
 //! its owner, and the nearest other delay is told as another stage.
 
-use knee_core::measure::{Histogram, Interval, IntervalWatcher, Outcome, Stage, Trial};
+mod support;
+
+use knee_core::measure::{Outcome, Stage, Trial};
 use knee_core::spec::{
-    ArrivalLaw, BackendChoice, Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Load,
-    OpenLoad, Pick, Rate, TimestampsChoice, TrialSpec,
+    ArrivalLaw, BackendChoice, Body, EngineOptions, Load, OpenLoad, Rate, TimestampsChoice,
+    TrialSpec,
 };
 use knee_core::time::Nanos;
-use knee_engine::error::RunError;
 use knee_engine::sys::socket::{Address, Listener, RawAddress};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
+use support::{run_over, target};
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 const DELAY: Duration = Duration::from_millis(20);
-
-struct Quiet;
-
-impl IntervalWatcher for Quiet {
-    fn on_interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
-}
 
 /// So many operations, 25 a second, over at most so many connections.
 fn spec(port: u16, operations: u64, connections_max: u32, body: Body) -> TrialSpec {
@@ -32,27 +27,11 @@ fn spec(port: u16, operations: u64, connections_max: u32, body: Body) -> TrialSp
         connections_max,
         in_flight_max: None,
     });
-    let request = HttpRequest {
-        method: "POST".to_owned(),
-        path: "/".to_owned(),
-        host: "127.0.0.1".to_owned(),
-        headers: Vec::new(),
-        body,
-        weight: 1,
-    };
     TrialSpec {
         label: "timing".to_owned(),
         level: load.level(),
         load,
-        target: HttpTarget {
-            endpoint: Endpoint::Tcp {
-                host: "127.0.0.1".to_owned(),
-                port,
-            },
-            requests: vec![request],
-            pick: Pick::InOrder,
-            keep_alive: true,
-        },
+        target: target(port, "POST", body, true),
         warmup: Nanos::ZERO,
         duration: MS(30_000),
         operations_max: Some(operations),
@@ -64,32 +43,20 @@ fn spec(port: u16, operations: u64, connections_max: u32, body: Body) -> TrialSp
     }
 }
 
-fn run_over(spec: &TrialSpec, backend: BackendChoice) -> Option<Trial> {
-    let mut spec = spec.clone();
-    spec.engine.backend = backend;
-    match knee_engine::run(&spec, &mut Quiet, &AtomicBool::new(false)) {
-        Ok(trial) => {
-            let outcomes = &trial.measurement.outcomes;
-            assert_eq!(
-                outcomes.count(Outcome::Ok),
-                outcomes.total(),
-                "{outcomes:?}"
-            );
-            Some(trial)
-        }
-        Err(RunError::NotPermitted(why)) if backend == BackendChoice::IoUring => {
-            eprintln!("skipped: {why}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
-
 /// Over both backends, where io_uring is permitted, each against a server of its own.
 fn run(spec_of: impl Fn() -> TrialSpec) -> Vec<Trial> {
     let both = [BackendChoice::Epoll, BackendChoice::IoUring];
     let trials = both.into_iter().filter_map(|b| run_over(&spec_of(), b));
-    trials.collect()
+    let trials: Vec<Trial> = trials.collect();
+    for trial in &trials {
+        let outcomes = &trial.measurement.outcomes;
+        assert_eq!(
+            outcomes.count(Outcome::Ok),
+            outcomes.total(),
+            "{outcomes:?}"
+        );
+    }
+    trials
 }
 
 /// The shortest time of a stage: what a busy host adds is not in it.

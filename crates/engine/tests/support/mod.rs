@@ -1,0 +1,46 @@
+//! What tests of whole trials share.
+
+use knee_core::measure::{Histogram, Interval, IntervalWatcher, Trial};
+use knee_core::spec::{BackendChoice, Body, Endpoint, HttpRequest, HttpTarget, Pick, TrialSpec};
+use knee_engine::error::RunError;
+use std::sync::atomic::AtomicBool;
+
+/// Watches nothing.
+pub struct Quiet;
+
+impl IntervalWatcher for Quiet {
+    fn on_interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
+}
+
+/// One request, to this port of this host.
+pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> HttpTarget {
+    let host = "127.0.0.1".to_owned();
+    let request = HttpRequest {
+        method: method.to_owned(),
+        path: "/".to_owned(),
+        host: host.clone(),
+        headers: Vec::new(),
+        body,
+        weight: 1,
+    };
+    HttpTarget {
+        endpoint: Endpoint::Tcp { host, port },
+        requests: vec![request],
+        pick: Pick::InOrder,
+        keep_alive,
+    }
+}
+
+/// Runs it over this backend; `None` where io_uring is not permitted.
+pub fn run_over(spec: &TrialSpec, backend: BackendChoice) -> Option<Trial> {
+    let mut spec = spec.clone();
+    spec.engine.backend = backend;
+    match knee_engine::run(&spec, &mut Quiet, &AtomicBool::new(false)) {
+        Ok(trial) => Some(trial),
+        Err(RunError::NotPermitted(why)) if backend == BackendChoice::IoUring => {
+            eprintln!("skipped: {why}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
