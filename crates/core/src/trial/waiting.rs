@@ -1,5 +1,6 @@
 //! What a report says of how the generator's workers waited.
 
+use super::offered::quantiles;
 use super::report::QuantilesReport;
 use crate::measure::{WaitUse, Window};
 use crate::polling::Way;
@@ -42,18 +43,12 @@ impl WaitReport {
             worker: change.worker,
             to: change.to,
         });
-        let late = |q| used.lateness.percentile(q).map(|t| t.0);
         WaitReport {
             policy: used.policy,
             polling_percent: used.polling_percent,
             spun_percent: used.polled_percent,
             changes: changes.collect(),
-            lateness_ns: QuantilesReport {
-                p50: late(0.5),
-                p99: late(0.99),
-                p999: late(0.999),
-                max: (!used.lateness.is_empty()).then(|| used.lateness.max().0),
-            },
+            lateness_ns: quantiles(&used.lateness),
         }
     }
 }

@@ -226,25 +226,6 @@ fn trial_findings_at_their_thresholds() {
     check("no pause at all", no_pause, &[]);
 }
 
-#[test]
-fn a_generator_that_polled_all_the_time_is_told() {
-    let polled = |t: &mut TrialReport, polling_percent| {
-        t.generator.wait = Some(WaitReport {
-            policy: WaitPolicy::Auto,
-            polling_percent,
-            spun_percent: 60.0,
-            changes: Vec::new(),
-            lateness_ns: Default::default(),
-        });
-    };
-    check(
-        "polled all the time",
-        |t| polled(t, 80.0),
-        &["generator_polled"],
-    );
-    check("slept, then polled", |t| polled(t, 0.0), &[]);
-}
-
 fn waits(p50_ns: u64) -> Option<QuantilesReport> {
     Some(QuantilesReport {
         p50: Some(p50_ns),
