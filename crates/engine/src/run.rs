@@ -20,8 +20,8 @@ use crate::worker::{Done, Worker};
 use knee_core::both_ends::{Sampled, Seen, host_times};
 use knee_core::driver::AnyDriver;
 use knee_core::measure::{
-    GeneratorUse, Histogram, IntervalMerger, IntervalPart, IntervalWatcher, Measurement, Observed,
-    Recorder, RecorderConfig, Trial, WaitUse, Window,
+    GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Measurement,
+    Observed, Recorder, RecorderConfig, Trial, WaitUse, Window,
 };
 use knee_core::polling::polling_share;
 use knee_core::rng;
@@ -96,39 +96,44 @@ pub fn run(
         .into_iter()
         .collect::<io::Result<Vec<Done>>>()
         .map_err(|e| RunError::NotPermitted(format!("a worker could not run: {e}")))?;
-    let seen = (observed, seen);
-    let trial = trial_of(spec, done, steal_percent, seen);
-    Ok(Trial {
-        measurement: Measurement {
-            intervals,
-            ..trial.measurement
-        },
+    let beside = Beside {
+        intervals,
         kernel,
-        ..trial
-    })
+        steal_percent,
+        observed,
+        seen,
+    };
+    Ok(trial_of(spec, done, beside))
 }
 
-/// What the workers brought back, and what was seen on the server's host; without what was counted
-/// beside them.
-fn trial_of(
-    spec: &TrialSpec,
-    done: Vec<Done>,
+/// What was counted beside the workers.
+struct Beside {
+    intervals: Vec<Interval>,
+    kernel: BTreeMap<String, i64>,
     steal_percent: f64,
-    (mut observed, seen): (Option<Observed>, Option<Seen>),
-) -> Trial {
+    /// What was seen on the server's host.
+    observed: Option<Observed>,
+    /// What was seen there of the connections that were followed.
+    seen: Option<Seen>,
+}
+
+/// What the workers brought back, joined with that.
+fn trial_of(spec: &TrialSpec, done: Vec<Done>, beside: Beside) -> Trial {
     let interrupted = done.iter().any(|d| d.interrupted);
     let generator = GeneratorUse {
         wait: Some(wait_of(spec, &done)),
         ..generator_use(
             done.first().map_or("", |d| d.backend),
             &done.iter().map(use_of).collect::<Vec<_>>(),
-            steal_percent,
+            beside.steal_percent,
         )
     };
     let parts = done.into_iter().map(|d| (d.measurement, d.sampler));
     let (measured, samplers): (Vec<_>, Vec<_>) = parts.unzip();
-    let measurement = merge(measured.into_iter());
-    if let (Some(observed), Some(seen)) = (&mut observed, seen) {
+    let mut measurement = merge(measured.into_iter());
+    measurement.intervals = beside.intervals;
+    let mut observed = beside.observed;
+    if let (Some(observed), Some(seen)) = (&mut observed, beside.seen) {
         let sampled = Sampled::of(samplers.into_iter().flatten().collect());
         observed.server_host = Some(host_times(&seen, &sampled, measurement.window));
     }
@@ -136,7 +141,7 @@ fn trial_of(
         spec: spec.clone(),
         measurement,
         generator,
-        kernel: BTreeMap::new(),
+        kernel: beside.kernel,
         observed,
         interrupted,
     }
@@ -169,7 +174,7 @@ impl Plan<'_> {
         &self,
         observer: &mut dyn IntervalWatcher,
         vantage: Option<&mut Vantage>,
-    ) -> (Vec<io::Result<Done>>, Vec<knee_core::measure::Interval>) {
+    ) -> (Vec<io::Result<Done>>, Vec<Interval>) {
         let (parts, received) = mpsc::channel();
         thread::scope(|scope| {
             let handles: Vec<_> = (0..self.workers)
@@ -373,7 +378,7 @@ fn merge_intervals(
     workers: u32,
     received: &Receiver<IntervalPart>,
     observer: &mut dyn IntervalWatcher,
-) -> Vec<knee_core::measure::Interval> {
+) -> Vec<Interval> {
     let mut merger = IntervalMerger::new(workers as usize);
     while let Ok(part) = received.recv() {
         if let Some((interval, response)) = merger.add(part) {
