@@ -17,8 +17,36 @@ pub struct Streams {
     connections: Vec<Followed>,
     /// The latest connection of each client's address and port.
     latest: HashMap<(Ipv6Addr, u16), usize>,
+    room: Room,
+}
+
+/// How much has been kept, and what there was no room for.
+#[derive(Debug, Default)]
+struct Room {
     marks: usize,
     left_out: u64,
+}
+
+impl Room {
+    /// Adds a segment to a stream while there is room; `add` is told its first byte's sequence
+    /// number.
+    fn note(
+        &mut self,
+        builder: &mut StreamBuilder,
+        segment: &Data,
+        add: impl FnOnce(&mut StreamBuilder, u32),
+    ) {
+        if self.marks >= MARKS_MAX {
+            self.left_out += u64::from(segment.length > 0);
+            return;
+        }
+        let before = builder.marks();
+        add(
+            builder,
+            segment.sequence.wrapping_add(segment.is_syn.into()),
+        );
+        self.marks += builder.marks() - before;
+    }
 }
 
 #[derive(Debug)]
@@ -39,33 +67,22 @@ impl Streams {
         if segment.is_syn {
             self.begin(client, segment.sequence);
         }
-        let Some(followed) = self
-            .latest
-            .get(&client)
-            .map(|&at| &mut self.connections[at])
-        else {
+        let Some(&at) = self.latest.get(&client) else {
             return;
         };
-        let first = segment.sequence.wrapping_add(segment.is_syn.into());
-        let before = followed.requests.marks();
-        if self.marks < MARKS_MAX {
-            followed.requests.pass(first, segment.length, at_ns);
-            self.marks += followed.requests.marks() - before;
-        } else {
-            self.left_out += u64::from(segment.length > 0);
-        }
+        let requests = &mut self.connections[at].requests;
+        self.room.note(requests, segment, |builder, first| {
+            builder.pass(first, segment.length, at_ns);
+        });
     }
 
     /// A segment goes to a client at `at_ns`.
     pub fn goes(&mut self, segment: &Data, at_ns: u64) {
         let client = (segment.to, segment.to_port);
-        let Some(followed) = self
-            .latest
-            .get(&client)
-            .map(|&at| &mut self.connections[at])
-        else {
+        let Some(&at) = self.latest.get(&client) else {
             return;
         };
+        let followed = &mut self.connections[at];
         let is_begun = |&(syn, _): &(u32, StreamBuilder)| syn == segment.sequence;
         if segment.is_syn && !followed.responses.as_ref().is_some_and(is_begun) {
             let responses = StreamBuilder::new(segment.sequence);
@@ -74,14 +91,9 @@ impl Streams {
         let Some((_, responses)) = &mut followed.responses else {
             return;
         };
-        let first = segment.sequence.wrapping_add(segment.is_syn.into());
-        let before = responses.marks();
-        if self.marks < MARKS_MAX {
-            responses.send(first, segment.length, at_ns);
-            self.marks += responses.marks() - before;
-        } else {
-            self.left_out += u64::from(segment.length > 0);
-        }
+        self.room.note(responses, segment, |builder, first| {
+            builder.send(first, segment.length, at_ns);
+        });
     }
 
     /// A SYN that comes again is of the same connection; another sequence number is another one.
@@ -92,7 +104,7 @@ impl Streams {
         }
         if self.connections.len() >= CONNECTIONS_MAX {
             self.latest.remove(&client);
-            self.left_out += 1;
+            self.room.left_out += 1;
             return;
         }
         self.latest.insert(client, self.connections.len());
@@ -118,7 +130,7 @@ impl Streams {
         Seen {
             connections: connections.collect(),
             lost,
-            left_out: self.left_out,
+            left_out: self.room.left_out,
             because: None,
         }
     }
@@ -203,7 +215,10 @@ mod tests {
     #[test]
     fn what_there_is_no_room_for_is_counted() {
         let mut streams = Streams {
-            marks: MARKS_MAX - 1,
+            room: Room {
+                marks: MARKS_MAX - 1,
+                ..Room::default()
+            },
             ..Streams::default()
         };
         streams.came(&segment(true, 100, 0), 1);

@@ -161,6 +161,10 @@ pub enum Connect {
     InProgress,
 }
 
+/// getsockname(2) or getpeername(2).
+type AddressCall =
+    unsafe extern "C" fn(libc::c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int;
+
 /// A stream socket, non-blocking unless made otherwise, closed when dropped.
 #[derive(Debug)]
 pub struct Socket(pub(super) OwnedFd);
@@ -376,15 +380,7 @@ impl Socket {
     /// # Errors
     /// None in correct use.
     pub fn local_address(&self) -> io::Result<Address> {
-        let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
-        let mut length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-        // SAFETY: the storage is ours and has the length that we say.
-        check(unsafe {
-            libc::getsockname(self.raw(), storage.as_mut_ptr().cast(), &raw mut length)
-        })?;
-        // SAFETY: all zeroes are valid, and so is what the kernel wrote over them.
-        let storage = unsafe { storage.assume_init() };
-        RawAddress { storage, length }.decode()
+        self.address(libc::getsockname)
     }
 
     /// The address of the other end.
@@ -392,12 +388,14 @@ impl Socket {
     /// # Errors
     /// Not connected any more.
     pub fn peer_address(&self) -> io::Result<Address> {
+        self.address(libc::getpeername)
+    }
+
+    fn address(&self, of: AddressCall) -> io::Result<Address> {
         let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
         let mut length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         // SAFETY: the storage is ours and has the length that we say.
-        check(unsafe {
-            libc::getpeername(self.raw(), storage.as_mut_ptr().cast(), &raw mut length)
-        })?;
+        check(unsafe { of(self.raw(), storage.as_mut_ptr().cast(), &raw mut length) })?;
         // SAFETY: all zeroes are valid, and so is what the kernel wrote over them.
         let storage = unsafe { storage.assume_init() };
         RawAddress { storage, length }.decode()

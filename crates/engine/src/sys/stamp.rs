@@ -5,7 +5,6 @@ use super::{check, check_count};
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
-use std::ptr;
 use std::slice;
 
 /// Words of control buffer that one timestamp needs: a header and a timespec (cmsg(3)). In words,
@@ -51,7 +50,7 @@ pub unsafe fn control_of(header: &libc::msghdr) -> &[u8] {
     // Another type with another C library.
     #[allow(clippy::unnecessary_cast)]
     let length = header.msg_controllen as usize;
-    if ptr::eq(start, ptr::null()) {
+    if start.is_null() {
         return &[];
     }
     // SAFETY: promised by the caller.

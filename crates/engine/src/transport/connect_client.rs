@@ -11,7 +11,7 @@
 
 use super::client::{Client, Tally};
 use super::deadlines::Deadlines;
-use super::flight::{Flight, outcome_of};
+use super::flight::{Flight, outcome_of, status_outcome};
 use super::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use super::requests::RequestSet;
 use crate::reactor::{Backend, Close, Event, EventTime, Opening};
@@ -177,7 +177,7 @@ impl ConnectClient {
         let connection = &mut self.connections[slot as usize];
         let completion = connection
             .flight
-            .answered(status_outcome(status), status, time);
+            .answered(served_outcome(status), status, time);
         connection.state = State::Draining;
         self.complete(completion);
         if keep_alive || self.config.close == CloseKind::Rst {
@@ -388,12 +388,12 @@ impl Client for ConnectClient {
     }
 }
 
-/// A server that says no has not served, however quickly it does so.
-fn status_outcome(status: u16) -> Outcome {
-    match status {
-        0..400 => Outcome::Served,
-        400..500 => Outcome::Http4xx,
-        _ => Outcome::Http5xx,
+/// Of a connection that was established in time. A server that says no has not served, however
+/// quickly it does so.
+fn served_outcome(status: u16) -> Outcome {
+    match status_outcome(status) {
+        Outcome::Ok => Outcome::Served,
+        refused => refused,
     }
 }
 
