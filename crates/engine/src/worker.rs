@@ -1,6 +1,6 @@
 //! One worker: the hot loop of a run, on a thread of its own, sharing nothing on the way.
 
-use crate::reactor::{Arrivals, Backend, Event, EventTime, Sink, Waiter};
+use crate::reactor::{Backend, Event, EventTime, ReceiveClock, Sink, Waiter};
 use crate::sys::clock::{MonotonicClock, ThreadUse};
 use crate::transport::client::{Client, Tally};
 use knee_core::both_ends::Sampler;
@@ -78,7 +78,7 @@ impl<C: Client> Worker<C> {
             client,
             recorder,
             clock,
-            arrivals: Arrivals::new(clock.origin),
+            receive_clock: ReceiveClock::new(clock.origin),
             next: Action::Done,
             pace: Pace::default(),
         };
@@ -124,7 +124,7 @@ struct Session<C> {
     client: C,
     recorder: Recorder,
     clock: MonotonicClock,
-    arrivals: Arrivals,
+    receive_clock: ReceiveClock,
     /// What the driver wants after all that was due.
     next: Action,
     /// How late operations are.
@@ -137,7 +137,7 @@ impl<B: Backend, C: Client> Sink<B> for Session<C> {
         let now = self.clock.now();
         let time = match &event {
             Event::Received(piece) | Event::ReceivedLast(piece) => {
-                self.arrivals.of(piece.realtime_ns, now)
+                self.receive_clock.of(piece.realtime_ns, now)
             }
             _ => EventTime::seen(now),
         };

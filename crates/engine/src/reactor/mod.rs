@@ -5,14 +5,14 @@
 //! reading at once whatever is ready into one buffer that all connections of the worker share: so
 //! neither needs a buffer per connection, and the exchange above cannot tell them apart.
 
-mod arrival;
 mod epoll;
+mod receive_clock;
 mod requests;
 mod uring;
 mod wait;
 
-pub use arrival::{Arrivals, EventTime};
 pub use epoll::EpollBackend;
+pub use receive_clock::{EventTime, ReceiveClock};
 pub use requests::{Requests, Wire};
 pub use uring::UringBackend;
 pub use wait::{COVERED, Waiter, margin_within_bounds};

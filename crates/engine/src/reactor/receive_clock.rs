@@ -37,7 +37,7 @@ impl EventTime {
 
 /// Translates the kernel's receive timestamps, which are of CLOCK_REALTIME, into run time.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrivals {
+pub struct ReceiveClock {
     origin: u64,
     /// By how much CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, in nanoseconds, and when that was
     /// compared last.
@@ -47,10 +47,10 @@ pub struct Arrivals {
     distrusted_until: Nanos,
 }
 
-impl Arrivals {
+impl ReceiveClock {
     /// Of a run whose clock began at this reading of CLOCK_MONOTONIC.
-    pub fn new(origin: u64) -> Arrivals {
-        Arrivals {
+    pub fn new(origin: u64) -> ReceiveClock {
+        ReceiveClock {
             origin,
             ahead_ns: clock::realtime_ahead_ns(),
             compared: Nanos::ZERO,
@@ -104,8 +104,8 @@ mod tests {
     const AHEAD: u64 = 1_700_000_000_000_000_000;
     const ORIGIN: u64 = 5_000_000;
 
-    fn arrivals() -> Arrivals {
-        Arrivals {
+    fn receive_clock() -> ReceiveClock {
+        ReceiveClock {
             origin: ORIGIN,
             ahead_ns: AHEAD,
             compared: Nanos::ZERO,
@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn a_timestamp_becomes_run_time_and_is_never_after_it_was_seen() {
-        let arrivals = arrivals();
-        let time = |at, now| arrivals.translate(stamp(at), now);
+        let clock_of_run = receive_clock();
+        let time = |at, now| clock_of_run.translate(stamp(at), now);
         let (at, now) = (Nanos(900_000), Nanos(950_000));
         let expected = EventTime {
             happened: at,
@@ -129,21 +129,21 @@ mod tests {
         };
         assert_eq!(time(at, now), expected);
         assert_eq!(time(now + Nanos(80), now).happened, now);
-        assert_eq!(arrivals.translate(0, now).happened, Nanos::ZERO);
+        assert_eq!(clock_of_run.translate(0, now).happened, Nanos::ZERO);
     }
 
     #[test]
     fn a_slewed_clock_is_followed_and_one_that_was_set_is_not_trusted() {
-        let mut arrivals = arrivals();
+        let mut clock_of_run = receive_clock();
         let idle = Nanos::from_secs(10);
-        arrivals.compare(AHEAD + 5_000_000, idle);
-        let time = arrivals.translate(stamp(idle) + 5_000_000, idle + Nanos(9));
+        clock_of_run.compare(AHEAD + 5_000_000, idle);
+        let time = clock_of_run.translate(stamp(idle) + 5_000_000, idle + Nanos(9));
         assert_eq!((time.happened, time.by_kernel), (idle, true), "500 ppm");
         let later = idle + CHECK_EVERY;
-        arrivals.compare(AHEAD + 40_000_000, later);
-        let time = arrivals.translate(stamp(later), later + Nanos(9));
+        clock_of_run.compare(AHEAD + 40_000_000, later);
+        let time = clock_of_run.translate(stamp(later), later + Nanos(9));
         assert_eq!(time, EventTime::seen(later + Nanos(9)));
         let trusted = later + CHECK_EVERY;
-        assert!(arrivals.translate(stamp(trusted), trusted).by_kernel);
+        assert!(clock_of_run.translate(stamp(trusted), trusted).by_kernel);
     }
 }
