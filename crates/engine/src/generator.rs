@@ -7,7 +7,7 @@ use knee_core::time::Nanos;
 
 /// What one worker cost.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct WorkerUse {
+pub(crate) struct WorkerUse {
     /// Its processor time over the measured time.
     pub used: ThreadUse,
     /// Of it, time spent polling in vain.
@@ -32,7 +32,11 @@ impl WorkerUse {
 
 /// The sum over `workers`, whose traffic `backend` carried, while the hypervisor gave
 /// `steal_percent` of the host's time to others.
-pub fn generator_use(backend: &str, workers: &[WorkerUse], steal_percent: f64) -> GeneratorUse {
+pub(crate) fn generator_use(
+    backend: &str,
+    workers: &[WorkerUse],
+    steal_percent: f64,
+) -> GeneratorUse {
     let wanted = |w: &&WorkerUse| w.busy() + w.waiting();
     let busiest = workers
         .iter()

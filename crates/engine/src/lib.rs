@@ -1,5 +1,7 @@
 //! knee-engine acts: every socket, thread, system call and line of unsafe code is here.
 
+#![warn(unreachable_pub)]
+
 mod control;
 pub mod error;
 pub mod experiment;

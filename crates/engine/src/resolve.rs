@@ -15,7 +15,10 @@ use std::time::Duration;
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: what was tried and what came of it.
-pub fn reach(endpoint: &Endpoint, patience: Duration) -> Result<(RawAddress, String), RunError> {
+pub(crate) fn reach(
+    endpoint: &Endpoint,
+    patience: Duration,
+) -> Result<(RawAddress, String), RunError> {
     match endpoint {
         Endpoint::Unix { path } => reach_unix(path, patience),
         Endpoint::Tcp { host, port } => reach_tcp(host, *port, patience),
@@ -76,7 +79,11 @@ fn unreachable(host: &str, tried: &[String]) -> RunError {
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: the name means nothing, or all that came was a refusal.
-pub fn sight(host: &str, port: u16, patience: Duration) -> Result<(SocketAddr, bool), RunError> {
+pub(crate) fn sight(
+    host: &str,
+    port: u16,
+    patience: Duration,
+) -> Result<(SocketAddr, bool), RunError> {
     let mut tried = Vec::new();
     let mut silent = None;
     for address in names::lookup(host, port, patience)? {
@@ -100,7 +107,7 @@ pub fn sight(host: &str, port: u16, patience: Duration) -> Result<(SocketAddr, b
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: the name means nothing.
-pub fn aim(endpoint: &Endpoint, patience: Duration) -> Result<RawAddress, RunError> {
+pub(crate) fn aim(endpoint: &Endpoint, patience: Duration) -> Result<RawAddress, RunError> {
     let Endpoint::Tcp { host, port } = endpoint else {
         return reach(endpoint, patience).map(|(address, _)| address);
     };
@@ -120,7 +127,7 @@ pub fn aim(endpoint: &Endpoint, patience: Duration) -> Result<RawAddress, RunErr
 ///
 /// # Errors
 /// [`RunError::NotPermitted`]: not an address, of another family, or none of this machine's.
-pub fn sources(texts: &[String], target: &RawAddress) -> Result<Vec<RawAddress>, RunError> {
+pub(crate) fn sources(texts: &[String], target: &RawAddress) -> Result<Vec<RawAddress>, RunError> {
     let source = |text: &String| {
         let wrong = |why: &str| {
             RunError::NotPermitted(format!(
@@ -146,7 +153,7 @@ pub fn sources(texts: &[String], target: &RawAddress) -> Result<Vec<RawAddress>,
 ///
 /// # Errors
 /// See [`sources`].
-pub fn check_sources(texts: &[String], target: SocketAddr) -> Result<(), RunError> {
+pub(crate) fn check_sources(texts: &[String], target: SocketAddr) -> Result<(), RunError> {
     let raw = RawAddress::new(&Address::Tcp(target));
     let raw = raw.map_err(|e| RunError::Unreachable(reason(&e)))?;
     sources(texts, &raw).map(|_| ())

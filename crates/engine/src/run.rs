@@ -37,13 +37,13 @@ use std::thread;
 use std::time::Duration;
 
 /// Starts are kept for the gap statistics up to so many, over all workers: 32 MB.
-pub const STARTS_MAX: usize = 4_000_000;
+pub(crate) const STARTS_MAX: usize = 4_000_000;
 
 /// The run begins so long after all workers are ready at the least, so that none begins late.
 const LEAD_NS: u64 = 1_000_000;
 
 /// Runs one trial; see [`crate::run_observed()`].
-pub fn run(
+pub(crate) fn run(
     spec: &TrialSpec,
     observer: &mut dyn IntervalWatcher,
     stop: &AtomicBool,

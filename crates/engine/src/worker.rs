@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const STARTS_PER_PASS: u32 = 16;
 
 /// All that one worker runs with.
-pub struct Worker<C> {
+pub(crate) struct Worker<C> {
     /// Says what to start when.
     pub driver: AnyDriver,
     /// Carries it.
@@ -36,7 +36,7 @@ pub struct Worker<C> {
 }
 
 /// What one worker brings back.
-pub struct Done {
+pub(crate) struct Done {
     /// What carried the traffic: [`Backend::NAME`].
     pub backend: &'static str,
     /// What it measured.
@@ -58,7 +58,7 @@ impl<C: Client> Worker<C> {
     ///
     /// # Errors
     /// Only where the kernel refuses to wait at all.
-    pub fn run<B: Backend>(
+    pub(crate) fn run<B: Backend>(
         self,
         io: &mut B,
         stop: &AtomicBool,

@@ -7,7 +7,7 @@ const PERCENTILES: [f64; 9] = [
 
 /// How values become places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub(crate) enum Scale {
     /// Equal differences are equally far apart.
     Linear,
     /// Equal ratios are.
@@ -18,7 +18,7 @@ pub enum Scale {
 
 /// A scale from `lo` to `hi`.
 #[derive(Clone, Copy, Debug)]
-pub struct Axis {
+pub(crate) struct Axis {
     /// The value at its begin.
     pub lo: f64,
     /// The value at its end.
@@ -30,7 +30,7 @@ pub struct Axis {
 }
 
 /// The least and the most of values that are numbers; `None` where there are none.
-pub fn span(values: impl IntoIterator<Item = f64>) -> Option<[f64; 2]> {
+pub(crate) fn span(values: impl IntoIterator<Item = f64>) -> Option<[f64; 2]> {
     let known = values.into_iter().filter(|v| v.is_finite());
     known.fold(None, |span, v| match span {
         None => Some([v, v]),
@@ -39,13 +39,13 @@ pub fn span(values: impl IntoIterator<Item = f64>) -> Option<[f64; 2]> {
 }
 
 /// The most of values that are numbers, or 0.
-pub fn top(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(crate) fn top(values: impl IntoIterator<Item = f64>) -> f64 {
     span(values).map_or(0.0, |[_, hi]| hi.max(0.0))
 }
 
 impl Axis {
     /// A linear axis over `lo < hi`.
-    pub fn linear(lo: f64, hi: f64, label: fn(f64) -> String) -> Axis {
+    pub(crate) fn linear(lo: f64, hi: f64, label: fn(f64) -> String) -> Axis {
         let hi = if hi > lo { hi } else { lo + 1.0 };
         Axis {
             lo,
@@ -56,7 +56,7 @@ impl Axis {
     }
 
     /// A logarithmic axis over `0 < lo < hi`; linear from 0 where `lo` is not positive.
-    pub fn logarithmic(lo: f64, hi: f64, label: fn(f64) -> String) -> Axis {
+    pub(crate) fn logarithmic(lo: f64, hi: f64, label: fn(f64) -> String) -> Axis {
         if lo > 0.0 && hi > lo {
             Axis {
                 lo,
@@ -70,19 +70,19 @@ impl Axis {
     }
 
     /// A linear axis from 0 to the most of these, without words.
-    pub fn from_zero(values: impl IntoIterator<Item = f64>) -> Axis {
+    pub(crate) fn from_zero(values: impl IntoIterator<Item = f64>) -> Axis {
         let most = span(values).map_or(1.0, |[_, most]| most);
         Axis::linear(0.0, most, |_| String::new())
     }
 
     /// A logarithmic axis from the power of ten below the first to the second, both positive.
-    pub fn decades([lo, hi]: [f64; 2], label: fn(f64) -> String) -> Axis {
+    pub(crate) fn decades([lo, hi]: [f64; 2], label: fn(f64) -> String) -> Axis {
         let lo = 10f64.powf(lo.log10().floor());
         Axis::logarithmic(lo, hi.max(lo * (1.0 + f64::EPSILON)), label)
     }
 
     /// An axis of percentiles from 0 to `hi`, 0 < `hi` < 100; higher ones lie at its end.
-    pub fn percentiles(hi: f64, label: fn(f64) -> String) -> Axis {
+    pub(crate) fn percentiles(hi: f64, label: fn(f64) -> String) -> Axis {
         let hi = if hi > 0.0 && hi < 100.0 { hi } else { 99.0 };
         Axis {
             lo: 0.0,
@@ -93,7 +93,7 @@ impl Axis {
     }
 
     /// Where a value lies: 0 at `lo`, 1 at `hi`, beyond them outside that.
-    pub fn position(&self, value: f64) -> f64 {
+    pub(crate) fn position(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Linear => (value - self.lo) / (self.hi - self.lo),
             Scale::Log => (value / self.lo).ln() / (self.hi / self.lo).ln(),
@@ -107,7 +107,7 @@ impl Axis {
     }
 
     /// The value at a position.
-    pub fn value(&self, position: f64) -> f64 {
+    pub(crate) fn value(&self, position: f64) -> f64 {
         match self.scale {
             Scale::Linear => self.lo + position * (self.hi - self.lo),
             Scale::Log => self.lo * (self.hi / self.lo).powf(position),
@@ -116,7 +116,7 @@ impl Axis {
     }
 
     /// About `wanted` round values (at least 2) within it, ascending.
-    pub fn ticks(&self, wanted: usize) -> Vec<f64> {
+    pub(crate) fn ticks(&self, wanted: usize) -> Vec<f64> {
         if self.scale == Scale::Percentile {
             let known = PERCENTILES.into_iter().filter(|p| *p <= self.hi);
             return known.collect();

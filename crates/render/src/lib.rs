@@ -3,6 +3,7 @@
 //! No statistic is computed here: every number shown is a field of the report (rounded, with its
 //! unit), so that text and JSON cannot disagree. Nothing here knows where the bytes go.
 
+#![warn(unreachable_pub)]
 #![forbid(unsafe_code)]
 
 mod axis;

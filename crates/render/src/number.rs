@@ -8,18 +8,18 @@
 use knee_core::words as shared;
 
 /// What stands where nothing was measured.
-pub const MISSING: &str = "–";
+pub(crate) const MISSING: &str = "–";
 
 /// The no-break space between a number and its unit.
-pub const TIE: char = '\u{a0}';
+pub(crate) const TIE: char = '\u{a0}';
 
 /// An exact count: `1,234,567`.
-pub fn count(n: u64) -> String {
+pub(crate) fn count(n: u64) -> String {
     shared::grouped(&n.to_string())
 }
 
 /// Any number, rounded to four significant digits, idle zeros dropped: `8,571`, `0.25`, `88,320`.
-pub fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_string();
     }
@@ -27,7 +27,7 @@ pub fn number(value: f64) -> String {
 }
 
 /// Operations per second: `8,571/s`.
-pub fn rate(per_s: f64) -> String {
+pub(crate) fn rate(per_s: f64) -> String {
     match number(per_s).as_str() {
         MISSING => MISSING.to_string(),
         n => format!("{n}/s"),
@@ -35,7 +35,7 @@ pub fn rate(per_s: f64) -> String {
 }
 
 /// A rate as it was asked for, without its unit; a whole one is exact: `12,345`.
-pub fn asked(per_s: f64) -> String {
+pub(crate) fn asked(per_s: f64) -> String {
     if per_s.fract() == 0.0 && per_s.abs() < 1e15 {
         return signed_count(per_s as i64);
     }
@@ -43,7 +43,7 @@ pub fn asked(per_s: f64) -> String {
 }
 
 /// A share: `0.03 %`, `12.3 %`, `100 %`.
-pub fn percent(value: f64) -> String {
+pub(crate) fn percent(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_string();
     }
@@ -54,7 +54,7 @@ pub fn percent(value: f64) -> String {
 }
 
 /// A share in a sentence or on an axis, idle zeros dropped: `0.5 %`, `20 %`.
-pub fn percent_short(value: f64) -> String {
+pub(crate) fn percent_short(value: f64) -> String {
     match value.is_finite() {
         true => tied(&shared::percent(value)),
         false => MISSING.to_string(),
@@ -62,7 +62,7 @@ pub fn percent_short(value: f64) -> String {
 }
 
 /// A share in a column whose title has the unit: the digits of [`percent`].
-pub fn percent_cell(value: f64) -> String {
+pub(crate) fn percent_cell(value: f64) -> String {
     percent(value).replace(&format!("{TIE}%"), "")
 }
 
@@ -72,18 +72,18 @@ fn tied(text: &str) -> String {
 }
 
 /// A length of time with three digits, in a column with others: `1.50 ms`, `12.3 µs`, `730 ns`.
-pub fn time(ns: u64) -> String {
+pub(crate) fn time(ns: u64) -> String {
     let (scale, unit) = time_unit(ns);
     format!("{}{TIE}{unit}", time_in(ns, scale))
 }
 
 /// The same with five digits, for a mean that is known as well as that: `1.0007 ms`.
-pub fn time_to_5_digits(ns: u64) -> String {
+pub(crate) fn time_to_5_digits(ns: u64) -> String {
     time_with(ns, 5)
 }
 
 /// Half a confidence interval of a length of time, two digits: `1.4 µs`, `640 ns`.
-pub fn time_uncertainty(ns: u64) -> String {
+pub(crate) fn time_uncertainty(ns: u64) -> String {
     time_with(ns, 2)
 }
 
@@ -97,23 +97,23 @@ fn time_with(ns: u64, digits: usize) -> String {
 }
 
 /// A length of time in a sentence or on an axis, idle zeros dropped: `1.5 ms`, `10 s`.
-pub fn time_short(ns: u64) -> String {
+pub(crate) fn time_short(ns: u64) -> String {
     tied(&shared::time(ns as f64))
 }
 
 /// A figure where it is known, and a dash where the observations do not tell it.
-pub fn known<T>(figure: Option<T>, show: impl Fn(T) -> String) -> String {
+pub(crate) fn known<T>(figure: Option<T>, show: impl Fn(T) -> String) -> String {
     figure.map_or_else(|| MISSING.to_string(), show)
 }
 
 /// An interval of times in one unit: `0.98–1.02 ms`.
-pub fn time_interval([lo, hi]: [u64; 2]) -> String {
+pub(crate) fn time_interval([lo, hi]: [u64; 2]) -> String {
     let (scale, unit) = time_unit(hi);
     format!("{}–{}{TIE}{unit}", time_in(lo, scale), time_in(hi, scale))
 }
 
 /// An amount of data in decimal units: `1.2 MB`.
-pub fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
     if n < 1_000 {
         return format!("{n}{TIE}B");
@@ -133,7 +133,7 @@ pub fn bytes(n: u64) -> String {
 
 /// A named figure of which only the name tells the unit (evidence, parameters): `_ns`, `_per_s`,
 /// `_percent`, `_bytes`, at its end or before another word, is turned into one.
-pub fn named(name: &str, value: f64) -> String {
+pub(crate) fn named(name: &str, value: f64) -> String {
     let (stem, text) = if let Some(stem) = without_unit(name, "_ns") {
         (stem, time_short(value.max(0.0) as u64))
     } else if let Some(stem) = without_unit(name, "_per_s") {
@@ -160,7 +160,7 @@ fn without_unit(name: &str, unit: &str) -> Option<String> {
 }
 
 /// A figure that is itself an estimate, such as a knee: three significant digits.
-pub fn estimate(value: f64) -> String {
+pub(crate) fn estimate(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_string();
     }
@@ -168,7 +168,7 @@ pub fn estimate(value: f64) -> String {
 }
 
 /// With so many decimals, for columns of figures of one magnitude; no unit.
-pub fn fixed(value: f64, decimals: usize) -> String {
+pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return MISSING.to_string();
     }
@@ -176,28 +176,28 @@ pub fn fixed(value: f64, decimals: usize) -> String {
 }
 
 /// As many decimals as give a figure of this size six digits.
-pub fn decimals_of_6_digits(value: f64) -> usize {
+pub(crate) fn decimals_of_6_digits(value: f64) -> usize {
     (5.0 - value.max(1e-3).log10().floor()).clamp(0.0, 6.0) as usize
 }
 
 /// An exact count that may be negative.
-pub fn signed_count(n: i64) -> String {
+pub(crate) fn signed_count(n: i64) -> String {
     shared::grouped(&n.to_string())
 }
 
 /// A coefficient of determination with six decimals, never rounded up to a perfection that it
 /// lacks: `0.999871`.
-pub fn r_squared(value: f64) -> String {
+pub(crate) fn r_squared(value: f64) -> String {
     fixed((value * 1e6).floor() / 1e6, 6)
 }
 
 /// A name as the words that it is made of: `machine_repair` becomes `machine repair`.
-pub fn words(name: &str) -> String {
+pub(crate) fn words(name: &str) -> String {
     name.replace('_', " ")
 }
 
 /// `n` of something that adds an s in the plural.
-pub fn plural(n: u64, noun: &str) -> String {
+pub(crate) fn plural(n: u64, noun: &str) -> String {
     format!("{}{TIE}{noun}{}", count(n), if n == 1 { "" } else { "s" })
 }
 

@@ -14,7 +14,7 @@ const SHARE_TOLD: f64 = 0.1;
 
 /// What the differences of these rows are made of; `sides` are what the trials of A and of B tell
 /// at the level that has this label.
-pub fn stage_changes(
+pub(super) fn stage_changes(
     rows: &[ComparisonRow],
     label: &str,
     sides: [&[&TimingReport]; 2],

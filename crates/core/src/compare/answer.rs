@@ -9,7 +9,7 @@ const TOLD_MAX: usize = 4;
 const FACTOR: f64 = 2.0;
 
 /// What the rows that matter say together.
-pub fn verdict(rows: &[ComparisonRow]) -> ComparisonVerdict {
+pub(super) fn verdict(rows: &[ComparisonRow]) -> ComparisonVerdict {
     let has = |verdict| rows.iter().any(|row| row.matters && row.verdict == verdict);
     match (
         has(ComparisonVerdict::Worse),
@@ -24,7 +24,7 @@ pub fn verdict(rows: &[ComparisonRow]) -> ComparisonVerdict {
 }
 
 /// The answer for these rows.
-pub fn answer(rows: &[ComparisonRow]) -> String {
+pub(super) fn answer(rows: &[ComparisonRow]) -> String {
     let of = |verdict| -> Vec<&ComparisonRow> {
         let such = rows.iter().filter(|r| r.matters && r.verdict == verdict);
         such.collect()

@@ -21,7 +21,7 @@ const DEGREES_MAX: f64 = 1_000.0;
 
 /// The spread between runs, as a standard deviation of the logarithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Between {
+pub(super) enum Between {
     /// So much is usual.
     Usual(f64),
     /// Nobody knows: it may be so large, unless runs of the same are there to tell.
@@ -30,7 +30,7 @@ pub enum Between {
 
 /// The difference of two sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Difference {
+pub(super) struct Difference {
     /// Natural logarithm of B / A.
     pub log_ratio: f64,
     /// Half of its 95 % confidence interval.
@@ -45,7 +45,7 @@ pub struct Difference {
 
 impl Difference {
     /// From a difference, its standard error and how well that is known.
-    pub fn new(log_ratio: f64, error: f64, degrees: f64) -> Difference {
+    pub(super) fn new(log_ratio: f64, error: f64, degrees: f64) -> Difference {
         let degrees = degrees.clamp(1.0, DEGREES_MAX) as u64;
         let t = match error > 0.0 {
             true => (log_ratio / error).abs(),
@@ -62,14 +62,14 @@ impl Difference {
 
     /// The smallest one that so many rows together would have left a difference, were it the only
     /// one.
-    pub fn smallest_seen(&self, alpha: f64, rows: usize) -> f64 {
+    pub(super) fn smallest_seen(&self, alpha: f64, rows: usize) -> f64 {
         t_beyond(alpha / rows.max(1) as f64, self.degrees) * self.error
     }
 }
 
 /// B against A, a figure of each run; `None` where the runs do not tell how sure they are: one run
 /// on each side without a variance, or none at all.
-pub fn difference(a: &[Estimate], b: &[Estimate], between: Between) -> Option<Difference> {
+pub(super) fn difference(a: &[Estimate], b: &[Estimate], between: Between) -> Option<Difference> {
     if a.is_empty() || b.is_empty() {
         return None;
     }
@@ -123,7 +123,7 @@ impl Measured {
 /// The difference of many pairs that were each measured on both sides under the same conditions,
 /// such as scenarios: the mean of their logarithmic ratios, by Student's t for pairs. `None` below
 /// three pairs of positive figures.
-pub fn of_pairs(pairs: &[(f64, f64)], spread: f64) -> Option<Difference> {
+pub(super) fn of_pairs(pairs: &[(f64, f64)], spread: f64) -> Option<Difference> {
     let logs: Vec<f64> = pairs
         .iter()
         .filter(|(a, b)| *a > 0.0 && *b > 0.0)
@@ -149,7 +149,7 @@ pub fn of_pairs(pairs: &[(f64, f64)], spread: f64) -> Option<Difference> {
 /// Where there is no difference at all it finds any with a probability of at most `alpha`, also
 /// where the metrics hang together as those of one run do (Benjamini and Yekutieli, Ann. Stat. 29,
 /// 2001).
-pub fn discoveries(p_values: &[f64], alpha: f64) -> Vec<bool> {
+pub(super) fn discoveries(p_values: &[f64], alpha: f64) -> Vec<bool> {
     let mut sorted = p_values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len() as f64;

@@ -8,7 +8,7 @@ use crate::words::percent;
 
 /// Which way is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
+pub(super) enum Better {
     /// As throughput.
     More,
     /// As response time.
@@ -19,7 +19,7 @@ pub enum Better {
 
 /// What a row is of.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub(super) struct Subject {
     /// Its name in reports.
     pub metric: &'static str,
     /// Its unit there.
@@ -36,7 +36,7 @@ pub struct Subject {
 
 /// A row in the making.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub(super) struct Draft {
     /// What it is of.
     pub subject: Subject,
     /// The values of A and B.
@@ -49,7 +49,7 @@ pub struct Draft {
 
 /// What the test of a row says.
 #[derive(Clone, Debug)]
-pub enum Test {
+pub(super) enum Test {
     /// The probability of as much between equals.
     PValue(f64),
     /// There is nothing to test, as both are alike, in this way.
@@ -69,7 +69,7 @@ impl Test {
 
 impl Draft {
     /// A row of two figures and their difference; `otherwise` says why there is none.
-    pub fn of(
+    pub(super) fn of(
         subject: Subject,
         values: [Option<f64>; 2],
         ratio: Option<Difference>,
@@ -165,7 +165,7 @@ impl Draft {
 }
 
 /// The share of comparisons of equals in which anything is called different.
-pub const ALPHA: f64 = 0.05;
+pub(super) const ALPHA: f64 = 0.05;
 
 fn chance(p: f64) -> String {
     match p {
@@ -175,7 +175,7 @@ fn chance(p: f64) -> String {
 }
 
 /// The rows, told apart from chance all together.
-pub fn finish(drafts: Vec<Draft>) -> Vec<ComparisonRow> {
+pub(super) fn finish(drafts: Vec<Draft>) -> Vec<ComparisonRow> {
     let tested: Vec<f64> = drafts.iter().filter_map(|d| d.test.p_value()).collect();
     let rows = tested.len();
     let mut found = discoveries(&tested, ALPHA).into_iter();

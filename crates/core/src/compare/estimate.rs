@@ -18,7 +18,7 @@ const CI_DEGREES: f64 = 15.0;
 
 /// A positive figure of one run, as its logarithm, since figures of runs are compared by ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub(super) struct Estimate {
     /// Natural logarithm of the figure.
     pub log: f64,
     /// By how much that would vary if the same run went on for another window; `None` where the
@@ -30,7 +30,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// A figure of which only the value is known; `None` unless it is positive.
-    pub fn bare(value: f64) -> Option<Estimate> {
+    pub(super) fn bare(value: f64) -> Option<Estimate> {
         (value.is_finite() && value > 0.0).then(|| Estimate {
             log: value.ln(),
             variance: None,
@@ -39,7 +39,7 @@ impl Estimate {
     }
 
     /// A figure with its 95 % confidence interval.
-    pub fn with_ci95(value: f64, ci95: Option<[f64; 2]>) -> Option<Estimate> {
+    pub(super) fn with_ci95(value: f64, ci95: Option<[f64; 2]>) -> Option<Estimate> {
         let bare = Estimate::bare(value)?;
         let Some([low, high]) = ci95.filter(|[low, high]| *low > 0.0 && high >= low) else {
             return Some(bare);
@@ -65,7 +65,7 @@ impl Estimate {
     }
 
     /// Several trials of one level within one report as one figure.
-    pub fn pooled(trials: &[Estimate]) -> Option<Estimate> {
+    pub(super) fn pooled(trials: &[Estimate]) -> Option<Estimate> {
         let logs: Vec<f64> = trials.iter().map(|e| e.log).collect();
         let known: Option<Vec<f64>> = trials.iter().map(|e| e.variance).collect();
         let n = trials.len() as f64;
@@ -115,14 +115,14 @@ impl Spread {
 }
 
 /// Responses per second, after the initial transient.
-pub fn throughput(trial: &TrialReport) -> Option<Estimate> {
+pub(super) fn throughput(trial: &TrialReport) -> Option<Estimate> {
     let whole = Estimate::with_ci95(trial.throughput_per_s?, trial.throughput_ci95_per_s)?;
     let rates = rates_per_s(trial, trial.transient_ns(), |i| i.completed);
     Some(whole.at_least_as_unsure_as(relative(&rates)))
 }
 
 /// What `count` counts, per second over the whole window.
-pub fn counted_per_s(trial: &TrialReport, count: fn(&Interval) -> u64) -> Option<Estimate> {
+pub(super) fn counted_per_s(trial: &TrialReport, count: fn(&Interval) -> u64) -> Option<Estimate> {
     let rates = rates_per_s(trial, 0, count);
     Some(Estimate::bare(mean(&rates))?.at_least_as_unsure_as(relative(&rates)))
 }
@@ -132,7 +132,7 @@ type FigureWithInterval = (Option<u64>, Option<[u64; 2]>);
 
 /// A percentile of response time, of which `of` tells that of an interval; `None` with fewer than
 /// five observations beyond it, `q` from 0 to 1.
-pub fn percentile(
+pub(super) fn percentile(
     trial: &TrialReport,
     q: f64,
     whole: fn(&LatencyReport) -> FigureWithInterval,

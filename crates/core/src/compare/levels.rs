@@ -21,7 +21,7 @@ type Trials<'a> = Vec<Vec<&'a TrialReport>>;
 
 /// What of two sides is of the same level.
 #[derive(Debug)]
-pub struct Matched<'a> {
+pub(super) struct Matched<'a> {
     /// Its name; empty where both sides have but one level each.
     pub label: String,
     level: Option<Level>,
@@ -30,7 +30,10 @@ pub struct Matched<'a> {
 
 /// The levels that both sides have, in A's order, and the names of those that only A or only B
 /// has. Where each side has a single level, those two are compared whatever they are.
-pub fn matched<'a>(a: &[&'a Report], b: &[&'a Report]) -> (Vec<Matched<'a>>, [Vec<String>; 2]) {
+pub(super) fn matched<'a>(
+    a: &[&'a Report],
+    b: &[&'a Report],
+) -> (Vec<Matched<'a>>, [Vec<String>; 2]) {
     let (labels_a, labels_b) = (labels(a), labels(b));
     let is_of_one_kind = a.iter().chain(b).all(|r| r.command == a[0].command);
     if let ([(label_a, level)], [(label_b, other)]) = (&labels_a[..], &labels_b[..])
@@ -100,13 +103,13 @@ fn timings<'a>(trials: &Trials<'a>) -> Option<Vec<&'a TimingReport>> {
 
 impl Matched<'_> {
     /// The rows of this level.
-    pub fn drafts(&self, kind: Kind) -> Vec<Draft> {
+    pub(super) fn drafts(&self, kind: Kind) -> Vec<Draft> {
         let figures = metrics(kind).iter().filter_map(|m| self.figure(m));
         figures.chain(self.share(kind)).collect()
     }
 
     /// Whether the generator and its target fought for processors in any of its trials.
-    pub fn is_contended(&self) -> bool {
+    pub(super) fn is_contended(&self) -> bool {
         self.sides
             .iter()
             .flatten()
@@ -115,7 +118,7 @@ impl Matched<'_> {
     }
 
     /// What the differences among these rows that are of this level are made of.
-    pub fn stage_changes(&self, rows: &[ComparisonRow]) -> Vec<StageChanges> {
+    pub(super) fn stage_changes(&self, rows: &[ComparisonRow]) -> Vec<StageChanges> {
         match (timings(&self.sides[0]), timings(&self.sides[1])) {
             (Some(a), Some(b)) => stage_changes(rows, &self.label, [&a, &b]),
             _ => Vec::new(),

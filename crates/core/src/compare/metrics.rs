@@ -11,7 +11,7 @@ use crate::trial::report::TrialReport;
 
 /// A positive figure of a trial.
 #[derive(Clone, Copy, Debug)]
-pub struct Metric {
+pub(super) struct Metric {
     /// Its name in reports.
     pub name: &'static str,
     /// Its unit there.
@@ -25,7 +25,7 @@ pub struct Metric {
 }
 
 /// The figure of a trial; `None` where it has none.
-pub type Figure = fn(&TrialReport) -> Option<Estimate>;
+pub(super) type Figure = fn(&TrialReport) -> Option<Estimate>;
 
 /// What is assumed, not what holds everywhere: 12 runs of 1 s each of an unchanged server
 /// of knee's own (4 workers, exponential 1 ms, closed loop) on a virtual machine with two
@@ -91,7 +91,7 @@ const fn carried(name: &'static str, unit: &'static str, of: Figure) -> Metric {
 }
 
 /// What to compare of the trials of this command.
-pub fn metrics(kind: Kind) -> &'static [Metric] {
+pub(super) fn metrics(kind: Kind) -> &'static [Metric] {
     match kind {
         Kind::Udp => &[RECEIVED],
         // What is not served there, is so by design.
@@ -102,7 +102,7 @@ pub fn metrics(kind: Kind) -> &'static [Metric] {
 }
 
 /// The share that is compared of the trials of this command: its name in reports.
-pub fn share_name(kind: Kind) -> Option<&'static str> {
+pub(super) fn share_name(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::Udp => Some("loss_percent"),
         Kind::Overload => None,
@@ -111,7 +111,7 @@ pub fn share_name(kind: Kind) -> Option<&'static str> {
 }
 
 /// What failed or was lost of a whole trial.
-pub fn failed(trial: &TrialReport) -> Count {
+pub(super) fn failed(trial: &TrialReport) -> Count {
     if trial.datagrams().is_some() {
         return Count::sum(failed_by_interval(trial));
     }
@@ -124,7 +124,7 @@ pub fn failed(trial: &TrialReport) -> Count {
 
 /// The same of its intervals; none where they do not tell of the same failures, as they count a
 /// response with an error as a response.
-pub fn failed_by_interval(trial: &TrialReport) -> Vec<Count> {
+pub(super) fn failed_by_interval(trial: &TrialReport) -> Vec<Count> {
     if trial.datagrams().is_some() {
         let of = |i: &crate::measure::Interval| Count {
             hits: i.dropped.unwrap_or(0),
@@ -161,14 +161,14 @@ const WAITING_PERCENT: f64 = 1.0;
 const SPREAD_CONTENDED: f64 = 0.3;
 
 /// Whether target and generator fought for processors in this trial.
-pub fn is_contended(trial: &TrialReport) -> bool {
+pub(super) fn is_contended(trial: &TrialReport) -> bool {
     let used = &trial.generator;
     let busy = used.busiest_worker_percent - used.busiest_worker_spin_percent;
     busy > BUSY_PERCENT && used.busiest_worker_waiting_percent > WAITING_PERCENT
 }
 
 /// The spread between runs to reckon with.
-pub fn between(spread: f64, is_contended: bool) -> Between {
+pub(super) fn between(spread: f64, is_contended: bool) -> Between {
     match is_contended {
         true => Between::Unknown(SPREAD_CONTENDED.max(spread)),
         false => Between::Usual(spread),

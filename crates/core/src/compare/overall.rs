@@ -22,7 +22,7 @@ const SPREAD_WAITS: f64 = 0.1;
 const NO_SPREAD: &str = "nothing tells how far it varies: several reports on each side would";
 
 /// The rows of the conclusions, where both sides are of the same kind.
-pub fn drafts(a: &[&Report], b: &[&Report]) -> Vec<Draft> {
+pub(super) fn drafts(a: &[&Report], b: &[&Report]) -> Vec<Draft> {
     match (&a[0].conclusion, &b[0].conclusion) {
         (Conclusion::Sweep(_), Conclusion::Sweep(_)) => sweep(&of(a, sweep_of), &of(b, sweep_of)),
         (Conclusion::Overload(_), Conclusion::Overload(_)) => {
@@ -109,7 +109,7 @@ fn sweep(a: &[&SweepConclusion], b: &[&SweepConclusion]) -> Vec<Draft> {
 }
 
 /// Levels of tables, of which nothing tells how sure they are: paired, they tell together.
-pub fn table(a: &SweepConclusion, b: &SweepConclusion) -> Vec<Draft> {
+pub(super) fn table(a: &SweepConclusion, b: &SweepConclusion) -> Vec<Draft> {
     let pair =
         |of: fn(&crate::experiment::sweep::report::SweepLevel) -> Option<f64>| -> Vec<(f64, f64)> {
             let other = |level| b.levels.iter().find(|l| l.level == level).and_then(of);

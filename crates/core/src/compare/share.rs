@@ -4,7 +4,7 @@ use super::difference::Difference;
 
 /// The share of so many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub(super) struct Count {
     /// Those that failed or were lost.
     pub hits: u64,
     /// Of so many.
@@ -13,7 +13,7 @@ pub struct Count {
 
 impl Count {
     /// The sum of several.
-    pub fn sum(counts: impl IntoIterator<Item = Count>) -> Count {
+    pub(super) fn sum(counts: impl IntoIterator<Item = Count>) -> Count {
         counts.into_iter().fold(Count::default(), |sum, c| Count {
             hits: sum.hits + c.hits,
             all: sum.all + c.all,
@@ -21,14 +21,14 @@ impl Count {
     }
 
     /// The share, 0 to 1; 0 of none.
-    pub fn share(self) -> f64 {
+    pub(super) fn share(self) -> f64 {
         self.hits as f64 / self.all.max(1) as f64
     }
 }
 
 /// A side: its runs, each with the counts of its intervals where they tell of the same.
 #[derive(Clone, Debug, Default)]
-pub struct Side {
+pub(super) struct Side {
     /// One for each run.
     pub runs: Vec<Count>,
     /// Of all runs, one after another.
@@ -44,7 +44,7 @@ const DEGREES_MIN: f64 = 6.0;
 /// its variance multiplied by the dispersion: errors come in bursts, and a burst is one event. The
 /// logarithm of the ratio is taken only where both are above 0; the p-value holds in any case.
 /// `None` where either side has nothing counted or neither has a hit.
-pub fn difference(a: &Side, b: &Side) -> Option<(Option<Difference>, f64)> {
+pub(super) fn difference(a: &Side, b: &Side) -> Option<(Option<Difference>, f64)> {
     let (sum_a, sum_b) = (
         Count::sum(a.runs.iter().copied()),
         Count::sum(b.runs.iter().copied()),

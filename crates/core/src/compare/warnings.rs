@@ -21,7 +21,7 @@ const OF_LEVELS: [&str; 6] = [
 ];
 
 /// The warnings on these two sides.
-pub fn warnings(a: &[Named], b: &[Named], only: &[Vec<String>; 2]) -> Vec<String> {
+pub(super) fn warnings(a: &[Named], b: &[Named], only: &[Vec<String>; 2]) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(specs(a, b));
     warnings.extend(hosts(a, b));

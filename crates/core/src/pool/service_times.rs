@@ -20,7 +20,7 @@ const STALE_SHARE: u32 = 16;
 
 /// How long a request takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needed {
+pub(super) struct Needed {
     /// The shortest, rounded down to its band; 0 where nothing is known.
     pub least: Nanos,
     /// What nearly all take, rounded up to the end of its band.
@@ -31,7 +31,7 @@ pub struct Needed {
 
 /// Counts of service times; the older one is, the less it counts.
 #[derive(Debug)]
-pub struct ServiceTimes {
+pub(super) struct ServiceTimes {
     counts: Box<[u16; BANDS]>,
     counted: u32,
     sum_ns: u128,
@@ -56,7 +56,7 @@ impl ServiceTimes {
     /// One took this long. Where it ended otherwise than with a whole response, it would have taken
     /// longer: that counts where it says more than is known already.
     #[inline]
-    pub fn note(&mut self, took: Nanos, whole: bool) {
+    pub(super) fn note(&mut self, took: Nanos, whole: bool) {
         if !whole && took <= self.needed().usual {
             return;
         }
@@ -78,7 +78,7 @@ impl ServiceTimes {
     }
 
     /// What a request needs.
-    pub fn needed(&mut self) -> Needed {
+    pub(super) fn needed(&mut self) -> Needed {
         if self.fresh * STALE_SHARE >= self.counted && self.fresh > 0 {
             self.fresh = 0;
             self.needed = self.work_out();

@@ -104,7 +104,7 @@ pub fn parse_rate(text: &str) -> Result<Rate, ParseError> {
 }
 
 /// A list of levels has at most so many.
-pub const LEVELS_MAX: usize = 1_000;
+pub(crate) const LEVELS_MAX: usize = 1_000;
 
 /// The parts of a list of levels, which commas separate.
 ///

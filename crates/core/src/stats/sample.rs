@@ -130,13 +130,13 @@ pub(crate) mod simulated {
     use crate::rng::{self, Rng};
 
     /// A standard normal variate (Box and Muller).
-    pub fn normal(rng: &mut Rng) -> f64 {
+    pub(crate) fn normal(rng: &mut Rng) -> f64 {
         let radius = (2.0 * rng::exp1(rng)).sqrt();
         radius * (std::f64::consts::TAU * rng::unit(rng)).cos()
     }
 
     /// A first-order autoregression of n values about 100 with standard deviation `sd`.
-    pub fn autoregression(rng: &mut Rng, n: usize, phi: f64, sd: f64) -> Vec<f64> {
+    pub(crate) fn autoregression(rng: &mut Rng, n: usize, phi: f64, sd: f64) -> Vec<f64> {
         let mut x = normal(rng) * sd;
         let noise = sd * (1.0 - phi * phi).sqrt();
         let mut values = Vec::with_capacity(n);
@@ -149,7 +149,7 @@ pub(crate) mod simulated {
 
     /// Response times of an M/M/1 queue in equilibrium, with the moments of departure, in s, by
     /// Lindley's recursion.
-    pub fn mm1(rng: &mut Rng, lambda: f64, mu: f64, seconds: f64) -> Vec<(f64, f64)> {
+    pub(crate) fn mm1(rng: &mut Rng, lambda: f64, mu: f64, seconds: f64) -> Vec<(f64, f64)> {
         // The first customer of a queue in equilibrium has an Exp(μ − λ) response time.
         let mut response = rng::exp1(rng) / (mu - lambda).max(mu / 1e3);
         if lambda >= mu {

@@ -10,7 +10,7 @@ const PER_HALVING: u32 = 4;
 /// at least one observation lies beyond, and the largest at 100; empty where nothing was observed.
 ///
 /// That is the spacing of HdrHistogram's percentile output ("ticks per half distance").
-pub fn spectrum(histogram: &Histogram) -> Vec<PercentilePoint> {
+pub(super) fn spectrum(histogram: &Histogram) -> Vec<PercentilePoint> {
     let mut points = Vec::new();
     if histogram.is_empty() {
         return points;

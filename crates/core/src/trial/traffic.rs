@@ -6,7 +6,7 @@ use crate::spec::{HttpRequest, Load};
 use crate::trial::report::{LatencyReport, TargetReport, TrafficReport};
 
 /// The traffic of a trial, as reported.
-pub fn traffic_report(trial: &Trial) -> TrafficReport {
+pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {
     let measured = &trial.measurement;
     let window_s = measured.window.length().as_secs_f64();
     let per_s = |bytes: u64| (window_s > 0.0).then(|| bytes as f64 / window_s);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Of the control language of all services; a client and a service of different versions do not
 /// talk. To be raised whenever any of their messages changes.
-pub const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 3;
 
 /// How long an answer to hello may take.
 const HELLO_NS: u64 = 5_000_000_000;

@@ -23,7 +23,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 
 /// Why the service says no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub(crate) enum Lost {
     /// What happened, in words that follow the service's name.
     Because(String),
     /// The user wants no more of it.
@@ -32,7 +32,7 @@ pub enum Lost {
 
 /// The service's clock, as seen from here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ServiceClock {
+pub(crate) struct ServiceClock {
     /// Its CLOCK_MONOTONIC less ours, modulo 2^64.
     pub ahead_ns: u64,
     /// It may be off by so much either way.

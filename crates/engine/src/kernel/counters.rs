@@ -40,16 +40,16 @@ const TELLING: [&str; 29] = [
 
 /// The counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters(BTreeMap<String, i64>);
+pub(crate) struct Counters(BTreeMap<String, i64>);
 
 impl Counters {
     /// Reads those that tell of trouble now; empty where /proc is not there.
-    pub fn now() -> Counters {
+    pub(crate) fn now() -> Counters {
         Counters::of(&TELLING)
     }
 
     /// Reads those of these names now; what the kernel does not count is left out.
-    pub fn of(names: &[&str]) -> Counters {
+    pub(crate) fn of(names: &[&str]) -> Counters {
         let mut counters = BTreeMap::new();
         for file in ["/proc/net/snmp", "/proc/net/netstat"] {
             let text = fs::read_to_string(file).unwrap_or_default();
@@ -59,12 +59,12 @@ impl Counters {
     }
 
     /// One of them; 0 where the kernel does not count it.
-    pub fn get(&self, name: &str) -> i64 {
+    pub(crate) fn get(&self, name: &str) -> i64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 
     /// What moved since `earlier`, and by how much.
-    pub fn moved_since(&self, earlier: &Counters) -> BTreeMap<String, i64> {
+    pub(crate) fn moved_since(&self, earlier: &Counters) -> BTreeMap<String, i64> {
         let moved = self
             .0
             .iter()

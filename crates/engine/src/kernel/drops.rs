@@ -11,7 +11,7 @@ use std::io;
 
 /// What a counter counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// The network namespace of this process.
     Namespace,
     /// The whole machine, whatever the namespace.
@@ -39,7 +39,7 @@ struct Key {
 /// IP received and gave to nobody has no counter, it is a difference: what other counters and the
 /// rules of a firewall tell of it is taken off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Drops {
+pub(crate) struct Drops {
     counts: BTreeMap<Key, u64>,
     ip: IpFlow,
 }
@@ -91,7 +91,7 @@ const SOFTNET: &str = "softnet_stat";
 
 impl Drops {
     /// Reads them now, for the network namespace of the calling thread.
-    pub fn now() -> Drops {
+    pub(crate) fn now() -> Drops {
         let mut drops = Drops::default();
         let read = |name: &str| {
             fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default()
@@ -125,7 +125,7 @@ impl Drops {
     }
 
     /// The same with the kernel's own reasons, where they are watched.
-    pub fn now_with(freed: Option<&Freed>) -> Drops {
+    pub(crate) fn now_with(freed: Option<&Freed>) -> Drops {
         let mut drops = Drops::now();
         for (place, reason, count) in freed.into_iter().flat_map(Freed::now) {
             let source = format!("skb:kfree_skb {reason} (all network namespaces)");
@@ -135,7 +135,7 @@ impl Drops {
     }
 
     /// What may count drops but cannot be read by this process, in words.
-    pub fn not_read() -> Vec<String> {
+    pub(crate) fn not_read() -> Vec<String> {
         let rules = firewall::now().err().map(|e| match e.kind() {
             io::ErrorKind::PermissionDenied => "the rules of nftables (CAP_NET_ADMIN)".to_owned(),
             _ => format!("the rules of nftables ({e})"),
@@ -146,7 +146,7 @@ impl Drops {
     }
 
     /// What moved since `earlier`.
-    pub fn since(&self, earlier: &Drops) -> Drops {
+    pub(crate) fn since(&self, earlier: &Drops) -> Drops {
         let moved = self.counts.iter().filter_map(|(key, &now)| {
             // A counter that was not there may have begun anywhere.
             let moved = now.saturating_sub(*earlier.counts.get(key)?);
@@ -162,7 +162,7 @@ impl Drops {
 
     /// Takes off what a quiet time saw, scaled from its length to this one's; rounded, and never
     /// below zero.
-    pub fn without_quiet(mut self, quiet: &Drops, quiet_time: Nanos, time: Nanos) -> Drops {
+    pub(crate) fn without_quiet(mut self, quiet: &Drops, quiet_time: Nanos, time: Nanos) -> Drops {
         let scale = time.0 as f64 / quiet_time.0.max(1) as f64;
         for (key, count) in &mut self.counts {
             let usual = quiet.counts.get(key).copied().unwrap_or(0) as f64 * scale;
@@ -173,7 +173,7 @@ impl Drops {
 
     /// Without those of interfaces that the datagrams do not pass: all but the loopback interface
     /// where `over_loopback`, otherwise that one.
-    pub fn only_path(mut self, over_loopback: bool) -> Drops {
+    pub(crate) fn only_path(mut self, over_loopback: bool) -> Drops {
         let passes = |name: &str| (name == "lo") == over_loopback;
         self.counts
             .retain(|key, _| key.interface.as_deref().is_none_or(passes));
@@ -181,26 +181,26 @@ impl Drops {
     }
 
     /// Those of the network namespace alone.
-    pub fn in_namespace(mut self) -> Drops {
+    pub(crate) fn in_namespace(mut self) -> Drops {
         self.counts.retain(|key, _| key.scope == Scope::Namespace);
         self
     }
 
     /// All but those of the network namespace.
-    pub fn of_machine(mut self) -> Drops {
+    pub(crate) fn of_machine(mut self) -> Drops {
         self.counts.retain(|key, _| key.scope != Scope::Namespace);
         self
     }
 
     /// How many drops at this place.
-    pub fn at(&self, place: DropPlace) -> u64 {
+    pub(crate) fn at(&self, place: DropPlace) -> u64 {
         let here = self.counts.iter().filter(|(key, _)| key.place == place);
         here.map(|(_, &count)| count).sum()
     }
 
     /// Takes up to `count` drops of this place off, as another counter has told of them already;
     /// returns how many were there. What the kernel tells as a whole stays.
-    pub fn take(&mut self, place: DropPlace, count: u64) -> u64 {
+    pub(crate) fn take(&mut self, place: DropPlace, count: u64) -> u64 {
         let mut left = count;
         for (key, there) in &mut self.counts {
             if key.place == place && key.scope != Scope::Kernel {
@@ -213,7 +213,7 @@ impl Drops {
     }
 
     /// Without those that concern what a host receives: what is sent from it is not among them.
-    pub fn of_sender(mut self) -> Drops {
+    pub(crate) fn of_sender(mut self) -> Drops {
         let receives = [
             DropPlace::Firewall,
             DropPlace::NoSocket,
@@ -229,12 +229,12 @@ impl Drops {
     }
 
     /// Leaves those of this place out.
-    pub fn forget(&mut self, place: DropPlace) {
+    pub(crate) fn forget(&mut self, place: DropPlace) {
         self.counts.retain(|key, _| key.place != place);
     }
 
     /// As the trial tells them: what is left above zero, all host-wide.
-    pub fn counters(self, at_service: bool) -> Vec<DropCounter> {
+    pub(crate) fn counters(self, at_service: bool) -> Vec<DropCounter> {
         let counters = self.counts.into_iter().filter(|&(_, count)| count > 0);
         counters
             .map(|(key, count)| DropCounter {

@@ -50,7 +50,7 @@ const FAMILIES: [(u8, &str); 5] = [
 
 /// What one rule, or the policy of one chain, has dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dropped {
+pub(crate) struct Dropped {
     /// Which: `nft ip filter INPUT, rule 4`.
     pub source: String,
     /// Packets so far.
@@ -63,7 +63,7 @@ pub struct Dropped {
 /// # Errors
 /// Not permitted (CAP_NET_ADMIN), no nftables in this kernel, or more rules than can be read
 /// between two datagrams.
-pub fn now() -> io::Result<Vec<Dropped>> {
+pub(crate) fn now() -> io::Result<Vec<Dropped>> {
     let ask = |kind| netlink::dump_of(libc::NETLINK_NETFILTER, kind, &[0; NFGENMSG], DUMP_MAX);
     Ok(parse(&ask(GET_CHAIN)?, &ask(GET_RULE)?))
 }
@@ -75,7 +75,7 @@ type ChainId = (u8, String, String);
 type IsOut = bool;
 
 /// Reads the dump of chains and that of rules.
-pub fn parse(chains: &[u8], rules: &[u8]) -> Vec<Dropped> {
+pub(crate) fn parse(chains: &[u8], rules: &[u8]) -> Vec<Dropped> {
     let mut out = BTreeMap::new();
     let mut all = Vec::new();
     for message in netlink::messages(chains).filter(|m| m.kind == NEW_CHAIN) {

@@ -31,7 +31,7 @@ const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Counts packets by the reason for which they are freed, as long as it lives. Each of them costs
 /// the kernel some time more.
 #[derive(Debug)]
-pub struct Freed {
+pub(crate) struct Freed {
     reasons: Vec<(DropPlace, &'static str, Vec<Count>)>,
 }
 
@@ -40,7 +40,7 @@ impl Freed {
     ///
     /// # Errors
     /// Not permitted, or nothing of the kind here; see [`in_words`].
-    pub fn watch() -> io::Result<Freed> {
+    pub(crate) fn watch() -> io::Result<Freed> {
         let (id, format) = tracepoint()?;
         let known = REASONS.iter().filter_map(|&(reason, place)| {
             let filter = filter(number(&format, reason)?);
@@ -60,7 +60,7 @@ impl Freed {
     }
 
     /// So many so far, by place and reason.
-    pub fn now(&self) -> impl Iterator<Item = (DropPlace, &'static str, u64)> {
+    pub(crate) fn now(&self) -> impl Iterator<Item = (DropPlace, &'static str, u64)> {
         self.reasons.iter().map(|(place, reason, counts)| {
             let sum = counts.iter().filter_map(|count| count.now().ok()).sum();
             (*place, *reason, sum)
@@ -69,7 +69,7 @@ impl Freed {
 }
 
 /// What cannot be told without it, and why.
-pub fn in_words(error: &io::Error) -> String {
+pub(crate) fn in_words(error: &io::Error) -> String {
     let why = match error.kind() {
         io::ErrorKind::PermissionDenied => "root".to_owned(),
         io::ErrorKind::NotFound => "no tracefs, or a kernel before 5.17".to_owned(),

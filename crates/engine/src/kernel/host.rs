@@ -6,7 +6,7 @@ use knee_core::time::Nanos;
 use std::fs;
 
 /// Facts about this machine for the report; what cannot be read stays empty.
-pub fn host() -> Host {
+pub(crate) fn host() -> Host {
     let line = |path: &str| {
         fs::read_to_string(path)
             .unwrap_or_default()
@@ -29,7 +29,7 @@ pub fn host() -> Host {
 
 /// Processor time of the whole host, in ticks: /proc/stat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HostTime {
+pub(crate) struct HostTime {
     total: u64,
     idle: u64,
     stolen: u64,
@@ -37,24 +37,24 @@ pub struct HostTime {
 
 impl HostTime {
     /// As it stands now; zeros where /proc is not there.
-    pub fn now() -> HostTime {
+    pub(crate) fn now() -> HostTime {
         parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
     /// Whether the hypervisor gave any time to others since `earlier`, to the tick (10 ms).
-    pub fn has_steal_since(self, earlier: HostTime) -> bool {
+    pub(crate) fn has_steal_since(self, earlier: HostTime) -> bool {
         self.stolen > earlier.stolen
     }
 
     /// The share of the time since `earlier` that the hypervisor gave to others, in percent.
-    pub fn steal_percent_since(self, earlier: HostTime) -> f64 {
+    pub(crate) fn steal_percent_since(self, earlier: HostTime) -> f64 {
         let stolen = self.stolen.saturating_sub(earlier.stolen);
         self.percent_since(earlier, stolen)
     }
 
     /// The share of the time since `earlier` in which processors were busy, whoever with (time that
     /// the hypervisor gave to others included), in percent of all of them.
-    pub fn busy_percent_since(self, earlier: HostTime) -> f64 {
+    pub(crate) fn busy_percent_since(self, earlier: HostTime) -> f64 {
         let total = self.total.saturating_sub(earlier.total);
         let idle = self.idle.saturating_sub(earlier.idle);
         self.percent_since(earlier, total.saturating_sub(idle))
@@ -70,7 +70,7 @@ impl HostTime {
 
 /// Some of the processors, by what they had idled at a moment: /proc/stat.
 #[derive(Clone, Debug)]
-pub struct Processors {
+pub(crate) struct Processors {
     cpus: Vec<u32>,
     at_ns: u64,
     idle_ns: Option<u64>,
@@ -81,7 +81,7 @@ const TICK_NS: u64 = 10_000_000;
 
 impl Processors {
     /// These processors as they stand now.
-    pub fn now(cpus: &[u32]) -> Processors {
+    pub(crate) fn now(cpus: &[u32]) -> Processors {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         Processors {
             cpus: cpus.to_vec(),
@@ -92,7 +92,7 @@ impl Processors {
 
     /// For how long they have been busy since, all together, to a tick of each; `None` where
     /// /proc/stat does not tell.
-    pub fn busy_since(&self) -> Option<Nanos> {
+    pub(crate) fn busy_since(&self) -> Option<Nanos> {
         let now = Processors::now(&self.cpus);
         let idle_ns = now.idle_ns?.saturating_sub(self.idle_ns?);
         let all_ns = (now.at_ns - self.at_ns).saturating_mul(self.cpus.len() as u64);
@@ -131,7 +131,7 @@ fn parse(stat: &str) -> HostTime {
 }
 
 /// The largest resident memory of this process so far, in bytes: VmHWM of /proc/self/status.
-pub fn peak_rss_bytes() -> u64 {
+pub(crate) fn peak_rss_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
     let kib = line.and_then(|l| l.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());

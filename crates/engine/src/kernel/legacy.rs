@@ -68,7 +68,7 @@ fn in_use() -> Vec<(Family, String)> {
 /// # Errors
 /// Not permitted (CAP_NET_RAW and CAP_NET_ADMIN), or more rules than can be read between two
 /// datagrams.
-pub fn now() -> io::Result<Vec<Dropped>> {
+pub(crate) fn now() -> io::Result<Vec<Dropped>> {
     let mut all = Vec::new();
     for (family, name) in in_use() {
         let (info, entries) = xtables::table(family, &name, ENTRIES_MAX)?;
@@ -78,7 +78,7 @@ pub fn now() -> io::Result<Vec<Dropped>> {
 }
 
 /// Reads struct ipt_getinfo and the entries that follow each other.
-pub fn parse(family: Family, table: &str, info: &[u8], entries: &[u8]) -> Vec<Dropped> {
+pub(crate) fn parse(family: Family, table: &str, info: &[u8], entries: &[u8]) -> Vec<Dropped> {
     let layout = Layout::of(family);
     let program = match family {
         Family::V4 => "iptables-legacy",

@@ -10,7 +10,7 @@ const SPARE_FILES: u64 = 64;
 ///
 /// # Errors
 /// [`RunError::NotPermitted`] with the remedy.
-pub fn ensure_files(connections: u64) -> Result<(), RunError> {
+pub(crate) fn ensure_files(connections: u64) -> Result<(), RunError> {
     let permitted = connections_permitted();
     if connections <= permitted {
         return Ok(());
@@ -25,7 +25,7 @@ pub fn ensure_files(connections: u64) -> Result<(), RunError> {
 }
 
 /// How many connections this process may have open, with the limit raised as far as permitted.
-pub fn connections_permitted() -> u64 {
+pub(crate) fn connections_permitted() -> u64 {
     let limit = OpenFilesLimit::raise().or_else(|_| OpenFilesLimit::now());
     limit.map_or(1024, |l| l.soft).saturating_sub(SPARE_FILES)
 }

@@ -1,12 +1,12 @@
 //! What the kernel knows: the host, counters, processor time.
 
-pub mod counters;
-pub mod drops;
-pub mod firewall;
-pub mod freed;
-pub mod host;
-pub mod legacy;
-pub mod limits;
+pub(crate) mod counters;
+pub(crate) mod drops;
+pub(crate) mod firewall;
+pub(crate) mod freed;
+pub(crate) mod host;
+pub(crate) mod legacy;
+pub(crate) mod limits;
 mod qdisc;
-pub mod sysctl;
-pub mod timestamps;
+pub(crate) mod sysctl;
+pub(crate) mod timestamps;

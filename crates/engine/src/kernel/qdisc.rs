@@ -21,7 +21,7 @@ const ROOTS: [u32; 2] = [0xffff_ffff, 0xffff_fff1];
 
 /// A queueing discipline at the root of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Qdisc {
+pub(super) struct Qdisc {
     /// The interface's index.
     pub interface: u32,
     /// Its kind, such as `fq_codel`.
@@ -35,13 +35,13 @@ pub struct Qdisc {
 ///
 /// # Errors
 /// Netlink is not permitted here.
-pub fn now() -> io::Result<Vec<Qdisc>> {
+pub(super) fn now() -> io::Result<Vec<Qdisc>> {
     netlink::dump(GET_QDISC, &[0; TCMSG]).map(|bytes| parse(&bytes))
 }
 
 /// Disciplines below a root are left out: the kernel counts their drops in all of their parents
 /// (qdisc_tree_reduce_backlog), and they would count twice.
-pub fn parse(bytes: &[u8]) -> Vec<Qdisc> {
+pub(super) fn parse(bytes: &[u8]) -> Vec<Qdisc> {
     netlink::messages(bytes).filter_map(qdisc).collect()
 }
 

@@ -13,7 +13,7 @@ const TIME_WAIT: Nanos = Nanos::from_secs(60);
 /// What is set here for connections to `target`, those from one address and closed in order; with
 /// the server's settings where it is `on_this_host`. What cannot be read is taken to be as Linux
 /// has it.
-pub fn preflight_facts(target: IpAddr, on_this_host: bool) -> PreflightFacts {
+pub(crate) fn preflight_facts(target: IpAddr, on_this_host: bool) -> PreflightFacts {
     let tw_reuse = match number("ipv4/tcp_tw_reuse", 2) {
         0 => false,
         1 => true,

@@ -16,13 +16,13 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// the first bytes of a run have a timestamp already. A kernel without timestamps hands bytes over
 /// without.
 #[derive(Debug)]
-pub struct Timestamps {
+pub(crate) struct Timestamps {
     _kept: Option<UdpSocket>,
 }
 
 impl Timestamps {
     /// Turns them on.
-    pub fn keep_on() -> Timestamps {
+    pub(crate) fn keep_on() -> Timestamps {
         let wanting = || {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
             udp::set_timestamps(&socket).ok()?;
@@ -32,7 +32,7 @@ impl Timestamps {
     }
 
     /// Turns them on and waits until the kernel stamps, 100 ms at the most.
-    pub fn settled() -> Timestamps {
+    pub(crate) fn settled() -> Timestamps {
         let kept = Timestamps::keep_on();
         let is_on = || -> io::Result<bool> {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;

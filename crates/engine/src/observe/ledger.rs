@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 
 /// What a SYN is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sighting {
+pub(super) enum Sighting {
     /// An attempt not seen before: new addresses and ports, or the same with another initial
     /// sequence number, as a port that is used again has.
     First,
@@ -36,7 +36,7 @@ struct Last {
 
 /// The attempts seen so far, the last of each 4-tuple.
 #[derive(Debug)]
-pub struct Ledger {
+pub(super) struct Ledger {
     generation: usize,
     current: HashMap<FourTuple, Last>,
     older: HashMap<FourTuple, Last>,
@@ -58,7 +58,7 @@ impl Ledger {
     }
 
     /// A SYN has come at `at_ns`, of any clock, over an interface.
-    pub fn see(&mut self, syn: &Segment, interface: i32, at_ns: u64) -> Sighting {
+    pub(super) fn see(&mut self, syn: &Segment, interface: i32, at_ns: u64) -> Sighting {
         let key = (syn.from, syn.to, syn.from_port, syn.to_port);
         let last = self.current.get(&key).or_else(|| self.older.get(&key));
         let sighting = match last {

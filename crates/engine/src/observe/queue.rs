@@ -5,7 +5,7 @@ use std::fs;
 
 /// How full the accept queue is: all sockets that listen on the port together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AcceptQueue {
+pub(super) struct AcceptQueue {
     /// Connections that wait to be accepted.
     pub waiting: u32,
     /// The backlog, which one more may exceed; `None` where the kernel did not tell.
@@ -14,14 +14,14 @@ pub struct AcceptQueue {
 
 /// Reads the queue of one port, by sock_diag where there is one, else from /proc/net/tcp.
 #[derive(Debug)]
-pub struct QueueReader {
+pub(super) struct QueueReader {
     port: u16,
     diagnostics: Option<SocketDiagnostics>,
 }
 
 impl QueueReader {
     /// A reader for `port`.
-    pub fn new(port: u16) -> QueueReader {
+    pub(super) fn new(port: u16) -> QueueReader {
         QueueReader {
             port,
             diagnostics: SocketDiagnostics::open().ok(),
@@ -29,7 +29,7 @@ impl QueueReader {
     }
 
     /// As it is now; `None` where nothing in this network namespace listens on the port.
-    pub fn read(&mut self) -> Option<AcceptQueue> {
+    pub(super) fn read(&mut self) -> Option<AcceptQueue> {
         if let Some(diagnostics) = &self.diagnostics {
             if let Some(sockets) = ask(diagnostics, self.port) {
                 return together(sockets);

@@ -13,7 +13,7 @@ const CONNECTIONS_MAX: usize = 50_000;
 
 /// Connections that are followed, as their segments come by.
 #[derive(Debug, Default)]
-pub struct Streams {
+pub(super) struct Streams {
     connections: Vec<Followed>,
     /// The latest connection of each client's address and port.
     latest: HashMap<(Ipv6Addr, u16), usize>,
@@ -62,7 +62,7 @@ struct Followed {
 impl Streams {
     /// A segment came from a client at `at_ns`. Of a connection whose SYN was not seen nothing is
     /// known.
-    pub fn came(&mut self, segment: &Data, at_ns: u64) {
+    pub(super) fn came(&mut self, segment: &Data, at_ns: u64) {
         let client = (segment.from, segment.from_port);
         if segment.is_syn {
             self.begin(client, segment.sequence);
@@ -77,7 +77,7 @@ impl Streams {
     }
 
     /// A segment goes to a client at `at_ns`.
-    pub fn goes(&mut self, segment: &Data, at_ns: u64) {
+    pub(super) fn goes(&mut self, segment: &Data, at_ns: u64) {
         let client = (segment.to, segment.to_port);
         let Some(&at) = self.latest.get(&client) else {
             return;
@@ -117,7 +117,7 @@ impl Streams {
     }
 
     /// What was seen, of which the capture lost so many segments.
-    pub fn finish(self, lost: u64) -> Seen {
+    pub(super) fn finish(self, lost: u64) -> Seen {
         // One that the server did not take was none for the client either.
         let connections = self.connections.into_iter().filter_map(|followed| {
             let (_, responses) = followed.responses?;

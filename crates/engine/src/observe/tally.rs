@@ -6,11 +6,11 @@ use knee_core::measure::Observed;
 use knee_core::time::Nanos;
 
 /// Intervals are kept for so many; what comes later counts in the sums alone.
-pub const INTERVALS_MAX: u64 = 1_000_000;
+pub(super) const INTERVALS_MAX: u64 = 1_000_000;
 
 /// A window of time by CLOCK_MONOTONIC, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub(super) struct Span {
     /// Its begin.
     pub begin: u64,
     /// Its end, not part of it.
@@ -21,7 +21,7 @@ pub struct Span {
 
 impl Span {
     /// From a begin on; an interval of 0 is the whole window.
-    pub fn new(begin: u64, interval: Nanos, duration: Nanos) -> Span {
+    pub(super) fn new(begin: u64, interval: Nanos, duration: Nanos) -> Span {
         let whole = duration.0.max(1);
         Span {
             begin,
@@ -42,7 +42,7 @@ impl Span {
 /// Counts segments. Those before the window are remembered, so that a SYN that comes again in it is
 /// known as such, and not counted.
 #[derive(Debug)]
-pub struct Tally {
+pub(super) struct Tally {
     span: Span,
     ledger: Ledger,
     first: u64,
@@ -53,7 +53,7 @@ pub struct Tally {
 
 impl Tally {
     /// Nothing counted yet.
-    pub fn new(span: Span) -> Tally {
+    pub(super) fn new(span: Span) -> Tally {
         Tally {
             span,
             ledger: Ledger::default(),
@@ -65,7 +65,7 @@ impl Tally {
     }
 
     /// A segment came over an interface at a moment.
-    pub fn count(&mut self, segment: &Segment, interface: i32, at_ns: u64) {
+    pub(super) fn count(&mut self, segment: &Segment, interface: i32, at_ns: u64) {
         let is_in = self.span.interval_of(at_ns).is_some();
         if segment.kind == SegmentKind::End {
             self.ends += u64::from(is_in);
@@ -79,7 +79,7 @@ impl Tally {
     }
 
     /// So many first SYNs came, as far as is known, at a moment.
-    pub fn add_first(&mut self, count: u64, at_ns: u64) {
+    pub(super) fn add_first(&mut self, count: u64, at_ns: u64) {
         let Some(index) = self.span.interval_of(at_ns) else {
             return;
         };
@@ -93,7 +93,7 @@ impl Tally {
     }
 
     /// Writes what was counted up to `until` (or the window's end) into an observation.
-    pub fn finish(mut self, until: u64, observed: &mut Observed) {
+    pub(super) fn finish(mut self, until: u64, observed: &mut Observed) {
         let elapsed = until.min(self.span.end).saturating_sub(self.span.begin);
         // One place for each interval that began, also where nothing came any more.
         let intervals = elapsed.div_ceil(self.span.interval).min(INTERVALS_MAX) as usize;

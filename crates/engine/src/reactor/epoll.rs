@@ -17,7 +17,7 @@ const EVENTS_MAX: usize = 256;
 /// Edge-triggered, as level-triggered readiness costs a second look at every connection. A read
 /// that did not fill the buffer has emptied the socket (epoll(7)), so no second read is needed to
 /// see that: where the peer has closed as well, those bytes were its last ones.
-pub struct EpollBackend {
+pub(crate) struct EpollBackend {
     epoll: Epoll,
     connections: Vec<Connection>,
     requests: Requests,
@@ -66,7 +66,11 @@ impl EpollBackend {
     ///
     /// # Errors
     /// Where the kernel refuses an epoll instance.
-    pub fn new(capacity: usize, requests: Requests, timestamps: bool) -> io::Result<EpollBackend> {
+    pub(crate) fn new(
+        capacity: usize,
+        requests: Requests,
+        timestamps: bool,
+    ) -> io::Result<EpollBackend> {
         let mut connections = Vec::new();
         connections.resize_with(capacity, Connection::default);
         Ok(EpollBackend {

@@ -11,11 +11,11 @@ mod requests;
 mod uring;
 mod wait;
 
-pub use epoll::EpollBackend;
-pub use receive_clock::{EventTime, ReceiveClock};
-pub use requests::{Requests, Wire};
-pub use uring::UringBackend;
-pub use wait::{COVERED, Waiter, margin_within_bounds};
+pub(crate) use epoll::EpollBackend;
+pub(crate) use receive_clock::{EventTime, ReceiveClock};
+pub(crate) use requests::{Requests, Wire};
+pub(crate) use uring::UringBackend;
+pub(crate) use wait::{COVERED, Waiter, margin_within_bounds};
 
 use crate::sys::socket::{RawAddress, Socket, TcpState};
 use knee_core::time::Nanos;
@@ -23,7 +23,7 @@ use std::io;
 
 /// What happened on a connection.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub(crate) enum Event<'a> {
     /// It is established.
     Connected,
     /// These bytes came; never empty.
@@ -41,7 +41,7 @@ pub enum Event<'a> {
 
 /// Bytes that came.
 #[derive(Clone, Copy, Debug)]
-pub struct Piece<'a> {
+pub(crate) struct Piece<'a> {
     /// They themselves.
     pub bytes: &'a [u8],
     /// When the kernel received the last of them, in nanoseconds of CLOCK_REALTIME; `None` where it
@@ -51,7 +51,7 @@ pub struct Piece<'a> {
 
 impl<'a> Piece<'a> {
     /// Bytes of which only their reader knows when they came.
-    pub fn of(bytes: &'a [u8]) -> Piece<'a> {
+    pub(crate) fn of(bytes: &'a [u8]) -> Piece<'a> {
         Piece {
             bytes,
             realtime_ns: None,
@@ -60,14 +60,14 @@ impl<'a> Piece<'a> {
 }
 
 /// Takes the events of a [`Backend`], and may act on it at once.
-pub trait Sink<B> {
+pub(crate) trait Sink<B> {
     /// Something happened on connection `slot`.
     fn on_event(&mut self, backend: &mut B, slot: u32, event: Event<'_>);
 }
 
 /// How a connection is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Close {
+pub(crate) enum Close {
     /// With a FIN.
     Orderly,
     /// With a RST, so that no TIME_WAIT keeps its port.
@@ -76,7 +76,7 @@ pub enum Close {
 
 /// Where a connection goes, and how.
 #[derive(Clone, Copy)]
-pub struct Opening<'a> {
+pub(crate) struct Opening<'a> {
     /// Where to.
     pub to: &'a RawAddress,
     /// The local address that it comes from; `None`: the kernel's choice.
@@ -88,7 +88,7 @@ pub struct Opening<'a> {
 
 impl Opening<'_> {
     /// From wherever the kernel likes, every write sent at once.
-    pub fn to(address: &RawAddress) -> Opening<'_> {
+    pub(crate) fn to(address: &RawAddress) -> Opening<'_> {
         Opening {
             to: address,
             from: None,
@@ -123,7 +123,7 @@ impl Opening<'_> {
 /// Carries bytes for the connections of one worker. `slot` numbers them from 0 below the capacity
 /// it was made with; a slot may be opened again once it is closed, and no event of a connection
 /// comes after it was closed.
-pub trait Backend: Sized {
+pub(crate) trait Backend: Sized {
     /// `epoll` or `io_uring`.
     const NAME: &'static str;
 

@@ -14,7 +14,7 @@ const READING_NS: f64 = 5_000.0;
 
 /// When an event happened, in run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EventTime {
+pub(crate) struct EventTime {
     /// When it happened: of bytes, when the kernel received the last of them, where it tells, and
     /// otherwise the time at which the generator saw it.
     pub happened: Nanos,
@@ -26,7 +26,7 @@ pub struct EventTime {
 
 impl EventTime {
     /// Of an event of which only the generator knows.
-    pub fn seen(now: Nanos) -> EventTime {
+    pub(crate) fn seen(now: Nanos) -> EventTime {
         EventTime {
             happened: now,
             seen: now,
@@ -37,7 +37,7 @@ impl EventTime {
 
 /// Translates the kernel's receive timestamps, which are of CLOCK_REALTIME, into run time.
 #[derive(Clone, Copy, Debug)]
-pub struct ReceiveClock {
+pub(crate) struct ReceiveClock {
     origin: u64,
     /// By how much CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, in nanoseconds, and when that was
     /// compared last.
@@ -49,7 +49,7 @@ pub struct ReceiveClock {
 
 impl ReceiveClock {
     /// Of a run whose clock began at this reading of CLOCK_MONOTONIC.
-    pub fn new(origin: u64) -> ReceiveClock {
+    pub(crate) fn new(origin: u64) -> ReceiveClock {
         ReceiveClock {
             origin,
             ahead_ns: clock::realtime_ahead_ns(),
@@ -61,7 +61,7 @@ impl ReceiveClock {
     /// The time of bytes that the generator sees at `now` and that the kernel received at
     /// `realtime_ns`.
     #[inline]
-    pub fn of(&mut self, realtime_ns: Option<u64>, now: Nanos) -> EventTime {
+    pub(crate) fn of(&mut self, realtime_ns: Option<u64>, now: Nanos) -> EventTime {
         let Some(realtime_ns) = realtime_ns else {
             return EventTime::seen(now);
         };

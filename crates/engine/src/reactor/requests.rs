@@ -10,11 +10,11 @@ const JOINED_BYTES_MAX: usize = 16 << 10;
 /// The requests of a run, serialised once before it. A backend keeps them alive, as the kernel may
 /// read from them until a send has completed.
 #[derive(Clone, Debug)]
-pub struct Requests(Arc<[Wire]>);
+pub(crate) struct Requests(Arc<[Wire]>);
 
 /// One request.
 #[derive(Clone, Debug)]
-pub struct Wire {
+pub(crate) struct Wire {
     /// The head, with a short body behind it.
     head: Box<[u8]>,
     /// A long body, shared with all else that holds it.
@@ -23,7 +23,7 @@ pub struct Wire {
 
 impl Wire {
     /// A head and the body that follows it.
-    pub fn new(mut head: Vec<u8>, body: &Body) -> Wire {
+    pub(crate) fn new(mut head: Vec<u8>, body: &Body) -> Wire {
         let mut body = body.clone();
         if body.len() <= JOINED_BYTES_MAX {
             head.extend_from_slice(&body);
@@ -36,36 +36,36 @@ impl Wire {
     }
 
     /// Its length on the wire.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.head.len() + self.body.len()
     }
 }
 
 impl Requests {
     /// These.
-    pub fn new(requests: impl IntoIterator<Item = Wire>) -> Requests {
+    pub(crate) fn new(requests: impl IntoIterator<Item = Wire>) -> Requests {
         Requests(requests.into_iter().collect())
     }
 
     /// How many there are.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
     /// The length of a request.
     #[inline]
-    pub fn length(&self, request: usize) -> usize {
+    pub(crate) fn length(&self, request: usize) -> usize {
         self.0[request].len()
     }
 
     /// The length of the longest.
-    pub fn length_max(&self) -> usize {
+    pub(crate) fn length_max(&self) -> usize {
         self.0.iter().map(Wire::len).max().unwrap_or(0)
     }
 
     /// What lies in one piece from byte `from` of a request on; empty at its end.
     #[inline]
-    pub fn piece(&self, request: usize, from: usize) -> &[u8] {
+    pub(crate) fn piece(&self, request: usize, from: usize) -> &[u8] {
         let Wire { head, body } = &self.0[request];
         match head.get(from..) {
             Some(rest) if !rest.is_empty() => rest,
@@ -75,7 +75,7 @@ impl Requests {
 
     /// The one or two pieces of a request; the second may be empty.
     #[inline]
-    pub fn pieces(&self, request: usize) -> (&[u8], &[u8]) {
+    pub(crate) fn pieces(&self, request: usize) -> (&[u8], &[u8]) {
         let Wire { head, body } = &self.0[request];
         (head, body)
     }

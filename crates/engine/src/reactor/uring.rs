@@ -34,7 +34,7 @@ const KIND_SEND: u64 = 2;
 const KIND_CLOSE: u64 = 3;
 
 /// Carries traffic over io_uring(7); needs Linux 6.0 (multishot receive, shared buffer rings).
-pub struct UringBackend {
+pub(crate) struct UringBackend {
     // Dropped first: after it the kernel holds no pointer into the fields below.
     ring: IoUring,
     connections: Vec<Connection>,
@@ -71,7 +71,11 @@ impl UringBackend {
     /// # Errors
     /// Where this kernel or its policy (`kernel.io_uring_disabled`, seccomp in containers) does
     /// not permit io_uring, or is older than Linux 6.0.
-    pub fn new(capacity: usize, requests: Requests, timestamps: bool) -> io::Result<UringBackend> {
+    pub(crate) fn new(
+        capacity: usize,
+        requests: Requests,
+        timestamps: bool,
+    ) -> io::Result<UringBackend> {
         let ring = IoUring::builder()
             .setup_cqsize(COMPLETIONS)
             .setup_single_issuer()

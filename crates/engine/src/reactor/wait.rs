@@ -15,7 +15,7 @@ const SLEEP_MIN: Nanos = Nanos::from_micros(5);
 /// The share of late wake-ups that a margin covers where punctuality and processor time both
 /// matter: at 1,000 deadlines a second and wake-ups 60 to 200 µs late (an idle virtual core) some
 /// 5 % of a core are then spent polling.
-pub const COVERED: f64 = 0.85;
+pub(crate) const COVERED: f64 = 0.85;
 
 /// The share of late wake-ups that the margin of `--wait auto` covers at the least: what is beyond
 /// it is late, and shows in the 99th percentile.
@@ -36,7 +36,7 @@ const DOUBT: f64 = 0.001;
 
 /// Decides between sleeping and polling, and learns.
 #[derive(Debug)]
-pub struct Waiter {
+pub(crate) struct Waiter {
     policy: WaitPolicy,
     covered: f64,
     margin_ns: [f64; Margins::COUNT],
@@ -55,7 +55,7 @@ impl Waiter {
     /// A waiter that begins with these margins. They are to cover the share `covered` (0 to 1) of
     /// the late wake-ups: what is late beyond it misses its deadline, and a higher share costs
     /// more polling for every deadline.
-    pub fn new(policy: WaitPolicy, covered: f64, margins: &Margins) -> Waiter {
+    pub(crate) fn new(policy: WaitPolicy, covered: f64, margins: &Margins) -> Waiter {
         Waiter {
             policy,
             covered: match policy {
@@ -73,7 +73,7 @@ impl Waiter {
 
     /// The waiter of a worker, by its number, with so many processors to spare beyond one for each
     /// worker: where it may poll all the time if the policy is to decide on that.
-    pub fn of_worker(self, worker: u32, spare: u32) -> Waiter {
+    pub(crate) fn of_worker(self, worker: u32, spare: u32) -> Waiter {
         let spare = match self.policy {
             WaitPolicy::Auto => spare,
             WaitPolicy::Hybrid | WaitPolicy::Sleep | WaitPolicy::Spin => 0,
@@ -86,13 +86,13 @@ impl Waiter {
 
     /// Whether it wants to [`Waiter::review`] at `now`.
     #[inline]
-    pub fn is_due(&self, now: Nanos) -> bool {
+    pub(crate) fn is_due(&self, now: Nanos) -> bool {
         self.polling.is_due(now)
     }
 
     /// Decides anew whether to sleep at all, from how late operations were and from the processor
     /// time that the thread has used and has been kept waiting for so far.
-    pub fn review(&mut self, now: Nanos, pace: &mut Pace, [used, kept_waiting]: [Nanos; 2]) {
+    pub(crate) fn review(&mut self, now: Nanos, pace: &mut Pace, [used, kept_waiting]: [Nanos; 2]) {
         let spent = Spent {
             used,
             kept_waiting,
@@ -102,7 +102,7 @@ impl Waiter {
     }
 
     /// How long to sleep at `now` when the next deadline is `until`; zero means to poll.
-    pub fn sleep_for(&mut self, now: Nanos, until: Nanos) -> Nanos {
+    pub(crate) fn sleep_for(&mut self, now: Nanos, until: Nanos) -> Nanos {
         let left = until - now;
         self.bucket = Margins::bucket(left);
         match self.policy {
@@ -127,7 +127,7 @@ impl Waiter {
     /// Tells that the sleep last decided on, which no event cut short, ended so late: moves the
     /// estimate for its length towards the quantile that is to be covered (stochastic
     /// approximation: the steps up and down balance where that share lies below).
-    pub fn woke(&mut self, late: Nanos) {
+    pub(crate) fn woke(&mut self, late: Nanos) {
         self.lateness.record(late);
         let margin = &mut self.margin_ns[self.bucket];
         let is_covered = late.0 as f64 <= *margin;
@@ -136,33 +136,33 @@ impl Waiter {
     }
 
     /// Tells that `time` was spent polling in vain.
-    pub fn polled(&mut self, time: Nanos) {
+    pub(crate) fn polled(&mut self, time: Nanos) {
         self.polled_ns += time.0;
     }
 
     /// The margins as they are by now.
-    pub fn margins(&self) -> Margins {
+    pub(crate) fn margins(&self) -> Margins {
         Margins::from_buckets(self.margin_ns.map(|ns| ns as u64))
     }
 
     /// How late sleeps ended that no event cut short.
-    pub fn lateness(&self) -> &Histogram {
+    pub(crate) fn lateness(&self) -> &Histogram {
         &self.lateness
     }
 
     /// When it began to poll all the time, and when it slept again.
-    pub fn changes(&self) -> &[WayChange] {
+    pub(crate) fn changes(&self) -> &[WayChange] {
         self.polling.changes()
     }
 
     /// Time spent polling in vain so far.
-    pub fn polled_total(&self) -> Nanos {
+    pub(crate) fn polled_total(&self) -> Nanos {
         Nanos(self.polled_ns)
     }
 }
 
 /// The margin nearest to `margin` that a waiter would hold.
-pub fn margin_within_bounds(margin: Nanos) -> Nanos {
+pub(crate) fn margin_within_bounds(margin: Nanos) -> Nanos {
     Nanos(margin.0.clamp(MARGIN_MIN_NS as u64, MARGIN_MAX_NS as u64))
 }
 

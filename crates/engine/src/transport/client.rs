@@ -9,7 +9,7 @@ use knee_core::time::Nanos;
 
 /// Carries operations over the connections of one worker, and ends each in a Completion. Knows
 /// nothing of schedules and statistics.
-pub trait Client {
+pub(crate) trait Client {
     /// Starts an operation at `now`.
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos);
 
@@ -55,7 +55,7 @@ pub trait Client {
 
 /// What a client has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Connections opened.
     pub opened: u64,
     /// Connections open now.

@@ -31,7 +31,7 @@ const SEGMENT_BYTES: usize = 500;
 
 /// What a client needs to know before the run.
 #[derive(Clone)]
-pub struct ConnectConfig {
+pub(crate) struct ConnectConfig {
     /// Where to connect.
     pub address: RawAddress,
     /// Local addresses that connections come from, in turn; empty: the kernel's choice.
@@ -49,7 +49,7 @@ pub struct ConnectConfig {
 }
 
 /// Carries each operation over a connection of its own.
-pub struct ConnectClient {
+pub(crate) struct ConnectClient {
     config: ConnectConfig,
     requests: RequestSet,
     connections: Vec<Connection>,
@@ -87,7 +87,7 @@ enum State {
 
 impl ConnectClient {
     /// A client without connections.
-    pub fn new(config: ConnectConfig, requests: RequestSet) -> ConnectClient {
+    pub(crate) fn new(config: ConnectConfig, requests: RequestSet) -> ConnectClient {
         let slots = config.slots;
         let mut connections = Vec::new();
         connections.resize_with(slots, Connection::default);

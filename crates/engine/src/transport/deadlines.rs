@@ -10,7 +10,7 @@ const NONE: u32 = u32::MAX;
 /// Deadlines come nearly in order (now + the same timeout), so inserting from the late end looks
 /// at one or two links, and removing is immediate: cheaper than a heap, and without allocation.
 #[derive(Debug)]
-pub struct Deadlines {
+pub(super) struct Deadlines {
     links: Vec<Link>,
     first: u32,
     last: u32,
@@ -26,7 +26,7 @@ struct Link {
 
 impl Deadlines {
     /// None yet, for slots below `capacity`.
-    pub fn new(capacity: usize) -> Deadlines {
+    pub(super) fn new(capacity: usize) -> Deadlines {
         let free = Link {
             at: Nanos::ZERO,
             before: NONE,
@@ -42,12 +42,12 @@ impl Deadlines {
 
     /// The slot whose deadline comes first, with it.
     #[inline]
-    pub fn first(&self) -> Option<(u32, Nanos)> {
+    pub(super) fn first(&self) -> Option<(u32, Nanos)> {
         (self.first != NONE).then(|| (self.first, self.links[self.first as usize].at))
     }
 
     /// The slots with their deadlines, the first first.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, Nanos)> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, Nanos)> + '_ {
         let mut next = self.first;
         std::iter::from_fn(move || {
             let slot = next;
@@ -59,7 +59,7 @@ impl Deadlines {
 
     /// Gives `slot` the deadline `at`, in place of any that it had.
     #[inline]
-    pub fn set(&mut self, slot: u32, at: Nanos) {
+    pub(super) fn set(&mut self, slot: u32, at: Nanos) {
         self.clear(slot);
         let mut before = self.last;
         while before != NONE && self.links[before as usize].at > at {
@@ -83,7 +83,7 @@ impl Deadlines {
 
     /// Takes the deadline of `slot` away, if it has one.
     #[inline]
-    pub fn clear(&mut self, slot: u32) {
+    pub(super) fn clear(&mut self, slot: u32) {
         let Link {
             before,
             after,

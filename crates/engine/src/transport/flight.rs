@@ -8,7 +8,7 @@ use std::io;
 
 /// What is known of an operation until it ends.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Flight {
+pub(super) struct Flight {
     /// When the schedule wanted it to start.
     pub intended: Nanos,
     /// When the generator came to it.
@@ -39,7 +39,7 @@ pub struct Flight {
 
 impl Flight {
     /// One that starts at `now` with request number `request`.
-    pub fn new(op: Op, request: usize, now: Nanos) -> Flight {
+    pub(super) fn new(op: Op, request: usize, now: Nanos) -> Flight {
         let Op { intended, lane } = op;
         Flight {
             intended,
@@ -54,7 +54,7 @@ impl Flight {
     /// Notes `count` bytes of the response. A timestamp from before the request was sent cannot be
     /// right: such bytes came when they were seen.
     #[inline]
-    pub fn received(&mut self, count: usize, time: EventTime) -> EventTime {
+    pub(super) fn received(&mut self, count: usize, time: EventTime) -> EventTime {
         let time = match time.happened < self.sent {
             true => EventTime::seen(time.seen),
             false => time,
@@ -68,7 +68,7 @@ impl Flight {
 
     /// It ended at `time`, its request sent.
     #[inline]
-    pub fn ended(&self, outcome: Outcome, time: EventTime) -> Completion {
+    pub(super) fn ended(&self, outcome: Outcome, time: EventTime) -> Completion {
         let completed = time.happened;
         let reached = |at: Nanos| if at > Nanos::ZERO { at } else { completed };
         let first_byte = reached(self.first_byte);
@@ -96,7 +96,7 @@ impl Flight {
 
     /// It ended at `time` with a whole response of this status.
     #[inline]
-    pub fn answered(&self, outcome: Outcome, status: u16, time: EventTime) -> Completion {
+    pub(super) fn answered(&self, outcome: Outcome, status: u16, time: EventTime) -> Completion {
         Completion {
             status,
             ..self.ended(outcome, time)
@@ -104,7 +104,7 @@ impl Flight {
     }
 
     /// It ended at `now`, its request never sent.
-    pub fn unsent(&self, outcome: Outcome, now: Nanos) -> Completion {
+    pub(super) fn unsent(&self, outcome: Outcome, now: Nanos) -> Completion {
         Completion {
             sent: now,
             first_byte: now,
@@ -115,7 +115,7 @@ impl Flight {
 }
 
 /// What an error of the operating system means for an operation.
-pub fn outcome_of(error: &io::Error) -> Outcome {
+pub(super) fn outcome_of(error: &io::Error) -> Outcome {
     match error.raw_os_error().unwrap_or(0) {
         // A Unix socket without a listener, or with a full queue, refuses in its own words.
         libc::ECONNREFUSED | libc::ENOENT | libc::EAGAIN => Outcome::Refused,
@@ -132,7 +132,7 @@ pub fn outcome_of(error: &io::Error) -> Outcome {
 }
 
 /// What a response of this status means for an operation.
-pub fn status_outcome(status: u16) -> Outcome {
+pub(super) fn status_outcome(status: u16) -> Outcome {
     match status {
         0..400 => Outcome::Ok,
         400..500 => Outcome::Http4xx,

@@ -4,7 +4,7 @@ mod config;
 mod connection;
 mod followed;
 
-pub use config::ClientConfig;
+pub(crate) use config::ClientConfig;
 use connection::{Connection, State, earliest, only_empty_lines};
 use followed::Followed;
 
@@ -31,7 +31,7 @@ const NONE: u32 = u32::MAX;
 /// Carries operations over connections. An operation of a lane takes the lane's own connection; any
 /// other takes the idle one that was used last, opens one while fewer than the most are open, or
 /// waits its turn. Knows nothing of schedules and statistics.
-pub struct HttpClient {
+pub(crate) struct HttpClient {
     config: ClientConfig,
     requests: RequestSet,
     connections: Vec<Connection>,
@@ -54,7 +54,7 @@ pub struct HttpClient {
 
 impl HttpClient {
     /// A client without connections. `capacity` slots: see [`ClientConfig::slots`].
-    pub fn new(config: ClientConfig, requests: RequestSet) -> HttpClient {
+    pub(crate) fn new(config: ClientConfig, requests: RequestSet) -> HttpClient {
         let slots = config.slots();
         HttpClient {
             connections: (0..slots).map(|_| Connection::default()).collect(),

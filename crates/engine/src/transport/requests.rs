@@ -6,7 +6,7 @@ use knee_core::rng::{self, Rng};
 use knee_core::spec::{HttpTarget, Pick};
 
 /// One worker's view of the requests.
-pub struct RequestSet {
+pub(crate) struct RequestSet {
     bytes: Requests,
     traits: Box<[Traits]>,
     /// The running sums of the weights, where requests are picked at random.
@@ -22,7 +22,7 @@ struct Traits {
 }
 
 /// All requests of a target in their bytes on the wire.
-pub fn serialise_all(target: &HttpTarget) -> Requests {
+pub(crate) fn serialise_all(target: &HttpTarget) -> Requests {
     let wires = target.requests.iter();
     Requests::new(wires.map(|r| Wire::new(serialise_head(r, target.keep_alive), &r.body)))
 }
@@ -30,7 +30,7 @@ pub fn serialise_all(target: &HttpTarget) -> Requests {
 impl RequestSet {
     /// The requests of `target`, already in `bytes`; `rng` picks where they are picked at random,
     /// `first` says with which to begin where they are taken in order.
-    pub fn new(target: &HttpTarget, bytes: Requests, first: usize, rng: Rng) -> RequestSet {
+    pub(crate) fn new(target: &HttpTarget, bytes: Requests, first: usize, rng: Rng) -> RequestSet {
         let traits = target.requests.iter().map(|request| Traits {
             head: request.method == "HEAD",
             // RFC 9110 §9.2.2
@@ -55,7 +55,7 @@ impl RequestSet {
 
     /// The number of the next request.
     #[inline]
-    pub fn pick(&mut self) -> usize {
+    pub(crate) fn pick(&mut self) -> usize {
         if let Some(weights) = &self.weights {
             let total = weights[weights.len() - 1];
             let drawn = (rng::unit(&mut self.rng) * total as f64) as u64;
@@ -74,18 +74,18 @@ impl RequestSet {
 
     /// Its length on the wire.
     #[inline]
-    pub fn length(&self, request: usize) -> u64 {
+    pub(crate) fn length(&self, request: usize) -> u64 {
         self.bytes.length(request) as u64
     }
 
     /// Whether it is a HEAD request, whose response has no body.
     #[inline]
-    pub fn is_head(&self, request: usize) -> bool {
+    pub(crate) fn is_head(&self, request: usize) -> bool {
         self.traits[request].head
     }
 
     /// Whether it may be sent twice.
-    pub fn is_idempotent(&self, request: usize) -> bool {
+    pub(crate) fn is_idempotent(&self, request: usize) -> bool {
         self.traits[request].idempotent
     }
 }

@@ -23,7 +23,7 @@ const PROGRAMS: [&str; 4] = [
 const START: &str = "exec 3<&0 4>&1 </dev/null >/dev/null 2>\"$0\"; exec \"$@\"";
 
 /// A running browser; ended when dropped, and by itself where the test dies, as its pipe closes.
-pub struct Chromium {
+pub(super) struct Chromium {
     child: Child,
     to: ChildStdin,
     from: Receiver<Value>,
@@ -37,7 +37,7 @@ pub struct Chromium {
 impl Chromium {
     /// Starts it; `None`, and a line that says so, where it is not installed. That is a failure
     /// where `CI` is set.
-    pub fn start() -> Option<Chromium> {
+    pub(super) fn start() -> Option<Chromium> {
         let Some(program) = PROGRAMS.into_iter().find_map(find) else {
             let ci = std::env::var_os("CI").is_some();
             assert!(!ci, "chromium is missing: apt-get install chromium");
@@ -99,7 +99,7 @@ impl Chromium {
 
     /// Sends a command and waits for its result.
     #[track_caller]
-    pub fn call(&mut self, method: &str, parameters: Value) -> Value {
+    pub(super) fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.calls += 1;
         let id = self.calls;
         let mut message = json!({"id": id, "method": method, "params": parameters});
@@ -142,7 +142,7 @@ impl Chromium {
     }
 
     /// The events of these names since the page was shown.
-    pub fn events(&self, names: &[&str]) -> Vec<&Value> {
+    pub(super) fn events(&self, names: &[&str]) -> Vec<&Value> {
         let is_one = |event: &&Value| names.iter().any(|name| event["method"] == *name);
         self.events.iter().filter(is_one).collect()
     }
@@ -150,7 +150,7 @@ impl Chromium {
     /// Shows a page in a window of this width, in a colour scheme (`light`, `dark`), and waits
     /// until it is there.
     #[track_caller]
-    pub fn show(&mut self, html: &str, width: u32, scheme: &str) {
+    pub(super) fn show(&mut self, html: &str, width: u32, scheme: &str) {
         self.appear(width, scheme, "screen");
         let path = self.directory.join("page.html");
         std::fs::write(&path, html).unwrap();
@@ -165,7 +165,7 @@ impl Chromium {
 
     /// A width, a colour scheme and a medium (`screen`, `print`) for the page that is shown.
     #[track_caller]
-    pub fn appear(&mut self, width: u32, scheme: &str, medium: &str) {
+    pub(super) fn appear(&mut self, width: u32, scheme: &str, medium: &str) {
         let window = json!({
             "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false,
         });
@@ -180,7 +180,7 @@ impl Chromium {
 
     /// What a JavaScript expression (or promise) becomes in the page.
     #[track_caller]
-    pub fn evaluate(&mut self, expression: &str) -> Value {
+    pub(super) fn evaluate(&mut self, expression: &str) -> Value {
         let parameters = json!({
             "expression": expression, "returnByValue": true, "awaitPromise": true,
         });
@@ -191,7 +191,7 @@ impl Chromium {
     }
 
     /// Moves the mouse there, in pixels of the window, with this button held (`none`, `left`).
-    pub fn mouse(&mut self, kind: &str, [x, y]: [f64; 2], button: &str) {
+    pub(super) fn mouse(&mut self, kind: &str, [x, y]: [f64; 2], button: &str) {
         let buttons = u32::from(button == "left");
         let event = json!({
             "type": kind, "x": x, "y": y, "button": button, "buttons": buttons, "clickCount": 1,
@@ -200,7 +200,7 @@ impl Chromium {
     }
 
     /// Presses a key and lets it go. `code`: its number where it has one, as for Tab.
-    pub fn key(&mut self, key: &str) {
+    pub(super) fn key(&mut self, key: &str) {
         let code = match key {
             "Tab" => 9,
             "Enter" => 13,
@@ -220,7 +220,7 @@ impl Chromium {
     }
 
     /// Types a character.
-    pub fn character(&mut self, text: &str) {
+    pub(super) fn character(&mut self, text: &str) {
         for kind in ["keyDown", "keyUp"] {
             let event = json!({"type": kind, "key": text, "text": text});
             self.call("Input.dispatchKeyEvent", event);
@@ -228,7 +228,7 @@ impl Chromium {
     }
 
     /// The whole page as PNGs in base 64, each so tall at the most, in pixels.
-    pub fn screenshots(&mut self, height_max: f64) -> Vec<String> {
+    pub(super) fn screenshots(&mut self, height_max: f64) -> Vec<String> {
         let size = self.call("Page.getLayoutMetrics", json!({}));
         let size = &size["cssContentSize"];
         let whole = size["height"].as_f64().unwrap();
@@ -250,7 +250,7 @@ impl Chromium {
     }
 
     /// The page as a PDF, in base 64.
-    pub fn printed(&mut self) -> String {
+    pub(super) fn printed(&mut self) -> String {
         let printed = self.call("Page.printToPDF", json!({"printBackground": false}));
         printed["data"].as_str().unwrap().to_string()
     }

@@ -8,7 +8,7 @@ use knee_core::report::{Report, ThresholdReport};
 use serde_json::Value;
 
 /// Adds it.
-pub fn show(doc: &mut Document, report: &Report) {
+pub(crate) fn show(doc: &mut Document, report: &Report) {
     if !report.thresholds.is_empty() {
         doc.section("Thresholds", "");
         doc.facts(thresholds(report));
@@ -59,7 +59,7 @@ fn option((name, value): (&String, &Value)) -> Option<Fact> {
 }
 
 /// Each threshold that was asked for, and what came of it.
-pub fn thresholds(report: &Report) -> Vec<Fact> {
+pub(crate) fn thresholds(report: &Report) -> Vec<Fact> {
     let fact = |threshold: &ThresholdReport| {
         let (ink, word) = match threshold {
             t if !t.crossed.is_empty() => (Ink::Bad, "crossed"),
@@ -75,7 +75,7 @@ pub fn thresholds(report: &Report) -> Vec<Fact> {
 }
 
 /// The command that repeats the run: the spec in the words of the command line.
-pub fn command_line(report: &Report) -> String {
+pub(crate) fn command_line(report: &Report) -> String {
     let mut words = vec![format!("knee {}", report.command)];
     if !subject(report).is_empty() {
         words.push(quoted(subject(report)));
@@ -91,7 +91,7 @@ pub fn command_line(report: &Report) -> String {
 }
 
 /// What has to be filled in before the command repeats the run: a report has no password.
-pub fn missing_secret(report: &Report) -> Option<&'static str> {
+pub(crate) fn missing_secret(report: &Report) -> Option<&'static str> {
     let user = report.spec.get("user").and_then(Value::as_str)?;
     let is_masked = user.ends_with(":***");
     is_masked.then_some("The password is not in the report: replace *** with it.")

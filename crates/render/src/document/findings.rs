@@ -5,7 +5,7 @@ use crate::number;
 use knee_core::finding::{Finding, Severity};
 
 /// A sign, the ink and the word of a severity.
-pub fn severity(of: Severity) -> (char, Ink, &'static str) {
+pub(crate) fn severity(of: Severity) -> (char, Ink, &'static str) {
     match of {
         Severity::Error => ('✗', Ink::Bad, "Error"),
         Severity::Warning => ('!', Ink::Warn, "Warning"),
@@ -14,7 +14,7 @@ pub fn severity(of: Severity) -> (char, Ink, &'static str) {
 }
 
 /// The heading over them.
-pub fn title(findings: &[Finding]) -> &'static str {
+pub(crate) fn title(findings: &[Finding]) -> &'static str {
     match findings.is_empty() {
         true => "No findings",
         false => "Findings",
@@ -22,7 +22,7 @@ pub fn title(findings: &[Finding]) -> &'static str {
 }
 
 /// The finding's code and the numbers it rests on.
-pub fn evidence(finding: &Finding) -> String {
+pub(crate) fn evidence(finding: &Finding) -> String {
     let evidence = finding.evidence.iter();
     let numbers: Vec<String> = evidence.map(|(n, v)| number::named(n, *v)).collect();
     let colon = if numbers.is_empty() { "" } else { ": " };

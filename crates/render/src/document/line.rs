@@ -6,7 +6,7 @@ use std::io;
 
 /// What a piece of text is, and so its colour where colour is wanted. Nothing is told by it alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ink {
+pub(crate) enum Ink {
     /// Ordinary text.
     Plain,
     /// Headings and the answer.
@@ -43,39 +43,39 @@ impl Ink {
 
 /// A line, made of pieces. Each character is taken to be one column wide.
 #[derive(Clone, Debug, Default)]
-pub struct Line {
+pub(crate) struct Line {
     pieces: Vec<(Ink, String)>,
 }
 
 impl Line {
     /// Its pieces.
-    pub fn pieces(&self) -> &[(Ink, String)] {
+    pub(crate) fn pieces(&self) -> &[(Ink, String)] {
         &self.pieces
     }
 
     /// An empty line.
-    pub fn new() -> Line {
+    pub(crate) fn new() -> Line {
         Line::default()
     }
 
     /// A line of one piece.
-    pub fn of(ink: Ink, text: impl Into<String>) -> Line {
+    pub(crate) fn of(ink: Ink, text: impl Into<String>) -> Line {
         Line::new().with(ink, text)
     }
 
     /// An ordinary line.
-    pub fn plain(text: impl Into<String>) -> Line {
+    pub(crate) fn plain(text: impl Into<String>) -> Line {
         Line::of(Ink::Plain, text)
     }
 
     /// The same with another piece at its end.
-    pub fn with(mut self, ink: Ink, text: impl Into<String>) -> Line {
+    pub(crate) fn with(mut self, ink: Ink, text: impl Into<String>) -> Line {
         self.push(ink, text);
         self
     }
 
     /// Adds a piece at the end.
-    pub fn push(&mut self, ink: Ink, text: impl Into<String>) {
+    pub(crate) fn push(&mut self, ink: Ink, text: impl Into<String>) {
         let text = text.into();
         match self.pieces.last_mut() {
             Some((last, end)) if *last == ink => end.push_str(&text),
@@ -85,32 +85,32 @@ impl Line {
     }
 
     /// Adds another line at the end.
-    pub fn append(&mut self, other: Line) {
+    pub(crate) fn append(&mut self, other: Line) {
         for (ink, text) in other.pieces {
             self.push(ink, text);
         }
     }
 
     /// Fills with spaces up to a width.
-    pub fn pad_to(&mut self, width: usize) {
+    pub(crate) fn pad_to(&mut self, width: usize) {
         let missing = width.saturating_sub(self.width());
         self.push(Ink::Plain, " ".repeat(missing));
     }
 
     /// Its text, spaces that do not break as any other.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let text: String = self.pieces.iter().map(|(_, t)| t.as_str()).collect();
         text.replace(TIE, " ")
     }
 
     /// How many columns it takes.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.pieces.iter().map(|(_, t)| t.chars().count()).sum()
     }
 
     /// With control characters (a report may come from anywhere) made harmless and, unless
     /// `unicode`, everything beyond ASCII spelt in ASCII.
-    pub fn cleaned(&self, unicode: bool) -> Line {
+    pub(crate) fn cleaned(&self, unicode: bool) -> Line {
         let mut line = Line::new();
         for (ink, text) in &self.pieces {
             line.push(*ink, cleaned(text, unicode));
@@ -120,7 +120,7 @@ impl Line {
 
     /// Breaks between words so that nothing is wider than `width`; lines after the first begin
     /// with `hang` spaces. A word wider than that is cut.
-    pub fn wrapped(&self, width: usize, hang: usize) -> Vec<Line> {
+    pub(crate) fn wrapped(&self, width: usize, hang: usize) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut line = Line::new();
         let mut empty = true;
@@ -147,7 +147,7 @@ impl Line {
     }
 
     /// Writes it with a newline, without spaces at its end, in colour or not.
-    pub fn write(&self, color: bool, out: &mut dyn io::Write) -> io::Result<()> {
+    pub(crate) fn write(&self, color: bool, out: &mut dyn io::Write) -> io::Result<()> {
         let text: String = self.pieces.iter().map(|(_, t)| t.as_str()).collect();
         let mut left = text.trim_end_matches([' ', TIE]).chars().count();
         for (ink, piece) in &self.pieces {
@@ -180,7 +180,7 @@ impl Line {
 }
 
 /// See [`Line::cleaned`].
-pub fn cleaned(text: &str, unicode: bool) -> String {
+pub(crate) fn cleaned(text: &str, unicode: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -1,21 +1,21 @@
 //! A report as a document: what is said, in which order, before any form. Each kind of report is
 //! put together once, here; the painters (`text`, `html`, `markdown`) write it out.
 
-pub mod closing;
-pub mod compare;
-pub mod findings;
+pub(crate) mod closing;
+pub(crate) mod compare;
+pub(crate) mod findings;
 mod latency;
-pub mod line;
-pub mod observed;
-pub mod opening;
+pub(crate) mod line;
+pub(crate) mod observed;
+pub(crate) mod opening;
 mod overload;
 mod overload_plots;
 mod run;
 mod series;
-pub mod stacks;
+pub(crate) mod stacks;
 mod sweep;
 mod sweep_plots;
-pub mod table;
+pub(crate) mod table;
 mod throttle;
 mod timing;
 mod traffic;
@@ -32,11 +32,11 @@ use stacks::Stacks;
 use table::Table;
 
 /// A name and what is said of it.
-pub type Fact = (String, Line);
+pub(crate) type Fact = (String, Line);
 
 /// All that is shown of a report, or of a comparison.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub(crate) struct Document {
     /// Its head.
     pub opening: Opening,
     /// Its findings; `None` where it can have none.
@@ -50,7 +50,7 @@ pub struct Document {
 
 /// A form that has room for something, or need of it, that the others do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Medium {
+pub(crate) enum Medium {
     /// A page for a browser.
     Page,
     /// Lines of characters: a terminal, Markdown.
@@ -59,7 +59,7 @@ pub enum Medium {
 
 /// Some blocks under a heading.
 #[derive(Clone, Debug)]
-pub struct Section {
+pub(crate) struct Section {
     /// The heading; empty where there is none.
     pub title: String,
     /// A remark beside it; may be empty.
@@ -70,7 +70,7 @@ pub struct Section {
 
 impl Section {
     /// What a form shows of it.
-    pub fn blocks_for(&self, medium: Medium) -> impl Iterator<Item = &Block> {
+    pub(crate) fn blocks_for(&self, medium: Medium) -> impl Iterator<Item = &Block> {
         let is_shown = move |of: &Option<Medium>| of.is_none_or(|of| of == medium);
         let shown = self.blocks.iter().filter(move |(of, _)| is_shown(of));
         shown.map(|(_, block)| block)
@@ -79,7 +79,7 @@ impl Section {
 
 /// One thing below the other.
 #[derive(Clone, Debug)]
-pub enum Block {
+pub(crate) enum Block {
     /// Names and what is said of them.
     Facts(Vec<Fact>),
     /// A table; its caption is for who does not see it.
@@ -106,7 +106,7 @@ pub enum Block {
 
 /// How figures stand on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub(crate) enum Layout {
     /// Each over the whole width.
     Wide,
     /// Beside each other where there is room.
@@ -117,7 +117,7 @@ pub enum Layout {
 
 impl Document {
     /// What a report says.
-    pub fn of(report: &Report) -> Document {
+    pub(crate) fn of(report: &Report) -> Document {
         let mut doc = Document::opened(Opening::of(report, &answer_of(report), &remark_of(report)));
         doc.findings = Some(report.findings.clone());
         match &report.conclusion {
@@ -135,7 +135,7 @@ impl Document {
     }
 
     /// What a comparison says.
-    pub fn of_comparison(comparison: &Comparison) -> Document {
+    pub(crate) fn of_comparison(comparison: &Comparison) -> Document {
         let mut doc = Document::opened(compare::opening(comparison));
         compare::show(&mut doc, comparison);
         doc
@@ -152,7 +152,7 @@ impl Document {
     }
 
     /// Begins a section; the remark may be empty.
-    pub fn section(&mut self, title: impl Into<String>, remark: impl Into<String>) {
+    pub(crate) fn section(&mut self, title: impl Into<String>, remark: impl Into<String>) {
         self.sections.push(Section {
             title: title.into(),
             remark: remark.into(),
@@ -161,14 +161,14 @@ impl Document {
     }
 
     /// What `content` adds is shown by this form alone.
-    pub fn only(&mut self, medium: Medium, content: impl FnOnce(&mut Document)) {
+    pub(crate) fn only(&mut self, medium: Medium, content: impl FnOnce(&mut Document)) {
         let before = self.medium.replace(medium);
         content(self);
         self.medium = before;
     }
 
     /// Adds a block to the last section.
-    pub fn push(&mut self, block: Block) {
+    pub(crate) fn push(&mut self, block: Block) {
         if self.sections.is_empty() {
             self.section("", "");
         }
@@ -178,41 +178,41 @@ impl Document {
     }
 
     /// Names and what is said of them, where there are any.
-    pub fn facts(&mut self, facts: Vec<Fact>) {
+    pub(crate) fn facts(&mut self, facts: Vec<Fact>) {
         if !facts.is_empty() {
             self.push(Block::Facts(facts));
         }
     }
 
     /// A table; its caption is for who does not see it.
-    pub fn table(&mut self, caption: &str, table: Table) {
+    pub(crate) fn table(&mut self, caption: &str, table: Table) {
         self.push(Block::Table(caption.to_owned(), table));
     }
 
     /// A remark in small print.
-    pub fn note(&mut self, text: impl Into<String>) {
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.push(Block::Note(text.into()));
     }
 
     /// A line of text.
-    pub fn paragraph(&mut self, line: Line) {
+    pub(crate) fn paragraph(&mut self, line: Line) {
         self.push(Block::Paragraph(line));
     }
 
     /// Lines of a kind, where there are any.
-    pub fn list(&mut self, lines: Vec<Line>) {
+    pub(crate) fn list(&mut self, lines: Vec<Line>) {
         if !lines.is_empty() {
             self.push(Block::List(lines));
         }
     }
 
     /// A heading within the section.
-    pub fn subheading(&mut self, title: &str) {
+    pub(crate) fn subheading(&mut self, title: &str) {
         self.push(Block::Subheading(title.to_owned()));
     }
 
     /// Figures, where there are any.
-    pub fn plots(&mut self, plots: impl IntoIterator<Item = Plot>, layout: Layout) {
+    pub(crate) fn plots(&mut self, plots: impl IntoIterator<Item = Plot>, layout: Layout) {
         let plots: Vec<Plot> = plots.into_iter().collect();
         if !plots.is_empty() {
             self.push(Block::Plots(plots, layout));
@@ -266,6 +266,6 @@ fn is_empty(report: &Report) -> bool {
 }
 
 /// A name and a line.
-pub fn fact(name: impl Into<String>, line: Line) -> Fact {
+pub(crate) fn fact(name: impl Into<String>, line: Line) -> Fact {
     (name.into(), line)
 }

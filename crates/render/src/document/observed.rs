@@ -6,7 +6,7 @@ use crate::number::{count, known, percent, plural, signed_count, time, time_shor
 use knee_core::measure::{HostTimes, Observed, PartTimes, SynSource};
 
 /// Where the numbers come from.
-pub fn source(o: &Observed) -> &'static str {
+pub(crate) fn source(o: &Observed) -> &'static str {
     match o.source {
         SynSource::Capture => "counted by a packet capture",
         SynSource::Counters => "counted by the kernel's counters",
@@ -15,7 +15,7 @@ pub fn source(o: &Observed) -> &'static str {
 }
 
 /// What was seen.
-pub fn facts(o: &Observed) -> Vec<Fact> {
+pub(crate) fn facts(o: &Observed) -> Vec<Fact> {
     let mut facts = Vec::new();
     if let Some(because) = &o.because {
         let ink = match o.source {

@@ -8,12 +8,12 @@ use knee_core::trial::report::{TrialReport, Verdict};
 use serde_json::Value;
 
 /// Whether a report is of numbers that knee did not measure itself.
-pub fn is_of_others(report: &Report) -> bool {
+pub(crate) fn is_of_others(report: &Report) -> bool {
     report.command.is_analysis
 }
 
 /// What the command was pointed at, as the user wrote it; empty where it was not.
-pub fn subject(report: &Report) -> &str {
+pub(crate) fn subject(report: &Report) -> &str {
     let of = |key| report.spec.get(key).and_then(Value::as_str);
     of("target")
         .or_else(|| of("url"))
@@ -23,7 +23,7 @@ pub fn subject(report: &Report) -> &str {
 
 /// The words that answer both questions: whether the measurement is valid, and what came of it. A
 /// table of other people's has neither; where nothing was measured there is nothing to trust.
-pub fn verdicts(report: &Report) -> Vec<(Ink, &'static str)> {
+pub(crate) fn verdicts(report: &Report) -> Vec<(Ink, &'static str)> {
     let is_failed = report.result == ReportResult::Failed;
     let is_valid = report.verdict == Verdict::Valid;
     let verdict = match report.verdict {
@@ -45,7 +45,7 @@ pub fn verdicts(report: &Report) -> Vec<(Ink, &'static str)> {
 }
 
 /// What the report says first: its answer, or why there is none.
-pub fn first_words(report: &Report, answer: &str) -> String {
+pub(crate) fn first_words(report: &Report, answer: &str) -> String {
     if report.has_measured() {
         return answer.to_string();
     }
@@ -56,7 +56,7 @@ pub fn first_words(report: &Report, answer: &str) -> String {
 }
 
 /// Why the result is a failure, where the answer does not say it.
-pub fn failures(report: &Report) -> &[String] {
+pub(crate) fn failures(report: &Report) -> &[String] {
     match report.has_measured() {
         true => &report.failed_because,
         false => &[],
@@ -65,7 +65,7 @@ pub fn failures(report: &Report) -> &[String] {
 
 /// The head of a document.
 #[derive(Clone, Debug, Default)]
-pub struct Opening {
+pub(crate) struct Opening {
     /// What a window with it is called.
     pub title: String,
     /// Both verdicts, where there are any.
@@ -86,7 +86,7 @@ pub struct Opening {
 
 impl Opening {
     /// That of a report with this answer, and a remark on how it was got.
-    pub fn of(report: &Report, answer: &str, remark: &str) -> Opening {
+    pub(crate) fn of(report: &Report, answer: &str, remark: &str) -> Opening {
         let subject = subject(report);
         let space = if subject.is_empty() { "" } else { " " };
         let words = verdicts(report);
@@ -120,7 +120,7 @@ fn invalid_because(report: &Report) -> Vec<String> {
 
 /// What makes a trial invalid, each reason once per trial, with the trial's name where there are
 /// several.
-pub fn reasons(report: &Report) -> Vec<String> {
+pub(crate) fn reasons(report: &Report) -> Vec<String> {
     let several = report.trials.len() > 1;
     let of_trial = |trial: &TrialReport| {
         let label = if several {
@@ -137,7 +137,7 @@ pub fn reasons(report: &Report) -> Vec<String> {
 }
 
 /// What is said of an invalid report where no trial gives reasons.
-pub fn without_reasons(report: &Report) -> &'static str {
+pub(crate) fn without_reasons(report: &Report) -> &'static str {
     match report.trials.is_empty() {
         true => "something else shaped these numbers: see the findings",
         false => "the generator, not the target, shaped these numbers: see the findings",
@@ -146,7 +146,7 @@ pub fn without_reasons(report: &Report) -> &'static str {
 
 /// Why single trials do not count where the whole is valid all the same. (Where it is not, the
 /// reasons stand at the head.)
-pub fn left_out(report: &Report) -> Vec<Fact> {
+pub(crate) fn left_out(report: &Report) -> Vec<Fact> {
     if report.verdict == Verdict::Invalid {
         return Vec::new();
     }

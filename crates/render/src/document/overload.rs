@@ -11,7 +11,7 @@ use knee_core::spec::{CloseKind, Level};
 use knee_core::trial::report::TrialReport;
 
 /// Adds it.
-pub fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) {
+pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) {
     if c.simple.is_empty() && c.sclients.is_empty() {
         return;
     }
@@ -200,7 +200,7 @@ fn add_outcomes(table: &mut Table, rows: &[&Outcomes]) {
 }
 
 /// How attempts ended, for a person.
-pub fn end(outcome: Outcome) -> String {
+pub(super) fn end(outcome: Outcome) -> String {
     match outcome {
         Outcome::ConnectTimeout => "timeouts".to_string(),
         Outcome::Ghost => "ghosts".to_string(),

@@ -48,7 +48,7 @@ fn over_capacity(c: &OverloadConclusion, title: &str, x: Scale, top: f64) -> Plo
 }
 
 /// What arrives from simple clients: no more than is served, however many there are.
-pub fn simple(c: &OverloadConclusion) -> Option<Plot> {
+pub(super) fn simple(c: &OverloadConclusion) -> Option<Plot> {
     if c.simple.len() < 2 {
         return None;
     }
@@ -68,7 +68,7 @@ pub fn simple(c: &OverloadConclusion) -> Option<Plot> {
 }
 
 /// What arrives from S-Clients: 1/T more for each descriptor.
-pub fn sclients(c: &OverloadConclusion) -> Option<Plot> {
+pub(super) fn sclients(c: &OverloadConclusion) -> Option<Plot> {
     if c.sclients.len() < 2 {
         return None;
     }
@@ -108,7 +108,7 @@ fn curves(plot: Plot, all: Vec<Point>, first: Vec<Point>, served: Vec<Point>) ->
 
 /// Served per second against offered; `None` where there are too few levels, or nothing was
 /// served.
-pub fn served(c: &OverloadConclusion) -> Option<Plot> {
+pub(super) fn served(c: &OverloadConclusion) -> Option<Plot> {
     if c.sclients.is_empty() || c.simple.len() + c.sclients.len() < 2 || c.capacity_per_s <= 0.0 {
         return None;
     }
@@ -135,7 +135,7 @@ pub fn served(c: &OverloadConclusion) -> Option<Plot> {
 }
 
 /// How the attempts of each level ended.
-pub fn ends(c: &OverloadConclusion, by_schedule: bool) -> Plot {
+pub(super) fn ends(c: &OverloadConclusion, by_schedule: bool) -> Plot {
     let rows = &c.sclients;
     let names = rows.iter().map(|r| count(r.descriptors.into())).collect();
     let total = |o: &Outcomes| o.total() as f64;

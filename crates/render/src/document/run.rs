@@ -26,7 +26,7 @@ use knee_core::trial::waiting::WaitReport;
 const WAITING_SHOWN_PERCENT: f64 = 1.0;
 
 /// Adds it.
-pub fn show(doc: &mut Document, report: &Report) {
+pub(super) fn show(doc: &mut Document, report: &Report) {
     for trial in &report.trials {
         if report.trials.len() > 1 {
             doc.section(&trial.label, "");
@@ -97,7 +97,7 @@ pub(super) fn show_generator(doc: &mut Document, t: &TrialReport) {
 }
 
 /// The answer in a line.
-pub fn answer(report: &Report, c: &RunConclusion) -> String {
+pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
     let errors = if report.trials.iter().any(TrialReport::is_cut_short) {
         // A response may be an error by its status.
         format!("{} without a response", percent(c.error_percent))
@@ -122,7 +122,7 @@ pub fn answer(report: &Report, c: &RunConclusion) -> String {
 }
 
 /// What was measured, and how long.
-pub fn remark(report: &Report) -> String {
+pub(super) fn remark(report: &Report) -> String {
     let [trial] = report.trials.as_slice() else {
         return format!(", {}", plural(report.trials.len() as u64, "trial"));
     };

@@ -9,18 +9,18 @@ use knee_core::trial::report::TrialReport;
 const DENSE: usize = 60;
 
 /// Whether there are so many that a figure of them needs the whole width.
-pub fn is_dense(intervals: &[Interval]) -> bool {
+pub(super) fn is_dense(intervals: &[Interval]) -> bool {
     intervals.len() > DENSE
 }
 
 /// The scale of time of these intervals.
-pub fn time_scale(intervals: &[Interval]) -> Scale {
+pub(super) fn time_scale(intervals: &[Interval]) -> Scale {
     let end = intervals.last().map_or(1, |i| i.end_ns);
     Scale::linear(0.0, end as f64, Unit::Time, "time into the window")
 }
 
 /// A figure of each interval as a stair, with the end of the last; what is not a number is a gap.
-pub fn stair(intervals: &[Interval], mut value: impl FnMut(&Interval) -> f64) -> Vec<Point> {
+pub(super) fn stair(intervals: &[Interval], mut value: impl FnMut(&Interval) -> f64) -> Vec<Point> {
     let levels = intervals.iter();
     let mut points: Vec<Point> = levels
         .map(|i| Point::new(i.start_ns as f64, value(i)))
@@ -33,7 +33,7 @@ pub fn stair(intervals: &[Interval], mut value: impl FnMut(&Interval) -> f64) ->
 
 /// At most about so many of these points: of each group of neighbours the lowest and the highest,
 /// so that neither peaks nor dips are lost. Each is still a point that was measured.
-pub fn thinned(points: Vec<Point>, most: usize) -> Vec<Point> {
+pub(super) fn thinned(points: Vec<Point>, most: usize) -> Vec<Point> {
     if points.len() <= most {
         return points;
     }
@@ -55,7 +55,7 @@ pub fn thinned(points: Vec<Point>, most: usize) -> Vec<Point> {
 
 /// Response times over time: median, 90th and 99th percentile, longest. An interval in which
 /// nothing ended is a gap.
-pub fn response_times(intervals: &[Interval]) -> Plot {
+pub(super) fn response_times(intervals: &[Interval]) -> Plot {
     let of = |ns: u64| if ns == 0 { f64::NAN } else { ns as f64 };
     let all = intervals.iter().flat_map(|i| [i.p50_ns, i.max_ns]);
     let y = Scale::fitting(all.map(of), Unit::Time, "response time");
@@ -84,7 +84,7 @@ pub fn response_times(intervals: &[Interval]) -> Plot {
 }
 
 /// What was asked for, started and answered over time; errors where there were any.
-pub fn rates(trial: &TrialReport) -> Plot {
+pub(super) fn rates(trial: &TrialReport) -> Plot {
     let intervals = trial.intervals.as_slice();
     let of = |value: fn(&Interval) -> u64| stair(intervals, |i| i.per_s(value(i)));
     let (started, answered) = (of(|i| i.attempted), of(|i| i.completed));

@@ -4,7 +4,7 @@ use crate::plot::Tone;
 
 /// Bars under a title.
 #[derive(Clone, Debug)]
-pub struct Stacks {
+pub(crate) struct Stacks {
     /// What they show.
     pub title: String,
     /// What a bar is.
@@ -17,7 +17,7 @@ pub struct Stacks {
 
 /// One bar.
 #[derive(Clone, Debug)]
-pub struct Stack {
+pub(crate) struct Stack {
     /// What it is of.
     pub name: String,
     /// Its length, in words.

@@ -14,7 +14,7 @@ use knee_core::report::Report;
 use knee_core::spec::Level;
 
 /// Adds it.
-pub fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
+pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
     show_plots(doc, report, c);
     doc.section("Figures", "");
     doc.facts(facts(c));
@@ -90,7 +90,7 @@ fn levels_out(c: &SweepConclusion) -> Vec<Fact> {
 }
 
 /// The answer in a line.
-pub fn answer(conclusion: &SweepConclusion) -> String {
+pub(super) fn answer(conclusion: &SweepConclusion) -> String {
     if conclusion.answer.is_empty() {
         return format!("At most {}.", rate(conclusion.max_throughput_per_s));
     }
@@ -98,7 +98,7 @@ pub fn answer(conclusion: &SweepConclusion) -> String {
 }
 
 /// How it was got.
-pub fn remark(report: &Report, conclusion: &SweepConclusion) -> String {
+pub(super) fn remark(report: &Report, conclusion: &SweepConclusion) -> String {
     if opening::is_of_others(report) {
         let levels = plural(conclusion.levels.len() as u64, "level");
         return format!(", {levels}, measured elsewhere: knee cannot vouch for them");
@@ -312,7 +312,7 @@ fn row_ink(level: &SweepLevel) -> Ink {
 }
 
 /// A level without its unit.
-pub fn level_name(level: Level) -> String {
+pub(super) fn level_name(level: Level) -> String {
     match level {
         Level::Vusers(n) | Level::Clients(n) | Level::Descriptors(n) => count(u64::from(n)),
         Level::RatePerS(r) => asked(r),

@@ -18,7 +18,7 @@ const LINE_POINTS: usize = 60;
 const POINTS_MAX: usize = 6_000;
 
 /// Throughput with its asymptotes and the knee: the question of a sweep.
-pub fn throughput(c: &SweepConclusion) -> Plot {
+pub(super) fn throughput(c: &SweepConclusion) -> Plot {
     let x = load_scale(c);
     let edges = |l: &SweepLevel| l.throughput_ci95_per_s.map_or(0.0, |[_, hi]| hi);
     let top = c.levels.iter().flat_map(|l| [l.throughput_per_s, edges(l)]);
@@ -57,7 +57,7 @@ pub fn throughput(c: &SweepConclusion) -> Plot {
 }
 
 /// Response times with the bounds asked for; `None` where none are known.
-pub fn response(c: &SweepConclusion) -> Option<Plot> {
+pub(super) fn response(c: &SweepConclusion) -> Option<Plot> {
     type Figure = (
         &'static str,
         fn(&SweepLevel) -> Option<u64>,
@@ -117,7 +117,7 @@ pub fn response(c: &SweepConclusion) -> Option<Plot> {
 }
 
 /// What more throughput costs in response time: each level a point.
-pub fn trade(c: &SweepConclusion) -> Option<Plot> {
+pub(super) fn trade(c: &SweepConclusion) -> Option<Plot> {
     let (name, of): (&str, fn(&SweepLevel) -> Option<u64>) =
         match c.levels.iter().any(|l| l.p90_ns.is_some()) {
             true => ("p90", |l| l.p90_ns),
@@ -148,7 +148,7 @@ pub fn trade(c: &SweepConclusion) -> Option<Plot> {
 }
 
 /// Processor time of the generator per operation; `None` where it is not known.
-pub fn cost(c: &SweepConclusion) -> Option<Plot> {
+pub(super) fn cost(c: &SweepConclusion) -> Option<Plot> {
     let points: Vec<Point> = points(c, |l| {
         Some(Point::new(value(l.level), l.cpu_us_per_op? * 1e3))
     });
@@ -162,7 +162,7 @@ pub fn cost(c: &SweepConclusion) -> Option<Plot> {
 }
 
 /// Response time by percentile at the lowest level, the knee, the best and the highest.
-pub fn spectra(report: &Report, c: &SweepConclusion) -> Option<Plot> {
+pub(super) fn spectra(report: &Report, c: &SweepConclusion) -> Option<Plot> {
     let last = c.levels.len().checked_sub(1)?;
     let shown = c
         .levels
@@ -196,7 +196,7 @@ pub fn spectra(report: &Report, c: &SweepConclusion) -> Option<Plot> {
 
 /// Throughput of trials over time, those that do not count first, then those nearest to the knee,
 /// as many as there is room for; in the order in which they were run.
-pub fn over_time(report: &Report) -> Vec<Plot> {
+pub(super) fn over_time(report: &Report) -> Vec<Plot> {
     let mut trials: Vec<(usize, &TrialReport)> = report.trials.iter().enumerate().collect();
     trials.retain(|(_, t)| t.intervals.len() > 1);
     let counts = |t: &TrialReport| t.stationary && t.invalid_because.is_empty();

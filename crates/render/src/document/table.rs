@@ -4,7 +4,7 @@ use super::line::{Ink, Line};
 
 /// To which side the cells of a column are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
+pub(crate) enum Align {
     /// Words.
     Left,
     /// Numbers.
@@ -13,14 +13,14 @@ pub enum Align {
 
 /// Rows of cells under titles.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub(crate) struct Table {
     columns: Vec<(String, Align, Vec<Line>)>,
     bars: Vec<Bars>,
 }
 
 /// A column of bars, where there is room for it: for a form that has no figures.
 #[derive(Clone, Debug)]
-pub struct Bars {
+pub(crate) struct Bars {
     /// What they show.
     pub title: String,
     /// Their ink.
@@ -31,27 +31,27 @@ pub struct Bars {
 
 impl Table {
     /// Title, side and cells of each column.
-    pub fn columns(&self) -> &[(String, Align, Vec<Line>)] {
+    pub(crate) fn columns(&self) -> &[(String, Align, Vec<Line>)] {
         &self.columns
     }
 
     /// The bars beside them.
-    pub fn bars(&self) -> &[Bars] {
+    pub(crate) fn bars(&self) -> &[Bars] {
         &self.bars
     }
 
     /// How many rows it has.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.columns.first().map_or(0, |(_, _, cells)| cells.len())
     }
 
     /// Adds a column; all columns have as many cells.
-    pub fn column(&mut self, title: impl Into<String>, align: Align, cells: Vec<Line>) {
+    pub(crate) fn column(&mut self, title: impl Into<String>, align: Align, cells: Vec<Line>) {
         self.columns.push((title.into(), align, cells));
     }
 
     /// Adds bars, one for each row.
-    pub fn bar(&mut self, title: impl Into<String>, ink: Ink, shares: Vec<Option<f64>>) {
+    pub(crate) fn bar(&mut self, title: impl Into<String>, ink: Ink, shares: Vec<Option<f64>>) {
         let title = title.into();
         self.bars.push(Bars { title, ink, shares });
     }

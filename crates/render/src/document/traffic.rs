@@ -30,7 +30,7 @@ fn transfer((n, per_s): (u64, Option<f64>)) -> Line {
 }
 
 /// Each status with its count, where there is another than 200.
-pub fn status_facts(traffic: &TrafficReport) -> Vec<Fact> {
+pub(super) fn status_facts(traffic: &TrafficReport) -> Vec<Fact> {
     let codes = &traffic.status_codes;
     if codes.iter().all(|(status, _)| status == 200) {
         return Vec::new();

@@ -10,7 +10,7 @@ use knee_core::trial::report::{
 
 /// A distribution by percentile, on scales that stretch its tail; `None` where it is not known.
 /// The largest observation stands at the end.
-pub fn spectrum(series: Vec<(Series, &[PercentilePoint])>) -> Option<Plot> {
+pub(super) fn spectrum(series: Vec<(Series, &[PercentilePoint])>) -> Option<Plot> {
     let known = series.iter().flat_map(|(_, points)| points.iter());
     let below = known.clone().map(|p| p.percentile).filter(|p| *p < 100.0);
     let highest = top(below);
@@ -25,7 +25,7 @@ pub fn spectrum(series: Vec<(Series, &[PercentilePoint])>) -> Option<Plot> {
 }
 
 /// The points of a distribution.
-pub fn spectrum_points(l: &LatencyReport) -> Vec<Point> {
+pub(super) fn spectrum_points(l: &LatencyReport) -> Vec<Point> {
     let points = l.spectrum.iter();
     points
         .map(|p| Point::new(p.percentile, p.ns as f64))
@@ -33,7 +33,7 @@ pub fn spectrum_points(l: &LatencyReport) -> Vec<Point> {
 }
 
 /// Response and service time by percentile.
-pub fn response_spectrum(t: &TrialReport) -> Option<Plot> {
+pub(super) fn response_spectrum(t: &TrialReport) -> Option<Plot> {
     let (response, service) = (&t.response_time_ns, &t.service_time_ns);
     let mut series = vec![(
         Series::line("response", spectrum_points(response)),
@@ -58,7 +58,7 @@ pub fn response_spectrum(t: &TrialReport) -> Option<Plot> {
 }
 
 /// How late the generator was beside what it measured.
-pub fn pacing(t: &TrialReport) -> Option<Plot> {
+pub(super) fn pacing(t: &TrialReport) -> Option<Plot> {
     let o = &t.offered;
     if o.asked_per_s.is_none() || t.response_time_ns.count == 0 {
         return None;
@@ -118,7 +118,7 @@ pub fn pacing(t: &TrialReport) -> Option<Plot> {
 }
 
 /// Index of dispersion of the starts at four time scales; `None` with fewer than two.
-pub fn dispersion(o: &OfferedReport) -> Option<Plot> {
+pub(super) fn dispersion(o: &OfferedReport) -> Option<Plot> {
     let Dispersion {
         ms1,
         ms10,

@@ -10,34 +10,34 @@ use std::fmt::{self, Display, Write};
 
 /// A document in the making.
 #[derive(Debug, Default)]
-pub struct Markup {
+pub(crate) struct Markup {
     out: String,
 }
 
 impl Markup {
     /// What was written.
-    pub fn into_string(self) -> String {
+    pub(crate) fn into_string(self) -> String {
         self.out
     }
 
     /// Text of a report or of ours; escaped.
-    pub fn text(&mut self, text: impl Display) {
+    pub(crate) fn text(&mut self, text: impl Display) {
         // Writing to a string cannot fail.
         let _ = write!(Escaping(&mut self.out), "{text}");
     }
 
     /// Bytes that are markup already; never from a report.
-    pub fn raw(&mut self, markup: &'static str) {
+    pub(crate) fn raw(&mut self, markup: &'static str) {
         self.out.push_str(markup);
     }
 
     /// All of another.
-    pub fn append(&mut self, other: Markup) {
+    pub(crate) fn append(&mut self, other: Markup) {
         self.out.push_str(&other.out);
     }
 
     /// Begins an element; it is written when it gets its content.
-    pub fn el(&mut self, tag: &'static str) -> Element<'_> {
+    pub(crate) fn el(&mut self, tag: &'static str) -> Element<'_> {
         self.out.push('<');
         self.out.push_str(tag);
         Element { markup: self, tag }
@@ -47,14 +47,14 @@ impl Markup {
 /// A begun tag.
 #[derive(Debug)]
 #[must_use = "an element without content is ended by void()"]
-pub struct Element<'a> {
+pub(crate) struct Element<'a> {
     markup: &'a mut Markup,
     tag: &'static str,
 }
 
 impl Element<'_> {
     /// An attribute; its value is escaped.
-    pub fn attr(self, name: &'static str, value: impl Display) -> Self {
+    pub(crate) fn attr(self, name: &'static str, value: impl Display) -> Self {
         let out = &mut self.markup.out;
         out.push(' ');
         out.push_str(name);
@@ -65,7 +65,7 @@ impl Element<'_> {
     }
 
     /// An attribute where there is a value.
-    pub fn maybe(self, name: &'static str, value: Option<impl Display>) -> Self {
+    pub(crate) fn maybe(self, name: &'static str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.attr(name, value),
             None => self,
@@ -73,17 +73,17 @@ impl Element<'_> {
     }
 
     /// Ends it without content, as `<meta/>` or `<line/>`.
-    pub fn void(self) {
+    pub(crate) fn void(self) {
         self.markup.out.push_str("/>");
     }
 
     /// With this text in it.
-    pub fn text(self, text: impl Display) {
+    pub(crate) fn text(self, text: impl Display) {
         self.with(|m| m.text(text));
     }
 
     /// With whatever `content` writes in it.
-    pub fn with(self, content: impl FnOnce(&mut Markup)) {
+    pub(crate) fn with(self, content: impl FnOnce(&mut Markup)) {
         self.markup.out.push('>');
         content(self.markup);
         self.markup.out.push_str("</");

@@ -23,7 +23,7 @@ const INFORMATION: &str = "M8 0a8 8 0 1 1 0 16a8 8 0 1 1 0-16zM8 4v.7M8 7v5";
 
 /// Writes the answer with the verdict before it, a remark on how it was got, and what makes it
 /// invalid.
-pub fn show(page: &mut Page, opening: &Opening) {
+pub(super) fn show(page: &mut Page, opening: &Opening) {
     let heading = page.heading_tag(0);
     page.m.el("header").with(|m| {
         show_verdicts(m, &opening.words);
@@ -72,7 +72,7 @@ fn show_verdicts(m: &mut Markup, words: &[(Ink, String)]) {
 }
 
 /// Writes the findings, one below the other.
-pub fn show_findings(page: &mut Page, findings: &[Finding]) {
+pub(super) fn show_findings(page: &mut Page, findings: &[Finding]) {
     page.section(title(findings), "", |page| {
         if findings.is_empty() {
             return;

@@ -10,7 +10,7 @@ use std::fmt::Display;
 
 /// A page in the making.
 #[derive(Debug, Default)]
-pub struct Page {
+pub(super) struct Page {
     /// What is written so far.
     pub m: Markup,
     figures: usize,
@@ -28,17 +28,17 @@ const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
 
 impl Page {
     /// The tag of a heading so far below that of a report.
-    pub fn heading_tag(&self, below: usize) -> &'static str {
+    pub(super) fn heading_tag(&self, below: usize) -> &'static str {
         HEADINGS[(self.depth + below).min(HEADINGS.len() - 1)]
     }
 
     /// What follows is parts of a whole: its headings lie two deeper.
-    pub fn deepen(&mut self) {
+    pub(super) fn deepen(&mut self) {
         self.depth = 2;
     }
 
     /// A part of the whole, which can be gone to by its `id`.
-    pub fn part(&mut self, id: &str, title: &str, content: impl FnOnce(&mut Page)) {
+    pub(super) fn part(&mut self, id: &str, title: &str, content: impl FnOnce(&mut Page)) {
         self.m.raw("<article>");
         self.m
             .el("h2")
@@ -50,7 +50,7 @@ impl Page {
     }
 
     /// A section with a heading; the remark beside it may be empty.
-    pub fn section(&mut self, title: &str, remark: &str, content: impl FnOnce(&mut Page)) {
+    pub(super) fn section(&mut self, title: &str, remark: &str, content: impl FnOnce(&mut Page)) {
         self.m.raw("<section>");
         let tag = self.heading_tag(1);
         self.m.el(tag).attr("class", "section").with(|m| {
@@ -65,18 +65,18 @@ impl Page {
     }
 
     /// A heading within a section.
-    pub fn subheading(&mut self, title: &str) {
+    pub(super) fn subheading(&mut self, title: &str) {
         let tag = self.heading_tag(2);
         self.m.el(tag).attr("class", "sub").text(title);
     }
 
     /// A paragraph.
-    pub fn paragraph(&mut self, line: &Line) {
+    pub(super) fn paragraph(&mut self, line: &Line) {
         self.m.el("p").with(|m| write_line(m, line));
     }
 
     /// Lines of a kind.
-    pub fn list(&mut self, lines: &[Line]) {
+    pub(super) fn list(&mut self, lines: &[Line]) {
         self.m.el("ul").attr("class", "marked").with(|m| {
             for line in lines {
                 m.el("li").with(|m| write_line(m, line));
@@ -85,12 +85,12 @@ impl Page {
     }
 
     /// A remark in small print.
-    pub fn note(&mut self, text: impl Display) {
+    pub(super) fn note(&mut self, text: impl Display) {
         self.m.el("p").attr("class", "note").text(text);
     }
 
     /// A command, broken into lines before options, not within them.
-    pub fn command(&mut self, command: &str) {
+    pub(super) fn command(&mut self, command: &str) {
         let command = untied(command);
         self.m.el("pre").with(|m| {
             m.el("code").with(|m| {
@@ -105,12 +105,12 @@ impl Page {
     }
 
     /// Lines as they are.
-    pub fn verbatim(&mut self, lines: &[String]) {
+    pub(super) fn verbatim(&mut self, lines: &[String]) {
         self.m.el("pre").text(lines.join("\n"));
     }
 
     /// Figures.
-    pub fn plots(&mut self, plots: &[Plot], layout: Layout) {
+    pub(super) fn plots(&mut self, plots: &[Plot], layout: Layout) {
         let (open, least_px) = match layout {
             Layout::Wide => ("", FIGURE_PX),
             Layout::Pairs => ("<div class=\"pair\">", FIGURE_PX),
@@ -127,12 +127,12 @@ impl Page {
     }
 
     /// A table; its caption is for screen readers only.
-    pub fn table(&mut self, caption: &str, table: &Table) {
+    pub(super) fn table(&mut self, caption: &str, table: &Table) {
         write_table(&mut self.m, caption, table);
     }
 
     /// Names and what is to be said of them.
-    pub fn facts(&mut self, facts: &[Fact]) {
+    pub(super) fn facts(&mut self, facts: &[Fact]) {
         if facts.is_empty() {
             return;
         }
@@ -147,7 +147,7 @@ impl Page {
     }
 
     /// Facts that are for those who look closer, folded up.
-    pub fn folded(&mut self, title: &str, content: impl FnOnce(&mut Page)) {
+    pub(super) fn folded(&mut self, title: &str, content: impl FnOnce(&mut Page)) {
         self.m.raw("<details class=\"more\">");
         self.m.el("summary").text(title);
         content(self);
@@ -155,7 +155,7 @@ impl Page {
     }
 
     /// The whole document.
-    pub fn into_document(self, title: &str) -> String {
+    pub(super) fn into_document(self, title: &str) -> String {
         let mut m = Markup::default();
         m.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
         m.raw("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">");

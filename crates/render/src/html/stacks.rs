@@ -9,7 +9,7 @@ use crate::number::time_short;
 const WIDTH: f64 = 1_000.0;
 
 /// Writes them.
-pub fn draw(m: &mut Markup, stacks: &Stacks) {
+pub(super) fn draw(m: &mut Markup, stacks: &Stacks) {
     m.el("div").attr("class", "stacks").with(|m| {
         m.el("div").attr("class", "caption").with(|m| {
             m.el("b").text(&stacks.title);

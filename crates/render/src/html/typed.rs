@@ -15,7 +15,7 @@ const JOINS: [&str; 2] = ["and", "or"];
 /// - a command line: a program where something is given, behind a colon, a comma or a bracket, with
 ///   its arguments. One of knee's ends with the last of its arguments; where more words follow, it
 ///   is only spoken of (`knee run does`). One of another program ends with the clause.
-pub fn pieces(sentence: &str) -> Vec<(bool, String)> {
+pub(super) fn pieces(sentence: &str) -> Vec<(bool, String)> {
     let mut all = Pieces::default();
     for (i, part) in sentence.split('`').enumerate() {
         match i % 2 {

@@ -6,7 +6,7 @@ use crate::document::table::{Align, Table};
 use crate::number::TIE;
 
 /// Writes a line, each piece in its ink.
-pub fn write_line(m: &mut Markup, line: &Line) {
+pub(super) fn write_line(m: &mut Markup, line: &Line) {
     for (ink, text) in line.pieces() {
         match class_of(*ink) {
             None => m.text(text),
@@ -16,7 +16,7 @@ pub fn write_line(m: &mut Markup, line: &Line) {
 }
 
 /// As it can be copied and pasted: without spaces that are none.
-pub fn untied(text: &str) -> String {
+pub(super) fn untied(text: &str) -> String {
     text.replace(TIE, " ")
 }
 
@@ -24,7 +24,7 @@ pub fn untied(text: &str) -> String {
 const UNITS: [&str; 9] = ["%", "ns", "µs", "ms", "s", "users", "times", "Hz", "KiB/s"];
 
 /// As it is read: no line ends between a number and its unit.
-pub fn tied(text: &str) -> String {
+pub(super) fn tied(text: &str) -> String {
     let mut tied = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(' ') {
@@ -42,7 +42,7 @@ pub fn tied(text: &str) -> String {
 const LONG_NAME: usize = 14;
 
 /// Writes a table in a box of its own, in which it scrolls where it is too wide.
-pub fn write_table(m: &mut Markup, caption: &str, table: &Table) {
+pub(super) fn write_table(m: &mut Markup, caption: &str, table: &Table) {
     let columns = table.columns();
     let rows = table.rows();
     if rows == 0 {
@@ -65,7 +65,7 @@ pub fn write_table(m: &mut Markup, caption: &str, table: &Table) {
 }
 
 /// A box for what may be too wide: it scrolls, by keys too, and is seen to.
-pub fn scrolling<'a>(m: &'a mut Markup, name: &str) -> Element<'a> {
+pub(super) fn scrolling<'a>(m: &'a mut Markup, name: &str) -> Element<'a> {
     let wide = m.el("div").attr("class", "wide").attr("tabindex", "0");
     wide.attr("role", "region").attr("aria-label", name)
 }

@@ -8,10 +8,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// Columns for the labels of the axis.
-pub const MARGIN: u16 = 12;
+pub(super) const MARGIN: u16 = 12;
 
 /// A chart of one figure of each interval.
-pub struct Bars<'a> {
+pub(super) struct Bars<'a> {
     pub live: &'a Live,
     pub look: Look,
     pub name: &'a str,
@@ -25,7 +25,7 @@ pub struct Bars<'a> {
 
 impl Bars<'_> {
     /// Draws it with its heading.
-    pub fn draw(&self, buffer: &mut Buffer, area: Rect) {
+    pub(super) fn draw(&self, buffer: &mut Buffer, area: Rect) {
         let columns = columns(self.live, plot_width(area));
         self.look
             .heading(buffer, area, self.name, &span(self.live, &columns));
@@ -80,12 +80,12 @@ impl Bars<'_> {
 }
 
 /// How many columns of an area are left beside the axis.
-pub fn plot_width(area: Rect) -> usize {
+pub(super) fn plot_width(area: Rect) -> usize {
     area.width.saturating_sub(MARGIN).into()
 }
 
 /// An area without its heading.
-pub fn below(area: Rect) -> Rect {
+pub(super) fn below(area: Rect) -> Rect {
     Rect {
         y: area.y + 1,
         height: area.height.saturating_sub(1),
@@ -94,7 +94,7 @@ pub fn below(area: Rect) -> Rect {
 }
 
 /// The line at the left, with what its upper and its lower end stand for.
-pub fn axis(look: Look, buffer: &mut Buffer, area: Rect, [top, bottom]: [String; 2]) {
+pub(super) fn axis(look: Look, buffer: &mut Buffer, area: Rect, [top, bottom]: [String; 2]) {
     for row in 0..area.height {
         let label = match row {
             0 => top.as_str(),

@@ -8,7 +8,7 @@ const WIDTH_MAX: usize = 8;
 
 /// What each column of a chart so many columns wide shows, from the left: an interval, or the gap
 /// between two trials. The latest ones where not all fit; fewer than `width` where there are few.
-pub fn columns(live: &Live, width: usize) -> Vec<Option<&Moment>> {
+pub(super) fn columns(live: &Live, width: usize) -> Vec<Option<&Moment>> {
     let each = column_width(live, width);
     let mut columns = Vec::with_capacity(width);
     'all: for (i, moment) in live.moments.iter().enumerate().rev() {
@@ -47,7 +47,7 @@ fn column_width(live: &Live, width: usize) -> usize {
 
 /// The time that these columns show since the trial began, in words; empty where it is of several
 /// trials.
-pub fn span(live: &Live, columns: &[Option<&Moment>]) -> String {
+pub(super) fn span(live: &Live, columns: &[Option<&Moment>]) -> String {
     let ends = (columns.first(), columns.last());
     let (Some(Some(first)), Some(Some(last))) = ends else {
         return String::new();

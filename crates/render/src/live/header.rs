@@ -8,7 +8,7 @@ use knee_core::measure::Interval;
 use knee_core::time::Nanos;
 
 /// What is run, and the trial, as far as they fit into `width` columns.
-pub fn title(live: &Live, width: usize) -> Line {
+pub(super) fn title(live: &Live, width: usize) -> Line {
     let mut line = Line::of(Ink::Strong, format!("knee {}", live.command));
     let mut trial = Line::new();
     if let Some(t) = &live.trial {
@@ -30,7 +30,7 @@ pub fn title(live: &Live, width: usize) -> Line {
 }
 
 /// How far it is: a bar, and the time in words.
-pub fn progress(screen: &Screen<'_>, width: usize) -> Line {
+pub(super) fn progress(screen: &Screen<'_>, width: usize) -> Line {
     let Some(trial) = &screen.live.trial else {
         return Line::of(Ink::Dim, "starting");
     };
@@ -78,7 +78,7 @@ fn seconds(t: Nanos) -> String {
 }
 
 /// The figures, as many in a line as fit.
-pub fn figures(live: &Live, width: usize) -> Vec<Line> {
+pub(super) fn figures(live: &Live, width: usize) -> Vec<Line> {
     let mut lines = vec![Line::new()];
     for figure in all_figures(live) {
         let gap = 3;
@@ -168,7 +168,7 @@ fn figure(name: &str, value: String) -> Line {
 }
 
 /// Bits per second, from bytes: `93.4 Mbit/s`.
-pub fn bit_rate(bytes_per_s: f64) -> String {
+pub(super) fn bit_rate(bytes_per_s: f64) -> String {
     let bits = bytes_per_s * 8.0;
     let (scale, unit) = match bits {
         b if b < 1e6 => (1e3, "kbit/s"),

@@ -16,7 +16,7 @@ use ratatui::layout::Rect;
 const HEATS: [f64; 3] = [0.02, 0.1, 0.3];
 
 /// What the chart shows of response times (or pings).
-pub struct Latency<'a> {
+pub(super) struct Latency<'a> {
     pub live: &'a Live,
     pub look: Look,
     /// What the times are of.
@@ -25,7 +25,7 @@ pub struct Latency<'a> {
 
 impl Latency<'_> {
     /// How many operations took how long.
-    pub fn heat_map(&self, buffer: &mut Buffer, area: Rect) {
+    pub(super) fn heat_map(&self, buffer: &mut Buffer, area: Rect) {
         let columns = columns(self.live, plot_width(area));
         let name = format!("{}, heat map", self.name);
         self.look
@@ -54,7 +54,7 @@ impl Latency<'_> {
     }
 
     /// Median, 90th and 99th percentile and maximum.
-    pub fn percentiles(&self, buffer: &mut Buffer, area: Rect) {
+    pub(super) fn percentiles(&self, buffer: &mut Buffer, area: Rect) {
         let columns = columns(self.live, plot_width(area));
         let marks = self.look.pick(['▴', '◆', '▪', '•'], ['^', '9', '+', 'o']);
         let [max, p99, p90, p50] = marks;

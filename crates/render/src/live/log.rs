@@ -10,13 +10,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// How many rows all that was said takes in so many columns.
-pub fn rows(live: &Live, width: usize, look: Look) -> usize {
+pub(super) fn rows(live: &Live, width: usize, look: Look) -> usize {
     let lines = live.entries.iter().map(|e| entry(e, width, look).len());
     lines.sum()
 }
 
 /// The latest of what was said, under a heading.
-pub fn draw(live: &Live, look: Look, buffer: &mut Buffer, area: Rect) {
+pub(super) fn draw(live: &Live, look: Look, buffer: &mut Buffer, area: Rect) {
     look.heading(buffer, area, "so far", "");
     let area = below(area);
     if live.entries.is_empty() {
@@ -68,7 +68,7 @@ fn entry(entry: &Entry, width: usize, look: Look) -> Vec<Line> {
 }
 
 /// The trials that are over, the latest ones where not all fit, under a heading.
-pub fn table(live: &Live, look: Look, buffer: &mut Buffer, area: Rect) {
+pub(super) fn table(live: &Live, look: Look, buffer: &mut Buffer, area: Rect) {
     let room = usize::from(area.height.saturating_sub(2));
     let left_out = live.ended.len().saturating_sub(room);
     let remark = match left_out {

@@ -3,11 +3,11 @@
 
 mod scale;
 
-pub use scale::{Scale, Unit};
+pub(crate) use scale::{Scale, Unit};
 
 /// What a series is drawn in. Never the only thing that tells two series apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tone {
+pub(crate) enum Tone {
     /// The main thing shown: blue.
     #[default]
     First,
@@ -26,7 +26,7 @@ pub enum Tone {
 /// How a line is broken up, so that lines differ without colour.
 #[allow(clippy::enum_variant_names)] // Dash and dot in turn have no other name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dash {
+pub(crate) enum Dash {
     /// Not at all.
     #[default]
     Solid,
@@ -40,7 +40,7 @@ pub enum Dash {
 
 /// What marks a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mark {
+pub(crate) enum Mark {
     /// Nothing; its line passes through.
     #[default]
     None,
@@ -57,7 +57,7 @@ pub enum Mark {
 /// One value, with its interval of confidence where there is one. A `y` that is not finite, or not
 /// positive on a logarithmic scale, is a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Point {
+pub(crate) struct Point {
     /// Where; on a scale of categories the number of one, from 0.
     pub x: f64,
     /// How much.
@@ -68,12 +68,12 @@ pub struct Point {
 
 impl Point {
     /// A value without an interval.
-    pub fn new(x: f64, y: f64) -> Point {
+    pub(crate) fn new(x: f64, y: f64) -> Point {
         Point { x, y, range: None }
     }
 
     /// With an interval of confidence where there is one.
-    pub fn with(x: f64, y: f64, range: Option<[f64; 2]>) -> Point {
+    pub(crate) fn with(x: f64, y: f64, range: Option<[f64; 2]>) -> Point {
         Point { x, y, range }
     }
 }
@@ -81,7 +81,7 @@ impl Point {
 /// A distribution at one place of a scale of categories: `low` to `high` as a thin line, `from` to
 /// `to` as a box, `middle` as a stroke across it. All on the other scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// Which category, from 0.
     pub at: f64,
     /// End of the thin line.
@@ -98,7 +98,7 @@ pub struct Spread {
 
 /// What a series looks like.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// Straight lines from point to point, with the interval of each that has one.
     Line(Vec<Point>),
     /// A level from each `x` to the next, for figures of an interval of time. The last point only
@@ -121,7 +121,7 @@ pub enum Shape {
 
 /// Data of one kind under one name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub(crate) struct Series {
     /// Short, as it stands beside the line: `p99`, `asked`.
     pub name: String,
     /// Its points.
@@ -154,37 +154,37 @@ impl Series {
     }
 
     /// A line.
-    pub fn line(name: impl Into<String>, points: Vec<Point>) -> Series {
+    pub(crate) fn line(name: impl Into<String>, points: Vec<Point>) -> Series {
         Series::of(name, Shape::Line(points))
     }
 
     /// A stair of levels.
-    pub fn step(name: impl Into<String>, points: Vec<Point>) -> Series {
+    pub(crate) fn step(name: impl Into<String>, points: Vec<Point>) -> Series {
         Series::of(name, Shape::Step(points))
     }
 
     /// Marks alone.
-    pub fn points(name: impl Into<String>, points: Vec<Point>) -> Series {
+    pub(crate) fn points(name: impl Into<String>, points: Vec<Point>) -> Series {
         Series::of(name, Shape::Points(points)).marked(Mark::Dot)
     }
 
     /// An area.
-    pub fn band(name: impl Into<String>, points: Vec<Point>) -> Series {
+    pub(crate) fn band(name: impl Into<String>, points: Vec<Point>) -> Series {
         Series::of(name, Shape::Band(points))
     }
 
     /// Bars.
-    pub fn bars(name: impl Into<String>, points: Vec<Point>, width: f64) -> Series {
+    pub(crate) fn bars(name: impl Into<String>, points: Vec<Point>, width: f64) -> Series {
         Series::of(name, Shape::Bars(points, width))
     }
 
     /// Pieces of stacked bars.
-    pub fn stack(name: impl Into<String>, points: Vec<Point>, width: f64) -> Series {
+    pub(crate) fn stack(name: impl Into<String>, points: Vec<Point>, width: f64) -> Series {
         Series::of(name, Shape::Stack(points, width))
     }
 
     /// Distributions.
-    pub fn spreads(
+    pub(crate) fn spreads(
         name: impl Into<String>,
         spreads: Vec<Spread>,
         figures: [&'static str; 5],
@@ -193,37 +193,37 @@ impl Series {
     }
 
     /// In this colour.
-    pub fn toned(mut self, tone: Tone) -> Series {
+    pub(crate) fn toned(mut self, tone: Tone) -> Series {
         self.tone = tone;
         self
     }
 
     /// With this line.
-    pub fn dashed(mut self, dash: Dash) -> Series {
+    pub(crate) fn dashed(mut self, dash: Dash) -> Series {
         self.dash = dash;
         self
     }
 
     /// With these marks.
-    pub fn marked(mut self, mark: Mark) -> Series {
+    pub(crate) fn marked(mut self, mark: Mark) -> Series {
         self.mark = mark;
         self
     }
 
     /// With words beside each of its points.
-    pub fn labelled(mut self, labels: Vec<String>) -> Series {
+    pub(crate) fn labelled(mut self, labels: Vec<String>) -> Series {
         self.labels = labels;
         self
     }
 
     /// Drawn only: neither in the table nor on hover.
-    pub fn unlisted(mut self) -> Series {
+    pub(crate) fn unlisted(mut self) -> Series {
         self.listed = false;
         self
     }
 
     /// Its points; none for distributions.
-    pub fn its_points(&self) -> &[Point] {
+    pub(crate) fn its_points(&self) -> &[Point] {
         match &self.shape {
             Shape::Line(p) | Shape::Step(p) | Shape::Points(p) | Shape::Band(p) => p,
             Shape::Bars(p, _) | Shape::Stack(p, _) => p,
@@ -234,7 +234,7 @@ impl Series {
 
 /// A line across the plot that the data are compared with, and its name.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reference {
+pub(crate) enum Reference {
     /// A level, such as a bound, a maximum.
     Horizontal {
         /// Where.
@@ -259,7 +259,7 @@ pub enum Reference {
 
 /// A figure.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plot {
+pub(crate) struct Plot {
     /// What is shown: `Throughput against users`.
     pub title: String,
     /// What is to be seen in it, in a sentence, for those who do not see it.
@@ -282,7 +282,7 @@ pub struct Plot {
 
 impl Plot {
     /// An empty plot of usual height.
-    pub fn new(title: impl Into<String>, x: Scale, y: Scale) -> Plot {
+    pub(crate) fn new(title: impl Into<String>, x: Scale, y: Scale) -> Plot {
         Plot {
             title: title.into(),
             description: String::new(),
@@ -297,19 +297,19 @@ impl Plot {
     }
 
     /// With this description.
-    pub fn described(mut self, description: impl Into<String>) -> Plot {
+    pub(crate) fn described(mut self, description: impl Into<String>) -> Plot {
         self.description = description.into();
         self
     }
 
     /// With one series more.
-    pub fn with(mut self, series: Series) -> Plot {
+    pub(crate) fn with(mut self, series: Series) -> Plot {
         self.series.push(series);
         self
     }
 
     /// With one line more to compare with.
-    pub fn against(mut self, reference: Reference) -> Plot {
+    pub(crate) fn against(mut self, reference: Reference) -> Plot {
         self.references.push(reference);
         self
     }

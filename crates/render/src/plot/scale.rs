@@ -9,7 +9,7 @@ const LOG_RATIO: f64 = 10.0;
 
 /// What the values on a scale are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub(crate) enum Unit {
     /// Nanoseconds; shown as ns, µs, ms or s.
     Time,
     /// Operations (or whatever the title says) per second.
@@ -30,7 +30,7 @@ pub enum Unit {
 
 impl Unit {
     /// A value with its unit, as in a table.
-    pub fn value(self, value: f64) -> String {
+    pub(crate) fn value(self, value: f64) -> String {
         if !value.is_finite() {
             return number::MISSING.to_string();
         }
@@ -49,7 +49,7 @@ impl Unit {
     }
 
     /// A value as it stands beside an axis: short.
-    pub fn tick(self) -> fn(f64) -> String {
+    pub(crate) fn tick(self) -> fn(f64) -> String {
         match self {
             Unit::Time => |v| match v {
                 v if v.abs() < 0.5 => "0".to_string(),
@@ -65,7 +65,7 @@ impl Unit {
 
 /// One of the two scales of a plot.
 #[derive(Clone, Debug)]
-pub struct Scale {
+pub(crate) struct Scale {
     /// Where values lie on it.
     pub axis: Axis,
     /// What they are.
@@ -97,28 +97,28 @@ impl Scale {
     }
 
     /// Equal differences equally far apart, from `lo` to `hi`.
-    pub fn linear(lo: f64, hi: f64, unit: Unit, name: impl Into<String>) -> Scale {
+    pub(crate) fn linear(lo: f64, hi: f64, unit: Unit, name: impl Into<String>) -> Scale {
         Scale::of(Axis::linear(lo, hi, unit.tick()), unit, name)
     }
 
     /// Equal ratios equally far apart; linear from 0 where `lo` is not positive.
-    pub fn logarithmic(lo: f64, hi: f64, unit: Unit, name: impl Into<String>) -> Scale {
+    pub(crate) fn logarithmic(lo: f64, hi: f64, unit: Unit, name: impl Into<String>) -> Scale {
         Scale::of(Axis::logarithmic(lo, hi, unit.tick()), unit, name)
     }
 
     /// Logarithmic around two ends, with a margin.
-    pub fn around([lo, hi]: [f64; 2], unit: Unit, name: impl Into<String>) -> Scale {
+    pub(crate) fn around([lo, hi]: [f64; 2], unit: Unit, name: impl Into<String>) -> Scale {
         Scale::logarithmic(lo / 1.5, hi * 1.5, unit, name)
     }
 
     /// Percentiles: 90, 99, 99.9 equally far apart, up to `hi` below 100; 100 lies at the end.
-    pub fn percentiles(hi: f64, name: impl Into<String>) -> Scale {
+    pub(crate) fn percentiles(hi: f64, name: impl Into<String>) -> Scale {
         let unit = Unit::Percentile;
         Scale::of(Axis::percentiles(hi, unit.tick()), unit, name)
     }
 
     /// Linear from 0 to a little above the largest of these.
-    pub fn from_zero(
+    pub(crate) fn from_zero(
         values: impl IntoIterator<Item = f64>,
         unit: Unit,
         name: impl Into<String>,
@@ -129,7 +129,7 @@ impl Scale {
 
     /// Logarithmic around all of these that are positive where they span a decade or more, else
     /// linear from 0: the one rule for the axes of all figures.
-    pub fn fitting(
+    pub(crate) fn fitting(
         values: impl IntoIterator<Item = f64>,
         unit: Unit,
         name: impl Into<String>,
@@ -144,7 +144,7 @@ impl Scale {
     }
 
     /// Named places, each one wide: number 0 is the first.
-    pub fn categories(names: Vec<String>, name: impl Into<String>) -> Scale {
+    pub(crate) fn categories(names: Vec<String>, name: impl Into<String>) -> Scale {
         let hi = names.len().max(1) as f64 - 0.5;
         let mut scale = Scale::linear(-0.5, hi, Unit::Number, name);
         scale.categories = if names.is_empty() {
@@ -157,28 +157,28 @@ impl Scale {
 
     /// With marks at these values, as far as there is room, instead of round ones: for the few
     /// values that were measured.
-    pub fn marked_at(mut self, values: impl IntoIterator<Item = f64>) -> Scale {
+    pub(crate) fn marked_at(mut self, values: impl IntoIterator<Item = f64>) -> Scale {
         self.marked = values.into_iter().collect();
         self
     }
 
     /// Its name alone, for the table.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// The values at its begin and at its end.
-    pub fn ends(&self) -> [f64; 2] {
+    pub(crate) fn ends(&self) -> [f64; 2] {
         [self.axis.lo, self.axis.hi]
     }
 
     /// Whether its places have names.
-    pub fn is_of_categories(&self) -> bool {
+    pub(crate) fn is_of_categories(&self) -> bool {
         !self.categories.is_empty()
     }
 
     /// A value in words, as in a table.
-    pub fn value(&self, value: f64) -> String {
+    pub(crate) fn value(&self, value: f64) -> String {
         if self.is_of_categories() {
             let name = self.categories.get(value.round().max(0.0) as usize);
             return name.map_or_else(|| number::MISSING.to_string(), Clone::clone);
@@ -187,20 +187,20 @@ impl Scale {
     }
 
     /// Whether its marks are as far from each other.
-    pub fn is_marked_evenly(&self) -> bool {
+    pub(crate) fn is_marked_evenly(&self) -> bool {
         let places: Vec<f64> = self.ticks(9).into_iter().map(|(at, _)| at).collect();
         let is_even = |w: &[f64]| ((w[2] - w[1]) - (w[1] - w[0])).abs() < 1e-6;
         self.marked.is_empty() && places.windows(3).all(is_even)
     }
 
     /// From 0 at its begin to 1 at its end; `None` where it has no place for the value.
-    pub fn position(&self, value: f64) -> Option<f64> {
+    pub(crate) fn position(&self, value: f64) -> Option<f64> {
         let position = self.axis.position(value);
         position.is_finite().then_some(position)
     }
 
     /// What is marked on it, with its place and words.
-    pub fn ticks(&self, wanted: usize) -> Vec<(f64, String)> {
+    pub(crate) fn ticks(&self, wanted: usize) -> Vec<(f64, String)> {
         if self.is_of_categories() {
             let names = self.categories.iter().enumerate();
             let named = names.map(|(i, name)| (self.axis.position(i as f64), name.clone()));
@@ -217,7 +217,7 @@ impl Scale {
     }
 
     /// For the script: kind, begin, end.
-    pub fn for_script(&self) -> String {
+    pub(crate) fn for_script(&self) -> String {
         let kind = match self.axis.scale {
             axis::Scale::Linear => "lin",
             axis::Scale::Log => "log",
@@ -227,7 +227,7 @@ impl Scale {
     }
 
     /// For the script: in which words to write what it marks when zoomed.
-    pub fn unit_for_script(&self) -> &'static str {
+    pub(crate) fn unit_for_script(&self) -> &'static str {
         match self.unit {
             Unit::Time => "ns",
             _ => "",
@@ -235,7 +235,7 @@ impl Scale {
     }
 
     /// Its name with the unit that the ticks leave out, for the axis.
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         let log = if self.axis.scale == axis::Scale::Log {
             ", log scale"
         } else {

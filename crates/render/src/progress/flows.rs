@@ -6,7 +6,7 @@ use knee_core::time::Nanos;
 use knee_core::trial::flows::FlowsReport;
 
 /// What is told of an interval of flows and of the longest ping so far.
-pub fn parts(interval: &Interval, ping_max: Nanos) -> Vec<String> {
+pub(super) fn parts(interval: &Interval, ping_max: Nanos) -> Vec<String> {
     let mut parts = Vec::new();
     for (way, bytes) in [("up", interval.up_bytes), ("down", interval.down_bytes)] {
         if let Some(bytes) = bytes.filter(|n| *n > 0) {

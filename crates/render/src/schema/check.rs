@@ -3,13 +3,13 @@
 
 use serde_json::Value;
 
-pub struct Checker<'a> {
+pub(super) struct Checker<'a> {
     pub whole: &'a Value,
 }
 
 impl Checker<'_> {
     /// What is wrong with a document, and where.
-    pub fn check(&self, document: &Value) -> Vec<String> {
+    pub(super) fn check(&self, document: &Value) -> Vec<String> {
         let mut wrong = Vec::new();
         self.at("", self.whole, document, &mut wrong);
         wrong

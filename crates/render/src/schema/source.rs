@@ -4,14 +4,14 @@ use std::path::Path;
 
 /// A type that serde writes.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub(super) struct Item {
     pub name: String,
     pub doc: String,
     pub body: Body,
 }
 
 #[derive(Clone, Debug)]
-pub enum Body {
+pub(super) enum Body {
     Struct(Vec<Field>),
     /// A struct that is written as what it holds.
     Newtype(String),
@@ -21,7 +21,7 @@ pub enum Body {
 }
 
 #[derive(Clone, Debug)]
-pub struct Field {
+pub(super) struct Field {
     pub name: String,
     pub doc: String,
     /// Its type as it is spelt.
@@ -34,7 +34,7 @@ pub struct Field {
 
 /// A variant: without fields, with an unnamed one (`inner`), or with named ones.
 #[derive(Clone, Debug)]
-pub struct Variant {
+pub(super) struct Variant {
     pub name: String,
     pub inner: String,
     pub fields: Vec<Field>,
@@ -44,7 +44,7 @@ pub struct Variant {
 
 /// All types with a derived `Serialize` in the files of a folder, but for those that only tests
 /// have.
-pub fn items(folder: &Path) -> Vec<Item> {
+pub(super) fn items(folder: &Path) -> Vec<Item> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("the folder") {
         let path = entry.expect("an entry").path();

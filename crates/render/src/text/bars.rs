@@ -6,7 +6,7 @@ const FROM_BELOW: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', 
 const ASCII_LEVELS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 
 /// A horizontal bar over `share` (0 to 1) of `width` columns; never quite empty.
-pub fn bar(share: f64, width: usize, unicode: bool) -> String {
+pub(super) fn bar(share: f64, width: usize, unicode: bool) -> String {
     let eighths = (share.clamp(0.0, 1.0) * (width * 8) as f64)
         .round()
         .max(1.0) as usize;
@@ -22,7 +22,7 @@ pub fn bar(share: f64, width: usize, unicode: bool) -> String {
 
 /// Which of several neighbours stands for them where a sparkline has more values than columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub(super) enum Keep {
     /// The largest: no peak is lost.
     Peaks,
     /// The smallest: no gap is lost.
@@ -30,7 +30,7 @@ pub enum Keep {
 }
 
 /// Values as heights over a common base of 0, one character each, at most `width`.
-pub fn sparkline(values: &[f64], keep: Keep, width: usize, unicode: bool) -> String {
+pub(super) fn sparkline(values: &[f64], keep: Keep, width: usize, unicode: bool) -> String {
     let top = values.iter().copied().fold(0.0, f64::max);
     let per_column = values.len().div_ceil(width.max(1)).max(1);
     let columns = values.chunks(per_column);

@@ -6,7 +6,7 @@ use crate::document::line::{Ink, Line, cleaned};
 
 /// Percentiles of one distribution, in the units of the axis.
 #[derive(Clone, Debug)]
-pub struct Whisker {
+pub(super) struct Whisker {
     /// Its name.
     pub name: String,
     /// The whole line: the 1st and the 99th percentile.
@@ -19,7 +19,7 @@ pub struct Whisker {
 
 /// What the parts of a line are drawn with.
 #[derive(Clone, Copy, Debug)]
-pub struct Glyphs {
+pub(super) struct Glyphs {
     /// The thin ends.
     pub thin: char,
     /// The heavy part.
@@ -34,7 +34,7 @@ pub struct Glyphs {
 
 impl Glyphs {
     /// Those of a page.
-    pub fn new(unicode: bool) -> Glyphs {
+    pub(super) fn new(unicode: bool) -> Glyphs {
         let [thin, heavy, mark, left, right, axis] = if unicode {
             ['─', '━', '●', '├', '┤', '│']
         } else {
@@ -52,7 +52,7 @@ impl Glyphs {
 
 /// A line for each of them over a common axis, within `width` columns. What lies outside the axis
 /// is drawn at its end.
-pub fn laid_out(spreads: &[Whisker], axis: &Axis, width: usize, unicode: bool) -> Vec<Line> {
+pub(super) fn laid_out(spreads: &[Whisker], axis: &Axis, width: usize, unicode: bool) -> Vec<Line> {
     let names: Vec<String> = spreads.iter().map(|s| cleaned(&s.name, unicode)).collect();
     let margin = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
     let columns = width.saturating_sub(margin + 2).max(10);

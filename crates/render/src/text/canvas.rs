@@ -17,7 +17,7 @@ struct Cell {
 
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug)]
-pub struct Stroke {
+pub(super) struct Stroke {
     /// Its colour.
     pub ink: Ink,
     /// Whether with gaps.
@@ -28,7 +28,7 @@ pub struct Stroke {
 
 /// The surface. Positions run from 0 to 1, from left to right and from bottom to top.
 #[derive(Debug)]
-pub struct Canvas {
+pub(super) struct Canvas {
     columns: usize,
     rows: usize,
     unicode: bool,
@@ -37,7 +37,7 @@ pub struct Canvas {
 
 impl Canvas {
     /// An empty surface of so many character cells.
-    pub fn new(columns: usize, rows: usize, unicode: bool) -> Canvas {
+    pub(super) fn new(columns: usize, rows: usize, unicode: bool) -> Canvas {
         let empty = Cell {
             dots: 0,
             glyph: None,
@@ -52,7 +52,7 @@ impl Canvas {
     }
 
     /// A line through points; what lies outside is cut off.
-    pub fn polyline(&mut self, points: &[(f64, f64)], stroke: Stroke) {
+    pub(super) fn polyline(&mut self, points: &[(f64, f64)], stroke: Stroke) {
         let (width, height) = self.dots();
         let scaled = |(x, y): (f64, f64)| (x * (width - 1.0), (1.0 - y) * (height - 1.0));
         let mut drawn = 0;
@@ -76,7 +76,7 @@ impl Canvas {
     }
 
     /// One character at a position, over whatever is there; nothing outside.
-    pub fn glyph(&mut self, (x, y): (f64, f64), glyph: char, ink: Ink) {
+    pub(super) fn glyph(&mut self, (x, y): (f64, f64), glyph: char, ink: Ink) {
         if let Some(i) = self.cell_index(x, y) {
             self.cells[i].glyph = Some(glyph);
             self.cells[i].ink = ink;
@@ -84,7 +84,7 @@ impl Canvas {
     }
 
     /// A column of characters at a position, behind whatever is there.
-    pub fn vertical(&mut self, x: f64, glyph: char, ink: Ink) {
+    pub(super) fn vertical(&mut self, x: f64, glyph: char, ink: Ink) {
         for row in 0..self.rows {
             let y = 1.0 - (row as f64 + 0.5) / self.rows as f64;
             let Some(i) = self.cell_index(x, y) else {
@@ -99,7 +99,7 @@ impl Canvas {
 
     /// Words from this cell on, where it, its neighbours and all cells between are empty; whether
     /// there was room.
-    pub fn words(&mut self, row: usize, column: usize, words: &str, ink: Ink) -> bool {
+    pub(super) fn words(&mut self, row: usize, column: usize, words: &str, ink: Ink) -> bool {
         let length = words.chars().count();
         if length == 0 || row >= self.rows || column + length > self.columns {
             return false;
@@ -118,12 +118,12 @@ impl Canvas {
     }
 
     /// How many rows and columns of cells it has.
-    pub fn size(&self) -> (usize, usize) {
+    pub(super) fn size(&self) -> (usize, usize) {
         (self.rows, self.columns)
     }
 
     /// Row by row from the top.
-    pub fn lines(&self) -> Vec<Line> {
+    pub(super) fn lines(&self) -> Vec<Line> {
         let rows = self.cells.chunks(self.columns.max(1));
         rows.map(|row| {
             let mut line = Line::new();
@@ -137,12 +137,12 @@ impl Canvas {
     }
 
     /// The row of cells, from the top, of a vertical position.
-    pub fn row(&self, y: f64) -> usize {
+    pub(super) fn row(&self, y: f64) -> usize {
         cell(1.0 - y, self.rows, self.dots_per_cell().1)
     }
 
     /// The column of cells of a horizontal position.
-    pub fn column(&self, x: f64) -> usize {
+    pub(super) fn column(&self, x: f64) -> usize {
         cell(x, self.columns, self.dots_per_cell().0)
     }
 

@@ -24,7 +24,7 @@ const GAP: usize = 4;
 
 /// Writes figures: two beside each other where there is room, else one below the other. Those of
 /// bars stand beside the rows of tables instead.
-pub fn show(page: &mut Page, plots: &[Plot]) {
+pub(super) fn show(page: &mut Page, plots: &[Plot]) {
     let on_canvas = |plot: &&Plot| !is_over_time(plot) && !plot.y.is_of_categories();
     let drawn: Vec<&Plot> = plots.iter().filter(on_canvas).collect();
     let inner = page.inner_width();

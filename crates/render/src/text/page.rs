@@ -7,11 +7,11 @@ use crate::document::table::Table;
 use std::io;
 
 /// How far everything below a heading is moved in.
-pub const INDENT: usize = 2;
+pub(super) const INDENT: usize = 2;
 
 /// Collects lines; writes them at the end.
 #[derive(Debug)]
-pub struct Page {
+pub(super) struct Page {
     /// Columns that may be used.
     pub width: usize,
     /// Whether characters beyond ASCII may be used.
@@ -23,7 +23,7 @@ pub struct Page {
 
 impl Page {
     /// An empty page.
-    pub fn new(width: usize, unicode: bool) -> Page {
+    pub(super) fn new(width: usize, unicode: bool) -> Page {
         Page {
             width,
             unicode,
@@ -33,19 +33,19 @@ impl Page {
     }
 
     /// The columns within the indent.
-    pub fn inner_width(&self) -> usize {
+    pub(super) fn inner_width(&self) -> usize {
         self.width - INDENT
     }
 
     /// An empty line, unless there is one already or a heading is just above.
-    pub fn gap(&mut self) {
+    pub(super) fn gap(&mut self) {
         if self.lines.len() > self.headed && self.lines.last().is_some_and(|l| l.width() > 0) {
             self.lines.push(Line::new());
         }
     }
 
     /// A heading with a remark in brackets, and a gap before it.
-    pub fn heading(&mut self, title: &str, remark: &str) {
+    pub(super) fn heading(&mut self, title: &str, remark: &str) {
         self.headed = 0;
         self.gap();
         let mut line = Line::of(Ink::Strong, title);
@@ -57,19 +57,19 @@ impl Page {
     }
 
     /// Text from column `indent`, wrapped to lines that begin at column `hang`.
-    pub fn paragraph(&mut self, indent: usize, hang: usize, text: Line) {
+    pub(super) fn paragraph(&mut self, indent: usize, hang: usize, text: Line) {
         let mut line = Line::plain(" ".repeat(indent));
         line.append(text.cleaned(self.unicode));
         self.lines.extend(line.wrapped(self.width, hang));
     }
 
     /// A line that other programs read: never wrapped.
-    pub fn verbatim(&mut self, text: &str) {
+    pub(super) fn verbatim(&mut self, text: &str) {
         self.lines.push(Line::plain(cleaned(text, self.unicode)));
     }
 
     /// Names and what is to be said of them, in two columns.
-    pub fn facts(&mut self, facts: &[Fact]) {
+    pub(super) fn facts(&mut self, facts: &[Fact]) {
         let names: Vec<String> = facts
             .iter()
             .map(|(n, _)| cleaned(n, self.unicode))
@@ -85,13 +85,13 @@ impl Page {
     }
 
     /// A table; see [`laid_out`].
-    pub fn table(&mut self, table: &Table) {
+    pub(super) fn table(&mut self, table: &Table) {
         let lines = laid_out(table, self.inner_width(), self.unicode);
         self.block(lines);
     }
 
     /// Lines that are laid out already, moved in.
-    pub fn block(&mut self, lines: Vec<Line>) {
+    pub(super) fn block(&mut self, lines: Vec<Line>) {
         for line in lines {
             let mut moved = Line::plain(" ".repeat(INDENT));
             moved.append(line);
@@ -100,7 +100,7 @@ impl Page {
     }
 
     /// Writes it, in colour or not.
-    pub fn write(&self, color: bool, out: &mut dyn io::Write) -> io::Result<()> {
+    pub(super) fn write(&self, color: bool, out: &mut dyn io::Write) -> io::Result<()> {
         self.lines
             .iter()
             .try_for_each(|line| line.write(color, out))

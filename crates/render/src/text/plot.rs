@@ -43,7 +43,7 @@ enum Place {
 
 /// A figure as what is drawn on a canvas.
 #[derive(Debug)]
-pub struct Drawing {
+pub(super) struct Drawing {
     /// What is shown, above the plot.
     title: String,
     /// The horizontal axis.
@@ -60,7 +60,7 @@ pub struct Drawing {
 
 impl Drawing {
     /// What a figure over two axes of numbers is made of.
-    pub fn of(plot: &Plot, unicode: bool) -> Drawing {
+    pub(super) fn of(plot: &Plot, unicode: bool) -> Drawing {
         let title = match plot.y.name() {
             "" => plot.title.clone(),
             name => format!("{} ({name})", plot.title),
@@ -165,7 +165,7 @@ impl Drawing {
 
     /// Its lines within `width` columns, `rows` of them within the axes. All lines of the plot
     /// are equally wide, so that another may stand beside it.
-    pub fn laid_out(&self, width: usize, rows: usize, unicode: bool) -> Vec<Line> {
+    pub(super) fn laid_out(&self, width: usize, rows: usize, unicode: bool) -> Vec<Line> {
         let ticks: Vec<(f64, String)> = labelled(&self.y, (rows / 3).max(2), unicode);
         let margin = ticks
             .iter()
@@ -288,7 +288,7 @@ impl Drawing {
 
 /// A horizontal axis of so many columns from column `margin` + 2 on, and its labels, those left out
 /// that would touch another.
-pub fn x_axis(x: &Axis, margin: usize, columns: usize, unicode: bool) -> [Line; 2] {
+pub(super) fn x_axis(x: &Axis, margin: usize, columns: usize, unicode: bool) -> [Line; 2] {
     let axis = AxisGlyphs::new(unicode);
     let canvas = Canvas::new(columns, 1, unicode);
     let mut rule = vec![axis.x; columns];
@@ -330,7 +330,7 @@ fn dashed(ink: Ink) -> Stroke {
 }
 
 /// The ink of a colour.
-pub fn ink(tone: Tone) -> Ink {
+pub(super) fn ink(tone: Tone) -> Ink {
     match tone {
         Tone::First => Ink::Data,
         Tone::Second => Ink::Warn,

@@ -15,7 +15,7 @@ type Column = (String, Align, Vec<Line>);
 
 /// The lines of a table with its bars. Where they would be wider than `width`, the columns that do
 /// not fit follow in further tables below, each beginning with the first column again.
-pub fn laid_out(table: &Table, width: usize, unicode: bool) -> Vec<Line> {
+pub(super) fn laid_out(table: &Table, width: usize, unicode: bool) -> Vec<Line> {
     let first = table
         .columns()
         .first()

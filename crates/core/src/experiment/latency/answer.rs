@@ -7,7 +7,7 @@ use crate::time::Nanos;
 use crate::words::{exact, list, time};
 
 /// What the path is like, and where it bends.
-pub fn of(conclusion: &LatencyConclusion) -> String {
+pub(super) fn of(conclusion: &LatencyConclusion) -> String {
     let first = conclusion.scenarios.first();
     let name = first.map_or("", |row| &row.congestion_control);
     let own = conclusion.scenarios.iter();

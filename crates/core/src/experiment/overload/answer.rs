@@ -12,7 +12,7 @@ const FOLLOWS_PERCENT: f64 = 3.0;
 const FOLLOWS_R_SQUARED: f64 = 0.99;
 
 /// What simple clients and S-Clients found together.
-pub fn of(summary: &Summary, conclusion: &OverloadConclusion) -> String {
+pub(super) fn of(summary: &Summary, conclusion: &OverloadConclusion) -> String {
     if summary.points.is_empty() {
         return "Nothing was measured.".to_owned();
     }

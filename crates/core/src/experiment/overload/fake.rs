@@ -17,7 +17,7 @@ use std::collections::{BinaryHeap, VecDeque};
 /// A server of one worker behind an accept queue, as Linux has it: what finds the queue full is not
 /// answered.
 #[derive(Clone, Copy, Debug)]
-pub struct Server {
+pub(crate) struct Server {
     /// How long the worker takes for one.
     pub service: Law,
     /// Connections that the accept queue holds.
@@ -35,7 +35,7 @@ const TURNED_AWAY: Nanos = Nanos::from_millis(2);
 
 /// What is wrong with a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// Nothing.
     None,
     /// Its process ends in that trial (from 0), at that time of it, and never comes back.
@@ -55,7 +55,7 @@ pub enum Fault {
 
 impl Server {
     /// The reference server: 130/s, a queue of 128, SYNs cost nothing.
-    pub const REFERENCE: Server = Server {
+    pub(crate) const REFERENCE: Server = Server {
         service: Law::Fixed(Nanos(7_692_308)),
         queue: 128,
         per_syn: Nanos::ZERO,
@@ -64,7 +64,7 @@ impl Server {
     };
 
     /// The trial of that number (from 0) in virtual time, captured at the server.
-    pub fn run(self, spec: &TrialSpec, trial: usize) -> TrialReport {
+    pub(crate) fn run(self, spec: &TrialSpec, trial: usize) -> TrialReport {
         Run::new(self, spec, trial).finish()
     }
 }

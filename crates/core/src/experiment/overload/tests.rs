@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 /// The sweeps of the paper, T = 500 ms, 10 s per level.
-pub fn spec() -> OverloadSpec {
+pub(crate) fn spec() -> OverloadSpec {
     let load = Load::Overload(OverloadLoad {
         scheme: ConnectScheme::Simple { clients: 1 },
         sources: Vec::new(),
@@ -32,7 +32,7 @@ pub fn spec() -> OverloadSpec {
 }
 
 /// A whole experiment against a server in virtual time.
-pub fn conducted(
+pub(crate) fn conducted(
     spec: OverloadSpec,
     server: Server,
 ) -> (

@@ -14,7 +14,7 @@ const LONGER_MIN: f64 = 2.0;
 const SAME_SHARE: f64 = 0.03;
 
 /// Nothing could be concluded.
-pub fn nothing(table: &[LevelPoint]) -> String {
+pub(super) fn nothing(table: &[LevelPoint]) -> String {
     if table.is_empty() {
         "Nothing was measured.".to_owned()
     } else {
@@ -23,7 +23,7 @@ pub fn nothing(table: &[LevelPoint]) -> String {
 }
 
 /// Of a sweep over users.
-pub fn users(reading: &Reading, bounds: &[Bound], all: &[LevelPoint]) -> String {
+pub(super) fn users(reading: &Reading, bounds: &[Bound], all: &[LevelPoint]) -> String {
     let most = number(reading.x_max_per_s);
     let mut sentences = vec![match &reading.shape {
         Shape::Bent(knee) => bent(&most, knee),
@@ -60,7 +60,12 @@ fn failing(rows: &[LevelPoint]) -> Option<String> {
 }
 
 /// Of a sweep over rates.
-pub fn rate(kept: &[LevelPoint], limit: &Limit, table: &[LevelPoint], bounds: &[Bound]) -> String {
+pub(super) fn rate(
+    kept: &[LevelPoint],
+    limit: &Limit,
+    table: &[LevelPoint],
+    bounds: &[Bound],
+) -> String {
     let most = table.iter().filter(|p| p.valid);
     let most = most.map(|p| p.throughput_per_s).fold(0.0, f64::max);
     let at = |level: f64| table.iter().find(|p| p.level == level);

@@ -24,13 +24,13 @@ const TRIALS_MAX: usize = 2;
 const WHOLE_FROM: f64 = 10.0;
 
 /// The trials of users, and those in open loop that follow them.
-pub fn split(past: &[TrialReport]) -> (&[TrialReport], &[TrialReport]) {
+pub(super) fn split(past: &[TrialReport]) -> (&[TrialReport], &[TrialReport]) {
     let is_open = |t: &TrialReport| matches!(t.level, Level::RatePerS(_));
     past.split_at(past.iter().position(is_open).unwrap_or(past.len()))
 }
 
 /// The trial in open loop that these trials call for, if they do.
-pub fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> {
+pub(super) fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> {
     let (closed, open) = split(past);
     let is_known = open.iter().any(|t| t.verdict == Verdict::Valid);
     let has_room = past.len() < spec.trials_max && open.len() < TRIALS_MAX;
@@ -47,7 +47,7 @@ pub fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> {
 }
 
 /// Whether a sweep over users knows what its target does in open loop.
-pub fn is_known(spec: &SweepSpec, past: &[TrialReport]) -> bool {
+pub(super) fn is_known(spec: &SweepSpec, past: &[TrialReport]) -> bool {
     matches!(spec.axis, Axis::Vusers(_)) && usable(past).is_some()
 }
 
@@ -58,7 +58,10 @@ fn usable(past: &[TrialReport]) -> Option<&TrialReport> {
 }
 
 /// The figures of both loops; `None` where one of them is not known.
-pub fn figures(past: &[TrialReport], conclusion: &SweepConclusion) -> Option<OpenLoopBeside> {
+pub(super) fn figures(
+    past: &[TrialReport],
+    conclusion: &SweepConclusion,
+) -> Option<OpenLoopBeside> {
     let trial = usable(past)?;
     let closed = compared(conclusion)?;
     let rate_per_s = value(trial.level);
@@ -81,7 +84,7 @@ pub(super) const CLOSED_LOOP_HIDES_PAUSES: Code = Code {
 };
 
 /// That the closed loop hides the pauses, where its figure is far from that of the open loop.
-pub fn hides(figures: &OpenLoopBeside) -> Option<Finding> {
+pub(super) fn hides(figures: &OpenLoopBeside) -> Option<Finding> {
     let (open_ns, closed_ns) = (figures.p99_ns as f64, figures.closed_p99_ns as f64);
     (open_ns >= HIDES_FACTOR * closed_ns).then(|| {
         CLOSED_LOOP_HIDES_PAUSES.finding(

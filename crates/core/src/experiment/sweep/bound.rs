@@ -16,7 +16,7 @@ const SAME_SHARE: f64 = 0.02;
 
 /// The highest level that keeps all bounds and the lowest above it that does not.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bracket {
+pub(super) struct Bracket {
     /// Highest level within; `None` where the lowest level is already outside.
     pub within: Option<f64>,
     /// Lowest level outside of those above it; `None` where none is.
@@ -24,7 +24,7 @@ pub struct Bracket {
 }
 
 /// Where the bounds are crossed, as far as the levels show.
-pub fn bracket(bounds: &[Bound], table: &[LevelPoint]) -> Bracket {
+pub(super) fn bracket(bounds: &[Bound], table: &[LevelPoint]) -> Bracket {
     let outside = table.iter().position(|p| !keeps(bounds, p));
     let within = outside.unwrap_or(table.len()).checked_sub(1);
     Bracket {
@@ -35,7 +35,7 @@ pub fn bracket(bounds: &[Bound], table: &[LevelPoint]) -> Bracket {
 
 /// The number of users to try next to find where the bounds are crossed; `None` where that is
 /// known, or where knowing it better would not give more throughput.
-pub fn next_users(spec: &SweepSpec, past: &[TrialReport], reading: &Reading) -> Option<u32> {
+pub(super) fn next_users(spec: &SweepSpec, past: &[TrialReport], reading: &Reading) -> Option<u32> {
     if spec.bounds.is_empty() {
         return None;
     }
@@ -52,7 +52,11 @@ pub fn next_users(spec: &SweepSpec, past: &[TrialReport], reading: &Reading) -> 
 
 /// The level with the most throughput within all bounds; of levels with the same throughput the
 /// lowest, as it answers soonest.
-pub fn best(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Option<BestWithinBound> {
+pub(super) fn best(
+    bounds: &[Bound],
+    axis: AxisKind,
+    table: &[LevelPoint],
+) -> Option<BestWithinBound> {
     if bounds.is_empty() {
         return None;
     }
@@ -79,7 +83,7 @@ pub fn best(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Option<Be
 }
 
 /// No level keeps a bound.
-pub const BOUND_UNREACHABLE: Code = Code {
+pub(super) const BOUND_UNREACHABLE: Code = Code {
     name: "bound_unreachable",
     cause: "Not even the lowest level meets a --bound: the target is slower than that without any \
             load.",
@@ -87,7 +91,7 @@ pub const BOUND_UNREACHABLE: Code = Code {
 };
 
 /// The finding that not even the lowest level whose figure is known keeps a bound.
-pub fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Vec<Finding> {
+pub(super) fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Vec<Finding> {
     let missed = |b: &&Bound| table.iter().all(|p| !keeps(&[**b], p));
     bounds
         .iter()
@@ -116,7 +120,7 @@ pub fn unreachable(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Ve
 }
 
 /// `p90<=50ms and p99<=200ms`
-pub fn text(bounds: &[Bound]) -> String {
+pub(super) fn text(bounds: &[Bound]) -> String {
     let texts: Vec<String> = bounds.iter().map(Bound::to_string).collect();
     texts.join(" and ")
 }

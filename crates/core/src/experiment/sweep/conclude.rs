@@ -23,7 +23,7 @@ pub fn conclude_table(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {
 }
 
 /// What follows from the trials of a sweep.
-pub fn conclude(spec: &SweepSpec, past: &[TrialReport]) -> (Vec<Finding>, SweepConclusion) {
+pub(super) fn conclude(spec: &SweepSpec, past: &[TrialReport]) -> (Vec<Finding>, SweepConclusion) {
     let counted = match spec.axis {
         Axis::Vusers(_) => beside::split(past).0,
         Axis::Rate(_) => past,

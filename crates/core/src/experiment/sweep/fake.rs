@@ -19,7 +19,7 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 /// A target. `now_s` is the time since the experiment began.
-pub struct Fake {
+pub(crate) struct Fake {
     /// Throughput of so many users at a moment.
     pub throughput: Box<dyn Fn(u32, f64) -> f64>,
     /// Share of the operations that fail with so many users.
@@ -34,7 +34,7 @@ pub struct Fake {
 
 impl Fake {
     /// A target of this throughput, without failures or noise.
-    pub fn new(throughput: impl Fn(u32) -> f64 + 'static) -> Fake {
+    pub(crate) fn new(throughput: impl Fn(u32) -> f64 + 'static) -> Fake {
         Fake {
             throughput: Box::new(move |n, _| throughput(n)),
             failures: Box::new(|_| 0.0),
@@ -45,7 +45,7 @@ impl Fake {
     }
 
     /// `servers` servers of this service time, and that much time outside.
-    pub fn station(servers: u32, service_s: f64, overhead_s: f64) -> Fake {
+    pub(crate) fn station(servers: u32, service_s: f64, overhead_s: f64) -> Fake {
         let station = MachineRepair {
             servers,
             service_s,
@@ -55,7 +55,7 @@ impl Fake {
     }
 
     /// One trial.
-    pub fn run(&mut self, spec: &TrialSpec) -> TrialReport {
+    pub(crate) fn run(&mut self, spec: &TrialSpec) -> TrialReport {
         let begin_s = self.now_s + spec.warmup.as_secs_f64();
         let end_s = begin_s + spec.duration.as_secs_f64();
         self.now_s = end_s;
@@ -120,7 +120,7 @@ impl Fake {
 }
 
 /// A sweep of a fake target from beginning to end.
-pub fn sweep(
+pub(crate) fn sweep(
     fake: &mut Fake,
     spec: SweepSpec,
 ) -> (Conducted<TrialReport, SweepConclusion>, SweepConclusion) {
@@ -132,22 +132,22 @@ pub fn sweep(
 }
 
 /// An automatic sweep over users.
-pub fn automatic(seed: u64) -> SweepSpec {
+pub(crate) fn automatic(seed: u64) -> SweepSpec {
     of_axis(Axis::Vusers(VuserPlan::Auto), seed)
 }
 
 /// A sweep over these users.
-pub fn list(levels: &[u32]) -> SweepSpec {
+pub(crate) fn list(levels: &[u32]) -> SweepSpec {
     of_axis(Axis::Vusers(VuserPlan::List(levels.to_vec())), 1)
 }
 
 /// An automatic sweep over rates.
-pub fn rates(seed: u64) -> SweepSpec {
+pub(crate) fn rates(seed: u64) -> SweepSpec {
     of_axis(Axis::Rate(RatePlan::Auto), seed)
 }
 
 /// With these bounds.
-pub fn bounded(mut spec: SweepSpec, bounds: &[Bound]) -> SweepSpec {
+pub(crate) fn bounded(mut spec: SweepSpec, bounds: &[Bound]) -> SweepSpec {
     spec.bounds = bounds.to_vec();
     spec
 }
@@ -163,7 +163,7 @@ fn of_axis(axis: Axis, seed: u64) -> SweepSpec {
 }
 
 /// A trial of one user.
-pub fn base(seed: u64) -> TrialSpec {
+pub(crate) fn base(seed: u64) -> TrialSpec {
     TrialSpec {
         label: "vusers=1".into(),
         level: Level::Vusers(1),
@@ -203,7 +203,7 @@ pub fn base(seed: u64) -> TrialSpec {
 }
 
 /// A sound trial in which nothing was measured yet.
-pub fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
+pub(crate) fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
     TrialReport {
         label: spec.label.clone(),
         level,
@@ -265,7 +265,7 @@ fn fill(report: &mut TrialReport, throughput: f64, response_ns: f64, noise: f64)
 }
 
 /// So many operations, of which this share failed.
-pub fn outcomes(count: u64, failed_share: f64) -> Outcomes {
+pub(crate) fn outcomes(count: u64, failed_share: f64) -> Outcomes {
     let failed = (count as f64 * failed_share).round() as u64;
     let map = [(Outcome::Ok, count - failed), (Outcome::Http5xx, failed)];
     let map: std::collections::BTreeMap<&str, u64> =

@@ -8,7 +8,7 @@ use crate::trial::report::TrialReport;
 
 /// One row per level of `table`, with what the trials of the level add to it, and the marks that
 /// follow from the conclusion, which rests on the rows `used`.
-pub fn levels(
+pub(super) fn levels(
     axis: AxisKind,
     table: &[LevelPoint],
     used: &[LevelPoint],

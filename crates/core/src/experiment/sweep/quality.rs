@@ -20,7 +20,7 @@ const STRETCH_MAX: f64 = 5.0;
 
 /// How many times as long as the base's the window is to be, for so many operations per second; 1
 /// where that is not known.
-pub fn stretch(spec: &SweepSpec, per_s: Option<f64>) -> u64 {
+pub(super) fn stretch(spec: &SweepSpec, per_s: Option<f64>) -> u64 {
     let expected = per_s.map(|x| x * spec.base.duration.as_secs_f64());
     expected.map_or(1, |n| {
         (OPERATIONS_MIN / n).ceil().clamp(1.0, STRETCH_MAX) as u64
@@ -29,7 +29,7 @@ pub fn stretch(spec: &SweepSpec, per_s: Option<f64>) -> u64 {
 
 /// A trial to be made again.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Repeat {
+pub(super) struct Repeat {
     /// Its level.
     pub level: Level,
     /// How many times as long as the base's its window is to be.
@@ -39,7 +39,7 @@ pub struct Repeat {
 /// Whether the last trial is to be made again: once for each level, with double the time where it
 /// was not stationary, unless a sound one is there already, and not more than three times in all.
 /// An invalid trial says nothing, whatever it seems to show.
-pub fn repeat_of_last(spec: &SweepSpec, past: &[TrialReport]) -> Option<Repeat> {
+pub(super) fn repeat_of_last(spec: &SweepSpec, past: &[TrialReport]) -> Option<Repeat> {
     let last = past.last()?;
     let is_valid = last.verdict == Verdict::Valid;
     let known = past.iter().any(|t| t.level == last.level && is_sound(t));
@@ -62,7 +62,11 @@ pub fn repeat_of_last(spec: &SweepSpec, past: &[TrialReport]) -> Option<Repeat> 
 
 /// The next of a list of levels: as many as were made already, those made again apart. A level that
 /// comes several times is measured several times.
-pub fn next_of_list<T: Copy>(spec: &SweepSpec, list: &[T], past: &[TrialReport]) -> Option<T> {
+pub(super) fn next_of_list<T: Copy>(
+    spec: &SweepSpec,
+    list: &[T],
+    past: &[TrialReport],
+) -> Option<T> {
     let is_planned = |i: &usize| repeat_of_last(spec, &past[..*i]).is_none();
     let made = (0..past.len()).filter(is_planned).count();
     list.get(made).copied()
@@ -71,7 +75,7 @@ pub fn next_of_list<T: Copy>(spec: &SweepSpec, list: &[T], past: &[TrialReport])
 /// The level of the maximum, where a later level seems to have less: measured again after it, it
 /// tells whether the load or the time makes the difference. Once, and once more where that trial is
 /// not sound.
-pub fn peak_again(past: &[TrialReport], reading: &Reading) -> Option<f64> {
+pub(super) fn peak_again(past: &[TrialReport], reading: &Reading) -> Option<f64> {
     let fallen = reading.fallen.as_ref()?.level;
     let peak = *reading.plateau.last()?;
     let begin = past.iter().position(|t| value(t.level) == fallen)?;
@@ -87,7 +91,7 @@ fn again_of(earlier: &TrialReport, later: &TrialReport) -> bool {
 /// Once the first trial has been repeated and turned out to be of a colder server, the trials
 /// after it are suspect too: gives the first level not yet cleared, in the order they were run.
 /// A level is cleared by a later trial that agrees, or replaced by one that does not.
-pub fn suspect_of_warm_up(spec: &SweepSpec, past: &[TrialReport]) -> Option<Level> {
+pub(super) fn suspect_of_warm_up(spec: &SweepSpec, past: &[TrialReport]) -> Option<Level> {
     for (i, trial) in past.iter().enumerate().take(spec.trials_max / 2) {
         let later = past[i + 1..]
             .iter()

@@ -40,7 +40,7 @@ const CONFIRMED: usize = 2;
 const NEAR_UNKNOWN: f64 = 1.5;
 
 /// What to do after these trials.
-pub fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> Next<TrialSpec> {
+pub(super) fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> Next<TrialSpec> {
     let automatic = *plan == RatePlan::Auto;
     if automatic && past.len() >= spec.trials_max {
         return Next::Converged;
@@ -72,7 +72,7 @@ fn is_served(t: &TrialReport, failing: f64) -> bool {
 
 /// What is known of the highest rate served.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Limit {
+pub(super) struct Limit {
     /// The highest rate known to be served.
     pub within: Option<f64>,
     /// The lowest above it known not to be.
@@ -95,7 +95,7 @@ enum Judged {
 /// What the trials say. An invalid one says nothing; where valid ones contradict each other, most
 /// of them count. A rate that may be beyond what the target serves when it is offered too much is
 /// not known to be served, as too near to it no queue shows.
-pub fn limit(past: &[TrialReport]) -> Limit {
+pub(super) fn limit(past: &[TrialReport]) -> Limit {
     let mut rates: Vec<f64> = past.iter().map(|t| value(t.level)).collect();
     rates.sort_by(f64::total_cmp);
     rates.dedup();

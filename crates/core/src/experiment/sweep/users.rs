@@ -27,7 +27,7 @@ const NEAR: f64 = 0.05;
 const CONFIDENCE: f64 = 0.02;
 
 /// What to do after these trials.
-pub fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Next<TrialSpec> {
+pub(super) fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Next<TrialSpec> {
     let repeat = repeat_of_last(spec, past);
     match plan {
         VuserPlan::List(levels) => {

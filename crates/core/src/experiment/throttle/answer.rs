@@ -13,7 +13,7 @@ use crate::words::{exact, number, percent, time};
 const EXACT_PPM: f64 = 1.0;
 
 /// How a plain sleep and the best of the ways to wait do at the usual delay.
-pub fn of_waits(trials: &[WaitTrial]) -> String {
+pub(super) fn of_waits(trials: &[WaitTrial]) -> String {
     let of = |method: WaitMethod| usual(trials.iter().filter(|t| t.spec.method == method));
     let Some(any) = usual(trials) else {
         return "Nothing was measured.".into();
@@ -49,7 +49,7 @@ pub fn of_waits(trials: &[WaitTrial]) -> String {
 }
 
 /// What the throttle and the naive loop made of the rate asked for.
-pub fn of_rates(trials: &[HoldTrial]) -> String {
+pub(super) fn of_rates(trials: &[HoldTrial]) -> String {
     let of = |method: HoldMethod| {
         let trial = trials.iter().find(|t| t.spec.method == method)?;
         Some((trial, rate_row(trial)?))

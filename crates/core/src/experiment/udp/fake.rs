@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 
 /// How one trial goes.
 #[derive(Clone, Copy, Debug)]
-pub struct Made {
+pub(super) struct Made {
     /// Datagrams sent per second, unless a schedule says.
     pub sent_per_s: f64,
     /// The share of them that is lost.
@@ -66,7 +66,7 @@ impl Default for Made {
 }
 
 /// A trial that went so.
-pub fn tried(spec: &UdpTrialSpec, made: Made) -> UdpTried {
+pub(super) fn tried(spec: &UdpTrialSpec, made: Made) -> UdpTried {
     let mut trial = blank(spec.clone());
     let length_s = spec.duration.as_secs_f64();
     let per_s = match &spec.wait {
@@ -113,7 +113,7 @@ pub fn tried(spec: &UdpTrialSpec, made: Made) -> UdpTried {
 }
 
 /// An experiment from beginning to end in such a world.
-pub fn run<X>(
+pub(super) fn run<X>(
     experiment: &mut X,
     world: impl Fn(&UdpTrialSpec) -> Made,
 ) -> (Conducted<UdpTried, UdpConclusion>, UdpConclusion)
@@ -129,12 +129,12 @@ where
 }
 
 /// Clients that give up the processor.
-pub fn yields(clients: u32) -> UdpTrialSpec {
+pub(super) fn yields(clients: u32) -> UdpTrialSpec {
     spec(clients, ClientWait::Yield, Nanos::from_secs(1))
 }
 
 /// Clients that sleep exponentially with this mean.
-pub fn sleeps(clients: u32, mean_us: u64) -> UdpTrialSpec {
+pub(super) fn sleeps(clients: u32, mean_us: u64) -> UdpTrialSpec {
     let wait = ClientWait::Sleep(Law::Exp(Nanos::from_micros(mean_us)));
     spec(clients, wait, Nanos::from_secs(1))
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// The row of the clients of `spec`. Rates are means over the trials; the loss is that of all their
 /// datagrams together.
-pub fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
+pub(super) fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
     let each = |of: fn(&DatagramReport) -> f64| -> Vec<f64> {
         trials
             .iter()
@@ -51,7 +51,7 @@ pub fn law_row(spec: &UdpTrialSpec, trials: &[&TrialReport]) -> LawRow {
 }
 
 /// The loss of all datagrams of these trials together, in percent.
-pub fn loss_percent(trials: &[&TrialReport]) -> f64 {
+pub(super) fn loss_percent(trials: &[&TrialReport]) -> f64 {
     let ledgers = || trials.iter().filter_map(|t| t.ledger());
     let sent: u64 = ledgers().map(LedgerReport::sent).sum();
     let missing: u64 = ledgers().map(sent_but_missing).sum();
@@ -68,7 +68,7 @@ const UNEXPLAINED: &str = "unexplained";
 
 /// Datagrams lost in these trials by the place's name, discarded and unexplained ones among them,
 /// the most first.
-pub fn lost_by_place(trials: &[&TrialReport]) -> Vec<(String, u64)> {
+pub(super) fn lost_by_place(trials: &[&TrialReport]) -> Vec<(String, u64)> {
     let mut places: BTreeMap<&str, u64> = BTreeMap::new();
     for ledger in trials.iter().filter_map(|t| t.ledger()) {
         for (place, count) in &ledger.lost {
@@ -87,7 +87,7 @@ pub fn lost_by_place(trials: &[&TrialReport]) -> Vec<(String, u64)> {
 }
 
 /// ` Of what is missing: 12,345 in the receive buffer.`, or nothing where nothing was.
-pub fn lost_where(trials: &[&TrialReport]) -> String {
+pub(super) fn lost_where(trials: &[&TrialReport]) -> String {
     let places: Vec<String> = lost_by_place(trials)
         .into_iter()
         .map(|(place, n)| match place.as_str() {
@@ -102,7 +102,7 @@ pub fn lost_where(trials: &[&TrialReport]) -> String {
 }
 
 /// `exp(200us)*128 sent 98,400/s and lost 1.2 % of it.`
-pub fn in_words(row: &LawRow) -> String {
+pub(super) fn in_words(row: &LawRow) -> String {
     if row.ledger.received == 0 && row.ledger.lost.contains_key(DropPlace::Service.name()) {
         return format!(
             "{} sent {}/s until the service vanished: what it received is not known.",
@@ -122,12 +122,12 @@ pub fn in_words(row: &LawRow) -> String {
 }
 
 /// `exp(200us)*128`
-pub fn name(row: &LawRow) -> &str {
+pub(super) fn name(row: &LawRow) -> &str {
     &row.label
 }
 
 /// Invalid where the trials of any one law are: then it is not that law that was measured.
-pub fn law_verdict(by_law: &[Vec<&TrialReport>]) -> Verdict {
+pub(super) fn law_verdict(by_law: &[Vec<&TrialReport>]) -> Verdict {
     let is_invalid =
         |trials: &Vec<&TrialReport>| verdict(trials.iter().copied()) == Verdict::Invalid;
     match by_law.iter().any(is_invalid) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// The sum of what they sent and received in each interval. One that a trial ended in, or never
 /// came to, lacks what that trial would have sent in the rest of it.
-pub fn intervals(trials: &[&TrialReport]) -> Vec<Interval> {
+pub(super) fn intervals(trials: &[&TrialReport]) -> Vec<Interval> {
     let mut sum: Vec<Interval> = Vec::new();
     for trial in trials {
         for (index, one) in trial.intervals.iter().enumerate() {
@@ -33,7 +33,7 @@ fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 }
 
 /// How many milliseconds of all of them had so many arrivals (index).
-pub fn arrivals_per_ms(trials: &[&TrialReport]) -> Vec<u64> {
+pub(super) fn arrivals_per_ms(trials: &[&TrialReport]) -> Vec<u64> {
     let mut sum: Vec<u64> = Vec::new();
     for datagrams in trials.iter().filter_map(|t| t.datagrams()) {
         let one = &datagrams.arrivals_per_ms;
@@ -44,7 +44,7 @@ pub fn arrivals_per_ms(trials: &[&TrialReport]) -> Vec<u64> {
 }
 
 /// The mean of their indices of dispersion at each time scale that any of them has.
-pub fn dispersion_by_scale(trials: &[&TrialReport]) -> Vec<DispersionAt> {
+pub(super) fn dispersion_by_scale(trials: &[&TrialReport]) -> Vec<DispersionAt> {
     let mut by_scale: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
     for datagrams in trials.iter().filter_map(|t| t.datagrams()) {
         for at in &datagrams.dispersion_by_scale {

@@ -13,7 +13,7 @@ use crate::trial::report::OfferedReport;
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
 /// Any report, for tests of what is made of reports.
-pub fn report() -> TrialReport {
+pub(crate) fn report() -> TrialReport {
     assess(&trial(open(ArrivalLaw::Constant), &[]))
 }
 

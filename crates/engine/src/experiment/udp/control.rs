@@ -17,7 +17,7 @@ const PINGS: u32 = 12;
 
 /// A connection to a service that has let us in.
 #[derive(Debug)]
-pub struct Control {
+pub(super) struct Control {
     talk: Talk,
     /// What it is.
     pub facts: ServiceFacts,
@@ -30,7 +30,7 @@ impl Control {
     ///
     /// # Errors
     /// [`RunError::Unreachable`]: nobody there, nobody of ours, refused, or busy.
-    pub fn open(service: &str, token: &str, stop: &AtomicBool) -> Result<Control, RunError> {
+    pub(super) fn open(service: &str, token: &str, stop: &AtomicBool) -> Result<Control, RunError> {
         let door = Door {
             at: service,
             service: SERVICE,
@@ -52,7 +52,7 @@ impl Control {
     }
 
     /// Where datagrams go.
-    pub fn address(&self) -> SocketAddr {
+    pub(super) fn address(&self) -> SocketAddr {
         self.talk.address
     }
 
@@ -61,7 +61,7 @@ impl Control {
     ///
     /// # Errors
     /// [`Lost`].
-    pub fn clock(&mut self) -> Result<ServiceClock, Lost> {
+    pub(super) fn clock(&mut self) -> Result<ServiceClock, Lost> {
         if self.sharing.is_some() {
             return Ok(ServiceClock::default());
         }
@@ -85,7 +85,11 @@ impl Control {
     ///
     /// # Errors
     /// [`RunError`]: it refuses, or is lost.
-    pub fn begin(&mut self, begin: &Begin, stop: &AtomicBool) -> Result<ServiceFacts, RunError> {
+    pub(super) fn begin(
+        &mut self,
+        begin: &Begin,
+        stop: &AtomicBool,
+    ) -> Result<ServiceFacts, RunError> {
         let answer = self
             .talk
             .tell(&Ask::Begin(begin.clone()))
@@ -109,7 +113,7 @@ impl Control {
     ///
     /// # Errors
     /// [`Lost`].
-    pub fn start(&mut self, origin_ns: u64) -> Result<(), Lost> {
+    pub(super) fn start(&mut self, origin_ns: u64) -> Result<(), Lost> {
         self.talk.tell(&Ask::Start { origin_ns })?;
         match self.hear_more(None)? {
             Say::Started => Ok(()),
@@ -122,7 +126,7 @@ impl Control {
     ///
     /// # Errors
     /// [`Lost::Because`].
-    pub fn watch(
+    pub(super) fn watch(
         &mut self,
         over: &AtomicBool,
         stop: &AtomicBool,
@@ -155,7 +159,7 @@ impl Control {
     ///
     /// # Errors
     /// [`Lost::Because`].
-    pub fn end(&mut self, sent: u64) -> Result<Record, Lost> {
+    pub(super) fn end(&mut self, sent: u64) -> Result<Record, Lost> {
         self.talk.set_line_max(RECORD_MAX);
         self.talk.tell(&Ask::End { sent })?;
         let said = self.hear_more(None)?;
@@ -170,7 +174,7 @@ impl Control {
     }
 
     /// That the service was lost before anything was sent.
-    pub fn lost(&self, lost: Lost) -> RunError {
+    pub(super) fn lost(&self, lost: Lost) -> RunError {
         self.talk.lost(lost)
     }
 

@@ -3,7 +3,7 @@ use crate::sys::packet::Instruction;
 use proptest::prelude::*;
 
 /// A SYN over loopback as it was captured: 127.0.0.1:47414 to 127.0.0.1:8080.
-pub const SYN_V4: [u8; 60] = [
+pub(crate) const SYN_V4: [u8; 60] = [
     0x45, 0x00, 0x00, 0x3c, 0x5f, 0x4e, 0x40, 0x00, 0x40, 0x06, 0xdd, 0x6b, 0x7f, 0x00, 0x00, 0x01,
     0x7f, 0x00, 0x00, 0x01, 0xb9, 0x36, 0x1f, 0x90, 0x1d, 0x0c, 0x6b, 0x5e, 0x00, 0x00, 0x00, 0x00,
     0xa0, 0x02, 0xff, 0xd7, 0xfe, 0x30, 0x00, 0x00, 0x02, 0x04, 0xff, 0xd7, 0x04, 0x02, 0x08, 0x0a,
@@ -11,7 +11,7 @@ pub const SYN_V4: [u8; 60] = [
 ];
 
 /// The same segment over IPv6, ::1 to ::1.
-pub fn syn_v6() -> Vec<u8> {
+pub(crate) fn syn_v6() -> Vec<u8> {
     let mut packet = vec![0x60, 0x0b, 0x1a, 0x2b, 0x00, 0x28, 0x06, 0x40];
     packet.extend_from_slice(&Ipv6Addr::LOCALHOST.octets());
     packet.extend_from_slice(&Ipv6Addr::LOCALHOST.octets());
@@ -90,7 +90,7 @@ fn what_is_no_segment_is_not_read() {
 }
 
 /// What the kernel does with the program: how many bytes it keeps. 0: out of bounds, or dropped.
-pub fn run(program: &[Instruction], packet: &[u8], kind: u32, protocol: u32) -> Option<u32> {
+pub(crate) fn run(program: &[Instruction], packet: &[u8], kind: u32, protocol: u32) -> Option<u32> {
     let (mut a, mut x, mut kept, mut at) = (0_u32, 0_u32, 0_u32, 0);
     loop {
         let Instruction {

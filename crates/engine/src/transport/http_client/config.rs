@@ -5,7 +5,7 @@ use knee_core::time::Nanos;
 
 /// What a client needs to know before the run.
 #[derive(Clone)]
-pub struct ClientConfig {
+pub(crate) struct ClientConfig {
     /// Where to connect.
     pub address: RawAddress,
     /// Whether a connection serves more than one request.
@@ -23,7 +23,7 @@ pub struct ClientConfig {
 impl ClientConfig {
     /// How many connections the backend must have room for: in a closed loop also those that wait
     /// for the server to close them while their lane has a new one already.
-    pub fn slots(&self) -> usize {
+    pub(crate) fn slots(&self) -> usize {
         match self.lanes {
             0 => self.connections_max as usize,
             lanes => lanes as usize * if self.keep_alive { 2 } else { 8 } + 16,

@@ -12,7 +12,7 @@ pub(super) struct Followed(Option<Box<Sampler>>);
 
 impl HttpClient {
     /// The same client, of whose connections an observer follows one of `one_of`.
-    pub fn followed(self, one_of: Option<u16>) -> HttpClient {
+    pub(crate) fn followed(self, one_of: Option<u16>) -> HttpClient {
         let slots = self.connections.len();
         let sampler = one_of.map(|one_of| Box::new(Sampler::new(slots, one_of)));
         HttpClient {

@@ -13,7 +13,7 @@ use knee_core::trial::report::Verdict;
 use words::{figure, interval, metric, probability, ratio, smallest, verdict_word};
 
 /// Its head.
-pub fn opening(comparison: &Comparison) -> Opening {
+pub(crate) fn opening(comparison: &Comparison) -> Opening {
     let verdict = comparison.verdict;
     Opening {
         title: title(comparison),
@@ -41,7 +41,7 @@ fn title(comparison: &Comparison) -> String {
 }
 
 /// Adds the rest.
-pub fn show(doc: &mut Document, comparison: &Comparison) {
+pub(crate) fn show(doc: &mut Document, comparison: &Comparison) {
     if !comparison.warnings.is_empty() {
         doc.section("Read with care", "");
         let warning = |text: &String| Line::of(Ink::Warn, "! ").with(Ink::Plain, text.as_str());

@@ -5,7 +5,7 @@ use knee_core::compare::metric_name;
 use knee_core::compare::report::{ComparisonRow, ComparisonVerdict};
 
 /// `p90 at vusers=8`
-pub fn metric(row: &ComparisonRow) -> String {
+pub(super) fn metric(row: &ComparisonRow) -> String {
     let name = metric_name(&row.metric);
     match row.label.as_str() {
         "" => name,
@@ -14,7 +14,7 @@ pub fn metric(row: &ComparisonRow) -> String {
 }
 
 /// A value with its unit.
-pub fn figure(unit: &str, value: Option<f64>) -> String {
+pub(super) fn figure(unit: &str, value: Option<f64>) -> String {
     let Some(value) = value else {
         return MISSING.to_owned();
     };
@@ -30,7 +30,7 @@ pub fn figure(unit: &str, value: Option<f64>) -> String {
 }
 
 /// Two digits after the point, more significant ones where that is next to nothing.
-pub fn ratio(of: f64) -> String {
+pub(super) fn ratio(of: f64) -> String {
     match of {
         of if (0.1..100.0).contains(&of) => format!("{of:.2}"),
         of => number(of),
@@ -38,19 +38,19 @@ pub fn ratio(of: f64) -> String {
 }
 
 /// `0.98–1.02`
-pub fn interval(bounds: Option<[f64; 2]>) -> String {
+pub(super) fn interval(bounds: Option<[f64; 2]>) -> String {
     bounds.map_or(MISSING.to_owned(), |[low, high]| {
         format!("{}–{}", ratio(low), ratio(high))
     })
 }
 
 /// `6.2 %`
-pub fn smallest(change: Option<f64>) -> String {
+pub(super) fn smallest(change: Option<f64>) -> String {
     change.map_or(MISSING.to_owned(), percent)
 }
 
 /// `0.03`, `<0.001`
-pub fn probability(p: Option<f64>) -> String {
+pub(super) fn probability(p: Option<f64>) -> String {
     match p {
         None => MISSING.to_owned(),
         Some(p) if p < 0.001 => "<0.001".to_owned(),
@@ -60,7 +60,7 @@ pub fn probability(p: Option<f64>) -> String {
 }
 
 /// What became of B.
-pub fn verdict_word(verdict: ComparisonVerdict) -> &'static str {
+pub(super) fn verdict_word(verdict: ComparisonVerdict) -> &'static str {
     match verdict {
         ComparisonVerdict::Better => "better",
         ComparisonVerdict::Worse => "worse",

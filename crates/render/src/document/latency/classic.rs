@@ -5,7 +5,7 @@ use crate::document::{Block, Document, Medium};
 use knee_core::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 
 /// Adds it. Of several congestion controls it is of the first, as the overall figures are.
-pub fn show(doc: &mut Document, conclusion: &LatencyConclusion) {
+pub(super) fn show(doc: &mut Document, conclusion: &LatencyConclusion) {
     let first = conclusion.scenarios.first();
     let control = first.map(|row| row.congestion_control.as_str());
     let mut lines = Vec::new();

@@ -9,7 +9,7 @@ use knee_core::experiment::latency::report::CongestionRow;
 type Figure = fn(&CongestionRow) -> Option<u64>;
 
 /// Adds them.
-pub fn show(doc: &mut Document, rows: &[CongestionRow]) {
+pub(super) fn show(doc: &mut Document, rows: &[CongestionRow]) {
     if rows.len() < 2 {
         return;
     }

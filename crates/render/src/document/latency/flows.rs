@@ -13,7 +13,7 @@ const FLOWS_MAX: usize = 8;
 const OF_EACH: u32 = 4;
 
 /// Adds the flows of the worst of so many scenarios, which has this name.
-pub fn show(doc: &mut Document, worst: &Shown, title: &str, scenarios: usize) {
+pub(super) fn show(doc: &mut Document, worst: &Shown, title: &str, scenarios: usize) {
     let all = &worst.flows.flows;
     let mut listed: Vec<&FlowReport> = all.iter().collect();
     let mut remark = match scenarios {

@@ -13,12 +13,12 @@ const ROW_PX: u32 = 24;
 const ASIDE: f64 = 0.16;
 
 /// Uploads and downloads are told apart by colour and by mark.
-pub const UP: (Tone, Mark) = (Tone::First, Mark::Dot);
+pub(super) const UP: (Tone, Mark) = (Tone::First, Mark::Dot);
 /// See [`UP`].
-pub const DOWN: (Tone, Mark) = (Tone::Third, Mark::Frame);
+pub(super) const DOWN: (Tone, Mark) = (Tone::Third, Mark::Frame);
 
 /// Capacity, latency and frequencies.
-pub fn figures(c: &LatencyConclusion, shown: &[Shown]) -> Vec<Plot> {
+pub(super) fn figures(c: &LatencyConclusion, shown: &[Shown]) -> Vec<Plot> {
     let mut figures = vec![capacity(&c.scenarios)];
     figures.extend(latency(c, shown));
     figures.extend(frequencies(&c.scenarios));
@@ -124,7 +124,7 @@ fn frequencies(rows: &[ScenarioRow]) -> Option<Plot> {
 }
 
 /// The goodput of every flow.
-pub fn flows(rows: &[ScenarioRow]) -> Plot {
+pub(super) fn flows(rows: &[ScenarioRow]) -> Plot {
     let of = |direction: Direction| -> Vec<Point> {
         let rows = rows.iter().enumerate();
         rows.flat_map(|(i, row)| {

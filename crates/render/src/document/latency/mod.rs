@@ -19,7 +19,7 @@ use knee_core::trial::flows::FlowsReport;
 use knee_core::trial::report::TrialReport;
 
 /// Adds it.
-pub fn show(doc: &mut Document, report: &Report, c: &LatencyConclusion) {
+pub(super) fn show(doc: &mut Document, report: &Report, c: &LatencyConclusion) {
     if c.scenarios.is_empty() {
         return;
     }
@@ -116,7 +116,7 @@ fn scenarios_table(rows: &[ScenarioRow]) -> Table {
 
 /// A scenario that was measured here.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown<'a> {
+pub(super) struct Shown<'a> {
     /// In short.
     pub row: &'a ScenarioRow,
     /// Its trial.
@@ -127,7 +127,7 @@ pub struct Shown<'a> {
 
 /// The scenarios with the trials that count. The trials without any flow, of the idle path, have no
 /// row; a text of others has no trials; old reports do not say which trial is whose.
-pub fn pairs<'a>(report: &'a Report, conclusion: &'a LatencyConclusion) -> Vec<Shown<'a>> {
+pub(super) fn pairs<'a>(report: &'a Report, conclusion: &'a LatencyConclusion) -> Vec<Shown<'a>> {
     let with_flows = |trial: &'a TrialReport| {
         let flows = trial.flows()?;
         (flows.up.is_some() || flows.down.is_some()).then_some((trial, flows))
@@ -145,13 +145,13 @@ pub fn pairs<'a>(report: &'a Report, conclusion: &'a LatencyConclusion) -> Vec<S
 }
 
 /// The scenario with the longest latency: what a plot is made of.
-pub fn worst<'a>(shown: &[Shown<'a>]) -> Option<Shown<'a>> {
+pub(super) fn worst<'a>(shown: &[Shown<'a>]) -> Option<Shown<'a>> {
     shown.iter().max_by_key(|s| s.flows.latency_ns_max).copied()
 }
 
 /// A scenario by its flows, uploads first: `1/31`, with its congestion control where several were
 /// compared.
-pub fn name(row: &ScenarioRow, names_control: bool) -> String {
+pub(super) fn name(row: &ScenarioRow, names_control: bool) -> String {
     match names_control && !row.congestion_control.is_empty() {
         true => format!("{}/{} {}", row.up, row.down, row.congestion_control),
         false => format!("{}/{}", row.up, row.down),
@@ -159,7 +159,7 @@ pub fn name(row: &ScenarioRow, names_control: bool) -> String {
 }
 
 /// Whether scenarios of several congestion controls stand beside each other.
-pub fn names_controls<'a>(mut rows: impl Iterator<Item = &'a ScenarioRow>) -> bool {
+pub(super) fn names_controls<'a>(mut rows: impl Iterator<Item = &'a ScenarioRow>) -> bool {
     let first = rows.next().map(|row| &row.congestion_control);
     rows.any(|row| Some(&row.congestion_control) != first)
 }

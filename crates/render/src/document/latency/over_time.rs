@@ -24,7 +24,7 @@ const KINDS: [(&str, &str, Tone, Dash); 4] = [
 ];
 
 /// Adds both figures of each scenario; where there is little room, of the worst one alone.
-pub fn show(doc: &mut Document, shown: &[Shown], worst: Option<&Shown>) {
+pub(super) fn show(doc: &mut Document, shown: &[Shown], worst: Option<&Shown>) {
     let with_control = names_controls(shown.iter().map(|s| s.row));
     let figures = |of: &[&Shown]| -> Vec<Plot> {
         let measured = of.iter().filter(|s| s.trial.intervals.len() > 1);

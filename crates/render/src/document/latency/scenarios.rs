@@ -24,7 +24,7 @@ const SIDES: [(&str, Side); 2] = [
 const NONE: &str = "";
 
 /// The grade, and the idle path that it compares with.
-pub fn grade_facts(conclusion: &LatencyConclusion) -> Vec<Fact> {
+pub(super) fn grade_facts(conclusion: &LatencyConclusion) -> Vec<Fact> {
     let mut line = Line::of(grade_ink(&conclusion.grade), conclusion.grade.as_str());
     if let Some(ns) = conclusion.added_latency_ns {
         line.push(Ink::Plain, format!(", {} added under load", time_short(ns)));
@@ -55,7 +55,7 @@ fn grade_ink(grade: &str) -> Ink {
 }
 
 /// What the scenarios' names and latencies are.
-pub fn latency_remark(shown: &[Shown]) -> String {
+pub(super) fn latency_remark(shown: &[Shown]) -> String {
     let uncertainty = shown.iter().map(|s| s.flows.clock_uncertainty_ns).max();
     match uncertainty {
         Some(ns) if ns > 0 => format!(
@@ -67,7 +67,7 @@ pub fn latency_remark(shown: &[Shown]) -> String {
 }
 
 /// The latency of each scenario, beside the flows and inside them.
-pub fn latency_table(shown: &[Shown], has_idle: bool) -> Table {
+pub(super) fn latency_table(shown: &[Shown], has_idle: bool) -> Table {
     let mut table = named(shown);
     let pings =
         |of: fn(&LatencyReport) -> Option<u64>| times(shown, |s| of(&s.flows.tcp.round_trip_ns));
@@ -106,15 +106,16 @@ fn add_inside(table: &mut Table, shown: &[Shown]) {
 }
 
 /// What the columns of flows are.
-pub const FLOWS_REMARK: &str = "capacity is n × their harmonic mean; gap is the longest of any";
+pub(super) const FLOWS_REMARK: &str =
+    "capacity is n × their harmonic mean; gap is the longest of any";
 
 /// What the abbreviations of its columns mean.
-pub const FLOWS_NOTE: &str = "Jain: Jain's fairness index of the flows' goodputs, 1 where all have \
+pub(super) const FLOWS_NOTE: &str = "Jain: Jain's fairness index of the flows' goodputs, 1 where all have \
     the same, 1/n where one of n has all; resent: TCP segments sent again; after: length of the \
     scenario";
 
 /// What became of the flows of each scenario.
-pub fn flows_table(shown: &[Shown]) -> Table {
+pub(super) fn flows_table(shown: &[Shown]) -> Table {
     let mut table = named(shown);
     for (side, of) in SIDES {
         if shown.iter().any(|s| of(s).is_some()) {
@@ -152,7 +153,7 @@ pub fn flows_table(shown: &[Shown]) -> Table {
 }
 
 /// Why scenarios did not settle, and which flows were lost.
-pub fn ends(conclusion: &LatencyConclusion) -> Vec<Line> {
+pub(super) fn ends(conclusion: &LatencyConclusion) -> Vec<Line> {
     let names = names_controls(conclusion.scenarios.iter());
     let mut lines = Vec::new();
     for row in &conclusion.scenarios {
@@ -173,7 +174,7 @@ pub fn ends(conclusion: &LatencyConclusion) -> Vec<Line> {
 }
 
 /// The overall figures of each congestion control.
-pub fn controls_table(rows: &[CongestionRow]) -> Table {
+pub(super) fn controls_table(rows: &[CongestionRow]) -> Table {
     let mut table = Table::default();
     let column = |of: &dyn Fn(&CongestionRow) -> Line| rows.iter().map(of).collect();
     let whole = |n: Option<u64>| Line::plain(n.map_or(MISSING.to_owned(), count));

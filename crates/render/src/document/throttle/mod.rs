@@ -14,7 +14,7 @@ const LEAST_NS: f64 = 10.0;
 const ROW_PX: u32 = 26;
 
 /// Adds it.
-pub fn show(doc: &mut Document, c: &ThrottleConclusion) {
+pub(super) fn show(doc: &mut Document, c: &ThrottleConclusion) {
     if !c.rates.is_empty() {
         rates::show(doc, &c.rates);
     }

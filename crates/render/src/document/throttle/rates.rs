@@ -10,7 +10,7 @@ use crate::plot::{Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
 use knee_core::experiment::throttle::report::RateRow;
 
 /// Adds it.
-pub fn show(doc: &mut Document, rows: &[RateRow]) {
+pub(super) fn show(doc: &mut Document, rows: &[RateRow]) {
     doc.section(
         "Rates held",
         "each way of holding the rate asked for; per second",

@@ -20,7 +20,7 @@ const COMPARED_NS: [u64; 2] = [100_000, 1_000_000];
 const NOTHING: &str = "none";
 
 /// Adds it.
-pub fn show(doc: &mut Document, c: &ThrottleConclusion) {
+pub(super) fn show(doc: &mut Document, c: &ThrottleConclusion) {
     show_methods(doc, &c.table);
     show_advice(doc, &c.recommendations);
     doc.only(Medium::Page, |doc| show_delays(doc, &c.table));

@@ -12,7 +12,7 @@ use knee_core::stats::gaps::Dispersion;
 const INDEX_MIN: f64 = 0.001;
 
 /// Adds both plots, where there is anything to draw.
-pub fn show(doc: &mut Document, report: &Report, laws: &[LawRow]) {
+pub(super) fn show(doc: &mut Document, report: &Report, laws: &[LawRow]) {
     let sent = match report.trials.as_slice() {
         [only] => only.offered.dispersion.as_ref(),
         _ => None,

@@ -8,17 +8,17 @@ use knee_core::trial::datagrams::DatagramReport;
 use knee_core::trial::report::{TrialReport, Verdict};
 
 /// What the columns are.
-pub const NOTE: &str = "loss: of the datagrams sent; 1 ms, 10 ms: index of dispersion, the \
+pub(super) const NOTE: &str = "loss: of the datagrams sent; 1 ms, 10 ms: index of dispersion, the \
                         variance over the mean of the arrivals in bins of that length: 1 for \
                         Poisson, 0 for a metronome; burst: the most arrivals in any millisecond";
 
 /// What the columns of the trials are.
-pub const TRIALS_NOTE: &str = "gap CV: coefficient of variation of the gaps between sends; delay: \
+pub(super) const TRIALS_NOTE: &str = "gap CV: coefficient of variation of the gaps between sends; delay: \
                                arrival − send; preempted: how often others took the service's \
                                processor";
 
 /// A row for each law.
-pub fn table(laws: &[LawRow]) -> Table {
+pub(super) fn table(laws: &[LawRow]) -> Table {
     let mut table = Table::default();
     let labels = laws.iter().map(|law| Line::plain(law.label.clone()));
     table.column("", Align::Left, labels.collect());
@@ -65,7 +65,7 @@ fn loss_ink(law: &LawRow) -> Ink {
 }
 
 /// A confidence interval.
-pub fn interval(ci: Option<[f64; 2]>, shown: fn(f64) -> String) -> Line {
+pub(super) fn interval(ci: Option<[f64; 2]>, shown: fn(f64) -> String) -> Line {
     let text = ci.map_or(MISSING.to_owned(), |[lo, hi]| {
         format!("{}–{}", shown(lo), shown(hi))
     });
@@ -73,7 +73,7 @@ pub fn interval(ci: Option<[f64; 2]>, shown: fn(f64) -> String) -> Line {
 }
 
 /// A row for each trial.
-pub fn trials_table(trials: &[TrialReport]) -> Table {
+pub(super) fn trials_table(trials: &[TrialReport]) -> Table {
     let mut table = Table::default();
     let labels = trials.iter().map(|t| Line::plain(t.label.clone()));
     table.column("", Align::Left, labels.collect());

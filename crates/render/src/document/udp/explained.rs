@@ -11,7 +11,7 @@ use crate::plot::{Plot, Point, Reference, Scale, Series, Tone, Unit};
 use knee_core::experiment::udp::report::{EffectRow, UdpConclusion};
 
 /// Adds it, where there is something explained.
-pub fn show(doc: &mut Document, c: &UdpConclusion) {
+pub(super) fn show(doc: &mut Document, c: &UdpConclusion) {
     let lists = [
         ("Supported by the data", Ink::Good, "✓", &c.supported),
         ("Ruled out", Ink::Plain, "✗", &c.ruled_out),

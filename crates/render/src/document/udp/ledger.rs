@@ -13,7 +13,7 @@ use knee_core::trial::datagrams::LedgerReport;
 const ROW_PX: u32 = 26;
 
 /// Adds the ledgers of all laws side by side.
-pub fn show(doc: &mut Document, laws: &[LawRow]) {
+pub(super) fn show(doc: &mut Document, laws: &[LawRow]) {
     let ledgers: Vec<&LedgerReport> = laws.iter().map(|law| &law.ledger).collect();
     if ledgers.iter().all(|ledger| ledger.intended == 0) {
         return;

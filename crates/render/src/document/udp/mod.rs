@@ -28,7 +28,7 @@ const LOOKS: [(Tone, Dash, Mark); 4] = [
 ];
 
 /// Adds it.
-pub fn show(doc: &mut Document, report: &Report, c: &UdpConclusion) {
+pub(super) fn show(doc: &mut Document, report: &Report, c: &UdpConclusion) {
     let laws = &c.laws;
     if report.trials.iter().all(TrialReport::is_cut_short) {
         return;
@@ -52,7 +52,7 @@ pub fn show(doc: &mut Document, report: &Report, c: &UdpConclusion) {
 }
 
 /// How it was made.
-pub fn remark(report: &Report) -> String {
+pub(super) fn remark(report: &Report) -> String {
     match report.trials.as_slice() {
         [only] => format!(
             ", {}, sent for {}",

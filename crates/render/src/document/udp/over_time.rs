@@ -12,7 +12,7 @@ use knee_core::measure::Interval;
 const POINTS_MAX: usize = 2_400;
 
 /// Adds it.
-pub fn show(doc: &mut Document, laws: &[LawRow]) {
+pub(super) fn show(doc: &mut Document, laws: &[LawRow]) {
     let longest = laws.iter().map(|law| law.intervals.as_slice());
     let Some(longest @ [first, ..]) = longest.max_by_key(|intervals| intervals.len()) else {
         return;

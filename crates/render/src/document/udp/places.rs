@@ -6,7 +6,7 @@ use knee_core::trial::datagrams::{LedgerReport, LossEvidence};
 use std::collections::BTreeSet;
 
 /// A line of the ledger: its name, and its count in each of several ledgers.
-pub struct Entry {
+pub(super) struct Entry {
     /// In words.
     pub name: String,
     /// The place, of what was lost on the way.
@@ -21,7 +21,7 @@ pub struct Entry {
 
 /// The lines of these ledgers, what was received first, the places in the order in which a datagram
 /// passes them.
-pub fn entries(ledgers: &[&LedgerReport]) -> Vec<Entry> {
+pub(super) fn entries(ledgers: &[&LedgerReport]) -> Vec<Entry> {
     let entry = |name: &str, is_trouble, of: &dyn Fn(&LedgerReport) -> i64| Entry {
         name: name.to_owned(),
         place: None,
@@ -86,7 +86,7 @@ fn place_in_words(place: &str) -> String {
 }
 
 /// What tells of the losses at a place; with its count where there is one ledger alone.
-pub fn told_by(place: &str, ledgers: &[&LedgerReport], with_counts: bool) -> String {
+pub(super) fn told_by(place: &str, ledgers: &[&LedgerReport], with_counts: bool) -> String {
     let mut told: Vec<String> = Vec::new();
     for evidence in ledgers.iter().flat_map(|l| &l.evidence) {
         if evidence.place != place {

@@ -10,7 +10,7 @@ use knee_core::trial::report::{LatencyReport, QuantilesReport, TrialReport};
 use std::collections::BTreeMap;
 
 /// Adds it.
-pub fn show(doc: &mut Document, trial: &TrialReport) {
+pub(super) fn show(doc: &mut Document, trial: &TrialReport) {
     let Some(datagrams) = trial.datagrams() else {
         return;
     };

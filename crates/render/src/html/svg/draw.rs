@@ -8,7 +8,7 @@ use crate::html::markup::{Element, Markup};
 use crate::plot::{Dash, Mark, Plot, Point, Reference, Series, Shape, Spread, Tone};
 
 /// Size of the inner view, which is stretched to the room there is.
-pub const VIEW: (f64, f64) = (10_000.0, 1_000.0);
+pub(super) const VIEW: (f64, f64) = (10_000.0, 1_000.0);
 
 /// Marks along x and y where there is room; where there is little, every other one is left out.
 const TICKS: (usize, usize) = (9, 5);
@@ -33,7 +33,7 @@ const GAP_PX: usize = 12;
 
 /// The room beside the plot within its frame, in CSS pixels.
 #[derive(Clone, Copy, Debug)]
-pub struct Margins {
+pub(super) struct Margins {
     /// For the words of y.
     pub left: usize,
     /// For the names of lines.
@@ -45,7 +45,7 @@ pub struct Margins {
 impl Plot {
     /// Writes the figure, which is shown in so many CSS pixels at the least; `id` tells it from the
     /// others of its page.
-    pub fn draw(&self, m: &mut Markup, id: usize, least_px: usize) {
+    pub(crate) fn draw(&self, m: &mut Markup, id: usize, least_px: usize) {
         let rows = Rows::of(self);
         let y_ticks = self.y.ticks(TICKS.1);
         let side = side_labels(self);
@@ -358,13 +358,13 @@ impl Plot {
 }
 
 /// A share as CSS and SVG take it.
-pub fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     let rounded = (share * 10_000.0).round() / 100.0;
     format!("{}%", if rounded == 0.0 { 0.0 } else { rounded })
 }
 
 /// The class of a colour.
-pub fn tone_class(tone: Tone) -> &'static str {
+pub(crate) fn tone_class(tone: Tone) -> &'static str {
     match tone {
         Tone::First => "t1",
         Tone::Second => "t2",
@@ -376,7 +376,7 @@ pub fn tone_class(tone: Tone) -> &'static str {
 }
 
 /// The classes that tell how a series looks.
-pub fn classes(kind: &str, series: &Series) -> String {
+pub(super) fn classes(kind: &str, series: &Series) -> String {
     let dash = match series.dash {
         Dash::Solid => "",
         Dash::Dashed => " d1",

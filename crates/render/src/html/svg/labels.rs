@@ -13,7 +13,7 @@ use crate::plot::{Mark, Plot, Point, Reference, Series, Shape, Tone};
 const SIDE_GAP_PX: f64 = 14.0;
 
 /// Height of a row of names above a plot whose categories go up the side, in CSS pixels.
-pub const ROW_ABOVE_PX: usize = 16;
+pub(super) const ROW_ABOVE_PX: usize = 16;
 
 /// A line that ends before this share of the width has its name at its end within the plot.
 const EARLY: f64 = 0.93;
@@ -32,7 +32,7 @@ type Corner = (f64, f64, i32, i32);
 
 /// The name of a line, beside its end.
 #[derive(Debug)]
-pub struct SideLabel {
+pub(super) struct SideLabel {
     /// The name.
     pub name: String,
     /// Where, as a share from the top.
@@ -43,7 +43,7 @@ pub struct SideLabel {
 
 /// The names of the lines of a plot, where there are several, moved apart where they would overlap;
 /// none where there are more than its height has room for.
-pub fn side_labels(plot: &Plot) -> Vec<SideLabel> {
+pub(super) fn side_labels(plot: &Plot) -> Vec<SideLabel> {
     let mut labels: Vec<SideLabel> = Vec::new();
     for series in plot.series.iter().filter(|s| plot.is_named_aside(s)) {
         let Some(position) = plot.last_position(series) else {
@@ -80,7 +80,7 @@ fn move_apart(labels: &mut [SideLabel], gap: f64) {
 
 /// Words at their place within a plot.
 #[derive(Debug)]
-pub struct Placed {
+pub(super) struct Placed {
     corner: Corner,
     tone: Tone,
     words: String,
@@ -88,7 +88,7 @@ pub struct Placed {
 
 /// Where all words of a plot stand.
 #[derive(Debug, Default)]
-pub struct Words {
+pub(super) struct Words {
     /// Beside the right edge.
     pub side: Vec<SideLabel>,
     inner: Vec<Placed>,
@@ -100,7 +100,7 @@ pub struct Words {
 impl Words {
     /// Those of a plot with these margins, the more important ones first: names of what the data
     /// are compared with, names of lines, words beside points.
-    pub fn of(plot: &Plot, margins: &Margins, side: Vec<SideLabel>) -> Words {
+    pub(super) fn of(plot: &Plot, margins: &Margins, side: Vec<SideLabel>) -> Words {
         let mut words = Words::default();
         let aside = plot.series.iter().filter(|s| plot.is_named_aside(s));
         if side.is_empty() {
@@ -220,7 +220,7 @@ impl Words {
     }
 
     /// Writes those within the plot and beside it.
-    pub fn write(&self, m: &mut Markup) {
+    pub(super) fn write(&self, m: &mut Markup) {
         for Placed {
             corner: (x, y, dx, dy),
             tone,
@@ -251,7 +251,7 @@ impl Words {
 
     /// What each area, bar and mark without a line is, where there are several things drawn, and
     /// the lines for whose names there is no room in the plot.
-    pub fn write_legend(&self, m: &mut Markup, plot: &Plot) {
+    pub(super) fn write_legend(&self, m: &mut Markup, plot: &Plot) {
         let beside = |shape: &Shape| matches!(shape, Shape::Line(_) | Shape::Step(_));
         let named = plot.series.iter().filter(|s| !s.name.is_empty());
         let mut named: Vec<_> = named.filter(|s| !beside(&s.shape)).collect();

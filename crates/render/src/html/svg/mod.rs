@@ -14,4 +14,4 @@ mod path;
 mod room;
 mod table;
 
-pub use draw::tone_class;
+pub(super) use draw::tone_class;

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// The data of a `path`.
 #[derive(Debug)]
-pub struct Path<'a> {
+pub(super) struct Path<'a> {
     plot: &'a Plot,
     out: String,
     at: (i64, i64),
@@ -18,7 +18,7 @@ type Place = (f64, f64);
 
 impl Path<'_> {
     /// An empty one for this plot.
-    pub fn new(plot: &Plot) -> Path<'_> {
+    pub(super) fn new(plot: &Plot) -> Path<'_> {
         Path {
             plot,
             out: String::new(),
@@ -27,13 +27,13 @@ impl Path<'_> {
     }
 
     /// What stands in the attribute `d`.
-    pub fn into_data(self) -> String {
+    pub(super) fn into_data(self) -> String {
         self.out
     }
 
     /// Lines from point to point, broken at gaps, cut where they leave the plot above or below. A
     /// point between two gaps is a line without extent, which round ends of strokes make a mark of.
-    pub fn line(&mut self, points: &[Point]) {
+    pub(super) fn line(&mut self, points: &[Point]) {
         let mut last: Option<Place> = None;
         for (i, point) in points.iter().enumerate() {
             let place = self.place(point.x, point.y);
@@ -65,7 +65,7 @@ impl Path<'_> {
     }
 
     /// A level from each point to the next.
-    pub fn stair(&mut self, points: &[Point]) {
+    pub(super) fn stair(&mut self, points: &[Point]) {
         let mut drawing = false;
         for pair in points.windows(2) {
             let level = pair[0].y;
@@ -84,7 +84,7 @@ impl Path<'_> {
     }
 
     /// Points without extent, which round or square ends of strokes make marks of.
-    pub fn marks(&mut self, points: &[Point]) {
+    pub(super) fn marks(&mut self, points: &[Point]) {
         for point in points {
             if let Some(place) = self.place(point.x, point.y).filter(|p| is_inside(*p)) {
                 self.move_to(place);
@@ -94,7 +94,7 @@ impl Path<'_> {
     }
 
     /// The interval of each point that has one.
-    pub fn intervals(&mut self, points: &[Point]) {
+    pub(super) fn intervals(&mut self, points: &[Point]) {
         for point in points {
             let Some([lo, hi]) = point.range else {
                 continue;
@@ -107,7 +107,7 @@ impl Path<'_> {
     }
 
     /// The area between the edges of the points' ranges.
-    pub fn band(&mut self, points: &[Point]) {
+    pub(super) fn band(&mut self, points: &[Point]) {
         let edge = |path: &Self, which: usize| -> Vec<Place> {
             let edge = points
                 .iter()
@@ -120,7 +120,7 @@ impl Path<'_> {
     }
 
     /// Bars of this width, in units of their axis, from the other one.
-    pub fn bars(&mut self, points: &[Point], width: f64) {
+    pub(super) fn bars(&mut self, points: &[Point], width: f64) {
         let half = width / 2.0;
         let lying = self.plot.y.is_of_categories();
         for p in points {
@@ -136,7 +136,7 @@ impl Path<'_> {
     }
 
     /// Pieces of bars of this width, between the edges of the points' ranges.
-    pub fn stack(&mut self, points: &[Point], width: f64) {
+    pub(super) fn stack(&mut self, points: &[Point], width: f64) {
         let half = width / 2.0;
         let lying = self.plot.y.is_of_categories();
         for p in points {
@@ -149,7 +149,7 @@ impl Path<'_> {
     }
 
     /// The thin lines of distributions.
-    pub fn spread_lines(&mut self, spreads: &[Spread]) {
+    pub(super) fn spread_lines(&mut self, spreads: &[Spread]) {
         for s in spreads {
             for (from, to) in [(s.low, s.from), (s.to, s.high)] {
                 self.stroke(self.turned(s.at, from), self.turned(s.at, to));
@@ -158,7 +158,7 @@ impl Path<'_> {
     }
 
     /// Their boxes.
-    pub fn spread_boxes(&mut self, spreads: &[Spread]) {
+    pub(super) fn spread_boxes(&mut self, spreads: &[Spread]) {
         for s in spreads {
             let corners = [
                 self.turned(s.at - 0.3, s.from),
@@ -169,7 +169,7 @@ impl Path<'_> {
     }
 
     /// Their middles.
-    pub fn spread_middles(&mut self, spreads: &[Spread]) {
+    pub(super) fn spread_middles(&mut self, spreads: &[Spread]) {
         for s in spreads {
             let (from, to) = (s.at - 0.38, s.at + 0.38);
             self.stroke(self.turned(from, s.middle), self.turned(to, s.middle));
@@ -177,7 +177,7 @@ impl Path<'_> {
     }
 
     /// A level through the whole plot.
-    pub fn across(&mut self, y: f64) {
+    pub(super) fn across(&mut self, y: f64) {
         if let Some(position) = self.plot.y.position(y) {
             let from_top = self.plot.depth_of(position);
             if is_inside((0.0, from_top)) {
@@ -187,7 +187,7 @@ impl Path<'_> {
     }
 
     /// A line through it from top to bottom.
-    pub fn upright(&mut self, x: f64) {
+    pub(super) fn upright(&mut self, x: f64) {
         let at = self.plot.x.position(x).filter(|p| (0.0..=1.0).contains(p));
         if let Some(at) = at {
             self.stroke(Some((at, 0.0)), Some((at, 1.0)));
@@ -195,7 +195,7 @@ impl Path<'_> {
     }
 
     /// Everything between two places on x.
-    pub fn column(&mut self, lo: f64, hi: f64) {
+    pub(super) fn column(&mut self, lo: f64, hi: f64) {
         let of = |x| Some(self.plot.x.position(x)?.clamp(0.0, 1.0));
         if let (Some(lo), Some(hi)) = (of(lo), of(hi)) {
             self.rectangle([Some((lo, 0.0)), Some((hi, 1.0))]);

@@ -11,7 +11,7 @@ const LETTER_PX: f64 = 6.6;
 
 /// How wide words are in bold letters, in CSS pixels: rather too much than too little, as the
 /// reader's letters are not known.
-pub fn bold_px(words: &str) -> f64 {
+pub(super) fn bold_px(words: &str) -> f64 {
     let letter = |c| match c {
         'm' | 'w' | 'M' | 'W' | '%' => 12.5,
         'i' | 'l' | 'j' | 'I' | '.' | ',' | ':' | '\'' | '|' | ' ' => 4.6,
@@ -23,7 +23,7 @@ pub fn bold_px(words: &str) -> f64 {
 
 /// A box that words would take.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub(super) struct Room {
     left: f64,
     right: f64,
     top: f64,
@@ -33,7 +33,7 @@ pub struct Room {
 impl Room {
     /// That of words from the one to the other of these places across, on this base line, in a plot
     /// of this height in CSS pixels.
-    pub fn at([near, far]: [f64; 2], baseline: f64, height_px: f64) -> Room {
+    pub(super) fn at([near, far]: [f64; 2], baseline: f64, height_px: f64) -> Room {
         Room {
             left: near.min(far),
             right: near.max(far),
@@ -43,13 +43,13 @@ impl Room {
     }
 
     /// Whether all of it lies within the plot, to so many shares beyond its right edge.
-    pub fn is_inside(&self, beyond: f64) -> bool {
+    pub(super) fn is_inside(&self, beyond: f64) -> bool {
         let across = self.left >= -0.005 && self.right <= 1.0 + beyond;
         across && self.top >= -0.005 && self.bottom <= 1.005
     }
 
     /// Whether one of the lines that the data are compared with passes through it.
-    pub fn is_crossed(&self, plot: &Plot) -> bool {
+    pub(super) fn is_crossed(&self, plot: &Plot) -> bool {
         plot.references.iter().any(|reference| match reference {
             Reference::Horizontal { y, .. } => {
                 let y = plot.y.position(*y).map(|y| plot.depth_of(y));
@@ -63,12 +63,12 @@ impl Room {
     }
 
     /// Whether this place on x is within it.
-    pub fn reaches(&self, x: f64) -> bool {
+    pub(super) fn reaches(&self, x: f64) -> bool {
         (self.left..=self.right).contains(&x)
     }
 
     /// How many places of the data would be written over.
-    pub fn clutter(&self, plot: &Plot) -> usize {
+    pub(super) fn clutter(&self, plot: &Plot) -> usize {
         let drawn = plot.series.iter().map(|s| match &s.shape {
             Shape::Line(points) => self.on_line(plot, points, false),
             Shape::Step(points) => self.on_line(plot, points, true),
@@ -104,7 +104,7 @@ impl Room {
     }
 
     /// Whether two would overlap.
-    pub fn meets(&self, other: &Room) -> bool {
+    pub(super) fn meets(&self, other: &Room) -> bool {
         self.left < other.right
             && other.left < self.right
             && self.top < other.bottom
@@ -118,7 +118,7 @@ fn place(plot: &Plot, point: &Point) -> Option<(f64, f64)> {
 }
 /// Which words at these places along x are to stand in so many CSS pixels: every one, every other
 /// one and so on where they are `even`, else each that fits beside the one before it.
-pub fn fitting(words: &[(f64, String)], even: bool, width_px: f64) -> Vec<bool> {
+pub(super) fn fitting(words: &[(f64, String)], even: bool, width_px: f64) -> Vec<bool> {
     if !even {
         return fitting_of(words, 1, width_px);
     }

@@ -7,7 +7,7 @@ use crate::plot::{Plot, Point, Shape};
 
 /// The table and which of its cells belong to which series.
 #[derive(Debug)]
-pub struct Rows {
+pub(super) struct Rows {
     heads: Vec<String>,
     rows: Vec<Vec<String>>,
     of_series: Vec<Place>,
@@ -24,7 +24,7 @@ struct Place {
 impl Rows {
     /// That of a plot. Rows are in the order of the scale that values stand on: x, or the
     /// categories.
-    pub fn of(plot: &Plot) -> Rows {
+    pub(super) fn of(plot: &Plot) -> Rows {
         let lying = plot.y.is_of_categories();
         let scale = if lying { &plot.y } else { &plot.x };
         let mut keys: Vec<f64> = Vec::new();
@@ -110,7 +110,7 @@ impl Rows {
     }
 
     /// The rows of a series' points: the first, where they follow each other, else all.
-    pub fn rows_of(&self, series: usize) -> String {
+    pub(super) fn rows_of(&self, series: usize) -> String {
         let rows = &self.of_series[series].rows;
         let first = rows.first().copied().unwrap_or(0);
         if rows.iter().enumerate().all(|(i, r)| *r == first + i) {
@@ -121,13 +121,13 @@ impl Rows {
     }
 
     /// Its columns: the first and how many.
-    pub fn columns_of(&self, series: usize) -> String {
+    pub(super) fn columns_of(&self, series: usize) -> String {
         let place = &self.of_series[series];
         format!("{} {}", place.first_column, place.columns)
     }
 
     /// Writes it, folded up.
-    pub fn write(&self, m: &mut Markup, title: &str) {
+    pub(super) fn write(&self, m: &mut Markup, title: &str) {
         if self.rows.is_empty() {
             return;
         }

@@ -8,7 +8,7 @@ use crate::trial::detail::HttpDetail;
 use crate::trial::report::{GeneratorReport, LatencyReport, OfferedReport, TrialReport, Verdict};
 
 /// T = 500 ms, orderly closes, levels given.
-pub const SETTING: Setting = Setting {
+pub(crate) const SETTING: Setting = Setting {
     patience: Nanos::from_millis(500),
     scheduled_descriptors: 0,
     close: CloseKind::Fin,
@@ -16,7 +16,7 @@ pub const SETTING: Setting = Setting {
 };
 
 /// 10 s of a sound trial that ended in these outcomes, with all that was started captured.
-pub fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
+pub(crate) fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
     let seconds = 10.0;
     let mut outcomes = Outcomes::default();
     for &(outcome, n) in ends {
@@ -70,7 +70,7 @@ pub fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
 
 /// S-Clients with D descriptors past saturation, of which so many responses came in 10 s; the
 /// server's kernel dropped the SYNs of the others.
-pub fn sclients(descriptors: u32, served: u64) -> TrialReport {
+pub(crate) fn sclients(descriptors: u32, served: u64) -> TrialReport {
     let unanswered = 20 * u64::from(descriptors);
     let ends = [
         (Outcome::Served, served),
@@ -85,12 +85,12 @@ pub fn sclients(descriptors: u32, served: u64) -> TrialReport {
 }
 
 /// Simple clients, each attempt of which was served.
-pub fn clients(clients: u32, served: u64) -> TrialReport {
+pub(crate) fn clients(clients: u32, served: u64) -> TrialReport {
     report(Level::Clients(clients), &[(Outcome::Served, served)])
 }
 
 /// The same trial with so many responses in each tenth of a second, of a window as long as that.
-pub fn heard(mut trial: TrialReport, completed: &[u64]) -> TrialReport {
+pub(crate) fn heard(mut trial: TrialReport, completed: &[u64]) -> TrialReport {
     let tenth = 100_000_000;
     let interval = |(k, &completed): (usize, &u64)| Interval {
         start_ns: k as u64 * tenth,

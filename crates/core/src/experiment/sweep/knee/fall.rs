@@ -27,7 +27,7 @@ const NORMAL: u64 = 400;
 /// many comparisons as there are rows before the last. Where a row has no interval, noise is what
 /// the rows deviate from the smooth curve that fits best (the Universal Scalability Law, which may
 /// fall itself), and throughput has to fall from level to level beyond the maximum.
-pub fn fell(rows: &[LevelPoint]) -> Option<&LevelPoint> {
+pub(super) fn fell(rows: &[LevelPoint]) -> Option<&LevelPoint> {
     let rows: Vec<&LevelPoint> = rows.iter().filter(|p| !fails(p)).collect();
     let (last, earlier) = rows.split_last()?;
     let by_throughput =

@@ -8,7 +8,7 @@ pub const NAME: &str = "asymptotic_bounds";
 
 /// Fits both bounds. For each way to cut the ascending levels into rising and saturated ones, the
 /// sum of squared relative residuals has a closed-form minimum; the best cut wins.
-pub fn fit(data: &[(f64, f64)]) -> ModelFit {
+pub(super) fn fit(data: &[(f64, f64)]) -> ModelFit {
     let candidates = (1..=data.len()).map(|cut| {
         let (rising, saturated) = data.split_at(cut);
         let x_1 = scale(rising.iter().map(|&(n, x)| n / x));

@@ -100,7 +100,7 @@ impl MachineRepair {
 /// if they are fixed, it bends sharply for every number (Lazowska et al., chapter 5). So where the
 /// mere asymptotes fit as well, and users may spend time neither pausing nor served, the number is
 /// not stated.
-pub fn fit(data: &[(f64, f64)], pause_s: Option<f64>, asymptotes: &ModelFit) -> ModelFit {
+pub(super) fn fit(data: &[(f64, f64)], pause_s: Option<f64>, asymptotes: &ModelFit) -> ModelFit {
     let x_max = data.iter().map(|d| d.1).fold(0.0, f64::max);
     let x_1 = data.iter().map(|&(n, x)| x / n).fold(0.0, f64::max);
     let start = [x_1.ln(), x_max.ln()];

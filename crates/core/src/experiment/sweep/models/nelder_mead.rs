@@ -6,7 +6,7 @@ const TOLERANCE: f64 = 1e-7;
 type Point = [f64; 2];
 
 /// Minimises `f` from `start` with a first simplex of size `step`; gives the place and the value.
-pub fn minimise(start: Point, step: f64, f: impl Fn(Point) -> f64) -> (Point, f64) {
+pub(super) fn minimise(start: Point, step: f64, f: impl Fn(Point) -> f64) -> (Point, f64) {
     let corners = [
         start,
         [start[0] + step, start[1]],

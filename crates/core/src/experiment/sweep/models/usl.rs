@@ -26,7 +26,7 @@ impl UniversalScalability {
 /// small residuals are the relative residuals of X, have a closed form; where a coefficient
 /// comes out negative it is fixed at 0 and the rest fitted again. The peak is stated only where
 /// the levels reach it: beyond them it would be the noise of κ.
-pub fn fit(data: &[(f64, f64)]) -> ModelFit {
+pub(super) fn fit(data: &[(f64, f64)]) -> ModelFit {
     let subsets: [&[usize]; 4] = [&[0, 1, 2], &[0, 1], &[0, 2], &[0]];
     let best = subsets
         .iter()

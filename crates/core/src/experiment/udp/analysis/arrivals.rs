@@ -21,7 +21,7 @@ const PER_MS_MAX: u64 = 10_000;
 
 /// The index of dispersion of ascending `moments`, all of which are known in `known`, at three time
 /// scales to the decade.
-pub fn dispersion_by_scale(moments: &[Nanos], known: Window) -> Vec<DispersionAt> {
+pub(super) fn dispersion_by_scale(moments: &[Nanos], known: Window) -> Vec<DispersionAt> {
     let scales = (0..SCALE_DECADES)
         .flat_map(|decade| SCALE_STEPS.map(|step| step * SCALE_MIN_NS * 10u64.pow(decade)));
     scales
@@ -37,7 +37,7 @@ pub fn dispersion_by_scale(moments: &[Nanos], known: Window) -> Vec<DispersionAt
 
 /// How many whole milliseconds of `known` had so many (the index) of these ascending moments. Its
 /// last entry is not 0.
-pub fn per_ms(moments: &[Nanos], known: Window) -> Vec<u64> {
+pub(super) fn per_ms(moments: &[Nanos], known: Window) -> Vec<u64> {
     let whole = known.length().0 / MS.0;
     if whole == 0 {
         return Vec::new();
@@ -61,7 +61,7 @@ pub fn per_ms(moments: &[Nanos], known: Window) -> Vec<u64> {
 }
 
 /// The most of these ascending moments in any millisecond that begins with one of them.
-pub fn burst_max(moments: &[Nanos]) -> u64 {
+pub(super) fn burst_max(moments: &[Nanos]) -> u64 {
     let mut first = 0;
     let mut most = 0;
     for (last, &t) in moments.iter().enumerate() {
@@ -80,7 +80,7 @@ pub fn burst_max(moments: &[Nanos]) -> u64 {
 /// datagram is in the buffer as its send call returns. Of a Poisson schedule whose moments are not
 /// all kept, simulated ones at the rate achieved do. The buffer is that of a UDP socket, which has
 /// less room than M/D/1/K would (see [`Buffer::of_udp_socket`]).
-pub fn theory_loss_percent(trial: &UdpTrial, sent_per_s: f64) -> Option<f64> {
+pub(super) fn theory_loss_percent(trial: &UdpTrial, sent_per_s: f64) -> Option<f64> {
     let Some(Law::Fixed(work)) = trial.service.work.filter(|work| !work.is_zero()) else {
         return None;
     };

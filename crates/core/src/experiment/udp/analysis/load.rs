@@ -12,7 +12,7 @@ use crate::trial::validity::{Clause, Evidence, Quantiles, broken_clauses};
 use crate::words::percent;
 
 /// How well the senders' load was kept, in a trial of this length.
-pub fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
+pub(super) fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
     let sent = &trial.sent;
     let length_s = length.as_secs_f64();
     let per_s = |n: f64| if length_s > 0.0 { n / length_s } else { 0.0 };
@@ -45,7 +45,7 @@ pub fn offered_report(trial: &UdpTrial, length: Nanos) -> OfferedReport {
 /// A processor that is busy all the time is no fault as long as the schedule is kept. Without
 /// echoes there is no response time that a late send could distort; what lateness does to the gaps
 /// is judged by the gaps.
-pub fn broken(trial: &UdpTrial, length: Nanos) -> Vec<(Clause, String)> {
+pub(super) fn broken(trial: &UdpTrial, length: Nanos) -> Vec<(Clause, String)> {
     let shared = processors_shared(trial).map(|text| (Clause::ProcessorsShared, text));
     let shared: Vec<(Clause, String)> = shared.into_iter().collect();
     let Some(load) = schedule(trial) else {

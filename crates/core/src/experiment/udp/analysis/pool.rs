@@ -5,7 +5,7 @@ use crate::trial::report::TrialReport;
 use std::collections::BTreeMap;
 
 /// The sum of their ledgers. It balances, as each of them does.
-pub fn ledger(trials: &[&TrialReport]) -> LedgerReport {
+pub(crate) fn ledger(trials: &[&TrialReport]) -> LedgerReport {
     let mut sum = LedgerReport::default();
     for ledger in trials.iter().filter_map(|t| t.ledger()) {
         sum.intended += ledger.intended;
@@ -41,7 +41,7 @@ fn add_evidence(all: &mut Vec<LossEvidence>, one: &LossEvidence) {
 
 /// What they show together: counts add, rates are means, and of what is the most in a trial the
 /// most of all. What describes the service is that of the first. `None` where there are none.
-pub fn datagrams(trials: &[&TrialReport]) -> Option<DatagramReport> {
+pub(crate) fn datagrams(trials: &[&TrialReport]) -> Option<DatagramReport> {
     let all: Vec<&DatagramReport> = trials.iter().filter_map(|t| t.datagrams()).collect();
     let mut pooled = (*all.first()?).clone();
     let sum = |of: fn(&DatagramReport) -> u64| all.iter().map(|d| of(d)).sum::<u64>();

@@ -11,7 +11,7 @@ const WORSE_MAX: usize = 3;
 
 /// The answer for a person: what both did, where it was lost, why, and what it is not. `worse` are
 /// the changes that made more be lost, with what they did.
-pub fn answer(
+pub(super) fn answer(
     laws: &[LawRow],
     evidence: &Evidence,
     judged: &[Judged],

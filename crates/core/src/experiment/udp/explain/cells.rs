@@ -16,7 +16,7 @@ const SLACKS: [Nanos; 2] = [Nanos(1), Nanos::from_micros(50)];
 
 /// What a cell changes of the clients that the explanation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub(super) enum Change {
     /// The number of clients, to that of the others.
     Number,
     /// How they wait, to the way of the others.
@@ -45,7 +45,7 @@ pub enum Change {
 
 impl Change {
     /// Whether it needs a trial of the unchanged clients before it.
-    pub fn is_derived(self) -> bool {
+    pub(super) fn is_derived(self) -> bool {
         matches!(
             self,
             Change::Constant | Change::Poisson | Change::Replay | Change::ReplayApart
@@ -53,7 +53,7 @@ impl Change {
     }
 
     /// What was changed, from what to what.
-    pub fn words(self, base: &UdpTrialSpec, other: &UdpTrialSpec) -> String {
+    pub(super) fn words(self, base: &UdpTrialSpec, other: &UdpTrialSpec) -> String {
         match self {
             Change::Number => format!("clients: {} → {}", base.clients, other.clients),
             Change::Wait => format!("wait: {} → {}", base.wait.name(), other.wait.name()),
@@ -84,7 +84,7 @@ impl Change {
 
 /// A cell: the first or second clients as they are, or the subject changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cell {
+pub(super) enum Cell {
     /// The clients named first, unchanged.
     First,
     /// The clients named second, unchanged.
@@ -95,7 +95,7 @@ pub enum Cell {
 
 /// The changes that make sense for `base`, where the other clients are `other`, these processors
 /// may be used, and the service may or may not have real-time priority.
-pub fn changes(
+pub(super) fn changes(
     base: &UdpTrialSpec,
     other: &UdpTrialSpec,
     cpus: &[u32],
@@ -125,7 +125,7 @@ pub fn changes(
 
 /// One block of the design in random order: each cell once. The unchanged trial of the subject goes
 /// before those that need its rate and its moments.
-pub fn block(subject: Cell, changes: &[Change], seed: u64, number: usize) -> Vec<Cell> {
+pub(super) fn block(subject: Cell, changes: &[Change], seed: u64, number: usize) -> Vec<Cell> {
     let mut cells = vec![Cell::First, Cell::Second];
     cells.extend(changes.iter().map(|&change| Cell::Changed(change)));
     shuffle(
@@ -153,7 +153,7 @@ fn shuffle(cells: &mut [Cell], rng: &mut Rng) {
 
 /// The trial of `base` with this change. `tried` is a trial of `base` as it is, of the same block.
 /// `None` where that sent nothing, so that there is neither a rate nor a moment to go by.
-pub fn changed(
+pub(super) fn changed(
     change: Change,
     base: &UdpTrialSpec,
     other: &UdpTrialSpec,

@@ -6,11 +6,11 @@ use crate::trial::report::TrialReport;
 use crate::words;
 
 /// One trial changed and one unchanged, of the same block.
-pub type Pair<'a> = (&'a TrialReport, &'a TrialReport);
+pub(super) type Pair<'a> = (&'a TrialReport, &'a TrialReport);
 
 /// What a change did over several pairs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Effect {
+pub(super) struct Effect {
     /// Pairs.
     pub pairs: u32,
     /// Mean loss with the change, in percent.
@@ -25,7 +25,7 @@ pub struct Effect {
 
 impl Effect {
     /// Of these pairs; `None` where there are none.
-    pub fn of(pairs: &[Pair]) -> Option<Effect> {
+    pub(super) fn of(pairs: &[Pair]) -> Option<Effect> {
         if pairs.is_empty() {
             return None;
         }
@@ -52,7 +52,7 @@ impl Effect {
 
     /// The loss with the change, and what the change did to the rate besides: `0.9 % lost at 0.25
     /// times the rate`.
-    pub fn lost(&self) -> String {
+    pub(super) fn lost(&self) -> String {
         let ratio = self.sent_ratio.0;
         let same = (1.0 / SAME_RATE..=SAME_RATE).contains(&ratio);
         let beside = match same {
@@ -63,7 +63,7 @@ impl Effect {
     }
 
     /// As a row of the report.
-    pub fn row(&self, change: String, base: String) -> EffectRow {
+    pub(super) fn row(&self, change: String, base: String) -> EffectRow {
         EffectRow {
             change,
             base,
@@ -76,24 +76,24 @@ impl Effect {
     }
 
     /// Whether the change takes most of the loss away, beyond chance.
-    pub fn falls(&self) -> bool {
+    pub(super) fn falls(&self) -> bool {
         let surely = self.change.1.is_some_and(|[_, hi]| hi < 0.0);
         surely && self.loss <= MOST_GONE * self.loss_before
     }
 
     /// Whether at least half of the loss is there with the change too.
-    pub fn stays(&self) -> bool {
+    pub(super) fn stays(&self) -> bool {
         !self.falls() && self.loss >= HALF * self.loss_before
     }
 
     /// Whether the change adds loss, beyond chance and by as much as matters.
-    pub fn rises(&self) -> bool {
+    pub(super) fn rises(&self) -> bool {
         let surely = self.change.1.is_some_and(|[lo, _]| lo > 0.0);
         surely && self.change.0 >= super::LOSS_PERCENT
     }
 
     /// Whether a single sender that was to send as much as all clients did so.
-    pub fn reached_the_rate(&self) -> bool {
+    pub(super) fn reached_the_rate(&self) -> bool {
         self.sent_ratio.0 >= RATE_REACHED
     }
 }

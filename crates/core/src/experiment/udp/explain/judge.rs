@@ -10,7 +10,7 @@ use crate::trial::report::TrialReport;
 
 /// What could explain the difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hypothesis {
+pub(crate) enum Hypothesis {
     /// Sending and waking take time that adds to each wait.
     PerSendOverhead,
     /// Clients that wake take the processor from the service as it works.
@@ -33,7 +33,7 @@ pub enum Hypothesis {
 
 impl Hypothesis {
     /// All of them, in the order in which they are told.
-    pub const ALL: [Hypothesis; 9] = [
+    pub(crate) const ALL: [Hypothesis; 9] = [
         Hypothesis::PerSendOverhead,
         Hypothesis::ReceiveBuffer,
         Hypothesis::OfferedBeyondCapacity,
@@ -46,7 +46,7 @@ impl Hypothesis {
     ];
 
     /// Its stable name.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Hypothesis::PerSendOverhead => "per_send_overhead",
             Hypothesis::WokenClientsPreemptService => "woken_clients_preempt_service",
@@ -61,7 +61,7 @@ impl Hypothesis {
     }
 
     /// What it claims.
-    pub fn claim(self) -> &'static str {
+    pub(crate) fn claim(self) -> &'static str {
         match self {
             Hypothesis::PerSendOverhead => {
                 "the time that each send and each wake-up takes adds to the wait and lowers the \
@@ -95,7 +95,7 @@ impl Hypothesis {
 
 /// How an explanation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub(super) enum Standing {
     /// The data support it.
     Supported,
     /// They rule it out.
@@ -106,7 +106,7 @@ pub enum Standing {
 
 /// An explanation that was judged.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub(super) struct Judged {
     /// Which.
     pub hypothesis: Hypothesis,
     /// How it ended.
@@ -117,7 +117,7 @@ pub struct Judged {
 
 impl Judged {
     /// `name: claim: because`, as reported.
-    pub fn line(&self) -> String {
+    pub(super) fn line(&self) -> String {
         let hypothesis = self.hypothesis;
         let because = &self.because;
         format!("{}: {}: {because}", hypothesis.name(), hypothesis.claim())
@@ -126,7 +126,7 @@ impl Judged {
 
 /// All that the rules go by.
 #[derive(Clone, Debug)]
-pub struct Evidence<'a> {
+pub(super) struct Evidence<'a> {
     /// The clients that the explanation is about.
     pub spec: &'a UdpTrialSpec,
     /// Their trials, unchanged.
@@ -157,50 +157,50 @@ pub struct Evidence<'a> {
 
 impl Evidence<'_> {
     /// The loss of the subject's datagrams, in percent.
-    pub fn loss(&self) -> f64 {
+    pub(super) fn loss(&self) -> f64 {
         loss_percent(&self.trials)
     }
 
     /// Whether there is a loss to be explained.
-    pub fn has_loss(&self) -> bool {
+    pub(super) fn has_loss(&self) -> bool {
         self.loss() >= LOSS_PERCENT
     }
 
     /// The mean of a figure over the subject's trials.
-    pub fn mean(&self, of: impl Fn(&DatagramReport) -> f64) -> f64 {
+    pub(super) fn mean(&self, of: impl Fn(&DatagramReport) -> f64) -> f64 {
         mean(&self.trials, of)
     }
 
     /// The replay, if it was one: at the crowd's rate and on time.
-    pub fn true_replay(&self) -> Option<&Effect> {
+    pub(super) fn true_replay(&self) -> Option<&Effect> {
         self.replay.as_ref().filter(|e| e.reached_the_rate())
     }
 
     /// The same with a processor for the service alone.
-    pub fn true_replay_apart(&self) -> Option<&Effect> {
+    pub(super) fn true_replay_apart(&self) -> Option<&Effect> {
         self.replay_apart.as_ref().filter(|e| e.reached_the_rate())
     }
 
     /// The even sender, if it reached the rate.
-    pub fn true_constant(&self) -> Option<&Effect> {
+    pub(super) fn true_constant(&self) -> Option<&Effect> {
         self.constant.as_ref().filter(|e| e.reached_the_rate())
     }
 
     /// The Poisson sender, if it reached the rate.
-    pub fn true_poisson(&self) -> Option<&Effect> {
+    pub(super) fn true_poisson(&self) -> Option<&Effect> {
         self.poisson.as_ref().filter(|e| e.reached_the_rate())
     }
 }
 
 /// The mean of a figure over trials; 0 where there are none.
-pub fn mean(trials: &[&TrialReport], of: impl Fn(&DatagramReport) -> f64) -> f64 {
+pub(super) fn mean(trials: &[&TrialReport], of: impl Fn(&DatagramReport) -> f64) -> f64 {
     let values = trials.iter().filter_map(|t| t.datagrams()).map(of);
     let (sum, count) = values.fold((0.0, 0.0), |(sum, n), value| (sum + value, n + 1.0));
     sum / f64::max(count, 1.0)
 }
 
 /// Judges every explanation.
-pub fn judge(evidence: &Evidence) -> Vec<Judged> {
+pub(super) fn judge(evidence: &Evidence) -> Vec<Judged> {
     Hypothesis::ALL
         .into_iter()
         .map(|hypothesis| {

@@ -38,7 +38,7 @@ const AT_SENDER: [&str; 3] = ["send_buffer", "qdisc", "neighbour_queue"];
 
 /// What a rule said.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
+pub(super) struct Rule {
     /// How the explanation ended.
     pub standing: Standing,
     /// What decided.
@@ -51,7 +51,7 @@ fn rule(standing: Standing, because: impl Into<String>) -> Rule {
 }
 
 /// Judges one explanation.
-pub fn apply(hypothesis: Hypothesis, e: &Evidence) -> Rule {
+pub(super) fn apply(hypothesis: Hypothesis, e: &Evidence) -> Rule {
     let of_loss: fn(&Evidence) -> Rule = match hypothesis {
         Hypothesis::PerSendOverhead => return per_send_overhead(e),
         Hypothesis::SenderDropsOrBlocks => return sender(e),
