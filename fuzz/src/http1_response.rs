@@ -1,6 +1,6 @@
 //! Any bytes, however they are cut, read as the same responses, and nothing panics.
 
-use knee_engine::transport::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
+use knee_engine::exchange::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
 
 /// How one response ended.
 #[derive(Debug, PartialEq, Eq)]

@@ -4,19 +4,20 @@
 
 mod control;
 pub mod error;
+pub mod exchange;
 pub mod experiment;
 mod generator;
 pub mod interrupt;
 mod kernel;
 mod names;
 pub mod observe;
+mod pool;
 mod port;
 mod reactor;
 mod resolve;
 mod run;
 pub mod serve;
 pub mod sys;
-pub mod transport;
 mod worker;
 
 use error::RunError;

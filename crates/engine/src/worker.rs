@@ -1,8 +1,8 @@
 //! One worker: the hot loop of a run, on a thread of its own, sharing nothing on the way.
 
+use crate::pool::client::{Client, Tally};
 use crate::reactor::{Backend, Event, EventTime, ReceiveClock, Sink, Waiter};
 use crate::sys::clock::{MonotonicClock, ThreadUse};
-use crate::transport::client::{Client, Tally};
 use knee_core::both_ends::Sampler;
 use knee_core::driver::{Action, AnyDriver, Driver};
 use knee_core::measure::{

@@ -80,7 +80,7 @@ impl TargetArgs {
 
     /// The target; files are read here.
     pub fn resolve(&self) -> Result<HttpTarget, Failure> {
-        let (endpoint, requests) = match (&self.targets, &self.url) {
+        let (endpoint, is_secure, requests) = match (&self.targets, &self.url) {
             (Some(file), _) => self.several(file)?,
             (None, Some(url)) => self.one(url)?,
             (None, None) => {
@@ -92,11 +92,15 @@ impl TargetArgs {
             Some(path) => Endpoint::Unix { path: path.clone() },
             None => endpoint,
         };
-        let target = HttpTarget::new(endpoint, requests, self.pick, !self.no_keepalive);
-        target.map_err(|e| Failure::argument("URL", e))
+        let target = HttpTarget::new(endpoint, requests, self.pick, !self.no_keepalive)
+            .map_err(|e| Failure::argument("URL", e))?;
+        Ok(HttpTarget {
+            tls: is_secure.then(Box::default),
+            ..target
+        })
     }
 
-    fn one(&self, url: &str) -> Result<(Endpoint, Vec<HttpRequest>), Failure> {
+    fn one(&self, url: &str) -> Result<(Endpoint, bool, Vec<HttpRequest>), Failure> {
         let url = Url::parse(url).map_err(|e| Failure::argument("URL", e))?;
         let body = match &self.body {
             Some(body) => text_or_file("--body", body)?,
@@ -108,7 +112,7 @@ impl TargetArgs {
         let request = HttpRequest::new(method, &url, Vec::new(), body, 1)
             .map_err(|e| Failure::argument("--method", e))?;
         let request = self.with_headers(request)?;
-        Ok((url.endpoint().clone(), vec![request]))
+        Ok((url.endpoint().clone(), url.is_secure(), vec![request]))
     }
 
     /// What `--data` makes, as curl does: joined with '&', line ends of files left out.
@@ -127,14 +131,15 @@ impl TargetArgs {
         Ok(form)
     }
 
-    fn several(&self, file: &str) -> Result<(Endpoint, Vec<HttpRequest>), Failure> {
+    fn several(&self, file: &str) -> Result<(Endpoint, bool, Vec<HttpRequest>), Failure> {
         let told = |e: Failure| Failure::argument("--targets", e.line);
         let text = input::read_text(file).map_err(told)?;
         let mut read_body = |path: &str| input::read_file(path, input::FILE_MAX);
         let targets = parse_targets(&text, &mut read_body)
             .map_err(|e| Failure::argument("--targets", format!("{file}: {e}")))?;
         let requests = targets.requests.into_iter().map(|r| self.with_headers(r));
-        Ok((targets.endpoint, requests.collect::<Result<_, _>>()?))
+        let requests = requests.collect::<Result<_, _>>()?;
+        Ok((targets.endpoint, targets.is_secure, requests))
     }
 
     fn with_headers(&self, request: HttpRequest) -> Result<HttpRequest, Failure> {

@@ -240,12 +240,8 @@ const REFUSED: &[(&str, &str)] = &[
         "--pick: 'worst' is not one of in-order, random",
     ),
     (
-        "run https://127.0.0.1/",
-        "URL: 'https://127.0.0.1/' asks for TLS, which is not supported yet: use http://",
-    ),
-    (
         "run ftp://127.0.0.1/",
-        "URL: 'ftp://127.0.0.1/' has the scheme 'ftp': use http://",
+        "URL: 'ftp://127.0.0.1/' has the scheme 'ftp': use http:// or https://",
     ),
     (
         "run http://127.0.0.1:0/",

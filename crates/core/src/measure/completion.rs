@@ -17,6 +17,12 @@ pub struct Completion {
     pub placed: Nanos,
     /// When that connection was established.
     pub connected: Nanos,
+    /// When that connection was secured.
+    pub secured: Nanos,
+    /// When a stream of the connection was free for it.
+    pub granted: Nanos,
+    /// Whether it was the target's limit that it waited for a stream for.
+    pub is_targets_limit: bool,
     /// When its request was handed to the kernel.
     pub sent: Nanos,
     /// When the kernel had taken all of the request.
@@ -59,6 +65,9 @@ impl Completion {
             started: now,
             placed: now,
             connected: now,
+            secured: now,
+            granted: now,
+            is_targets_limit: false,
             sent: now,
             written: now,
             first_byte: now,
@@ -82,6 +91,8 @@ impl Completion {
             started,
             placed: sent,
             connected: sent,
+            secured: sent,
+            granted: sent,
             sent,
             written: sent,
             ..self
@@ -117,10 +128,17 @@ impl Completion {
     /// predecessor, as it was read from another clock, counts as equal to it.
     #[inline]
     pub fn stages(&self) -> Stages {
+        let [ours, targets] = match self.is_targets_limit {
+            true => [self.secured, self.granted],
+            false => [self.granted, self.granted],
+        };
         let ends: [Nanos; Stage::COUNT] = [
             self.started,
             self.placed,
             self.connected,
+            self.secured,
+            ours,
+            targets,
             self.sent,
             self.written,
             self.first_byte,
@@ -142,7 +160,7 @@ mod tests {
     proptest! {
         #[test]
         fn stages_sum_to_the_response_time_whatever_the_times(
-            times in proptest::array::uniform8(0_u64..1_000),
+            times in proptest::array::uniform10(0_u64..1_000),
             response in 0_u64..1_000,
         ) {
             let intended = Nanos(times[0]);
@@ -152,6 +170,9 @@ mod tests {
                 started: Nanos(times[1]),
                 placed: Nanos(times[2]),
                 connected: Nanos(times[3]),
+                secured: Nanos(times[8]),
+                granted: Nanos(times[9]),
+                is_targets_limit: response % 2 == 0,
                 sent: Nanos(times[4]),
                 written: Nanos(times[5]),
                 first_byte: Nanos(times[6]),
@@ -173,14 +194,21 @@ mod tests {
             started: Nanos(101),
             placed: Nanos(103),
             connected: Nanos(107),
-            sent: Nanos(115),
-            written: Nanos(131),
-            first_byte: Nanos(163),
-            ..Completion::at_once(op, Nanos(227), Outcome::Ok)
+            secured: Nanos(115),
+            granted: Nanos(131),
+            sent: Nanos(163),
+            written: Nanos(227),
+            first_byte: Nanos(355),
+            ..Completion::at_once(op, Nanos(611), Outcome::Ok)
         };
         assert_eq!(
             completion.stages().map(|stage| stage.0),
-            [1, 2, 4, 8, 16, 32, 64]
+            [1, 2, 4, 8, 16, 0, 32, 64, 128, 256]
         );
+        let targets = Completion {
+            is_targets_limit: true,
+            ..completion
+        };
+        assert_eq!(targets.stages()[4..6], [Nanos(0), Nanos(16)]);
     }
 }

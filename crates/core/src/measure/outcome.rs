@@ -27,7 +27,7 @@ pub enum Outcome {
     Closed,
     /// The peer closed in the middle of the response.
     Truncated,
-    /// What came was not HTTP/1.1, or more came than was asked for.
+    /// What came broke the rules of HTTP, or more came than was asked for.
     Malformed,
     /// Host or network unreachable.
     Unreachable,
@@ -59,11 +59,21 @@ pub enum Outcome {
     DescriptorExhausted,
     /// Established only after it was to be given up.
     Late,
+    /// Connected, but not secured within the connect timeout.
+    HandshakeTimeout,
+    /// Connected, but the TLS handshake failed.
+    HandshakeFailed,
+    /// The target refused its stream: it was not processed (RFC 9113 §8.7).
+    RefusedStream,
+    /// The target gave its stream up.
+    StreamReset,
+    /// The target closed the connection in order and did not process it, twice in a row.
+    Unprocessed,
 }
 
 impl Outcome {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Outcome; 25] = [
+    pub const ALL: [Outcome; 30] = [
         Outcome::Ok,
         Outcome::Http4xx,
         Outcome::Http5xx,
@@ -89,6 +99,11 @@ impl Outcome {
         Outcome::PortExhausted,
         Outcome::DescriptorExhausted,
         Outcome::Late,
+        Outcome::HandshakeTimeout,
+        Outcome::HandshakeFailed,
+        Outcome::RefusedStream,
+        Outcome::StreamReset,
+        Outcome::Unprocessed,
     ];
 
     /// Its stable name in reports.
@@ -119,6 +134,11 @@ impl Outcome {
             Outcome::PortExhausted => "port_exhausted",
             Outcome::DescriptorExhausted => "descriptor_exhausted",
             Outcome::Late => "late",
+            Outcome::HandshakeTimeout => "handshake_timeout",
+            Outcome::HandshakeFailed => "handshake_failed",
+            Outcome::RefusedStream => "refused_stream",
+            Outcome::StreamReset => "stream_reset",
+            Outcome::Unprocessed => "unprocessed",
         }
     }
 
@@ -146,6 +166,7 @@ impl Outcome {
                 | Outcome::InFlight
                 | Outcome::Ghost
                 | Outcome::Late
+                | Outcome::HandshakeTimeout
         )
     }
 }

@@ -16,6 +16,12 @@ pub enum Stage {
     ConnectionWait,
     /// Until its new connection was established.
     Connect,
+    /// Until that connection was secured: its TLS handshake.
+    Tls,
+    /// Until a stream of a connection was free for it, where a configured limit was reached.
+    StreamWait,
+    /// The same where the target's limit was reached.
+    TargetStreamWait,
     /// Until the generator handed the request to the kernel.
     Write,
     /// Until the kernel had taken all of the request: it waited for the target's receive window.
@@ -40,7 +46,7 @@ pub enum Owner {
 
 impl Stage {
     /// How many there are.
-    pub const COUNT: usize = 7;
+    pub const COUNT: usize = 10;
 
     /// All of them, in their order, each with its owner, its key in reports and its name in
     /// sentences.
@@ -58,6 +64,19 @@ impl Stage {
             "waiting for a free connection",
         ),
         (Stage::Connect, Owner::Target, "connect", "connecting"),
+        (Stage::Tls, Owner::Target, "tls", "the TLS handshake"),
+        (
+            Stage::StreamWait,
+            Owner::Limit,
+            "stream_wait",
+            "waiting for a free stream",
+        ),
+        (
+            Stage::TargetStreamWait,
+            Owner::Target,
+            "target_stream_wait",
+            "waiting for a stream that the target permits",
+        ),
         (
             Stage::Write,
             Owner::Generator,

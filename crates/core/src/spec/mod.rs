@@ -8,9 +8,11 @@ pub(crate) mod fixture;
 mod load;
 mod margins;
 mod overload;
+mod protocol;
 mod request;
 mod target;
 mod targets;
+mod tls;
 mod trial;
 mod url;
 
@@ -21,8 +23,10 @@ pub use crate::quantity::{
 pub use load::{Load, OpenLoad, Pause, PauseKind};
 pub use margins::Margins;
 pub use overload::{CloseKind, ConnectScheme, OverloadLoad};
+pub use protocol::{Http2Limits, HttpVersion};
 pub use request::{Body, HttpRequest, parse_header};
 pub use target::{Endpoint, HttpTarget, Pick};
 pub use targets::{Targets, parse_targets};
+pub use tls::{ClientCertificate, TlsGroup, TlsResume, TlsSpec, TlsVersion};
 pub use trial::{BackendChoice, EngineOptions, Level, TimestampsChoice, TrialSpec, WaitPolicy};
 pub use url::Url;

@@ -1,10 +1,10 @@
 //! What the load is sent to.
 
-use super::{HttpRequest, ParseError};
+use super::{Http2Limits, HttpRequest, HttpVersion, ParseError, TlsSpec};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// An HTTP/1.1 server and what it is asked.
+/// An HTTP server and what it is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpTarget {
     /// Where to connect.
@@ -15,6 +15,15 @@ pub struct HttpTarget {
     pub pick: Pick,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
+    /// What is spoken over a connection.
+    #[serde(default)]
+    pub version: HttpVersion,
+    /// The limits of its HTTP/2 connections.
+    #[serde(default)]
+    pub http2: Http2Limits,
+    /// How its connections are secured; `None`: not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Box<TlsSpec>>,
 }
 
 impl HttpTarget {
@@ -36,7 +45,20 @@ impl HttpTarget {
             requests,
             pick,
             keep_alive,
+            version: HttpVersion::default(),
+            http2: Http2Limits::default(),
+            tls: None,
         })
+    }
+}
+
+impl HttpTarget {
+    /// What is spoken where the target has a say in it: `Auto` in cleartext is HTTP/1.1.
+    pub fn version(&self) -> HttpVersion {
+        match (self.version, &self.tls) {
+            (HttpVersion::Auto, None) => HttpVersion::Http11,
+            (version, _) => version,
+        }
     }
 }
 

@@ -9,6 +9,8 @@ use std::collections::HashMap;
 pub struct Targets {
     /// The endpoint that all requests share.
     pub endpoint: Endpoint,
+    /// Whether its connections are to be secured.
+    pub is_secure: bool,
     /// The requests in the order of the file, at least one.
     pub requests: Vec<HttpRequest>,
 }
@@ -182,8 +184,17 @@ fn share_endpoint(targets: Vec<(Url, usize, HttpRequest)>) -> Result<Targets, Pa
             "no target in the file: write lines such as 'GET http://127.0.0.1:8080/'".to_owned(),
         ));
     };
-    let endpoint = first.endpoint().clone();
+    let (endpoint, is_secure) = (first.endpoint().clone(), first.is_secure());
     for (url, number, _) in &targets {
+        if url.is_secure() != is_secure {
+            return at(
+                *number,
+                &format!(
+                    "all targets share one scheme, http or https, and line {first_number} has the \
+                     other: use one file for each"
+                ),
+            );
+        }
         if *url.endpoint() != endpoint {
             let other = url.endpoint();
             return at(
@@ -196,7 +207,11 @@ fn share_endpoint(targets: Vec<(Url, usize, HttpRequest)>) -> Result<Targets, Pa
         }
     }
     let requests = targets.into_iter().map(|(_, _, request)| request).collect();
-    Ok(Targets { endpoint, requests })
+    Ok(Targets {
+        endpoint,
+        is_secure,
+        requests,
+    })
 }
 
 fn at<T>(number: usize, what: &str) -> Result<T, ParseError> {
@@ -350,8 +365,8 @@ mod tests {
             ),
             (
                 "a bad URL",
-                "GET h/\nGET https://h/",
-                "line 2: 'https://h/' asks for TLS",
+                "GET h/\nGET ftp://h/",
+                "line 2: 'ftp://h/' has the scheme 'ftp'",
             ),
             (
                 "a bad method",

@@ -8,17 +8,21 @@ use std::str::FromStr;
 /// The port of `http` (RFC 9110 §4.2.1).
 const DEFAULT_PORT: u16 = 80;
 
-/// An absolute `http` URL (RFC 3986, RFC 9110 §4.2.1), taken apart.
+/// The port of `https` (RFC 9110 §4.2.2).
+const DEFAULT_PORT_SECURE: u16 = 443;
+
+/// An absolute `http` or `https` URL (RFC 3986, RFC 9110 §4.2), taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
+    is_secure: bool,
     endpoint: Endpoint,
     path: String,
     host: String,
 }
 
 impl Url {
-    /// `http://host:port/path?query`; `http://` may be left out, the port is 80 unless given, a
-    /// fragment is dropped (it is never sent). An IPv6 address stands in brackets.
+    /// `http://host:port/path?query`; the same with `https`. `http://` may be left out, the
+    /// port is 80 or 443 unless given, a fragment is dropped (it is never sent). An IPv6 address stands in brackets.
     ///
     /// # Errors
     /// Another scheme, user information, no host, a port out of range, or characters that a URL
@@ -28,7 +32,7 @@ impl Url {
         if let Some(refused) = text.chars().find(|&c| !c.is_ascii_graphic()) {
             return Err(wrong(&unescaped(refused)));
         }
-        let rest = without_scheme(text).map_err(|what| wrong(&what))?;
+        let (is_secure, rest) = without_scheme(text).map_err(|what| wrong(&what))?;
         let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if authority.contains('@') {
@@ -36,14 +40,20 @@ impl Url {
                 "holds a user name: leave it out and give -H 'Authorization: …' instead",
             ));
         }
+        let default_port = match is_secure {
+            true => DEFAULT_PORT_SECURE,
+            false => DEFAULT_PORT,
+        };
         let (name, port) = split_port(authority).map_err(|what| wrong(&what))?;
+        let port = port.unwrap_or(default_port);
         let bare = check_host(name).map_err(|what| wrong(&what))?;
-        let host = match port {
-            DEFAULT_PORT => name.to_owned(),
-            _ => format!("{name}:{port}"),
+        let host = match port == default_port {
+            true => name.to_owned(),
+            false => format!("{name}:{port}"),
         };
         let slash = if path.starts_with('/') { "" } else { "/" };
         Ok(Url {
+            is_secure,
             endpoint: Endpoint::Tcp {
                 host: bare.to_owned(),
                 port,
@@ -51,6 +61,11 @@ impl Url {
             path: format!("{slash}{path}"),
             host,
         })
+    }
+
+    /// Whether connections are to be secured: its scheme is `https`.
+    pub fn is_secure(&self) -> bool {
+        self.is_secure
     }
 
     /// Where to connect.
@@ -63,7 +78,7 @@ impl Url {
         &self.path
     }
 
-    /// The Host header's value: the port is in it unless it is 80.
+    /// The Host header's value: the port is in it unless it is the scheme's own.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -94,23 +109,27 @@ fn unescaped(refused: char) -> String {
     )
 }
 
-fn without_scheme(text: &str) -> Result<&str, String> {
+/// Whether it is that of TLS, and what follows it.
+fn without_scheme(text: &str) -> Result<(bool, &str), String> {
     // In "localhost/?from=http://b" the scheme is not at the beginning, so there is none.
     let Some((scheme, rest)) = text.split_once("://") else {
-        return Ok(text);
+        return Ok((false, text));
     };
     if scheme.contains(['/', '?', '#']) {
-        return Ok(text);
+        return Ok((false, text));
     }
     match scheme.to_ascii_lowercase().as_str() {
-        "http" => Ok(rest),
-        "https" => Err("asks for TLS, which is not supported yet: use http://".to_owned()),
-        _ => Err(format!("has the scheme {}: use http://", quoted(scheme))),
+        "http" => Ok((false, rest)),
+        "https" => Ok((true, rest)),
+        _ => Err(format!(
+            "has the scheme {}: use http:// or https://",
+            quoted(scheme)
+        )),
     }
 }
 
-/// The host, an IPv6 address with its brackets, and the port.
-fn split_port(authority: &str) -> Result<(&str, u16), String> {
+/// The host, an IPv6 address with its brackets, and the port where it is given.
+fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     let after_host = match authority.find(']') {
         Some(bracket) => bracket + 1,
         None => authority.find(':').unwrap_or(authority.len()),
@@ -118,7 +137,7 @@ fn split_port(authority: &str) -> Result<(&str, u16), String> {
     let (host, port) = authority.split_at(after_host);
     let Some(digits) = port.strip_prefix(':') else {
         return match port {
-            "" => Ok((host, DEFAULT_PORT)),
+            "" => Ok((host, None)),
             _ => Err("has something other than a port after ']': write [::1]:8080".to_owned()),
         };
     };
@@ -131,7 +150,7 @@ fn split_port(authority: &str) -> Result<(&str, u16), String> {
         .parse()
         .ok()
         .filter(|&port| port > 0 && !digits.starts_with('+'));
-    port.map(|port| (host, port))
+    port.map(|port| (host, Some(port)))
         .ok_or_else(|| format!("has the port {}: a port is 1 to 65535", quoted(digits)))
 }
 
@@ -196,6 +215,20 @@ mod tests {
                 "h",
             ),
             ("nor is it when given", "http://h:80/a", "h:80", "/a", "h"),
+            (
+                "TLS has a port of its own",
+                "HTTPS://h/a",
+                "h:443",
+                "/a",
+                "h",
+            ),
+            (
+                "and none else is it",
+                "https://h:80/a",
+                "h:80",
+                "/a",
+                "h:80",
+            ),
             ("no path means the root", "http://h:81", "h:81", "/", "h:81"),
             ("a query without a path", "http://h?x", "h:80", "/?x", "h"),
             (
@@ -287,11 +320,10 @@ mod tests {
     fn refused() {
         let rows = [
             (
-                "TLS",
-                "https://h/",
-                "TLS, which is not supported yet: use http://",
+                "another scheme",
+                "ftp://h/",
+                "scheme 'ftp': use http:// or https://",
             ),
-            ("another scheme", "ftp://h/", "scheme 'ftp': use http://"),
             ("an empty scheme", "://h/", "scheme ''"),
             ("nothing", "", "no host"),
             ("a port alone", ":80", "no host"),

@@ -28,6 +28,9 @@ pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> HttpTarg
         requests: vec![request],
         pick: Pick::InOrder,
         keep_alive,
+        version: Default::default(),
+        http2: Default::default(),
+        tls: None,
     }
 }
 

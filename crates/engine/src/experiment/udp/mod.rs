@@ -1,6 +1,7 @@
 //! Datagrams: those who send them, and the service that counts them.
 
 mod control;
+pub mod datagram;
 mod run;
 pub mod send;
 pub mod service;

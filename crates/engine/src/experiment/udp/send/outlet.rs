@@ -9,8 +9,8 @@
 use super::replies::Replies;
 use super::tally::Tally;
 use super::term::Term;
+use crate::experiment::udp::datagram::Header;
 use crate::sys::udp::{self, SendBatch};
-use crate::transport::datagram::Header;
 use knee_core::experiment::udp::spec::{ServiceMode, UdpTrialSpec};
 use knee_core::spec::Share;
 use knee_core::time::Nanos;

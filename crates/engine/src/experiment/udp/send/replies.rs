@@ -1,9 +1,9 @@
 //! Echoes that come back to a sender's socket.
 
 use super::tally::Tally;
+use crate::experiment::udp::datagram::Header;
 use crate::sys::clock::{MonotonicClock, monotonic_ns, realtime_ahead_ns};
 use crate::sys::udp::{self, ReceiveBatch};
-use crate::transport::datagram::Header;
 use knee_core::spec::Share;
 use knee_core::time::Nanos;
 use std::io;

@@ -2,8 +2,8 @@
 
 use super::tally::Tally;
 use super::*;
+use crate::experiment::udp::datagram::Header;
 use crate::sys::clock::monotonic_ns;
-use crate::transport::datagram::Header;
 use knee_core::experiment::udp::spec::{ClientWait, ServiceMode, ServiceSetup};
 use knee_core::law::Law;
 use knee_core::spec::{ArrivalLaw, BackendChoice, EngineOptions, Level, Rate, WaitPolicy};

@@ -1,13 +1,13 @@
 //! One session: what is asked, what came, and the record that it ends in.
 
 use super::clocks::RealTime;
+use crate::experiment::udp::datagram::Header;
 use crate::experiment::udp::wire::{Begin, Record, Sharing};
 use crate::kernel::drops::Drops;
 use crate::kernel::freed::{self, Freed};
 use crate::sys::clock::{self, ThreadUse};
 use crate::sys::datagrams::{Batch, DatagramSocket};
 use crate::sys::thread;
-use crate::transport::datagram::Header;
 use knee_core::experiment::udp::measure::{DropCounter, DropPlace};
 use knee_core::experiment::udp::recorder::DatagramRecorder;
 use knee_core::experiment::udp::spec::ServiceMode;

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::experiment::udp;
+use crate::experiment::udp::datagram::Header;
 use crate::experiment::udp::preflight;
 use crate::experiment::udp::wire;
 use crate::experiment::udp::wire::{Ask, Begin, Hello, SERVICE, Say};
-use crate::transport::datagram::Header;
 use knee_core::experiment::udp::measure::{DropPlace, UdpTrial};
 use knee_core::experiment::udp::spec::{
     ClientWait, ClientsAs, ServiceMode, ServiceSetup, UdpTrialSpec,

@@ -1,6 +1,6 @@
 //! The requests of a run, serialised before it, and which comes next.
 
-use super::http1::serialise_head;
+use crate::exchange::http1::serialise_head;
 use crate::reactor::{Requests, Wire};
 use knee_core::rng::{self, Rng};
 use knee_core::spec::{HttpTarget, Pick};

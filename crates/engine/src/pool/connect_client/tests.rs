@@ -1,9 +1,9 @@
 //! The client over a backend that only remembers what it was told.
 
 use super::*;
+use crate::pool::requests::serialise_all;
 use crate::reactor::{Piece, Sink};
 use crate::sys::socket::{Address, TcpState};
-use crate::transport::requests::serialise_all;
 use knee_core::rng;
 use knee_core::spec::{Body, Endpoint, HttpRequest, HttpTarget, Pick};
 
@@ -74,6 +74,9 @@ fn bench(close: CloseKind) -> Bench {
         requests: vec![request],
         pick: Pick::InOrder,
         keep_alive: false,
+        version: Default::default(),
+        http2: Default::default(),
+        tls: None,
     };
     let address = Address::Tcp("127.0.0.1:1".parse().unwrap());
     let config = ConnectConfig {

@@ -17,6 +17,12 @@ pub(super) struct Flight {
     pub placed: Nanos,
     /// When that connection was established; zero before.
     pub connected: Nanos,
+    /// When that connection was secured; zero before, and where it needs not be.
+    pub secured: Nanos,
+    /// When a stream of it was free for it; zero before.
+    pub granted: Nanos,
+    /// Whether it was the target's limit that it waited for a stream for.
+    pub is_targets_limit: bool,
     /// When its request was handed to the kernel; zero before.
     pub sent: Nanos,
     /// When the kernel had taken all of it; zero before.
@@ -72,11 +78,22 @@ impl Flight {
         let completed = time.happened;
         let reached = |at: Nanos| if at > Nanos::ZERO { at } else { completed };
         let first_byte = reached(self.first_byte);
+        let connected = reached(self.connected);
+        let secured = match self.secured {
+            Nanos::ZERO if self.sent > Nanos::ZERO => connected,
+            at => reached(at),
+        };
         Completion {
             intended: self.intended,
             started: self.started,
             placed: reached(self.placed),
-            connected: reached(self.connected),
+            connected,
+            secured,
+            granted: match self.granted {
+                Nanos::ZERO => secured,
+                at => at,
+            },
+            is_targets_limit: self.is_targets_limit,
             sent: self.sent,
             // An answer may come before the request was taken whole: then nothing waits for that.
             written: reached(self.written).min(first_byte),

@@ -1,9 +1,9 @@
 //! The client over a backend that only remembers what it was told.
 
 use super::*;
+use crate::pool::requests::serialise_all;
 use crate::reactor::{Opening, Piece, Sink};
 use crate::sys::socket::{Address, RawAddress, TcpState};
-use crate::transport::requests::serialise_all;
 use knee_core::rng;
 use knee_core::spec::{Body, Endpoint, HttpRequest, HttpTarget, Pick};
 
@@ -75,6 +75,9 @@ fn bench(connections_max: u32, lanes: u32, method: &str) -> Bench {
         requests: vec![request],
         pick: Pick::InOrder,
         keep_alive: true,
+        version: Default::default(),
+        http2: Default::default(),
+        tls: None,
     };
     let address = Address::Tcp("127.0.0.1:1".parse().unwrap());
     let config = ClientConfig {

@@ -1,8 +1,8 @@
 //! One kept connection.
 
-use crate::transport::flight::Flight;
-use crate::transport::http1::ResponseParser;
-use crate::transport::requests::RequestSet;
+use crate::exchange::http1::ResponseParser;
+use crate::pool::flight::Flight;
+use crate::pool::requests::RequestSet;
 use knee_core::time::Nanos;
 
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! What a worker's loop needs of a client.
 
-use super::http1::Violation;
+use crate::exchange::http1::Violation;
 use crate::reactor::{Backend, Event, EventTime};
 use knee_core::both_ends::Sampler;
 use knee_core::measure::Completion;

@@ -12,8 +12,8 @@
 use super::client::{Client, Tally};
 use super::deadlines::Deadlines;
 use super::flight::{Flight, outcome_of, status_outcome};
-use super::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use super::requests::RequestSet;
+use crate::exchange::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use crate::reactor::{Backend, Close, Event, EventTime, Opening};
 use crate::sys::socket::{RawAddress, TcpPhase};
 use knee_core::measure::Op;

@@ -1,0 +1,158 @@
+//! What is spoken over a connection once bytes can be carried: operations in, bytes out; bytes in,
+//! what became of the operations.
+//!
+//! Nothing here reads, writes, waits or knows the time, so the same code runs over epoll, io_uring,
+//! TLS, a test's byte slice and a fuzzer.
+
+pub mod http1;
+
+use knee_core::measure::Outcome;
+
+/// The number of an operation under way, by which its connection and its pool both know it.
+pub type FlightId = u32;
+
+/// One connection's application protocol, from its establishment to its end.
+pub trait Exchange: Sized {
+    /// What all connections of a worker share: the requests in the form that the protocol sends,
+    /// and caches.
+    type Shared;
+
+    /// Whether more than one operation may be under way over a connection. Where not, what is to be
+    /// sent for one goes out at once; otherwise once all that is due has begun.
+    const MULTIPLEXED: bool;
+
+    /// A connection that has just been established; what goes out before any operation is put into
+    /// `out`.
+    fn established(shared: &mut Self::Shared, out: &mut Outbox) -> Self;
+
+    /// How many more operations may begin now, and whose limit it is.
+    fn room(&self) -> Room;
+
+    /// Begins an operation that asks for request number `request`. There was room for it.
+    fn begin(
+        &mut self,
+        op: FlightId,
+        request: usize,
+        shared: &mut Self::Shared,
+        out: &mut Outbox,
+        told: &mut Vec<Told>,
+    );
+
+    /// The next bytes of the connection, all that have arrived, never none. What has to be answered
+    /// is put into `out`.
+    fn feed(
+        &mut self,
+        bytes: &[u8],
+        shared: &mut Self::Shared,
+        out: &mut Outbox,
+        told: &mut Vec<Told>,
+    );
+
+    /// All that was put into `out` so far is with the kernel: where requests wait for room, their
+    /// next bytes may follow.
+    fn sent(&mut self, shared: &mut Self::Shared, out: &mut Outbox, told: &mut Vec<Told>);
+
+    /// The peer closed its side of the stream in an orderly way. Tells the end of every operation
+    /// under way.
+    fn ended(&mut self, told: &mut Vec<Told>);
+
+    /// An operation is given up by the pool, which says no more of it. Whether the connection may
+    /// go on without it.
+    fn cancel(&mut self, op: FlightId, out: &mut Outbox) -> bool;
+
+    /// What the connection may still be used for.
+    fn standing(&self) -> Standing;
+}
+
+/// How many more operations a connection has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// So many.
+    pub operations: u32,
+    /// Whether it is the target that permits no more, and not what was configured.
+    pub is_targets_limit: bool,
+}
+
+/// What a connection may still be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// More operations, as far as there is room.
+    Open,
+    /// Those under way may end; none may begin. The target will close it, or the pool once they
+    /// have.
+    Closing,
+    /// Nothing: it is to be closed at once.
+    Broken,
+}
+
+/// What a connection tells of its operations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// All of its request has been put into the outbox.
+    Written(FlightId),
+    /// So many bytes of its response came: the first of them come with the first of these.
+    Received {
+        /// The operation.
+        op: FlightId,
+        /// Bytes that are its own, heads and frames included; at least 1.
+        bytes: u64,
+    },
+    /// Its response is whole.
+    Answered {
+        /// The operation.
+        op: FlightId,
+        /// The final status.
+        status: u16,
+    },
+    /// It ends without a whole response.
+    Failed {
+        /// The operation.
+        op: FlightId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// The target has not processed it and never will, so that it may go again over another
+    /// connection.
+    Unprocessed(FlightId),
+    /// The target broke the protocol's rules: all operations still under way over this connection
+    /// have been told as failed. The rule, for people.
+    Violated(String),
+    /// After a whole response came what nobody asked for.
+    Surplus,
+}
+
+/// What is to be sent over a connection, in order.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    /// A request that goes out as it was registered, before `bytes`.
+    request: Option<u32>,
+    bytes: Vec<u8>,
+}
+
+impl Outbox {
+    /// Adds request number `request` as it was registered, whole. Nothing else may be in the
+    /// outbox.
+    #[inline]
+    pub fn put_request(&mut self, request: usize) {
+        debug_assert!(self.is_empty());
+        self.request = Some(request as u32);
+    }
+
+    /// What has been put in and not taken out yet, to be appended to.
+    #[inline]
+    pub fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Whether there is nothing to be sent.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.request.is_none() && self.bytes.is_empty()
+    }
+
+    /// Takes the registered request out.
+    #[inline]
+    pub fn take_request(&mut self) -> Option<u32> {
+        self.request.take()
+    }
+}
