@@ -9,6 +9,7 @@ pub mod experiment;
 mod generator;
 pub mod interrupt;
 mod kernel;
+mod link;
 mod names;
 pub mod observe;
 mod pool;
@@ -26,18 +27,22 @@ use knee_core::measure::{IntervalWatcher, Trial};
 use knee_core::report::Host;
 use knee_core::spec::{Endpoint, HttpTarget, TrialSpec};
 use knee_core::time::Nanos;
+pub use link::Greeting;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Resolves the target and connects to it once, so that an unreachable one is told before any load
-/// is sent. Each of its addresses has `connect_timeout` to answer. The one that did, as text.
+/// is sent, and greets it where it is to be spoken to in TLS or HTTP/2. Each of its addresses has
+/// `connect_timeout` to answer. The one that did, as text, and what it told.
 ///
 /// # Errors
 /// [`RunError::Unreachable`] with the reason.
-pub fn preflight(target: &HttpTarget, connect_timeout: Nanos) -> Result<String, RunError> {
-    let patience = Duration::from_nanos(connect_timeout.0);
-    resolve::reach(&target.endpoint, patience).map(|(_, address)| address)
+pub fn preflight(
+    target: &HttpTarget,
+    connect_timeout: Nanos,
+) -> Result<(String, Greeting), RunError> {
+    resolve::meet(target, Duration::from_nanos(connect_timeout.0))
 }
 
 /// Resolves the target of an overload, connects to it once, and makes sure that connections can

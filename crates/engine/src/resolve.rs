@@ -2,11 +2,13 @@
 
 use crate::error::RunError;
 use crate::error::reason;
+use crate::link::{Greeting, greet};
 use crate::names;
 use crate::sys::socket::{Address, RawAddress, Socket};
-use knee_core::spec::Endpoint;
+use knee_core::spec::{Endpoint, HttpTarget};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,7 +23,48 @@ pub(crate) fn reach(
 ) -> Result<(RawAddress, String), RunError> {
     match endpoint {
         Endpoint::Unix { path } => reach_unix(path, patience),
-        Endpoint::Tcp { host, port } => reach_tcp(host, *port, patience),
+        Endpoint::Tcp { host, port } => {
+            let (_, address) = connect(host, *port, patience)?;
+            let address = Address::Tcp(address);
+            let raw = RawAddress::new(&address);
+            let raw = raw.map_err(|e| RunError::Unreachable(reason(&e)))?;
+            Ok((raw, address.to_string()))
+        }
+    }
+}
+
+/// Connects to a target and greets it: its address, as text, and what it told.
+///
+/// # Errors
+/// [`RunError::Unreachable`]: it does not answer, or is not what is asked for.
+pub(crate) fn meet(
+    target: &HttpTarget,
+    patience: Duration,
+) -> Result<(String, Greeting), RunError> {
+    let unreachable = |error: io::Error| RunError::Unreachable(reason(&error));
+    match &target.endpoint {
+        Endpoint::Unix { path } => {
+            let (_, address) = reach_unix(path, patience)?;
+            let mut stream = UnixStream::connect(path).map_err(unreachable)?;
+            stream
+                .set_read_timeout(Some(patience))
+                .map_err(unreachable)?;
+            stream
+                .set_write_timeout(Some(patience))
+                .map_err(unreachable)?;
+            Ok((address, greet(&mut stream, target, patience)?))
+        }
+        Endpoint::Tcp { host, port } => {
+            let (mut stream, address) = connect(host, *port, patience)?;
+            stream
+                .set_read_timeout(Some(patience))
+                .map_err(unreachable)?;
+            stream
+                .set_write_timeout(Some(patience))
+                .map_err(unreachable)?;
+            let greeting = greet(&mut stream, target, patience)?;
+            Ok((Address::Tcp(address).to_string(), greeting))
+        }
     }
 }
 
@@ -50,16 +93,11 @@ fn reach_unix(path: &str, patience: Duration) -> Result<(RawAddress, String), Ru
     }
 }
 
-fn reach_tcp(host: &str, port: u16, patience: Duration) -> Result<(RawAddress, String), RunError> {
+fn connect(host: &str, port: u16, patience: Duration) -> Result<(TcpStream, SocketAddr), RunError> {
     let mut tried = Vec::new();
     for address in names::lookup(host, port, patience)? {
         match TcpStream::connect_timeout(&address, patience) {
-            Ok(_) => {
-                let address = Address::Tcp(address);
-                let raw = RawAddress::new(&address);
-                let raw = raw.map_err(|e| RunError::Unreachable(reason(&e)))?;
-                return Ok((raw, address.to_string()));
-            }
+            Ok(stream) => return Ok((stream, address)),
             Err(error) => tried.push(format!("{address}: {}", reason(&error))),
         }
     }

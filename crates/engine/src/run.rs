@@ -1,11 +1,14 @@
 //! One `TrialSpec` in, one `Trial` out.
 
 use crate::error::RunError;
+use crate::exchange::Exchange;
+use crate::exchange::http1::{self, Http1};
 use crate::generator::{WorkerUse, generator_use};
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::kernel::limits;
 use crate::kernel::timestamps::Timestamps;
+use crate::link::{self, Clear, Link, Tls};
 use crate::observe::Vantage;
 use crate::pool::client::Client;
 use crate::pool::connect_client::{ConnectClient, ConnectConfig};
@@ -26,7 +29,8 @@ use knee_core::measure::{
 use knee_core::polling::polling_share;
 use knee_core::rng;
 use knee_core::spec::{
-    BackendChoice, ConnectScheme, Load, OverloadLoad, Share, TimestampsChoice, TrialSpec,
+    BackendChoice, ConnectScheme, HttpVersion, Load, OverloadLoad, Share, TimestampsChoice,
+    TrialSpec,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -62,6 +66,7 @@ pub(crate) fn run(
         Load::Overload(load) => resolve::sources(&load.sources, &address)?,
         _ => Vec::new(),
     };
+    link::tls_target(&spec.target)?;
     let backend = choose_backend(spec.engine.backend)?;
     let plan = Plan {
         spec,
@@ -222,9 +227,35 @@ impl Plan<'_> {
             return self.work_with(ConnectClient::new(config, requests), slots, share, parts);
         }
         let config = self.client_config(share);
-        let slots = config.slots();
-        let client = HttpClient::new(config, requests).followed(self.one_of);
-        self.work_with(client, slots, share, parts)
+        let target = &self.spec.target;
+        // One for each worker, as it keeps sessions; that it can be made was seen before.
+        let tls = link::tls_target(target).unwrap_or_default();
+        match (target.version(), tls.is_some()) {
+            (HttpVersion::Auto | HttpVersion::Http11, is_secure) => {
+                let shared = http1::Shared::new(target);
+                match is_secure {
+                    false => {
+                        let client = HttpClient::<Clear, Http1>::new(config, requests, (), shared);
+                        self.carry(client, share, parts)
+                    }
+                    true => {
+                        let client = HttpClient::<Tls, Http1>::new(config, requests, tls, shared);
+                        self.carry(client, share, parts)
+                    }
+                }
+            }
+            (HttpVersion::Http2, _) => todo!(),
+        }
+    }
+
+    fn carry<L: Link, X: Exchange>(
+        &self,
+        client: HttpClient<L, X>,
+        share: Share,
+        parts: &Sender<IntervalPart>,
+    ) -> io::Result<Done> {
+        let slots = client.slots();
+        self.work_with(client.followed(self.one_of), slots, share, parts)
     }
 
     fn work_with<C: Client>(
@@ -316,15 +347,20 @@ impl Plan<'_> {
     fn client_config(&self, share: Share) -> ClientConfig {
         let spec = self.spec;
         let connections = share.part(connections_of(spec).into()) as u32;
+        let is_multiplexed = spec.target.version() == HttpVersion::Http2;
         let (connections_max, lanes) = match &spec.load {
-            Load::Open(_) | Load::Overload(_) => (connections.max(1), 0),
-            Load::Closed { .. } => (connections, connections),
+            Load::Closed { .. } if !is_multiplexed => (connections, connections),
+            _ => (connections.max(1), 0),
         };
         ClientConfig {
             address: self.address,
             keep_alive: spec.target.keep_alive,
             connections_max,
             lanes,
+            streams_max: match is_multiplexed {
+                true => spec.target.http2.streams(),
+                false => 1,
+            },
             timeout: spec.timeout,
             connect_timeout: spec.connect_timeout,
         }
@@ -340,7 +376,10 @@ const RESPONDING_MAX: usize = 16_384;
 fn connections_of(spec: &TrialSpec) -> u32 {
     match &spec.load {
         Load::Open(open) => open.connections_max,
-        Load::Closed { vusers, .. } => *vusers,
+        Load::Closed { vusers, .. } => match spec.target.version() {
+            HttpVersion::Http2 => spec.target.http2.connections_max.unwrap_or(*vusers),
+            HttpVersion::Auto | HttpVersion::Http11 => *vusers,
+        },
         Load::Overload(load) => load.scheme.connecting_max(),
     }
 }

@@ -97,6 +97,7 @@ impl<C: Client> Worker<C> {
             }
             session.client.expire(io, now);
             session.pump(io, now);
+            session.client.flush(io, || clock.now());
             let told_to_stop = stop.load(Ordering::Relaxed);
             if told_to_stop || session.is_over(now, give_up) {
                 break told_to_stop;
@@ -142,9 +143,12 @@ impl<B: Backend, C: Client> Sink<B> for Session<C> {
             _ => EventTime::seen(now),
         };
         self.client.on_event(io, slot, event, time);
-        if self.settle(now) {
+        // What took long, such as a handshake, delays no other operation beyond itself.
+        let is_due = matches!(self.next, Action::WaitUntil(at) if at <= now);
+        if self.settle(now) | is_due {
             self.pump(io, now);
         }
+        self.client.flush(io, || self.clock.now());
     }
 }
 
@@ -242,7 +246,8 @@ impl<C: Client> Session<C> {
             ..
         } = self.client.tally();
         let mut measurement = self.recorder.finish(now);
-        measurement.malformed_because = self.client.first_violation().map(|v| v.to_string());
+        measurement.malformed_because = self.client.first_violation();
+        measurement.handshakes = self.client.take_handshakes();
         measurement.connections_opened = opened;
         measurement.connections_max = open_max;
         measurement.surplus = surplus;

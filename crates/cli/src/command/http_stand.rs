@@ -50,7 +50,7 @@ impl HttpStand {
 
 impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStand {
     fn prepare(&mut self) -> Result<(), RunError> {
-        let address = knee_engine::preflight(&self.target, self.connect_timeout)?;
+        let (address, _) = knee_engine::preflight(&self.target, self.connect_timeout)?;
         self.vantage = self.observe.vantage(&address)?;
         Ok(())
     }

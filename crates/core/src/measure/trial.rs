@@ -1,8 +1,8 @@
 //! What one trial yields: raw, mergeable, serialisable. Statistics come later, in `analysis`.
 
 use super::{
-    Anatomy, Answers, Histogram, Interval, Observed, Outcomes, Series, Slowest, Stage, StatusCodes,
-    TargetMeasured, WaitUse,
+    Anatomy, Answers, Handshakes, Histogram, Interval, Observed, Outcomes, Series, Slowest, Stage,
+    StatusCodes, TargetMeasured, WaitUse,
 };
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -133,6 +133,9 @@ pub struct Measurement {
     /// What was wrong with the first malformed response, in words.
     #[serde(default)]
     pub malformed_because: Option<String>,
+    /// How connections were secured in the whole trial.
+    #[serde(default)]
+    pub handshakes: Handshakes,
     /// Connections opened in the whole trial.
     pub connections_opened: u64,
     /// Most connections open at once in the whole trial; merged as a sum, which may exceed it.
@@ -200,6 +203,7 @@ impl Measurement {
         }
         self.connections_opened += other.connections_opened;
         self.malformed_because = self.malformed_because.take().or(other.malformed_because);
+        self.handshakes.merge(other.handshakes);
         self.connections_max += other.connections_max;
         self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
     }

@@ -35,6 +35,9 @@ pub struct Http2Limits {
     /// Most concurrent streams of a connection, at least 1; `None`: as many as the target permits,
     /// up to [`Http2Limits::STREAMS_DEFAULT`].
     pub streams_max: Option<u32>,
+    /// Connections that the virtual users of a closed loop share, at least 1; `None`: each has one
+    /// of its own.
+    pub connections_max: Option<u32>,
     /// The flow-control window of a stream in bytes, 1 to 2³¹ − 1 (RFC 9113 §6.9.1); `None`: so
     /// large that it never limits.
     pub window_bytes: Option<u32>,

@@ -74,9 +74,10 @@ pub struct Room {
 }
 
 /// What a connection may still be used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
     /// More operations, as far as there is room.
+    #[default]
     Open,
     /// Those under way may end; none may begin. The target will close it, or the pool once they
     /// have.
@@ -88,7 +89,8 @@ pub enum Standing {
 /// What a connection tells of its operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// All of its request has been put into the outbox.
+    /// All of its request has been put into the outbox. Only told where several operations may be
+    /// under way: else a request is put in whole.
     Written(FlightId),
     /// So many bytes of its response came: the first of them come with the first of these.
     Received {
@@ -117,7 +119,8 @@ pub enum Told {
     /// The target broke the protocol's rules: all operations still under way over this connection
     /// have been told as failed. The rule, for people.
     Violated(String),
-    /// After a whole response came what nobody asked for.
+    /// After a whole response came what nobody asked for; told before that response, where both
+    /// came together.
     Surplus,
 }
 
@@ -125,7 +128,7 @@ pub enum Told {
 #[derive(Debug, Default)]
 pub struct Outbox {
     /// A request that goes out as it was registered, before `bytes`.
-    request: Option<u32>,
+    request: Option<usize>,
     bytes: Vec<u8>,
 }
 
@@ -135,7 +138,7 @@ impl Outbox {
     #[inline]
     pub fn put_request(&mut self, request: usize) {
         debug_assert!(self.is_empty());
-        self.request = Some(request as u32);
+        self.request = Some(request);
     }
 
     /// What has been put in and not taken out yet, to be appended to.
@@ -150,9 +153,15 @@ impl Outbox {
         self.request.is_none() && self.bytes.is_empty()
     }
 
+    /// Takes all out.
+    pub fn clear(&mut self) {
+        self.request = None;
+        self.bytes.clear();
+    }
+
     /// Takes the registered request out.
     #[inline]
-    pub fn take_request(&mut self) -> Option<u32> {
+    pub fn take_request(&mut self) -> Option<usize> {
         self.request.take()
     }
 }

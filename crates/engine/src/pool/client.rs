@@ -1,10 +1,9 @@
 //! What a worker's loop needs of a client.
 
-use crate::exchange::http1::Violation;
 use crate::reactor::{Backend, Event, EventTime};
 use knee_core::both_ends::Sampler;
 use knee_core::measure::Completion;
-use knee_core::measure::Op;
+use knee_core::measure::{Handshakes, Op};
 use knee_core::time::Nanos;
 
 /// Carries operations over the connections of one worker, and ends each in a Completion. Knows
@@ -22,6 +21,10 @@ pub(crate) trait Client {
     fn take_established(&mut self) -> Option<u32> {
         None
     }
+
+    /// All that was due has been started: what waited for that goes out.
+    #[inline]
+    fn flush<B: Backend>(&mut self, _io: &mut B, _now: impl Fn() -> Nanos) {}
 
     /// Something happened on a connection.
     fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime);
@@ -46,8 +49,13 @@ pub(crate) trait Client {
         None
     }
 
+    /// How connections were secured, where they were.
+    fn take_handshakes(&mut self) -> Handshakes {
+        Handshakes::default()
+    }
+
     /// What was wrong with the first malformed response.
-    fn first_violation(&self) -> Option<Violation>;
+    fn first_violation(&self) -> Option<String>;
 
     /// What was done so far.
     fn tally(&self) -> Tally;

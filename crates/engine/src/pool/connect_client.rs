@@ -14,7 +14,7 @@ use super::deadlines::Deadlines;
 use super::flight::{Flight, outcome_of, status_outcome};
 use super::requests::RequestSet;
 use crate::exchange::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
-use crate::reactor::{Backend, Close, Event, EventTime, Opening};
+use crate::reactor::{Backend, Close, Event, EventTime, Opening, Payload};
 use crate::sys::socket::{RawAddress, TcpPhase};
 use knee_core::measure::Op;
 use knee_core::measure::{Completion, Outcome};
@@ -141,7 +141,7 @@ impl ConnectClient {
         self.established.push(flight.lane);
         let (request, intended) = (flight.request, flight.intended);
         self.responding.set(slot, intended + self.config.timeout);
-        match io.send(slot, request) {
+        match io.send(slot, Payload::Registered(request)) {
             Ok(()) if io.is_sending(slot) => {}
             Ok(()) => self.connections[slot as usize].flight.written = now,
             Err(error) => self.on_failure(io, slot, &error, now),
@@ -379,8 +379,8 @@ impl Client for ConnectClient {
         }
     }
 
-    fn first_violation(&self) -> Option<Violation> {
-        self.violation
+    fn first_violation(&self) -> Option<String> {
+        self.violation.map(|v| v.to_string())
     }
 
     fn tally(&self) -> Tally {

@@ -24,17 +24,20 @@ struct Link {
     linked: bool,
 }
 
+impl Link {
+    const FREE: Link = Link {
+        at: Nanos::ZERO,
+        before: NONE,
+        after: NONE,
+        linked: false,
+    };
+}
+
 impl Deadlines {
-    /// None yet, for slots below `capacity`.
+    /// None yet, with room for slots below `capacity`; it grows for others.
     pub(super) fn new(capacity: usize) -> Deadlines {
-        let free = Link {
-            at: Nanos::ZERO,
-            before: NONE,
-            after: NONE,
-            linked: false,
-        };
         Deadlines {
-            links: vec![free; capacity],
+            links: vec![Link::FREE; capacity],
             first: NONE,
             last: NONE,
         }
@@ -61,6 +64,9 @@ impl Deadlines {
     #[inline]
     pub(super) fn set(&mut self, slot: u32, at: Nanos) {
         self.clear(slot);
+        if slot as usize >= self.links.len() {
+            self.links.resize(slot as usize + 1, Link::FREE);
+        }
         let mut before = self.last;
         while before != NONE && self.links[before as usize].at > at {
             before = self.links[before as usize].before;
@@ -84,15 +90,15 @@ impl Deadlines {
     /// Takes the deadline of `slot` away, if it has one.
     #[inline]
     pub(super) fn clear(&mut self, slot: u32) {
-        let Link {
+        let Some(&Link {
             before,
             after,
-            linked,
+            linked: true,
             ..
-        } = self.links[slot as usize];
-        if !linked {
+        }) = self.links.get(slot as usize)
+        else {
             return;
-        }
+        };
         match before {
             NONE => self.first = after,
             _ => self.links[before as usize].after = after,

@@ -57,14 +57,20 @@ impl Flight {
         }
     }
 
-    /// Notes `count` bytes of the response. A timestamp from before the request was sent cannot be
-    /// right: such bytes came when they were seen.
+    /// A timestamp from before the request was sent cannot be right: such bytes came when they were
+    /// seen.
     #[inline]
-    pub(super) fn received(&mut self, count: usize, time: EventTime) -> EventTime {
-        let time = match time.happened < self.sent {
+    pub(super) fn no_earlier(&self, time: EventTime) -> EventTime {
+        match time.happened < self.sent {
             true => EventTime::seen(time.seen),
             false => time,
-        };
+        }
+    }
+
+    /// Notes `count` bytes of the response.
+    #[inline]
+    pub(super) fn received(&mut self, count: usize, time: EventTime) -> EventTime {
+        let time = self.no_earlier(time);
         if self.bytes == 0 {
             self.first_byte = time.happened;
         }

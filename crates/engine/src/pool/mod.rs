@@ -4,5 +4,7 @@ pub(crate) mod client;
 pub(crate) mod connect_client;
 mod deadlines;
 mod flight;
+mod flights;
 pub(crate) mod http_client;
+mod ready;
 pub(crate) mod requests;

@@ -72,6 +72,12 @@ impl RequestSet {
         picked
     }
 
+    /// What lies in one piece from byte `from` of a request on; empty at its end.
+    #[inline]
+    pub(crate) fn piece(&self, request: usize, from: usize) -> &[u8] {
+        self.bytes.piece(request, from)
+    }
+
     /// Its length on the wire.
     #[inline]
     pub(crate) fn length(&self, request: usize) -> u64 {

@@ -1,6 +1,6 @@
 //! The epoll backend: edge-triggered, one registration per connection for its whole life.
 
-use super::{Backend, Close, Event, Opening, Piece, Requests, Sink};
+use super::{Backend, Buffers, Close, Event, Opening, Payload, Piece, Requests, Sink};
 use crate::sys::epoll::{self, Epoll, flags};
 use crate::sys::socket::{Socket, TcpState};
 use knee_core::time::Nanos;
@@ -21,6 +21,7 @@ pub(crate) struct EpollBackend {
     epoll: Epoll,
     connections: Vec<Connection>,
     requests: Requests,
+    spare: Buffers,
     events: Box<[epoll::Event]>,
     buffer: Box<[u8]>,
     timestamps: bool,
@@ -32,8 +33,8 @@ struct Connection {
     /// Counts the lives of the slot, so that an event of an earlier one is known as such.
     generation: u32,
     connected: bool,
-    /// The request being sent and how much of it has gone, where a send was cut short.
-    unsent: Option<(usize, usize)>,
+    /// What is being sent and how much of it has gone, where a send was cut short.
+    unsent: Option<(Payload, usize)>,
     /// Why sending ended early. What has come before is still to be read.
     send_error: Option<i32>,
 }
@@ -77,6 +78,7 @@ impl EpollBackend {
             epoll: Epoll::new()?,
             connections,
             requests,
+            spare: Buffers::default(),
             events: vec![epoll::Event::EMPTY; EVENTS_MAX].into_boxed_slice(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             timestamps,
@@ -191,27 +193,37 @@ impl EpollBackend {
 
     fn send_rest(&mut self, slot: u32) -> io::Result<()> {
         let connection = &mut self.connections[slot as usize];
-        let (Some(socket), Some((request, from))) = (&connection.socket, connection.unsent.take())
+        let (Some(socket), Some((payload, from))) = (&connection.socket, connection.unsent.take())
         else {
             return Ok(());
         };
         let mut gone = from;
-        while let piece @ [_, ..] = self.requests.piece(request, gone) {
+        loop {
+            let piece = match &payload {
+                Payload::Registered(request) => self.requests.piece(*request, gone),
+                Payload::Owned(bytes) => &bytes[gone..],
+            };
+            if piece.is_empty() {
+                break;
+            }
             match socket.send(piece) {
                 Ok(n) => gone += n,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    connection.unsent = Some((request, gone));
+                    connection.unsent = Some((payload, gone));
                     return Ok(());
                 }
                 // A server may answer and close before it has read the whole request. Its answer
                 // may be here: what is received tells.
                 Err(error) if is_closed_by_peer(&error) => {
-                    connection.unsent = Some((request, gone));
+                    connection.unsent = Some((payload, gone));
                     connection.send_error = error.raw_os_error();
                     return Ok(());
                 }
                 Err(error) => return Err(error),
             }
+        }
+        if let Payload::Owned(buffer) = payload {
+            self.spare.give_back(buffer);
         }
         Ok(())
     }
@@ -249,14 +261,18 @@ impl Backend for EpollBackend {
     }
 
     #[inline]
-    fn send(&mut self, slot: u32, request: usize) -> io::Result<()> {
-        self.connections[slot as usize].unsent = Some((request, 0));
+    fn send(&mut self, slot: u32, payload: Payload) -> io::Result<()> {
+        self.connections[slot as usize].unsent = Some((payload, 0));
         self.send_rest(slot)
     }
 
     #[inline]
     fn is_sending(&self, slot: u32) -> bool {
         self.connections[slot as usize].unsent.is_some()
+    }
+
+    fn buffer(&mut self) -> Vec<u8> {
+        self.spare.take()
     }
 
     fn close(&mut self, slot: u32, how: Close) {

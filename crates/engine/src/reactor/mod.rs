@@ -21,6 +21,40 @@ use crate::sys::socket::{RawAddress, Socket, TcpState};
 use knee_core::time::Nanos;
 use std::io;
 
+/// What is sent in one go.
+#[derive(Debug)]
+pub(crate) enum Payload {
+    /// This request, as it was registered before the run.
+    Registered(usize),
+    /// These bytes, never none, from [`Backend::buffer`].
+    Owned(Vec<u8>),
+}
+
+/// Buffers that have been sent, to be filled again.
+#[derive(Debug, Default)]
+struct Buffers(Vec<Vec<u8>>);
+
+impl Buffers {
+    /// So many are kept.
+    const KEPT_MAX: usize = 64;
+
+    /// None is kept that has grown beyond this.
+    const KEPT_BYTES_MAX: usize = 256 << 10;
+
+    #[inline]
+    fn take(&mut self) -> Vec<u8> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    #[inline]
+    fn give_back(&mut self, mut buffer: Vec<u8>) {
+        if self.0.len() < Buffers::KEPT_MAX && buffer.capacity() <= Buffers::KEPT_BYTES_MAX {
+            buffer.clear();
+            self.0.push(buffer);
+        }
+    }
+}
+
 /// What happened on a connection.
 #[derive(Debug)]
 pub(crate) enum Event<'a> {
@@ -31,7 +65,8 @@ pub(crate) enum Event<'a> {
     /// These bytes came, never none, and the peer will send no more: as [`Event::Received`] and
     /// then [`Event::Ended`], where both are known at once.
     ReceivedLast(Piece<'a>),
-    /// The last request is whole with the kernel now, and was not when [`Backend::send`] returned.
+    /// The last payload is whole with the kernel now, and was not, or was not known to be, when
+    /// [`Backend::send`] returned.
     Written,
     /// The peer will send no more. May come again until the connection is closed.
     Ended,
@@ -142,14 +177,24 @@ pub(crate) trait Backend: Sized {
         None
     }
 
-    /// Sends request number `request` whole.
+    /// Sends `payload` whole, over a connection that is not busy.
     ///
     /// # Errors
     /// What can be told at once; later failures come as [`Event::Failed`].
-    fn send(&mut self, slot: u32, request: usize) -> io::Result<()>;
+    fn send(&mut self, slot: u32, payload: Payload) -> io::Result<()>;
 
-    /// Whether a part of the last request is still to be handed to the kernel, or will never be.
+    /// Whether a part of the last payload is still to be handed to the kernel, or will never be.
     fn is_sending(&self, slot: u32) -> bool;
+
+    /// Whether another payload has to wait for [`Event::Written`].
+    fn is_busy(&self, slot: u32) -> bool {
+        self.is_sending(slot)
+    }
+
+    /// An empty buffer for a payload: one that was sent before, where there is one.
+    fn buffer(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
 
     /// Gives a connection up.
     fn close(&mut self, slot: u32, how: Close);

@@ -79,7 +79,7 @@ fn exchange<B: Backend>(mut io: B) {
     io.open(3, Opening::to(&address)).unwrap();
     assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(3)]);
     let (mut peer, _) = listener.accept().unwrap();
-    io.send(3, 0).unwrap();
+    io.send(3, Payload::Registered(0)).unwrap();
     let mut ping = [0; 4];
     io.poll(Nanos::ZERO, &mut Log::default()).unwrap();
     peer.read_exact(&mut ping).unwrap();
@@ -138,7 +138,7 @@ fn long_request<B: Backend>(mut io: B) {
     io.open(0, Opening::to(&address)).unwrap();
     poll_until(&mut io, |s| !s.is_empty());
     let (mut peer, _) = listener.accept().unwrap();
-    io.send(0, 1).unwrap();
+    io.send(0, Payload::Registered(1)).unwrap();
     let reader = std::thread::spawn(move || {
         let mut got = vec![0; 3_000_000];
         peer.read_exact(&mut got).unwrap();
@@ -164,7 +164,7 @@ fn failures<B: Backend>(mut io: B) {
     let (listener, address) = self::listener();
     io.open(0, Opening::to(&address)).unwrap();
     assert_eq!(poll_until(&mut io, |s| !s.is_empty()), [Seen::Connected(0)]);
-    io.send(0, 0).unwrap();
+    io.send(0, Payload::Registered(0)).unwrap();
     io.poll(Nanos::ZERO, &mut Log::default()).unwrap();
     let (peer, _) = listener.accept().unwrap();
     // Closing with a byte unread resets the connection.
@@ -209,7 +209,7 @@ fn many_at_once<B: Backend>(mut io: B, slots: u32) {
             match event {
                 Event::Connected => {
                     self.0 += 1;
-                    io.send(slot, 0).unwrap();
+                    io.send(slot, Payload::Registered(0)).unwrap();
                 }
                 Event::Received(piece) => self.1 += piece.bytes.len() as u64,
                 Event::ReceivedLast(piece) => {

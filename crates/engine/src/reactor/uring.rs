@@ -1,7 +1,7 @@
 //! The io_uring backend: one multishot receive per connection, into buffers that all connections of
 //! the worker share; sends whose success is not reported; one system call per pass for all of it.
 
-use super::{Backend, Close, Event, Opening, Piece, Requests, Sink};
+use super::{Backend, Buffers, Close, Event, Opening, Payload, Piece, Requests, Sink};
 use crate::sys::buffers::BufferRing;
 use crate::sys::socket::{RawAddress, Socket, TcpState};
 use crate::sys::stamp;
@@ -39,6 +39,10 @@ pub(crate) struct UringBackend {
     ring: IoUring,
     connections: Vec<Connection>,
     requests: Requests,
+    /// Buffers of closed connections that the kernel may still read from, each with the user data
+    /// of its send.
+    lent: Vec<(u64, Vec<u8>)>,
+    spare: Buffers,
     buffers: BufferRing,
     completions: Vec<Completed>,
     /// How much room the control messages of a receive need; `None`: no timestamps are asked for.
@@ -51,8 +55,10 @@ struct Connection {
     generation: u32,
     /// Where it connects: the kernel reads it while the connect is under way.
     address: Option<Box<RawAddress>>,
-    /// Bytes of a long request that are not known to have been sent.
+    /// Bytes of a long payload that are not known to have been sent.
     unsent: usize,
+    /// What is being sent, where it is no registered request: the kernel reads it until then.
+    sending: Option<Vec<u8>>,
     /// Why sending ended early. What has come before is still to be read.
     send_error: Option<i32>,
 }
@@ -96,6 +102,7 @@ impl UringBackend {
             generation: 0,
             address: None,
             unsent: 0,
+            sending: None,
             send_error: None,
         });
         let completions = Vec::with_capacity(COMPLETIONS as usize);
@@ -103,6 +110,8 @@ impl UringBackend {
             ring,
             connections,
             requests,
+            lent: Vec::new(),
+            spare: Buffers::default(),
             buffers,
             completions,
             template: timestamps.then(template),
@@ -150,6 +159,20 @@ impl UringBackend {
         self.push(entry.user_data(data))
     }
 
+    /// Sends bytes that are not registered, and keeps them until the kernel has taken them.
+    fn send_owned(&mut self, slot: u32, bytes: Vec<u8>) -> io::Result<()> {
+        let entry = opcode::Send::new(self.fd(slot), bytes.as_ptr(), bytes.len() as u32)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .build()
+            .user_data(self.user_data(slot, KIND_SEND));
+        let connection = &mut self.connections[slot as usize];
+        if bytes.len() > UNREPORTED_BYTES_MAX {
+            connection.unsent = bytes.len();
+        }
+        connection.sending = Some(bytes);
+        self.push(entry)
+    }
+
     /// Submits what is queued and waits up to `timeout` for a completion.
     fn enter(&mut self, timeout: Nanos) -> io::Result<()> {
         let queued = self.ring.submission().len();
@@ -194,6 +217,8 @@ impl UringBackend {
                 KIND_SEND => self.on_sent(slot, result, sink),
                 _ => {}
             }
+        } else if user_data & 0xFF == KIND_SEND {
+            self.lent.retain(|(of, _)| *of != user_data);
         }
         if let Some(id) = buffer {
             self.buffers.give_back(id);
@@ -212,6 +237,10 @@ impl UringBackend {
     /// A send has failed, or a long request has gone. (Of others, success is not reported.)
     fn on_sent<S: Sink<Self>>(&mut self, slot: u32, result: i32, sink: &mut S) {
         let connection = &mut self.connections[slot as usize];
+        if let Some(buffer) = connection.sending.take() {
+            connection.unsent = buffer.len();
+            self.spare.give_back(buffer);
+        }
         match -result {
             // A send that was cut short leaves the rest unsent for ever: see `is_sending`.
             ..=0 => {
@@ -323,7 +352,11 @@ impl Backend for UringBackend {
     }
 
     #[inline]
-    fn send(&mut self, slot: u32, request: usize) -> io::Result<()> {
+    fn send(&mut self, slot: u32, payload: Payload) -> io::Result<()> {
+        let request = match payload {
+            Payload::Registered(request) => request,
+            Payload::Owned(bytes) => return self.send_owned(slot, bytes),
+        };
         let data = self.user_data(slot, KIND_SEND);
         let fd = self.fd(slot);
         let (head, body) = self.requests.pieces(request);
@@ -354,7 +387,18 @@ impl Backend for UringBackend {
         self.connections[slot as usize].unsent > 0
     }
 
+    #[inline]
+    fn is_busy(&self, slot: u32) -> bool {
+        let connection = &self.connections[slot as usize];
+        connection.unsent > 0 || connection.sending.is_some()
+    }
+
+    fn buffer(&mut self) -> Vec<u8> {
+        self.spare.take()
+    }
+
     fn close(&mut self, slot: u32, how: Close) {
+        let send_data = self.user_data(slot, KIND_SEND);
         let close_data = self.user_data(slot, KIND_CLOSE);
         let connection = &mut self.connections[slot as usize];
         connection.generation = connection.generation.wrapping_add(1);
@@ -366,6 +410,9 @@ impl Backend for UringBackend {
             let _ = socket.set_reset_on_close();
         }
         (connection.unsent, connection.send_error) = (0, None);
+        if let Some(buffer) = connection.sending.take() {
+            self.lent.push((send_data, buffer));
+        }
         // An operation under way keeps the socket alive, so it is cancelled before the close.
         let fd = Fd(OwnedFd::from(socket).into_raw_fd());
         let cancel = opcode::AsyncCancel2::new(CancelBuilder::fd(fd).all()).build();

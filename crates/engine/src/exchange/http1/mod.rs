@@ -4,10 +4,12 @@
 //! a test's byte slice and a fuzzer.
 
 mod chunked;
+mod exchange;
 mod head;
 mod request;
 mod response;
 
+pub use exchange::{Http1, Shared};
 pub use head::{HEAD_BYTES_MAX, HEADERS_MAX, HeadCache};
 pub use request::{serialise, serialise_head};
 pub use response::{Eof, Progress, ResponseParser, Violation};

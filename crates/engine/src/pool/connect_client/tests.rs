@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::pool::requests::serialise_all;
-use crate::reactor::{Piece, Sink};
+use crate::reactor::{Payload, Piece, Sink};
 use crate::sys::socket::{Address, TcpState};
 use knee_core::rng;
 use knee_core::spec::{Body, Endpoint, HttpRequest, HttpTarget, Pick};
@@ -31,7 +31,7 @@ impl Backend for Remembers {
         self.state
     }
 
-    fn send(&mut self, slot: u32, _: usize) -> io::Result<()> {
+    fn send(&mut self, slot: u32, _: Payload) -> io::Result<()> {
         self.sent.push(slot);
         Ok(())
     }

@@ -14,6 +14,8 @@ pub(crate) struct ClientConfig {
     pub connections_max: u32,
     /// Closed loop: how many lanes there are, each with a connection of its own; 0 in open loop.
     pub lanes: u32,
+    /// The most operations under way on one connection.
+    pub(crate) streams_max: u32,
     /// An operation ends as a timeout so long after its intended time.
     pub timeout: Nanos,
     /// A connect ends as a timeout after so long.
@@ -21,6 +23,11 @@ pub(crate) struct ClientConfig {
 }
 
 impl ClientConfig {
+    /// The most operations under way on all connections.
+    pub(super) fn operations_max(&self) -> u64 {
+        u64::from(self.connections_max) * u64::from(self.streams_max)
+    }
+
     /// How many connections the backend must have room for: in a closed loop also those that wait
     /// for the server to close them while their lane has a new one already.
     pub(crate) fn slots(&self) -> usize {

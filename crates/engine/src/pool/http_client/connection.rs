@@ -1,45 +1,71 @@
 //! One kept connection.
 
-use crate::exchange::http1::ResponseParser;
-use crate::pool::flight::Flight;
-use crate::pool::requests::RequestSet;
+use crate::exchange::{FlightId, Outbox};
+use crate::pool::flights::NONE;
+use knee_core::measure::Op;
 use knee_core::time::Nanos;
 
-#[derive(Default)]
-pub(super) struct Connection {
+pub(super) struct Connection<L, X> {
     pub(super) state: State,
-    pub(super) parser: ResponseParser,
-    pub(super) flight: Flight,
-    /// Requests sent over it.
+    /// Once it is established.
+    pub(super) link: Option<L>,
+    /// Once it is secured.
+    pub(super) exchange: Option<X>,
+    /// What is to be sent.
+    pub(super) out: Outbox,
+    /// A request that has been sealed up to this byte, and not whole.
+    pub(super) sealing: Option<(usize, usize)>,
+    /// Operations whose requests are whole in the outbox or on their way to the kernel, and whether
+    /// they were put there whole.
+    pub(super) leaving: Vec<(FlightId, bool)>,
+    /// The first of the operations under way on it, or the one that waits for it.
+    pub(super) first: FlightId,
+    /// How many are under way on it.
+    pub(super) carries: u32,
+    /// Operations begun on it.
     pub(super) uses: u32,
-    /// Where it stands among the idle ones.
-    pub(super) idle_at: u32,
+    /// The lane that it is for.
+    pub(super) lane: u32,
+    /// It is to be flushed once all that is due has begun.
+    pub(super) is_dirty: bool,
+    pub(super) opened: Nanos,
+    pub(super) connected: Nanos,
+    pub(super) secured: Nanos,
 }
+
+// Ten thousand connections have one each, whether they are open or not.
+const _: () =
+    assert!(size_of::<Connection<crate::link::Clear, crate::exchange::http1::Http1>>() <= 256);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
     #[default]
     Free,
     Connecting,
-    Idle,
-    Busy,
+    /// Established; its handshake goes on.
+    Securing,
+    Open,
     /// Its last response is here; the server is to close it.
     Draining,
 }
 
-impl Connection {
-    /// Whether an operation whose connection ended without a byte of a response may go again: a
-    /// server may close an idle connection in the very moment in which a request is on its way
-    /// (RFC 9112 §9.3.1). Only an idempotent request, on a connection used before, and once.
-    pub(super) fn may_repeat(&self, requests: &RequestSet) -> bool {
-        self.uses > 1 && !self.flight.repeated && requests.is_idempotent(self.flight.request)
+impl<L, X> Default for Connection<L, X> {
+    fn default() -> Connection<L, X> {
+        Connection {
+            state: State::Free,
+            link: None,
+            exchange: None,
+            out: Outbox::default(),
+            sealing: None,
+            leaving: Vec::new(),
+            first: NONE,
+            carries: 0,
+            uses: 0,
+            lane: Op::ANY_LANE,
+            is_dirty: false,
+            opened: Nanos::ZERO,
+            connected: Nanos::ZERO,
+            secured: Nanos::ZERO,
+        }
     }
-}
-
-pub(super) fn earliest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
-    a.into_iter().chain(b).min()
-}
-
-pub(super) fn only_empty_lines(bytes: &[u8]) -> bool {
-    bytes.iter().all(|b| matches!(b, b'\r' | b'\n'))
 }

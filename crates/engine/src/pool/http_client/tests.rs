@@ -1,11 +1,14 @@
 //! The client over a backend that only remembers what it was told.
 
 use super::*;
+use crate::exchange::http1::{self, Http1};
+use crate::link::Clear;
 use crate::pool::requests::serialise_all;
-use crate::reactor::{Opening, Piece, Sink};
+use crate::reactor::{Close, Opening, Payload, Piece, Sink};
 use crate::sys::socket::{Address, RawAddress, TcpState};
 use knee_core::rng;
 use knee_core::spec::{Body, Endpoint, HttpRequest, HttpTarget, Pick};
+use std::io;
 
 /// Remembers; fails to open where told to.
 #[derive(Default)]
@@ -32,7 +35,11 @@ impl Backend for Remembers {
         None
     }
 
-    fn send(&mut self, slot: u32, request: usize) -> io::Result<()> {
+    fn send(&mut self, slot: u32, payload: Payload) -> io::Result<()> {
+        let request = match payload {
+            Payload::Registered(request) => request,
+            Payload::Owned(_) => usize::MAX,
+        };
         self.sent.push((slot, request));
         Ok(())
     }
@@ -54,7 +61,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 const OK_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 struct Bench {
-    client: HttpClient,
+    client: HttpClient<Clear, Http1>,
     io: Remembers,
 }
 
@@ -85,12 +92,13 @@ fn bench(connections_max: u32, lanes: u32, method: &str) -> Bench {
         keep_alive: true,
         connections_max,
         lanes,
+        streams_max: 1,
         timeout: Nanos(100),
         connect_timeout: Nanos(30),
     };
     let requests = RequestSet::new(&target, serialise_all(&target), 0, rng::stream(1, 1));
     Bench {
-        client: HttpClient::new(config, requests),
+        client: HttpClient::new(config, requests, (), http1::Shared::new(&target)),
         io: Remembers::default(),
     }
 }

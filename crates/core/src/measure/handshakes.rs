@@ -1,0 +1,57 @@
+//! How connections were established and secured.
+
+use super::Histogram;
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// What client and server agreed on for a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agreed {
+    /// The version of TLS, such as `1.3`.
+    pub version: String,
+    /// The cipher suite, by its name in IANA's registry.
+    pub cipher: String,
+    /// The group of the key exchange, by its name there; `None` where there was none, as the
+    /// session was resumed without one.
+    pub group: Option<String>,
+    /// The application protocol by ALPN, such as `h2`; `None`: none was agreed on.
+    pub protocol: Option<String>,
+}
+
+/// The connections of one worker, or of several together, that were secured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Handshakes {
+    /// Handshakes with certificate and key exchange.
+    pub full: u64,
+    /// Handshakes that resumed an earlier session.
+    pub resumed: u64,
+    /// Of these, those whose early data the target took.
+    pub early_data: u64,
+    /// Handshakes that failed; those that were not over in time are not among them.
+    pub failed: u64,
+    /// From a connection's establishment until it was secured.
+    pub time: Histogram,
+    /// From the beginning to connect until the connection was established.
+    pub connect: Histogram,
+    /// The generator's own time for the cryptography of all handshakes.
+    pub generator: Nanos,
+    /// What the first connection agreed on.
+    pub agreed: Option<Agreed>,
+    /// Why the first handshake that failed did.
+    pub failed_because: Option<String>,
+}
+
+impl Handshakes {
+    /// Adds another's.
+    pub fn merge(&mut self, other: Handshakes) {
+        self.full += other.full;
+        self.resumed += other.resumed;
+        self.early_data += other.early_data;
+        self.failed += other.failed;
+        self.time.merge(&other.time);
+        self.connect.merge(&other.connect);
+        self.generator = self.generator + other.generator;
+        self.agreed = self.agreed.take().or(other.agreed);
+        self.failed_because = self.failed_because.take().or(other.failed_because);
+    }
+}

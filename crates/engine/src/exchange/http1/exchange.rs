@@ -1,0 +1,150 @@
+//! HTTP/1.1 over one connection: one operation at a time.
+
+use super::{Eof, HeadCache, Progress, ResponseParser};
+use crate::exchange::{Exchange, FlightId, Outbox, Room, Standing, Told};
+use knee_core::measure::Outcome;
+use knee_core::spec::HttpTarget;
+
+/// One connection that speaks HTTP/1.1.
+#[derive(Default)]
+pub struct Http1 {
+    parser: ResponseParser,
+    /// The operation under way.
+    op: Option<FlightId>,
+    standing: Standing,
+}
+
+/// What the connections of a worker share.
+pub struct Shared {
+    /// Whether a request is a HEAD, whose response has no body.
+    heads: Box<[bool]>,
+    cache: HeadCache,
+}
+
+impl Shared {
+    /// For the requests of `target`.
+    pub fn new(target: &HttpTarget) -> Shared {
+        Shared {
+            heads: target.requests.iter().map(|r| r.method == "HEAD").collect(),
+            cache: HeadCache::default(),
+        }
+    }
+}
+
+impl Exchange for Http1 {
+    type Shared = Shared;
+
+    const MULTIPLEXED: bool = false;
+
+    fn established(_: &mut Shared, _: &mut Outbox) -> Http1 {
+        Http1::default()
+    }
+
+    #[inline]
+    fn room(&self) -> Room {
+        let is_free = self.op.is_none() && self.standing == Standing::Open;
+        Room {
+            operations: u32::from(is_free),
+            is_targets_limit: false,
+        }
+    }
+
+    #[inline]
+    fn begin(
+        &mut self,
+        op: FlightId,
+        request: usize,
+        shared: &mut Shared,
+        out: &mut Outbox,
+        _: &mut Vec<Told>,
+    ) {
+        self.op = Some(op);
+        self.parser.begin(shared.heads[request]);
+        out.put_request(request);
+    }
+
+    #[inline]
+    fn feed(&mut self, bytes: &[u8], shared: &mut Shared, _: &mut Outbox, told: &mut Vec<Told>) {
+        let Some(op) = self.op else {
+            return self.on_unasked(bytes, told);
+        };
+        told.push(Told::Received {
+            op,
+            bytes: bytes.len() as u64,
+        });
+        match self.parser.feed(bytes, &mut shared.cache) {
+            Progress::NeedMore => {}
+            Progress::Malformed(violation) => {
+                self.op = None;
+                self.standing = Standing::Broken;
+                told.push(Told::Violated(violation.to_string()));
+                told.push(Told::Failed {
+                    op,
+                    outcome: Outcome::Malformed,
+                });
+            }
+            Progress::Done {
+                status,
+                keep_alive,
+                surplus,
+            } => {
+                self.op = None;
+                if !keep_alive {
+                    self.standing = Standing::Closing;
+                }
+                if !only_empty_lines(&bytes[bytes.len() - surplus..]) {
+                    // What came after the answer must not be taken for the next one.
+                    self.standing = Standing::Broken;
+                    told.push(Told::Surplus);
+                }
+                told.push(Told::Answered { op, status });
+            }
+        }
+    }
+
+    fn sent(&mut self, _: &mut Shared, _: &mut Outbox, _: &mut Vec<Told>) {}
+
+    fn ended(&mut self, told: &mut Vec<Told>) {
+        self.standing = Standing::Broken;
+        let Some(op) = self.op.take() else {
+            return;
+        };
+        let failed = |outcome| Told::Failed { op, outcome };
+        told.push(match self.parser.at_eof() {
+            Eof::Done { status } => Told::Answered { op, status },
+            Eof::Truncated => failed(Outcome::Truncated),
+            Eof::Closed => failed(Outcome::Closed),
+        });
+    }
+
+    fn cancel(&mut self, _: FlightId, _: &mut Outbox) -> bool {
+        // Its answer may still come, and would be taken for the next one's.
+        self.standing = Standing::Broken;
+        false
+    }
+
+    #[inline]
+    fn standing(&self) -> Standing {
+        self.standing
+    }
+}
+
+impl Http1 {
+    /// Bytes on a connection that nobody uses. However they come, with a response, after it or in
+    /// pieces, that response stays what it was, and the connection is given up: the server is out
+    /// of step. Empty lines mean nothing, and 408 is how some servers announce that they close.
+    fn on_unasked(&mut self, bytes: &[u8], told: &mut Vec<Told>) {
+        if only_empty_lines(bytes) {
+            return;
+        }
+        self.standing = Standing::Broken;
+        let closes = bytes.starts_with(b"HTTP/1.") && bytes.get(8..12) == Some(b" 408");
+        if !closes {
+            told.push(Told::Surplus);
+        }
+    }
+}
+
+fn only_empty_lines(bytes: &[u8]) -> bool {
+    bytes.iter().all(|b| matches!(b, b'\r' | b'\n'))
+}

@@ -1,0 +1,213 @@
+//! How connections are to be secured, made ready before the run.
+
+use super::tls::TlsTarget;
+use crate::error::RunError;
+use knee_core::spec::{
+    Endpoint, HttpTarget, HttpVersion, TlsGroup, TlsResume, TlsSpec, TlsVersion,
+};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ClientConfig, Resumption};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, Error, KeyLogFile, RootCertStore, SignatureScheme};
+use rustls::{SupportedProtocolVersion, version};
+use std::sync::{Arc, OnceLock};
+
+/// Sessions that are kept to be resumed.
+const SESSIONS_MAX: usize = 1_024;
+
+/// How connections to `target` are to be secured, where they are. A `TlsTarget` keeps the sessions
+/// that it may resume: one for each worker, so that workers share nothing.
+///
+/// # Errors
+/// [`RunError::NotPermitted`]: a file that cannot be read or does not hold what it should; a name
+/// that no certificate can be for.
+pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunError> {
+    let Some(spec) = &target.tls else {
+        return Ok(None);
+    };
+    let name = server_name(spec, target)?;
+    let provider = Arc::new(provider(spec));
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&versions(spec)?)
+        .map_err(|error| wrong(format!("--tls-min, --tls-max: {error}")))?;
+    let builder = match spec.is_insecure {
+        true => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(TakesAny(provider))),
+        false => builder.with_root_certificates(roots(spec)?),
+    };
+    let mut config = match &spec.certificate {
+        None => builder.with_no_client_auth(),
+        Some(of) => {
+            let chain = certificates("--cert", &of.certificate)?;
+            let key = PrivateKeyDer::from_pem_file(&of.key)
+                .map_err(|e| wrong(format!("--key {}: {}", of.key, pem_words(&e))))?;
+            builder
+                .with_client_auth_cert(chain, key)
+                .map_err(|e| wrong(format!("--cert and --key do not fit together: {e}")))?
+        }
+    };
+    config.alpn_protocols = match target.version() {
+        HttpVersion::Auto => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        HttpVersion::Http11 => vec![b"http/1.1".to_vec()],
+        HttpVersion::Http2 => vec![b"h2".to_vec()],
+    };
+    config.resumption = match spec.resume {
+        TlsResume::Off => Resumption::disabled(),
+        TlsResume::Ticket | TlsResume::EarlyData => Resumption::in_memory_sessions(SESSIONS_MAX),
+    };
+    config.enable_early_data = spec.resume == TlsResume::EarlyData;
+    // Writes what SSLKEYLOGFILE names, where that is set.
+    config.key_log = Arc::new(KeyLogFile::new());
+    Ok(Some(TlsTarget {
+        config: Arc::new(config),
+        name,
+    }))
+}
+
+fn wrong(line: String) -> RunError {
+    RunError::NotPermitted(line)
+}
+
+fn server_name(spec: &TlsSpec, target: &HttpTarget) -> Result<ServerName<'static>, RunError> {
+    let host = match (&spec.server_name, &target.endpoint) {
+        (Some(name), _) => name.clone(),
+        (None, Endpoint::Tcp { host, .. }) => host.clone(),
+        // The URL still gives the host.
+        (None, Endpoint::Unix { .. }) => {
+            let host = target.requests.first().map_or("", |r| r.host.as_str());
+            host.split(':').next().unwrap_or_default().to_owned()
+        }
+    };
+    ServerName::try_from(host.clone()).map_err(|_| {
+        wrong(format!(
+            "'{host}' is no name that a certificate can be for: give one with --sni NAME"
+        ))
+    })
+}
+
+fn versions(spec: &TlsSpec) -> Result<Vec<&'static SupportedProtocolVersion>, RunError> {
+    let least = spec.version_min.unwrap_or(TlsVersion::Tls12);
+    let most = spec.version_max.unwrap_or(TlsVersion::Tls13);
+    let all = [
+        (TlsVersion::Tls12, &version::TLS12),
+        (TlsVersion::Tls13, &version::TLS13),
+    ];
+    let permitted = all.into_iter().filter(|(v, _)| (least..=most).contains(v));
+    let permitted: Vec<_> = permitted.map(|(_, version)| version).collect();
+    match permitted.is_empty() {
+        true => Err(wrong(
+            "--tls-min is above --tls-max: no version is left".to_owned(),
+        )),
+        false => Ok(permitted),
+    }
+}
+
+fn provider(spec: &TlsSpec) -> CryptoProvider {
+    let mut provider = aws_lc_rs::default_provider();
+    if !spec.groups.is_empty() {
+        provider.kx_groups = spec.groups.iter().map(|&group| group_of(group)).collect();
+    }
+    provider
+}
+
+fn group_of(group: TlsGroup) -> &'static dyn SupportedKxGroup {
+    match group {
+        TlsGroup::X25519 => aws_lc_rs::kx_group::X25519,
+        TlsGroup::Secp256r1 => aws_lc_rs::kx_group::SECP256R1,
+        TlsGroup::Secp384r1 => aws_lc_rs::kx_group::SECP384R1,
+        TlsGroup::X25519MlKem768 => aws_lc_rs::kx_group::X25519MLKEM768,
+    }
+}
+
+/// What is trusted: a file's certificates, or this system's, which are read once.
+fn roots(spec: &TlsSpec) -> Result<Arc<RootCertStore>, RunError> {
+    static SYSTEM: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+    if let Some(file) = &spec.roots {
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates("--cacert", file)? {
+            roots
+                .add(certificate)
+                .map_err(|e| wrong(format!("--cacert {file}: {e}")))?;
+        }
+        return Ok(Arc::new(roots));
+    }
+    let system = SYSTEM.get_or_init(|| {
+        let mut roots = RootCertStore::empty();
+        // What cannot be read of a system's collection is not trusted, as in other clients.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Arc::new(roots)
+    });
+    match system.is_empty() {
+        true => Err(wrong(
+            "this system has no root certificates: give those to trust with --cacert FILE, or \
+             --insecure to take any"
+                .to_owned(),
+        )),
+        false => Ok(Arc::clone(system)),
+    }
+}
+
+fn certificates(option: &str, file: &str) -> Result<Vec<CertificateDer<'static>>, RunError> {
+    let told = |why: String| wrong(format!("{option} {file}: {why}"));
+    let read = CertificateDer::pem_file_iter(file).map_err(|e| told(pem_words(&e)))?;
+    let all = read.collect::<Result<Vec<_>, _>>();
+    let all = all.map_err(|e| told(pem_words(&e)))?;
+    match all.is_empty() {
+        true => Err(told("holds no certificate in PEM form".to_owned())),
+        false => Ok(all),
+    }
+}
+
+fn pem_words(error: &rustls::pki_types::pem::Error) -> String {
+    use rustls::pki_types::pem::Error;
+    match error {
+        Error::Io(error) => crate::error::reason(error),
+        Error::NoItemsFound => "holds no key in PEM form".to_owned(),
+        other => format!("is no PEM file ({other})"),
+    }
+}
+
+/// Takes any certificate. That the peer has its key is checked all the same, so that a handshake
+/// costs both sides what it costs elsewhere.
+#[derive(Debug)]
+struct TakesAny(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for TakesAny {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

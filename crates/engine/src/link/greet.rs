@@ -1,0 +1,118 @@
+//! The first connection to a target, before any load: what cannot work is told here, in one line.
+
+use super::{Link, Tls, tls_target};
+use crate::error::{RunError, reason};
+use knee_core::measure::Agreed;
+use knee_core::spec::{HttpTarget, HttpVersion};
+use std::io::{ErrorKind, Read, Write};
+use std::time::{Duration, Instant};
+
+/// What the first connection told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Greeting {
+    /// The version of HTTP that the target is spoken to in; never `Auto`.
+    pub version: HttpVersion,
+    /// What was agreed on, where connections are secured.
+    pub agreed: Option<Agreed>,
+}
+
+/// The client's preface, with no setting of its own (RFC 9113 §3.4, §6.5).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// Greets a target over `stream`, whose reads and writes give up after `patience`.
+///
+/// # Errors
+/// [`RunError::Unreachable`]: it does not speak what is asked for, or is not who it should be.
+pub(crate) fn greet(
+    stream: &mut (impl Read + Write),
+    target: &HttpTarget,
+    patience: Duration,
+) -> Result<Greeting, RunError> {
+    let told = |why: String| RunError::Unreachable(format!("{}: {why}", target.endpoint));
+    let Some(tls) = tls_target(target)? else {
+        let version = target.version();
+        if version == HttpVersion::Http2 {
+            speaks_http2(stream).map_err(told)?;
+        }
+        return Ok(Greeting {
+            version,
+            agreed: None,
+        });
+    };
+    let agreed = secure(stream, tls, patience).map_err(told)?;
+    let is_h2 = agreed.protocol.as_deref() == Some("h2");
+    let version = match (target.version(), is_h2) {
+        (HttpVersion::Http2, false) => {
+            let why = "it does not choose HTTP/2 (ALPN): use --http1.1, or leave --http2 out";
+            return Err(told(why.to_owned()));
+        }
+        (_, true) => HttpVersion::Http2,
+        (_, false) => HttpVersion::Http11,
+    };
+    Ok(Greeting {
+        version,
+        agreed: Some(agreed),
+    })
+}
+
+fn secure(
+    stream: &mut (impl Read + Write),
+    target: super::tls::TlsTarget,
+    patience: Duration,
+) -> Result<Agreed, String> {
+    let begun = Instant::now();
+    let mut tls = Tls::new(&mut Some(target))?;
+    let mut buffer = vec![0; 16 << 10];
+    loop {
+        let mut wire = Vec::new();
+        tls.take_wire(&mut wire);
+        stream.write_all(&wire).map_err(|error| lost(&error))?;
+        if tls.is_secured() {
+            return Ok(tls.agreed());
+        }
+        if begun.elapsed() > patience {
+            return Err(SILENT.to_owned());
+        }
+        let count = stream.read(&mut buffer).map_err(|error| lost(&error))?;
+        if count == 0 {
+            return Err(
+                "it closed the connection during the TLS handshake: if it speaks cleartext, \
+                 use http://"
+                    .to_owned(),
+            );
+        }
+        let mut rest = &buffer[..count];
+        while !rest.is_empty() {
+            if let Err(why) = tls.take_in(&mut rest) {
+                let mut alert = Vec::new();
+                tls.take_wire(&mut alert);
+                // It is told why, if it still listens.
+                let _ = stream.write_all(&alert);
+                return Err(why);
+            }
+            tls.drain(|_| {});
+        }
+    }
+}
+
+const SILENT: &str = "it does not answer in TLS in time: if it speaks cleartext, use http://";
+
+fn lost(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => SILENT.to_owned(),
+        _ => format!("the TLS handshake failed: {}", reason(error)),
+    }
+}
+
+/// Whether a target answers the preface as HTTP/2 asks it to: with SETTINGS (RFC 9113 §3.4).
+fn speaks_http2(stream: &mut (impl Read + Write)) -> Result<(), String> {
+    let not = || "it does not speak HTTP/2 without TLS: use --http1.1, or https://".to_owned();
+    let mut header = [0; 9];
+    let answered = stream
+        .write_all(PREFACE)
+        .and_then(|()| stream.read_exact(&mut header));
+    match answered {
+        Ok(()) if header[3] == 4 && header[5..] == [0; 4] => Ok(()),
+        _ => Err(not()),
+    }
+}

@@ -1,0 +1,90 @@
+//! What lies between the bytes on the wire and what is spoken: nothing, or TLS.
+//!
+//! A link transforms bytes. It reads, writes and waits for nothing.
+
+mod config;
+mod failure;
+mod greet;
+mod tls;
+
+pub(crate) use config::tls_target;
+pub use greet::Greeting;
+pub(crate) use greet::greet;
+pub(crate) use tls::Tls;
+
+use knee_core::measure::Handshakes;
+
+/// One connection's link, from its establishment to its end.
+pub(crate) trait Link: Sized {
+    /// What all connections of a worker share.
+    type Shared;
+
+    /// Bytes go over the wire as they are.
+    const IS_CLEAR: bool;
+
+    /// A connection that has just been established. What goes out first is there to be
+    /// [taken](Link::take_wire).
+    ///
+    /// # Errors
+    /// Why it cannot be secured.
+    fn new(shared: &mut Self::Shared) -> Result<Self, String>;
+
+    /// Takes bytes off the front of `wire`, which is not empty, as far as there is room for what is
+    /// in them; [`Link::drain`] makes room.
+    ///
+    /// # Errors
+    /// What the peer did wrong, or said to be wrong. The link is of no use from then on, but for
+    /// what it has to say to the peer.
+    fn take_in(&mut self, wire: &mut &[u8]) -> Result<(), String>;
+
+    /// Hands over what was in the bytes taken in.
+    fn drain(&mut self, take: impl FnMut(&[u8]));
+
+    /// Whether what is spoken can go over it: the handshake, if any, is over.
+    fn is_secured(&self) -> bool;
+
+    /// Makes bytes of what is to be sent, which are there to be [taken](Link::take_wire).
+    fn seal(&mut self, plain: &[u8]);
+
+    /// Whether something is to go over the wire.
+    fn has_wire(&self) -> bool;
+
+    /// Takes what is to go over the wire, and puts it behind what is in `into`.
+    fn take_wire(&mut self, into: &mut Vec<u8>);
+
+    /// Notes how it was secured.
+    fn note(&self, _of: &mut Handshakes) {}
+}
+
+/// Nothing in between.
+pub(crate) struct Clear;
+
+impl Link for Clear {
+    type Shared = ();
+
+    const IS_CLEAR: bool = true;
+
+    fn new((): &mut ()) -> Result<Clear, String> {
+        Ok(Clear)
+    }
+
+    fn take_in(&mut self, wire: &mut &[u8]) -> Result<(), String> {
+        *wire = &[];
+        Ok(())
+    }
+
+    fn drain(&mut self, _: impl FnMut(&[u8])) {}
+
+    #[inline]
+    fn is_secured(&self) -> bool {
+        true
+    }
+
+    fn seal(&mut self, _: &[u8]) {}
+
+    fn has_wire(&self) -> bool {
+        false
+    }
+
+    fn take_wire(&mut self, _: &mut Vec<u8>) {}
+}

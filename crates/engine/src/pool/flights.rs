@@ -1,0 +1,87 @@
+//! The operations under way, by number, and which connection carries which.
+
+use super::flight::Flight;
+use crate::exchange::FlightId;
+
+/// No operation.
+pub(super) const NONE: FlightId = FlightId::MAX;
+
+/// Operations under way. Those of one connection are linked, so that its end finds them all.
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    all: Vec<Entry>,
+    free: Vec<FlightId>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    flight: Flight,
+    is_live: bool,
+    before: FlightId,
+    after: FlightId,
+}
+
+impl Flights {
+    /// Takes an operation up; it comes first among those of its connection, whose first was
+    /// `first`. Its number.
+    #[inline]
+    pub(super) fn insert(&mut self, flight: Flight, first: &mut FlightId) -> FlightId {
+        let after = *first;
+        let entry = Entry {
+            flight,
+            is_live: true,
+            before: NONE,
+            after,
+        };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.all[id as usize] = entry;
+                id
+            }
+            None => {
+                self.all.push(entry);
+                self.all.len() as FlightId - 1
+            }
+        };
+        if after != NONE {
+            self.all[after as usize].before = id;
+        }
+        *first = id;
+        id
+    }
+
+    /// Gives an operation back to be ended; `first` is the first of its connection.
+    #[inline]
+    pub(super) fn remove(&mut self, id: FlightId, first: &mut FlightId) -> Flight {
+        let entry = &mut self.all[id as usize];
+        debug_assert!(entry.is_live);
+        entry.is_live = false;
+        let (flight, before, after) = (entry.flight, entry.before, entry.after);
+        match before {
+            NONE => *first = after,
+            before => self.all[before as usize].after = after,
+        }
+        if after != NONE {
+            self.all[after as usize].before = before;
+        }
+        self.free.push(id);
+        flight
+    }
+
+    #[inline]
+    pub(super) fn get(&self, id: FlightId) -> &Flight {
+        &self.all[id as usize].flight
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, id: FlightId) -> &mut Flight {
+        &mut self.all[id as usize].flight
+    }
+
+    /// Whatever is under way; nothing is afterwards.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Flight> {
+        self.free.clear();
+        let all = std::mem::take(&mut self.all).into_iter();
+        all.filter(|entry| entry.is_live).map(|entry| entry.flight)
+    }
+}

@@ -1,0 +1,509 @@
+//! Operations over connections that are open: requests out, responses in.
+
+use super::{Connection, DRAIN_MAX, HttpClient, State};
+use crate::exchange::{Exchange, FlightId, Standing, Told};
+use crate::link::Link;
+use crate::pool::flight::{Flight, status_outcome};
+use crate::reactor::{Backend, EventTime, Payload};
+use knee_core::measure::{Op, Outcome};
+use knee_core::time::Nanos;
+
+/// Of a long request so many bytes are sealed at once.
+const SEAL_MAX: usize = 128 << 10;
+
+impl<L: Link, X: Exchange> HttpClient<L, X> {
+    /// Begins an operation on an open connection that has room for it, which was there from
+    /// `free_from` on.
+    #[inline]
+    pub(super) fn begin<B: Backend>(
+        &mut self,
+        io: &mut B,
+        slot: u32,
+        mut flight: Flight,
+        (free_from, now): (Nanos, Nanos),
+    ) {
+        let connection = &mut self.connections[slot as usize];
+        let Some(exchange) = &mut connection.exchange else {
+            return;
+        };
+        if flight.placed == Nanos::ZERO {
+            flight.placed = free_from;
+        }
+        // What a first attempt took, whose connection the server closed, counts as connecting.
+        flight.connected = match flight.repeated {
+            true => now,
+            false => flight.placed.max(connection.connected),
+        };
+        flight.secured = flight.connected.max(connection.secured);
+        flight.granted = flight.secured.max(free_from);
+        if X::MULTIPLEXED {
+            flight.is_targets_limit = exchange.room().is_targets_limit;
+        }
+        (flight.sent, flight.written) = (now, Nanos::ZERO);
+        flight.connection = slot;
+        flight.bytes_sent = self.requests.length(flight.request);
+        let (request, intended) = (flight.request, flight.intended);
+        let op = self.flights.insert(flight, &mut connection.first);
+        connection.uses += 1;
+        connection.carries += 1;
+        self.responding.set(op, intended + self.config.timeout);
+        let (shared, told) = (&mut self.exchange, &mut self.told);
+        exchange.begin(op, request, shared, &mut connection.out, told);
+        if X::MULTIPLEXED {
+            self.note_leaving(slot, true);
+            self.mark_dirty(slot);
+        } else {
+            self.send_out(io, slot, now);
+        }
+    }
+
+    /// Requests that have been put into the outbox to their end.
+    fn note_leaving(&mut self, slot: u32, at_once: bool) {
+        let leaving = &mut self.connections[slot as usize].leaving;
+        self.told.retain(|told| match told {
+            Told::Written(op) => {
+                leaving.push((*op, at_once));
+                false
+            }
+            _ => true,
+        });
+    }
+
+    #[inline]
+    fn mark_dirty(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        if !connection.is_dirty && connection.state != State::Free {
+            connection.is_dirty = true;
+            self.dirty.push(slot);
+        }
+    }
+
+    /// Hands what is to be sent to the kernel, in one go.
+    #[inline]
+    pub(super) fn send_out<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        if io.is_busy(slot) {
+            return;
+        }
+        let connection = &mut self.connections[slot as usize];
+        let payload = match L::IS_CLEAR {
+            true => match connection.out.take_request() {
+                Some(request) => Payload::Registered(request),
+                None if connection.out.is_empty() => return,
+                None => {
+                    let spare = io.buffer();
+                    Payload::Owned(std::mem::replace(connection.out.bytes(), spare))
+                }
+            },
+            false => {
+                seal(connection, &self.requests);
+                let Some(link) = connection.link.as_mut().filter(|link| link.has_wire()) else {
+                    return;
+                };
+                let mut wire = io.buffer();
+                link.take_wire(&mut wire);
+                Payload::Owned(wire)
+            }
+        };
+        self.followed.sent(
+            slot,
+            match &payload {
+                Payload::Registered(request) => self.requests.length(*request),
+                Payload::Owned(bytes) => bytes.len() as u64,
+            },
+        );
+        match io.send(slot, payload) {
+            // The time before the call: what the kernel does in it is a part of the path.
+            Ok(()) => self.on_sent(slot, now, !io.is_sending(slot)),
+            Err(error) => self.on_failure(io, slot, &error, now),
+        }
+    }
+
+    /// The kernel has got what was to be sent at `now`, whole or not yet.
+    #[inline]
+    fn on_sent(&mut self, slot: u32, now: Nanos, is_whole: bool) {
+        let connection = &mut self.connections[slot as usize];
+        if !X::MULTIPLEXED {
+            if is_whole && connection.sealing.is_none() && connection.carries > 0 {
+                self.flights.get_mut(connection.first).written = now;
+            }
+            return;
+        }
+        for (op, at_once) in &mut connection.leaving {
+            let flight = self.flights.get_mut(*op);
+            // What was put in at once is handed over now, and no part of it earlier.
+            if std::mem::take(at_once) {
+                flight.sent = now;
+            }
+            if is_whole {
+                flight.written = now;
+            }
+        }
+        if is_whole {
+            connection.leaving.clear();
+        }
+    }
+
+    /// The kernel has taken all that it was given.
+    pub(super) fn on_written<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        if connection.sealing.is_some() {
+            return self.send_out(io, slot, now);
+        }
+        if connection.state == State::Open {
+            // What was written when it was handed over keeps that time.
+            let first = connection.first;
+            if X::MULTIPLEXED {
+                self.on_sent(slot, now, true);
+            } else if connection.carries > 0 && self.flights.get(first).written == Nanos::ZERO {
+                self.on_sent(slot, now, true);
+            }
+            let connection = &mut self.connections[slot as usize];
+            if let Some(exchange) = &mut connection.exchange {
+                exchange.sent(&mut self.exchange, &mut connection.out, &mut self.told);
+            }
+            self.note_leaving(slot, false);
+        }
+        self.send_out(io, slot, now);
+    }
+
+    #[inline]
+    pub(super) fn on_bytes<B: Backend>(
+        &mut self,
+        io: &mut B,
+        slot: u32,
+        bytes: &[u8],
+        time: EventTime,
+    ) {
+        self.followed.received(slot, bytes.len());
+        if L::IS_CLEAR {
+            let connection = &mut self.connections[slot as usize];
+            if connection.state == State::Open
+                && let Some(exchange) = &mut connection.exchange
+            {
+                let (shared, told) = (&mut self.exchange, &mut self.told);
+                exchange.feed(bytes, shared, &mut connection.out, told);
+                self.heed(io, slot, time);
+            }
+            return;
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let connection = &mut self.connections[slot as usize];
+            let Some(link) = &mut connection.link else {
+                return;
+            };
+            if let Err(why) = link.take_in(&mut rest) {
+                return self.on_bad_link(io, slot, why, time.seen);
+            }
+            let is_secured = link.is_secured();
+            if connection.state == State::Securing {
+                match is_secured {
+                    true => self.on_secured(io, slot, time.seen),
+                    false => self.send_out(io, slot, time.seen),
+                }
+            }
+            self.take_plain(io, slot, time);
+        }
+    }
+
+    /// Feeds what was in the bytes that a link has taken in.
+    fn take_plain<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime) {
+        let connection = &mut self.connections[slot as usize];
+        let (State::Open, Some(link), Some(exchange)) = (
+            connection.state,
+            &mut connection.link,
+            &mut connection.exchange,
+        ) else {
+            // What comes over a connection that is given up means nothing.
+            if let Some(link) = &mut connection.link {
+                link.drain(|_| {});
+            }
+            return;
+        };
+        let (shared, told, out) = (&mut self.exchange, &mut self.told, &mut connection.out);
+        link.drain(|plain| exchange.feed(plain, shared, out, told));
+        self.heed(io, slot, time);
+    }
+
+    /// Acts on what a connection told of its operations, then on what that means for it.
+    #[inline]
+    pub(super) fn heed<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime) {
+        let mut all = std::mem::take(&mut self.told);
+        let mut is_in_step = true;
+        for told in all.drain(..) {
+            match told {
+                Told::Received { op, bytes } => {
+                    self.flights.get_mut(op).received(bytes as usize, time);
+                }
+                Told::Answered { op, status } => {
+                    is_in_step &= self.on_answer(io, slot, (op, status, is_in_step), time);
+                }
+                Told::Failed { op, outcome } => self.on_failed(io, slot, op, outcome, time),
+                Told::Unprocessed(op) => {
+                    let flight = self.end(slot, op);
+                    match flight.repeated {
+                        true => self.complete(flight.ended(Outcome::Unprocessed, time)),
+                        false => self.again.push(flight),
+                    }
+                }
+                Told::Written(op) => {
+                    self.connections[slot as usize].leaving.push((op, false));
+                }
+                Told::Violated(rule) => {
+                    self.violation.get_or_insert(rule);
+                }
+                Told::Surplus => {
+                    self.tally.surplus += 1;
+                    is_in_step = false;
+                }
+            }
+        }
+        self.told = all;
+        self.settle(io, slot, time, is_in_step);
+    }
+
+    /// An operation has its whole response. Whether the connection may carry another.
+    #[inline]
+    fn on_answer<B: Backend>(
+        &mut self,
+        io: &B,
+        slot: u32,
+        (op, status, is_in_step): (FlightId, u16, bool),
+        time: EventTime,
+    ) -> bool {
+        let is_whole = X::MULTIPLEXED || !self.is_sending(io, slot);
+        let mut flight = self.end(slot, op);
+        if !is_whole {
+            flight.bytes_sent = 0;
+        }
+        let time = flight.no_earlier(time);
+        let completion = flight.answered(status_outcome(status), status, time);
+        self.waiting.note(time.seen - flight.placed, true);
+        self.followed
+            .ended(slot, &completion, is_whole && is_in_step);
+        self.complete(completion);
+        // An answer that came before the request's body was sent: what is left of the body must
+        // not be taken for the next request (RFC 9112 §9.3).
+        is_whole
+    }
+
+    fn on_failed<B: Backend>(
+        &mut self,
+        io: &B,
+        slot: u32,
+        op: FlightId,
+        outcome: Outcome,
+        time: EventTime,
+    ) {
+        let is_sending = self.is_sending(io, slot);
+        let uses = self.connections[slot as usize].uses;
+        let mut flight = self.end(slot, op);
+        // A server may close an idle connection in the very moment in which a request is on its way
+        // (RFC 9112 §9.3.1). Only an idempotent request, on a connection used before, and once.
+        let may_repeat = outcome == Outcome::Closed
+            && uses > 1
+            && !flight.repeated
+            && self.requests.is_idempotent(flight.request);
+        if may_repeat {
+            return self.again.push(flight);
+        }
+        if is_sending {
+            flight.bytes_sent = 0;
+        }
+        self.complete(flight.ended(outcome, EventTime::seen(time.seen)));
+    }
+
+    /// Whether a part of what was to be sent is not with the kernel.
+    fn is_sending<B: Backend>(&self, io: &B, slot: u32) -> bool {
+        io.is_sending(slot) || self.connections[slot as usize].sealing.is_some()
+    }
+
+    /// Takes an operation off its connection, to be ended.
+    #[inline]
+    pub(super) fn end(&mut self, slot: u32, op: FlightId) -> Flight {
+        let connection = &mut self.connections[slot as usize];
+        self.responding.clear(op);
+        connection.carries -= 1;
+        if X::MULTIPLEXED && !connection.leaving.is_empty() {
+            connection.leaving.retain(|&(other, _)| other != op);
+        }
+        self.flights.remove(op, &mut connection.first)
+    }
+
+    /// Settles what an open connection is used for from now on.
+    #[inline]
+    fn settle<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime, is_in_step: bool) {
+        let now = time.seen;
+        let connection = &mut self.connections[slot as usize];
+        let (State::Open, Some(exchange)) = (connection.state, &connection.exchange) else {
+            return;
+        };
+        let keeps = self.config.keep_alive;
+        let standing = match (is_in_step, exchange.standing()) {
+            (false, _) => Standing::Broken,
+            // One that carries several is not closed by the server after one response.
+            (true, Standing::Open) if !keeps && connection.carries == 0 => match X::MULTIPLEXED {
+                true => Standing::Broken,
+                false => Standing::Closing,
+            },
+            (true, standing) => standing,
+        };
+        if X::MULTIPLEXED && !connection.out.is_empty() {
+            match standing {
+                Standing::Broken => self.send_out(io, slot, now),
+                Standing::Open | Standing::Closing => self.mark_dirty(slot),
+            }
+        }
+        match standing {
+            Standing::Open => self.fill(io, slot, (time.happened, now)),
+            Standing::Broken => self.break_off(io, slot, now),
+            Standing::Closing => {
+                self.ready.remove(slot);
+                self.unlane(slot);
+                if self.connections[slot as usize].carries == 0 {
+                    self.drain(slot, now);
+                }
+                self.begin_again(io, now);
+            }
+        }
+    }
+
+    /// Leaves it to the server to close a connection.
+    fn drain(&mut self, slot: u32, now: Nanos) {
+        self.connections[slot as usize].state = State::Draining;
+        self.note_draining(slot);
+        self.changing.set(slot, now + DRAIN_MAX);
+    }
+
+    /// Gives operations that wait what room an open connection has.
+    #[inline]
+    pub(super) fn fill<B: Backend>(
+        &mut self,
+        io: &mut B,
+        slot: u32,
+        (happened, now): (Nanos, Nanos),
+    ) {
+        if !self.lanes.is_empty() || !self.config.keep_alive {
+            return;
+        }
+        loop {
+            let connection = &mut self.connections[slot as usize];
+            let (State::Open, Some(exchange)) = (connection.state, &connection.exchange) else {
+                return;
+            };
+            if exchange.room().operations == 0 {
+                return self.ready.remove(slot);
+            }
+            let Some(flight) = self.waiting.take(now) else {
+                let carries = self.connections[slot as usize].carries;
+                return self.ready.insert(slot, carries);
+            };
+            // There was room once the response was here: what passed until the generator saw that
+            // is its own delay, not a wait for a connection.
+            let free_from = happened.max(flight.started);
+            self.begin(io, slot, flight, (free_from, now));
+        }
+    }
+
+    /// Operations that the server has not processed go again.
+    pub(super) fn begin_again<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        while let Some(mut flight) = self.again.pop() {
+            flight.repeated = true;
+            flight.connected = Nanos::ZERO;
+            self.place(io, flight, now);
+        }
+    }
+
+    /// Finds a connection for an operation, or queues it.
+    #[inline]
+    pub(super) fn place<B: Backend>(&mut self, io: &mut B, mut flight: Flight, now: Nanos) {
+        let lane = flight.lane;
+        let found = match self.lanes.get(lane as usize) {
+            Some(&slot) => (slot != super::NONE).then_some(slot),
+            None => self.with_room(),
+        };
+        if let Some(slot) = found {
+            return self.carry(io, slot, flight, now);
+        }
+        match self.free_slot(io, lane) {
+            Some(slot) => self.open(io, slot, flight, now),
+            None if flight.repeated => self.waiting.push_again(flight.intended, flight),
+            None => {
+                if X::MULTIPLEXED {
+                    // It waits for a stream, and not for a connection.
+                    flight.placed = now;
+                }
+                self.waiting.push(flight.intended, flight);
+            }
+        }
+    }
+
+    /// Begins an operation on a connection that was found for it.
+    #[inline]
+    fn carry<B: Backend>(&mut self, io: &mut B, slot: u32, flight: Flight, now: Nanos) {
+        self.begin(io, slot, flight, (now, now));
+        if !self.lanes.is_empty() || !self.config.keep_alive {
+            return;
+        }
+        let connection = &self.connections[slot as usize];
+        match &connection.exchange {
+            Some(exchange) if exchange.room().operations > 0 => {
+                self.ready.insert(slot, connection.carries);
+            }
+            _ => self.ready.remove(slot),
+        }
+    }
+
+    /// The connection for an operation without a lane: one that carries nothing, or, where no other
+    /// may be opened, the one that carries fewest.
+    #[inline]
+    fn with_room(&mut self) -> Option<u32> {
+        let (slot, carries) = self.ready.first()?;
+        let most = u64::from(self.config.connections_max);
+        (carries == 0 || self.tally.open >= most).then_some(slot)
+    }
+
+    /// A slot for a new connection of this lane. Where there is none, the connection that has
+    /// waited longest for the server to close it gives up its own.
+    fn free_slot<B: Backend>(&mut self, io: &mut B, lane: u32) -> Option<u32> {
+        let most = u64::from(self.config.connections_max);
+        let is_pooled = lane == Op::ANY_LANE || self.lanes.is_empty();
+        while self.free.is_empty() || (is_pooled && self.tally.open >= most) {
+            let oldest = self.draining.pop_front()?;
+            if self.connections[oldest as usize].state == State::Draining {
+                self.discard(io, oldest);
+            }
+        }
+        self.free.pop()
+    }
+}
+
+/// Makes bytes of what is to be sent.
+fn seal<L: Link, X>(
+    connection: &mut Connection<L, X>,
+    requests: &crate::pool::requests::RequestSet,
+) {
+    let Some(link) = connection.link.as_mut().filter(|link| link.is_secured()) else {
+        return;
+    };
+    if let Some(request) = connection.out.take_request() {
+        connection.sealing = Some((request, 0));
+    }
+    if let Some((request, mut at)) = connection.sealing.take() {
+        let until = at + SEAL_MAX;
+        while let piece @ [_, ..] = requests.piece(request, at) {
+            if at >= until {
+                connection.sealing = Some((request, at));
+                return;
+            }
+            let piece = &piece[..piece.len().min(until - at)];
+            link.seal(piece);
+            at += piece.len();
+        }
+    }
+    let bytes = connection.out.bytes();
+    if !bytes.is_empty() {
+        link.seal(bytes);
+        bytes.clear();
+    }
+}

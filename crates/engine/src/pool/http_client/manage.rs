@@ -1,0 +1,263 @@
+//! Connections: opened, secured, given up.
+
+use super::{HttpClient, NONE, State};
+use crate::exchange::Exchange;
+use crate::link::Link;
+use crate::pool::flight::{Flight, outcome_of};
+use crate::pool::flights;
+use crate::reactor::{Backend, Close, EventTime, Opening};
+use knee_core::measure::Outcome;
+use knee_core::time::Nanos;
+use std::io;
+
+impl<L: Link, X: Exchange> HttpClient<L, X> {
+    /// Opens a connection for an operation.
+    pub(super) fn open<B: Backend>(
+        &mut self,
+        io: &mut B,
+        slot: u32,
+        mut flight: Flight,
+        now: Nanos,
+    ) {
+        if flight.placed == Nanos::ZERO {
+            flight.placed = now;
+        }
+        if let Err(error) = io.open(slot, Opening::to(&self.config.address)) {
+            self.free.push(slot);
+            return self.complete(flight.unsent(outcome_of(&error), now));
+        }
+        if let Some(lane) = self.lanes.get_mut(flight.lane as usize) {
+            *lane = slot;
+        }
+        self.tally.opened += 1;
+        self.tally.open += 1;
+        self.tally.open_max = self.tally.open_max.max(self.tally.open);
+        let patience =
+            (flight.intended + self.config.timeout).min(now + self.config.connect_timeout);
+        self.changing.set(slot, patience);
+        // Of an earlier attempt: nothing of it was sent over this connection.
+        flight.sent = Nanos::ZERO;
+        let connection = &mut self.connections[slot as usize];
+        connection.state = State::Connecting;
+        connection.lane = flight.lane;
+        (connection.uses, connection.carries) = (0, 0);
+        connection.opened = now;
+        connection.first = flights::NONE;
+        self.flights.insert(flight, &mut connection.first);
+    }
+
+    pub(super) fn on_connected<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        if connection.state != State::Connecting {
+            return;
+        }
+        connection.connected = now;
+        self.followed.connected(io, slot, now);
+        match L::new(&mut self.link) {
+            Ok(link) => self.connections[slot as usize].link = Some(link),
+            Err(why) => return self.on_bad_link(io, slot, why, now),
+        }
+        if L::IS_CLEAR {
+            return self.on_secured(io, slot, now);
+        }
+        self.connections[slot as usize].state = State::Securing;
+        self.send_out(io, slot, now);
+    }
+
+    /// A connection can be used: the operation that it was opened for begins, and others that wait.
+    pub(super) fn on_secured<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        connection.secured = now;
+        connection.state = State::Open;
+        if let Some(link) = connection.link.as_ref().filter(|_| !L::IS_CLEAR) {
+            link.note(&mut self.handshakes);
+            let (opened, connected) = (connection.opened, connection.connected);
+            self.handshakes.connect.record(connected - opened);
+            self.handshakes.time.record(now - connected);
+        }
+        let exchange = X::established(&mut self.exchange, &mut connection.out);
+        connection.exchange = Some(exchange);
+        self.changing.clear(slot);
+        let opener = connection.first;
+        let flight = self.flights.remove(opener, &mut connection.first);
+        self.begin(io, slot, flight, (now, now));
+        if X::MULTIPLEXED {
+            self.fill(io, slot, (now, now));
+        }
+    }
+
+    pub(super) fn on_end<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime) {
+        let now = time.seen;
+        let connection = &mut self.connections[slot as usize];
+        match connection.state {
+            State::Open => {}
+            State::Connecting => return self.fail(io, slot, Outcome::Closed, now),
+            State::Securing => {
+                let why = "it closed the connection during the TLS handshake".to_owned();
+                return self.on_bad_link(io, slot, why, now);
+            }
+            State::Draining | State::Free => return self.retire(io, slot, now),
+        }
+        if let Some(exchange) = &mut connection.exchange {
+            exchange.ended(&mut self.told);
+        }
+        // What ends with the connection ends when that was seen.
+        self.heed(io, slot, EventTime::seen(now));
+        if self.connections[slot as usize].state == State::Open {
+            self.break_off(io, slot, now);
+        }
+    }
+
+    pub(super) fn on_failure<B: Backend>(
+        &mut self,
+        io: &mut B,
+        slot: u32,
+        error: &io::Error,
+        now: Nanos,
+    ) {
+        match self.connections[slot as usize].state {
+            State::Draining | State::Free => self.retire(io, slot, now),
+            State::Connecting if error.kind() == io::ErrorKind::TimedOut => {
+                self.fail(io, slot, Outcome::ConnectTimeout, now);
+            }
+            State::Connecting | State::Securing | State::Open => {
+                self.fail(io, slot, outcome_of(error), now);
+            }
+        }
+    }
+
+    /// The peer's TLS is not as it should be, or it does not take ours.
+    pub(super) fn on_bad_link<B: Backend>(
+        &mut self,
+        io: &mut B,
+        slot: u32,
+        why: String,
+        now: Nanos,
+    ) {
+        let connection = &self.connections[slot as usize];
+        let is_open = connection.state == State::Open;
+        // The peer is told what is wrong, where that is possible.
+        self.send_out(io, slot, now);
+        if is_open {
+            self.violation.get_or_insert(why);
+            return self.fail(io, slot, Outcome::Malformed, now);
+        }
+        self.handshakes.failed += 1;
+        self.handshakes.failed_because.get_or_insert(why);
+        self.fail(io, slot, Outcome::HandshakeFailed, now);
+    }
+
+    /// The time of a connection that is being established or closed is over.
+    pub(super) fn expire_connection<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        let connection = &self.connections[slot as usize];
+        let is_late = |first| self.flights.get(first).intended + self.config.timeout <= now;
+        match connection.state {
+            State::Connecting if !is_late(connection.first) => {
+                self.fail(io, slot, Outcome::ConnectTimeout, now);
+            }
+            State::Securing if !is_late(connection.first) => {
+                self.fail(io, slot, Outcome::HandshakeTimeout, now);
+            }
+            State::Connecting | State::Securing => self.fail(io, slot, Outcome::Timeout, now),
+            State::Draining | State::Open | State::Free => self.retire(io, slot, now),
+        }
+    }
+
+    /// The time of an operation is over. Its connection goes on where the exchange permits that.
+    pub(super) fn expire_operation<B: Backend>(&mut self, io: &mut B, op: u32, now: Nanos) {
+        let slot = self.flights.get(op).connection;
+        let connection = &mut self.connections[slot as usize];
+        let goes_on = match &mut connection.exchange {
+            Some(exchange) => exchange.cancel(op, &mut connection.out),
+            None => false,
+        };
+        if !goes_on {
+            return self.fail(io, slot, Outcome::Timeout, now);
+        }
+        let flight = self.end(slot, op);
+        self.waiting.note(now - flight.placed, false);
+        self.complete(flight.ended(Outcome::Timeout, EventTime::seen(now)));
+        self.heed(io, slot, EventTime::seen(now));
+    }
+
+    /// Ends all operations of a connection badly, and the connection with them.
+    pub(super) fn fail<B: Backend>(&mut self, io: &mut B, slot: u32, outcome: Outcome, now: Nanos) {
+        let is_sending = io.is_sending(slot);
+        loop {
+            let connection = &mut self.connections[slot as usize];
+            let op = connection.first;
+            if op == flights::NONE {
+                break;
+            }
+            let is_open = connection.state == State::Open;
+            if is_open {
+                connection.carries -= 1;
+            }
+            self.responding.clear(op);
+            let mut flight = self.flights.remove(op, &mut connection.first);
+            if is_sending {
+                flight.bytes_sent = 0;
+            }
+            if outcome == Outcome::Timeout {
+                self.waiting.note(now - flight.placed, false);
+            }
+            self.complete(match is_open {
+                true => flight.ended(outcome, EventTime::seen(now)),
+                false => flight.unsent(outcome, now),
+            });
+        }
+        self.retire(io, slot, now);
+    }
+
+    /// Gives up a connection that must not be used again; nothing is under way on it.
+    pub(super) fn break_off<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        if self.connections[slot as usize].carries > 0 {
+            return self.fail(io, slot, Outcome::Closed, now);
+        }
+        self.retire(io, slot, now);
+    }
+
+    /// Gives a connection up; operations that go again or wait take its place.
+    pub(super) fn retire<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        self.discard(io, slot);
+        self.begin_again(io, now);
+        if let Some(flight) = self.waiting.take(now) {
+            self.place(io, flight, now);
+        }
+    }
+
+    pub(super) fn discard<B: Backend>(&mut self, io: &mut B, slot: u32) {
+        if self.connections[slot as usize].state == State::Free {
+            return;
+        }
+        io.close(slot, Close::Orderly);
+        self.changing.clear(slot);
+        self.ready.remove(slot);
+        self.unlane(slot);
+        let connection = &mut self.connections[slot as usize];
+        connection.state = State::Free;
+        (connection.link, connection.exchange, connection.sealing) = (None, None, None);
+        connection.out.clear();
+        connection.leaving.clear();
+        self.tally.open -= 1;
+        self.free.push(slot);
+    }
+
+    pub(super) fn note_draining(&mut self, slot: u32) {
+        let connections = &self.connections;
+        while let Some(&first) = self.draining.front()
+            && connections[first as usize].state != State::Draining
+        {
+            self.draining.pop_front();
+        }
+        self.draining.push_back(slot);
+    }
+
+    /// The lane of a connection needs another from now on.
+    pub(super) fn unlane(&mut self, slot: u32) {
+        let lane = self.connections[slot as usize].lane;
+        if let Some(of_lane) = self.lanes.get_mut(lane as usize).filter(|s| **s == slot) {
+            *of_lane = NONE;
+        }
+    }
+}
