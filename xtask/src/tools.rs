@@ -23,13 +23,15 @@ const fn tool(program: &'static str, package: &'static str, purpose: &'static st
 }
 
 /// What the tests need.
-pub const FOR_TESTS: [Tool; 10] = [
+pub const FOR_TESTS: [Tool; 12] = [
     tool("nginx", "nginx-light", "knee against nginx"),
     tool("apache2", "apache2", "knee against Apache httpd"),
     tool("lighttpd", "lighttpd", "knee against lighttpd"),
     tool("haproxy", "haproxy", "knee through HAProxy"),
     tool("python3", "python3", "knee against Python's http.server"),
     tool("node", "nodejs", "knee against Node"),
+    tool("curl", "curl", "knee's server with curl"),
+    tool("openssl", "openssl", "knee's server with OpenSSL"),
     tool("cc", "gcc", "the bare loops of the bench"),
     tool("chromium", "chromium", "HTML reports in a browser"),
     tool("java", "default-jre-headless", "HdrHistogram's own tools"),

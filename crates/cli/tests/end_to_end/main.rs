@@ -24,6 +24,7 @@ mod qotd;
 mod real_servers;
 mod reports;
 mod request_log;
+mod secure_server;
 mod silence;
 mod stalls;
 mod support;

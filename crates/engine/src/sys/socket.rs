@@ -4,7 +4,7 @@ pub use super::listener::Listener;
 pub use super::tcp_state::{TcpPhase, TcpState};
 use super::{check, check_count, stamp};
 use std::fmt;
-use std::io;
+use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -347,6 +347,26 @@ impl Socket {
         check_count(|| unsafe {
             let (fd, from_bytes) = (libc::c_long::from(self.raw()), from.as_ptr().cast_mut());
             uncancelled(libc::SYS_sendto, fd, from_bytes, from.len(), flags)
+        })
+    }
+
+    /// As [`Socket::send`], of several pieces in one call: sendmsg(2).
+    ///
+    /// # Errors
+    /// As [`Socket::send`].
+    pub fn send_pieces(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        // SAFETY: all zeroes are a valid msghdr.
+        let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+        // An IoSlice is an iovec by its documentation; the kernel does not write to it.
+        header.msg_iov = pieces.as_ptr().cast_mut().cast();
+        header.msg_iovlen = pieces.len() as _;
+        let flags = libc::MSG_NOSIGNAL;
+        check_count(|| {
+            // SAFETY: the pieces are borrowed and have the lengths that they say. Past the C
+            // library, as in `uncancelled`.
+            unsafe {
+                libc::syscall(libc::SYS_sendmsg, self.raw(), &raw const header, flags) as isize
+            }
         })
     }
 

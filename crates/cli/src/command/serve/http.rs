@@ -1,8 +1,10 @@
 //! `knee serve http`: the reference server of `run` and `sweep`.
 
 use super::StatsArgs;
+use super::secure::{SecureArgs, TrustFile};
 use crate::args::{SeedArgs, parse_count, parse_whole};
 use crate::failure::{Exit, Failure};
+use crate::stdout;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use knee_core::law::Law;
@@ -14,7 +16,7 @@ use knee_engine::sys::socket::Address;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-/// Serve HTTP/1.1 with a known service time, queue and faults
+/// Serve HTTP/1.1, in clear or over TLS, with a known service time, queue and faults
 ///
 /// Prints 'listening on ADDR:PORT' when ready, serves until SIGTERM or Ctrl-C, then prints its
 /// statistics. With --workers it is a queueing station: M workers, each serving one request at a
@@ -28,6 +30,7 @@ use std::io::{self, BufWriter, Write};
         knee serve http --workers 6 --service 'fixed(700us)'\n  \
         knee serve http --workers 1 --service 'exp(120us)' --seed 1\n  \
         knee serve http --capacity 130 --backlog 128\n  \
+        knee serve http --tls --tls-resume 0rtt\n  \
         knee serve http --fault 'stall(5s,1s)' --fault 'error(0.01,503)'\n\n\
         Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
 )]
@@ -36,6 +39,9 @@ pub struct RawServeHttp {
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
     #[arg(value_parser = parse_listen)]
     listen: Address,
+
+    #[command(flatten)]
+    secure: SecureArgs,
 
     /// Size of each response body in bytes
     #[arg(long, value_name = "BYTES", default_value = "1294", value_parser = parse_size)]
@@ -91,6 +97,8 @@ pub struct RawServeHttp {
 #[derive(Debug)]
 pub struct HttpService {
     server: HttpServerSpec,
+    /// The certificate that clients have to trust, where it was made on the spot.
+    authority: Option<String>,
     stats: StatsArgs,
     arrivals: Option<(String, File)>,
     log: Option<(String, File)>,
@@ -100,6 +108,7 @@ impl RawServeHttp {
     /// What is to be served; files are opened here.
     pub fn resolve(self) -> Result<HttpService, Failure> {
         let raw = self;
+        let (tls, authority) = raw.secure.resolve(&raw.listen)?.unzip();
         let create = |option| move |path| create(path, option);
         let arrivals = raw.arrivals.map(create("--arrivals")).transpose()?;
         let log = raw.log.map(create("--log")).transpose()?;
@@ -110,6 +119,7 @@ impl RawServeHttp {
         });
         let server = HttpServerSpec {
             listen: raw.listen,
+            tls,
             body_size: raw.size,
             workers,
             service: raw.service.or(raw.capacity).unwrap_or(Law::ZERO),
@@ -122,6 +132,7 @@ impl RawServeHttp {
         };
         Ok(HttpService {
             server,
+            authority: authority.flatten(),
             stats: raw.stats,
             arrivals,
             log,
@@ -135,6 +146,12 @@ pub fn execute(service: HttpService) -> Result<Exit, Failure> {
     let stop = super::until_signal()?;
     let server =
         HttpServer::start(service.server).map_err(|e| super::cannot_listen(&listen, &e))?;
+    // There for as long as it is of use.
+    let trust = service.authority.as_deref().map(TrustFile::write);
+    let trust = trust.transpose()?;
+    if let Some(file) = &trust {
+        stdout::write(|out| writeln!(out, "certificate {}", file.path.display()))?;
+    }
     stop.wait(server.address())?;
     let stats = server.stop();
     write("--arrivals", service.arrivals, |out| {

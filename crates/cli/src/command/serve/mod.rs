@@ -3,6 +3,7 @@
 mod http;
 mod latency;
 mod qotd;
+mod secure;
 mod udp;
 
 use crate::failure::{Exit, Failure};

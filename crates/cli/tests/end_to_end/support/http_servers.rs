@@ -103,15 +103,7 @@ impl Kind {
     /// Starts it; `None`, and a line that says so, where it is not installed. That is a failure
     /// where `CI` is set.
     pub fn start(self) -> Option<HttpServer> {
-        let Some(program) = find(self.program()) else {
-            assert!(
-                std::env::var_os("CI").is_none(),
-                "{} is missing",
-                self.program()
-            );
-            println!("skipped: {} is not installed", self.program());
-            return None;
-        };
+        let program = super::program(self.program())?;
         // Another process may take the free port before the server does.
         let mut attempts = (0..3).map(|_| self.try_start(&program));
         Some(attempts.find_map(Result::ok).unwrap_or_else(|| {
@@ -268,14 +260,4 @@ fn free_port() -> u16 {
         .local_addr()
         .unwrap()
         .port()
-}
-
-fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    folders.extend(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from));
-    folders
-        .into_iter()
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
 }

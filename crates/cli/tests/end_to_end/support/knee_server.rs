@@ -11,6 +11,8 @@ pub struct KneeServer {
     child: Option<Child>,
     /// `127.0.0.1:40123`
     pub address: String,
+    /// The PEM file of the certificate to trust, where it made one for TLS.
+    pub certificate: Option<String>,
 }
 
 impl KneeServer {
@@ -36,18 +38,30 @@ impl KneeServer {
         place(&mut command);
         let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
+        let mut next = || {
+            let mut line = String::new();
+            stdout.read_line(&mut line).unwrap();
+            line
+        };
+        let mut line = next();
+        let certificate = line.trim().strip_prefix("certificate ").map(String::from);
+        if certificate.is_some() {
+            line = next();
+        }
         let address = line.trim().strip_prefix("listening on ");
         let address = address.unwrap_or_else(|| panic!("{line:?}")).to_string();
         KneeServer {
             child: Some(child),
             address,
+            certificate,
         }
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}/", self.address)
+        match self.certificate {
+            Some(_) => format!("https://{}/", self.address),
+            None => format!("http://{}/", self.address),
+        }
     }
 
     /// Ends it as a service manager does; what it printed after it listened, and its status.

@@ -1,12 +1,12 @@
 //! One connection: reads a request, has it served, writes the response, and so on.
 
 use super::context::Context;
-use super::log::{Line, Log};
+use super::log::Log;
 use super::request::{HEAD_MAX, Refusal, Request, RequestReader, Step};
 use super::response::{Answer, ResponseKind};
 use super::stats::Trouble;
-use crate::sys::epoll::{Epoll, flags};
-use crate::sys::socket::Socket;
+use super::wire::Wire;
+use crate::sys::epoll::Epoll;
 use knee_core::time::Nanos;
 use std::io;
 
@@ -28,6 +28,8 @@ pub(super) struct Tools<'a> {
     pub(super) epoll: &'a Epoll,
     /// [`BUFFER_SIZE`] bytes that all connections read into.
     pub(super) buffer: &'a mut [u8],
+    /// What comes sealed is read into this; empty where nothing does.
+    pub(super) sealed: &'a mut [u8],
 }
 
 /// What became of a connection that was driven.
@@ -45,28 +47,17 @@ pub(super) enum Fate {
 /// the one before it has been answered.
 #[derive(Debug)]
 pub(super) struct Connection {
-    socket: Socket,
-    token: u64,
+    wire: Wire,
     reader: RequestReader,
     /// Bytes read and not yet consumed, from `consumed` on. Mostly empty.
     unread: Vec<u8>,
     consumed: usize,
     /// Whether `unread` may hold more than the begin of a head.
     pipelined: bool,
-    /// A read may find something: an event said so and no read has come up short since.
-    readable: bool,
-    /// Something was ever read: it occupies a worker from then on.
-    asked: bool,
-    /// The peer has ended its direction: a short read does not mean that nothing follows.
-    ended: bool,
-    watched: bool,
-    watches_write: bool,
     phase: Phase,
     /// The ideal moment since which it has been ready for the next request, as long as nothing has
     /// been waited for since.
     ready_since: Option<Nanos>,
-    /// Its part in the log, where requests are logged.
-    line: Option<Box<Line>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +83,8 @@ enum Phase {
 }
 
 /// Why driving stops here.
-enum Pause {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pause {
     /// Nothing can be done before the next event or timer.
     Wait,
     /// The connection is over.
@@ -105,22 +97,15 @@ type Progress = Result<(), Pause>;
 impl Connection {
     /// A connection just accepted. `ready_since`: the ideal moment since which a worker was ready
     /// for it, where it had been waiting for one.
-    pub(super) fn new(socket: Socket, token: u64, ready_since: Option<Nanos>) -> Connection {
+    pub(super) fn new(wire: Wire, ready_since: Option<Nanos>) -> Connection {
         Connection {
-            socket,
-            token,
+            wire,
             reader: RequestReader::default(),
             unread: Vec::new(),
             consumed: 0,
             pipelined: false,
-            readable: true,
-            asked: false,
-            ended: false,
-            watched: false,
-            watches_write: false,
             phase: Phase::Reading,
             ready_since,
-            line: None,
         }
     }
 
@@ -128,14 +113,12 @@ impl Connection {
     /// not: it may never come. Where the accept queue was full when its handshake ended the kernel
     /// has dropped the request, and the client sends it again seconds later, if it is still there.
     pub(super) fn occupies_worker(&self) -> bool {
-        self.asked
+        self.wire.has_asked()
     }
 
     /// Something has happened to the socket.
     pub(super) fn on_event(&mut self, event_flags: u32, tools: &mut Tools<'_>) -> Fate {
-        use flags::{ERROR, HANG_UP, READ, READ_CLOSED};
-        self.readable |= event_flags & (READ | READ_CLOSED | ERROR | HANG_UP) != 0;
-        self.ended |= event_flags & (READ_CLOSED | ERROR | HANG_UP) != 0;
+        self.wire.on_event(event_flags);
         match self.phase {
             Phase::Serving { .. } | Phase::Trickling { .. } => Fate::Open,
             Phase::Reading | Phase::Writing { .. } | Phase::Draining { .. } => self.drive(tools),
@@ -180,6 +163,7 @@ impl Connection {
                     if let Some(log) = &mut tools.context.log {
                         self.abandon(log);
                     }
+                    self.wire.end(&mut tools.context.tally);
                     return Fate::Closed(self.ready_since);
                 }
                 Err(Pause::Wait) => {
@@ -190,33 +174,32 @@ impl Connection {
         }
     }
 
-    /// Asks epoll for events once there is one to wait for: a connection whose request came with it
-    /// and that is closed after its response never needs any.
+    /// Sends what is still held back and waits for what comes.
     fn watch(&mut self, tools: &mut Tools<'_>) -> Fate {
+        if self.wire.flush(&mut tools.context.tally).is_err() {
+            tools.context.tally.on_trouble(Trouble::Write);
+            return Fate::Closed(None);
+        }
         let reads = matches!(self.phase, Phase::Reading | Phase::Draining { .. });
-        if reads && !self.watched {
-            self.watched = true;
-            let what = flags::READ | flags::READ_CLOSED | flags::EDGE;
-            if tools.epoll.add(&self.socket, self.token, what).is_err() {
-                tools.context.tally.on_trouble(Trouble::Accept);
-                return Fate::Closed(None);
-            }
+        if !self.wire.watch(reads, tools.epoll) {
+            tools.context.tally.on_trouble(Trouble::Accept);
+            return Fate::Closed(None);
         }
         Fate::Open
     }
 
     fn read_request(&mut self, tools: &mut Tools<'_>) -> Progress {
-        let context = &mut *tools.context;
         let step = if self.pipelined {
             let (reader, rest) = (&mut self.reader, &self.unread[self.consumed..]);
-            let fed = reader.feed(rest, &mut context.last_head);
+            let fed = reader.feed(rest, &mut tools.context.last_head);
             fed.map(|(used, step)| {
                 self.consumed += used;
                 self.pipelined = step != Step::NeedMore && self.consumed < self.unread.len();
                 step
             })
-        } else if self.readable {
-            let length = self.read(context, tools.buffer)?;
+        } else if self.wire.is_readable() {
+            let length = self.read(tools)?;
+            let context = &mut *tools.context;
             // Every request that these bytes complete has arrived now.
             context.read_clock();
             let input = &tools.buffer[..length];
@@ -231,6 +214,7 @@ impl Connection {
         } else {
             return Err(Pause::Wait);
         };
+        let context = &mut *tools.context;
         match step {
             Ok(Step::NeedMore) => {}
             Ok(Step::Continue) => self.phase = writing(Answer::whole(ResponseKind::Continue)),
@@ -241,58 +225,29 @@ impl Connection {
     }
 
     /// Reads once, behind what is left from before, and says how many bytes that makes.
-    fn read(&mut self, context: &mut Context, buffer: &mut [u8]) -> Result<usize, Pause> {
+    fn read(&mut self, tools: &mut Tools<'_>) -> Result<usize, Pause> {
         let carry = self.unread.len() - self.consumed;
-        buffer[..carry].copy_from_slice(&self.unread[self.consumed..]);
-        let room = buffer.len() - carry;
-        match self.receive(context, &mut buffer[carry..]) {
-            Ok(0) => {
-                if carry > 0 || self.reader.in_body() {
-                    context.tally.on_trouble(Trouble::Incomplete);
-                }
-                Err(Pause::Close)
+        tools.buffer[..carry].copy_from_slice(&self.unread[self.consumed..]);
+        let read = self.wire.read(carry, tools)?;
+        if read == 0 {
+            if carry > 0 || self.reader.in_body() {
+                tools.context.tally.on_trouble(Trouble::Incomplete);
             }
-            Ok(read) => {
-                // epoll(7): after a short read the next event tells of whatever comes next.
-                self.readable = read == room || self.ended;
-                self.asked = true;
-                context.tally.bytes_received += read as u64;
-                Ok(carry + read)
-            }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                self.readable = false;
-                Err(Pause::Wait)
-            }
-            Err(_) => {
-                context.tally.on_trouble(Trouble::ClientReset);
-                Err(Pause::Close)
-            }
+            return Err(Pause::Close);
         }
-    }
-
-    fn receive(&mut self, context: &mut Context, into: &mut [u8]) -> io::Result<usize> {
-        if context.log.is_none() {
-            return self.socket.read(into);
-        }
-        let (read, came_ns) = self.socket.receive(into)?;
-        let now = context.read_clock();
-        if let Some(log) = &mut context.log {
-            let new = || Box::new(Line::of(&self.socket, log));
-            self.line.get_or_insert_with(new).on_read(now, came_ns);
-        }
-        Ok(read)
+        Ok(carry + read)
     }
 
     /// The request that it serves, if any, will have no response.
     pub(super) fn abandon(&mut self, log: &mut Log) {
-        if let Some(line) = &mut self.line {
+        if let Some(line) = &mut self.wire.line {
             line.end(log, None);
         }
     }
 
     /// Logs a request that is served from `start` to `end`.
     fn log(&mut self, start: Nanos, end: Nanos, context: &mut Context) {
-        if let (Some(log), Some(line)) = (&mut context.log, &mut self.line) {
+        if let (Some(log), Some(line)) = (&mut context.log, &mut self.wire.line) {
             line.begin(log, start, end);
         }
     }
@@ -314,7 +269,7 @@ impl Connection {
         let visit = station.arrive(context.stalls.worked(arrival));
         let finish = context.stalls.moment(visit.finish);
         self.log(context.stalls.moment(visit.start), finish, context);
-        context.set_timer(finish, self.token);
+        context.set_timer(finish, self.wire.token());
         Phase::Serving {
             answer,
             arrival,
@@ -338,27 +293,18 @@ impl Connection {
 
     fn write(&mut self, answer: Answer, sent: usize, tools: &mut Tools<'_>) -> Progress {
         if answer.reset {
-            // Where that fails the connection is closed in order, and the peer sees no response.
-            let _ = self.socket.set_reset_on_close();
+            self.wire.reset();
             tools.context.tally.on_trouble(Trouble::Reset);
             return Err(Pause::Close);
         }
         let length = answer.length(tools.context.responses.of(answer.kind));
         let sent = self.send(answer, sent, length, tools.context)?;
-        if sent == length {
+        if sent == length && !self.wire.is_pending() {
             return self.end(answer, tools.context);
         }
         self.phase = Phase::Writing { answer, sent };
-        if !self.watches_write {
-            self.watches_write = true;
-            let what = flags::READ | flags::READ_CLOSED | flags::WRITE | flags::EDGE;
-            let watched = match self.watched {
-                true => tools.epoll.modify(&self.socket, self.token, what),
-                false => tools.epoll.add(&self.socket, self.token, what),
-            };
-            self.watched = true;
-            watched.map_err(|_| Pause::Close)?;
-        }
+        let watched = self.wire.watch_write(tools.epoll);
+        watched.map_err(|_| Pause::Close)?;
         Err(Pause::Wait)
     }
 
@@ -377,7 +323,7 @@ impl Connection {
         let due = u128::from(elapsed.0) * bytes_per_s / 1_000_000_000;
         let until = length.min(head.saturating_add(usize::try_from(due).unwrap_or(usize::MAX)));
         let sent = self.send(answer, sent, until, context)?;
-        if sent == length {
+        if sent == length && !self.wire.is_pending() {
             return self.end(answer, context);
         }
         self.phase = Phase::Trickling {
@@ -392,25 +338,22 @@ impl Connection {
         };
         let next = moment((sent + 1).saturating_sub(head)).max(context.now() + TRICKLE_TICK);
         let last = moment(length - head.min(length)).max(context.now() + Nanos(1));
-        context.set_timer(next.min(last), self.token);
+        context.set_timer(next.min(last), self.wire.token());
         Err(Pause::Wait)
     }
 
     /// Sends from `sent` to `until`, as far as it fits, and says how far that was.
     fn send(
-        &self,
+        &mut self,
         answer: Answer,
         mut sent: usize,
         until: usize,
         context: &mut Context,
     ) -> Result<usize, Pause> {
-        while sent < until {
-            let bytes = &context.responses.of(answer.kind).bytes()[sent..until];
-            match self.socket.send(bytes) {
-                Ok(count) => {
-                    sent += count;
-                    context.tally.bytes_sent += count as u64;
-                }
+        let bytes = context.responses.of(answer.kind).bytes();
+        while sent < until || self.wire.is_pending() {
+            match self.wire.send(&bytes[sent..until], &mut context.tally) {
+                Ok(count) => sent += count,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => {
                     context.tally.on_trouble(Trouble::Write);
@@ -423,7 +366,7 @@ impl Connection {
 
     /// All that was to be sent is sent.
     fn end(&mut self, answer: Answer, context: &mut Context) -> Progress {
-        if let Some(line) = &mut self.line {
+        if let Some(line) = &mut self.wire.line {
             let written = context.read_clock();
             context
                 .log
@@ -441,7 +384,7 @@ impl Connection {
             ResponseKind::Ok(_) | ResponseKind::Refused(_) => context.tally.responses += 1,
         }
         if let ResponseKind::Refused(_) = answer.kind {
-            let _ = self.socket.shutdown_write();
+            self.wire.end_write(&mut context.tally);
             self.phase = Phase::Draining { dropped: 0 };
             return Ok(());
         }
@@ -453,21 +396,16 @@ impl Connection {
     }
 
     fn drain(&mut self, dropped: usize, tools: &mut Tools<'_>) -> Progress {
-        if !self.readable {
+        if !self.wire.is_readable() {
             return Err(Pause::Wait);
         }
-        match self.socket.read(tools.buffer) {
-            Ok(read) if read > 0 && dropped + read < DRAIN_MAX => {
-                let dropped = dropped + read;
-                self.phase = Phase::Draining { dropped };
-                Ok(())
-            }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                self.readable = false;
-                Err(Pause::Wait)
-            }
-            Ok(_) | Err(_) => Err(Pause::Close),
+        let read = self.wire.drop_input(tools.buffer)?;
+        if read == 0 || dropped + read >= DRAIN_MAX {
+            return Err(Pause::Close);
         }
+        let dropped = dropped + read;
+        self.phase = Phase::Draining { dropped };
+        Ok(())
     }
 }
 

@@ -1,4 +1,5 @@
-//! The reference HTTP server: cheap per request, and exact in what it promises.
+//! The reference HTTP server, in clear or over TLS: cheap per request, and exact in what it
+//! promises.
 //!
 //! One thread, edge-triggered epoll, one read and one write per request, no allocation between.
 //! With workers it is a station of known queueing behaviour: see [`Station`].
@@ -9,16 +10,19 @@ mod fault;
 mod log;
 pub mod request;
 mod response;
+mod secure;
 mod server;
 mod spec;
 mod station;
 mod stats;
+mod wire;
 
 pub use fault::{Fault, parse_fault};
 pub use log::{LOG_MAX, LogEntry, RequestLog};
+pub use secure::{Identity, IdentityError, ServerTls};
 pub use spec::{ARRIVALS_MAX, AcceptPolicy, HttpServerSpec, parse_capacity, parse_listen};
 pub use station::{Station, Visit};
-pub use stats::{HttpServerStats, Quantiles, StationStats};
+pub use stats::{HttpServerStats, Quantiles, StationStats, TlsStats};
 
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::Address;

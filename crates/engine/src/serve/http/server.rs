@@ -3,8 +3,10 @@
 use super::connection::{BUFFER_SIZE, Connection, Fate, Tools};
 use super::context::Context;
 use super::log::Log;
+use super::secure::{SEALED_MAX, Secure, ServerTls};
 use super::spec::HttpServerSpec;
 use super::stats::{HttpServerStats, Trouble};
+use super::wire::Wire;
 use crate::reactor::Waiter;
 use crate::sys::clock::{MonotonicClock, ThreadUse};
 use crate::sys::epoll::{Epoll, Event, flags};
@@ -42,7 +44,10 @@ pub(super) struct Server {
     acceptable: bool,
     /// Accept ran out of descriptors or memory: the close of any connection lets it try again.
     exhausted: bool,
+    tls: Option<ServerTls>,
     buffer: Vec<u8>,
+    /// What comes sealed is read into this.
+    sealed: Vec<u8>,
     waiter: Waiter,
 }
 
@@ -67,7 +72,9 @@ impl Server {
             occupied: 0,
             acceptable: false,
             exhausted: false,
+            tls: spec.tls.clone(),
             buffer: vec![0; BUFFER_SIZE],
+            sealed: vec![0; spec.tls.as_ref().map_or(0, |_| SEALED_MAX)],
             waiter: Waiter::new(WaitPolicy::Hybrid, PUNCTUAL, &Margins::UNKNOWN),
         })
     }
@@ -91,6 +98,7 @@ impl Server {
         }
         let context = self.context;
         HttpServerStats {
+            tls: self.tls.map(|_| context.tally.tls),
             log: context.log.map(Log::finish).unwrap_or_default(),
             ..context
                 .tally
@@ -179,8 +187,12 @@ impl Server {
                     false => return,
                 },
             };
+            let Ok(secure) = self.secure() else {
+                self.context.tally.on_trouble(Trouble::Accept);
+                continue;
+            };
             let ready = ready_since.take();
-            let token = self.connections.insert(socket, ready);
+            let token = self.connections.insert(socket, secure, ready);
             let open = self.connections.len() as u64;
             let tally = &mut self.context.tally;
             tally.connections += 1;
@@ -190,6 +202,12 @@ impl Server {
             let passed_on = ready.filter(|_| self.occupied < self.occupied_max);
             ready_since = free_since.or(passed_on);
         }
+    }
+
+    /// TLS for one connection, where it is secured.
+    fn secure(&self) -> io::Result<Option<Box<Secure>>> {
+        let accept = |tls: &ServerTls| tls.accept().map(Box::new);
+        self.tls.as_ref().map(accept).transpose()
     }
 
     /// Whether the next accept may succeed all the same.
@@ -228,6 +246,7 @@ impl Server {
             context: &mut self.context,
             epoll: &self.epoll,
             buffer: &mut self.buffer,
+            sealed: &mut self.sealed,
         };
         let before = connection.occupies_worker();
         let fate = act(connection, &mut tools);
@@ -283,14 +302,22 @@ impl Slab {
         self.places.len() - self.free.len()
     }
 
-    fn insert(&mut self, socket: Socket, ready_since: Option<Nanos>) -> u64 {
+    fn insert(
+        &mut self,
+        socket: Socket,
+        secure: Option<Box<Secure>>,
+        ready_since: Option<Nanos>,
+    ) -> u64 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push((0, None));
             (self.places.len() - 1) as u32
         });
         let (generation, content) = &mut self.places[place as usize];
         let token = u64::from(*generation) << 32 | u64::from(place);
-        *content = Some(Connection::new(socket, token, ready_since));
+        *content = Some(Connection::new(
+            Wire::new(socket, token, secure),
+            ready_since,
+        ));
         token
     }
 

@@ -1,6 +1,7 @@
 //! What the reference HTTP server is asked to be.
 
 use super::fault::Fault;
+use super::secure::ServerTls;
 use crate::sys::socket::Address;
 use knee_core::law::Law;
 use knee_core::spec::{ParseError, parse_rate};
@@ -8,10 +9,12 @@ use knee_core::time::Nanos;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// What the reference HTTP server is asked to be.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct HttpServerSpec {
     /// Where it listens; port 0 picks a free one.
     pub listen: Address,
+    /// How connections are secured; `None`: not at all.
+    pub tls: Option<ServerTls>,
     /// Bytes of each response's body.
     pub body_size: u32,
     /// So many servers with one FIFO queue (at least 1); `None`: every request is served at once.
@@ -53,6 +56,7 @@ impl Default for HttpServerSpec {
     fn default() -> HttpServerSpec {
         HttpServerSpec {
             listen: Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))),
+            tls: None,
             body_size: 1294,
             workers: None,
             service: Law::ZERO,

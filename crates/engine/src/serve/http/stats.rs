@@ -1,6 +1,7 @@
 //! What the server did, counted while it runs and told when it ends.
 
 use super::log::RequestLog;
+use super::secure::Handshake;
 use super::station::Station;
 use crate::sys::clock::ThreadUse;
 use knee_core::measure::Histogram;
@@ -23,9 +24,9 @@ pub struct HttpServerStats {
     pub connections: u64,
     /// Most connections open at once.
     pub connections_max: u64,
-    /// Bytes read.
+    /// Bytes read, as they were before they were secured.
     pub bytes_received: u64,
-    /// Bytes written.
+    /// Bytes written, likewise.
     pub bytes_sent: u64,
     /// What went wrong, by kind: `malformed`, `head_too_large`, `unknown_coding`, `version` (bad
     /// requests), `incomplete` (ended within a request), `client_reset` (reset by the client while
@@ -40,6 +41,8 @@ pub struct HttpServerStats {
     /// Standard deviation over mean of the gaps between requests (0: a clockwork, 1: Poisson);
     /// absent with fewer than three requests.
     pub gap_cv: Option<f64>,
+    /// How connections were secured, where they are.
+    pub tls: Option<TlsStats>,
     /// The workers, where there are any.
     pub station: Option<StationStats>,
     /// When requests arrived, from the start of the server: as many as the spec asked to keep.
@@ -48,6 +51,48 @@ pub struct HttpServerStats {
     /// What each request went through: as many as the spec asked to keep.
     #[serde(skip)]
     pub log: RequestLog,
+}
+
+/// What TLS did. A connection that ends before it sends anything counts nowhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsStats {
+    /// Handshakes that began a new session.
+    pub full: u64,
+    /// Handshakes that resumed an earlier one.
+    pub resumed: u64,
+    /// Those of the resumed that brought early data, which were accepted.
+    pub early_data: u64,
+    /// Handshakes that failed: no TLS, nothing in common, given up by the client.
+    pub failed: u64,
+    /// Bytes read from sockets, handshakes and all.
+    pub bytes_received: u64,
+    /// Bytes written to sockets, likewise.
+    pub bytes_sent: u64,
+}
+
+impl TlsStats {
+    pub(super) fn on_handshake(&mut self, handshake: Handshake) {
+        self.full += u64::from(!handshake.is_resumed);
+        self.resumed += u64::from(handshake.is_resumed);
+        self.early_data += u64::from(handshake.is_early);
+    }
+}
+
+/// `tls    2 handshakes full, 5 resumed (1 with early data), 0 failed; 1200 bytes in, 9000 out`
+impl fmt::Display for TlsStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "tls    {} handshakes full, {} resumed ({} with early data), {} failed; \
+             {} bytes in, {} out",
+            self.full,
+            self.resumed,
+            self.early_data,
+            self.failed,
+            self.bytes_received,
+            self.bytes_sent
+        )
+    }
 }
 
 /// What the station did, in its own, ideal time, and how far the thread fell behind it.
@@ -124,6 +169,7 @@ impl fmt::Display for HttpServerStats {
             "bytes  {} in, {} out",
             self.bytes_received, self.bytes_sent
         )?;
+        self.tls.as_ref().map_or(Ok(()), |tls| tls.fmt(f))?;
         write!(
             f,
             "cpu    {:.2} s user, {:.2} s system",
@@ -222,6 +268,7 @@ pub(super) struct Tally {
     pub(super) connections_max: u64,
     pub(super) bytes_received: u64,
     pub(super) bytes_sent: u64,
+    pub(super) tls: TlsStats,
     pub(super) sojourn: Histogram,
     pub(super) write_lateness: Histogram,
     troubles: [u64; TROUBLES.len()],
@@ -239,6 +286,7 @@ impl Tally {
             connections_max: 0,
             bytes_received: 0,
             bytes_sent: 0,
+            tls: TlsStats::default(),
             sojourn: Histogram::default(),
             write_lateness: Histogram::default(),
             troubles: [0; TROUBLES.len()],
@@ -288,6 +336,7 @@ impl Tally {
             cpu_user_s: cpu.user.as_secs_f64(),
             cpu_system_s: cpu.system.as_secs_f64(),
             gap_cv: self.gaps.coefficient_of_variation(),
+            tls: None,
             station: station.map(|station| StationStats {
                 workers: station.servers(),
                 arrivals: station.visits(),

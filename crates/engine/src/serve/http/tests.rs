@@ -1,6 +1,8 @@
 //! The server over real sockets. Nothing here depends on how fast the machine is: a response may
 //! come late, never early.
 
+mod secure;
+
 use super::*;
 use knee_core::law::Law;
 use knee_core::time::Nanos;

@@ -1,0 +1,265 @@
+//! TLS under the connections of the server: sealed bytes in, plain bytes out, and back.
+//!
+//! All of rustls that the server needs is here. Nothing here reads a socket; what is to be sent is
+//! written in one call for all records.
+
+mod identity;
+
+pub use identity::{Identity, IdentityError};
+
+use crate::sys::socket::Socket;
+use knee_core::spec::{TlsResume, TlsVersion};
+use rustls::crypto::aws_lc_rs;
+use rustls::server::{
+    NoServerSessionStorage, ServerConfig, ServerConnection, ServerSessionMemoryCache,
+};
+use rustls::version::{TLS12, TLS13};
+use rustls::{HandshakeKind, SupportedProtocolVersion};
+use std::fmt;
+use std::io::{self, IoSlice, Read, Write};
+use std::sync::Arc;
+
+/// Most sealed bytes that are read at once: what they open to fits what a connection reads into.
+pub(super) const SEALED_MAX: usize = 16 * 1024;
+
+/// Most plain bytes that are sealed before what is sealed is sent: what a large body takes of
+/// memory, however large it is.
+const SEAL_MAX: usize = 64 * 1024;
+
+/// Most bytes that a client may send before its handshake is done, where that is permitted.
+const EARLY_DATA_MAX: u32 = 16 * 1024;
+
+/// How many sessions are remembered where each may be resumed once only, so that early data is
+/// never served twice (RFC 8446 8.1).
+const SESSIONS_MAX: usize = 64 * 1024;
+
+/// How a server secures its connections.
+#[derive(Clone)]
+pub struct ServerTls(Arc<ServerConfig>);
+
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ServerTls")
+    }
+}
+
+impl ServerTls {
+    /// With this identity, these versions, and these ways to resume.
+    ///
+    /// # Errors
+    /// The key is not that of the certificate, or of a kind that is not known here: a line for
+    /// people.
+    pub fn new(
+        identity: Identity,
+        (min, max): (TlsVersion, TlsVersion),
+        resume: TlsResume,
+    ) -> Result<ServerTls, String> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let within = |version| min <= version && version <= max;
+        let versions = [(TlsVersion::Tls13, &TLS13), (TlsVersion::Tls12, &TLS12)];
+        let versions: Vec<&'static SupportedProtocolVersion> = versions
+            .into_iter()
+            .filter_map(|(version, supported)| within(version).then_some(supported))
+            .collect();
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions)
+            .map_err(|e| e.to_string())?
+            .with_no_client_auth()
+            .with_single_cert(identity.chain, identity.key)
+            .map_err(|e| match e {
+                rustls::Error::InconsistentKeys(_) => {
+                    "the key is not that of the certificate".to_owned()
+                }
+                other => other.to_string(),
+            })?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        match resume {
+            TlsResume::Ticket => {
+                config.ticketer = aws_lc_rs::Ticketer::new().map_err(|e| e.to_string())?;
+            }
+            TlsResume::Off => {
+                config.session_storage = Arc::new(NoServerSessionStorage {});
+                config.send_tls13_tickets = 0;
+            }
+            TlsResume::EarlyData => {
+                config.session_storage = ServerSessionMemoryCache::new(SESSIONS_MAX);
+                config.max_early_data_size = EARLY_DATA_MAX;
+                // What was asked early is answered early.
+                config.send_half_rtt_data = true;
+            }
+        }
+        Ok(ServerTls(Arc::new(config)))
+    }
+
+    /// The server's end of a connection whose first bytes are to come.
+    ///
+    /// # Errors
+    /// None in correct use.
+    pub(super) fn accept(&self) -> io::Result<Secure> {
+        let mut tls = ServerConnection::new(Arc::clone(&self.0)).map_err(io::Error::other)?;
+        // Bounded by what is sealed at once instead.
+        tls.set_buffer_limit(None);
+        Ok(Secure {
+            tls,
+            is_begun: false,
+            is_done: false,
+            is_failed: false,
+            is_ended: false,
+            is_early: false,
+        })
+    }
+}
+
+/// How a handshake ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Handshake {
+    /// An earlier session was resumed.
+    pub(super) is_resumed: bool,
+    /// And data of the client came with it, and were accepted.
+    pub(super) is_early: bool,
+}
+
+/// The client broke the rules of TLS, or gave up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Broken;
+
+/// The server's end of one secured connection.
+pub(super) struct Secure {
+    tls: ServerConnection,
+    /// Anything came.
+    is_begun: bool,
+    /// The end of the handshake was told.
+    is_done: bool,
+    is_failed: bool,
+    /// The client has said that nothing follows.
+    is_ended: bool,
+    is_early: bool,
+}
+
+impl fmt::Debug for Secure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secure")
+            .field("is_done", &self.is_done)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Secure {
+    /// Opens what came, at most [`SEALED_MAX`] bytes, into `into`, which has room for all that they
+    /// can hold, and says how many bytes they held.
+    ///
+    /// # Errors
+    /// No TLS, or broken rules; what the client is to be told of it waits to be sent.
+    pub(super) fn open(&mut self, sealed: &[u8], into: &mut [u8]) -> Result<usize, Broken> {
+        self.is_begun = true;
+        let (mut rest, mut opened) = (sealed, 0);
+        while !rest.is_empty() {
+            // At most a few kilobytes each time; none of it fails or waits.
+            let taken = self.tls.read_tls(&mut rest);
+            let state = match taken {
+                Ok(count) if count > 0 => self.tls.process_new_packets(),
+                _ => return Err(self.fail()),
+            };
+            opened += self.take(&mut into[opened..]);
+            match state {
+                Ok(state) => self.is_ended |= state.peer_has_closed(),
+                Err(_) => return Err(self.fail()),
+            }
+            if self.is_ended {
+                break;
+            }
+        }
+        Ok(opened)
+    }
+
+    fn fail(&mut self) -> Broken {
+        self.is_failed = true;
+        Broken
+    }
+
+    /// Takes what is open.
+    fn take(&mut self, into: &mut [u8]) -> usize {
+        let mut taken = 0;
+        if !self.is_done
+            && let Some(mut early) = self.tls.early_data()
+        {
+            self.is_early = true;
+            while let Ok(count @ 1..) = early.read(&mut into[taken..]) {
+                taken += count;
+            }
+        }
+        while let Ok(count @ 1..) = self.tls.reader().read(&mut into[taken..]) {
+            taken += count;
+        }
+        taken
+    }
+
+    /// How the handshake ended, once, when it has.
+    pub(super) fn handshake(&mut self) -> Option<Handshake> {
+        if self.is_done || self.tls.is_handshaking() {
+            return None;
+        }
+        self.is_done = true;
+        Some(Handshake {
+            is_resumed: self.tls.handshake_kind() == Some(HandshakeKind::Resumed),
+            is_early: self.is_early,
+        })
+    }
+
+    /// Whether a handshake has begun and not ended.
+    pub(super) fn in_handshake(&self) -> bool {
+        self.is_begun && !self.is_done
+    }
+
+    /// The client has said that nothing follows.
+    pub(super) fn is_ended(&self) -> bool {
+        self.is_ended
+    }
+
+    /// Seals the first of `plain` and says how many that were.
+    pub(super) fn seal(&mut self, plain: &[u8]) -> usize {
+        let first = &plain[..plain.len().min(SEAL_MAX)];
+        // Into memory, without a limit: it takes all.
+        self.tls.writer().write(first).unwrap_or(0)
+    }
+
+    /// Whether something sealed waits to be sent.
+    pub(super) fn is_pending(&self) -> bool {
+        self.tls.wants_write()
+    }
+
+    /// Sends what is sealed, as far as it fits, and says how many bytes that were.
+    ///
+    /// # Errors
+    /// `WouldBlock` where nothing fits; reset, broken pipe.
+    pub(super) fn send(&mut self, socket: &Socket) -> io::Result<usize> {
+        self.tls.write_tls(&mut Outlet(socket))
+    }
+
+    /// Nothing follows: says so to the client, unless it was told of what broke, or nothing yet.
+    pub(super) fn end(&mut self) {
+        if !self.is_failed && (self.is_done || self.is_early) {
+            self.tls.send_close_notify();
+        }
+    }
+}
+
+/// A socket that takes many records in one call.
+struct Outlet<'a>(&'a Socket);
+
+impl Write for Outlet<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.send(bytes)
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        match pieces {
+            [piece] => self.0.send(piece),
+            _ => self.0.send_pieces(pieces),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,268 @@
+//! The bytes of one connection, in clear or through TLS, and the events that it waits for.
+
+use super::connection::{Pause, Tools};
+use super::context::Context;
+use super::log::Line;
+use super::secure::Secure;
+use super::stats::{Tally, Trouble};
+use crate::sys::epoll::{Epoll, flags};
+use crate::sys::socket::Socket;
+use std::io;
+
+/// The bytes of one accepted connection.
+#[derive(Debug)]
+pub(super) struct Wire {
+    socket: Socket,
+    token: u64,
+    /// Where they are secured.
+    secure: Option<Box<Secure>>,
+    /// A read may find something: an event said so and no read has come up short since.
+    readable: bool,
+    /// Something was ever asked: it occupies a worker from then on.
+    asked: bool,
+    /// The peer has ended its direction: a short read does not mean that nothing follows.
+    ended: bool,
+    watched: bool,
+    watches_write: bool,
+    /// Its part in the log, where requests are logged.
+    pub(super) line: Option<Box<Line>>,
+}
+
+impl Wire {
+    /// Of a connection just accepted.
+    pub(super) fn new(socket: Socket, token: u64, secure: Option<Box<Secure>>) -> Wire {
+        Wire {
+            socket,
+            token,
+            secure,
+            readable: true,
+            asked: false,
+            ended: false,
+            watched: false,
+            watches_write: false,
+            line: None,
+        }
+    }
+
+    /// By which timers and events know it.
+    pub(super) fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// Whether a read may find something.
+    pub(super) fn is_readable(&self) -> bool {
+        self.readable
+    }
+
+    /// Whether any byte of a request has come.
+    pub(super) fn has_asked(&self) -> bool {
+        self.asked
+    }
+
+    /// Something has happened to the socket.
+    pub(super) fn on_event(&mut self, event_flags: u32) {
+        use flags::{ERROR, HANG_UP, READ, READ_CLOSED};
+        self.readable |= event_flags & (READ | READ_CLOSED | ERROR | HANG_UP) != 0;
+        self.ended |= event_flags & (READ_CLOSED | ERROR | HANG_UP) != 0;
+    }
+
+    /// Asks epoll for events once there is one to wait for: a connection whose request came with it
+    /// and that is closed after its response never needs any. False where it cannot.
+    pub(super) fn watch(&mut self, wants_read: bool, epoll: &Epoll) -> bool {
+        if self.is_pending() {
+            return self.watch_write(epoll).is_ok();
+        }
+        if !wants_read || self.watched {
+            return true;
+        }
+        self.watched = true;
+        let what = flags::READ | flags::READ_CLOSED | flags::EDGE;
+        epoll.add(&self.socket, self.token, what).is_ok()
+    }
+
+    /// Asks epoll also for room to write.
+    pub(super) fn watch_write(&mut self, epoll: &Epoll) -> io::Result<()> {
+        if self.watches_write {
+            return Ok(());
+        }
+        self.watches_write = true;
+        let what = flags::READ | flags::READ_CLOSED | flags::WRITE | flags::EDGE;
+        let watched = match self.watched {
+            true => epoll.modify(&self.socket, self.token, what),
+            false => epoll.add(&self.socket, self.token, what),
+        };
+        self.watched = true;
+        watched
+    }
+
+    /// Reads what is there into `tools.buffer` behind its first `carry` bytes and says how many
+    /// bytes of a request that makes; 0 at the end.
+    pub(super) fn read(&mut self, carry: usize, tools: &mut Tools<'_>) -> Result<usize, Pause> {
+        let context = &mut *tools.context;
+        let into = &mut tools.buffer[carry..];
+        let read = match self.secure {
+            None => self.receive(into, context)?,
+            Some(_) => self.read_secured(tools.sealed, into, context)?,
+        };
+        if read > 0 {
+            self.asked = true;
+            context.tally.bytes_received += read as u64;
+        }
+        Ok(read)
+    }
+
+    /// Reads until there are bytes of a request, or nothing is there.
+    fn read_secured(
+        &mut self,
+        sealed: &mut [u8],
+        into: &mut [u8],
+        context: &mut Context,
+    ) -> Result<usize, Pause> {
+        loop {
+            let count = self.receive(sealed, context);
+            let Some(secure) = &mut self.secure else {
+                return Err(Pause::Close);
+            };
+            if matches!(count, Ok(0) | Err(Pause::Close)) {
+                context.tally.tls.failed += u64::from(secure.in_handshake());
+            }
+            let sealed = &sealed[..count?];
+            if sealed.is_empty() || secure.is_ended() {
+                return Ok(0);
+            }
+            context.tally.tls.bytes_received += sealed.len() as u64;
+            let opened = secure.open(sealed, into);
+            if let Some(handshake) = secure.handshake() {
+                context.tally.tls.on_handshake(handshake);
+            }
+            // Whoever has ended in TLS may leave the socket open.
+            self.ended |= secure.is_ended();
+            self.readable |= self.ended;
+            match opened {
+                Ok(0) if self.readable => {}
+                Ok(0) => return Err(Pause::Wait),
+                Ok(opened) => return Ok(opened),
+                Err(_) => {
+                    match secure.in_handshake() {
+                        true => context.tally.tls.failed += 1,
+                        false => context.tally.on_trouble(Trouble::Malformed),
+                    }
+                    return Err(Pause::Close);
+                }
+            }
+        }
+    }
+
+    /// Reads from the socket, once.
+    fn receive(&mut self, into: &mut [u8], context: &mut Context) -> Result<usize, Pause> {
+        match self.receive_logged(into, context) {
+            Ok(read) => {
+                // epoll(7): after a short read the next event tells of whatever comes next.
+                self.readable = read == into.len() || self.ended;
+                Ok(read)
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                self.readable = false;
+                Err(Pause::Wait)
+            }
+            Err(_) => {
+                context.tally.on_trouble(Trouble::ClientReset);
+                Err(Pause::Close)
+            }
+        }
+    }
+
+    fn receive_logged(&mut self, into: &mut [u8], context: &mut Context) -> io::Result<usize> {
+        if context.log.is_none() {
+            return self.socket.read(into);
+        }
+        let (read, came_ns) = self.socket.receive(into)?;
+        let now = context.read_clock();
+        if let Some(log) = &mut context.log {
+            let new = || Box::new(Line::of(&self.socket, log));
+            self.line.get_or_insert_with(new).on_read(now, came_ns);
+        }
+        Ok(read)
+    }
+
+    /// Reads and drops what is there; how many bytes, 0 at the end.
+    pub(super) fn drop_input(&mut self, buffer: &mut [u8]) -> Result<usize, Pause> {
+        match self.socket.read(buffer) {
+            Ok(read) => Ok(read),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                self.readable = false;
+                Err(Pause::Wait)
+            }
+            Err(_) => Err(Pause::Close),
+        }
+    }
+
+    /// Hands over as many of `bytes` as fit, and says how many. What was handed over may still
+    /// wait here: see [`Wire::is_pending`].
+    #[inline]
+    pub(super) fn send(&mut self, bytes: &[u8], tally: &mut Tally) -> io::Result<usize> {
+        let count = match &mut self.secure {
+            None => self.socket.send(bytes)?,
+            Some(secure) => {
+                flush(secure, &self.socket, tally)?;
+                let count = secure.seal(bytes);
+                match flush(secure, &self.socket, tally) {
+                    Err(e) if e.kind() != io::ErrorKind::WouldBlock => return Err(e),
+                    _ => count,
+                }
+            }
+        };
+        tally.bytes_sent += count as u64;
+        Ok(count)
+    }
+
+    /// Whether something that was handed over is not with the kernel yet.
+    #[inline]
+    pub(super) fn is_pending(&self) -> bool {
+        self.secure.as_ref().is_some_and(|s| s.is_pending())
+    }
+
+    /// Sends what is pending, as far as it fits.
+    ///
+    /// # Errors
+    /// Reset, broken pipe.
+    pub(super) fn flush(&mut self, tally: &mut Tally) -> io::Result<()> {
+        let Some(secure) = &mut self.secure else {
+            return Ok(());
+        };
+        match flush(secure, &self.socket, tally) {
+            Err(e) if e.kind() != io::ErrorKind::WouldBlock => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    /// From now on its close resets the connection.
+    pub(super) fn reset(&mut self) {
+        // Where that fails the connection is closed in order, and the peer sees no response.
+        let _ = self.socket.set_reset_on_close();
+        self.secure = None;
+    }
+
+    /// Nothing follows: the client is told so, as far as there is room for it.
+    pub(super) fn end(&mut self, tally: &mut Tally) {
+        if let Some(secure) = &mut self.secure {
+            secure.end();
+            // Who is gone already needs not be told.
+            let _ = flush(secure, &self.socket, tally);
+        }
+    }
+
+    /// Ends this side's direction; the other may go on.
+    pub(super) fn end_write(&mut self, tally: &mut Tally) {
+        self.end(tally);
+        let _ = self.socket.shutdown_write();
+    }
+}
+
+fn flush(secure: &mut Secure, socket: &Socket, tally: &mut Tally) -> io::Result<()> {
+    while secure.is_pending() {
+        let sent = secure.send(socket)?;
+        tally.tls.bytes_sent += sent as u64;
+    }
+    Ok(())
+}
