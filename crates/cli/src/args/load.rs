@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::words::Words;
 use clap::Args;
 use knee_core::law::Law;
-use knee_core::spec::{OpenLoad, Pause, PauseKind, Rate, parse_law};
+use knee_core::spec::{HttpTarget, HttpVersion, OpenLoad, Pause, PauseKind, Rate, parse_law};
 use knee_core::time::Nanos;
 
 #[derive(Args, Clone, Debug)]
@@ -16,8 +16,9 @@ use knee_core::time::Nanos;
 pub struct OpenArgs {
     /// Maximum open connections (open loop)
     ///
-    /// [default: as many as the descriptors permit, up to 10,000]. In a closed loop each virtual
-    /// user has one, so that -c N alone means N users.
+    /// [default: as many as the descriptors permit, up to 10,000; one in HTTP/2, which carries many
+    /// operations at once]. In a closed loop each virtual user has one, so that -c N alone means N
+    /// users; in HTTP/2 --vusers with -c has the users share them.
     #[arg(short, long, value_name = "N", value_parser = parse_count)]
     pub connections: Option<u32>,
 
@@ -34,12 +35,18 @@ impl OpenArgs {
     pub fn load(
         &self,
         rate: Option<Rate>,
+        target: &HttpTarget,
         trace: Option<&Trace>,
         run_length: Nanos,
         machine: &Machine,
     ) -> Result<OpenLoad, Failure> {
         let (rate, arrival) = self.arrivals.schedule(rate, trace, run_length)?;
-        let connections_max = self.connections.unwrap_or(machine.connections_default());
+        // A connection of HTTP/2 carries many operations at once.
+        let default = match target.version() {
+            HttpVersion::Http2 => 1,
+            HttpVersion::Auto | HttpVersion::Http11 => machine.connections_default(),
+        };
+        let connections_max = self.connections.unwrap_or(default);
         machine.check_connections("--connections", connections_max)?;
         Ok(OpenLoad {
             rate,
@@ -47,6 +54,17 @@ impl OpenArgs {
             connections_max,
             in_flight_max: self.max_in_flight,
         })
+    }
+
+    /// The same target, whose connections the virtual users of a closed loop share where `-c` says
+    /// how many there are.
+    pub fn shared_by_users(&self, mut target: HttpTarget) -> Result<HttpTarget, Failure> {
+        if self.connections.is_some() && target.version() != HttpVersion::Http2 {
+            let wrong = "in HTTP/1.1 each virtual user has a connection of its own: leave it out";
+            return Err(Failure::argument("--connections", wrong));
+        }
+        target.http2.connections_max = self.connections;
+        Ok(target)
     }
 
     /// An open loop's options in the words of the command line, but for its rate.

@@ -4,6 +4,7 @@ mod arrival;
 mod engine;
 mod load;
 mod observe;
+mod secure;
 mod seed;
 mod source;
 mod target;

@@ -1,5 +1,6 @@
 //! What the load is sent to.
 
+use super::secure::SecureArgs;
 use crate::failure::Failure;
 use crate::input;
 use crate::words::Words;
@@ -70,6 +71,9 @@ pub struct TargetArgs {
     /// Open a new connection for each request
     #[arg(long, alias = "disable-keepalive", hide_short_help = true)]
     no_keepalive: bool,
+
+    #[command(flatten)]
+    pub secure: SecureArgs,
 }
 
 impl TargetArgs {
@@ -94,10 +98,7 @@ impl TargetArgs {
         };
         let target = HttpTarget::new(endpoint, requests, self.pick, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
-        Ok(HttpTarget {
-            tls: is_secure.then(Box::default),
-            ..target
-        })
+        self.secure.apply(target, is_secure)
     }
 
     fn one(&self, url: &str) -> Result<(Endpoint, bool, Vec<HttpRequest>), Failure> {
@@ -189,6 +190,7 @@ impl TargetArgs {
         if self.no_keepalive {
             words.put("no-keepalive", true);
         }
+        self.secure.tell(words);
     }
 }
 

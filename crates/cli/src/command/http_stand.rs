@@ -6,7 +6,7 @@ use crate::args::ObserveArgs;
 use crate::watch::{LiveKind, Upcoming};
 use knee_core::experiment::Experiment;
 use knee_core::measure::IntervalWatcher;
-use knee_core::spec::{HttpTarget, Level, TrialSpec};
+use knee_core::spec::{HttpTarget, HttpVersion, Level, TrialSpec};
 use knee_core::time::Nanos;
 use knee_core::trial::assess::assess;
 use knee_core::trial::report::TrialReport;
@@ -85,6 +85,18 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStan
     fn backend(&self) -> String {
         self.backend.clone()
     }
+}
+
+/// The same target with its version of HTTP settled: where that is the server's choice, it is asked.
+///
+/// # Errors
+/// It does not answer, or not as it should.
+pub(super) fn settle(target: HttpTarget, connect_timeout: Nanos) -> Result<HttpTarget, RunError> {
+    let version = match target.version() {
+        HttpVersion::Auto => knee_engine::preflight(&target, connect_timeout)?.1.version,
+        version => version,
+    };
+    Ok(HttpTarget { version, ..target })
 }
 
 /// What is known of an HTTP trial before it begins.

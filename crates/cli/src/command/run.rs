@@ -14,7 +14,7 @@ use crate::words::{self, Words};
 use clap::Args;
 use knee_core::experiment::SingleRun;
 use knee_core::report::{Command, Kind};
-use knee_core::spec::{Load, Rate, TrialSpec, parse_duration, parse_rate};
+use knee_core::spec::{HttpTarget, Load, Rate, TrialSpec, parse_duration, parse_rate};
 use knee_core::time::Nanos;
 
 /// Offer one load to a server and report throughput and response times
@@ -132,7 +132,12 @@ impl RawRun {
         self.observe.check(&target)?;
         let trace = self.open.arrivals.trace()?;
         let (warmup, duration) = self.times(trace.as_ref());
-        let load = self.load(trace.as_ref(), warmup + duration, machine)?;
+        let target = http_stand::settle(target, self.limits.connect_timeout)?;
+        let target = match self.vusers {
+            Some(_) => self.open.shared_by_users(target)?,
+            None => target,
+        };
+        let load = self.load(&target, trace.as_ref(), warmup + duration, machine)?;
         let level = load.level();
         let engine = self.engine.for_load(machine, &load);
         let trial = TrialSpec {
@@ -186,11 +191,6 @@ impl RawRun {
                 "--max-in-flight",
                 "only an open loop sheds: give --rate with it",
             );
-        } else if self.vusers.is_some() && self.open.connections.is_some() {
-            return refuse(
-                "--connections",
-                "each virtual user has a connection of its own: leave -c or --vusers out",
-            );
         }
         if self.requests.is_some() {
             if self.warmup.is_some_and(|t| t > Nanos::ZERO) {
@@ -226,19 +226,23 @@ impl RawRun {
 
     fn load(
         &self,
+        target: &HttpTarget,
         trace: Option<&Trace>,
         run_length: Nanos,
         machine: &Machine,
     ) -> Result<Load, Failure> {
         if self.is_open() {
-            let load = self.open.load(self.rate, trace, run_length, machine)?;
+            let load = self
+                .open
+                .load(self.rate, target, trace, run_length, machine)?;
             return Ok(Load::Open(load));
         }
         let (argument, vusers) = match (self.vusers, self.open.connections) {
             (None, Some(connections)) => ("--connections", connections),
             (vusers, _) => ("--vusers", vusers.unwrap_or(10)),
         };
-        machine.check_connections(argument, vusers)?;
+        let connections = target.http2.connections_max.unwrap_or(vusers);
+        machine.check_connections(argument, connections)?;
         Ok(Load::Closed {
             vusers,
             pause: self.closed.pause(),
@@ -257,6 +261,7 @@ impl RawRun {
             }
             Load::Closed { vusers, pause } => {
                 words.put("vusers", *vusers);
+                words.put_some("connections", trial.target.http2.connections_max);
                 words::pause(pause, &mut words);
             }
             Load::Overload(_) => {}

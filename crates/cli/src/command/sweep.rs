@@ -17,7 +17,7 @@ use clap::builder::PossibleValuesParser;
 use knee_core::arrival;
 use knee_core::experiment::sweep::{Axis, Bound, RatePlan, Sweep, SweepSpec, VuserPlan};
 use knee_core::report::{Command, Kind};
-use knee_core::spec::{Level, Load, Rate, TrialSpec, parse_duration};
+use knee_core::spec::{HttpTarget, Level, Load, Rate, TrialSpec, parse_duration};
 use knee_core::time::Nanos;
 
 /// Find a server's maximum throughput, its knee, and the response times there
@@ -172,12 +172,17 @@ impl RawSweep {
     }
 
     fn spec(&self, machine: &Machine) -> Result<(SweepSpec, Words), Failure> {
-        let (level, load) = self.first_level(machine)?;
+        let target = http_stand::settle(self.target.resolve()?, self.limits.connect_timeout)?;
+        let target = match self.is_open() {
+            true => target,
+            false => self.open.shared_by_users(target)?,
+        };
+        let (level, load) = self.first_level(&target, machine)?;
         let base = TrialSpec {
             label: http_stand::label(level),
             level,
             load,
-            target: self.target.resolve()?,
+            target,
             warmup: self.warmup,
             duration: self.duration,
             operations_max: None,
@@ -217,7 +222,11 @@ impl RawSweep {
     }
 
     /// The level and load that the base of all trials has; the sweep sets both per trial.
-    fn first_level(&self, machine: &Machine) -> Result<(Level, Load), Failure> {
+    fn first_level(
+        &self,
+        target: &HttpTarget,
+        machine: &Machine,
+    ) -> Result<(Level, Load), Failure> {
         if self.is_open() {
             let rate = match &self.rates {
                 Some(Levels::List(rates)) => rates.first().copied(),
@@ -225,7 +234,7 @@ impl RawSweep {
             };
             let load = self
                 .open
-                .load(rate, None, self.warmup + self.duration, machine)?;
+                .load(rate, target, None, self.warmup + self.duration, machine)?;
             return Ok((Level::RatePerS(load.rate.per_s()), Load::Open(load)));
         }
         let vusers = match &self.vusers {
@@ -262,14 +271,13 @@ impl RawSweep {
             return Ok(());
         }
         let arrival = self.open.arrivals.arrival.is_some().then_some("--arrival");
-        let connections = self.open.connections.is_some().then_some("--connections");
         let in_flight = self
             .open
             .max_in_flight
             .is_some()
             .then_some("--max-in-flight");
         let rates = self.rates.is_some().then_some("--rates");
-        match rates.or(arrival).or(connections).or(in_flight) {
+        match rates.or(arrival).or(in_flight) {
             Some(open_only) => refuse(open_only, "needs --axis rate"),
             None => Ok(()),
         }
@@ -286,6 +294,7 @@ impl RawSweep {
             }
             Load::Closed { pause, .. } => {
                 words.put("vusers", self.vuser_words());
+                words.put_some("connections", base.target.http2.connections_max);
                 words::pause(pause, &mut words);
             }
             Load::Overload(_) => {}

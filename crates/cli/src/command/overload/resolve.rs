@@ -9,7 +9,8 @@ use crate::machine::Machine;
 use crate::words::Words;
 use knee_core::experiment::overload::{Descriptors, OverloadSpec};
 use knee_core::spec::{
-    ArrivalLaw, CloseKind, ConnectScheme, HttpTarget, Load, OverloadLoad, Rate, TrialSpec,
+    ArrivalLaw, CloseKind, ConnectScheme, HttpTarget, HttpVersion, Load, OverloadLoad, Rate,
+    TrialSpec,
 };
 use knee_core::time::Nanos;
 
@@ -50,9 +51,15 @@ impl RawOverload {
         machine: &Machine,
         served_per_s: Option<f64>,
     ) -> Result<(OverloadSpec, Words), Failure> {
+        let target = self.target.resolve()?;
+        if target.version() == HttpVersion::Http2 {
+            let wrong = "each operation has a connection of its own here: leave it out";
+            return Err(Failure::argument("--http2", wrong));
+        }
         let target = HttpTarget {
             keep_alive: false,
-            ..self.target.resolve()?
+            version: HttpVersion::Http11,
+            ..target
         };
         let warmup = self
             .warmup

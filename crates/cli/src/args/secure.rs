@@ -1,0 +1,216 @@
+//! How connections are secured, and what is spoken over them.
+
+use super::values::parse_count;
+use crate::failure::Failure;
+use crate::words::Words;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use knee_core::spec::{
+    ClientCertificate, Http2Limits, HttpTarget, HttpVersion, TlsGroup, TlsResume, TlsSpec,
+    TlsVersion,
+};
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Protocol")]
+pub struct SecureArgs {
+    /// Speak HTTP/1.1 [default over TLS: what the server chooses of HTTP/2 and HTTP/1.1 (ALPN)]
+    #[arg(long = "http1.1", hide_short_help = true)]
+    #[arg(conflicts_with_all = ["http2", "http2_prior_knowledge"])]
+    http1: bool,
+
+    /// Speak HTTP/2, as the server has to choose by ALPN
+    #[arg(long, hide_short_help = true, conflicts_with = "http2_prior_knowledge")]
+    http2: bool,
+
+    /// Speak HTTP/2 without asking, also in cleartext
+    #[arg(long, hide_short_help = true)]
+    http2_prior_knowledge: bool,
+
+    /// Most concurrent streams of an HTTP/2 connection [default: what the server permits, up to
+    /// 100]
+    #[arg(long, value_name = "N", value_parser = parse_count, hide_short_help = true)]
+    streams: Option<u32>,
+
+    /// Flow-control window of an HTTP/2 stream in bytes [default: so large that it never limits]
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=WINDOW_MAX))]
+    window: Option<u32>,
+
+    /// Trust the certificates in this PEM file [default: those that this system trusts]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    cacert: Option<String>,
+
+    /// Take any certificate
+    #[arg(short = 'k', long, conflicts_with = "cacert", hide_short_help = true)]
+    insecure: bool,
+
+    /// Certificate of this client, a PEM file
+    #[arg(long, value_name = "FILE", requires = "key", hide_short_help = true)]
+    cert: Option<String>,
+
+    /// Its private key, a PEM file
+    #[arg(long, value_name = "FILE", requires = "cert", hide_short_help = true)]
+    key: Option<String>,
+
+    /// Name that is asked for and that the certificate must be for [default: the URL's host]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    sni: Option<String>,
+
+    /// Oldest version of TLS to offer [default: 1.2]
+    #[arg(long, value_name = "VERSION", value_parser = versions(), hide_short_help = true)]
+    tls_min: Option<TlsVersion>,
+
+    /// Newest version of TLS to offer [default: 1.3]
+    #[arg(long, value_name = "VERSION", value_parser = versions(), hide_short_help = true)]
+    tls_max: Option<TlsVersion>,
+
+    /// Groups for the key exchange to offer, the preferred first: x25519, secp256r1, secp384r1,
+    /// X25519MLKEM768
+    #[arg(long, value_name = "LIST", value_parser = groups(), value_delimiter = ',')]
+    #[arg(hide_short_help = true)]
+    tls_groups: Vec<TlsGroup>,
+
+    /// Resume earlier TLS sessions: by ticket, as browsers do; off; 0rtt, with early data
+    #[arg(long, value_name = "HOW", default_value = TICKET, value_parser = resumes())]
+    #[arg(hide_short_help = true)]
+    tls_resume: TlsResume,
+}
+
+/// The largest window (RFC 9113 §6.9.1).
+const WINDOW_MAX: i64 = (1 << 31) - 1;
+
+impl SecureArgs {
+    /// The same target with its connections secured and spoken over as asked for.
+    pub fn apply(&self, target: HttpTarget, is_secure: bool) -> Result<HttpTarget, Failure> {
+        if let Some(option) = self.given().filter(|_| !is_secure) {
+            let wrong = "is of TLS: write https:// in the URL, or leave it out";
+            return Err(Failure::argument(option, wrong));
+        }
+        if self.http2 && !is_secure {
+            let wrong = "is chosen in TLS: write https://, or give --http2-prior-knowledge";
+            return Err(Failure::argument("--http2", wrong));
+        }
+        let version = match (self.http1, self.http2 || self.http2_prior_knowledge) {
+            (true, _) => HttpVersion::Http11,
+            (_, true) => HttpVersion::Http2,
+            _ => HttpVersion::Auto,
+        };
+        Ok(HttpTarget {
+            version,
+            http2: Http2Limits {
+                streams_max: self.streams,
+                window_bytes: self.window,
+                connections_max: None,
+            },
+            tls: is_secure.then(|| Box::new(self.tls())),
+            ..target
+        })
+    }
+
+    fn tls(&self) -> TlsSpec {
+        let certificate = self.cert.clone().zip(self.key.clone());
+        TlsSpec {
+            server_name: self.sni.clone(),
+            roots: self.cacert.clone(),
+            is_insecure: self.insecure,
+            certificate: certificate
+                .map(|(certificate, key)| ClientCertificate { certificate, key }),
+            version_min: self.tls_min,
+            version_max: self.tls_max,
+            groups: self.tls_groups.clone(),
+            resume: self.tls_resume,
+        }
+    }
+
+    /// An option of TLS that was given.
+    fn given(&self) -> Option<&'static str> {
+        let options = [
+            (self.cacert.is_some(), "--cacert"),
+            (self.insecure, "--insecure"),
+            (self.cert.is_some(), "--cert"),
+            (self.sni.is_some(), "--sni"),
+            (self.tls_min.is_some(), "--tls-min"),
+            (self.tls_max.is_some(), "--tls-max"),
+            (!self.tls_groups.is_empty(), "--tls-groups"),
+            (self.tls_resume != TlsResume::default(), "--tls-resume"),
+        ];
+        options.into_iter().find(|o| o.0).map(|o| o.1)
+    }
+
+    /// What was given in the words of the command line.
+    pub fn tell(&self, words: &mut Words) {
+        let flags = [
+            ("http1.1", self.http1),
+            ("http2", self.http2),
+            ("http2-prior-knowledge", self.http2_prior_knowledge),
+            ("insecure", self.insecure),
+        ];
+        for (name, _) in flags.into_iter().filter(|flag| flag.1) {
+            words.put(name, true);
+        }
+        words.put_some("streams", self.streams);
+        words.put_some("window", self.window);
+        words.put_some("cacert", self.cacert.clone());
+        words.put_some("cert", self.cert.clone());
+        words.put_some("key", self.key.clone());
+        words.put_some("sni", self.sni.clone());
+        words.put_some("tls-min", self.tls_min.map(version_word));
+        words.put_some("tls-max", self.tls_max.map(version_word));
+        let word = |group: &TlsGroup| word_of(&GROUPS, *group).to_owned();
+        words.put_list("tls-groups", self.tls_groups.iter().map(word));
+        if self.tls_resume != TlsResume::default() {
+            words.put("tls-resume", word_of(&RESUMES, self.tls_resume));
+        }
+    }
+}
+
+const VERSIONS: [(&str, TlsVersion); 2] = [("1.2", TlsVersion::Tls12), ("1.3", TlsVersion::Tls13)];
+
+const GROUPS: [(&str, TlsGroup); 4] = [
+    ("x25519", TlsGroup::X25519),
+    ("secp256r1", TlsGroup::Secp256r1),
+    ("secp384r1", TlsGroup::Secp384r1),
+    ("X25519MLKEM768", TlsGroup::X25519MlKem768),
+];
+
+const RESUMES: [(&str, TlsResume); 3] = [
+    (TICKET, TlsResume::Ticket),
+    ("off", TlsResume::Off),
+    ("0rtt", TlsResume::EarlyData),
+];
+const TICKET: &str = "ticket";
+
+fn versions() -> impl TypedValueParser<Value = TlsVersion> {
+    one_of(&VERSIONS)
+}
+
+fn groups() -> impl TypedValueParser<Value = TlsGroup> {
+    one_of(&GROUPS)
+}
+
+fn resumes() -> impl TypedValueParser<Value = TlsResume> {
+    one_of(&RESUMES)
+}
+
+/// Parses one of these words into its value.
+fn one_of<T: Copy + Send + Sync + 'static>(
+    table: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    let words = table.iter().map(|(word, _)| *word);
+    PossibleValuesParser::new(words).map(|word| {
+        let row = table.iter().find(|row| row.0 == word);
+        // The parser lets none through that is not in the table.
+        row.unwrap_or(&table[0]).1
+    })
+}
+
+fn word_of<T: Copy + PartialEq>(table: &'static [(&'static str, T)], value: T) -> &'static str {
+    table
+        .iter()
+        .find(|row| row.1 == value)
+        .map_or("", |row| row.0)
+}
+
+fn version_word(version: TlsVersion) -> &'static str {
+    word_of(&VERSIONS, version)
+}
