@@ -5,6 +5,7 @@
 //! TLS, a test's byte slice and a fuzzer.
 
 pub mod http1;
+pub mod http2;
 
 use knee_core::measure::Outcome;
 
@@ -116,8 +117,9 @@ pub enum Told {
     /// The target has not processed it and never will, so that it may go again over another
     /// connection.
     Unprocessed(FlightId),
-    /// The target broke the protocol's rules: all operations still under way over this connection
-    /// have been told as failed. The rule, for people.
+    /// The target broke the protocol's rules, and the operations that cannot go on for it have been
+    /// told as failed: all of the connection, whose standing is then broken, or a single one. The
+    /// rule, for people.
     Violated(String),
     /// After a whole response came what nobody asked for; told before that response, where both
     /// came together.

@@ -1,0 +1,193 @@
+//! Bytes of the connection to frames, wherever they are cut.
+
+use super::super::Violation;
+use super::super::frame::{FRAME_BYTES_DEFAULT, FrameHead, HEAD_BYTES, flag, kind};
+use super::{Http2, Io};
+
+/// The room for a frame that arrives in pieces which a connection keeps; more is given back.
+const PENDING_KEPT_BYTES: usize = 1024;
+
+/// Where in the stream of frames a connection is.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// The beginning of a frame that has not come whole. Never one of DATA, beyond its head.
+    pending: Vec<u8>,
+    /// How many of them have been credited to their stream.
+    credited: usize,
+    /// The DATA frame that is coming.
+    pub(super) data: Data,
+    /// The header block that is coming in several frames.
+    pub(super) block: Block,
+}
+
+/// A DATA frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Data {
+    /// How many bytes of it are still to come.
+    left: u32,
+    /// Its stream; 0 where it is passed over.
+    pub(super) stream: u32,
+    /// The first byte of the payload is to come and says how much of it is padding.
+    is_padded: bool,
+    /// How many bytes of the payload are content.
+    pub(super) content: u32,
+    /// How many bytes the payload has.
+    pub(super) length: u32,
+    pub(super) ends_stream: bool,
+}
+
+/// A header block in several frames.
+#[derive(Debug, Default)]
+pub(super) struct Block {
+    /// Its stream; 0: there is none.
+    pub(super) stream: u32,
+    pub(super) ends_stream: bool,
+    pub(super) frames: u32,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Http2 {
+    /// Reads all of `bytes`.
+    pub(super) fn read(&mut self, bytes: &[u8], io: &mut Io) -> Result<(), Violation> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if self.reader.data.left > 0 {
+                rest = self.read_data(rest, io)?;
+                continue;
+            }
+            if !self.reader.pending.is_empty() {
+                rest = self.read_pending(rest, io)?;
+                continue;
+            }
+            let Some((head, after)) = FrameHead::read(rest) else {
+                self.reader.pending.extend_from_slice(rest);
+                return Ok(());
+            };
+            self.check(head)?;
+            if head.kind == kind::DATA {
+                self.begin_data(head, io)?;
+                rest = after;
+                continue;
+            }
+            let Some((payload, next)) = after.split_at_checked(head.length as usize) else {
+                self.reader.pending.extend_from_slice(rest);
+                self.credit_part(head, rest.len(), io);
+                return Ok(());
+            };
+            self.credit_part(head, HEAD_BYTES + payload.len(), io);
+            self.reader.credited = 0;
+            self.take(head, payload, io)?;
+            rest = next;
+        }
+        Ok(())
+    }
+
+    /// Adds to a frame that is cut; what is not of it.
+    fn read_pending<'b>(&mut self, bytes: &'b [u8], io: &mut Io) -> Result<&'b [u8], Violation> {
+        let held = self.reader.pending.len();
+        let Some((head, _)) = FrameHead::read(&self.reader.pending) else {
+            let (here, rest) = bytes.split_at(bytes.len().min(HEAD_BYTES - held));
+            self.reader.pending.extend_from_slice(here);
+            if let Some((head, _)) = FrameHead::read(&self.reader.pending) {
+                self.check(head)?;
+                if head.kind == kind::DATA {
+                    self.reader.pending.clear();
+                    self.begin_data(head, io)?;
+                } else if head.length == 0 {
+                    self.take_pending(head, io)?;
+                } else {
+                    self.credit_part(head, HEAD_BYTES, io);
+                }
+            }
+            return Ok(rest);
+        };
+        let whole = HEAD_BYTES + head.length as usize;
+        let (here, rest) = bytes.split_at(bytes.len().min(whole - held));
+        self.reader.pending.extend_from_slice(here);
+        if held + here.len() == whole {
+            self.take_pending(head, io)?;
+        } else {
+            self.credit_part(head, held + here.len(), io);
+        }
+        Ok(rest)
+    }
+
+    /// A frame that came in pieces is whole.
+    fn take_pending(&mut self, head: FrameHead, io: &mut Io) -> Result<(), Violation> {
+        let mut pending = std::mem::take(&mut self.reader.pending);
+        self.credit_part(head, pending.len(), io);
+        self.reader.credited = 0;
+        let taken = self.take(head, &pending[HEAD_BYTES..], io);
+        pending.clear();
+        pending.shrink_to(PENDING_KEPT_BYTES);
+        self.reader.pending = pending;
+        taken
+    }
+
+    /// What can be said of a frame by its head alone.
+    #[inline]
+    fn check(&self, head: FrameHead) -> Result<(), Violation> {
+        if !self.has_settings && (head.kind != kind::SETTINGS || head.has(flag::ACK)) {
+            return Err(Violation::Preface);
+        }
+        if head.length > FRAME_BYTES_DEFAULT {
+            return Err(Violation::FrameTooLarge);
+        }
+        let awaited = self.reader.block.stream;
+        if awaited != 0 && (head.kind != kind::CONTINUATION || head.stream != awaited) {
+            return Err(Violation::BlockInterrupted);
+        }
+        Ok(())
+    }
+
+    /// Credits the stream of a header frame with the first so many bytes of it.
+    #[inline]
+    fn credit_part(&mut self, head: FrameHead, bytes: usize, io: &mut Io) {
+        if matches!(head.kind, kind::HEADERS | kind::CONTINUATION) {
+            let more = bytes - self.reader.credited;
+            self.reader.credited = bytes;
+            self.credit(head.stream, more, io.told);
+        }
+    }
+
+    #[inline]
+    fn begin_data(&mut self, head: FrameHead, io: &mut Io) -> Result<(), Violation> {
+        let stream = self.data_stream(head, io)?;
+        self.reader.data = Data {
+            left: head.length,
+            stream,
+            is_padded: head.has(flag::PADDED),
+            content: head.length,
+            length: head.length,
+            ends_stream: head.has(flag::END_STREAM),
+        };
+        self.credit(stream, HEAD_BYTES, io.told);
+        match head.length {
+            0 if head.has(flag::PADDED) => Err(Violation::FrameCut),
+            0 => self.end_data(io),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts through a DATA frame; what comes after it.
+    #[inline]
+    fn read_data<'b>(&mut self, bytes: &'b [u8], io: &mut Io) -> Result<&'b [u8], Violation> {
+        let data = &mut self.reader.data;
+        if data.is_padded {
+            let overhead = 1 + u32::from(bytes[0]);
+            data.is_padded = false;
+            data.content = data
+                .length
+                .checked_sub(overhead)
+                .ok_or(Violation::Padding)?;
+        }
+        let here = bytes.len().min(data.left as usize);
+        data.left -= here as u32;
+        let (stream, is_whole) = (data.stream, data.left == 0);
+        self.credit(stream, here, io.told);
+        if is_whole {
+            self.end_data(io)?;
+        }
+        Ok(&bytes[here..])
+    }
+}

@@ -1,0 +1,441 @@
+//! What frames of the server mean.
+
+use super::super::fields::Section;
+use super::super::frame::{self, FrameHead, flag, kind};
+use super::super::settings;
+use super::super::{ErrorCode, Violation};
+use super::receive::Data;
+use super::{Http2, Io};
+use crate::exchange::{Standing, Told};
+use knee_core::measure::Outcome;
+
+/// The longest header block, as it is sent.
+const BLOCK_BYTES_MAX: usize = 64 << 10;
+
+/// The most frames of a header block.
+const BLOCK_FRAMES_MAX: u32 = 128;
+
+/// The most interim responses to one request.
+const INTERIMS_MAX: u8 = 100;
+
+/// The most empty DATA frames in a row.
+const EMPTIES_MAX: u32 = 1000;
+
+/// The most answers in the outbox at once.
+const ANSWERS_MAX: u32 = 1000;
+
+impl Http2 {
+    /// A whole frame that is not DATA.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        io: &mut Io,
+    ) -> Result<(), Violation> {
+        match head.kind {
+            kind::HEADERS => self.take_headers(head, payload, io),
+            kind::CONTINUATION => self.take_continuation(head, payload, io),
+            kind::WINDOW_UPDATE => self.take_window_update(head.stream, payload, io),
+            kind::SETTINGS => self.take_settings(head, payload, io),
+            kind::PING => self.take_ping(head, payload, io),
+            kind::RST_STREAM => self.take_reset(head.stream, payload, io),
+            kind::GOAWAY => self.take_goaway(head.stream, payload, io),
+            kind::PRIORITY => self.take_priority(head.stream, payload, io),
+            kind::PUSH_PROMISE => Err(Violation::PushPromise),
+            // Unknown ones mean nothing (RFC 9113 §5.5).
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn take_headers(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        io: &mut Io,
+    ) -> Result<(), Violation> {
+        self.check_stream(head.stream)?;
+        let block = match head.flags & (flag::PADDED | flag::PRIORITY) {
+            0 => payload,
+            _ => without_extras(head, payload)?,
+        };
+        let ends_stream = head.has(flag::END_STREAM);
+        if head.has(flag::END_HEADERS) {
+            return self.take_block(head.stream, ends_stream, block, io);
+        }
+        let awaited = &mut self.reader.block;
+        awaited.stream = head.stream;
+        awaited.ends_stream = ends_stream;
+        awaited.frames = 1;
+        awaited.bytes.extend_from_slice(block);
+        Ok(())
+    }
+
+    fn take_continuation(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        io: &mut Io,
+    ) -> Result<(), Violation> {
+        let awaited = &mut self.reader.block;
+        if awaited.stream == 0 {
+            return Err(Violation::ContinuationAlone);
+        }
+        awaited.frames += 1;
+        if awaited.frames > BLOCK_FRAMES_MAX {
+            return Err(Violation::ContinuationFlood);
+        }
+        if awaited.bytes.len() + payload.len() > BLOCK_BYTES_MAX {
+            return Err(Violation::BlockTooLarge);
+        }
+        awaited.bytes.extend_from_slice(payload);
+        if head.has(flag::END_HEADERS) {
+            let awaited = std::mem::take(awaited);
+            return self.take_block(head.stream, awaited.ends_stream, &awaited.bytes, io);
+        }
+        Ok(())
+    }
+
+    /// A whole header block. It is read whatever its stream, as the table depends on it.
+    #[inline]
+    fn take_block(
+        &mut self,
+        id: u32,
+        ends_stream: bool,
+        block: &[u8],
+        io: &mut Io,
+    ) -> Result<(), Violation> {
+        let section = self.sections.read(block)?;
+        if self.streams.get(id).is_none() {
+            return self.check_forgiven(id);
+        }
+        match self.take_section(id, section, ends_stream) {
+            Ok(()) if ends_stream => self.answer(id, io),
+            Ok(()) => {}
+            Err(violation) => self.refuse(id, violation, io),
+        }
+        Ok(())
+    }
+
+    /// A header section of a response: interim, final or trailers.
+    #[inline]
+    fn take_section(&mut self, id: u32, section: Section, ends: bool) -> Result<(), Violation> {
+        let Some(stream) = self.streams.get(id) else {
+            return Ok(());
+        };
+        if stream.status != 0 {
+            return check_trailers(section, ends);
+        }
+        if let Some(fault) = section.fault {
+            return Err(fault);
+        }
+        match section.status {
+            0 => return Err(Violation::NoStatus),
+            101 => return Err(Violation::Switching),
+            100..200 if ends => return Err(Violation::InterimEnds),
+            100..200 => {
+                stream.interims += 1;
+                let is_flood = stream.interims > INTERIMS_MAX;
+                return if is_flood {
+                    Err(Violation::InterimFlood)
+                } else {
+                    Ok(())
+                };
+            }
+            _ => {}
+        }
+        stream.status = section.status;
+        stream.is_bare = stream.is_head || matches!(section.status, 204 | 304);
+        stream.left = if stream.is_bare {
+            Some(0)
+        } else {
+            section.length
+        };
+        self.empties = 0;
+        Ok(())
+    }
+
+    /// The stream that a DATA frame is for; 0 where it is to be passed over.
+    #[inline]
+    pub(super) fn data_stream(&mut self, head: FrameHead, io: &mut Io) -> Result<u32, Violation> {
+        self.check_stream(head.stream)?;
+        if !self.receive_window.take(head.length) {
+            return Err(Violation::WindowExceeded);
+        }
+        if head.length == 0 && !head.has(flag::END_STREAM) {
+            self.empties += 1;
+            if self.empties > EMPTIES_MAX {
+                return Err(Violation::EmptyFrames);
+            }
+        }
+        let Some(stream) = self.streams.get(head.stream) else {
+            return self.check_forgiven(head.stream).map(|()| 0);
+        };
+        let violation = match stream.receive_window.take(head.length) {
+            false => Violation::WindowExceeded,
+            true if stream.status == 0 => Violation::DataBeforeHead,
+            true => return Ok(head.stream),
+        };
+        self.refuse(head.stream, violation, io);
+        Ok(0)
+    }
+
+    /// A DATA frame is whole.
+    #[inline]
+    pub(super) fn end_data(&mut self, io: &mut Io) -> Result<(), Violation> {
+        let Data {
+            stream: id,
+            content,
+            ends_stream,
+            ..
+        } = self.reader.data;
+        let Some(stream) = self.streams.get(id) else {
+            return Ok(());
+        };
+        if content > 0 {
+            self.empties = 0;
+        }
+        if let Some(left) = stream.left {
+            match left.checked_sub(u64::from(content)) {
+                Some(left) => stream.left = Some(left),
+                None => {
+                    let violation = match stream.is_bare {
+                        true => Violation::ContentForbidden,
+                        false => Violation::LengthDiffers,
+                    };
+                    self.refuse(id, violation, io);
+                    return Ok(());
+                }
+            }
+        }
+        if ends_stream {
+            self.answer(id, io);
+        } else if let Some(increment) = stream.receive_window.due() {
+            frame::put_window_update(io.out, id, increment);
+        }
+        Ok(())
+    }
+
+    /// The server has ended a stream after a final header section.
+    #[inline]
+    fn answer(&mut self, id: u32, io: &mut Io) {
+        let Some(stream) = self.streams.get(id) else {
+            return;
+        };
+        let (op, status, is_sending) = (stream.op, stream.status, stream.is_sending);
+        if stream.left.is_some_and(|left| left > 0) {
+            return self.refuse(id, Violation::LengthDiffers, io);
+        }
+        self.tell_received(io.told);
+        io.told.push(Told::Answered { op, status });
+        if is_sending {
+            // Answered before all of the request was sent: the rest is of no use (§8.1).
+            return self.give_up(id, ErrorCode::CANCEL, io.out);
+        }
+        self.streams.close(id);
+    }
+
+    fn take_settings(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        io: &mut Io,
+    ) -> Result<(), Violation> {
+        if head.stream != 0 {
+            return Err(Violation::NotOnStream);
+        }
+        if head.has(flag::ACK) {
+            return match payload {
+                [] => Ok(()),
+                _ => Err(Violation::SettingsAckLength),
+            };
+        }
+        let before = self.peer;
+        self.peer.apply(payload, true)?;
+        if !self.has_settings {
+            self.has_settings = true;
+            self.first_informed = self.streams.next();
+        }
+        self.blocks
+            .set_limit(self.peer.table_bytes, &io.shared.requests);
+        let change = i64::from(self.peer.window) - i64::from(before.window);
+        if change != 0 {
+            for stream in self.streams.iter_mut() {
+                if !stream.send_window.grow(change) {
+                    return Err(Violation::WindowBySettings);
+                }
+            }
+            for id in self.streams.ids() {
+                self.queue(id);
+            }
+        }
+        self.count_answer()?;
+        settings::put_ack(io.out);
+        Ok(())
+    }
+
+    fn take_ping(&mut self, head: FrameHead, payload: &[u8], io: &mut Io) -> Result<(), Violation> {
+        if head.stream != 0 {
+            return Err(Violation::NotOnStream);
+        }
+        if payload.len() != 8 {
+            return Err(Violation::FrameLength);
+        }
+        if !head.has(flag::ACK) {
+            self.count_answer()?;
+            frame::put(io.out, kind::PING, flag::ACK, 0, payload);
+        }
+        Ok(())
+    }
+
+    /// So that the outbox stays bounded where the server asks on and does not read.
+    fn count_answer(&mut self) -> Result<(), Violation> {
+        self.answers += 1;
+        match self.answers > ANSWERS_MAX {
+            true => Err(Violation::AnswerFlood),
+            false => Ok(()),
+        }
+    }
+
+    fn take_window_update(
+        &mut self,
+        id: u32,
+        payload: &[u8],
+        io: &mut Io,
+    ) -> Result<(), Violation> {
+        let increment = number(payload)? & frame::MAX_31;
+        if id == 0 {
+            return match increment {
+                0 => Err(Violation::IncrementZero),
+                _ if !self.send_window.grow(i64::from(increment)) => Err(Violation::WindowOverflow),
+                _ => Ok(()),
+            };
+        }
+        self.check_stream(id)?;
+        let Some(stream) = self.streams.get(id) else {
+            // It may have been under way when the stream ended (§5.1).
+            return Ok(());
+        };
+        if increment == 0 {
+            self.refuse(id, Violation::IncrementZero, io);
+        } else if !stream.send_window.grow(i64::from(increment)) {
+            self.refuse(id, Violation::WindowOverflow, io);
+        } else {
+            self.queue(id);
+        }
+        Ok(())
+    }
+
+    fn take_reset(&mut self, id: u32, payload: &[u8], io: &mut Io) -> Result<(), Violation> {
+        self.check_stream(id)?;
+        let code = ErrorCode(number(payload)?);
+        self.tell_received(io.told);
+        let Some(op) = self.forget(id) else {
+            return Ok(());
+        };
+        io.told.push(match code {
+            // It could not be known how many streams are permitted.
+            ErrorCode::REFUSED_STREAM if id < self.first_informed => Told::Unprocessed(op),
+            ErrorCode::REFUSED_STREAM => Told::Failed {
+                op,
+                outcome: Outcome::RefusedStream,
+            },
+            _ => Told::Failed {
+                op,
+                outcome: Outcome::StreamReset,
+            },
+        });
+        Ok(())
+    }
+
+    fn take_goaway(&mut self, id: u32, payload: &[u8], io: &mut Io) -> Result<(), Violation> {
+        if id != 0 {
+            return Err(Violation::NotOnStream);
+        }
+        let Some(([last, code], _)) = payload.as_chunks::<4>().0.split_first_chunk::<2>() else {
+            return Err(Violation::GoawayLength);
+        };
+        let last = frame::number(last) & frame::MAX_31;
+        if last > self.last_stream {
+            return Err(Violation::GoawayRises);
+        }
+        self.last_stream = last;
+        self.standing = Standing::Closing;
+        self.tell_received(io.told);
+        for id in self.streams.ids().into_iter().filter(|id| *id > last) {
+            self.forgiven = self.forgiven.max(id);
+            if let Some(op) = self.forget(id) {
+                io.told.push(Told::Unprocessed(op));
+            }
+        }
+        if ErrorCode(frame::number(code)) != ErrorCode::NO_ERROR {
+            // The server closes the connection now (§5.4.1): nothing more will come.
+            self.fail_all(Outcome::StreamReset, io.told);
+            self.standing = Standing::Broken;
+        }
+        Ok(())
+    }
+
+    fn take_priority(&mut self, id: u32, payload: &[u8], io: &mut Io) -> Result<(), Violation> {
+        if id == 0 {
+            return Err(Violation::OnStreamZero);
+        }
+        if payload.len() != 5 {
+            self.refuse(id, Violation::FrameLength, io);
+        }
+        Ok(())
+    }
+
+    /// Whether a frame may name this stream: one that the client opened at some time.
+    #[inline]
+    fn check_stream(&self, id: u32) -> Result<(), Violation> {
+        match id {
+            0 => Err(Violation::OnStreamZero),
+            _ if id.is_multiple_of(2) => Err(Violation::ServerStream),
+            _ if self.streams.is_idle(id) => Err(Violation::IdleStream),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether HEADERS and DATA on a stream that is no longer open are to be passed over: if they
+    /// may have been sent before the server knew (§5.4.2).
+    fn check_forgiven(&self, id: u32) -> Result<(), Violation> {
+        match id <= self.forgiven {
+            true => Ok(()),
+            false => Err(Violation::ClosedStream),
+        }
+    }
+}
+
+/// What comes after the final header section (§8.1).
+fn check_trailers(section: Section, ends: bool) -> Result<(), Violation> {
+    match section.fault {
+        _ if !ends => Err(Violation::TrailersOpen),
+        _ if section.has_pseudo => Err(Violation::PseudoInTrailers),
+        Some(fault) => Err(fault),
+        None => Ok(()),
+    }
+}
+
+/// A HEADERS payload without padding and priority.
+#[cold]
+fn without_extras(head: FrameHead, payload: &[u8]) -> Result<&[u8], Violation> {
+    let mut block = payload;
+    let mut padding = 0;
+    if head.has(flag::PADDED) {
+        let (&length, rest) = block.split_first().ok_or(Violation::FrameCut)?;
+        (padding, block) = (usize::from(length), rest);
+    }
+    if head.has(flag::PRIORITY) {
+        block = block.get(5..).ok_or(Violation::FrameCut)?;
+    }
+    let length = block.len().checked_sub(padding).ok_or(Violation::Padding)?;
+    Ok(&block[..length])
+}
+
+/// The number that a payload of four bytes is.
+fn number(payload: &[u8]) -> Result<u32, Violation> {
+    let bytes = payload.try_into().map_err(|_| Violation::FrameLength)?;
+    Ok(frame::number(bytes))
+}

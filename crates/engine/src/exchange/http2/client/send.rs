@@ -1,0 +1,123 @@
+//! Requests onto the connection.
+
+use super::super::flow::{ReceiveWindow, SendWindow};
+use super::super::frame::{self, FrameHead, HEAD_BYTES, flag, kind};
+use super::super::streams::Stream;
+use super::{Http2, Io};
+use crate::exchange::{FlightId, Told};
+use knee_core::measure::Outcome;
+
+/// Bodies are put into the outbox up to this many bytes; more once those are with the kernel.
+const OUTBOX_BYTES_MAX: usize = 64 << 10;
+
+/// The largest DATA frame, so that those who send take turns.
+const DATA_BYTES_MAX: usize = 16 << 10;
+
+impl Http2 {
+    /// Opens a stream and asks.
+    #[inline]
+    pub(super) fn start(&mut self, op: FlightId, request: usize, io: &mut Io) {
+        let has_body = !io.shared.requests.body(request).is_empty();
+        let stream = Stream {
+            id: 0,
+            op,
+            request: request as u32,
+            status: 0,
+            interims: 0,
+            is_head: io.shared.requests.is_head(request),
+            is_bare: false,
+            has_begun: false,
+            is_sending: has_body,
+            is_queued: false,
+            sent: 0,
+            left: None,
+            send_window: SendWindow::new(self.peer.window),
+            receive_window: ReceiveWindow::new(io.shared.window()),
+        };
+        let Some(id) = self.streams.open(stream) else {
+            // Only where the last identifiers are taken by streams that are still open.
+            let outcome = Outcome::OtherError;
+            return io.told.push(Told::Failed { op, outcome });
+        };
+        self.put_head(id, request, has_body, io);
+        if has_body {
+            self.queue(id);
+            self.send_bodies(io);
+        } else {
+            io.told.push(Told::Written(op));
+        }
+    }
+
+    /// Puts the request's header section into the outbox.
+    #[inline]
+    fn put_head(&mut self, id: u32, request: usize, has_body: bool, io: &mut Io) {
+        let at = io.out.len();
+        io.out.extend_from_slice(&[0; HEAD_BYTES]);
+        self.blocks.put(request, &io.shared.requests, io.out);
+        let length = io.out.len() - at - HEAD_BYTES;
+        if length > self.peer.frame_bytes as usize {
+            io.shared.block.clear();
+            io.shared
+                .block
+                .extend_from_slice(&io.out[at + HEAD_BYTES..]);
+            io.out.truncate(at);
+            let block = &io.shared.block;
+            return frame::put_headers(io.out, id, !has_body, block, self.peer.frame_bytes);
+        }
+        let end = if has_body { 0 } else { flag::END_STREAM };
+        let head = FrameHead {
+            length: length as u32,
+            kind: kind::HEADERS,
+            flags: flag::END_HEADERS | end,
+            stream: id,
+        };
+        io.out[at..at + HEAD_BYTES].copy_from_slice(&head.bytes());
+    }
+
+    /// A stream with a body may send, if its window permits.
+    pub(super) fn queue(&mut self, id: u32) {
+        if let Some(stream) = self.streams.get(id)
+            && stream.is_sending
+            && !stream.is_queued
+            && stream.send_window.left() > 0
+        {
+            stream.is_queued = true;
+            self.senders.push_back(id);
+        }
+    }
+
+    /// Puts as much of the bodies into the outbox as windows and its bound permit, in turn.
+    #[inline]
+    pub(super) fn send_bodies(&mut self, io: &mut Io) {
+        if !self.senders.is_empty() {
+            self.send_queued(io);
+        }
+    }
+
+    fn send_queued(&mut self, io: &mut Io) {
+        while io.out.len() < OUTBOX_BYTES_MAX
+            && self.send_window.left() > 0
+            && let Some(id) = self.senders.pop_front()
+        {
+            let Some(stream) = self.streams.get(id) else {
+                continue;
+            };
+            let left = &io.shared.requests.body(stream.request as usize)[stream.sent..];
+            let permitted = stream.send_window.left().min(self.send_window.left());
+            let length = left.len().min(permitted).min(DATA_BYTES_MAX);
+            let is_last = length == left.len();
+            let end = if is_last { flag::END_STREAM } else { 0 };
+            frame::put(io.out, kind::DATA, end, id, &left[..length]);
+            stream.sent += length;
+            stream.send_window.take(length);
+            self.send_window.take(length);
+            stream.is_sending = !is_last;
+            stream.is_queued = !is_last && stream.send_window.left() > 0;
+            if is_last {
+                io.told.push(Told::Written(stream.op));
+            } else if stream.is_queued {
+                self.senders.push_back(id);
+            }
+        }
+    }
+}

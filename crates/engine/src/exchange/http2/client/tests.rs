@@ -1,0 +1,3 @@
+//! The client against another implementation, and against servers that misbehave.
+
+mod oracle;

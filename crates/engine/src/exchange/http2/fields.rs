@@ -1,0 +1,200 @@
+//! What a header section of a response says, of what matters here.
+
+use super::Violation;
+use super::hpack::{Decoder, Error};
+
+/// The most that the fields of a section may be, each with 32 bytes more (RFC 9113 §10.5.1).
+pub(super) const LIST_BYTES_MAX: usize = 64 << 10;
+
+/// Sections whose blocks are remembered. Two, as a server may answer two requests in turn.
+const REMEMBERED: usize = 2;
+
+/// Blocks longer than this are not worth remembering per connection.
+const REMEMBERED_BYTES_MAX: usize = 1024;
+
+/// What one section says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Section {
+    /// The status; 0 where there is none.
+    pub(super) status: u16,
+    /// The content-length.
+    pub(super) length: Option<u64>,
+    /// The first rule of messages that it breaks.
+    pub(super) fault: Option<Violation>,
+    /// Whether there is any pseudo-header field.
+    pub(super) has_pseudo: bool,
+    /// Whether there is any other field.
+    has_regular: bool,
+}
+
+/// Reads all header blocks of a connection. A server under load sends the same block over and over,
+/// so the last ones are remembered with the state of the table that they were read in: equal bytes
+/// then say the same.
+#[derive(Debug, Default)]
+pub(super) struct Sections {
+    decoder: Decoder,
+    remembered: [Remembered; REMEMBERED],
+    oldest: usize,
+}
+
+#[derive(Debug, Default)]
+struct Remembered {
+    block: Vec<u8>,
+    changes: u32,
+    section: Section,
+}
+
+impl Sections {
+    /// What a whole block says.
+    ///
+    /// # Errors
+    /// Those of HPACK, after which the connection cannot go on. What is wrong with the section
+    /// alone is in it.
+    #[inline]
+    pub(super) fn read(&mut self, block: &[u8]) -> Result<Section, Error> {
+        let changes = self.decoder.changes();
+        for known in &self.remembered {
+            if known.changes == changes && known.block == block && !block.is_empty() {
+                return Ok(known.section);
+            }
+        }
+        self.decode(block)
+    }
+
+    fn decode(&mut self, block: &[u8]) -> Result<Section, Error> {
+        let before = self.decoder.changes();
+        let mut section = Section::default();
+        let mut each = |name: &[u8], value: &[u8]| section.take(name, value);
+        self.decoder.decode(block, LIST_BYTES_MAX, &mut each)?;
+        if self.decoder.changes() == before && block.len() <= REMEMBERED_BYTES_MAX {
+            let known = &mut self.remembered[self.oldest];
+            known.block.clear();
+            known.block.extend_from_slice(block);
+            known.changes = before;
+            known.section = section;
+            self.oldest = (self.oldest + 1) % REMEMBERED;
+        }
+        Ok(section)
+    }
+}
+
+impl Section {
+    fn take(&mut self, name: &[u8], value: &[u8]) {
+        if let Err(fault) = self.take_field(name, value) {
+            self.fault = self.fault.or(Some(fault));
+        }
+    }
+
+    fn take_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Violation> {
+        if name.first() == Some(&b':') {
+            return self.take_pseudo(name, value);
+        }
+        self.has_regular = true;
+        check_name(name)?;
+        check_value(value)?;
+        match name {
+            b"content-length" => {
+                let length = decimal(value).ok_or(Violation::ContentLength)?;
+                if self.length.is_some_and(|other| other != length) {
+                    return Err(Violation::ContentLength);
+                }
+                self.length = Some(length);
+                Ok(())
+            }
+            b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding"
+            | b"upgrade" => Err(Violation::ConnectionField),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_pseudo(&mut self, name: &[u8], value: &[u8]) -> Result<(), Violation> {
+        self.has_pseudo = true;
+        if self.has_regular {
+            return Err(Violation::PseudoLate);
+        }
+        match (name, self.status) {
+            (b":status", 0) => {
+                self.status = status(value).ok_or(Violation::Status)?;
+                Ok(())
+            }
+            (b":status", _) => Err(Violation::StatusTwice),
+            _ => Err(Violation::PseudoUnknown),
+        }
+    }
+}
+
+fn status(value: &[u8]) -> Option<u16> {
+    match value {
+        [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
+            let digit = |byte: &u8| u16::from(byte - b'0');
+            Some(digit(a) * 100 + digit(b) * 10 + digit(c))
+        }
+        _ => None,
+    }
+}
+
+fn decimal(digits: &[u8]) -> Option<u64> {
+    // `parse` alone would take a sign.
+    if !digits.first()?.is_ascii_digit() {
+        return None;
+    }
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// RFC 9113 §8.2.1.
+fn check_name(name: &[u8]) -> Result<(), Violation> {
+    if name.is_empty() {
+        return Err(Violation::FieldName);
+    }
+    for &byte in name {
+        match byte {
+            b'A'..=b'Z' => return Err(Violation::FieldNameCase),
+            0..=b' ' | b':' | 0x7f.. => return Err(Violation::FieldName),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// RFC 9113 §8.2.1.
+fn check_value(value: &[u8]) -> Result<(), Violation> {
+    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let is_control = |byte: &u8| matches!(byte, 0 | b'\r' | b'\n');
+    match value.iter().any(is_control) || is_blank(value.first()) || is_blank(value.last()) {
+        true => Err(Violation::FieldValue),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hpack::Encoder;
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_holds_only_for_the_same_table() {
+        let mut sections = Sections::default();
+        let mut encoder = Encoder::default();
+        let block = |encoder: &mut Encoder, fields: &[(&str, &str)]| {
+            let mut block = Vec::new();
+            for (name, value) in fields {
+                encoder.encode(name.as_bytes(), value.as_bytes(), &mut block);
+            }
+            block
+        };
+        let first = block(&mut encoder, &[(":status", "200"), ("content-length", "7")]);
+        let again = block(&mut encoder, &[(":status", "200"), ("content-length", "7")]);
+        assert_eq!(again.len(), 2, "both from tables");
+        for block in [&first, &again, &again] {
+            let section = sections.read(block).unwrap();
+            assert_eq!((section.status, section.length), (200, Some(7)));
+        }
+        let other = block(&mut encoder, &[(":status", "200"), ("content-length", "8")]);
+        assert_eq!(sections.read(&other).unwrap().length, Some(8));
+        assert_eq!(
+            sections.read(&again).unwrap().length,
+            Some(8),
+            "the same bytes"
+        );
+    }
+}

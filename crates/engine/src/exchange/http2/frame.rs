@@ -1,0 +1,193 @@
+//! Frames (RFC 9113 §4.1, §6): their heads off a stream of bytes, and all of them onto one. They
+//! know no direction: clients and servers use the same.
+
+use super::ErrorCode;
+
+/// The bytes of a frame's head.
+pub(crate) const HEAD_BYTES: usize = 9;
+
+/// The largest payload that anybody may send unless permitted more (RFC 9113 §4.2).
+pub(crate) const FRAME_BYTES_DEFAULT: u32 = 16_384;
+
+/// What a client begins a connection with, before its SETTINGS (RFC 9113 §3.4).
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// The largest stream identifier and the largest window.
+pub(crate) const MAX_31: u32 = (1 << 31) - 1;
+
+/// The types of frames.
+pub(crate) mod kind {
+    pub(crate) const DATA: u8 = 0;
+    pub(crate) const HEADERS: u8 = 1;
+    pub(crate) const PRIORITY: u8 = 2;
+    pub(crate) const RST_STREAM: u8 = 3;
+    pub(crate) const SETTINGS: u8 = 4;
+    pub(crate) const PUSH_PROMISE: u8 = 5;
+    pub(crate) const PING: u8 = 6;
+    pub(crate) const GOAWAY: u8 = 7;
+    pub(crate) const WINDOW_UPDATE: u8 = 8;
+    pub(crate) const CONTINUATION: u8 = 9;
+}
+
+/// The flags of frames.
+pub(crate) mod flag {
+    pub(crate) const END_STREAM: u8 = 1;
+    pub(crate) const ACK: u8 = 1;
+    pub(crate) const END_HEADERS: u8 = 4;
+    pub(crate) const PADDED: u8 = 8;
+    pub(crate) const PRIORITY: u8 = 0x20;
+}
+
+/// The head of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameHead {
+    /// The bytes that follow, up to 2²⁴ − 1.
+    pub(crate) length: u32,
+    pub(crate) kind: u8,
+    pub(crate) flags: u8,
+    /// The stream's identifier, without the reserved bit; 0 is the connection.
+    pub(crate) stream: u32,
+}
+
+impl FrameHead {
+    /// The head that `bytes` begin with, and what follows it.
+    #[inline]
+    pub(crate) fn read(bytes: &[u8]) -> Option<(FrameHead, &[u8])> {
+        let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+        let [a, b, c, kind, flags, stream @ ..] = *head;
+        let head = FrameHead {
+            length: u32::from_be_bytes([0, a, b, c]),
+            kind,
+            flags,
+            stream: u32::from_be_bytes(stream) & MAX_31,
+        };
+        Some((head, rest))
+    }
+
+    #[inline]
+    pub(crate) fn has(self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// The head's bytes.
+    #[inline]
+    pub(crate) fn bytes(self) -> [u8; HEAD_BYTES] {
+        let [_, a, b, c] = self.length.to_be_bytes();
+        let [s0, s1, s2, s3] = self.stream.to_be_bytes();
+        [a, b, c, self.kind, self.flags, s0, s1, s2, s3]
+    }
+}
+
+/// Appends a frame.
+#[inline]
+pub(crate) fn put(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    let head = FrameHead {
+        length: payload.len() as u32,
+        kind,
+        flags,
+        stream,
+    };
+    out.extend_from_slice(&head.bytes());
+    out.extend_from_slice(payload);
+}
+
+/// Appends a header block as HEADERS and, where it is longer than `frame_max`, CONTINUATION.
+#[inline]
+pub(crate) fn put_headers(
+    out: &mut Vec<u8>,
+    stream: u32,
+    end_stream: bool,
+    block: &[u8],
+    frame_max: u32,
+) {
+    let end = if end_stream { flag::END_STREAM } else { 0 };
+    if block.len() <= frame_max as usize {
+        return put(out, kind::HEADERS, end | flag::END_HEADERS, stream, block);
+    }
+    let (first, mut rest) = block.split_at(frame_max as usize);
+    put(out, kind::HEADERS, end, stream, first);
+    while rest.len() > frame_max as usize {
+        let piece;
+        (piece, rest) = rest.split_at(frame_max as usize);
+        put(out, kind::CONTINUATION, 0, stream, piece);
+    }
+    put(out, kind::CONTINUATION, flag::END_HEADERS, stream, rest);
+}
+
+/// Appends RST_STREAM.
+pub(crate) fn put_reset(out: &mut Vec<u8>, stream: u32, code: ErrorCode) {
+    put(out, kind::RST_STREAM, 0, stream, &code.0.to_be_bytes());
+}
+
+/// Appends WINDOW_UPDATE; stream 0 is the connection.
+pub(crate) fn put_window_update(out: &mut Vec<u8>, stream: u32, increment: u32) {
+    put(
+        out,
+        kind::WINDOW_UPDATE,
+        0,
+        stream,
+        &increment.to_be_bytes(),
+    );
+}
+
+/// Appends GOAWAY with a reason for people.
+pub(crate) fn put_goaway(out: &mut Vec<u8>, last_stream: u32, code: ErrorCode, reason: &str) {
+    let mut payload = Vec::with_capacity(8 + reason.len());
+    payload.extend_from_slice(&last_stream.to_be_bytes());
+    payload.extend_from_slice(&code.0.to_be_bytes());
+    payload.extend_from_slice(reason.as_bytes());
+    put(out, kind::GOAWAY, 0, 0, &payload);
+}
+
+/// The number that four bytes are.
+#[inline]
+pub(crate) fn number(bytes: &[u8; 4]) -> u32 {
+    u32::from_be_bytes(*bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_read_as_they_are_written() {
+        let head = FrameHead {
+            length: 0x01_02_03,
+            kind: kind::DATA,
+            flags: flag::END_STREAM | flag::PADDED,
+            stream: 0x7fff_fffe,
+        };
+        let mut bytes = head.bytes().to_vec();
+        bytes.push(7);
+        assert_eq!(FrameHead::read(&bytes), Some((head, &[7][..])));
+        bytes[5] |= 0x80;
+        assert_eq!(
+            FrameHead::read(&bytes),
+            Some((head, &[7][..])),
+            "the reserved bit"
+        );
+        for cut in 0..HEAD_BYTES {
+            assert_eq!(FrameHead::read(&bytes[..cut]), None);
+        }
+    }
+
+    #[test]
+    fn long_blocks_continue() {
+        for (length, frames) in [(0, 1), (10, 1), (11, 2), (20, 2), (21, 3)] {
+            let mut out = Vec::new();
+            let block: Vec<u8> = (0..length).collect();
+            put_headers(&mut out, 1, true, &block, 10);
+            let (mut rest, mut whole, mut count) = (out.as_slice(), Vec::new(), 0);
+            while let Some((head, after)) = FrameHead::read(rest) {
+                let (payload, next) = after.split_at(head.length as usize);
+                let is_first = count == 0;
+                assert_eq!(head.kind == kind::HEADERS, is_first);
+                assert_eq!(head.has(flag::END_STREAM), is_first);
+                assert_eq!(head.has(flag::END_HEADERS), next.is_empty());
+                (rest, count) = (next, count + 1);
+                whole.extend_from_slice(payload);
+            }
+            assert_eq!((whole, count), (block, frames));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Header blocks to fields (RFC 7541 §3).
+
+use super::table::{ENTRY_OVERHEAD, TABLE_BYTES_DEFAULT, Table};
+use super::{Error, huffman, integer};
+
+/// The room for decoded strings that is kept between header blocks; more is given back.
+const SCRATCH_KEPT_BYTES: usize = 4096;
+
+/// Reads the header blocks of one direction of a connection, in their order.
+#[derive(Debug)]
+pub struct Decoder {
+    pub(super) table: Table,
+    /// The most that the peer may set the table's size to.
+    limit: usize,
+    /// The limit was lowered below the table's size, which the next block has to lower too.
+    pub(super) must_shrink: bool,
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Default for Decoder {
+    fn default() -> Decoder {
+        Decoder {
+            table: Table::default(),
+            limit: TABLE_BYTES_DEFAULT,
+            must_shrink: false,
+            name: Vec::new(),
+            value: Vec::new(),
+        }
+    }
+}
+
+impl Decoder {
+    /// Sets the most that the peer may set the table's size to, once it has acknowledged the
+    /// setting (RFC 9113 §4.3.1).
+    pub fn set_limit(&mut self, bytes: usize) {
+        self.limit = bytes;
+        self.must_shrink = self.table.max() > bytes;
+    }
+
+    /// How often the table has changed. Equal blocks that found the table in the same state and
+    /// left it so have equal fields.
+    #[inline]
+    pub fn changes(&self) -> u32 {
+        self.table.changes()
+    }
+
+    /// Hands name and value of each field of a whole block to `each`, in order.
+    ///
+    /// # Errors
+    /// See [`Error`]; `list_max` bounds the sum of all fields' sizes, 32 bytes each included
+    /// (RFC 9113 §10.5.1). Fields before the fault have been handed out.
+    pub fn decode(
+        &mut self,
+        block: &[u8],
+        list_max: usize,
+        each: &mut impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), Error> {
+        let mut rest = self.size_updates(block)?;
+        let mut left = list_max;
+        while let Some(&first) = rest.first() {
+            let (name, value);
+            if first & 0x80 != 0 {
+                let (index, after) = integer::read(rest, 7)?;
+                (name, value) = self.table.get(index).ok_or(Error::Index)?;
+                rest = after;
+            } else if first & 0xe0 == 0x20 {
+                return Err(Error::TableSizeLate);
+            } else {
+                let is_indexed = first & 0x40 != 0;
+                let (index, after) = integer::read(rest, if is_indexed { 6 } else { 4 })?;
+                if index == 0 {
+                    (name, rest) = string(after, &mut self.name)?;
+                } else {
+                    // The entry may have to go for the new one: it is copied first.
+                    let (text, _) = self.table.get(index).ok_or(Error::Index)?;
+                    self.name.clear();
+                    self.name.extend_from_slice(text);
+                    (name, rest) = (&self.name, after);
+                }
+                (value, rest) = string(rest, &mut self.value)?;
+                if is_indexed {
+                    self.table.insert(name, value);
+                }
+            }
+            let size = name.len() + value.len() + ENTRY_OVERHEAD;
+            left = left.checked_sub(size).ok_or(Error::ListTooLarge)?;
+            each(name, value);
+        }
+        self.name.shrink_to(SCRATCH_KEPT_BYTES);
+        self.value.shrink_to(SCRATCH_KEPT_BYTES);
+        Ok(())
+    }
+
+    /// Follows the changes of the table's size that a block begins with; the rest of it.
+    #[inline]
+    fn size_updates<'b>(&mut self, block: &'b [u8]) -> Result<&'b [u8], Error> {
+        let mut rest = block;
+        while let Some(first) = rest.first()
+            && first & 0xe0 == 0x20
+        {
+            let (size, after) = integer::read(rest, 5)?;
+            if size > self.limit {
+                return Err(Error::TableSize);
+            }
+            self.table.set_max(size);
+            self.must_shrink = false;
+            rest = after;
+        }
+        match self.must_shrink {
+            true => Err(Error::TableSizeMissing),
+            false => Ok(rest),
+        }
+    }
+}
+
+/// The string that `bytes` begin with (RFC 7541 §5.2), in `scratch` where it is coded, and the rest.
+#[inline]
+fn string<'b: 's, 's>(
+    bytes: &'b [u8],
+    scratch: &'s mut Vec<u8>,
+) -> Result<(&'s [u8], &'b [u8]), Error> {
+    let coded = bytes.first().ok_or(Error::Cut)? & 0x80 != 0;
+    let (length, rest) = integer::read(bytes, 7)?;
+    let (text, rest) = rest.split_at_checked(length).ok_or(Error::Cut)?;
+    if !coded {
+        return Ok((text, rest));
+    }
+    scratch.clear();
+    huffman::decode(text, scratch)?;
+    Ok((scratch, rest))
+}

@@ -1,0 +1,340 @@
+//! Requests as fields, and their header blocks on one connection.
+//!
+//! What recurs goes into the peer's dynamic table: the first request that has such a field sends it
+//! in full, all later ones a byte or two. Only what fits the table at once is chosen, so nothing is
+//! ever evicted and every index follows from a count. Paths of which there are too many for the
+//! table go in full each time.
+
+use super::hpack::{
+    ENTRY_OVERHEAD, Indexing, TABLE_BYTES_DEFAULT, put_field, put_indexed, put_table_size,
+};
+use knee_core::spec::{Body, HttpRequest, HttpTarget};
+use std::collections::HashMap;
+
+/// The dynamic table's first index is one more than this.
+const STATIC_ENTRIES: usize = 61;
+
+/// Blocks are remembered by the lowest bits of their request's number.
+const REMEMBERED: usize = 8;
+
+/// A block longer than this is put together anew each time.
+const REMEMBERED_BYTES: usize = 26;
+
+/// All requests of a target, for all connections of a worker.
+#[derive(Debug)]
+pub(super) struct Requests {
+    requests: Vec<Request>,
+    /// The fields for the dynamic table, the most worthwhile first. No more than about 120 fit.
+    entries: Vec<Entry>,
+    /// The bytes of everything else.
+    fixed: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Request {
+    pieces: Vec<Piece>,
+    body: Body,
+    is_head: bool,
+}
+
+/// A part of a block.
+#[derive(Clone, Copy, Debug)]
+enum Piece {
+    /// Bytes that need nothing of the dynamic table.
+    Fixed { from: u32, to: u32 },
+    /// An entry of the dynamic table.
+    Entry(u8),
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// The field in full, with the wish to remember it.
+    remember: Vec<u8>,
+    /// The field in full, without.
+    pass: Vec<u8>,
+    /// The table's size with this entry and all before it.
+    size_up_to: usize,
+}
+
+type Field = (String, String);
+
+impl Requests {
+    pub(super) fn new(target: &HttpTarget) -> Requests {
+        let scheme = if target.tls.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let all: Vec<Vec<Field>> = target.requests.iter().map(|r| fields(r, scheme)).collect();
+        let mut made = Requests {
+            requests: Vec::with_capacity(all.len()),
+            entries: Vec::new(),
+            fixed: Vec::new(),
+        };
+        let weights = target.requests.iter().map(|request| request.weight);
+        let chosen = made.choose(all.iter().zip(weights));
+        for (fields, request) in all.iter().zip(&target.requests) {
+            let mut pieces = Vec::new();
+            for field in fields {
+                match chosen.get(field) {
+                    Some(&entry) => pieces.push(Piece::Entry(entry)),
+                    None => made.put_fixed(field, &mut pieces),
+                }
+            }
+            pieces.shrink_to_fit();
+            made.requests.push(Request {
+                pieces,
+                body: request.body.clone(),
+                is_head: request.method == "HEAD",
+            });
+        }
+        made
+    }
+
+    pub(super) fn body(&self, request: usize) -> &[u8] {
+        &self.requests[request].body
+    }
+
+    pub(super) fn is_head(&self, request: usize) -> bool {
+        self.requests[request].is_head
+    }
+
+    /// Chooses the fields for the dynamic table: those that save the most bytes for their size.
+    fn choose<'a>(
+        &mut self,
+        all: impl Iterator<Item = (&'a Vec<Field>, u32)>,
+    ) -> HashMap<&'a Field, u8> {
+        let mut uses: HashMap<&Field, (u64, usize)> = HashMap::new();
+        for (fields, weight) in all {
+            for field in fields {
+                let first = uses.len();
+                uses.entry(field).or_insert((0, first)).0 += u64::from(weight);
+            }
+        }
+        let mut rows = Vec::new();
+        for (field, (weight, first)) in uses {
+            let pass = literal(field, Indexing::Without);
+            if pass.len() > 1 {
+                let size = field.0.len() + field.1.len() + ENTRY_OVERHEAD;
+                let worth = weight as f64 * (pass.len() - 1) as f64 / size as f64;
+                rows.push((worth, first, field, pass, size));
+            }
+        }
+        rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut chosen = HashMap::new();
+        let mut size_up_to = 0;
+        for (_, _, field, pass, size) in rows {
+            if size_up_to + size > TABLE_BYTES_DEFAULT {
+                continue;
+            }
+            size_up_to += size;
+            chosen.insert(field, self.entries.len() as u8);
+            self.entries.push(Entry {
+                remember: literal(field, Indexing::Incremental),
+                pass,
+                size_up_to,
+            });
+        }
+        chosen
+    }
+
+    fn put_fixed(&mut self, field: &Field, pieces: &mut Vec<Piece>) {
+        let from = self.fixed.len() as u32;
+        self.fixed
+            .extend_from_slice(&literal(field, Indexing::Without));
+        let to = self.fixed.len() as u32;
+        match pieces.last_mut() {
+            Some(Piece::Fixed { to: end, .. }) if *end == from => *end = to,
+            _ => pieces.push(Piece::Fixed { from, to }),
+        }
+    }
+}
+
+fn literal((name, value): &Field, indexing: Indexing) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_field(&mut bytes, name.as_bytes(), value.as_bytes(), indexing);
+    bytes
+}
+
+/// The fields of a request, in their order (RFC 9113 §8.3.1); those that HTTP/2 does not have are
+/// left out (§8.2.2).
+fn fields(request: &HttpRequest, scheme: &str) -> Vec<Field> {
+    let host = request
+        .headers
+        .iter()
+        .find(|(n, _)| n.eq_ignore_ascii_case("host"));
+    let authority = host.map_or(&request.host, |(_, value)| value);
+    let mut fields = Vec::with_capacity(request.headers.len() + 7);
+    let mut put = |name: &str, value: &str| {
+        fields.push((name.to_ascii_lowercase(), value.to_owned()));
+    };
+    put(":method", &request.method);
+    put(":scheme", scheme);
+    put(":authority", authority);
+    put(":path", &request.path);
+    let mut unless_given = |name: &str, value: &str| {
+        if !request.has_header(name) {
+            put(name, value);
+        }
+    };
+    unless_given("user-agent", concat!("knee/", env!("CARGO_PKG_VERSION")));
+    unless_given("accept", "*/*");
+    let implied = matches!(request.method.as_str(), "POST" | "PUT" | "PATCH");
+    if implied || !request.body.is_empty() {
+        unless_given("content-length", &request.body.len().to_string());
+    }
+    for (name, value) in &request.headers {
+        if is_for_http2(name, value) {
+            put(name, value);
+        }
+    }
+    fields
+}
+
+fn is_for_http2(name: &str, value: &str) -> bool {
+    let is = |other: &str| name.eq_ignore_ascii_case(other);
+    let of_connection = ["host", "connection", "keep-alive", "proxy-connection"];
+    let dropped = of_connection
+        .into_iter()
+        .chain(["transfer-encoding", "upgrade"])
+        .any(is);
+    !dropped && (!is("te") || value.eq_ignore_ascii_case("trailers"))
+}
+
+/// What one connection's peer has in its dynamic table of [`Requests`]' entries.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    /// For each entry, its number in the order of insertion, from 1; 0: not there.
+    inserted: Vec<u8>,
+    count: u8,
+    /// The entries before this one fit the table together.
+    usable: u8,
+    /// The size that the table has at the peer.
+    table_bytes: usize,
+    /// What the next block has to say of the table's size first.
+    resized: Option<Resized>,
+    remembered: [Remembered; REMEMBERED],
+}
+
+/// A change of the table's size that the peer does not know of yet.
+#[derive(Clone, Copy, Debug)]
+struct Resized {
+    /// It is emptied on the way, so that it is known what is in it.
+    is_emptied: bool,
+    bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Remembered {
+    request: u32,
+    length: u8,
+    bytes: [u8; REMEMBERED_BYTES],
+}
+
+const NOTHING: Remembered = Remembered {
+    request: u32::MAX,
+    length: 0,
+    bytes: [0; REMEMBERED_BYTES],
+};
+
+impl Blocks {
+    pub(super) fn new(requests: &Requests) -> Blocks {
+        Blocks {
+            inserted: vec![0; requests.entries.len()],
+            count: 0,
+            usable: requests.entries.len() as u8,
+            table_bytes: TABLE_BYTES_DEFAULT,
+            resized: None,
+            remembered: [NOTHING; REMEMBERED],
+        }
+    }
+
+    /// The peer decodes with a table of at most so many bytes from now on.
+    pub(super) fn set_limit(&mut self, bytes: u32, requests: &Requests) {
+        let bytes = (bytes as usize).min(TABLE_BYTES_DEFAULT);
+        if bytes == self.table_bytes {
+            return;
+        }
+        let shrinks = bytes < self.table_bytes;
+        self.resized = Some(Resized {
+            is_emptied: shrinks || self.resized.is_some_and(|before| before.is_emptied),
+            bytes,
+        });
+        if shrinks {
+            self.inserted.fill(0);
+            self.count = 0;
+        }
+        self.table_bytes = bytes;
+        let fit = requests
+            .entries
+            .iter()
+            .take_while(|entry| entry.size_up_to <= bytes);
+        self.usable = fit.count() as u8;
+        self.remembered = [NOTHING; REMEMBERED];
+    }
+
+    /// Appends the block of a request.
+    #[inline]
+    pub(super) fn put(&mut self, request: usize, requests: &Requests, out: &mut Vec<u8>) {
+        let known = &self.remembered[request % REMEMBERED];
+        if known.request == request as u32 {
+            out.extend_from_slice(&known.bytes[..usize::from(known.length)]);
+            return;
+        }
+        self.put_anew(request, requests, out);
+    }
+
+    fn put_anew(&mut self, request: usize, requests: &Requests, out: &mut Vec<u8>) {
+        let start = out.len();
+        let mut changed = self.put_sizes(out);
+        for piece in &requests.requests[request].pieces {
+            let entry = match *piece {
+                Piece::Fixed { from, to } => {
+                    out.extend_from_slice(&requests.fixed[from as usize..to as usize]);
+                    continue;
+                }
+                Piece::Entry(entry) => entry,
+            };
+            let inserted = &mut self.inserted[usize::from(entry)];
+            if *inserted > 0 {
+                put_indexed(
+                    out,
+                    STATIC_ENTRIES + usize::from(self.count - *inserted) + 1,
+                );
+            } else if entry < self.usable {
+                out.extend_from_slice(&requests.entries[usize::from(entry)].remember);
+                self.count += 1;
+                *inserted = self.count;
+                changed = true;
+            } else {
+                out.extend_from_slice(&requests.entries[usize::from(entry)].pass);
+            }
+        }
+        if changed {
+            self.remembered = [NOTHING; REMEMBERED];
+            return;
+        }
+        let block = &out[start..];
+        if block.len() <= REMEMBERED_BYTES {
+            let known = &mut self.remembered[request % REMEMBERED];
+            known.request = request as u32;
+            known.length = block.len() as u8;
+            known.bytes[..block.len()].copy_from_slice(block);
+        }
+    }
+
+    /// Begins a block with the changes of the table's size that are due; whether there were any.
+    fn put_sizes(&mut self, out: &mut Vec<u8>) -> bool {
+        let Some(resized) = self.resized.take() else {
+            return false;
+        };
+        if resized.is_emptied && resized.bytes > 0 {
+            put_table_size(out, 0);
+        }
+        put_table_size(out, resized.bytes);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;
