@@ -3,12 +3,13 @@
 use crate::error::RunError;
 use crate::exchange::Exchange;
 use crate::exchange::http1::{self, Http1};
+use crate::exchange::http2::{self, Http2};
 use crate::generator::{WorkerUse, generator_use};
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::kernel::limits;
 use crate::kernel::timestamps::Timestamps;
-use crate::link::{self, Clear, Link, Tls};
+use crate::link::{self, Clear, Link, Tls, TlsTarget};
 use crate::observe::Vantage;
 use crate::pool::client::Client;
 use crate::pool::connect_client::{ConnectClient, ConnectConfig};
@@ -109,6 +110,40 @@ pub(crate) fn run(
         seen,
     };
     Ok(trial_of(spec, done, beside))
+}
+
+/// What a worker's kept connections are made of, but for what is spoken over them.
+struct Kept<'a> {
+    plan: &'a Plan<'a>,
+    config: ClientConfig,
+    requests: RequestSet,
+    tls: Option<TlsTarget>,
+}
+
+impl Kept<'_> {
+    fn speak<X: Exchange>(
+        self,
+        shared: X::Shared,
+        share: Share,
+        parts: &Sender<IntervalPart>,
+    ) -> io::Result<Done> {
+        let Kept {
+            plan,
+            config,
+            requests,
+            tls,
+        } = self;
+        match tls.is_some() {
+            true => {
+                let client = HttpClient::<Tls, X>::new(config, requests, tls, shared);
+                plan.carry(client, share, parts)
+            }
+            false => {
+                let client = HttpClient::<Clear, X>::new(config, requests, (), shared);
+                plan.carry(client, share, parts)
+            }
+        }
+    }
 }
 
 /// What was counted beside the workers.
@@ -230,21 +265,19 @@ impl Plan<'_> {
         let target = &self.spec.target;
         // One for each worker, as it keeps sessions; that it can be made was seen before.
         let tls = link::tls_target(target).unwrap_or_default();
-        match (target.version(), tls.is_some()) {
-            (HttpVersion::Auto | HttpVersion::Http11, is_secure) => {
-                let shared = http1::Shared::new(target);
-                match is_secure {
-                    false => {
-                        let client = HttpClient::<Clear, Http1>::new(config, requests, (), shared);
-                        self.carry(client, share, parts)
-                    }
-                    true => {
-                        let client = HttpClient::<Tls, Http1>::new(config, requests, tls, shared);
-                        self.carry(client, share, parts)
-                    }
-                }
+        let kept = Kept {
+            plan: self,
+            config,
+            requests,
+            tls,
+        };
+        match target.version() {
+            HttpVersion::Http2 => {
+                kept.speak::<Http2>(http2::Http2Shared::new(target), share, parts)
             }
-            (HttpVersion::Http2, _) => todo!(),
+            HttpVersion::Auto | HttpVersion::Http11 => {
+                kept.speak::<Http1>(http1::Shared::new(target), share, parts)
+            }
         }
     }
 

@@ -10,7 +10,7 @@ mod tls;
 pub(crate) use config::tls_target;
 pub use greet::Greeting;
 pub(crate) use greet::greet;
-pub(crate) use tls::Tls;
+pub(crate) use tls::{Tls, TlsTarget};
 
 use knee_core::measure::Handshakes;
 
