@@ -96,7 +96,7 @@ impl<C: Client> Worker<C> {
                 waiter.review(now, &mut session.pace, ThreadUse::now().spent());
             }
             session.client.expire(io, now);
-            session.pump(io, now);
+            session.pump(io, now, STARTS_PER_PASS);
             session.client.flush(io, || clock.now());
             let told_to_stop = stop.load(Ordering::Relaxed);
             if told_to_stop || session.is_over(now, give_up) {
@@ -145,17 +145,19 @@ impl<B: Backend, C: Client> Sink<B> for Session<C> {
         self.client.on_event(io, slot, event, time);
         // What took long, such as a handshake, delays no other operation beyond itself.
         let is_due = matches!(self.next, Action::WaitUntil(at) if at <= now);
-        if self.settle(now) | is_due {
-            self.pump(io, now);
+        let ended = self.settle(now);
+        if ended > 0 || is_due {
+            // One connection may bring many responses at once, and carry as many requests.
+            self.pump(io, now, ended.max(STARTS_PER_PASS));
         }
         self.client.flush(io, || self.clock.now());
     }
 }
 
 impl<C: Client> Session<C> {
-    /// Starts what is due at `now`.
-    fn pump<B: Backend>(&mut self, io: &mut B, mut now: Nanos) {
-        for _ in 0..STARTS_PER_PASS {
+    /// Starts what is due at `now`, up to so many.
+    fn pump<B: Backend>(&mut self, io: &mut B, mut now: Nanos, starts_max: u32) {
+        for _ in 0..starts_max {
             self.settle(now);
             match self.driver.poll(now) {
                 Action::Start(op) => {
@@ -178,23 +180,23 @@ impl<C: Client> Session<C> {
         self.next = Action::WaitUntil(now);
     }
 
-    /// Writes down what has ended and tells the driver, also of what was established; whether there
-    /// was anything.
+    /// Writes down what has ended and tells the driver, also of what was established; how many
+    /// of both there were.
     #[inline]
-    fn settle(&mut self, now: Nanos) -> bool {
-        let mut any = false;
+    fn settle(&mut self, now: Nanos) -> u32 {
+        let mut ended = 0;
         while let Some(lane) = self.client.take_established() {
             self.driver.on_established(lane, now);
-            any = true;
+            ended += 1;
         }
         while let Some(completion) = self.client.take_completed() {
             self.recorder.on_completion(&completion);
             self.pace
                 .responded(completion.completed - completion.intended);
             self.driver.on_completion(&completion, now);
-            any = true;
+            ended += 1;
         }
-        any
+        ended
     }
 
     /// Waits for the next deadline or completion, and handles what comes. Returns when it was to

@@ -2,6 +2,8 @@
 
 use super::Named;
 use crate::report::Report;
+use crate::spec::HttpVersion;
+use crate::trial::protocol::ProtocolReport;
 use crate::trial::report::Verdict;
 use crate::trial::timing::ClockKind;
 use crate::words::list;
@@ -23,6 +25,7 @@ const OF_LEVELS: [&str; 6] = [
 /// The warnings on these two sides.
 pub(super) fn warnings(a: &[Named], b: &[Named], only: &[Vec<String>; 2]) -> Vec<String> {
     let mut warnings = Vec::new();
+    warnings.extend(protocols(a, b));
     warnings.extend(specs(a, b));
     warnings.extend(hosts(a, b));
     warnings.extend(clocks(a, b));
@@ -43,6 +46,21 @@ pub(super) fn warnings(a: &[Named], b: &[Named], only: &[Vec<String>; 2]) -> Vec
         }
     }
     warnings
+}
+
+/// Whether the two sides spoke alike: what a protocol costs is no difference between targets.
+fn protocols(a: &[Named], b: &[Named]) -> Option<String> {
+    let spoken = |side: &[Named]| {
+        let trials = side.iter().flat_map(|named| &named.report.trials);
+        let spoken = trials.filter_map(|t| t.http()).map(|http| {
+            let words = http.protocol.as_ref().map(ProtocolReport::words);
+            words.unwrap_or_else(|| HttpVersion::Http11.to_string())
+        });
+        Vec::from_iter(spoken.collect::<BTreeSet<String>>())
+    };
+    let (a, b) = (spoken(a), spoken(b));
+    let differ = !a.is_empty() && !b.is_empty() && a != b;
+    differ.then(|| format!("A spoke {}, B {}", list(&a), list(&b)))
 }
 
 /// Whether the two sides' responses ended by different clocks: one of them contains the time until

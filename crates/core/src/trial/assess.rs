@@ -19,6 +19,7 @@ use crate::stats::stationarity::{
 };
 use crate::time::Nanos;
 use crate::trial::detail::HttpDetail;
+use crate::trial::protocol::protocol_report;
 use crate::trial::report::{GeneratorReport, LatencyReport, SilenceReport, TrialReport, Verdict};
 
 /// Computes all that is reported of a trial.
@@ -89,6 +90,7 @@ fn detail(trial: &Trial, silence: SilenceReport, transient_ns: u64) -> HttpDetai
         },
         malformed_because: measured.malformed_because.clone(),
         traffic: traffic_report(trial),
+        protocol: protocol_report(trial),
         connections_opened: measured.connections_opened,
         connections_max: measured.connections_max,
         observed: trial.observed.clone(),

@@ -3,6 +3,7 @@
 use crate::measure::Observed;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::flows::FlowsReport;
+use crate::trial::protocol::ProtocolReport;
 use crate::trial::report::{LittlesLaw, SilenceReport, TrafficReport};
 use crate::trial::timing::TimingReport;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,9 @@ pub struct HttpDetail {
     /// What went over the connections, in both directions, and to which target.
     #[serde(flatten)]
     pub traffic: TrafficReport,
+    /// What was spoken over them; absent where that is HTTP/1.1 in cleartext.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<ProtocolReport>,
     /// Connections opened.
     pub connections_opened: u64,
     /// Most connections open at once.

@@ -9,6 +9,7 @@ pub mod flows;
 pub mod little;
 pub mod live;
 pub mod offered;
+pub mod protocol;
 pub mod report;
 pub mod silence;
 mod spectrum;

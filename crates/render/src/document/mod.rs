@@ -10,6 +10,7 @@ pub(crate) mod observed;
 pub(crate) mod opening;
 mod overload;
 mod overload_plots;
+mod protocol;
 mod run;
 mod series;
 pub(crate) mod stacks;

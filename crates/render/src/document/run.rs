@@ -166,6 +166,7 @@ fn throughput_facts(t: &TrialReport, http: &HttpDetail) -> Vec<Fact> {
         count(http.connections_max)
     );
     facts.push(fact("connections", Line::plain(connections)));
+    facts.extend(super::protocol::facts(http.protocol.as_ref()));
     facts.extend(traffic::transfer_facts(t.bytes_received, &http.traffic));
     facts
 }
@@ -325,11 +326,17 @@ fn outcomes_table(t: &TrialReport, http: &HttpDetail) -> Table {
     table.column("", Align::Left, names.collect());
     let counts = outcomes.iter().map(|(_, n)| Line::plain(count(*n)));
     table.column("", Align::Right, counts.collect());
-    let meanings = outcomes.iter().map(|(o, _)| match &http.malformed_because {
-        Some(because) if *o == Outcome::Malformed => {
-            Line::of(Ink::Dim, format!("the first: {because}"))
+    let tls = http.protocol.as_ref().and_then(|p| p.tls.as_ref());
+    let meanings = outcomes.iter().map(|(o, _)| {
+        let because = match o {
+            Outcome::Malformed => http.malformed_because.as_ref(),
+            Outcome::HandshakeFailed => tls.and_then(|tls| tls.failed_because.as_ref()),
+            _ => None,
+        };
+        match because {
+            Some(because) => Line::of(Ink::Dim, format!("the first: {because}")),
+            None => Line::of(Ink::Dim, meaning(*o)),
         }
-        _ => Line::of(Ink::Dim, meaning(*o)),
     });
     table.column("", Align::Left, meanings.collect());
     table

@@ -1,0 +1,108 @@
+//! What was spoken over the connections of a trial, and how they were secured.
+
+use crate::measure::{Agreed, Handshakes, PartTimes, Trial};
+use crate::spec::HttpVersion;
+use serde::{Deserialize, Serialize};
+
+/// What was spoken over connections, where that was not HTTP/1.1 in cleartext.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProtocolReport {
+    /// The version of HTTP.
+    pub http: HttpVersion,
+    /// Most concurrent streams of a connection that were asked for; absent where the target's
+    /// limit alone counts, and in HTTP/1.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams_max: Option<u32>,
+    /// The flow-control window of a stream that was asked for, in bytes; absent where it was so
+    /// large that it never limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_bytes: Option<u32>,
+    /// How connections were secured; absent in cleartext.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsReport>,
+}
+
+impl ProtocolReport {
+    /// All that makes two protocols alike, in words: `HTTP/2 over TLS 1.3, …`.
+    pub fn words(&self) -> String {
+        let mut words = self.http.to_string();
+        if let Some(tls) = &self.tls {
+            words.push_str(&match &tls.agreed {
+                Some(Agreed {
+                    version, cipher, ..
+                }) => format!(" over TLS {version} with {cipher}"),
+                None => " over TLS".to_owned(),
+            });
+            if let Some(group) = tls.agreed.as_ref().and_then(|agreed| agreed.group.as_ref()) {
+                words.push_str(&format!(" and {group}"));
+            }
+            words.push_str(match (tls.handshakes_resumed > 0, tls.early_data > 0) {
+                (_, true) => ", resumed with early data",
+                (true, false) => ", resumed",
+                (false, false) => "",
+            });
+        }
+        if let Some(streams) = self.streams_max {
+            words.push_str(&format!(", {streams} streams"));
+        }
+        if let Some(window) = self.window_bytes {
+            words.push_str(&format!(", windows of {window} bytes"));
+        }
+        words
+    }
+}
+
+/// How the connections of a trial were secured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TlsReport {
+    /// What the first connection agreed on; absent where none was secured.
+    #[serde(flatten)]
+    pub agreed: Option<Agreed>,
+    /// Handshakes with certificate and key exchange.
+    pub handshakes_full: u64,
+    /// Handshakes that resumed an earlier session.
+    pub handshakes_resumed: u64,
+    /// Of these, those whose early data the target took.
+    pub early_data: u64,
+    /// Handshakes that failed.
+    pub handshakes_failed: u64,
+    /// Why the first of them did; absent where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_because: Option<String>,
+    /// From the beginning to connect until the connection was established, in nanoseconds.
+    pub connect_ns: PartTimes,
+    /// From then until it was secured, in nanoseconds.
+    pub handshake_ns: PartTimes,
+    /// The generator's own time for the cryptography of all handshakes, in nanoseconds.
+    pub generator_ns: u64,
+}
+
+/// What a trial says of it; `None`: HTTP/1.1 in cleartext.
+pub fn protocol_report(trial: &Trial) -> Option<ProtocolReport> {
+    let target = &trial.spec.target;
+    let http = target.version();
+    let is_http2 = http == HttpVersion::Http2;
+    if !is_http2 && target.tls.is_none() {
+        return None;
+    }
+    Some(ProtocolReport {
+        http,
+        streams_max: target.http2.streams_max.filter(|_| is_http2),
+        window_bytes: target.http2.window_bytes.filter(|_| is_http2),
+        tls: (target.tls.as_ref()).map(|_| tls_report(&trial.measurement.handshakes)),
+    })
+}
+
+fn tls_report(of: &Handshakes) -> TlsReport {
+    TlsReport {
+        agreed: of.agreed.clone(),
+        handshakes_full: of.full,
+        handshakes_resumed: of.resumed,
+        early_data: of.early_data,
+        handshakes_failed: of.failed,
+        failed_because: of.failed_because.clone(),
+        connect_ns: PartTimes::of(&of.connect),
+        handshake_ns: PartTimes::of(&of.time),
+        generator_ns: of.generator.0,
+    }
+}

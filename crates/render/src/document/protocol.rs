@@ -1,0 +1,49 @@
+//! What was spoken over the connections of a trial, and how they were secured.
+
+use super::line::{Ink, Line};
+use super::{Fact, fact};
+use crate::number::{count, time};
+use knee_core::trial::protocol::{ProtocolReport, TlsReport};
+
+/// The facts, where it was not HTTP/1.1 in cleartext.
+pub(super) fn facts(protocol: Option<&ProtocolReport>) -> Vec<Fact> {
+    let Some(protocol) = protocol else {
+        return Vec::new();
+    };
+    let mut facts = vec![fact("protocol", Line::plain(protocol.words()))];
+    if let Some(tls) = &protocol.tls {
+        facts.extend(handshakes(tls));
+    }
+    facts
+}
+
+fn handshakes(tls: &TlsReport) -> Vec<Fact> {
+    let mut parts = vec![
+        format!("{} full", count(tls.handshakes_full)),
+        format!("{} resumed", count(tls.handshakes_resumed)),
+    ];
+    if tls.early_data > 0 {
+        parts.push(format!("{} of them with early data", count(tls.early_data)));
+    }
+    let mut line = Line::plain(parts.join(", "));
+    if tls.handshakes_failed > 0 {
+        line.push(
+            Ink::Bad,
+            format!(", {} failed", count(tls.handshakes_failed)),
+        );
+    }
+    let mut facts = vec![fact("handshakes", line)];
+    let of = &tls.handshake_ns;
+    if let (Some(p50), Some(p99)) = (of.p50, of.p99) {
+        let mut took = format!("p50 {}, p99 {}", time(p50), time(p99));
+        if let Some(connect) = tls.connect_ns.p50 {
+            took.push_str(&format!(", after connecting in p50 {}", time(connect)));
+        }
+        took.push_str(&format!(
+            "; {} of the generator's own",
+            time(tls.generator_ns)
+        ));
+        facts.push(fact("handshake", Line::plain(took)));
+    }
+    facts
+}
