@@ -1,19 +1,16 @@
 //! One `TrialSpec` in, one `Trial` out.
 
+mod clients;
+
 use crate::error::RunError;
-use crate::exchange::Exchange;
-use crate::exchange::http1::{self, Http1};
-use crate::exchange::http2::{self, Http2};
 use crate::generator::{WorkerUse, generator_use};
 use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::kernel::limits;
 use crate::kernel::timestamps::Timestamps;
-use crate::link::{self, Clear, Link, Tls, TlsTarget};
+use crate::link;
 use crate::observe::Vantage;
 use crate::pool::client::Client;
-use crate::pool::connect_client::{ConnectClient, ConnectConfig};
-use crate::pool::http_client::{ClientConfig, HttpClient};
 use crate::pool::requests::{RequestSet, serialise_all};
 use crate::reactor::{Backend, COVERED, EpollBackend, Requests, UringBackend, Waiter};
 use crate::resolve;
@@ -29,10 +26,7 @@ use knee_core::measure::{
 };
 use knee_core::polling::polling_share;
 use knee_core::rng;
-use knee_core::spec::{
-    BackendChoice, ConnectScheme, HttpVersion, Load, OverloadLoad, Share, TimestampsChoice,
-    TrialSpec,
-};
+use knee_core::spec::{BackendChoice, HttpVersion, Load, Share, TimestampsChoice, TrialSpec};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -110,40 +104,6 @@ pub(crate) fn run(
         seen,
     };
     Ok(trial_of(spec, done, beside))
-}
-
-/// What a worker's kept connections are made of, but for what is spoken over them.
-struct Kept<'a> {
-    plan: &'a Plan<'a>,
-    config: ClientConfig,
-    requests: RequestSet,
-    tls: Option<TlsTarget>,
-}
-
-impl Kept<'_> {
-    fn speak<X: Exchange>(
-        self,
-        shared: X::Shared,
-        share: Share,
-        parts: &Sender<IntervalPart>,
-    ) -> io::Result<Done> {
-        let Kept {
-            plan,
-            config,
-            requests,
-            tls,
-        } = self;
-        match tls.is_some() {
-            true => {
-                let client = HttpClient::<Tls, X>::new(config, requests, tls, shared);
-                plan.carry(client, share, parts)
-            }
-            false => {
-                let client = HttpClient::<Clear, X>::new(config, requests, (), shared);
-                plan.carry(client, share, parts)
-            }
-        }
-    }
 }
 
 /// What was counted beside the workers.
@@ -256,39 +216,7 @@ impl Plan<'_> {
         let picks = rng::stream(self.spec.seed, rng::PICKS + u64::from(share.index));
         let first = share.index as usize;
         let requests = RequestSet::new(&self.spec.target, self.requests.clone(), first, picks);
-        if let Load::Overload(load) = &self.spec.load {
-            let config = self.connect_config(load, share);
-            let slots = config.slots;
-            return self.work_with(ConnectClient::new(config, requests), slots, share, parts);
-        }
-        let config = self.client_config(share);
-        let target = &self.spec.target;
-        // One for each worker, as it keeps sessions; that it can be made was seen before.
-        let tls = link::tls_target(target).unwrap_or_default();
-        let kept = Kept {
-            plan: self,
-            config,
-            requests,
-            tls,
-        };
-        match target.version() {
-            HttpVersion::Http2 => {
-                kept.speak::<Http2>(http2::Http2Shared::new(target), share, parts)
-            }
-            HttpVersion::Auto | HttpVersion::Http11 => {
-                kept.speak::<Http1>(http1::Shared::new(target), share, parts)
-            }
-        }
-    }
-
-    fn carry<L: Link, X: Exchange>(
-        &self,
-        client: HttpClient<L, X>,
-        share: Share,
-        parts: &Sender<IntervalPart>,
-    ) -> io::Result<Done> {
-        let slots = client.slots();
-        self.work_with(client.followed(self.one_of), slots, share, parts)
+        self.work_kind(requests, share, parts)
     }
 
     fn work_with<C: Client>(
@@ -354,55 +282,7 @@ impl Plan<'_> {
         };
         worker.run(&mut io?, self.stop, &mut emit)
     }
-
-    fn connect_config(&self, load: &OverloadLoad, share: Share) -> ConnectConfig {
-        let spec = self.spec;
-        let connecting = share.part(load.scheme.connecting_max().into()) as usize;
-        let permitted = limits::connections_permitted() / u64::from(share.of);
-        let slots = (connecting + RESPONDING_MAX).min(permitted as usize);
-        ConnectConfig {
-            address: self.address,
-            sources: self.sources.clone(),
-            slots: slots.max(connecting),
-            // A blocking connect waits for as long as its client has patience at all.
-            patience: match load.scheme {
-                ConnectScheme::Simple { .. } => spec.timeout,
-                ConnectScheme::SClients { .. } | ConnectScheme::Scheduled { .. } => {
-                    spec.connect_timeout
-                }
-            },
-            timeout: spec.timeout,
-            close: load.close,
-            request_bytes_max: self.requests.length_max(),
-        }
-    }
-
-    fn client_config(&self, share: Share) -> ClientConfig {
-        let spec = self.spec;
-        let connections = share.part(connections_of(spec).into()) as u32;
-        let is_multiplexed = spec.target.version() == HttpVersion::Http2;
-        let (connections_max, lanes) = match &spec.load {
-            Load::Closed { .. } if !is_multiplexed => (connections, connections),
-            _ => (connections.max(1), 0),
-        };
-        ClientConfig {
-            address: self.address,
-            keep_alive: spec.target.keep_alive,
-            connections_max,
-            lanes,
-            streams_max: match is_multiplexed {
-                true => spec.target.http2.streams(),
-                false => 1,
-            },
-            timeout: spec.timeout,
-            connect_timeout: spec.connect_timeout,
-        }
-    }
 }
-
-/// Beside the connects of a worker so many connections may be open that wait for a response, or for
-/// the server to close them, as far as this process may have descriptors.
-const RESPONDING_MAX: usize = 16_384;
 
 /// The most connections that the load may have open at once; of an overload, those that are not
 /// established yet.

@@ -9,15 +9,17 @@
 //! request is acknowledged by the kernel though no server has seen it
 //! ([`Outcome::ResponseTimeout`] if none does).
 
+mod carry;
+
 use super::client::{Client, Tally};
 use super::deadlines::Deadlines;
 use super::flight::{Flight, outcome_of, status_outcome};
 use super::requests::RequestSet;
-use crate::exchange::http1::{Eof, HeadCache, Progress, ResponseParser, Violation};
-use crate::reactor::{Backend, Close, Event, EventTime, Opening, Payload};
+use crate::exchange::http1::{Eof, HeadCache, ResponseParser, Violation};
+use crate::link::Link;
+use crate::reactor::{Backend, Close, Event, EventTime, Opening};
 use crate::sys::socket::{RawAddress, TcpPhase};
-use knee_core::measure::Op;
-use knee_core::measure::{Completion, Outcome};
+use knee_core::measure::{Completion, Handshakes, Op, Outcome};
 use knee_core::spec::CloseKind;
 use knee_core::time::Nanos;
 use std::io;
@@ -49,10 +51,11 @@ pub(crate) struct ConnectConfig {
 }
 
 /// Carries each operation over a connection of its own.
-pub(crate) struct ConnectClient {
+pub(crate) struct ConnectClient<L: Link> {
     config: ConnectConfig,
     requests: RequestSet,
-    connections: Vec<Connection>,
+    link: L::Shared,
+    connections: Vec<Connection<L>>,
     /// Slots without a connection.
     free: Vec<u32>,
     next_source: usize,
@@ -66,11 +69,14 @@ pub(crate) struct ConnectClient {
     established: Vec<u32>,
     tally: Tally,
     violation: Option<Violation>,
+    handshakes: Handshakes,
 }
 
-#[derive(Default)]
-struct Connection {
+struct Connection<L> {
     state: State,
+    /// Once it is established.
+    link: Option<L>,
+    opened: Nanos,
     parser: ResponseParser,
     flight: Flight,
 }
@@ -80,14 +86,32 @@ enum State {
     #[default]
     Free,
     Connecting,
+    /// Established; its handshake goes on.
+    Securing,
     Busy,
     /// Its response is here; the server is to close it.
     Draining,
 }
 
-impl ConnectClient {
+impl<L> Default for Connection<L> {
+    fn default() -> Connection<L> {
+        Connection {
+            state: State::Free,
+            link: None,
+            opened: Nanos::ZERO,
+            parser: ResponseParser::default(),
+            flight: Flight::default(),
+        }
+    }
+}
+
+impl<L: Link> ConnectClient<L> {
     /// A client without connections.
-    pub(crate) fn new(config: ConnectConfig, requests: RequestSet) -> ConnectClient {
+    pub(crate) fn new(
+        config: ConnectConfig,
+        requests: RequestSet,
+        link: L::Shared,
+    ) -> ConnectClient<L> {
         let slots = config.slots;
         let mut connections = Vec::new();
         connections.resize_with(slots, Connection::default);
@@ -103,6 +127,8 @@ impl ConnectClient {
             established: Vec::new(),
             tally: Tally::default(),
             violation: None,
+            handshakes: Handshakes::default(),
+            link,
             requests,
             config,
         }
@@ -119,49 +145,6 @@ impl ConnectClient {
             from,
             nodelay: self.config.request_bytes_max > SEGMENT_BYTES
                 && self.config.address.family() != libc::AF_UNIX,
-        }
-    }
-
-    fn on_connected<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
-        let connection = &mut self.connections[slot as usize];
-        if connection.state != State::Connecting {
-            return;
-        }
-        if now >= connection.flight.started + self.config.patience {
-            return self.give_up_connect(io, slot, Outcome::Late, now);
-        }
-        self.connecting.clear(slot);
-        let flight = &mut connection.flight;
-        (flight.connected, flight.sent) = (now, now);
-        flight.bytes_sent = self.requests.length(flight.request);
-        connection.state = State::Busy;
-        connection
-            .parser
-            .begin(self.requests.is_head(flight.request));
-        self.established.push(flight.lane);
-        let (request, intended) = (flight.request, flight.intended);
-        self.responding.set(slot, intended + self.config.timeout);
-        match io.send(slot, Payload::Registered(request)) {
-            Ok(()) if io.is_sending(slot) => {}
-            Ok(()) => self.connections[slot as usize].flight.written = now,
-            Err(error) => self.on_failure(io, slot, &error, now),
-        }
-    }
-
-    #[inline]
-    fn on_bytes<B: Backend>(&mut self, io: &mut B, slot: u32, bytes: &[u8], time: EventTime) {
-        let now = time.seen;
-        let connection = &mut self.connections[slot as usize];
-        if connection.state != State::Busy {
-            return;
-        }
-        let time = connection.flight.received(bytes.len(), time);
-        match connection.parser.feed(bytes, &mut self.cache) {
-            Progress::NeedMore => {}
-            Progress::Malformed(violation) => self.refuse(io, slot, violation, now),
-            Progress::Done {
-                status, keep_alive, ..
-            } => self.served(io, slot, (status, keep_alive), time),
         }
     }
 
@@ -193,6 +176,10 @@ impl ConnectClient {
             State::Free => {}
             State::Draining => self.discard(io, slot, self.how()),
             State::Connecting => self.end(io, slot, Outcome::Closed, now),
+            State::Securing => {
+                let why = "it closed the connection during the TLS handshake".to_owned();
+                self.on_bad_link(io, slot, why, now);
+            }
             State::Busy => {
                 let outcome = match connection.parser.at_eof() {
                     Eof::Done { status } => {
@@ -214,7 +201,9 @@ impl ConnectClient {
             State::Draining => self.discard(io, slot, Close::Orderly),
             State::Connecting if gave_up => self.end(io, slot, Outcome::ConnectTimeout, now),
             State::Busy if gave_up => self.give_up_response(io, slot, now),
-            State::Connecting | State::Busy => self.end(io, slot, outcome_of_open(error), now),
+            State::Connecting | State::Securing | State::Busy => {
+                self.end(io, slot, outcome_of_open(error), now);
+            }
         }
     }
 
@@ -250,7 +239,7 @@ impl ConnectClient {
     fn end<B: Backend>(&mut self, io: &mut B, slot: u32, outcome: Outcome, now: Nanos) {
         let connection = &self.connections[slot as usize];
         let completion = match connection.state {
-            State::Connecting => connection.flight.unsent(outcome, now),
+            State::Connecting | State::Securing => connection.flight.unsent(outcome, now),
             _ => connection.flight.ended(outcome, EventTime::seen(now)),
         };
         self.complete(completion);
@@ -269,7 +258,8 @@ impl ConnectClient {
         self.connecting.clear(slot);
         self.responding.clear(slot);
         self.draining.clear(slot);
-        self.connections[slot as usize].state = State::Free;
+        let connection = &mut self.connections[slot as usize];
+        (connection.state, connection.link) = (State::Free, None);
         self.tally.open -= 1;
         self.free.push(slot);
     }
@@ -281,7 +271,7 @@ impl ConnectClient {
     }
 }
 
-impl Client for ConnectClient {
+impl<L: Link> Client for ConnectClient<L> {
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
         self.tally.in_flight += 1;
         let mut flight = Flight::new(op, self.requests.pick(), now);
@@ -300,6 +290,7 @@ impl Client for ConnectClient {
         self.connecting.set(slot, now + self.config.patience);
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Connecting;
+        connection.opened = now;
         connection.flight = flight;
     }
 
@@ -322,7 +313,7 @@ impl Client for ConnectClient {
                 self.on_end(io, slot, now);
             }
             Event::Connected => self.on_connected(io, slot, now),
-            Event::Written => self.connections[slot as usize].flight.written = now,
+            Event::Written => self.on_written(io, slot, now),
             Event::Ended => self.on_end(io, slot, now),
             Event::Failed(error) => self.on_failure(io, slot, &error, now),
         }
@@ -339,6 +330,10 @@ impl Client for ConnectClient {
         while let Some((slot, at)) = self.connecting.first()
             && at <= now
         {
+            if self.connections[slot as usize].state == State::Securing {
+                self.end(io, slot, Outcome::HandshakeTimeout, now);
+                continue;
+            }
             match io.tcp_state(slot).map(|state| state.phase) {
                 // Its answer may lie unread: then it was established, if only just.
                 Some(TcpPhase::Established) => {
@@ -371,12 +366,18 @@ impl Client for ConnectClient {
                     let time = EventTime::seen(now);
                     connection.flight.ended(Outcome::InFlight, time)
                 }
-                State::Connecting => connection.flight.unsent(Outcome::InFlight, now),
+                State::Connecting | State::Securing => {
+                    connection.flight.unsent(Outcome::InFlight, now)
+                }
                 State::Draining | State::Free => continue,
             };
             connection.state = State::Draining;
             self.complete(completion);
         }
+    }
+
+    fn take_handshakes(&mut self) -> Handshakes {
+        std::mem::take(&mut self.handshakes)
     }
 
     fn first_violation(&self) -> Option<String> {

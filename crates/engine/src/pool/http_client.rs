@@ -6,6 +6,7 @@ mod config;
 mod connection;
 mod followed;
 mod manage;
+mod place;
 
 pub(crate) use config::ClientConfig;
 use connection::{Connection, State};

@@ -53,7 +53,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\
 const OK_KEEP: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 struct Bench {
-    client: ConnectClient,
+    client: ConnectClient<crate::link::Clear>,
     io: Remembers,
 }
 
@@ -90,7 +90,7 @@ fn bench(close: CloseKind) -> Bench {
     };
     let requests = RequestSet::new(&target, serialise_all(&target), 0, rng::stream(1, 1));
     Bench {
-        client: ConnectClient::new(config, requests),
+        client: ConnectClient::new(config, requests, ()),
         io: Remembers {
             opened: Vec::new(),
             sent: Vec::new(),

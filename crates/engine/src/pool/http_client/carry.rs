@@ -5,7 +5,7 @@ use crate::exchange::{Exchange, FlightId, Standing, Told};
 use crate::link::Link;
 use crate::pool::flight::{Flight, status_outcome};
 use crate::reactor::{Backend, EventTime, Payload};
-use knee_core::measure::{Op, Outcome};
+use knee_core::measure::Outcome;
 use knee_core::time::Nanos;
 
 /// Of a long request so many bytes are sealed at once.
@@ -373,108 +373,6 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
         self.connections[slot as usize].state = State::Draining;
         self.note_draining(slot);
         self.changing.set(slot, now + DRAIN_MAX);
-    }
-
-    /// Gives operations that wait what room an open connection has.
-    #[inline]
-    pub(super) fn fill<B: Backend>(
-        &mut self,
-        io: &mut B,
-        slot: u32,
-        (happened, now): (Nanos, Nanos),
-    ) {
-        if !self.lanes.is_empty() || !self.config.keep_alive {
-            return;
-        }
-        loop {
-            let connection = &mut self.connections[slot as usize];
-            let (State::Open, Some(exchange)) = (connection.state, &connection.exchange) else {
-                return;
-            };
-            if exchange.room().operations == 0 {
-                return self.ready.remove(slot);
-            }
-            let Some(flight) = self.waiting.take(now) else {
-                let carries = self.connections[slot as usize].carries;
-                return self.ready.insert(slot, carries);
-            };
-            // There was room once the response was here: what passed until the generator saw that
-            // is its own delay, not a wait for a connection.
-            let free_from = happened.max(flight.started);
-            self.begin(io, slot, flight, (free_from, now));
-        }
-    }
-
-    /// Operations that the server has not processed go again.
-    pub(super) fn begin_again<B: Backend>(&mut self, io: &mut B, now: Nanos) {
-        while let Some(mut flight) = self.again.pop() {
-            flight.repeated = true;
-            flight.connected = Nanos::ZERO;
-            self.place(io, flight, now);
-        }
-    }
-
-    /// Finds a connection for an operation, or queues it.
-    #[inline]
-    pub(super) fn place<B: Backend>(&mut self, io: &mut B, mut flight: Flight, now: Nanos) {
-        let lane = flight.lane;
-        let found = match self.lanes.get(lane as usize) {
-            Some(&slot) => (slot != super::NONE).then_some(slot),
-            None => self.with_room(),
-        };
-        if let Some(slot) = found {
-            return self.carry(io, slot, flight, now);
-        }
-        match self.free_slot(io, lane) {
-            Some(slot) => self.open(io, slot, flight, now),
-            None if flight.repeated => self.waiting.push_again(flight.intended, flight),
-            None => {
-                if X::MULTIPLEXED {
-                    // It waits for a stream, and not for a connection.
-                    flight.placed = now;
-                }
-                self.waiting.push(flight.intended, flight);
-            }
-        }
-    }
-
-    /// Begins an operation on a connection that was found for it.
-    #[inline]
-    fn carry<B: Backend>(&mut self, io: &mut B, slot: u32, flight: Flight, now: Nanos) {
-        self.begin(io, slot, flight, (now, now));
-        if !self.lanes.is_empty() || !self.config.keep_alive {
-            return;
-        }
-        let connection = &self.connections[slot as usize];
-        match &connection.exchange {
-            Some(exchange) if exchange.room().operations > 0 => {
-                self.ready.insert(slot, connection.carries);
-            }
-            _ => self.ready.remove(slot),
-        }
-    }
-
-    /// The connection for an operation without a lane: one that carries nothing, or, where no other
-    /// may be opened, the one that carries fewest.
-    #[inline]
-    fn with_room(&mut self) -> Option<u32> {
-        let (slot, carries) = self.ready.first()?;
-        let most = u64::from(self.config.connections_max);
-        (carries == 0 || self.tally.open >= most).then_some(slot)
-    }
-
-    /// A slot for a new connection of this lane. Where there is none, the connection that has
-    /// waited longest for the server to close it gives up its own.
-    fn free_slot<B: Backend>(&mut self, io: &mut B, lane: u32) -> Option<u32> {
-        let most = u64::from(self.config.connections_max);
-        let is_pooled = lane == Op::ANY_LANE || self.lanes.is_empty();
-        while self.free.is_empty() || (is_pooled && self.tally.open >= most) {
-            let oldest = self.draining.pop_front()?;
-            if self.connections[oldest as usize].state == State::Draining {
-                self.discard(io, oldest);
-            }
-        }
-        self.free.pop()
     }
 }
 

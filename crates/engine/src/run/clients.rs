@@ -1,0 +1,150 @@
+//! What a worker carries its operations with.
+
+use super::{Plan, connections_of};
+use crate::exchange::Exchange;
+use crate::exchange::http1::{self, Http1};
+use crate::exchange::http2::{Http2, Http2Shared};
+use crate::kernel::limits;
+use crate::link::{self, Clear, Link, Tls, TlsTarget};
+use crate::pool::connect_client::{ConnectClient, ConnectConfig};
+use crate::pool::http_client::{ClientConfig, HttpClient};
+use crate::pool::requests::RequestSet;
+use crate::worker::Done;
+use knee_core::measure::IntervalPart;
+use knee_core::spec::{ConnectScheme, HttpVersion, Load, OverloadLoad, Share};
+use std::io;
+use std::sync::mpsc::Sender;
+
+/// Beside the connects of a worker so many connections may be open that wait for a response, or for
+/// the server to close them, as far as this process may have descriptors.
+const RESPONDING_MAX: usize = 16_384;
+
+impl Plan<'_> {
+    /// Works with the client for this kind of load, link and exchange.
+    pub(super) fn work_kind(
+        &self,
+        requests: RequestSet,
+        share: Share,
+        parts: &Sender<IntervalPart>,
+    ) -> io::Result<Done> {
+        let target = &self.spec.target;
+        // One for each worker, as it keeps sessions; that it can be made was seen before.
+        let tls = link::tls_target(target).unwrap_or_default();
+        if let Load::Overload(load) = &self.spec.load {
+            let config = self.connect_config(load, share);
+            let slots = config.slots;
+            return match tls.is_some() {
+                true => {
+                    let client = ConnectClient::<Tls>::new(config, requests, tls);
+                    self.work_with(client, slots, share, parts)
+                }
+                false => {
+                    let client = ConnectClient::<Clear>::new(config, requests, ());
+                    self.work_with(client, slots, share, parts)
+                }
+            };
+        }
+        let kept = Kept {
+            plan: self,
+            config: self.client_config(share),
+            requests,
+            tls,
+        };
+        match target.version() {
+            HttpVersion::Http2 => kept.speak::<Http2>(Http2Shared::new(target), share, parts),
+            HttpVersion::Auto | HttpVersion::Http11 => {
+                kept.speak::<Http1>(http1::Shared::new(target), share, parts)
+            }
+        }
+    }
+
+    fn carry<L: Link, X: Exchange>(
+        &self,
+        client: HttpClient<L, X>,
+        share: Share,
+        parts: &Sender<IntervalPart>,
+    ) -> io::Result<Done> {
+        let slots = client.slots();
+        // Where several operations share a connection, its streams do not tell which is which.
+        let one_of = self.one_of.filter(|_| !X::MULTIPLEXED);
+        self.work_with(client.followed(one_of), slots, share, parts)
+    }
+
+    fn connect_config(&self, load: &OverloadLoad, share: Share) -> ConnectConfig {
+        let spec = self.spec;
+        let connecting = share.part(load.scheme.connecting_max().into()) as usize;
+        let permitted = limits::connections_permitted() / u64::from(share.of);
+        let slots = (connecting + RESPONDING_MAX).min(permitted as usize);
+        ConnectConfig {
+            address: self.address,
+            sources: self.sources.clone(),
+            slots: slots.max(connecting),
+            // A blocking connect waits for as long as its client has patience at all.
+            patience: match load.scheme {
+                ConnectScheme::Simple { .. } => spec.timeout,
+                ConnectScheme::SClients { .. } | ConnectScheme::Scheduled { .. } => {
+                    spec.connect_timeout
+                }
+            },
+            timeout: spec.timeout,
+            close: load.close,
+            request_bytes_max: self.requests.length_max(),
+        }
+    }
+
+    fn client_config(&self, share: Share) -> ClientConfig {
+        let spec = self.spec;
+        let connections = share.part(connections_of(spec).into()) as u32;
+        let is_multiplexed = spec.target.version() == HttpVersion::Http2;
+        let (connections_max, lanes) = match &spec.load {
+            Load::Closed { .. } if !is_multiplexed => (connections, connections),
+            _ => (connections.max(1), 0),
+        };
+        ClientConfig {
+            address: self.address,
+            keep_alive: spec.target.keep_alive,
+            connections_max,
+            lanes,
+            streams_max: match is_multiplexed {
+                true => spec.target.http2.streams(),
+                false => 1,
+            },
+            timeout: spec.timeout,
+            connect_timeout: spec.connect_timeout,
+        }
+    }
+}
+
+/// What a worker's kept connections are made of, but for what is spoken over them.
+struct Kept<'a> {
+    plan: &'a Plan<'a>,
+    config: ClientConfig,
+    requests: RequestSet,
+    tls: Option<TlsTarget>,
+}
+
+impl Kept<'_> {
+    fn speak<X: Exchange>(
+        self,
+        shared: X::Shared,
+        share: Share,
+        parts: &Sender<IntervalPart>,
+    ) -> io::Result<Done> {
+        let Kept {
+            plan,
+            config,
+            requests,
+            tls,
+        } = self;
+        match tls.is_some() {
+            true => {
+                let client = HttpClient::<Tls, X>::new(config, requests, tls, shared);
+                plan.carry(client, share, parts)
+            }
+            false => {
+                let client = HttpClient::<Clear, X>::new(config, requests, (), shared);
+                plan.carry(client, share, parts)
+            }
+        }
+    }
+}
