@@ -156,3 +156,11 @@ impl Streams {
         }
     }
 }
+
+#[cfg(test)]
+impl Streams {
+    /// As though all identifiers up to this one had been used.
+    pub(super) fn skip_to(&mut self, id: u32) {
+        self.next = id;
+    }
+}

@@ -3,6 +3,7 @@
 use super::super::Violation;
 use super::super::frame::{FRAME_BYTES_DEFAULT, FrameHead, HEAD_BYTES, flag, kind};
 use super::{Http2, Io};
+use crate::exchange::Standing;
 
 /// The room for a frame that arrives in pieces which a connection keeps; more is given back.
 const PENDING_KEPT_BYTES: usize = 1024;
@@ -47,10 +48,10 @@ pub(super) struct Block {
 }
 
 impl Http2 {
-    /// Reads all of `bytes`.
+    /// Reads all of `bytes`, unless the connection ends in them.
     pub(super) fn read(&mut self, bytes: &[u8], io: &mut Io) -> Result<(), Violation> {
         let mut rest = bytes;
-        while !rest.is_empty() {
+        while !rest.is_empty() && self.standing != Standing::Broken {
             if self.reader.data.left > 0 {
                 rest = self.read_data(rest, io)?;
                 continue;

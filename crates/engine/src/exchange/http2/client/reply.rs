@@ -163,12 +163,6 @@ impl Http2 {
         if !self.receive_window.take(head.length) {
             return Err(Violation::WindowExceeded);
         }
-        if head.length == 0 && !head.has(flag::END_STREAM) {
-            self.empties += 1;
-            if self.empties > EMPTIES_MAX {
-                return Err(Violation::EmptyFrames);
-            }
-        }
         let Some(stream) = self.streams.get(head.stream) else {
             return self.check_forgiven(head.stream).map(|()| 0);
         };
@@ -190,12 +184,17 @@ impl Http2 {
             ends_stream,
             ..
         } = self.reader.data;
+        if content > 0 {
+            self.empties = 0;
+        } else if !ends_stream {
+            self.empties += 1;
+            if self.empties > EMPTIES_MAX {
+                return Err(Violation::EmptyFrames);
+            }
+        }
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
         };
-        if content > 0 {
-            self.empties = 0;
-        }
         if let Some(left) = stream.left {
             match left.checked_sub(u64::from(content)) {
                 Some(left) => stream.left = Some(left),

@@ -1,3 +1,9 @@
 //! The client against another implementation, and against servers that misbehave.
 
+mod allowed;
+mod floods;
+mod flow;
+mod misbehaviour;
 mod oracle;
+mod rig;
+mod split;

@@ -114,7 +114,7 @@ impl Decoder {
     }
 }
 
-/// The string that `bytes` begin with (RFC 7541 §5.2), in `scratch` where it is coded, and the rest.
+/// The string that `bytes` begin with (RFC 7541 §5.2), in `scratch` where it is coded; the rest.
 #[inline]
 fn string<'b: 's, 's>(
     bytes: &'b [u8],

@@ -180,8 +180,8 @@ fn examples_of_the_rfc_decode() {
     }
 }
 
-/// The requests of C.4 encode to the very bytes of the RFC: both index every field. (In C.6 it codes
-/// a string that is no shorter for it.)
+/// The requests of C.4 encode to the very bytes of the RFC: both index every field. (In C.6 it
+/// codes a string that is no shorter for it.)
 #[test]
 fn examples_of_the_rfc_encode() {
     for (name, _, blocks) in EXAMPLES.into_iter().filter(|e| e.0 == "C.4") {

@@ -1,0 +1,373 @@
+//! What a server may do, next to what it may not.
+
+use super::super::super::frame::{flag, kind};
+use super::rig::*;
+use crate::exchange::{Exchange, Standing, Told};
+use knee_core::measure::Outcome;
+
+const END: u8 = flag::END_STREAM;
+const WHOLE: u8 = flag::END_HEADERS;
+
+fn goaway(last: u32, code: u32) -> Vec<u8> {
+    let payload = [last.to_be_bytes(), code.to_be_bytes()].concat();
+    f(kind::GOAWAY, 0, 0, &payload)
+}
+
+fn reset(stream: u32, code: u32) -> Vec<u8> {
+    f(kind::RST_STREAM, 0, stream, &code.to_be_bytes())
+}
+
+/// Operation 1 on stream 1, which the bytes are about, ends so; what is told of it is the same
+/// however they are cut, and the connection goes on.
+fn check(name: &str, request: usize, bytes: &[u8], end: Result<u16, Outcome>) {
+    let mut first = None;
+    for piece in [usize::MAX, 1, 5] {
+        let mut rig = Rig::greeted();
+        rig.begin(1, request);
+        rig.begin(2, GET);
+        rig.told.clear();
+        for piece in bytes.chunks(piece) {
+            rig.feed(piece);
+        }
+        let told = summed(&rig.told());
+        assert!(
+            !told.iter().any(|t| matches!(t, Told::Violated(_))),
+            "{name}: {told:?}"
+        );
+        assert_eq!(end_of(&told, 1), Some(end), "{name}: {told:?}");
+        rig.feed(&ok(3));
+        assert_eq!(end_of(&rig.told(), 2), Some(Ok(200)), "{name}");
+        assert_ne!(rig.http2.standing(), Standing::Broken, "{name}");
+        assert_eq!(first.get_or_insert(told.clone()), &told, "{name}");
+    }
+}
+
+#[test]
+fn responses() {
+    let head = |fields: &[(&str, &str)]| headers(1, false, fields);
+    let status = |status| headers(1, false, &[(":status", status)]);
+    let padded = f(kind::DATA, flag::PADDED | END, 1, &[2, b'x', 0, 0]);
+    let only_padding = f(kind::DATA, flag::PADDED | END, 1, &[2, 0, 0]);
+    let priority = [&[0, 0, 0, 0, 1][..], &[0x88]].concat();
+    let both = [&[1, 0, 0, 0, 0, 1][..], &[0x88, 0]].concat();
+    let length = |n| [(":status", "200"), ("content-length", n)];
+    for (name, request, frames, end) in [
+        ("without content", GET, vec![ok(1)], Ok(200)),
+        (
+            "with content",
+            GET,
+            vec![status("200"), data(1, true, b"abc")],
+            Ok(200),
+        ),
+        (
+            "ended by empty DATA",
+            GET,
+            vec![status("200"), data(1, false, b"abc"), data(1, true, b"")],
+            Ok(200),
+        ),
+        ("padded", GET, vec![status("200"), padded], Ok(200)),
+        (
+            "padding alone",
+            GET,
+            vec![head(&length("0")), only_padding],
+            Ok(200),
+        ),
+        (
+            "HEADERS with priority",
+            GET,
+            vec![f(kind::HEADERS, WHOLE | END | flag::PRIORITY, 1, &priority)],
+            Ok(200),
+        ),
+        (
+            "HEADERS with padding and priority",
+            GET,
+            vec![f(
+                kind::HEADERS,
+                WHOLE | END | flag::PRIORITY | flag::PADDED,
+                1,
+                &both,
+            )],
+            Ok(200),
+        ),
+        (
+            "trailers",
+            GET,
+            vec![status("200"), headers(1, true, &[("a", "b")])],
+            Ok(200),
+        ),
+        (
+            "empty trailers",
+            GET,
+            vec![status("200"), data(1, false, b"x"), headers(1, true, &[])],
+            Ok(200),
+        ),
+        (
+            "interim ones",
+            GET,
+            vec![status("100"), status("103"), ok(1)],
+            Ok(200),
+        ),
+        (
+            "an interim one with a length",
+            GET,
+            vec![head(&[(":status", "103"), ("content-length", "7")]), ok(1)],
+            Ok(200),
+        ),
+        (
+            "continued",
+            GET,
+            vec![
+                f(kind::HEADERS, END, 1, b""),
+                f(kind::CONTINUATION, 0, 1, &[0x88, 0x40, 1]),
+                f(kind::CONTINUATION, WHOLE, 1, b"a\x01b"),
+            ],
+            Ok(200),
+        ),
+        (
+            "the length announced",
+            GET,
+            vec![head(&length("2")), data(1, true, b"ab")],
+            Ok(200),
+        ),
+        (
+            "the same length twice",
+            GET,
+            vec![
+                head(&[
+                    (":status", "200"),
+                    ("content-length", "1"),
+                    ("content-length", "1"),
+                ]),
+                data(1, true, b"x"),
+            ],
+            Ok(200),
+        ),
+        (
+            "a length of HEAD",
+            HEAD,
+            vec![headers(1, true, &length("9"))],
+            Ok(200),
+        ),
+        (
+            "HEAD ended by empty DATA",
+            HEAD,
+            vec![head(&length("9")), data(1, true, b"")],
+            Ok(200),
+        ),
+        (
+            "304 with a length",
+            GET,
+            vec![headers(
+                1,
+                true,
+                &[(":status", "304"), ("content-length", "9")],
+            )],
+            Ok(304),
+        ),
+        (
+            "204",
+            GET,
+            vec![headers(1, true, &[(":status", "204")])],
+            Ok(204),
+        ),
+        (
+            "999",
+            GET,
+            vec![headers(1, true, &[(":status", "999")])],
+            Ok(999),
+        ),
+        (
+            "values with blanks and bytes beyond ASCII",
+            GET,
+            vec![headers(
+                1,
+                true,
+                &[(":status", "200"), ("a", "b \t ä"), ("c", "")],
+            )],
+            Ok(200),
+        ),
+        (
+            "an error",
+            GET,
+            vec![headers(1, true, &[(":status", "503")])],
+            Ok(503),
+        ),
+    ] {
+        check(name, request, &frames.concat(), end);
+    }
+}
+
+#[test]
+fn other_frames() {
+    let update = |stream: u32, by: u32| f(kind::WINDOW_UPDATE, 0, stream, &by.to_be_bytes());
+    let most = (1 << 31) - 1 - 65_535;
+    for (name, frames, end) in [
+        ("unknown", vec![f(0x77, 0xff, 9, b"abc"), ok(1)], Ok(200)),
+        (
+            "unknown, of 16,384 bytes",
+            vec![f(0x77, 0, 0, &[0; 16_384]), ok(1)],
+            Ok(200),
+        ),
+        (
+            "PRIORITY on any stream",
+            vec![f(kind::PRIORITY, 0, 9, &[0; 5]), ok(1)],
+            Ok(200),
+        ),
+        (
+            "PRIORITY of 4 bytes on none",
+            vec![f(kind::PRIORITY, 0, 9, &[0; 4]), ok(1)],
+            Ok(200),
+        ),
+        (
+            "PING answered",
+            vec![f(kind::PING, 1, 0, &[0; 8]), ok(1)],
+            Ok(200),
+        ),
+        (
+            "SETTINGS that mean nothing",
+            vec![settings(&[(0x99, 1)]), ok(1)],
+            Ok(200),
+        ),
+        ("ENABLE_PUSH 0", vec![settings(&[(2, 0)]), ok(1)], Ok(200)),
+        (
+            "the largest values",
+            vec![settings(&[(4, (1 << 31) - 1), (5, 0xff_ffff)]), ok(1)],
+            Ok(200),
+        ),
+        (
+            "a window up to 2^31-1",
+            vec![update(0, most), update(1, most), ok(1)],
+            Ok(200),
+        ),
+        (
+            "WINDOW_UPDATE after the end",
+            vec![ok(1), update(1, 1), update(1, 0)],
+            Ok(200),
+        ),
+        (
+            "RST_STREAM after the end",
+            vec![ok(1), reset(1, 0), reset(1, 8)],
+            Ok(200),
+        ),
+        (
+            "PRIORITY after the end",
+            vec![ok(1), f(kind::PRIORITY, 0, 1, &[0; 5])],
+            Ok(200),
+        ),
+        ("RST_STREAM", vec![reset(1, 8)], Err(Outcome::StreamReset)),
+        (
+            "RST_STREAM with NO_ERROR",
+            vec![reset(1, 0)],
+            Err(Outcome::StreamReset),
+        ),
+        (
+            "RST_STREAM with an unknown code",
+            vec![reset(1, 99)],
+            Err(Outcome::StreamReset),
+        ),
+        ("refused", vec![reset(1, 7)], Err(Outcome::RefusedStream)),
+        (
+            "RST_STREAM in the middle",
+            vec![
+                headers(1, false, &[(":status", "200")]),
+                data(1, false, b"x"),
+                reset(1, 2),
+            ],
+            Err(Outcome::StreamReset),
+        ),
+        (
+            "GOAWAY with all streams",
+            vec![goaway(3, 0), ok(1)],
+            Ok(200),
+        ),
+        (
+            "GOAWAY twice",
+            vec![goaway((1 << 31) - 1, 0), goaway(3, 0), goaway(3, 0), ok(1)],
+            Ok(200),
+        ),
+    ] {
+        check(name, GET, &frames.concat(), end);
+    }
+}
+
+#[test]
+fn goaway_tells_what_was_not_processed() {
+    let mut rig = Rig::greeted();
+    for op in 1..=3 {
+        rig.begin(op, GET);
+    }
+    rig.told.clear();
+    rig.feed(&goaway(3, 0));
+    assert_eq!(rig.told(), [Told::Unprocessed(3)]);
+    assert_eq!(rig.http2.standing(), Standing::Closing);
+    assert_eq!(rig.http2.room().operations, 0);
+    rig.feed(&[ok(1), ok(5), data(5, true, b"late")].concat());
+    let told = rig.told();
+    assert_eq!(
+        (end_of(&told, 1), told.len()),
+        (Some(Ok(200)), 2),
+        "the late one means nothing"
+    );
+    rig.http2.ended(&mut rig.told);
+    assert_eq!(end_of(&rig.told(), 2), Some(Err(Outcome::Closed)));
+}
+
+#[test]
+fn goaway_with_an_error_ends_all() {
+    let mut rig = Rig::greeted();
+    rig.begin(1, GET);
+    rig.begin(2, GET);
+    rig.told.clear();
+    rig.feed(&goaway(1, 11));
+    let told = rig.told();
+    assert_eq!(end_of(&told, 1), Some(Err(Outcome::StreamReset)));
+    assert_eq!(end_of(&told, 2), Some(Err(Outcome::Unprocessed)));
+    assert_eq!((told.len(), rig.http2.standing()), (2, Standing::Broken));
+}
+
+#[test]
+fn the_end_of_the_connection() {
+    let mut rig = Rig::greeted();
+    for op in 1..=3 {
+        rig.begin(op, GET);
+    }
+    rig.feed(&[ok(1), headers(3, false, &[(":status", "200")])].concat());
+    rig.told.clear();
+    rig.http2.ended(&mut rig.told);
+    let failed = |op, outcome| Told::Failed { op, outcome };
+    let want = [failed(2, Outcome::Truncated), failed(3, Outcome::Closed)];
+    assert_eq!(rig.told(), want);
+    // Part of a frame is part of a response.
+    let mut rig = Rig::greeted();
+    rig.begin(1, GET);
+    rig.told.clear();
+    rig.feed(&ok(1)[..9]);
+    assert_eq!(rig.told(), [Told::Received { op: 1, bytes: 9 }]);
+    rig.http2.ended(&mut rig.told);
+    assert_eq!(rig.told(), [failed(1, Outcome::Truncated)]);
+}
+
+#[test]
+fn bytes_are_those_of_the_frames_of_a_stream() {
+    let mut rig = Rig::greeted();
+    rig.begin(7, GET);
+    rig.told.clear();
+    let response = [
+        headers(1, false, &[(":status", "100")]),
+        headers(1, false, &[(":status", "200")]),
+        data(1, false, &[0; 1000]),
+        data(1, true, &[0; 10]),
+    ]
+    .concat();
+    let others = [f(kind::PING, 0, 0, &[0; 8]), f(0x77, 0, 1, &[0; 50])].concat();
+    rig.feed(&[response.clone(), others].concat());
+    let bytes = response.len() as u64;
+    let status = 200;
+    assert_eq!(
+        rig.told(),
+        [
+            Told::Received { op: 7, bytes },
+            Told::Answered { op: 7, status }
+        ]
+    );
+}

@@ -1,0 +1,238 @@
+//! Servers that send more than anybody needs: memory stays bounded.
+
+use super::super::super::frame::{flag, kind};
+use super::rig::*;
+use crate::exchange::{Exchange, Standing, Told};
+use knee_core::measure::Outcome;
+use knee_core::spec::Http2Limits;
+
+/// Feeds the same bytes so often, with the outbox sent each time or never; the rule that ends it.
+fn flood(bytes: &[u8], times: usize, is_sent: bool) -> (Rig, Option<String>) {
+    let mut rig = Rig::greeted();
+    rig.begin(1, GET);
+    rig.told.clear();
+    for _ in 0..times {
+        rig.feed(bytes);
+        assert!(rig.out.bytes().len() < 100_000, "the outbox is bounded");
+        if is_sent {
+            rig.sent();
+        }
+        let rule = rig.told().into_iter().find_map(|one| match one {
+            Told::Violated(rule) => Some(rule),
+            _ => None,
+        });
+        if rule.is_some() {
+            return (rig, rule);
+        }
+    }
+    (rig, None)
+}
+
+#[test]
+fn floods() {
+    let head = headers(1, false, &[(":status", "200")]);
+    let ping = f(kind::PING, 0, 0, &[0; 8]);
+    let interim = headers(1, false, &[(":status", "102")]);
+    let empty = data(1, false, b"");
+    let unknown = f(0x77, 0, 0, b"");
+    let priority = f(kind::PRIORITY, 0, 9, &[0; 5]);
+    let padding = f(kind::DATA, flag::PADDED, 1, &[1, 0]);
+    for (name, bytes, is_sent, want) in [
+        (
+            "PING, nothing read",
+            ping.clone(),
+            false,
+            Some("over 1,000 PING"),
+        ),
+        ("PING, answers read", ping, true, None),
+        (
+            "SETTINGS, nothing read",
+            settings(&[(3, 100)]),
+            false,
+            Some("over 1,000 PING"),
+        ),
+        ("SETTINGS, answers read", settings(&[(4, 9)]), true, None),
+        ("interim responses", interim, true, Some("over 100 interim")),
+        (
+            "RST_STREAM of what has ended",
+            f(kind::RST_STREAM, 0, 1, &[0; 4]),
+            true,
+            None,
+        ),
+        ("unknown frames", unknown, true, None),
+        ("PRIORITY", priority, true, None),
+    ] {
+        let (rig, rule) = flood(&bytes, 3000, is_sent);
+        match want {
+            Some(want) => assert!(rule.is_some_and(|rule| rule.contains(want)), "{name}"),
+            None => assert_eq!(
+                (rule, rig.http2.standing()),
+                (None, Standing::Open),
+                "{name}"
+            ),
+        }
+    }
+    for (name, bytes, want) in [
+        ("empty DATA", empty, Some("over 1,000 empty DATA")),
+        (
+            "nothing but padding",
+            padding,
+            Some("over 1,000 empty DATA"),
+        ),
+        ("a byte each", data(1, false, b"x"), None),
+    ] {
+        let mut rig = Rig::greeted();
+        rig.begin(1, GET);
+        rig.feed(&head);
+        rig.told.clear();
+        (0..3000).for_each(|_| rig.feed(&bytes));
+        let rules = rig.told();
+        let rule = rules.iter().find_map(|one| match one {
+            Told::Violated(rule) => Some(rule),
+            _ => None,
+        });
+        match want {
+            Some(want) => assert!(rule.is_some_and(|rule| rule.contains(want)), "{name}"),
+            None => assert_eq!(rule, None, "{name}"),
+        }
+    }
+}
+
+/// Every response is reset, or malformed, or given up: nothing of it stays.
+#[test]
+fn streams_leave_nothing() {
+    let mut rig = Rig::greeted();
+    for n in 0..50_000_u32 {
+        let id = 2 * n + 1;
+        rig.begin(n, GET);
+        match n % 3 {
+            0 => rig.feed(&f(kind::RST_STREAM, 0, id, &[0, 0, 0, 8])),
+            1 => rig.feed(&data(id, true, b"x")),
+            _ => assert!(rig.http2.cancel(n, &mut rig.out)),
+        }
+        rig.sent();
+        rig.told.clear();
+    }
+    assert_eq!(rig.http2.room().operations, 100);
+    let shown = format!("{:?}", rig.http2.streams);
+    assert!(shown.len() < 1000, "{shown}");
+    assert!(rig.http2.senders.is_empty());
+}
+
+/// Late frames of what was given up are passed over, and count for the connection's window and the
+/// table all the same.
+#[test]
+fn what_was_given_up_is_passed_over() {
+    let mut rig = Rig::greeted();
+    rig.begin(1, GET);
+    rig.begin(2, GET);
+    rig.sent();
+    assert!(rig.http2.cancel(1, &mut rig.out));
+    assert_eq!(codes(&rig.sent()), [(kind::RST_STREAM, 1, 8)]);
+    rig.told.clear();
+    // The block puts content-length: 3 into the table, which the next one refers to.
+    let indexing = [&[0x88, 0x5c, 1][..], b"3"].concat();
+    let late = [
+        f(kind::HEADERS, flag::END_HEADERS, 1, &indexing),
+        data(1, true, &[0; 1000]),
+        f(kind::HEADERS, flag::END_HEADERS, 3, &[0x88, 0xbe]),
+        data(3, true, b"abc"),
+    ];
+    rig.feed(&late.concat());
+    let bytes = (late[2].len() + late[3].len()) as u64;
+    let answered = Told::Answered { op: 2, status: 200 };
+    assert_eq!(rig.told(), [Told::Received { op: 2, bytes }, answered]);
+    assert_eq!(rig.http2.receive_window, {
+        let mut window = super::super::ReceiveWindow::new(super::super::WINDOW_LARGE);
+        assert!(window.take(1003));
+        window
+    });
+}
+
+/// A server that grants no window: operations with a body that are given up leave nothing.
+#[test]
+fn bodies_that_nobody_takes() {
+    let mut rig = Rig::greeted();
+    for op in 0..1000 {
+        rig.begin(op, POST);
+        rig.sent();
+        assert!(rig.http2.cancel(op, &mut rig.out));
+        rig.sent();
+    }
+    assert!(rig.http2.senders.is_empty());
+    assert_eq!(rig.http2.streams.count(), 0);
+}
+
+#[test]
+fn identifiers_that_are_used_up() {
+    let mut rig = Rig::greeted();
+    rig.http2.streams.skip_to((1 << 31) - 3);
+    rig.begin(1, GET);
+    assert_eq!(rig.http2.standing(), Standing::Open);
+    rig.begin(2, GET);
+    assert_eq!(rig.http2.standing(), Standing::Closing);
+    assert_eq!(rig.http2.room().operations, 0);
+    rig.told.clear();
+    rig.feed(&[ok((1 << 31) - 3), ok((1 << 31) - 1)].concat());
+    assert_eq!(end_of(&rig.told(), 2), Some(Ok(200)));
+    // The last place is taken by a stream that is still open.
+    let mut rig = Rig::greeted();
+    rig.http2.streams.skip_to((1 << 31) - 1 - 16);
+    rig.begin(1, GET);
+    rig.http2.streams.skip_to((1 << 31) - 1);
+    rig.begin(2, GET);
+    assert_eq!(end_of(&rig.told, 2), Some(Err(Outcome::OtherError)));
+    assert_eq!(rig.http2.standing(), Standing::Closing);
+}
+
+#[test]
+fn room_is_the_lower_limit() {
+    let limits = |streams_max| Http2Limits {
+        streams_max,
+        ..Http2Limits::default()
+    };
+    for (name, configured, set, want) in [
+        ("neither", None, None, (100, false)),
+        ("the target's", None, Some(7), (7, true)),
+        ("nothing permitted", None, Some(0), (0, true)),
+        ("ours", Some(5), Some(7), (5, false)),
+        ("more than 100 of ours", Some(500), None, (500, false)),
+        ("equal", Some(7), Some(7), (7, false)),
+    ] {
+        let mut rig = Rig::new(limits(configured));
+        let before = rig.http2.room();
+        assert_eq!(
+            before.operations,
+            configured.unwrap_or(100).min(100),
+            "{name}"
+        );
+        assert!(!before.is_targets_limit, "{name}");
+        let set: Vec<_> = set.map(|n| (3, n)).into_iter().collect();
+        rig.feed(&settings(&set));
+        let room = rig.http2.room();
+        assert_eq!((room.operations, room.is_targets_limit), want, "{name}");
+    }
+    let mut rig = Rig::greeted();
+    rig.begin(1, GET);
+    rig.begin(2, GET);
+    rig.feed(&settings(&[(3, 1)]));
+    assert_eq!(rig.http2.room().operations, 0, "lowered below what is open");
+    rig.feed(&[ok(1), ok(3)].concat());
+    assert_eq!(rig.http2.room().operations, 1);
+}
+
+/// What is refused as the limit was not known yet may go again; later ones are told as refused.
+#[test]
+fn refused_before_the_limit_was_known() {
+    let refused = |id| f(kind::RST_STREAM, 0, id, &[0, 0, 0, 7]);
+    let mut rig = Rig::new(Http2Limits::default());
+    rig.begin(1, GET);
+    rig.feed(&settings(&[(3, 1)]));
+    rig.told.clear();
+    rig.feed(&refused(1));
+    assert_eq!(rig.told(), [Told::Unprocessed(1)]);
+    rig.begin(2, GET);
+    rig.told.clear();
+    rig.feed(&refused(3));
+    assert_eq!(end_of(&rig.told(), 2), Some(Err(Outcome::RefusedStream)));
+}
