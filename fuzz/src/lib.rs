@@ -2,8 +2,10 @@
 //! where something does not hold. The engine's tests run the same checks over the seeds.
 
 pub mod data_segment;
+pub mod hpack;
 pub mod http1_request;
 pub mod http1_response;
+pub mod http2_client;
 pub mod latency_control;
 pub mod latency_text;
 pub mod observe_control;

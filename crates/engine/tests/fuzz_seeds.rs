@@ -19,6 +19,11 @@ fn latency_control() {
 }
 
 #[test]
+fn hpack() {
+    run("hpack", 10_000, checks::hpack::check);
+}
+
+#[test]
 fn http1_request() {
     run("http1_request", 4_000, checks::http1_request::check);
 }
@@ -26,6 +31,11 @@ fn http1_request() {
 #[test]
 fn http1_response() {
     run("http1_response", 4_000, checks::http1_response::check);
+}
+
+#[test]
+fn http2_client() {
+    run("http2_client", 2_000, checks::http2_client::check);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod allowed;
 mod floods;
 mod flow;
+mod malformed;
 mod misbehaviour;
 mod oracle;
 mod rig;

@@ -43,7 +43,7 @@ fn check(name: &str, request: usize, bytes: &[u8], end: Result<u16, Outcome>) {
 }
 
 #[test]
-fn responses() {
+fn responses_framed_in_any_way() {
     let head = |fields: &[(&str, &str)]| headers(1, false, fields);
     let status = |status| headers(1, false, &[(":status", status)]);
     let padded = f(kind::DATA, flag::PADDED | END, 1, &[2, b'x', 0, 0]);
@@ -101,6 +101,17 @@ fn responses() {
             vec![status("200"), data(1, false, b"x"), headers(1, true, &[])],
             Ok(200),
         ),
+    ] {
+        check(name, request, &frames.concat(), end);
+    }
+}
+
+#[test]
+fn responses_with_unusual_heads() {
+    let head = |fields: &[(&str, &str)]| headers(1, false, fields);
+    let status = |status| headers(1, false, &[(":status", status)]);
+    let length = |n| [(":status", "200"), ("content-length", n)];
+    for (name, request, frames, end) in [
         (
             "interim ones",
             GET,

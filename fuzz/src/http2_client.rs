@@ -1,0 +1,108 @@
+//! Any bytes from the server, however they are cut, mean the same for operations over HTTP/2, and
+//! are answered the same; each operation ends once at most. Nothing panics.
+
+use knee_core::spec::{HttpRequest, HttpTarget, Pick, Url};
+use knee_engine::exchange::http2::{Http2, Http2Shared};
+use knee_engine::exchange::{Exchange, Outbox, Standing, Told};
+
+/// What is told, put into the outbox, and the standing thereafter.
+type Outcome = (Vec<Told>, Vec<u8>, Standing);
+
+/// The empty SETTINGS that servers begin with.
+const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+const OPERATIONS: u32 = 4;
+
+/// The first byte says whether the server's SETTINGS are there already, and how to cut; the rest is
+/// what the server sends.
+pub fn check(data: &[u8]) {
+    let Some((&choice, stream)) = data.split_first() else {
+        return;
+    };
+    let whole = outcome(stream, choice, |left| left);
+    check_order(&whole.0);
+    assert_eq!(outcome(stream, choice, |_| 1), whole, "byte by byte");
+    let mut state = u32::from(choice) << 8 | 1;
+    let piece = |left: usize| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as usize % 24 % left + 1
+    };
+    assert_eq!(outcome(stream, choice, piece), whole, "in pieces");
+}
+
+/// What comes of these bytes; `piece` says how many of those left come at once, at least one.
+fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> Outcome {
+    let mut shared = Http2Shared::new(&target());
+    let (mut out, mut told) = (Outbox::default(), Vec::new());
+    let mut http2 = Http2::established(&mut shared, &mut out);
+    if choice & 1 == 1 {
+        http2.feed(SETTINGS, &mut shared, &mut out, &mut told);
+    }
+    for op in 0..OPERATIONS {
+        http2.begin(op, op as usize % 3, &mut shared, &mut out, &mut told);
+    }
+    if choice & 2 == 2 {
+        http2.cancel(3, &mut out);
+    }
+    let mut rest = stream;
+    while !rest.is_empty() {
+        let (here, after) = rest.split_at(piece(rest.len()));
+        http2.feed(here, &mut shared, &mut out, &mut told);
+        rest = after;
+    }
+    let standing = http2.standing();
+    http2.ended(&mut told);
+    (summed(told), std::mem::take(out.bytes()), standing)
+}
+
+fn target() -> HttpTarget {
+    let url = Url::parse("http://h/").expect("a URL");
+    let request = |method: &str, body: &[u8]| {
+        HttpRequest::new(method, &url, Vec::new(), body.to_vec(), 1).expect("a request")
+    };
+    let requests = vec![
+        request("GET", b""),
+        request("POST", &[b'b'; 70_000]),
+        request("HEAD", b""),
+    ];
+    HttpTarget::new(url.endpoint().clone(), requests, Pick::InOrder, true).expect("a target")
+}
+
+/// All bytes of an operation in one telling, where the first one was.
+fn summed(told: Vec<Told>) -> Vec<Told> {
+    let mut all: Vec<Told> = Vec::new();
+    for one in told {
+        let before = all.iter_mut().find_map(|before| match (before, &one) {
+            (
+                Told::Received { op, bytes },
+                Told::Received {
+                    op: of,
+                    bytes: more,
+                },
+            ) if op == of => Some((bytes, *more)),
+            _ => None,
+        });
+        match before {
+            Some((bytes, more)) => *bytes += more,
+            None => all.push(one),
+        }
+    }
+    all
+}
+
+fn check_order(told: &[Told]) {
+    let mut ended = [false; OPERATIONS as usize];
+    for one in told {
+        let (op, ends) = match *one {
+            Told::Written(op) | Told::Received { op, .. } => (op, false),
+            Told::Answered { op, .. } | Told::Failed { op, .. } | Told::Unprocessed(op) => {
+                (op, true)
+            }
+            Told::Violated(_) => continue,
+            Told::Surplus => panic!("not of HTTP/2"),
+        };
+        let ended = &mut ended[op as usize];
+        assert!(!*ended, "operation {op} had ended: {told:?}");
+        *ended = ends;
+    }
+}
