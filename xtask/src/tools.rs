@@ -23,7 +23,7 @@ const fn tool(program: &'static str, package: &'static str, purpose: &'static st
 }
 
 /// What the tests need.
-pub const FOR_TESTS: [Tool; 12] = [
+pub const FOR_TESTS: [Tool; 13] = [
     tool("nginx", "nginx-light", "knee against nginx"),
     tool("apache2", "apache2", "knee against Apache httpd"),
     tool("lighttpd", "lighttpd", "knee against lighttpd"),
@@ -32,6 +32,7 @@ pub const FOR_TESTS: [Tool; 12] = [
     tool("node", "nodejs", "knee against Node"),
     tool("curl", "curl", "knee's server with curl"),
     tool("openssl", "openssl", "knee's server with OpenSSL"),
+    tool("h2load", "nghttp2-client", "knee's server with h2load"),
     tool("cc", "gcc", "the bare loops of the bench"),
     tool("chromium", "chromium", "HTML reports in a browser"),
     tool("java", "default-jre-headless", "HdrHistogram's own tools"),

@@ -8,6 +8,7 @@ mod early_answers;
 mod faults;
 mod hangs;
 mod history;
+mod http2_server;
 mod inputs;
 mod interchange;
 mod latency;

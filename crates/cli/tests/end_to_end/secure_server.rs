@@ -1,21 +1,8 @@
 //! `knee serve http --tls` with the clients of others.
 
-use crate::support::{KneeServer, TempPath, program, run};
+use crate::support::{KneeServer, TempPath, curl, program, run};
 use std::io::Write;
 use std::process::{Command, Stdio};
-
-/// What curl says of these requests, one line each: status, bytes of the body, new connections,
-/// version of HTTP.
-fn curl(options: &[&str]) -> Option<String> {
-    let told = "%{http_code} %{size_download} %{num_connects} %{http_version}\\n";
-    let mut command = Command::new(program("curl")?);
-    command
-        .args(["-sS", "--noproxy", "*", "-w", told])
-        .args(options);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    Some(String::from_utf8(output.stdout).unwrap())
-}
 
 #[test]
 fn curl_trusts_the_certificate_that_was_made_and_gets_every_byte() {

@@ -10,13 +10,15 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use knee_core::law::Law;
 use knee_core::spec::{ParseError, parse_law};
 use knee_engine::serve::http::HttpServerSpec;
-use knee_engine::serve::http::{ARRIVALS_MAX, AcceptPolicy, Fault, HttpServer, LOG_MAX};
+use knee_engine::serve::http::{
+    ARRIVALS_MAX, AcceptPolicy, Fault, HttpServer, LOG_MAX, STREAMS_MAX,
+};
 use knee_engine::serve::http::{parse_capacity, parse_fault, parse_listen};
 use knee_engine::sys::socket::Address;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-/// Serve HTTP/1.1, in clear or over TLS, with a known service time, queue and faults
+/// Serve HTTP/1.1 and HTTP/2, in clear or over TLS, with a known service time, queue and faults
 ///
 /// Prints 'listening on ADDR:PORT' when ready, serves until SIGTERM or Ctrl-C, then prints its
 /// statistics. With --workers it is a queueing station: M workers, each serving one request at a
@@ -42,6 +44,10 @@ pub struct RawServeHttp {
 
     #[command(flatten)]
     secure: SecureArgs,
+
+    /// Maximum concurrent streams of an HTTP/2 connection
+    #[arg(long, value_name = "N", value_parser = parse_count, default_value_t = STREAMS_MAX)]
+    streams: u32,
 
     /// Size of each response body in bytes
     #[arg(long, value_name = "BYTES", default_value = "1294", value_parser = parse_size)]
@@ -120,6 +126,7 @@ impl RawServeHttp {
         let server = HttpServerSpec {
             listen: raw.listen,
             tls,
+            streams_max: raw.streams,
             body_size: raw.size,
             workers,
             service: raw.service.or(raw.capacity).unwrap_or(Law::ZERO),

@@ -12,7 +12,7 @@ mod verdict;
 pub use knee_server::KneeServer;
 pub use namespaces::{FAR, Link};
 pub use process::{Ended, STATE, knee, run, run_impatiently, run_load, run_with_input, signal};
-pub use program::program;
+pub use program::{curl, program};
 pub use pty::OnTerminal;
 pub use temp_path::TempPath;
 pub use verdict::{backends, measured, until_valid};

@@ -1,6 +1,7 @@
 //! Other people's programs.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 /// Where a program is; `None`, and a line that says so, where it is not installed. That is a
 /// failure where `CI` is set.
@@ -21,4 +22,17 @@ fn find(program: &str) -> Option<PathBuf> {
         .into_iter()
         .map(|folder| folder.join(program))
         .find(|file| file.is_file())
+}
+
+/// What curl says of these requests, one line each: status, bytes of the body, new connections,
+/// version of HTTP.
+pub fn curl(options: &[&str]) -> Option<String> {
+    let told = "%{http_code} %{size_download} %{num_connects} %{http_version}\\n";
+    let mut command = Command::new(program("curl")?);
+    command
+        .args(["-sS", "--noproxy", "*", "-w", told])
+        .args(options);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    Some(String::from_utf8(output.stdout).unwrap())
 }

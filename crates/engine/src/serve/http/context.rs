@@ -24,6 +24,8 @@ pub(super) struct Context {
     pub(super) mishaps: Mishaps,
     /// Bytes of body per second, where they trickle.
     pub(super) slow: Option<u64>,
+    /// Most streams of a connection of HTTP/2.
+    pub(super) streams_max: u32,
     pub(super) responses: Responses,
     pub(super) last_head: LastHead,
     pub(super) tally: Tally,
@@ -47,6 +49,7 @@ impl Context {
             station: spec.workers.map(station),
             stalls: Stalls::new(&spec.faults),
             slow: spec.faults.iter().filter_map(slow).min(),
+            streams_max: spec.streams_max.max(1),
             responses: Responses::new(spec.body_size, mishaps.statuses(), spec.seed),
             mishaps,
             last_head: LastHead::default(),
@@ -67,6 +70,21 @@ impl Context {
     pub(super) fn read_clock(&mut self) -> Nanos {
         self.now = self.clock.now();
         self.now
+    }
+
+    /// How many bytes of a slow body that began at `begun` are due by the latest reading of the
+    /// clock.
+    pub(super) fn due(&self, begun: Nanos) -> usize {
+        let bytes_per_s = u128::from(self.slow.unwrap_or(u64::MAX));
+        let due = u128::from((self.now - begun).0) * bytes_per_s / 1_000_000_000;
+        usize::try_from(due).unwrap_or(usize::MAX)
+    }
+
+    /// When so many bytes of it are due: rounded up, so that they are.
+    pub(super) fn due_at(&self, begun: Nanos, bytes: usize) -> Nanos {
+        let bytes_per_s = u128::from(self.slow.unwrap_or(u64::MAX));
+        let ns = (bytes as u128 * 1_000_000_000).div_ceil(bytes_per_s);
+        begun + Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
     /// The connection `token` wants to be told at `at`.

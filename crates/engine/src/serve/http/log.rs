@@ -117,7 +117,8 @@ impl Log {
         }
     }
 
-    fn push(&mut self, entry: LogEntry) {
+    /// A request has ended.
+    pub(super) fn push(&mut self, entry: LogEntry) {
         if self.kept.entries.len() < self.max {
             self.kept.entries.push(entry);
         } else {
@@ -163,15 +164,21 @@ impl Line {
         (self.read, self.came_ns) = (now, came_ns);
     }
 
-    /// A whole request is there, and is served from `start` to `end`.
+    /// A whole request is there, and is served from `start` to `end`; no other is meanwhile.
     pub(super) fn begin(&mut self, log: &mut Log, start: Nanos, end: Nanos) {
+        self.pending = Some(self.enter(log, start, end));
+    }
+
+    /// A whole request is there, and is served from `start` to `end`: its entry, which goes into
+    /// the log when it ends.
+    pub(super) fn enter(&mut self, log: &mut Log, start: Nanos, end: Nanos) -> LogEntry {
         let realtime_ahead_ns = log.ahead(self.read);
         let origin_ns = log.kept.origin_ns;
         let came = self.came_ns.map(|at| {
             let monotonic_ns = at.saturating_sub(realtime_ahead_ns);
             Nanos(monotonic_ns.saturating_sub(origin_ns)).min(self.read)
         });
-        self.pending = Some(LogEntry {
+        let entry = LogEntry {
             connection: self.connection,
             port: self.port,
             request: self.requests,
@@ -182,8 +189,9 @@ impl Line {
             end,
             written: None,
             realtime_ahead_ns,
-        });
+        };
         self.requests += 1;
+        entry
     }
 
     /// The response was written at `written`, or never will be. Nothing where no request is served.

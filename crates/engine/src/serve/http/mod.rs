@@ -1,5 +1,5 @@
-//! The reference HTTP server, in clear or over TLS: cheap per request, and exact in what it
-//! promises.
+//! The reference HTTP server, HTTP/1.1 and HTTP/2, in clear or over TLS: cheap per request, and
+//! exact in what it promises.
 //!
 //! One thread, edge-triggered epoll, one read and one write per request, no allocation between.
 //! With workers it is a station of known queueing behaviour: see [`Station`].
@@ -7,6 +7,8 @@
 mod connection;
 mod context;
 mod fault;
+mod http1;
+mod http2;
 mod log;
 pub mod request;
 mod response;
@@ -20,9 +22,11 @@ mod wire;
 pub use fault::{Fault, parse_fault};
 pub use log::{LOG_MAX, LogEntry, RequestLog};
 pub use secure::{Identity, IdentityError, ServerTls};
-pub use spec::{ARRIVALS_MAX, AcceptPolicy, HttpServerSpec, parse_capacity, parse_listen};
+pub use spec::{
+    ARRIVALS_MAX, AcceptPolicy, HttpServerSpec, STREAMS_MAX, parse_capacity, parse_listen,
+};
 pub use station::{Station, Visit};
-pub use stats::{HttpServerStats, Quantiles, StationStats, TlsStats};
+pub use stats::{Http2Stats, HttpServerStats, Quantiles, StationStats, TlsStats};
 
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::Address;

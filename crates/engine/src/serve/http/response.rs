@@ -2,6 +2,7 @@
 
 use super::fault::Mishap;
 use super::request::{Persistence, Refusal};
+use crate::exchange::http2::hpack::{self, Indexing};
 use knee_core::rng;
 
 /// One response as it goes over the wire.
@@ -9,12 +10,24 @@ use knee_core::rng;
 pub(super) struct Response {
     bytes: Box<[u8]>,
     head_length: usize,
+    /// Its head in HTTP/2, without anything of a dynamic table; empty where it has none.
+    block: Box<[u8]>,
 }
 
 impl Response {
     /// Head and body.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The body.
+    pub(super) fn body(&self) -> &[u8] {
+        &self.bytes[self.head_length..]
+    }
+
+    /// The head as a block of HPACK, the same for every connection.
+    pub(super) fn block(&self) -> &[u8] {
+        &self.block
     }
 
     /// Length of the head, with its empty line.
@@ -117,7 +130,10 @@ impl Responses {
         Responses {
             ok: all(200),
             errors: statuses.iter().map(|&s| all(s)).collect(),
-            go_on: bare(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec()),
+            go_on: Response {
+                block: block(100, 0),
+                ..bare(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec())
+            },
             refused,
             garbage: garbage(seed),
         }
@@ -168,7 +184,30 @@ fn build(status: u16, persistence: Persistence, body_size: usize) -> Response {
     Response {
         bytes: bytes.into(),
         head_length,
+        block: block(status, body_size),
     }
+}
+
+/// The same head in HTTP/2.
+fn block(status: u16, body_size: usize) -> Box<[u8]> {
+    let (status_text, length) = (status.to_string(), body_size.to_string());
+    let mut fields = vec![(":status", status_text.as_str())];
+    if status >= 200 {
+        fields.push(("server", "knee"));
+    }
+    if !matches!(status, 100..200 | 204 | 304) {
+        fields.extend([("content-type", "text/plain"), ("content-length", &length)]);
+    }
+    let mut block = Vec::new();
+    for (name, value) in fields {
+        hpack::put_field(
+            &mut block,
+            name.as_bytes(),
+            value.as_bytes(),
+            Indexing::Without,
+        );
+    }
+    block.into()
 }
 
 /// What bodies consist of, again and again.
@@ -199,6 +238,7 @@ fn bare(bytes: Vec<u8>) -> Response {
     Response {
         bytes: bytes.into(),
         head_length: 0,
+        block: Box::default(),
     }
 }
 

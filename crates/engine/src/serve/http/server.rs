@@ -241,7 +241,8 @@ impl Server {
         token: u64,
         act: impl FnOnce(&mut Connection, &mut Tools<'_>) -> Fate,
     ) -> Option<Nanos> {
-        let connection = self.connections.find(token)?;
+        let place = self.connections.find(token)?;
+        let connection = place.as_mut()?;
         let mut tools = Tools {
             context: &mut self.context,
             epoll: &self.epoll,
@@ -249,11 +250,18 @@ impl Server {
             sealed: &mut self.sealed,
         };
         let before = connection.occupies_worker();
-        let fate = act(connection, &mut tools);
-        let after = fate == Fate::Open && connection.occupies_worker();
+        let mut fate = act(connection, &mut tools);
+        if fate == Fate::Switched {
+            let before = place.take()?;
+            fate = place
+                .insert(before.into_http2(tools.context))
+                .drive(&mut tools);
+        }
+        let occupies = place.as_ref().is_some_and(Connection::occupies_worker);
+        let after = !matches!(fate, Fate::Closed(_)) && occupies;
         self.occupied = self.occupied + usize::from(after) - usize::from(before);
         match fate {
-            Fate::Open => None,
+            Fate::Open | Fate::Switched => None,
             Fate::Closed(free_since) => {
                 self.connections.remove(token);
                 self.acceptable |= std::mem::take(&mut self.exhausted);
@@ -321,11 +329,10 @@ impl Slab {
         token
     }
 
-    fn find(&mut self, token: u64) -> Option<&mut Connection> {
+    /// Its place, unless it is gone.
+    fn find(&mut self, token: u64) -> Option<&mut Option<Connection>> {
         let (generation, content) = self.places.get_mut(token as u32 as usize)?;
-        content
-            .as_mut()
-            .filter(|_| u64::from(*generation) == token >> 32)
+        (u64::from(*generation) == token >> 32).then_some(content)
     }
 
     fn each(&mut self, act: impl FnMut(&mut Connection)) {

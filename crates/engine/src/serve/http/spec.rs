@@ -15,6 +15,8 @@ pub struct HttpServerSpec {
     pub listen: Address,
     /// How connections are secured; `None`: not at all.
     pub tls: Option<ServerTls>,
+    /// Most streams of a connection at once, at least 1; HTTP/1.1 has one.
+    pub streams_max: u32,
     /// Bytes of each response's body.
     pub body_size: u32,
     /// So many servers with one FIFO queue (at least 1); `None`: every request is served at once.
@@ -49,6 +51,9 @@ pub enum AcceptPolicy {
     PerWorker,
 }
 
+/// How many streams a connection of HTTP/2 may have at once where nothing is said.
+pub const STREAMS_MAX: u32 = 128;
+
 /// How many arrival stamps `--arrivals` keeps at the most: 40 MB.
 pub const ARRIVALS_MAX: usize = 5_000_000;
 
@@ -57,6 +62,7 @@ impl Default for HttpServerSpec {
         HttpServerSpec {
             listen: Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))),
             tls: None,
+            streams_max: STREAMS_MAX,
             body_size: 1294,
             workers: None,
             service: Law::ZERO,

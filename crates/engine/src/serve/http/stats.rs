@@ -43,6 +43,8 @@ pub struct HttpServerStats {
     pub gap_cv: Option<f64>,
     /// How connections were secured, where they are.
     pub tls: Option<TlsStats>,
+    /// What was specific to HTTP/2, where any connection spoke it.
+    pub http2: Option<Http2Stats>,
     /// The workers, where there are any.
     pub station: Option<StationStats>,
     /// When requests arrived, from the start of the server: as many as the spec asked to keep.
@@ -75,6 +77,33 @@ impl TlsStats {
         self.full += u64::from(!handshake.is_resumed);
         self.resumed += u64::from(handshake.is_resumed);
         self.early_data += u64::from(handshake.is_early);
+    }
+}
+
+/// What was specific to HTTP/2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Http2Stats {
+    /// Connections that spoke it.
+    pub connections: u64,
+    /// Streams that clients opened.
+    pub streams: u64,
+    /// Most streams of one connection at once.
+    pub streams_max: u64,
+    /// Streams that clients reset.
+    pub reset_by_clients: u64,
+    /// Streams refused as beyond the limit.
+    pub refused: u64,
+}
+
+/// `http2  1 connections, 90 streams (at most 32 at once on one), 0 reset by clients, 0 refused`
+impl fmt::Display for Http2Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "http2  {} connections, {} streams (at most {} at once on one), \
+             {} reset by clients, {} refused",
+            self.connections, self.streams, self.streams_max, self.reset_by_clients, self.refused
+        )
     }
 }
 
@@ -170,6 +199,7 @@ impl fmt::Display for HttpServerStats {
             self.bytes_received, self.bytes_sent
         )?;
         self.tls.as_ref().map_or(Ok(()), |tls| tls.fmt(f))?;
+        self.http2.as_ref().map_or(Ok(()), |http2| http2.fmt(f))?;
         write!(
             f,
             "cpu    {:.2} s user, {:.2} s system",
@@ -269,6 +299,7 @@ pub(super) struct Tally {
     pub(super) bytes_received: u64,
     pub(super) bytes_sent: u64,
     pub(super) tls: TlsStats,
+    pub(super) http2: Http2Stats,
     pub(super) sojourn: Histogram,
     pub(super) write_lateness: Histogram,
     troubles: [u64; TROUBLES.len()],
@@ -287,6 +318,7 @@ impl Tally {
             bytes_received: 0,
             bytes_sent: 0,
             tls: TlsStats::default(),
+            http2: Http2Stats::default(),
             sojourn: Histogram::default(),
             write_lateness: Histogram::default(),
             troubles: [0; TROUBLES.len()],
@@ -337,6 +369,7 @@ impl Tally {
             cpu_system_s: cpu.system.as_secs_f64(),
             gap_cv: self.gaps.coefficient_of_variation(),
             tls: None,
+            http2: (self.http2.connections > 0).then_some(self.http2),
             station: station.map(|station| StationStats {
                 workers: station.servers(),
                 arrivals: station.visits(),

@@ -1,6 +1,8 @@
 //! The server over real sockets. Nothing here depends on how fast the machine is: a response may
 //! come late, never early.
 
+mod http2;
+mod http2_frames;
 mod secure;
 
 use super::*;

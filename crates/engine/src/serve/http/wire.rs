@@ -5,9 +5,21 @@ use super::context::Context;
 use super::log::Line;
 use super::secure::Secure;
 use super::stats::{Tally, Trouble};
+use crate::exchange::http2::frame::PREFACE;
 use crate::sys::epoll::{Epoll, flags};
 use crate::sys::socket::Socket;
 use std::io;
+
+/// What a connection begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// A request of HTTP/1.1, or something that is no HTTP.
+    Http1,
+    /// HTTP/2: it was agreed on with the handshake of TLS, or begins as none but HTTP/2 does.
+    Http2,
+    /// That takes more bytes to tell.
+    Unclear,
+}
 
 /// The bytes of one accepted connection.
 #[derive(Debug)]
@@ -52,6 +64,18 @@ impl Wire {
     /// Whether a read may find something.
     pub(super) fn is_readable(&self) -> bool {
         self.readable
+    }
+
+    /// Which version of HTTP begins with `input`, the first bytes that came.
+    pub(super) fn opening(&self, input: &[u8]) -> Opening {
+        let is_agreed = self.secure.as_ref().is_some_and(|s| s.is_http2());
+        if is_agreed || input.starts_with(PREFACE) {
+            Opening::Http2
+        } else if PREFACE.starts_with(input) {
+            Opening::Unclear
+        } else {
+            Opening::Http1
+        }
     }
 
     /// Whether any byte of a request has come.

@@ -29,6 +29,9 @@ const SEAL_MAX: usize = 64 * 1024;
 /// Most bytes that a client may send before its handshake is done, where that is permitted.
 const EARLY_DATA_MAX: u32 = 16 * 1024;
 
+/// HTTP/2 as handshakes name it (RFC 9113 3.2).
+const HTTP2: &[u8] = b"h2";
+
 /// How many sessions are remembered where each may be resumed once only, so that early data is
 /// never served twice (RFC 8446 8.1).
 const SESSIONS_MAX: usize = 64 * 1024;
@@ -72,7 +75,7 @@ impl ServerTls {
                 }
                 other => other.to_string(),
             })?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
         match resume {
             TlsResume::Ticket => {
                 config.ticketer = aws_lc_rs::Ticketer::new().map_err(|e| e.to_string())?;
@@ -204,6 +207,11 @@ impl Secure {
             is_resumed: self.tls.handshake_kind() == Some(HandshakeKind::Resumed),
             is_early: self.is_early,
         })
+    }
+
+    /// Whether HTTP/2 was agreed on.
+    pub(super) fn is_http2(&self) -> bool {
+        self.tls.alpn_protocol() == Some(HTTP2)
     }
 
     /// Whether a handshake has begun and not ended.

@@ -1,0 +1,396 @@
+//! A connection with HTTP/1.1: reads a request, has it served, writes the response, and so on.
+
+use super::connection::{DRAIN_MAX, Fate, Pause, Progress, TRICKLE_TICK, Tools};
+use super::context::Context;
+use super::log::Log;
+use super::request::{Refusal, Request, RequestReader, Step};
+use super::response::{Answer, ResponseKind};
+use super::stats::Trouble;
+use super::wire::{Opening, Wire};
+use knee_core::time::Nanos;
+use std::io;
+
+/// A connection with HTTP/1.1, or one that has said nothing yet.
+///
+/// It serves one request at a time: a pipelined one is taken up, and arrives at the station, when
+/// the one before it has been answered.
+#[derive(Debug)]
+pub(super) struct Http1 {
+    wire: Wire,
+    reader: RequestReader,
+    /// Bytes read and not yet consumed, from `consumed` on. Mostly empty.
+    unread: Vec<u8>,
+    consumed: usize,
+    /// Whether `unread` may hold more than the begin of a head.
+    pipelined: bool,
+    /// No request has come: it may still turn out to speak HTTP/2.
+    is_new: bool,
+    phase: Phase,
+    /// The ideal moment since which it has been ready for the next request, as long as nothing has
+    /// been waited for since.
+    ready_since: Option<Nanos>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// For a request.
+    Reading,
+    /// For the station.
+    Serving {
+        answer: Answer,
+        arrival: Nanos,
+        finish: Nanos,
+    },
+    /// For room in the socket.
+    Writing { answer: Answer, sent: usize },
+    /// For time: a slow body.
+    Trickling {
+        answer: Answer,
+        sent: usize,
+        begun: Nanos,
+    },
+    /// For the end of what a refused client still sends.
+    Draining { dropped: usize },
+}
+
+impl Http1 {
+    /// A connection just accepted. `ready_since`: the ideal moment since which a worker was ready
+    /// for it, where it had been waiting for one.
+    pub(super) fn new(wire: Wire, ready_since: Option<Nanos>) -> Http1 {
+        Http1 {
+            wire,
+            reader: RequestReader::default(),
+            unread: Vec::new(),
+            consumed: 0,
+            pipelined: false,
+            is_new: true,
+            phase: Phase::Reading,
+            ready_since,
+        }
+    }
+
+    /// What HTTP/2 goes on with: the bytes that came, and since when it has been ready.
+    pub(super) fn into_parts(self) -> (Wire, Vec<u8>, Option<Nanos>) {
+        (self.wire, self.unread, self.ready_since)
+    }
+
+    /// Whether any byte of a request has come.
+    pub(super) fn has_asked(&self) -> bool {
+        self.wire.has_asked()
+    }
+
+    /// Something has happened to the socket.
+    pub(super) fn on_event(&mut self, event_flags: u32, tools: &mut Tools<'_>) -> Fate {
+        self.wire.on_event(event_flags);
+        match self.phase {
+            Phase::Serving { .. } | Phase::Trickling { .. } => Fate::Open,
+            Phase::Reading | Phase::Writing { .. } | Phase::Draining { .. } => self.drive(tools),
+        }
+    }
+
+    /// The timer that it had set is due.
+    pub(super) fn on_timer(&mut self, tools: &mut Tools<'_>) -> Fate {
+        if let Phase::Serving {
+            answer,
+            arrival,
+            finish,
+        } = self.phase
+        {
+            let tally = &mut tools.context.tally;
+            tally.sojourn.record(finish - arrival);
+            let late = tools.context.read_clock() - finish;
+            tools.context.tally.write_lateness.record(late);
+            self.ready_since = Some(finish);
+            self.phase = self.begin(answer, tools.context);
+        }
+        self.drive(tools)
+    }
+
+    /// Goes as far as it can without waiting.
+    pub(super) fn drive(&mut self, tools: &mut Tools<'_>) -> Fate {
+        loop {
+            let progress = match self.phase {
+                Phase::Reading => self.read_request(tools),
+                Phase::Serving { .. } => Err(Pause::Wait),
+                Phase::Writing { answer, sent } => self.write(answer, sent, tools),
+                Phase::Trickling {
+                    answer,
+                    sent,
+                    begun,
+                } => self.trickle(answer, sent, begun, tools.context),
+                Phase::Draining { dropped } => self.drain(dropped, tools),
+            };
+            match progress {
+                Ok(()) => {}
+                Err(Pause::Close) => {
+                    if let Some(log) = &mut tools.context.log {
+                        self.abandon(log);
+                    }
+                    self.wire.end(&mut tools.context.tally);
+                    return Fate::Closed(self.ready_since);
+                }
+                Err(Pause::Wait) => {
+                    self.ready_since = None;
+                    return self.watch(tools);
+                }
+                Err(Pause::Switch) => return Fate::Switched,
+            }
+        }
+    }
+
+    /// Sends what is still held back and waits for what comes.
+    fn watch(&mut self, tools: &mut Tools<'_>) -> Fate {
+        if self.wire.flush(&mut tools.context.tally).is_err() {
+            tools.context.tally.on_trouble(Trouble::Write);
+            return Fate::Closed(None);
+        }
+        let reads = matches!(self.phase, Phase::Reading | Phase::Draining { .. });
+        if !self.wire.watch(reads, tools.epoll) {
+            tools.context.tally.on_trouble(Trouble::Accept);
+            return Fate::Closed(None);
+        }
+        Fate::Open
+    }
+
+    fn read_request(&mut self, tools: &mut Tools<'_>) -> Progress {
+        let step = if self.pipelined {
+            let (reader, rest) = (&mut self.reader, &self.unread[self.consumed..]);
+            let fed = reader.feed(rest, &mut tools.context.last_head);
+            fed.map(|(used, step)| {
+                self.consumed += used;
+                self.pipelined = step != Step::NeedMore && self.consumed < self.unread.len();
+                step
+            })
+        } else if self.wire.is_readable() {
+            let length = self.read(tools)?;
+            let context = &mut *tools.context;
+            // Every request that these bytes complete has arrived now.
+            context.read_clock();
+            let input = &tools.buffer[..length];
+            if self.is_new {
+                let opening = self.wire.opening(input);
+                if opening != Opening::Http1 {
+                    self.unread.clear();
+                    self.unread.extend_from_slice(input);
+                    self.consumed = 0;
+                    return match opening {
+                        Opening::Http2 => Err(Pause::Switch),
+                        Opening::Unclear | Opening::Http1 => Ok(()),
+                    };
+                }
+                self.is_new = false;
+            }
+            let fed = self.reader.feed(input, &mut context.last_head);
+            fed.map(|(used, step)| {
+                self.unread.clear();
+                self.consumed = 0;
+                self.unread.extend_from_slice(&input[used..]);
+                self.pipelined = step != Step::NeedMore && used < length;
+                step
+            })
+        } else {
+            return Err(Pause::Wait);
+        };
+        let context = &mut *tools.context;
+        match step {
+            Ok(Step::NeedMore) => {}
+            Ok(Step::Continue) => self.phase = writing(Answer::whole(ResponseKind::Continue)),
+            Ok(Step::Request(request)) => self.phase = self.serve(request, context),
+            Err(refusal) => self.phase = refuse(refusal, context),
+        }
+        Ok(())
+    }
+
+    /// Reads once, behind what is left from before, and says how many bytes that makes.
+    fn read(&mut self, tools: &mut Tools<'_>) -> Result<usize, Pause> {
+        let carry = self.unread.len() - self.consumed;
+        tools.buffer[..carry].copy_from_slice(&self.unread[self.consumed..]);
+        let read = self.wire.read(carry, tools)?;
+        if read == 0 {
+            if carry > 0 || self.reader.in_body() {
+                tools.context.tally.on_trouble(Trouble::Incomplete);
+            }
+            return Err(Pause::Close);
+        }
+        Ok(carry + read)
+    }
+
+    /// The request that it serves, if any, will have no response.
+    pub(super) fn abandon(&mut self, log: &mut Log) {
+        if let Some(line) = &mut self.wire.line {
+            line.end(log, None);
+        }
+    }
+
+    /// Logs a request that is served from `start` to `end`.
+    fn log(&mut self, start: Nanos, end: Nanos, context: &mut Context) {
+        if let (Some(log), Some(line)) = (&mut context.log, &mut self.wire.line) {
+            line.begin(log, start, end);
+        }
+    }
+
+    /// A whole request is there: what happens to it.
+    fn serve(&mut self, request: Request, context: &mut Context) -> Phase {
+        let now = context.now();
+        let arrival = self.ready_since.unwrap_or(now);
+        context.tally.on_request(arrival);
+        let answer = Answer {
+            head_only: request.head_only,
+            ..Answer::with(context.mishaps.draw(), request.persistence)
+        };
+        let Some(station) = &mut context.station else {
+            self.ready_since = None;
+            self.log(now, now, context);
+            return self.begin(answer, context);
+        };
+        let visit = station.arrive(context.stalls.worked(arrival));
+        let finish = context.stalls.moment(visit.finish);
+        self.log(context.stalls.moment(visit.start), finish, context);
+        context.set_timer(finish, self.wire.token());
+        Phase::Serving {
+            answer,
+            arrival,
+            finish,
+        }
+    }
+
+    /// Begins to answer.
+    fn begin(&self, answer: Answer, context: &mut Context) -> Phase {
+        let has_body = !answer.head_only && !matches!(answer.kind, ResponseKind::Garbage);
+        if context.slow.is_some() && has_body && !answer.reset {
+            let begun = context.read_clock();
+            return Phase::Trickling {
+                answer,
+                sent: 0,
+                begun,
+            };
+        }
+        writing(answer)
+    }
+
+    fn write(&mut self, answer: Answer, sent: usize, tools: &mut Tools<'_>) -> Progress {
+        if answer.reset {
+            self.wire.reset();
+            tools.context.tally.on_trouble(Trouble::Reset);
+            return Err(Pause::Close);
+        }
+        let length = answer.length(tools.context.responses.of(answer.kind));
+        let sent = self.send(answer, sent, length, tools.context)?;
+        if sent == length && !self.wire.is_pending() {
+            return self.end(answer, tools.context);
+        }
+        self.phase = Phase::Writing { answer, sent };
+        let watched = self.wire.watch_write(tools.epoll);
+        watched.map_err(|_| Pause::Close)?;
+        Err(Pause::Wait)
+    }
+
+    /// Sends what time permits of a slow body: all of the head at once, then `slow` bytes a second.
+    fn trickle(
+        &mut self,
+        answer: Answer,
+        sent: usize,
+        begun: Nanos,
+        context: &mut Context,
+    ) -> Progress {
+        let response = context.responses.of(answer.kind);
+        let (length, head) = (answer.length(response), response.head_length());
+        context.read_clock();
+        let until = length.min(head.saturating_add(context.due(begun)));
+        let sent = self.send(answer, sent, until, context)?;
+        if sent == length && !self.wire.is_pending() {
+            return self.end(answer, context);
+        }
+        self.phase = Phase::Trickling {
+            answer,
+            sent,
+            begun,
+        };
+        let next = context.due_at(begun, (sent + 1).saturating_sub(head));
+        let next = next.max(context.now() + TRICKLE_TICK);
+        let last = context.due_at(begun, length - head.min(length));
+        let last = last.max(context.now() + Nanos(1));
+        context.set_timer(next.min(last), self.wire.token());
+        Err(Pause::Wait)
+    }
+
+    /// Sends from `sent` to `until`, as far as it fits, and says how far that was.
+    fn send(
+        &mut self,
+        answer: Answer,
+        mut sent: usize,
+        until: usize,
+        context: &mut Context,
+    ) -> Result<usize, Pause> {
+        let bytes = context.responses.of(answer.kind).bytes();
+        while sent < until || self.wire.is_pending() {
+            match self.wire.send(&bytes[sent..until], &mut context.tally) {
+                Ok(count) => sent += count,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    context.tally.on_trouble(Trouble::Write);
+                    return Err(Pause::Close);
+                }
+            }
+        }
+        Ok(sent)
+    }
+
+    /// All that was to be sent is sent.
+    fn end(&mut self, answer: Answer, context: &mut Context) -> Progress {
+        if let Some(line) = &mut self.wire.line {
+            let written = context.read_clock();
+            context
+                .log
+                .iter_mut()
+                .for_each(|log| line.end(log, Some(written)));
+        }
+        match answer.kind {
+            ResponseKind::Ok(_) if answer.halved => context.tally.on_trouble(Trouble::Truncate),
+            ResponseKind::Garbage => context.tally.on_trouble(Trouble::Garbage),
+            ResponseKind::Continue => {}
+            ResponseKind::Error(..) => {
+                context.tally.responses += 1;
+                context.tally.on_trouble(Trouble::Error);
+            }
+            ResponseKind::Ok(_) | ResponseKind::Refused(_) => context.tally.responses += 1,
+        }
+        if let ResponseKind::Refused(_) = answer.kind {
+            self.wire.end_write(&mut context.tally);
+            self.phase = Phase::Draining { dropped: 0 };
+            return Ok(());
+        }
+        if answer.closes() {
+            return Err(Pause::Close);
+        }
+        self.phase = Phase::Reading;
+        Ok(())
+    }
+
+    fn drain(&mut self, dropped: usize, tools: &mut Tools<'_>) -> Progress {
+        if !self.wire.is_readable() {
+            return Err(Pause::Wait);
+        }
+        let read = self.wire.drop_input(tools.buffer)?;
+        if read == 0 || dropped + read >= DRAIN_MAX {
+            return Err(Pause::Close);
+        }
+        let dropped = dropped + read;
+        self.phase = Phase::Draining { dropped };
+        Ok(())
+    }
+}
+
+fn writing(answer: Answer) -> Phase {
+    Phase::Writing { answer, sent: 0 }
+}
+
+fn refuse(refusal: Refusal, context: &mut Context) -> Phase {
+    context.tally.on_trouble(match refusal {
+        Refusal::Malformed => Trouble::Malformed,
+        Refusal::HeadTooLarge => Trouble::HeadTooLarge,
+        Refusal::UnknownCoding => Trouble::UnknownCoding,
+        Refusal::Version => Trouble::Version,
+    });
+    writing(Answer::whole(ResponseKind::Refused(refusal)))
+}

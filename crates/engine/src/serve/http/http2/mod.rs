@@ -1,0 +1,376 @@
+//! A connection with HTTP/2 (RFC 9113): many requests at once, each on a stream of its own, through
+//! the same station as those of HTTP/1.1.
+
+mod receive;
+mod section;
+mod send;
+mod stream;
+
+use super::connection::{DRAIN_MAX, Fate, Pause, Progress, Tools};
+use super::context::Context;
+use super::fault::Mishap;
+use super::log::Log;
+use super::request::{HEAD_MAX, Persistence};
+use super::response::{Answer, ResponseKind};
+use super::stats::Trouble;
+use super::wire::Wire;
+use crate::exchange::http2::flow::{ReceiveWindow, SendWindow, WINDOW_DEFAULT};
+use crate::exchange::http2::settings::{self, Settings, id};
+use crate::exchange::http2::{ErrorCode, Violation, frame};
+use knee_core::time::Nanos;
+use receive::Block;
+use section::Sections;
+use send::Outgoing;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use stream::{Stage, Streams};
+
+/// How many bytes of one request may be on their way: all of them are thrown away.
+const STREAM_WINDOW: u32 = 1 << 20;
+/// And of all requests of a connection.
+const CONNECTION_WINDOW: u32 = 16 << 20;
+
+/// What is held back for a client that does not read: no more is read from it beyond.
+const HELD_BACK_MAX: usize = 256 * 1024;
+
+/// Something failed on this side, here on purpose (RFC 9113 7).
+const INTERNAL_ERROR: ErrorCode = ErrorCode(2);
+
+/// One connection with HTTP/2.
+#[derive(Debug)]
+pub(super) struct Http2 {
+    wire: Wire,
+    /// Bytes read and not yet consumed: the begin of a frame.
+    unread: Vec<u8>,
+    /// They were read before this began, and nobody has looked at them.
+    is_unread_new: bool,
+    /// The client's preface came.
+    is_greeted: bool,
+    /// And its first settings.
+    has_settings: bool,
+    /// What the client permits.
+    peer: Settings,
+    sections: Sections,
+    /// A header block that goes on.
+    block: Option<Block>,
+    streams: Streams,
+    /// The highest stream that the client opened.
+    last_stream: u32,
+    /// How much it may send over all streams.
+    receive_window: ReceiveWindow,
+    /// How much may be sent to it over all streams.
+    send_window: SendWindow,
+    out: Outgoing,
+    /// When services end, and of which streams.
+    due: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// When slow bodies go on.
+    tick: Option<Nanos>,
+    phase: Phase,
+    /// Since when it was ready for the first request, where that is not when it came.
+    ready_since: Option<Nanos>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Requests are taken.
+    Open,
+    /// The client has ended: what is begun is finished.
+    Ending,
+    /// What is held back is sent, then this side ends.
+    Closing,
+    /// The end of what the client still sends is waited for.
+    Draining { dropped: usize },
+}
+
+impl Http2 {
+    /// One that goes on from what another version of HTTP has read.
+    pub(super) fn new(
+        wire: Wire,
+        unread: Vec<u8>,
+        ready_since: Option<Nanos>,
+        context: &mut Context,
+    ) -> Http2 {
+        context.tally.http2.connections += 1;
+        let mut out = Outgoing::default();
+        let mine = [
+            (id::MAX_CONCURRENT_STREAMS, context.streams_max),
+            (id::INITIAL_WINDOW_SIZE, STREAM_WINDOW),
+            (id::MAX_HEADER_LIST_SIZE, HEAD_MAX as u32),
+        ];
+        settings::put(out.bytes(), &mine);
+        frame::put_window_update(out.bytes(), 0, CONNECTION_WINDOW - WINDOW_DEFAULT);
+        Http2 {
+            wire,
+            unread,
+            is_unread_new: true,
+            is_greeted: false,
+            has_settings: false,
+            peer: Settings::default(),
+            sections: Sections::default(),
+            block: None,
+            streams: Streams::default(),
+            last_stream: 0,
+            receive_window: ReceiveWindow::new(CONNECTION_WINDOW),
+            send_window: SendWindow::new(WINDOW_DEFAULT),
+            out,
+            due: BinaryHeap::new(),
+            tick: None,
+            phase: Phase::Open,
+            ready_since,
+        }
+    }
+
+    /// Something has happened to the socket.
+    pub(super) fn on_event(&mut self, event_flags: u32, tools: &mut Tools<'_>) -> Fate {
+        self.wire.on_event(event_flags);
+        self.drive(tools)
+    }
+
+    /// A timer is due: services have ended, or slow bodies go on.
+    pub(super) fn on_timer(&mut self, tools: &mut Tools<'_>) -> Fate {
+        let context = &mut *tools.context;
+        while let Some(&Reverse((finish, id))) = self.due.peek()
+            && finish <= context.now()
+        {
+            self.due.pop();
+            self.finish_service(id, finish, context);
+        }
+        if self.tick.is_some_and(|at| at <= context.now()) {
+            self.tick = None;
+            self.streams.resume_slow();
+        }
+        self.drive(tools)
+    }
+
+    /// The service of a stream has ended, unless the client has given it up meanwhile.
+    fn finish_service(&mut self, id: u32, finish: Nanos, context: &mut Context) {
+        let Some(stream) = self.streams.find(id) else {
+            return;
+        };
+        let Stage::Serving { answer, arrival } = stream.stage else {
+            return;
+        };
+        context.tally.sojourn.record(finish - arrival);
+        let late = context.read_clock() - finish;
+        context.tally.write_lateness.record(late);
+        self.answer(id, answer, context);
+    }
+
+    /// Goes as far as it can without waiting.
+    pub(super) fn drive(&mut self, tools: &mut Tools<'_>) -> Fate {
+        loop {
+            match self.step(tools) {
+                Ok(()) => {}
+                Err(Pause::Close) => {
+                    if let Some(log) = &mut tools.context.log {
+                        self.abandon(log);
+                    }
+                    self.wire.end(&mut tools.context.tally);
+                    return Fate::Closed(None);
+                }
+                Err(Pause::Wait | Pause::Switch) => {
+                    self.ready_since = None;
+                    if self.wire.watch(true, tools.epoll) {
+                        return Fate::Open;
+                    }
+                    tools.context.tally.on_trouble(Trouble::Accept);
+                    return Fate::Closed(None);
+                }
+            }
+        }
+    }
+
+    /// Reads once, as far as that is possible, and writes all that can be.
+    fn step(&mut self, tools: &mut Tools<'_>) -> Progress {
+        if let Phase::Draining { dropped } = self.phase {
+            return self.drain(dropped, tools);
+        }
+        if self.wants_read()
+            && let Err(Pause::Close) = self.read(tools)
+        {
+            return Err(Pause::Close);
+        }
+        let is_sent = self.write(tools)?;
+        match self.phase {
+            Phase::Closing if is_sent => {
+                self.wire.end_write(&mut tools.context.tally);
+                self.phase = Phase::Draining { dropped: 0 };
+                Ok(())
+            }
+            Phase::Ending if is_sent && self.streams.is_empty() => Err(Pause::Close),
+            // It was not read from while too much was held back.
+            Phase::Open if self.wants_read() => Ok(()),
+            _ => Err(Pause::Wait),
+        }
+    }
+
+    fn wants_read(&self) -> bool {
+        self.phase == Phase::Open
+            && self.out.held_back() < HELD_BACK_MAX
+            && (self.is_unread_new || self.wire.is_readable())
+    }
+
+    /// Reads once and takes all frames that are whole.
+    fn read(&mut self, tools: &mut Tools<'_>) -> Progress {
+        let carry = self.unread.len();
+        tools.buffer[..carry].copy_from_slice(&self.unread);
+        let is_new = std::mem::take(&mut self.is_unread_new);
+        let length = match is_new {
+            true => carry,
+            false => match self.wire.read(carry, tools)? {
+                0 => {
+                    self.on_end(tools.context);
+                    return Ok(());
+                }
+                read => carry + read,
+            },
+        };
+        // Every request that these bytes complete has arrived now.
+        tools.context.read_clock();
+        let input = &tools.buffer[..length];
+        match self.take_frames(input, tools.context) {
+            Ok(used) => {
+                self.unread.clear();
+                self.unread.extend_from_slice(&input[used..]);
+            }
+            Err(violation) => self.refuse(violation, tools.context),
+        }
+        Ok(())
+    }
+
+    /// The client sends no more.
+    fn on_end(&mut self, context: &mut Context) {
+        self.phase = Phase::Ending;
+        let is_cut = !self.unread.is_empty() || self.block.is_some();
+        let unfinished = self.streams.drop_unfinished();
+        if is_cut || unfinished > 0 {
+            context.tally.on_trouble(Trouble::Incomplete);
+        }
+    }
+
+    /// The client broke a rule of the connection.
+    fn refuse(&mut self, violation: Violation, context: &mut Context) {
+        context.tally.on_trouble(match violation.code() {
+            ErrorCode::ENHANCE_YOUR_CALM => Trouble::HeadTooLarge,
+            _ => Trouble::Malformed,
+        });
+        let reason = violation.to_string();
+        frame::put_goaway(
+            self.out.bytes(),
+            self.last_stream,
+            violation.code(),
+            &reason,
+        );
+        self.close(context);
+    }
+
+    /// What was put out goes out, and nothing else.
+    fn close(&mut self, context: &mut Context) {
+        if let Some(log) = &mut context.log {
+            self.streams.abandon(log);
+        }
+        self.streams.clear();
+        self.phase = Phase::Closing;
+    }
+
+    /// The stream breaks a rule, or is broken on purpose: it ends here.
+    fn reset(&mut self, id: u32, code: ErrorCode, context: &mut Context) {
+        frame::put_reset(self.out.bytes(), id, code);
+        self.forget(id, context);
+    }
+
+    /// The stream is over without a whole response.
+    fn forget(&mut self, id: u32, context: &mut Context) {
+        if let Some(stream) = self.streams.remove(id)
+            && let (Some(log), Some(entry)) = (&mut context.log, stream.entry)
+        {
+            log.push(entry);
+        }
+    }
+
+    /// A whole request is there: what happens to it.
+    fn serve(&mut self, id: u32, context: &mut Context) {
+        let Some(stream) = self.streams.find(id) else {
+            return;
+        };
+        let now = context.now();
+        let arrival = self.ready_since.take().unwrap_or(now);
+        context.tally.on_request(arrival);
+        let mishap: Option<Mishap> = context.mishaps.draw();
+        let answer = Answer {
+            head_only: stream.head_only,
+            ..Answer::with(mishap, Persistence::KeepAlive)
+        };
+        let (mut start, mut end) = (now, now);
+        if let Some(station) = &mut context.station {
+            let visit = station.arrive(context.stalls.worked(arrival));
+            start = context.stalls.moment(visit.start);
+            end = context.stalls.moment(visit.finish);
+        }
+        if let (Some(log), Some(line)) = (&mut context.log, &mut self.wire.line) {
+            stream.entry = Some(line.enter(log, start, end));
+        }
+        if context.station.is_none() {
+            return self.answer(id, answer, context);
+        }
+        stream.stage = Stage::Serving { answer, arrival };
+        self.due.push(Reverse((end, id)));
+        context.set_timer(end, self.wire.token());
+    }
+
+    /// Begins to answer.
+    fn answer(&mut self, id: u32, answer: Answer, context: &mut Context) {
+        if answer.reset {
+            context.tally.on_trouble(Trouble::Reset);
+            return self.reset(id, INTERNAL_ERROR, context);
+        }
+        let response = context.responses.of(answer.kind);
+        if answer.kind == ResponseKind::Garbage {
+            self.out.bytes().extend_from_slice(response.body());
+            context.tally.on_trouble(Trouble::Garbage);
+            return self.close(context);
+        }
+        let body = match answer.head_only {
+            true => 0,
+            false => response.body().len(),
+        };
+        if answer.halved && body == 0 {
+            context.tally.on_trouble(Trouble::Truncate);
+            return self.reset(id, INTERNAL_ERROR, context);
+        }
+        let block = response.block();
+        self.out
+            .put_head(id, body == 0, block, self.peer.frame_bytes);
+        if body == 0 {
+            return self.complete(id, answer.kind);
+        }
+        let begun = context.slow.map(|_| context.read_clock());
+        self.streams.begin_body(id, answer, begun);
+    }
+
+    /// All of a response has been put out.
+    fn complete(&mut self, id: u32, kind: ResponseKind) {
+        if let Some(stream) = self.streams.remove(id) {
+            self.out.complete(kind, stream.entry);
+        }
+    }
+
+    /// The requests that it serves, if any, will have no response.
+    pub(super) fn abandon(&mut self, log: &mut Log) {
+        self.streams.abandon(log);
+        self.out.abandon(log);
+    }
+
+    fn drain(&mut self, dropped: usize, tools: &mut Tools<'_>) -> Progress {
+        if !self.wire.is_readable() {
+            return Err(Pause::Wait);
+        }
+        let read = self.wire.drop_input(tools.buffer)?;
+        if read == 0 || dropped + read >= DRAIN_MAX {
+            return Err(Pause::Close);
+        }
+        let dropped = dropped + read;
+        self.phase = Phase::Draining { dropped };
+        Ok(())
+    }
+}

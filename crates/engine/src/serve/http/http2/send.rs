@@ -1,0 +1,233 @@
+//! What goes out: control frames and heads at once, bodies in turn, a frame of each, as far as the
+//! client's windows, its socket and the speed of slow bodies permit.
+
+use super::super::connection::{Pause, TRICKLE_TICK, Tools};
+use super::super::context::Context;
+use super::super::log::{Log, LogEntry};
+use super::super::response::ResponseKind;
+use super::super::stats::{Tally, Trouble};
+use super::stream::Stage;
+use super::{Http2, INTERNAL_ERROR};
+use crate::exchange::http2::frame::{self, FrameHead, flag, kind};
+use crate::exchange::http2::hpack;
+use knee_core::time::Nanos;
+use std::collections::VecDeque;
+use std::io;
+
+/// No more of bodies is put out at once.
+const OUT_TARGET: usize = 64 * 1024;
+
+/// No frame of a body is longer, whatever the client permits: others have their turn.
+const DATA_MAX: usize = 16 * 1024;
+
+/// What is to be sent, in order.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    bytes: Vec<u8>,
+    /// How many of them are sent.
+    sent: usize,
+    /// How many were sent before these.
+    sent_before: u64,
+    /// Responses that are put out whole: where they end, counted from the first byte of all.
+    complete: VecDeque<Complete>,
+    /// A header block was put out.
+    has_block: bool,
+}
+
+#[derive(Debug)]
+struct Complete {
+    end: u64,
+    kind: ResponseKind,
+    entry: Option<LogEntry>,
+}
+
+impl Outgoing {
+    /// What more is to be sent goes behind these.
+    #[inline]
+    pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// How many bytes wait to be sent.
+    pub(super) fn held_back(&self) -> usize {
+        self.bytes.len() - self.sent
+    }
+
+    /// Appends the head of a response.
+    pub(super) fn put_head(&mut self, id: u32, ends: bool, block: &[u8], frame_max: u32) {
+        if self.has_block {
+            return frame::put_headers(&mut self.bytes, id, ends, block, frame_max);
+        }
+        // No dynamic table is used: it is given up before the client can limit it (RFC 7541 4.2).
+        self.has_block = true;
+        let mut first = Vec::with_capacity(block.len() + 1);
+        hpack::put_table_size(&mut first, 0);
+        first.extend_from_slice(block);
+        frame::put_headers(&mut self.bytes, id, ends, &first, frame_max);
+    }
+
+    /// What was put out last ends a response.
+    pub(super) fn complete(&mut self, kind: ResponseKind, entry: Option<LogEntry>) {
+        let end = self.sent_before + self.bytes.len() as u64;
+        self.complete.push_back(Complete { end, kind, entry });
+    }
+
+    /// So many more bytes were handed over.
+    fn on_sent(&mut self, count: usize) {
+        self.sent += count;
+        if self.sent == self.bytes.len() {
+            self.sent_before += self.sent as u64;
+            self.sent = 0;
+            self.bytes.clear();
+        } else if self.sent >= OUT_TARGET {
+            // To a client that never catches up.
+            self.sent_before += self.sent as u64;
+            self.bytes.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    /// Counts and logs the responses all of whose bytes are with the kernel.
+    fn settle(&mut self, context: &mut Context) {
+        let sent = self.sent_before + self.sent as u64;
+        let is_over = |first: Option<&Complete>| first.is_some_and(|c| c.end <= sent);
+        if !is_over(self.complete.front()) {
+            return;
+        }
+        let is_logged = context.log.is_some();
+        let written = is_logged.then(|| context.read_clock());
+        while is_over(self.complete.front())
+            && let Some(complete) = self.complete.pop_front()
+        {
+            count(complete.kind, &mut context.tally);
+            if let (Some(log), Some(entry)) = (&mut context.log, complete.entry) {
+                log.push(LogEntry { written, ..entry });
+            }
+        }
+    }
+
+    /// What is not sent never will be.
+    pub(super) fn abandon(&mut self, log: &mut Log) {
+        let entries = self.complete.drain(..).filter_map(|c| c.entry);
+        entries.for_each(|entry| log.push(entry));
+    }
+}
+
+fn count(kind: ResponseKind, tally: &mut Tally) {
+    tally.responses += 1;
+    if let ResponseKind::Error(..) = kind {
+        tally.on_trouble(Trouble::Error);
+    }
+}
+
+impl Http2 {
+    /// Sends all that can be sent now; whether nothing is held back.
+    pub(super) fn write(&mut self, tools: &mut Tools<'_>) -> Result<bool, Pause> {
+        loop {
+            self.fill(tools.context);
+            let context = &mut *tools.context;
+            if self.out.held_back() == 0 && !self.wire.is_pending() {
+                self.out.settle(context);
+                return Ok(true);
+            }
+            let bytes = &self.out.bytes[self.out.sent..];
+            match self.wire.send(bytes, &mut context.tally) {
+                Ok(count) => self.out.on_sent(count),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    let watched = self.wire.watch_write(tools.epoll);
+                    return watched.map(|()| false).map_err(|_| Pause::Close);
+                }
+                Err(_) => {
+                    context.tally.on_trouble(Trouble::Write);
+                    return Err(Pause::Close);
+                }
+            }
+            if !self.wire.is_pending() {
+                self.out.settle(context);
+            }
+        }
+    }
+
+    /// Puts frames of bodies out, one of each in turn.
+    fn fill(&mut self, context: &mut Context) {
+        while self.out.held_back() < OUT_TARGET
+            && let Some((id, stream)) = self.streams.next()
+        {
+            let Stage::Sending {
+                answer,
+                sent,
+                begun,
+            } = stream.stage
+            else {
+                continue;
+            };
+            let body = context.responses.of(answer.kind).body();
+            let until = if answer.halved {
+                body.len() / 2
+            } else {
+                body.len()
+            };
+            if until > sent && self.send_window.left() == 0 {
+                self.streams.put_back(id);
+                return;
+            }
+            let permitted = [
+                DATA_MAX,
+                self.peer.frame_bytes as usize,
+                self.send_window.left(),
+                stream.send_window.left(),
+            ];
+            let permitted = permitted.into_iter().min().unwrap_or(0);
+            let due = begun.map_or(usize::MAX, |begun| context.due(begun).saturating_sub(sent));
+            let length = (until - sent).min(permitted).min(due);
+            let after = sent + length;
+            if length == 0 && until > sent {
+                // The client makes room, or time passes.
+                if let (0, Some(begun)) = (due, begun) {
+                    self.wait_for_time(begun, sent, until, context);
+                }
+                continue;
+            }
+            let ends = after == until && !answer.halved;
+            put_data(&mut self.out.bytes, id, ends, &body[sent..after]);
+            stream.send_window.take(length);
+            self.send_window.take(length);
+            let kind = answer.kind;
+            stream.stage = Stage::Sending {
+                answer,
+                sent: after,
+                begun,
+            };
+            match (after == until, answer.halved) {
+                (true, true) => {
+                    context.tally.on_trouble(Trouble::Truncate);
+                    self.reset(id, INTERNAL_ERROR, context);
+                }
+                (true, false) => self.complete(id, kind),
+                (false, _) => self.streams.resume(id),
+            }
+        }
+    }
+
+    /// A slow body of which `sent` bytes are sent goes on when the next are due.
+    fn wait_for_time(&mut self, begun: Nanos, sent: usize, until: usize, context: &mut Context) {
+        let next = context.due_at(begun, sent + 1);
+        let next = next.max(context.now() + TRICKLE_TICK);
+        let at = next.min(context.due_at(begun, until).max(context.now() + Nanos(1)));
+        if self.tick.is_none_or(|tick| at < tick) {
+            self.tick = Some(at);
+            context.set_timer(at, self.wire.token());
+        }
+    }
+}
+
+fn put_data(out: &mut Vec<u8>, id: u32, ends: bool, data: &[u8]) {
+    let head = FrameHead {
+        length: data.len() as u32,
+        kind: kind::DATA,
+        flags: if ends { flag::END_STREAM } else { 0 },
+        stream: id,
+    };
+    out.extend_from_slice(&head.bytes());
+    out.extend_from_slice(data);
+}
