@@ -120,7 +120,7 @@ fn a_request_may_be_split_at_any_byte() {
 fn what_is_unusual_but_permitted() {
     let server = HttpServer::start(spec()).unwrap();
     let mut client = Client::new(&server);
-    // A PING, an unknown frame, PRIORITY, padding, a block in pieces, trailers, an empty DATA frame.
+    // PING, an unknown frame, PRIORITY, padding, trailers, a block in pieces, an empty DATA frame.
     client.frame(kind::PING, 0, 0, b"01234567");
     client.frame(0xfa, 0xff, 77, b"whatever");
     client.frame(kind::PRIORITY, 0, 9, &[0, 0, 0, 0, 1]);
