@@ -7,7 +7,8 @@ const LIST_BYTES_MAX: usize = 64 << 10;
 
 type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// The first byte says how large the table may be. Of the rest, each block follows its length.
+/// The first byte says how large the table may be. Of the rest, each block follows its
+/// length.
 pub fn check(data: &[u8]) {
     let Some((&choice, mut rest)) = data.split_first() else {
         return;

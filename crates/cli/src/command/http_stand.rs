@@ -87,7 +87,8 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStan
     }
 }
 
-/// The same target with its version of HTTP settled: where that is the server's choice, it is asked.
+/// The same target with its version of HTTP settled: where that is the server's choice, the server
+/// is asked.
 ///
 /// # Errors
 /// It does not answer, or not as it should.

@@ -144,7 +144,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "run http://h/ --vusers 3 -c 3",
-        "--connections: each virtual user has a connection of its own: leave -c or --vusers out",
+        "--connections: in HTTP/1.1 each virtual user has a connection of its own: leave it out",
     ),
     ("run http://h/ -c", "--connections: a value is missing"),
     (

@@ -50,7 +50,7 @@ impl Handshakes {
         self.failed += other.failed;
         self.time.merge(&other.time);
         self.connect.merge(&other.connect);
-        self.generator = self.generator + other.generator;
+        self.generator += other.generator;
         self.agreed = self.agreed.take().or(other.agreed);
         self.failed_because = self.failed_because.take().or(other.failed_because);
     }

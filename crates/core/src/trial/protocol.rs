@@ -56,7 +56,7 @@ impl ProtocolReport {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TlsReport {
     /// What the first connection agreed on; absent where none was secured.
-    #[serde(flatten)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreed: Option<Agreed>,
     /// Handshakes with certificate and key exchange.
     pub handshakes_full: u64,

@@ -18,7 +18,8 @@ pub(super) fn words(error: &Error) -> String {
         }
         Error::PeerIncompatible(why) => {
             format!(
-                "it permits nothing that was offered ({why:?}): see --tls-min, --tls-max and --tls-groups"
+                "it permits nothing that was offered ({why:?}): see --tls-min, --tls-max and \
+                 --tls-groups"
             )
         }
         other => format!("the TLS handshake failed: {other}"),

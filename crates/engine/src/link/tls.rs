@@ -53,7 +53,7 @@ impl Link for Tls {
         }
         let processed = self.session.process_new_packets();
         if let Some(begun) = handshake {
-            self.spent = self.spent + since(begun);
+            self.spent += since(begun);
         }
         processed
             .map(drop)
@@ -97,7 +97,7 @@ impl Link for Tls {
             _ => of.full += 1,
         }
         of.early_data += u64::from(self.session.is_early_data_accepted());
-        of.generator = of.generator + self.spent;
+        of.generator += self.spent;
         if of.agreed.is_none() {
             of.agreed = Some(self.agreed());
         }

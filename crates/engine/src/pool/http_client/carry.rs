@@ -152,9 +152,8 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
         if connection.state == State::Open {
             // What was written when it was handed over keeps that time.
             let first = connection.first;
-            if X::MULTIPLEXED {
-                self.on_sent(slot, now, true);
-            } else if connection.carries > 0 && self.flights.get(first).written == Nanos::ZERO {
+            let is_new = |flight: &Flight| flight.written == Nanos::ZERO;
+            if X::MULTIPLEXED || connection.carries > 0 && is_new(self.flights.get(first)) {
                 self.on_sent(slot, now, true);
             }
             let connection = &mut self.connections[slot as usize];

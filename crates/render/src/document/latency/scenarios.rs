@@ -110,7 +110,8 @@ pub(super) const FLOWS_REMARK: &str =
     "capacity is n × their harmonic mean; gap is the longest of any";
 
 /// What the abbreviations of its columns mean.
-pub(super) const FLOWS_NOTE: &str = "Jain: Jain's fairness index of the flows' goodputs, 1 where all have \
+pub(super) const FLOWS_NOTE: &str = "Jain: Jain's fairness index of the flows' goodputs, 1 where \
+    all have \
     the same, 1/n where one of n has all; resent: TCP segments sent again; after: length of the \
     scenario";
 

@@ -13,7 +13,8 @@ pub(super) const NOTE: &str = "loss: of the datagrams sent; 1 ms, 10 ms: index o
                         Poisson, 0 for a metronome; burst: the most arrivals in any millisecond";
 
 /// What the columns of the trials are.
-pub(super) const TRIALS_NOTE: &str = "gap CV: coefficient of variation of the gaps between sends; delay: \
+pub(super) const TRIALS_NOTE: &str = "gap CV: coefficient of variation of the gaps between sends; \
+    delay: \
                                arrival − send; preempted: how often others took the service's \
                                processor";
 
