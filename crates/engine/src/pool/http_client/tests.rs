@@ -1,5 +1,7 @@
 //! The client over a backend that only remembers what it was told.
 
+mod multiplexed;
+
 use super::*;
 use crate::exchange::http1::{self, Http1};
 use crate::link::Clear;
@@ -17,6 +19,8 @@ struct Remembers {
     sent: Vec<(u32, usize)>,
     closed: Vec<u32>,
     sending: Vec<u32>,
+    /// What was sent that is no registered request.
+    owned: Vec<Vec<u8>>,
     open_error: Option<i32>,
 }
 
@@ -38,7 +42,10 @@ impl Backend for Remembers {
     fn send(&mut self, slot: u32, payload: Payload) -> io::Result<()> {
         let request = match payload {
             Payload::Registered(request) => request,
-            Payload::Owned(_) => usize::MAX,
+            Payload::Owned(bytes) => {
+                self.owned.push(bytes);
+                usize::MAX
+            }
         };
         self.sent.push((slot, request));
         Ok(())
@@ -65,7 +72,8 @@ struct Bench {
     io: Remembers,
 }
 
-fn bench(connections_max: u32, lanes: u32, method: &str) -> Bench {
+/// What a client is made of.
+fn parts(connections_max: u32, lanes: u32, method: &str) -> (ClientConfig, RequestSet, HttpTarget) {
     let request = HttpRequest {
         method: method.to_owned(),
         path: "/".to_owned(),
@@ -97,6 +105,11 @@ fn bench(connections_max: u32, lanes: u32, method: &str) -> Bench {
         connect_timeout: Nanos(30),
     };
     let requests = RequestSet::new(&target, serialise_all(&target), 0, rng::stream(1, 1));
+    (config, requests, target)
+}
+
+fn bench(connections_max: u32, lanes: u32, method: &str) -> Bench {
+    let (config, requests, target) = parts(connections_max, lanes, method);
     Bench {
         client: HttpClient::new(config, requests, (), http1::Shared::new(&target)),
         io: Remembers::default(),

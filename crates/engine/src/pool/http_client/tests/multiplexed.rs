@@ -1,0 +1,268 @@
+//! Connections that carry several operations, with an exchange of which each byte is a message.
+
+use super::*;
+use crate::exchange::{FlightId, Outbox, Room, Standing};
+
+/// Answers come in the order of the requests. `a`: the oldest is answered; `u`: it was not
+/// processed; `g`: no other may begin; `w`: the rules are broken.
+#[derive(Default)]
+struct Letters {
+    under_way: VecDeque<FlightId>,
+    standing: Standing,
+    permitted: u32,
+}
+
+impl Exchange for Letters {
+    /// How many operations the target permits at once.
+    type Shared = u32;
+
+    const MULTIPLEXED: bool = true;
+
+    fn established(permitted: &mut u32, out: &mut Outbox) -> Letters {
+        out.bytes().push(b'P');
+        Letters {
+            permitted: *permitted,
+            ..Letters::default()
+        }
+    }
+
+    fn room(&self) -> Room {
+        let under_way = self.under_way.len() as u32;
+        Room {
+            operations: match self.standing {
+                Standing::Open => self.permitted - under_way,
+                _ => 0,
+            },
+            is_targets_limit: true,
+        }
+    }
+
+    fn begin(
+        &mut self,
+        op: FlightId,
+        _: usize,
+        _: &mut u32,
+        out: &mut Outbox,
+        told: &mut Vec<Told>,
+    ) {
+        assert!(self.room().operations > 0, "there is room");
+        self.under_way.push_back(op);
+        out.bytes().push(b'r');
+        told.push(Told::Written(op));
+    }
+
+    fn feed(&mut self, bytes: &[u8], _: &mut u32, _: &mut Outbox, told: &mut Vec<Told>) {
+        for byte in bytes {
+            match byte {
+                b'g' => self.standing = Standing::Closing,
+                b'w' => {
+                    self.standing = Standing::Broken;
+                    let failed = self.under_way.drain(..).map(|op| Told::Failed {
+                        op,
+                        outcome: Outcome::Malformed,
+                    });
+                    told.extend(failed);
+                    told.push(Told::Violated("a rule".to_owned()));
+                }
+                _ => {
+                    let op = self.under_way.pop_front().expect("it was asked");
+                    told.push(Told::Received { op, bytes: 1 });
+                    told.push(match byte {
+                        b'a' => Told::Answered { op, status: 200 },
+                        _ => Told::Unprocessed(op),
+                    });
+                }
+            }
+        }
+    }
+
+    fn sent(&mut self, _: &mut u32, _: &mut Outbox, _: &mut Vec<Told>) {}
+
+    fn ended(&mut self, told: &mut Vec<Told>) {
+        self.standing = Standing::Broken;
+        let closed = self.under_way.drain(..).map(|op| Told::Failed {
+            op,
+            outcome: Outcome::Truncated,
+        });
+        told.extend(closed);
+    }
+
+    fn cancel(&mut self, op: FlightId, out: &mut Outbox) -> bool {
+        self.under_way.retain(|other| *other != op);
+        out.bytes().push(b'x');
+        true
+    }
+
+    fn standing(&self) -> Standing {
+        self.standing
+    }
+}
+
+struct Shared {
+    client: HttpClient<Clear, Letters>,
+    io: Remembers,
+}
+
+/// So many connections, each of which carries so many operations at once.
+fn shared(connections_max: u32, permitted: u32) -> Shared {
+    let (config, requests, _) = parts(connections_max, 0, "GET");
+    let config = ClientConfig {
+        streams_max: permitted,
+        ..config
+    };
+    Shared {
+        client: HttpClient::new(config, requests, (), permitted),
+        io: Remembers::default(),
+    }
+}
+
+impl Shared {
+    fn start(&mut self, at: u64) {
+        let op = Op {
+            intended: Nanos(at),
+            lane: Op::ANY_LANE,
+        };
+        self.client.start(&mut self.io, op, Nanos(at));
+    }
+
+    fn event(&mut self, at: u64, slot: u32, event: Event<'_>) {
+        let time = EventTime::seen(Nanos(at));
+        self.client.on_event(&mut self.io, slot, event, time);
+        self.flush(at);
+    }
+
+    fn letters(&mut self, at: u64, slot: u32, letters: &[u8]) {
+        self.event(at, slot, Event::Received(Piece::of(letters)));
+    }
+
+    fn flush(&mut self, at: u64) {
+        self.client.flush(&mut self.io, || Nanos(at));
+    }
+
+    fn ended(&mut self) -> Vec<Completion> {
+        let ended = std::iter::from_fn(|| self.client.take_completed());
+        let mut ended = Vec::from_iter(ended);
+        ended.sort_by_key(|c| (c.completed, c.intended));
+        ended
+    }
+
+    fn outcomes(&mut self) -> Vec<Outcome> {
+        self.ended().iter().map(|c| c.outcome).collect()
+    }
+}
+
+#[test]
+fn what_is_due_goes_out_in_one_write() {
+    let mut s = shared(1, 8);
+    for _ in 0..3 {
+        s.start(1);
+    }
+    s.event(2, 0, Event::Connected);
+    assert_eq!(s.io.owned, [b"Prrr"]);
+    s.start(3);
+    s.start(3);
+    assert_eq!(s.io.owned.len(), 1, "not before all that is due has begun");
+    s.flush(4);
+    assert_eq!(s.io.owned[1], b"rr");
+    s.letters(9, 0, b"aaaaa");
+    let times = s.ended();
+    let times: Vec<_> = times
+        .iter()
+        .map(|c| (c.started.0, c.granted.0, c.written.0, c.completed.0))
+        .collect();
+    let early = (1, 2, 2, 9);
+    assert_eq!(times, [early, early, early, (3, 3, 4, 9), (3, 3, 4, 9)]);
+}
+
+#[test]
+fn beyond_the_streams_an_operation_waits_for_one_and_says_for_whose_limit() {
+    let mut s = shared(1, 2);
+    for at in [1, 1, 5] {
+        s.start(at);
+        s.event(2, 0, Event::Connected);
+    }
+    s.letters(20, 0, b"a");
+    s.letters(30, 0, b"aa");
+    let waited = s.ended().pop().unwrap();
+    assert_eq!((waited.intended, waited.placed), (Nanos(5), Nanos(5)));
+    assert_eq!((waited.secured, waited.granted), (Nanos(5), Nanos(20)));
+    assert!(waited.is_targets_limit);
+    assert_eq!(s.io.opened, [0]);
+}
+
+#[test]
+fn the_connection_that_carries_fewest_gets_the_next() {
+    let mut s = shared(2, 9);
+    s.start(0);
+    s.start(0);
+    for slot in [0, 1] {
+        s.event(1, slot, Event::Connected);
+    }
+    for _ in 0..4 {
+        s.start(2);
+    }
+    s.flush(2);
+    assert_eq!(s.io.owned[2..], [b"rr", b"rr"]);
+    s.letters(3, 1, b"aaa");
+    s.start(4);
+    s.start(4);
+    s.start(4);
+    s.flush(4);
+    assert_eq!(s.io.owned.last().map(Vec::len), Some(3), "all on the other");
+    assert_eq!(s.io.opened, [0, 1]);
+}
+
+#[test]
+fn a_timeout_ends_one_operation_and_not_its_connection() {
+    let mut s = shared(1, 9);
+    s.start(0);
+    s.event(1, 0, Event::Connected);
+    s.start(50);
+    s.client.expire(&mut s.io, Nanos(100));
+    s.flush(100);
+    assert_eq!(s.outcomes(), [Outcome::Timeout]);
+    assert_eq!(s.io.owned.last().unwrap(), b"rx");
+    s.letters(110, 0, b"a");
+    assert_eq!(s.outcomes(), [Outcome::Ok]);
+    assert!(s.io.closed.is_empty());
+}
+
+#[test]
+fn what_was_not_processed_goes_again_once_over_another_connection() {
+    let mut s = shared(1, 9);
+    s.start(0);
+    s.event(1, 0, Event::Connected);
+    s.start(2);
+    s.flush(2);
+    s.letters(3, 0, b"gua");
+    assert_eq!(s.outcomes(), [Outcome::Ok], "the other ended where it was");
+    assert_eq!(s.io.opened, [0, 0], "and nothing new began there");
+    s.event(4, 0, Event::Connected);
+    s.letters(5, 0, b"u");
+    assert_eq!(s.outcomes(), [Outcome::Unprocessed]);
+}
+
+#[test]
+fn the_end_of_a_connection_ends_all_that_it_carries() {
+    for (event, outcome) in [
+        (Event::Ended, Outcome::Truncated),
+        (Event::Received(Piece::of(b"w")), Outcome::Malformed),
+        (
+            Event::Failed(io::Error::from_raw_os_error(libc::ECONNRESET)),
+            Outcome::Reset,
+        ),
+    ] {
+        let mut s = shared(1, 2);
+        s.start(0);
+        s.event(1, 0, Event::Connected);
+        s.start(2);
+        s.start(3);
+        s.event(4, 0, event);
+        assert_eq!(s.outcomes(), [outcome; 2]);
+        assert_eq!(s.io.closed, [0]);
+        s.event(5, 0, Event::Connected);
+        s.letters(6, 0, b"a");
+        assert_eq!(s.outcomes(), [Outcome::Ok], "what waited has a new one");
+        assert_eq!(s.client.tally().in_flight, 0);
+    }
+}
