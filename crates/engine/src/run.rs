@@ -267,6 +267,10 @@ impl Plan<'_> {
                 .of_worker(share.index, self.spare),
             window,
             give_up: window.end + spec.timeout + spec.connect_timeout,
+            reading_delays: match &spec.load {
+                Load::Closed { pause, .. } => pause.law.is_zero(),
+                Load::Open(_) | Load::Overload(_) => false,
+            },
         };
         // All that takes time is done before the barrier; a worker that failed still has to come
         // to it, as the others wait there.

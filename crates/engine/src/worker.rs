@@ -33,6 +33,9 @@ pub(crate) struct Worker<C> {
     pub window: Window,
     /// When what is still under way is given up.
     pub give_up: Nanos,
+    /// Users wait for nothing but their responses: what delays the reading of one delays the next
+    /// operation.
+    pub reading_delays: bool,
 }
 
 /// What one worker brings back.
@@ -72,6 +75,7 @@ impl<C: Client> Worker<C> {
             mut waiter,
             window,
             give_up,
+            reading_delays,
         } = self;
         let mut session = Session {
             driver,
@@ -80,7 +84,8 @@ impl<C: Client> Worker<C> {
             clock,
             receive_clock: ReceiveClock::new(clock.origin),
             next: Action::Done,
-            pace: Pace::default(),
+            pace: waiter.pace(),
+            reading_delays,
         };
         let mut usage = Usage::new(window);
         let mut expected = Nanos::MAX;
@@ -93,7 +98,8 @@ impl<C: Client> Worker<C> {
             }
             usage.note(now, waiter.polled_total());
             if waiter.is_due(now) {
-                waiter.review(now, &mut session.pace, ThreadUse::now().spent());
+                let spent = ThreadUse::now().spent(waiter.polled_total());
+                waiter.review(now, &mut session.pace, spent);
             }
             session.client.expire(io, now);
             session.pump(io, now, STARTS_PER_PASS);
@@ -130,6 +136,8 @@ struct Session<C> {
     next: Action,
     /// How late operations are.
     pace: Pace,
+    /// The next operation waits until a response is read, and for nothing else.
+    reading_delays: bool,
 }
 
 impl<B: Backend, C: Client> Sink<B> for Session<C> {
@@ -162,7 +170,6 @@ impl<C: Client> Session<C> {
             match self.driver.poll(now) {
                 Action::Start(op) => {
                     self.recorder.on_start(op, now);
-                    self.pace.came_late(now - op.intended);
                     self.client.start(io, op, now);
                     now = self.clock.now();
                 }
@@ -191,12 +198,27 @@ impl<C: Client> Session<C> {
         }
         while let Some(completion) = self.client.take_completed() {
             self.recorder.on_completion(&completion);
-            self.pace
-                .responded(completion.completed - completion.intended);
+            if self.pace.is_watched() {
+                self.note(&completion);
+            }
             self.driver.on_completion(&completion, now);
             ended += 1;
         }
         ended
+    }
+
+    /// Notes how much of an operation is the generator's own delay.
+    #[inline]
+    fn note(&mut self, completion: &Completion) {
+        if !completion.outcome.is_response() {
+            return;
+        }
+        let (own, response) = (completion.own_delay(), completion.response_time());
+        self.pace.responded(completion.intended, own, response);
+        if self.reading_delays {
+            let (own, cycle) = (own + completion.pick_up(), response + completion.pick_up());
+            self.pace.read(completion.completed, own, cycle);
+        }
     }
 
     /// Waits for the next deadline or completion, and handles what comes. Returns when it was to

@@ -124,6 +124,12 @@ impl Completion {
         self.picked_up - self.completed
     }
 
+    /// What the generator itself delayed it by: the stages that are its own.
+    #[inline]
+    pub fn own_delay(&self) -> Nanos {
+        self.pacing_error() + (self.sent - self.granted)
+    }
+
     /// What the response time is made of. Sums to it exactly: a time that seems to be before its
     /// predecessor, as it was read from another clock, counts as equal to it.
     #[inline]
@@ -155,6 +161,7 @@ impl Completion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Owner;
     use proptest::prelude::*;
 
     proptest! {
@@ -210,5 +217,9 @@ mod tests {
             ..completion
         };
         assert_eq!(targets.stages()[4..6], [Nanos(0), Nanos(16)]);
+        let is_own = |stage: &Stage| stage.owner() == Owner::Generator;
+        let own = Stage::all().filter(is_own);
+        let own_ns: u64 = own.map(|s| completion.stages()[s as usize].0).sum();
+        assert_eq!(completion.own_delay(), Nanos(own_ns));
     }
 }

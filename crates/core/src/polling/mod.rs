@@ -7,41 +7,42 @@
 //!
 //! Pure: times and totals come in, a [`Way`] goes out.
 
+mod pace;
+
+pub use pace::Pace;
+
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// How often the way is decided on.
-pub const REVIEW: Nanos = Nanos::from_millis(250);
-
-/// An operation is late beyond this share of the mean gap between operations, or of the median
-/// response time, whichever is less, …
-pub const LATE_SHARE: f64 = 0.25;
-/// … but not below this: so late is also a worker that polls, on a busy virtual machine.
-pub const LATE_MIN: Nanos = Nanos::from_micros(50);
-
-/// More than this share of late operations distorts the 99th percentile, …
-const TOLERATED: f64 = 0.01;
-/// … of at least so many operations, …
-const OPERATIONS_MIN: u64 = 200;
-/// … in as many places at least: a single pause makes many operations late in a row.
-const EPISODES_MIN: u64 = 3;
+pub const REVIEW: Nanos = Nanos::from_millis(100);
 
 /// A worker that is busy for a larger share of the time is late for want of time, not of sleep.
 const BUSY_MAX: f64 = 0.7;
 
-/// A worker that polls is in others' way where it waits for its processor for this share.
+/// A worker that polls is in others' way where it waits for its processor for this share of the
+/// time, …
 const WAITING_MAX: f64 = 0.02;
+/// … once it has polled for so long.
+const WAITING_WATCHED: Nanos = Nanos::from_millis(250);
+
+/// To be given a processor that is free takes about this on a virtual machine: only what is beyond
+/// it is waiting for others.
+const TO_SCHEDULE: Nanos = Nanos::from_micros(5);
 
 /// Where a worker was kept waiting for its processor for this share of what it was late by, others
 /// have the processors: none is to spare.
 const CONTENDED: f64 = 0.5;
 
-/// Polling helps where it leaves less than this share of what was late.
+/// Polling helps where it leaves less than this share of the distortion.
 const HELPED: f64 = 0.5;
 
 /// How long to poll before sleeping is tried again: at first, and at the most. It doubles each time
-/// that the trial fails.
-const HOLD: [Nanos; 2] = [Nanos::from_secs(5), Nanos::from_secs(80)];
+/// that the trial fails. What is late in a trial has to be less than 1 % of the operations.
+const HOLD: [Nanos; 2] = [Nanos::from_secs(30), Nanos::from_secs(120)];
+
+/// A trial of sleeping that ends so soon has failed.
+const TRIAL: Nanos = Nanos::from_secs(5);
 
 /// How long to sleep at least after polling was no help.
 const PENANCE: Nanos = Nanos::from_secs(60);
@@ -80,87 +81,6 @@ pub fn polling_share(changes: &[WayChange], start: Nanos, end: Nanos) -> f64 {
     total as f64 / (end - start).0.max(1) as f64
 }
 
-/// How late a worker's operations are, and what is to be compared with that: kept from operation to
-/// operation.
-#[derive(Clone, Debug)]
-pub struct Pace {
-    limit: Nanos,
-    operations: u64,
-    late: u64,
-    /// Runs of late operations.
-    episodes: u64,
-    was_late: bool,
-    /// By how much the first of each such run was late, in all.
-    late_by: Nanos,
-    /// 0: no response yet.
-    median_ns: f64,
-}
-
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace {
-            limit: Nanos::MAX,
-            operations: 0,
-            late: 0,
-            episodes: 0,
-            was_late: false,
-            late_by: Nanos::ZERO,
-            median_ns: 0.0,
-        }
-    }
-}
-
-impl Pace {
-    /// The generator came to something so long after it could have.
-    #[inline]
-    pub fn came_late(&mut self, by: Nanos) {
-        let is_late = by > self.limit;
-        self.operations += 1;
-        self.late += u64::from(is_late);
-        if is_late && !self.was_late {
-            self.episodes += 1;
-            self.late_by += by;
-        }
-        self.was_late = is_late;
-    }
-
-    /// An operation took so long: moves the estimate of the median by a fiftieth.
-    #[inline]
-    pub fn responded(&mut self, after: Nanos) {
-        const STEP: f64 = 1.02;
-        let ns = after.0 as f64;
-        self.median_ns = if self.median_ns == 0.0 {
-            ns
-        } else if ns > self.median_ns {
-            self.median_ns * STEP
-        } else {
-            self.median_ns / STEP
-        };
-    }
-
-    fn share(&self) -> f64 {
-        self.late as f64 / self.operations.max(1) as f64
-    }
-
-    fn is_distorted(&self) -> bool {
-        let tolerated = TOLERATED * self.operations.max(OPERATIONS_MIN) as f64;
-        self.episodes >= EPISODES_MIN && self.late as f64 > tolerated
-    }
-
-    fn begin_round(&mut self, gap_ns: f64) {
-        let least = match self.median_ns > 0.0 {
-            true => gap_ns.min(self.median_ns),
-            false => gap_ns,
-        };
-        *self = Pace {
-            limit: LATE_MIN.max(Nanos((least * LATE_SHARE) as u64)),
-            median_ns: self.median_ns,
-            was_late: self.was_late,
-            ..Pace::default()
-        };
-    }
-}
-
 /// What a worker's thread has spent so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
@@ -170,6 +90,8 @@ pub struct Spent {
     pub polled: Nanos,
     /// It was ready to run and others had its processor.
     pub kept_waiting: Nanos,
+    /// How often it was given a processor.
+    pub scheduled: u64,
 }
 
 /// Decides on a worker's way.
@@ -187,8 +109,8 @@ pub struct Polling {
     hold: Nanos,
     /// When it last went back to sleep.
     slept_from: Option<Nanos>,
-    /// The share of late operations that made it poll.
-    share_before: f64,
+    /// The distortion that made it poll.
+    distortion_before: f64,
     changes: Vec<WayChange>,
 }
 
@@ -205,7 +127,7 @@ impl Polling {
             until: Nanos::ZERO,
             hold: HOLD[0],
             slept_from: None,
-            share_before: 0.0,
+            distortion_before: 0.0,
             changes: Vec::new(),
         }
     }
@@ -216,42 +138,53 @@ impl Polling {
         self.way
     }
 
+    /// Whether it may ever do anything but sleep.
+    pub fn decides(&self) -> bool {
+        self.is_spare
+    }
+
     /// Whether it wants to [`Polling::review`] at `now`.
     #[inline]
     pub fn is_due(&self, now: Nanos) -> bool {
         now - self.since >= REVIEW && self.is_spare
     }
 
-    /// Decides anew. A round with too few operations to tell goes on.
+    /// Decides anew, from what was seen since the way was last changed.
     pub fn review(&mut self, now: Nanos, pace: &mut Pace, spent: Spent) {
-        let length_ns = (now - self.since).0.max(1) as f64;
-        let share = |time: Nanos| time.0 as f64 / length_ns;
-        let kept_waiting = spent.kept_waiting - self.spent.kept_waiting;
-        let in_the_way = self.way == Way::Polling && share(kept_waiting) > WAITING_MAX;
-        let is_contended = kept_waiting.0 as f64 >= CONTENDED * pace.late_by.0 as f64;
-        if pace.operations < OPERATIONS_MIN && !in_the_way && !pace.is_distorted() {
-            return;
-        }
+        let round = now - self.since;
         let used = (spent.used - self.spent.used) - (spent.polled - self.spent.polled);
+        let is_busy = used.0 as f64 > BUSY_MAX * round.0 as f64;
+        let scheduled = spent.scheduled.saturating_sub(self.spent.scheduled);
+        let kept_waiting = spent.kept_waiting - self.spent.kept_waiting;
+        pace.pass(round, kept_waiting - Nanos(TO_SCHEDULE.0 * scheduled));
+        (self.since, self.spent) = (now, spent);
+        let distortion = pace.distortion();
+        let was = self.way;
         match self.way {
-            Way::Polling if in_the_way || pace.share() > HELPED * self.share_before => {
+            Way::Polling if is_in_the_way(pace) || self.is_no_help(distortion) => {
                 self.sleep(now, now + PENANCE);
             }
             Way::Polling if now >= self.until => self.sleep(now, now),
             Way::Sleeping
                 if now >= self.until
-                    && pace.is_distorted()
-                    && share(used) <= BUSY_MAX
-                    && !is_contended =>
+                    && distortion >= 1.0
+                    && !is_busy
+                    && pace.contention() < CONTENDED =>
             {
-                self.share_before = pace.share();
+                self.distortion_before = distortion;
                 self.poll(now);
             }
             Way::Polling | Way::Sleeping => {}
         }
-        let gap_ns = length_ns / pace.operations.max(1) as f64;
-        pace.begin_round(gap_ns);
-        (self.since, self.spent) = (now, spent);
+        match self.way == was {
+            true => pace.fade(),
+            false => pace.forget(),
+        }
+    }
+
+    /// What is left by polling matters, and is not much less than it was.
+    fn is_no_help(&self, distortion: f64) -> bool {
+        distortion >= 1.0 && distortion > HELPED * self.distortion_before
     }
 
     /// When it changed to what.
@@ -262,7 +195,7 @@ impl Polling {
     /// A sleep that is late at once, after a time of polling, confirms that time.
     fn poll(&mut self, now: Nanos) {
         let [least, most] = HOLD;
-        let confirmed = self.slept_from.is_some_and(|from| now - from < least);
+        let confirmed = self.slept_from.is_some_and(|from| now - from < TRIAL);
         self.hold = if confirmed {
             Nanos(self.hold.0 * 2).min(most)
         } else {
@@ -283,6 +216,11 @@ impl Polling {
         let worker = self.worker;
         self.changes.push(WayChange { at, worker, to });
     }
+}
+
+/// Others want the processor of a worker that polls.
+fn is_in_the_way(pace: &Pace) -> bool {
+    pace.watched >= WAITING_WATCHED && pace.waiting() > WAITING_MAX
 }
 
 #[cfg(test)]

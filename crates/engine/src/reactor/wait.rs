@@ -84,20 +84,20 @@ impl Waiter {
         }
     }
 
+    /// What the worker's operations are to be told to, for [`Waiter::review`].
+    pub(crate) fn pace(&self) -> Pace {
+        Pace::new(self.polling.decides())
+    }
+
     /// Whether it wants to [`Waiter::review`] at `now`.
     #[inline]
     pub(crate) fn is_due(&self, now: Nanos) -> bool {
         self.polling.is_due(now)
     }
 
-    /// Decides anew whether to sleep at all, from how late operations were and from the processor
-    /// time that the thread has used and has been kept waiting for so far.
-    pub(crate) fn review(&mut self, now: Nanos, pace: &mut Pace, [used, kept_waiting]: [Nanos; 2]) {
-        let spent = Spent {
-            used,
-            kept_waiting,
-            polled: self.polled_total(),
-        };
+    /// Decides anew whether to sleep at all, from how late operations were and from what the thread
+    /// has spent so far.
+    pub(crate) fn review(&mut self, now: Nanos, pace: &mut Pace, spent: Spent) {
         self.polling.review(now, pace, spent);
     }
 
@@ -250,7 +250,8 @@ mod tests {
     /// went, and the share of the last tenth of the time that it polled.
     fn on_a_machine(late: impl Fn(u64) -> Nanos) -> (Vec<Way>, f64) {
         let waiter = Waiter::new(WaitPolicy::Auto, COVERED, &Margins::UNKNOWN);
-        let (mut waiter, mut pace) = (waiter.of_worker(3, 1), Pace::default());
+        let mut waiter = waiter.of_worker(3, 1);
+        let mut pace = waiter.pace();
         let gap = Nanos::from_micros(500);
         let (mut now, mut polled, mut wakeups) = (Nanos::ZERO, Nanos::ZERO, 0);
         for k in 1..=10_000_u64 {
@@ -267,10 +268,15 @@ mod tests {
                     waiter.woke(late(wakeups));
                 }
             }
-            pace.came_late(now - until);
-            pace.responded(Nanos::from_micros(130));
+            let late_by = now - until;
+            pace.responded(until, late_by, late_by + Nanos::from_micros(130));
             if waiter.is_due(now) {
-                waiter.review(now, &mut pace, [waiter.polled_total(), Nanos::ZERO]);
+                let spent = Spent {
+                    used: waiter.polled_total(),
+                    polled: waiter.polled_total(),
+                    ..Spent::default()
+                };
+                waiter.review(now, &mut pace, spent);
             }
         }
         let ways = waiter.changes().iter().map(|change| change.to).collect();

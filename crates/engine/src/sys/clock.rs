@@ -1,5 +1,6 @@
 //! The only place that reads a clock.
 
+use knee_core::polling::Spent;
 use knee_core::time::{Clock, Nanos};
 use std::mem::MaybeUninit;
 
@@ -99,9 +100,14 @@ impl ThreadUse {
         }
     }
 
-    /// Processor time, and time in which others had the processor.
-    pub fn spent(self) -> [Nanos; 2] {
-        [self.user + self.system, self.kept_waiting]
+    /// The same as a policy wants it, of a thread that polled in vain for so long.
+    pub fn spent(self, polled: Nanos) -> Spent {
+        Spent {
+            used: self.user + self.system,
+            polled,
+            kept_waiting: self.kept_waiting,
+            scheduled: self.scheduled,
+        }
     }
 
     /// What was used since `earlier`.

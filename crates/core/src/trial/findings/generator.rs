@@ -226,9 +226,9 @@ pub(super) fn littles_law(trials: &Trials) -> Option<Finding> {
 
 const GENERATOR_POLLED: Code = Code {
     name: "generator_polled",
-    cause: "More than 1 % of the operations began late because the generator's processor slept. \
-            Late is more than 50 µs, and more than a quarter of the median response time or of the \
-            mean gap. Another processor was idle, so the generator stopped sleeping, which makes \
+    cause: "The generator's processor slept, and woke late. The generator's own delay was 10 % or \
+            more of the slowest 1 % of the response times, of the median, or of a user's cycle. \
+            This process may use another processor, so the generator stopped sleeping. That makes \
             its results more exact.",
     remedy: "Nothing is wrong. Use --wait hybrid where the processor is needed for something else.",
 };
