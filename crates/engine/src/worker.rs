@@ -17,6 +17,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// behind its schedule still takes in what has come back.
 const STARTS_PER_PASS: u32 = 16;
 
+/// A worker that is back so late was stalled.
+const STALL: Nanos = Nanos::from_millis(5);
+
+/// Then it looks for what has come meanwhile so often at the most.
+const LOOKS_AFTER_STALL: u32 = 64;
+
 /// All that one worker runs with.
 pub(crate) struct Worker<C> {
     /// Says what to start when.
@@ -100,6 +106,9 @@ impl<C: Client> Worker<C> {
             if waiter.is_due(now) {
                 let spent = ThreadUse::now().spent(waiter.polled_total());
                 waiter.review(now, &mut session.pace, spent);
+            }
+            if now - expected >= STALL {
+                session.catch_up(io)?;
             }
             session.client.expire(io, now);
             session.pump(io, now, STARTS_PER_PASS);
@@ -241,6 +250,17 @@ impl<C: Client> Session<C> {
             }
         }
         Ok(before + asked)
+    }
+
+    /// Takes in what has come during a stall, so that no response that is there already counts as
+    /// timed out.
+    fn catch_up<B: Backend>(&mut self, io: &mut B) -> io::Result<()> {
+        for _ in 0..LOOKS_AFTER_STALL {
+            if io.poll(Nanos::ZERO, self)? == 0 {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn under_way(&self, now: Nanos) -> UnderWay {

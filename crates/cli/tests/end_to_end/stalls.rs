@@ -100,3 +100,35 @@ fn a_stopped_closed_loop_is_invalid_and_says_why() {
     let read_late = trial["pick_up_ns"]["max"].as_u64().unwrap();
     assert!(read_late > 400 * MS, "{:#}", trial["pick_up_ns"]);
 }
+
+/// Each response comes within 20 ms, and a user gives up after 300 ms: what came while knee was
+/// stopped came in time, however late it was read.
+#[test]
+fn what_was_answered_while_knee_was_stopped_has_not_timed_out() {
+    let server = KneeServer::start(&["--workers", "64", "--service", "fixed(20ms)"]);
+    for load in [["--vusers", "2"], ["--rate", "100"]] {
+        let url = server.url();
+        let always = ["run", &url, "-d", "3s", "--warmup", "0", "--json", "-"];
+        let options = ["--timeout", "300ms"];
+        let child = knee(&[&always[..], &load, &options].concat())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(1_500));
+        signal(&child, libc::SIGSTOP);
+        std::thread::sleep(Duration::from_millis(700));
+        signal(&child, libc::SIGCONT);
+        let report = Ended::of(child).json();
+        let trial = &report["trials"][0];
+        let clauses = trial["invalid_because"].to_string();
+        assert!(clauses.contains("stalled for"), "{clauses}");
+        // Those that were due meanwhile begin past their own timeout in an open loop.
+        let ok = &trial["outcomes"]["ok"];
+        assert!(
+            load[0] == "--rate" || ok == &trial["attempted"],
+            "{:#}",
+            trial["outcomes"]
+        );
+        let read_late = trial["pick_up_ns"]["max"].as_u64().unwrap();
+        assert!(read_late > 500 * MS, "{:#}", trial["pick_up_ns"]);
+    }
+}
