@@ -79,7 +79,9 @@ pub(crate) fn run(
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
         spare: processors().saturating_sub(workers),
-        one_of: vantage.as_ref().and_then(|_| one_followed_of(spec)),
+        one_of: vantage
+            .as_ref()
+            .and_then(|_| one_followed_of(&spec.load, spec.target.keep_alive)),
     };
     if let Some(vantage) = &mut vantage {
         vantage.arm();
@@ -301,18 +303,28 @@ fn connections_of(spec: &TrialSpec) -> u32 {
     }
 }
 
-/// So many connections are followed, more or less.
+/// So many connections are followed, more or less, of those that may be open, …
 const FOLLOWED: u32 = 8;
 
+/// … but where the load itself does not settle how many are, all up to so many operations a second:
+/// at 20 µs each, two connections can carry them.
+const FOLLOWED_PER_S: f64 = 20_000.0;
+
 /// One of how many connections an observer is to follow; `None` where none can be. Where each
-/// carries one operation only, as many as are open tells nothing of how many there will be.
-fn one_followed_of(spec: &TrialSpec) -> Option<u16> {
-    let is_http = !matches!(spec.load, Load::Overload(_));
-    let of = match spec.target.keep_alive {
-        true => (connections_of(spec) / FOLLOWED).max(1),
-        false => FOLLOWED,
+/// carries one operation only, as many as are open tells nothing of how many there will be. An open
+/// loop opens only as many as it needs, whatever it may.
+fn one_followed_of(load: &Load, keep_alive: bool) -> Option<u16> {
+    let of = match load {
+        Load::Overload(_) => return None,
+        _ if !keep_alive => FOLLOWED,
+        Load::Closed { vusers, .. } => vusers / FOLLOWED,
+        Load::Open(open) => {
+            let by_rate = (open.peak_per_s() / FOLLOWED_PER_S).ceil();
+            (open.connections_max / FOLLOWED).min(by_rate as u32)
+        }
     };
-    is_http.then(|| u16::try_from(of.next_power_of_two()).unwrap_or(u16::MAX))
+    let of = of.max(1);
+    Some(u16::try_from(of.next_power_of_two()).unwrap_or(u16::MAX))
 }
 
 /// Settles `Auto`, and makes sure that what was asked for by name is permitted.
@@ -390,4 +402,34 @@ fn wait_of(spec: &TrialSpec, done: &[Done]) -> WaitUse {
 fn processors() -> u32 {
     let count = thread::available_parallelism().map_or(1, |n| n.get());
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_core::arrival::ArrivalLaw;
+    use knee_core::spec::{OpenLoad, Pause, parse_rate};
+
+    #[test]
+    fn an_open_loop_is_followed_by_its_rate_as_it_opens_few_connections() {
+        let followed = |rate: &str, connections_max, keep_alive| {
+            let open = OpenLoad {
+                rate: parse_rate(rate).unwrap(),
+                arrival: ArrivalLaw::Constant,
+                connections_max,
+                in_flight_max: None,
+            };
+            one_followed_of(&Load::Open(open), keep_alive)
+        };
+        assert_eq!(followed("1000/s", 10_000, true), Some(1));
+        assert_eq!(followed("20000/s", 10_000, true), Some(1));
+        assert_eq!(followed("50000/s", 10_000, true), Some(4));
+        assert_eq!(followed("50000/s", 16, true), Some(2), "-c 16");
+        assert_eq!(followed("1000/s", 10_000, false), Some(8));
+        let closed = Load::Closed {
+            vusers: 256,
+            pause: Pause::NONE,
+        };
+        assert_eq!(one_followed_of(&closed, true), Some(32));
+    }
 }

@@ -75,9 +75,12 @@ fn a_run_is_told_what_its_operations_took_inside_the_servers_host() {
     let server = KneeServer::start(&[&options[..], &["--log", log.str()]].concat());
     let (child, at, _) = observe(&server, &[]);
     let url = server.url();
+    // However many connections are permitted, few are opened, and these are followed.
+    let permitted: [&[&str]; 2] = [&["-c", "4"], &[]];
     for backend in backends(&url) {
-        for place in ["here", &at] {
-            let load = ["-R", "100", "-c", "4", "-d", "500ms", "--warmup", "100ms"];
+        for (place, permitted) in ["here", &at].into_iter().zip(permitted) {
+            let always = ["-R", "100", "-d", "500ms", "--warmup", "100ms"];
+            let load = [&always, permitted].concat();
             let options = ["--observe", place, "--backend", backend, "--json", "-"];
             let ended = run(&[&["run", &url][..], &load, &options].concat());
             let observed = &ended.json()["trials"][0]["observed"];
