@@ -90,7 +90,7 @@ impl<C: Client> Worker<C> {
             clock,
             receive_clock: ReceiveClock::new(clock.origin),
             next: Action::Done,
-            pace: waiter.pace(),
+            pace: waiter.begin(clock.now(), ThreadUse::now().spent(Nanos::ZERO)),
             reading_delays,
         };
         let mut usage = Usage::new(window);

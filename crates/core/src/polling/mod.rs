@@ -23,19 +23,23 @@ const BUSY_MAX: f64 = 0.7;
 /// A worker that polls is in others' way where it waits for its processor for this share of the
 /// time, …
 const WAITING_MAX: f64 = 0.02;
-/// … once it has polled for so long.
-const WAITING_WATCHED: Nanos = Nanos::from_millis(250);
+/// … or for as much within this time: a slice or two of another thread are no reason.
+const WAITING_WITHIN: Nanos = Nanos::from_secs(1);
 
 /// To be given a processor that is free takes about this on a virtual machine: only what is beyond
 /// it is waiting for others.
 const TO_SCHEDULE: Nanos = Nanos::from_micros(5);
 
-/// Where a worker was kept waiting for its processor for this share of what it was late by, others
-/// have the processors: none is to spare.
+/// Where a worker that sleeps was kept waiting for its processor for this share of what it was late
+/// by, …
 const CONTENDED: f64 = 0.5;
+/// … and of the time, others have the processors: none is to spare.
+const CONTENDED_TIME: f64 = 0.01;
 
 /// Polling helps where it leaves less than this share of the distortion.
 const HELPED: f64 = 0.5;
+/// That is told only after so long: the first few slow operations may be any.
+const HELPED_WATCHED: Nanos = Nanos::from_secs(1);
 
 /// How long to poll before sleeping is tried again: at first, and at the most. It doubles each time
 /// that the trial fails. What is late in a trial has to be less than 1 % of the operations.
@@ -143,6 +147,11 @@ impl Polling {
         self.is_spare
     }
 
+    /// The load begins at `now`: what the thread spent before it does not count.
+    pub fn begin(&mut self, now: Nanos, spent: Spent) {
+        (self.since, self.spent) = (now, spent);
+    }
+
     /// Whether it wants to [`Polling::review`] at `now`.
     #[inline]
     pub fn is_due(&self, now: Nanos) -> bool {
@@ -161,15 +170,12 @@ impl Polling {
         let distortion = pace.distortion();
         let was = self.way;
         match self.way {
-            Way::Polling if is_in_the_way(pace) || self.is_no_help(distortion) => {
+            Way::Polling if is_in_the_way(pace) || self.is_no_help(pace, distortion) => {
                 self.sleep(now, now + PENANCE);
             }
             Way::Polling if now >= self.until => self.sleep(now, now),
             Way::Sleeping
-                if now >= self.until
-                    && distortion >= 1.0
-                    && !is_busy
-                    && pace.contention() < CONTENDED =>
+                if now >= self.until && distortion >= 1.0 && !is_busy && !is_contended(pace) =>
             {
                 self.distortion_before = distortion;
                 self.poll(now);
@@ -183,8 +189,9 @@ impl Polling {
     }
 
     /// What is left by polling matters, and is not much less than it was.
-    fn is_no_help(&self, distortion: f64) -> bool {
-        distortion >= 1.0 && distortion > HELPED * self.distortion_before
+    fn is_no_help(&self, pace: &Pace, distortion: f64) -> bool {
+        let is_much = distortion >= 1.0 && distortion > HELPED * self.distortion_before;
+        is_much && pace.watched >= HELPED_WATCHED
     }
 
     /// When it changed to what.
@@ -218,9 +225,15 @@ impl Polling {
     }
 }
 
+/// Others have the processor of a worker that sleeps when it wants it.
+fn is_contended(pace: &Pace) -> bool {
+    pace.contention() >= CONTENDED && pace.waiting() >= CONTENDED_TIME
+}
+
 /// Others want the processor of a worker that polls.
 fn is_in_the_way(pace: &Pace) -> bool {
-    pace.watched >= WAITING_WATCHED && pace.waiting() > WAITING_MAX
+    let time = pace.watched.max(WAITING_WITHIN);
+    pace.kept_waiting.0 as f64 > WAITING_MAX * time.0 as f64
 }
 
 #[cfg(test)]

@@ -191,6 +191,29 @@ fn what_it_takes_to_get_a_free_processor_is_no_waiting_for_others() {
 }
 
 #[test]
+fn a_little_waiting_is_no_contention_however_little_is_late() {
+    // 0.5 % of the time, and more than all that operations are late by.
+    let host = Host {
+        late_one_of: 100,
+        by: Nanos::from_micros(50),
+        contended: 2.0,
+        ..NOISY
+    };
+    let mut world = World::new(1);
+    world.run(&host, Nanos::from_secs(5));
+    assert_eq!(world.polling.way(), Way::Polling);
+}
+
+#[test]
+fn what_a_thread_waited_before_the_load_is_no_contention() {
+    let mut world = World::new(1);
+    world.spent.kept_waiting = Nanos::from_millis(100);
+    world.polling.begin(world.now, world.spent);
+    world.run(&NOISY, Nanos::from_secs(1));
+    assert_eq!(world.polling.way(), Way::Polling);
+}
+
+#[test]
 fn a_single_pause_is_no_reason() {
     let mut world = World::new(1);
     world.run(&QUIET, Nanos::from_secs(2));
@@ -208,7 +231,7 @@ fn a_single_pause_is_no_reason() {
 fn one_slow_round_of_polling_does_not_end_it() {
     let mut world = World::new(1);
     world.run(&NOISY, Nanos::from_secs(1));
-    world.spent.kept_waiting += Nanos::from_millis(3);
+    world.spent.kept_waiting += Nanos::from_millis(15);
     world.run(&NOISY, Nanos::from_secs(20));
     assert_eq!(world.polling.changes().len(), 1);
 }
@@ -228,7 +251,7 @@ fn polling_that_does_not_help_ends_and_is_not_tried_again_soon() {
         world.run(&host, Nanos::from_secs(50));
         let ways: Vec<Way> = world.polling.changes().iter().map(|c| c.to).collect();
         assert_eq!(ways, [Way::Polling, Way::Sleeping]);
-        assert!(world.share() < 0.02, "{}", world.share());
+        assert!(world.share() < 0.03, "{}", world.share());
         world.run(&host, Nanos::from_secs(50));
         assert_eq!(world.polling.changes().len(), 4, "once more after a minute");
     }

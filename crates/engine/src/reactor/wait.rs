@@ -84,8 +84,10 @@ impl Waiter {
         }
     }
 
-    /// What the worker's operations are to be told to, for [`Waiter::review`].
-    pub(crate) fn pace(&self) -> Pace {
+    /// The load begins at `now`, and the thread has spent so much. Returns what the worker's
+    /// operations are to be told to, for [`Waiter::review`].
+    pub(crate) fn begin(&mut self, now: Nanos, spent: Spent) -> Pace {
+        self.polling.begin(now, spent);
         Pace::new(self.polling.decides())
     }
 
@@ -251,7 +253,7 @@ mod tests {
     fn on_a_machine(late: impl Fn(u64) -> Nanos) -> (Vec<Way>, f64) {
         let waiter = Waiter::new(WaitPolicy::Auto, COVERED, &Margins::UNKNOWN);
         let mut waiter = waiter.of_worker(3, 1);
-        let mut pace = waiter.pace();
+        let mut pace = waiter.begin(Nanos::ZERO, Spent::default());
         let gap = Nanos::from_micros(500);
         let (mut now, mut polled, mut wakeups) = (Nanos::ZERO, Nanos::ZERO, 0);
         for k in 1..=10_000_u64 {
