@@ -23,13 +23,16 @@ const fn tool(program: &'static str, package: &'static str, purpose: &'static st
 }
 
 /// What the tests need.
-pub const FOR_TESTS: [Tool; 13] = [
+pub const FOR_TESTS: [Tool; 16] = [
     tool("nginx", "nginx-light", "knee against nginx"),
     tool("apache2", "apache2", "knee against Apache httpd"),
     tool("lighttpd", "lighttpd", "knee against lighttpd"),
     tool("haproxy", "haproxy", "knee through HAProxy"),
     tool("python3", "python3", "knee against Python's http.server"),
     tool("node", "nodejs", "knee against Node"),
+    tool("nghttpd", "nghttp2-server", "knee against nghttpd"),
+    tool("caddy", "caddy", "knee against Caddy"),
+    tool("hypercorn", "python3-hypercorn", "knee against hypercorn"),
     tool("curl", "curl", "knee's server with curl"),
     tool("openssl", "openssl", "knee's server with OpenSSL"),
     tool("h2load", "nghttp2-client", "knee's server with h2load"),

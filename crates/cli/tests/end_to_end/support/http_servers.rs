@@ -36,18 +36,21 @@ impl Site {
         Site { directory }
     }
 
-    fn write(&self, name: &str, text: &str) -> String {
+    /// Writes a file next to them; its path.
+    pub fn write(&self, name: &str, text: &str) -> String {
         let path = self.directory.join(name);
         std::fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_string()
     }
 
-    fn directory(&self) -> &str {
+    /// Where it is; the files are in `www`.
+    pub fn directory(&self) -> &str {
         self.directory.to_str().unwrap()
     }
 
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.directory.join("output")).unwrap_or_default()
+    /// What is in one of its files; nothing where there is none.
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.directory.join(name)).unwrap_or_default()
     }
 }
 
@@ -63,14 +66,19 @@ pub struct HttpServer {
     child: Child,
     /// Where it listens.
     pub port: u16,
-    // Dropped after the child was killed.
-    _site: Site,
+    /// What it serves and writes. Dropped after the child was killed.
+    pub site: Site,
 }
 
 impl HttpServer {
     /// The URL of a path on it.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}/{path}", self.port)
+    }
+
+    /// The same over TLS.
+    pub fn secure_url(&self, path: &str) -> String {
+        format!("https://127.0.0.1:{}/{path}", self.port)
     }
 }
 
@@ -80,6 +88,49 @@ impl Drop for HttpServer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Starts a program with the arguments that this makes for a site and a port; `None`, and a line
+/// that says so, where it is not installed. That is a failure where `CI` is set.
+pub fn launch(name: &str, arguments: impl Fn(&Site, u16) -> Vec<String>) -> Option<HttpServer> {
+    let program = super::program(name)?;
+    // Another process may take the free port before the server does.
+    let mut attempts = (0..3).map(|_| try_launch(&program, &arguments));
+    Some(attempts.find_map(Result::ok).unwrap_or_else(|| {
+        let last = try_launch(&program, &arguments);
+        last.unwrap_or_else(|why| panic!("{name} does not start: {why}"))
+    }))
+}
+
+fn try_launch(
+    program: &Path,
+    arguments: impl Fn(&Site, u16) -> Vec<String>,
+) -> Result<HttpServer, String> {
+    let site = Site::new();
+    let port = free_port();
+    let output = std::fs::File::create(site.directory.join("output")).unwrap();
+    let mut command = Command::new(program);
+    command.args(arguments(&site, port)).stdin(Stdio::null());
+    // Some keep state in the user's folders: let those be the site's.
+    command.env("HOME", site.directory());
+    command
+        .env_remove("XDG_CONFIG_HOME")
+        .env_remove("XDG_DATA_HOME");
+    command.stdout(output.try_clone().unwrap()).stderr(output);
+    let child = command.spawn().map_err(|e| e.to_string())?;
+    let mut server = HttpServer { child, port, site };
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(20) {
+        if let Some(status) = server.child.try_wait().unwrap() {
+            return Err(format!("{status}: {}", server.site.read("output")));
+        }
+        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(server);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let output = server.site.read("output");
+    Err(format!("it does not listen after 20 s: {output}"))
 }
 
 /// The kinds of server.
@@ -103,44 +154,7 @@ impl Kind {
     /// Starts it; `None`, and a line that says so, where it is not installed. That is a failure
     /// where `CI` is set.
     pub fn start(self) -> Option<HttpServer> {
-        let program = super::program(self.program())?;
-        // Another process may take the free port before the server does.
-        let mut attempts = (0..3).map(|_| self.try_start(&program));
-        Some(attempts.find_map(Result::ok).unwrap_or_else(|| {
-            let last = self.try_start(&program);
-            last.unwrap_or_else(|why| panic!("{self:?} does not start: {why}"))
-        }))
-    }
-
-    fn try_start(self, program: &Path) -> Result<HttpServer, String> {
-        let site = Site::new();
-        let port = free_port();
-        let output = std::fs::File::create(site.directory.join("output")).unwrap();
-        let mut command = Command::new(program);
-        command
-            .args(self.arguments(&site, port))
-            .stdin(Stdio::null());
-        command.stdout(output.try_clone().unwrap()).stderr(output);
-        let child = command.spawn().map_err(|e| e.to_string())?;
-        let mut server = HttpServer {
-            child,
-            port,
-            _site: site,
-        };
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(20) {
-            if let Some(status) = server.child.try_wait().unwrap() {
-                return Err(format!("{status}: {}", server._site.log()));
-            }
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
-                return Ok(server);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Err(format!(
-            "it does not listen after 20 s: {}",
-            server._site.log()
-        ))
+        launch(self.program(), |site, port| self.arguments(site, port))
     }
 
     fn program(self) -> &'static str {

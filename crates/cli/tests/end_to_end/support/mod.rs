@@ -1,5 +1,7 @@
 //! What the tests run: knee, its server, the servers of others.
 
+mod certificates;
+pub mod http2_servers;
 pub mod http_servers;
 mod knee_server;
 mod namespaces;
@@ -9,6 +11,7 @@ mod pty;
 mod temp_path;
 mod verdict;
 
+pub use certificates::Certificates;
 pub use knee_server::KneeServer;
 pub use namespaces::{FAR, Link};
 pub use process::{Ended, STATE, knee, run, run_impatiently, run_load, run_with_input, signal};

@@ -1,0 +1,3 @@
+//! knee over TLS against nginx, and what keeps it from one.
+
+mod nginx;
