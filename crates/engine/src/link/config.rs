@@ -46,7 +46,7 @@ pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunEr
                 .map_err(|e| wrong(format!("--key {}: {}", of.key, pem_words(&e))))?;
             builder
                 .with_client_auth_cert(chain, key)
-                .map_err(|e| wrong(format!("--cert and --key do not fit together: {e}")))?
+                .map_err(|error| wrong(misfit(&error)))?
         }
     };
     config.alpn_protocols = match target.version() {
@@ -65,6 +65,14 @@ pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunEr
         config: Arc::new(config),
         name,
     }))
+}
+
+/// Why a certificate and a key are not taken.
+fn misfit(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InconsistentKeys(_) => "--cert and --key do not fit together".to_owned(),
+        other => format!("--cert and --key cannot be used: {other}"),
+    }
 }
 
 fn wrong(line: String) -> RunError {

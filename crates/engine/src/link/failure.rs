@@ -32,6 +32,12 @@ fn certificate(what: &CertificateError) -> String {
         CertificateError::UnknownIssuer => {
             format!("its certificate is of an issuer that is not trusted here: {trust}")
         }
+        // Keys that were made anew under the old name, as those of `knee serve` at each start.
+        CertificateError::BadSignature => {
+            format!(
+                "its certificate is not of the issuer of that name that is trusted here: {trust}"
+            )
+        }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "its certificate has expired: renew it, or give --insecure to take it".to_owned()
         }
@@ -57,13 +63,20 @@ fn certificate(what: &CertificateError) -> String {
         }
         CertificateError::Revoked => "its certificate was revoked".to_owned(),
         CertificateError::BadEncoding => "its certificate cannot be read".to_owned(),
+        CertificateError::Other(why) if format!("{why:?}").contains("CaUsedAsEndEntity") => {
+            "its certificate is that of an issuer (CA:TRUE) and not of a server: make one with \
+             CA:FALSE, or give --insecure to take it"
+                .to_owned()
+        }
         other => format!("its certificate is not valid ({other}): {trust}"),
     }
 }
 
-/// A name as rustls gives it, without what says its kind: `DnsName("a")` is a.
+/// A name as rustls gives it, without what says its kind: `DnsName("a")` is a, and
+/// `IpAddress(::1)` is ::1.
 fn plain_name(name: &str) -> &str {
-    name.split('"').nth(1).unwrap_or(name)
+    let inside = name.split_once('(').map_or(name, |(_, rest)| rest);
+    inside.trim_end_matches(')').trim_matches('"')
 }
 
 /// What the peer said before it hung up.

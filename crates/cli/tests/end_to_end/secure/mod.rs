@@ -1,3 +1,4 @@
 //! knee over TLS against nginx, and what keeps it from one.
 
 mod nginx;
+mod refusals;
