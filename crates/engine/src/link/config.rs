@@ -6,12 +6,14 @@ use knee_core::spec::{
     Endpoint, HttpTarget, HttpVersion, TlsGroup, TlsResume, TlsSpec, TlsVersion,
 };
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{ClientConfig, Resumption};
+use rustls::client::{ClientConfig, ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, Error, KeyLogFile, RootCertStore, SignatureScheme};
 use rustls::{SupportedProtocolVersion, version};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Sessions that are kept to be resumed.
@@ -32,23 +34,15 @@ pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunEr
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions(spec)?)
         .map_err(|error| wrong(format!("--tls-min, --tls-max: {error}")))?;
+    let provider_of_keys = Arc::clone(&provider);
     let builder = match spec.is_insecure {
         true => builder
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(TakesAny(provider))),
         false => builder.with_root_certificates(roots(spec)?),
     };
-    let mut config = match &spec.certificate {
-        None => builder.with_no_client_auth(),
-        Some(of) => {
-            let chain = certificates("--cert", &of.certificate)?;
-            let key = PrivateKeyDer::from_pem_file(&of.key)
-                .map_err(|e| wrong(format!("--key {}: {}", of.key, pem_words(&e))))?;
-            builder
-                .with_client_auth_cert(chain, key)
-                .map_err(|error| wrong(misfit(&error)))?
-        }
-    };
+    let own = own_certificate(spec, &provider_of_keys)?;
+    let mut config = builder.with_client_cert_resolver(Arc::clone(&own) as Arc<_>);
     config.alpn_protocols = match target.version() {
         HttpVersion::Auto => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         HttpVersion::Http11 => vec![b"http/1.1".to_vec()],
@@ -64,6 +58,50 @@ pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunEr
     Ok(Some(TlsTarget {
         config: Arc::new(config),
         name,
+        own,
+    }))
+}
+
+/// The client's certificate, if it has one, and whether a server has asked for it.
+#[derive(Debug)]
+pub(super) struct Own {
+    key: Option<Arc<CertifiedKey>>,
+    is_asked_for: AtomicBool,
+}
+
+impl Own {
+    /// Whether a server has asked for it since this was last asked.
+    pub(super) fn was_asked_for(&self) -> bool {
+        self.is_asked_for.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl ResolvesClientCert for Own {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.is_asked_for.store(true, Ordering::Relaxed);
+        self.key.clone()
+    }
+
+    /// Also without one: it is to be known whether it is asked for.
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+fn own_certificate(spec: &TlsSpec, provider: &CryptoProvider) -> Result<Arc<Own>, RunError> {
+    let key = match &spec.certificate {
+        None => None,
+        Some(of) => {
+            let chain = certificates("--cert", &of.certificate)?;
+            let key = PrivateKeyDer::from_pem_file(&of.key)
+                .map_err(|e| wrong(format!("--key {}: {}", of.key, pem_words(&e))))?;
+            let pair = CertifiedKey::from_der(chain, key, provider);
+            Some(Arc::new(pair.map_err(|error| wrong(misfit(&error)))?))
+        }
+    };
+    Ok(Arc::new(Own {
+        key,
+        is_asked_for: AtomicBool::new(false),
     }))
 }
 

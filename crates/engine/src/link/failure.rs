@@ -92,6 +92,12 @@ fn told(alert: AlertDescription) -> String {
         AlertDescription::CertificateRequired => {
             "it asks for a certificate of the client: give --cert FILE and --key FILE".to_owned()
         }
+        AlertDescription::UnknownCA
+        | AlertDescription::BadCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::CertificateExpired => {
+            format!("it does not take the certificate of the client ({alert:?}): see --cert")
+        }
         AlertDescription::UnrecognisedName => {
             "it does not know the name that was asked for: give another with --sni NAME".to_owned()
         }

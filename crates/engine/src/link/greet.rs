@@ -5,6 +5,7 @@ use crate::error::{RunError, reason};
 use knee_core::measure::Agreed;
 use knee_core::spec::{HttpTarget, HttpVersion};
 use std::io::{ErrorKind, Read, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What the first connection told.
@@ -61,6 +62,7 @@ fn secure(
     patience: Duration,
 ) -> Result<Agreed, String> {
     let begun = Instant::now();
+    let own = Arc::clone(&target.own);
     let mut tls = Tls::new(&mut Some(target))?;
     let mut buffer = vec![0; 16 << 10];
     loop {
@@ -68,6 +70,9 @@ fn secure(
         tls.take_wire(&mut wire);
         stream.write_all(&wire).map_err(|error| lost(&error))?;
         if tls.is_secured() {
+            if own.was_asked_for() && tls.is_told_later() {
+                takes_the_client(stream, &mut tls)?;
+            }
             return Ok(tls.agreed());
         }
         if begun.elapsed() > patience {
@@ -93,6 +98,33 @@ fn secure(
             tls.drain(|_| {});
         }
     }
+}
+
+/// In TLS 1.3 a server that wants another certificate of the client, or one at all, says so after
+/// the handshake (RFC 8446 §4.4.2.4). One that takes it sends tickets or SETTINGS; where nothing
+/// comes it is taken as well.
+fn takes_the_client(stream: &mut impl Read, tls: &mut Tls) -> Result<(), String> {
+    let mut buffer = vec![0; 16 << 10];
+    let count = match stream.read(&mut buffer) {
+        Ok(count) => count,
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            return Ok(());
+        }
+        Err(_) => 0,
+    };
+    if count == 0 {
+        return Err(
+            "it asks for a certificate of the client and closed the connection: see --cert and \
+             --key"
+                .to_owned(),
+        );
+    }
+    let mut rest = &buffer[..count];
+    while !rest.is_empty() {
+        tls.take_in(&mut rest)?;
+        tls.drain(|_| {});
+    }
+    Ok(())
 }
 
 const SILENT: &str = "it does not answer in TLS in time: if it speaks cleartext, use http://";

@@ -15,6 +15,7 @@ use std::time::Instant;
 pub(crate) struct TlsTarget {
     pub(super) config: Arc<ClientConfig>,
     pub(super) name: ServerName<'static>,
+    pub(super) own: Arc<super::config::Own>,
 }
 
 /// One connection's TLS. Boxed, as a pool has room for many connections that are not open.
@@ -30,7 +31,7 @@ impl Link for Tls {
     const IS_CLEAR: bool = false;
 
     fn new(target: &mut Option<TlsTarget>) -> Result<Tls, String> {
-        let Some(TlsTarget { config, name }) = target else {
+        let Some(TlsTarget { config, name, .. }) = target else {
             return Err("nothing is known of how to secure it".to_owned());
         };
         let begun = Instant::now();
@@ -105,6 +106,11 @@ impl Link for Tls {
 }
 
 impl Tls {
+    /// Whether the server tells only after the handshake that it refuses the client.
+    pub(super) fn is_told_later(&self) -> bool {
+        self.session.protocol_version() == Some(ProtocolVersion::TLSv1_3)
+    }
+
     /// What both sides agreed on.
     pub(super) fn agreed(&self) -> Agreed {
         let session = &self.session;

@@ -1,13 +1,14 @@
 //! What keeps knee from a server over TLS is one line before the load.
 
-use crate::support::http2_servers::Nginx;
+use crate::support::http2_servers::{Http2Kind, Nginx};
 use crate::support::{Certificates, KneeServer, TempPath, measured, run};
 use std::net::TcpListener;
 
 /// It ends with this status before the load, and its one line says so.
-fn refused(url: &str, options: &[&str], status: i32, says: &str) {
+fn refused(url: &str, options: &[impl AsRef<str>], status: i32, says: &str) {
     let load = ["run", url, "-n", "8", "-c", "2", "--quiet"];
-    let ended = run(&[&load[..], options].concat());
+    let options: Vec<&str> = options.iter().map(AsRef::as_ref).collect();
+    let ended = run(&[&load[..], &options].concat());
     let context = format!("{url} {options:?}: {ended:?}");
     assert_eq!(ended.status, Some(status), "{context}");
     assert!(ended.stderr.contains(says), "{says:?}: {context}");
@@ -53,7 +54,7 @@ fn certificates_that_are_not_the_servers() {
     for (url, authority) in &servers {
         served(url, &["--cacert", authority]);
         served(url, &["--insecure"]);
-        refused(url, &[], 4, UNKNOWN_ISSUER);
+        refused(url, &["--tls-resume", "off"], 4, UNKNOWN_ISSUER);
         refused(url, &["--cacert", stranger], 4, "its certificate is ");
         let misnamed = ["--cacert", authority, "--sni", "other"];
         refused(url, &misnamed, 4, "and not for other");
@@ -139,14 +140,14 @@ fn servers_that_do_not_answer_in_tls() {
     let plain = KneeServer::start(&[]);
     let secured = |address: &str| format!("https://{address}/");
     let hint = "it does not answer in TLS: if it speaks cleartext, use http://";
-    refused(&secured(&plain.address), &[], 4, hint);
+    refused(&secured(&plain.address), &["--http1.1"], 4, hint);
     refused(&secured(&plain.address), &["--http2"], 4, hint);
 
     // Taken, so that no one else listens there, and let go of.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let dead = taken.local_addr().unwrap().to_string();
     drop(taken);
-    refused(&secured(&dead), &[], 4, "connection refused");
+    refused(&secured(&dead), &["--http2"], 4, "connection refused");
 
     // The kernel accepts, and nobody reads.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -234,6 +235,13 @@ fn a_certificate_that_the_server_asks_of_the_client() {
             outcomes(&url, &with(&fits), "ok");
             outcomes(&url, &with(&[]), "http_4xx");
             outcomes(&url, &with(&misfits), "http_4xx");
+        }
+        // HAProxy does not; in TLS 1.3 it says so after knee's end of the handshake.
+        if let Some(haproxy) = Http2Kind::HaproxyAsking.start(Some(&certificates)) {
+            let url = haproxy.secure_url("");
+            outcomes(&url, &with(&fits), "ok");
+            refused(&url, &with(&[]), 4, "certificate");
+            refused(&url, &with(&misfits), 4, "certificate of the client");
         }
     }
 }

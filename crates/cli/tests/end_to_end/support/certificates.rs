@@ -40,7 +40,7 @@ impl Certificates {
         };
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        let name = "knee's tests";
+        let name = format!("knee's tests {number}");
         params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate().unwrap();
         let authority = params.self_signed(&key).unwrap().pem();

@@ -12,6 +12,8 @@ pub enum Http2Kind {
     Apache,
     /// HAProxy in front of a server on this port.
     Haproxy(u16),
+    /// HAProxy that wants a certificate of the client and answers by itself.
+    HaproxyAsking,
     /// Caddy.
     Caddy,
     /// Node's http2.
@@ -35,7 +37,7 @@ impl Http2Kind {
         match self {
             Http2Kind::Nghttpd => "nghttpd",
             Http2Kind::Apache => "apache2",
-            Http2Kind::Haproxy(_) => "haproxy",
+            Http2Kind::Haproxy(_) | Http2Kind::HaproxyAsking => "haproxy",
             Http2Kind::Caddy => "caddy",
             Http2Kind::Node => "node",
             Http2Kind::Hypercorn => "hypercorn",
@@ -65,6 +67,16 @@ impl Http2Kind {
                     "-db -f {}",
                     site.write("haproxy.conf", &haproxy(port, behind, pair))
                 )
+            }
+            Http2Kind::HaproxyAsking => {
+                let authority = tls.map_or("", |c| c.authority.str());
+                let pair = tls.map_or("", |c| c.server_pair.str());
+                let text = format!(
+                    "{HAPROXY}frontend in\n  bind 127.0.0.1:{port} ssl crt {pair} \
+                     alpn h2,http/1.1 ca-file {authority} verify required\n  \
+                     http-request return status 200\n"
+                );
+                format!("-db -f {}", site.write("haproxy.conf", &text))
             }
             Http2Kind::Caddy => {
                 let file = site.write("Caddyfile", &caddy(directory, port, files));
@@ -169,22 +181,22 @@ fn apache(directory: &str, port: u16, files: Option<[&str; 2]>) -> String {
     )
 }
 
+const HAPROXY: &str = "global\n  maxconn 200\n  nbthread 1\ndefaults\n  mode http\n  \
+    timeout connect 5s\n  timeout client 30s\n  timeout server 30s\n";
+
 fn haproxy(port: u16, behind: u16, pair: Option<&str>) -> String {
     let how = pair.map_or("proto h2".to_string(), |pair| {
         format!("ssl crt {pair} alpn h2,http/1.1")
     });
     format!(
-        "global\n  maxconn 200\n  nbthread 1\n\
-         defaults\n  mode http\n  timeout connect 5s\n  timeout client 30s\n  timeout server 30s\n\
-         frontend in\n  bind 127.0.0.1:{port} {how}\n  default_backend out\n\
+        "{HAPROXY}frontend in\n  bind 127.0.0.1:{port} {how}\n  default_backend out\n\
          backend out\n  server behind 127.0.0.1:{behind}\n"
     )
 }
 
 /// Nothing outside the directory, no certificates of its own.
 fn caddy(directory: &str, port: u16, files: Option<[&str; 2]>) -> String {
-    let global =
-        format!("{{\nadmin off\nauto_https off\nservers {{\nprotocols h1 h2 h2c\n}}\n}}\n");
+    let global = "{\nadmin off\nauto_https off\nservers {\nprotocols h1 h2 h2c\n}\n}\n";
     let (scheme, tls) = match files {
         Some([certificate, key]) => ("https", format!("tls {certificate} {key}\n")),
         None => ("http", String::new()),
@@ -207,7 +219,8 @@ fn node(directory: &str, port: u16, files: Option<[&str; 2]>) -> String {
         "const http2 = require('http2'), fs = require('fs');\n\
          http2.{create}(request, response) => {{\n\
            fs.readFile('{directory}/www' + request.url, (error, body) => {{\n\
-             response.writeHead(error ? 404 : 200, {{'content-length': error ? 0 : body.length}});\n\
+             const length = error ? 0 : body.length;\n\
+             response.writeHead(error ? 404 : 200, {{'content-length': length}});\n\
              response.end(error ? undefined : body);\n\
            }});\n\
          }}).listen({port}, '127.0.0.1');\n"
