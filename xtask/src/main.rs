@@ -20,7 +20,7 @@ cargo xtask docs                 writes the pages of docs/ that are made from th
 cargo xtask bench [OPTIONS]      measures knee beside its peers; writes bench/RESULTS.md
     --install      brings the peers that are missing (apt, cargo)
     --small        tiny durations, one round: shows that it runs, measures nothing
-    --only NAME    closed, open, dm1, mm1, connections or stall (repeatable)
+    --only NAME    one bench, such as closed, open, tls or http2 (repeatable)
     --rounds N     repeats of each measurement (default 5)
     --debug        uses knee's debug binary instead of building the release";
 

@@ -47,12 +47,15 @@ pub const FOR_TESTS: [Tool; 16] = [
     ),
 ];
 
-/// The peers that apt brings.
-pub const PEERS: [Tool; 4] = [
+/// The peers that apt brings, and the servers of others that they are measured against.
+pub const PEERS: [Tool; 7] = [
     tool("wrk", "wrk", "wrk as a peer"),
     tool("ab", "apache2-utils", "ab as a peer"),
     tool("h2load", "nghttp2-client", "h2load as a peer"),
     tool("iperf3", "iperf3", "iperf3 as a peer"),
+    tool("nginx", "nginx-light", "TLS and HTTP/2 against nginx"),
+    tool("nghttpd", "nghttp2-server", "HTTP/2 against nghttpd"),
+    tool("openssl", "openssl", "a certificate for nginx"),
 ];
 
 /// Where a program is: on the path, in the system's sbin folders or in cargo's bin.

@@ -7,7 +7,6 @@ use super::stats::{ratios, spread};
 use super::table::{Table, command_lines};
 use crate::tools;
 use serde_json::Value;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -173,7 +172,7 @@ impl Contender {
 
     /// Its server says where it listens only to people, so the client tries until it is there.
     fn iperf3(&self, lab: &Lab) -> Result<Turn, String> {
-        let port = free_port()?;
+        let port = process::free_port()?;
         let arguments = split(&self.receiver.1, port);
         let _server = Quiet::start(process::pinned(
             lab.server_core,
@@ -258,11 +257,6 @@ fn split(arguments: &str, port: u16) -> Vec<String> {
 
 fn json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|e| format!("no JSON: {e}"))
-}
-
-fn free_port() -> Result<u16, String> {
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
-    Ok(free.map_err(|e| e.to_string())?.port())
 }
 
 #[cfg(test)]

@@ -124,12 +124,26 @@ impl Lab {
     /// It cannot make such a load, fails, or says nothing that can be understood.
     pub fn measure(&self, peer: Peer, load: &Load) -> Result<Measured, String> {
         let name = peer.name();
-        let program = self.program(peer).ok_or(format!("{name} is not here"))?;
         let args = peer
             .arguments(load)
             .ok_or(format!("{name} cannot make this load"))?;
-        let limit = Duration::from_secs_f64(load.seconds * 3.0 + 30.0);
-        let run = process::run(process::pinned(self.generator_core, &program, &args), limit)?;
+        self.measure_line(peer, &args, load.seconds)
+    }
+
+    /// Runs a contender on its core with a command line made for it.
+    ///
+    /// # Errors
+    /// It fails, or says nothing that can be understood.
+    pub fn measure_line(
+        &self,
+        peer: Peer,
+        args: &[String],
+        seconds: f64,
+    ) -> Result<Measured, String> {
+        let name = peer.name();
+        let program = self.program(peer).ok_or(format!("{name} is not here"))?;
+        let limit = Duration::from_secs_f64(seconds * 3.0 + 30.0);
+        let run = process::run(process::pinned(self.generator_core, &program, args), limit)?;
         if !peer.accepts(run.exit_code) {
             let said = format!("{}{}", run.stdout, run.stderr);
             return Err(format!(

@@ -11,6 +11,7 @@ mod open;
 mod overload;
 mod peer;
 mod process;
+mod protocols;
 mod results;
 mod round;
 mod schedule;
@@ -40,7 +41,7 @@ pub struct Options {
 type Bench = fn(&Lab) -> Result<String, String>;
 
 /// Each bench returns its part of the results as Markdown.
-const BENCHES: [(&str, Bench); 11] = [
+const BENCHES: [(&str, Bench); 13] = [
     ("closed", closed::run),
     ("open", open::run),
     ("dm1", station::run_dm1),
@@ -52,6 +53,8 @@ const BENCHES: [(&str, Bench); 11] = [
     ("throttle", throttle::run),
     ("udp", udp::run),
     ("bulk", bulk::run),
+    ("tls", protocols::run_tls),
+    ("http2", protocols::run_http2),
 ];
 
 impl Options {

@@ -21,6 +21,8 @@ pub enum Peer {
     Ab,
     /// h2load, speaking HTTP/1.1.
     H2load,
+    /// h2load, speaking HTTP/2.
+    H2loadStreams,
     /// oha.
     Oha,
     /// `bench/closed_epoll.c`.
@@ -72,6 +74,8 @@ pub struct Sample {
     pub response: Option<Response>,
     /// Its peak memory, where it tells it.
     pub peak_rss_bytes: Option<f64>,
+    /// TLS handshakes that resumed a session, where it tells them.
+    pub resumed: Option<f64>,
 }
 
 /// Response times in microseconds.
@@ -99,6 +103,7 @@ impl Peer {
             Peer::Wrk2 => "wrk2",
             Peer::Ab => "ab -k",
             Peer::H2load => "h2load --h1",
+            Peer::H2loadStreams => "h2load",
             Peer::Oha => "oha",
             Peer::BareEpoll => "bare epoll loop",
             Peer::BareUring => "bare io_uring loop",
@@ -114,7 +119,7 @@ impl Peer {
             Peer::Wrk => "wrk",
             Peer::Wrk2 => "wrk2",
             Peer::Ab => "ab",
-            Peer::H2load => "h2load",
+            Peer::H2load | Peer::H2loadStreams => "h2load",
             Peer::Oha => "oha",
             Peer::BareEpoll => "closed_epoll",
             Peer::BareUring | Peer::BareMultishot => "closed_uring",
@@ -211,7 +216,7 @@ impl Peer {
             knee if knee.is_knee() => parse_knee(&json(out)?),
             Peer::Wrk | Peer::Wrk2 => parse_wrk(out),
             Peer::Ab => parse_ab(out),
-            Peer::H2load => parse_h2load(out),
+            Peer::H2load | Peer::H2loadStreams => parse_h2load(out),
             Peer::Oha => parse_oha(&json(out)?),
             _ => parse_bare(&json(out)?),
         }
@@ -246,6 +251,7 @@ fn parse_knee(report: &Value) -> Result<Sample, String> {
             p99_us: response("p99")?,
         }),
         peak_rss_bytes: at("generator/peak_rss_bytes").ok(),
+        resumed: at("protocol/tls/handshakes_resumed").ok(),
     })
 }
 

@@ -5,6 +5,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
@@ -84,6 +85,18 @@ fn children_cpu_s() -> Result<(f64, f64), String> {
     Ok((seconds(usage.user_time()), seconds(usage.system_time())))
 }
 
+/// A port that nobody listens on now.
+///
+/// # Errors
+/// There is none.
+pub fn free_port() -> Result<u16, String> {
+    let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let address = socket.and_then(|socket| socket.local_addr());
+    address
+        .map(|a| a.port())
+        .map_err(|e| format!("a port: {e}"))
+}
+
 /// A server that listens until it is stopped or dropped.
 pub struct Server {
     child: Child,
@@ -120,6 +133,31 @@ impl Server {
         let port = port.and_then(|port| port.parse().ok());
         server.port = port.ok_or(format!("{command:?} said {line:?}"))?;
         Ok(server)
+    }
+
+    /// Starts a program that says nothing, and waits until it listens on `port`.
+    ///
+    /// # Errors
+    /// It does not start, ends, or does not listen within ten seconds.
+    pub fn start_on(port: u16, mut command: Command) -> Result<Self, String> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
+        let stdout = child.stdout.take().ok_or("no standard output")?;
+        let mut server = Server {
+            child,
+            stdout: BufReader::new(stdout),
+            port,
+        };
+        for _ in 0..1_000 {
+            if let Ok(Some(status)) = server.child.try_wait() {
+                return Err(format!("{command:?}: {status}"));
+            }
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
+                return Ok(server);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(format!("{command:?} does not listen"))
     }
 
     /// What it said after its first line, once it has ended by itself.
