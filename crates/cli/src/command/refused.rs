@@ -289,7 +289,10 @@ const REFUSED: &[(&str, &str)] = &[
         "sweep http://h/ --arrival poisson",
         "--arrival: needs --axis rate",
     ),
-    ("sweep http://h/ -c 5", "--connections: needs --axis rate"),
+    (
+        "sweep http://h/ -c 5",
+        "--connections: in HTTP/1.1 each virtual user has a connection of its own: leave it out",
+    ),
     (
         "sweep http://h/ --max-in-flight 5",
         "--max-in-flight: needs --axis rate",
