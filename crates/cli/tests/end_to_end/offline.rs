@@ -70,7 +70,7 @@ fn bad_arguments_are_one_line_and_exit_2() {
     for arguments in [
         &["juggle"][..],
         &["run"],
-        &["run", "https://localhost/"],
+        &["run", "ftp://localhost/"],
         &["run", "http://127.0.0.1:99999/"],
         &["run", "http://127.0.0.1:8080/", "--rate", "0"],
         &["run", "http://127.0.0.1:8080/", "--rate", "-5"],
