@@ -25,8 +25,6 @@ pub struct Handshakes {
     pub full: u64,
     /// Handshakes that resumed an earlier session.
     pub resumed: u64,
-    /// Of these, those whose early data the target took.
-    pub early_data: u64,
     /// Handshakes that failed; those that were not over in time are not among them.
     pub failed: u64,
     /// From a connection's establishment until it was secured.
@@ -46,7 +44,6 @@ impl Handshakes {
     pub fn merge(&mut self, other: Handshakes) {
         self.full += other.full;
         self.resumed += other.resumed;
-        self.early_data += other.early_data;
         self.failed += other.failed;
         self.time.merge(&other.time);
         self.connect.merge(&other.connect);

@@ -71,7 +71,4 @@ pub enum TlsResume {
     /// Every handshake is a full one.
     #[serde(rename = "off")]
     Off,
-    /// As by ticket, and what can be repeated is sent with the handshake (RFC 8446 §2.3).
-    #[serde(rename = "0rtt")]
-    EarlyData,
 }

@@ -36,11 +36,9 @@ impl ProtocolReport {
             if let Some(group) = tls.agreed.as_ref().and_then(|agreed| agreed.group.as_ref()) {
                 words.push_str(&format!(" and {group}"));
             }
-            words.push_str(match (tls.handshakes_resumed > 0, tls.early_data > 0) {
-                (_, true) => ", resumed with early data",
-                (true, false) => ", resumed",
-                (false, false) => "",
-            });
+            if tls.handshakes_resumed > 0 {
+                words.push_str(", resumed");
+            }
         }
         if let Some(streams) = self.streams_max {
             words.push_str(&format!(", {streams} streams"));
@@ -62,8 +60,6 @@ pub struct TlsReport {
     pub handshakes_full: u64,
     /// Handshakes that resumed an earlier session.
     pub handshakes_resumed: u64,
-    /// Of these, those whose early data the target took.
-    pub early_data: u64,
     /// Handshakes that failed.
     pub handshakes_failed: u64,
     /// Why the first of them did; absent where none did.
@@ -98,7 +94,6 @@ fn tls_report(of: &Handshakes) -> TlsReport {
         agreed: of.agreed.clone(),
         handshakes_full: of.full,
         handshakes_resumed: of.resumed,
-        early_data: of.early_data,
         handshakes_failed: of.failed,
         failed_because: of.failed_because.clone(),
         connect_ns: PartTimes::of(&of.connect),

@@ -50,9 +50,8 @@ pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunEr
     };
     config.resumption = match spec.resume {
         TlsResume::Off => Resumption::disabled(),
-        TlsResume::Ticket | TlsResume::EarlyData => Resumption::in_memory_sessions(SESSIONS_MAX),
+        TlsResume::Ticket => Resumption::in_memory_sessions(SESSIONS_MAX),
     };
-    config.enable_early_data = spec.resume == TlsResume::EarlyData;
     // Writes what SSLKEYLOGFILE names, where that is set.
     config.key_log = Arc::new(KeyLogFile::new());
     Ok(Some(TlsTarget {

@@ -97,7 +97,6 @@ impl Link for Tls {
             Some(HandshakeKind::Resumed) => of.resumed += 1,
             _ => of.full += 1,
         }
-        of.early_data += u64::from(self.session.is_early_data_accepted());
         of.generator += self.spent;
         if of.agreed.is_none() {
             of.agreed = Some(self.agreed());

@@ -18,13 +18,10 @@ pub(super) fn facts(protocol: Option<&ProtocolReport>) -> Vec<Fact> {
 }
 
 fn handshakes(tls: &TlsReport) -> Vec<Fact> {
-    let mut parts = vec![
+    let parts = [
         format!("{} full", count(tls.handshakes_full)),
         format!("{} resumed", count(tls.handshakes_resumed)),
     ];
-    if tls.early_data > 0 {
-        parts.push(format!("{} of them with early data", count(tls.early_data)));
-    }
     let mut line = Line::plain(parts.join(", "));
     if tls.handshakes_failed > 0 {
         line.push(

@@ -1,6 +1,6 @@
 //! HTTP/1.1 over one connection: one operation at a time.
 
-use super::{Eof, HeadCache, Progress, ResponseParser};
+use super::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use crate::exchange::{Exchange, FlightId, Outbox, Room, Standing, Told};
 use knee_core::measure::Outcome;
 use knee_core::spec::HttpTarget;
@@ -77,7 +77,7 @@ impl Exchange for Http1 {
             Progress::Malformed(violation) => {
                 self.op = None;
                 self.standing = Standing::Broken;
-                told.push(Told::Violated(violation.to_string()));
+                told.push(Told::Violated(rule(violation, bytes)));
                 told.push(Told::Failed {
                     op,
                     outcome: Outcome::Malformed,
@@ -145,6 +145,38 @@ impl Http1 {
     }
 }
 
+/// The rule that was broken, in words. A server that speaks TLS answers with an alert (RFC 8446
+/// §5.1).
+fn rule(violation: Violation, bytes: &[u8]) -> String {
+    match violation {
+        Violation::NotHttp if bytes.starts_with(&[0x15, 0x03]) => {
+            "the answer is in TLS: use https://".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
 fn only_empty_lines(bytes: &[u8]) -> bool {
     bytes.iter().all(|b| matches!(b, b'\r' | b'\n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_in_tls_is_told_from_any_other_that_is_no_http() {
+        let alert = [0x15, 0x03, 0x03, 0, 2, 2, 70];
+        assert!(rule(Violation::NotHttp, &alert).contains("https://"));
+        for other in [&b"SSH-2.0\r\n"[..], b"\x15", b""] {
+            assert_eq!(
+                rule(Violation::NotHttp, other),
+                Violation::NotHttp.to_string()
+            );
+        }
+        assert_eq!(
+            rule(Violation::Status, &alert),
+            Violation::Status.to_string()
+        );
+    }
 }
