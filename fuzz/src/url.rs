@@ -16,7 +16,8 @@ pub fn check(data: &[u8]) {
                     .all(|b| b.is_ascii_graphic() && b != b'#')
             );
             assert!(!url.host().is_empty() && url.host().bytes().all(|b| b.is_ascii_graphic()));
-            let again = format!("http://{}{}", url.host(), url.path());
+            let scheme = if url.is_secure() { "https" } else { "http" };
+            let again = format!("{scheme}://{}{}", url.host(), url.path());
             assert_eq!(Url::parse(&again), Ok(url), "{again}");
         }
         Err(error) => assert!(

@@ -2,7 +2,7 @@
 
 use crate::error::RunError;
 use crate::error::reason;
-use crate::link::{Greeting, greet};
+use crate::link::{Greeting, greet, tls_target};
 use crate::names;
 use crate::sys::socket::{Address, RawAddress, Socket};
 use knee_core::spec::{Endpoint, HttpTarget};
@@ -41,6 +41,8 @@ pub(crate) fn meet(
     target: &HttpTarget,
     patience: Duration,
 ) -> Result<(String, Greeting), RunError> {
+    // What is wrong with a file is told whether or not the target answers.
+    tls_target(target)?;
     let unreachable = |error: io::Error| RunError::Unreachable(reason(&error));
     match &target.endpoint {
         Endpoint::Unix { path } => {
