@@ -71,4 +71,8 @@ pub enum TlsResume {
     /// Every handshake is a full one.
     #[serde(rename = "off")]
     Off,
+    /// As by ticket, and requests may come with the handshake (RFC 8446 §2.3): what the reference
+    /// server permits. Loads send none.
+    #[serde(rename = "0rtt")]
+    EarlyData,
 }

@@ -50,7 +50,7 @@ pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunEr
     };
     config.resumption = match spec.resume {
         TlsResume::Off => Resumption::disabled(),
-        TlsResume::Ticket => Resumption::in_memory_sessions(SESSIONS_MAX),
+        TlsResume::Ticket | TlsResume::EarlyData => Resumption::in_memory_sessions(SESSIONS_MAX),
     };
     // Writes what SSLKEYLOGFILE names, where that is set.
     config.key_log = Arc::new(KeyLogFile::new());
