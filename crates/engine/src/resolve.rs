@@ -42,7 +42,7 @@ pub(crate) fn meet(
     patience: Duration,
 ) -> Result<(String, Greeting), RunError> {
     // What is wrong with a file is told whether or not the target answers.
-    tls_target(target)?;
+    let tls = tls_target(target)?;
     let unreachable = |error: io::Error| RunError::Unreachable(reason(&error));
     match &target.endpoint {
         Endpoint::Unix { path } => {
@@ -54,7 +54,7 @@ pub(crate) fn meet(
             stream
                 .set_write_timeout(Some(patience))
                 .map_err(unreachable)?;
-            Ok((address, greet(&mut stream, target, patience)?))
+            Ok((address, greet(&mut stream, target, tls, patience)?))
         }
         Endpoint::Tcp { host, port } => {
             let (mut stream, address) = connect(host, *port, patience)?;
@@ -64,7 +64,7 @@ pub(crate) fn meet(
             stream
                 .set_write_timeout(Some(patience))
                 .map_err(unreachable)?;
-            let greeting = greet(&mut stream, target, patience)?;
+            let greeting = greet(&mut stream, target, tls, patience)?;
             Ok((Address::Tcp(address).to_string(), greeting))
         }
     }

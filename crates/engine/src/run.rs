@@ -8,7 +8,7 @@ use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::kernel::limits;
 use crate::kernel::timestamps::Timestamps;
-use crate::link;
+use crate::link::{self, TlsTarget};
 use crate::observe::Vantage;
 use crate::pool::client::Client;
 use crate::pool::requests::{RequestSet, serialise_all};
@@ -61,7 +61,7 @@ pub(crate) fn run(
         Load::Overload(load) => resolve::sources(&load.sources, &address)?,
         _ => Vec::new(),
     };
-    link::tls_target(&spec.target)?;
+    let tls = link::tls_target(&spec.target)?;
     let backend = choose_backend(spec.engine.backend)?;
     let plan = Plan {
         spec,
@@ -70,6 +70,7 @@ pub(crate) fn run(
         address,
         sources,
         requests: serialise_all(&spec.target),
+        tls,
         timestamps: match spec.engine.timestamps {
             TimestampsChoice::Auto => Some(Timestamps::keep_on()),
             TimestampsChoice::Off => None,
@@ -157,6 +158,8 @@ struct Plan<'a> {
     address: RawAddress,
     sources: Vec<RawAddress>,
     requests: Requests,
+    /// How connections are secured; `None`: they are not.
+    tls: Option<TlsTarget>,
     /// `None`: the kernel is not asked when bytes came.
     timestamps: Option<Timestamps>,
     ready: Barrier,

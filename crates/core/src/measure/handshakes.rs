@@ -40,6 +40,12 @@ pub struct Handshakes {
 }
 
 impl Handshakes {
+    /// Counts one that failed, for this reason.
+    pub fn fail(&mut self, because: String) {
+        self.failed += 1;
+        self.failed_because.get_or_insert(because);
+    }
+
     /// Adds another's.
     pub fn merge(&mut self, other: Handshakes) {
         self.full += other.full;

@@ -19,8 +19,7 @@ use std::sync::{Arc, OnceLock};
 /// Sessions that are kept to be resumed.
 const SESSIONS_MAX: usize = 1_024;
 
-/// How connections to `target` are to be secured, where they are. A `TlsTarget` keeps the sessions
-/// that it may resume: one for each worker, so that workers share nothing.
+/// How connections to `target` are to be secured, where they are. Files are read here.
 ///
 /// # Errors
 /// [`RunError::NotPermitted`]: a file that cannot be read or does not hold what it should; a name
@@ -48,17 +47,35 @@ pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunEr
         HttpVersion::Http11 => vec![b"http/1.1".to_vec()],
         HttpVersion::Http2 => vec![b"h2".to_vec()],
     };
-    config.resumption = match spec.resume {
-        TlsResume::Off => Resumption::disabled(),
-        TlsResume::Ticket | TlsResume::EarlyData => Resumption::in_memory_sessions(SESSIONS_MAX),
-    };
+    config.resumption = resumption(spec.resume);
     // Writes what SSLKEYLOGFILE names, where that is set.
     config.key_log = Arc::new(KeyLogFile::new());
     Ok(Some(TlsTarget {
         config: Arc::new(config),
         name,
         own,
+        resume: spec.resume,
     }))
+}
+
+impl TlsTarget {
+    /// The same target, with no session to resume yet: one for each worker, so that workers share
+    /// none.
+    pub(crate) fn with_own_sessions(&self) -> TlsTarget {
+        let mut config = ClientConfig::clone(&self.config);
+        config.resumption = resumption(self.resume);
+        TlsTarget {
+            config: Arc::new(config),
+            ..self.clone()
+        }
+    }
+}
+
+fn resumption(resume: TlsResume) -> Resumption {
+    match resume {
+        TlsResume::Off => Resumption::disabled(),
+        TlsResume::Ticket | TlsResume::EarlyData => Resumption::in_memory_sessions(SESSIONS_MAX),
+    }
 }
 
 /// The client's certificate, if it has one, and whether a server has asked for it.

@@ -1,7 +1,8 @@
 //! The first connection to a target, before any load: what cannot work is told here, in one line.
 
-use super::{Link, Tls, tls_target};
+use super::{HUNG_UP, Link, Tls, TlsTarget};
 use crate::error::{RunError, reason};
+use crate::exchange::http2::frame::PREFACE;
 use knee_core::measure::Agreed;
 use knee_core::spec::{HttpTarget, HttpVersion};
 use std::io::{ErrorKind, Read, Write};
@@ -17,20 +18,22 @@ pub struct Greeting {
     pub agreed: Option<Agreed>,
 }
 
-/// The client's preface, with no setting of its own (RFC 9113 §3.4, §6.5).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// A SETTINGS frame without a setting: what follows the preface at the least (RFC 9113 §3.4, §6.5).
+const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
 
-/// Greets a target over `stream`, whose reads and writes give up after `patience`.
+/// Greets a target over `stream`, secured by `tls` if it is to be. Reads and writes of the stream
+/// give up after `patience`.
 ///
 /// # Errors
 /// [`RunError::Unreachable`]: it does not speak what is asked for, or is not who it should be.
 pub(crate) fn greet(
     stream: &mut (impl Read + Write),
     target: &HttpTarget,
+    tls: Option<TlsTarget>,
     patience: Duration,
 ) -> Result<Greeting, RunError> {
     let told = |why: String| RunError::Unreachable(format!("{}: {why}", target.endpoint));
-    let Some(tls) = tls_target(target)? else {
+    let Some(tls) = tls else {
         let version = target.version();
         if version == HttpVersion::Http2 {
             speaks_http2(stream).map_err(told)?;
@@ -58,7 +61,7 @@ pub(crate) fn greet(
 
 fn secure(
     stream: &mut (impl Read + Write),
-    target: super::tls::TlsTarget,
+    target: TlsTarget,
     patience: Duration,
 ) -> Result<Agreed, String> {
     let begun = Instant::now();
@@ -80,11 +83,7 @@ fn secure(
         }
         let count = stream.read(&mut buffer).map_err(|error| lost(&error))?;
         if count == 0 {
-            return Err(
-                "it closed the connection during the TLS handshake: if it speaks cleartext, \
-                 use http://"
-                    .to_owned(),
-            );
+            return Err(format!("{HUNG_UP}: if it speaks cleartext, use http://"));
         }
         let mut rest = &buffer[..count];
         while !rest.is_empty() {
@@ -141,7 +140,7 @@ fn speaks_http2(stream: &mut (impl Read + Write)) -> Result<(), String> {
     let not = || "it does not speak HTTP/2 without TLS: use --http1.1, or https://".to_owned();
     let mut header = [0; 9];
     let answered = stream
-        .write_all(PREFACE)
+        .write_all(&[PREFACE, SETTINGS].concat())
         .and_then(|()| stream.read_exact(&mut header));
     match answered {
         Ok(()) if header[3] == 4 && header[5..] == [0; 4] => Ok(()),

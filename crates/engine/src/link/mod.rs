@@ -13,6 +13,7 @@ pub(crate) use greet::greet;
 pub(crate) use tls::{Tls, TlsTarget};
 
 use knee_core::measure::Handshakes;
+use knee_core::time::Nanos;
 
 /// One connection's link, from its establishment to its end.
 pub(crate) trait Link: Sized {
@@ -54,6 +55,22 @@ pub(crate) trait Link: Sized {
 
     /// Notes how it was secured.
     fn note(&self, _of: &mut Handshakes) {}
+}
+
+/// What a peer did that closed its side before a connection was secured.
+pub(crate) const HUNG_UP: &str = "it closed the connection during the TLS handshake";
+
+/// Notes how a connection was secured, and when it was opened, established and secured.
+pub(crate) fn note_secured<L: Link>(
+    link: Option<&L>,
+    of: &mut Handshakes,
+    [opened, connected, secured]: [Nanos; 3],
+) {
+    if let Some(link) = link.filter(|_| !L::IS_CLEAR) {
+        link.note(of);
+        of.connect.record(connected - opened);
+        of.time.record(secured - connected);
+    }
 }
 
 /// Nothing in between.

@@ -2,6 +2,7 @@
 
 use super::Link;
 use knee_core::measure::{Agreed, Handshakes};
+use knee_core::spec::TlsResume;
 use knee_core::time::Nanos;
 use rustls::client::ClientConnection;
 use rustls::pki_types::ServerName;
@@ -16,6 +17,7 @@ pub(crate) struct TlsTarget {
     pub(super) config: Arc<ClientConfig>,
     pub(super) name: ServerName<'static>,
     pub(super) own: Arc<super::config::Own>,
+    pub(super) resume: TlsResume,
 }
 
 /// One connection's TLS. Boxed, as a pool has room for many connections that are not open.

@@ -16,7 +16,7 @@ use super::deadlines::Deadlines;
 use super::flight::{Flight, outcome_of, status_outcome};
 use super::requests::RequestSet;
 use crate::exchange::http1::{Eof, HeadCache, ResponseParser, Violation};
-use crate::link::Link;
+use crate::link::{HUNG_UP, Link};
 use crate::reactor::{Backend, Close, Event, EventTime, Opening};
 use crate::sys::socket::{RawAddress, TcpPhase};
 use knee_core::measure::{Completion, Handshakes, Op, Outcome};
@@ -76,7 +76,6 @@ struct Connection<L> {
     state: State,
     /// Once it is established.
     link: Option<L>,
-    opened: Nanos,
     parser: ResponseParser,
     flight: Flight,
 }
@@ -98,7 +97,6 @@ impl<L> Default for Connection<L> {
         Connection {
             state: State::Free,
             link: None,
-            opened: Nanos::ZERO,
             parser: ResponseParser::default(),
             flight: Flight::default(),
         }
@@ -177,8 +175,7 @@ impl<L: Link> ConnectClient<L> {
             State::Draining => self.discard(io, slot, self.how()),
             State::Connecting => self.end(io, slot, Outcome::Closed, now),
             State::Securing => {
-                let why = "it closed the connection during the TLS handshake".to_owned();
-                self.on_bad_link(io, slot, why, now);
+                self.on_bad_link(io, slot, HUNG_UP.to_owned(), now);
             }
             State::Busy => {
                 let outcome = match connection.parser.at_eof() {
@@ -290,7 +287,6 @@ impl<L: Link> Client for ConnectClient<L> {
         self.connecting.set(slot, now + self.config.patience);
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Connecting;
-        connection.opened = now;
         connection.flight = flight;
     }
 

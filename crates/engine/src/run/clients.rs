@@ -5,7 +5,7 @@ use crate::exchange::Exchange;
 use crate::exchange::http1::{self, Http1};
 use crate::exchange::http2::{Http2, Http2Shared};
 use crate::kernel::limits;
-use crate::link::{self, Clear, Link, Tls, TlsTarget};
+use crate::link::{Clear, Link, Tls, TlsTarget};
 use crate::pool::connect_client::{ConnectClient, ConnectConfig};
 use crate::pool::http_client::{ClientConfig, HttpClient};
 use crate::pool::requests::RequestSet;
@@ -28,8 +28,7 @@ impl Plan<'_> {
         parts: &Sender<IntervalPart>,
     ) -> io::Result<Done> {
         let target = &self.spec.target;
-        // One for each worker, as it keeps sessions; that it can be made was seen before.
-        let tls = link::tls_target(target).unwrap_or_default();
+        let tls = self.tls.as_ref().map(TlsTarget::with_own_sessions);
         if let Load::Overload(load) = &self.spec.load {
             let config = self.connect_config(load, share);
             let slots = config.slots;

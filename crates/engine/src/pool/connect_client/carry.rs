@@ -2,7 +2,7 @@
 
 use super::{ConnectClient, State};
 use crate::exchange::http1::Progress;
-use crate::link::Link;
+use crate::link::{Link, note_secured};
 use crate::reactor::{Backend, EventTime, Payload};
 use knee_core::measure::Outcome;
 use knee_core::time::Nanos;
@@ -32,12 +32,9 @@ impl<L: Link> ConnectClient<L> {
     fn on_secured<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         self.connecting.clear(slot);
         let connection = &mut self.connections[slot as usize];
-        if let Some(link) = connection.link.as_ref().filter(|_| !L::IS_CLEAR) {
-            link.note(&mut self.handshakes);
-            let (opened, connected) = (connection.opened, connection.flight.connected);
-            self.handshakes.connect.record(connected - opened);
-            self.handshakes.time.record(now - connected);
-        }
+        // It was opened for the operation, when that was placed.
+        let times = [connection.flight.placed, connection.flight.connected, now];
+        note_secured(connection.link.as_ref(), &mut self.handshakes, times);
         let flight = &mut connection.flight;
         (flight.secured, flight.sent) = (now, now);
         flight.bytes_sent = self.requests.length(flight.request);
@@ -100,8 +97,7 @@ impl<L: Link> ConnectClient<L> {
         now: Nanos,
     ) {
         self.send_wire(io, slot, now);
-        self.handshakes.failed += 1;
-        self.handshakes.failed_because.get_or_insert(why);
+        self.handshakes.fail(why);
         self.end(io, slot, Outcome::HandshakeFailed, now);
     }
 

@@ -2,7 +2,7 @@
 
 use super::{HttpClient, NONE, State};
 use crate::exchange::Exchange;
-use crate::link::Link;
+use crate::link::{HUNG_UP, Link, note_secured};
 use crate::pool::flight::{Flight, outcome_of};
 use crate::pool::flights;
 use crate::reactor::{Backend, Close, EventTime, Opening};
@@ -69,12 +69,8 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
         let connection = &mut self.connections[slot as usize];
         connection.secured = now;
         connection.state = State::Open;
-        if let Some(link) = connection.link.as_ref().filter(|_| !L::IS_CLEAR) {
-            link.note(&mut self.handshakes);
-            let (opened, connected) = (connection.opened, connection.connected);
-            self.handshakes.connect.record(connected - opened);
-            self.handshakes.time.record(now - connected);
-        }
+        let times = [connection.opened, connection.connected, now];
+        note_secured(connection.link.as_ref(), &mut self.handshakes, times);
         let exchange = X::established(&mut self.exchange, &mut connection.out);
         connection.exchange = Some(exchange);
         self.changing.clear(slot);
@@ -93,8 +89,7 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
             State::Open => {}
             State::Connecting => return self.fail(io, slot, Outcome::Closed, now),
             State::Securing => {
-                let why = "it closed the connection during the TLS handshake".to_owned();
-                return self.on_bad_link(io, slot, why, now);
+                return self.on_bad_link(io, slot, HUNG_UP.to_owned(), now);
             }
             State::Draining | State::Free => return self.retire(io, slot, now),
         }
@@ -142,8 +137,7 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
             self.violation.get_or_insert(why);
             return self.fail(io, slot, Outcome::Malformed, now);
         }
-        self.handshakes.failed += 1;
-        self.handshakes.failed_because.get_or_insert(why);
+        self.handshakes.fail(why);
         self.fail(io, slot, Outcome::HandshakeFailed, now);
     }
 
