@@ -24,6 +24,7 @@ pub(crate) fn trial(load: Load, duration: Nanos) -> TrialSpec {
             version: Default::default(),
             http2: Default::default(),
             tls: None,
+            sessions: None,
         },
         warmup: Nanos::ZERO,
         duration,

@@ -46,6 +46,32 @@ pub struct HttpRequest {
     pub body: Body,
     /// Relative weight where requests are picked at random, at least 1.
     pub weight: u32,
+    /// Where something is put in each time it is sent: in the order of the parts, and within a part
+    /// from its begin on. What is put in is up to the sessions that send it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holes: Vec<Hole>,
+}
+
+/// A place in a request where something is put in each time it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hole {
+    /// In which part.
+    pub part: Part,
+    /// Before which byte of it, at a border of characters; its length: at its end.
+    pub at: u32,
+}
+
+/// A part of a request that may have holes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// The path, with the query.
+    Path,
+    /// The value of the header of this number. A header that has a hole and nothing else is left
+    /// out where nothing is put in.
+    Header(u16),
+    /// The body.
+    Body,
 }
 
 impl HttpRequest {
@@ -73,6 +99,7 @@ impl HttpRequest {
             headers: Vec::with_capacity(headers.len()),
             body: body.into(),
             weight,
+            holes: Vec::new(),
         };
         for (name, value) in headers {
             request.add_header(name, value)?;

@@ -1,11 +1,13 @@
 //! What the load is sent to.
 
 use super::{Http2Limits, HttpRequest, HttpVersion, ParseError, TlsSpec};
+use crate::session::SessionPlan;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// An HTTP server and what it is asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HttpTarget {
     /// Where to connect.
     pub endpoint: Endpoint,
@@ -24,6 +26,9 @@ pub struct HttpTarget {
     /// How its connections are secured; `None`: not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Box<TlsSpec>>,
+    /// What users do with the requests; `None`: each operation is one of them, by `pick`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<Arc<SessionPlan>>,
 }
 
 impl HttpTarget {
@@ -48,6 +53,7 @@ impl HttpTarget {
             version: HttpVersion::default(),
             http2: Http2Limits::default(),
             tls: None,
+            sessions: None,
         })
     }
 }

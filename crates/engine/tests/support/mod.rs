@@ -22,6 +22,7 @@ pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> HttpTarg
         headers: Vec::new(),
         body,
         weight: 1,
+        holes: Vec::new(),
     };
     HttpTarget {
         endpoint: Endpoint::Tcp { host, port },
@@ -31,6 +32,7 @@ pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> HttpTarg
         version: Default::default(),
         http2: Default::default(),
         tls: None,
+        sessions: None,
     }
 }
 

@@ -92,6 +92,7 @@ pub(crate) fn spec(load: Load) -> TrialSpec {
             version: Default::default(),
             http2: Default::default(),
             tls: None,
+            sessions: None,
         },
         warmup: MS(1_000),
         duration: MS(10_000),

@@ -65,6 +65,7 @@ fn bench(close: CloseKind) -> Bench {
         headers: Vec::new(),
         body: Body::default(),
         weight: 1,
+        holes: Vec::new(),
     };
     let target = HttpTarget {
         endpoint: Endpoint::Tcp {
@@ -77,6 +78,7 @@ fn bench(close: CloseKind) -> Bench {
         version: Default::default(),
         http2: Default::default(),
         tls: None,
+        sessions: None,
     };
     let address = Address::Tcp("127.0.0.1:1".parse().unwrap());
     let config = ConnectConfig {

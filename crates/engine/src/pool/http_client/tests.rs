@@ -81,6 +81,7 @@ fn parts(connections_max: u32, lanes: u32, method: &str) -> (ClientConfig, Reque
         headers: Vec::new(),
         body: Body::default(),
         weight: 1,
+        holes: Vec::new(),
     };
     let target = HttpTarget {
         endpoint: Endpoint::Tcp {
@@ -93,6 +94,7 @@ fn parts(connections_max: u32, lanes: u32, method: &str) -> (ClientConfig, Reque
         version: Default::default(),
         http2: Default::default(),
         tls: None,
+        sessions: None,
     };
     let address = Address::Tcp("127.0.0.1:1".parse().unwrap());
     let config = ClientConfig {

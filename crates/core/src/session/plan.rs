@@ -1,0 +1,299 @@
+//! What users do, settled before a run: nothing in it is looked up by name any more.
+
+use crate::law::Law;
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// All that the users of a run may do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionPlan {
+    /// The kinds of sessions; each user that comes follows one of them, by weight.
+    pub kinds: Vec<SessionKind>,
+    /// What is done with each request of the target, by its number there.
+    pub requests: Vec<RequestStep>,
+    /// Records that are dealt to users.
+    pub data: Vec<DataSet>,
+}
+
+/// One kind of session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionKind {
+    /// Its name.
+    pub name: String,
+    /// Of all users, those of this kind have this share of the sum of all weights. At least 1.
+    pub weight: u32,
+    /// A record of each of these data sets is dealt to a user that begins.
+    pub data: Vec<u16>,
+    /// Its steps. The session is over at their end.
+    pub program: Vec<Instruction>,
+    /// How many variables it has.
+    pub variables: u16,
+    /// How many repetitions lie in one another or after one another.
+    pub counters: u16,
+    /// Each session begins on a connection of its own, which ends with it. Otherwise a connection
+    /// is kept for the next user.
+    pub new_connection: bool,
+}
+
+/// A step of a session's program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Instruction {
+    /// Sends this request of the target and waits for its end.
+    Request(u32),
+    /// Waits for so long.
+    Think(Law),
+    /// What follows is done so many times: from here to the [`Again`](Instruction::Again) of the
+    /// same counter. At least 1.
+    Begin {
+        /// Its counter.
+        counter: u16,
+        /// How many times.
+        times: u32,
+    },
+    /// Goes back to just after its [`Begin`](Instruction::Begin), until that was done often enough.
+    Again {
+        /// The counter of that.
+        counter: u16,
+        /// The instruction after it.
+        to: u32,
+    },
+    /// Goes on at an instruction unless this is so.
+    Unless {
+        /// What is asked.
+        condition: Condition,
+        /// Where to go on otherwise.
+        to: u32,
+    },
+}
+
+/// A request as a step of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestStep {
+    /// How the report calls it. Requests of the same name are still measured apart.
+    pub name: String,
+    /// Which kind of session it belongs to.
+    pub kind: u16,
+    /// What its holes are filled with, in their order.
+    pub fills: Vec<Fill>,
+    /// What its response has to be. Where no status is expected, any below 400 will do.
+    pub expect: Vec<Expectation>,
+    /// What is kept of its response.
+    pub extract: Vec<Extraction>,
+    /// The most redirections that are followed, each of which is an operation of its own, …
+    pub redirects: u32,
+    /// … with this request of the target: a GET whose only hole is its path. Where `redirects` is
+    /// not 0.
+    pub redirected: Option<u32>,
+    /// Its time limit, where that is not the one of the run.
+    pub timeout: Option<Nanos>,
+    /// The session goes on where it fails.
+    pub goes_on: bool,
+}
+
+/// What a hole is filled with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fill {
+    /// The value.
+    pub value: Template,
+    /// What it is made fit for.
+    pub escape: Escape,
+}
+
+/// How a value is made fit for the place it is put into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Escape {
+    /// As it is.
+    None,
+    /// Bytes that no request line may have are percent-encoded (RFC 3986 §2.1); `/`, `?`, `&` and
+    /// `%` stay.
+    Path,
+    /// Control characters are left out, so that no value adds a header.
+    Header,
+    /// As the inside of a JSON string (RFC 8259 §7).
+    Json,
+    /// As a value of `application/x-www-form-urlencoded`.
+    Form,
+}
+
+/// A text with parts that are put in when it is needed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Template(pub Vec<Piece>);
+
+/// A part of a [`Template`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Piece {
+    /// This text.
+    Text(String),
+    /// The value of a variable, empty until it has one.
+    Variable(u16),
+    /// A column of the record that was dealt from a data set.
+    Column {
+        /// Which of the data sets of its kind of session.
+        data: u16,
+        /// Which column.
+        column: u16,
+    },
+    /// What a function gives.
+    Call(Box<Function>),
+}
+
+/// What a template may call. `env` is not among them: it is settled before the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Function {
+    /// A whole number from `low` to `high`, both included, each as likely.
+    Random {
+        /// The least.
+        low: i64,
+        /// The greatest, not below `low`.
+        high: i64,
+    },
+    /// A random UUID (RFC 9562 §5.4), from the seed of the run.
+    Uuid,
+    /// The time of day.
+    Now(Moment),
+    /// A number that no other call of the run gives: 1, 2, 3, … where there is one worker.
+    Seq,
+    /// Base64 with padding (RFC 4648 §4).
+    Base64(Template),
+    /// HMAC with SHA-256 (RFC 2104), in lowercase hexadecimal.
+    HmacSha256 {
+        /// The key.
+        key: Template,
+        /// What is signed.
+        message: Template,
+    },
+    /// Percent-encoding of all but unreserved characters (RFC 3986 §2.3).
+    UrlEncode(Template),
+}
+
+/// How a time of day is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moment {
+    /// Whole seconds since 1970 began.
+    UnixS,
+    /// Whole milliseconds since then.
+    UnixMs,
+    /// As in `2026-11-22T20:51:38.123Z` (RFC 3339).
+    Rfc3339,
+}
+
+/// What a response has to be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expectation {
+    /// Its status is within one of these ranges, both ends included.
+    Status(Vec<(u16, u16)>),
+    /// It came within this response time.
+    Time(Nanos),
+    /// Something in it matches.
+    Value {
+        /// What is looked at.
+        source: Source,
+        /// What it has to be.
+        is: Match,
+    },
+}
+
+/// What a value has to be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Match {
+    /// There is one.
+    Exists,
+    /// There is one, and this text is it.
+    Equals(Template),
+    /// There is one, and this text is in it.
+    Contains(Template),
+}
+
+/// A variable that is set from a response.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Extraction {
+    /// The variable's name, for people.
+    pub name: String,
+    /// The variable.
+    pub variable: u16,
+    /// Where its value is.
+    pub source: Source,
+    /// Its value where there is none. Without this the step fails there.
+    pub otherwise: Option<String>,
+}
+
+/// A place in a response.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The value at a JSON Pointer (RFC 6901) of the body: of a string what it says, of anything
+    /// else its JSON.
+    Json(String),
+    /// The value of the first header of this name, in lowercase.
+    Header(String),
+    /// The value of a cookie that the response sets.
+    Cookie(String),
+    /// What lies in the body between the first of the one text and the next of the other.
+    Between {
+        /// What comes before.
+        before: String,
+        /// What comes after.
+        after: String,
+    },
+    /// The whole body.
+    Body,
+    /// The status.
+    Status,
+}
+
+/// Something that is so or not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Condition {
+    /// The left side.
+    pub left: Template,
+    /// What is asked of them.
+    pub comparison: Comparison,
+    /// The right side.
+    pub right: Template,
+}
+
+/// How two texts are compared: as numbers where both are numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Comparison {
+    /// They are the same.
+    Equal,
+    /// They are not.
+    NotEqual,
+    /// The left is less.
+    Less,
+    /// The left is greater.
+    Greater,
+}
+
+/// Records of which each user that begins is dealt one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DataSet {
+    /// Its name.
+    pub name: String,
+    /// The names of its columns.
+    pub columns: Vec<String>,
+    /// Its records, each as long as `columns`.
+    pub rows: Vec<Vec<String>>,
+    /// How they are dealt.
+    pub deal: Deal,
+}
+
+/// How records are dealt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deal {
+    /// Each once: no two users have the same, and the run ends where there is none left.
+    Unique,
+    /// In their order, from the first again after the last.
+    InOrder,
+    /// Each as likely, with repeats.
+    Random,
+}
