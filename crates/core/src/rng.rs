@@ -22,6 +22,8 @@ pub const PICKS: u64 = 4 << 40;
 /// The first stream of an experiment's own choices, such as the order of its levels; the choice
 /// after i trials takes number i after it.
 pub const ORDER: u64 = 5 << 40;
+/// The first stream of what users do by chance; worker i takes number i after it.
+pub const SESSIONS: u64 = 7 << 40;
 /// The stream of a simulated server's failures.
 pub const SERVER_FAULTS: u64 = 6 << 40;
 

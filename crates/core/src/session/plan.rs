@@ -136,6 +136,9 @@ pub enum Piece {
         /// Which column.
         column: u16,
     },
+    /// The cookies that the session has for this request, as in `a=1; b=2`; empty where it has
+    /// none.
+    Cookies,
     /// What a function gives.
     Call(Box<Function>),
 }
