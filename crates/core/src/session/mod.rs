@@ -1,9 +1,22 @@
 //! Sessions: what a user does, step by step, with data of its own. The plan is made before a run;
 //! what a user is at, and what it learnt on the way, follows from it.
+//!
+//! Everything here is pure: time of day, chance and responses come in as arguments, so that a seed
+//! replays what users did, and the same code walks through sessions over any version of HTTP.
 
+mod fill;
+mod jar;
+mod json;
 mod plan;
+mod reading;
+mod users;
+mod walk;
 
+pub use fill::Fills;
 pub use plan::{
     Comparison, Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function,
     Instruction, Match, Moment, Piece, RequestStep, SessionKind, SessionPlan, Source, Template,
 };
+pub use reading::{Reading, Readings};
+pub use users::Users;
+pub use walk::{Answered, Follows, Next, Unexpected, Walk};

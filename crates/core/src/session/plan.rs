@@ -3,6 +3,7 @@
 use crate::law::Law;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// All that the users of a run may do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -82,8 +83,8 @@ pub struct RequestStep {
     pub extract: Vec<Extraction>,
     /// The most redirections that are followed, each of which is an operation of its own, …
     pub redirects: u32,
-    /// … with this request of the target: a GET whose only hole is its path. Where `redirects` is
-    /// not 0.
+    /// … with this request of the target: a GET whose first hole is its whole path. Where
+    /// `redirects` is not 0.
     pub redirected: Option<u32>,
     /// Its time limit, where that is not the one of the run.
     pub timeout: Option<Nanos>,
@@ -249,6 +250,22 @@ pub enum Source {
     Body,
     /// The status.
     Status,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Json(pointer) if pointer.is_empty() => f.write_str("the JSON of the body"),
+            Source::Json(pointer) => write!(f, "{pointer} in the JSON of the body"),
+            Source::Header(name) => write!(f, "the header {name}"),
+            Source::Cookie(name) => write!(f, "the cookie {name}"),
+            Source::Between { before, after } => {
+                write!(f, "a text between '{before}' and '{after}' in the body")
+            }
+            Source::Body => f.write_str("the body"),
+            Source::Status => f.write_str("the status"),
+        }
+    }
 }
 
 /// Something that is so or not.

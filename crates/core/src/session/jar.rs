@@ -1,0 +1,271 @@
+//! The cookies of one session (RFC 6265), for one origin.
+
+/// The most cookies that a session keeps; a further one is not taken.
+const COOKIES_MAX: usize = 50;
+
+/// A cookie of more bytes is not taken (RFC 6265 §6.1).
+const COOKIE_BYTES_MAX: usize = 4096;
+
+/// A session's cookies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Jar {
+    cookies: Vec<Cookie>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Cookie {
+    name: Vec<u8>,
+    value: Vec<u8>,
+    path: Vec<u8>,
+    /// When it is over; `u64::MAX`: with the session.
+    until_realtime_ns: u64,
+}
+
+/// A `Set-Cookie` that was understood (RFC 6265 §5.2).
+struct Asked<'a> {
+    name: &'a [u8],
+    value: &'a [u8],
+    path: Option<&'a [u8]>,
+    until_realtime_ns: u64,
+}
+
+impl Jar {
+    pub(super) fn clear(&mut self) {
+        self.cookies.clear();
+    }
+
+    /// Takes what a response to a request for `path` sets.
+    ///
+    /// A domain is not looked at: all requests of a session go to one origin, which may set cookies
+    /// for itself only.
+    pub(super) fn take(&mut self, set_cookie: &[u8], path: &[u8], realtime_ns: u64) {
+        let Some(asked) = read(set_cookie, realtime_ns) else {
+            return;
+        };
+        let path = match asked.path {
+            Some(path) if path.starts_with(b"/") => path,
+            _ => default_path(path),
+        };
+        let is_same = |c: &Cookie| c.name == asked.name && c.path == path;
+        let at = self.cookies.iter().position(is_same);
+        if asked.until_realtime_ns <= realtime_ns {
+            if let Some(at) = at {
+                self.cookies.remove(at);
+            }
+            return;
+        }
+        let cookie = Cookie {
+            name: asked.name.to_vec(),
+            value: asked.value.to_vec(),
+            path: path.to_vec(),
+            until_realtime_ns: asked.until_realtime_ns,
+        };
+        match at {
+            Some(at) => self.cookies[at] = cookie,
+            None if self.cookies.len() < COOKIES_MAX => self.cookies.push(cookie),
+            None => {}
+        }
+    }
+
+    /// Puts the cookies for a request for `path`: those of longer paths first (RFC 6265 §5.4).
+    pub(super) fn put(&self, path: &[u8], realtime_ns: u64, out: &mut Vec<u8>) {
+        if self.cookies.is_empty() {
+            return;
+        }
+        let path = without_query(path);
+        let is_sent =
+            |c: &&Cookie| c.until_realtime_ns > realtime_ns && matches_path(path, &c.path);
+        let mut sent: Vec<&Cookie> = self.cookies.iter().filter(is_sent).collect();
+        sent.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
+        for (at, cookie) in sent.iter().enumerate() {
+            if at > 0 {
+                out.extend_from_slice(b"; ");
+            }
+            out.extend_from_slice(&cookie.name);
+            out.push(b'=');
+            out.extend_from_slice(&cookie.value);
+        }
+    }
+}
+
+/// The value of the cookie `name` that a `Set-Cookie` sets.
+pub(super) fn value_of<'a>(set_cookie: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let asked = read(set_cookie, 0)?;
+    (asked.name == name).then_some(asked.value)
+}
+
+fn read(set_cookie: &[u8], realtime_ns: u64) -> Option<Asked<'_>> {
+    let is_text = |byte: &u8| !byte.is_ascii_control() || *byte == b'\t';
+    if set_cookie.len() > COOKIE_BYTES_MAX || !set_cookie.iter().all(is_text) {
+        return None;
+    }
+    let mut parts = set_cookie
+        .split(|byte| *byte == b';')
+        .map(<[u8]>::trim_ascii);
+    let (name, value) = pair(parts.next()?)?;
+    if name.is_empty() {
+        return None;
+    }
+    let mut asked = Asked {
+        name,
+        value,
+        path: None,
+        until_realtime_ns: u64::MAX,
+    };
+    let mut has_max_age = false;
+    for (key, value) in parts.filter_map(pair) {
+        if key.eq_ignore_ascii_case(b"path") {
+            asked.path = Some(value);
+        } else if key.eq_ignore_ascii_case(b"max-age") {
+            let Some(seconds) = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok()) else {
+                continue;
+            };
+            has_max_age = true;
+            asked.until_realtime_ns = match seconds {
+                ..=0 => 0,
+                seconds => {
+                    realtime_ns.saturating_add((seconds as u64).saturating_mul(1_000_000_000))
+                }
+            };
+        } else if key.eq_ignore_ascii_case(b"expires") && !has_max_age {
+            asked.until_realtime_ns = date_ns(value).unwrap_or(asked.until_realtime_ns);
+        }
+    }
+    Some(asked)
+}
+
+fn pair(part: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = part.iter().position(|byte| *byte == b'=')?;
+    Some((part[..at].trim_ascii(), part[at + 1..].trim_ascii()))
+}
+
+/// A date as cookies have it, in nanoseconds since 1970; 0 where it lies before. The old form has
+/// hyphens: `Wed, 21-Oct-2015 07:28:00 GMT`.
+fn date_ns(value: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(value).ok()?.replace('-', " ");
+    let (_, date) = text.split_once(", ").unwrap_or(("", &text));
+    let time = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
+    Some(u64::try_from(time.as_nanosecond()).unwrap_or(0))
+}
+
+fn without_query(path: &[u8]) -> &[u8] {
+    let end = path.iter().position(|byte| *byte == b'?');
+    &path[..end.unwrap_or(path.len())]
+}
+
+/// RFC 6265 §5.1.4
+fn default_path(path: &[u8]) -> &[u8] {
+    let path = without_query(path);
+    match path.iter().rposition(|byte| *byte == b'/') {
+        None | Some(0) => b"/",
+        Some(at) => &path[..at],
+    }
+}
+
+/// RFC 6265 §5.1.4
+fn matches_path(path: &[u8], of_cookie: &[u8]) -> bool {
+    path.strip_prefix(of_cookie)
+        .is_some_and(|rest| rest.is_empty() || of_cookie.ends_with(b"/") || rest[0] == b'/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_795_348_800_000_000_000;
+
+    fn sent(set: &[(&str, &str)], path: &str, later_s: u64) -> String {
+        let mut jar = Jar::default();
+        for (of, cookie) in set {
+            jar.take(cookie.as_bytes(), of.as_bytes(), NOW);
+        }
+        let mut out = Vec::new();
+        jar.put(path.as_bytes(), NOW + later_s * 1_000_000_000, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn cookies_are_sent_where_and_while_they_are_valid() {
+        let long = format!("a={}", "x".repeat(COOKIE_BYTES_MAX));
+        let rows: [(&str, &[(&str, &str)], &str, u64, &str); 15] = [
+            ("one", &[("/", "a=1")], "/", 0, "a=1"),
+            ("two", &[("/", "a=1"), ("/", "b=2")], "/x?y", 0, "a=1; b=2"),
+            (
+                "the same again",
+                &[("/", "a=1"), ("/", "a=2; HttpOnly")],
+                "/",
+                0,
+                "a=2",
+            ),
+            ("of a folder", &[("/a/b", "a=1")], "/c", 0, ""),
+            ("in its folder", &[("/a/b", "a=1")], "/a/c", 0, "a=1"),
+            (
+                "not a name that begins so",
+                &[("/a/b", "a=1")],
+                "/ab",
+                0,
+                "",
+            ),
+            ("for a path", &[("/a/b", "a=1; Path=/")], "/c", 0, "a=1"),
+            (
+                "the longer path first",
+                &[("/", "a=1"), ("/", "b=2; path=/x")],
+                "/x",
+                0,
+                "b=2; a=1",
+            ),
+            ("until then", &[("/", "a=1; Max-Age=10")], "/", 9, "a=1"),
+            ("no longer", &[("/", "a=1; Max-Age=10")], "/", 10, ""),
+            (
+                "taken back",
+                &[("/", "a=1"), ("/", "a=; Max-Age=0")],
+                "/",
+                0,
+                "",
+            ),
+            (
+                "taken back by date",
+                &[
+                    ("/", "a=1"),
+                    ("/", "a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"),
+                ],
+                "/",
+                0,
+                "",
+            ),
+            (
+                "the old form of a date",
+                &[("/", "a=1; expires=Wed, 21-Oct-2015 07:28:00 GMT")],
+                "/",
+                0,
+                "",
+            ),
+            ("too long", &[("/", &long)], "/", 0, ""),
+            (
+                "no cookie",
+                &[("/", "a"), ("/", "=b"), ("/", "")],
+                "/",
+                0,
+                "",
+            ),
+        ];
+        for (name, set, path, later_s, want) in rows {
+            assert_eq!(sent(set, path, later_s), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_so_many_are_kept() {
+        let mut jar = Jar::default();
+        for n in 0..1_000 {
+            jar.take(format!("c{n}=1").as_bytes(), b"/", NOW);
+        }
+        assert_eq!(jar.cookies.len(), COOKIES_MAX);
+    }
+
+    #[test]
+    fn values_by_name() {
+        assert_eq!(value_of(b"a=1=2; Path=/", b"a"), Some(&b"1=2"[..]));
+        assert_eq!(value_of(b"a=1; Path=/", b"Path"), None);
+    }
+}

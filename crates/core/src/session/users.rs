@@ -1,0 +1,208 @@
+//! What the sessions of one worker share: chance, data, and which kind of user comes next.
+
+use super::plan::{Deal, SessionPlan};
+use crate::rng::{self, Rng};
+use rand_core::RngCore as _;
+use std::sync::Arc;
+
+/// A record of a data set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) set: u16,
+    pub(super) row: u32,
+}
+
+/// What the sessions of one worker are made from.
+#[derive(Debug)]
+pub struct Users {
+    plan: Arc<SessionPlan>,
+    rng: Rng,
+    /// The running sums of the kinds' weights.
+    weights: Box<[u64]>,
+    /// The next record of each data set.
+    next_rows: Box<[u64]>,
+    /// This worker's number, and how many there are.
+    share: (u64, u64),
+    calls_of_seq: u64,
+    /// The data set that had no record left for a user.
+    exhausted: Option<u16>,
+}
+
+impl Users {
+    /// For worker `index` of `of`, each of which deals records that no other does.
+    pub fn new(plan: Arc<SessionPlan>, (index, of): (u32, u32), seed: u64) -> Users {
+        let mut sum = 0;
+        let weights = plan.kinds.iter().map(|kind| {
+            sum += u64::from(kind.weight);
+            sum
+        });
+        Users {
+            weights: weights.collect(),
+            next_rows: plan.data.iter().map(|_| u64::from(index)).collect(),
+            rng: rng::stream(seed, rng::SESSIONS + u64::from(index)),
+            share: (u64::from(index), u64::from(of.max(1))),
+            calls_of_seq: 0,
+            exhausted: None,
+            plan,
+        }
+    }
+
+    /// What they do.
+    pub fn plan(&self) -> &Arc<SessionPlan> {
+        &self.plan
+    }
+
+    /// The data set that had no record left, by name, where users had to be turned away for that.
+    pub fn exhausted(&self) -> Option<&str> {
+        let set = self.plan.data.get(usize::from(self.exhausted?))?;
+        Some(&set.name)
+    }
+
+    /// The kind of session of the next user.
+    pub(super) fn draw_kind(&mut self) -> u16 {
+        let Some(&total) = self.weights.last().filter(|_| self.weights.len() > 1) else {
+            return 0;
+        };
+        let drawn = (rng::unit(&mut self.rng) * total as f64) as u64;
+        let kind = self.weights.partition_point(|&sum| sum <= drawn);
+        kind.min(self.weights.len() - 1) as u16
+    }
+
+    /// Deals the next record of a data set; `None` where there is none left.
+    pub(super) fn deal(&mut self, set: u16) -> Option<Row> {
+        let of = &self.plan.data[usize::from(set)];
+        let rows = of.rows.len() as u64;
+        let next = &mut self.next_rows[usize::from(set)];
+        let row = match of.deal {
+            _ if rows == 0 => None,
+            Deal::Random => Some((rng::unit(&mut self.rng) * rows as f64) as u64),
+            Deal::Unique | Deal::InOrder => {
+                let row = *next;
+                *next += self.share.1;
+                match of.deal {
+                    Deal::Unique => Some(row).filter(|row| *row < rows),
+                    _ => Some(row % rows),
+                }
+            }
+        };
+        if row.is_none() {
+            self.exhausted.get_or_insert(set);
+        }
+        let row = row?.min(rows - 1) as u32;
+        Some(Row { set, row })
+    }
+
+    pub(super) fn cell(&self, row: Row, column: u16) -> &str {
+        let rows = &self.plan.data[usize::from(row.set)].rows;
+        let row = rows.get(row.row as usize);
+        row.and_then(|row| row.get(usize::from(column)))
+            .map_or("", String::as_str)
+    }
+
+    pub(super) fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
+    /// A whole number from `low` to `high`, both included.
+    pub(super) fn random(&mut self, low: i64, high: i64) -> i64 {
+        let span = (i128::from(high) - i128::from(low) + 1).max(1) as u128;
+        // Of 64 random bits as a fraction, so many parts of `span`: no number is more likely than
+        // another by more than one part in 2^64.
+        let drawn = u128::from(self.rng.next_u64()) * span >> 64;
+        (i128::from(low) + drawn as i128) as i64
+    }
+
+    pub(super) fn bits(&mut self) -> u128 {
+        u128::from(self.rng.next_u64()) << 64 | u128::from(self.rng.next_u64())
+    }
+
+    /// A number that no other call gives: 1, 2, 3, … where there is one worker.
+    pub(super) fn seq(&mut self) -> i64 {
+        let (index, of) = self.share;
+        self.calls_of_seq += 1;
+        ((self.calls_of_seq - 1) * of + index + 1) as i64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::{DataSet, SessionKind};
+    use std::collections::HashSet;
+
+    fn users(deal: Deal, rows: usize, index: u32, of: u32) -> Users {
+        let plan = SessionPlan {
+            data: vec![DataSet {
+                name: "users".to_owned(),
+                columns: vec!["n".to_owned()],
+                rows: (0..rows).map(|row| vec![row.to_string()]).collect(),
+                deal,
+            }],
+            ..SessionPlan::default()
+        };
+        Users::new(Arc::new(plan), (index, of), 3)
+    }
+
+    #[test]
+    fn unique_records_are_dealt_once_among_all_workers_until_there_are_none() {
+        let mut seen = HashSet::new();
+        for index in 0..3 {
+            let mut users = users(Deal::Unique, 10, index, 3);
+            while let Some(row) = users.deal(0) {
+                assert!(seen.insert(users.cell(row, 0).to_owned()));
+            }
+            assert_eq!(users.exhausted(), Some("users"));
+        }
+        assert_eq!(seen.len(), 10);
+    }
+
+    #[test]
+    fn records_in_order_begin_again_and_random_ones_never_end() {
+        let mut users = users(Deal::InOrder, 3, 0, 1);
+        let dealt: Vec<u32> = (0..5)
+            .filter_map(|_| users.deal(0))
+            .map(|r| r.row)
+            .collect();
+        assert_eq!(dealt, [0, 1, 2, 0, 1]);
+        assert_eq!(users.exhausted(), None);
+        let mut users = self::users(Deal::Random, 3, 0, 1);
+        let dealt: HashSet<u32> = (0..100)
+            .filter_map(|_| users.deal(0))
+            .map(|r| r.row)
+            .collect();
+        assert_eq!(dealt.len(), 3);
+    }
+
+    #[test]
+    fn kinds_come_by_their_weights() {
+        let kind = |weight| SessionKind {
+            name: String::new(),
+            weight,
+            data: Vec::new(),
+            program: Vec::new(),
+            variables: 0,
+            counters: 0,
+            new_connection: false,
+        };
+        let plan = SessionPlan {
+            kinds: vec![kind(3), kind(7)],
+            ..SessionPlan::default()
+        };
+        let mut users = Users::new(Arc::new(plan), (0, 1), 3);
+        let first = (0..10_000).filter(|_| users.draw_kind() == 0).count();
+        assert!(first.abs_diff(3_000) < 150, "{first}");
+    }
+
+    #[test]
+    fn numbers_of_seq_are_unique_among_workers() {
+        let mut seen = HashSet::new();
+        for index in 0..4 {
+            let mut users = users(Deal::Random, 1, index, 4);
+            assert!((0..10).all(|_| seen.insert(users.seq())));
+        }
+        assert_eq!(
+            (seen.iter().min(), seen.iter().max()),
+            (Some(&1), Some(&40))
+        );
+    }
+}

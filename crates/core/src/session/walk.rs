@@ -1,0 +1,472 @@
+//! One session: where its user is, what it has learnt, and what it does next.
+
+use super::fill::{Fills, Scope};
+use super::jar::Jar;
+use super::plan::{
+    Comparison, Condition, Escape, Expectation, Fill, Instruction, Match, Piece, SessionPlan,
+    Source, Template,
+};
+use super::reading::{Answer, Readings, find};
+use super::users::{Row, Users};
+use crate::digits;
+use crate::time::Nanos;
+use std::sync::Arc;
+
+/// A program that does so many steps without a request or a pause lets others go on.
+const STEPS_AT_ONCE_MAX: u32 = 10_000;
+
+/// What a user knows that it did not when it began.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Learnt {
+    variables: Vec<Vec<u8>>,
+    rows: Vec<Row>,
+    pub(super) jar: Jar,
+}
+
+impl Learnt {
+    pub(super) fn variable(&self, variable: u16) -> &[u8] {
+        self.variables
+            .get(usize::from(variable))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn set(&mut self, variable: u16, value: Vec<u8>) {
+        let at = usize::from(variable);
+        if self.variables.len() <= at {
+            self.variables.resize(at + 1, Vec::new());
+        }
+        self.variables[at] = value;
+    }
+
+    pub(super) fn row(&self, data: u16) -> Row {
+        self.rows
+            .get(usize::from(data))
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
+/// What a session does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It sends this request of the target.
+    Request(u32),
+    /// It waits for so long.
+    Think(Nanos),
+    /// It is over.
+    Over,
+}
+
+/// A response that is whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered {
+    /// Its session's number.
+    pub session: u32,
+    /// Its status.
+    pub status: u16,
+    /// Its response time.
+    pub response: Nanos,
+    /// The time of day.
+    pub realtime_ns: u64,
+}
+
+/// What follows from a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// The next step.
+    Next,
+    /// This request of the target, for where the response redirects to.
+    Redirected(u32),
+    /// It was not what was expected: the expectation of this number, the extractions after all
+    /// expectations.
+    Unexpected(u16),
+    /// Nothing was said of the status, and it is 400 or more.
+    BadStatus,
+}
+
+/// A session's user.
+#[derive(Clone, Debug, Default)]
+pub struct Walk {
+    kind: u16,
+    at: u32,
+    counters: Vec<u32>,
+    learnt: Learnt,
+    /// The path that was asked for last.
+    path: Vec<u8>,
+    redirects_left: u32,
+    /// The step whose redirections are followed.
+    redirected_from: Option<u32>,
+    /// Where the last response redirected to.
+    location: Vec<u8>,
+}
+
+impl Walk {
+    /// A new user takes this place. `false` where a data set has no record left for it.
+    pub fn begin(&mut self, users: &mut Users) -> bool {
+        self.kind = users.draw_kind();
+        self.at = 0;
+        let plan = Arc::clone(users.plan());
+        let kind = &plan.kinds[usize::from(self.kind)];
+        self.counters.clear();
+        self.counters.resize(usize::from(kind.counters), 0);
+        let variables = &mut self.learnt.variables;
+        variables.iter_mut().for_each(Vec::clear);
+        variables.resize(usize::from(kind.variables), Vec::new());
+        self.learnt.jar.clear();
+        self.learnt.rows.clear();
+        for set in &kind.data {
+            match users.deal(*set) {
+                Some(row) => self.learnt.rows.push(row),
+                None => return false,
+            }
+        }
+        self.redirected_from = None;
+        true
+    }
+
+    /// Its kind of session.
+    pub fn kind(&self) -> u16 {
+        self.kind
+    }
+
+    /// As the response to which request that to `request` is read: where a redirection is
+    /// followed, as that of the step.
+    pub fn reads_as(&self, request: u32) -> u32 {
+        self.redirected_from.unwrap_or(request)
+    }
+
+    /// What it does next.
+    pub fn next(&mut self, users: &mut Users, realtime_ns: u64) -> Next {
+        let plan = Arc::clone(users.plan());
+        let program = &plan.kinds[usize::from(self.kind)].program;
+        for _ in 0..STEPS_AT_ONCE_MAX {
+            let Some(instruction) = program.get(self.at as usize) else {
+                return Next::Over;
+            };
+            self.at += 1;
+            match instruction {
+                Instruction::Request(request) => {
+                    self.redirected_from = None;
+                    self.redirects_left = plan.requests[*request as usize].redirects;
+                    return Next::Request(*request);
+                }
+                Instruction::Think(law) => return Next::Think(law.sample(users.rng())),
+                Instruction::Begin { counter, times } => {
+                    self.counters[usize::from(*counter)] = *times;
+                }
+                Instruction::Again { counter, to } => {
+                    let left = &mut self.counters[usize::from(*counter)];
+                    *left = left.saturating_sub(1);
+                    if *left > 0 {
+                        self.at = *to;
+                    }
+                }
+                Instruction::Unless { condition, to } => {
+                    if !self.is_so(condition, users, realtime_ns) {
+                        self.at = *to;
+                    }
+                }
+            }
+        }
+        Next::Think(Nanos::ZERO)
+    }
+
+    /// Fills the holes of a request. `path_of` gives the path that results once those of the path
+    /// are filled, of which there are `path_holes`.
+    pub fn fill(
+        &mut self,
+        request: u32,
+        users: &mut Users,
+        realtime_ns: u64,
+        fills: &mut Fills,
+        (path_holes, path_of): (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
+    ) {
+        let plan = Arc::clone(users.plan());
+        fills.clear();
+        let mut path = std::mem::take(&mut self.path);
+        path.clear();
+        let of_redirect;
+        let all = match self.redirected_from {
+            Some(_) => {
+                of_redirect = [Fill {
+                    value: Template(vec![Piece::Text(text_of(&self.location))]),
+                    escape: Escape::Path,
+                }];
+                of_redirect
+                    .iter()
+                    .chain(&plan.requests[request as usize].fills[1..])
+            }
+            None => [].iter().chain(&plan.requests[request as usize].fills[..]),
+        };
+        let mut path_of = Some(path_of);
+        let mut count = 0;
+        for fill in all {
+            if count == path_holes
+                && let Some(path_of) = path_of.take()
+            {
+                path_of(fills, &mut path);
+            }
+            let mut scope = Scope {
+                learnt: &self.learnt,
+                users,
+                path: &path,
+                realtime_ns,
+            };
+            scope.fill(fill, fills);
+            count += 1;
+        }
+        if let Some(path_of) = path_of {
+            path_of(fills, &mut path);
+        }
+        self.path = path;
+    }
+
+    /// The response to `request` is whole. What was learnt from it is kept.
+    pub fn answered(
+        &mut self,
+        request: u32,
+        answered: Answered,
+        readings: &mut Readings,
+        users: &mut Users,
+    ) -> Follows {
+        let answer = readings.take(answered.session);
+        for cookie in answer.set_cookies() {
+            self.learnt
+                .jar
+                .take(cookie, &self.path, answered.realtime_ns);
+        }
+        let plan = Arc::clone(users.plan());
+        // What is expected is expected of the response after all redirections.
+        let step = self.redirected_from.unwrap_or(request);
+        let redirects = matches!(answered.status, 301 | 302 | 303 | 307 | 308);
+        if let (true, 1.., Some(to), false) = (
+            redirects,
+            self.redirects_left,
+            plan.requests[step as usize].redirected,
+            answer.location().is_empty(),
+        ) {
+            self.location.clear();
+            resolve(answer.location(), &self.path, &mut self.location);
+            self.redirects_left -= 1;
+            self.redirected_from = Some(step);
+            return Follows::Redirected(to);
+        }
+        self.check(&plan, step, answered, &answer, users)
+    }
+
+    fn check(
+        &mut self,
+        plan: &SessionPlan,
+        step: u32,
+        answered: Answered,
+        answer: &Answer<'_>,
+        users: &mut Users,
+    ) -> Follows {
+        let step = &plan.requests[step as usize];
+        let mut says_status = false;
+        for (number, expectation) in step.expect.iter().enumerate() {
+            let is_met = match expectation {
+                Expectation::Status(ranges) => {
+                    says_status = true;
+                    let status = answered.status;
+                    ranges
+                        .iter()
+                        .any(|(low, high)| (*low..=*high).contains(&status))
+                }
+                Expectation::Time(most) => answered.response <= *most,
+                Expectation::Value { source, is } => {
+                    let status = answered.status.to_string();
+                    let value = match source {
+                        Source::Status => Some(status.as_bytes()),
+                        _ => answer.value(number),
+                    };
+                    let mut text = |template| self.text(template, users, answered.realtime_ns);
+                    match (is, value) {
+                        (_, None) => false,
+                        (Match::Exists, Some(_)) => true,
+                        (Match::Equals(to), Some(value)) => text(to) == value,
+                        (Match::Contains(part), Some(value)) => find(value, &text(part)).is_some(),
+                    }
+                }
+            };
+            if !is_met {
+                return Follows::Unexpected(number as u16);
+            }
+        }
+        if !says_status && answered.status >= 400 {
+            return Follows::BadStatus;
+        }
+        for (number, extraction) in step.extract.iter().enumerate() {
+            let number = step.expect.len() + number;
+            let status = answered.status.to_string();
+            let value = match extraction.source {
+                Source::Status => Some(status.as_bytes()),
+                _ => answer.value(number),
+            };
+            let otherwise = extraction.otherwise.as_deref().map(str::as_bytes);
+            match value.or(otherwise) {
+                Some(value) => self.learnt.set(extraction.variable, value.to_vec()),
+                None => return Follows::Unexpected(number as u16),
+            }
+        }
+        Follows::Next
+    }
+
+    fn text(&self, template: &Template, users: &mut Users, realtime_ns: u64) -> Vec<u8> {
+        let mut scope = Scope {
+            learnt: &self.learnt,
+            users,
+            path: &self.path,
+            realtime_ns,
+        };
+        scope.text(template)
+    }
+
+    fn is_so(&self, condition: &Condition, users: &mut Users, realtime_ns: u64) -> bool {
+        let sides = [&condition.left, &condition.right];
+        let [left, right] = sides.map(|side| self.text(side, users, realtime_ns));
+        let number = |text: &[u8]| {
+            let text = std::str::from_utf8(text).ok()?;
+            text.trim().parse::<f64>().ok().filter(|n| n.is_finite())
+        };
+        let order = match (number(&left), number(&right)) {
+            (Some(left), Some(right)) => left.total_cmp(&right),
+            _ => left.cmp(&right),
+        };
+        match condition.comparison {
+            Comparison::Equal => order.is_eq(),
+            Comparison::NotEqual => order.is_ne(),
+            Comparison::Less => order.is_lt(),
+            Comparison::Greater => order.is_gt(),
+        }
+    }
+
+    /// What was wrong with the response that was just answered with
+    /// [`Follows::Unexpected`], in words: what was expected, and what came.
+    pub fn told(
+        &self,
+        number: u16,
+        request: u32,
+        answered: Answered,
+        readings: &mut Readings,
+        users: &mut Users,
+    ) -> Unexpected {
+        let plan = Arc::clone(users.plan());
+        let request = self.redirected_from.unwrap_or(request);
+        let step = &plan.requests[request as usize];
+        let answer = readings.take(answered.session);
+        let number = usize::from(number);
+        let came = match answer.value(number) {
+            Some(value) => shown(value),
+            None => answer.missing_because(number).to_owned(),
+        };
+        let what = match step.expect.get(number) {
+            Some(Expectation::Status(ranges)) => format!("status {}", ranges_shown(ranges)),
+            Some(Expectation::Time(most)) => {
+                format!("a response within {}", time(*most))
+            }
+            Some(Expectation::Value { source, is }) => match is {
+                Match::Exists => source.to_string(),
+                Match::Equals(to) => {
+                    let text = self.text(to, users, answered.realtime_ns);
+                    format!("{source} to be {}", shown(&text))
+                }
+                Match::Contains(part) => {
+                    let text = self.text(part, users, answered.realtime_ns);
+                    format!("{source} to contain {}", shown(&text))
+                }
+            },
+            None => {
+                let extraction = step.extract.get(number - step.expect.len());
+                extraction.map_or(String::new(), |e| format!("{} for '{}'", e.source, e.name))
+            }
+        };
+        let came = match step.expect.get(number) {
+            Some(Expectation::Status(_)) => answered.status.to_string(),
+            Some(Expectation::Time(_)) => time(answered.response),
+            _ => came,
+        };
+        Unexpected {
+            request,
+            expected: what,
+            came,
+            status: answered.status,
+            sample: shown(answer.sample()),
+        }
+    }
+}
+
+/// A response that was not what was expected, for people.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Unexpected {
+    /// The number of its request.
+    pub request: u32,
+    /// What was expected.
+    pub expected: String,
+    /// What came instead.
+    pub came: String,
+    /// Its status.
+    pub status: u16,
+    /// What its body began with, hidden characters spelt out.
+    pub sample: String,
+}
+
+fn time(time: Nanos) -> String {
+    format!("{} ms", digits::estimate(time.0 as f64 / 1e6))
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Of a value so many characters are shown.
+const SHOWN_MAX: usize = 120;
+
+/// A value for people: short, hidden characters spelt out.
+fn shown(bytes: &[u8]) -> String {
+    let text = text_of(bytes);
+    let short: String = text.chars().take(SHOWN_MAX).collect();
+    let dots = if short.len() < text.len() { "…" } else { "" };
+    format!("'{}{dots}'", crate::shown::shown(&short))
+}
+
+fn ranges_shown(ranges: &[(u16, u16)]) -> String {
+    let each = ranges.iter().map(|(low, high)| match low == high {
+        true => low.to_string(),
+        false => format!("{low} to {high}"),
+    });
+    each.collect::<Vec<_>>().join(" or ")
+}
+
+/// The path that a `Location` leads to from `path` (RFC 3986 §5.2, for one origin): its scheme and
+/// authority are left out.
+fn resolve(location: &[u8], path: &[u8], out: &mut Vec<u8>) {
+    let end = location.iter().position(|byte| *byte == b'#');
+    let mut rest = &location[..end.unwrap_or(location.len())];
+    if let Some(at) =
+        find(rest, b"//").filter(|at| !rest[..*at].iter().any(|byte| matches!(byte, b'/' | b'?')))
+    {
+        let after = &rest[at + 2..];
+        let slash = after.iter().position(|byte| matches!(byte, b'/' | b'?'));
+        rest = slash.map_or(b"/", |slash| &after[slash..]);
+        if rest.starts_with(b"?") {
+            out.push(b'/');
+            return out.extend_from_slice(rest);
+        }
+    }
+    let plain = path.iter().position(|byte| *byte == b'?');
+    let plain = &path[..plain.unwrap_or(path.len())];
+    match rest.first() {
+        Some(b'/') => {}
+        Some(b'?') => out.extend_from_slice(plain),
+        _ => {
+            let slash = plain.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            out.extend_from_slice(&plain[..slash]);
+            out.push(b'/');
+        }
+    }
+    out.extend_from_slice(rest);
+}
+
+#[cfg(test)]
+mod tests;

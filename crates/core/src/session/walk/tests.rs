@@ -1,0 +1,365 @@
+use super::*;
+use crate::law::Law;
+use crate::session::{DataSet, Deal, Extraction, RequestStep, SessionKind};
+
+fn text(text: &str) -> Template {
+    Template(vec![Piece::Text(text.to_owned())])
+}
+
+fn variable(number: u16) -> Template {
+    Template(vec![Piece::Variable(number)])
+}
+
+fn step(fills: Vec<Template>) -> RequestStep {
+    let fill = |value| Fill {
+        value,
+        escape: Escape::None,
+    };
+    RequestStep {
+        name: String::new(),
+        kind: 0,
+        fills: fills.into_iter().map(fill).collect(),
+        expect: Vec::new(),
+        extract: Vec::new(),
+        redirects: 0,
+        redirected: None,
+        timeout: None,
+        goes_on: false,
+    }
+}
+
+fn plan(program: Vec<Instruction>, requests: Vec<RequestStep>) -> SessionPlan {
+    SessionPlan {
+        kinds: vec![SessionKind {
+            name: "buyer".to_owned(),
+            weight: 1,
+            data: vec![0],
+            program,
+            variables: 2,
+            counters: 2,
+            new_connection: false,
+        }],
+        requests,
+        data: vec![DataSet {
+            name: "users".to_owned(),
+            columns: vec!["name".to_owned()],
+            rows: vec![vec!["ada".to_owned()], vec!["bob".to_owned()]],
+            deal: Deal::Unique,
+        }],
+    }
+}
+
+/// A user, and all that it shares.
+struct World {
+    users: Users,
+    readings: Readings,
+    walk: Walk,
+}
+
+impl World {
+    fn new(plan: SessionPlan) -> World {
+        let plan = Arc::new(plan);
+        let mut world = World {
+            users: Users::new(Arc::clone(&plan), (0, 1), 1),
+            readings: Readings::new(&plan, 1),
+            walk: Walk::default(),
+        };
+        assert!(world.walk.begin(&mut world.users));
+        world
+    }
+
+    fn next(&mut self) -> Next {
+        self.walk.next(&mut self.users, 0)
+    }
+
+    fn fills(&mut self, request: u32) -> Vec<String> {
+        let mut fills = Fills::default();
+        let path_of = |fills: &Fills, path: &mut Vec<u8>| path.extend_from_slice(fills.get(0));
+        self.walk
+            .fill(request, &mut self.users, 0, &mut fills, (1, path_of));
+        let text = |at| String::from_utf8(fills.get(at).to_vec()).unwrap();
+        (0..fills.count()).map(text).collect()
+    }
+
+    fn answer(
+        &mut self,
+        request: u32,
+        status: u16,
+        fields: &[(&str, &str)],
+        body: &str,
+    ) -> Follows {
+        let reads_as = self.walk.reads_as(request);
+        self.readings.begin(0, 0, reads_as as usize);
+        for (name, value) in fields {
+            self.readings.field(0, name.as_bytes(), value.as_bytes());
+        }
+        self.readings.body(0, body.as_bytes());
+        self.readings.end(0);
+        let answered = answered(status);
+        self.walk
+            .answered(request, answered, &mut self.readings, &mut self.users)
+    }
+
+    fn told(&mut self, number: u16, request: u32, status: u16) -> Unexpected {
+        let (readings, users) = (&mut self.readings, &mut self.users);
+        self.walk
+            .told(number, request, answered(status), readings, users)
+    }
+}
+
+fn answered(status: u16) -> Answered {
+    Answered {
+        session: 0,
+        status,
+        response: Nanos::from_millis(20),
+        realtime_ns: 0,
+    }
+}
+
+#[test]
+fn a_program_repeats_pauses_and_asks() {
+    let is_ada = Condition {
+        left: Template(vec![Piece::Column { data: 0, column: 0 }]),
+        comparison: Comparison::Equal,
+        right: text("ada"),
+    };
+    let program = vec![
+        Instruction::Begin {
+            counter: 0,
+            times: 2,
+        },
+        Instruction::Request(0),
+        Instruction::Begin {
+            counter: 1,
+            times: 2,
+        },
+        Instruction::Request(1),
+        Instruction::Again { counter: 1, to: 3 },
+        Instruction::Again { counter: 0, to: 1 },
+        Instruction::Unless {
+            condition: is_ada,
+            to: 8,
+        },
+        Instruction::Request(2),
+        Instruction::Think(Law::Fixed(Nanos(5))),
+    ];
+    let mut world = World::new(plan(
+        program,
+        vec![step(vec![]), step(vec![]), step(vec![])],
+    ));
+    let walked = |world: &mut World| {
+        let mut all = Vec::new();
+        loop {
+            match world.next() {
+                Next::Over => return all,
+                next => all.push(next),
+            }
+        }
+    };
+    let request = Next::Request;
+    let repeated = [request(0), request(1), request(1)].repeat(2);
+    let mut ada = repeated.clone();
+    ada.extend([request(2), Next::Think(Nanos(5))]);
+    assert_eq!(walked(&mut world), ada);
+    assert!(world.walk.begin(&mut world.users), "bob");
+    let mut bob = repeated;
+    bob.push(Next::Think(Nanos(5)));
+    assert_eq!(walked(&mut world), bob);
+    assert!(!world.walk.begin(&mut world.users), "no third");
+    assert_eq!(world.users.exhausted(), Some("users"));
+}
+
+#[test]
+fn an_endless_program_lets_others_go_on() {
+    let program = vec![
+        Instruction::Begin {
+            counter: 0,
+            times: u32::MAX,
+        },
+        Instruction::Again { counter: 0, to: 1 },
+    ];
+    let mut world = World::new(plan(program, Vec::new()));
+    assert_eq!(world.next(), Next::Think(Nanos::ZERO));
+}
+
+#[test]
+fn what_is_extracted_and_set_is_in_the_next_request() {
+    let mut login = step(vec![Template(vec![Piece::Column { data: 0, column: 0 }])]);
+    login.extract = vec![
+        Extraction {
+            name: "token".to_owned(),
+            variable: 0,
+            source: Source::Json("/token".to_owned()),
+            otherwise: None,
+        },
+        Extraction {
+            name: "page".to_owned(),
+            variable: 1,
+            source: Source::Json("/page".to_owned()),
+            otherwise: Some("7".to_owned()),
+        },
+    ];
+    let cookies = Template(vec![Piece::Cookies]);
+    let items = step(vec![text("/items/1"), variable(0), variable(1), cookies]);
+    let program = vec![Instruction::Request(0), Instruction::Request(1)];
+    let mut world = World::new(plan(program, vec![login, items]));
+    assert_eq!(world.next(), Next::Request(0));
+    assert_eq!(world.fills(0), ["ada"]);
+    let set = [
+        ("Set-Cookie", "id=1; Path=/items"),
+        ("Set-Cookie", "x=2; Path=/cart"),
+    ];
+    assert_eq!(
+        world.answer(0, 200, &set, "{\"token\": \"t\"}"),
+        Follows::Next
+    );
+    assert_eq!(world.next(), Next::Request(1));
+    assert_eq!(world.fills(1), ["/items/1", "t", "7", "id=1"]);
+    let missing = world.answer(0, 200, &[], "<html>");
+    assert_eq!(missing, Follows::Unexpected(0));
+    let told = world.told(0, 0, 200);
+    assert_eq!(told.expected, "/token in the JSON of the body for 'token'");
+    assert_eq!(
+        (told.came.as_str(), told.sample.as_str()),
+        ("there is none", "'<html>'")
+    );
+}
+
+#[test]
+fn expectations() {
+    let value = |source, is| Expectation::Value { source, is };
+    let body = || Source::Body;
+    let rows = [
+        ("a status", Expectation::Status(vec![(200, 201)]), 201, true),
+        ("another", Expectation::Status(vec![(200, 201)]), 202, false),
+        (
+            "a failure that is expected",
+            Expectation::Status(vec![(404, 404)]),
+            404,
+            true,
+        ),
+        (
+            "in time",
+            Expectation::Time(Nanos::from_millis(20)),
+            200,
+            true,
+        ),
+        (
+            "too late",
+            Expectation::Time(Nanos::from_millis(19)),
+            200,
+            false,
+        ),
+        (
+            "a part",
+            value(body(), Match::Contains(text("lo"))),
+            200,
+            true,
+        ),
+        (
+            "not a part",
+            value(body(), Match::Contains(text("ol"))),
+            200,
+            false,
+        ),
+        (
+            "the same",
+            value(body(), Match::Equals(text("hello"))),
+            200,
+            true,
+        ),
+        (
+            "not the same",
+            value(body(), Match::Equals(text("hell"))),
+            200,
+            false,
+        ),
+        (
+            "a header",
+            value(Source::Header("x-a".to_owned()), Match::Exists),
+            200,
+            true,
+        ),
+        (
+            "no header",
+            value(Source::Header("x-b".to_owned()), Match::Exists),
+            200,
+            false,
+        ),
+        (
+            "status as a value",
+            value(Source::Status, Match::Equals(text("200"))),
+            200,
+            true,
+        ),
+    ];
+    for (name, expectation, status, is_met) in rows {
+        let mut request = step(vec![]);
+        request.expect = vec![expectation];
+        let mut world = World::new(plan(vec![Instruction::Request(0)], vec![request]));
+        world.next();
+        let got = world.answer(0, status, &[("X-A", "1")], "hello");
+        let want = match is_met {
+            true => Follows::Next,
+            false => Follows::Unexpected(0),
+        };
+        assert_eq!(got, want, "{name}");
+        if !is_met {
+            let told = world.told(0, 0, status);
+            assert!(
+                !told.expected.is_empty() && !told.came.is_empty(),
+                "{name}: {told:?}"
+            );
+        }
+    }
+    let mut world = World::new(plan(vec![Instruction::Request(0)], vec![step(vec![])]));
+    world.next();
+    assert_eq!(world.answer(0, 404, &[], ""), Follows::BadStatus);
+    assert_eq!(world.answer(0, 302, &[], ""), Follows::Next, "not followed");
+}
+
+#[test]
+fn redirections_are_followed_as_far_as_permitted() {
+    let mut first = step(vec![text("/a/b?c")]);
+    (first.redirects, first.redirected) = (2, Some(1));
+    first.expect = vec![Expectation::Status(vec![(200, 200)])];
+    let other = step(vec![text("")]);
+    let mut world = World::new(plan(vec![Instruction::Request(0)], vec![first, other]));
+    world.next();
+    assert_eq!(world.fills(0), ["/a/b?c"]);
+    let to = |location| [("Location", location)];
+    let redirected = Follows::Redirected(1);
+    assert_eq!(world.answer(0, 302, &to("d e"), ""), redirected);
+    assert_eq!(world.fills(1), ["/a/d%20e"]);
+    assert_eq!(
+        world.answer(1, 301, &to("http://h:81/x?y#z"), ""),
+        redirected
+    );
+    assert_eq!(world.fills(1), ["/x?y"]);
+    let last = world.answer(1, 302, &to("/again"), "");
+    assert_eq!(last, Follows::Unexpected(0), "two were permitted");
+    assert_eq!(
+        world.told(0, 1, 302).request,
+        0,
+        "it is the step's expectation"
+    );
+}
+
+#[test]
+fn locations_are_resolved_within_the_origin() {
+    for (location, path, want) in [
+        ("/x", "/a/b", "/x"),
+        ("x", "/a/b", "/a/x"),
+        ("x", "/a/", "/a/x"),
+        ("?q", "/a/b?c", "/a/b?q"),
+        ("http://h", "/a", "/"),
+        ("https://h:1/x", "/a", "/x"),
+        ("//h/x", "/a", "/x"),
+        ("http://h?q", "/a", "/?q"),
+        ("x?u=http://h/", "/a", "/x?u=http://h/"),
+    ] {
+        let mut out = Vec::new();
+        resolve(location.as_bytes(), path.as_bytes(), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), want, "{location}");
+    }
+}
