@@ -3,7 +3,7 @@
 
 use knee_core::spec::{HttpRequest, HttpTarget, Pick, Url};
 use knee_engine::exchange::http2::{Http2, Http2Shared};
-use knee_engine::exchange::{Exchange, Outbox, Standing, Told};
+use knee_engine::exchange::{Exchange, Outbox, Standing, Tell, Told};
 
 /// What is told, put into the outbox, and the standing thereafter.
 type Outcome = (Vec<Told>, Vec<u8>, Standing);
@@ -33,13 +33,19 @@ pub fn check(data: &[u8]) {
 /// What comes of these bytes; `piece` says how many of those left come at once, at least one.
 fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> Outcome {
     let mut shared = Http2Shared::new(&target());
-    let (mut out, mut told) = (Outbox::default(), Vec::new());
+    let (mut out, mut told) = (Outbox::default(), Tell::default());
     let mut http2 = Http2::established(&mut shared, &mut out);
     if choice & 1 == 1 {
         http2.feed(SETTINGS, &mut shared, &mut out, &mut told);
     }
     for op in 0..OPERATIONS {
-        http2.begin(op, op as usize % 3, &mut shared, &mut out, &mut told);
+        http2.begin(
+            op,
+            (op as usize % 3).into(),
+            &mut shared,
+            &mut out,
+            &mut told,
+        );
     }
     if choice & 2 == 2 {
         http2.cancel(3, &mut out);
@@ -52,7 +58,11 @@ fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> 
     }
     let standing = http2.standing();
     http2.ended(&mut told);
-    (summed(told), std::mem::take(out.bytes()), standing)
+    (
+        summed(std::mem::take(&mut *told)),
+        std::mem::take(out.bytes()),
+        standing,
+    )
 }
 
 fn target() -> HttpTarget {

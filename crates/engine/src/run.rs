@@ -244,6 +244,14 @@ impl Plan<'_> {
         }
     }
 
+    /// The measured window.
+    fn window(&self) -> Window {
+        Window {
+            start: self.spec.warmup,
+            end: self.spec.window_end(),
+        }
+    }
+
     fn work_over<B: Backend, C: Client>(
         &self,
         io: io::Result<B>,
@@ -252,10 +260,7 @@ impl Plan<'_> {
         parts: &Sender<IntervalPart>,
     ) -> io::Result<Done> {
         let spec = self.spec;
-        let window = Window {
-            start: spec.warmup,
-            end: spec.window_end(),
-        };
+        let window = self.window();
         let mut worker = Worker {
             driver: AnyDriver::new(spec, share),
             client,

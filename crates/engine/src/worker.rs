@@ -176,6 +176,10 @@ impl<C: Client> Session<C> {
     fn pump<B: Backend>(&mut self, io: &mut B, mut now: Nanos, starts_max: u32) {
         for _ in 0..starts_max {
             self.settle(now);
+            if self.client.has_run_out() {
+                self.next = Action::Done;
+                return;
+            }
             match self.driver.poll(now) {
                 Action::Start(op) => {
                     self.recorder.on_start(op, now);
@@ -210,7 +214,13 @@ impl<C: Client> Session<C> {
             if self.pace.is_watched() {
                 self.note(&completion);
             }
-            self.driver.on_completion(&completion, now);
+            if !C::CARRIES_SESSIONS {
+                self.driver.on_completion(&completion, now);
+            }
+            ended += 1;
+        }
+        while let Some(session) = self.client.take_ended() {
+            self.driver.on_completion(&session, now);
             ended += 1;
         }
         ended
@@ -234,8 +244,8 @@ impl<C: Client> Session<C> {
     /// be over at the latest: a worker that comes back later was busy, or did not run.
     fn wait<B: Backend>(&mut self, io: &mut B, waiter: &mut Waiter) -> io::Result<Nanos> {
         let until = match self.next {
-            Action::WaitUntil(at) => at,
-            _ => Nanos::MAX,
+            Action::WaitUntil(at) => at.min(self.client.next_due()),
+            _ => self.client.next_due(),
         };
         let before = self.clock.now();
         let asked = waiter
@@ -292,6 +302,7 @@ impl<C: Client> Session<C> {
         let mut measurement = self.recorder.finish(now);
         measurement.malformed_because = self.client.first_violation();
         measurement.handshakes = self.client.take_handshakes();
+        measurement.sessions = self.client.take_sessions();
         measurement.connections_opened = opened;
         measurement.connections_max = open_max;
         measurement.surplus = surplus;

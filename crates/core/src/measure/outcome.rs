@@ -69,11 +69,13 @@ pub enum Outcome {
     StreamReset,
     /// The target closed the connection in order and did not process it, twice in a row.
     Unprocessed,
+    /// A whole response that was not what the step of the session expected.
+    Unexpected,
 }
 
 impl Outcome {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Outcome; 30] = [
+    pub const ALL: [Outcome; 31] = [
         Outcome::Ok,
         Outcome::Http4xx,
         Outcome::Http5xx,
@@ -104,6 +106,7 @@ impl Outcome {
         Outcome::RefusedStream,
         Outcome::StreamReset,
         Outcome::Unprocessed,
+        Outcome::Unexpected,
     ];
 
     /// Its stable name in reports.
@@ -139,6 +142,7 @@ impl Outcome {
             Outcome::RefusedStream => "refused_stream",
             Outcome::StreamReset => "stream_reset",
             Outcome::Unprocessed => "unprocessed",
+            Outcome::Unexpected => "unexpected",
         }
     }
 
@@ -146,7 +150,11 @@ impl Outcome {
     pub fn is_response(self) -> bool {
         matches!(
             self,
-            Outcome::Ok | Outcome::Http4xx | Outcome::Http5xx | Outcome::Served
+            Outcome::Ok
+                | Outcome::Http4xx
+                | Outcome::Http5xx
+                | Outcome::Served
+                | Outcome::Unexpected
         )
     }
 

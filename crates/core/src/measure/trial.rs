@@ -1,8 +1,8 @@
 //! What one trial yields: raw, mergeable, serialisable. Statistics come later, in `analysis`.
 
 use super::{
-    Anatomy, Answers, Handshakes, Histogram, Interval, Observed, Outcomes, Series, Slowest, Stage,
-    StatusCodes, TargetMeasured, WaitUse,
+    Anatomy, Answers, Handshakes, Histogram, Interval, Observed, Outcomes, Series,
+    SessionsMeasured, Slowest, Stage, StatusCodes, TargetMeasured, WaitUse,
 };
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -136,6 +136,10 @@ pub struct Measurement {
     /// How connections were secured in the whole trial.
     #[serde(default)]
     pub handshakes: Handshakes,
+    /// What was measured of sessions, where operations are steps of them. `started` and `starts`
+    /// are of sessions then, all else of steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<SessionsMeasured>,
     /// Connections opened in the whole trial.
     pub connections_opened: u64,
     /// Most connections open at once in the whole trial; merged as a sum, which may exceed it.
@@ -204,6 +208,10 @@ impl Measurement {
         self.connections_opened += other.connections_opened;
         self.malformed_because = self.malformed_because.take().or(other.malformed_because);
         self.handshakes.merge(other.handshakes);
+        match (&mut self.sessions, other.sessions) {
+            (Some(mine), Some(theirs)) => mine.merge(theirs),
+            (mine, theirs) => *mine = mine.take().or(theirs),
+        }
         self.connections_max += other.connections_max;
         self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
     }

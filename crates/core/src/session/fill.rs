@@ -17,6 +17,14 @@ pub struct Fills {
 }
 
 impl Fills {
+    /// No hole is filled.
+    pub const fn new() -> Fills {
+        Fills {
+            bytes: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
     /// Forgets all.
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -41,10 +49,17 @@ impl Fills {
         self.ends.len()
     }
 
-    /// The bytes of all together.
+    /// The bytes of all holes from number `hole` on, together.
     #[inline]
-    pub fn length(&self) -> usize {
-        self.bytes.len()
+    pub fn length_from(&self, hole: usize) -> usize {
+        let before = match hole {
+            0 => 0,
+            _ => self
+                .ends
+                .get(hole - 1)
+                .map_or(self.bytes.len(), |end| *end as usize),
+        };
+        self.bytes.len() - before
     }
 
     /// Fills the next hole with `value` as it is.

@@ -137,14 +137,6 @@ impl Readings {
         reading.begin(request as u32, probes);
     }
 
-    /// Nothing more is read of an operation.
-    #[inline]
-    pub fn end(&mut self, op: u32) {
-        if let Some(session) = self.of_op.get_mut(op as usize) {
-            *session = NONE;
-        }
-    }
-
     /// Whether the response of an operation is read.
     #[inline]
     pub fn reads(&self, op: u32) -> bool {
@@ -392,8 +384,7 @@ mod tests {
         for piece in pieces {
             readings.body(5, piece.as_bytes());
         }
-        readings.end(5);
-        assert!(!readings.reads(5));
+        assert!(readings.reads(5) && !readings.reads(4) && !readings.reads(6));
         let answer = readings.take(0);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         (1..=sources.len())

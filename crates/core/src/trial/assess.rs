@@ -21,6 +21,7 @@ use crate::time::Nanos;
 use crate::trial::detail::HttpDetail;
 use crate::trial::protocol::protocol_report;
 use crate::trial::report::{GeneratorReport, LatencyReport, SilenceReport, TrialReport, Verdict};
+use crate::trial::sessions::sessions_report;
 
 /// Computes all that is reported of a trial.
 ///
@@ -83,7 +84,10 @@ fn detail(trial: &Trial, silence: SilenceReport, transient_ns: u64) -> HttpDetai
         silence,
         littles_law: match trial.spec.load {
             // Where a number of operations ends the trial, some users have done before others.
-            Load::Closed { vusers, pause } if trial.spec.operations_max.is_none() => {
+            // And how long users of sessions pause is up to the sessions.
+            Load::Closed { vusers, pause }
+                if trial.spec.operations_max.is_none() && measured.sessions.is_none() =>
+            {
                 littles_law(measured, vusers, pause)
             }
             _ => None,
@@ -91,6 +95,7 @@ fn detail(trial: &Trial, silence: SilenceReport, transient_ns: u64) -> HttpDetai
         malformed_because: measured.malformed_because.clone(),
         traffic: traffic_report(trial),
         protocol: protocol_report(trial),
+        sessions: sessions_report(trial),
         connections_opened: measured.connections_opened,
         connections_max: measured.connections_max,
         observed: trial.observed.clone(),
@@ -111,7 +116,8 @@ const FAILED_SHARE: f64 = 0.01;
 /// Whether, in an open loop, what is left after the cut shows more than was started: then the cut
 /// took the stall and left the draining of its backlog, and both belong to the window.
 fn drains(measured: &Measurement, steady: &[f64], slot: Nanos) -> bool {
-    let is_open_loop = !measured.starts.is_empty();
+    // Of sessions, what was started is not what is served.
+    let is_open_loop = !measured.starts.is_empty() && measured.sessions.is_none();
     let per_slot = |n: f64, slots: f64| n / slots.max(1.0);
     let window_slots = measured.window.length().0 as f64 / slot.0.max(1) as f64;
     let started = per_slot(measured.started as f64, window_slots);
@@ -265,7 +271,11 @@ fn evidence(trial: &Trial) -> Evidence {
         asked: asked(trial),
         window: measured.window.length(),
         open_loop: trial.spec.load.is_open_loop(),
-        attempted: measured.outcomes.total() - measured.carried,
+        // What the schedule asks for are sessions, where there are any.
+        attempted: match measured.sessions {
+            Some(_) => measured.started,
+            None => measured.outcomes.total() - measured.carried,
+        },
         shed: measured.outcomes.count(Outcome::Shed),
         started: measured.started,
         pacing_error_ns: Quantiles::of(&measured.pacing_error),

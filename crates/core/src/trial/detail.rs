@@ -5,6 +5,7 @@ use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::flows::FlowsReport;
 use crate::trial::protocol::ProtocolReport;
 use crate::trial::report::{LittlesLaw, SilenceReport, TrafficReport};
+use crate::trial::sessions::SessionsReport;
 use crate::trial::timing::TimingReport;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,9 @@ pub struct HttpDetail {
     /// What was spoken over them; absent where that is HTTP/1.1 in cleartext.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<ProtocolReport>,
+    /// What users came to, where operations are steps of sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<SessionsReport>,
     /// Connections opened.
     pub connections_opened: u64,
     /// Most connections open at once.

@@ -11,6 +11,7 @@ pub mod live;
 pub mod offered;
 pub mod protocol;
 pub mod report;
+pub mod sessions;
 pub mod silence;
 mod spectrum;
 pub mod timing;

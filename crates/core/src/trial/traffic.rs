@@ -2,8 +2,10 @@
 
 use super::assess::latency_report;
 use crate::measure::{TargetMeasured, Trial};
-use crate::spec::{HttpRequest, Load};
+use crate::session::SessionPlan;
+use crate::spec::{HttpTarget, Load};
 use crate::trial::report::{LatencyReport, TargetReport, TrafficReport};
+use crate::trial::sessions::step_name;
 
 /// The traffic of a trial, as reported.
 pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {
@@ -21,17 +23,28 @@ pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {
         },
         unsent: measured.unsent,
         surplus_responses: measured.surplus,
-        targets: targets(&measured.targets, &trial.spec.target.requests),
+        targets: targets(&measured.targets, &trial.spec.target),
     }
 }
 
 /// Where there are fewer measurements than requests, the last is of all further ones.
-fn targets(measured: &[TargetMeasured], requests: &[HttpRequest]) -> Vec<TargetReport> {
+fn targets(measured: &[TargetMeasured], target: &HttpTarget) -> Vec<TargetReport> {
+    let (requests, plan) = (&target.requests, target.sessions.as_deref());
+    let is_step = |index: usize| {
+        let redirected = |plan: &SessionPlan| {
+            let mut steps = plan.requests.iter();
+            steps.any(|step| step.redirected == Some(index as u32))
+        };
+        !plan.is_some_and(redirected)
+    };
     let rows = measured.iter().enumerate().map(|(index, target)| {
         let further = requests.len().saturating_sub(measured.len());
         let is_sum = further > 0 && index + 1 == measured.len();
         let name = match requests.get(index) {
-            Some(request) if !is_sum => format!("{} {}", request.method, request.path),
+            Some(request) if !is_sum => match plan {
+                Some(plan) => step_name(plan, index as u32),
+                None => format!("{} {}", request.method, request.path),
+            },
             _ => "other targets".to_owned(),
         };
         TargetReport {
@@ -47,5 +60,7 @@ fn targets(measured: &[TargetMeasured], requests: &[HttpRequest]) -> Vec<TargetR
             },
         }
     });
-    rows.collect()
+    // Redirections count as operations of their steps, and have no row of their own.
+    let steps = rows.enumerate().filter(|(index, _)| is_step(*index));
+    steps.map(|(_, row)| row).collect()
 }

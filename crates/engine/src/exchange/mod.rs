@@ -8,6 +8,8 @@ pub mod http1;
 pub mod http2;
 
 use knee_core::measure::Outcome;
+use knee_core::session::{Fills, Readings};
+use std::ops::{Deref, DerefMut};
 
 /// The number of an operation under way, by which its connection and its pool both know it.
 pub type FlightId = u32;
@@ -29,33 +31,27 @@ pub trait Exchange: Sized {
     /// How many more operations may begin now, and whose limit it is.
     fn room(&self) -> Room;
 
-    /// Begins an operation that asks for request number `request`. There was room for it.
+    /// Begins an operation. There was room for it.
     fn begin(
         &mut self,
         op: FlightId,
-        request: usize,
+        asked: Asked<'_>,
         shared: &mut Self::Shared,
         out: &mut Outbox,
-        told: &mut Vec<Told>,
+        told: &mut Tell,
     );
 
     /// The next bytes of the connection, all that have arrived, never none. What has to be answered
     /// is put into `out`.
-    fn feed(
-        &mut self,
-        bytes: &[u8],
-        shared: &mut Self::Shared,
-        out: &mut Outbox,
-        told: &mut Vec<Told>,
-    );
+    fn feed(&mut self, bytes: &[u8], shared: &mut Self::Shared, out: &mut Outbox, told: &mut Tell);
 
     /// All that was put into `out` so far is with the kernel: where requests wait for room, their
     /// next bytes may follow.
-    fn sent(&mut self, shared: &mut Self::Shared, out: &mut Outbox, told: &mut Vec<Told>);
+    fn sent(&mut self, shared: &mut Self::Shared, out: &mut Outbox, told: &mut Tell);
 
     /// The peer closed its side of the stream in an orderly way. Tells the end of every operation
     /// under way.
-    fn ended(&mut self, told: &mut Vec<Told>);
+    fn ended(&mut self, told: &mut Tell);
 
     /// An operation is given up by the pool, which says no more of it. Whether the connection may
     /// go on without it.
@@ -63,6 +59,59 @@ pub trait Exchange: Sized {
 
     /// What the connection may still be used for.
     fn standing(&self) -> Standing;
+}
+
+/// What an operation asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The number of its request.
+    pub request: usize,
+    /// What that request's holes are filled with.
+    pub fills: &'a Fills,
+}
+
+/// A request without holes.
+impl From<usize> for Asked<'static> {
+    fn from(request: usize) -> Asked<'static> {
+        static NOTHING: Fills = Fills::new();
+        Asked {
+            request,
+            fills: &NOTHING,
+        }
+    }
+}
+
+/// What a connection tells, in order; and where goes what is read of responses.
+#[derive(Debug, Default)]
+pub struct Tell {
+    told: Vec<Told>,
+    /// The responses that are read, where any is.
+    pub readings: Option<Box<Readings>>,
+}
+
+impl Tell {
+    /// Where what comes for an operation is to go as well, if its response is read.
+    #[inline]
+    pub fn reading(&mut self, op: FlightId) -> Option<&mut Readings> {
+        let readings = self.readings.as_deref_mut()?;
+        readings.reads(op).then_some(readings)
+    }
+}
+
+impl Deref for Tell {
+    type Target = Vec<Told>;
+
+    #[inline]
+    fn deref(&self) -> &Vec<Told> {
+        &self.told
+    }
+}
+
+impl DerefMut for Tell {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Vec<Told> {
+        &mut self.told
+    }
 }
 
 /// How many more operations a connection has room for.

@@ -3,17 +3,27 @@
 use crate::reactor::{Backend, Event, EventTime};
 use knee_core::both_ends::Sampler;
 use knee_core::measure::Completion;
-use knee_core::measure::{Handshakes, Op};
+use knee_core::measure::{Handshakes, Op, SessionsMeasured};
 use knee_core::time::Nanos;
 
 /// Carries operations over the connections of one worker, and ends each in a Completion. Knows
 /// nothing of schedules and statistics.
 pub(crate) trait Client {
+    /// Whether an operation of the driver is a session: then [`Client::take_ended`] tells of those,
+    /// and [`Client::take_completed`] of their steps.
+    const CARRIES_SESSIONS: bool = false;
+
     /// Starts an operation at `now`.
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos);
 
     /// The next operation that has ended, if any.
     fn take_completed(&mut self) -> Option<Completion>;
+
+    /// The next session that has ended, if any, as the driver's operation.
+    #[inline]
+    fn take_ended(&mut self) -> Option<Completion> {
+        None
+    }
 
     /// The lane of an operation whose own connection was established since this was asked last, if
     /// any. An operation is told here before it is as completed.
@@ -31,6 +41,19 @@ pub(crate) trait Client {
 
     /// When [`Client::expire`] has something to do next.
     fn next_deadline(&self) -> Nanos;
+
+    /// When [`Client::expire`] has to start something of the client's own accord: to the
+    /// microsecond, other than a deadline.
+    #[inline]
+    fn next_due(&self) -> Nanos {
+        Nanos::MAX
+    }
+
+    /// Nothing can be started any more, whatever the driver wants.
+    #[inline]
+    fn has_run_out(&self) -> bool {
+        false
+    }
 
     /// The intended time of the oldest operation under way; `None` where there is none or it is not
     /// known.
@@ -52,6 +75,11 @@ pub(crate) trait Client {
     /// How connections were secured, where they were.
     fn take_handshakes(&mut self) -> Handshakes {
         Handshakes::default()
+    }
+
+    /// What was measured of sessions, where it carries them.
+    fn take_sessions(&mut self) -> Option<SessionsMeasured> {
+        None
     }
 
     /// What was wrong with the first malformed response.

@@ -271,7 +271,7 @@ impl<L: Link> ConnectClient<L> {
 impl<L: Link> Client for ConnectClient<L> {
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
         self.tally.in_flight += 1;
-        let mut flight = Flight::new(op, self.requests.pick(), now);
+        let mut flight = Flight::new(op, self.requests.pick(), Nanos::MAX, now);
         let Some(slot) = self.free.pop() else {
             return self.complete(flight.unsent(Outcome::DescriptorExhausted, now));
         };

@@ -39,19 +39,30 @@ pub(super) struct Flight {
     pub connection: u32,
     /// The number of its request.
     pub request: usize,
+    /// It ends as a timeout then.
+    pub until: Nanos,
+    /// The number of its session, where it is a step of one, …
+    pub session: u32,
+    /// … and the request whose responses its own is read as.
+    pub read_as: u32,
     /// It goes for the second time.
     pub repeated: bool,
 }
 
 impl Flight {
-    /// One that starts at `now` with request number `request`.
-    pub(super) fn new(op: Op, request: usize, now: Nanos) -> Flight {
+    /// It is a step of no session.
+    pub(super) const NO_SESSION: u32 = u32::MAX;
+
+    /// One that starts at `now` with request number `request`, and is over at `until`.
+    pub(super) fn new(op: Op, request: usize, until: Nanos, now: Nanos) -> Flight {
         let Op { intended, lane } = op;
         Flight {
             intended,
             started: now,
             lane,
             request,
+            until,
+            session: Flight::NO_SESSION,
             connection: Completion::NO_CONNECTION,
             ..Flight::default()
         }

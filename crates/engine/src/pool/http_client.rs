@@ -15,15 +15,16 @@ use followed::Followed;
 use super::client::{Client, Tally};
 use super::deadlines::Deadlines;
 use super::flight::Flight;
-use super::flights::Flights;
+use super::flights::{self, Flights};
 use super::ready::Ready;
 use super::requests::RequestSet;
-use crate::exchange::{Exchange, Told};
+use crate::exchange::{Exchange, Tell};
 use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
 use knee_core::both_ends::Sampler;
 use knee_core::measure::{Completion, Handshakes, Op, Outcome};
 use knee_core::pool::Pool;
+use knee_core::session::{Fills, Readings};
 use knee_core::time::Nanos;
 use std::collections::VecDeque;
 
@@ -62,7 +63,9 @@ pub(crate) struct HttpClient<L: Link, X: Exchange> {
     responding: Deadlines,
     /// Deadlines of connections that are being established or closed.
     changing: Deadlines,
-    told: Vec<Told>,
+    told: Tell,
+    /// What the holes of requests are filled with, by session.
+    fills: Vec<Fills>,
     completed: Vec<Completion>,
     tally: Tally,
     violation: Option<String>,
@@ -91,7 +94,8 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
             dirty: Vec::new(),
             responding: Deadlines::new(slots),
             changing: Deadlines::new(slots),
-            told: Vec::new(),
+            told: Tell::default(),
+            fills: Vec::new(),
             completed: Vec::new(),
             tally: Tally::default(),
             violation: None,
@@ -106,6 +110,11 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
 }
 
 impl<L: Link, X: Exchange> HttpClient<L, X> {
+    /// The most operations under way at once.
+    pub(crate) fn operations_max(&self) -> u32 {
+        u32::try_from(self.config.operations_max()).unwrap_or(u32::MAX)
+    }
+
     /// How many connections the backend must have room for.
     pub(crate) fn slots(&self) -> usize {
         self.connections.len()
@@ -115,12 +124,9 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
 impl<L: Link, X: Exchange> Client for HttpClient<L, X> {
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
         self.tally.in_flight += 1;
-        let flight = Flight::new(op, self.requests.pick(), now);
-        if flight.intended + self.config.timeout <= now {
-            // The generator came to it only after its time was over.
-            return self.complete(flight.unsent(Outcome::Timeout, now));
-        }
-        self.place(io, flight, now);
+        let until = op.intended + self.config.timeout;
+        let flight = Flight::new(op, self.requests.pick(), until, now);
+        self.place_in_time(io, flight, now);
     }
 
     #[inline]
@@ -198,9 +204,10 @@ impl<L: Link, X: Exchange> Client for HttpClient<L, X> {
             let waits = matches!(connection.state, State::Connecting | State::Securing);
             waits.then(|| self.flights.get(connection.first).intended)
         });
-        // Those that are sent are in the order of their intended times.
+        // Those that are sent are in the order of their intended times, but for steps of sessions
+        // that have time limits of their own.
         let responding = self.responding.first();
-        let responding = responding.map(|(_, at)| at - self.config.timeout);
+        let responding = responding.map(|(op, _)| self.flights.get(op).intended);
         let others = [self.waiting.oldest_intended(), responding];
         others.into_iter().flatten().chain(connecting).min()
     }
@@ -222,7 +229,58 @@ impl<L: Link, X: Exchange> Client for HttpClient<L, X> {
     }
 }
 
+/// For steps of sessions, which begin one after another and know what their requests say.
 impl<L: Link, X: Exchange> HttpClient<L, X> {
+    /// Responses are read from now on, of so many sessions.
+    pub(super) fn read_into(&mut self, readings: Readings, sessions: usize) {
+        self.told.readings = Some(Box::new(readings));
+        self.fills = vec![Fills::new(); sessions];
+    }
+
+    /// What was read of responses.
+    #[inline]
+    pub(super) fn readings(&mut self) -> Option<&mut Readings> {
+        self.told.readings.as_deref_mut()
+    }
+
+    /// What the holes of a session's next request are filled with.
+    #[inline]
+    pub(super) fn fills(&mut self, session: u32) -> &mut Fills {
+        &mut self.fills[session as usize]
+    }
+
+    /// Starts a step that has been made ready.
+    pub(super) fn start_step<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {
+        self.tally.in_flight += 1;
+        self.place_in_time(io, flight, now);
+    }
+
+    /// The next step that has ended, in the order in which they did.
+    #[inline]
+    pub(super) fn take_step(&mut self) -> Option<Completion> {
+        self.completed.pop()
+    }
+
+    /// Closes the connection of a lane on which nothing is under way.
+    pub(super) fn close_lane<B: Backend>(&mut self, io: &mut B, lane: u32) {
+        if let Some(&slot) = self.lanes.get(lane as usize)
+            && slot != NONE
+            && self.connections[slot as usize].first == flights::NONE
+        {
+            self.discard(io, slot);
+        }
+    }
+
+    /// Finds a connection for an operation, unless its time is over.
+    #[inline]
+    fn place_in_time<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {
+        if flight.until <= now {
+            // The generator came to it only after its time was over.
+            return self.complete(flight.unsent(Outcome::Timeout, now));
+        }
+        self.place(io, flight, now);
+    }
+
     #[inline]
     fn complete(&mut self, completion: Completion) {
         self.tally.in_flight -= 1;

@@ -8,3 +8,4 @@ mod flights;
 pub(crate) mod http_client;
 mod ready;
 pub(crate) mod requests;
+pub(crate) mod session_client;

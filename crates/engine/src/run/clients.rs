@@ -9,10 +9,13 @@ use crate::link::{Clear, Link, Tls, TlsTarget};
 use crate::pool::connect_client::{ConnectClient, ConnectConfig};
 use crate::pool::http_client::{ClientConfig, HttpClient};
 use crate::pool::requests::RequestSet;
+use crate::pool::session_client::{SessionClient, SessionConfig};
 use crate::worker::Done;
 use knee_core::measure::IntervalPart;
+use knee_core::session::Users;
 use knee_core::spec::{ConnectScheme, HttpVersion, Load, OverloadLoad, Share};
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 /// Beside the connects of a worker so many connections may be open that wait for a response, or for
@@ -64,6 +67,16 @@ impl Plan<'_> {
         parts: &Sender<IntervalPart>,
     ) -> io::Result<Done> {
         let slots = client.slots();
+        if let Some(plan) = &self.spec.target.sessions {
+            let users = Users::new(Arc::clone(plan), (share.index, share.of), self.spec.seed);
+            let config = SessionConfig {
+                sessions_max: client.operations_max(),
+                window: self.window(),
+                timeout: self.spec.timeout,
+            };
+            let client = SessionClient::new(client, config, users, &self.spec.target);
+            return self.work_with(client, slots, share, parts);
+        }
         // Where several operations share a connection, its streams do not tell which is which.
         let one_of = self.one_of.filter(|_| !X::MULTIPLEXED);
         self.work_with(client.followed(one_of), slots, share, parts)
@@ -95,9 +108,14 @@ impl Plan<'_> {
         let spec = self.spec;
         let connections = share.part(connections_of(spec).into()) as u32;
         let is_multiplexed = spec.target.version() == HttpVersion::Http2;
-        let (connections_max, lanes) = match &spec.load {
-            Load::Closed { .. } if !is_multiplexed => (connections, connections),
-            _ => (connections.max(1), 0),
+        let keeps_lanes = match &spec.load {
+            Load::Closed { .. } => true,
+            // A session keeps its connection.
+            Load::Open(_) | Load::Overload(_) => spec.target.sessions.is_some(),
+        };
+        let (connections_max, lanes) = match keeps_lanes && !is_multiplexed {
+            true => (connections, connections),
+            false => (connections.max(1), 0),
         };
         ClientConfig {
             address: self.address,

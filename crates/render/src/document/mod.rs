@@ -13,6 +13,7 @@ mod overload_plots;
 mod protocol;
 mod run;
 mod series;
+mod sessions;
 pub(crate) mod stacks;
 mod sweep;
 mod sweep_plots;

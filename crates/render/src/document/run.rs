@@ -5,7 +5,7 @@ use super::line::{Ink, Line};
 use super::series::{is_dense, rates, response_times};
 use super::table::{Align, Table};
 use super::trial_plots::{dispersion, pacing, response_spectrum};
-use super::{Block, Document, Fact, Layout, Medium, fact, observed, timing, traffic};
+use super::{Block, Document, Fact, Layout, Medium, fact, observed, sessions, timing, traffic};
 use crate::axis::Axis;
 use crate::number::{
     asked, bytes, count, estimate, known, number, percent, plural, rate, signed_count, time,
@@ -50,7 +50,13 @@ fn show_trial(doc: &mut Document, t: &TrialReport) {
     doc.section("Outcomes", format!("of {attempted} attempted"));
     doc.table("Outcomes", outcomes_table(t, http));
     doc.facts(traffic::status_facts(&http.traffic));
-    traffic::show_targets(doc, &http.traffic);
+    sessions::show(doc, http.sessions.as_ref());
+    let targets = if http.sessions.is_some() {
+        "Steps"
+    } else {
+        "Targets"
+    };
+    traffic::show_targets(doc, &http.traffic, targets);
     doc.section("Load", "how well it was kept");
     let plots = pacing(t).into_iter().chain(dispersion(&t.offered));
     doc.only(Medium::Page, |doc| doc.plots(plots, Layout::Pairs));
@@ -108,7 +114,11 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
     };
     let some_ended = report.trials.iter().any(|t| t.completed > 0);
     let per_s = c.throughput_per_s.filter(|per_s| *per_s > 0.0);
+    let of_sessions = report.trials.first().and_then(sessions::answer);
     let mut parts = vec![match (per_s, c.asked_per_s) {
+        (Some(per_s), _) if let Some(sessions) = &of_sessions => {
+            format!("{sessions}, {} requests", rate(per_s))
+        }
         (Some(per_s), Some(of)) => format!("Served {} of {}/s asked", rate(per_s), asked(of)),
         (Some(per_s), None) => rate(per_s),
         (None, _) if some_ended => "No response within the measured time".to_owned(),
@@ -379,6 +389,7 @@ fn meaning(outcome: Outcome) -> &'static str {
         Outcome::RefusedStream => "its stream refused, not processed",
         Outcome::StreamReset => "its stream reset by the target",
         Outcome::Unprocessed => "connection closed, not processed",
+        Outcome::Unexpected => "not what the step expected",
         Outcome::Lost => "sent, but not received",
         Outcome::SendError => "refused by the kernel here",
         Outcome::NotAttempted => "the sender never came to it",

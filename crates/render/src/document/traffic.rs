@@ -42,8 +42,8 @@ pub(super) fn status_facts(traffic: &TrafficReport) -> Vec<Fact> {
     vec![("status codes".to_string(), line)]
 }
 
-/// Adds the targets, where there are several.
-pub(super) fn show_targets(doc: &mut Document, traffic: &TrafficReport) {
+/// Adds the targets, or the steps of sessions, where there are several.
+pub(super) fn show_targets(doc: &mut Document, traffic: &TrafficReport, title: &str) {
     let targets = &traffic.targets;
     if targets.is_empty() {
         return;
@@ -55,9 +55,9 @@ pub(super) fn show_targets(doc: &mut Document, traffic: &TrafficReport) {
         ),
         false => String::new(),
     };
-    doc.section("Targets", remark);
+    doc.section(title, remark);
     let shown = &targets[..targets.len().min(TARGETS_SHOWN)];
-    doc.table("Targets", targets_table(shown));
+    doc.table(title, targets_table(shown));
 }
 
 /// A row for each target.

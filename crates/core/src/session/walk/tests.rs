@@ -94,7 +94,6 @@ impl World {
             self.readings.field(0, name.as_bytes(), value.as_bytes());
         }
         self.readings.body(0, body.as_bytes());
-        self.readings.end(0);
         let answered = answered(status);
         self.walk
             .answered(request, answered, &mut self.readings, &mut self.users)

@@ -4,6 +4,7 @@
 //! where it holds.
 
 mod generator;
+mod sessions;
 mod silence;
 mod target;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub fn codes() -> impl Iterator<Item = Code> {
         .into_iter()
         .chain(target::CODES)
         .chain(silence::CODES)
+        .chain(sessions::CODES)
 }
 
 /// What a person should know about a trial that stands alone, the gravest first.
@@ -65,7 +67,7 @@ impl Default for Asked {
 }
 
 fn diagnose(trials: &Trials) -> Vec<Finding> {
-    let checks: [fn(&Trials) -> Option<Finding>; 16] = [
+    let checks: [fn(&Trials) -> Option<Finding>; 18] = [
         generator::generator_limited,
         generator::generator_distorted,
         generator::generator_delay,
@@ -82,6 +84,8 @@ fn diagnose(trials: &Trials) -> Vec<Finding> {
         target::server_stalled,
         target::surplus_bytes,
         generator::generator_polled,
+        sessions::data_exhausted,
+        sessions::unexpected_responses,
     ];
     checks.iter().filter_map(|check| check(trials)).collect()
 }

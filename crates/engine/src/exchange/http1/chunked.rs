@@ -39,12 +39,17 @@ pub(super) enum Chunked {
 }
 
 impl Chunked {
-    /// How many of `bytes` belong to the body if it ends in them.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Option<usize>, Violation> {
+    /// How many of `bytes` belong to the body if it ends in them. `data` is given the data.
+    pub(super) fn feed(
+        &mut self,
+        bytes: &[u8],
+        mut data: impl FnMut(&[u8]),
+    ) -> Result<Option<usize>, Violation> {
         let mut at = 0;
         while at < bytes.len() {
             if let Chunked::Data(left) = *self {
                 let here = left.min((bytes.len() - at) as u64);
+                data(&bytes[at..at + here as usize]);
                 at += here as usize;
                 *self = match left - here {
                     0 => Chunked::DataCr,

@@ -1,8 +1,11 @@
 //! HTTP/1.1 over one connection: one operation at a time.
 
+use super::request::{Segment, put_filled, segments};
+use super::response::Sink;
 use super::{Eof, HeadCache, Progress, ResponseParser, Violation};
-use crate::exchange::{Exchange, FlightId, Outbox, Room, Standing, Told};
+use crate::exchange::{Asked, Exchange, FlightId, Outbox, Room, Standing, Tell, Told};
 use knee_core::measure::Outcome;
+use knee_core::session::Readings;
 use knee_core::spec::HttpTarget;
 
 /// One connection that speaks HTTP/1.1.
@@ -18,7 +21,27 @@ pub struct Http1 {
 pub struct Shared {
     /// Whether a request is a HEAD, whose response has no body.
     heads: Box<[bool]>,
+    /// The requests that have holes.
+    filled: Box<[Option<Vec<Segment>>]>,
     cache: HeadCache,
+}
+
+/// What is read of one operation's response.
+struct Read<'a> {
+    readings: &'a mut Readings,
+    op: FlightId,
+}
+
+impl Sink for Read<'_> {
+    const READS: bool = true;
+
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        self.readings.field(self.op, name, value);
+    }
+
+    fn body(&mut self, bytes: &[u8]) {
+        self.readings.body(self.op, bytes);
+    }
 }
 
 impl Shared {
@@ -26,6 +49,11 @@ impl Shared {
     pub fn new(target: &HttpTarget) -> Shared {
         Shared {
             heads: target.requests.iter().map(|r| r.method == "HEAD").collect(),
+            filled: target
+                .requests
+                .iter()
+                .map(|r| (!r.holes.is_empty()).then(|| segments(r, target.keep_alive)))
+                .collect(),
             cache: HeadCache::default(),
         }
     }
@@ -53,18 +81,21 @@ impl Exchange for Http1 {
     fn begin(
         &mut self,
         op: FlightId,
-        request: usize,
+        asked: Asked<'_>,
         shared: &mut Shared,
         out: &mut Outbox,
-        _: &mut Vec<Told>,
+        _: &mut Tell,
     ) {
         self.op = Some(op);
-        self.parser.begin(shared.heads[request]);
-        out.put_request(request);
+        self.parser.begin(shared.heads[asked.request]);
+        match &shared.filled[asked.request] {
+            None => out.put_request(asked.request),
+            Some(segments) => put_filled(segments, asked.fills, out.bytes()),
+        }
     }
 
     #[inline]
-    fn feed(&mut self, bytes: &[u8], shared: &mut Shared, _: &mut Outbox, told: &mut Vec<Told>) {
+    fn feed(&mut self, bytes: &[u8], shared: &mut Shared, _: &mut Outbox, told: &mut Tell) {
         let Some(op) = self.op else {
             return self.on_unasked(bytes, told);
         };
@@ -72,7 +103,14 @@ impl Exchange for Http1 {
             op,
             bytes: bytes.len() as u64,
         });
-        match self.parser.feed(bytes, &mut shared.cache) {
+        let cache = &mut shared.cache;
+        let progress = match told.reading(op) {
+            None => self.parser.feed(bytes, cache),
+            Some(readings) => self
+                .parser
+                .feed_into(bytes, cache, &mut Read { readings, op }),
+        };
+        match progress {
             Progress::NeedMore => {}
             Progress::Malformed(violation) => {
                 self.op = None;
@@ -102,9 +140,9 @@ impl Exchange for Http1 {
         }
     }
 
-    fn sent(&mut self, _: &mut Shared, _: &mut Outbox, _: &mut Vec<Told>) {}
+    fn sent(&mut self, _: &mut Shared, _: &mut Outbox, _: &mut Tell) {}
 
-    fn ended(&mut self, told: &mut Vec<Told>) {
+    fn ended(&mut self, told: &mut Tell) {
         self.standing = Standing::Broken;
         let Some(op) = self.op.take() else {
             return;
@@ -133,7 +171,7 @@ impl Http1 {
     /// Bytes on a connection that nobody uses. However they come, with a response, after it or in
     /// pieces, that response stays what it was, and the connection is given up: the server is out
     /// of step. Empty lines mean nothing, and 408 is how some servers announce that they close.
-    fn on_unasked(&mut self, bytes: &[u8], told: &mut Vec<Told>) {
+    fn on_unasked(&mut self, bytes: &[u8], told: &mut Tell) {
         if only_empty_lines(bytes) {
             return;
         }

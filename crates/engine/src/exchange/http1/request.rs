@@ -1,6 +1,7 @@
 //! A request in its bytes on the wire (RFC 9112 §3).
 
-use knee_core::spec::HttpRequest;
+use knee_core::session::Fills;
+use knee_core::spec::{Hole, HttpRequest, Part};
 
 /// The bytes of `request`: request line; Host, User-Agent and Accept unless given; the headers
 /// given, as they are; Content-Length where there is a body or the method implies one (RFC 9110
@@ -13,10 +14,23 @@ pub fn serialise(request: &HttpRequest, keep_alive: bool) -> Vec<u8> {
 
 /// The same without the body.
 pub fn serialise_head(request: &HttpRequest, keep_alive: bool) -> Vec<u8> {
-    let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method, request.path).into_bytes();
-    let mut line = |name: &str, value: &str| {
+    let mut bytes = start_line(request).into_bytes();
+    implied_lines(request, keep_alive, |name, value| {
         bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
-    };
+    });
+    for (name, value) in &request.headers {
+        bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes
+}
+
+fn start_line(request: &HttpRequest) -> String {
+    format!("{} {} HTTP/1.1\r\n", request.method, request.path)
+}
+
+/// The header lines that a request has without being asked for.
+fn implied_lines(request: &HttpRequest, keep_alive: bool, mut line: impl FnMut(&str, &str)) {
     let mut unless_given = |name: &str, value: &str| {
         if !request.has_header(name) {
             line(name, value);
@@ -32,11 +46,130 @@ pub fn serialise_head(request: &HttpRequest, keep_alive: bool) -> Vec<u8> {
     if !keep_alive {
         unless_given("Connection", "close");
     }
-    for (name, value) in &request.headers {
-        line(name, value);
+}
+
+/// A part of a request that has holes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Segment {
+    /// These bytes.
+    Text(Vec<u8>),
+    /// What this hole is filled with.
+    Hole(usize),
+    /// This, the hole and the end of the line, unless the hole is filled with nothing.
+    Line(Vec<u8>, usize),
+    /// How many bytes the body has: so many, and those of the holes from this one on.
+    Length(usize, usize),
+}
+
+/// Cuts a request with holes into what is copied when it is sent.
+pub(super) fn segments(request: &HttpRequest, keep_alive: bool) -> Vec<Segment> {
+    let mut made = Segments::default();
+    made.text(request.method.as_bytes());
+    made.text(b" ");
+    made.part(request, Part::Path, request.path.as_bytes());
+    made.text(b" HTTP/1.1\r\n");
+    let in_body = |hole: &&Hole| hole.part == Part::Body;
+    let first_of_body = request.holes.len() - request.holes.iter().filter(in_body).count();
+    let mut length_is_open = first_of_body < request.holes.len();
+    implied_lines(request, keep_alive, |name, value| {
+        made.text(format!("{name}: ").as_bytes());
+        if name == "Content-Length" && length_is_open {
+            made.all
+                .push(Segment::Length(request.body.len(), first_of_body));
+            length_is_open = false;
+        } else {
+            made.text(value.as_bytes());
+        }
+        made.text(b"\r\n");
+    });
+    if length_is_open {
+        made.text(b"Content-Length: ");
+        made.all
+            .push(Segment::Length(request.body.len(), first_of_body));
+        made.text(b"\r\n");
     }
-    bytes.extend_from_slice(b"\r\n");
-    bytes
+    for (number, (name, value)) in request.headers.iter().enumerate() {
+        let part = Part::Header(number as u16);
+        let holes = request.holes.iter().filter(|hole| hole.part == part);
+        if value.is_empty() && holes.count() == 1 {
+            let line = format!("{name}: ").into_bytes();
+            made.all.push(Segment::Line(line, made.holes));
+            made.holes += 1;
+            continue;
+        }
+        made.text(format!("{name}: ").as_bytes());
+        made.part(request, part, value.as_bytes());
+        made.text(b"\r\n");
+    }
+    made.text(b"\r\n");
+    made.part(request, Part::Body, &request.body);
+    made.all
+}
+
+#[derive(Default)]
+struct Segments {
+    all: Vec<Segment>,
+    /// Holes so far.
+    holes: usize,
+}
+
+impl Segments {
+    fn text(&mut self, text: &[u8]) {
+        match self.all.last_mut() {
+            _ if text.is_empty() => {}
+            Some(Segment::Text(before)) => before.extend_from_slice(text),
+            _ => self.all.push(Segment::Text(text.to_vec())),
+        }
+    }
+
+    /// A part of the request with its holes.
+    fn part(&mut self, request: &HttpRequest, part: Part, text: &[u8]) {
+        let mut from = 0;
+        for hole in request.holes.iter().filter(|hole| hole.part == part) {
+            let at = (hole.at as usize).clamp(from, text.len());
+            self.text(&text[from..at]);
+            self.all.push(Segment::Hole(self.holes));
+            self.holes += 1;
+            from = at;
+        }
+        self.text(&text[from..]);
+    }
+}
+
+/// Puts a request whose holes are filled.
+pub(super) fn put_filled(segments: &[Segment], fills: &Fills, out: &mut Vec<u8>) {
+    for segment in segments {
+        match segment {
+            Segment::Text(text) => out.extend_from_slice(text),
+            Segment::Hole(hole) => out.extend_from_slice(fills.get(*hole)),
+            Segment::Line(name, hole) => {
+                let value = fills.get(*hole);
+                if !value.is_empty() {
+                    out.extend_from_slice(name);
+                    out.extend_from_slice(value);
+                    out.extend_from_slice(b"\r\n");
+                }
+            }
+            Segment::Length(fixed, first) => {
+                put_decimal(fixed + fills.length_from(*first), out);
+            }
+        }
+    }
+}
+
+/// Puts a number in decimal digits.
+pub(in crate::exchange) fn put_decimal(number: usize, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let (mut at, mut left) = (digits.len(), number);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
 }
 
 #[cfg(test)]
@@ -103,6 +236,35 @@ mod tests {
             true,
             "PUT /a?b HTTP/1.1\r\nHost: h:81\r\n<agent>Accept: */*\r\ncontent-length: 1\r\n\r\nb",
         );
+    }
+
+    #[test]
+    fn holes_are_filled_and_lengths_follow() {
+        let url = Url::parse("http://h/a?q=&r").unwrap();
+        let headers = ["X: []", "Cookie:"].map(|h| parse_header(h).unwrap());
+        let body = b"{\"n\":}".to_vec();
+        let mut request = HttpRequest::new("POST", &url, headers.to_vec(), body, 1).unwrap();
+        let hole = |part, at| Hole { part, at };
+        request.holes = vec![
+            hole(Part::Path, 5),
+            hole(Part::Path, 7),
+            hole(Part::Header(0), 1),
+            hole(Part::Header(1), 0),
+            hole(Part::Body, 5),
+        ];
+        for (cookie, line) in [("c=1", "Cookie: c=1\r\n"), ("", "")] {
+            let mut fills = Fills::new();
+            for value in ["Q", "R", "X", cookie, "12345"] {
+                fills.push(value.as_bytes());
+            }
+            let mut out = Vec::new();
+            put_filled(&segments(&request, true), &fills, &mut out);
+            let want = format!(
+                "POST /a?q=Q&rR HTTP/1.1\r\nHost: h\r\n{AGENT}Accept: */*\r\n\
+                 Content-Length: 11\r\nX: [X]\r\n{line}\r\n{{\"n\":12345}}"
+            );
+            assert_eq!(String::from_utf8(out).unwrap(), want);
+        }
     }
 
     #[test]

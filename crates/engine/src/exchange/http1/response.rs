@@ -105,6 +105,44 @@ impl fmt::Display for Violation {
     }
 }
 
+/// Takes what a final response says.
+pub trait Sink {
+    /// Whether anything is taken at all.
+    const READS: bool;
+
+    /// A field of its head.
+    fn field(&mut self, name: &[u8], value: &[u8]);
+
+    /// Bytes of its body, the transfer coding undone.
+    fn body(&mut self, bytes: &[u8]);
+}
+
+/// Takes nothing.
+impl Sink for () {
+    const READS: bool = false;
+
+    #[inline]
+    fn field(&mut self, _: &[u8], _: &[u8]) {}
+
+    #[inline]
+    fn body(&mut self, _: &[u8]) {}
+}
+
+/// Hands the fields of a head that was parsed to `sink`. A line that is folded counts without its
+/// fold.
+#[inline]
+fn tell_fields<S: Sink>(head: Head, bytes: &[u8], sink: &mut S) {
+    if !S::READS || head.is_interim() {
+        return;
+    }
+    for line in bytes.split(|byte| *byte == b'\n').skip(1) {
+        let is_folded = matches!(line.first(), Some(b' ' | b'\t'));
+        if let (false, Some(at)) = (is_folded, line.iter().position(|byte| *byte == b':')) {
+            sink.field(&line[..at], line[at + 1..].trim_ascii());
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 enum State {
     /// No response is expected.
@@ -131,10 +169,20 @@ impl ResponseParser {
 
     /// The next bytes of the stream, all that have arrived.
     pub fn feed(&mut self, bytes: &[u8], cache: &mut HeadCache) -> Progress {
+        self.feed_into(bytes, cache, &mut ())
+    }
+
+    /// The same, and hands what the final response says to `sink`.
+    pub fn feed_into<S: Sink>(
+        &mut self,
+        bytes: &[u8],
+        cache: &mut HeadCache,
+        sink: &mut S,
+    ) -> Progress {
         if bytes.is_empty() {
             return Progress::NeedMore;
         }
-        match self.advance(bytes, cache) {
+        match self.advance(bytes, cache, sink) {
             Ok(None) => Progress::NeedMore,
             Ok(Some(used)) => {
                 self.state = State::Idle;
@@ -172,10 +220,15 @@ impl ResponseParser {
     }
 
     /// How many of `bytes` belong to the response if it ends in them.
-    fn advance(&mut self, bytes: &[u8], cache: &mut HeadCache) -> Result<Option<usize>, Violation> {
+    fn advance<S: Sink>(
+        &mut self,
+        bytes: &[u8],
+        cache: &mut HeadCache,
+        sink: &mut S,
+    ) -> Result<Option<usize>, Violation> {
         let mut at = 0;
         while matches!(self.state, State::Head) {
-            let Some((head, used)) = self.head(&bytes[at..], cache)? else {
+            let Some((head, used)) = self.head(&bytes[at..], cache, sink)? else {
                 return Ok(None);
             };
             at += used;
@@ -184,14 +237,15 @@ impl ResponseParser {
                 self.enter_body(head);
             }
         }
-        Ok(self.body(&bytes[at..])?.map(|used| at + used))
+        Ok(self.body(&bytes[at..], sink)?.map(|used| at + used))
     }
 
     /// The next head and how many of `bytes` it took.
-    fn head(
+    fn head<S: Sink>(
         &mut self,
         bytes: &[u8],
         cache: &mut HeadCache,
+        sink: &mut S,
     ) -> Result<Option<(Head, usize)>, Violation> {
         let before_it = self.empty_lines(bytes);
         if self.pending.is_empty() {
@@ -202,10 +256,13 @@ impl ResponseParser {
             }
             self.begun = true;
             if let Some((head, len)) = cache.lookup(bytes) {
+                tell_fields(head, &bytes[..len], sink);
                 return Ok(Some((head, before_it + len)));
             }
             if let Some(len) = end_of_head(bytes, 0)? {
-                return Ok(Some((cache.parse(&bytes[..len])?, before_it + len)));
+                let head = cache.parse(&bytes[..len])?;
+                tell_fields(head, &bytes[..len], sink);
+                return Ok(Some((head, before_it + len)));
             }
             self.pending.extend_from_slice(bytes);
             return Ok(None);
@@ -217,6 +274,7 @@ impl ResponseParser {
             return Ok(None);
         };
         let head = cache.parse(&self.pending[..len])?;
+        tell_fields(head, &self.pending[..len], sink);
         self.pending.clear();
         self.pending.shrink_to(PENDING_KEPT_BYTES);
         Ok(Some((head, len - before)))
@@ -247,17 +305,26 @@ impl ResponseParser {
         };
     }
 
-    fn body(&mut self, bytes: &[u8]) -> Result<Option<usize>, Violation> {
+    fn body<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Result<Option<usize>, Violation> {
         match &mut self.state {
             State::Length { left } => match bytes.len() as u64 {
                 here if here < *left => {
                     *left -= here;
+                    sink.body(bytes);
                     Ok(None)
                 }
-                _ => Ok(Some(*left as usize)),
+                _ => {
+                    let length = *left as usize;
+                    sink.body(&bytes[..length]);
+                    Ok(Some(length))
+                }
             },
-            State::Chunked(chunked) => chunked.feed(bytes),
-            State::Head | State::UntilClose => Ok(None),
+            State::Chunked(chunked) => chunked.feed(bytes, |data| sink.body(data)),
+            State::UntilClose => {
+                sink.body(bytes);
+                Ok(None)
+            }
+            State::Head => Ok(None),
             State::Idle => Err(Violation::Unasked),
             State::Broken(violation) => Err(*violation),
         }

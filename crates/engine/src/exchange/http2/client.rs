@@ -14,7 +14,7 @@ use super::frame::{self, PREFACE};
 use super::requests::{Blocks, Requests};
 use super::settings::{self, Settings};
 use super::streams::Streams;
-use crate::exchange::{Exchange, FlightId, Outbox, Room, Standing, Told};
+use crate::exchange::{Asked, Exchange, FlightId, Outbox, Room, Standing, Tell, Told};
 use knee_core::measure::Outcome;
 use knee_core::spec::{Http2Limits, HttpTarget};
 use receive::Reader;
@@ -68,6 +68,8 @@ pub struct Http2 {
     receive_window: ReceiveWindow,
     /// Streams that may send more of their body, in turn.
     senders: VecDeque<u32>,
+    /// The bodies that were filled for their streams.
+    bodies: Vec<(u32, Vec<u8>)>,
     /// Frames on streams up to this one that are no longer open may have been under way when they
     /// were given up.
     forgiven: u32,
@@ -85,7 +87,7 @@ pub struct Http2 {
 struct Io<'a> {
     shared: &'a mut Http2Shared,
     out: &'a mut Vec<u8>,
-    told: &'a mut Vec<Told>,
+    told: &'a mut Tell,
 }
 
 impl Exchange for Http2 {
@@ -121,6 +123,7 @@ impl Exchange for Http2 {
             send_window: SendWindow::new(WINDOW_DEFAULT),
             receive_window: ReceiveWindow::new(WINDOW_LARGE),
             senders: VecDeque::new(),
+            bodies: Vec::new(),
             forgiven: 0,
             last_stream: frame::MAX_31,
             answers: 0,
@@ -149,22 +152,16 @@ impl Exchange for Http2 {
     fn begin(
         &mut self,
         op: FlightId,
-        request: usize,
+        asked: Asked<'_>,
         shared: &mut Http2Shared,
         out: &mut Outbox,
-        told: &mut Vec<Told>,
+        told: &mut Tell,
     ) {
         let out = out.bytes();
-        self.start(op, request, &mut Io { shared, out, told });
+        self.start(op, asked, &mut Io { shared, out, told });
     }
 
-    fn feed(
-        &mut self,
-        bytes: &[u8],
-        shared: &mut Http2Shared,
-        out: &mut Outbox,
-        told: &mut Vec<Told>,
-    ) {
+    fn feed(&mut self, bytes: &[u8], shared: &mut Http2Shared, out: &mut Outbox, told: &mut Tell) {
         if self.standing == Standing::Broken {
             return;
         }
@@ -182,13 +179,13 @@ impl Exchange for Http2 {
         }
     }
 
-    fn sent(&mut self, shared: &mut Http2Shared, out: &mut Outbox, told: &mut Vec<Told>) {
+    fn sent(&mut self, shared: &mut Http2Shared, out: &mut Outbox, told: &mut Tell) {
         self.answers = 0;
         let out = out.bytes();
         self.send_bodies(&mut Io { shared, out, told });
     }
 
-    fn ended(&mut self, told: &mut Vec<Told>) {
+    fn ended(&mut self, told: &mut Tell) {
         for id in self.streams.ids() {
             if let Some(stream) = self.streams.close(id) {
                 let outcome = match stream.has_begun {
@@ -200,6 +197,7 @@ impl Exchange for Http2 {
             }
         }
         self.senders.clear();
+        self.bodies.clear();
         self.standing = Standing::Broken;
     }
 
@@ -231,6 +229,7 @@ impl Http2 {
     /// Takes a stream out of everything; its operation.
     fn forget(&mut self, id: u32) -> Option<FlightId> {
         let stream = self.streams.close(id)?;
+        self.drop_body(id);
         if stream.is_queued {
             self.senders.retain(|other| *other != id);
         }
@@ -262,7 +261,7 @@ impl Http2 {
     }
 
     /// Every operation under way fails.
-    fn fail_all(&mut self, outcome: Outcome, told: &mut Vec<Told>) {
+    fn fail_all(&mut self, outcome: Outcome, told: &mut Tell) {
         for id in self.streams.ids() {
             if let Some(op) = self.forget(id) {
                 told.push(Told::Failed { op, outcome });
@@ -272,7 +271,7 @@ impl Http2 {
 
     /// Tells the bytes that came for a stream and have not been told.
     #[inline]
-    fn tell_received(&mut self, told: &mut Vec<Told>) {
+    fn tell_received(&mut self, told: &mut Tell) {
         let (id, bytes) = std::mem::take(&mut self.received);
         if bytes > 0
             && let Some(stream) = self.streams.get(id)
@@ -284,7 +283,7 @@ impl Http2 {
 
     /// So many bytes came for a stream.
     #[inline]
-    fn credit(&mut self, id: u32, bytes: usize, told: &mut Vec<Told>) {
+    fn credit(&mut self, id: u32, bytes: usize, told: &mut Tell) {
         if bytes == 0 {
             return;
         }

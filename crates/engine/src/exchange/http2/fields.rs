@@ -61,6 +61,27 @@ impl Sections {
         self.decode(block)
     }
 
+    /// The same, and hands the fields of a final response to `tell`, pseudo-header fields apart.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn read_into(
+        &mut self,
+        block: &[u8],
+        tell: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<Section, Error> {
+        let mut section = Section::default();
+        let mut each = |name: &[u8], value: &[u8]| {
+            section.take(name, value);
+            // An interim response says nothing of the final one, and trailers have no status.
+            if section.status >= 200 && !name.starts_with(b":") {
+                tell(name, value);
+            }
+        };
+        self.decoder.decode(block, LIST_BYTES_MAX, &mut each)?;
+        Ok(section)
+    }
+
     fn decode(&mut self, block: &[u8]) -> Result<Section, Error> {
         let before = self.decoder.changes();
         let mut section = Section::default();

@@ -8,7 +8,10 @@
 use super::hpack::{
     ENTRY_OVERHEAD, Indexing, TABLE_BYTES_DEFAULT, put_field, put_indexed, put_table_size,
 };
-use knee_core::spec::{Body, HttpRequest, HttpTarget};
+use crate::exchange::Asked;
+use crate::exchange::http1::put_decimal;
+use knee_core::session::Fills;
+use knee_core::spec::{Body, Hole, HttpRequest, HttpTarget, Part};
 use std::collections::HashMap;
 
 /// The dynamic table's first index is one more than this.
@@ -28,11 +31,33 @@ pub(super) struct Requests {
     entries: Vec<Entry>,
     /// The bytes of everything else.
     fixed: Vec<u8>,
+    /// The fields that are put together when they are sent.
+    filled: Vec<FilledField>,
+}
+
+/// A field whose value has holes.
+#[derive(Debug)]
+struct FilledField {
+    name: Vec<u8>,
+    value: Vec<Segment>,
+}
+
+/// A part of a text with holes.
+#[derive(Debug)]
+enum Segment {
+    Text(Vec<u8>),
+    Hole(usize),
+    /// How many bytes the body has.
+    Length,
 }
 
 #[derive(Debug)]
 struct Request {
     pieces: Vec<Piece>,
+    /// It has holes, …
+    is_filled: bool,
+    /// … and its body as well.
+    filled_body: Option<Vec<Segment>>,
     body: Body,
     is_head: bool,
 }
@@ -44,6 +69,8 @@ enum Piece {
     Fixed { from: u32, to: u32 },
     /// An entry of the dynamic table.
     Entry(u8),
+    /// A field that has holes.
+    Filled(u32),
 }
 
 #[derive(Debug)]
@@ -56,7 +83,59 @@ struct Entry {
     size_up_to: usize,
 }
 
-type Field = (String, String);
+type TextField = (String, String);
+
+/// A field of a request.
+enum Field {
+    /// It is always the same.
+    Text(TextField),
+    /// It has holes, those of this part; or its value is the length of a body that has.
+    Open { name: String, part: Option<Part> },
+}
+
+fn texts(fields: &[Field]) -> Vec<TextField> {
+    let text = |field: &Field| match field {
+        Field::Text(text) => Some(text.clone()),
+        Field::Open { .. } => None,
+    };
+    fields.iter().filter_map(text).collect()
+}
+
+/// Cuts a part of a request at its holes.
+fn cut(request: &HttpRequest, part: Part) -> Vec<Segment> {
+    let text: &[u8] = match part {
+        Part::Path => request.path.as_bytes(),
+        Part::Header(number) => request.headers[usize::from(number)].1.as_bytes(),
+        Part::Body => &request.body,
+    };
+    let mut segments = Vec::new();
+    let mut from = 0;
+    for (number, hole) in request.holes.iter().enumerate() {
+        if hole.part != part {
+            continue;
+        }
+        let at = (hole.at as usize).clamp(from, text.len());
+        if at > from {
+            segments.push(Segment::Text(text[from..at].to_vec()));
+        }
+        segments.push(Segment::Hole(number));
+        from = at;
+    }
+    if from < text.len() {
+        segments.push(Segment::Text(text[from..].to_vec()));
+    }
+    segments
+}
+
+fn put_segments(segments: &[Segment], (fills, body_bytes): (&Fills, usize), out: &mut Vec<u8>) {
+    for segment in segments {
+        match segment {
+            Segment::Text(text) => out.extend_from_slice(text),
+            Segment::Hole(hole) => out.extend_from_slice(fills.get(*hole)),
+            Segment::Length => put_decimal(body_bytes, out),
+        }
+    }
+}
 
 impl Requests {
     pub(super) fn new(target: &HttpTarget) -> Requests {
@@ -66,26 +145,43 @@ impl Requests {
             "http"
         };
         let all: Vec<Vec<Field>> = target.requests.iter().map(|r| fields(r, scheme)).collect();
+        let texts: Vec<Vec<TextField>> = all.iter().map(|fields| texts(fields)).collect();
         let mut made = Requests {
             requests: Vec::with_capacity(all.len()),
             entries: Vec::new(),
             fixed: Vec::new(),
+            filled: Vec::new(),
         };
         let weights = target.requests.iter().map(|request| request.weight);
-        let chosen = made.choose(all.iter().zip(weights));
+        let chosen = made.choose(texts.iter().zip(weights));
         for (fields, request) in all.iter().zip(&target.requests) {
             let mut pieces = Vec::new();
             for field in fields {
-                match chosen.get(field) {
-                    Some(&entry) => pieces.push(Piece::Entry(entry)),
-                    None => made.put_fixed(field, &mut pieces),
+                match field {
+                    Field::Text(text) => match chosen.get(text) {
+                        Some(&entry) => pieces.push(Piece::Entry(entry)),
+                        None => made.put_fixed(text, &mut pieces),
+                    },
+                    Field::Open { name, part } => {
+                        pieces.push(Piece::Filled(made.filled.len() as u32));
+                        let name = name.clone().into_bytes();
+                        let value = part.map_or(vec![Segment::Length], |p| cut(request, p));
+                        made.filled.push(FilledField { name, value });
+                    }
                 }
             }
+            let in_body = |hole: &Hole| hole.part == Part::Body;
             pieces.shrink_to_fit();
             made.requests.push(Request {
                 pieces,
                 body: request.body.clone(),
                 is_head: request.method == "HEAD",
+                is_filled: !request.holes.is_empty(),
+                filled_body: request
+                    .holes
+                    .iter()
+                    .any(in_body)
+                    .then(|| cut(request, Part::Body)),
             });
         }
         made
@@ -95,6 +191,21 @@ impl Requests {
         &self.requests[request].body
     }
 
+    /// Whether a request has holes.
+    #[inline]
+    pub(super) fn is_filled(&self, request: usize) -> bool {
+        self.requests[request].is_filled
+    }
+
+    /// The body of a request whose body has holes.
+    #[inline]
+    pub(super) fn filled_body(&self, asked: Asked<'_>) -> Option<Vec<u8>> {
+        let segments = self.requests[asked.request].filled_body.as_ref()?;
+        let mut body = Vec::new();
+        put_segments(segments, (asked.fills, 0), &mut body);
+        Some(body)
+    }
+
     pub(super) fn is_head(&self, request: usize) -> bool {
         self.requests[request].is_head
     }
@@ -102,9 +213,9 @@ impl Requests {
     /// Chooses the fields for the dynamic table: those that save the most bytes for their size.
     fn choose<'a>(
         &mut self,
-        all: impl Iterator<Item = (&'a Vec<Field>, u32)>,
-    ) -> HashMap<&'a Field, u8> {
-        let mut uses: HashMap<&Field, (u64, usize)> = HashMap::new();
+        all: impl Iterator<Item = (&'a Vec<TextField>, u32)>,
+    ) -> HashMap<&'a TextField, u8> {
+        let mut uses: HashMap<&TextField, (u64, usize)> = HashMap::new();
         for (fields, weight) in all {
             for field in fields {
                 let first = uses.len();
@@ -138,7 +249,7 @@ impl Requests {
         chosen
     }
 
-    fn put_fixed(&mut self, field: &Field, pieces: &mut Vec<Piece>) {
+    fn put_fixed(&mut self, field: &TextField, pieces: &mut Vec<Piece>) {
         let from = self.fixed.len() as u32;
         self.fixed
             .extend_from_slice(&literal(field, Indexing::Without));
@@ -150,7 +261,7 @@ impl Requests {
     }
 }
 
-fn literal((name, value): &Field, indexing: Indexing) -> Vec<u8> {
+fn literal((name, value): &TextField, indexing: Indexing) -> Vec<u8> {
     let mut bytes = Vec::new();
     put_field(&mut bytes, name.as_bytes(), value.as_bytes(), indexing);
     bytes
@@ -165,27 +276,38 @@ fn fields(request: &HttpRequest, scheme: &str) -> Vec<Field> {
         .find(|(n, _)| n.eq_ignore_ascii_case("host"));
     let authority = host.map_or(&request.host, |(_, value)| value);
     let mut fields = Vec::with_capacity(request.headers.len() + 7);
-    let mut put = |name: &str, value: &str| {
-        fields.push((name.to_ascii_lowercase(), value.to_owned()));
+    let has = |part: Part| request.holes.iter().any(|hole| hole.part == part);
+    let mut put = |name: &str, value: &str, part: Option<Part>| {
+        let name = name.to_ascii_lowercase();
+        fields.push(match part.filter(|part| has(*part)) {
+            Some(Part::Body) => Field::Open { name, part: None },
+            Some(part) => Field::Open {
+                name,
+                part: Some(part),
+            },
+            None => Field::Text((name, value.to_owned())),
+        });
     };
-    put(":method", &request.method);
-    put(":scheme", scheme);
-    put(":authority", authority);
-    put(":path", &request.path);
-    let mut unless_given = |name: &str, value: &str| {
+    put(":method", &request.method, None);
+    put(":scheme", scheme, None);
+    put(":authority", authority, None);
+    put(":path", &request.path, Some(Part::Path));
+    let mut unless_given = |name: &str, value: &str, part| {
         if !request.has_header(name) {
-            put(name, value);
+            put(name, value, part);
         }
     };
-    unless_given("user-agent", concat!("knee/", env!("CARGO_PKG_VERSION")));
-    unless_given("accept", "*/*");
+    let agent = concat!("knee/", env!("CARGO_PKG_VERSION"));
+    unless_given("user-agent", agent, None);
+    unless_given("accept", "*/*", None);
     let implied = matches!(request.method.as_str(), "POST" | "PUT" | "PATCH");
-    if implied || !request.body.is_empty() {
-        unless_given("content-length", &request.body.len().to_string());
+    if implied || !request.body.is_empty() || has(Part::Body) {
+        let length = request.body.len().to_string();
+        unless_given("content-length", &length, Some(Part::Body));
     }
-    for (name, value) in &request.headers {
+    for (number, (name, value)) in request.headers.iter().enumerate() {
         if is_for_http2(name, value) {
-            put(name, value);
+            put(name, value, Some(Part::Header(number as u16)));
         }
     }
     fields
@@ -284,31 +406,67 @@ impl Blocks {
         self.put_anew(request, requests, out);
     }
 
+    /// Appends the block of a request whose holes are filled, and whose body has so many bytes.
+    pub(super) fn put_filled(
+        &mut self,
+        request: usize,
+        fills: (&Fills, usize),
+        requests: &Requests,
+        out: &mut Vec<u8>,
+    ) {
+        let mut changed = self.put_sizes(out);
+        let mut value = Vec::new();
+        for piece in &requests.requests[request].pieces {
+            let Piece::Filled(field) = *piece else {
+                changed |= self.put_piece(*piece, requests, out);
+                continue;
+            };
+            let field = &requests.filled[field as usize];
+            value.clear();
+            put_segments(&field.value, fills, &mut value);
+            // As in HTTP/1.1, a field that is nothing but a hole is left out without a value.
+            if !value.is_empty() {
+                put_field(out, &field.name, &value, Indexing::Without);
+            }
+        }
+        if changed {
+            self.remembered = [NOTHING; REMEMBERED];
+        }
+    }
+
+    /// Appends a piece that has no holes; whether that changed the peer's table.
+    #[inline]
+    fn put_piece(&mut self, piece: Piece, requests: &Requests, out: &mut Vec<u8>) -> bool {
+        let entry = match piece {
+            Piece::Fixed { from, to } => {
+                out.extend_from_slice(&requests.fixed[from as usize..to as usize]);
+                return false;
+            }
+            Piece::Entry(entry) => entry,
+            Piece::Filled(_) => return false,
+        };
+        let inserted = &mut self.inserted[usize::from(entry)];
+        if *inserted > 0 {
+            put_indexed(
+                out,
+                STATIC_ENTRIES + usize::from(self.count - *inserted) + 1,
+            );
+        } else if entry < self.usable {
+            out.extend_from_slice(&requests.entries[usize::from(entry)].remember);
+            self.count += 1;
+            *inserted = self.count;
+            return true;
+        } else {
+            out.extend_from_slice(&requests.entries[usize::from(entry)].pass);
+        }
+        false
+    }
+
     fn put_anew(&mut self, request: usize, requests: &Requests, out: &mut Vec<u8>) {
         let start = out.len();
         let mut changed = self.put_sizes(out);
         for piece in &requests.requests[request].pieces {
-            let entry = match *piece {
-                Piece::Fixed { from, to } => {
-                    out.extend_from_slice(&requests.fixed[from as usize..to as usize]);
-                    continue;
-                }
-                Piece::Entry(entry) => entry,
-            };
-            let inserted = &mut self.inserted[usize::from(entry)];
-            if *inserted > 0 {
-                put_indexed(
-                    out,
-                    STATIC_ENTRIES + usize::from(self.count - *inserted) + 1,
-                );
-            } else if entry < self.usable {
-                out.extend_from_slice(&requests.entries[usize::from(entry)].remember);
-                self.count += 1;
-                *inserted = self.count;
-                changed = true;
-            } else {
-                out.extend_from_slice(&requests.entries[usize::from(entry)].pass);
-            }
+            changed |= self.put_piece(*piece, requests, out);
         }
         if changed {
             self.remembered = [NOTHING; REMEMBERED];

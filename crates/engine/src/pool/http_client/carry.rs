@@ -1,7 +1,7 @@
 //! Operations over connections that are open: requests out, responses in.
 
 use super::{Connection, DRAIN_MAX, HttpClient, State};
-use crate::exchange::{Exchange, FlightId, Standing, Told};
+use crate::exchange::{Asked, Exchange, FlightId, Standing, Told};
 use crate::link::Link;
 use crate::pool::flight::{Flight, status_outcome};
 use crate::reactor::{Backend, EventTime, Payload};
@@ -42,13 +42,24 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
         (flight.sent, flight.written) = (now, Nanos::ZERO);
         flight.connection = slot;
         flight.bytes_sent = self.requests.length(flight.request);
-        let (request, intended) = (flight.request, flight.intended);
         let op = self.flights.insert(flight, &mut connection.first);
         connection.uses += 1;
         connection.carries += 1;
-        self.responding.set(op, intended + self.config.timeout);
+        self.responding.set(op, flight.until);
         let (shared, told) = (&mut self.exchange, &mut self.told);
-        exchange.begin(op, request, shared, &mut connection.out, told);
+        let asked = match self.fills.get(flight.session as usize) {
+            None => Asked::from(flight.request),
+            Some(fills) => {
+                if let Some(readings) = &mut told.readings {
+                    readings.begin(op, flight.session, flight.read_as as usize);
+                }
+                Asked {
+                    request: flight.request,
+                    fills,
+                }
+            }
+        };
+        exchange.begin(op, asked, shared, &mut connection.out, told);
         if X::MULTIPLEXED {
             self.note_leaving(slot, true);
             self.mark_dirty(slot);
@@ -227,7 +238,7 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
     /// Acts on what a connection told of its operations, then on what that means for it.
     #[inline]
     pub(super) fn heed<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime) {
-        let mut all = std::mem::take(&mut self.told);
+        let mut all = std::mem::take(&mut *self.told);
         let mut is_in_step = true;
         for told in all.drain(..) {
             match told {
@@ -257,7 +268,7 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
                 }
             }
         }
-        self.told = all;
+        *self.told = all;
         self.settle(io, slot, time, is_in_step);
     }
 

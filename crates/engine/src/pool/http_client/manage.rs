@@ -32,8 +32,7 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
         self.tally.opened += 1;
         self.tally.open += 1;
         self.tally.open_max = self.tally.open_max.max(self.tally.open);
-        let patience =
-            (flight.intended + self.config.timeout).min(now + self.config.connect_timeout);
+        let patience = flight.until.min(now + self.config.connect_timeout);
         self.changing.set(slot, patience);
         // Of an earlier attempt: nothing of it was sent over this connection.
         flight.sent = Nanos::ZERO;
@@ -144,7 +143,7 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
     /// The time of a connection that is being established or closed is over.
     pub(super) fn expire_connection<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         let connection = &self.connections[slot as usize];
-        let is_late = |first| self.flights.get(first).intended + self.config.timeout <= now;
+        let is_late = |first| self.flights.get(first).until <= now;
         match connection.state {
             State::Connecting if !is_late(connection.first) => {
                 self.fail(io, slot, Outcome::ConnectTimeout, now);

@@ -61,6 +61,7 @@ pub fn end(how: Outcome) -> &'static str {
         Outcome::RefusedStream => "had their stream refused",
         Outcome::StreamReset => "had their stream reset",
         Outcome::Unprocessed => "were not processed before their connection was closed",
+        Outcome::Unexpected => "received a response that was not what was expected",
         Outcome::Late => "were established only after T",
         Outcome::Unreachable => "found the host or its network unreachable",
         Outcome::InFlight => "had no end when the level ended",

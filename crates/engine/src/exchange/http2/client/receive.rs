@@ -30,6 +30,8 @@ pub(super) struct Data {
     pub(super) stream: u32,
     /// The first byte of the payload is to come and says how much of it is padding.
     is_padded: bool,
+    /// It has padding.
+    has_padding: bool,
     /// How many bytes of the payload are content.
     pub(super) content: u32,
     /// How many bytes the payload has.
@@ -158,6 +160,7 @@ impl Http2 {
             left: head.length,
             stream,
             is_padded: head.has(flag::PADDED),
+            has_padding: head.has(flag::PADDED),
             content: head.length,
             length: head.length,
             ends_stream: head.has(flag::END_STREAM),
@@ -167,6 +170,28 @@ impl Http2 {
             0 if head.has(flag::PADDED) => Err(Violation::FrameCut),
             0 => self.end_data(io),
             _ => Ok(()),
+        }
+    }
+
+    /// Hands content of a DATA frame on to where it is read: `bytes` are those of its payload that
+    /// came last.
+    #[cold]
+    fn tell_body(&mut self, bytes: &[u8], io: &mut Io) {
+        let data = self.reader.data;
+        let Some(op) = self.streams.get(data.stream).map(|stream| stream.op) else {
+            return;
+        };
+        let Some(readings) = io.told.reading(op) else {
+            return;
+        };
+        // The payload: the length of the padding where there is one, the content, the padding.
+        let before = u32::from(data.has_padding);
+        let come = data.length - data.left;
+        let from = (come - bytes.len() as u32).saturating_sub(before);
+        let to = come.saturating_sub(before).min(data.content);
+        if from < to {
+            let skipped = (from + before + bytes.len() as u32 - come) as usize;
+            readings.body(op, &bytes[skipped..skipped + (to - from) as usize]);
         }
     }
 
@@ -185,6 +210,9 @@ impl Http2 {
         let here = bytes.len().min(data.left as usize);
         data.left -= here as u32;
         let (stream, is_whole) = (data.stream, data.left == 0);
+        if io.told.readings.is_some() {
+            self.tell_body(&bytes[..here], io);
+        }
         self.credit(stream, here, io.told);
         if is_whole {
             self.end_data(io)?;

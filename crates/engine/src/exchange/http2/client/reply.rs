@@ -106,10 +106,17 @@ impl Http2 {
         block: &[u8],
         io: &mut Io,
     ) -> Result<(), Violation> {
-        let section = self.sections.read(block)?;
-        if self.streams.get(id).is_none() {
+        let Some(op) = self.streams.get(id).map(|stream| stream.op) else {
+            self.sections.read(block)?;
             return self.check_forgiven(id);
-        }
+        };
+        let section = match io.told.reading(op) {
+            None => self.sections.read(block)?,
+            Some(readings) => {
+                let mut tell = |name: &[u8], value: &[u8]| readings.field(op, name, value);
+                self.sections.read_into(block, &mut tell)?
+            }
+        };
         match self.take_section(id, section, ends_stream) {
             Ok(()) if ends_stream => self.answer(id, io),
             Ok(()) => {}

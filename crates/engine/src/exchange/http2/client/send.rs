@@ -4,7 +4,7 @@ use super::super::flow::{ReceiveWindow, SendWindow};
 use super::super::frame::{self, FrameHead, HEAD_BYTES, flag, kind};
 use super::super::streams::Stream;
 use super::{Http2, Io};
-use crate::exchange::{FlightId, Told};
+use crate::exchange::{Asked, FlightId, Told};
 use knee_core::measure::Outcome;
 
 /// Bodies are put into the outbox up to this many bytes; more once those are with the kernel.
@@ -16,8 +16,14 @@ const DATA_BYTES_MAX: usize = 16 << 10;
 impl Http2 {
     /// Opens a stream and asks.
     #[inline]
-    pub(super) fn start(&mut self, op: FlightId, request: usize, io: &mut Io) {
-        let has_body = !io.shared.requests.body(request).is_empty();
+    pub(super) fn start(&mut self, op: FlightId, asked: Asked<'_>, io: &mut Io) {
+        let request = asked.request;
+        let filled = io.shared.requests.filled_body(asked);
+        let body_bytes = match &filled {
+            Some(body) => body.len(),
+            None => io.shared.requests.body(request).len(),
+        };
+        let has_body = body_bytes > 0;
         let stream = Stream {
             id: 0,
             op,
@@ -39,7 +45,10 @@ impl Http2 {
             let outcome = Outcome::OtherError;
             return io.told.push(Told::Failed { op, outcome });
         };
-        self.put_head(id, request, has_body, io);
+        self.put_head(id, (asked, body_bytes), has_body, io);
+        if let Some(body) = filled.filter(|_| has_body) {
+            self.bodies.push((id, body));
+        }
         if has_body {
             self.queue(id);
             self.send_bodies(io);
@@ -50,10 +59,24 @@ impl Http2 {
 
     /// Puts the request's header section into the outbox.
     #[inline]
-    fn put_head(&mut self, id: u32, request: usize, has_body: bool, io: &mut Io) {
+    fn put_head(
+        &mut self,
+        id: u32,
+        (asked, body_bytes): (Asked<'_>, usize),
+        has_body: bool,
+        io: &mut Io,
+    ) {
         let at = io.out.len();
         io.out.extend_from_slice(&[0; HEAD_BYTES]);
-        self.blocks.put(request, &io.shared.requests, io.out);
+        let shared = &mut io.shared;
+        match shared.requests.is_filled(asked.request) {
+            false => self.blocks.put(asked.request, &shared.requests, io.out),
+            true => {
+                let fills = (asked.fills, body_bytes);
+                self.blocks
+                    .put_filled(asked.request, fills, &shared.requests, io.out);
+            }
+        }
         let length = io.out.len() - at - HEAD_BYTES;
         if length > self.peer.frame_bytes as usize {
             io.shared.block.clear();
@@ -72,6 +95,14 @@ impl Http2 {
             stream: id,
         };
         io.out[at..at + HEAD_BYTES].copy_from_slice(&head.bytes());
+    }
+
+    /// What was filled for a stream is of no use any more.
+    #[inline]
+    pub(super) fn drop_body(&mut self, id: u32) {
+        if !self.bodies.is_empty() {
+            self.bodies.retain(|(of, _)| *of != id);
+        }
     }
 
     /// A stream with a body may send, if its window permits.
@@ -102,7 +133,12 @@ impl Http2 {
             let Some(stream) = self.streams.get(id) else {
                 continue;
             };
-            let left = &io.shared.requests.body(stream.request as usize)[stream.sent..];
+            let filled = self.bodies.iter().find(|(of, _)| *of == id);
+            let body = match filled {
+                Some((_, body)) => body,
+                None => io.shared.requests.body(stream.request as usize),
+            };
+            let left = &body[stream.sent..];
             let permitted = stream.send_window.left().min(self.send_window.left());
             let length = left.len().min(permitted).min(DATA_BYTES_MAX);
             let is_last = length == left.len();
@@ -115,6 +151,7 @@ impl Http2 {
             stream.is_queued = !is_last && stream.send_window.left() > 0;
             if is_last {
                 io.told.push(Told::Written(stream.op));
+                self.drop_body(id);
             } else if stream.is_queued {
                 self.senders.push_back(id);
             }

@@ -1,7 +1,7 @@
 //! Connections that carry several operations, with an exchange of which each byte is a message.
 
 use super::*;
-use crate::exchange::{FlightId, Outbox, Room, Standing};
+use crate::exchange::{Asked, FlightId, Outbox, Room, Standing, Tell, Told};
 
 /// Answers come in the order of the requests. `a`: the oldest is answered; `u`: it was not
 /// processed; `g`: no other may begin; `w`: the rules are broken.
@@ -40,10 +40,10 @@ impl Exchange for Letters {
     fn begin(
         &mut self,
         op: FlightId,
-        _: usize,
+        _: Asked<'_>,
         _: &mut u32,
         out: &mut Outbox,
-        told: &mut Vec<Told>,
+        told: &mut Tell,
     ) {
         assert!(self.room().operations > 0, "there is room");
         self.under_way.push_back(op);
@@ -51,7 +51,7 @@ impl Exchange for Letters {
         told.push(Told::Written(op));
     }
 
-    fn feed(&mut self, bytes: &[u8], _: &mut u32, _: &mut Outbox, told: &mut Vec<Told>) {
+    fn feed(&mut self, bytes: &[u8], _: &mut u32, _: &mut Outbox, told: &mut Tell) {
         for byte in bytes {
             match byte {
                 b'g' => self.standing = Standing::Closing,
@@ -76,9 +76,9 @@ impl Exchange for Letters {
         }
     }
 
-    fn sent(&mut self, _: &mut u32, _: &mut Outbox, _: &mut Vec<Told>) {}
+    fn sent(&mut self, _: &mut u32, _: &mut Outbox, _: &mut Tell) {}
 
-    fn ended(&mut self, told: &mut Vec<Told>) {
+    fn ended(&mut self, told: &mut Tell) {
         self.standing = Standing::Broken;
         let closed = self.under_way.drain(..).map(|op| Told::Failed {
             op,

@@ -1,7 +1,7 @@
 //! Whole exchanges with `h2`, over a pipe in memory.
 
 use super::super::{Http2, Http2Shared};
-use crate::exchange::{Exchange, Outbox, Told};
+use crate::exchange::{Exchange, Outbox, Tell, Told};
 use bytes::Bytes;
 use h2::server;
 use http::{Request, Response};
@@ -87,7 +87,7 @@ async fn drive(
 ) -> HashMap<u32, Vec<Told>> {
     let mut shared = Http2Shared::new(target);
     let mut out = Outbox::default();
-    let mut told = Vec::new();
+    let mut told = Tell::default();
     let mut http2 = Http2::established(&mut shared, &mut out);
     let mut waiting: VecDeque<u32> = (0..count).collect();
     let mut under_way = 0;
@@ -99,7 +99,7 @@ async fn drive(
             && let Some(op) = waiting.pop_front()
         {
             let request = op as usize % target.requests.len();
-            http2.begin(op, request, &mut shared, &mut out, &mut told);
+            http2.begin(op, request.into(), &mut shared, &mut out, &mut told);
             under_way += 1;
         }
         let has_told = !told.is_empty();

@@ -3,7 +3,7 @@
 use super::super::super::frame::{self, FrameHead, flag, kind};
 use super::super::super::hpack::{Indexing, put_field};
 use super::super::{Http2, Http2Shared};
-use crate::exchange::{Exchange, FlightId, Outbox, Told};
+use crate::exchange::{Exchange, FlightId, Outbox, Tell, Told};
 use knee_core::measure::Outcome;
 use knee_core::spec::{Http2Limits, HttpRequest, HttpTarget, Pick, Url};
 
@@ -18,7 +18,7 @@ pub(super) struct Rig {
     pub(super) http2: Http2,
     pub(super) shared: Http2Shared,
     pub(super) out: Outbox,
-    pub(super) told: Vec<Told>,
+    pub(super) told: Tell,
 }
 
 impl Rig {
@@ -43,7 +43,7 @@ impl Rig {
             http2,
             shared,
             out,
-            told: Vec::new(),
+            told: Tell::default(),
         }
     }
 
@@ -58,7 +58,8 @@ impl Rig {
     pub(super) fn begin(&mut self, op: FlightId, request: usize) {
         assert!(self.http2.room().operations > 0);
         let (shared, out) = (&mut self.shared, &mut self.out);
-        self.http2.begin(op, request, shared, out, &mut self.told);
+        self.http2
+            .begin(op, request.into(), shared, out, &mut self.told);
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8]) {
@@ -76,7 +77,7 @@ impl Rig {
 
     /// What was told, in order.
     pub(super) fn told(&mut self) -> Vec<Told> {
-        std::mem::take(&mut self.told)
+        std::mem::take(&mut *self.told)
     }
 }
 

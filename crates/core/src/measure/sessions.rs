@@ -1,0 +1,77 @@
+//! What was measured of sessions.
+
+use super::Histogram;
+use crate::session::{SessionPlan, Unexpected};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Of responses that were not what was expected so many are kept.
+pub const UNEXPECTED_KEPT: usize = 3;
+
+/// The sessions of one worker, or of several together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionsMeasured {
+    /// By kind of session.
+    pub kinds: Vec<SessionMeasured>,
+    /// The first responses that were not what was expected.
+    pub unexpected: Vec<Unexpected>,
+    /// The data set that had no record left for a user, which ended the load.
+    pub ran_out: Option<String>,
+}
+
+/// The sessions of one kind: those that ended within the window, but for the unfinished.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionMeasured {
+    /// Those that came to their end.
+    pub completed: u64,
+    /// Those that ended with a step that failed.
+    pub failed: u64,
+    /// Those that were under way when the load ended.
+    pub unfinished: u64,
+    /// From the intended begin to the end of those that came to it, pauses included.
+    pub time: Histogram,
+    /// How many failed at which request, by its number.
+    pub failed_at: BTreeMap<u32, u64>,
+}
+
+impl SessionsMeasured {
+    /// None yet.
+    pub fn new(plan: &SessionPlan) -> SessionsMeasured {
+        SessionsMeasured {
+            kinds: vec![SessionMeasured::default(); plan.kinds.len()],
+            ..SessionsMeasured::default()
+        }
+    }
+
+    /// Keeps a response that was not what was expected, if it is among the first.
+    pub fn keep(&mut self, unexpected: impl FnOnce() -> Unexpected) {
+        if self.unexpected.len() < UNEXPECTED_KEPT {
+            self.unexpected.push(unexpected());
+        }
+    }
+
+    /// Adds another's, of the same plan.
+    pub fn merge(&mut self, other: SessionsMeasured) {
+        if self.kinds.is_empty() {
+            self.kinds = other.kinds;
+        } else {
+            let pairs = self.kinds.iter_mut().zip(other.kinds);
+            pairs.for_each(|(mine, theirs)| mine.merge(theirs));
+        }
+        self.unexpected.extend(other.unexpected);
+        self.unexpected.truncate(UNEXPECTED_KEPT);
+        self.ran_out = self.ran_out.take().or(other.ran_out);
+    }
+}
+
+impl SessionMeasured {
+    fn merge(&mut self, other: SessionMeasured) {
+        self.completed += other.completed;
+        self.failed += other.failed;
+        self.unfinished += other.unfinished;
+        self.time.merge(&other.time);
+        for (request, count) in other.failed_at {
+            *self.failed_at.entry(request).or_default() += count;
+        }
+    }
+}

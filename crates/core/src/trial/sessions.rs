@@ -1,0 +1,139 @@
+//! What the users of sessions came to.
+
+use super::assess::latency_report;
+use crate::measure::{SessionMeasured, Trial};
+use crate::session::{SessionPlan, Unexpected};
+use crate::trial::report::LatencyReport;
+use serde::{Deserialize, Serialize};
+
+/// The sessions of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionsReport {
+    /// Sessions that ended per second, whole or not; `None` where none did.
+    pub ended_per_s: Option<f64>,
+    /// Sessions that came to their end per second; `None` where none did.
+    pub completed_per_s: Option<f64>,
+    /// By kind of session.
+    pub kinds: Vec<SessionReport>,
+    /// The first responses that were not what a step expected, at most three.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unexpected: Vec<UnexpectedReport>,
+    /// The data set that had no record left for a user, which ended the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran_out: Option<String>,
+}
+
+/// One kind of session: those that ended within the window, but for the unfinished.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionReport {
+    /// Its name.
+    pub session: String,
+    /// Those that came to their end.
+    pub completed: u64,
+    /// Those that a failed step ended.
+    pub failed: u64,
+    /// Those that were under way when the load ended.
+    pub unfinished: u64,
+    /// Those that came to their end, of those that ended, in percent; `None` where none ended.
+    pub completed_percent: Option<f64>,
+    /// From the intended begin to the end of those that came to it, pauses included.
+    pub session_time_ns: LatencyReport,
+    /// At which steps the others ended, the most frequent first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_at: Vec<FailedAt>,
+}
+
+/// How many sessions ended at a step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FailedAt {
+    /// The step.
+    pub step: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// A response that was not what its step expected.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UnexpectedReport {
+    /// The step.
+    pub step: String,
+    /// What was expected.
+    pub expected: String,
+    /// What came instead.
+    pub came: String,
+    /// Its status.
+    pub status: u16,
+    /// What its body began with.
+    pub body: String,
+}
+
+/// The sessions of a trial, as reported; `None` where operations are no steps of any.
+pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
+    let measured = trial.measurement.sessions.as_ref()?;
+    let plan = trial.spec.target.sessions.as_deref()?;
+    let window_s = trial.measurement.window.length().as_secs_f64();
+    let kinds = plan.kinds.iter().zip(&measured.kinds);
+    let kinds: Vec<_> = kinds
+        .map(|(kind, measured)| session_report(kind.name.clone(), measured, plan))
+        .collect();
+    let per_s = |count: u64| (count > 0 && window_s > 0.0).then(|| count as f64 / window_s);
+    let completed = kinds.iter().map(|kind| kind.completed).sum();
+    let failed: u64 = kinds.iter().map(|kind| kind.failed).sum();
+    Some(SessionsReport {
+        ended_per_s: per_s(completed + failed),
+        completed_per_s: per_s(completed),
+        kinds,
+        unexpected: measured
+            .unexpected
+            .iter()
+            .map(|unexpected| unexpected_report(unexpected, plan))
+            .collect(),
+        ran_out: measured.ran_out.clone(),
+    })
+}
+
+fn session_report(name: String, measured: &SessionMeasured, plan: &SessionPlan) -> SessionReport {
+    let ended = measured.completed + measured.failed;
+    let failed_at = measured
+        .failed_at
+        .iter()
+        .map(|(&request, &count)| FailedAt {
+            step: step_name(plan, request),
+            count,
+        });
+    let mut failed_at: Vec<_> = failed_at.collect();
+    failed_at.sort_by_key(|at| std::cmp::Reverse(at.count));
+    SessionReport {
+        session: name,
+        completed: measured.completed,
+        failed: measured.failed,
+        unfinished: measured.unfinished,
+        completed_percent: (ended > 0).then(|| measured.completed as f64 * 100.0 / ended as f64),
+        session_time_ns: LatencyReport {
+            spectrum: Vec::new(),
+            ..latency_report(&measured.time, None)
+        },
+        failed_at,
+    }
+}
+
+fn unexpected_report(unexpected: &Unexpected, plan: &SessionPlan) -> UnexpectedReport {
+    UnexpectedReport {
+        step: step_name(plan, unexpected.request),
+        expected: unexpected.expected.clone(),
+        came: unexpected.came.clone(),
+        status: unexpected.status,
+        body: unexpected.sample.clone(),
+    }
+}
+
+/// What a step is called: its session as well, where there are several.
+pub(super) fn step_name(plan: &SessionPlan, request: u32) -> String {
+    let Some(step) = plan.requests.get(request as usize) else {
+        return String::new();
+    };
+    match plan.kinds.get(usize::from(step.kind)) {
+        Some(kind) if plan.kinds.len() > 1 => format!("{}: {}", kind.name, step.name),
+        _ => step.name.clone(),
+    }
+}

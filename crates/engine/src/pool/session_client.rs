@@ -1,0 +1,208 @@
+//! The client of one worker whose operations are sessions: users who take step after step, each
+//! step a request that [`HttpClient`] carries.
+
+mod seat;
+
+use super::client::{Client, Tally};
+use super::http_client::HttpClient;
+use crate::exchange::Exchange;
+use crate::link::Link;
+use crate::reactor::{Backend, Event, EventTime};
+use crate::sys::clock;
+use knee_core::both_ends::Sampler;
+use knee_core::measure::{Completion, Handshakes, Op, SessionsMeasured, Window};
+use knee_core::session::{Fills, Readings, Users};
+use knee_core::spec::{HttpTarget, Part};
+use knee_core::time::Nanos;
+use seat::Seat;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What a session client needs to know before the run.
+pub(crate) struct SessionConfig {
+    /// The most sessions under way at once; others wait their turn.
+    pub sessions_max: u32,
+    /// The measured window. No step begins from its end on.
+    pub window: Window,
+    /// The time limit of a step that has none of its own.
+    pub timeout: Nanos,
+}
+
+/// Carries sessions. Each has a number, which is also the lane of its connection, where connections
+/// are not shared: so a user keeps its connection, and leaves it to the next who takes its place.
+pub(crate) struct SessionClient<L: Link, X: Exchange> {
+    inner: HttpClient<L, X>,
+    config: SessionConfig,
+    users: Users,
+    seats: Vec<Seat>,
+    /// Numbers that no session has.
+    free: Vec<u32>,
+    /// Sessions that wait for a number, and when the generator came to them.
+    waiting: VecDeque<(Op, Nanos)>,
+    /// Sessions that pause, by when they go on.
+    thinking: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// How each request's path is put together.
+    paths: Box<[Path]>,
+    completed: Vec<Completion>,
+    ended: Vec<Completion>,
+    measured: SessionsMeasured,
+    /// Sessions under way, those that wait included.
+    in_flight: u64,
+    /// The time of day at the begin of the run's clock.
+    realtime_origin_ns: Option<u64>,
+    has_run_out: bool,
+}
+
+/// A path with holes.
+struct Path {
+    text: Vec<u8>,
+    holes: Vec<usize>,
+}
+
+impl<L: Link, X: Exchange> SessionClient<L, X> {
+    /// A client without sessions, whose steps `inner` carries.
+    pub(crate) fn new(
+        mut inner: HttpClient<L, X>,
+        config: SessionConfig,
+        users: Users,
+        target: &HttpTarget,
+    ) -> SessionClient<L, X> {
+        let count = config.sessions_max.max(1);
+        let readings = Readings::new(users.plan(), count as usize);
+        inner.read_into(readings, count as usize);
+        let paths = target.requests.iter().map(|request| Path {
+            text: request.path.clone().into_bytes(),
+            holes: (request.holes.iter())
+                .filter(|hole| hole.part == Part::Path)
+                .map(|hole| hole.at as usize)
+                .collect(),
+        });
+        SessionClient {
+            paths: paths.collect(),
+            seats: (0..count).map(|_| Seat::free()).collect(),
+            free: (0..count).rev().collect(),
+            waiting: VecDeque::new(),
+            thinking: BinaryHeap::new(),
+            completed: Vec::new(),
+            ended: Vec::new(),
+            measured: SessionsMeasured::new(users.plan()),
+            in_flight: 0,
+            realtime_origin_ns: None,
+            has_run_out: false,
+            inner,
+            config,
+            users,
+        }
+    }
+
+    /// The time of day. Read once: what is made of it is for the target, and no statistic.
+    fn realtime(&mut self, now: Nanos) -> u64 {
+        let origin = *self
+            .realtime_origin_ns
+            .get_or_insert_with(|| clock::realtime_ns().saturating_sub(now.0));
+        origin + now.0
+    }
+}
+
+impl<L: Link, X: Exchange> Client for SessionClient<L, X> {
+    const CARRIES_SESSIONS: bool = true;
+
+    fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
+        self.in_flight += 1;
+        match self.free.pop() {
+            Some(session) => self.seat(io, session, (op, now), now),
+            None => self.waiting.push_back((op, now)),
+        }
+        self.advance(io, now);
+    }
+
+    #[inline]
+    fn take_completed(&mut self) -> Option<Completion> {
+        self.completed.pop()
+    }
+
+    #[inline]
+    fn take_ended(&mut self) -> Option<Completion> {
+        self.ended.pop()
+    }
+
+    fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime) {
+        self.inner.on_event(io, slot, event, time);
+        self.advance(io, time.seen);
+    }
+
+    #[inline]
+    fn flush<B: Backend>(&mut self, io: &mut B, now: impl Fn() -> Nanos) {
+        self.inner.flush(io, now);
+    }
+
+    fn next_deadline(&self) -> Nanos {
+        let waits = self.waiting.front();
+        let waits = waits.map_or(Nanos::MAX, |(op, _)| op.intended + self.config.timeout);
+        self.inner.next_deadline().min(waits)
+    }
+
+    fn next_due(&self) -> Nanos {
+        self.thinking
+            .peek()
+            .map_or(Nanos::MAX, |Reverse((at, _))| *at)
+    }
+
+    fn oldest_intended(&self) -> Option<Nanos> {
+        let waits = self.waiting.front().map(|(op, _)| op.intended);
+        self.inner.oldest_intended().into_iter().chain(waits).min()
+    }
+
+    fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        self.inner.expire(io, now);
+        self.expire_waiting(now);
+        self.wake(io, now);
+        self.advance(io, now);
+    }
+
+    fn abandon(&mut self, now: Nanos) {
+        self.inner.abandon(now);
+        self.cut_off(now);
+    }
+
+    fn has_run_out(&self) -> bool {
+        self.has_run_out
+    }
+
+    fn take_sampler(&mut self) -> Option<Sampler> {
+        self.inner.take_sampler()
+    }
+
+    fn take_handshakes(&mut self) -> Handshakes {
+        self.inner.take_handshakes()
+    }
+
+    fn take_sessions(&mut self) -> Option<SessionsMeasured> {
+        self.measured.ran_out = self.users.exhausted().map(str::to_owned);
+        Some(std::mem::take(&mut self.measured))
+    }
+
+    fn first_violation(&self) -> Option<String> {
+        self.inner.first_violation()
+    }
+
+    fn tally(&self) -> Tally {
+        Tally {
+            in_flight: self.in_flight,
+            ..self.inner.tally()
+        }
+    }
+}
+
+impl Path {
+    /// The path once its holes are filled.
+    fn put(&self, fills: &Fills, out: &mut Vec<u8>) {
+        let mut from = 0;
+        for (hole, at) in self.holes.iter().enumerate() {
+            out.extend_from_slice(&self.text[from..*at]);
+            out.extend_from_slice(fills.get(hole));
+            from = *at;
+        }
+        out.extend_from_slice(&self.text[from..]);
+    }
+}

@@ -1,0 +1,280 @@
+//! Where one session is, and how it goes on.
+
+use super::SessionClient;
+use crate::exchange::Exchange;
+use crate::link::Link;
+use crate::pool::flight::Flight;
+use crate::reactor::Backend;
+use knee_core::measure::{Completion, Op, Outcome};
+use knee_core::session::{Answered, Follows, Next, Walk};
+use knee_core::time::Nanos;
+use std::cmp::Reverse;
+
+/// A program that neither asks nor pauses lets others go on after so many steps.
+const STEPS_AT_ONCE_MAX: u32 = 64;
+
+/// One session under way.
+pub(super) struct Seat {
+    walk: Walk,
+    /// What the driver calls it.
+    op: Op,
+    /// When its next step is intended.
+    due: Nanos,
+    is_taken: bool,
+}
+
+impl Seat {
+    /// Nobody's.
+    pub(super) fn free() -> Seat {
+        Seat {
+            walk: Walk::default(),
+            op: Op {
+                intended: Nanos::ZERO,
+                lane: Op::ANY_LANE,
+            },
+            due: Nanos::ZERO,
+            is_taken: false,
+        }
+    }
+}
+
+/// How a session ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Completed,
+    /// At this request.
+    Failed(u32, Outcome),
+    Unfinished,
+}
+
+impl<L: Link, X: Exchange> SessionClient<L, X> {
+    /// A user takes a seat at `now`; the generator came to it at `started`.
+    pub(super) fn seat<B: Backend>(
+        &mut self,
+        io: &mut B,
+        session: u32,
+        (op, started): (Op, Nanos),
+        now: Nanos,
+    ) {
+        let seat = &mut self.seats[session as usize];
+        (seat.op, seat.due, seat.is_taken) = (op, op.intended, true);
+        if !seat.walk.begin(&mut self.users) {
+            // It has not begun: there is no record for it.
+            self.has_run_out = true;
+            seat.is_taken = false;
+            self.free.push(session);
+            self.in_flight -= 1;
+            return self.ended.push(Completion::at_once(op, now, Outcome::Shed));
+        }
+        self.go_on(io, session, (started, now));
+    }
+
+    /// Takes what has ended, and each of its sessions a step further, until nothing is left to do
+    /// at `now`.
+    pub(super) fn advance<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        while let Some(completion) = self.inner.take_step() {
+            self.on_step(io, completion, now);
+        }
+    }
+
+    /// A step has ended.
+    fn on_step<B: Backend>(&mut self, io: &mut B, mut completion: Completion, now: Nanos) {
+        let session = completion.lane;
+        let request = completion.target;
+        let realtime_ns = self.realtime(now);
+        let seat = &mut self.seats[session as usize];
+        // A user acts on an answer once it was picked up.
+        seat.due = completion.picked_up;
+        let mut outcome = completion.outcome;
+        let mut follows = Follows::Next;
+        if outcome.is_response()
+            && let Some(readings) = self.inner.readings()
+        {
+            let answered = Answered {
+                session,
+                status: completion.status,
+                response: completion.response_time(),
+                realtime_ns,
+            };
+            let users = &mut self.users;
+            follows = seat.walk.answered(request, answered, readings, users);
+            match follows {
+                Follows::Unexpected(number) => {
+                    let walk = &seat.walk;
+                    self.measured
+                        .keep(|| walk.told(number, request, answered, readings, users));
+                    outcome = Outcome::Unexpected;
+                }
+                // A status that was expected is no error.
+                Follows::Next | Follows::Redirected(_) => outcome = Outcome::Ok,
+                Follows::BadStatus => {}
+            }
+        }
+        let step = seat.walk.reads_as(request);
+        completion.outcome = outcome;
+        // A redirection belongs to its step.
+        completion.target = step;
+        self.completed.push(completion);
+        if let Follows::Redirected(to) = follows {
+            return self.send(io, session, to, (now, now));
+        }
+        let goes_on = outcome.is_good() || self.users.plan().requests[step as usize].goes_on;
+        match goes_on {
+            _ if outcome == Outcome::InFlight => self.leave(io, session, End::Unfinished, now),
+            true => self.go_on(io, session, (now, now)),
+            false => self.leave(io, session, End::Failed(step, outcome), now),
+        }
+    }
+
+    /// A session does what comes next.
+    fn go_on<B: Backend>(&mut self, io: &mut B, session: u32, times: (Nanos, Nanos)) {
+        let now = times.1;
+        let realtime_ns = self.realtime(now);
+        for _ in 0..STEPS_AT_ONCE_MAX {
+            let seat = &mut self.seats[session as usize];
+            match seat.walk.next(&mut self.users, realtime_ns) {
+                Next::Over => return self.leave(io, session, End::Completed, now),
+                _ if seat.due >= self.config.window.end => {
+                    return self.leave(io, session, End::Unfinished, now);
+                }
+                Next::Request(request) => return self.send(io, session, request, times),
+                Next::Think(time) => {
+                    seat.due = seat.due + time;
+                    if seat.due > now {
+                        return self.thinking.push(Reverse((seat.due, session)));
+                    }
+                }
+            }
+        }
+        self.thinking.push(Reverse((now, session)));
+    }
+
+    /// Sends a request as the next step of a session, to which the generator came at `started`.
+    fn send<B: Backend>(
+        &mut self,
+        io: &mut B,
+        session: u32,
+        request: u32,
+        (started, now): (Nanos, Nanos),
+    ) {
+        let realtime_ns = self.realtime(now);
+        let seat = &mut self.seats[session as usize];
+        let path = &self.paths[request as usize];
+        let fills = self.inner.fills(session);
+        let path_of = |fills: &_, out: &mut Vec<u8>| path.put(fills, out);
+        seat.walk.fill(
+            request,
+            &mut self.users,
+            realtime_ns,
+            fills,
+            (path.holes.len(), path_of),
+        );
+        let read_as = seat.walk.reads_as(request);
+        let limit = self.users.plan().requests[read_as as usize].timeout;
+        let op = Op {
+            intended: seat.due,
+            lane: session,
+        };
+        let until = op.intended + limit.unwrap_or(self.config.timeout);
+        let mut flight = Flight::new(op, request as usize, until, started);
+        (flight.session, flight.read_as) = (session, read_as);
+        self.inner.start_step(io, flight, now);
+    }
+
+    /// Sessions whose pause is over go on.
+    pub(super) fn wake<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        while let Some(&Reverse((at, session))) = self.thinking.peek()
+            && at <= now
+        {
+            self.thinking.pop();
+            let is_cut = at >= self.config.window.end;
+            match is_cut {
+                true => self.leave(io, session, End::Unfinished, now),
+                false => self.go_on(io, session, (now, now)),
+            }
+        }
+    }
+
+    /// A session ends, and its seat is the next one's who waits.
+    fn leave<B: Backend>(&mut self, io: &mut B, session: u32, end: End, now: Nanos) {
+        let kind = self.seats[session as usize].walk.kind();
+        if self.users.plan().kinds[usize::from(kind)].new_connection {
+            self.inner.close_lane(io, session);
+        }
+        self.end(session, end, now);
+        if let Some(waits) = self.waiting.pop_front() {
+            self.free.pop();
+            self.seat(io, session, waits, now);
+        }
+    }
+
+    /// Books the end of a session.
+    fn end(&mut self, session: u32, end: End, now: Nanos) {
+        let seat = &mut self.seats[session as usize];
+        seat.is_taken = false;
+        let measured = &mut self.measured.kinds[usize::from(seat.walk.kind())];
+        let ended_at = seat.due.min(now).max(seat.op.intended);
+        let window = self.config.window;
+        let outcome = match end {
+            End::Completed => Outcome::Ok,
+            End::Failed(_, outcome) => outcome,
+            End::Unfinished => Outcome::InFlight,
+        };
+        match end {
+            End::Unfinished => measured.unfinished += 1,
+            _ if !window.contains(ended_at) => {}
+            End::Completed => {
+                measured.completed += 1;
+                measured.time.record(ended_at - seat.op.intended);
+            }
+            End::Failed(request, _) => {
+                measured.failed += 1;
+                *measured.failed_at.entry(request).or_default() += 1;
+            }
+        }
+        self.free.push(session);
+        self.in_flight -= 1;
+        self.ended.push(Completion::at_once(seat.op, now, outcome));
+    }
+
+    /// Sessions that waited for their turn for too long have failed.
+    pub(super) fn expire_waiting(&mut self, now: Nanos) {
+        while let Some(&(op, started)) = self.waiting.front()
+            && op.intended + self.config.timeout <= now
+        {
+            self.waiting.pop_front();
+            self.in_flight -= 1;
+            let waited = Completion {
+                started,
+                ..Completion::at_once(op, now, Outcome::Timeout)
+            };
+            self.completed.push(waited);
+            self.ended.push(waited);
+        }
+    }
+
+    /// The load is over: what is under way stays unfinished.
+    pub(super) fn cut_off(&mut self, now: Nanos) {
+        while let Some(completion) = self.inner.take_step() {
+            let step = self.seats[completion.lane as usize]
+                .walk
+                .reads_as(completion.target);
+            self.completed.push(Completion {
+                target: step,
+                ..completion
+            });
+        }
+        for session in 0..self.seats.len() as u32 {
+            if self.seats[session as usize].is_taken {
+                self.end(session, End::Unfinished, now);
+            }
+        }
+        while let Some((op, started)) = self.waiting.pop_front() {
+            self.in_flight -= 1;
+            self.completed.push(Completion {
+                started,
+                ..Completion::at_once(op, now, Outcome::InFlight)
+            });
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What users came to, where operations are steps of sessions.
+
+use super::line::{Ink, Line};
+use super::table::{Align, Table};
+use super::{Document, Fact, fact};
+use crate::number::{count, percent, rate, time_short};
+use knee_core::trial::report::{LatencyReport, TrialReport};
+use knee_core::trial::sessions::{SessionReport, SessionsReport};
+
+/// Of a kind of session so many steps are named at which others ended.
+const FAILED_AT_SHOWN: usize = 5;
+
+/// Adds them, where there are any.
+pub(super) fn show(doc: &mut Document, sessions: Option<&SessionsReport>) {
+    let Some(sessions) = sessions else {
+        return;
+    };
+    doc.section("Sessions", "from the intended begin, pauses included");
+    doc.table("Sessions", table(&sessions.kinds));
+    doc.facts(facts(sessions));
+}
+
+/// How many sessions ended, in the words of the opening line.
+pub(super) fn answer(trial: &TrialReport) -> Option<String> {
+    let sessions = trial.http()?.sessions.as_ref()?;
+    let per_s = sessions.ended_per_s?;
+    let of = match trial.offered.asked_per_s {
+        Some(asked) => format!(" of {}/s", crate::number::asked(asked)),
+        None => String::new(),
+    };
+    Some(format!("{}{of} sessions", rate(per_s)))
+}
+
+fn table(kinds: &[SessionReport]) -> Table {
+    let mut table = Table::default();
+    let column = |cell: &dyn Fn(&SessionReport) -> Line| kinds.iter().map(cell).collect::<Vec<_>>();
+    let number = |n: u64| Line::plain(count(n));
+    table.column("", Align::Left, column(&|k| Line::plain(k.session.clone())));
+    table.column("completed", Align::Right, column(&|k| number(k.completed)));
+    let failed = |k: &SessionReport| match k.failed {
+        0 => number(0),
+        n => Line::of(Ink::Bad, count(n)),
+    };
+    table.column("failed", Align::Right, column(&failed));
+    table.column(
+        "unfinished",
+        Align::Right,
+        column(&|k| number(k.unfinished)),
+    );
+    let share = |k: &SessionReport| {
+        Line::plain(k.completed_percent.map_or_else(|| "–".to_owned(), percent))
+    };
+    table.column("completion", Align::Right, column(&share));
+    type Time = fn(&LatencyReport) -> Option<u64>;
+    let times: [(&str, Time); 3] = [("p50", |l| l.p50), ("p95", |l| l.p95), ("p99", |l| l.p99)];
+    for (title, of) in times {
+        let cell = |k: &SessionReport| {
+            Line::plain(of(&k.session_time_ns).map_or_else(|| "–".to_owned(), time_short))
+        };
+        table.column(title, Align::Right, column(&cell));
+    }
+    table
+}
+
+fn facts(sessions: &SessionsReport) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    for kind in sessions
+        .kinds
+        .iter()
+        .filter(|kind| !kind.failed_at.is_empty())
+    {
+        let steps = kind.failed_at.iter().take(FAILED_AT_SHOWN);
+        let steps = steps.map(|at| format!("{} at {}", count(at.count), at.step));
+        let line = Line::of(Ink::Bad, steps.collect::<Vec<_>>().join(", "));
+        facts.push(fact("failed", line));
+    }
+    for unexpected in &sessions.unexpected {
+        let line = format!(
+            "{}: expected {}, got {}; status {}, body {}",
+            unexpected.step,
+            unexpected.expected,
+            unexpected.came,
+            unexpected.status,
+            unexpected.body
+        );
+        facts.push(fact("unexpected", Line::plain(line)));
+    }
+    facts
+}
