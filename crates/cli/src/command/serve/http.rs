@@ -11,7 +11,7 @@ use knee_core::law::Law;
 use knee_core::spec::{ParseError, parse_law};
 use knee_engine::serve::http::HttpServerSpec;
 use knee_engine::serve::http::{
-    ARRIVALS_MAX, AcceptPolicy, Fault, HttpServer, LOG_MAX, STREAMS_MAX,
+    ARRIVALS_MAX, AcceptPolicy, App, Fault, HttpServer, LOG_MAX, STREAMS_MAX,
 };
 use knee_engine::serve::http::{parse_capacity, parse_fault, parse_listen};
 use knee_engine::sys::socket::Address;
@@ -32,6 +32,7 @@ use std::io::{self, BufWriter, Write};
         knee serve http --workers 6 --service 'fixed(700us)'\n  \
         knee serve http --workers 1 --service 'exp(120us)' --seed 1\n  \
         knee serve http --capacity 130 --backlog 128\n  \
+        knee serve http --app shop --service 'exp(5ms)' --workers 4\n  \
         knee serve http --tls --tls-resume 0rtt\n  \
         knee serve http --fault 'stall(5s,1s)' --fault 'error(0.01,503)'\n\n\
         Exit codes: 0 served and stopped; 2 bad arguments, or it cannot listen there."
@@ -49,8 +50,16 @@ pub struct RawServeHttp {
     #[arg(long, value_name = "N", value_parser = parse_count, default_value_t = STREAMS_MAX)]
     streams: u32,
 
+    /// Application that answers: shop. POST /login takes {"name","password"} and gives a token, a
+    /// cookie and X-Csrf; GET /items?page=N and /items/ID give items; POST /cart takes an id with
+    /// the token; GET /cart reads the cookie; GET /old redirects; GET / is a page [default: every
+    /// request has the same response]
+    #[arg(long, value_name = "NAME", value_parser = apps(), hide_possible_values = true)]
+    app: Option<App>,
+
     /// Size of each response body in bytes
     #[arg(long, value_name = "BYTES", default_value = "1294", value_parser = parse_size)]
+    #[arg(conflicts_with = "app")]
     size: u32,
 
     /// Workers behind one queue, each serving one request at a time [default: no queue, every
@@ -127,6 +136,7 @@ impl RawServeHttp {
             listen: raw.listen,
             tls,
             streams_max: raw.streams,
+            app: raw.app,
             body_size: raw.size,
             workers,
             service: raw.service.or(raw.capacity).unwrap_or(Law::ZERO),
@@ -206,6 +216,10 @@ fn write(
 fn parse_size(text: &str) -> Result<u32, ParseError> {
     let bytes = parse_whole(text)?;
     u32::try_from(bytes).map_err(|_| ParseError(format!("'{text}' is over 4 GiB")))
+}
+
+fn apps() -> impl TypedValueParser<Value = App> {
+    PossibleValuesParser::new(["shop"]).map(|_| App::Shop)
 }
 
 fn accept_policies() -> impl TypedValueParser<Value = AcceptPolicy> {

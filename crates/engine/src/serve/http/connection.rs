@@ -4,7 +4,7 @@ use super::context::Context;
 use super::http1::Http1;
 use super::http2::Http2;
 use super::log::Log;
-use super::request::HEAD_MAX;
+use super::request::{HEAD_MAX, RequestReader};
 use super::wire::Wire;
 use crate::sys::epoll::Epoll;
 use knee_core::time::Nanos;
@@ -68,8 +68,8 @@ pub(super) enum Connection {
 impl Connection {
     /// A connection just accepted. `ready_since`: the ideal moment since which a worker was ready
     /// for it, where it had been waiting for one.
-    pub(super) fn new(wire: Wire, ready_since: Option<Nanos>) -> Connection {
-        Connection::Http1(Http1::new(wire, ready_since))
+    pub(super) fn new(wire: Wire, ready_since: Option<Nanos>, reader: RequestReader) -> Connection {
+        Connection::Http1(Http1::new(wire, ready_since, reader))
     }
 
     /// The same, as it goes on with HTTP/2.

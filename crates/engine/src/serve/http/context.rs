@@ -1,10 +1,13 @@
 //! What all connections of one server share.
 
+use super::asked::Asked;
 use super::fault::{Fault, Mishaps, Stalls};
 use super::log::Log;
 use super::request::LastHead;
-use super::response::Responses;
-use super::spec::HttpServerSpec;
+use super::request::RequestReader;
+use super::response::{Answer, Response, ResponseKind, Responses, build_reply};
+use super::shop::Shop;
+use super::spec::{App, HttpServerSpec};
 use super::station::Station;
 use super::stats::Tally;
 use crate::sys::clock::MonotonicClock;
@@ -27,6 +30,8 @@ pub(super) struct Context {
     /// Most streams of a connection of HTTP/2.
     pub(super) streams_max: u32,
     pub(super) responses: Responses,
+    /// The application that answers, where there is one.
+    shop: Option<Shop>,
     pub(super) last_head: LastHead,
     pub(super) tally: Tally,
     /// Where each request is logged.
@@ -51,6 +56,7 @@ impl Context {
             slow: spec.faults.iter().filter_map(slow).min(),
             streams_max: spec.streams_max.max(1),
             responses: Responses::new(spec.body_size, mishaps.statuses(), spec.seed),
+            shop: spec.app.map(|App::Shop| Shop::new(spec.seed)),
             mishaps,
             last_head: LastHead::default(),
             tally: Tally::new(spec.arrivals_max),
@@ -70,6 +76,37 @@ impl Context {
     pub(super) fn read_clock(&mut self) -> Nanos {
         self.now = self.clock.now();
         self.now
+    }
+
+    /// Whether an application answers.
+    pub(super) fn has_app(&self) -> bool {
+        self.shop.is_some()
+    }
+
+    /// A reader of the requests of one connection.
+    pub(super) fn request_reader(&self) -> RequestReader {
+        match self.has_app() {
+            true => RequestReader::keeping(),
+            false => RequestReader::default(),
+        }
+    }
+
+    /// What the application answers, unless something goes wrong with that response.
+    pub(super) fn reply(
+        &mut self,
+        asked: Option<&Asked>,
+        answer: &mut Answer,
+    ) -> Option<Box<Response>> {
+        let (shop, asked) = (self.shop.as_mut()?, asked?);
+        let ResponseKind::Ok(persistence) = answer.kind else {
+            return None;
+        };
+        if answer.reset {
+            return None;
+        }
+        answer.kind = ResponseKind::Own(persistence);
+        let reply = shop.answer(asked);
+        Some(Box::new(build_reply(&reply, persistence)))
     }
 
     /// How many bytes of a slow body that began at `begun` are due by the latest reading of the

@@ -4,7 +4,7 @@ use super::connection::{DRAIN_MAX, Fate, Pause, Progress, TRICKLE_TICK, Tools};
 use super::context::Context;
 use super::log::Log;
 use super::request::{Refusal, Request, RequestReader, Step};
-use super::response::{Answer, ResponseKind};
+use super::response::{Answer, Response, ResponseKind};
 use super::stats::Trouble;
 use super::wire::{Opening, Wire};
 use knee_core::time::Nanos;
@@ -26,6 +26,8 @@ pub(super) struct Http1 {
     /// No request has come: it may still turn out to speak HTTP/2.
     is_new: bool,
     phase: Phase,
+    /// What the application answers to the request that is served.
+    own: Option<Box<Response>>,
     /// The ideal moment since which it has been ready for the next request, as long as nothing has
     /// been waited for since.
     ready_since: Option<Nanos>,
@@ -56,15 +58,16 @@ enum Phase {
 impl Http1 {
     /// A connection just accepted. `ready_since`: the ideal moment since which a worker was ready
     /// for it, where it had been waiting for one.
-    pub(super) fn new(wire: Wire, ready_since: Option<Nanos>) -> Http1 {
+    pub(super) fn new(wire: Wire, ready_since: Option<Nanos>, reader: RequestReader) -> Http1 {
         Http1 {
             wire,
-            reader: RequestReader::default(),
+            reader,
             unread: Vec::new(),
             consumed: 0,
             pipelined: false,
             is_new: true,
             phase: Phase::Reading,
+            own: None,
             ready_since,
         }
     }
@@ -234,10 +237,11 @@ impl Http1 {
         let now = context.now();
         let arrival = self.ready_since.unwrap_or(now);
         context.tally.on_request(arrival);
-        let answer = Answer {
+        let mut answer = Answer {
             head_only: request.head_only,
             ..Answer::with(context.mishaps.draw(), request.persistence)
         };
+        self.own = context.reply(self.reader.asked(), &mut answer);
         let Some(station) = &mut context.station else {
             self.ready_since = None;
             self.log(now, now, context);
@@ -274,7 +278,8 @@ impl Http1 {
             tools.context.tally.on_trouble(Trouble::Reset);
             return Err(Pause::Close);
         }
-        let length = answer.length(tools.context.responses.of(answer.kind));
+        let responses = &tools.context.responses;
+        let length = answer.length(responses.pick(answer.kind, self.own.as_deref()));
         let sent = self.send(answer, sent, length, tools.context)?;
         if sent == length && !self.wire.is_pending() {
             return self.end(answer, tools.context);
@@ -293,7 +298,7 @@ impl Http1 {
         begun: Nanos,
         context: &mut Context,
     ) -> Progress {
-        let response = context.responses.of(answer.kind);
+        let response = context.responses.pick(answer.kind, self.own.as_deref());
         let (length, head) = (answer.length(response), response.head_length());
         context.read_clock();
         let until = length.min(head.saturating_add(context.due(begun)));
@@ -322,7 +327,8 @@ impl Http1 {
         until: usize,
         context: &mut Context,
     ) -> Result<usize, Pause> {
-        let bytes = context.responses.of(answer.kind).bytes();
+        let own = self.own.as_deref();
+        let bytes = context.responses.pick(answer.kind, own).bytes();
         while sent < until || self.wire.is_pending() {
             match self.wire.send(&bytes[sent..until], &mut context.tally) {
                 Ok(count) => sent += count,
@@ -346,14 +352,18 @@ impl Http1 {
                 .for_each(|log| line.end(log, Some(written)));
         }
         match answer.kind {
-            ResponseKind::Ok(_) if answer.halved => context.tally.on_trouble(Trouble::Truncate),
+            ResponseKind::Ok(_) | ResponseKind::Own(_) if answer.halved => {
+                context.tally.on_trouble(Trouble::Truncate)
+            }
             ResponseKind::Garbage => context.tally.on_trouble(Trouble::Garbage),
             ResponseKind::Continue => {}
             ResponseKind::Error(..) => {
                 context.tally.responses += 1;
                 context.tally.on_trouble(Trouble::Error);
             }
-            ResponseKind::Ok(_) | ResponseKind::Refused(_) => context.tally.responses += 1,
+            ResponseKind::Ok(_) | ResponseKind::Own(_) | ResponseKind::Refused(_) => {
+                context.tally.responses += 1;
+            }
         }
         if let ResponseKind::Refused(_) = answer.kind {
             self.wire.end_write(&mut context.tally);

@@ -4,6 +4,7 @@
 //! One thread, edge-triggered epoll, one read and one write per request, no allocation between.
 //! With workers it is a station of known queueing behaviour: see [`Station`].
 
+mod asked;
 mod connection;
 mod context;
 mod fault;
@@ -14,6 +15,7 @@ pub mod request;
 mod response;
 mod secure;
 mod server;
+mod shop;
 mod spec;
 mod station;
 mod stats;
@@ -23,7 +25,7 @@ pub use fault::{Fault, parse_fault};
 pub use log::{LOG_MAX, LogEntry, RequestLog};
 pub use secure::{Identity, IdentityError, ServerTls};
 pub use spec::{
-    ARRIVALS_MAX, AcceptPolicy, HttpServerSpec, STREAMS_MAX, parse_capacity, parse_listen,
+    ARRIVALS_MAX, AcceptPolicy, App, HttpServerSpec, STREAMS_MAX, parse_capacity, parse_listen,
 };
 pub use station::{Station, Visit};
 pub use stats::{Http2Stats, HttpServerStats, Quantiles, StationStats, TlsStats};

@@ -1,5 +1,6 @@
 //! Requests out of bytes (RFC 9112), without any I/O.
 
+use super::asked::Asked;
 use httparse::{EMPTY_HEADER, Header, Status};
 
 /// Longest head, longest chunk-size line and longest trailer that are taken, in bytes. The caller
@@ -7,7 +8,7 @@ use httparse::{EMPTY_HEADER, Header, Status};
 pub const HEAD_MAX: usize = 16 * 1024;
 
 /// Most header fields that are taken.
-const HEADERS_MAX: usize = 100;
+pub(super) const HEADERS_MAX: usize = 100;
 
 /// What of a request matters for its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +59,24 @@ pub enum Step {
 pub struct RequestReader {
     /// The head that was read, while its body is being read.
     body: Option<(Request, Body)>,
+    /// Where an application wants all of a request: the one that is being read.
+    asked: Option<Box<Asked>>,
 }
 
 impl RequestReader {
+    /// One that keeps all of each request, for an application.
+    pub(super) fn keeping() -> RequestReader {
+        RequestReader {
+            body: None,
+            asked: Some(Box::default()),
+        }
+    }
+
+    /// All of the request that was read last, where it is kept.
+    pub(super) fn asked(&self) -> Option<&Asked> {
+        self.asked.as_deref()
+    }
+
     /// Goes on with `input` and says how many of its bytes were consumed.
     pub fn feed(&mut self, input: &[u8], last: &mut LastHead) -> Result<(usize, Step), Refusal> {
         let mut used = 0;
@@ -69,6 +85,9 @@ impl RequestReader {
                 return Ok((0, Step::NeedMore));
             };
             used = length;
+            if let Some(asked) = &mut self.asked {
+                **asked = Asked::of_head(&input[..length]);
+            }
             if head.body == Body::Done {
                 return Ok((used, Step::Request(head.request)));
             }
@@ -81,7 +100,7 @@ impl RequestReader {
             return Ok((used, Step::NeedMore));
         };
         let request = *request;
-        used += body.skip(&input[used..])?;
+        used += body.skip(&input[used..], self.asked.as_deref_mut())?;
         if *body != Body::Done {
             return Ok((used, Step::NeedMore));
         }
@@ -204,7 +223,7 @@ fn parse_length(value: &[u8]) -> Option<u64> {
     text.parse().ok()
 }
 
-/// What is still to come of a body, all of which is thrown away.
+/// What is still to come of a body, which is thrown away unless an application wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
     /// So many bytes.
@@ -222,14 +241,17 @@ enum Body {
 }
 
 impl Body {
-    /// Goes as far as `input` reaches and says how far that was.
-    fn skip(&mut self, input: &[u8]) -> Result<usize, Refusal> {
+    /// Goes as far as `input` reaches and says how far that was; what is content goes to `asked`.
+    fn skip(&mut self, input: &[u8], mut asked: Option<&mut Asked>) -> Result<usize, Refusal> {
         let mut used = 0;
         loop {
             let rest = &input[used..];
             let Some((length, next)) = self.step(rest)? else {
                 return Ok(used);
             };
+            if let (Some(asked), Body::Length { .. } | Body::Chunk { .. }) = (&mut asked, *self) {
+                asked.add_body(&rest[..length]);
+            }
             *self = next;
             used += length;
             if next == Body::Done {

@@ -5,6 +5,40 @@ use super::request::{Persistence, Refusal};
 use crate::exchange::http2::hpack::{self, Indexing};
 use knee_core::rng;
 
+/// What an application answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) content_type: &'static str,
+    /// Further fields, their names in lower case.
+    fields: Vec<(&'static str, String)>,
+    pub(super) body: String,
+}
+
+impl Reply {
+    pub(super) fn new(status: u16, content_type: &'static str, body: String) -> Reply {
+        Reply {
+            status,
+            content_type,
+            fields: Vec::new(),
+            body,
+        }
+    }
+
+    /// The same with one field more.
+    pub(super) fn with(mut self, name: &'static str, value: &str) -> Reply {
+        self.fields.push((name, value.to_owned()));
+        self
+    }
+
+    /// The value of a field.
+    #[cfg(test)]
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.fields.iter();
+        fields.find_map(|(other, value)| (*other == name).then_some(value.as_str()))
+    }
+}
+
 /// One response as it goes over the wire.
 #[derive(Debug)]
 pub(super) struct Response {
@@ -41,6 +75,8 @@ impl Response {
 pub(super) enum ResponseKind {
     /// 200.
     Ok(Persistence),
+    /// What the application answers, which belongs to the request.
+    Own(Persistence),
     /// The status number so many of those that the faults name.
     Error(usize, Persistence),
     /// 100.
@@ -103,7 +139,7 @@ impl Answer {
     /// Whether the connection ends with it.
     pub(super) fn closes(self) -> bool {
         match self.kind {
-            ResponseKind::Ok(p) | ResponseKind::Error(_, p) => {
+            ResponseKind::Ok(p) | ResponseKind::Own(p) | ResponseKind::Error(_, p) => {
                 self.halved || p == Persistence::Close
             }
             ResponseKind::Continue => false,
@@ -111,6 +147,9 @@ impl Answer {
         }
     }
 }
+
+/// The response that an application made for one request.
+pub(super) type Own<'a> = Option<&'a Response>;
 
 /// All of them.
 #[derive(Debug)]
@@ -139,11 +178,20 @@ impl Responses {
         }
     }
 
-    /// One of them.
+    /// One of them; `own` is the application's, where it answered.
+    #[inline]
+    pub(super) fn pick<'a>(&'a self, kind: ResponseKind, own: Own<'a>) -> &'a Response {
+        match (kind, own) {
+            (ResponseKind::Own(_), Some(own)) => own,
+            _ => self.of(kind),
+        }
+    }
+
+    /// One of those that no application made.
     #[inline]
     pub(super) fn of(&self, kind: ResponseKind) -> &Response {
         match kind {
-            ResponseKind::Ok(p) => &self.ok[p as usize],
+            ResponseKind::Ok(p) | ResponseKind::Own(p) => &self.ok[p as usize],
             ResponseKind::Error(i, p) => &self.errors[i][p as usize],
             ResponseKind::Continue => &self.go_on,
             ResponseKind::Refused(refusal) => &self.refused[refusal as usize],
@@ -161,11 +209,7 @@ const PERSISTENCES: [Persistence; 3] = [
 
 /// A response without Date, which a server without a clock for it leaves out (RFC 9110 6.6.1).
 fn build(status: u16, persistence: Persistence, body_size: usize) -> Response {
-    let connection = match persistence {
-        Persistence::KeepAlive => "",
-        Persistence::KeepAlive10 => "Connection: keep-alive\r\n",
-        Persistence::Close => "Connection: close\r\n",
-    };
+    let connection = connection(persistence);
     // These two never have a body (RFC 9110 15.3.5, 15.4.5), nor may 204 speak of its length.
     let body_size = if matches!(status, 204 | 304) {
         0
@@ -186,6 +230,55 @@ fn build(status: u16, persistence: Persistence, body_size: usize) -> Response {
         head_length,
         block: block(status, body_size),
     }
+}
+
+fn connection(persistence: Persistence) -> &'static str {
+    match persistence {
+        Persistence::KeepAlive => "",
+        Persistence::KeepAlive10 => "Connection: keep-alive\r\n",
+        Persistence::Close => "Connection: close\r\n",
+    }
+}
+
+/// What an application answered, as it goes over the wire.
+pub(super) fn build_reply(reply: &Reply, persistence: Persistence) -> Response {
+    let (status, length) = (reply.status, reply.body.len().to_string());
+    let (reason, connection) = (reason(status), connection(persistence));
+    let mut head = format!("HTTP/1.1 {status} {reason}\r\nServer: knee\r\n{connection}");
+    let mut block = Vec::new();
+    let mut put = |name: &str, value: &str| {
+        let (name, value) = (name.as_bytes(), value.as_bytes());
+        hpack::put_field(&mut block, name, value, Indexing::Without);
+    };
+    put(":status", &status.to_string());
+    put("server", "knee");
+    let content = [
+        ("content-type", reply.content_type),
+        ("content-length", &length),
+    ];
+    let further = reply.fields.iter().map(|(n, v)| (*n, v.as_str()));
+    for (name, value) in content.into_iter().chain(further) {
+        put(name, value);
+        head.push_str(&format!("{}: {value}\r\n", in_title_case(name)));
+    }
+    head.push_str("\r\n");
+    let head_length = head.len();
+    let mut bytes = head.into_bytes();
+    bytes.extend_from_slice(reply.body.as_bytes());
+    Response {
+        bytes: bytes.into(),
+        head_length,
+        block: block.into(),
+    }
+}
+
+/// `set-cookie` is `Set-Cookie`, as HTTP/1.1 mostly has it.
+fn in_title_case(name: &str) -> String {
+    let parts = name.split('-').map(|part| {
+        let (first, rest) = part.split_at(part.len().min(1));
+        first.to_ascii_uppercase() + rest
+    });
+    parts.collect::<Vec<_>>().join("-")
 }
 
 /// The same head in HTTP/2.
@@ -217,11 +310,16 @@ const BODY: &[u8] = b"The knee of a curve is where more load buys more waiting t
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
+        201 => "Created",
+        302 => "Found",
         204 => "No Content",
         304 => "Not Modified",
         400 => "Bad Request",
+        401 => "Unauthorized",
         403 => "Forbidden",
         404 => "Not Found",
+        405 => "Method Not Allowed",
+        413 => "Content Too Large",
         429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",

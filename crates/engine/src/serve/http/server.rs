@@ -3,6 +3,7 @@
 use super::connection::{BUFFER_SIZE, Connection, Fate, Tools};
 use super::context::Context;
 use super::log::Log;
+use super::request::RequestReader;
 use super::secure::{SEALED_MAX, Secure, ServerTls};
 use super::spec::HttpServerSpec;
 use super::stats::{HttpServerStats, Trouble};
@@ -192,7 +193,8 @@ impl Server {
                 continue;
             };
             let ready = ready_since.take();
-            let token = self.connections.insert(socket, secure, ready);
+            let reader = self.context.request_reader();
+            let token = self.connections.insert(socket, secure, ready, reader);
             let open = self.connections.len() as u64;
             let tally = &mut self.context.tally;
             tally.connections += 1;
@@ -315,6 +317,7 @@ impl Slab {
         socket: Socket,
         secure: Option<Box<Secure>>,
         ready_since: Option<Nanos>,
+        reader: RequestReader,
     ) -> u64 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push((0, None));
@@ -325,6 +328,7 @@ impl Slab {
         *content = Some(Connection::new(
             Wire::new(socket, token, secure),
             ready_since,
+            reader,
         ));
         token
     }

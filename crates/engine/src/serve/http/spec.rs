@@ -17,7 +17,9 @@ pub struct HttpServerSpec {
     pub tls: Option<ServerTls>,
     /// Most streams of a connection at once, at least 1; HTTP/1.1 has one.
     pub streams_max: u32,
-    /// Bytes of each response's body.
+    /// The application that answers; `None`: every request has the same response.
+    pub app: Option<App>,
+    /// Bytes of each response's body, where no application answers.
     pub body_size: u32,
     /// So many servers with one FIFO queue (at least 1); `None`: every request is served at once.
     pub workers: Option<u32>,
@@ -36,6 +38,13 @@ pub struct HttpServerSpec {
     pub arrivals_max: usize,
     /// So many requests are logged with their times, from the first; 0: none. Each takes 64 bytes.
     pub log_max: usize,
+}
+
+/// An application that answers requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum App {
+    /// A login, a catalogue and carts.
+    Shop,
 }
 
 /// When connections are accepted.
@@ -63,6 +72,7 @@ impl Default for HttpServerSpec {
             listen: Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))),
             tls: None,
             streams_max: STREAMS_MAX,
+            app: None,
             body_size: 1294,
             workers: None,
             service: Law::ZERO,

@@ -4,6 +4,7 @@
 mod http2;
 mod http2_frames;
 mod secure;
+mod shop;
 
 use super::*;
 use knee_core::law::Law;

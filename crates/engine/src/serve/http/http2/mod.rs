@@ -106,7 +106,7 @@ impl Http2 {
             is_greeted: false,
             has_settings: false,
             peer: Settings::default(),
-            sections: Sections::default(),
+            sections: Sections::new(context.has_app()),
             block: None,
             streams: Streams::default(),
             last_stream: 0,
@@ -297,10 +297,11 @@ impl Http2 {
         let arrival = self.ready_since.take().unwrap_or(now);
         context.tally.on_request(arrival);
         let mishap: Option<Mishap> = context.mishaps.draw();
-        let answer = Answer {
+        let mut answer = Answer {
             head_only: stream.head_only,
             ..Answer::with(mishap, Persistence::KeepAlive)
         };
+        stream.own = context.reply(stream.asked.take().as_deref(), &mut answer);
         let (mut start, mut end) = (now, now);
         if let Some(station) = &mut context.station {
             let visit = station.arrive(context.stalls.worked(arrival));
@@ -324,7 +325,8 @@ impl Http2 {
             context.tally.on_trouble(Trouble::Reset);
             return self.reset(id, INTERNAL_ERROR, context);
         }
-        let response = context.responses.of(answer.kind);
+        let own = self.streams.find(id).and_then(|s| s.own.as_deref());
+        let response = context.responses.pick(answer.kind, own);
         if answer.kind == ResponseKind::Garbage {
             self.out.bytes().extend_from_slice(response.body());
             context.tally.on_trouble(Trouble::Garbage);

@@ -143,7 +143,7 @@ impl Http2 {
         if let Some(increment) = self.receive_window.due() {
             frame::put_window_update(self.out.bytes(), 0, increment);
         }
-        let content = unpadded(head, payload)?.len() as u64;
+        let content = unpadded(head, payload)?;
         let id = head.stream;
         let Some(stream) = self.streams.find(id) else {
             // It was reset; the client did not know yet.
@@ -159,7 +159,10 @@ impl Http2 {
             self.reset(id, ErrorCode::FLOW_CONTROL_ERROR, context);
             return Ok(());
         }
-        stream.received += content;
+        stream.received += content.len() as u64;
+        if let Some(asked) = &mut stream.asked {
+            asked.add_body(content);
+        }
         let ends = head.has(flag::END_STREAM);
         if let Some(increment) = stream.receive_window.due().filter(|_| !ends) {
             frame::put_window_update(self.out.bytes(), id, increment);
@@ -244,7 +247,8 @@ impl Http2 {
             frame::put_reset(self.out.bytes(), id, ErrorCode::PROTOCOL_ERROR);
             return Ok(());
         };
-        let stream = Stream::new(request.head_only, request.length, self.peer.window);
+        let mut stream = Stream::new(request.head_only, request.length, self.peer.window);
+        stream.asked = self.sections.take_asked();
         self.streams.insert(id, stream);
         let most = &mut context.tally.http2.streams_max;
         *most = (*most).max(self.streams.len() as u64);

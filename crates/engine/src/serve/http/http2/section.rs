@@ -1,5 +1,6 @@
 //! What a header section of a request says, of what matters here.
 
+use super::super::asked::Asked;
 use crate::exchange::http2::hpack::{Decoder, Error};
 
 /// The most that the fields of a section may be, each with 32 bytes more (RFC 9113 10.5.1).
@@ -36,9 +37,26 @@ pub(super) struct Sections {
     last: Vec<u8>,
     /// How often the table had changed by then, and what the last block said.
     said: Option<(u32, Section)>,
+    /// An application wants all of each request: every block is read anew.
+    is_keeping: bool,
+    /// The last one.
+    asked: Option<Box<Asked>>,
 }
 
 impl Sections {
+    /// Those of a connection whose requests are kept, or are not.
+    pub(super) fn new(is_keeping: bool) -> Sections {
+        Sections {
+            is_keeping,
+            ..Sections::default()
+        }
+    }
+
+    /// All of the last section, where that is kept.
+    pub(super) fn take_asked(&mut self) -> Option<Box<Asked>> {
+        self.asked.take()
+    }
+
     /// What a whole block says.
     ///
     /// # Errors
@@ -56,10 +74,20 @@ impl Sections {
     fn decode(&mut self, block: &[u8]) -> Result<Section, Error> {
         let before = self.decoder.changes();
         let mut fields = Fields::default();
-        let mut each = |name: &[u8], value: &[u8]| fields.take(name, value);
+        let mut asked = self.is_keeping.then(Box::<Asked>::default);
+        let mut each = |name: &[u8], value: &[u8]| {
+            fields.take(name, value);
+            if let (Some(asked), Ok(name)) = (&mut asked, std::str::from_utf8(name)) {
+                asked.take(name, value);
+            }
+        };
         self.decoder.decode(block, LIST_BYTES_MAX, &mut each)?;
         let section = fields.section();
-        if self.decoder.changes() == before && block.len() <= REMEMBERED_BYTES_MAX {
+        self.asked = asked;
+        if !self.is_keeping
+            && self.decoder.changes() == before
+            && block.len() <= REMEMBERED_BYTES_MAX
+        {
             self.last.clear();
             self.last.extend_from_slice(block);
             self.said = Some((before, section));

@@ -161,7 +161,8 @@ impl Http2 {
             else {
                 continue;
             };
-            let body = context.responses.of(answer.kind).body();
+            let own = stream.own.as_deref();
+            let body = context.responses.pick(answer.kind, own).body();
             let until = if answer.halved {
                 body.len() / 2
             } else {

@@ -1,7 +1,8 @@
 //! The streams of one connection that are open.
 
+use super::super::asked::Asked;
 use super::super::log::{Log, LogEntry};
-use super::super::response::Answer;
+use super::super::response::{Answer, Response};
 use super::STREAM_WINDOW;
 use crate::exchange::http2::flow::{ReceiveWindow, SendWindow};
 use knee_core::time::Nanos;
@@ -20,6 +21,10 @@ pub(super) struct Stream {
     /// How much it takes.
     pub(super) send_window: SendWindow,
     pub(super) stage: Stage,
+    /// All of the request, where an application answers it.
+    pub(super) asked: Option<Box<Asked>>,
+    /// And what it answers.
+    pub(super) own: Option<Box<Response>>,
     /// It is among those whose bodies go on.
     is_queued: bool,
     /// Its line in the log, once its request is whole, where requests are logged.
@@ -52,6 +57,8 @@ impl Stream {
             receive_window: ReceiveWindow::new(STREAM_WINDOW),
             send_window: SendWindow::new(window),
             stage: Stage::Receiving,
+            asked: None,
+            own: None,
             is_queued: false,
             entry: None,
         }

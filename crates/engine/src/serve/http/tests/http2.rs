@@ -11,7 +11,7 @@ use std::future::Future;
 type Answered = Result<(u16, Vec<u8>), (Error, Vec<u8>)>;
 
 /// A client on a connection of its own.
-fn with_client<T, F: Future<Output = T>>(
+pub(super) fn with_client<T, F: Future<Output = T>>(
     server: &HttpServer,
     builder: &h2::client::Builder,
     act: impl FnOnce(SendRequest<Bytes>) -> F,

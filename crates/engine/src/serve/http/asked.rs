@@ -1,0 +1,169 @@
+//! All of a request that an application asks for, whichever version of HTTP brought it.
+
+use httparse::{EMPTY_HEADER, Status};
+
+/// No more of a body is kept, in bytes.
+pub(super) const BODY_MAX: usize = 64 * 1024;
+
+/// A request as an application sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// `GET`, `POST`, ….
+    pub(super) method: String,
+    /// The path with its query.
+    pub(super) target: String,
+    /// The fields that applications look at, empty where they are not given.
+    pub(super) authorization: String,
+    pub(super) cookie: String,
+    pub(super) content_type: String,
+    /// The first [`BODY_MAX`] bytes of the body.
+    pub(super) body: Vec<u8>,
+    /// The body had more.
+    pub(super) is_cut: bool,
+}
+
+impl Asked {
+    /// The same out of a whole head of HTTP/1.1 that was parsed before.
+    pub(super) fn of_head(head: &[u8]) -> Asked {
+        let mut asked = Asked::default();
+        let mut headers = [EMPTY_HEADER; super::request::HEADERS_MAX];
+        let mut parsed = httparse::Request::new(&mut headers);
+        if !matches!(parsed.parse(head), Ok(Status::Complete(_))) {
+            return asked;
+        }
+        asked.method = parsed.method.unwrap_or_default().to_owned();
+        asked.target = parsed.path.unwrap_or_default().to_owned();
+        for header in parsed.headers.iter() {
+            asked.take(&header.name.to_ascii_lowercase(), header.value);
+        }
+        asked
+    }
+
+    /// One field of HTTP/2, or of HTTP/1.1 with its name in lower case.
+    pub(super) fn take(&mut self, name: &str, value: &[u8]) {
+        let text = String::from_utf8_lossy(value);
+        let text = text.trim();
+        match name {
+            ":method" => self.method = text.to_owned(),
+            ":path" => self.target = text.to_owned(),
+            "authorization" => self.authorization = text.to_owned(),
+            "content-type" => self.content_type = text.to_owned(),
+            // HTTP/2 may cut it into several fields (RFC 9113 8.2.3).
+            "cookie" if self.cookie.is_empty() => self.cookie = text.to_owned(),
+            "cookie" => self.cookie = format!("{}; {text}", self.cookie),
+            _ => {}
+        }
+    }
+
+    /// The next bytes of the body.
+    pub(super) fn add_body(&mut self, bytes: &[u8]) {
+        let room = BODY_MAX - self.body.len().min(BODY_MAX);
+        self.is_cut |= bytes.len() > room;
+        self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// The path without the query.
+    pub(super) fn path(&self) -> &str {
+        self.target.split('?').next().unwrap_or_default()
+    }
+
+    /// A parameter of the query.
+    pub(super) fn parameter(&self, name: &str) -> Option<String> {
+        let (_, query) = self.target.split_once('?')?;
+        form_value(query.as_bytes(), name)
+    }
+
+    /// A cookie.
+    pub(super) fn cookie(&self, name: &str) -> Option<&str> {
+        let pairs = self.cookie.split(';').filter_map(|c| c.split_once('='));
+        pairs
+            .map(|(key, value)| (key.trim(), value.trim()))
+            .find_map(|(key, value)| (key == name).then_some(value))
+    }
+
+    /// A value that the body holds as text: of a JSON object, or of form data.
+    pub(super) fn value(&self, name: &str) -> Option<String> {
+        let is_json = self.content_type.contains("json") || self.body.starts_with(b"{");
+        if !is_json {
+            return form_value(&self.body, name);
+        }
+        let document: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
+        document.get(name)?.as_str().map(str::to_owned)
+    }
+}
+
+/// One value of `application/x-www-form-urlencoded` data.
+fn form_value(data: &[u8], name: &str) -> Option<String> {
+    let pairs = data.split(|&b| b == b'&');
+    pairs
+        .map(|pair| match pair.iter().position(|&b| b == b'=') {
+            Some(at) => (&pair[..at], &pair[at + 1..]),
+            None => (pair, &[][..]),
+        })
+        .find_map(|(key, value)| (decoded(key) == name).then(|| decoded(value)))
+}
+
+/// `a+b%20c` is `a b c`; a `%` without two hexadecimal digits stands for itself.
+fn decoded(text: &[u8]) -> String {
+    let digit = |at: usize| text.get(at).and_then(|&b| (b as char).to_digit(16));
+    let (mut bytes, mut at) = (Vec::with_capacity(text.len()), 0);
+    while let Some(&byte) = text.get(at) {
+        let coded = digit(at + 1).zip(digit(at + 2)).filter(|_| byte == b'%');
+        let (value, length) = match (byte, coded) {
+            (_, Some((high, low))) => ((high * 16 + low) as u8, 3),
+            (b'+', None) => (b' ', 1),
+            (other, None) => (other, 1),
+        };
+        bytes.push(value);
+        at += length;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_again() {
+        let asked = Asked::of_head(
+            b"POST /cart?a=1&b=x%20y HTTP/1.1\r\nHost: h\r\nAUTHORIZATION: Bearer t\r\n\
+              Cookie: a=1; session=s.1\r\nContent-Type: text/plain\r\n\r\n",
+        );
+        assert_eq!((asked.method.as_str(), asked.path()), ("POST", "/cart"));
+        assert_eq!(asked.parameter("b").as_deref(), Some("x y"));
+        assert_eq!(asked.parameter("c"), None);
+        assert_eq!(asked.authorization, "Bearer t");
+        assert_eq!(asked.cookie("session"), Some("s.1"));
+        assert_eq!(asked.cookie("sess"), None);
+    }
+
+    #[test]
+    fn values_come_from_json_and_from_forms() {
+        let of = |content_type: &str, body: &str, name: &str| {
+            let mut asked = Asked {
+                content_type: content_type.to_owned(),
+                ..Asked::default()
+            };
+            asked.add_body(body.as_bytes());
+            asked.value(name)
+        };
+        let json = "application/json; charset=utf-8";
+        assert_eq!(of(json, r#"{"a":"b c"}"#, "a").as_deref(), Some("b c"));
+        assert_eq!(of("", r#"{"a":"b"}"#, "a").as_deref(), Some("b"));
+        for (body, name) in [(r#"{"a":1}"#, "a"), ("{", "a"), ("", "a"), ("[]", "a")] {
+            assert_eq!(of(json, body, name), None, "{body}");
+        }
+        assert_eq!(of("", "x=1&a=b+c%21%", "a").as_deref(), Some("b c!%"));
+        assert_eq!(of("", "a&b=2", "a").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn no_more_of_a_body_is_kept_than_there_is_room_for() {
+        let mut asked = Asked::default();
+        asked.add_body(&[b'a'; BODY_MAX]);
+        assert!(!asked.is_cut);
+        asked.add_body(b"b");
+        assert!(asked.is_cut && asked.body.len() == BODY_MAX);
+    }
+}
