@@ -1,0 +1,368 @@
+//! Users who log in, take what they are told from step to step, and fill carts, against the
+//! reference server's shop: over both versions of HTTP and both backends, in both loops.
+
+mod support;
+
+use knee_core::law::Law;
+use knee_core::measure::{Outcome, SessionMeasured, Trial};
+use knee_core::session::*;
+use knee_core::spec::{
+    ArrivalLaw, BackendChoice, EngineOptions, Hole, HttpRequest, HttpTarget, HttpVersion, Load,
+    OpenLoad, Part, Pause, Pick, Rate, TrialSpec, Url, parse_header,
+};
+use knee_core::time::Nanos;
+use knee_engine::serve::http::{App, HttpServer, HttpServerSpec};
+use knee_engine::sys::socket::Address;
+use std::sync::Arc;
+use support::run_over;
+
+const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+fn shop() -> (HttpServer, u16) {
+    let server = HttpServer::start(HttpServerSpec {
+        listen: Address::Tcp("127.0.0.1:0".parse().unwrap()),
+        app: Some(App::Shop),
+        ..HttpServerSpec::default()
+    });
+    let server = server.unwrap();
+    let Address::Tcp(address) = server.address() else {
+        panic!("a TCP server");
+    };
+    let port = address.port();
+    (server, port)
+}
+
+fn piece(piece: Piece) -> Template {
+    Template(vec![piece])
+}
+
+/// A request whose texts have a `@` for each hole.
+fn request(url: &Url, method: &str, path: &str, headers: &[&str], body: &str) -> HttpRequest {
+    let mut holes = Vec::new();
+    let mut cut = |part: Part, text: &str| {
+        let mut plain = String::new();
+        for c in text.chars() {
+            match c {
+                '@' => holes.push(Hole {
+                    part,
+                    at: plain.len() as u32,
+                }),
+                c => plain.push(c),
+            }
+        }
+        plain
+    };
+    let path = cut(Part::Path, path);
+    let mut plain = Vec::new();
+    for (number, header) in headers.iter().enumerate() {
+        let (name, value) = parse_header(header).unwrap();
+        plain.push((name, cut(Part::Header(number as u16), &value)));
+    }
+    let body = cut(Part::Body, body);
+    let mut request = HttpRequest::new(method, url, plain, body.into_bytes(), 1).unwrap();
+    (request.path, request.holes) = (path, holes);
+    request
+}
+
+fn step(name: &str, fills: Vec<Template>, status: u16) -> RequestStep {
+    let fill = |value| Fill {
+        value,
+        escape: Escape::None,
+    };
+    RequestStep {
+        name: name.to_owned(),
+        kind: 0,
+        fills: fills.into_iter().map(fill).collect(),
+        expect: vec![Expectation::Status(vec![(status, status)])],
+        extract: Vec::new(),
+        redirects: 0,
+        redirected: None,
+        timeout: None,
+        goes_on: false,
+    }
+}
+
+fn extract(variable: u16, source: Source) -> Extraction {
+    Extraction {
+        name: format!("v{variable}"),
+        variable,
+        source,
+        otherwise: None,
+    }
+}
+
+/// A login, a page of items, one of them looked at twice, put into the cart, which is looked at,
+/// and a page that is redirected to the items.
+fn target(port: u16, rows: usize, deal: Deal) -> HttpTarget {
+    let url = Url::parse(&format!("http://127.0.0.1:{port}/")).unwrap();
+    let name = || piece(Piece::Column { data: 0, column: 0 });
+    let cookies = || piece(Piece::Cookies);
+    let page = Function::Random { low: 1, high: 3 };
+    let mut login = step("login", vec![name(), name()], 200);
+    login.extract = vec![
+        extract(0, Source::Json("/token".to_owned())),
+        extract(2, Source::Header("x-csrf".to_owned())),
+    ];
+    login.expect.push(Expectation::Value {
+        source: Source::Json("/user".to_owned()),
+        is: Match::Equals(name()),
+    });
+    let mut items = step(
+        "items",
+        vec![piece(Piece::Call(Box::new(page))), cookies()],
+        200,
+    );
+    items.extract = vec![extract(1, Source::Json("/items/3/id".to_owned()))];
+    let item = step("item", vec![piece(Piece::Variable(1)), cookies()], 200);
+    let token = piece(Piece::Variable(0));
+    let add = step(
+        "add",
+        vec![token, cookies(), piece(Piece::Variable(1))],
+        201,
+    );
+    let mut cart = step("cart", vec![cookies()], 200);
+    cart.expect.push(Expectation::Value {
+        source: Source::Body,
+        is: Match::Contains(piece(Piece::Variable(1))),
+    });
+    let mut old = step("old", vec![cookies()], 200);
+    (old.redirects, old.redirected) = (1, Some(6));
+    let redirected = step("redirected", vec![piece(Piece::Cookies), cookies()], 200);
+    let form = "Content-Type: application/x-www-form-urlencoded";
+    let asked = |method, path, headers: &[&str], body| request(&url, method, path, headers, body);
+    let requests = vec![
+        asked("POST", "/login", &[], r#"{"name": "@", "password": "@"}"#),
+        asked("GET", "/items?page=@", &["Cookie: @"], ""),
+        asked("GET", "/items/@", &["Cookie: @"], ""),
+        asked(
+            "POST",
+            "/cart",
+            &["Authorization: Bearer @", form, "Cookie: @"],
+            "id=@",
+        ),
+        asked("GET", "/cart", &["Cookie: @"], ""),
+        asked("GET", "/old", &["Cookie: @"], ""),
+        asked("GET", "@", &["Cookie: @"], ""),
+    ];
+    let names = (0..rows).map(|row| vec![format!("user-{row}-\u{e4}")]);
+    let plan = SessionPlan {
+        kinds: vec![SessionKind {
+            name: "buyer".to_owned(),
+            weight: 1,
+            data: vec![0],
+            program: vec![
+                Instruction::Request(0),
+                Instruction::Think(Law::Fixed(MS(1))),
+                Instruction::Request(1),
+                Instruction::Begin {
+                    counter: 0,
+                    times: 2,
+                },
+                Instruction::Request(2),
+                Instruction::Again { counter: 0, to: 4 },
+                Instruction::Request(3),
+                Instruction::Request(4),
+                Instruction::Request(5),
+            ],
+            variables: 3,
+            counters: 1,
+            new_connection: false,
+        }],
+        requests: vec![login, items, item, add, cart, old, redirected],
+        data: vec![DataSet {
+            name: "users".to_owned(),
+            columns: vec!["name".to_owned()],
+            rows: names.collect(),
+            deal,
+        }],
+    };
+    let endpoint = url.endpoint().clone();
+    let mut target = HttpTarget::new(endpoint, requests, Pick::InOrder, true).unwrap();
+    target.sessions = Some(Arc::new(plan));
+    target
+}
+
+/// A session's operations: its six steps, one of them done twice, and one redirection.
+const OPERATIONS: u64 = 8;
+
+fn spec(target: HttpTarget, load: Load, sessions: Option<u64>) -> TrialSpec {
+    TrialSpec {
+        label: "sessions".to_owned(),
+        level: load.level(),
+        load,
+        target,
+        warmup: Nanos::ZERO,
+        duration: MS(60_000),
+        operations_max: sessions,
+        timeout: MS(20_000),
+        connect_timeout: MS(10_000),
+        interval: MS(100),
+        seed: 1,
+        engine: EngineOptions::default(),
+    }
+}
+
+fn users(vusers: u32) -> Load {
+    Load::Closed {
+        vusers,
+        pause: Pause::NONE,
+    }
+}
+
+fn buyers(trial: &Trial) -> &SessionMeasured {
+    &trial.measurement.sessions.as_ref().expect("sessions").kinds[0]
+}
+
+fn check_all_bought(trial: &Trial, sessions: u64) {
+    let measured = &trial.measurement;
+    let told = &measured.sessions.as_ref().unwrap().unexpected;
+    assert_eq!(told, &[], "{:?}", measured.malformed_because);
+    let outcomes = &measured.outcomes;
+    assert_eq!(
+        outcomes.count(Outcome::Ok),
+        outcomes.total(),
+        "{outcomes:?}"
+    );
+    assert_eq!(outcomes.total(), sessions * OPERATIONS);
+    let buyers = buyers(trial);
+    assert_eq!(
+        (buyers.completed, buyers.failed, buyers.unfinished),
+        (sessions, 0, 0)
+    );
+    assert_eq!(buyers.time.count(), sessions);
+    assert!(buyers.time.min() >= MS(1), "they pause");
+    assert_eq!(measured.started, sessions);
+    let by_step: Vec<u64> = measured
+        .targets
+        .iter()
+        .map(|t| t.outcomes.total())
+        .collect();
+    assert_eq!(by_step, [1, 1, 2, 1, 1, 2, 0].map(|n| n * sessions));
+}
+
+fn both() -> [BackendChoice; 2] {
+    [BackendChoice::Epoll, BackendChoice::IoUring]
+}
+
+#[test]
+fn users_find_all_they_were_told_over_both_versions_and_backends() {
+    for version in [HttpVersion::Http11, HttpVersion::Http2] {
+        for backend in both() {
+            let (_server, port) = shop();
+            let mut target = target(port, 64, Deal::InOrder);
+            target.version = version;
+            let spec = spec(target, users(16), Some(200));
+            if let Some(trial) = run_over(&spec, backend) {
+                check_all_bought(&trial, 200);
+                let most = trial.measurement.connections_max;
+                assert!(most <= 16, "a user keeps its connection: {most}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sessions_arrive_by_a_schedule() {
+    for version in [HttpVersion::Http11, HttpVersion::Http2] {
+        let (_server, port) = shop();
+        let mut target = target(port, 64, Deal::Random);
+        target.version = version;
+        let load = Load::Open(OpenLoad {
+            rate: Rate::per_second(200).unwrap(),
+            arrival: ArrivalLaw::Poisson,
+            connections_max: 4,
+            in_flight_max: None,
+        });
+        let trial = run_over(&spec(target, load, Some(100)), BackendChoice::Epoll).unwrap();
+        check_all_bought(&trial, 100);
+        assert!(trial.measurement.connections_max <= 4);
+        assert_eq!(trial.measurement.starts.len(), 100);
+    }
+}
+
+#[test]
+fn unique_records_end_the_load_when_there_is_none_left() {
+    let (_server, port) = shop();
+    let mut spec = spec(target(port, 30, Deal::Unique), users(4), None);
+    spec.engine.workers = 2;
+    let trial = run_over(&spec, BackendChoice::Epoll).unwrap();
+    check_ran_out(&trial, 30);
+    assert!(
+        trial.measurement.window.length() < MS(50_000),
+        "long before its time"
+    );
+}
+
+fn check_ran_out(trial: &Trial, sessions: u64) {
+    let measured = trial.measurement.sessions.as_ref().unwrap();
+    assert_eq!(measured.ran_out.as_deref(), Some("users"));
+    assert_eq!(buyers(trial).completed, sessions, "each record once");
+    assert_eq!(trial.measurement.outcomes.total(), sessions * OPERATIONS);
+}
+
+#[test]
+fn what_was_not_expected_ends_a_session_and_is_told() {
+    let (_server, port) = shop();
+    let mut target = target(port, 64, Deal::InOrder);
+    let plan = Arc::make_mut(target.sessions.as_mut().unwrap());
+    plan.requests[2].expect.push(Expectation::Value {
+        source: Source::Json("/price".to_owned()),
+        is: Match::Equals(piece(Piece::Text("free".to_owned()))),
+    });
+    let spec = spec(target, users(4), Some(20));
+    let trial = run_over(&spec, BackendChoice::Epoll).unwrap();
+    let measured = &trial.measurement;
+    assert_eq!(measured.outcomes.count(Outcome::Unexpected), 20);
+    assert_eq!(measured.outcomes.total(), 60, "login, items, item");
+    let buyers = buyers(&trial);
+    assert_eq!((buyers.completed, buyers.failed), (0, 20));
+    assert_eq!(buyers.failed_at.get(&2), Some(&20));
+    let told = &measured.sessions.as_ref().unwrap().unexpected;
+    assert_eq!(told.len(), 3, "the first three");
+    assert_eq!((told[0].request, told[0].status), (2, 200));
+    assert_eq!(
+        told[0].expected,
+        "/price in the JSON of the body to be 'free'"
+    );
+    assert!(told[0].sample.contains("price"), "{}", told[0].sample);
+}
+
+#[test]
+fn a_failed_step_ends_the_session_unless_it_may_fail() {
+    for (goes_on, operations) in [(false, 1), (true, 1 + OPERATIONS)] {
+        let (_server, port) = shop();
+        let mut target = target(port, 64, Deal::InOrder);
+        let plan = Arc::make_mut(target.sessions.as_mut().unwrap());
+        // Without the cookie of a login the cart is refused.
+        plan.kinds[0].program.insert(0, Instruction::Request(4));
+        plan.kinds[0].program[6] = Instruction::Again { counter: 0, to: 5 };
+        plan.requests[4].goes_on = goes_on;
+        let trial = run_over(&spec(target, users(2), Some(10)), BackendChoice::Epoll).unwrap();
+        assert_eq!(trial.measurement.outcomes.total(), 10 * operations);
+        let buyers = buyers(&trial);
+        let want = if goes_on { (10, 0) } else { (0, 10) };
+        assert_eq!((buyers.completed, buyers.failed), want, "{goes_on}");
+    }
+}
+
+#[test]
+fn a_session_with_a_connection_of_its_own_closes_it() {
+    let (_server, port) = shop();
+    let mut target = target(port, 64, Deal::InOrder);
+    let plan = Arc::make_mut(target.sessions.as_mut().unwrap());
+    plan.kinds[0].new_connection = true;
+    let trial = run_over(&spec(target, users(2), Some(10)), BackendChoice::Epoll).unwrap();
+    check_all_bought(&trial, 10);
+    assert_eq!(trial.measurement.connections_opened, 10);
+}
+
+#[test]
+fn a_server_that_is_not_there_fails_each_session_at_its_first_step() {
+    let (server, port) = shop();
+    drop(server);
+    let mut spec = spec(target(port, 64, Deal::InOrder), users(2), None);
+    spec.duration = MS(300);
+    // The run does not begin where nobody listens.
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    assert!(knee_engine::run(&spec, &mut support::Quiet, &stop).is_err());
+}
