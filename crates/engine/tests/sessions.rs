@@ -38,6 +38,9 @@ fn piece(piece: Piece) -> Template {
 
 /// A request whose texts have a `@` for each hole.
 fn request(url: &Url, method: &str, path: &str, headers: &[&str], body: &str) -> HttpRequest {
+    let headers = headers.iter().map(|header| parse_header(header).unwrap());
+    let headers = headers.collect();
+    let mut request = HttpRequest::new(method, url, headers, Vec::new(), 1).unwrap();
     let mut holes = Vec::new();
     let mut cut = |part: Part, text: &str| {
         let mut plain = String::new();
@@ -52,15 +55,12 @@ fn request(url: &Url, method: &str, path: &str, headers: &[&str], body: &str) ->
         }
         plain
     };
-    let path = cut(Part::Path, path);
-    let mut plain = Vec::new();
-    for (number, header) in headers.iter().enumerate() {
-        let (name, value) = parse_header(header).unwrap();
-        plain.push((name, cut(Part::Header(number as u16), &value)));
+    request.path = cut(Part::Path, path);
+    for (number, (_, value)) in request.headers.iter_mut().enumerate() {
+        *value = cut(Part::Header(number as u16), value);
     }
-    let body = cut(Part::Body, body);
-    let mut request = HttpRequest::new(method, url, plain, body.into_bytes(), 1).unwrap();
-    (request.path, request.holes) = (path, holes);
+    request.body = cut(Part::Body, body).into_bytes().into();
+    request.holes = holes;
     request
 }
 
@@ -357,12 +357,11 @@ fn a_session_with_a_connection_of_its_own_closes_it() {
 }
 
 #[test]
-fn a_server_that_is_not_there_fails_each_session_at_its_first_step() {
+fn no_run_begins_where_nobody_listens() {
     let (server, port) = shop();
     drop(server);
     let mut spec = spec(target(port, 64, Deal::InOrder), users(2), None);
     spec.duration = MS(300);
-    // The run does not begin where nobody listens.
     let stop = std::sync::atomic::AtomicBool::new(false);
     assert!(knee_engine::run(&spec, &mut support::Quiet, &stop).is_err());
 }

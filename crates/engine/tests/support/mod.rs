@@ -13,6 +13,7 @@ impl IntervalWatcher for Quiet {
 }
 
 /// One request, to this port of this host.
+#[allow(dead_code, reason = "not every test of trials needs it")]
 pub fn target(port: u16, method: &str, body: Body, keep_alive: bool) -> HttpTarget {
     let host = "127.0.0.1".to_owned();
     let request = HttpRequest {
