@@ -362,3 +362,78 @@ fn locations_are_resolved_within_the_origin() {
         assert_eq!(String::from_utf8(out).unwrap(), want, "{location}");
     }
 }
+
+/// What happens next in the simulated network: at a time, to a user, whose pause or service ends.
+type Agenda = std::collections::BinaryHeap<std::cmp::Reverse<(u64, u32, bool)>>;
+
+/// Sessions per second of so many users, each of whom asks three times and pauses after each, where
+/// one worker serves all in turn.
+fn simulated(count: u32, think: Nanos, service: Nanos, end: Nanos) -> f64 {
+    let pause = || Instruction::Think(Law::Exp(think));
+    let ask = || Instruction::Request(0);
+    let program = vec![ask(), pause(), ask(), pause(), ask(), pause()];
+    let mut closed = plan(program, vec![step(vec![])]);
+    closed.kinds[0].data.clear();
+    let mut users = Users::new(Arc::new(closed), (0, 1), 7);
+    let mut rng = crate::rng::stream(7, 1);
+    let mut walks = vec![Walk::default(); count as usize];
+    let mut queue = std::collections::VecDeque::new();
+    let mut agenda = Agenda::new();
+    for (user, walk) in walks.iter_mut().enumerate() {
+        assert!(walk.begin(&mut users));
+        agenda.push(std::cmp::Reverse((user as u64, user as u32, false)));
+    }
+    let mut completed = 0;
+    while let Some(std::cmp::Reverse((now, user, is_service))) = agenda.pop() {
+        if now > end.0 {
+            break;
+        }
+        let mut serve = |user, agenda: &mut Agenda| {
+            let ends = now + Law::Exp(service).sample(&mut rng).0;
+            agenda.push(std::cmp::Reverse((ends, user, true)));
+        };
+        if is_service {
+            queue.pop_front();
+            if let Some(&next) = queue.front() {
+                serve(next, &mut agenda);
+            }
+        }
+        let walk = &mut walks[user as usize];
+        let mut next = walk.next(&mut users, now);
+        if next == Next::Over {
+            completed += 1;
+            assert!(walk.begin(&mut users));
+            next = walk.next(&mut users, now);
+        }
+        match next {
+            Next::Think(time) => agenda.push(std::cmp::Reverse((now + time.0, user, false))),
+            _ => {
+                queue.push_back(user);
+                if queue.len() == 1 {
+                    serve(user, &mut agenda);
+                }
+            }
+        }
+    }
+    completed as f64 / end.as_secs_f64()
+}
+
+#[test]
+fn sessions_with_pauses_are_a_closed_network_whose_throughput_is_known() {
+    let (think, service) = (Nanos::from_millis(10), Nanos::from_millis(1));
+    for count in [1, 8, 15, 40] {
+        // Mean value analysis of one queue and a delay (Reiser and Lavenberg 1980), per session.
+        let (demand_s, delay_s) = (3.0 * service.as_secs_f64(), 3.0 * think.as_secs_f64());
+        let (mut waiting, mut want) = (0.0, 0.0);
+        for n in 1..=count {
+            let response_s = demand_s * (1.0 + waiting);
+            want = f64::from(n) / (response_s + delay_s);
+            waiting = want * response_s;
+        }
+        let got = simulated(count, think, service, Nanos::from_secs(300));
+        assert!(
+            (got / want - 1.0).abs() < 0.02,
+            "{count} users: {got}/s, not {want}/s"
+        );
+    }
+}

@@ -5,6 +5,7 @@ use Violation as V;
 mod body;
 mod generated;
 mod head;
+mod read;
 
 /// How one response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,4 +7,5 @@ mod malformed;
 mod misbehaviour;
 mod oracle;
 mod rig;
+mod session;
 mod split;

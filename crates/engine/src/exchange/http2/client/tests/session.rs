@@ -1,0 +1,210 @@
+//! Requests with holes, and responses that are read, over HTTP/2.
+
+use super::super::super::frame::{flag, kind};
+use super::super::super::hpack::Decoder;
+use super::super::{Http2, Http2Shared};
+use super::rig::*;
+use crate::exchange::{Asked, Exchange, Outbox, Tell};
+use knee_core::session::{
+    Answered, Expectation, Extraction, Fills, Follows, Instruction, Readings, RequestStep,
+    SessionKind, SessionPlan, Source, Users, Walk,
+};
+use knee_core::spec::{Hole, HttpRequest, HttpTarget, Part, Pick, Url, parse_header};
+use knee_core::time::Nanos;
+use std::sync::Arc;
+
+fn plan() -> SessionPlan {
+    let sources = [
+        Source::Json("/a/1".to_owned()),
+        Source::Header("x-b".to_owned()),
+        Source::Body,
+    ];
+    let extract = sources
+        .into_iter()
+        .enumerate()
+        .map(|(number, source)| Extraction {
+            name: "x".to_owned(),
+            variable: number as u16,
+            source,
+            otherwise: None,
+        });
+    SessionPlan {
+        kinds: vec![SessionKind {
+            name: "one".to_owned(),
+            weight: 1,
+            data: Vec::new(),
+            program: vec![Instruction::Request(0)],
+            variables: 3,
+            counters: 0,
+            new_connection: false,
+        }],
+        requests: vec![RequestStep {
+            name: "get".to_owned(),
+            kind: 0,
+            fills: Vec::new(),
+            expect: vec![Expectation::Status(vec![(200, 200)])],
+            extract: extract.collect(),
+            redirects: 0,
+            redirected: None,
+            timeout: None,
+            goes_on: false,
+        }],
+        data: Vec::new(),
+    }
+}
+
+/// What follows from a response that comes in these pieces.
+fn follows<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Follows {
+    let plan = Arc::new(plan());
+    let mut users = Users::new(Arc::clone(&plan), (0, 1), 1);
+    let mut walk = Walk::default();
+    assert!(walk.begin(&mut users));
+    walk.next(&mut users, 0);
+    let mut rig = Rig::greeted();
+    let mut readings = Readings::new(&plan, 1);
+    readings.begin(5, 0, 0);
+    rig.told.readings = Some(Box::new(readings));
+    rig.begin(5, GET);
+    rig.begin(6, GET);
+    for piece in pieces {
+        rig.feed(piece);
+    }
+    assert_eq!(end_of(&rig.told, 5), Some(Ok(200)));
+    let answered = Answered {
+        session: 0,
+        status: 200,
+        response: Nanos(1),
+        realtime_ns: 0,
+    };
+    let mut readings = rig.told.readings.take().expect("as given");
+    walk.answered(0, answered, &mut readings, &mut users)
+}
+
+#[test]
+fn responses_are_read_through_padding_and_other_streams_wherever_they_are_cut() {
+    let body: &[u8] = br#"{"a": [0, "right"]}"#;
+    let (first, second) = body.split_at(9);
+    let padded = |id, content: &[u8], end| {
+        f(
+            kind::DATA,
+            flag::PADDED | end,
+            id,
+            &[&[3][..], content, b"\"\"\""].concat(),
+        )
+    };
+    let bytes = [
+        headers(1, false, &[(":status", "103"), ("x-b", "wrong")]),
+        headers(3, false, &[(":status", "200"), ("x-b", "wrong")]),
+        headers(1, false, &[(":status", "200"), ("x-b", "right")]),
+        data(3, false, b"{\"a\": [0, \"wrong\"]}"),
+        padded(1, first, 0),
+        data(1, false, b""),
+        padded(1, second, flag::END_STREAM),
+    ]
+    .concat();
+    assert_eq!(follows([&bytes[..]].into_iter()), Follows::Next);
+    assert_eq!(follows(bytes.chunks(1)), Follows::Next);
+    for cut in 1..bytes.len() {
+        let (a, b) = bytes.split_at(cut);
+        assert_eq!(follows([a, b].into_iter()), Follows::Next, "cut at {cut}");
+    }
+    let none = [
+        ok(3),
+        headers(1, false, &[(":status", "200")]),
+        data(1, true, body),
+    ]
+    .concat();
+    assert_eq!(
+        follows([&none[..]].into_iter()),
+        Follows::Unexpected(2),
+        "no header"
+    );
+}
+
+/// A connection over which requests with holes go, and what its peer decodes.
+struct Filled {
+    http2: Http2,
+    shared: Http2Shared,
+    out: Outbox,
+    told: Tell,
+    decoder: Decoder,
+}
+
+impl Filled {
+    /// The fields and the body of a request whose holes are filled so.
+    fn sent(&mut self, op: u32, fills: &Fills) -> (Vec<String>, Vec<u8>) {
+        let asked = Asked { request: 0, fills };
+        self.http2
+            .begin(op, asked, &mut self.shared, &mut self.out, &mut self.told);
+        let bytes = std::mem::take(self.out.bytes());
+        let mut fields = Vec::new();
+        let mut body = Vec::new();
+        for (head, payload) in frames(&bytes) {
+            match head.kind {
+                kind::HEADERS => {
+                    let mut each = |name: &[u8], value: &[u8]| {
+                        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                        fields.push(format!("{}: {}", text(name), text(value)));
+                    };
+                    self.decoder.decode(&payload, 1 << 16, &mut each).unwrap();
+                }
+                _ => body.extend_from_slice(&payload),
+            }
+        }
+        (fields, body)
+    }
+}
+
+#[test]
+fn requests_are_filled_anew_each_time() {
+    let url = Url::parse("http://h/").unwrap();
+    let headers = ["X-A: []", "Cookie:", "B: c"].map(|h| parse_header(h).unwrap());
+    let body = b"<>".to_vec();
+    let mut request = HttpRequest::new("POST", &url, headers.to_vec(), body, 1).unwrap();
+    let hole = |part, at| Hole { part, at };
+    request.holes = vec![
+        hole(Part::Path, 1),
+        hole(Part::Header(0), 1),
+        hole(Part::Header(1), 0),
+        hole(Part::Body, 1),
+    ];
+    let endpoint = url.endpoint().clone();
+    let target = HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
+    let mut shared = Http2Shared::new(&target);
+    let mut out = Outbox::default();
+    let http2 = Http2::established(&mut shared, &mut out);
+    out.clear();
+    let mut filled = Filled {
+        http2,
+        shared,
+        out,
+        told: Tell::default(),
+        decoder: Decoder::default(),
+    };
+    for (op, (cookie, content)) in [("c=1", "12345678"), ("", ""), ("c=2", "1")]
+        .iter()
+        .enumerate()
+    {
+        let mut fills = Fills::new();
+        for value in ["items", "x", cookie, content] {
+            fills.push(value.as_bytes());
+        }
+        let (fields, body) = filled.sent(op as u32, &fills);
+        assert_eq!(body, format!("<{content}>").into_bytes());
+        let has = |field: &str| fields.iter().any(|other| other == field);
+        assert!(
+            has(":path: /items") && has("x-a: [x]") && has("b: c"),
+            "{fields:?}"
+        );
+        assert!(
+            has(&format!("content-length: {}", content.len() + 2)),
+            "{fields:?}"
+        );
+        let cookies = fields.iter().filter(|field| field.starts_with("cookie"));
+        assert_eq!(
+            cookies.count(),
+            usize::from(!cookie.is_empty()),
+            "{fields:?}"
+        );
+    }
+}
