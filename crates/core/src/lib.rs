@@ -71,6 +71,7 @@ pub mod pool;
 pub mod quantity;
 pub mod report;
 pub mod rng;
+pub mod scenario;
 pub mod session;
 pub mod shown;
 pub mod sim;

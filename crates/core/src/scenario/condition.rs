@@ -1,0 +1,105 @@
+//! `when`: two texts and what is asked of them.
+
+use super::Surroundings;
+use super::fault::{Read, fault};
+use super::fields::text;
+use super::template::{self, Names};
+use super::tree::{Node, Scalar};
+use crate::session::{Comparison, Condition, Template};
+use std::sync::Arc;
+
+const OPERATORS: [(&str, Comparison); 4] = [
+    ("==", Comparison::Equal),
+    ("!=", Comparison::NotEqual),
+    ("<", Comparison::Less),
+    (">", Comparison::Greater),
+];
+
+const SHAPE: &str = "write \"${name} != ''\", with ==, !=, < or >";
+
+/// Reads `LEFT OPERATOR RIGHT`.
+pub(super) fn read(node: &Node, names: &Names, around: &mut dyn Surroundings) -> Read<Condition> {
+    let scalar = text(node, "a condition such as \"${name} != ''\"")?;
+    let whole = &*scalar.text;
+    let Some(at) = operator(whole) else {
+        return fault(node.at, format!("a condition compares two texts: {SHAPE}"));
+    };
+    let rest = &whole[at..];
+    let known = OPERATORS
+        .iter()
+        .find(|(written, _)| rest.starts_with(written));
+    let Some(&(written, comparison)) =
+        known.filter(|(written, _)| !rest[written.len()..].starts_with('='))
+    else {
+        return fault(
+            node.at,
+            format!("'=', '<=' and '>=' are no comparisons: {SHAPE}"),
+        );
+    };
+    let after = at + written.len();
+    if operator(&whole[after..]).is_some() {
+        return fault(
+            node.at,
+            format!("two comparisons in one condition: {SHAPE}"),
+        );
+    }
+    Ok(Condition {
+        left: side(node, scalar, [0, at], names, around)?,
+        comparison,
+        right: side(node, scalar, [after, whole.len()], names, around)?,
+    })
+}
+
+/// Where an operator stands, outside of quotes and templates.
+fn operator(text: &str) -> Option<usize> {
+    let (mut quote, mut depth) = (None, 0usize);
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (None, '{') if before == '$' => depth += 1,
+            (None, '}') => depth = depth.saturating_sub(1),
+            (Some(open), c) if open == c => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            // A '!' alone is text.
+            (None, '=' | '<' | '>') if depth == 0 => return Some(at),
+            (None, '!') if depth == 0 && text[at..].starts_with("!=") => return Some(at),
+            _ => {}
+        }
+        before = c;
+    }
+    None
+}
+
+/// One side, without the blanks and quotes around it.
+fn side(
+    node: &Node,
+    scalar: &Scalar,
+    [from, to]: [usize; 2],
+    names: &Names,
+    around: &mut dyn Surroundings,
+) -> Read<Template> {
+    let text = &scalar.text[from..to];
+    let mut begin = from + (text.len() - text.trim_start().len());
+    let mut text = text.trim();
+    let is_empty = text.is_empty();
+    for quote in ['\'', '"'] {
+        let inner = text.strip_prefix(quote).and_then(|t| t.strip_suffix(quote));
+        if let Some(inner) = inner {
+            (text, begin) = (inner, begin + 1);
+            break;
+        }
+    }
+    if is_empty {
+        return fault(
+            node.at,
+            format!("a side of the condition is missing: {SHAPE}"),
+        );
+    }
+    let before = scalar.text[..begin].chars().count();
+    let part = Scalar {
+        text: Arc::from(text),
+        is_quoted: true,
+        begins: scalar.begins.map(|at| at.right(before)),
+    };
+    template::read(node, &part, names, around)
+}

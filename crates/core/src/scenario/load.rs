@@ -1,0 +1,304 @@
+//! How many users come: `load` and `fail_if`.
+
+use super::fault::{Read, fault, unknown};
+use super::fields::{Fields, duration, one_or_more, parsed, text, whole};
+use super::keys;
+use super::tree::{Node, Value};
+use crate::arrival::AskedArrival;
+use crate::quantity::parse::{error, quoted};
+use crate::quantity::{ParseError, Rate, parse_duration, parse_rate};
+use crate::session::SessionPlan;
+use crate::threshold::Threshold;
+use crate::time::Nanos;
+
+/// The load that a scenario file asks for. The command line wins over it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScenarioLoad {
+    /// Sessions that begin per second: an open loop.
+    pub rate: Option<Rate>,
+    /// Their arrival process.
+    pub arrival: Option<AskedArrival>,
+    /// Rates one after another, in the place of `rate`.
+    pub stages: Vec<Stage>,
+    /// Users, each with one session after another: a closed loop.
+    pub vusers: Option<u32>,
+    /// Measured time.
+    pub duration: Option<Nanos>,
+    /// Warm-up time.
+    pub warmup: Option<Nanos>,
+}
+
+/// A time in which the rate is constant or moves linearly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stage {
+    /// Sessions per second at its begin.
+    pub from_per_s: f64,
+    /// Sessions per second at its end.
+    pub to_per_s: f64,
+    /// How long it lasts, above 0.
+    pub length: Nanos,
+}
+
+/// A threshold of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScenarioThreshold {
+    /// The step that it is of; `None`: all operations.
+    pub step: Option<String>,
+    /// What must not be.
+    pub threshold: Threshold,
+}
+
+/// The most thresholds, and the bytes of the longest.
+const THRESHOLDS_MAX: usize = 1_000;
+const THRESHOLD_MAX: usize = 1_000;
+/// The most stages.
+const STAGES_MAX: usize = 1_000;
+
+/// Reads `load`.
+pub(super) fn read(node: &Node) -> Read<ScenarioLoad> {
+    let fields = Fields::read(node, &keys::LOAD)?;
+    let rate = fields
+        .get("rate")
+        .map(|node| parsed(node, "a rate such as 200/s", parse_rate));
+    let load = ScenarioLoad {
+        rate: rate.transpose()?,
+        arrival: fields.get("arrival").map(arrival).transpose()?,
+        stages: Vec::new(),
+        vusers: fields.get("vusers").map(vusers).transpose()?,
+        duration: fields.get("duration").map(duration).transpose()?,
+        warmup: fields
+            .get("warmup")
+            .map(|node| parsed(node, "a length of time, such as 5s,", parse_duration))
+            .transpose()?,
+    };
+    let stages = match fields.get("stages") {
+        Some(node) => stages(node, load.rate)?,
+        None => Vec::new(),
+    };
+    refuse_contradictions(&fields, &load)?;
+    Ok(ScenarioLoad { stages, ..load })
+}
+
+fn vusers(node: &Node) -> Read<u32> {
+    let vusers = whole(node, [1, 1_000_000])?;
+    Ok(u32::try_from(vusers).unwrap_or(u32::MAX))
+}
+
+fn arrival(node: &Node) -> Read<AskedArrival> {
+    let arrival = parsed(
+        node,
+        "an arrival process such as poisson",
+        AskedArrival::parse,
+    )?;
+    match arrival.file() {
+        Some(_) => fault(
+            node.at,
+            "a trace cannot stand here: give it on the command line, with --arrival",
+        ),
+        None => Ok(arrival),
+    }
+}
+
+fn refuse_contradictions(fields: &Fields<'_>, load: &ScenarioLoad) -> Read<()> {
+    let carries_rate = load
+        .arrival
+        .as_ref()
+        .is_some_and(AskedArrival::carries_rate);
+    let refused = [
+        (
+            "vusers",
+            "rate",
+            "users make a closed loop, a rate an open one: leave one out",
+        ),
+        (
+            "vusers",
+            "arrival",
+            "users make a closed loop, an arrival process is of an open one: leave one out",
+        ),
+        (
+            "vusers",
+            "stages",
+            "users make a closed loop, stages are of rates: leave one out",
+        ),
+        (
+            "stages",
+            "duration",
+            "the stages say how long the run is: leave 'duration' out",
+        ),
+    ];
+    for (one, other, why) in refused {
+        if let (Some(_), Some(other)) = (fields.entry(one), fields.entry(other)) {
+            return fault(other.at, why);
+        }
+    }
+    let Some(arrival) = fields.entry("arrival") else {
+        return Ok(());
+    };
+    let has_rate = fields.get("rate").or(fields.get("stages"));
+    match (carries_rate, has_rate) {
+        (true, Some(_)) => fault(
+            arrival.at,
+            "this arrival process has its own rate: leave 'rate' and 'stages' out",
+        ),
+        (false, None) => fault(
+            arrival.at,
+            "an arrival process needs a rate: write 'rate', such as rate: 200/s",
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn stages(node: &Node, rate: Option<Rate>) -> Read<Vec<Stage>> {
+    let Value::List(nodes) = &node.value else {
+        return fault(
+            node.at,
+            "stages are a list: write [{ramp: 0 -> 200/s, for: 1m}, {hold: 5m}]",
+        );
+    };
+    if nodes.is_empty() || nodes.len() > STAGES_MAX {
+        return fault(
+            node.at,
+            format!("no stage, or too many: expected 1 to {STAGES_MAX}"),
+        );
+    }
+    let mut now = rate.map(Rate::per_s);
+    let mut stages = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        stages.push(stage(node, &mut now)?);
+    }
+    Ok(stages)
+}
+
+/// Reads a stage; `now` is the rate before it, and then the one after it.
+fn stage(node: &Node, now: &mut Option<f64>) -> Read<Stage> {
+    let fields = Fields::read(node, &keys::STAGE)?;
+    let one = fields.one()?;
+    let lasts = fields.get("for").map(duration).transpose()?;
+    let need = |lasts: Option<Nanos>| match lasts {
+        Some(length) => Ok(length),
+        None => fault(
+            one.at,
+            format!("'{}' needs a length: write 'for', such as for: 1m", one.key),
+        ),
+    };
+    let constant = |per_s: f64, length| Stage {
+        from_per_s: per_s,
+        to_per_s: per_s,
+        length,
+    };
+    match &*one.key {
+        "ramp" => {
+            let (from_per_s, to_per_s) = parsed(&one.value, "a ramp such as 0 -> 200/s", ramp)?;
+            *now = Some(to_per_s);
+            let length = need(lasts)?;
+            Ok(Stage {
+                from_per_s,
+                to_per_s,
+                length,
+            })
+        }
+        "spike" => {
+            let per_s = parsed(&one.value, "a rate such as 600/s", parse_rate)?.per_s();
+            Ok(constant(per_s, need(lasts)?))
+        }
+        _ => match lasts {
+            Some(length) => {
+                let per_s = parsed(&one.value, "a rate such as 200/s", per_s)?;
+                *now = Some(per_s);
+                Ok(constant(per_s, length))
+            }
+            None => {
+                let length = duration(&one.value)?;
+                match *now {
+                    Some(per_s) => Ok(constant(per_s, length)),
+                    None => fault(
+                        one.at,
+                        "there is no rate before to hold: write {hold: 200/s, for: 5m}",
+                    ),
+                }
+            }
+        },
+    }
+}
+
+/// `FROM -> TO`.
+fn ramp(text: &str) -> Result<(f64, f64), ParseError> {
+    let Some((from, to)) = text.split_once("->") else {
+        let shown = quoted(text);
+        return Err(error(format!(
+            "{shown} is no ramp: write two rates, such as 0 -> 200/s"
+        )));
+    };
+    let ends = (per_s(from)?, per_s(to)?);
+    match ends {
+        (0.0, 0.0) => Err(error(
+            "a ramp from 0 to 0 offers nothing: write hold, or a rate above 0".to_owned(),
+        )),
+        ends => Ok(ends),
+    }
+}
+
+/// A rate that may be 0.
+fn per_s(text: &str) -> Result<f64, ParseError> {
+    match text.trim() {
+        "0" | "0/s" => Ok(0.0),
+        rate => parse_rate(rate).map(Rate::per_s),
+    }
+}
+
+/// Reads `fail_if`, whose steps are those of the plan.
+pub(super) fn thresholds(node: &Node, plan: &SessionPlan) -> Read<Vec<ScenarioThreshold>> {
+    let all = one_or_more(node);
+    if all.len() > THRESHOLDS_MAX {
+        return fault(
+            node.at,
+            format!("too many thresholds: expected at most {THRESHOLDS_MAX}"),
+        );
+    }
+    all.iter()
+        .map(|node| {
+            let scalar = text(node, "a threshold such as p99>200ms")?;
+            threshold(&scalar.text, plan).or_else(|wrong| fault(node.at, wrong.0))
+        })
+        .collect()
+}
+
+fn threshold(text: &str, plan: &SessionPlan) -> Result<ScenarioThreshold, ParseError> {
+    let text = text.trim();
+    if text.len() > THRESHOLD_MAX {
+        return Err(error(format!(
+            "{} is too long for a threshold: write STEP p99>200ms",
+            quoted(text)
+        )));
+    }
+    let whole = match Threshold::parse(text) {
+        Ok(threshold) => {
+            return Ok(ScenarioThreshold {
+                step: None,
+                threshold,
+            });
+        }
+        Err(wrong) => wrong,
+    };
+    // A name may have blanks in it, and so may a threshold.
+    let blanks = text.char_indices().filter(|(_, c)| c.is_whitespace());
+    let mut unknown_step = None;
+    for (at, _) in blanks {
+        let Ok(threshold) = Threshold::parse(&text[at..]) else {
+            continue;
+        };
+        let step = text[..at].trim_end();
+        if plan.requests.iter().any(|request| request.name == step) {
+            return Ok(ScenarioThreshold {
+                step: Some(step.to_owned()),
+                threshold,
+            });
+        }
+        unknown_step.get_or_insert(step);
+    }
+    let names = plan.requests.iter().map(|request| request.name.as_str());
+    Err(match unknown_step {
+        Some(step) => error(unknown("step", step, names)),
+        None => whole,
+    })
+}

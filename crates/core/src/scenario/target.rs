@@ -1,0 +1,112 @@
+//! The server that all requests go to, and their places on it.
+
+use super::Surroundings;
+use super::fault::{Read, fault};
+use super::fields::text;
+use super::holed::Holed;
+use super::template::{self, Names};
+use super::tree::Node;
+use crate::quantity::parse::quoted;
+use crate::session::Escape;
+use crate::spec::Url;
+
+/// The target without a path.
+pub(super) struct Origin {
+    pub(super) url: Url,
+    /// `http://host:port`.
+    text: String,
+}
+
+impl Origin {
+    /// Reads `target`.
+    pub(super) fn read(node: &Node, around: &mut dyn Surroundings) -> Read<Origin> {
+        const EXPECTED: &str = "a URL such as http://127.0.0.1:8080";
+        let scalar = text(node, EXPECTED)?;
+        let names = Names {
+            is_static: true,
+            ..Names::default()
+        };
+        let template = template::read(node, scalar, &names, around)?;
+        let written = template::constant(&template).unwrap_or_default();
+        let url = Url::parse(&written).or_else(|wrong| fault(node.at, wrong.0))?;
+        if url.path() != "/" {
+            let path = quoted(url.path());
+            return fault(
+                node.at,
+                format!("the target has the path {path}: write it in the steps"),
+            );
+        }
+        let scheme = if url.is_secure() { "https" } else { "http" };
+        let text = format!("{scheme}://{}", url.host());
+        Ok(Origin { url, text })
+    }
+
+    /// The path of a request, as a template has it or a URL of this target.
+    pub(super) fn path(
+        &self,
+        node: &Node,
+        names: &Names,
+        around: &mut dyn Surroundings,
+    ) -> Read<(Url, Holed)> {
+        let scalar = text(node, "a path such as /items")?;
+        let template = template::read(node, scalar, names, around)?;
+        let mut holed = Holed::of(&template, Escape::Path);
+        if let Some(at) = holed.text.find('#') {
+            holed.text.truncate(at);
+            holed.holes.retain(|(hole, _)| *hole <= at);
+        }
+        self.leave_out(&mut holed)
+            .or_else(|what| fault(node.at, what))?;
+        let is_path = holed.text.starts_with('/') && holed.holes.first().is_none_or(|h| h.0 > 0);
+        if !is_path {
+            let shown = quoted(&scalar.text);
+            return fault(
+                node.at,
+                format!(
+                    "{shown} is no path: expected one that begins with '/', or a URL of the target"
+                ),
+            );
+        }
+        let whole = format!("{}{}", self.text, holed.text);
+        let url = Url::parse(&whole).or_else(|wrong| fault(node.at, wrong.0))?;
+        Ok((url, holed))
+    }
+
+    /// Leaves out scheme, host and port, which have to be those of the target.
+    fn leave_out(&self, holed: &mut Holed) -> Result<(), String> {
+        let is_url = ["http://", "https://"].iter().any(|scheme| {
+            let begin = holed.text.get(..scheme.len());
+            begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+        });
+        if !is_url {
+            return Ok(());
+        }
+        let host = holed.text.find("://").map_or(0, |at| at + 3);
+        let path = holed.text[host..].find(['/', '?']);
+        let end = path.map_or(holed.text.len(), |at| host + at);
+        if holed.holes.first().is_some_and(|hole| hole.0 <= end) {
+            let own = &self.text;
+            return Err(format!(
+                "a template in the host: all requests go to {own}, so write the path alone"
+            ));
+        }
+        let url = Url::parse(&holed.text[..end]).map_err(|wrong| wrong.0)?;
+        if url.endpoint() != self.url.endpoint() || url.is_secure() != self.url.is_secure() {
+            let (own, other) = (&self.text, &holed.text[..end]);
+            return Err(format!(
+                "{} is another server than the target {own}: a scenario has one",
+                quoted(other)
+            ));
+        }
+        let slash = if holed.text[end..].starts_with('/') {
+            ""
+        } else {
+            "/"
+        };
+        holed.text = format!("{slash}{}", &holed.text[end..]);
+        for (hole, _) in &mut holed.holes {
+            *hole = *hole - end + slash.len();
+        }
+        Ok(())
+    }
+}
