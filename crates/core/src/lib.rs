@@ -64,6 +64,7 @@ pub mod digits;
 pub mod driver;
 pub mod experiment;
 pub mod finding;
+pub mod import;
 pub mod law;
 pub mod measure;
 pub mod polling;

@@ -1,6 +1,9 @@
 //! Options that commands share. Each group resolves into values that cannot be wrong.
 
 mod arrival;
+mod curl;
+mod data;
+mod dialect;
 mod engine;
 mod load;
 mod observe;
@@ -14,6 +17,7 @@ mod trace;
 mod values;
 
 pub use arrival::ArrivalArgs;
+pub use dialect::in_knees_words;
 pub use engine::{EngineArgs, WAITS, meaning, settled_waits, word};
 pub use load::{ClosedArgs, LimitArgs, OpenArgs, interval};
 pub use observe::ObserveArgs;

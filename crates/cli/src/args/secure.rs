@@ -40,7 +40,7 @@ pub struct SecureArgs {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     cacert: Option<String>,
 
-    /// Take any certificate
+    /// Take any certificate; without TLS of no effect
     #[arg(short = 'k', long, conflicts_with = "cacert", hide_short_help = true)]
     insecure: bool,
 
@@ -90,7 +90,7 @@ impl SecureArgs {
             let wrong = "is chosen in TLS: write https://, or give --http2-prior-knowledge";
             return Err(Failure::argument("--http2", wrong));
         }
-        let version = match (self.http1, self.http2 || self.http2_prior_knowledge) {
+        let version = match (self.http1, self.wants_http2()) {
             (true, _) => HttpVersion::Http11,
             (_, true) => HttpVersion::Http2,
             _ => HttpVersion::Auto,
@@ -122,11 +122,15 @@ impl SecureArgs {
         }
     }
 
-    /// An option of TLS that was given.
+    /// Whether HTTP/2 is asked for.
+    pub fn wants_http2(&self) -> bool {
+        self.http2 || self.http2_prior_knowledge
+    }
+
+    /// An option of TLS that was given. Lines of curl for cleartext have --insecure.
     fn given(&self) -> Option<&'static str> {
         let options = [
             (self.cacert.is_some(), "--cacert"),
-            (self.insecure, "--insecure"),
             (self.cert.is_some(), "--cert"),
             (self.sni.is_some(), "--sni"),
             (self.tls_min.is_some(), "--tls-min"),

@@ -1,5 +1,6 @@
 //! What the load is sent to.
 
+use super::curl::{CurlArgs, Proxy, parse_header};
 use super::secure::SecureArgs;
 use crate::failure::Failure;
 use crate::input;
@@ -8,8 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use knee_core::import::data;
+use knee_core::spec::parse_targets;
 use knee_core::spec::{Endpoint, HttpRequest, HttpTarget, ParseError, Pick, Url};
-use knee_core::spec::{parse_header, parse_targets};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Target")]
@@ -19,7 +21,13 @@ pub struct TargetArgs {
     pub url: Option<String>,
 
     /// Method [default: GET; POST with a body]
-    #[arg(short, long, value_name = "METHOD", short_alias = 'X')]
+    #[arg(
+        short,
+        long,
+        value_name = "METHOD",
+        short_alias = 'X',
+        alias = "request"
+    )]
     method: Option<String>,
 
     /// A header, repeatable: 'Name: value'
@@ -27,18 +35,8 @@ pub struct TargetArgs {
     header: Vec<(String, String)>,
 
     /// The body, or @FILE of up to 256 MiB
-    #[arg(short, long, value_name = "BODY")]
+    #[arg(short, long, value_name = "BODY", conflicts_with_all = super::data::IDS)]
     body: Option<String>,
-
-    /// Form data, or @FILE, as in curl: --body with the content type
-    /// application/x-www-form-urlencoded unless -T or -H gives another; repeated, joined with '&'
-    #[arg(
-        long,
-        value_name = "DATA",
-        conflicts_with = "body",
-        hide_short_help = true
-    )]
-    data: Vec<String>,
 
     /// User and password for Basic authentication
     #[arg(short, long, value_name = "USER:PASSWORD", value_parser = parse_user)]
@@ -55,8 +53,9 @@ pub struct TargetArgs {
     /// lines 'Name: value' and at most one '@FILE' for its body. An empty line ends it; # begins a
     /// comment. Each of up to 100 targets is reported on its own; of more, the 100th line is the
     /// sum of all further ones. The file has up to 256 MiB.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "method", "body", "data"])]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    #[arg(conflicts_with_all = ["url", "method", "body", "get", "head"])]
+    #[arg(conflicts_with_all = super::data::IDS)]
     targets: Option<String>,
 
     /// Order of several requests: in order, or random by weight
@@ -73,18 +72,26 @@ pub struct TargetArgs {
     no_keepalive: bool,
 
     #[command(flatten)]
+    curl: CurlArgs,
+
+    #[command(flatten)]
     pub secure: SecureArgs,
 }
 
 impl TargetArgs {
     /// Whether the user said what to load.
     pub fn is_given(&self) -> bool {
-        self.url.is_some() || self.targets.is_some()
+        self.url().is_some() || self.targets.is_some()
+    }
+
+    fn url(&self) -> Option<&str> {
+        self.url.as_deref().or(self.curl.url_option.as_deref())
     }
 
     /// The target; files are read here.
     pub fn resolve(&self) -> Result<HttpTarget, Failure> {
-        let (endpoint, is_secure, requests) = match (&self.targets, &self.url) {
+        self.curl.check()?;
+        let (endpoint, is_secure, requests) = match (&self.targets, self.url()) {
             (Some(file), _) => self.several(file)?,
             (None, Some(url)) => self.one(url)?,
             (None, None) => {
@@ -92,44 +99,65 @@ impl TargetArgs {
                 return Err(Failure::argument("URL", wrong));
             }
         };
-        let endpoint = match &self.unix_socket {
-            Some(path) => Endpoint::Unix { path: path.clone() },
-            None => endpoint,
+        let (endpoint, requests) = match (&self.unix_socket, &self.curl.proxy) {
+            (Some(path), None) => (Endpoint::Unix { path: path.clone() }, requests),
+            (_, Some(proxy)) => {
+                self.check_proxy(is_secure)?;
+                (proxy.endpoint.clone(), Proxy::ask(requests))
+            }
+            (None, None) => (endpoint, requests),
         };
         let target = HttpTarget::new(endpoint, requests, self.pick, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
         self.secure.apply(target, is_secure)
     }
 
-    fn one(&self, url: &str) -> Result<(Endpoint, bool, Vec<HttpRequest>), Failure> {
-        let url = Url::parse(url).map_err(|e| Failure::argument("URL", e))?;
-        let body = match &self.body {
-            Some(body) => text_or_file("--body", body)?,
-            None => self.form()?,
+    fn check_proxy(&self, is_secure: bool) -> Result<(), Failure> {
+        let wrong = match (is_secure, self.secure.wants_http2()) {
+            _ if self.unix_socket.is_some() => "a Unix socket is no proxy: leave one out",
+            (true, _) => "a proxy for https:// is not supported: leave it out",
+            (_, true) => "a proxy is asked in HTTP/1.1: leave --http2-prior-knowledge out",
+            _ => return Ok(()),
         };
-        let has_body = self.body.is_some() || !self.data.is_empty();
-        let implied = if has_body { "POST" } else { "GET" };
-        let method = self.method.as_deref().unwrap_or(implied);
+        Err(Failure::argument("--proxy", wrong))
+    }
+
+    fn one(&self, url: &str) -> Result<(Endpoint, bool, Vec<HttpRequest>), Failure> {
+        let (body, content_type) = self.body()?;
+        let (text, body) = match self.curl.get {
+            true => (CurlArgs::with_query(url, &body)?, Vec::new()),
+            false => (url.to_owned(), body),
+        };
+        let url = Url::parse(&text).map_err(|e| Failure::argument("URL", e))?;
+        let has_body = self.body.is_some() || content_type.is_some();
+        let method = self.method.as_deref();
+        let method = method.unwrap_or(self.curl.method(has_body));
         let request = HttpRequest::new(method, &url, Vec::new(), body, 1)
             .map_err(|e| Failure::argument("--method", e))?;
-        let request = self.with_headers(request)?;
+        let content_type = content_type.filter(|_| !self.curl.get);
+        let request = self.with_headers(request, content_type)?;
         Ok((url.endpoint().clone(), url.is_secure(), vec![request]))
     }
 
-    /// What `--data` makes, as curl does: joined with '&', line ends of files left out.
-    fn form(&self) -> Result<Vec<u8>, Failure> {
-        let mut form = Vec::new();
-        for (at, data) in self.data.iter().enumerate() {
-            let mut part = text_or_file("--data", data)?;
-            if data.starts_with('@') {
-                part.retain(|b| !matches!(b, b'\r' | b'\n' | 0));
-            }
-            if at > 0 {
-                form.push(b'&');
-            }
-            form.append(&mut part);
+    /// The body, and the content type that goes with how it is given.
+    fn body(&self) -> Result<(Vec<u8>, Option<String>), Failure> {
+        let mut read = |file: &str| input::read(file).map_err(|e| e.line);
+        if let Some(body) = &self.body {
+            return Ok((text_or_file("--body", body)?, None));
         }
-        Ok(form)
+        if !self.curl.form.is_empty() {
+            let form = data::multipart(&self.curl.form, &mut read);
+            let form = form.map_err(|e| Failure::argument("--form", e))?;
+            return Ok((form.body, Some(form.content_type)));
+        }
+        let pieces = &self.curl.data;
+        let body = data::join(&pieces.0, &mut read);
+        let body = body.map_err(|e| Failure::argument("--data", e))?;
+        let content_type = match pieces.is_json() {
+            true => JSON,
+            false => FORM,
+        };
+        Ok((body, pieces.is_given().then(|| content_type.to_owned())))
     }
 
     fn several(&self, file: &str) -> Result<(Endpoint, bool, Vec<HttpRequest>), Failure> {
@@ -138,38 +166,45 @@ impl TargetArgs {
         let mut read_body = |path: &str| input::read_file(path, input::FILE_MAX);
         let targets = parse_targets(&text, &mut read_body)
             .map_err(|e| Failure::argument("--targets", format!("{file}: {e}")))?;
-        let requests = targets.requests.into_iter().map(|r| self.with_headers(r));
+        let with_headers = |r| self.with_headers(r, None);
+        let requests = targets.requests.into_iter().map(with_headers);
         let requests = requests.collect::<Result<_, _>>()?;
         Ok((targets.endpoint, targets.is_secure, requests))
     }
 
-    fn with_headers(&self, request: HttpRequest) -> Result<HttpRequest, Failure> {
-        let request = request
+    /// The same request with the headers that options give, and the content type that goes with its
+    /// body unless one is given.
+    fn with_headers(
+        &self,
+        request: HttpRequest,
+        implied: Option<String>,
+    ) -> Result<HttpRequest, Failure> {
+        let mut request = request
             .with_common_headers(&self.header)
             .map_err(|e| Failure::argument("--header", e))?;
-        let request = match &self.user {
-            Some(User(user)) => {
-                let credentials = format!("Basic {}", BASE64.encode(user));
-                let header = ("Authorization".to_string(), credentials);
-                let request = request.with_common_headers(&[header]);
-                request.map_err(|e| Failure::argument("--user", e))?
-            }
-            None => request,
-        };
-        let is_form = !self.data.is_empty();
-        let content_type = match &self.content_type {
-            Some(content_type) => content_type.clone(),
-            None if is_form => FORM.to_string(),
-            None => return Ok(request),
-        };
-        request
-            .with_common_headers(&[("Content-Type".to_string(), content_type)])
-            .map_err(|e| Failure::argument("--content-type", e))
+        let mut further = Vec::new();
+        if let Some(User(user)) = &self.user {
+            let credentials = format!("Basic {}", BASE64.encode(user));
+            further.push(("--user", ("Authorization".to_owned(), credentials)));
+        }
+        further.extend(self.curl.headers());
+        if self.curl.data.is_json() && !self.curl.get {
+            further.push(("--json-body", ("Accept".to_owned(), JSON.to_owned())));
+        }
+        if let Some(content_type) = self.content_type.clone().or(implied) {
+            further.push(("--content-type", ("Content-Type".to_owned(), content_type)));
+        }
+        for (option, header) in further {
+            request = request
+                .with_common_headers(&[header])
+                .map_err(|e| Failure::argument(option, e))?;
+        }
+        Ok(request)
     }
 
     /// The target in the words of the command line.
     pub fn tell(&self, words: &mut Words) {
-        words.put_some("url", self.url.clone());
+        words.put_some("url", self.url().map(str::to_owned));
         words.put_some("targets", self.targets.clone());
         if self.pick == Pick::Weighted {
             words.put("pick", RANDOM);
@@ -181,7 +216,7 @@ impl TargetArgs {
             .map(|(name, value)| format!("{name}: {value}"));
         words.put_list("header", headers);
         words.put_some("body", self.body.clone());
-        words.put_list("data", self.data.iter().cloned());
+        self.curl.tell(words);
         // The password is nobody's business who reads the report.
         let user = self.user.as_ref().map(User::without_password);
         words.put_some("user", user);
@@ -236,5 +271,6 @@ fn picks() -> impl TypedValueParser<Value = Pick> {
 }
 
 const FORM: &str = "application/x-www-form-urlencoded";
+const JSON: &str = "application/json";
 const IN_ORDER: &str = "in-order";
 const RANDOM: &str = "random";

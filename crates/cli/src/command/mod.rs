@@ -24,6 +24,8 @@ pub mod tour;
 pub mod udp;
 
 #[cfg(test)]
+mod copied;
+#[cfg(test)]
 mod documented;
 #[cfg(test)]
 mod refused;

@@ -1,6 +1,6 @@
 //! What was typed, as a whole.
 
-use crate::args::with_exits;
+use crate::args::{in_knees_words, with_exits};
 use crate::command::{
     analyze, compare, completions, explain, history, latency, man, observe, overload, report, run,
     serve, sweep, throttle, tour, udp,
@@ -51,6 +51,7 @@ impl RawArgs {
     ) -> Result<RawArgs, clap::Error> {
         let argv: Vec<OsString> = argv.into_iter().map(Into::into).collect();
         let argv = compare::options_first(&RawArgs::command(), argv);
+        let argv = in_knees_words(&RawArgs::command(), argv)?;
         let mut command = let_numbers_be_negative(RawArgs::command());
         if !terminal::is_stdout() {
             command = command.term_width(terminal::stdout_width());
@@ -60,14 +61,16 @@ impl RawArgs {
     }
 }
 
-/// Lets numbers, times and their lists begin with a `-`, so that `--rate -5` is told to be a bad
-/// rate and not an unknown option `-5`.
+/// Lets numbers, times, their lists and data begin with a `-`, so that `--rate -5` is told to be a
+/// bad rate and not an unknown option `-5`.
 fn let_numbers_be_negative(command: Command) -> Command {
     let command = command.mut_args(|argument| {
         let names = argument.get_value_names().unwrap_or_default();
-        let is_number = ["N", "T", "N,N...", "T,T...", "BYTES", "PERCENT", "CODE"]
-            .iter()
-            .any(|n| names.iter().any(|name| name == n));
+        let is_number = [
+            "N", "T", "N,N...", "T,T...", "BYTES", "PERCENT", "CODE", "DATA", "JSON",
+        ]
+        .iter()
+        .any(|n| names.iter().any(|name| name == n));
         argument.allow_hyphen_values(is_number)
     });
     command.mut_subcommands(let_numbers_be_negative)

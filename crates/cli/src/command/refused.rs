@@ -78,7 +78,10 @@ const REFUSED: &[(&str, &str)] = &[
         "run",
         "URL: is missing: give one, such as http://127.0.0.1:8080/",
     ),
-    ("run --foo", "--foo: unknown; --help lists what there is"),
+    (
+        "run --foobar",
+        "--foobar: unknown; --help lists what there is",
+    ),
     ("run --ratee 5", "--ratee: unknown; did you mean --rate?"),
     (
         "run http://h/ http://h/",

@@ -36,7 +36,7 @@ use knee_core::time::Nanos;
 )]
 pub struct RawRun {
     #[command(flatten)]
-    target: TargetArgs,
+    pub(super) target: TargetArgs,
 
     /// Offered load in operations per second (open loop): 1000, 2.5k, 0.5, 90/m, 12/h
     #[arg(short = 'R', long, value_name = "N", value_parser = parse_rate, help_heading = "Load")]

@@ -50,10 +50,11 @@ pub struct RawServeHttp {
     #[arg(long, value_name = "N", value_parser = parse_count, default_value_t = STREAMS_MAX)]
     streams: u32,
 
-    /// Application that answers: shop. POST /login takes {"name","password"} and gives a token, a
-    /// cookie and X-Csrf; GET /items?page=N and /items/ID give items; POST /cart takes an id with
-    /// the token; GET /cart reads the cookie; GET /old redirects; GET / is a page [default: every
-    /// request has the same response]
+    /// Application that answers: shop [default: every request has the same response]
+    ///
+    /// POST /login takes {"name","password"} and gives a token, a cookie and X-Csrf; GET
+    /// /items?page=N and /items/ID give items; POST /cart takes an id with the token; GET /cart
+    /// reads the cookie; GET /old redirects; GET / is a page with a hidden field.
     #[arg(long, value_name = "NAME", value_parser = apps(), hide_possible_values = true)]
     app: Option<App>,
 

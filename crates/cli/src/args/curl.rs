@@ -1,0 +1,199 @@
+//! Options of curl, so that a command line of curl that a browser copies is one of knee.
+
+use super::data::DataArgs;
+use crate::failure::Failure;
+use crate::words::Words;
+use clap::Args;
+use knee_core::spec::{Endpoint, HttpRequest, Url};
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Options of curl")]
+pub struct CurlArgs {
+    /// The URL, for those who write it as an option
+    #[arg(long = "url", value_name = "URL", hide = true, conflicts_with_all = ["url", "targets"])]
+    pub url_option: Option<String>,
+
+    #[command(flatten)]
+    pub data: DataArgs,
+
+    /// Part of a form, repeatable: NAME=TEXT, NAME=@FILE or NAME=<FILE, then ;type=TYPE and
+    /// ;filename=NAME. The body is multipart/form-data
+    #[arg(short = 'F', long, value_name = "PART", hide_short_help = true)]
+    #[arg(conflicts_with_all = ["body", "data", "data_raw", "data_binary", "data_urlencode"])]
+    #[arg(conflicts_with_all = ["json_body", "get", "targets"])]
+    pub form: Vec<String>,
+
+    /// Cookies: 'NAME=VALUE; NAME=VALUE'. -b VALUE means this where VALUE is two or more of them,
+    /// or one of them together with data, --compressed or a header that browsers alone send
+    #[arg(long, value_name = "COOKIES", value_parser = parse_cookies, hide_short_help = true)]
+    cookie: Vec<String>,
+
+    /// Header User-Agent
+    #[arg(short = 'A', long, value_name = "NAME", hide_short_help = true)]
+    user_agent: Option<String>,
+
+    /// Header Referer
+    #[arg(short = 'e', long, value_name = "URL", hide_short_help = true)]
+    referer: Option<String>,
+
+    /// Accept compressed responses; they are counted as they come
+    #[arg(long, hide_short_help = true)]
+    compressed: bool,
+
+    /// Append the data to the URL, and send GET
+    #[arg(short = 'G', long, hide_short_help = true)]
+    pub get: bool,
+
+    /// Method HEAD instead of GET
+    #[arg(short = 'I', long, hide_short_help = true)]
+    pub head: bool,
+
+    /// HTTP proxy for http:// targets: http://HOST:PORT
+    #[arg(short = 'x', long, value_name = "URL", value_parser = parse_proxy)]
+    #[arg(hide_short_help = true)]
+    pub proxy: Option<Proxy>,
+
+    /// Redirections are followed by scenarios alone
+    #[arg(short = 'L', long, hide = true)]
+    location: bool,
+
+    /// Of no meaning here; copied lines have them
+    #[arg(short = 's', long, hide = true)]
+    silent: bool,
+
+    #[arg(short = 'S', long, hide = true)]
+    show_error: bool,
+
+    #[arg(short = 'i', long, hide = true)]
+    include: bool,
+
+    #[arg(short = 'v', long, hide = true)]
+    verbose: bool,
+
+    #[arg(short = 'g', long, hide = true)]
+    globoff: bool,
+}
+
+/// Where a proxy is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proxy {
+    text: String,
+    pub endpoint: Endpoint,
+}
+
+impl CurlArgs {
+    /// What cannot be done as curl does it.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.location {
+            let wrong = "redirections are not followed here: write a scenario with 'redirects: N'";
+            return Err(Failure::argument("--location", wrong));
+        }
+        Ok(())
+    }
+
+    /// The method where none is given.
+    pub fn method(&self, has_body: bool) -> &'static str {
+        match (self.head, self.get) {
+            (true, _) => "HEAD",
+            (_, true) => "GET",
+            _ if has_body => "POST",
+            _ => "GET",
+        }
+    }
+
+    /// The headers that these options make, each with the option.
+    pub fn headers(&self) -> impl Iterator<Item = (&'static str, (String, String))> {
+        let cookies = (!self.cookie.is_empty()).then(|| self.cookie.join("; "));
+        let encodings = self
+            .compressed
+            .then(|| "deflate, gzip, br, zstd".to_owned());
+        let headers = [
+            ("--user-agent", "User-Agent", self.user_agent.clone()),
+            ("--referer", "Referer", self.referer.clone()),
+            ("--cookie", "Cookie", cookies),
+            ("--compressed", "Accept-Encoding", encodings),
+        ];
+        headers.into_iter().filter_map(|(option, name, value)| {
+            let header = (name.to_owned(), value?);
+            Some((option, header))
+        })
+    }
+
+    /// The same URL with data in its query.
+    pub fn with_query(url: &str, data: &[u8]) -> Result<String, Failure> {
+        let query = std::str::from_utf8(data)
+            .map_err(|_| Failure::argument("--get", "the data is not UTF-8 text"))?;
+        let url = url.split('#').next().unwrap_or_default();
+        let sign = match (query, url.contains('?')) {
+            ("", _) => "",
+            (_, true) => "&",
+            (_, false) => "?",
+        };
+        Ok(format!("{url}{sign}{query}"))
+    }
+
+    /// These options in the words of the command line.
+    pub fn tell(&self, words: &mut Words) {
+        for (option, given) in self.data.by_option() {
+            words.put_list(&option, given);
+        }
+        words.put_list("form", self.form.iter().cloned());
+        words.put_list("cookie", self.cookie.iter().cloned());
+        words.put_some("user-agent", self.user_agent.clone());
+        words.put_some("referer", self.referer.clone());
+        words.put_some("proxy", self.proxy.as_ref().map(|proxy| proxy.text.clone()));
+        let flags = [
+            ("compressed", self.compressed),
+            ("get", self.get),
+            ("head", self.head),
+        ];
+        for (name, _) in flags.into_iter().filter(|flag| flag.1) {
+            words.put(name, true);
+        }
+    }
+}
+
+impl Proxy {
+    /// The same requests as a proxy takes them: with the whole URL (RFC 9112 §3.2.2).
+    pub fn ask(requests: Vec<HttpRequest>) -> Vec<HttpRequest> {
+        let in_full = |request: HttpRequest| HttpRequest {
+            path: format!("http://{}{}", request.host, request.path),
+            ..request
+        };
+        requests.into_iter().map(in_full).collect()
+    }
+}
+
+fn parse_proxy(text: &str) -> Result<Proxy, String> {
+    let wrong = || format!("'{text}' is no HTTP proxy: give http://HOST:PORT");
+    let bare = text.strip_prefix("http://").unwrap_or(text);
+    let bare = bare.strip_suffix('/').unwrap_or(bare);
+    let port = bare.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    if bare.contains(['/', '?', '#']) || !matches!(port, Some(Ok(1..))) {
+        return Err(wrong());
+    }
+    let url = Url::parse(&format!("http://{bare}")).map_err(|e| format!("{}: {e}", wrong()))?;
+    Ok(Proxy {
+        text: format!("http://{bare}"),
+        endpoint: url.endpoint().clone(),
+    })
+}
+
+fn parse_cookies(text: &str) -> Result<String, String> {
+    match text.contains('=') {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "'{text}' is no cookie: write NAME=VALUE; files of cookies are not read"
+        )),
+    }
+}
+
+/// A header as curl takes it: `Name: value`, or `Name;` for one without a value.
+pub fn parse_header(text: &str) -> Result<(String, String), String> {
+    let empty = text.strip_suffix(';').filter(|name| !name.contains(':'));
+    let header = match empty {
+        Some(name) => knee_core::spec::parse_header(&format!("{name}:")),
+        None => knee_core::spec::parse_header(text),
+    };
+    header.map_err(|e| e.to_string())
+}

@@ -1,0 +1,3 @@
+//! What other programs know of a load, in knee's terms.
+
+pub mod data;
