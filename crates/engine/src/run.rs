@@ -269,6 +269,7 @@ impl Plan<'_> {
                 interval: spec.interval,
                 open_loop: spec.load.is_open_loop(),
                 counts_whole: spec.load.counts_whole(),
+                of_sessions: spec.target.sessions.is_some(),
                 starts_max: STARTS_MAX / self.workers as usize,
                 targets: spec.target.requests.len(),
             }),

@@ -219,6 +219,9 @@ impl<C: Client> Session<C> {
             }
             ended += 1;
         }
+        if C::CARRIES_SESSIONS {
+            self.recorder.on_steps(self.client.take_begun(), now);
+        }
         while let Some(session) = self.client.take_ended() {
             self.driver.on_completion(&session, now);
             ended += 1;

@@ -46,6 +46,8 @@ pub struct RecorderConfig {
     /// Whether a completion counts where it falls; else it is credited in proportion to time, over
     /// all that it took.
     pub counts_whole: bool,
+    /// What is started are sessions, whose steps are told by [`Recorder::on_steps`].
+    pub of_sessions: bool,
     /// How many start times are kept at the most.
     pub starts_max: usize,
     /// How many targets there are.
@@ -59,6 +61,7 @@ pub struct Recorder {
     window: Window,
     open_loop: bool,
     counts_whole: bool,
+    of_sessions: bool,
     /// The latest moment heard of.
     now: Nanos,
     totals: Measurement,
@@ -97,6 +100,7 @@ impl Recorder {
             window: config.window,
             open_loop: config.open_loop,
             counts_whole: config.counts_whole,
+            of_sessions: config.of_sessions,
             now: Nanos::ZERO,
             totals,
             starts_max,
@@ -119,7 +123,7 @@ impl Recorder {
         }
         self.totals.started += 1;
         if let Some(part) = self.parts.at(now) {
-            part.attempted += 1;
+            part.attempted += u64::from(!self.of_sessions);
             if self.open_loop {
                 let pacing = part.pacing.get_or_insert_default();
                 pacing.add(now - op.intended);
@@ -132,6 +136,14 @@ impl Recorder {
             self.totals.starts.push(now);
         } else {
             self.totals.starts_until = self.totals.starts_until.min(now);
+        }
+    }
+
+    /// Notes that so many steps of sessions began.
+    #[inline]
+    pub fn on_steps(&mut self, begun: u64, now: Nanos) {
+        if let Some(part) = self.parts.at(now) {
+            part.attempted += begun;
         }
     }
 

@@ -110,6 +110,7 @@ impl Generator {
                 interval: spec.interval,
                 open_loop: spec.load.is_open_loop(),
                 counts_whole: spec.load.counts_whole(),
+                of_sessions: false,
                 starts_max: STARTS_MAX,
                 targets: spec.target.requests.len(),
             }),

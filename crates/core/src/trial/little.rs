@@ -103,6 +103,7 @@ mod tests {
             interval: MS(1_000),
             open_loop: false,
             counts_whole: false,
+            of_sessions: false,
             starts_max: 0,
             targets: 1,
         });

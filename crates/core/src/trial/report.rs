@@ -6,6 +6,7 @@ use crate::stats::gaps::Dispersion;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::detail::{Detail, HttpDetail, UdpDetail};
 use crate::trial::flows::FlowsReport;
+use crate::trial::sessions::SessionsReport;
 use crate::trial::timing::TimingReport;
 use crate::trial::validity::Clause;
 use crate::trial::waiting::WaitReport;
@@ -178,14 +179,28 @@ impl TrialReport {
     }
 
     /// Responses per second, with none for a trial that saw none: for conclusions that compare
-    /// trials, to which that is the least there is.
+    /// trials, to which that is the least there is. Where users do sessions, those that ended: what
+    /// was asked for are sessions then.
     pub fn responses_per_s(&self) -> f64 {
-        self.throughput_per_s.unwrap_or(0.0)
+        let per_s = match self.sessions() {
+            Some(sessions) => sessions.ended_per_s,
+            None => self.throughput_per_s,
+        };
+        per_s.unwrap_or(0.0)
     }
 
-    /// The same of the responses that count as success.
+    /// The same of the responses that count as success, or of the sessions that came to their end.
     pub fn successes_per_s(&self) -> f64 {
-        self.goodput_per_s.unwrap_or(0.0)
+        let per_s = match self.sessions() {
+            Some(sessions) => sessions.completed_per_s,
+            None => self.goodput_per_s,
+        };
+        per_s.unwrap_or(0.0)
+    }
+
+    /// What users came to, where operations are steps of sessions.
+    pub fn sessions(&self) -> Option<&SessionsReport> {
+        self.http()?.sessions.as_ref()
     }
 }
 

@@ -19,6 +19,12 @@ pub(crate) trait Client {
     /// The next operation that has ended, if any.
     fn take_completed(&mut self) -> Option<Completion>;
 
+    /// How many steps of sessions have begun since this was asked last.
+    #[inline]
+    fn take_begun(&mut self) -> u64 {
+        0
+    }
+
     /// The next session that has ended, if any, as the driver's operation.
     #[inline]
     fn take_ended(&mut self) -> Option<Completion> {

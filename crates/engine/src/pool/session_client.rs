@@ -46,6 +46,9 @@ pub(crate) struct SessionClient<L: Link, X: Exchange> {
     completed: Vec<Completion>,
     ended: Vec<Completion>,
     measured: SessionsMeasured,
+    /// Steps that began since that was asked last. That a session waits for its turn counts as the
+    /// begin of its first.
+    begun: u64,
     /// Sessions under way, those that wait included.
     in_flight: u64,
     /// The time of day at the begin of the run's clock.
@@ -86,6 +89,7 @@ impl<L: Link, X: Exchange> SessionClient<L, X> {
             completed: Vec::new(),
             ended: Vec::new(),
             measured: SessionsMeasured::new(users.plan()),
+            begun: 0,
             in_flight: 0,
             realtime_origin_ns: None,
             has_run_out: false,
@@ -109,6 +113,7 @@ impl<L: Link, X: Exchange> Client for SessionClient<L, X> {
 
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
         self.in_flight += 1;
+        self.begun += 1;
         match self.free.pop() {
             Some(session) => self.seat(io, session, (op, now), now),
             None => self.waiting.push_back((op, now)),
@@ -119,6 +124,11 @@ impl<L: Link, X: Exchange> Client for SessionClient<L, X> {
     #[inline]
     fn take_completed(&mut self) -> Option<Completion> {
         self.completed.pop()
+    }
+
+    #[inline]
+    fn take_begun(&mut self) -> u64 {
+        std::mem::take(&mut self.begun)
     }
 
     #[inline]

@@ -22,7 +22,7 @@ pub(super) fn show(doc: &mut Document, sessions: Option<&SessionsReport>) {
 
 /// How many sessions ended, in the words of the opening line.
 pub(super) fn answer(trial: &TrialReport) -> Option<String> {
-    let sessions = trial.http()?.sessions.as_ref()?;
+    let sessions = trial.sessions()?;
     let per_s = sessions.ended_per_s?;
     let of = match trial.offered.asked_per_s {
         Some(asked) => format!(" of {}/s", crate::number::asked(asked)),

@@ -11,6 +11,7 @@ fn config(start: Nanos, end: Nanos, open_loop: bool) -> RecorderConfig {
         interval: MS(1_000),
         open_loop,
         counts_whole: open_loop,
+        of_sessions: false,
         starts_max: 1_000,
         targets: 1,
     }

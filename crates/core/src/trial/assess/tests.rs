@@ -42,6 +42,7 @@ fn trial(load: Load, completions: &[Completion]) -> Trial {
         interval: MS(1_000),
         open_loop,
         counts_whole: open_loop,
+        of_sessions: false,
         starts_max: 100_000,
         targets: 1,
     });

@@ -5,7 +5,7 @@ use crate::digits;
 use crate::finding::{Code, Finding, Severity};
 use crate::measure::Outcome;
 use crate::trial::report::TrialReport;
-use crate::trial::sessions::{SessionsReport, UnexpectedReport};
+use crate::trial::sessions::UnexpectedReport;
 use crate::words::percent;
 
 pub(super) const CODES: [Code; 2] = [DATA_EXHAUSTED, UNEXPECTED_RESPONSES];
@@ -26,13 +26,9 @@ const UNEXPECTED_RESPONSES: Code = Code {
              is right, mend the scenario; where it is not, its log says why.",
 };
 
-fn sessions(t: &TrialReport) -> Option<&SessionsReport> {
-    t.http()?.sessions.as_ref()
-}
-
 pub(super) fn data_exhausted(trials: &Trials) -> Option<Finding> {
     let ran_out = |t: &TrialReport| {
-        let set = sessions(t)?.ran_out.clone()?;
+        let set = t.sessions()?.ran_out.clone()?;
         Some((set, t.duration_ns as f64))
     };
     let (place, (set, after_ns)) = trials.worst(ran_out, |found| -found.1)?;
@@ -46,7 +42,7 @@ pub(super) fn data_exhausted(trials: &Trials) -> Option<Finding> {
 
 pub(super) fn unexpected_responses(trials: &Trials) -> Option<Finding> {
     let unexpected = |t: &TrialReport| {
-        let first: UnexpectedReport = sessions(t)?.unexpected.first()?.clone();
+        let first: UnexpectedReport = t.sessions()?.unexpected.first()?.clone();
         let count = t.outcomes.count(Outcome::Unexpected);
         let share = count as f64 * 100.0 / t.attempted.max(1) as f64;
         (count > 0).then_some((first, count, share))

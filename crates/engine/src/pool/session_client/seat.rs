@@ -21,6 +21,8 @@ pub(super) struct Seat {
     /// When its next step is intended.
     due: Nanos,
     is_taken: bool,
+    /// It has taken no step yet.
+    is_new: bool,
 }
 
 impl Seat {
@@ -34,6 +36,7 @@ impl Seat {
             },
             due: Nanos::ZERO,
             is_taken: false,
+            is_new: false,
         }
     }
 }
@@ -57,7 +60,8 @@ impl<L: Link, X: Exchange> SessionClient<L, X> {
         now: Nanos,
     ) {
         let seat = &mut self.seats[session as usize];
-        (seat.op, seat.due, seat.is_taken) = (op, op.intended, true);
+        (seat.op, seat.due) = (op, op.intended);
+        (seat.is_taken, seat.is_new) = (true, true);
         if !seat.walk.begin(&mut self.users) {
             // It has not begun: there is no record for it.
             self.has_run_out = true;
@@ -178,6 +182,9 @@ impl<L: Link, X: Exchange> SessionClient<L, X> {
         let until = op.intended + limit.unwrap_or(self.config.timeout);
         let mut flight = Flight::new(op, request as usize, until, started);
         (flight.session, flight.read_as) = (session, read_as);
+        // That of the first step counted when the session came.
+        let was_new = std::mem::take(&mut self.seats[session as usize].is_new);
+        self.begun += u64::from(!was_new);
         self.inner.start_step(io, flight, now);
     }
 

@@ -35,7 +35,8 @@ pub fn has_warmed_up(earlier: &TrialReport, later: &TrialReport) -> bool {
 
 /// 95 % confidence interval of a trial's goodput: that of its throughput, in proportion.
 pub fn goodput_ci95(trial: &TrialReport) -> Option<[f64; 2]> {
-    let share = trial.successes_per_s() / trial.responses_per_s().max(f64::MIN_POSITIVE);
+    let of = trial.throughput_per_s.unwrap_or(0.0).max(f64::MIN_POSITIVE);
+    let share = trial.successes_per_s() / of;
     let ci95 = trial.throughput_ci95_per_s?;
     Some(ci95.map(|bound| bound * share))
 }
