@@ -12,6 +12,7 @@ mod near;
 mod notes;
 mod output;
 mod pending;
+mod scenario;
 mod started_at;
 mod stdout;
 mod terminal;
@@ -55,6 +56,7 @@ fn execute(command: RawCommand) -> Result<Exit, Failure> {
         RawCommand::Report(raw) => command::report::execute(&raw),
         RawCommand::Compare(raw) => command::compare::execute(&raw),
         RawCommand::Explain(raw) => command::explain::execute(&raw),
+        RawCommand::Scenario(raw) => command::scenario::execute(&raw),
         RawCommand::History(raw) => command::history::execute(raw),
         RawCommand::Serve(raw) => command::serve::execute(raw.resolve()?),
         RawCommand::Observe(raw) => command::observe::execute(raw.resolve()?),

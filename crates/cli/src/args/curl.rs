@@ -91,6 +91,21 @@ impl CurlArgs {
         Ok(())
     }
 
+    /// The option, if any is given, that says what one request is.
+    pub fn of_one_request(&self) -> Option<&'static str> {
+        let given = [
+            (self.data.is_given(), "--data"),
+            (!self.form.is_empty(), "--form"),
+            (!self.cookie.is_empty(), "--cookie"),
+            (self.get, "--get"),
+            (self.head, "--head"),
+            (self.proxy.is_some(), "--proxy"),
+        ];
+        given
+            .into_iter()
+            .find_map(|(is_given, option)| is_given.then_some(option))
+    }
+
     /// The method where none is given.
     pub fn method(&self, has_body: bool) -> &'static str {
         match (self.head, self.get) {

@@ -8,6 +8,7 @@ use crate::machine::Machine;
 use crate::words::Words;
 use clap::Args;
 use knee_core::law::Law;
+use knee_core::scenario::Scenario;
 use knee_core::spec::{HttpTarget, HttpVersion, OpenLoad, Pause, PauseKind, Rate, parse_law};
 use knee_core::time::Nanos;
 
@@ -111,9 +112,9 @@ impl ClosedArgs {
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Time")]
 pub struct LimitArgs {
-    /// Time limit for an operation, counted from its intended time
-    #[arg(long, value_name = "T", default_value = "10s", value_parser = parse_positive)]
-    pub timeout: Nanos,
+    /// Time limit for an operation, counted from its intended time [default: 10s]
+    #[arg(long, value_name = "T", value_parser = parse_positive)]
+    timeout: Option<Nanos>,
 
     /// Time limit for establishing a connection, and before the load for resolving the name of the
     /// target
@@ -127,7 +128,20 @@ pub struct LimitArgs {
     pub interval: Option<Nanos>,
 }
 
+/// The time limit for an operation, where nobody says.
+const TIMEOUT: Nanos = Nanos::from_secs(10);
+
 impl LimitArgs {
+    /// The time limit for an operation.
+    pub fn timeout(&self) -> Nanos {
+        self.timeout.unwrap_or(TIMEOUT)
+    }
+
+    /// Takes the time limit of a scenario where none was given.
+    pub fn fill(&mut self, scenario: &Scenario) {
+        self.timeout = self.timeout.or(scenario.timeout);
+    }
+
     /// The interval for this length of measured time.
     pub fn interval(&self, duration: Nanos) -> Result<Nanos, Failure> {
         interval(self.interval, duration)
@@ -135,7 +149,7 @@ impl LimitArgs {
 
     /// The limits in the words of the command line.
     pub fn tell(&self, interval: Nanos, words: &mut Words) {
-        words.put("timeout", self.timeout.exactly());
+        words.put("timeout", self.timeout().exactly());
         words.put("connect-timeout", self.connect_timeout.exactly());
         words.put("interval", interval.exactly());
     }

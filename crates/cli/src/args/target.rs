@@ -1,5 +1,7 @@
 //! What the load is sent to.
 
+mod scenario;
+
 use super::curl::{CurlArgs, Proxy, parse_header};
 use super::secure::SecureArgs;
 use crate::failure::Failure;
@@ -10,13 +12,15 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use knee_core::import::data;
+use knee_core::scenario::Scenario;
 use knee_core::spec::parse_targets;
 use knee_core::spec::{Endpoint, HttpRequest, HttpTarget, ParseError, Pick, Url};
+use std::sync::Arc;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Target")]
 pub struct TargetArgs {
-    /// The URL to load, such as http://127.0.0.1:8080/path
+    /// The URL to load, such as http://127.0.0.1:8080/path, or a scenario file (.yaml, .json)
     #[arg(value_name = "URL", help_heading = None::<&str>)]
     pub url: Option<String>,
 
@@ -76,6 +80,10 @@ pub struct TargetArgs {
 
     #[command(flatten)]
     pub secure: SecureArgs,
+
+    /// The scenario that the URL names, once it is read.
+    #[arg(skip)]
+    scenario: Option<Arc<Scenario>>,
 }
 
 impl TargetArgs {
@@ -91,6 +99,9 @@ impl TargetArgs {
     /// The target; files are read here.
     pub fn resolve(&self) -> Result<HttpTarget, Failure> {
         self.curl.check()?;
+        if let Some(scenario) = &self.scenario {
+            return self.target_of(scenario);
+        }
         let (endpoint, is_secure, requests) = match (&self.targets, self.url()) {
             (Some(file), _) => self.several(file)?,
             (None, Some(url)) => self.one(url)?,

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::words::Words;
 use clap::Args;
 use knee_core::report::{Report, ThresholdReport, thresholds};
+use knee_core::scenario::Scenario;
 use knee_core::threshold::Threshold;
 
 #[derive(Args, Clone, Debug)]
@@ -21,6 +22,25 @@ pub struct ThresholdArgs {
 }
 
 impl ThresholdArgs {
+    /// Takes the thresholds of a scenario where none was given.
+    pub fn fill(&mut self, scenario: &Scenario) -> Result<(), Failure> {
+        if !self.fail_if.is_empty() {
+            return Ok(());
+        }
+        for asked in &scenario.fail_if {
+            if let Some(step) = &asked.step {
+                let wrong = format!(
+                    "'{step} {}' of the scenario is of one step, which this version does not \
+                     judge: give --fail-if, or leave it out",
+                    asked.threshold
+                );
+                return Err(Failure::argument("--fail-if", wrong));
+            }
+            self.fail_if.push(asked.threshold.clone());
+        }
+        Ok(())
+    }
+
     /// Refuses all but `invalid`, for a command that measures no response times.
     pub fn refuse_all_but_invalid(&self) -> Result<(), Failure> {
         match self.fail_if.iter().find(|t| !t.is_of_verdict()) {

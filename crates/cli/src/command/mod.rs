@@ -16,6 +16,7 @@ mod progress;
 pub mod raw;
 pub mod report;
 pub mod run;
+pub mod scenario;
 pub mod serve;
 mod service;
 pub mod sweep;

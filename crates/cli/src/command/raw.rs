@@ -3,7 +3,7 @@
 use crate::args::{in_knees_words, with_exits};
 use crate::command::{
     analyze, compare, completions, explain, history, latency, man, observe, overload, report, run,
-    serve, sweep, throttle, tour, udp,
+    scenario, serve, sweep, throttle, tour, udp,
 };
 use crate::terminal;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -91,6 +91,7 @@ pub enum RawCommand {
     Analyze(analyze::RawAnalyze),
     Report(report::RawReport),
     Compare(compare::RawCompare),
+    Scenario(scenario::RawScenario),
     Explain(explain::RawExplain),
     History(history::RawHistory),
     Serve(serve::RawServe),

@@ -14,6 +14,7 @@ use crate::words::{self, Words};
 use clap::Args;
 use knee_core::experiment::SingleRun;
 use knee_core::report::{Command, Kind};
+use knee_core::scenario::ScenarioLoad;
 use knee_core::spec::{HttpTarget, Load, Rate, TrialSpec, parse_duration, parse_rate};
 use knee_core::time::Nanos;
 
@@ -115,7 +116,14 @@ impl RunSpec {
 
 impl RawRun {
     /// What is to be run; files are read here.
-    pub fn resolve(self, machine: &Machine) -> Result<RunSpec, Failure> {
+    pub fn resolve(mut self, machine: &Machine) -> Result<RunSpec, Failure> {
+        if let Some(scenario) = self.target.scenario()? {
+            self.limits.fill(&scenario);
+            self.thresholds.fill(&scenario)?;
+            if let Some(load) = &scenario.load {
+                self.fill(load)?;
+            }
+        }
         let (trial, words) = self.trial(machine)?;
         Ok(RunSpec {
             trial,
@@ -124,6 +132,35 @@ impl RawRun {
             thresholds: self.thresholds,
             output: self.output.resolve()?,
         })
+    }
+
+    /// Takes the load of a scenario where none was given.
+    fn fill(&mut self, load: &ScenarioLoad) -> Result<(), Failure> {
+        if self.requests.is_none() {
+            self.duration = self.duration.or(load.duration);
+            self.warmup = self.warmup.or(load.warmup);
+        }
+        let is_closed = self.vusers.is_some() || self.closed.given().is_some();
+        if is_closed || self.open.arrivals.carries_rate() {
+            return Ok(());
+        }
+        if self.rate.is_none() {
+            if !load.stages.is_empty() {
+                let wrong = "the scenario has stages, which this version does not run: give a rate";
+                return Err(Failure::argument("--rate", wrong));
+            }
+            // -c alone is a number of users too.
+            if self.open.connections.is_none() {
+                self.vusers = load.vusers;
+            }
+            self.rate = load.rate;
+        }
+        let arrival = load.arrival.as_ref();
+        let arrival = arrival.filter(|arrival| self.rate.is_none() || !arrival.carries_rate());
+        if self.open.arrivals.arrival.is_none() && self.vusers.is_none() {
+            self.open.arrivals.arrival = arrival.cloned();
+        }
+        Ok(())
     }
 
     fn trial(&self, machine: &Machine) -> Result<(TrialSpec, Words), Failure> {
@@ -148,7 +185,7 @@ impl RawRun {
             warmup,
             duration,
             operations_max: self.requests,
-            timeout: self.limits.timeout,
+            timeout: self.limits.timeout(),
             connect_timeout: self.limits.connect_timeout,
             interval: self.limits.interval(duration)?,
             seed: self.engine.seed(),

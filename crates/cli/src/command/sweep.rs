@@ -153,6 +153,10 @@ impl ResolvedSweep {
 impl RawSweep {
     /// What is to be run; files are read here, and the reference server started if no URL is given.
     pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedSweep, Failure> {
+        if let Some(scenario) = self.target.scenario()? {
+            self.limits.fill(&scenario);
+            self.thresholds.fill(&scenario)?;
+        }
         self.refuse_contradictions()?;
         let output = self.output.resolve()?;
         let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::station)?;
@@ -186,7 +190,7 @@ impl RawSweep {
             warmup: self.warmup,
             duration: self.duration,
             operations_max: None,
-            timeout: self.limits.timeout,
+            timeout: self.limits.timeout(),
             connect_timeout: self.limits.connect_timeout,
             interval: self.limits.interval(self.duration)?,
             seed: self.engine.seed(),

@@ -137,7 +137,7 @@ const OBSERVE_HELP: &str = "Observer at the server's host, for SYNs, queues, dro
     host; else knee counts its own attempts]";
 
 const TIMEOUT_HELP: &str = "Time limit for a response, counted from its connection's intended \
-                            time; also for a simple client's connect";
+                            time; also for a simple client's connect [default: 10s]";
 
 const PATIENCE_HELP: &str = "T: time after which an unanswered connect is abandoned and replaced; \
     should be below 1s, when a SYN is repeated";

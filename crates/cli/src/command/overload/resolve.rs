@@ -26,6 +26,10 @@ const STARTS_PER_WORKER: f64 = 10_000.0;
 impl RawOverload {
     /// What is to be run; files are read here, and the reference server started if no URL is given.
     pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedOverload, Failure> {
+        if let Some(scenario) = self.target.scenario()? {
+            self.limits.fill(&scenario);
+            self.thresholds.fill(&scenario)?;
+        }
         self.refuse_contradictions()?;
         let output = self.output.resolve()?;
         let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::small)?;
@@ -91,7 +95,7 @@ impl RawOverload {
             warmup,
             duration: self.duration,
             operations_max: None,
-            timeout: self.limits.timeout,
+            timeout: self.limits.timeout(),
             connect_timeout: self.limits.connect_timeout,
             interval: self.limits.interval(self.duration)?,
             seed: self.engine.seed(),
@@ -176,7 +180,7 @@ impl RawOverload {
                 "a Unix socket has no SYNs and no T: give the URL of a TCP port",
             );
         }
-        if self.limits.timeout <= self.limits.connect_timeout {
+        if self.limits.timeout() <= self.limits.connect_timeout {
             return refuse(
                 "--timeout",
                 "must be longer than --connect-timeout, as the response comes after the connect",

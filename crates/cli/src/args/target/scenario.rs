@@ -1,0 +1,60 @@
+//! A scenario file in the place of a URL.
+
+use super::TargetArgs;
+use crate::failure::Failure;
+use crate::scenario;
+use knee_core::scenario::Scenario;
+use knee_core::spec::{Endpoint, HttpTarget, Pick};
+use std::sync::Arc;
+
+impl TargetArgs {
+    /// The scenario, where the URL names one; its files are read the first time.
+    pub fn scenario(&mut self) -> Result<Option<Arc<Scenario>>, Failure> {
+        if let (None, Some(file)) = (&self.scenario, &self.url)
+            && scenario::is_scenario(file)
+        {
+            self.refuse_options_of_urls()?;
+            self.scenario = Some(Arc::new(scenario::read(file)?));
+        }
+        Ok(self.scenario.clone())
+    }
+
+    /// What the scenario loads.
+    pub(super) fn target_of(&self, scenario: &Scenario) -> Result<HttpTarget, Failure> {
+        let endpoint = match &self.unix_socket {
+            Some(path) => Endpoint::Unix { path: path.clone() },
+            None => scenario.endpoint.clone(),
+        };
+        let requests = scenario.requests.iter().cloned();
+        let requests = requests.map(|request| self.with_headers(request, None));
+        let requests = requests.collect::<Result<_, _>>()?;
+        let target = HttpTarget::new(endpoint, requests, Pick::InOrder, !self.no_keepalive)
+            .map_err(|e| Failure::argument("URL", e))?;
+        let target = HttpTarget {
+            sessions: Some(Arc::new(scenario.plan.clone())),
+            ..target
+        };
+        self.secure.apply(target, scenario.is_secure)
+    }
+
+    fn refuse_options_of_urls(&self) -> Result<(), Failure> {
+        let given = [
+            (self.method.is_some(), "--method"),
+            (self.body.is_some(), "--body"),
+            (self.content_type.is_some(), "--content-type"),
+            (self.pick == Pick::Weighted, "--pick"),
+        ];
+        let given = given.into_iter().find(|(is_given, _)| *is_given);
+        let given = given.map(|(_, option)| option);
+        if let Some(option) = given.or(self.curl.of_one_request()) {
+            let wrong = "each step of a scenario has its own: write it in the file";
+            return Err(Failure::argument(option, wrong));
+        }
+        let is_cookie = |header: &(String, String)| header.0.eq_ignore_ascii_case("cookie");
+        if self.header.iter().any(is_cookie) {
+            let wrong = "a session has cookies of its own: write Cookie in the scenario's headers";
+            return Err(Failure::argument("--header", wrong));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! Scenario files and what they may read: files below their own folder, and the environment.
+
+use crate::failure::Failure;
+use crate::input;
+use knee_core::scenario::{self, Scenario, Surroundings, parse_scenario};
+use std::path::{Path, PathBuf};
+
+/// The endings of scenario files, and whether no host is called so.
+const ENDINGS: [(&str, bool); 3] = [(".yaml", true), (".yml", true), (".json", false)];
+
+/// Whether the argument that names a URL names a scenario file instead.
+pub fn is_scenario(argument: &str) -> bool {
+    let lower = argument.to_ascii_lowercase();
+    let Some((_, is_clear)) = ENDINGS.iter().find(|(ending, _)| lower.ends_with(ending)) else {
+        return false;
+    };
+    // A URL may end so too, with its scheme or without.
+    let is_url = argument.contains("://");
+    let could_be_url = argument.contains([':', '?']);
+    !is_url && (Path::new(argument).is_file() || (*is_clear && !could_be_url))
+}
+
+/// Reads a scenario and the files that it names.
+pub fn read(file: &str) -> Result<Scenario, Failure> {
+    let told = |wrong: String| Failure::argument(file, wrong);
+    let bytes = input::read_file(file, scenario::FILE_MAX as u64).map_err(told)?;
+    let folder = match Path::new(file).parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let unreadable = |e: std::io::Error| told(format!("its folder cannot be read: {e}"));
+    let folder = folder.canonicalize().map_err(unreadable)?;
+    parse_scenario(&bytes, file, &mut Folder(folder)).map_err(|wrong| Failure::input(wrong.0))
+}
+
+/// The folder of a scenario.
+struct Folder(PathBuf);
+
+impl Surroundings for Folder {
+    fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
+        let unreadable = |e: std::io::Error| format!("cannot be read: {e}");
+        // With all links followed, so that none leads out.
+        let path = self.0.join(name).canonicalize().map_err(unreadable)?;
+        if !path.starts_with(&self.0) {
+            return Err("is a link out of the folder of the scenario: copy the file".to_owned());
+        }
+        let path = path.to_str().ok_or("is not UTF-8: rename it")?;
+        input::read_file(path, input::FILE_MAX)
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A folder that goes with the test.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
+            let name = format!("knee-scenario-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir_all(path.join("in")).unwrap();
+            Scratch(path.canonicalize().unwrap())
+        }
+
+        fn write(&self, name: &str, text: &str) -> String {
+            let path = self.0.join(name);
+            fs::write(&path, text).unwrap();
+            path.display().to_string()
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn urls_are_no_files() {
+        for (argument, expected) in [
+            ("shop.yaml", true),
+            ("a/b/shop.YML", true),
+            ("shop.json", false),
+            ("http://h/shop.yaml", false),
+            ("127.0.0.1:8080/openapi.yaml", false),
+            ("h/?f=a.yaml", false),
+            ("-", false),
+            ("yaml", false),
+        ] {
+            assert_eq!(is_scenario(argument), expected, "{argument}");
+        }
+        let folder = Scratch::new("json");
+        assert!(is_scenario(&folder.write("shop.json", "")));
+    }
+
+    #[test]
+    fn files_are_read_below_the_folder_alone() {
+        let folder = Scratch::new("files");
+        folder.write("in/body.txt", "inside");
+        folder.write("secret", "outside");
+        let link = |name: &str, to: &str| {
+            std::os::unix::fs::symlink(folder.0.join(to), folder.0.join("in").join(name)).unwrap();
+        };
+        link("good", "in/body.txt");
+        link("bad", "secret");
+        link("up", "");
+        let of = |file: &str| {
+            let text = format!(
+                "target: http://h\nsessions: {{s: {{steps: [{{post: /, body_file: '{file}'}}]}}}}"
+            );
+            read(&folder.write("in/s.yaml", &text)).map(|s| s.requests[0].body.to_vec())
+        };
+        assert_eq!(of("body.txt").unwrap(), b"inside");
+        assert_eq!(of("good").unwrap(), b"inside");
+        for (file, want) in [
+            (
+                "bad",
+                "'bad' is a link out of the folder of the scenario: copy the file",
+            ),
+            ("up/secret", "is a link out of the folder"),
+            ("../secret", "is not below the folder of the scenario"),
+            ("/etc/hosts", "is not below the folder of the scenario"),
+            ("none", "'none' cannot be read: No such file"),
+        ] {
+            let line = of(file).unwrap_err().line;
+            assert!(line.contains(want), "{file}: {line}");
+            assert!(line.contains("/in/s.yaml:2:43: "), "{file}: {line}");
+        }
+    }
+}
