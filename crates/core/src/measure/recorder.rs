@@ -142,7 +142,10 @@ impl Recorder {
     /// Notes that so many steps of sessions began.
     #[inline]
     pub fn on_steps(&mut self, begun: u64, now: Nanos) {
-        if let Some(part) = self.parts.at(now) {
+        if begun > 0
+            && self.window.contains(now)
+            && let Some(part) = self.parts.at(now)
+        {
             part.attempted += begun;
         }
     }
