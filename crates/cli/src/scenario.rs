@@ -131,7 +131,7 @@ mod tests {
         ] {
             let line = of(file).unwrap_err().line;
             assert!(line.contains(want), "{file}: {line}");
-            assert!(line.contains("/in/s.yaml:2:43: "), "{file}: {line}");
+            assert!(line.contains("/in/s.yaml:2:45: "), "{file}: {line}");
         }
     }
 }

@@ -58,7 +58,7 @@ impl<'a> Fields<'a> {
         self.get(name).ok_or(()).or_else(|()| {
             let what = self.table.what;
             let about = self.table.keys.iter().find(|key| key.name == name);
-            let about = about.map_or("", |key| key.about);
+            let about = about.map_or(String::new(), |key| decapitalised(key.about));
             fault(self.at, format!("{what} lacks the key '{name}': {about}"))
         })
     }
@@ -93,6 +93,13 @@ impl<'a> Fields<'a> {
     fn second(&self, name: &str) -> At {
         self.entry(name).map_or(self.at, |entry| entry.at)
     }
+}
+
+/// As it goes on after a colon.
+fn decapitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_ascii_lowercase());
+    first.into_iter().chain(chars).collect()
 }
 
 /// Whether it is a key that knee leaves alone, as it holds what aliases name.

@@ -21,7 +21,7 @@ const KINDS_MAX: usize = 1_000;
 /// The most requests of a scenario, those that follow redirections among them.
 const REQUESTS_MAX: usize = 10_000;
 /// The most bytes of all requests together, without files.
-const BYTES_MAX: usize = 256 << 20;
+const BYTES_MAX: usize = 64 << 20;
 /// The most variables of a session.
 const VARIABLES_MAX: usize = 1_000;
 /// The most repetitions of a session, and how often one is done at most.

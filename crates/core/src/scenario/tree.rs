@@ -124,13 +124,17 @@ fn place(marker: &Marker) -> At {
 }
 
 fn not_yaml(error: &ScanError) -> Fault {
-    Fault {
-        at: place(error.marker()),
-        what: format!(
+    // It looks ahead of the values that it gives, and has a limit of its own there.
+    let is_too_deep = error.info().contains("recursion limit");
+    let what = match is_too_deep {
+        true => too_deep(),
+        false => format!(
             "not YAML ({}): check indentation, quotes and brackets",
             error.info()
         ),
-    }
+    };
+    let at = place(error.marker());
+    Fault { at, what }
 }
 
 /// A part of the tree that something names, and what it costs to have it once more.
