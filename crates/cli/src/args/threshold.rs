@@ -14,7 +14,8 @@ pub struct ThresholdArgs {
     /// 'errors>0.1%', 'invalid'
     ///
     /// Of response times: mean, min, p50, p75, p90, p99, p999, max against a time. throughput and
-    /// goodput against a rate, errors against a share (0.1%) or a number. Comparisons: > >= < <=. A
+    /// goodput against a rate, errors against a share (0.1%) or a number. Comparisons: > >= < <=.
+    /// With the name of a step of a scenario, or of a session, before it: 'checkout p99>500ms'. A
     /// sweep is judged at the level nearest to its knee, or else at the one with the most
     /// throughput.
     #[arg(long, value_name = "EXPR", value_parser = Threshold::parse)]
@@ -23,22 +24,10 @@ pub struct ThresholdArgs {
 
 impl ThresholdArgs {
     /// Takes the thresholds of a scenario where none was given.
-    pub fn fill(&mut self, scenario: &Scenario) -> Result<(), Failure> {
-        if !self.fail_if.is_empty() {
-            return Ok(());
+    pub fn fill(&mut self, scenario: &Scenario) {
+        if self.fail_if.is_empty() {
+            self.fail_if.clone_from(&scenario.fail_if);
         }
-        for asked in &scenario.fail_if {
-            if let Some(step) = &asked.step {
-                let wrong = format!(
-                    "'{step} {}' of the scenario is of one step, which this version does not \
-                     judge: give --fail-if, or leave it out",
-                    asked.threshold
-                );
-                return Err(Failure::argument("--fail-if", wrong));
-            }
-            self.fail_if.push(asked.threshold.clone());
-        }
-        Ok(())
     }
 
     /// Refuses all but `invalid`, for a command that measures no response times.

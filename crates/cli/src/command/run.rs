@@ -119,7 +119,7 @@ impl RawRun {
     pub fn resolve(mut self, machine: &Machine) -> Result<RunSpec, Failure> {
         if let Some(scenario) = self.target.scenario()? {
             self.limits.fill(&scenario);
-            self.thresholds.fill(&scenario)?;
+            self.thresholds.fill(&scenario);
             if let Some(load) = &scenario.load {
                 self.fill(load)?;
             }

@@ -155,7 +155,7 @@ impl RawSweep {
     pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedSweep, Failure> {
         if let Some(scenario) = self.target.scenario()? {
             self.limits.fill(&scenario);
-            self.thresholds.fill(&scenario)?;
+            self.thresholds.fill(&scenario);
         }
         self.refuse_contradictions()?;
         let output = self.output.resolve()?;

@@ -39,15 +39,6 @@ pub struct Stage {
     pub length: Nanos,
 }
 
-/// A threshold of the file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ScenarioThreshold {
-    /// The step that it is of; `None`: all operations.
-    pub step: Option<String>,
-    /// What must not be.
-    pub threshold: Threshold,
-}
-
 /// The most thresholds, and the bytes of the longest.
 const THRESHOLDS_MAX: usize = 1_000;
 const THRESHOLD_MAX: usize = 1_000;
@@ -247,7 +238,7 @@ fn per_s(text: &str) -> Result<f64, ParseError> {
 }
 
 /// Reads `fail_if`, whose steps are those of the plan.
-pub(super) fn thresholds(node: &Node, plan: &SessionPlan) -> Read<Vec<ScenarioThreshold>> {
+pub(super) fn thresholds(node: &Node, plan: &SessionPlan) -> Read<Vec<Threshold>> {
     let all = one_or_more(node);
     if all.len() > THRESHOLDS_MAX {
         return fault(
@@ -263,7 +254,7 @@ pub(super) fn thresholds(node: &Node, plan: &SessionPlan) -> Read<Vec<ScenarioTh
         .collect()
 }
 
-fn threshold(text: &str, plan: &SessionPlan) -> Result<ScenarioThreshold, ParseError> {
+fn threshold(text: &str, plan: &SessionPlan) -> Result<Threshold, ParseError> {
     let text = text.trim();
     if text.len() > THRESHOLD_MAX {
         return Err(error(format!(
@@ -271,34 +262,16 @@ fn threshold(text: &str, plan: &SessionPlan) -> Result<ScenarioThreshold, ParseE
             quoted(text)
         )));
     }
-    let whole = match Threshold::parse(text) {
-        Ok(threshold) => {
-            return Ok(ScenarioThreshold {
-                step: None,
-                threshold,
-            });
-        }
-        Err(wrong) => wrong,
+    let threshold = Threshold::parse(text)?;
+    let Some(of) = threshold.of() else {
+        return Ok(threshold);
     };
-    // A name may have blanks in it, and so may a threshold.
-    let blanks = text.char_indices().filter(|(_, c)| c.is_whitespace());
-    let mut unknown_step = None;
-    for (at, _) in blanks {
-        let Ok(threshold) = Threshold::parse(&text[at..]) else {
-            continue;
-        };
-        let step = text[..at].trim_end();
-        if plan.requests.iter().any(|request| request.name == step) {
-            return Ok(ScenarioThreshold {
-                step: Some(step.to_owned()),
-                threshold,
-            });
-        }
-        unknown_step.get_or_insert(step);
+    let steps = plan.requests.iter().map(|request| request.name.as_str());
+    let sessions = plan.kinds.iter().map(|kind| kind.name.as_str());
+    let names = steps.chain(sessions);
+    let step = of.split_once(": ").map_or(of, |(_, step)| step);
+    match names.clone().any(|name| name == of || name == step) {
+        true => Ok(threshold),
+        false => Err(error(unknown("step", of, names))),
     }
-    let names = plan.requests.iter().map(|request| request.name.as_str());
-    Err(match unknown_step {
-        Some(step) => error(unknown("step", step, names)),
-        None => whole,
-    })
 }

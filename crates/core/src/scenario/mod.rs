@@ -23,7 +23,7 @@ mod template;
 mod tests;
 mod tree;
 
-pub use load::{ScenarioLoad, ScenarioThreshold, Stage};
+pub use load::{ScenarioLoad, Stage};
 pub use schema::schema;
 pub use tree::FILE_MAX;
 
@@ -32,6 +32,7 @@ pub const EXAMPLE: &str = include_str!("example.yaml");
 
 use crate::session::SessionPlan;
 use crate::spec::{Endpoint, HttpRequest, ParseError};
+use crate::threshold::Threshold;
 use crate::time::Nanos;
 use fault::Read;
 use fields::{Fields, duration, named};
@@ -64,7 +65,7 @@ pub struct Scenario {
     /// The load that the file asks for.
     pub load: Option<ScenarioLoad>,
     /// The thresholds of the file.
-    pub fail_if: Vec<ScenarioThreshold>,
+    pub fail_if: Vec<Threshold>,
     /// The time limit of operations that have none of their own.
     pub timeout: Option<Nanos>,
 }

@@ -1,5 +1,6 @@
 //! Thresholds: `--fail-if 'p99>200ms'`.
 
+mod part;
 mod report;
 pub use report::ThresholdReport;
 
@@ -13,12 +14,15 @@ use std::fmt;
 /// A condition under which a run fails: a metric beyond a bound, or an invalid trial.
 #[derive(Clone, Debug)]
 pub struct Threshold {
+    /// The step of a session, or the session, whose operations it is about; `None`: all.
+    of: Option<String>,
     text: String,
     condition: Condition,
 }
 
 impl Threshold {
-    /// Parses `METRIC OPERATOR BOUND`, or `invalid`.
+    /// Parses `METRIC OPERATOR BOUND`, or `invalid`; `STEP METRIC OPERATOR BOUND` for a step of a
+    /// session, or for a session by its name.
     ///
     /// Metrics: `mean`, `min`, `p50`, `p75`, `p90`, `p95`, `p99`, `p999` (or `p99.9`), `max` of
     /// response time against a duration (`200ms`); `throughput`, `goodput` against a rate (`5k/s`);
@@ -28,10 +32,34 @@ impl Threshold {
     /// # Errors
     /// One line that says what is wrong and what would be right.
     pub fn parse(text: &str) -> Result<Threshold, ParseError> {
+        let wrong = match Threshold::of_all(text) {
+            Ok(threshold) => return Ok(threshold),
+            Err(wrong) => wrong,
+        };
+        // A name may have blanks in it, and so may a threshold.
+        let blanks = text.char_indices().filter(|(_, c)| c.is_whitespace());
+        let scoped = blanks.filter_map(|(at, _)| {
+            let of = Some(text[..at].trim()).filter(|of| !of.is_empty())?;
+            let threshold = Threshold::of_all(&text[at..]).ok()?;
+            Some(Threshold {
+                of: Some(of.to_owned()),
+                ..threshold
+            })
+        });
+        scoped.last().ok_or(wrong)
+    }
+
+    fn of_all(text: &str) -> Result<Threshold, ParseError> {
         Ok(Threshold {
+            of: None,
             text: text.split_whitespace().collect(),
             condition: parse_condition(text)?,
         })
+    }
+
+    /// The step, or session, that it is about, where it is not about all operations.
+    pub fn of(&self) -> Option<&str> {
+        self.of.as_deref()
     }
 
     /// Whether it is the word `invalid`, which needs no response times.
@@ -44,6 +72,19 @@ impl Threshold {
     /// It is undecided where too few operations ended to tell the figure, and what they tell of it
     /// leaves both possible.
     pub fn judge(&self, trial: &TrialReport) -> Judged {
+        let Some(of) = &self.of else {
+            return self.judge_all(trial);
+        };
+        match part::of(of, trial) {
+            Some(part) => self.judge_all(&part),
+            None => Judged::Undecided(format!(
+                "{}: {self} is not decided: there is no step or session '{of}'",
+                trial.label
+            )),
+        }
+    }
+
+    fn judge_all(&self, trial: &TrialReport) -> Judged {
         let (label, text) = (&trial.label, &self.text);
         let (metric, is, bound) = match &self.condition {
             Condition::Invalid if trial.verdict == Verdict::Invalid => {
@@ -106,12 +147,15 @@ impl std::str::FromStr for Threshold {
 /// Two are the same if they read the same, blanks apart.
 impl PartialEq for Threshold {
     fn eq(&self, other: &Threshold) -> bool {
-        self.text == other.text
+        self.text == other.text && self.of == other.of
     }
 }
 
 impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(of) = &self.of {
+            write!(f, "{of} ")?;
+        }
         f.write_str(&self.text)
     }
 }
@@ -384,6 +428,61 @@ mod tests {
             Judged::Crossed(line) | Judged::Undecided(line) => Some(line),
             Judged::Kept(_) => None,
         }
+    }
+
+    #[test]
+    fn a_threshold_may_be_about_a_step_or_a_session() {
+        use crate::trial::detail::Detail;
+        use crate::trial::report::TargetReport;
+        use crate::trial::sessions::{SessionReport, SessionsReport};
+        let mut trial = trial();
+        let mut outcomes = crate::measure::Outcomes::default();
+        outcomes.add_many(Outcome::Ok, 90);
+        outcomes.add_many(Outcome::Unexpected, 10);
+        let times = |p99| LatencyReport {
+            count: 100,
+            p99: Some(p99),
+            ..LatencyReport::default()
+        };
+        let Detail::Http(http) = &mut trial.detail else {
+            panic!("a trial of HTTP");
+        };
+        http.traffic.targets = vec![TargetReport {
+            target: "buyer: put into cart".to_owned(),
+            completed: 100,
+            attempted: 100,
+            outcomes,
+            response_time_ns: times(700_000_000),
+            ..TargetReport::default()
+        }];
+        http.sessions = Some(SessionsReport {
+            kinds: vec![SessionReport {
+                session: "buyer".to_owned(),
+                completed: 3,
+                failed: 1,
+                session_time_ns: times(9_000_000_000),
+                ..SessionReport::default()
+            }],
+            ..SessionsReport::default()
+        });
+        for (text, crossed) in [
+            ("p99>500ms", false),
+            ("put into cart p99>500ms", true),
+            ("buyer: put into cart p99 > 500 ms", true),
+            ("put into cart p99>800ms", false),
+            ("put into cart errors>=10%", true),
+            ("buyer errors>25%", false),
+            ("buyer errors>=25%", true),
+            ("buyer p99>8s", true),
+        ] {
+            let threshold = Threshold::parse(text).expect(text);
+            assert_eq!(is_crossed(&threshold, &trial), crossed, "{text}");
+            let again = Threshold::parse(&threshold.to_string()).expect(text);
+            assert_eq!(again, threshold, "{text}");
+        }
+        let other = Threshold::parse("checkout p99>1s").expect("a threshold");
+        let told = failed(&other, &trial).expect("not decided");
+        assert!(told.contains("no step or session 'checkout'"), "{told}");
     }
 
     #[test]

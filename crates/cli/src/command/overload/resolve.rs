@@ -26,9 +26,10 @@ const STARTS_PER_WORKER: f64 = 10_000.0;
 impl RawOverload {
     /// What is to be run; files are read here, and the reference server started if no URL is given.
     pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedOverload, Failure> {
-        if let Some(scenario) = self.target.scenario()? {
-            self.limits.fill(&scenario);
-            self.thresholds.fill(&scenario)?;
+        if self.target.scenario()?.is_some() {
+            let wrong = "a scenario's users keep their connections, and an overload opens one for \
+                         each request: give a URL, or use knee sweep";
+            return Err(Failure::argument("URL", wrong));
         }
         self.refuse_contradictions()?;
         let output = self.output.resolve()?;

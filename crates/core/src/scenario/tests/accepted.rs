@@ -213,12 +213,12 @@ fn the_load_of_the_specification() {
     let limits: Vec<_> = scenario
         .fail_if
         .iter()
-        .map(|t| (t.step.as_deref(), t.threshold.to_string()))
+        .map(|t| (t.of(), t.to_string()))
         .collect();
     assert_eq!(
         limits,
         [
-            (Some("checkout"), "p99>500ms".to_owned()),
+            (Some("checkout"), "checkout p99>500ms".to_owned()),
             (None, "errors>0.1%".to_owned())
         ]
     );
