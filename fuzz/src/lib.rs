@@ -9,6 +9,7 @@ pub mod http2_client;
 pub mod latency_control;
 pub mod latency_text;
 pub mod observe_control;
+pub mod scenario_file;
 pub mod sweep_csv;
 pub mod syn_segment;
 pub mod targets_file;

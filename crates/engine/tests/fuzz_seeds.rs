@@ -49,6 +49,11 @@ fn observe_control() {
 }
 
 #[test]
+fn scenario_file() {
+    run("scenario_file", 4_000, checks::scenario_file::check);
+}
+
+#[test]
 fn sweep_csv() {
     run("sweep_csv", 1_000, checks::sweep_csv::check);
 }

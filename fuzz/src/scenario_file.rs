@@ -1,0 +1,91 @@
+//! No file becomes a scenario whose plan does not fit its requests, and errors are one line with a
+//! place.
+
+use knee_core::scenario::{Scenario, Surroundings, parse_scenario};
+use knee_core::session::Instruction;
+use knee_core::spec::Part;
+
+/// Any bytes.
+pub fn check(data: &[u8]) {
+    match parse_scenario(data, "f", &mut Folder) {
+        Ok(scenario) => check_scenario(&scenario),
+        Err(error) => {
+            let line = error.0;
+            assert!(!line.chars().any(char::is_control), "one line: {line:?}");
+            let mut parts = line.splitn(4, ':').skip(1);
+            for _ in 0..2 {
+                let number: usize = parts.next().expect("a place").parse().expect("a number");
+                assert!(number > 0, "{line}");
+            }
+        }
+    }
+}
+
+/// A folder with one file of each kind, and an environment in which short names are set.
+struct Folder;
+
+impl Surroundings for Folder {
+    fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
+        let is_inside = !name.starts_with('/') && name.split('/').all(|part| part != "..");
+        assert!(is_inside, "{name:?}");
+        match name.rsplit('.').next() {
+            Some("csv") => Ok(b"name,password\na,b\n".to_vec()),
+            Some("jsonl") => Ok(b"{\"name\":\"a\"}\n".to_vec()),
+            Some("txt") => Ok(name.as_bytes().to_vec()),
+            _ => Err("cannot be read: no such file".to_owned()),
+        }
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        (name.len() < 5).then(|| "value\"\r\n".to_owned())
+    }
+}
+
+fn check_scenario(scenario: &Scenario) {
+    let Scenario { requests, plan, .. } = scenario;
+    assert_eq!(requests.len(), plan.requests.len());
+    for (request, step) in requests.iter().zip(&plan.requests) {
+        assert_eq!(request.holes.len(), step.fills.len(), "{}", step.name);
+        let order: Vec<_> = request.holes.iter().map(|h| (h.part, h.at)).collect();
+        assert!(order.is_sorted(), "{order:?}");
+        for hole in &request.holes {
+            let at = hole.at as usize;
+            let is_within = match hole.part {
+                Part::Path => request.path.is_char_boundary(at),
+                Part::Header(n) => request.headers[usize::from(n)].1.is_char_boundary(at),
+                Part::Body => at <= request.body.len(),
+            };
+            assert!(is_within, "{hole:?} of {}", step.name);
+        }
+        let texts = request.headers.iter().map(|(_, value)| value);
+        for text in texts.chain([&request.path, &request.method]) {
+            assert!(!text.contains(['\r', '\n', '\0']), "{text:?}");
+        }
+        assert!(
+            step.redirected
+                .is_none_or(|next| (next as usize) < requests.len())
+        );
+        assert!(usize::from(step.kind) < plan.kinds.len());
+    }
+    for kind in &plan.kinds {
+        let end = kind.program.len() as u32;
+        for step in &kind.program {
+            match step {
+                Instruction::Request(number) => assert!((*number as usize) < requests.len()),
+                Instruction::Begin { counter, times } => {
+                    assert!(*counter < kind.counters && *times > 0);
+                }
+                Instruction::Again { counter, to } => {
+                    assert!(*counter < kind.counters && *to < end);
+                }
+                Instruction::Unless { to, .. } => assert!(*to <= end),
+                Instruction::Think(_) => {}
+            }
+        }
+        assert!(
+            kind.data
+                .iter()
+                .all(|&set| usize::from(set) < plan.data.len())
+        );
+    }
+}
