@@ -15,6 +15,7 @@ mod protocols;
 mod results;
 mod round;
 mod schedule;
+mod sessions;
 mod stall;
 mod station;
 mod stats;
@@ -41,7 +42,7 @@ pub struct Options {
 type Bench = fn(&Lab) -> Result<String, String>;
 
 /// Each bench returns its part of the results as Markdown.
-const BENCHES: [(&str, Bench); 13] = [
+const BENCHES: [(&str, Bench); 14] = [
     ("closed", closed::run),
     ("open", open::run),
     ("dm1", station::run_dm1),
@@ -55,6 +56,7 @@ const BENCHES: [(&str, Bench); 13] = [
     ("bulk", bulk::run),
     ("tls", protocols::run_tls),
     ("http2", protocols::run_http2),
+    ("sessions", sessions::run),
 ];
 
 impl Options {

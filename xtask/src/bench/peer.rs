@@ -13,6 +13,10 @@ pub enum Peer {
     KneeEpollUnstamped,
     /// knee over io_uring without them.
     KneeUringUnstamped,
+    /// knee over epoll with a scenario.
+    KneeSession,
+    /// k6.
+    K6,
     /// wrk.
     Wrk,
     /// wrk2, where its binary has that name.
@@ -99,6 +103,8 @@ impl Peer {
             Peer::KneeUring => "knee (io_uring)",
             Peer::KneeEpollUnstamped => "knee (epoll, no timestamps)",
             Peer::KneeUringUnstamped => "knee (io_uring, no timestamps)",
+            Peer::KneeSession => "knee (epoll), sessions",
+            Peer::K6 => "k6",
             Peer::Wrk => "wrk",
             Peer::Wrk2 => "wrk2",
             Peer::Ab => "ab -k",
@@ -116,6 +122,7 @@ impl Peer {
     /// The binary's name.
     pub fn program(self) -> &'static str {
         match self {
+            Peer::K6 => "k6",
             Peer::Wrk => "wrk",
             Peer::Wrk2 => "wrk2",
             Peer::Ab => "ab",
@@ -131,10 +138,10 @@ impl Peer {
 
     /// Whether it is knee.
     pub fn is_knee(self) -> bool {
-        use Peer::{KneeEpoll, KneeEpollUnstamped, KneeUring, KneeUringUnstamped};
+        use Peer::{KneeEpoll, KneeEpollUnstamped, KneeSession, KneeUring, KneeUringUnstamped};
         matches!(
             self,
-            KneeEpoll | KneeUring | KneeEpollUnstamped | KneeUringUnstamped
+            KneeEpoll | KneeUring | KneeEpollUnstamped | KneeUringUnstamped | KneeSession
         )
     }
 
@@ -216,6 +223,7 @@ impl Peer {
             knee if knee.is_knee() => parse_knee(&json(out)?),
             Peer::Wrk | Peer::Wrk2 => parse_wrk(out),
             Peer::Ab => parse_ab(out),
+            Peer::K6 => parse_k6(&json(out)?),
             Peer::H2load | Peer::H2loadStreams => parse_h2load(out),
             Peer::Oha => parse_oha(&json(out)?),
             _ => parse_bare(&json(out)?),
@@ -252,6 +260,17 @@ fn parse_knee(report: &Value) -> Result<Sample, String> {
         }),
         peak_rss_bytes: at("generator/peak_rss_bytes").ok(),
         resumed: at("protocol/tls/handshakes_resumed").ok(),
+    })
+}
+
+/// What the script of [`super::sessions`] prints.
+fn parse_k6(summary: &Value) -> Result<Sample, String> {
+    let at = |name: &str| number(summary, &format!("/{name}"));
+    Ok(Sample {
+        requests: at("requests")?,
+        seconds: at("seconds")?,
+        errors: at("errors")?,
+        ..Sample::default()
     })
 }
 

@@ -53,10 +53,6 @@ pub struct CurlArgs {
     #[arg(hide_short_help = true)]
     pub proxy: Option<Proxy>,
 
-    /// Redirections are followed by scenarios alone
-    #[arg(short = 'L', long, hide = true)]
-    location: bool,
-
     /// Of no meaning here; copied lines have them
     #[arg(short = 's', long, hide = true)]
     silent: bool,
@@ -82,15 +78,6 @@ pub struct Proxy {
 }
 
 impl CurlArgs {
-    /// What cannot be done as curl does it.
-    pub fn check(&self) -> Result<(), Failure> {
-        if self.location {
-            let wrong = "redirections are not followed here: write a scenario with 'redirects: N'";
-            return Err(Failure::argument("--location", wrong));
-        }
-        Ok(())
-    }
-
     /// The option, if any is given, that says what one request is.
     pub fn of_one_request(&self) -> Option<&'static str> {
         let given = [

@@ -5,6 +5,7 @@ mod curl;
 mod data;
 mod dialect;
 mod engine;
+mod expect;
 mod load;
 mod observe;
 mod secure;

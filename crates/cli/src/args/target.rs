@@ -3,6 +3,7 @@
 mod scenario;
 
 use super::curl::{CurlArgs, Proxy, parse_header};
+use super::expect::ExpectArgs;
 use super::secure::SecureArgs;
 use crate::failure::Failure;
 use crate::input;
@@ -79,6 +80,9 @@ pub struct TargetArgs {
     curl: CurlArgs,
 
     #[command(flatten)]
+    pub expect: ExpectArgs,
+
+    #[command(flatten)]
     pub secure: SecureArgs,
 
     /// The scenario that the URL names, once it is read.
@@ -98,7 +102,6 @@ impl TargetArgs {
 
     /// The target; files are read here.
     pub fn resolve(&self) -> Result<HttpTarget, Failure> {
-        self.curl.check()?;
         if let Some(scenario) = &self.scenario {
             return self.target_of(scenario);
         }
@@ -120,7 +123,8 @@ impl TargetArgs {
         };
         let target = HttpTarget::new(endpoint, requests, self.pick, !self.no_keepalive)
             .map_err(|e| Failure::argument("URL", e))?;
-        self.secure.apply(target, is_secure)
+        let target = self.secure.apply(target, is_secure)?;
+        Ok(self.expect.apply(target))
     }
 
     fn check_proxy(&self, is_secure: bool) -> Result<(), Failure> {
@@ -236,6 +240,7 @@ impl TargetArgs {
         if self.no_keepalive {
             words.put("no-keepalive", true);
         }
+        self.expect.tell(words);
         self.secure.tell(words);
     }
 }

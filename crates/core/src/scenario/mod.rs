@@ -17,6 +17,7 @@ mod request;
 mod response;
 mod schema;
 mod session;
+mod single;
 mod target;
 mod template;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod tree;
 
 pub use load::{ScenarioLoad, Stage};
 pub use schema::schema;
+pub use single::{Expected, parse_status};
 pub use tree::FILE_MAX;
 
 /// A commented scenario that runs against `knee serve http --app shop`.

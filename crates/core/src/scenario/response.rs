@@ -58,7 +58,7 @@ const STATUS: &str = "a status such as 200, 2xx or 200-204";
 const TIME: &str = "a response time such as <300ms";
 
 /// `200`, `2xx` or `200-204`.
-fn status(text: &str) -> Result<(u16, u16), ParseError> {
+pub(super) fn status(text: &str) -> Result<(u16, u16), ParseError> {
     let number = |text: &str| {
         let is_three = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
         let number = text.parse().ok().filter(|_| is_three);

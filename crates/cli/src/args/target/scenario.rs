@@ -46,7 +46,7 @@ impl TargetArgs {
         ];
         let given = given.into_iter().find(|(is_given, _)| *is_given);
         let given = given.map(|(_, option)| option);
-        if let Some(option) = given.or(self.curl.of_one_request()) {
+        if let Some(option) = given.or(self.curl.of_one_request()).or(self.expect.given()) {
             let wrong = "each step of a scenario has its own: write it in the file";
             return Err(Failure::argument(option, wrong));
         }

@@ -85,11 +85,6 @@ fn what_is_not_certain_is_refused_by_name() {
              --json-body '@a.json', or './@a.json'",
         ),
         (
-            &["-L"],
-            "--location: redirections are not followed here: write a scenario with \
-             'redirects: N'",
-        ),
-        (
             &["--cookie", "jar.txt"],
             "--cookie: 'jar.txt' is no cookie: write NAME=VALUE; files of cookies are not read",
         ),
@@ -122,6 +117,19 @@ fn what_is_not_certain_is_refused_by_name() {
         secure.starts_with("--proxy: a proxy for https://"),
         "{secure}"
     );
+}
+
+#[test]
+fn what_is_expected_makes_a_session_of_one_step() {
+    let of = |line: &[&str]| target(&[&["http://h/a"], line].concat()).unwrap();
+    assert!(of(&[]).sessions.is_none());
+    let followed = of(&["-L", "--expect-status", "2xx", "--expect-body", "ok"]);
+    let plan = followed.sessions.unwrap();
+    assert_eq!((followed.requests.len(), plan.requests.len()), (2, 2));
+    assert_eq!(plan.requests[0].expect.len(), 2);
+    assert_eq!(plan.requests[0].redirects, 50);
+    let wrong = target(&["http://h/", "--expect-status", "20"]).unwrap_err();
+    assert!(wrong.contains("is no status"), "{wrong}");
 }
 
 #[test]

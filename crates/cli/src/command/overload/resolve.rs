@@ -31,6 +31,9 @@ impl RawOverload {
                          each request: give a URL, or use knee sweep";
             return Err(Failure::argument("URL", wrong));
         }
+        self.target
+            .expect
+            .refuse("an overload reads no more of a response than its status: leave it out")?;
         self.refuse_contradictions()?;
         let output = self.output.resolve()?;
         let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::small)?;

@@ -1,0 +1,88 @@
+//! What is expected of the responses to a single request.
+
+use crate::failure::Failure;
+use crate::words::Words;
+use clap::Args;
+use knee_core::scenario::{Expected, parse_status};
+use knee_core::spec::HttpTarget;
+use std::sync::Arc;
+
+/// As many redirections as curl follows.
+const REDIRECTS: u32 = 50;
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Target")]
+pub struct ExpectArgs {
+    /// Statuses that count as success, repeatable: 200, 2xx, 200-204 [default: below 400]
+    #[arg(long, value_name = "STATUS", value_parser = parse_status, hide_short_help = true)]
+    #[arg(conflicts_with = "targets")]
+    expect_status: Vec<(u16, u16)>,
+
+    /// A text that each response's body has to contain
+    #[arg(
+        long,
+        value_name = "TEXT",
+        hide_short_help = true,
+        conflicts_with = "targets"
+    )]
+    expect_body: Option<String>,
+
+    /// Follow redirections to the same server, up to 50, each of which is an operation
+    #[arg(short = 'L', long, hide_short_help = true, conflicts_with = "targets")]
+    location: bool,
+}
+
+impl ExpectArgs {
+    /// The option, if any is given.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            (!self.expect_status.is_empty(), "--expect-status"),
+            (self.expect_body.is_some(), "--expect-body"),
+            (self.location, "--location"),
+        ];
+        given
+            .into_iter()
+            .find_map(|(is_given, option)| is_given.then_some(option))
+    }
+
+    /// The same target with what is expected of its only request.
+    pub fn apply(&self, mut target: HttpTarget) -> HttpTarget {
+        let expected = Expected {
+            status: self.expect_status.clone(),
+            body: self.expect_body.clone(),
+            redirects: if self.location { REDIRECTS } else { 0 },
+        };
+        if !expected.is_nothing()
+            && let Some(request) = target.requests.first()
+        {
+            let (requests, plan) = expected.of(request.clone());
+            target.requests = requests;
+            target.sessions = Some(Arc::new(plan));
+        }
+        target
+    }
+
+    /// Refuses them for an experiment that reads no response.
+    pub fn refuse(&self, why: &str) -> Result<(), Failure> {
+        match self.given() {
+            Some(option) => Err(Failure::argument(option, why)),
+            None => Ok(()),
+        }
+    }
+
+    /// These options in the words of the command line.
+    pub fn tell(&self, words: &mut Words) {
+        let ranges = self
+            .expect_status
+            .iter()
+            .map(|(low, high)| match low == high {
+                true => low.to_string(),
+                false => format!("{low}-{high}"),
+            });
+        words.put_list("expect-status", ranges);
+        words.put_some("expect-body", self.expect_body.clone());
+        if self.location {
+            words.put("location", true);
+        }
+    }
+}

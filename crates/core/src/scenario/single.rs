@@ -1,0 +1,148 @@
+//! One request as a session of one step, for what is expected of it on the command line.
+
+use super::response;
+use crate::session::{
+    Escape, Expectation, Fill, Instruction, Match, Piece, RequestStep, SessionKind, SessionPlan,
+    Source, Template,
+};
+use crate::spec::{Hole, HttpRequest, ParseError, Part};
+
+/// What is expected of the responses to a single request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// The ranges of statuses that will do; none given: any below 400.
+    pub status: Vec<(u16, u16)>,
+    /// A text that the body has to contain.
+    pub body: Option<String>,
+    /// The most redirections that are followed.
+    pub redirects: u32,
+}
+
+impl Expected {
+    /// Whether nothing is.
+    pub fn is_nothing(&self) -> bool {
+        *self == Expected::default()
+    }
+
+    /// The request with what follows its redirections, and the session that sends it.
+    pub fn of(&self, request: HttpRequest) -> (Vec<HttpRequest>, SessionPlan) {
+        let status = (!self.status.is_empty()).then(|| Expectation::Status(self.status.clone()));
+        let body = self.body.as_ref().map(|text| Expectation::Value {
+            source: Source::Body,
+            is: Match::Contains(Template(vec![Piece::Text(text.clone())])),
+        });
+        let mut step = RequestStep {
+            name: format!("{} {}", request.method, request.path),
+            kind: 0,
+            fills: Vec::new(),
+            expect: status.into_iter().chain(body).collect(),
+            extract: Vec::new(),
+            redirects: self.redirects,
+            redirected: None,
+            timeout: None,
+            goes_on: false,
+        };
+        let mut requests = vec![request];
+        let mut steps = Vec::new();
+        if self.redirects > 0 {
+            step.redirected = Some(1);
+            requests.push(redirected(&requests[0]));
+            steps.push(RequestStep {
+                name: format!("{} (redirected)", step.name),
+                fills: vec![Fill {
+                    value: Template::default(),
+                    escape: Escape::Path,
+                }],
+                expect: Vec::new(),
+                redirects: 0,
+                redirected: None,
+                ..step.clone()
+            });
+        }
+        steps.insert(0, step);
+        let kind = SessionKind {
+            name: "request".to_owned(),
+            weight: 1,
+            data: Vec::new(),
+            program: vec![Instruction::Request(0)],
+            variables: 0,
+            counters: 0,
+            new_connection: false,
+        };
+        let plan = SessionPlan {
+            kinds: vec![kind],
+            requests: steps,
+            data: Vec::new(),
+        };
+        (requests, plan)
+    }
+}
+
+/// What follows a redirection: the same headers, but for those of a body, and no body.
+fn redirected(of: &HttpRequest) -> HttpRequest {
+    let mut request = of.clone();
+    if request.method != "HEAD" {
+        request.method = "GET".to_owned();
+    }
+    let is_of_body = |name: &str| name.to_ascii_lowercase().starts_with("content-");
+    request.headers.retain(|(name, _)| !is_of_body(name));
+    request.body = Vec::new().into();
+    request.path = String::new();
+    request.holes = vec![Hole {
+        part: Part::Path,
+        at: 0,
+    }];
+    request
+}
+
+/// Parses a status or a range of them: `200`, `2xx`, `200-204`.
+///
+/// # Errors
+/// Anything else.
+pub fn parse_status(text: &str) -> Result<(u16, u16), ParseError> {
+    response::status(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Url;
+
+    #[test]
+    fn a_request_is_a_session_of_one_step_whose_redirections_have_no_body() {
+        let url = Url::parse("http://h/a?b").unwrap();
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let headers = vec![header("Content-Type", "x/y"), header("X-A", "1")];
+        let request = HttpRequest::new("POST", &url, headers, b"body".to_vec(), 1).unwrap();
+        let expected = Expected {
+            status: vec![(200, 299)],
+            body: Some("ok".to_owned()),
+            redirects: 3,
+        };
+        let (requests, plan) = expected.of(request.clone());
+        assert_eq!(requests.len(), 2);
+        assert_eq!(requests[0], request);
+        assert_eq!(
+            (requests[1].method.as_str(), requests[1].body.len()),
+            ("GET", 0)
+        );
+        assert_eq!(requests[1].headers, [header("X-A", "1")]);
+        assert_eq!(plan.requests[0].expect.len(), 2);
+        assert_eq!(plan.requests[0].redirected, Some(1));
+        assert_eq!(plan.requests[1].redirects, 0);
+        let plain = Expected {
+            body: Some(String::new()),
+            ..Expected::default()
+        };
+        assert_eq!(plain.of(request).0.len(), 1);
+        assert!(!plain.is_nothing() && Expected::default().is_nothing());
+    }
+
+    #[test]
+    fn statuses() {
+        assert_eq!(parse_status("404"), Ok((404, 404)));
+        assert_eq!(parse_status("2xx"), Ok((200, 299)));
+        assert_eq!(parse_status("200-204"), Ok((200, 204)));
+        assert!(parse_status("20").is_err());
+    }
+}
