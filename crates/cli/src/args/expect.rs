@@ -27,7 +27,7 @@ pub struct ExpectArgs {
     )]
     expect_body: Option<String>,
 
-    /// Follow redirections to the same server, up to 50, each of which is an operation
+    /// Follow up to 50 redirections to the same server. Each of them is an operation
     #[arg(short = 'L', long, hide_short_help = true, conflicts_with = "targets")]
     location: bool,
 }

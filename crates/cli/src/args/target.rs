@@ -77,10 +77,10 @@ pub struct TargetArgs {
     no_keepalive: bool,
 
     #[command(flatten)]
-    curl: CurlArgs,
+    pub expect: ExpectArgs,
 
     #[command(flatten)]
-    pub expect: ExpectArgs,
+    curl: CurlArgs,
 
     #[command(flatten)]
     pub secure: SecureArgs,

@@ -4,7 +4,8 @@ use crate::failure::Failure;
 use crate::words::Words;
 use clap::Args;
 use knee_core::report::{Report, ThresholdReport, thresholds};
-use knee_core::scenario::Scenario;
+use knee_core::scenario::{Scenario, check_part};
+use knee_core::spec::HttpTarget;
 use knee_core::threshold::Threshold;
 
 #[derive(Args, Clone, Debug)]
@@ -28,6 +29,14 @@ impl ThresholdArgs {
         if self.fail_if.is_empty() {
             self.fail_if.clone_from(&scenario.fail_if);
         }
+    }
+
+    /// Refuses thresholds of steps and targets that there are not.
+    pub fn check(&self, target: &HttpTarget) -> Result<(), Failure> {
+        let plan = target.sessions.as_deref();
+        let mut all = self.fail_if.iter();
+        all.try_for_each(|threshold| check_part(threshold, &target.requests, plan))
+            .map_err(|wrong| Failure::argument("--fail-if", wrong))
     }
 
     /// Refuses all but `invalid`, for a command that measures no response times.

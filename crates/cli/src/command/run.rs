@@ -15,7 +15,9 @@ use clap::Args;
 use knee_core::experiment::SingleRun;
 use knee_core::report::{Command, Kind};
 use knee_core::scenario::ScenarioLoad;
-use knee_core::spec::{HttpTarget, Load, Rate, TrialSpec, parse_duration, parse_rate};
+use knee_core::spec::{
+    AskedArrival, HttpTarget, Load, Rate, TrialSpec, parse_duration, parse_rate,
+};
 use knee_core::time::Nanos;
 
 /// Offer one load to a server and report throughput and response times
@@ -80,7 +82,14 @@ pub struct RawRun {
 
     #[command(flatten)]
     output: MeasuredOutputArgs,
+
+    /// The stages of a scenario.
+    #[arg(skip)]
+    stages: Option<ScenarioLoad>,
 }
+
+/// How reports call arrivals by the stages of a scenario.
+const STAGES: &str = "trace(stages of the scenario)";
 
 /// A run that cannot be wrong.
 #[derive(Debug)]
@@ -146,8 +155,7 @@ impl RawRun {
         }
         if self.rate.is_none() {
             if !load.stages.is_empty() {
-                let wrong = "the scenario has stages, which this version does not run: give a rate";
-                return Err(Failure::argument("--rate", wrong));
+                return self.fill_stages(load);
             }
             // -c alone is a number of users too.
             if self.open.connections.is_none() {
@@ -163,11 +171,46 @@ impl RawRun {
         Ok(())
     }
 
+    /// Takes the stages of a scenario, which say how long the run is too.
+    fn fill_stages(&mut self, load: &ScenarioLoad) -> Result<(), Failure> {
+        if self.open.arrivals.arrival.is_some() || self.duration.is_some() {
+            let wrong =
+                "the scenario has stages, which have their own: give a rate, or leave it out";
+            return Err(Failure::argument("--arrival and --duration", wrong));
+        }
+        let recorded = AskedArrival::parse(STAGES).map_err(|e| Failure::argument(STAGES, e))?;
+        self.open.arrivals.arrival = Some(recorded);
+        self.stages = Some(load.clone());
+        let warmup = self.warmup.unwrap_or_default();
+        let length = load.stages_length();
+        if length <= warmup {
+            let wrong = "as long as all stages of the scenario: expected less";
+            return Err(Failure::argument("--warmup", wrong));
+        }
+        self.duration = Some(length - warmup);
+        Ok(())
+    }
+
+    /// Recorded times of arrivals: of a file, or by the stages of a scenario.
+    fn trace(&self, seed: u64) -> Result<Option<Trace>, Failure> {
+        let Some(load) = &self.stages else {
+            return self.open.arrivals.trace();
+        };
+        let moments = load
+            .moments(seed)
+            .map_err(|e| Failure::argument("load", e))?;
+        Ok(Some(Trace {
+            moments: moments.into(),
+        }))
+    }
+
     fn trial(&self, machine: &Machine) -> Result<(TrialSpec, Words), Failure> {
         self.refuse_contradictions()?;
         let target = self.target.resolve()?;
         self.observe.check(&target)?;
-        let trace = self.open.arrivals.trace()?;
+        self.thresholds.check(&target)?;
+        let seed = self.engine.seed();
+        let trace = self.trace(seed)?;
         let (warmup, duration) = self.times(trace.as_ref());
         let target = http_stand::settle(target, self.limits.connect_timeout)?;
         let target = match self.vusers {
@@ -188,7 +231,7 @@ impl RawRun {
             timeout: self.limits.timeout(),
             connect_timeout: self.limits.connect_timeout,
             interval: self.limits.interval(duration)?,
-            seed: self.engine.seed(),
+            seed,
             engine,
         };
         let words = self.words(&trial);

@@ -197,6 +197,7 @@ impl RawSweep {
             engine: self.engine.resolve(machine),
         };
         self.observe.check(&base.target)?;
+        self.thresholds.check(&base.target)?;
         let words = self.words(&base);
         let spec = SweepSpec {
             base,

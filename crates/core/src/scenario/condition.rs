@@ -5,14 +5,14 @@ use super::fault::{Read, fault};
 use super::fields::text;
 use super::template::{self, Names};
 use super::tree::{Node, Scalar};
-use crate::session::{Comparison, Condition, Template};
+use crate::session::{Relation, Condition, Template};
 use std::sync::Arc;
 
-const OPERATORS: [(&str, Comparison); 4] = [
-    ("==", Comparison::Equal),
-    ("!=", Comparison::NotEqual),
-    ("<", Comparison::Less),
-    (">", Comparison::Greater),
+const OPERATORS: [(&str, Relation); 4] = [
+    ("==", Relation::Equal),
+    ("!=", Relation::NotEqual),
+    ("<", Relation::Less),
+    (">", Relation::Greater),
 ];
 
 const SHAPE: &str = "write \"${name} != ''\", with ==, !=, < or >";
@@ -28,7 +28,7 @@ pub(super) fn read(node: &Node, names: &Names, around: &mut dyn Surroundings) ->
     let known = OPERATORS
         .iter()
         .find(|(written, _)| rest.starts_with(written));
-    let Some(&(written, comparison)) =
+    let Some(&(written, relation)) =
         known.filter(|(written, _)| !rest[written.len()..].starts_with('='))
     else {
         return fault(
@@ -45,7 +45,7 @@ pub(super) fn read(node: &Node, names: &Names, around: &mut dyn Surroundings) ->
     }
     Ok(Condition {
         left: side(node, scalar, [0, at], names, around)?,
-        comparison,
+        relation,
         right: side(node, scalar, [after, whole.len()], names, around)?,
     })
 }

@@ -3,13 +3,16 @@
 use super::fault::{Read, fault, unknown};
 use super::fields::{Fields, duration, one_or_more, parsed, text, whole};
 use super::keys;
+use super::stages::Stage;
 use super::tree::{Node, Value};
 use crate::arrival::AskedArrival;
 use crate::quantity::parse::{error, quoted};
 use crate::quantity::{ParseError, Rate, parse_duration, parse_rate};
 use crate::session::SessionPlan;
+use crate::spec::HttpRequest;
 use crate::threshold::Threshold;
 use crate::time::Nanos;
+use std::collections::HashSet;
 
 /// The load that a scenario file asks for. The command line wins over it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,17 +29,6 @@ pub struct ScenarioLoad {
     pub duration: Option<Nanos>,
     /// Warm-up time.
     pub warmup: Option<Nanos>,
-}
-
-/// A time in which the rate is constant or moves linearly.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stage {
-    /// Sessions per second at its begin.
-    pub from_per_s: f64,
-    /// Sessions per second at its end.
-    pub to_per_s: f64,
-    /// How long it lasts, above 0.
-    pub length: Nanos,
 }
 
 /// The most thresholds, and the bytes of the longest.
@@ -263,15 +255,49 @@ fn threshold(text: &str, plan: &SessionPlan) -> Result<Threshold, ParseError> {
         )));
     }
     let threshold = Threshold::parse(text)?;
+    check_part(&threshold, &[], Some(plan))?;
+    Ok(threshold)
+}
+
+/// Refuses a threshold of a step, a session or a target that there is not.
+///
+/// # Errors
+/// One line with the name that is nearest.
+pub fn check_part(
+    threshold: &Threshold,
+    requests: &[HttpRequest],
+    plan: Option<&SessionPlan>,
+) -> Result<(), ParseError> {
     let Some(of) = threshold.of() else {
-        return Ok(threshold);
+        return Ok(());
     };
-    let steps = plan.requests.iter().map(|request| request.name.as_str());
-    let sessions = plan.kinds.iter().map(|kind| kind.name.as_str());
-    let names = steps.chain(sessions);
-    let step = of.split_once(": ").map_or(of, |(_, step)| step);
-    match names.clone().any(|name| name == of || name == step) {
-        true => Ok(threshold),
-        false => Err(error(unknown("step", of, names))),
+    let names: Vec<String> = match plan {
+        Some(plan) => names(plan).collect(),
+        None => {
+            let name = |request: &HttpRequest| format!("{} {}", request.method, request.path);
+            requests.iter().map(name).collect()
+        }
+    };
+    match names.iter().any(|name| name == of) {
+        true => Ok(()),
+        false => {
+            let what = if plan.is_some() { "step" } else { "target" };
+            let known = names.iter().map(String::as_str);
+            Err(error(unknown(what, of, known)))
+        }
     }
+}
+
+/// The names of all steps that have figures of their own, with and without their session, and of
+/// all sessions.
+fn names(plan: &SessionPlan) -> impl Iterator<Item = String> + '_ {
+    let redirected: HashSet<u32> = plan.requests.iter().filter_map(|r| r.redirected).collect();
+    let steps = (0u32..).zip(&plan.requests);
+    let steps = steps.filter(move |(number, _)| !redirected.contains(number));
+    let steps = steps.flat_map(|(_, step)| {
+        let kind = plan.kinds.get(usize::from(step.kind));
+        let whole = kind.map(|kind| format!("{}: {}", kind.name, step.name));
+        std::iter::once(step.name.clone()).chain(whole)
+    });
+    steps.chain(plan.kinds.iter().map(|kind| kind.name.clone()))
 }

@@ -18,15 +18,17 @@ mod response;
 mod schema;
 mod session;
 mod single;
+mod stages;
 mod target;
 mod template;
 #[cfg(test)]
 mod tests;
 mod tree;
 
-pub use load::{ScenarioLoad, Stage};
+pub use load::{ScenarioLoad, check_part};
 pub use schema::schema;
 pub use single::{Expected, parse_status};
+pub use stages::Stage;
 pub use tree::FILE_MAX;
 
 /// A commented scenario that runs against `knee serve http --app shop`.

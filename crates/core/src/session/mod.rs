@@ -14,7 +14,7 @@ mod walk;
 
 pub use fill::Fills;
 pub use plan::{
-    Comparison, Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function,
+    Relation, Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function,
     Instruction, Match, Moment, Piece, RequestStep, SessionKind, SessionPlan, Source, Template,
 };
 pub use reading::{Reading, Readings};

@@ -274,7 +274,7 @@ pub struct Condition {
     /// The left side.
     pub left: Template,
     /// What is asked of them.
-    pub comparison: Comparison,
+    pub relation: Relation,
     /// The right side.
     pub right: Template,
 }
@@ -282,7 +282,7 @@ pub struct Condition {
 /// How two texts are compared: as numbers where both are numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Comparison {
+pub enum Relation {
     /// They are the same.
     Equal,
     /// They are not.

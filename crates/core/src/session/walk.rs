@@ -3,7 +3,7 @@
 use super::fill::{Fills, Scope};
 use super::jar::Jar;
 use super::plan::{
-    Comparison, Condition, Escape, Expectation, Fill, Instruction, Match, Piece, SessionPlan,
+    Relation, Condition, Escape, Expectation, Fill, Instruction, Match, Piece, SessionPlan,
     Source, Template,
 };
 use super::reading::{Answer, Readings, find};
@@ -333,11 +333,11 @@ impl Walk {
             (Some(left), Some(right)) => left.total_cmp(&right),
             _ => left.cmp(&right),
         };
-        match condition.comparison {
-            Comparison::Equal => order.is_eq(),
-            Comparison::NotEqual => order.is_ne(),
-            Comparison::Less => order.is_lt(),
-            Comparison::Greater => order.is_gt(),
+        match condition.relation {
+            Relation::Equal => order.is_eq(),
+            Relation::NotEqual => order.is_ne(),
+            Relation::Less => order.is_lt(),
+            Relation::Greater => order.is_gt(),
         }
     }
 

@@ -30,7 +30,10 @@ pub(super) fn of(name: &str, trial: &TrialReport) -> Option<TrialReport> {
         return Some(part);
     }
     let mut sessions = http.sessions.iter().flat_map(|sessions| &sessions.kinds);
-    let session = sessions.find(|session| session.session == name)?;
+    let Some(session) = sessions.find(|session| session.session == name) else {
+        // One alone has no figures of its own: they are those of the trial.
+        return http.traffic.targets.is_empty().then_some(part);
+    };
     let mut outcomes = Outcomes::default();
     outcomes.add_many(Outcome::Ok, session.completed);
     outcomes.add_many(Outcome::Unexpected, session.failed);

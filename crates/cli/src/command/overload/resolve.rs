@@ -60,6 +60,7 @@ impl RawOverload {
         served_per_s: Option<f64>,
     ) -> Result<(OverloadSpec, Words), Failure> {
         let target = self.target.resolve()?;
+        self.thresholds.check(&target)?;
         if target.version() == HttpVersion::Http2 {
             let wrong = "each operation has a connection of its own here: leave it out";
             return Err(Failure::argument("--http2", wrong));

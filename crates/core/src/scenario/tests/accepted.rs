@@ -136,7 +136,7 @@ fn the_example_of_the_specification() {
     );
     let condition = Condition {
         left: Template(vec![Piece::Variable(2)]),
-        comparison: Comparison::NotEqual,
+        relation: Relation::NotEqual,
         right: Template::default(),
     };
     assert_eq!(
@@ -482,14 +482,14 @@ fn what_a_repetition_extracts_is_there_the_next_time() {
 
 #[test]
 fn conditions() {
-    for (written, left, comparison, right) in [
-        ("${users.name} == 'a b'", "d0.0", Comparison::Equal, "a b"),
-        ("${seq()}<5", "seq", Comparison::Less, "5"),
-        ("a > \\\"\\\"", "a", Comparison::Greater, ""),
+    for (written, left, relation, right) in [
+        ("${users.name} == 'a b'", "d0.0", Relation::Equal, "a b"),
+        ("${seq()}<5", "seq", Relation::Less, "5"),
+        ("a > \\\"\\\"", "a", Relation::Greater, ""),
         (
             "'=' != ${base64('a == b')}",
             "=",
-            Comparison::NotEqual,
+            Relation::NotEqual,
             "base64(a == b)",
         ),
     ] {
@@ -502,8 +502,8 @@ fn conditions() {
         };
         assert_eq!(template(&condition.left), left, "{written}");
         assert_eq!(
-            (condition.comparison, template(&condition.right).as_str()),
-            (comparison, right),
+            (condition.relation, template(&condition.right).as_str()),
+            (relation, right),
             "{written}"
         );
     }

@@ -119,7 +119,7 @@ fn answered(status: u16) -> Answered {
 fn a_program_repeats_pauses_and_asks() {
     let is_ada = Condition {
         left: Template(vec![Piece::Column { data: 0, column: 0 }]),
-        comparison: Comparison::Equal,
+        relation: Relation::Equal,
         right: text("ada"),
     };
     let program = vec![
