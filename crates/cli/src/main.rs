@@ -58,6 +58,7 @@ fn execute(command: RawCommand) -> Result<Exit, Failure> {
         RawCommand::Explain(raw) => command::explain::execute(&raw),
         RawCommand::Scenario(raw) => command::scenario::execute(&raw),
         RawCommand::History(raw) => command::history::execute(raw),
+        RawCommand::Import(raw) => command::import::execute(raw),
         RawCommand::Serve(raw) => command::serve::execute(raw.resolve()?),
         RawCommand::Observe(raw) => command::observe::execute(raw.resolve()?),
         RawCommand::Completions(raw) => command::completions::execute(&raw),

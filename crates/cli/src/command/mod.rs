@@ -7,6 +7,7 @@ mod demo;
 pub mod explain;
 pub mod history;
 mod http_stand;
+pub mod import;
 mod laboratory;
 pub mod latency;
 pub mod man;

@@ -2,8 +2,8 @@
 
 use crate::args::{in_knees_words, with_exits};
 use crate::command::{
-    analyze, compare, completions, explain, history, latency, man, observe, overload, report, run,
-    scenario, serve, sweep, throttle, tour, udp,
+    analyze, compare, completions, explain, history, import, latency, man, observe, overload,
+    report, run, scenario, serve, sweep, throttle, tour, udp,
 };
 use crate::terminal;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -92,6 +92,7 @@ pub enum RawCommand {
     Report(report::RawReport),
     Compare(compare::RawCompare),
     Scenario(scenario::RawScenario),
+    Import(import::RawImport),
     Explain(explain::RawExplain),
     History(history::RawHistory),
     Serve(serve::RawServe),

@@ -5,7 +5,7 @@ use super::fault::{Read, fault};
 use super::fields::text;
 use super::template::{self, Names};
 use super::tree::{Node, Scalar};
-use crate::session::{Relation, Condition, Template};
+use crate::session::{Condition, Relation, Template};
 use std::sync::Arc;
 
 const OPERATORS: [(&str, Relation); 4] = [

@@ -14,8 +14,8 @@ mod walk;
 
 pub use fill::Fills;
 pub use plan::{
-    Relation, Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function,
-    Instruction, Match, Moment, Piece, RequestStep, SessionKind, SessionPlan, Source, Template,
+    Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function, Instruction, Match,
+    Moment, Piece, Relation, RequestStep, SessionKind, SessionPlan, Source, Template,
 };
 pub use reading::{Reading, Readings};
 pub use users::Users;

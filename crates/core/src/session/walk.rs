@@ -3,8 +3,8 @@
 use super::fill::{Fills, Scope};
 use super::jar::Jar;
 use super::plan::{
-    Relation, Condition, Escape, Expectation, Fill, Instruction, Match, Piece, SessionPlan,
-    Source, Template,
+    Condition, Escape, Expectation, Fill, Instruction, Match, Piece, Relation, SessionPlan, Source,
+    Template,
 };
 use super::reading::{Answer, Readings, find};
 use super::users::{Row, Users};

@@ -1,0 +1,324 @@
+//! Expressions of a script whose values stand in it.
+
+use super::tokens::{Kind, Part, Token};
+use crate::import::data::percent_encoded;
+use std::collections::HashMap;
+
+/// The deepest nesting of an expression.
+const DEPTH_MAX: usize = 50;
+/// The longest text that is put together.
+const TEXT_MAX: usize = 1 << 20;
+
+/// A value that stands in the script.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Js {
+    Null,
+    Bool(bool),
+    Number(f64),
+    Text(String),
+    List(Vec<Js>),
+    Object(Vec<(String, Js)>),
+}
+
+impl Js {
+    /// A part of an object.
+    pub(super) fn get(&self, name: &str) -> Option<&Js> {
+        match self {
+            Js::Object(parts) => parts.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v),
+            _ => None,
+        }
+    }
+
+    /// As it is in the middle of a text.
+    pub(super) fn text(&self) -> Option<String> {
+        match self {
+            Js::Text(text) => Some(text.clone()),
+            Js::Number(number) => Some(number.to_string()),
+            Js::Bool(value) => Some(value.to_string()),
+            Js::Null | Js::List(_) | Js::Object(_) => None,
+        }
+    }
+
+    /// What `JSON.stringify` makes of it.
+    pub(super) fn json(&self) -> String {
+        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        match self {
+            Js::Null => "null".to_owned(),
+            Js::Bool(value) => value.to_string(),
+            Js::Number(number) => number.to_string(),
+            Js::Text(text) => quoted(text),
+            Js::List(list) => {
+                let parts: Vec<String> = list.iter().map(Js::json).collect();
+                format!("[{}]", parts.join(","))
+            }
+            Js::Object(parts) => {
+                let part =
+                    |(name, value): &(String, Js)| format!("{}:{}", quoted(name), value.json());
+                let parts: Vec<String> = parts.iter().map(part).collect();
+                format!("{{{}}}", parts.join(","))
+            }
+        }
+    }
+
+    /// What k6 sends of an object as a body: a form.
+    pub(super) fn form(&self) -> Option<String> {
+        let Js::Object(parts) = self else {
+            return None;
+        };
+        let pair = |(name, value): &(String, Js)| {
+            let value = percent_encoded(value.text()?.as_bytes());
+            Some(format!("{}={value}", percent_encoded(name.as_bytes())))
+        };
+        let pairs: Option<Vec<String>> = parts.iter().map(pair).collect();
+        Some(pairs?.join("&"))
+    }
+}
+
+/// Reads expressions; names are those of constants before.
+pub(super) struct Values<'a> {
+    pub(super) tokens: &'a [Token],
+    pub(super) names: HashMap<String, Js>,
+    /// So many more tokens are looked at, whatever the script is.
+    pub(super) fuel: usize,
+}
+
+impl Values<'_> {
+    pub(super) fn sign(&self, at: usize) -> Option<char> {
+        match self.tokens.get(at)?.kind {
+            Kind::Sign(c) => Some(c),
+            _ => None,
+        }
+    }
+
+    pub(super) fn name(&self, at: usize) -> Option<&str> {
+        match &self.tokens.get(at)?.kind {
+            Kind::Name(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn burn(&mut self) -> Option<()> {
+        self.fuel = self.fuel.checked_sub(1)?;
+        Some(())
+    }
+
+    /// The end of what is in the brackets that open at `at`, after them.
+    pub(super) fn behind_brackets(&mut self, at: usize) -> usize {
+        let mut depth = 0_usize;
+        for place in at..self.tokens.len() {
+            if self.burn().is_none() {
+                break;
+            }
+            match self.sign(place) {
+                Some('(' | '[' | '{') => depth += 1,
+                Some(')' | ']' | '}') => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        return place + 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.tokens.len()
+    }
+
+    /// The arguments of a call whose bracket opens at `at`: `None` for what is not literal.
+    pub(super) fn arguments(&mut self, at: usize) -> Vec<Option<Js>> {
+        let (mut all, mut place) = (Vec::new(), at + 1);
+        while place < self.tokens.len() && all.len() < 8 {
+            if self.sign(place) == Some(')') {
+                break;
+            }
+            let value = self.value(place, 0);
+            let ends = |at: usize| matches!(self.sign(at), Some(',' | ')'));
+            let value = value.filter(|(_, end)| ends(*end));
+            place = match &value {
+                Some((_, end)) => *end,
+                None => self.behind_value(place),
+            };
+            all.push(value.map(|(value, _)| value));
+            if self.sign(place) != Some(',') {
+                break;
+            }
+            place += 1;
+        }
+        all
+    }
+
+    /// The end of an expression, whatever it is.
+    fn behind_value(&mut self, mut at: usize) -> usize {
+        while at < self.tokens.len() && self.burn().is_some() {
+            match self.sign(at) {
+                Some('(' | '[' | '{') => at = self.behind_brackets(at),
+                Some(',' | ')' | ']' | '}' | ';') => return at,
+                _ => at += 1,
+            }
+        }
+        self.tokens.len()
+    }
+
+    /// The value of the expression that begins at `at`, and where it ends.
+    pub(super) fn value(&mut self, at: usize, depth: usize) -> Option<(Js, usize)> {
+        let (mut value, mut at) = match self.operand(at, depth) {
+            Some(found) => found,
+            None => {
+                // `__ENV.HOST || 'http://…'`: the second is what it is without an environment.
+                let end = self.behind_environment(at)?;
+                self.operand(end, depth)?
+            }
+        };
+        loop {
+            self.burn()?;
+            match (self.sign(at), self.sign(at + 1)) {
+                (Some('+'), _) => {
+                    let (right, end) = self.operand(at + 1, depth)?;
+                    value = match (&value, &right) {
+                        (Js::Number(a), Js::Number(b)) => Js::Number(a + b),
+                        (a, b) => {
+                            let text = a.text()? + &b.text()?;
+                            Js::Text(Some(text).filter(|text| text.len() <= TEXT_MAX)?)
+                        }
+                    };
+                    at = end;
+                }
+                (Some('*'), _) => {
+                    let (right, end) = self.operand(at + 1, depth)?;
+                    let (Js::Number(a), Js::Number(b)) = (&value, right) else {
+                        return None;
+                    };
+                    (value, at) = (Js::Number(a * b), end);
+                }
+                _ => return Some((value, at)),
+            }
+        }
+    }
+
+    /// What follows `__ENV.NAME ||`.
+    fn behind_environment(&self, at: usize) -> Option<usize> {
+        let is_env = self.name(at) == Some("__ENV") && self.sign(at + 1) == Some('.');
+        let is_or = self.sign(at + 3) == Some('|') && self.sign(at + 4) == Some('|');
+        (is_env && is_or).then_some(at + 5)
+    }
+
+    fn operand(&mut self, at: usize, depth: usize) -> Option<(Js, usize)> {
+        self.burn()?;
+        if depth > DEPTH_MAX {
+            return None;
+        }
+        let (mut value, mut end) = match self.tokens.get(at)?.kind.clone() {
+            Kind::Number(number) => (Js::Number(number), at + 1),
+            Kind::Text(text) => (Js::Text(text), at + 1),
+            Kind::Template(parts) => (Js::Text(self.template(&parts?)?), at + 1),
+            Kind::Sign('-') => match self.operand(at + 1, depth + 1)? {
+                (Js::Number(number), end) => (Js::Number(-number), end),
+                _ => return None,
+            },
+            Kind::Sign('(') => {
+                let (value, end) = self.value(at + 1, depth + 1)?;
+                (value, (self.sign(end) == Some(')')).then_some(end + 1)?)
+            }
+            Kind::Sign('[') => self.list(at + 1, depth)?,
+            Kind::Sign('{') => self.object(at + 1, depth)?,
+            Kind::Name(name) => self.named(&name, at, depth)?,
+            Kind::Sign(_) => return None,
+        };
+        while self.sign(end) == Some('.') {
+            value = value.get(self.name(end + 1)?)?.clone();
+            end += 2;
+        }
+        // A call, an element, an arrow, a comparison, …: no value that stands there.
+        let goes_on = matches!(
+            self.sign(end),
+            Some('(' | '[' | '=' | '?' | '/' | '%' | '<' | '>' | '&')
+        );
+        (!goes_on).then_some((value, end))
+    }
+
+    fn template(&mut self, parts: &[Part]) -> Option<String> {
+        let mut text = String::new();
+        for part in parts {
+            self.burn()?;
+            match part {
+                Part::Text(part) => text.push_str(part),
+                Part::Name(name) => text.push_str(&self.names.get(name)?.text()?),
+            }
+            if text.len() > TEXT_MAX {
+                return None;
+            }
+        }
+        Some(text)
+    }
+
+    fn named(&mut self, name: &str, at: usize, depth: usize) -> Option<(Js, usize)> {
+        let value = match name {
+            "true" => Js::Bool(true),
+            "false" => Js::Bool(false),
+            "null" | "undefined" => Js::Null,
+            "JSON" => {
+                let is_it =
+                    self.name(at + 2) == Some("stringify") && self.sign(at + 3) == Some('(');
+                let (value, end) = self.value(at + 4, depth + 1).filter(|_| is_it)?;
+                let end = (self.sign(end) == Some(')')).then_some(end + 1)?;
+                let json = Some(value.json()).filter(|json| json.len() <= TEXT_MAX)?;
+                return Some((Js::Text(json), end));
+            }
+            name => self.names.get(name)?.clone(),
+        };
+        Some((value, at + 1))
+    }
+
+    fn list(&mut self, mut at: usize, depth: usize) -> Option<(Js, usize)> {
+        let mut list = Vec::new();
+        loop {
+            if self.sign(at) == Some(']') {
+                return Some((Js::List(list), at + 1));
+            }
+            let (value, end) = self.value(at, depth + 1)?;
+            list.push(value);
+            at = match self.sign(end)? {
+                ',' => end + 1,
+                ']' => end,
+                _ => return None,
+            };
+        }
+    }
+
+    fn object(&mut self, mut at: usize, depth: usize) -> Option<(Js, usize)> {
+        let mut parts: Vec<(String, Js)> = Vec::new();
+        loop {
+            if self.sign(at) == Some('}') {
+                return Some((Js::Object(parts), at + 1));
+            }
+            let is_spread = (at..at + 3).all(|at| self.sign(at) == Some('.'));
+            let end = if is_spread {
+                let (value, end) = self.operand(at + 3, depth + 1)?;
+                let Js::Object(more) = value else {
+                    return None;
+                };
+                parts.extend(more);
+                end
+            } else {
+                let key = match &self.tokens.get(at)?.kind {
+                    Kind::Name(name) | Kind::Text(name) => name.clone(),
+                    Kind::Number(number) => number.to_string(),
+                    _ => return None,
+                };
+                let (value, end) = match self.sign(at + 1)? {
+                    ':' => self.value(at + 2, depth + 1)?,
+                    // `{name}` is short for `{name: name}`.
+                    ',' | '}' => self.named(&key, at, depth)?,
+                    _ => return None,
+                };
+                parts.retain(|(other, _)| *other != key);
+                parts.push((key, value));
+                end
+            };
+            at = match self.sign(end)? {
+                ',' => end + 1,
+                '}' => end,
+                _ => return None,
+            };
+        }
+    }
+}
