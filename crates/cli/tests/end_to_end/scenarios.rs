@@ -116,7 +116,7 @@ fn what_was_not_expected_is_told_with_its_step() {
         ),
     );
     let ended = run(&["run", file.str(), "-n", "5", "--vusers", "1"]);
-    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
     for text in [
         "unexpected_responses",
         "look was to give /name in the JSON of the body to be 'gold'",

@@ -1,5 +1,7 @@
 //! The cookies of one session (RFC 6265), for one origin.
 
+use super::origin::Origin;
+
 /// The most cookies that a session keeps; a further one is not taken.
 const COOKIES_MAX: usize = 50;
 
@@ -26,6 +28,7 @@ struct Asked<'a> {
     name: &'a [u8],
     value: &'a [u8],
     path: Option<&'a [u8]>,
+    domain: Option<&'a [u8]>,
     until_realtime_ns: u64,
 }
 
@@ -34,14 +37,23 @@ impl Jar {
         self.cookies.clear();
     }
 
-    /// Takes what a response to a request for `path` sets.
-    ///
-    /// A domain is not looked at: all requests of a session go to one origin, which may set cookies
-    /// for itself only.
-    pub(super) fn take(&mut self, set_cookie: &[u8], path: &[u8], realtime_ns: u64) {
+    /// Takes what a response to a request for a path of an origin sets.
+    pub(super) fn take(
+        &mut self,
+        set_cookie: &[u8],
+        (path, origin): (&[u8], &Origin),
+        realtime_ns: u64,
+    ) {
         let Some(asked) = read(set_cookie, realtime_ns) else {
             return;
         };
+        // None is taken for somebody else; all requests of a session go to the one origin.
+        if asked
+            .domain
+            .is_some_and(|domain| !origin.is_of_domain(domain))
+        {
+            return;
+        }
         let path = match asked.path {
             Some(path) if path.starts_with(b"/") => path,
             _ => default_path(path),
@@ -110,12 +122,15 @@ fn read(set_cookie: &[u8], realtime_ns: u64) -> Option<Asked<'_>> {
         name,
         value,
         path: None,
+        domain: None,
         until_realtime_ns: u64::MAX,
     };
     let mut has_max_age = false;
     for (key, value) in parts.filter_map(pair) {
         if key.eq_ignore_ascii_case(b"path") {
             asked.path = Some(value);
+        } else if key.eq_ignore_ascii_case(b"domain") {
+            asked.domain = Some(value).filter(|domain| !domain.is_empty());
         } else if key.eq_ignore_ascii_case(b"max-age") {
             let Some(seconds) = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok()) else {
                 continue;
@@ -177,7 +192,8 @@ mod tests {
     fn sent(set: &[(&str, &str)], path: &str, later_s: u64) -> String {
         let mut jar = Jar::default();
         for (of, cookie) in set {
-            jar.take(cookie.as_bytes(), of.as_bytes(), NOW);
+            let origin = Origin::new(false, "www.shop.test");
+            jar.take(cookie.as_bytes(), (of.as_bytes(), &origin), NOW);
         }
         let mut out = Vec::new();
         jar.put(path.as_bytes(), NOW + later_s * 1_000_000_000, &mut out);
@@ -187,7 +203,7 @@ mod tests {
     #[test]
     fn cookies_are_sent_where_and_while_they_are_valid() {
         let long = format!("a={}", "x".repeat(COOKIE_BYTES_MAX));
-        let rows: [(&str, &[(&str, &str)], &str, u64, &str); 15] = [
+        let rows: [(&str, &[(&str, &str)], &str, u64, &str); 17] = [
             ("one", &[("/", "a=1")], "/", 0, "a=1"),
             ("two", &[("/", "a=1"), ("/", "b=2")], "/x?y", 0, "a=1; b=2"),
             (
@@ -242,6 +258,20 @@ mod tests {
             ),
             ("too long", &[("/", &long)], "/", 0, ""),
             (
+                "for the domain above",
+                &[("/", "a=1; Domain=.shop.test")],
+                "/",
+                0,
+                "a=1",
+            ),
+            (
+                "for somebody else",
+                &[("/", "a=1; Domain=bank.test")],
+                "/",
+                0,
+                "",
+            ),
+            (
                 "no cookie",
                 &[("/", "a"), ("/", "=b"), ("/", "")],
                 "/",
@@ -258,7 +288,8 @@ mod tests {
     fn only_so_many_are_kept() {
         let mut jar = Jar::default();
         for n in 0..1_000 {
-            jar.take(format!("c{n}=1").as_bytes(), b"/", NOW);
+            let cookie = format!("c{n}=1");
+            jar.take(cookie.as_bytes(), (b"/", &Origin::default()), NOW);
         }
         assert_eq!(jar.cookies.len(), COOKIES_MAX);
     }

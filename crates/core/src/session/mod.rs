@@ -7,12 +7,14 @@
 mod fill;
 mod jar;
 mod json;
+mod origin;
 mod plan;
 mod reading;
 mod users;
 mod walk;
 
 pub use fill::Fills;
+pub use origin::Origin;
 pub use plan::{
     Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function, Instruction, Match,
     Moment, Piece, Relation, RequestStep, SessionKind, SessionPlan, Source, Template,

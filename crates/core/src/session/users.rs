@@ -1,5 +1,6 @@
 //! What the sessions of one worker share: chance, data, and which kind of user comes next.
 
+use super::origin::Origin;
 use super::plan::{Deal, SessionPlan};
 use crate::rng::{self, Rng};
 use rand_core::RngCore as _;
@@ -16,6 +17,7 @@ pub(super) struct Row {
 #[derive(Debug)]
 pub struct Users {
     plan: Arc<SessionPlan>,
+    origin: Origin,
     rng: Rng,
     /// The running sums of the kinds' weights.
     weights: Box<[u64]>,
@@ -43,8 +45,18 @@ impl Users {
             share: (u64::from(index), u64::from(of.max(1))),
             calls_of_seq: 0,
             exhausted: None,
+            origin: Origin::default(),
             plan,
         }
+    }
+
+    /// The same, whose requests go to this origin.
+    pub fn of_origin(self, origin: Origin) -> Users {
+        Users { origin, ..self }
+    }
+
+    pub(super) fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// What they do.

@@ -231,22 +231,22 @@ impl Walk {
     ) -> Follows {
         let answer = readings.take(answered.session);
         for cookie in answer.set_cookies() {
-            self.learnt
-                .jar
-                .take(cookie, &self.path, answered.realtime_ns);
+            let of = (&self.path[..], users.origin());
+            self.learnt.jar.take(cookie, of, answered.realtime_ns);
         }
         let plan = Arc::clone(users.plan());
         // What is expected is expected of the response after all redirections.
         let step = self.redirected_from.unwrap_or(request);
         let redirects = matches!(answered.status, 301 | 302 | 303 | 307 | 308);
-        if let (true, 1.., Some(to), false) = (
+        let leads_to = users.origin().within(answer.location());
+        if let (true, 1.., Some(to), Some(location @ [_, ..])) = (
             redirects,
             self.redirects_left,
             plan.requests[step as usize].redirected,
-            answer.location().is_empty(),
+            leads_to,
         ) {
             self.location.clear();
-            resolve(answer.location(), &self.path, &mut self.location);
+            resolve(location, &self.path, &mut self.location);
             self.redirects_left -= 1;
             self.redirected_from = Some(step);
             return Follows::Redirected(to);
@@ -438,25 +438,13 @@ fn ranges_shown(ranges: &[(u16, u16)]) -> String {
     each.collect::<Vec<_>>().join(" or ")
 }
 
-/// The path that a `Location` leads to from `path` (RFC 3986 §5.2, for one origin): its scheme and
-/// authority are left out.
+/// The path that a `Location` without scheme and authority leads to from `path` (RFC 3986 §5.2).
 fn resolve(location: &[u8], path: &[u8], out: &mut Vec<u8>) {
     let end = location.iter().position(|byte| *byte == b'#');
-    let mut rest = &location[..end.unwrap_or(location.len())];
-    if let Some(at) =
-        find(rest, b"//").filter(|at| !rest[..*at].iter().any(|byte| matches!(byte, b'/' | b'?')))
-    {
-        let after = &rest[at + 2..];
-        let slash = after.iter().position(|byte| matches!(byte, b'/' | b'?'));
-        rest = slash.map_or(b"/", |slash| &after[slash..]);
-        if rest.starts_with(b"?") {
-            out.push(b'/');
-            return out.extend_from_slice(rest);
-        }
-    }
-    let plain = path.iter().position(|byte| *byte == b'?');
-    let plain = &path[..plain.unwrap_or(path.len())];
-    match rest.first() {
+    let location = &location[..end.unwrap_or(location.len())];
+    let end = path.iter().position(|byte| *byte == b'?');
+    let plain = &path[..end.unwrap_or(path.len())];
+    match location.first() {
         Some(b'/') => {}
         Some(b'?') => out.extend_from_slice(plain),
         _ => {
@@ -465,7 +453,7 @@ fn resolve(location: &[u8], path: &[u8], out: &mut Vec<u8>) {
             out.push(b'/');
         }
     }
-    out.extend_from_slice(rest);
+    out.extend_from_slice(location);
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::pool::requests::RequestSet;
 use crate::pool::session_client::{SessionClient, SessionConfig};
 use crate::worker::Done;
 use knee_core::measure::IntervalPart;
-use knee_core::session::Users;
+use knee_core::session::{Origin, Users};
 use knee_core::spec::{ConnectScheme, HttpVersion, Load, OverloadLoad, Share};
 use std::io;
 use std::sync::Arc;
@@ -68,13 +68,16 @@ impl Plan<'_> {
     ) -> io::Result<Done> {
         let slots = client.slots();
         if let Some(plan) = &self.spec.target.sessions {
-            let users = Users::new(Arc::clone(plan), (share.index, share.of), self.spec.seed);
+            let target = &self.spec.target;
+            let host = target.requests.first().map_or("", |r| r.host.as_str());
+            let users = Users::new(Arc::clone(plan), (share.index, share.of), self.spec.seed)
+                .of_origin(Origin::new(target.tls.is_some(), host));
             let config = SessionConfig {
                 sessions_max: client.operations_max(),
                 window: self.window(),
                 timeout: self.spec.timeout,
             };
-            let client = SessionClient::new(client, config, users, &self.spec.target);
+            let client = SessionClient::new(client, config, users, target);
             return self.work_with(client, slots, share, parts);
         }
         // Where several operations share a connection, its streams do not tell which is which.

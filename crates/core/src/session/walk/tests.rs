@@ -1,6 +1,6 @@
 use super::*;
 use crate::law::Law;
-use crate::session::{DataSet, Deal, Extraction, RequestStep, SessionKind};
+use crate::session::{DataSet, Deal, Extraction, Origin, RequestStep, SessionKind};
 
 fn text(text: &str) -> Template {
     Template(vec![Piece::Text(text.to_owned())])
@@ -60,7 +60,7 @@ impl World {
     fn new(plan: SessionPlan) -> World {
         let plan = Arc::new(plan);
         let mut world = World {
-            users: Users::new(Arc::clone(&plan), (0, 1), 1),
+            users: Users::new(Arc::clone(&plan), (0, 1), 1).of_origin(Origin::new(false, "h:81")),
             readings: Readings::new(&plan, 1),
             walk: Walk::default(),
         };
@@ -335,6 +335,7 @@ fn redirections_are_followed_as_far_as_permitted() {
         redirected
     );
     assert_eq!(world.fills(1), ["/x?y"]);
+    assert_eq!(world.walk.clone().redirects_left, 0);
     let last = world.answer(1, 302, &to("/again"), "");
     assert_eq!(last, Follows::Unexpected(0), "two were permitted");
     assert_eq!(
@@ -345,16 +346,33 @@ fn redirections_are_followed_as_far_as_permitted() {
 }
 
 #[test]
+fn what_leads_to_another_origin_is_not_followed() {
+    let mut first = step(vec![text("/a")]);
+    (first.redirects, first.redirected) = (2, Some(1));
+    let plan = plan(
+        vec![Instruction::Request(0)],
+        vec![first, step(vec![text("")])],
+    );
+    for (location, follows) in [
+        ("http://other/x", Follows::Next),
+        ("https://h:81/x", Follows::Next),
+        ("http://h:81/x", Follows::Redirected(1)),
+        ("", Follows::Next),
+    ] {
+        let mut world = World::new(plan.clone());
+        world.next();
+        let got = world.answer(0, 302, &[("Location", location)], "");
+        assert_eq!(got, follows, "{location}");
+    }
+}
+
+#[test]
 fn locations_are_resolved_within_the_origin() {
     for (location, path, want) in [
         ("/x", "/a/b", "/x"),
         ("x", "/a/b", "/a/x"),
         ("x", "/a/", "/a/x"),
         ("?q", "/a/b?c", "/a/b?q"),
-        ("http://h", "/a", "/"),
-        ("https://h:1/x", "/a", "/x"),
-        ("//h/x", "/a", "/x"),
-        ("http://h?q", "/a", "/?q"),
         ("x?u=http://h/", "/a", "/x?u=http://h/"),
     ] {
         let mut out = Vec::new();
