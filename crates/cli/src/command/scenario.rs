@@ -1,5 +1,8 @@
 //! `knee scenario`: checks scenario files, describes them to editors, begins one.
 
+#[cfg(test)]
+mod tests;
+
 use crate::failure::{Exit, Failure};
 use crate::{scenario, stdout};
 use clap::{Args, Subcommand};

@@ -26,6 +26,7 @@ mod real_http2;
 mod real_servers;
 mod reports;
 mod request_log;
+mod scenario_files;
 mod scenarios;
 mod secure;
 mod secure_server;
