@@ -353,6 +353,11 @@ impl RawRun {
         EngineArgs::tell(&trial.engine, trial.seed, &mut words);
         self.observe.tell(&mut words);
         self.thresholds.tell(&mut words);
+        if self.stages.is_some() {
+            // The next run has them of the file again.
+            words.leave_out("arrival");
+            words.leave_out("duration");
+        }
         words
     }
 }
