@@ -203,7 +203,8 @@ mod tests {
     #[test]
     fn cookies_are_sent_where_and_while_they_are_valid() {
         let long = format!("a={}", "x".repeat(COOKIE_BYTES_MAX));
-        let rows: [(&str, &[(&str, &str)], &str, u64, &str); 17] = [
+        type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, u64, &'a str);
+        let rows: [Row; 17] = [
             ("one", &[("/", "a=1")], "/", 0, "a=1"),
             ("two", &[("/", "a=1"), ("/", "b=2")], "/x?y", 0, "a=1; b=2"),
             (

@@ -120,7 +120,7 @@ impl Users {
         let span = (i128::from(high) - i128::from(low) + 1).max(1) as u128;
         // Of 64 random bits as a fraction, so many parts of `span`: no number is more likely than
         // another by more than one part in 2^64.
-        let drawn = u128::from(self.rng.next_u64()) * span >> 64;
+        let drawn = (u128::from(self.rng.next_u64()) * span) >> 64;
         (i128::from(low) + drawn as i128) as i64
     }
 

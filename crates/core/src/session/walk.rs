@@ -199,8 +199,7 @@ impl Walk {
             None => [].iter().chain(&plan.requests[request as usize].fills[..]),
         };
         let mut path_of = Some(path_of);
-        let mut count = 0;
-        for fill in all {
+        for (count, fill) in all.enumerate() {
             if count == path_holes
                 && let Some(path_of) = path_of.take()
             {
@@ -213,7 +212,6 @@ impl Walk {
                 realtime_ns,
             };
             scope.fill(fill, fills);
-            count += 1;
         }
         if let Some(path_of) = path_of {
             path_of(fills, &mut path);

@@ -38,7 +38,7 @@ impl Threshold {
         };
         // A name may have blanks in it, and so may a threshold.
         let blanks = text.char_indices().filter(|(_, c)| c.is_whitespace());
-        let scoped = blanks.filter_map(|(at, _)| {
+        let mut scoped = blanks.rev().filter_map(|(at, _)| {
             let of = Some(text[..at].trim()).filter(|of| !of.is_empty())?;
             let threshold = Threshold::of_all(&text[at..]).ok()?;
             Some(Threshold {
@@ -46,7 +46,7 @@ impl Threshold {
                 ..threshold
             })
         });
-        scoped.last().ok_or(wrong)
+        scoped.next().ok_or(wrong)
     }
 
     fn of_all(text: &str) -> Result<Threshold, ParseError> {

@@ -143,7 +143,7 @@ impl<L: Link, X: Exchange> SessionClient<L, X> {
                 }
                 Next::Request(request) => return self.send(io, session, request, times),
                 Next::Think(time) => {
-                    seat.due = seat.due + time;
+                    seat.due += time;
                     if seat.due > now {
                         return self.thinking.push(Reverse((seat.due, session)));
                     }
