@@ -53,7 +53,7 @@ struct RawCurl {
     out: Out,
 
     /// The line
-    #[arg(value_name = "LINE", required = true)]
+    #[arg(value_name = "LINE")]
     line: Vec<String>,
 }
 
@@ -143,6 +143,10 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
     let (out, source, imported) = match raw.format {
         RawFormat::Curl(raw) => {
             let imported = match &raw.line[..] {
+                [] => {
+                    let wrong = "is missing: give one in quotes, or its words after '--'";
+                    return Err(Failure::argument("LINE", wrong));
+                }
                 [line] if line == "-" => import::curl_line(&input::read_text("-")?, &mut read),
                 [line] => import::curl_line(line, &mut read),
                 words => import::curl_words(words, &mut read),

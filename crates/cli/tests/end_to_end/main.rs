@@ -9,6 +9,7 @@ mod faults;
 mod hangs;
 mod history;
 mod http2_server;
+mod imports;
 mod inputs;
 mod interchange;
 mod latency;
