@@ -55,6 +55,8 @@ pub(super) struct Collector {
     remarks: Vec<String>,
     /// With how often each was said.
     left_out: Vec<(String, usize)>,
+    /// How many more there was no room for.
+    left_out_more: usize,
 }
 
 impl Collector {
@@ -66,7 +68,7 @@ impl Collector {
         match self.left_out.iter_mut().find(|(other, _)| *other == line) {
             Some((_, times)) => *times += 1,
             None if has_room => self.left_out.push((line, 1)),
-            None => {}
+            None => self.left_out_more += 1,
         }
     }
 
@@ -92,7 +94,8 @@ impl Collector {
         }
     }
 
-    fn has_room(&mut self) -> bool {
+    /// Whether there may be one step more.
+    pub(super) fn has_room(&mut self) -> bool {
         let has_room = self.steps.len() < STEPS_MAX;
         if !has_room {
             self.leave_out(format!("what follows the first {STEPS_MAX} steps"));
@@ -212,6 +215,12 @@ impl Collector {
             remarks: self.remarks,
             left_out: self.left_out.into_iter().map(times).collect(),
         };
+        if self.left_out_more > 0 {
+            let more = self.left_out_more;
+            imported
+                .left_out
+                .push(format!("{more} more, which are not named here"));
+        }
         imported.gather_headers();
         Ok(imported)
     }

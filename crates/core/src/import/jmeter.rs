@@ -13,6 +13,10 @@ const PLAN_MAX: usize = 32 << 20;
 /// The most elements, and the deepest tree of them that is walked.
 const NODES_MAX: u32 = 1_000_000;
 const DEPTH_MAX: usize = 100;
+/// The longest text with variables in their places: they may be in one another.
+const TEXT_MAX: usize = 1 << 20;
+/// The longest value of a variable that has others in it.
+const VALUE_MAX: usize = 1000;
 
 /// Elements that change nothing in the requests, or that sessions have by themselves.
 const WITHOUT_EFFECT: [&str; 12] = [
@@ -186,8 +190,9 @@ impl Scope {
                 for argument in below_named(element, "Argument") {
                     let name = property(argument, "Argument.name").unwrap_or_default();
                     let value = property(argument, "Argument.value").unwrap_or_default();
-                    let value = self.filled(&value);
-                    self.variables.insert(name, value);
+                    // Variables may be in one another: what grows by that stays as it is.
+                    let filled = Some(self.filled(&value)).filter(|f| f.len() <= VALUE_MAX);
+                    self.variables.insert(name, filled.unwrap_or(value));
                 }
             }
             "ConstantTimer" => {
@@ -205,6 +210,9 @@ impl Scope {
     fn filled(&self, text: &str) -> String {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once("${") {
+            if filled.len() > TEXT_MAX {
+                break;
+            }
             filled.push_str(before);
             let known = after
                 .split_once('}')

@@ -41,7 +41,7 @@ pub fn openapi(bytes: &[u8], target: Option<&str>) -> Result<Imported, ParseErro
     for (path, item) in paths {
         let item = description.resolved(item);
         for method in METHODS {
-            if let Some(operation) = item.get(method) {
+            if let Some(operation) = item.get(method).filter(|_| all.has_room()) {
                 let step = Operation {
                     description: &description,
                     path,

@@ -21,6 +21,20 @@ pub(super) enum Js {
 }
 
 impl Js {
+    /// What it costs to have it once more.
+    fn size(&self) -> usize {
+        const BYTES: usize = 8;
+        match self {
+            Js::Null | Js::Bool(_) | Js::Number(_) => 1,
+            Js::Text(text) => 1 + text.len() / BYTES,
+            Js::List(list) => 1 + list.iter().map(Js::size).sum::<usize>(),
+            Js::Object(parts) => {
+                let size = |(name, value): &(String, Js)| 1 + name.len() / BYTES + value.size();
+                1 + parts.iter().map(size).sum::<usize>()
+            }
+        }
+    }
+
     /// A part of an object.
     pub(super) fn get(&self, name: &str) -> Option<&Js> {
         match self {
@@ -263,7 +277,11 @@ impl Values<'_> {
                 let json = Some(value.json()).filter(|json| json.len() <= TEXT_MAX)?;
                 return Some((Js::Text(json), end));
             }
-            name => self.names.get(name)?.clone(),
+            name => {
+                let value = self.names.get(name)?;
+                self.fuel = self.fuel.checked_sub(value.size())?;
+                value.clone()
+            }
         };
         Some((value, at + 1))
     }

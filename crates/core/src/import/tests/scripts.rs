@@ -107,6 +107,10 @@ fn loads_of_k6() {
     // However it is nested, it ends.
     let deep = "http.get(".repeat(100_000);
     assert!(k6(deep.as_bytes()).is_err());
+    // Nor do constants of constants take more and more room.
+    let doubled = |n: usize| format!("const a{} = [a{n}, a{n}, 'x' + '{n}'];\n", n + 1);
+    let script = "const a0 = ['x'];\n".to_owned() + &(0..200).map(doubled).collect::<String>();
+    assert!(k6(script.as_bytes()).is_err());
     let deep = format!("const a = {}", "[".repeat(100_000));
     assert!(k6(deep.as_bytes()).is_err());
 }
@@ -225,6 +229,18 @@ fn samplers_of_jmeter_are_steps() {
         let refused = jmeter(bad.as_bytes()).unwrap_err().0;
         assert!(!refused.contains('\n'), "{refused}");
     }
+    let doubled = |n: usize| {
+        format!(
+            "<elementProp elementType='Argument'><stringProp name='Argument.name'>a{}</stringProp>\
+             <stringProp name='Argument.value'>${{a{n}}}${{a{n}}}x</stringProp></elementProp>",
+            n + 1
+        )
+    };
+    let doubled: String = (0..200).map(doubled).collect();
+    let plan = "<jmeterTestPlan><hashTree><Arguments>".to_owned()
+        + &doubled
+        + "</Arguments></hashTree></jmeterTestPlan>";
+    assert!(jmeter(plan.as_bytes()).is_err());
     let deep = format!("<jmeterTestPlan>{}", "<hashTree>".repeat(5000));
     assert!(jmeter(deep.as_bytes()).is_err());
 }
