@@ -103,7 +103,13 @@ pub(super) fn remark(report: &Report, conclusion: &SweepConclusion) -> String {
         let levels = plural(conclusion.levels.len() as u64, "level");
         return format!(", {levels}, measured elsewhere: knee cannot vouch for them");
     }
-    format!(", {}", plural(report.trials.len() as u64, "trial"))
+    let trials = plural(report.trials.len() as u64, "trial");
+    let of_sessions = report.trials.iter().any(|t| t.sessions().is_some());
+    let unit = match of_sessions {
+        true => "; throughput is in sessions, response times are of requests",
+        false => "",
+    };
+    format!(", {trials}{unit}")
 }
 
 /// The figures of the conclusion.
