@@ -1,0 +1,250 @@
+use super::*;
+use crate::trial::assess::tests::report;
+
+fn trial() -> TrialReport {
+    let mut trial = report();
+    trial.label = "rate=100/s".into();
+    trial.verdict = Verdict::Valid;
+    trial.throughput_per_s = Some(4_900.0);
+    trial.goodput_per_s = Some(4_800.0);
+    trial.response_time_ns.p99 = Some(231_000_000);
+    trial.response_time_ns.p999 = Some(300_000_000);
+    trial.outcomes = crate::measure::Outcomes::default();
+    (0..998).for_each(|_| trial.outcomes.add(Outcome::Ok));
+    (0..2).for_each(|_| trial.outcomes.add(Outcome::Timeout));
+    trial
+}
+
+fn is_crossed(threshold: &Threshold, trial: &TrialReport) -> bool {
+    matches!(threshold.judge(trial), Judged::Crossed(_))
+}
+
+/// Why a trial fails by it.
+fn failed(threshold: &Threshold, trial: &TrialReport) -> Option<String> {
+    match threshold.judge(trial) {
+        Judged::Crossed(line) | Judged::Undecided(line) => Some(line),
+        Judged::Kept(_) => None,
+    }
+}
+
+#[test]
+fn a_threshold_may_be_about_a_step_or_a_session() {
+    use crate::trial::detail::Detail;
+    use crate::trial::report::TargetReport;
+    use crate::trial::sessions::{SessionReport, SessionsReport};
+    let mut trial = trial();
+    let mut outcomes = crate::measure::Outcomes::default();
+    outcomes.add_many(Outcome::Ok, 90);
+    outcomes.add_many(Outcome::Unexpected, 10);
+    let times = |p99| LatencyReport {
+        count: 100,
+        p99: Some(p99),
+        ..LatencyReport::default()
+    };
+    let Detail::Http(http) = &mut trial.detail else {
+        panic!("a trial of HTTP");
+    };
+    http.traffic.targets = vec![TargetReport {
+        target: "buyer: put into cart".to_owned(),
+        completed: 100,
+        attempted: 100,
+        outcomes,
+        response_time_ns: times(700_000_000),
+        ..TargetReport::default()
+    }];
+    http.sessions = Some(SessionsReport {
+        kinds: vec![SessionReport {
+            session: "buyer".to_owned(),
+            completed: 3,
+            failed: 1,
+            session_time_ns: times(9_000_000_000),
+            ..SessionReport::default()
+        }],
+        ..SessionsReport::default()
+    });
+    for (text, crossed) in [
+        ("p99>500ms", false),
+        ("put into cart p99>500ms", true),
+        ("buyer: put into cart p99 > 500 ms", true),
+        ("put into cart p99>800ms", false),
+        ("put into cart errors>=10%", true),
+        ("buyer errors>25%", false),
+        ("buyer errors>=25%", true),
+        ("buyer p99>8s", true),
+    ] {
+        let threshold = Threshold::parse(text).expect(text);
+        assert_eq!(is_crossed(&threshold, &trial), crossed, "{text}");
+        let again = Threshold::parse(&threshold.to_string()).expect(text);
+        assert_eq!(again, threshold, "{text}");
+    }
+    let other = Threshold::parse("checkout p99>1s").expect("a threshold");
+    let told = failed(&other, &trial).expect("not decided");
+    assert!(told.contains("no step or session 'checkout'"), "{told}");
+}
+
+#[test]
+fn what_is_not_known_crosses_nothing_and_keeps_nothing() {
+    let mut nothing = trial();
+    nothing.response_time_ns = LatencyReport::default();
+    nothing.outcomes = crate::measure::Outcomes::default();
+    for text in ["p99>200ms", "max<1s", "errors>0", "errors>0.1%"] {
+        let judged = Threshold::parse(text).expect(text).judge(&nothing);
+        assert!(matches!(judged, Judged::Undecided(_)), "{text}: {judged:?}");
+    }
+}
+
+#[test]
+fn a_threshold_that_is_kept_is_told_with_its_figure() {
+    let judged = Threshold::parse("p99>1s")
+        .expect("a threshold")
+        .judge(&trial());
+    assert_eq!(judged, Judged::Kept("rate=100/s: p99 231 ms".into()));
+}
+
+#[test]
+fn a_threshold_is_crossed_where_its_condition_holds() {
+    for (text, crossed) in [
+        ("p99>200ms", true),
+        ("p99 > 231ms", false),
+        ("p99>=231ms", true),
+        ("p999<=0.3s", true),
+        ("p99.9<300ms", false),
+        ("throughput<5000", true),
+        ("throughput<4.9k", false),
+        ("goodput<=4800/s", true),
+        ("errors>0.1%", true),
+        ("errors>0.2%", false),
+        ("errors>=2", true),
+        ("errors>2", false),
+        ("throughput>0", true),
+        ("invalid", false),
+    ] {
+        let threshold = Threshold::parse(text).expect(text);
+        assert_eq!(is_crossed(&threshold, &trial()), crossed, "{text}");
+    }
+}
+
+#[test]
+fn a_figure_that_is_not_there_is_decided_by_bounds_or_fails() {
+    let mut trial = trial();
+    trial.response_time_ns = LatencyReport {
+        count: 12,
+        min: Some(1_000_000),
+        p50: Some(20_000_000),
+        p90: Some(50_000_000),
+        max: Some(100_000_000),
+        ..LatencyReport::default()
+    };
+    let undecided = "rate=100/s: p99>80ms is not decided: 12 response times are too few for a \
+                     p99";
+    for (text, says) in [
+        ("p99>200ms", None),
+        ("p99>100ms", None),
+        ("p99>80ms", Some(undecided)),
+        (
+            "p99>=50ms",
+            Some("rate=100/s: p99, somewhere from 50 ms to 100 ms, crosses p99>=50ms"),
+        ),
+        ("p99<50ms", None),
+        ("p90>50ms", None),
+    ] {
+        let threshold = Threshold::parse(text).expect(text);
+        assert_eq!(failed(&threshold, &trial).as_deref(), says, "{text}");
+    }
+}
+
+#[test]
+fn where_nothing_came_a_rate_is_below_one_in_the_time_and_a_time_is_not_decided() {
+    let mut trial = trial();
+    trial.response_time_ns = LatencyReport::default();
+    trial.duration_ns = 4_000_000_000;
+    (trial.throughput_per_s, trial.goodput_per_s) = (None, None);
+    for (text, word) in [
+        (
+            "p50>1s",
+            Some("is not decided: no response time was measured"),
+        ),
+        (
+            "min<1s",
+            Some("is not decided: no response time was measured"),
+        ),
+        (
+            "throughput<5",
+            Some("somewhere from 0/s to 0.25/s, crosses"),
+        ),
+        ("goodput>0", Some("is not decided: no response came")),
+        ("throughput>5", None),
+    ] {
+        let threshold = Threshold::parse(text).expect(text);
+        let says = failed(&threshold, &trial);
+        assert_eq!(says.is_some(), word.is_some(), "{text}: {says:?}");
+        assert!(
+            says.unwrap_or_default().contains(word.unwrap_or("")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_s_clients_give_up_is_no_error() {
+    let threshold = Threshold::parse("errors>2").expect("a threshold");
+    let mut trial = trial();
+    (0..900).for_each(|_| trial.outcomes.add(Outcome::ConnectTimeout));
+    assert!(is_crossed(&threshold, &trial));
+    trial.level = Level::Descriptors(64);
+    assert!(!is_crossed(&threshold, &trial));
+    trial.outcomes.add(Outcome::Reset);
+    assert!(is_crossed(&threshold, &trial));
+}
+
+#[test]
+fn the_message_names_value_and_bound() {
+    let message = |text: &str, trial: &TrialReport| {
+        let threshold = Threshold::parse(text).expect(text);
+        match threshold.judge(trial) {
+            Judged::Crossed(line) => line,
+            other => panic!("{text}: {other:?}"),
+        }
+    };
+    let mut trial = trial();
+    for (text, said) in [
+        ("p99 > 200ms", "rate=100/s: p99 231 ms crosses p99>200ms"),
+        (
+            "throughput<5000",
+            "rate=100/s: throughput 4,900/s crosses throughput<5000",
+        ),
+        (
+            "errors>0.1%",
+            "rate=100/s: errors 0.2 % crosses errors>0.1%",
+        ),
+    ] {
+        assert_eq!(message(text, &trial), said);
+    }
+    trial.verdict = Verdict::Invalid;
+    trial.invalid_because = vec!["it stood still".into()];
+    let said = "rate=100/s: the trial is invalid: it stood still";
+    assert_eq!(message("invalid", &trial), said);
+}
+
+#[test]
+fn what_cannot_be_understood_is_refused_with_a_remedy() {
+    for (text, word) in [
+        ("", "compares nothing"),
+        ("p99", "compares nothing"),
+        ("p98>1ms", "'p98' is not a metric"),
+        ("p99>200", "has no unit"),
+        ("p99>fast", "is not a duration"),
+        ("p99=>5ms", "is not a metric"),
+        ("throughput<", "give operations per second"),
+        ("errors>some", "is not a number of errors"),
+        ("errors>101%", "is not a number of errors"),
+        ("errors>-1", "is not a number of errors"),
+        ("errors>0.01", "write errors>1% for a share of 0.01"),
+        ("errors>1.5", "or errors>1.5% for 1.5 percent"),
+        ("invalid>1", "is not a metric"),
+    ] {
+        let error = Threshold::parse(text).expect_err(text).0;
+        assert!(error.contains(word), "{text}: {error}");
+        assert!(!error.contains('\n'));
+    }
+}
