@@ -20,5 +20,5 @@ pub use plan::{
     Moment, Piece, Relation, RequestStep, SessionKind, SessionPlan, Source, Template,
 };
 pub use reading::{Reading, Readings};
-pub use users::Users;
+pub use users::{Plan, Users};
 pub use walk::{Answered, Follows, Next, Unexpected, Walk};

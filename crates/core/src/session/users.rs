@@ -4,7 +4,16 @@ use super::origin::Origin;
 use super::plan::{Deal, SessionPlan};
 use crate::rng::{self, Rng};
 use rand_core::RngCore as _;
+use std::rc::Rc;
 use std::sync::Arc;
+
+/// A worker's own handle on the plan that all workers have. Steps take copies of the handle: with
+/// the plan's alone, all workers would write to the same counter at each step.
+#[allow(
+    clippy::redundant_allocation,
+    reason = "the counter of each worker is what it is for"
+)]
+pub type Plan = Rc<Arc<SessionPlan>>;
 
 /// A record of a data set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +25,7 @@ pub(super) struct Row {
 /// What the sessions of one worker are made from.
 #[derive(Debug)]
 pub struct Users {
-    plan: Arc<SessionPlan>,
+    plan: Plan,
     origin: Origin,
     rng: Rng,
     /// The running sums of the kinds' weights.
@@ -46,7 +55,7 @@ impl Users {
             calls_of_seq: 0,
             exhausted: None,
             origin: Origin::default(),
-            plan,
+            plan: Rc::new(plan),
         }
     }
 
@@ -60,7 +69,7 @@ impl Users {
     }
 
     /// What they do.
-    pub fn plan(&self) -> &Arc<SessionPlan> {
+    pub fn plan(&self) -> &Plan {
         &self.plan
     }
 

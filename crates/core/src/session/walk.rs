@@ -10,7 +10,7 @@ use super::reading::{Answer, Readings, find};
 use super::users::{Row, Users};
 use crate::digits;
 use crate::time::Nanos;
-use std::sync::Arc;
+use std::rc::Rc;
 
 /// A program that does so many steps without a request or a pause lets others go on.
 const STEPS_AT_ONCE_MAX: u32 = 10_000;
@@ -105,7 +105,7 @@ impl Walk {
     pub fn begin(&mut self, users: &mut Users) -> bool {
         self.kind = users.draw_kind();
         self.at = 0;
-        let plan = Arc::clone(users.plan());
+        let plan = Rc::clone(users.plan());
         let kind = &plan.kinds[usize::from(self.kind)];
         self.counters.clear();
         self.counters.resize(usize::from(kind.counters), 0);
@@ -137,7 +137,7 @@ impl Walk {
 
     /// What it does next.
     pub fn next(&mut self, users: &mut Users, realtime_ns: u64) -> Next {
-        let plan = Arc::clone(users.plan());
+        let plan = Rc::clone(users.plan());
         let program = &plan.kinds[usize::from(self.kind)].program;
         for _ in 0..STEPS_AT_ONCE_MAX {
             let Some(instruction) = program.get(self.at as usize) else {
@@ -181,7 +181,7 @@ impl Walk {
         fills: &mut Fills,
         (path_holes, path_of): (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
     ) {
-        let plan = Arc::clone(users.plan());
+        let plan = Rc::clone(users.plan());
         fills.clear();
         let mut path = std::mem::take(&mut self.path);
         path.clear();
@@ -232,7 +232,7 @@ impl Walk {
             let of = (&self.path[..], users.origin());
             self.learnt.jar.take(cookie, of, answered.realtime_ns);
         }
-        let plan = Arc::clone(users.plan());
+        let plan = Rc::clone(users.plan());
         // What is expected is expected of the response after all redirections.
         let step = self.redirected_from.unwrap_or(request);
         let redirects = matches!(answered.status, 301 | 302 | 303 | 307 | 308);
@@ -261,6 +261,11 @@ impl Walk {
         users: &mut Users,
     ) -> Follows {
         let step = &plan.requests[step as usize];
+        let status = three_digits(answered.status);
+        let value_of = |source: &Source, number| match source {
+            Source::Status => Some(&status[..]),
+            _ => answer.value(number),
+        };
         let mut says_status = false;
         for (number, expectation) in step.expect.iter().enumerate() {
             let is_met = match expectation {
@@ -273,11 +278,7 @@ impl Walk {
                 }
                 Expectation::Time(most) => answered.response <= *most,
                 Expectation::Value { source, is } => {
-                    let status = answered.status.to_string();
-                    let value = match source {
-                        Source::Status => Some(status.as_bytes()),
-                        _ => answer.value(number),
-                    };
+                    let value = value_of(source, number);
                     let mut text = |template| self.text(template, users, answered.realtime_ns);
                     match (is, value) {
                         (_, None) => false,
@@ -296,11 +297,7 @@ impl Walk {
         }
         for (number, extraction) in step.extract.iter().enumerate() {
             let number = step.expect.len() + number;
-            let status = answered.status.to_string();
-            let value = match extraction.source {
-                Source::Status => Some(status.as_bytes()),
-                _ => answer.value(number),
-            };
+            let value = value_of(&extraction.source, number);
             let otherwise = extraction.otherwise.as_deref().map(str::as_bytes);
             match value.or(otherwise) {
                 Some(value) => self.learnt.set(extraction.variable, value.to_vec()),
@@ -349,7 +346,7 @@ impl Walk {
         readings: &mut Readings,
         users: &mut Users,
     ) -> Unexpected {
-        let plan = Arc::clone(users.plan());
+        let plan = Rc::clone(users.plan());
         let request = self.redirected_from.unwrap_or(request);
         let step = &plan.requests[request as usize];
         let answer = readings.take(answered.session);
@@ -407,6 +404,11 @@ pub struct Unexpected {
     pub status: u16,
     /// What its body began with, hidden characters spelt out.
     pub sample: String,
+}
+
+/// A status as it is written (RFC 9110 §15).
+fn three_digits(status: u16) -> [u8; 3] {
+    [status / 100, status / 10, status].map(|n| b'0' + (n % 10) as u8)
 }
 
 fn time(time: Nanos) -> String {

@@ -24,7 +24,7 @@ pub use load::{Load, OpenLoad, Pause, PauseKind};
 pub use margins::Margins;
 pub use overload::{CloseKind, ConnectScheme, OverloadLoad};
 pub use protocol::{Http2Limits, HttpVersion};
-pub use request::{Body, Hole, HttpRequest, Part, parse_header};
+pub use request::{Body, Cut, Hole, HttpRequest, Part, parse_header};
 pub use target::{Endpoint, HttpTarget, Pick};
 pub use targets::{Targets, parse_targets};
 pub use tls::{ClientCertificate, TlsGroup, TlsResume, TlsSpec, TlsVersion};

@@ -2,6 +2,7 @@
 
 use super::{ParseError, Url};
 use crate::quantity::parse::quoted;
+use crate::session::Fills;
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -74,7 +75,52 @@ pub enum Part {
     Body,
 }
 
+/// What a part of a request consists of, between its holes and in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// These bytes, never none.
+    Text(Vec<u8>),
+    /// What the hole of this number is filled with.
+    Hole(usize),
+}
+
+impl Cut {
+    /// Puts it, its hole filled.
+    #[inline]
+    pub fn put(&self, fills: &Fills, out: &mut Vec<u8>) {
+        out.extend_from_slice(match self {
+            Cut::Text(text) => text,
+            Cut::Hole(hole) => fills.get(*hole),
+        });
+    }
+}
+
 impl HttpRequest {
+    /// A part of the request, cut at its holes.
+    pub fn cut(&self, part: Part) -> Vec<Cut> {
+        let text: &[u8] = match part {
+            Part::Path => self.path.as_bytes(),
+            Part::Header(number) => self.headers[usize::from(number)].1.as_bytes(),
+            Part::Body => &self.body,
+        };
+        let mut cuts = Vec::new();
+        let put_text = |text: &[u8], cuts: &mut Vec<Cut>| {
+            if !text.is_empty() {
+                cuts.push(Cut::Text(text.to_vec()));
+            }
+        };
+        let mut from = 0;
+        let all = self.holes.iter().enumerate();
+        for (number, hole) in all.filter(|(_, hole)| hole.part == part) {
+            let at = (hole.at as usize).clamp(from, text.len());
+            put_text(&text[from..at], &mut cuts);
+            cuts.push(Cut::Hole(number));
+            from = at;
+        }
+        put_text(&text[from..], &mut cuts);
+        cuts
+    }
+
     /// A request that cannot break the framing of the connection that carries it.
     ///
     /// # Errors

@@ -11,8 +11,8 @@ use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::clock;
 use knee_core::both_ends::Sampler;
 use knee_core::measure::{Completion, Handshakes, Op, SessionsMeasured, Window};
-use knee_core::session::{Fills, Readings, Users};
-use knee_core::spec::{HttpTarget, Part};
+use knee_core::session::{Readings, Users};
+use knee_core::spec::{Cut, HttpTarget, Part};
 use knee_core::time::Nanos;
 use seat::Seat;
 use std::cmp::Reverse;
@@ -42,7 +42,7 @@ pub(crate) struct SessionClient<L: Link, X: Exchange> {
     /// Sessions that pause, by when they go on.
     thinking: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// How each request's path is put together.
-    paths: Box<[Path]>,
+    paths: Box<[Vec<Cut>]>,
     completed: Vec<Completion>,
     ended: Vec<Completion>,
     measured: SessionsMeasured,
@@ -56,12 +56,6 @@ pub(crate) struct SessionClient<L: Link, X: Exchange> {
     has_run_out: bool,
 }
 
-/// A path with holes.
-struct Path {
-    text: Vec<u8>,
-    holes: Vec<usize>,
-}
-
 impl<L: Link, X: Exchange> SessionClient<L, X> {
     /// A client without sessions, whose steps `inner` carries.
     pub(crate) fn new(
@@ -73,13 +67,10 @@ impl<L: Link, X: Exchange> SessionClient<L, X> {
         let count = config.sessions_max.max(1);
         let readings = Readings::new(users.plan(), count as usize);
         inner.read_into(readings, count as usize);
-        let paths = target.requests.iter().map(|request| Path {
-            text: request.path.clone().into_bytes(),
-            holes: (request.holes.iter())
-                .filter(|hole| hole.part == Part::Path)
-                .map(|hole| hole.at as usize)
-                .collect(),
-        });
+        let paths = target
+            .requests
+            .iter()
+            .map(|request| request.cut(Part::Path));
         SessionClient {
             paths: paths.collect(),
             seats: (0..count).map(|_| Seat::free()).collect(),
@@ -201,18 +192,5 @@ impl<L: Link, X: Exchange> Client for SessionClient<L, X> {
             in_flight: self.in_flight,
             ..self.inner.tally()
         }
-    }
-}
-
-impl Path {
-    /// The path once its holes are filled.
-    fn put(&self, fills: &Fills, out: &mut Vec<u8>) {
-        let mut from = 0;
-        for (hole, at) in self.holes.iter().enumerate() {
-            out.extend_from_slice(&self.text[from..*at]);
-            out.extend_from_slice(fills.get(hole));
-            from = *at;
-        }
-        out.extend_from_slice(&self.text[from..]);
     }
 }

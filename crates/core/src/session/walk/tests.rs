@@ -1,6 +1,7 @@
 use super::*;
 use crate::law::Law;
 use crate::session::{DataSet, Deal, Extraction, Origin, RequestStep, SessionKind};
+use std::sync::Arc;
 
 fn text(text: &str) -> Template {
     Template(vec![Piece::Text(text.to_owned())])

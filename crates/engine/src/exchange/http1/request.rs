@@ -1,7 +1,7 @@
 //! A request in its bytes on the wire (RFC 9112 §3).
 
 use knee_core::session::Fills;
-use knee_core::spec::{Hole, HttpRequest, Part};
+use knee_core::spec::{Cut, Hole, HttpRequest, Part};
 
 /// The bytes of `request`: request line; Host, User-Agent and Accept unless given; the headers
 /// given, as they are; Content-Length where there is a body or the method implies one (RFC 9110
@@ -51,10 +51,8 @@ fn implied_lines(request: &HttpRequest, keep_alive: bool, mut line: impl FnMut(&
 /// A part of a request that has holes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Segment {
-    /// These bytes.
-    Text(Vec<u8>),
-    /// What this hole is filled with.
-    Hole(usize),
+    /// A text or a hole.
+    Part(Cut),
     /// This, the hole and the end of the line, unless the hole is filled with nothing.
     Line(Vec<u8>, usize),
     /// How many bytes the body has: so many, and those of the holes from this one on.
@@ -66,7 +64,7 @@ pub(super) fn segments(request: &HttpRequest, keep_alive: bool) -> Vec<Segment> 
     let mut made = Segments::default();
     made.text(request.method.as_bytes());
     made.text(b" ");
-    made.part(request, Part::Path, request.path.as_bytes());
+    made.part(request.cut(Part::Path));
     made.text(b" HTTP/1.1\r\n");
     let in_body = |hole: &&Hole| hole.part == Part::Body;
     let first_of_body = request.holes.len() - request.holes.iter().filter(in_body).count();
@@ -88,51 +86,44 @@ pub(super) fn segments(request: &HttpRequest, keep_alive: bool) -> Vec<Segment> 
             .push(Segment::Length(request.body.len(), first_of_body));
         made.text(b"\r\n");
     }
-    for (number, (name, value)) in request.headers.iter().enumerate() {
-        let part = Part::Header(number as u16);
-        let holes = request.holes.iter().filter(|hole| hole.part == part);
-        if value.is_empty() && holes.count() == 1 {
-            let line = format!("{name}: ").into_bytes();
-            made.all.push(Segment::Line(line, made.holes));
-            made.holes += 1;
+    for (number, (name, _)) in request.headers.iter().enumerate() {
+        let value = request.cut(Part::Header(number as u16));
+        let line = format!("{name}: ").into_bytes();
+        if let [Cut::Hole(hole)] = value[..] {
+            made.all.push(Segment::Line(line, hole));
             continue;
         }
-        made.text(format!("{name}: ").as_bytes());
-        made.part(request, part, value.as_bytes());
+        made.text(&line);
+        made.part(value);
         made.text(b"\r\n");
     }
     made.text(b"\r\n");
-    made.part(request, Part::Body, &request.body);
+    made.part(request.cut(Part::Body));
     made.all
 }
 
 #[derive(Default)]
 struct Segments {
     all: Vec<Segment>,
-    /// Holes so far.
-    holes: usize,
 }
 
 impl Segments {
     fn text(&mut self, text: &[u8]) {
         match self.all.last_mut() {
             _ if text.is_empty() => {}
-            Some(Segment::Text(before)) => before.extend_from_slice(text),
-            _ => self.all.push(Segment::Text(text.to_vec())),
+            Some(Segment::Part(Cut::Text(before))) => before.extend_from_slice(text),
+            _ => self.all.push(Segment::Part(Cut::Text(text.to_vec()))),
         }
     }
 
     /// A part of the request with its holes.
-    fn part(&mut self, request: &HttpRequest, part: Part, text: &[u8]) {
-        let mut from = 0;
-        for hole in request.holes.iter().filter(|hole| hole.part == part) {
-            let at = (hole.at as usize).clamp(from, text.len());
-            self.text(&text[from..at]);
-            self.all.push(Segment::Hole(self.holes));
-            self.holes += 1;
-            from = at;
+    fn part(&mut self, cuts: Vec<Cut>) {
+        for cut in cuts {
+            match cut {
+                Cut::Text(text) => self.text(&text),
+                Cut::Hole(_) => self.all.push(Segment::Part(cut)),
+            }
         }
-        self.text(&text[from..]);
     }
 }
 
@@ -140,8 +131,7 @@ impl Segments {
 pub(super) fn put_filled(segments: &[Segment], fills: &Fills, out: &mut Vec<u8>) {
     for segment in segments {
         match segment {
-            Segment::Text(text) => out.extend_from_slice(text),
-            Segment::Hole(hole) => out.extend_from_slice(fills.get(*hole)),
+            Segment::Part(cut) => cut.put(fills, out),
             Segment::Line(name, hole) => {
                 let value = fills.get(*hole);
                 if !value.is_empty() {

@@ -11,7 +11,7 @@ use super::hpack::{
 use crate::exchange::Asked;
 use crate::exchange::http1::put_decimal;
 use knee_core::session::Fills;
-use knee_core::spec::{Body, Hole, HttpRequest, HttpTarget, Part};
+use knee_core::spec::{Body, Cut, Hole, HttpRequest, HttpTarget, Part};
 use std::collections::HashMap;
 
 /// The dynamic table's first index is one more than this.
@@ -45,8 +45,8 @@ struct FilledField {
 /// A part of a text with holes.
 #[derive(Debug)]
 enum Segment {
-    Text(Vec<u8>),
-    Hole(usize),
+    /// A text or a hole.
+    Part(Cut),
     /// How many bytes the body has.
     Length,
 }
@@ -101,37 +101,15 @@ fn texts(fields: &[Field]) -> Vec<TextField> {
     fields.iter().filter_map(text).collect()
 }
 
-/// Cuts a part of a request at its holes.
+/// A part of a request, cut at its holes.
 fn cut(request: &HttpRequest, part: Part) -> Vec<Segment> {
-    let text: &[u8] = match part {
-        Part::Path => request.path.as_bytes(),
-        Part::Header(number) => request.headers[usize::from(number)].1.as_bytes(),
-        Part::Body => &request.body,
-    };
-    let mut segments = Vec::new();
-    let mut from = 0;
-    for (number, hole) in request.holes.iter().enumerate() {
-        if hole.part != part {
-            continue;
-        }
-        let at = (hole.at as usize).clamp(from, text.len());
-        if at > from {
-            segments.push(Segment::Text(text[from..at].to_vec()));
-        }
-        segments.push(Segment::Hole(number));
-        from = at;
-    }
-    if from < text.len() {
-        segments.push(Segment::Text(text[from..].to_vec()));
-    }
-    segments
+    request.cut(part).into_iter().map(Segment::Part).collect()
 }
 
 fn put_segments(segments: &[Segment], (fills, body_bytes): (&Fills, usize), out: &mut Vec<u8>) {
     for segment in segments {
         match segment {
-            Segment::Text(text) => out.extend_from_slice(text),
-            Segment::Hole(hole) => out.extend_from_slice(fills.get(*hole)),
+            Segment::Part(cut) => cut.put(fills, out),
             Segment::Length => put_decimal(body_bytes, out),
         }
     }

@@ -6,7 +6,8 @@ use crate::link::Link;
 use crate::pool::flight::Flight;
 use crate::reactor::Backend;
 use knee_core::measure::{Completion, Op, Outcome};
-use knee_core::session::{Answered, Follows, Next, Walk};
+use knee_core::session::{Answered, Fills, Follows, Next, Walk};
+use knee_core::spec::Cut;
 use knee_core::time::Nanos;
 use std::cmp::Reverse;
 
@@ -165,13 +166,17 @@ impl<L: Link, X: Exchange> SessionClient<L, X> {
         let seat = &mut self.seats[session as usize];
         let path = &self.paths[request as usize];
         let fills = self.inner.fills(session);
-        let path_of = |fills: &_, out: &mut Vec<u8>| path.put(fills, out);
+        let is_hole = |cut: &&Cut| matches!(cut, Cut::Hole(_));
+        let path_holes = path.iter().filter(is_hole).count();
+        let path_of = |fills: &Fills, out: &mut Vec<u8>| {
+            path.iter().for_each(|cut| cut.put(fills, out));
+        };
         seat.walk.fill(
             request,
             &mut self.users,
             realtime_ns,
             fills,
-            (path.holes.len(), path_of),
+            (path_holes, path_of),
         );
         let read_as = seat.walk.reads_as(request);
         let limit = self.users.plan().requests[read_as as usize].timeout;
