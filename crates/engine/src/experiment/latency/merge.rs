@@ -47,10 +47,10 @@ pub(super) fn flows(
         flow.inside_max_by_interval.resize(intervals, Nanos::ZERO);
         if !has_record {
             flow.ended = flow.ended.min(elapsed);
-            // A receiver may see its end a little after that, and counts the gap until then.
-            flow.gap_at = flow.gap_at.min(flow.ended);
-            flow.gap_max = flow.gap_max.min(flow.ended - flow.gap_at);
         }
+        // A receiver may see the end a little after the sender, and counts the gap until then.
+        flow.gap_at = flow.gap_at.min(flow.ended);
+        flow.gap_max = flow.gap_max.min(flow.ended - flow.gap_at);
         flows.push(flow);
     }
     flows
