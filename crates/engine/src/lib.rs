@@ -25,9 +25,10 @@ use error::RunError;
 use knee_core::experiment::overload::PreflightFacts;
 use knee_core::measure::{IntervalWatcher, Trial};
 use knee_core::report::Host;
-use knee_core::spec::{Endpoint, HttpTarget, TrialSpec};
+use knee_core::spec::{Crew, Endpoint, HttpTarget, TrialSpec};
 use knee_core::time::Nanos;
 pub use link::Greeting;
+pub use run::Muster;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -90,6 +91,26 @@ pub fn run_observed(
     vantage: Option<&mut observe::Vantage>,
 ) -> Result<Trial, RunError> {
     run::run(spec, observer, stop, vantage)
+}
+
+/// Runs what a crew has of a trial that several processes make together: those of its operations,
+/// users and connections that the workers of the crew have, from the moment that `muster` says.
+/// Nothing is sent before.
+///
+/// # Errors
+/// See [`run()`].
+pub fn run_part(
+    spec: &TrialSpec,
+    crew: Crew,
+    muster: &dyn Muster,
+    stop: &AtomicBool,
+) -> Result<Trial, RunError> {
+    run::run_part(spec, crew, muster, stop)
+}
+
+/// The most connections that a trial may have open at once.
+pub fn connections_of(spec: &TrialSpec) -> u32 {
+    run::connections_of(spec)
 }
 
 /// Facts about this machine for the report.

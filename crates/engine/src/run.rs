@@ -26,10 +26,11 @@ use knee_core::measure::{
 };
 use knee_core::polling::polling_share;
 use knee_core::rng;
-use knee_core::spec::{BackendChoice, HttpVersion, Load, Share, TimestampsChoice, TrialSpec};
+use knee_core::spec::{BackendChoice, Crew, HttpVersion, Load, Share, TimestampsChoice, TrialSpec};
+use knee_core::time::Clock;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Barrier, OnceLock};
 use std::thread;
@@ -41,17 +42,57 @@ pub(crate) const STARTS_MAX: usize = 4_000_000;
 /// The run begins so long after all workers are ready at the least, so that none begins late.
 const LEAD_NS: u64 = 1_000_000;
 
+/// Several processes that make a trial together: who says when they begin, and sees what each
+/// contributes.
+pub trait Muster: Sync {
+    /// All workers of this process are ready, and wait. When all begin, in nanoseconds of this
+    /// host's CLOCK_MONOTONIC; `None`: not at all.
+    fn begin(&self) -> Option<u64>;
+
+    /// A worker began so long after that.
+    fn begun(&self, late_ns: u64);
+
+    /// An interval has ended in which this process contributed `part`.
+    fn part(&self, part: &IntervalPart);
+}
+
 /// Runs one trial; see [`crate::run_observed()`].
 pub(crate) fn run(
     spec: &TrialSpec,
     observer: &mut dyn IntervalWatcher,
     stop: &AtomicBool,
+    vantage: Option<&mut Vantage>,
+) -> Result<Trial, RunError> {
+    // No more workers than there is work for.
+    let workers = spec.engine.workers.clamp(1, connections_of(spec).max(1));
+    let mut show = |interval: &Interval, part: &IntervalPart| {
+        observer.on_interval(interval, part.response.as_ref());
+    };
+    run_crew(spec, (Crew::whole(workers), None), &mut show, stop, vantage)
+}
+
+/// Runs what a crew has of a trial that several processes make together.
+pub(crate) fn run_part(
+    spec: &TrialSpec,
+    crew: Crew,
+    muster: &dyn Muster,
+    stop: &AtomicBool,
+) -> Result<Trial, RunError> {
+    let mut show = |_: &Interval, part: &IntervalPart| muster.part(part);
+    run_crew(spec, (crew, Some(muster)), &mut show, stop, None)
+}
+
+/// Told of each interval as it ends, with what its workers contributed.
+type Show<'a> = &'a mut dyn FnMut(&Interval, &IntervalPart);
+
+fn run_crew(
+    spec: &TrialSpec,
+    (crew, muster): (Crew, Option<&dyn Muster>),
+    show: Show<'_>,
+    stop: &AtomicBool,
     mut vantage: Option<&mut Vantage>,
 ) -> Result<Trial, RunError> {
-    let connections = connections_of(spec);
-    // No more workers than there is work for.
-    let workers = spec.engine.workers.clamp(1, connections.max(1));
-    limits::ensure_files(connections.into())?;
+    limits::ensure_files(crew.part(connections_of(spec).into()))?;
     let patience = Duration::from_nanos(spec.connect_timeout.0);
     let address = match &spec.load {
         Load::Overload(_) => resolve::aim(&spec.target.endpoint, patience)?,
@@ -65,7 +106,8 @@ pub(crate) fn run(
     let backend = choose_backend(spec.engine.backend)?;
     let plan = Plan {
         spec,
-        workers,
+        crew,
+        muster,
         backend,
         address,
         sources,
@@ -75,11 +117,11 @@ pub(crate) fn run(
             TimestampsChoice::Auto => Some(Timestamps::keep_on()),
             TimestampsChoice::Off => None,
         },
-        ready: Barrier::new(workers as usize),
+        ready: Barrier::new(crew.workers as usize),
         origin: OnceLock::new(),
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
-        spare: processors().saturating_sub(workers),
+        spare: processors().saturating_sub(crew.workers),
         one_of: vantage
             .as_ref()
             .and_then(|_| one_followed_of(&spec.load, spec.target.keep_alive)),
@@ -90,7 +132,7 @@ pub(crate) fn run(
     }
     let counters = Counters::now();
     let time = HostTime::now();
-    let (done, intervals) = plan.run_workers(observer, vantage.as_deref_mut());
+    let (done, intervals) = plan.run_workers(show, vantage.as_deref_mut());
     let seen = plan.one_of.and_then(|_| vantage.as_mut().map(|v| v.seen()));
     let observed = vantage.map(Vantage::finish);
     let steal_percent = HostTime::now().steal_percent_since(time);
@@ -146,6 +188,7 @@ fn trial_of(spec: &TrialSpec, done: Vec<Done>, beside: Beside) -> Trial {
         generator,
         kernel: beside.kernel,
         observed,
+        agents: Vec::new(),
         interrupted,
     }
 }
@@ -153,7 +196,10 @@ fn trial_of(spec: &TrialSpec, done: Vec<Done>, beside: Beside) -> Trial {
 /// What all workers of a run share.
 struct Plan<'a> {
     spec: &'a TrialSpec,
-    workers: u32,
+    /// The workers of this process.
+    crew: Crew,
+    /// Who else makes the trial; `None`: nobody.
+    muster: Option<&'a dyn Muster>,
     backend: BackendChoice,
     address: RawAddress,
     sources: Vec<RawAddress>,
@@ -177,15 +223,15 @@ impl Plan<'_> {
     /// Runs the workers, each on its thread, and hands intervals to the observer as they end.
     fn run_workers(
         &self,
-        observer: &mut dyn IntervalWatcher,
+        show: Show<'_>,
         vantage: Option<&mut Vantage>,
     ) -> (Vec<io::Result<Done>>, Vec<Interval>) {
         let (parts, received) = mpsc::channel();
         thread::scope(|scope| {
-            let handles: Vec<_> = (0..self.workers)
+            let handles: Vec<_> = (0..self.crew.workers)
                 .map(|index| {
                     let parts = parts.clone();
-                    scope.spawn(move || self.work(index, &parts))
+                    scope.spawn(move || self.work(self.crew.share(index), &parts))
                 })
                 .collect();
             drop(parts);
@@ -199,7 +245,7 @@ impl Plan<'_> {
                     vantage.begin(begin, self.spec.interval, self.spec.duration);
                 }
             }
-            let intervals = merge_intervals(self.workers, &received, observer);
+            let intervals = merge_intervals(self.crew.workers, &received, show);
             let done = handles.into_iter().map(|h| match h.join() {
                 Ok(done) => done,
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -208,16 +254,12 @@ impl Plan<'_> {
         })
     }
 
-    fn work(&self, index: u32, parts: &Sender<IntervalPart>) -> io::Result<Done> {
+    fn work(&self, share: Share, parts: &Sender<IntervalPart>) -> io::Result<Done> {
         // Without it a sleep may end 50 µs late for the sake of the kernel's batching.
         let _ = sys_thread::set_timer_slack_ns(1);
         // All that a worker uses it opens itself, below. Where it is not permitted, system calls
         // cost a little more.
         let _ = sys_thread::own_descriptors();
-        let share = Share {
-            index,
-            of: self.workers,
-        };
         let picks = rng::stream(self.spec.seed, rng::PICKS + u64::from(share.index));
         let first = share.index as usize;
         let requests = RequestSet::new(&self.spec.target, self.requests.clone(), first, picks);
@@ -241,6 +283,20 @@ impl Plan<'_> {
                 let io = EpollBackend::new(slots, self.requests.clone(), timestamps);
                 self.work_over(io, client, share, parts)
             }
+        }
+    }
+
+    /// When the workers begin, in nanoseconds of CLOCK_MONOTONIC. Where they are told not to, they
+    /// are stopped.
+    fn begin(&self) -> u64 {
+        let soon = || MonotonicClock::start().origin + self.lead_ns;
+        match self.muster.map(|muster| muster.begin()) {
+            Some(Some(origin)) => origin,
+            Some(None) => {
+                self.stop.store(true, Ordering::Relaxed);
+                soon()
+            }
+            None => soon(),
         }
     }
 
@@ -270,12 +326,12 @@ impl Plan<'_> {
                 open_loop: spec.load.is_open_loop(),
                 counts_whole: spec.load.counts_whole(),
                 of_sessions: spec.target.sessions.is_some(),
-                starts_max: STARTS_MAX / self.workers as usize,
+                starts_max: STARTS_MAX / self.crew.of as usize,
                 targets: spec.target.requests.len(),
             }),
             clock: MonotonicClock::start(),
             waiter: Waiter::new(spec.engine.wait, COVERED, &spec.engine.margins)
-                .of_worker(share.index, self.spare),
+                .of_worker(share.index - self.crew.first, self.spare),
             window,
             give_up: window.end + spec.timeout + spec.connect_timeout,
             reading_delays: match &spec.load {
@@ -286,11 +342,12 @@ impl Plan<'_> {
         // All that takes time is done before the barrier; a worker that failed still has to come
         // to it, as the others wait there.
         self.ready.wait();
-        let origin = *self
-            .origin
-            .get_or_init(|| MonotonicClock::start().origin + self.lead_ns);
+        let origin = *self.origin.get_or_init(|| self.begin());
         worker.clock = MonotonicClock { origin };
         worker.clock.wait_for_origin();
+        if let Some(muster) = self.muster {
+            muster.begun(worker.clock.now().0);
+        }
         let mut emit = |part| {
             // The receiver is gone only where its thread panicked.
             let _ = parts.send(part);
@@ -301,7 +358,7 @@ impl Plan<'_> {
 
 /// The most connections that the load may have open at once; of an overload, those that are not
 /// established yet.
-fn connections_of(spec: &TrialSpec) -> u32 {
+pub(crate) fn connections_of(spec: &TrialSpec) -> u32 {
     match &spec.load {
         Load::Open(open) => open.connections_max,
         Load::Closed { vusers, .. } => match spec.target.version() {
@@ -354,12 +411,12 @@ fn choose_backend(choice: BackendChoice) -> Result<BackendChoice, RunError> {
 fn merge_intervals(
     workers: u32,
     received: &Receiver<IntervalPart>,
-    observer: &mut dyn IntervalWatcher,
+    show: Show<'_>,
 ) -> Vec<Interval> {
     let mut merger = IntervalMerger::new(workers as usize);
     while let Ok(part) = received.recv() {
-        if let Some((interval, response)) = merger.add(part) {
-            observer.on_interval(&interval, response.as_ref());
+        if let Some((interval, part)) = merger.add(part) {
+            show(&interval, &part);
         }
     }
     merger.finish()

@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram(hdrhistogram::Histogram<u64>);
 
+/// Two histograms of which one was to be an earlier state of the other, and is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inconsistent;
+
 /// How many bands of [`Histogram::bands`] there are between a time and its double.
 const BANDS_PER_OCTAVE: f64 = 8.0;
 
@@ -53,6 +57,14 @@ impl Histogram {
         self.0
             .add(&other.0)
             .expect("all histograms have the same bounds");
+    }
+
+    /// Takes off what an earlier state of the same histogram had.
+    ///
+    /// # Errors
+    /// It had something that this has not, so that it is no earlier state.
+    pub fn subtract(&mut self, earlier: &Histogram) -> Result<(), Inconsistent> {
+        self.0.subtract(&earlier.0).map_err(|_| Inconsistent)
     }
 
     /// Forgets everything, keeps the memory.

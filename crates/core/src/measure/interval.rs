@@ -78,8 +78,9 @@ pub trait IntervalWatcher {
     fn on_interval(&mut self, interval: &Interval, response: Option<&Histogram>);
 }
 
-/// One worker's share of an interval. Parts of the same `index` belong to the same interval.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// One worker's share of an interval, or that of several. Parts of the same `index` belong to the
+/// same interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IntervalPart {
     /// Which interval: 0 begins with the window.
     pub index: u64,
@@ -103,7 +104,7 @@ pub struct IntervalPart {
 }
 
 /// What is under way at a moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnderWay {
     /// Operations, those included that wait for a connection.
     pub operations: u64,
@@ -123,7 +124,7 @@ impl UnderWay {
 
 /// How late the operations of a part of an interval were started: what costs next to nothing to
 /// keep of each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pacing {
     /// Operations.
     pub count: u64,
@@ -154,7 +155,8 @@ impl Pacing {
 }
 
 impl IntervalPart {
-    fn merge(&mut self, other: IntervalPart) {
+    /// Adds another share of the same interval, exactly.
+    pub fn merge(&mut self, other: IntervalPart) {
         self.end_ns = self.end_ns.max(other.end_ns);
         self.under_way = match (self.under_way, other.under_way) {
             (Some(mine), Some(theirs)) => Some(mine.merge(theirs)),
@@ -173,9 +175,10 @@ impl IntervalPart {
         }
     }
 
-    fn into_interval(self) -> (Interval, Option<Histogram>) {
+    /// The interval that this is the whole of.
+    pub fn interval(&self) -> Interval {
         let quantile = |q| self.response.as_ref().map_or(0, |h| h.quantile(q).0);
-        let interval = Interval {
+        Interval {
             start_ns: self.start_ns,
             end_ns: self.end_ns,
             attempted: self.attempted,
@@ -191,8 +194,7 @@ impl IntervalPart {
             pacing_error_ns_mean: self.pacing.map(Pacing::mean_ns),
             pacing_error_ns_max: self.pacing.map(|p| p.max_ns),
             ..Interval::default()
-        };
-        (interval, self.response)
+        }
     }
 }
 
@@ -215,9 +217,9 @@ impl IntervalMerger {
         }
     }
 
-    /// Adds one part. The whole interval with its response times, when it was the last part that
+    /// Adds one part. The whole interval and the sum of its parts, when it was the last part that
     /// was missing.
-    pub fn add(&mut self, part: IntervalPart) -> Option<(Interval, Option<Histogram>)> {
+    pub fn add(&mut self, part: IntervalPart) -> Option<(Interval, IntervalPart)> {
         let index = part.index;
         let parts = match self.open.remove(&index) {
             None => (1, part),
@@ -230,16 +232,16 @@ impl IntervalMerger {
             self.open.insert(index, parts);
             return None;
         }
-        let (interval, response) = parts.1.into_interval();
+        let interval = parts.1.interval();
         self.done.push(interval.clone());
-        Some((interval, response))
+        Some((interval, parts.1))
     }
 
     /// All intervals in order, those included for which not every worker has sent its part: for
     /// [`super::Measurement::intervals`].
     pub fn finish(self) -> Vec<Interval> {
         let mut intervals = self.done;
-        intervals.extend(self.open.into_values().map(|(_, p)| p.into_interval().0));
+        intervals.extend(self.open.into_values().map(|(_, p)| p.interval()));
         intervals.sort_by_key(|i| i.start_ns);
         intervals
     }

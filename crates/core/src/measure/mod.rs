@@ -1,5 +1,6 @@
 //! What is recorded while a trial runs, and the mergeable value it ends in.
 
+mod agents;
 mod anatomy;
 mod answers;
 mod completion;
@@ -20,12 +21,13 @@ mod targets;
 mod trial;
 mod wait;
 
+pub use agents::{AgentClock, AgentMeasured};
 pub use anatomy::{Anatomy, Part};
 pub use answers::Answers;
 pub use completion::Completion;
 pub use direction::Direction;
 pub use handshakes::{Agreed, Handshakes};
-pub use histogram::{Histogram, band_of, band_start};
+pub use histogram::{Histogram, Inconsistent, band_of, band_start};
 pub use host_times::{HostTimes, PartTimes};
 pub use interval::{Interval, IntervalMerger, IntervalPart, IntervalWatcher, Pacing, UnderWay};
 pub use observed::{Observed, SynSource};

@@ -1,7 +1,7 @@
 //! What one trial yields: raw, mergeable, serialisable. Statistics come later, in `analysis`.
 
 use super::{
-    Anatomy, Answers, Handshakes, Histogram, Interval, Observed, Outcomes, Series,
+    AgentMeasured, Anatomy, Answers, Handshakes, Histogram, Interval, Observed, Outcomes, Series,
     SessionsMeasured, Slowest, Stage, StatusCodes, TargetMeasured, WaitUse,
 };
 use crate::spec::TrialSpec;
@@ -23,8 +23,24 @@ pub struct Trial {
     /// What was seen on the server's host, where somebody looked.
     #[serde(default)]
     pub observed: Option<Observed>,
+    /// Those who made it, where that were several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentMeasured>,
     /// The user ended it early.
     pub interrupted: bool,
+}
+
+impl Trial {
+    /// Adds what another process measured of the same trial, exactly; see [`Measurement::merge`].
+    pub fn merge(&mut self, other: Trial) {
+        self.measurement.merge(other.measurement);
+        self.generator.merge(other.generator);
+        for (name, moved) in other.kernel {
+            *self.kernel.entry(name).or_default() += moved;
+        }
+        self.agents.extend(other.agents);
+        self.interrupted |= other.interrupted;
+    }
 }
 
 /// The part of the run that counts, in run time.
@@ -277,4 +293,28 @@ pub struct GeneratorUse {
     /// How they waited; absent where nothing tells.
     #[serde(default)]
     pub wait: Option<WaitUse>,
+}
+
+impl GeneratorUse {
+    /// Of several processes that made a trial together: processor time adds up, and of what is told
+    /// of the busiest worker and of the host the worst counts.
+    fn merge(&mut self, other: GeneratorUse) {
+        if other.busiest_worker_percent > self.busiest_worker_percent {
+            self.busiest_worker_percent = other.busiest_worker_percent;
+            self.busiest_worker_waiting_percent = other.busiest_worker_waiting_percent;
+            self.busiest_worker_spin_percent = other.busiest_worker_spin_percent;
+        }
+        if self.backend.is_empty() {
+            self.backend = other.backend;
+        }
+        self.cpu_user_s += other.cpu_user_s;
+        self.cpu_system_s += other.cpu_system_s;
+        self.steal_percent = self.steal_percent.max(other.steal_percent);
+        self.peak_rss_bytes = self.peak_rss_bytes.max(other.peak_rss_bytes);
+        self.wait = match (self.wait.take(), other.wait) {
+            (Some(mine), Some(theirs)) => Some(mine.merge(self.workers, theirs, other.workers)),
+            (mine, theirs) => mine.or(theirs),
+        };
+        self.workers += other.workers;
+    }
 }

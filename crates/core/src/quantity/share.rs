@@ -1,4 +1,6 @@
-//! One worker's part of a whole.
+//! One worker's part of a whole, and that of a process.
+
+use serde::{Deserialize, Serialize};
 
 /// The part of one worker among several: number `index` (from 0) of `of`.
 ///
@@ -22,6 +24,70 @@ impl Share {
     }
 }
 
+/// The workers of one process, of all workers that make a trial together: the share of an agent.
+///
+/// Workers of several processes are numbered through, so that their shares are those that one
+/// process of as many workers would have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Crew {
+    /// The number of its first worker.
+    pub first: u32,
+    /// How many workers it has.
+    pub workers: u32,
+    /// How many there are in all.
+    pub of: u32,
+}
+
+impl Crew {
+    /// All of them in one process.
+    pub fn whole(workers: u32) -> Crew {
+        Crew {
+            first: 0,
+            workers,
+            of: workers,
+        }
+    }
+
+    /// The workers of several processes. Each has as many as it offers; where that is more than
+    /// `useful`, as many as are useful, in proportion: some may have none.
+    pub fn deal(offered: &[u32], useful: u32) -> Vec<Crew> {
+        let all: u64 = offered.iter().copied().map(u64::from).sum();
+        let of = all.min(u64::from(useful));
+        let dealt = |sum: u64| (sum * of).checked_div(all).unwrap_or(0) as u32;
+        let mut sum = 0;
+        let crews = offered.iter().map(|&workers| {
+            let first = dealt(sum);
+            sum += u64::from(workers);
+            Crew {
+                first,
+                workers: dealt(sum) - first,
+                of: of as u32,
+            }
+        });
+        crews.collect()
+    }
+
+    /// The share of its worker `nth`, from 0.
+    pub fn share(self, nth: u32) -> Share {
+        Share {
+            index: self.first + nth,
+            of: self.of,
+        }
+    }
+
+    /// How many of `total` items are its own.
+    pub fn part(self, total: u64) -> u64 {
+        (0..self.workers)
+            .map(|nth| self.share(nth).part(total))
+            .sum()
+    }
+
+    /// Its part of all work, 0 to 1.
+    pub fn weight(self) -> f64 {
+        f64::from(self.workers) / f64::from(self.of.max(1))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,6 +100,27 @@ mod tests {
             let parts: Vec<u64> = (0..of).map(|index| Share { index, of }.part(total)).collect();
             prop_assert_eq!(parts.iter().sum::<u64>(), total);
             prop_assert!(parts.iter().max().unwrap() - parts.iter().min().unwrap() <= 1);
+        }
+
+        #[test]
+        fn crews_have_each_worker_once_and_no_more_than_they_offer(
+            offered in proptest::collection::vec(0u32..20, 1..12),
+            useful in 0u32..100,
+            total in 0u64..10_000,
+        ) {
+            let crews = Crew::deal(&offered, useful);
+            let all: u32 = offered.iter().sum();
+            let mut next = 0;
+            for (crew, &offered) in crews.iter().zip(&offered) {
+                prop_assert_eq!(crew.first, next);
+                prop_assert_eq!(crew.of, all.min(useful));
+                prop_assert!(crew.workers <= offered);
+                next += crew.workers;
+            }
+            prop_assert_eq!(next, all.min(useful));
+            if next > 0 {
+                prop_assert_eq!(crews.iter().map(|c| c.part(total)).sum::<u64>(), total);
+            }
         }
     }
 }

@@ -183,6 +183,7 @@ pub fn simulate(spec: &TrialSpec, world: &World) -> Simulated {
             },
             kernel: BTreeMap::new(),
             observed: None,
+            agents: Vec::new(),
             interrupted,
         },
         station: station.into_log(),

@@ -18,7 +18,7 @@ mod url;
 
 pub use crate::arrival::{ArrivalLaw, AskedArrival, parse_arrival};
 pub use crate::quantity::{
-    ParseError, Rate, Share, parse_duration, parse_law, parse_list, parse_rate, parse_rates,
+    Crew, ParseError, Rate, Share, parse_duration, parse_law, parse_list, parse_rate, parse_rates,
 };
 pub use load::{Load, OpenLoad, Pause, PauseKind};
 pub use margins::Margins;

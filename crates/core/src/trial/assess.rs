@@ -99,6 +99,7 @@ fn detail(trial: &Trial, silence: SilenceReport, transient_ns: u64) -> HttpDetai
         connections_opened: measured.connections_opened,
         connections_max: measured.connections_max,
         observed: trial.observed.clone(),
+        agents: trial.agents.clone(),
     }
 }
 
@@ -264,7 +265,7 @@ pub(crate) fn generator_report(used: &GeneratorUse, completed: f64) -> Generator
     }
 }
 
-fn evidence(trial: &Trial) -> Evidence {
+pub(super) fn evidence(trial: &Trial) -> Evidence {
     let measured = &trial.measurement;
     let used = &trial.generator;
     Evidence {
@@ -292,6 +293,11 @@ fn evidence(trial: &Trial) -> Evidence {
                 slowest: timing::anatomy(measured, Group::Slowest1),
             },
         }),
+        agents_lost: trial
+            .agents
+            .iter()
+            .filter_map(|a| Some((a.agent.clone(), a.lost_because.clone()?)))
+            .collect(),
         stall_ns_max: measured.stall_ns_max,
         gaps: gap_evidence(trial),
         busy_percent: used.busiest_worker_percent - used.busiest_worker_spin_percent,

@@ -1,6 +1,6 @@
 //! What a trial has beyond any other, by its kind.
 
-use crate::measure::Observed;
+use crate::measure::{AgentMeasured, Observed};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::flows::FlowsReport;
 use crate::trial::protocol::ProtocolReport;
@@ -56,6 +56,9 @@ pub struct HttpDetail {
     /// What was seen on the server's host; absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
+    /// What each agent contributed; absent where one process made the trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentMeasured>,
 }
 
 /// What a trial of datagrams has beyond any other.

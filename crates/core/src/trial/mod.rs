@@ -1,6 +1,7 @@
 //! What one trial says: from a `Trial`, which is raw, to a `TrialReport`, with every statistic
 //! that is shown anywhere, whether it is valid, and what a person should know of it.
 
+pub mod agents;
 pub mod assess;
 pub mod datagrams;
 pub mod detail;

@@ -147,6 +147,8 @@ pub struct Evidence {
     pub steal_percent: f64,
     /// Operations that failed for want of ports, descriptors or memory.
     pub no_resources: u64,
+    /// Agents of which nothing is known, each with the reason.
+    pub agents_lost: Vec<(String, String)>,
 }
 
 /// Response times whose generator's share decides.
@@ -182,12 +184,15 @@ pub enum Clause {
     ProcessorsShared,
     /// Ports, descriptors or memory ran out on the generator's host.
     ResourcesExhausted,
+    /// What an agent measured is lost.
+    AgentLost,
 }
 
 /// The broken clauses, each with a sentence; none where the trial is valid.
 pub fn broken_clauses(evidence: &Evidence) -> Vec<(Clause, String)> {
     type Check = fn(&Evidence) -> Option<String>;
-    let checks: [(Clause, Check); 9] = [
+    let checks: [(Clause, Check); 10] = [
+        (Clause::AgentLost, agent_is_lost),
         (Clause::FellBehind, rate_not_achieved),
         (Clause::Stalled, stood_still),
         (Clause::PacedLate, paced_late),
@@ -389,6 +394,17 @@ fn core_stolen(e: &Evidence) -> Option<String> {
             percent(e.steal_percent)
         )
     })
+}
+
+fn agent_is_lost(e: &Evidence) -> Option<String> {
+    let (agent, because) = e.agents_lost.first()?;
+    let others = match e.agents_lost.len() {
+        1 => String::new(),
+        n => format!(", and {} more", n - 1),
+    };
+    Some(format!(
+        "agent {agent} is lost ({because}){others}: its share of the load is not in the figures"
+    ))
 }
 
 fn resources_exhausted(e: &Evidence) -> Option<String> {

@@ -88,7 +88,7 @@ impl Plan<'_> {
     fn connect_config(&self, load: &OverloadLoad, share: Share) -> ConnectConfig {
         let spec = self.spec;
         let connecting = share.part(load.scheme.connecting_max().into()) as usize;
-        let permitted = limits::connections_permitted() / u64::from(share.of);
+        let permitted = limits::connections_permitted() / u64::from(self.crew.workers.max(1));
         let slots = (connecting + RESPONDING_MAX).min(permitted as usize);
         ConnectConfig {
             address: self.address,

@@ -207,6 +207,7 @@ impl Run<'_> {
             },
             kernel: Default::default(),
             observed: self.server.is_seen.then_some(self.observed),
+            agents: Vec::new(),
             interrupted: false,
         })
     }

@@ -72,6 +72,7 @@ fn trial(load: Load, completions: &[Completion]) -> Trial {
         },
         kernel: Default::default(),
         observed: None,
+        agents: Vec::new(),
         interrupted: false,
     }
 }

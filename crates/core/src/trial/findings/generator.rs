@@ -78,11 +78,15 @@ pub(crate) const GENERATOR_DISTORTED: Code = Code {
     remedy: "Repeat on a quieter or larger machine, or offer less.",
 };
 
-/// The clauses of INVALID, but for a busy core, which [`generator_limited`] reports.
+fn has_its_own_finding(clause: Clause) -> bool {
+    matches!(clause, Clause::CoreSaturated | Clause::AgentLost)
+}
+
+/// The clauses of INVALID, but for those that a finding of their own reports.
 fn distortions(t: &TrialReport) -> Option<Vec<String>> {
     let (limits, others): (Vec<_>, Vec<_>) = t
         .clauses()
-        .partition(|(clause, _)| *clause == Some(Clause::CoreSaturated));
+        .partition(|(clause, _)| clause.is_some_and(has_its_own_finding));
     let is_all_said = others.is_empty() && !limits.is_empty();
     let is_distorted = t.verdict == Verdict::Invalid && !is_all_said;
     is_distorted.then(|| {

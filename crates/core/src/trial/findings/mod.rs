@@ -3,6 +3,7 @@
 //! Each finding is one function: it looks for something in every trial, and builds the finding
 //! where it holds.
 
+mod agents;
 mod generator;
 mod sessions;
 mod silence;
@@ -28,6 +29,7 @@ pub fn codes() -> impl Iterator<Item = Code> {
         .chain(target::CODES)
         .chain(silence::CODES)
         .chain(sessions::CODES)
+        .chain(agents::CODES)
 }
 
 /// What a person should know about a trial that stands alone, the gravest first.
@@ -67,7 +69,8 @@ impl Default for Asked {
 }
 
 fn diagnose(trials: &Trials) -> Vec<Finding> {
-    let checks: [fn(&Trials) -> Option<Finding>; 18] = [
+    let checks: [fn(&Trials) -> Option<Finding>; 20] = [
+        agents::agent_lost,
         generator::generator_limited,
         generator::generator_distorted,
         generator::generator_delay,
@@ -86,6 +89,7 @@ fn diagnose(trials: &Trials) -> Vec<Finding> {
         generator::generator_polled,
         sessions::data_exhausted,
         sessions::unexpected_responses,
+        agents::agents_differ,
     ];
     checks.iter().filter_map(|check| check(trials)).collect()
 }

@@ -42,6 +42,7 @@ fn trial(load: Load, change: impl Fn(u64, Completion) -> Completion) -> Trial {
         generator: Default::default(),
         kernel: Default::default(),
         observed: None,
+        agents: Vec::new(),
         interrupted: false,
     }
 }

@@ -20,7 +20,7 @@ pub const INVALID: Code = Code {
 
 impl Clause {
     /// All of them, in the order in which they are checked.
-    const ALL: [Clause; 10] = [
+    const ALL: [Clause; 11] = [
         Clause::FellBehind,
         Clause::Stalled,
         Clause::PacedLate,
@@ -31,6 +31,7 @@ impl Clause {
         Clause::CoreStolen,
         Clause::ProcessorsShared,
         Clause::ResourcesExhausted,
+        Clause::AgentLost,
     ];
 
     /// What it means and what to do about it, by the name that it has in JSON.
@@ -46,6 +47,7 @@ impl Clause {
             Clause::CoreStolen => CORE_STOLEN,
             Clause::ProcessorsShared => PROCESSORS_SHARED,
             Clause::ResourcesExhausted => RESOURCES_EXHAUSTED,
+            Clause::AgentLost => AGENT_LOST,
         }
     }
 }
@@ -122,6 +124,14 @@ const RESOURCES_EXHAUSTED: Code = Code {
             generator's host. They never reached the target.",
     remedy: "Raise the limit of descriptors with ulimit -n. Add source addresses with --source, or \
              keep connections alive.",
+};
+
+const AGENT_LOST: Code = Code {
+    name: "agent_lost",
+    cause: "An agent of the fleet did not deliver what it measured. The figures are those of the \
+            other agents, and the target met more load than they show.",
+    remedy: "See why the agent ended or was cut off. An agent that comes back delivers: knee fleet \
+             collect fetches that.",
 };
 
 #[cfg(test)]

@@ -1,0 +1,61 @@
+//! What each of several processes contributed to a trial that they made together.
+
+use serde::{Deserialize, Serialize};
+
+/// What one agent contributed to a trial. Times are in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentMeasured {
+    /// Its name, by which it was asked.
+    pub agent: String,
+    /// Its part of the load, in percent: its workers of all workers.
+    pub share_percent: f64,
+    /// Worker threads.
+    pub workers: u32,
+    /// Why nothing is known of what it measured; absent where it delivered. The figures below are
+    /// zero or absent then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_because: Option<String>,
+    /// Its clock, as the coordinator read it before the trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<AgentClock>,
+    /// How long after the common beginning the last of its workers began, by its own clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun_late_ns: Option<u64>,
+    /// Operations intended in the window.
+    pub attempted: u64,
+    /// Those of them that ended in a whole response.
+    pub completed: u64,
+    /// Operations (or sessions) started per second.
+    pub started_per_s: f64,
+    /// Median response time.
+    pub p50_ns: Option<u64>,
+    /// 90th percentile of response times.
+    pub p90_ns: Option<u64>,
+    /// 99th percentile of response times.
+    pub p99_ns: Option<u64>,
+    /// Mean response time.
+    pub mean_ns: Option<f64>,
+    /// 95 % confidence interval of it by batch means; absent where the data permit none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_ns_ci95: Option<[f64; 2]>,
+    /// 99th percentile of its own lateness: started − intended.
+    pub pacing_error_p99_ns: Option<u64>,
+    /// The share of a core that its busiest worker used, in percent.
+    pub busiest_worker_percent: f64,
+    /// Share of its host's processor time that the hypervisor gave to others, in percent.
+    pub steal_percent: f64,
+    /// What would make a trial of it alone invalid, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub invalid_because: Vec<String>,
+}
+
+/// The clock of an agent, as the coordinator read it over the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentClock {
+    /// How far its time of day is ahead of the coordinator's; negative: behind.
+    pub offset_ns: i64,
+    /// Half the quickest round trip: the agent began within so long of the moment that was meant.
+    pub uncertainty_ns: u64,
+    /// Whether its kernel says that its time of day is synchronised (adjtimex(2)).
+    pub is_synchronised: bool,
+}

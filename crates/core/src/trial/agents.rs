@@ -1,0 +1,207 @@
+//! What is told of each agent of a trial that several made together, and where one of them differs.
+
+use super::assess::evidence;
+use super::validity::{Asked, broken_clauses};
+use crate::measure::{AgentMeasured, Trial};
+use crate::spec::Crew;
+use crate::stats::batch::mean_ci95;
+
+/// What `agent` contributed: `trial` is what it measured with the workers of `crew`.
+///
+/// Whether that alone would be valid is judged by its part of the load. Gaps are no part of that:
+/// a schedule that is dealt in turn promises nothing of the gaps of some of its workers.
+pub fn agent_measured(agent: &str, crew: Crew, trial: &Trial) -> AgentMeasured {
+    let measured = &trial.measurement;
+    let mut evidence = evidence(trial);
+    evidence.gaps = None;
+    evidence.asked = evidence.asked.map(|asked| Asked {
+        operations: asked.operations * crew.weight(),
+        slack: asked.slack * crew.weight().sqrt(),
+    });
+    let response = &measured.response;
+    let percentile = |q| response.percentile(q).map(|t| t.0);
+    let series = &measured.series;
+    let means: Vec<f64> = (0..series.whole_slots(measured.window.length()))
+        .filter(|&slot| series.response_count[slot] > 0)
+        .map(|slot| series.response_sum_ns[slot] / series.response_count[slot] as f64)
+        .collect();
+    let window_s = measured.window.length().as_secs_f64();
+    AgentMeasured {
+        agent: agent.to_owned(),
+        share_percent: 100.0 * crew.weight(),
+        workers: crew.workers,
+        attempted: measured.outcomes.total(),
+        completed: measured.outcomes.responses(),
+        started_per_s: match window_s > 0.0 {
+            true => measured.started as f64 / window_s,
+            false => 0.0,
+        },
+        p50_ns: percentile(0.5),
+        p90_ns: percentile(0.9),
+        p99_ns: percentile(0.99),
+        mean_ns: (!response.is_empty()).then(|| response.mean_ns()),
+        mean_ns_ci95: mean_ci95(&means),
+        pacing_error_p99_ns: measured.pacing_error.percentile(0.99).map(|t| t.0),
+        busiest_worker_percent: trial.generator.busiest_worker_percent,
+        steal_percent: trial.generator.steal_percent,
+        invalid_because: broken_clauses(&evidence)
+            .into_iter()
+            .map(|(_, words)| words)
+            .collect(),
+        ..AgentMeasured::default()
+    }
+}
+
+/// An agent that is lost: nothing is known of what it measured.
+pub fn agent_lost(agent: &str, crew: Crew, because: &str) -> AgentMeasured {
+    AgentMeasured {
+        agent: agent.to_owned(),
+        share_percent: 100.0 * crew.weight(),
+        workers: crew.workers,
+        lost_because: Some(because.to_owned()),
+        ..AgentMeasured::default()
+    }
+}
+
+/// An agent whose figures are not those of the others.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Outlier {
+    pub(super) agent: String,
+    pub(super) differs: Differs,
+}
+
+/// In what it differs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Differs {
+    /// Its mean response time, and the median of those of the others, in nanoseconds.
+    Mean { own_ns: f64, others_ns: f64 },
+    /// The share of its operations that failed, and that of all others, in percent.
+    Errors { own: f64, others: f64 },
+}
+
+impl Differs {
+    /// How large the difference is, for a choice among several.
+    pub(super) fn weight(&self) -> f64 {
+        match self {
+            Differs::Mean { own_ns, others_ns } => (own_ns / others_ns).ln().abs(),
+            Differs::Errors { own, others } => (own - others).abs(),
+        }
+    }
+}
+
+/// A mean differs where it lies so many standard errors from the others', which of 1,000 agents
+/// one in thirty trials exceeds by chance, …
+const CHANCE_Z: f64 = 5.0;
+/// … and by this share of it, …
+const MEAN_SHARE: f64 = 0.2;
+/// … and by so much: less is a matter of which processor a worker runs on.
+const MEAN_NS: f64 = 100_000.0;
+/// A share of failures differs by this many percentage points at least.
+const ERROR_POINTS: f64 = 1.0;
+
+/// The agent that differs most from the others by more than chance, if any does. It needs three to
+/// tell which of them is another.
+pub(super) fn outlier(agents: &[AgentMeasured]) -> Option<Outlier> {
+    let told: Vec<&AgentMeasured> = agents.iter().filter(|a| a.attempted > 0).collect();
+    if told.len() < 3 {
+        return None;
+    }
+    let found = told.iter().enumerate().filter_map(|(n, own)| {
+        let others = || told.iter().enumerate().filter(move |(m, _)| *m != n);
+        let others = || others().map(|(_, a)| *a);
+        let differs = mean_differs(own, others()).or_else(|| errors_differ(own, others()))?;
+        Some(Outlier {
+            agent: own.agent.clone(),
+            differs,
+        })
+    });
+    found.max_by(|a, b| a.differs.weight().total_cmp(&b.differs.weight()))
+}
+
+fn mean_differs<'a>(
+    own: &AgentMeasured,
+    others: impl Iterator<Item = &'a AgentMeasured>,
+) -> Option<Differs> {
+    let error = |a: &AgentMeasured| a.mean_ns_ci95.map(|[lo, hi]| (hi - lo) / (2.0 * 1.96));
+    let own_ns = own.mean_ns?;
+    let mut others: Vec<(f64, f64)> = others
+        .filter_map(|a| Some((a.mean_ns?, error(a)?)))
+        .collect();
+    if others.len() < 2 {
+        return None;
+    }
+    others.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (others_ns, their_error) = others[others.len() / 2];
+    let apart = (own_ns - others_ns).abs();
+    let chance = CHANCE_Z * error(own)?.hypot(their_error);
+    // The others have to agree among themselves, or nobody can say who differs.
+    let spread = others[others.len() - 1].0 - others[0].0;
+    let matters = apart > chance.max(MEAN_SHARE * others_ns).max(MEAN_NS) && apart > 2.0 * spread;
+    matters.then_some(Differs::Mean { own_ns, others_ns })
+}
+
+fn errors_differ<'a>(
+    own: &AgentMeasured,
+    others: impl Iterator<Item = &'a AgentMeasured>,
+) -> Option<Differs> {
+    let failed = |a: &AgentMeasured| (a.attempted - a.completed.min(a.attempted)) as f64;
+    let (mut failures, mut attempts) = (0.0, 0.0);
+    for other in others {
+        failures += failed(other);
+        attempts += other.attempted as f64;
+    }
+    let mine = own.attempted as f64;
+    let (p, q) = (failed(own) / mine, failures / attempts.max(1.0));
+    let pooled = (failed(own) + failures) / (mine + attempts);
+    let error = (pooled * (1.0 - pooled) * (1.0 / mine + 1.0 / attempts.max(1.0))).sqrt();
+    let matters = p - q > CHANCE_Z * error && 100.0 * (p - q) >= ERROR_POINTS;
+    matters.then_some(Differs::Errors {
+        own: 100.0 * p,
+        others: 100.0 * q,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(name: &str, mean_us: f64) -> AgentMeasured {
+        AgentMeasured {
+            agent: name.to_owned(),
+            attempted: 1_000,
+            completed: 1_000,
+            mean_ns: Some(mean_us * 1e3),
+            mean_ns_ci95: Some([(mean_us - 10.0) * 1e3, (mean_us + 10.0) * 1e3]),
+            ..AgentMeasured::default()
+        }
+    }
+
+    #[test]
+    fn an_agent_on_a_slow_path_is_told_from_chance() {
+        let alike = [agent("a", 1000.0), agent("b", 1010.0), agent("c", 990.0)];
+        assert_eq!(outlier(&alike), None);
+        let mut one = alike.to_vec();
+        one.push(agent("slow", 1400.0));
+        assert_eq!(outlier(&one).map(|o| o.agent).as_deref(), Some("slow"));
+        // As far apart, but each as far from the next: none of them is the other one.
+        let spread = [800.0, 1000.0, 1200.0, 1400.0].map(|us| agent("x", us));
+        assert_eq!(outlier(&spread), None);
+        // Two differ from each other, and nobody knows which is wrong.
+        assert_eq!(outlier(&one[2..]), None);
+    }
+
+    #[test]
+    fn an_agent_whose_operations_fail_is_told() {
+        let mut agents = vec![agent("a", 1000.0), agent("b", 1000.0), agent("c", 1000.0)];
+        agents[1].completed = 900;
+        let differs = outlier(&agents).map(|o| o.differs);
+        let [own, others] = [10.0, 0.0];
+        assert_eq!(differs, Some(Differs::Errors { own, others }));
+        // As many as chance makes of a target that fails for all alike.
+        for agent in &mut agents {
+            agent.completed = 900;
+        }
+        agents[0].completed = 885;
+        assert_eq!(outlier(&agents), None);
+    }
+}
