@@ -48,21 +48,27 @@ impl Crew {
         }
     }
 
-    /// The workers of several processes. Each has as many as it offers; where that is more than
-    /// `useful`, as many as are useful, in proportion: some may have none.
+    /// The workers of several processes. Each has as many as it offers. Where that is more than is
+    /// `useful`, all have fewer, in proportion: one at least where that is possible, or else none.
     pub fn deal(offered: &[u32], useful: u32) -> Vec<Crew> {
-        let all: u64 = offered.iter().copied().map(u64::from).sum();
-        let of = all.min(u64::from(useful));
-        let dealt = |sum: u64| (sum * of).checked_div(all).unwrap_or(0) as u32;
-        let mut sum = 0;
-        let crews = offered.iter().map(|&workers| {
-            let first = dealt(sum);
-            sum += u64::from(workers);
-            Crew {
+        let sum = |offered: &mut dyn Iterator<Item = u32>| offered.map(u64::from).sum::<u64>();
+        let of = sum(&mut offered.iter().copied()).min(u64::from(useful));
+        let here = offered.iter().filter(|&&workers| workers > 0).count() as u64;
+        let each = u32::from(here <= of);
+        let rest = || offered.iter().map(|workers| workers.saturating_sub(each));
+        let (all, left) = (sum(&mut rest()), of - here * u64::from(each));
+        let dealt = |sum: u64| (sum * left).checked_div(all).unwrap_or(0) as u32;
+        let (mut sum, mut first) = (0, 0);
+        let crews = offered.iter().zip(rest()).map(|(&workers, rest)| {
+            let before = dealt(sum);
+            sum += u64::from(rest);
+            let crew = Crew {
                 first,
-                workers: dealt(sum) - first,
+                workers: workers.min(each) + dealt(sum) - before,
                 of: of as u32,
-            }
+            };
+            first += crew.workers;
+            crew
         });
         crews.collect()
     }
@@ -118,6 +124,10 @@ mod tests {
                 next += crew.workers;
             }
             prop_assert_eq!(next, all.min(useful));
+            let here = offered.iter().filter(|&&workers| workers > 0).count() as u32;
+            if useful >= here {
+                prop_assert!(crews.iter().zip(&offered).all(|(c, &o)| c.workers > 0 || o == 0));
+            }
             if next > 0 {
                 prop_assert_eq!(crews.iter().map(|c| c.part(total)).sum::<u64>(), total);
             }

@@ -27,6 +27,16 @@ pub fn realtime_ahead_ns() -> u64 {
     (0..3).map(attempt).min().map_or(0, |(_, ahead)| ahead)
 }
 
+/// Whether the kernel calls CLOCK_REALTIME synchronised, as a service such as chrony tells it
+/// (adjtimex(2)).
+pub fn is_synchronised() -> bool {
+    // SAFETY: all zeroes are a valid timex: nothing is set, all is read.
+    let mut timex: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the struct is ours, and may be written to.
+    let state = unsafe { libc::adjtimex(&raw mut timex) };
+    state >= 0 && state != libc::TIME_ERROR
+}
+
 /// Processor time that this thread has used, user and kernel together, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)

@@ -1,0 +1,369 @@
+//! One trial as an agent makes it.
+
+use super::{lock, store};
+use crate::FleetError;
+use crate::bus::{Link, json, now_ns};
+use crate::live::accumulate;
+use crate::outline::outline;
+use crate::parcel::pack;
+use crate::permit::Permit;
+use crate::words::{Answer, Delivered, Doing, KEPT, Order, Snapshot, TrialKey, live_subject};
+use async_nats::{Client, jetstream};
+use knee_core::measure::IntervalPart;
+use knee_core::spec::{Margins, TrialSpec};
+use knee_engine::Muster;
+use knee_engine::error::RunError;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+
+/// Workers that are ready wait so long for the word to begin.
+const GO_PATIENCE: Duration = Duration::from_secs(60);
+/// An agent that is told to begin so soon cannot be sure to.
+const LEAD_MIN_NS: u64 = 2_000_000;
+/// So long before the beginning its workers wake up.
+const WAKE_NS: u64 = 3_000_000;
+/// A rate may exceed the limit by so much in an interval, by chance.
+const RATE_CHANCE: f64 = 1.2;
+
+/// What a job needs of its agent.
+#[derive(Clone)]
+pub(super) struct Tools {
+    pub(super) agent: String,
+    pub(super) client: Client,
+    pub(super) stream: jetstream::Context,
+    pub(super) link: Arc<Link>,
+    pub(super) permit: Permit,
+    pub(super) margins: Margins,
+    pub(super) clock_shift_ns: i64,
+}
+
+/// A trial that an agent prepares, makes, or has made.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) key: TrialKey,
+    shared: Arc<Shared>,
+    /// Gone once the trial was cancelled.
+    go: Mutex<Option<Sender<u64>>>,
+    clock_shift_ns: i64,
+}
+
+/// What the job's own threads have of it.
+#[derive(Debug)]
+pub(super) struct Shared {
+    stop: AtomicBool,
+    pub(super) doing: Mutex<Doing>,
+    /// Its result, packed, and since when.
+    held: Mutex<Option<(Vec<Vec<u8>>, Instant)>>,
+    pub(super) is_thanked: AtomicBool,
+}
+
+impl Job {
+    /// Begins to prepare it; `ready` is told once all workers wait, or why they never will.
+    pub(super) fn begin(order: Order, ready: oneshot::Sender<Answer>, tools: Tools) -> Job {
+        let (go, told) = mpsc::channel();
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            doing: Mutex::new(Doing::Busy),
+            held: Mutex::new(None),
+            is_thanked: AtomicBool::new(false),
+        });
+        let job = Job {
+            key: order.key.clone(),
+            shared: shared.clone(),
+            go: Mutex::new(Some(go)),
+            clock_shift_ns: tools.clock_shift_ns,
+        };
+        let runtime = tokio::runtime::Handle::current();
+        let ready = Arc::new(Mutex::new(Some(ready)));
+        let told_ready = ready.clone();
+        let failing = shared.clone();
+        let spawned = thread::Builder::new()
+            .name("trial".to_owned())
+            .spawn(move || {
+                let work = Work {
+                    order,
+                    tools,
+                    shared: shared.clone(),
+                    ready: told_ready,
+                    go: Mutex::new(told),
+                };
+                if let Err((answer, why)) = work.run(&runtime) {
+                    *lock(&shared.doing) = Doing::Failed(why);
+                    if let Some(ready) = lock(&ready).take() {
+                        let _ = ready.send(answer);
+                    }
+                }
+            });
+        if let Err(e) = spawned {
+            *lock(&failing.doing) = Doing::Failed(format!("no thread can be had: {e}"));
+        }
+        job
+    }
+
+    pub(super) fn doing(&self) -> Doing {
+        lock(&self.shared.doing).clone()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.doing().is_over()
+    }
+
+    pub(super) fn is_thanked(&self) -> bool {
+        self.shared.is_thanked.load(Ordering::Relaxed)
+    }
+
+    /// Nobody has asked for its result for longer than results are kept.
+    pub(super) fn is_forgotten(&self) -> bool {
+        let held = lock(&self.shared.held);
+        held.as_ref()
+            .is_some_and(|(_, since)| since.elapsed() > KEPT)
+    }
+
+    /// It is to begin at this moment of the clock that the agent says it has.
+    pub(super) fn go(&self, at_ns: u64, now: u64) -> Answer {
+        if at_ns < now.saturating_add(LEAD_MIN_NS) {
+            let late = now.saturating_sub(at_ns) as f64 / 1e6;
+            return Answer::No(format!("the word to begin came too late, by {late:.1} ms"));
+        }
+        let at_ns = at_ns.saturating_add_signed(-self.clock_shift_ns);
+        let told = lock(&self.go).as_ref().map(|go| go.send(at_ns).is_ok());
+        match told {
+            Some(true) => Answer::Yes,
+            _ => Answer::No("its workers do not wait any more".to_owned()),
+        }
+    }
+
+    /// It does not begin, or ends at once.
+    pub(super) fn cancel(&self) {
+        lock(&self.go).take();
+        self.stop();
+    }
+
+    pub(super) fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Its result has arrived.
+    pub(super) fn thank(&self) {
+        self.shared.is_thanked.store(true, Ordering::Relaxed);
+        lock(&self.shared.held).take();
+    }
+
+    /// A piece of its result.
+    pub(super) fn piece(&self, piece: usize) -> Option<Vec<u8>> {
+        let held = lock(&self.shared.held);
+        held.as_ref()
+            .and_then(|(pieces, _)| pieces.get(piece).cloned())
+    }
+}
+
+type Ready = Arc<Mutex<Option<oneshot::Sender<Answer>>>>;
+
+/// What the trial's thread has.
+struct Work {
+    order: Order,
+    tools: Tools,
+    shared: Arc<Shared>,
+    ready: Ready,
+    go: Mutex<Receiver<u64>>,
+}
+
+impl Work {
+    /// From the order to the stored result; why not, in an answer and in words.
+    fn run(self, runtime: &tokio::runtime::Handle) -> Result<(), (Answer, String)> {
+        let mut spec = self.order.spec.clone();
+        spec.engine.margins = self.tools.margins;
+        let crew = self.order.crew;
+        self.tools
+            .permit
+            .check(&mut spec, crew)
+            .map_err(|e| match e {
+                FleetError::Unreachable(line) => (Answer::Unreachable(line.clone()), line),
+                FleetError::Refused(line) => (Answer::No(line.clone()), line),
+            })?;
+        let files = Files::put(&self.order, &mut spec).map_err(|e| {
+            let line = format!("the files that the trial needs: {e}");
+            (Answer::No(line.clone()), line)
+        })?;
+        let (snapshots, mut to_send) = tokio::sync::mpsc::unbounded_channel::<Snapshot>();
+        let subject = live_subject(&self.order.key.run, &self.tools.agent);
+        let client = self.tools.client.clone();
+        runtime.spawn(async move {
+            while let Some(snapshot) = to_send.recv().await {
+                let _ = client.publish(subject.clone(), json(&snapshot)).await;
+            }
+        });
+        let muster = AgentMuster {
+            work: &self,
+            begun_late_ns: AtomicU64::new(0),
+            seen: Mutex::default(),
+            snapshots,
+            why: Mutex::default(),
+        };
+        let ran = knee_engine::run_part(&spec, crew, &muster, &self.shared.stop);
+        drop(files);
+        let trial = ran.map_err(|e| match e {
+            RunError::Unreachable(line) => (Answer::Unreachable(line.clone()), line),
+            RunError::NotPermitted(line) => (Answer::No(line.clone()), line),
+        })?;
+        if let Some(why) = lock(&muster.why).take() {
+            return Err((Answer::No(why.clone()), why));
+        }
+        let mut trial = trial;
+        trial.spec = outline(&self.order.spec);
+        let begun_late_ns = muster.begun_late_ns.load(Ordering::Relaxed);
+        let delivered = Delivered {
+            agent: self.tools.agent.clone(),
+            crew,
+            begun_late_ns,
+            trial,
+            parts: muster.seen.into_inner().unwrap_or_default().parts,
+        };
+        let pieces = pack(&delivered).map_err(|e| {
+            let line = format!("its result cannot be written: {e}");
+            (Answer::No(line.clone()), line)
+        })?;
+        *lock(&self.shared.held) = Some((pieces.clone(), Instant::now()));
+        let storing = store::Storing {
+            key: self.order.key,
+            tools: self.tools,
+            shared: self.shared,
+            pieces,
+        };
+        runtime.spawn(storing.run());
+        Ok(())
+    }
+}
+
+/// The agent's side of a common trial.
+struct AgentMuster<'a> {
+    work: &'a Work,
+    begun_late_ns: AtomicU64,
+    seen: Mutex<Parts>,
+    snapshots: UnboundedSender<Snapshot>,
+    /// Why the agent ended it.
+    why: Mutex<Option<String>>,
+}
+
+#[derive(Default)]
+struct Parts {
+    parts: Vec<IntervalPart>,
+    sum: IntervalPart,
+}
+
+impl Muster for AgentMuster<'_> {
+    fn begin(&self) -> Option<u64> {
+        if let Some(ready) = lock(&self.work.ready).take() {
+            let _ = ready.send(Answer::Yes);
+        }
+        let at_ns = lock(&self.work.go).recv_timeout(GO_PATIENCE).ok();
+        let Some(at_ns) = at_ns else {
+            *lock(&self.why) = Some("it was never told to begin".to_owned());
+            return None;
+        };
+        let wait = at_ns.saturating_sub(now_ns()).saturating_sub(WAKE_NS);
+        thread::sleep(Duration::from_nanos(wait));
+        Some(at_ns)
+    }
+
+    fn begun(&self, late_ns: u64) {
+        self.begun_late_ns.fetch_max(late_ns, Ordering::Relaxed);
+    }
+
+    fn part(&self, part: &IntervalPart) {
+        if let Some(max) = self.work.tools.permit.rate_max {
+            let length_ns = part.end_ns.saturating_sub(part.start_ns).max(1);
+            let per_s = part.attempted as f64 * 1e9 / length_ns as f64;
+            if per_s > max * RATE_CHANCE {
+                self.work.shared.stop.store(true, Ordering::Relaxed);
+                *lock(&self.why) = Some(format!(
+                    "it made {per_s:.0} operations per second, and its --rate-max is {max:.0}: offer \
+                     less, or a load whose rate is known"
+                ));
+            }
+        }
+        let sum = {
+            let mut seen = lock(&self.seen);
+            seen.parts.push(part.clone());
+            accumulate(&mut seen.sum, part);
+            seen.sum.clone()
+        };
+        // The receiver is gone only where the runtime ended.
+        let _ = self.snapshots.send(Snapshot {
+            key: self.work.order.key.clone(),
+            sum,
+        });
+    }
+}
+
+/// Files that came with an order, where only this user can read them, for as long as it takes.
+struct Files {
+    folder: Option<PathBuf>,
+}
+
+impl Files {
+    /// Writes them, and names them in the spec.
+    fn put(order: &Order, spec: &mut TrialSpec) -> std::io::Result<Files> {
+        if order.files.is_empty() {
+            return Ok(Files { folder: None });
+        }
+        let name = format!("knee-agent-{}-{}", std::process::id(), order.key);
+        let folder = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        let files = Files {
+            folder: Some(folder.clone()),
+        };
+        let mut names = Vec::new();
+        for (number, (name, bytes)) in order.files.iter().enumerate() {
+            let path = folder.join(number.to_string());
+            let mut options = fs::OpenOptions::new();
+            let mut file = options
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)?;
+            file.write_all(bytes)?;
+            names.push((name, path));
+        }
+        for named in files_of(spec) {
+            if let Some((_, path)) = names.iter().find(|(name, _)| *name == named) {
+                *named = path_text(path);
+            }
+        }
+        Ok(files)
+    }
+}
+
+fn path_text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+/// The names of the files that a trial reads.
+pub(crate) fn files_of(spec: &mut TrialSpec) -> Vec<&mut String> {
+    let Some(tls) = &mut spec.target.tls else {
+        return Vec::new();
+    };
+    let shown = tls
+        .certificate
+        .iter_mut()
+        .flat_map(|c| [&mut c.certificate, &mut c.key]);
+    tls.roots.iter_mut().chain(shown).collect()
+}

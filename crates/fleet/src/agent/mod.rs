@@ -1,0 +1,457 @@
+//! An agent: the engine behind subjects.
+
+mod job;
+mod store;
+
+use crate::bus::{Bus, Stores, json, now_ns, parse};
+use crate::parcel::{Pieces, parse_piece, unpack};
+use crate::permit::Permit;
+use crate::words::{
+    AgentFacts, Answer, BEAT, Beat, Doing, Go, Order, PIECE, PROTOCOL, RENEW, Reading, TrialKey,
+    Verb, beat_subject,
+};
+use crate::{Access, FleetError, host_name};
+use async_nats::{Client, Message};
+use futures_util::StreamExt;
+pub(crate) use job::files_of;
+use job::{Job, Tools};
+use knee_core::spec::{HttpTarget, HttpVersion, Margins};
+use knee_core::time::Nanos;
+use knee_engine::sys::clock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// What an agent is to be.
+#[derive(Clone, Debug)]
+pub struct AgentOptions {
+    /// Where NATS is.
+    pub access: Access,
+    /// Its name; `None`: its host's, with a number where that is taken.
+    pub name: Option<String>,
+    /// What it is selected by.
+    pub labels: Vec<(String, String)>,
+    /// What its operator permits.
+    pub permit: Permit,
+    /// How long before a deadline a sleep has to end on this machine.
+    pub margins: Margins,
+    /// What it says of its clock is so far ahead, in nanoseconds: for tests.
+    pub clock_shift_ns: i64,
+    /// knee's version.
+    pub version: String,
+}
+
+/// An agent that holds its lease.
+#[derive(Debug)]
+pub struct Agent {
+    bus: Bus,
+    stores: Stores,
+    facts: AgentFacts,
+    options: AgentOptions,
+}
+
+impl Agent {
+    /// Connects, and takes a lease under the agent's name.
+    ///
+    /// # Errors
+    /// NATS is not there or refuses; another agent has the name; the name is none.
+    pub fn join(options: AgentOptions) -> Result<Agent, FleetError> {
+        let asked = options.name.clone();
+        if let Some(name) = asked.as_deref().filter(|name| !is_name(name)) {
+            return Err(FleetError::Refused(format!(
+                "'{name}' is no name for an agent: expected up to 64 letters, digits, - and _, \
+                 beginning with a letter or digit"
+            )));
+        }
+        let bus = Bus::connect(&options.access, "knee agent")?;
+        let stores = bus.stores()?;
+        let host = knee_engine::host();
+        let mut facts = AgentFacts {
+            name: String::new(),
+            protocol: PROTOCOL,
+            version: options.version.clone(),
+            host: host_name(),
+            pid: std::process::id(),
+            cores: host.cpus,
+            kernel: host.kernel,
+            connections_max: knee_engine::connections_permitted(),
+            labels: options.labels.clone(),
+            targets: options
+                .permit
+                .targets
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+            rate_max: options.permit.rate_max,
+            run: None,
+        };
+        bus.run(take_name(&stores, &mut facts, asked))?;
+        Ok(Agent {
+            bus,
+            stores,
+            facts,
+            options,
+        })
+    }
+
+    /// What it says of itself.
+    pub fn facts(&self) -> &AgentFacts {
+        &self.facts
+    }
+
+    /// Does what coordinators ask, until `stop` is raised. `tell` gets a line for people now and then.
+    ///
+    /// # Errors
+    /// NATS took back what it had granted.
+    pub fn serve(self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<(), FleetError> {
+        let desk = Desk {
+            client: self.bus.client.clone(),
+            link: self.bus.link.clone(),
+            stores: self.stores.clone(),
+            stream: self.bus.stream.clone(),
+            facts: self.facts.clone(),
+            options: self.options.clone(),
+            state: Arc::default(),
+        };
+        self.bus.run(desk.serve(stop, tell))
+    }
+}
+
+/// Whether this can be an agent's name, which is a part of subjects and keys.
+fn is_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    begins && name.len() <= 64 && name.chars().all(fits)
+}
+
+/// Takes the name asked for, or the first that is free of those that the host's name gives.
+async fn take_name(
+    stores: &Stores,
+    facts: &mut AgentFacts,
+    asked: Option<String>,
+) -> Result<(), FleetError> {
+    let of_host: String = facts
+        .host
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' {
+                c
+            } else {
+                '-'
+            }
+        })
+        .take(56)
+        .collect();
+    let of_host = match is_name(&of_host) {
+        true => of_host,
+        false => "agent".to_owned(),
+    };
+    let last = if asked.is_some() { 1 } else { 999 };
+    for number in 1..=last {
+        facts.name = match (&asked, number) {
+            (Some(name), _) => name.clone(),
+            (None, 1) => of_host.clone(),
+            (None, n) => format!("{of_host}-{n}"),
+        };
+        if take(stores, facts).await? {
+            return Ok(());
+        }
+    }
+    Err(FleetError::Refused(format!(
+        "an agent named {} is there already: give another --name (the name of one that died is free \
+         after 12 s)",
+        facts.name
+    )))
+}
+
+async fn take(stores: &Stores, facts: &AgentFacts) -> Result<bool, FleetError> {
+    let unreachable =
+        |why: String| FleetError::Unreachable(format!("no lease for an agent: {why}"));
+    if stores.agents.create(&facts.name, json(facts)).await.is_ok() {
+        return Ok(true);
+    }
+    let held = stores.agents.get(&facts.name).await;
+    let held = held.map_err(|e| unreachable(crate::bus::chain(&e)))?;
+    // One of this host that died without giving it back.
+    let is_dead = |other: &AgentFacts| {
+        let process = format!("/proc/{}", other.pid);
+        other.host == facts.host && !std::path::Path::new(&process).exists()
+    };
+    match held.as_deref().and_then(parse::<AgentFacts>) {
+        Some(other) if !is_dead(&other) => Ok(false),
+        _ => {
+            let put = stores.agents.put(&facts.name, json(facts)).await;
+            put.map_err(|e| unreachable(crate::bus::chain(&e)))?;
+            Ok(true)
+        }
+    }
+}
+
+/// What an agent has at hand while it serves.
+struct Desk {
+    client: Client,
+    link: Arc<crate::bus::Link>,
+    stores: Stores,
+    stream: async_nats::jetstream::Context,
+    facts: AgentFacts,
+    options: AgentOptions,
+    state: Arc<Mutex<State>>,
+}
+
+/// What it is doing.
+#[derive(Default)]
+struct State {
+    /// Pieces of the next order.
+    pieces: Pieces,
+    job: Option<Job>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere leaves nothing half done in these.
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Desk {
+    async fn serve(mut self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<(), FleetError> {
+        let subject = format!("knee.agent.{}.*", self.facts.name);
+        let mut asked = self.client.subscribe(subject).await.map_err(|e| {
+            FleetError::Unreachable(format!("no subscription: {}", crate::bus::chain(&e)))
+        })?;
+        let ticks = |every: Duration| {
+            let mut ticks = interval(every);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            ticks
+        };
+        let mut renew = ticks(RENEW);
+        let mut beat = ticks(BEAT);
+        let mut told: Option<TrialKey> = None;
+        while !stop.load(Ordering::Relaxed) {
+            tokio::select! {
+                message = asked.next() => match message {
+                    Some(message) => self.on_ask(message).await,
+                    None => break,
+                },
+                _ = renew.tick() => self.renew(),
+                _ = beat.tick() => {
+                    self.beat().await;
+                    let now = self.job_key();
+                    if now != told {
+                        match &now {
+                            Some(key) => tell(&format!("trial {} of run {}", key.trial + 1, key.run)),
+                            None => tell("waiting"),
+                        }
+                        told = now;
+                    }
+                }
+            }
+        }
+        // The lease ends at once, and not with its time.
+        let _ = self.stores.agents.delete(&self.facts.name).await;
+        let _ = self.client.flush().await;
+        Ok(())
+    }
+
+    fn job_key(&self) -> Option<TrialKey> {
+        lock(&self.state)
+            .job
+            .as_ref()
+            .filter(|job| !job.is_over())
+            .map(|job| job.key.clone())
+    }
+
+    /// Beside what is asked: it may take seconds where NATS is away.
+    fn renew(&mut self) {
+        self.facts.run = self.job_key().map(|key| key.run);
+        let (agents, facts) = (self.stores.agents.clone(), self.facts.clone());
+        tokio::spawn(async move {
+            let _ = agents.put(&facts.name, json(&facts)).await;
+        });
+    }
+
+    async fn beat(&self) {
+        let beat = {
+            let mut state = lock(&self.state);
+            if state.job.as_ref().is_some_and(Job::is_forgotten) {
+                state.job = None;
+            }
+            state
+                .job
+                .as_ref()
+                .filter(|job| !job.is_thanked())
+                .map(|job| Beat {
+                    key: job.key.clone(),
+                    doing: job.doing(),
+                })
+        };
+        if let Some(beat) = beat {
+            let subject = beat_subject(&beat.key.run, &self.facts.name);
+            let _ = self.client.publish(subject, json(&beat)).await;
+        }
+    }
+
+    async fn on_ask(&mut self, message: Message) {
+        let came_ns = self.now_ns();
+        let Some(verb) = Verb::of_subject(&message.subject) else {
+            return;
+        };
+        let answer = match verb {
+            Verb::Clock => json(&Reading {
+                came_ns,
+                went_ns: self.now_ns(),
+                realtime_ahead_ns: clock::realtime_ahead_ns() as i64 - self.options.clock_shift_ns,
+                is_synchronised: clock::is_synchronised(),
+            }),
+            Verb::Piece => json(&self.on_piece(&message)),
+            Verb::Prepare => return self.on_prepare(message),
+            Verb::Greet => return self.on_greet(message),
+            Verb::Go => json(&self.on_go(&message)),
+            Verb::Cancel => json(&self.on_job(&message, Job::cancel)),
+            Verb::Stop => json(&self.on_job(&message, Job::stop)),
+            Verb::Thanks => json(&self.on_job(&message, Job::thank)),
+            Verb::Result => match self.on_result(&message) {
+                Some(piece) => piece.into(),
+                None => bytes::Bytes::new(),
+            },
+        };
+        self.reply(&message, answer).await;
+    }
+
+    async fn reply(&self, message: &Message, answer: bytes::Bytes) {
+        if let Some(reply) = &message.reply {
+            let _ = self.client.publish(reply.clone(), answer).await;
+        }
+    }
+
+    /// By the clock that it says it has.
+    fn now_ns(&self) -> u64 {
+        now_ns().saturating_add_signed(self.options.clock_shift_ns)
+    }
+
+    fn on_piece(&self, message: &Message) -> Answer {
+        let header = message.headers.as_ref().and_then(|h| h.get(PIECE));
+        let Some(place) = header.and_then(|words| parse_piece(words.as_str())) else {
+            return Answer::No("a piece without its number".to_owned());
+        };
+        lock(&self.state)
+            .pieces
+            .put(place, message.payload.to_vec());
+        Answer::Yes
+    }
+
+    /// Answered once all workers are ready, or cannot be.
+    fn on_prepare(&self, message: Message) {
+        let (answer, ready) = tokio::sync::oneshot::channel();
+        let prepared = {
+            let mut state = lock(&self.state);
+            let pieces = std::mem::take(&mut state.pieces).take().unwrap_or_default();
+            match (unpack::<Order>(&pieces), &state.job) {
+                (Err(_), _) => Err("what it was asked is not whole".to_owned()),
+                (Ok(order), Some(job)) if !job.is_over() && job.key.run != order.key.run => {
+                    Err(format!("it makes a trial of run {}", job.key.run))
+                }
+                (Ok(order), _) => {
+                    if let Some(job) = &state.job {
+                        job.stop();
+                    }
+                    state.job = Some(Job::begin(order, answer, self.tools()));
+                    Ok(())
+                }
+            }
+        };
+        let client = self.client.clone();
+        tokio::spawn(async move {
+            let answer = match prepared {
+                Ok(()) => ready
+                    .await
+                    .unwrap_or_else(|_| Answer::No("it gave up".to_owned())),
+                Err(why) => Answer::No(why),
+            };
+            if let Some(reply) = message.reply {
+                let _ = client.publish(reply, json(&answer)).await;
+            }
+        });
+    }
+
+    fn tools(&self) -> Tools {
+        Tools {
+            agent: self.facts.name.clone(),
+            client: self.client.clone(),
+            stream: self.stream.clone(),
+            link: self.link.clone(),
+            permit: self.options.permit.clone(),
+            margins: self.options.margins,
+            clock_shift_ns: self.options.clock_shift_ns,
+        }
+    }
+
+    /// What a target speaks, as seen from here.
+    fn on_greet(&self, message: Message) {
+        let (permit, client) = (self.options.permit.clone(), self.client.clone());
+        tokio::task::spawn_blocking(move || {
+            let asked = parse::<(HttpTarget, Nanos)>(&message.payload);
+            let told = match asked {
+                None => Err(Answer::No("no target".to_owned())),
+                Some((target, patience)) => greet(&permit, target, patience),
+            };
+            tokio::runtime::Handle::current().spawn(async move {
+                if let Some(reply) = message.reply {
+                    let _ = client.publish(reply, json(&told)).await;
+                }
+            });
+        });
+    }
+
+    fn on_go(&self, message: &Message) -> Answer {
+        let Some(go) = parse::<Go>(&message.payload) else {
+            return Answer::No("no moment to begin at".to_owned());
+        };
+        let now = self.now_ns();
+        match &lock(&self.state).job {
+            Some(job) if job.key == go.key => job.go(go.at_ns, now),
+            _ => Answer::No(format!("it has no trial {}", go.key)),
+        }
+    }
+
+    fn on_job(&self, message: &Message, act: fn(&Job)) -> Answer {
+        let key = parse::<TrialKey>(&message.payload);
+        match &lock(&self.state).job {
+            Some(job) if Some(&job.key) == key.as_ref() => {
+                act(job);
+                Answer::Yes
+            }
+            _ => Answer::No("it has no such trial".to_owned()),
+        }
+    }
+
+    fn on_result(&self, message: &Message) -> Option<Vec<u8>> {
+        let (key, piece) = parse::<(TrialKey, usize)>(&message.payload)?;
+        let state = lock(&self.state);
+        state
+            .job
+            .as_ref()
+            .filter(|job| job.key == key)?
+            .piece(piece)
+    }
+}
+
+fn greet(permit: &Permit, mut target: HttpTarget, patience: Nanos) -> Result<HttpVersion, Answer> {
+    let told = |error: FleetError| match error {
+        FleetError::Unreachable(line) => Answer::Unreachable(line),
+        FleetError::Refused(line) => Answer::No(line),
+    };
+    permit
+        .pin(&mut target, Some(Duration::from_nanos(patience.0)))
+        .map_err(told)?;
+    let greeting = knee_engine::preflight(&target, patience);
+    let (_, greeting) = greeting.map_err(|e| Answer::Unreachable(e.to_string()))?;
+    Ok(greeting.version)
+}
+
+impl Doing {
+    fn is_over(&self) -> bool {
+        !matches!(self, Doing::Busy)
+    }
+}

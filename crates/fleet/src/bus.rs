@@ -1,0 +1,208 @@
+//! The connection to NATS, and the runtime that it lives in: all that is asynchronous begins here.
+
+use crate::FleetError;
+use crate::access::Access;
+use crate::words::{AGENTS, COORDINATOR, KEPT, LEASE, PLANS, RESULTS};
+use async_nats::jetstream::{self, kv, stream};
+use async_nats::{Client, Event};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// What happens to the connection.
+#[derive(Debug, Default)]
+pub(crate) struct Link {
+    is_down: AtomicBool,
+    /// When it came back last, by our monotonic clock; 0: it never went.
+    back_ns: AtomicU64,
+    refused: OnceLock<String>,
+}
+
+impl Link {
+    fn note(&self, event: &Event) {
+        match event {
+            Event::Disconnected | Event::Closed => self.is_down.store(true, Ordering::Relaxed),
+            Event::Connected => {
+                self.back_ns.store(now_ns(), Ordering::Relaxed);
+                self.is_down.store(false, Ordering::Relaxed);
+            }
+            Event::ServerError(error) => {
+                let _ = self.refused.set(error.to_string());
+            }
+            _ => {}
+        }
+    }
+
+    /// Since when it is up without a break, by our monotonic clock; `None`: it is not.
+    pub(crate) fn up_since_ns(&self) -> Option<u64> {
+        let is_up = !self.is_down.load(Ordering::Relaxed);
+        is_up.then(|| self.back_ns.load(Ordering::Relaxed))
+    }
+}
+
+pub(crate) fn now_ns() -> u64 {
+    knee_engine::sys::clock::monotonic_ns()
+}
+
+/// A connection to NATS with JetStream.
+pub(crate) struct Bus {
+    runtime: Runtime,
+    pub(crate) client: Client,
+    pub(crate) stream: jetstream::Context,
+    pub(crate) link: Arc<Link>,
+    /// Where it is, without secrets.
+    pub(crate) place: String,
+}
+
+impl std::fmt::Debug for Bus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bus")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Bus {
+    /// Connects; `name` is what the server's lists show.
+    pub(crate) fn connect(access: &Access, name: &str) -> Result<Bus, FleetError> {
+        let place = access.place();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("nats")
+            .enable_all()
+            .build()
+            .map_err(|e| FleetError::Refused(format!("no thread for NATS: {e}")))?;
+        let link = Arc::new(Link::default());
+        let told = link.clone();
+        let options = access.options(name)?.event_callback(move |event| {
+            told.note(&event);
+            std::future::ready(())
+        });
+        let url = access.url.as_str();
+        let urls: Vec<&str> = url.split(',').map(str::trim).collect();
+        let client = runtime
+            .block_on(async { options.connect(urls).await })
+            .map_err(|e| FleetError::Unreachable(format!("no NATS at {place}: {}", chain(&e))))?;
+        let mut stream = jetstream::new(client.clone());
+        stream.set_timeout(Duration::from_secs(5));
+        let bus = Bus {
+            runtime,
+            client,
+            stream,
+            link,
+            place,
+        };
+        bus.run(bus.stream.query_account()).map_err(|e| {
+            let why = chain(&e);
+            FleetError::Unreachable(format!(
+                "the NATS at {} has no JetStream for us ({why}): start it with -js, or permit it to \
+                 this account",
+                bus.place
+            ))
+        })?;
+        Ok(bus)
+    }
+
+    /// Waits for a future here.
+    pub(crate) fn run<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    /// Lets a future run beside.
+    pub(crate) fn spawn<F>(&self, future: F) -> tokio::task::JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.runtime.spawn(future)
+    }
+
+    /// The buckets and the stream, made where they are not there yet.
+    pub(crate) fn stores(&self) -> Result<Stores, FleetError> {
+        self.run(Stores::open(&self.stream)).map_err(|why| {
+            let place = &self.place;
+            FleetError::Unreachable(format!("the JetStream at {place} cannot be used: {why}"))
+        })
+    }
+}
+
+/// What is stored in JetStream.
+#[derive(Clone)]
+pub(crate) struct Stores {
+    pub(crate) agents: kv::Store,
+    pub(crate) coordinator: kv::Store,
+    pub(crate) plans: kv::Store,
+    pub(crate) results: stream::Stream,
+    pub(crate) context: jetstream::Context,
+}
+
+impl Stores {
+    async fn open(context: &jetstream::Context) -> Result<Stores, String> {
+        let results = context
+            .get_or_create_stream(stream::Config {
+                name: RESULTS.to_owned(),
+                subjects: vec!["knee.result.>".to_owned()],
+                max_age: KEPT,
+                ..stream::Config::default()
+            })
+            .await
+            .map_err(|e| chain(&e))?;
+        Ok(Stores {
+            agents: bucket(context, AGENTS, LEASE).await?,
+            coordinator: bucket(context, COORDINATOR, LEASE).await?,
+            plans: bucket(context, PLANS, KEPT).await?,
+            results,
+            context: context.clone(),
+        })
+    }
+}
+
+async fn bucket(
+    context: &jetstream::Context,
+    name: &str,
+    max_age: Duration,
+) -> Result<kv::Store, String> {
+    if let Ok(store) = context.get_key_value(name).await {
+        return Ok(store);
+    }
+    let config = kv::Config {
+        bucket: name.to_owned(),
+        history: 1,
+        max_age,
+        ..kv::Config::default()
+    };
+    match context.create_key_value(config).await {
+        Ok(store) => Ok(store),
+        // Somebody else made it meanwhile.
+        Err(e) => context.get_key_value(name).await.map_err(|_| chain(&e)),
+    }
+}
+
+/// A value as a message.
+pub(crate) fn json(value: &impl Serialize) -> bytes::Bytes {
+    // None of them has a map whose keys are no strings, which is all that could be wrong.
+    serde_json::to_vec(value).unwrap_or_default().into()
+}
+
+/// A message as a value; `None`: it is none.
+pub(crate) fn parse<T: DeserializeOwned>(payload: &[u8]) -> Option<T> {
+    serde_json::from_slice(payload).ok()
+}
+
+/// An error with all that it came from, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let more = inner.to_string();
+        if !words.contains(&more) {
+            words = format!("{words}: {more}");
+        }
+        source = inner.source();
+    }
+    words.replace('\n', " ")
+}

@@ -1,0 +1,262 @@
+//! Who conducts an experiment: has each trial made by all agents together.
+
+mod collect;
+mod gather;
+mod lease;
+mod trial;
+
+pub use collect::{Collected, collect, stop};
+pub use gather::{Present, present};
+
+use crate::bus::{Bus, Stores, chain, json, now_ns, parse};
+use crate::clocks::{ClockRead, READINGS, best_of};
+use crate::words::{AgentFacts, Answer, CoordinatorFacts, Reading, TrialKey, Verb, agent_subject};
+use crate::{Access, FleetError, Selector, host_name};
+use async_nats::{Client, Request};
+use knee_core::measure::{IntervalWatcher, Trial};
+use knee_core::spec::{HttpTarget, HttpVersion, TrialSpec};
+use knee_core::time::Nanos;
+use knee_engine::error::RunError;
+use lease::Lease;
+use serde::de::DeserializeOwned;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Which fleet, and how it is used.
+#[derive(Clone, Debug)]
+pub struct FleetOptions {
+    /// Where NATS is.
+    pub access: Access,
+    /// Which agents take part.
+    pub select: Selector,
+    /// An experiment goes on with the others where an agent is lost between its trials.
+    pub allow_loss: bool,
+    /// Worker threads of each agent; `None`: as many as it has cores and the load has use for.
+    pub threads: Option<u32>,
+    /// knee's version.
+    pub version: String,
+    /// When the run begins, as people read it.
+    pub started_at: String,
+}
+
+/// The agents of an experiment, and the right to have them make its trials.
+#[derive(Debug)]
+pub struct Fleet {
+    bus: Bus,
+    stores: Stores,
+    options: FleetOptions,
+    run: String,
+    /// How many trials there were.
+    trials: u32,
+    members: Vec<Member>,
+    lease: Lease,
+}
+
+/// An agent of the experiment.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) facts: AgentFacts,
+    pub(crate) clock: ClockRead,
+    /// Why it is lost.
+    pub(crate) lost: Option<String>,
+}
+
+impl std::fmt::Debug for Stores {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stores").finish_non_exhaustive()
+    }
+}
+
+impl Fleet {
+    /// Connects, takes the right to conduct, and finds the agents.
+    ///
+    /// # Errors
+    /// NATS is not there; somebody else conducts; no agent fits, or one that does is of another
+    /// version or does not answer.
+    pub fn gather(options: FleetOptions) -> Result<Fleet, FleetError> {
+        let bus = Bus::connect(&options.access, "knee")?;
+        let stores = bus.stores()?;
+        let found = bus.run(gather::find(&bus, &stores, &options))?;
+        let run = random_name();
+        let facts = CoordinatorFacts {
+            run: run.clone(),
+            host: host_name(),
+            pid: std::process::id(),
+            since: options.started_at.clone(),
+        };
+        let lease = bus.run(Lease::take(&stores, facts))?;
+        bus.spawn(lease.renewed(stores.coordinator.clone()));
+        Ok(Fleet {
+            bus,
+            stores,
+            options,
+            run,
+            trials: 0,
+            members: found,
+            lease,
+        })
+    }
+
+    /// The agents.
+    pub fn agents(&self) -> impl Iterator<Item = &AgentFacts> {
+        self.members.iter().map(|member| &member.facts)
+    }
+
+    /// Where NATS is, without secrets.
+    pub fn place(&self) -> &str {
+        &self.bus.place
+    }
+
+    /// Which version of HTTP the target speaks, as the first agent sees it.
+    ///
+    /// # Errors
+    /// It does not answer, or not as it should; the agent does not.
+    pub fn greet(&self, target: &HttpTarget, patience: Nanos) -> Result<HttpVersion, FleetError> {
+        let Some(first) = self.members.first() else {
+            return Err(FleetError::Unreachable("there is no agent".to_owned()));
+        };
+        let name = &first.facts.name;
+        let asked = Asked {
+            client: &self.bus.client,
+            agent: name,
+        };
+        let limit = Duration::from_nanos(patience.0) + Duration::from_secs(5);
+        let told: Result<Result<HttpVersion, Answer>, String> =
+            self.bus
+                .run(asked.ask(Verb::Greet, json(&(target, patience)), limit));
+        match told {
+            Ok(Ok(version)) => Ok(version),
+            Ok(Err(Answer::Unreachable(why))) => {
+                Err(FleetError::Unreachable(format!("agent {name}: {why}")))
+            }
+            Ok(Err(Answer::No(why))) => Err(FleetError::Refused(format!("agent {name}: {why}"))),
+            Ok(Err(Answer::Yes)) => {
+                Err(FleetError::Unreachable(format!("agent {name}: no answer")))
+            }
+            Err(why) => Err(FleetError::Unreachable(format!("agent {name}: {why}"))),
+        }
+    }
+
+    /// Has all agents make a trial together.
+    ///
+    /// # Errors
+    /// Before any load: an agent refuses, cannot reach the target, or is lost. Afterwards: not one
+    /// of them delivered.
+    pub fn run(
+        &mut self,
+        spec: &TrialSpec,
+        watch: &mut dyn IntervalWatcher,
+        stop: &AtomicBool,
+    ) -> Result<Trial, RunError> {
+        self.go_on_without_the_lost()?;
+        if let Some(why) = self.lease.lost() {
+            return Err(RunError::Unreachable(why));
+        }
+        let key = TrialKey {
+            run: self.run.clone(),
+            trial: self.trials,
+        };
+        self.trials += 1;
+        let making = trial::Making {
+            client: &self.bus.client,
+            link: &self.bus.link,
+            stores: &self.stores,
+            options: &self.options,
+            key,
+            spec,
+        };
+        let members = &mut self.members;
+        Ok(self.bus.run(making.make(members, watch, stop))?)
+    }
+
+    /// An agent that was lost is left out, where that is permitted.
+    fn go_on_without_the_lost(&mut self) -> Result<(), FleetError> {
+        let lost = self
+            .members
+            .iter()
+            .find_map(|m| Some((m, m.lost.as_ref()?)));
+        if let Some((member, why)) = lost {
+            if !self.options.allow_loss {
+                return Err(FleetError::Unreachable(format!(
+                    "agent {} is lost: {why}. To go on with the others: --allow-loss",
+                    member.facts.name
+                )));
+            }
+            self.members.retain(|member| member.lost.is_none());
+        }
+        match self.members.is_empty() {
+            true => Err(FleetError::Unreachable("every agent is lost".to_owned())),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.bus
+            .run(self.lease.give_back(&self.stores, &self.bus.client));
+    }
+}
+
+/// Eight letters that no other run has.
+fn random_name() -> String {
+    let mut bits = RandomState::new().hash_one(now_ns());
+    let letters = std::iter::repeat_with(|| {
+        let letter = (bits % 26) as u8;
+        bits /= 26;
+        char::from(b'a' + letter)
+    });
+    letters.take(8).collect()
+}
+
+/// An agent that is asked something.
+pub(crate) struct Asked<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) agent: &'a str,
+}
+
+impl Asked<'_> {
+    /// Asks, and reads the answer.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &self,
+        verb: Verb,
+        payload: bytes::Bytes,
+        limit: Duration,
+    ) -> Result<T, String> {
+        let request = Request::new().payload(payload).timeout(Some(limit));
+        let answer = self.send(verb, request).await?;
+        parse(&answer).ok_or_else(|| "its answer cannot be read".to_owned())
+    }
+
+    /// Asks, for bytes.
+    pub(crate) async fn send(&self, verb: Verb, request: Request) -> Result<bytes::Bytes, String> {
+        let subject = agent_subject(self.agent, verb);
+        match self.client.send_request(subject, request).await {
+            Ok(message) => Ok(message.payload),
+            Err(e) => Err(match e.kind() {
+                async_nats::RequestErrorKind::NoResponders => "it is gone".to_owned(),
+                async_nats::RequestErrorKind::TimedOut => "it does not answer".to_owned(),
+                _ => chain(&e),
+            }),
+        }
+    }
+
+    /// Reads its clock, several times.
+    pub(crate) async fn clock(&self, readings: usize) -> Result<ClockRead, String> {
+        let mut exchanges = Vec::new();
+        for _ in 0..readings {
+            let asked = now_ns();
+            let reading: Reading = self
+                .ask(Verb::Clock, bytes::Bytes::new(), Duration::from_secs(2))
+                .await?;
+            exchanges.push((asked, now_ns(), reading));
+        }
+        best_of(&exchanges).ok_or_else(|| "it has no clock".to_owned())
+    }
+
+    /// The same as often as for a trial.
+    pub(crate) async fn clock_for_trial(&self) -> Result<ClockRead, String> {
+        self.clock(READINGS).await
+    }
+}

@@ -1,0 +1,478 @@
+//! One trial, made by all agents together.
+
+use super::collect::{fetch_kept, fetch_stored, join};
+use super::{Asked, FleetOptions, Member};
+use crate::FleetError;
+use crate::agent::files_of;
+use crate::bus::{Link, Stores, json, now_ns, parse};
+use crate::live::LiveMerge;
+use crate::outline::outline;
+use crate::parcel::{pack, piece_words};
+use crate::words::{
+    Answer, Beat, Doing, Go, Order, PIECE, PlanFacts, SILENT, SPEC, Snapshot, TrialKey, Verb,
+    result_subject,
+};
+use async_nats::{Client, HeaderMap, Request, Subscriber};
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use knee_core::measure::{AgentClock, IntervalWatcher, Trial};
+use knee_core::spec::{Crew, Load, TrialSpec};
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Operations per second that one worker schedules with most of its core to spare.
+const RATE_PER_WORKER: f64 = 20_000.0;
+/// The word to begin comes so long before the beginning, and several times what it takes to ask.
+const LEAD: Duration = Duration::from_millis(150);
+/// Where somebody was told too late, it is tried again with a longer lead.
+const ATTEMPTS: u32 = 3;
+/// So long beyond what connecting may take an agent has to get ready.
+const READY_PATIENCE: Duration = Duration::from_secs(20);
+/// An agent that is alive delivers within so long after the planned end.
+const DELIVERY_PATIENCE: Duration = Duration::from_secs(120);
+/// How often one looks who has delivered and who is silent.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// A trial that is to be made.
+pub(super) struct Making<'a> {
+    pub(super) client: &'a Client,
+    pub(super) link: &'a Link,
+    pub(super) stores: &'a Stores,
+    pub(super) options: &'a FleetOptions,
+    pub(super) key: TrialKey,
+    pub(super) spec: &'a TrialSpec,
+}
+
+/// An agent's part of it.
+struct Part {
+    name: String,
+    crew: Crew,
+    doing: Doing,
+    /// When it was heard of last.
+    heard_ns: u64,
+    /// What it delivered, packed; or why it did not.
+    fate: Option<Result<Vec<Vec<u8>>, String>>,
+}
+
+impl Making<'_> {
+    /// Makes it.
+    pub(super) async fn make(
+        self,
+        members: &mut [Member],
+        watch: &mut dyn IntervalWatcher,
+        stop: &AtomicBool,
+    ) -> Result<Trial, FleetError> {
+        let crews = self.deal(members)?;
+        let listen = |what: &str| {
+            let subject = format!("knee.{what}.{}.*", self.key.run);
+            let client = self.client.clone();
+            async move {
+                let heard = client.subscribe(subject).await;
+                heard.map_err(|e| FleetError::Unreachable(format!("no subscription: {e}")))
+            }
+        };
+        let (beats, live) = (listen("beat").await?, listen("live").await?);
+        self.note_plan(members, &crews).await?;
+        let begin_ns = self.begin(members, &crews).await?;
+        let now = now_ns();
+        let mut parts: Vec<Part> = members
+            .iter()
+            .zip(&crews)
+            .filter(|(_, crew)| crew.workers > 0)
+            .map(|(member, &crew)| Part {
+                name: member.facts.name.clone(),
+                crew,
+                doing: Doing::Busy,
+                heard_ns: now,
+                fate: None,
+            })
+            .collect();
+        self.follow(&mut parts, (beats, live), begin_ns, watch, stop)
+            .await;
+        self.thank(&parts).await;
+        self.end(members, parts)
+    }
+
+    /// Who makes which part of it.
+    fn deal(&self, members: &[Member]) -> Result<Vec<Crew>, FleetError> {
+        let threads = self.options.threads;
+        let offered: Vec<u32> = members
+            .iter()
+            .map(|m| threads.unwrap_or(m.facts.cores).max(1))
+            .collect();
+        let connections = knee_engine::connections_of(self.spec);
+        let busy = match (&self.spec.load, threads) {
+            (Load::Open(open), None) => {
+                let workers = (open.peak_per_s() / RATE_PER_WORKER).ceil() as u32;
+                workers.max(members.len() as u32)
+            }
+            _ => u32::MAX,
+        };
+        let crews = Crew::deal(&offered, connections.min(busy).max(1));
+        for (member, crew) in members.iter().zip(&crews) {
+            let (facts, needed) = (&member.facts, crew.part(connections.into()));
+            let permitted = u64::from(facts.connections_max);
+            if needed > permitted {
+                return Err(FleetError::Refused(format!(
+                    "agent {} may have {permitted} connections open, and its share is {needed}: \
+                     raise its limit of descriptors (ulimit -n), or ask for fewer connections",
+                    facts.name
+                )));
+            }
+        }
+        Ok(crews)
+    }
+
+    /// Leaves a note of what is planned, for those who collect what is left of it.
+    async fn note_plan(&self, members: &[Member], crews: &[Crew]) -> Result<(), FleetError> {
+        let failed = |why: String| {
+            FleetError::Unreachable(format!("the plan cannot be stored in JetStream: {why}"))
+        };
+        let pieces = pack(&outline(self.spec)).map_err(|e| failed(e.to_string()))?;
+        for (number, piece) in pieces.iter().enumerate() {
+            let subject = result_subject(&self.key, SPEC, &number.to_string());
+            let stream = &self.stores.context;
+            let sent = stream.publish(subject, piece.clone().into()).await;
+            let stored = sent.map_err(|e| failed(crate::bus::chain(&e)))?.await;
+            stored.map_err(|e| failed(crate::bus::chain(&e)))?;
+        }
+        let plan = PlanFacts {
+            key: self.key.clone(),
+            agents: members
+                .iter()
+                .zip(crews)
+                .filter(|(_, crew)| crew.workers > 0)
+                .map(|(m, &crew)| (m.facts.name.clone(), crew))
+                .collect(),
+            started_at: self.options.started_at.clone(),
+            pieces: pieces.len() as u32,
+        };
+        let put = self.stores.plans.put(&self.key.run, json(&plan)).await;
+        put.map(drop).map_err(|e| failed(crate::bus::chain(&e)))
+    }
+
+    /// Gets all ready and tells them when to begin; when that is, by our clock.
+    async fn begin(&self, members: &mut [Member], crews: &[Crew]) -> Result<u64, FleetError> {
+        let mut lead = LEAD;
+        let mut attempt = 1;
+        loop {
+            self.prepare(members, crews).await?;
+            self.read_clocks(members).await?;
+            let slowest = members
+                .iter()
+                .map(|m| m.clock.uncertainty_ns)
+                .max()
+                .unwrap_or(0);
+            let begin_ns = now_ns() + lead.as_nanos() as u64 + 8 * slowest;
+            let refused = self.go(members, crews, begin_ns).await;
+            let Some(why) = refused else {
+                return Ok(begin_ns);
+            };
+            // Nobody has sent anything: the moment has not come for those who were told in time.
+            self.tell_all(members, Verb::Cancel).await;
+            if attempt == ATTEMPTS {
+                return Err(FleetError::Unreachable(format!(
+                    "the agents cannot begin together, tried {ATTEMPTS} times: {why}"
+                )));
+            }
+            attempt += 1;
+            lead *= 4;
+        }
+    }
+
+    async fn prepare(&self, members: &[Member], crews: &[Crew]) -> Result<(), FleetError> {
+        let files = self.files()?;
+        let limit = Duration::from_nanos(self.spec.connect_timeout.0) + READY_PATIENCE;
+        let prepared = members
+            .iter()
+            .zip(crews)
+            .filter(|(_, c)| c.workers > 0)
+            .map(|(m, &crew)| {
+                let order = Order {
+                    key: self.key.clone(),
+                    spec: self.spec.clone(),
+                    crew,
+                    files: files.clone(),
+                };
+                let asked = Asked {
+                    client: self.client,
+                    agent: &m.facts.name,
+                };
+                async move { (asked.agent, send_order(&asked, &order, limit).await) }
+            });
+        let answers = join_all(prepared).await;
+        let refused = answers
+            .into_iter()
+            .find_map(|(agent, answer)| match answer {
+                Ok(Answer::Yes) => None,
+                Ok(Answer::No(why)) => Some(FleetError::Refused(format!("agent {agent}: {why}"))),
+                Ok(Answer::Unreachable(why)) | Err(why) => {
+                    Some(FleetError::Unreachable(format!("agent {agent}: {why}")))
+                }
+            });
+        match refused {
+            None => Ok(()),
+            Some(error) => {
+                self.tell_all(members, Verb::Cancel).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The files that the spec names: agents have none of them.
+    fn files(&self) -> Result<Vec<(String, Vec<u8>)>, FleetError> {
+        let mut spec = self.spec.clone();
+        let read = files_of(&mut spec).into_iter().map(|name| {
+            let bytes = fs::read(&*name).map_err(|e| {
+                FleetError::Refused(format!("{name}: {}", knee_engine::error::reason(&e)))
+            })?;
+            Ok((name.clone(), bytes))
+        });
+        read.collect()
+    }
+
+    async fn read_clocks(&self, members: &mut [Member]) -> Result<(), FleetError> {
+        let read = members.iter_mut().map(|member| async {
+            let asked = Asked {
+                client: self.client,
+                agent: &member.facts.name,
+            };
+            let clock = asked.clock_for_trial().await;
+            clock.map(|clock| member.clock = clock).map_err(|why| {
+                FleetError::Unreachable(format!("agent {}: {why}", member.facts.name))
+            })
+        });
+        join_all(read).await.into_iter().collect()
+    }
+
+    /// Tells all when to begin; why somebody cannot.
+    async fn go(&self, members: &[Member], crews: &[Crew], begin_ns: u64) -> Option<String> {
+        let told = members
+            .iter()
+            .zip(crews)
+            .filter(|(_, c)| c.workers > 0)
+            .map(|(m, _)| {
+                let go = json(&Go {
+                    key: self.key.clone(),
+                    at_ns: m.clock.there(begin_ns),
+                });
+                let asked = Asked {
+                    client: self.client,
+                    agent: &m.facts.name,
+                };
+                async move {
+                    let left = begin_ns.saturating_sub(now_ns()) / 2;
+                    let limit = Duration::from_nanos(left).max(Duration::from_millis(1));
+                    match asked.ask(Verb::Go, go, limit).await {
+                        Ok(Answer::Yes) => None,
+                        Ok(Answer::No(why) | Answer::Unreachable(why)) | Err(why) => {
+                            Some(format!("agent {}: {why}", asked.agent))
+                        }
+                    }
+                }
+            });
+        join_all(told).await.into_iter().flatten().next()
+    }
+
+    async fn tell_all(&self, members: &[Member], verb: Verb) {
+        let told = members.iter().map(|member| async {
+            let asked = Asked {
+                client: self.client,
+                agent: &member.facts.name,
+            };
+            let limit = Duration::from_secs(1);
+            let _: Result<Answer, String> = asked.ask(verb, json(&self.key), limit).await;
+        });
+        join_all(told).await;
+    }
+
+    /// Shows what comes, until each agent has delivered or is lost.
+    async fn follow(
+        &self,
+        parts: &mut [Part],
+        (mut beats, mut live): (Subscriber, Subscriber),
+        begin_ns: u64,
+        watch: &mut dyn IntervalWatcher,
+        stop: &AtomicBool,
+    ) {
+        let mut merge = LiveMerge::new(parts.len());
+        let mut glance = tokio::time::interval(GLANCE);
+        let mut is_stopped = false;
+        while parts.iter().any(|part| part.fate.is_none()) {
+            tokio::select! {
+                Some(message) = beats.next() => {
+                    let agent = last_word(&message.subject);
+                    let beat = parse::<Beat>(&message.payload).filter(|beat| beat.key == self.key);
+                    let part = parts.iter_mut().find(|part| part.name == agent);
+                    if let (Some(beat), Some(part)) = (beat, part) {
+                        part.doing = beat.doing;
+                        part.heard_ns = now_ns();
+                    }
+                }
+                Some(message) = live.next() => {
+                    let snapshot = parse::<Snapshot>(&message.payload);
+                    if let Some(snapshot) = snapshot.filter(|s| s.key == self.key) {
+                        let agent = last_word(&message.subject).to_owned();
+                        for (interval, response) in merge.add(&agent, snapshot.sum) {
+                            watch.on_interval(&interval, response.as_ref());
+                        }
+                    }
+                }
+                _ = glance.tick() => {
+                    if stop.load(Ordering::Relaxed) && !is_stopped {
+                        is_stopped = true;
+                        self.stop(parts).await;
+                    }
+                    self.fetch(parts).await;
+                    self.give_up(parts, begin_ns);
+                }
+            }
+        }
+    }
+
+    async fn stop(&self, parts: &[Part]) {
+        let told = parts.iter().map(|part| async {
+            let asked = Asked {
+                client: self.client,
+                agent: &part.name,
+            };
+            let limit = Duration::from_secs(2);
+            let _: Result<Answer, String> = asked.ask(Verb::Stop, json(&self.key), limit).await;
+        });
+        join_all(told).await;
+    }
+
+    /// Gets what is ready.
+    async fn fetch(&self, parts: &mut [Part]) {
+        let ready = parts.iter_mut().filter(|part| part.fate.is_none());
+        let fetched = ready.map(|part| async {
+            let asked = Asked {
+                client: self.client,
+                agent: &part.name,
+            };
+            let got = match &part.doing {
+                Doing::Busy => return,
+                Doing::Failed(why) => {
+                    part.fate = Some(Err(why.clone()));
+                    return;
+                }
+                Doing::Stored(of) => {
+                    match fetch_stored(self.stores, &self.key, asked.agent, *of).await {
+                        Ok(pieces) => Ok(pieces),
+                        Err(_) => fetch_kept(&asked, &self.key, *of).await,
+                    }
+                }
+                Doing::Kept(of, _) => fetch_kept(&asked, &self.key, *of).await,
+            };
+            // What could not be got now is tried again at the next glance.
+            if let Ok(pieces) = got {
+                part.fate = Some(Ok(pieces));
+            }
+        });
+        join_all(fetched).await;
+    }
+
+    /// Those who are silent are lost once all others are through.
+    fn give_up(&self, parts: &mut [Part], begin_ns: u64) {
+        let now = now_ns();
+        let Some(up_since_ns) = self.link.up_since_ns() else {
+            // While we hear nothing from anybody, nobody is silent.
+            return;
+        };
+        let silent_ns = |part: &Part| now.saturating_sub(part.heard_ns.max(up_since_ns));
+        let is_silent = |part: &Part| silent_ns(part) > SILENT.as_nanos() as u64;
+        let waiting = || parts.iter().filter(|part| part.fate.is_none());
+        let all_silent = waiting().all(is_silent);
+        let spec = self.spec;
+        let longest = spec.window_end() + spec.timeout + spec.connect_timeout;
+        let limit_ns = begin_ns
+            .saturating_add(longest.0)
+            .saturating_add(DELIVERY_PATIENCE.as_nanos() as u64);
+        let is_late = spec.operations_max.is_none() && now > limit_ns;
+        for part in parts.iter_mut().filter(|part| part.fate.is_none()) {
+            let silent_s = now.saturating_sub(part.heard_ns) / 1_000_000_000;
+            if all_silent {
+                part.fate = Some(Err(format!("no sign of it for {silent_s} s")));
+            } else if is_late {
+                let why = "it did not deliver within two minutes of the end";
+                part.fate = Some(Err(why.to_owned()));
+            }
+        }
+    }
+
+    /// Those who delivered need to keep nothing, and neither does JetStream where nothing is lost.
+    async fn thank(&self, parts: &[Part]) {
+        let told = parts
+            .iter()
+            .filter(|part| matches!(part.fate, Some(Ok(_))))
+            .map(|part| async {
+                let asked = Asked {
+                    client: self.client,
+                    agent: &part.name,
+                };
+                let limit = Duration::from_secs(2);
+                let _: Result<Answer, String> =
+                    asked.ask(Verb::Thanks, json(&self.key), limit).await;
+            });
+        join_all(told).await;
+        if parts.iter().all(|part| matches!(part.fate, Some(Ok(_)))) {
+            let filter = format!("knee.result.{}.{}.>", self.key.run, self.key.trial);
+            let _ = self.stores.results.purge().filter(filter).await;
+        }
+    }
+
+    /// The trial, of all that was delivered.
+    fn end(&self, members: &mut [Member], parts: Vec<Part>) -> Result<Trial, FleetError> {
+        let ahead = knee_engine::sys::clock::realtime_ahead_ns() as i64;
+        let clocks: BTreeMap<String, AgentClock> = members
+            .iter()
+            .map(|m| {
+                let clock = AgentClock {
+                    offset_ns: m.clock.ahead_ns + m.clock.realtime_ahead_ns - ahead,
+                    uncertainty_ns: m.clock.uncertainty_ns,
+                    is_synchronised: m.clock.is_synchronised,
+                };
+                (m.facts.name.clone(), clock)
+            })
+            .collect();
+        for part in &parts {
+            if let Some(Err(why)) = &part.fate {
+                let member = members.iter_mut().find(|m| m.facts.name == part.name);
+                member.into_iter().for_each(|m| m.lost = Some(why.clone()));
+            }
+        }
+        let fates = parts.into_iter().map(|part| {
+            let fate = part
+                .fate
+                .unwrap_or_else(|| Err("it did not deliver".to_owned()));
+            (part.name, part.crew, fate)
+        });
+        let mut trial = join(self.spec, fates)?;
+        for agent in &mut trial.agents {
+            agent.clock = clocks.get(&agent.agent).copied();
+        }
+        Ok(trial)
+    }
+}
+
+async fn send_order(asked: &Asked<'_>, order: &Order, limit: Duration) -> Result<Answer, String> {
+    let pieces = pack(order).map_err(|e| format!("the order cannot be written: {e}"))?;
+    let of = pieces.len();
+    for (number, piece) in pieces.into_iter().enumerate() {
+        let mut headers = HeaderMap::new();
+        headers.insert(PIECE, piece_words(number, of).as_str());
+        let request = Request::new().headers(headers).payload(piece.into());
+        let answer = asked.send(Verb::Piece, request).await?;
+        match parse::<Answer>(&answer) {
+            Some(Answer::Yes) => {}
+            other => return Ok(other.unwrap_or_else(|| Answer::No("no answer".to_owned()))),
+        }
+    }
+    asked.ask(Verb::Prepare, json(&order.key), limit).await
+}
+
+fn last_word(subject: &str) -> &str {
+    subject.rsplit('.').next().unwrap_or_default()
+}

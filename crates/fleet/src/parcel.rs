@@ -1,0 +1,106 @@
+//! Values that are larger than a message: compressed JSON in pieces.
+
+use flate2::Compression;
+use flate2::read::{ZlibDecoder, ZlibEncoder};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, Read};
+
+/// NATS carries 1 MiB a message unless told otherwise.
+pub(crate) const PIECE_BYTES: usize = 512 * 1024;
+
+/// No parcel unpacks to more: what claims to is not one of ours.
+const UNPACKED_MAX: u64 = 4 << 30;
+
+/// Packs a value into pieces, at least one.
+///
+/// # Errors
+/// The value has no JSON; never for those that are sent here.
+pub(crate) fn pack(value: &impl Serialize) -> io::Result<Vec<Vec<u8>>> {
+    let json = serde_json::to_vec(value)?;
+    let mut packed = Vec::new();
+    ZlibEncoder::new(&json[..], Compression::fast()).read_to_end(&mut packed)?;
+    Ok(packed.chunks(PIECE_BYTES).map(<[u8]>::to_vec).collect())
+}
+
+/// The value whose pieces these are, in order.
+///
+/// # Errors
+/// They are not the pieces of such a value.
+pub(crate) fn unpack<T: DeserializeOwned>(pieces: &[Vec<u8>]) -> io::Result<T> {
+    let packed = pieces.concat();
+    let mut json = Vec::new();
+    let mut unpacked = ZlibDecoder::new(&packed[..]).take(UNPACKED_MAX);
+    unpacked.read_to_end(&mut json)?;
+    Ok(serde_json::from_slice(&json)?)
+}
+
+/// `2/7`: which piece (from 0) of how many, as a header says it.
+pub(crate) fn piece_words(piece: usize, of: usize) -> String {
+    format!("{piece}/{of}")
+}
+
+/// Reads [`piece_words`].
+pub(crate) fn parse_piece(words: &str) -> Option<(usize, usize)> {
+    let (piece, of) = words.split_once('/')?;
+    let (piece, of) = (piece.parse().ok()?, of.parse().ok()?);
+    (piece < of && of <= 1 << 16).then_some((piece, of))
+}
+
+/// Pieces that come in any order, some of them twice.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    held: Vec<Option<Vec<u8>>>,
+}
+
+impl Pieces {
+    /// Takes one piece of so many.
+    pub(crate) fn put(&mut self, (piece, of): (usize, usize), bytes: Vec<u8>) {
+        if self.held.len() != of {
+            self.held = vec![None; of];
+        }
+        self.held[piece] = Some(bytes);
+    }
+
+    /// All of them, where all are there.
+    pub(crate) fn take(&mut self) -> Option<Vec<Vec<u8>>> {
+        let all = !self.held.is_empty() && self.held.iter().all(Option::is_some);
+        all.then(|| self.held.drain(..).flatten().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_packed_is_unpacked_in_any_order() {
+        let mut state = 1_u64;
+        let value: Vec<u64> = (0..400_000)
+            .map(|_| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                state
+            })
+            .collect();
+        let packed = pack(&value).unwrap();
+        assert!(packed.len() > 3 && packed.iter().all(|p| p.len() <= PIECE_BYTES));
+        let mut pieces = Pieces::default();
+        for n in (0..packed.len()).rev().chain([0]) {
+            assert_eq!(pieces.take(), None);
+            let words = parse_piece(&piece_words(n, packed.len())).unwrap();
+            pieces.put(words, packed[n].clone());
+        }
+        let unpacked: Vec<u64> = unpack(&pieces.take().unwrap()).unwrap();
+        assert_eq!(unpacked, value);
+    }
+
+    #[test]
+    fn rubbish_is_no_parcel() {
+        assert!(unpack::<u64>(&[b"rubbish".to_vec()]).is_err());
+        for words in ["", "1", "1/1", "/2", "0/0", "0/99999999", "-1/2"] {
+            assert_eq!(parse_piece(words), None, "{words}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What an agent's operator permits: a stolen credential is to be no weapon.
+
+use crate::FleetError;
+use knee_core::spec::{Crew, Endpoint, HttpTarget, Load, TrialSpec};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+/// What an agent sends load to, and how much of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Permit {
+    /// Networks whose hosts it may load. Loopback needs none.
+    pub targets: Vec<Cidr>,
+    /// The most operations per second; `None`: as many as it can.
+    pub rate_max: Option<f64>,
+}
+
+/// A network: an address and how many of its first bits count (RFC 4632).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cidr {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl Cidr {
+    /// Reads `10.0.0.0/8`, `fd00::/8` or one address.
+    ///
+    /// # Errors
+    /// It is neither.
+    pub fn parse(text: &str) -> Result<Cidr, String> {
+        let wrong = || {
+            format!(
+                "'{text}' is no network: expected ADDRESS/BITS, such as 10.0.0.0/8, or an address"
+            )
+        };
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = match bits {
+            Some(bits) => bits
+                .parse()
+                .ok()
+                .filter(|&b: &u8| b <= most)
+                .ok_or_else(wrong)?,
+            None => most,
+        };
+        Ok(Cidr { address, bits })
+    }
+
+    /// Whether an address lies in it.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let same = |network: u128, address: u128, width: u32| {
+            let rest = width - u32::from(self.bits);
+            rest >= width || network >> rest == address >> rest
+        };
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                same(u32::from(network).into(), u32::from(address).into(), 32)
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                let (network, address) = (u128::from(network), u128::from(address));
+                self.bits == 0 || same(network, address, 128)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+impl Permit {
+    fn permits(&self, address: IpAddr) -> bool {
+        address.to_canonical().is_loopback() || self.targets.iter().any(|net| net.contains(address))
+    }
+
+    /// Whether a crew may make its part of a trial. The target's name is looked up once, here: what
+    /// was permitted is what is loaded, whatever a name server says later.
+    pub(crate) fn check(&self, spec: &mut TrialSpec, crew: Crew) -> Result<(), FleetError> {
+        if let (Some(max), Load::Open(open)) = (self.rate_max, &spec.load) {
+            let asked = open.peak_per_s() * crew.weight();
+            if asked > max * (1.0 + RATE_GRAIN) {
+                return Err(FleetError::Refused(format!(
+                    "its share is {asked:.0} operations per second, and its --rate-max is {max:.0}"
+                )));
+            }
+        }
+        let answers = !matches!(spec.load, Load::Overload(_));
+        let patience = Duration::from_nanos(spec.connect_timeout.0);
+        self.pin(&mut spec.target, answers.then_some(patience))
+    }
+
+    /// Puts the address that was permitted in the place of the target's name: the first that
+    /// answers within `patience`, or the first of all where no answer is waited for.
+    pub(crate) fn pin(
+        &self,
+        target: &mut HttpTarget,
+        patience: Option<Duration>,
+    ) -> Result<(), FleetError> {
+        let Endpoint::Tcp { host, port } = &target.endpoint else {
+            return Ok(());
+        };
+        let unreachable = |why: String| FleetError::Unreachable(why);
+        let found: Vec<SocketAddr> = (host.as_str(), *port)
+            .to_socket_addrs()
+            .map_err(|e| unreachable(format!("{host}: {}", knee_engine::error::reason(&e))))?
+            .collect();
+        if let Some(refused) = found.iter().find(|a| !self.permits(a.ip())) {
+            return Err(FleetError::Refused(format!(
+                "it may not load {} ({host}): start it with --allow-target {}",
+                refused.ip(),
+                refused.ip()
+            )));
+        }
+        let first = match patience {
+            None => found.first().copied(),
+            Some(patience) => {
+                let mut why = String::new();
+                let answers =
+                    found.iter().copied().find(|address| {
+                        match TcpStream::connect_timeout(address, patience) {
+                            Ok(_) => true,
+                            Err(e) => {
+                                why = format!("{address}: {}", knee_engine::error::reason(&e));
+                                false
+                            }
+                        }
+                    });
+                if answers.is_none() && !why.is_empty() {
+                    return Err(unreachable(format!("cannot connect to {why}")));
+                }
+                answers
+            }
+        };
+        let first = first.ok_or_else(|| unreachable(format!("{host} has no address")))?;
+        if let Some(tls) = &mut target.tls {
+            tls.server_name.get_or_insert_with(|| host.clone());
+        }
+        target.endpoint = Endpoint::Tcp {
+            host: first.ip().to_string(),
+            port: *port,
+        };
+        Ok(())
+    }
+}
+
+/// A share of a rate may be so much above a limit by rounding.
+const RATE_GRAIN: f64 = 0.001;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_has_the_addresses_that_begin_as_it_does() {
+        let holds =
+            |net: &str, address: &str| Cidr::parse(net).unwrap().contains(address.parse().unwrap());
+        assert!(holds("10.0.0.0/8", "10.200.3.4"));
+        assert!(!holds("10.0.0.0/8", "11.0.0.1"));
+        assert!(holds("10.1.2.3", "10.1.2.3"));
+        assert!(!holds("10.1.2.3", "10.1.2.4"));
+        assert!(holds("0.0.0.0/0", "8.8.8.8"));
+        assert!(!holds("0.0.0.0/0", "fd00::1"));
+        assert!(holds("::/0", "fd00::1"));
+        assert!(holds("fd00::/8", "fd12::1"));
+        assert!(!holds("fd00::/8", "fe80::1"));
+        // The same host by its address within IPv6.
+        assert!(holds("10.0.0.0/8", "::ffff:10.1.1.1"));
+        for wrong in [
+            "",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0.0/",
+            "here/8",
+            "10.0.0/8",
+        ] {
+            assert!(Cidr::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn loopback_needs_no_permission_and_all_else_does() {
+        let permit = Permit::default();
+        assert!(permit.permits("127.9.9.9".parse().unwrap()));
+        assert!(permit.permits("::1".parse().unwrap()));
+        assert!(!permit.permits("10.0.0.1".parse().unwrap()));
+        assert!(!permit.permits("::ffff:10.0.0.1".parse().unwrap()));
+    }
+}
