@@ -61,6 +61,8 @@ fn execute(command: RawCommand) -> Result<Exit, Failure> {
         RawCommand::Import(raw) => command::import::execute(raw),
         RawCommand::Serve(raw) => command::serve::execute(raw.resolve()?),
         RawCommand::Observe(raw) => command::observe::execute(raw.resolve()?),
+        RawCommand::Agent(raw) => command::agent::execute(raw),
+        RawCommand::Fleet(raw) => command::fleet::execute(&raw),
         RawCommand::Completions(raw) => command::completions::execute(&raw),
         RawCommand::Man(raw) => command::man::execute(&raw),
     }

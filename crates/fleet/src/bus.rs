@@ -87,24 +87,20 @@ impl Bus {
         let client = runtime
             .block_on(async { options.connect(urls).await })
             .map_err(|e| FleetError::Unreachable(format!("no NATS at {place}: {}", chain(&e))))?;
-        let mut stream = jetstream::new(client.clone());
-        stream.set_timeout(Duration::from_secs(5));
-        let bus = Bus {
+        let stream = {
+            // It starts a task of its own.
+            let _entered = runtime.enter();
+            let mut stream = jetstream::new(client.clone());
+            stream.set_timeout(Duration::from_secs(5));
+            stream
+        };
+        Ok(Bus {
             runtime,
             client,
             stream,
             link,
             place,
-        };
-        bus.run(bus.stream.query_account()).map_err(|e| {
-            let why = chain(&e);
-            FleetError::Unreachable(format!(
-                "the NATS at {} has no JetStream for us ({why}): start it with -js, or permit it to \
-                 this account",
-                bus.place
-            ))
-        })?;
-        Ok(bus)
+        })
     }
 
     /// Waits for a future here.
@@ -124,8 +120,11 @@ impl Bus {
     /// The buckets and the stream, made where they are not there yet.
     pub(crate) fn stores(&self) -> Result<Stores, FleetError> {
         self.run(Stores::open(&self.stream)).map_err(|why| {
-            let place = &self.place;
-            FleetError::Unreachable(format!("the JetStream at {place} cannot be used: {why}"))
+            FleetError::Unreachable(format!(
+                "the NATS at {} has no JetStream for us ({why}): start it with -js, or permit it to \
+                 this account",
+                self.place
+            ))
         })
     }
 }
@@ -161,25 +160,28 @@ impl Stores {
     }
 }
 
+/// A bucket: a stream of this form (NATS ADR-8). The library's own call asks for facts that servers
+/// before 2.10 do not tell.
 async fn bucket(
     context: &jetstream::Context,
     name: &str,
     max_age: Duration,
 ) -> Result<kv::Store, String> {
-    if let Ok(store) = context.get_key_value(name).await {
-        return Ok(store);
-    }
-    let config = kv::Config {
-        bucket: name.to_owned(),
-        history: 1,
+    let config = stream::Config {
+        name: format!("KV_{name}"),
+        subjects: vec![format!("$KV.{name}.>")],
+        max_messages_per_subject: 1,
         max_age,
-        ..kv::Config::default()
+        duplicate_window: max_age.min(Duration::from_secs(120)),
+        discard: stream::DiscardPolicy::New,
+        allow_rollup: true,
+        deny_delete: true,
+        allow_direct: true,
+        ..stream::Config::default()
     };
-    match context.create_key_value(config).await {
-        Ok(store) => Ok(store),
-        // Somebody else made it meanwhile.
-        Err(e) => context.get_key_value(name).await.map_err(|_| chain(&e)),
-    }
+    let made = context.get_or_create_stream(config).await;
+    made.map_err(|e| chain(&e))?;
+    context.get_key_value(name).await.map_err(|e| chain(&e))
 }
 
 /// A value as a message.

@@ -8,7 +8,7 @@ use knee_core::scenario::{Scenario, check_part};
 use knee_core::spec::HttpTarget;
 use knee_core::threshold::Threshold;
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Output")]
 pub struct ThresholdArgs {
     /// Threshold that fails the run (exit code 1), repeatable: 'p99>200ms', 'throughput<5000',

@@ -12,6 +12,7 @@ use knee_core::trial::assess::assess;
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
 use knee_engine::observe::Vantage;
+use knee_fleet::Fleet;
 use std::sync::atomic::AtomicBool;
 
 /// An HTTP target, and what carried the traffic to it.
@@ -25,8 +26,17 @@ pub struct HttpStand {
     tells_levels: bool,
     backend: String,
     observe: ObserveArgs,
-    /// Where the server is watched from, once that is prepared and where somebody asked.
-    vantage: Option<Vantage>,
+    makers: Makers,
+}
+
+/// Who makes the trials.
+#[derive(Debug)]
+enum Makers {
+    /// This process, with the place where the server is watched from, once that is prepared and
+    /// where somebody asked.
+    Here(Option<Vantage>),
+    /// Agents.
+    Fleet(Box<Fleet>),
 }
 
 impl HttpStand {
@@ -38,21 +48,37 @@ impl HttpStand {
             tells_levels,
             backend: String::new(),
             observe,
-            vantage: None,
+            makers: Makers::Here(None),
         }
     }
 
     /// Watches the server from there in each trial to come.
     pub fn watch_from(&mut self, vantage: Option<Vantage>) {
-        self.vantage = vantage;
+        self.makers = Makers::Here(vantage);
+    }
+
+    /// Has the trials made by a fleet, where there is one.
+    pub fn made_by(mut self, fleet: Option<Fleet>) -> HttpStand {
+        if let Some(fleet) = fleet {
+            self.makers = Makers::Fleet(Box::new(fleet));
+        }
+        self
     }
 }
 
 impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStand {
     fn prepare(&mut self) -> Result<(), RunError> {
-        let (address, _) = knee_engine::preflight(&self.target, self.connect_timeout)?;
-        self.vantage = self.observe.vantage(&address)?;
-        Ok(())
+        match &mut self.makers {
+            Makers::Here(vantage) => {
+                let (address, _) = knee_engine::preflight(&self.target, self.connect_timeout)?;
+                *vantage = self.observe.vantage(&address)?;
+                Ok(())
+            }
+            // Whether it can be reached from here says nothing of the agents.
+            Makers::Fleet(fleet) => {
+                Ok(fleet.greet(&self.target, self.connect_timeout).map(drop)?)
+            }
+        }
     }
 
     fn upcoming(&mut self, spec: &TrialSpec) -> Upcoming {
@@ -65,7 +91,12 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStan
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<Made<TrialReport>, RunError> {
-        let trial = knee_engine::run_observed(spec, watch, stop, self.vantage.as_mut())?;
+        let trial = match &mut self.makers {
+            Makers::Here(vantage) => {
+                knee_engine::run_observed(spec, watch, stop, vantage.as_mut())?
+            }
+            Makers::Fleet(fleet) => fleet.run(spec, watch, stop)?,
+        };
         self.backend.clone_from(&trial.generator.backend);
         Ok(Made {
             trial: assess(&trial),
@@ -92,10 +123,15 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStan
 ///
 /// # Errors
 /// It does not answer, or not as it should.
-pub(super) fn settle(target: HttpTarget, connect_timeout: Nanos) -> Result<HttpTarget, RunError> {
-    let version = match target.version() {
-        HttpVersion::Auto => knee_engine::preflight(&target, connect_timeout)?.1.version,
-        version => version,
+pub(super) fn settle(
+    target: HttpTarget,
+    connect_timeout: Nanos,
+    fleet: Option<&Fleet>,
+) -> Result<HttpTarget, RunError> {
+    let version = match (target.version(), fleet) {
+        (HttpVersion::Auto, None) => knee_engine::preflight(&target, connect_timeout)?.1.version,
+        (HttpVersion::Auto, Some(fleet)) => fleet.greet(&target, connect_timeout)?,
+        (version, _) => version,
     };
     Ok(HttpTarget { version, ..target })
 }

@@ -146,7 +146,11 @@ fn unmeasured<X: Reported>(experiment: &X, error: &RunError) -> Conducted<X::Tri
 }
 
 /// Writes the report where it was asked for, and says why the command ends as it does.
-fn deliver(output: Output, report: &Report, lost: Option<RunError>) -> Result<Exit, Failure> {
+pub(super) fn deliver(
+    output: Output,
+    report: &Report,
+    lost: Option<RunError>,
+) -> Result<Exit, Failure> {
     output.note_result(report);
     match report.has_measured() || lost.is_none() {
         true => output.deliver(report)?,

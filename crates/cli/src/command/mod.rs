@@ -1,10 +1,12 @@
 //! One file per command.
 
+pub mod agent;
 pub mod analyze;
 pub mod compare;
 pub mod completions;
 mod demo;
 pub mod explain;
+pub mod fleet;
 pub mod history;
 mod http_stand;
 pub mod import;

@@ -2,8 +2,8 @@
 
 use crate::args::{in_knees_words, with_exits};
 use crate::command::{
-    analyze, compare, completions, explain, history, import, latency, man, observe, overload,
-    report, run, scenario, serve, sweep, throttle, tour, udp,
+    agent, analyze, compare, completions, explain, fleet, history, import, latency, man, observe,
+    overload, report, run, scenario, serve, sweep, throttle, tour, udp,
 };
 use crate::terminal;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -97,6 +97,8 @@ pub enum RawCommand {
     History(history::RawHistory),
     Serve(serve::RawServe),
     Observe(observe::RawObserve),
+    Agent(agent::RawAgent),
+    Fleet(fleet::RawFleet),
     Completions(completions::RawCompletions),
     Man(man::RawMan),
 }

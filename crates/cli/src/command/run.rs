@@ -3,7 +3,7 @@
 use super::http_stand::{self, HttpStand};
 use super::laboratory::{self, Order};
 use crate::args::{ClosedArgs, EngineArgs, LimitArgs, ObserveArgs, OpenArgs, TargetArgs};
-use crate::args::{ThresholdArgs, Trace, with_exits};
+use crate::args::{FleetArgs, ThresholdArgs, Trace, with_exits};
 use crate::args::{parse_count, parse_positive, parse_whole};
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
@@ -19,6 +19,7 @@ use knee_core::spec::{
     AskedArrival, HttpTarget, Load, Rate, TrialSpec, parse_duration, parse_rate,
 };
 use knee_core::time::Nanos;
+use knee_fleet::Fleet;
 
 /// Offer one load to a server and report throughput and response times
 ///
@@ -78,6 +79,9 @@ pub struct RawRun {
     observe: ObserveArgs,
 
     #[command(flatten)]
+    fleet: FleetArgs,
+
+    #[command(flatten)]
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
@@ -97,14 +101,19 @@ pub struct RunSpec {
     pub(super) trial: TrialSpec,
     pub(super) words: Words,
     observe: ObserveArgs,
+    /// Who makes it; `None`: this process.
+    fleet: Option<Fleet>,
     thresholds: ThresholdArgs,
     output: Output,
 }
 
 /// Makes the run and reports it.
 pub fn execute(mut spec: RunSpec) -> Result<Exit, Failure> {
-    spec.trial.engine.margins = margins::of_this_machine(spec.output.notes());
-    let mut stand = HttpStand::new(&spec.trial, false, spec.observe.clone());
+    let fleet = spec.fleet.take();
+    if fleet.is_none() {
+        spec.trial.engine.margins = margins::of_this_machine(spec.output.notes());
+    }
+    let mut stand = HttpStand::new(&spec.trial, false, spec.observe.clone()).made_by(fleet);
     let (order, mut experiment) = spec.split();
     laboratory::conduct(order, &mut experiment, &mut stand)
 }
@@ -133,10 +142,15 @@ impl RawRun {
                 self.fill(load)?;
             }
         }
-        let (trial, words) = self.trial(machine)?;
+        self.refuse_contradictions()?;
+        let fleet = self.fleet.gather(self.engine.threads)?;
+        let machine = FleetArgs::machine(fleet.as_ref(), machine);
+        let (trial, mut words) = self.trial(&machine, fleet.as_ref())?;
+        FleetArgs::tell(fleet.as_ref(), &mut words);
         Ok(RunSpec {
             trial,
             words,
+            fleet,
             observe: self.observe.with_token()?,
             thresholds: self.thresholds,
             output: self.output.resolve()?,
@@ -204,15 +218,18 @@ impl RawRun {
         }))
     }
 
-    fn trial(&self, machine: &Machine) -> Result<(TrialSpec, Words), Failure> {
-        self.refuse_contradictions()?;
+    fn trial(
+        &self,
+        machine: &Machine,
+        fleet: Option<&Fleet>,
+    ) -> Result<(TrialSpec, Words), Failure> {
         let target = self.target.resolve()?;
         self.observe.check(&target)?;
         self.thresholds.check(&target)?;
         let seed = self.engine.seed();
         let trace = self.trace(seed)?;
         let (warmup, duration) = self.times(trace.as_ref());
-        let target = http_stand::settle(target, self.limits.connect_timeout)?;
+        let target = http_stand::settle(target, self.limits.connect_timeout, fleet)?;
         let target = match self.vusers {
             Some(_) => self.open.shared_by_users(target)?,
             None => target,

@@ -3,6 +3,7 @@
 use super::demo::Demo;
 use super::http_stand::{self, HttpStand};
 use super::laboratory::{self, Order};
+use crate::args::FleetArgs;
 use crate::args::{ClosedArgs, EngineArgs, LimitArgs, ObserveArgs, OpenArgs, TargetArgs};
 use crate::args::{Levels, rate_levels, vuser_levels};
 use crate::args::{ThresholdArgs, parse_positive, with_exits};
@@ -19,6 +20,7 @@ use knee_core::experiment::sweep::{Axis, Bound, RatePlan, Sweep, SweepSpec, Vuse
 use knee_core::report::{Command, Kind};
 use knee_core::spec::{HttpTarget, Level, Load, Rate, TrialSpec, parse_duration};
 use knee_core::time::Nanos;
+use knee_fleet::Fleet;
 
 /// Find a server's maximum throughput, its knee, and the response times there
 ///
@@ -98,6 +100,9 @@ pub struct RawSweep {
     observe: ObserveArgs,
 
     #[command(flatten)]
+    fleet: FleetArgs,
+
+    #[command(flatten)]
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
@@ -120,6 +125,8 @@ pub struct ResolvedSweep {
     observe: ObserveArgs,
     thresholds: ThresholdArgs,
     output: Output,
+    /// Who makes the trials; `None`: this process.
+    fleet: Option<Fleet>,
     /// The reference server, where no URL was given; it serves as long as this lives.
     demo: Option<Demo>,
 }
@@ -130,8 +137,11 @@ pub fn execute(mut sweep: ResolvedSweep) -> Result<Exit, Failure> {
     if let Some(demo) = &demo {
         sweep.output.note(&demo.announcement());
     }
-    sweep.spec.base.engine.margins = margins::of_this_machine(sweep.output.notes());
-    let mut stand = HttpStand::new(&sweep.spec.base, true, sweep.observe.clone());
+    let fleet = sweep.fleet.take();
+    if fleet.is_none() {
+        sweep.spec.base.engine.margins = margins::of_this_machine(sweep.output.notes());
+    }
+    let mut stand = HttpStand::new(&sweep.spec.base, true, sweep.observe.clone()).made_by(fleet);
     let (order, mut experiment) = sweep.split();
     laboratory::conduct(order, &mut experiment, &mut stand)
 }
@@ -160,7 +170,10 @@ impl RawSweep {
         self.refuse_contradictions()?;
         let output = self.output.resolve()?;
         let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::station)?;
-        let (spec, mut words) = self.spec(&share)?;
+        let fleet = self.fleet.gather(self.engine.threads)?;
+        let share = FleetArgs::machine(fleet.as_ref(), &share);
+        let (spec, mut words) = self.spec(&share, fleet.as_ref())?;
+        FleetArgs::tell(fleet.as_ref(), &mut words);
         if demo.is_some() {
             // The next sweep without a URL brings its own server again, on another port.
             words.leave_out("url");
@@ -171,12 +184,18 @@ impl RawSweep {
             observe: self.observe.with_token()?,
             thresholds: self.thresholds,
             output,
+            fleet,
             demo,
         })
     }
 
-    fn spec(&self, machine: &Machine) -> Result<(SweepSpec, Words), Failure> {
-        let target = http_stand::settle(self.target.resolve()?, self.limits.connect_timeout)?;
+    fn spec(
+        &self,
+        machine: &Machine,
+        fleet: Option<&Fleet>,
+    ) -> Result<(SweepSpec, Words), Failure> {
+        let target = self.target.resolve()?;
+        let target = http_stand::settle(target, self.limits.connect_timeout, fleet)?;
         let target = match self.is_open() {
             true => target,
             false => self.open.shared_by_users(target)?,

@@ -27,9 +27,8 @@ impl WaitUse {
     /// those of the first.
     pub(super) fn merge(self, workers: u32, other: WaitUse, others: u32) -> WaitUse {
         let all = f64::from((workers + others).max(1));
-        let mean = |mine: f64, theirs: f64| {
-            (mine * f64::from(workers) + theirs * f64::from(others)) / all
-        };
+        let mean =
+            |mine: f64, theirs: f64| (mine * f64::from(workers) + theirs * f64::from(others)) / all;
         let mut merged = WaitUse {
             policy: self.policy,
             polling_percent: mean(self.polling_percent, other.polling_percent),
@@ -38,11 +37,15 @@ impl WaitUse {
             lateness: self.lateness,
         };
         merged.lateness.merge(&other.lateness);
-        merged.changes.extend(other.changes.into_iter().map(|change| WayChange {
-            worker: change.worker + workers,
-            ..change
-        }));
-        merged.changes.sort_by_key(|change| (change.at, change.worker));
+        merged
+            .changes
+            .extend(other.changes.into_iter().map(|change| WayChange {
+                worker: change.worker + workers,
+                ..change
+            }));
+        merged
+            .changes
+            .sort_by_key(|change| (change.at, change.worker));
         merged
     }
 }

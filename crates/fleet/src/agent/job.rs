@@ -16,6 +16,7 @@ use knee_engine::error::RunError;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -83,26 +84,39 @@ impl Job {
             clock_shift_ns: tools.clock_shift_ns,
         };
         let runtime = tokio::runtime::Handle::current();
-        let ready = Arc::new(Mutex::new(Some(ready)));
-        let told_ready = ready.clone();
+        let (answer, answers) = mpsc::channel();
         let failing = shared.clone();
-        let spawned = thread::Builder::new()
-            .name("trial".to_owned())
-            .spawn(move || {
-                let work = Work {
-                    order,
-                    tools,
-                    shared: shared.clone(),
-                    ready: told_ready,
-                    go: Mutex::new(told),
-                };
-                if let Err((answer, why)) = work.run(&runtime) {
-                    *lock(&shared.doing) = Doing::Failed(why);
-                    if let Some(ready) = lock(&ready).take() {
-                        let _ = ready.send(answer);
-                    }
+        let work = move || {
+            let work = Work {
+                order,
+                tools,
+                shared: shared.clone(),
+                ready: answer.clone(),
+                go: Mutex::new(told),
+            };
+            let ran = catch_unwind(AssertUnwindSafe(|| work.run(&runtime)));
+            let failed = match ran {
+                Ok(ran) => ran.err(),
+                Err(_) => {
+                    let line = "it failed: its standard error says more".to_owned();
+                    Some((Answer::No(line.clone()), line))
                 }
-            });
+            };
+            if let Some((no, why)) = failed {
+                *lock(&shared.doing) = Doing::Failed(why);
+                let _ = answer.send(no);
+            }
+        };
+        // Workers have descriptors of their own, and so cannot wake a task: a thread does.
+        let forward = move || {
+            if let Ok(answer) = answers.recv() {
+                let _ = ready.send(answer);
+            }
+        };
+        let spawn = |name: &str| thread::Builder::new().name(name.to_owned());
+        let spawned = spawn("answer")
+            .spawn(forward)
+            .and_then(|_| spawn("trial").spawn(work));
         if let Err(e) = spawned {
             *lock(&failing.doing) = Doing::Failed(format!("no thread can be had: {e}"));
         }
@@ -166,14 +180,13 @@ impl Job {
     }
 }
 
-type Ready = Arc<Mutex<Option<oneshot::Sender<Answer>>>>;
-
 /// What the trial's thread has.
 struct Work {
     order: Order,
     tools: Tools,
     shared: Arc<Shared>,
-    ready: Ready,
+    /// Told once all workers wait, or why they never will.
+    ready: Sender<Answer>,
     go: Mutex<Receiver<u64>>,
 }
 
@@ -262,9 +275,7 @@ struct Parts {
 
 impl Muster for AgentMuster<'_> {
     fn begin(&self) -> Option<u64> {
-        if let Some(ready) = lock(&self.work.ready).take() {
-            let _ = ready.send(Answer::Yes);
-        }
+        let _ = self.work.ready.send(Answer::Yes);
         let at_ns = lock(&self.work.go).recv_timeout(GO_PATIENCE).ok();
         let Some(at_ns) = at_ns else {
             *lock(&self.why) = Some("it was never told to begin".to_owned());

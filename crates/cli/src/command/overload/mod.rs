@@ -12,8 +12,8 @@ mod tests;
 use super::demo::Demo;
 use super::laboratory::{self, Order};
 use crate::args::{
-    ArrivalArgs, EngineArgs, Levels, LimitArgs, ObserveArgs, SourceArgs, TargetArgs, ThresholdArgs,
-    parse_count, parse_positive, vuser_levels, with_exits,
+    ArrivalArgs, EngineArgs, FleetArgs, Levels, LimitArgs, ObserveArgs, SourceArgs, TargetArgs,
+    ThresholdArgs, parse_count, parse_positive, vuser_levels, with_exits,
 };
 use crate::failure::{Exit, Failure};
 use crate::margins;
@@ -28,6 +28,7 @@ use knee_core::experiment::overload::{Overload, OverloadSpec, PreflightFacts, pr
 use knee_core::report::{Command, Kind};
 use knee_core::spec::{CloseKind, Rate, parse_duration, parse_rate};
 use knee_core::time::Nanos;
+use knee_fleet::Fleet;
 use stand::OverloadStand;
 
 /// Offer connections far beyond what a server accepts, and see what it does there
@@ -118,6 +119,9 @@ pub struct RawOverload {
     observe: ObserveArgs,
 
     #[command(flatten)]
+    fleet: FleetArgs,
+
+    #[command(flatten)]
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
@@ -150,6 +154,8 @@ pub struct ResolvedOverload {
     observe: ObserveArgs,
     thresholds: ThresholdArgs,
     output: Output,
+    /// Who makes the trials; `None`: this process.
+    fleet: Option<Fleet>,
     /// The reference server, where no URL was given; it serves as long as this lives.
     demo: Option<Demo>,
 }
@@ -161,8 +167,10 @@ pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
     if let Some(demo) = &demo {
         notes.tell(&demo.announcement());
     }
+    let fleet = overload.fleet.take();
+    let is_here = fleet.is_none();
     let mut stand = match OverloadStand::find(&overload.spec, &overload.observe) {
-        Ok(stand) => stand,
+        Ok(stand) => stand.made_by(fleet),
         Err(e) => {
             let (order, experiment) = overload.split();
             return laboratory::unreached(order, &experiment, e);
@@ -171,10 +179,16 @@ pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
     if !stand.answers() {
         notes.tell("note: the target did not answer a first connect; going on");
     }
-    overload.spec.base.engine.margins = margins::of_this_machine(notes);
+    if is_here {
+        overload.spec.base.engine.margins = margins::of_this_machine(notes);
+    }
     notes.tell(&plan::told(&overload.spec));
     let facts = known(stand.facts(&overload.spec)?, demo.is_some());
-    let foreseen = predict(&facts, &overload.spec);
+    // What is foretold rests on what is known of one host that all connections come from.
+    let foreseen = match is_here {
+        true => predict(&facts, &overload.spec),
+        false => Vec::new(),
+    };
     for finding in &foreseen {
         notes.tell(&plan::foreseen(finding));
     }

@@ -3,6 +3,7 @@
 use super::super::demo::Demo;
 use super::super::http_stand;
 use super::{RawOverload, ResolvedOverload};
+use crate::args::FleetArgs;
 use crate::args::{EngineArgs, Levels};
 use crate::failure::Failure;
 use crate::machine::Machine;
@@ -38,7 +39,10 @@ impl RawOverload {
         let output = self.output.resolve()?;
         let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::small)?;
         let served_per_s = demo.as_ref().map(|_| Demo::SMALL.0);
+        let fleet = self.fleet.gather(self.engine.threads)?;
+        let share = FleetArgs::machine(fleet.as_ref(), &share);
         let (spec, mut words) = self.spec(&share, served_per_s)?;
+        FleetArgs::tell(fleet.as_ref(), &mut words);
         if demo.is_some() {
             // The next overload without a URL brings its own server again, on another port.
             words.leave_out("url");
@@ -47,6 +51,7 @@ impl RawOverload {
             spec,
             words,
             observe: self.observe.with_token()?,
+            fleet,
             thresholds: self.thresholds,
             output,
             demo,

@@ -12,6 +12,7 @@ use knee_core::spec::{CloseKind, Level, Load, TrialSpec};
 use knee_core::trial::report::TrialReport;
 use knee_engine::error::RunError;
 use knee_engine::observe::watch_for;
+use knee_fleet::Fleet;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
@@ -39,6 +40,12 @@ impl OverloadStand {
             address,
             answers,
         })
+    }
+
+    /// Has the trials made by a fleet, where there is one.
+    pub fn made_by(mut self, fleet: Option<Fleet>) -> OverloadStand {
+        self.http = self.http.made_by(fleet);
+        self
     }
 
     /// Whether the target answered when it was looked for.

@@ -7,7 +7,7 @@ mod stand;
 #[cfg(test)]
 mod tests;
 
-pub use options::{parse_buffer, parse_cpu, service_modes};
+pub use options::{Cpus, parse_buffer, parse_cpu, parse_cpus, service_modes};
 
 use super::laboratory::{self, Order};
 use super::service;

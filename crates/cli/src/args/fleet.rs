@@ -1,0 +1,78 @@
+//! Agents on other machines that make an experiment together.
+
+use super::nats::NatsArgs;
+use crate::failure::Failure;
+use crate::machine::Machine;
+use crate::started_at;
+use crate::words::Words;
+use clap::Args;
+use knee_engine::error::RunError;
+use knee_fleet::{Fleet, FleetOptions, Selector};
+
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Fleet")]
+pub struct FleetArgs {
+    /// NATS where 'knee agent's wait on other machines: they make the load together, each its exact
+    /// share, such as nats://nats:4222
+    #[arg(
+        long,
+        value_name = "URL",
+        hide_short_help = true,
+        conflicts_with = "observe"
+    )]
+    fleet: Option<String>,
+
+    /// Agents to use, by name or label: zone=a,zone=b [default: all]
+    #[arg(long, value_name = "LIST", value_parser = Selector::parse, requires = "fleet")]
+    #[arg(hide_short_help = true)]
+    agents: Option<Selector>,
+
+    /// Go on with the other agents where one is lost between trials
+    #[arg(long, requires = "fleet", hide_short_help = true)]
+    allow_loss: bool,
+
+    #[command(flatten)]
+    nats: NatsArgs,
+}
+
+impl FleetArgs {
+    /// The fleet, ready for trials; `None` where none was asked for. `threads`: of each agent.
+    pub fn gather(&self, threads: Option<u32>) -> Result<Option<Fleet>, Failure> {
+        let Some(url) = &self.fleet else {
+            return Ok(None);
+        };
+        let options = FleetOptions {
+            access: self.nats.access("--fleet", Some(url))?,
+            select: self.agents.clone().unwrap_or_default(),
+            allow_loss: self.allow_loss,
+            threads,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: started_at::now(),
+        };
+        let fleet = Fleet::gather(options).map_err(RunError::from)?;
+        Ok(Some(fleet))
+    }
+
+    /// The options in the words of the command line.
+    pub fn tell(fleet: Option<&Fleet>, words: &mut Words) {
+        if let Some(fleet) = fleet {
+            words.put("fleet", fleet.place());
+            let names = fleet.agents().map(|facts| facts.name.as_str());
+            words.put("agents", names.collect::<Vec<_>>().join(","));
+        }
+    }
+
+    /// What the machines that make the load permit: this one, or the agents'.
+    pub fn machine(fleet: Option<&Fleet>, here: &Machine) -> Machine {
+        let Some(fleet) = fleet else {
+            return *here;
+        };
+        let sum = |of: fn(&knee_fleet::AgentFacts) -> u32| {
+            fleet.agents().map(of).fold(0, u32::saturating_add).max(1)
+        };
+        Machine {
+            cpus: sum(|facts| facts.cores),
+            connections_permitted: sum(|facts| facts.connections_max),
+        }
+    }
+}
