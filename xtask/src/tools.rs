@@ -23,7 +23,7 @@ const fn tool(program: &'static str, package: &'static str, purpose: &'static st
 }
 
 /// What the tests need.
-pub const FOR_TESTS: [Tool; 16] = [
+pub const FOR_TESTS: [Tool; 17] = [
     tool("nginx", "nginx-light", "knee against nginx"),
     tool("apache2", "apache2", "knee against Apache httpd"),
     tool("lighttpd", "lighttpd", "knee against lighttpd"),
@@ -36,6 +36,7 @@ pub const FOR_TESTS: [Tool; 16] = [
     tool("curl", "curl", "knee's server with curl"),
     tool("openssl", "openssl", "knee's server with OpenSSL"),
     tool("h2load", "nghttp2-client", "knee's server with h2load"),
+    tool("nats-server", "nats-server", "fleets"),
     tool("cc", "gcc", "the bare loops of the bench"),
     tool("chromium", "chromium", "HTML reports in a browser"),
     tool("java", "default-jre-headless", "HdrHistogram's own tools"),

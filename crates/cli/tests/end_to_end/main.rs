@@ -6,6 +6,7 @@ mod connections;
 mod counts;
 mod early_answers;
 mod faults;
+mod fleet;
 mod hangs;
 mod history;
 mod http2_server;

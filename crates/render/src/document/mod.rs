@@ -1,6 +1,7 @@
 //! A report as a document: what is said, in which order, before any form. Each kind of report is
 //! put together once, here; the painters (`text`, `html`, `markdown`) write it out.
 
+mod agents;
 pub(crate) mod closing;
 pub(crate) mod compare;
 pub(crate) mod findings;

@@ -2,7 +2,7 @@
 
 use super::line::{Ink, Line};
 use super::table::{Align, Table};
-use super::{Document, Fact, Layout, Medium, fact, opening, overload_plots, timing};
+use super::{Document, Fact, Layout, Medium, agents, fact, opening, overload_plots, timing};
 use crate::number::{self, MISSING, count, known, number, percent, rate, time_short, words};
 use knee_core::experiment::overload::report::{OverloadConclusion, SClientRow, SimpleRow};
 use knee_core::measure::{Outcome, Outcomes, SynSource};
@@ -35,6 +35,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
         doc.table("Simple clients", simple_table(&c.simple));
     }
     timing::show_levels(doc, report.trials.iter());
+    agents::show_busiest(doc, &report.trials);
 }
 
 /// What is known of it as a whole.

@@ -5,7 +5,9 @@ use super::line::{Ink, Line};
 use super::series::{is_dense, rates, response_times};
 use super::table::{Align, Table};
 use super::trial_plots::{dispersion, pacing, response_spectrum};
-use super::{Block, Document, Fact, Layout, Medium, fact, observed, sessions, timing, traffic};
+use super::{
+    Block, Document, Fact, Layout, Medium, agents, fact, observed, sessions, timing, traffic,
+};
 use crate::axis::Axis;
 use crate::number::{
     asked, bytes, count, estimate, known, number, percent, plural, rate, signed_count, time,
@@ -65,6 +67,7 @@ fn show_trial(doc: &mut Document, t: &TrialReport) {
         doc.section("At the server", observed::source(seen));
         doc.facts(observed::facts(seen));
     }
+    agents::show(doc, t, "");
     show_generator(doc, t);
 }
 

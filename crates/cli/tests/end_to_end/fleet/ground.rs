@@ -1,0 +1,193 @@
+//! What tests of fleets run: a NATS server, agents, and a server to be loaded.
+
+use crate::support::{Ended, KneeServer, TempPath, knee, program, signal};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A NATS server of our own; it ends with this.
+pub struct Nats {
+    child: Child,
+    binary: PathBuf,
+    port: u16,
+    options: Vec<String>,
+    folder: TempPath,
+}
+
+impl Nats {
+    /// Starts one with JetStream; `None` where none is installed.
+    pub fn start(options: &[&str]) -> Option<Nats> {
+        let binary = program("nats-server")?;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let folder = TempPath::new(&format!("jetstream-{port}"));
+        let options: Vec<String> = options.iter().map(|&o| o.to_owned()).collect();
+        let child = spawn(&binary, port, &options, &folder);
+        let nats = Nats {
+            child,
+            binary,
+            port,
+            options,
+            folder,
+        };
+        nats.wait();
+        Some(nats)
+    }
+
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Ends it as a power cut would.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again, with what it had stored.
+    pub fn restart(&mut self) {
+        self.child = spawn(&self.binary, self.port, &self.options, &self.folder);
+        self.wait();
+    }
+
+    fn wait(&self) {
+        let since = Instant::now();
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(
+                since.elapsed() < Duration::from_secs(30),
+                "NATS does not start"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn spawn(binary: &PathBuf, port: u16, options: &[String], folder: &TempPath) -> Child {
+    let mut command = Command::new(binary);
+    command.args([
+        "-js",
+        "-a",
+        "127.0.0.1",
+        "-p",
+        &port.to_string(),
+        "-sd",
+        folder.str(),
+    ]);
+    command
+        .args(options)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder.0);
+    }
+}
+
+/// An agent in a process of its own.
+pub struct Agent {
+    child: Child,
+}
+
+impl Agent {
+    /// Starts one and waits until it waits.
+    pub fn start(url: &str, name: &str, options: &[&str]) -> Agent {
+        let mut agent = Agent::spawn(url, name, options);
+        agent.wait();
+        agent
+    }
+
+    fn spawn(url: &str, name: &str, options: &[&str]) -> Agent {
+        Agent::of(knee(
+            &[&["agent", "--nats", url, "--name", name], options].concat(),
+        ))
+    }
+
+    /// One that is started by this command.
+    pub fn of(mut command: Command) -> Agent {
+        let child = command.stderr(Stdio::inherit()).spawn().unwrap();
+        Agent { child }
+    }
+
+    pub fn wait(&mut self) {
+        let out = self.child.stdout.take().unwrap();
+        let mut lines = BufReader::new(out).lines();
+        let first = lines.next().unwrap().unwrap();
+        assert!(first.starts_with("agent "), "{first}");
+        std::thread::spawn(move || lines.for_each(drop));
+    }
+
+    pub fn signal(&self, number: libc::c_int) {
+        signal(&self.child, number);
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// All of it together.
+pub struct Ground {
+    pub nats: Nats,
+    pub agents: Vec<Agent>,
+    pub server: KneeServer,
+}
+
+impl Ground {
+    /// With so many agents `a1`, `a2`, … of one worker each.
+    pub fn with(agents: usize) -> Option<Ground> {
+        Ground::of(Nats::start(&[])?, agents)
+    }
+
+    pub fn of(nats: Nats, agents: usize) -> Option<Ground> {
+        let server = KneeServer::start(&["--workers", "1"]);
+        let start = |n: usize| Agent::spawn(&nats.url(), &format!("a{n}"), &[]);
+        let mut agents: Vec<Agent> = (1..=agents).map(start).collect();
+        agents.iter_mut().for_each(Agent::wait);
+        Some(Ground {
+            nats,
+            agents,
+            server,
+        })
+    }
+
+    /// `knee run` of these agents, one worker each, under way.
+    pub fn begin(&self, options: &[&str]) -> Child {
+        let (target, url) = (self.server.url(), self.nats.url());
+        let always = [
+            "run", &target, "--fleet", &url, "-t", "1", "--json", "-", "--quiet",
+        ];
+        knee(&[&always[..], options].concat()).spawn().unwrap()
+    }
+
+    /// The same to its end.
+    pub fn run(&self, options: &[&str]) -> Ended {
+        Ended::of(self.begin(options))
+    }
+}
+
+/// What is said of the agents of the first trial.
+pub fn agents(report: &Value) -> &Vec<Value> {
+    report["trials"][0]["agents"].as_array().unwrap()
+}
+
+/// Waits until this is so.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,150 @@
+//! Fleets: agents in processes of their own, a real NATS server.
+
+mod failures;
+mod ground;
+mod refused;
+
+use crate::support::{Ended, KneeServer, knee, run};
+use ground::{Agent, Ground, Nats, agents};
+
+/// Whether it measured, however busy the machine was meanwhile.
+fn measured(ended: &Ended) -> bool {
+    matches!(ended.status, Some(0 | 3))
+}
+
+#[test]
+fn four_agents_offer_exactly_what_was_asked_for() {
+    let Some(ground) = Ground::with(4) else {
+        return;
+    };
+    let ended = ground.run(&["-R", "800", "-n", "1602", "--seed", "5"]);
+    assert!(measured(&ended), "{ended:?}");
+    let report = ended.json();
+    let trial = &report["trials"][0];
+    assert_eq!(trial["outcomes"]["ok"], 1602, "{trial}");
+    let each: Vec<u64> = agents(&report)
+        .iter()
+        .map(|a| a["attempted"].as_u64().unwrap())
+        .collect();
+    assert_eq!(each, [401, 401, 400, 400]);
+    assert!(agents(&report).iter().all(|a| a["lost_because"].is_null()));
+    assert!(
+        agents(&report)
+            .iter()
+            .all(|a| a["clock"]["uncertainty_ns"].as_u64() < Some(1 << 30))
+    );
+    let intervals = trial["intervals"].as_array().unwrap();
+    let completed: u64 = intervals
+        .iter()
+        .map(|i| i["completed"].as_u64().unwrap())
+        .sum();
+    assert_eq!(completed, 1602, "each interval has all agents");
+    let text = run(&["fleet", "ls", "--nats", &ground.nats.url()]);
+    assert!(
+        text.status == Some(0) && text.stdout.contains("a4"),
+        "{text:?}"
+    );
+    drop(ground.agents);
+    assert_eq!(ground.server.served()["requests"], 1602);
+}
+
+#[test]
+fn users_are_dealt_and_those_without_any_sit_out() {
+    let Some(ground) = Ground::with(4) else {
+        return;
+    };
+    let ended = ground.run(&["--vusers", "3", "-n", "300", "--agents", "a1,a2,a3,a4"]);
+    assert!(measured(&ended), "{ended:?}");
+    let report = ended.json();
+    assert_eq!(report["trials"][0]["outcomes"]["ok"], 300);
+    assert_eq!(agents(&report).len(), 3, "one worker has no user");
+    let one = ground
+        .run(&["--vusers", "3", "-n", "300", "--agents", "a2"])
+        .json();
+    assert_eq!(agents(&one)[0]["agent"], "a2");
+    assert_eq!(agents(&one).len(), 1);
+}
+
+#[test]
+fn a_sweep_and_an_overload_are_made_by_agents_too() {
+    let Some(nats) = Nats::start(&[]) else {
+        return;
+    };
+    let _agents = ["x", "y"].map(|name| Agent::start(&nats.url(), name, &[]));
+    let server = KneeServer::start(&["--workers", "1", "--service", "1ms"]);
+    let (target, url) = (server.url(), nats.url());
+    let times = [
+        "-d", "300ms", "--warmup", "100ms", "--json", "-", "--quiet", "-t", "1",
+    ];
+    let sweep = [
+        &["sweep", &target, "--fleet", &url, "--vusers", "1,4"],
+        &times[..],
+    ]
+    .concat();
+    let overload = [
+        &["overload", &target, "--fleet", &url, "--descriptors", "16"],
+        &times[..],
+    ]
+    .concat();
+    for (arguments, agents) in [(sweep, [1, 2]), (overload, [2, 2])] {
+        let ended = run(&arguments);
+        assert!(measured(&ended), "{ended:?}");
+        let report = ended.json();
+        let trials = report["trials"].as_array().unwrap();
+        for (trial, agents) in trials.iter().zip(agents) {
+            assert_eq!(trial["agents"].as_array().unwrap().len(), agents, "{trial}");
+            assert!(trial["completed"].as_u64() > Some(0), "{trial}");
+        }
+    }
+}
+
+#[test]
+fn clocks_that_are_seconds_apart_change_nothing() {
+    let Some(nats) = Nats::start(&[]) else {
+        return;
+    };
+    let url = nats.url();
+    let _agents = [
+        Agent::start(&url, "ahead", &["--clock-shift-ns", "5000000000"]),
+        Agent::start(&url, "behind", &["--clock-shift-ns", "-5000000000"]),
+    ];
+    let ground = Ground {
+        nats,
+        agents: Vec::new(),
+        server: KneeServer::start(&["--workers", "1"]),
+    };
+    let ended = ground.run(&["-R", "200", "-n", "200"]);
+    assert!(measured(&ended), "{ended:?}");
+    let report = ended.json();
+    assert_eq!(report["trials"][0]["outcomes"]["ok"], 200);
+    // Its monotonic clock is as far ahead as it says, and its time of day is not.
+    for agent in agents(&report) {
+        let offset_ns = agent["clock"]["offset_ns"].as_i64().unwrap();
+        assert!(offset_ns.abs() < 1_000_000_000, "{agent}");
+    }
+}
+
+#[test]
+fn fifty_agents_on_one_machine() {
+    let Some(ground) = Ground::with(50) else {
+        return;
+    };
+    let ended = ground.run(&["-R", "500", "-n", "1000"]);
+    assert!(measured(&ended), "{ended:?}");
+    let report = ended.json();
+    assert_eq!(report["trials"][0]["outcomes"]["ok"], 1000);
+    assert_eq!(agents(&report).len(), 50);
+    assert!(agents(&report).iter().all(|a| a["attempted"] == 20));
+    let text = knee(&["report", "-"]);
+    let mut child = text_of(text);
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), ended.stdout.as_bytes()).unwrap();
+    let text = Ended::of(child);
+    assert!(
+        text.stdout.contains("50 agents made the load together"),
+        "{text:?}"
+    );
+}
+
+fn text_of(mut command: std::process::Command) -> std::process::Child {
+    command.stdin(std::process::Stdio::piped()).spawn().unwrap()
+}
