@@ -223,6 +223,7 @@ impl<C: Client> Session<C> {
             self.recorder.on_steps(self.client.take_begun(), now);
         }
         while let Some(session) = self.client.take_ended() {
+            self.recorder.on_session(&session);
             self.driver.on_completion(&session, now);
             ended += 1;
         }

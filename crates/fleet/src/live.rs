@@ -4,7 +4,7 @@
 //! one: what was in that is shown an interval later. None of it is in the report, which is made of
 //! what the agents deliver.
 
-use knee_core::measure::{Histogram, Interval, IntervalPart, Pacing};
+use knee_core::measure::{Ended, Histogram, Interval, IntervalPart, Pacing};
 use std::collections::{BTreeMap, VecDeque};
 
 /// An interval is shown without those who are this many behind.
@@ -104,6 +104,16 @@ fn since(sum: &IntervalPart, earlier: &IntervalPart) -> IntervalPart {
         more
     });
     let before = earlier.pacing.unwrap_or_default();
+    let ended = |now: &[Ended], before: &[Ended]| -> Vec<Ended> {
+        let before = before
+            .iter()
+            .copied()
+            .chain(std::iter::repeat(Ended::default()));
+        now.iter()
+            .zip(before)
+            .map(|(now, before)| now.since(&before))
+            .collect()
+    };
     IntervalPart {
         attempted: sum.attempted.saturating_sub(earlier.attempted),
         completed: sum.completed.saturating_sub(earlier.completed),
@@ -114,6 +124,8 @@ fn since(sum: &IntervalPart, earlier: &IntervalPart) -> IntervalPart {
             max_ns: pacing.max_ns,
         }),
         response: response.filter(|h| !h.is_empty()),
+        steps: ended(&sum.steps, &earlier.steps),
+        sessions: ended(&sum.sessions, &earlier.sessions),
         ..sum.clone()
     }
 }

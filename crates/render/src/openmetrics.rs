@@ -2,38 +2,19 @@
 //! which Prometheus reads too. Counters and buckets sum what the intervals say; gauges are of the
 //! interval of the running trial that ended last.
 
+mod sessions;
+
 use crate::live::{LiveKind, LiveTrial};
-use knee_core::measure::Interval;
+use knee_core::measure::{Interval, TIME_BOUNDS};
 use knee_core::time::Nanos;
+use sessions::Sessions;
 use std::fmt::Write;
 
 /// The media type of the text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The upper bounds of the buckets of response time: three a decade, from 10 µs to 60 s.
-pub const BOUNDS: [Nanos; 21] = [
-    Nanos::from_micros(10),
-    Nanos::from_micros(25),
-    Nanos::from_micros(50),
-    Nanos::from_micros(100),
-    Nanos::from_micros(250),
-    Nanos::from_micros(500),
-    Nanos::from_millis(1),
-    Nanos::from_micros(2_500),
-    Nanos::from_millis(5),
-    Nanos::from_millis(10),
-    Nanos::from_millis(25),
-    Nanos::from_millis(50),
-    Nanos::from_millis(100),
-    Nanos::from_millis(250),
-    Nanos::from_millis(500),
-    Nanos::from_secs(1),
-    Nanos::from_millis(2_500),
-    Nanos::from_secs(5),
-    Nanos::from_secs(10),
-    Nanos::from_secs(30),
-    Nanos::from_secs(60),
-];
+pub const BOUNDS: [Nanos; TIME_BOUNDS.len()] = TIME_BOUNDS;
 
 /// Response times (or pings) counted by the [`BOUNDS`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,6 +62,7 @@ struct Trial {
     up_bytes: u64,
     down_bytes: u64,
     times: Times,
+    sessions: Sessions,
     last: Option<Interval>,
 }
 
@@ -119,6 +101,7 @@ impl Metrics {
             up_bytes: 0,
             down_bytes: 0,
             times: Times::default(),
+            sessions: Sessions::named(trial.names.clone()),
             last: None,
         });
     }
@@ -137,6 +120,7 @@ impl Metrics {
         if let Some(times) = times {
             trial.times.add(times);
         }
+        trial.sessions.add(interval);
         trial.last = Some(interval.clone());
     }
 
@@ -174,6 +158,8 @@ impl Metrics {
             "ping",
             "Round trips beside the flows.",
         );
+        let of_sessions = self.trials.iter().map(|t| (t.labels.as_str(), &t.sessions));
+        sessions::write(&mut out, &of_sessions.collect::<Vec<_>>());
         let running = match (self.is_running, self.trials.as_slice()) {
             (true, [.., last]) => std::slice::from_ref(last),
             _ => &[],
@@ -193,25 +179,23 @@ impl Metrics {
             if i == 0 {
                 head(out, &name, "histogram", "seconds", help);
             }
-            let (labels, times) = (&trial.labels, &trial.times);
-            for (bound, n) in BOUNDS.iter().zip(&times.up_to) {
-                let le = canonical(bound.as_secs_f64());
-                line(
-                    out,
-                    &format!("{name}_bucket{{{labels},le=\"{le}\"}}"),
-                    *n as f64,
-                );
-            }
-            let count = times.count as f64;
-            line(
-                out,
-                &format!("{name}_bucket{{{labels},le=\"+Inf\"}}"),
-                count,
-            );
-            line(out, &format!("{name}_count{{{labels}}}"), count);
-            line(out, &format!("{name}_sum{{{labels}}}"), times.sum_ns / 1e9);
+            histogram(out, &name, &trial.labels, &trial.times);
         }
     }
+}
+
+/// The samples of a histogram.
+fn histogram(out: &mut String, name: &str, labels: &str, times: &Times) {
+    for (bound, n) in BOUNDS.iter().zip(&times.up_to) {
+        let le = canonical(bound.as_secs_f64());
+        let sample = format!("{name}_bucket{{{labels},le=\"{le}\"}}");
+        line(out, &sample, *n as f64);
+    }
+    let count = times.count as f64;
+    let sample = format!("{name}_bucket{{{labels},le=\"+Inf\"}}");
+    line(out, &sample, count);
+    line(out, &format!("{name}_count{{{labels}}}"), count);
+    line(out, &format!("{name}_sum{{{labels}}}"), times.sum_ns / 1e9);
 }
 
 impl Family {

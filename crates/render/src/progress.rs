@@ -226,6 +226,8 @@ mod tests {
         dropped: None,
         up_bytes: None,
         down_bytes: None,
+        steps: Vec::new(),
+        sessions: Vec::new(),
     };
 
     const LINE: ProgressLine = ProgressLine {

@@ -10,6 +10,7 @@ use knee_core::spec::{HttpTarget, HttpVersion, Level, TrialSpec};
 use knee_core::time::Nanos;
 use knee_core::trial::assess::assess;
 use knee_core::trial::report::TrialReport;
+use knee_core::trial::sessions::SessionNames;
 use knee_engine::error::RunError;
 use knee_engine::observe::Vantage;
 use knee_fleet::Fleet;
@@ -147,6 +148,7 @@ pub fn upcoming(spec: &TrialSpec) -> Upcoming {
         total: is_timed.then(|| spec.window_end()),
         interval: spec.interval,
         asked_per_s: spec.load.schedule().map(|(rate, _)| rate.per_s()),
+        names: SessionNames::of(&spec.target),
     }
 }
 

@@ -55,7 +55,7 @@ enum Event {
     /// Its number.
     TrialBegins(usize, Begun),
     /// The trial's number and its own.
-    Interval([usize; 2], Interval, Option<String>),
+    Interval([usize; 2], Box<Interval>, Option<String>),
     /// How many trials have ended, and what they lead to.
     SoFar(usize, Box<Report>),
     /// Tell when all before it is written.
@@ -185,7 +185,7 @@ impl Watcher for Recorder {
         let response = response.and_then(|r| serde_json::to_string(r).ok());
         let at = self.at;
         self.at[1] += 1;
-        self.pass(Event::Interval(at, interval.clone(), response));
+        self.pass(Event::Interval(at, interval.clone().into(), response));
     }
 
     fn follows(&self) -> bool {

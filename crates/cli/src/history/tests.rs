@@ -280,6 +280,7 @@ fn the_experiment_does_not_wait_for_the_disk() {
         total: Some(Nanos(1_000)),
         interval: Nanos(100),
         asked_per_s: None,
+        names: Default::default(),
     };
     recorder.trial_begins(0, &upcoming);
     let mut response = Histogram::default();

@@ -21,6 +21,7 @@ use knee_core::report::Report;
 use knee_core::spec::Level;
 use knee_core::time::Nanos;
 use knee_core::trial::report::TrialReport;
+use knee_core::trial::sessions::SessionNames;
 use knee_render::live::LiveTrial;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -55,6 +56,8 @@ pub struct Upcoming {
     pub interval: Nanos,
     /// Operations asked for per second, where a schedule starts them.
     pub asked_per_s: Option<f64>,
+    /// What its steps and sessions are called; empty where operations are no steps.
+    pub names: SessionNames,
 }
 
 impl Upcoming {
@@ -67,6 +70,7 @@ impl Upcoming {
             total: self.total,
             interval: self.interval,
             asked_per_s: self.asked_per_s,
+            names: self.names.clone(),
         }
     }
 }

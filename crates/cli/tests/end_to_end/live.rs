@@ -1,6 +1,6 @@
 //! The live view on a terminal, and the figures of a running load over HTTP.
 
-use crate::support::{Ended, KneeServer, OnTerminal, knee, run, signal};
+use crate::support::{Ended, KneeServer, OnTerminal, TempPath, knee, run, signal};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -207,6 +207,61 @@ fn the_running_figures_are_served_and_end_with_the_run() {
         .next()
         .unwrap();
     assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn steps_and_sessions_are_served_by_name() {
+    let server = KneeServer::start(&["--app", "shop"]);
+    let url = server.url();
+    let target = url.trim_end_matches('/');
+    let file = TempPath::with(
+        "steps.yaml",
+        &format!(
+            "target: {target}\nsessions:\n  one:\n    steps:\n      - {{get: /, name: front}}\n      \
+             - {{get: /missing, name: lost, expect: {{status: 200}}}}\n  two:\n    steps:\n      \
+             - {{get: /, name: front}}\n"
+        ),
+    );
+    let arguments = long_run(file.str(), &["--metrics", "127.0.0.1:0"]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut child = knee(&arguments).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.as_mut().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    let url = line.trim().strip_prefix("metrics: ").unwrap().to_string();
+    let of = |name: &str, of: &str| format!("{name}{{trial=\"1\",label=\"rate=50/s\",{of}}}");
+    let mut text = String::new();
+    for _ in 0..600 {
+        text = get(&url).1;
+        let value = |name, label| sample(&text, &of(name, label)).unwrap_or(0.0);
+        if value("knee_sessions_completed_total", "session=\"two\"") > 0.0
+            && value("knee_sessions_failed_total", "session=\"one\"") > 0.0
+        {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    signal(&child, libc::SIGINT);
+    let ended = Ended::of(child);
+    let value = |name, label| {
+        let value = sample(&text, &of(name, label));
+        value.unwrap_or_else(|| panic!("{name} {label}: {text}\n{ended:?}"))
+    };
+    let lost = "step=\"one: lost\"";
+    let failed = value("knee_step_operations_failed_total", lost);
+    assert!(failed > 0.0, "{text}");
+    assert_eq!(value("knee_step_operations_ended_total", lost), failed);
+    assert_eq!(
+        value("knee_step_response_time_seconds_count", lost),
+        failed,
+        "{text}"
+    );
+    let [one, two] = ["session=\"one\"", "session=\"two\""];
+    assert_eq!(value("knee_sessions_completed_total", one), 0.0);
+    assert_eq!(
+        value("knee_sessions_completed_total", two),
+        value("knee_session_time_seconds_count", two)
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use crate::support::http_servers::{HttpServer, launch};
 use crate::support::{KneeServer, TempPath, measured, program, run};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The example that knee writes, against this server.
 fn example(url: &str) -> TempPath {
@@ -101,7 +102,36 @@ fn text_and_page_show_sessions_and_steps() {
         assert!(ended.stdout.contains(text), "{text}: {}", ended.stdout);
         assert!(page.contains(text), "{text}");
     }
+    for text in [
+        "Mean response time of each step by stage",
+        "visitor: look, status 200",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
     assert!(ended.stdout.contains("kept"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_comparison_has_each_step_and_each_kind_of_session() {
+    let server = KneeServer::start(&["--app", "shop"]);
+    let file = example(&server.url());
+    let report = TempPath::new("report.json");
+    let ended = run(&[&["run", file.str(), "--json", report.str()], &LOAD[..]].concat());
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    let compared = run(&["compare", report.str(), report.str(), "--json", "-"]);
+    let rows = compared.json()["rows"].clone();
+    let named = |key: &str| -> BTreeSet<String> {
+        let names = rows.as_array().unwrap().iter();
+        let names = names.filter_map(|row| row[key].as_str());
+        names.map(str::to_owned).collect()
+    };
+    let steps = named("step");
+    assert!(
+        steps.contains("buyer: cart") && steps.len() == 6,
+        "{rows:#}"
+    );
+    let kinds = Vec::from_iter(named("session"));
+    assert_eq!(kinds, ["buyer", "visitor"], "{rows:#}");
 }
 
 #[test]

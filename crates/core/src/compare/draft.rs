@@ -17,6 +17,17 @@ pub(super) enum Better {
     Neither,
 }
 
+/// Whose figures a row compares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    /// All operations.
+    All,
+    /// Those of a step of sessions.
+    Step(String),
+    /// Sessions of a kind.
+    Session(String),
+}
+
 /// What a row is of.
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
@@ -32,6 +43,8 @@ pub(super) struct Subject {
     pub label: String,
     /// That level.
     pub level: Option<Level>,
+    /// Whose figures they are.
+    pub of: Of,
 }
 
 /// A row in the making.
@@ -119,11 +132,18 @@ impl Draft {
         let because = self.because(is_significant, rows);
         let smallest_seen_percent = self.smallest_seen(rows);
         let regression_excluded_percent = self.regression_excluded();
+        let (step, session) = match self.subject.of {
+            Of::All => (None, None),
+            Of::Step(name) => (Some(name), None),
+            Of::Session(name) => (None, Some(name)),
+        };
         ComparisonRow {
             metric: self.subject.metric.to_owned(),
             unit: self.subject.unit.to_owned(),
             label: self.subject.label,
             level: self.subject.level,
+            step,
+            session,
             a,
             b,
             ratio: a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a),

@@ -128,7 +128,7 @@ pub(super) fn counted_per_s(trial: &TrialReport, count: fn(&Interval) -> u64) ->
 }
 
 /// A percentile where it is known, and its 95 % interval where that is.
-type FigureWithInterval = (Option<u64>, Option<[u64; 2]>);
+pub(super) type FigureWithInterval = (Option<u64>, Option<[u64; 2]>);
 
 /// A percentile of response time, of which `of` tells that of an interval; `None` with fewer than
 /// five observations beyond it, `q` from 0 to 1.
@@ -157,7 +157,7 @@ pub(super) fn percentile(
 }
 
 /// Fewer observations than this beyond a percentile say too little about it.
-const BEYOND_MIN: f64 = 5.0;
+pub(super) const BEYOND_MIN: f64 = 5.0;
 
 fn relative(rates: &[f64]) -> Option<Spread> {
     let centre = mean(rates);

@@ -2,11 +2,9 @@
 
 use super::anatomy::stage_changes;
 use super::difference::difference;
-use super::draft::{Better, Draft, Subject, Test};
+use super::draft::{Better, Draft, Of, Subject, Test};
 use super::estimate::Estimate;
-use super::metrics::{
-    Metric, between, failed, failed_by_interval, is_contended, metrics, share_name,
-};
+use super::metrics::{between, failed, failed_by_interval, is_contended, metrics, share_name};
 use super::report::{ComparisonRow, StageChanges};
 use super::share::{self, Count, Side};
 use crate::report::Kind;
@@ -104,8 +102,21 @@ fn timings<'a>(trials: &Trials<'a>) -> Option<Vec<&'a TimingReport>> {
 impl Matched<'_> {
     /// The rows of this level.
     pub(super) fn drafts(&self, kind: Kind) -> Vec<Draft> {
-        let figures = metrics(kind).iter().filter_map(|m| self.figure(m));
-        figures.chain(self.share(kind)).collect()
+        let figures = metrics(kind).iter().filter_map(|metric| {
+            let subject = self.subject(metric.name, metric.unit, metric.better);
+            self.figure(subject, metric.spread, &metric.of)
+        });
+        let share = share_name(kind).and_then(|name| {
+            let subject = self.subject(name, "percent", Better::Less);
+            self.share(subject, &failed, &failed_by_interval)
+        });
+        figures.chain(share).collect()
+    }
+
+    /// The first trial of each side.
+    pub(super) fn firsts(&self) -> [Option<&TrialReport>; 2] {
+        let [a, b] = &self.sides;
+        [a, b].map(|side| side.iter().flatten().next().copied())
     }
 
     /// Whether the generator and its target fought for processors in any of its trials.
@@ -125,10 +136,17 @@ impl Matched<'_> {
         }
     }
 
-    fn figure(&self, metric: &Metric) -> Option<Draft> {
+    /// The row of a figure, of which `of` tells that of a trial and `spread` by how much runs of the
+    /// same differ; `None` where neither side has it.
+    pub(super) fn figure(
+        &self,
+        subject: Subject,
+        spread: f64,
+        of: &dyn Fn(&TrialReport) -> Option<Estimate>,
+    ) -> Option<Draft> {
         let estimates = |side: &Trials, is_valid_only| -> Vec<Estimate> {
-            let of = |t: &Vec<&TrialReport>| pooled(metric, t, is_valid_only);
-            side.iter().filter_map(of).collect()
+            let of_report = |t: &Vec<&TrialReport>| pooled(of, t, is_valid_only);
+            side.iter().filter_map(of_report).collect()
         };
         let [a, b] = self.sides.each_ref().map(|side| estimates(side, true));
         let value = |side: &Trials, valid: &[Estimate]| {
@@ -141,8 +159,7 @@ impl Matched<'_> {
         if values == [None, None] {
             return None;
         }
-        let difference = difference(&a, &b, between(metric.spread, self.is_contended()));
-        let subject = self.subject(metric.name, metric.unit, metric.better);
+        let difference = difference(&a, &b, between(spread, self.is_contended()));
         let reason = self.why_unknown(&a, &b);
         Some(Draft::of(subject, values, difference, &reason))
     }
@@ -162,8 +179,15 @@ impl Matched<'_> {
             .to_owned()
     }
 
-    fn share(&self, kind: Kind) -> Option<Draft> {
-        let name = share_name(kind)?;
+    /// The row of a share, of which `failed` counts those of a trial and `by_interval` how they came
+    /// over time; `None` where neither side has any.
+    pub(super) fn share(
+        &self,
+        subject: Subject,
+        failed: &dyn Fn(&TrialReport) -> Count,
+        by_interval: &dyn Fn(&TrialReport) -> Vec<Count>,
+    ) -> Option<Draft> {
+        let shares = |side: &Trials| shares(side, failed, by_interval);
         let [a, b] = self.sides.each_ref().map(shares);
         let sum = |side: &Side| Count::sum(side.runs.iter().copied());
         if sum(&a).all + sum(&b).all == 0 {
@@ -171,7 +195,6 @@ impl Matched<'_> {
         }
         let percent = |side: &Side| (sum(side).all > 0).then(|| 100.0 * sum(side).share());
         let values = [percent(&a), percent(&b)];
-        let subject = self.subject(name, "percent", Better::Less);
         let (ratio, test) = match share::difference(&a, &b) {
             Some((ratio, p)) => (ratio, Test::PValue(p)),
             None if values == [Some(0.0); 2] => (None, Test::Alike("none on either side")),
@@ -185,7 +208,13 @@ impl Matched<'_> {
         })
     }
 
-    fn subject(&self, metric: &'static str, unit: &'static str, better: Better) -> Subject {
+    /// What a row of this level is of.
+    pub(super) fn subject(
+        &self,
+        metric: &'static str,
+        unit: &'static str,
+        better: Better,
+    ) -> Subject {
         Subject {
             metric,
             unit,
@@ -193,6 +222,7 @@ impl Matched<'_> {
             matters: true,
             label: self.label.clone(),
             level: self.level,
+            of: Of::All,
         }
     }
 }
@@ -210,20 +240,28 @@ fn sound<'a>(trials: &[&'a TrialReport], is_valid_only: bool) -> Vec<&'a TrialRe
     }
 }
 
-fn pooled(metric: &Metric, trials: &[&TrialReport], is_valid_only: bool) -> Option<Estimate> {
+fn pooled(
+    of: &dyn Fn(&TrialReport) -> Option<Estimate>,
+    trials: &[&TrialReport],
+    is_valid_only: bool,
+) -> Option<Estimate> {
     let used = sound(trials, is_valid_only);
-    let estimates: Vec<Estimate> = used.iter().filter_map(|t| (metric.of)(t)).collect();
+    let estimates: Vec<Estimate> = used.iter().filter_map(|t| of(t)).collect();
     Estimate::pooled(&estimates)
 }
 
-fn shares(side: &Trials) -> Side {
+fn shares(
+    side: &Trials,
+    failed: &dyn Fn(&TrialReport) -> Count,
+    by_interval: &dyn Fn(&TrialReport) -> Vec<Count>,
+) -> Side {
     let mut shares = Side::default();
     for trials in side {
         let used = sound(trials, true);
         shares.runs.push(Count::sum(used.iter().map(|t| failed(t))));
         shares
             .intervals
-            .extend(used.iter().flat_map(|t| failed_by_interval(t)));
+            .extend(used.iter().flat_map(|t| by_interval(t)));
     }
     shares.runs.retain(|run| run.all > 0);
     shares

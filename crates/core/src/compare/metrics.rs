@@ -31,11 +31,11 @@ pub(super) type Figure = fn(&TrialReport) -> Option<Estimate>;
 /// of knee's own (4 workers, exponential 1 ms, closed loop) on a virtual machine with two
 /// processors differed in throughput by 0.7 to 1.6 % and in the median by 1.2 to 2.2 % beyond what
 /// they knew of their own chance. The further out in the tail, the more is allowed for.
-const SPREAD_THROUGHPUT: f64 = 0.02;
-const SPREAD_P50: f64 = 0.02;
+pub(super) const SPREAD_THROUGHPUT: f64 = 0.02;
+pub(super) const SPREAD_P50: f64 = 0.02;
 const SPREAD_P90: f64 = 0.025;
-const SPREAD_P95: f64 = 0.03;
-const SPREAD_P99: f64 = 0.04;
+pub(super) const SPREAD_P95: f64 = 0.03;
+pub(super) const SPREAD_P99: f64 = 0.04;
 /// Of what passes through a network and its queues.
 const SPREAD_NETWORK: f64 = 0.03;
 
@@ -140,7 +140,7 @@ pub(super) fn failed_by_interval(trial: &TrialReport) -> Vec<Count> {
             all: i.completed + i.errors,
         })
         .collect();
-    let responses_in_error = [Outcome::Http4xx, Outcome::Http5xx]
+    let responses_in_error = [Outcome::Http4xx, Outcome::Http5xx, Outcome::Unexpected]
         .map(|o| trial.outcomes.count(o))
         .iter()
         .sum::<u64>();

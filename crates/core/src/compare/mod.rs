@@ -17,6 +17,7 @@ mod metrics;
 mod overall;
 pub mod report;
 mod share;
+mod steps;
 mod warnings;
 
 #[cfg(test)]
@@ -104,7 +105,13 @@ fn drafts(a: &[&Report], b: &[&Report], matched: &[Matched]) -> Vec<Draft> {
     let overall = of_tables.unwrap_or_else(|| overall::drafts(a, b));
     let kind = a[0].command.kind;
     let of_levels = matched.iter().flat_map(|m| m.drafts(kind));
-    overall.into_iter().chain(of_levels).collect()
+    // Of many levels there would be hundreds, and every row hides differences of the others.
+    let of_steps = match matched {
+        [only] if only.label.is_empty() => steps::drafts(only),
+        _ => Vec::new(),
+    };
+    let all = overall.into_iter().chain(of_levels).chain(of_steps);
+    all.collect()
 }
 
 fn nothing_in_common(a: &[Named], b: &[Named], only: &[Vec<String>; 2]) -> String {

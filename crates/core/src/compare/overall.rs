@@ -1,7 +1,7 @@
 //! What the conclusions of experiments say as a whole.
 
 use super::difference::{Between, difference, of_pairs};
-use super::draft::{Better, Draft, Subject};
+use super::draft::{Better, Draft, Of, Subject};
 use super::estimate::Estimate;
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
 use crate::experiment::overload::report::OverloadConclusion;
@@ -65,6 +65,7 @@ fn subject(metric: &'static str, unit: &'static str, better: Better) -> Subject 
         matters: better != Better::Neither,
         label: String::new(),
         level: None,
+        of: Of::All,
     }
 }
 

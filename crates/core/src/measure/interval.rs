@@ -1,6 +1,6 @@
 //! The intervals of the time series that people look at, and how workers' shares become one.
 
-use super::{Histogram, Window};
+use super::{Ended, Histogram, Window};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -57,6 +57,13 @@ pub struct Interval {
     /// Payload bytes that downloads carried; flows only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down_bytes: Option<u64>,
+    /// What ended of each step, by its number, and of further ones as of
+    /// [`super::TARGETS_MAX`]; sessions only. Told while the trial runs, and not kept.
+    #[serde(skip)]
+    pub steps: Vec<Ended>,
+    /// What ended of each kind of session, by its number. Told and not kept likewise.
+    #[serde(skip)]
+    pub sessions: Vec<Ended>,
 }
 
 impl Interval {
@@ -101,6 +108,10 @@ pub struct IntervalPart {
     /// Response times of the operations that ended here, shed ones excluded; `None`: there were
     /// none (an idle worker then sends no histogram).
     pub response: Option<Histogram>,
+    /// What ended of each step; empty where none did.
+    pub steps: Vec<Ended>,
+    /// What ended of each kind of session, up to the last of which any did.
+    pub sessions: Vec<Ended>,
 }
 
 /// What is under way at a moment.
@@ -173,6 +184,17 @@ impl IntervalPart {
             (mine @ None, theirs) => *mine = theirs,
             (_, None) => {}
         }
+        Ended::merge_all(&mut self.steps, &other.steps);
+        Ended::merge_all(&mut self.sessions, &other.sessions);
+    }
+
+    /// The same as reports keep it: without steps and kinds of sessions, which are for those who watch.
+    pub fn kept(&self) -> Interval {
+        Interval {
+            steps: Vec::new(),
+            sessions: Vec::new(),
+            ..self.interval()
+        }
     }
 
     /// The interval that this is the whole of.
@@ -193,6 +215,8 @@ impl IntervalPart {
             oldest_ns: self.under_way.map(|u| u.oldest.0).filter(|&ns| ns > 0),
             pacing_error_ns_mean: self.pacing.map(Pacing::mean_ns),
             pacing_error_ns_max: self.pacing.map(|p| p.max_ns),
+            steps: self.steps.clone(),
+            sessions: self.sessions.clone(),
             ..Interval::default()
         }
     }
@@ -232,16 +256,15 @@ impl IntervalMerger {
             self.open.insert(index, parts);
             return None;
         }
-        let interval = parts.1.interval();
-        self.done.push(interval.clone());
-        Some((interval, parts.1))
+        self.done.push(parts.1.kept());
+        Some((parts.1.interval(), parts.1))
     }
 
     /// All intervals in order, those included for which not every worker has sent its part: for
     /// [`super::Measurement::intervals`].
     pub fn finish(self) -> Vec<Interval> {
         let mut intervals = self.done;
-        intervals.extend(self.open.into_values().map(|(_, p)| p.interval()));
+        intervals.extend(self.open.into_values().map(|(_, p)| p.kept()));
         intervals.sort_by_key(|i| i.start_ns);
         intervals
     }

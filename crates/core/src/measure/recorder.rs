@@ -26,10 +26,11 @@
 use super::answers::AnswersRecorder;
 use super::interval::Parts;
 use super::series::SeriesRecorder;
+use super::steps::StepsRecorder;
 use super::trial::shortest;
 use super::{
-    Anatomy, Completion, Histogram, IntervalMerger, IntervalPart, Measurement, Outcome, Stage,
-    TargetMeasured, Window,
+    Anatomy, Completion, Ended, Histogram, IntervalMerger, IntervalPart, Measurement, Outcome,
+    Stage, TargetMeasured, Window,
 };
 use crate::measure::Op;
 use crate::time::Nanos;
@@ -67,6 +68,7 @@ pub struct Recorder {
     totals: Measurement,
     starts_max: usize,
     series: SeriesRecorder,
+    steps: StepsRecorder,
     answers: AnswersRecorder,
     parts: Parts,
     /// What was intended in the warm-up, ended unanswered in the window, and ended after all that
@@ -85,6 +87,10 @@ impl Recorder {
             config.starts_max
         } else {
             0
+        };
+        let steps = match config.of_sessions {
+            true => config.targets.max(1),
+            false => 0,
         };
         let totals = Measurement {
             window: config.window,
@@ -105,6 +111,7 @@ impl Recorder {
             totals,
             starts_max,
             series: SeriesRecorder::new(config.window),
+            steps: StepsRecorder::new(steps, config.window),
             answers: AnswersRecorder::new(config.window),
             parts: Parts::new(config.window, config.interval),
             kept_back: Vec::new(),
@@ -148,6 +155,25 @@ impl Recorder {
         {
             part.attempted += begun;
         }
+    }
+
+    /// Notes that a session ended, whose kind is its target, for the interval that it ended in. It
+    /// counts where it succeeded or failed, and its time where it succeeded.
+    pub fn on_session(&mut self, ended: &Completion) {
+        let is_counted = !matches!(ended.outcome, Outcome::InFlight | Outcome::Shed)
+            && ended.target != Completion::NO_TARGET;
+        if !is_counted || !self.window.contains(ended.completed) {
+            return;
+        }
+        let Some(part) = self.parts.at(ended.completed) else {
+            return;
+        };
+        let kind = ended.target as usize;
+        if part.sessions.len() <= kind {
+            part.sessions.resize(kind + 1, Ended::default());
+        }
+        let is_good = ended.outcome.is_good();
+        part.sessions[kind].add(is_good, is_good.then(|| ended.response_time()));
     }
 
     /// Notes an operation that ended (also a shed one, with all its moments at the same `now`, and
@@ -223,6 +249,7 @@ impl Recorder {
             merger.add(part);
         }
         let mut measurement = self.totals;
+        self.steps.finish(end, &mut measurement.targets);
         for (stage, count) in measurement.stages.iter_mut().zip(self.at_once) {
             stage.record_n(Nanos::ZERO, count);
         }
@@ -278,6 +305,7 @@ impl Recorder {
         totals.slowest.add(completion, &mut self.slow);
         let stages = completion.stages();
         totals.anatomy.add(&stages);
+        self.steps.count(completion.target, &stages);
         if completion.outcome.is_response() {
             let all = totals.stages.iter_mut().zip(&mut self.at_once);
             for ((times, at_once), stage) in all.zip(stages) {
@@ -331,6 +359,7 @@ impl Recorder {
             if outcome != Outcome::Shed {
                 part.response.get_or_insert_default().record(response);
             }
+            self.steps.count_in_time(completion, &mut part.steps);
         }
     }
 }

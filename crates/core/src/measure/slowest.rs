@@ -28,6 +28,9 @@ pub struct SlowOperation {
     pub status: Option<u16>,
     /// The number of its target, from 0.
     pub target: u32,
+    /// The name of its step, where operations are steps of sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
     /// The number of its connection among those of its worker; absent where it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<u32>,
@@ -48,6 +51,7 @@ impl SlowOperation {
             outcome: completion.outcome,
             status: (completion.status > 0).then_some(completion.status),
             target: completion.target,
+            step: None,
             connection: carried.then_some(completion.connection),
         }
     }

@@ -1,6 +1,6 @@
 //! What was measured of each target, where there are several.
 
-use super::{Completion, Histogram, Outcomes};
+use super::{Completion, Histogram, Outcomes, StepMeasured};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -66,6 +66,9 @@ pub struct TargetMeasured {
     pub status_codes: StatusCodes,
     /// Response times.
     pub response: Histogram,
+    /// What else is measured where it is a step of sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepMeasured>,
 }
 
 impl TargetMeasured {
@@ -98,6 +101,11 @@ impl TargetMeasured {
         self.outcomes.merge(&other.outcomes);
         self.status_codes.merge(&other.status_codes);
         self.response.merge(&other.response);
+        match (&mut self.step, &other.step) {
+            (Some(mine), Some(theirs)) => mine.merge(theirs),
+            (mine @ None, theirs) => *mine = theirs.clone(),
+            (Some(_), None) => {}
+        }
     }
 }
 

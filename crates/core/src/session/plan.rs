@@ -16,6 +16,14 @@ pub struct SessionPlan {
     pub data: Vec<DataSet>,
 }
 
+impl SessionPlan {
+    /// Whether this request is only what redirections of a step are followed with.
+    pub fn is_redirected(&self, request: u32) -> bool {
+        let mut steps = self.requests.iter();
+        steps.any(|step| step.redirected == Some(request))
+    }
+}
+
 /// One kind of session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionKind {

@@ -15,6 +15,7 @@ pub mod report;
 pub mod sessions;
 pub mod silence;
 mod spectrum;
+pub mod steps;
 pub mod timing;
 mod traffic;
 pub mod validity;

@@ -7,6 +7,7 @@ use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::detail::{Detail, HttpDetail, UdpDetail};
 use crate::trial::flows::FlowsReport;
 use crate::trial::sessions::SessionsReport;
+use crate::trial::steps::StepReport;
 use crate::trial::timing::TimingReport;
 use crate::trial::validity::Clause;
 use crate::trial::waiting::WaitReport;
@@ -251,6 +252,9 @@ pub struct TargetReport {
     pub status_codes: StatusCodes,
     /// completed − intended.
     pub response_time_ns: LatencyReport,
+    /// What else is known of it where it is a step of sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepReport>,
 }
 
 fn is_zero(n: &u64) -> bool {

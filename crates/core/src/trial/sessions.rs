@@ -1,10 +1,14 @@
 //! What the users of sessions came to.
 
 use super::assess::latency_report;
-use crate::measure::{SessionMeasured, Trial};
+use crate::measure::{SessionMeasured, TARGETS_MAX, Trial};
 use crate::session::{SessionPlan, Unexpected};
+use crate::spec::HttpTarget;
+use crate::time::Nanos;
 use crate::trial::report::LatencyReport;
+use crate::trial::steps::step_effect;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The sessions of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -72,9 +76,12 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
     let measured = trial.measurement.sessions.as_ref()?;
     let plan = trial.spec.target.sessions.as_deref()?;
     let window_s = trial.measurement.window.length().as_secs_f64();
-    let kinds = plan.kinds.iter().zip(&measured.kinds);
+    let kinds = plan.kinds.iter().zip(&measured.kinds).enumerate();
     let kinds: Vec<_> = kinds
-        .map(|(kind, measured)| session_report(kind.name.clone(), measured, plan))
+        .map(|(number, (kind, measured))| {
+            let effect = effect_of_steps(trial, plan, number);
+            session_report(kind.name.clone(), (measured, effect), plan)
+        })
         .collect();
     let per_s = |count: u64| (count > 0 && window_s > 0.0).then(|| count as f64 / window_s);
     let completed = kinds.iter().map(|kind| kind.completed).sum();
@@ -92,7 +99,27 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
     })
 }
 
-fn session_report(name: String, measured: &SessionMeasured, plan: &SessionPlan) -> SessionReport {
+/// The design effect of correlation on the times of sessions of a kind: at most the largest of its
+/// steps, as slow changes that move several steps of a session move its time no more than each of
+/// them. `None` where one is unknown.
+fn effect_of_steps(trial: &Trial, plan: &SessionPlan, kind: usize) -> Option<f64> {
+    let measured = &trial.measurement;
+    let window: Nanos = measured.window.length();
+    if measured.targets.is_empty() {
+        return None;
+    }
+    let steps = plan.requests.iter().zip(&measured.targets);
+    let mut effects = steps
+        .filter(|(step, target)| usize::from(step.kind) == kind && !target.response.is_empty())
+        .map(|(_, target)| step_effect(target, window));
+    effects.try_fold(1.0, |largest: f64, effect| Some(largest.max(effect?)))
+}
+
+fn session_report(
+    name: String,
+    (measured, effect): (&SessionMeasured, Option<f64>),
+    plan: &SessionPlan,
+) -> SessionReport {
     let ended = measured.completed + measured.failed;
     let failed_at = measured
         .failed_at
@@ -111,7 +138,7 @@ fn session_report(name: String, measured: &SessionMeasured, plan: &SessionPlan) 
         completed_percent: (ended > 0).then(|| measured.completed as f64 * 100.0 / ended as f64),
         session_time_ns: LatencyReport {
             spectrum: Vec::new(),
-            ..latency_report(&measured.time, None)
+            ..latency_report(&measured.time, effect)
         },
         failed_at,
     }
@@ -124,6 +151,49 @@ fn unexpected_report(unexpected: &Unexpected, plan: &SessionPlan) -> UnexpectedR
         came: unexpected.came.clone(),
         status: unexpected.status,
         body: unexpected.sample.clone(),
+    }
+}
+
+/// What the steps and the kinds of sessions of a target are called.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionNames {
+    /// Each step by the number of its request, no two alike; `None` of requests that are of
+    /// another step.
+    pub steps: Vec<Option<String>>,
+    /// Each kind of session by its number.
+    pub kinds: Vec<String>,
+}
+
+impl SessionNames {
+    /// Those of a target; none where operations are no steps.
+    pub fn of(target: &HttpTarget) -> SessionNames {
+        let Some(plan) = target.sessions.as_deref() else {
+            return SessionNames::default();
+        };
+        let numbers = 0..plan.requests.len().min(TARGETS_MAX) as u32;
+        let names = numbers.map(|number| {
+            let is_sum = number as usize + 1 == TARGETS_MAX && plan.requests.len() > TARGETS_MAX;
+            match is_sum {
+                true => Some("other steps".to_owned()),
+                false => (!plan.is_redirected(number)).then(|| step_name(plan, number)),
+            }
+        });
+        let mut seen = BTreeMap::new();
+        let steps = names.map(|name| name.map(|name| distinct(name, &mut seen)));
+        SessionNames {
+            steps: steps.collect(),
+            kinds: plan.kinds.iter().map(|kind| kind.name.clone()).collect(),
+        }
+    }
+}
+
+/// The name itself where it is the first of its kind, or else with its place among them.
+pub(crate) fn distinct(name: String, seen: &mut BTreeMap<String, usize>) -> String {
+    let place = seen.entry(name.clone()).or_default();
+    *place += 1;
+    match *place {
+        1 => name,
+        place => format!("{name} ({place})"),
     }
 }
 

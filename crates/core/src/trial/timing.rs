@@ -4,6 +4,7 @@ use super::offered::quantiles;
 use super::report::QuantilesReport;
 use crate::measure::{Measurement, Owner, Part, SlowOperation, Stage, Trial, known_keys};
 use crate::spec::Load;
+use crate::trial::sessions::step_name;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -167,10 +168,14 @@ pub fn anatomy(measured: &Measurement, of: Group) -> Option<AnatomyReport> {
 
 /// What the response times of this trial are made of.
 pub fn timing_report(trial: &Trial) -> TimingReport {
-    TimingReport {
-        generator_cycle_percent: generator_cycle_percent(trial),
-        ..of_measurement(&trial.measurement)
+    let mut timing = of_measurement(&trial.measurement);
+    timing.generator_cycle_percent = generator_cycle_percent(trial);
+    if let Some(plan) = &trial.spec.target.sessions {
+        for slow in &mut timing.slowest {
+            slow.step = Some(step_name(plan, slow.target));
+        }
     }
+    timing
 }
 
 /// The same, as far as the measurement alone tells it.

@@ -2,10 +2,11 @@
 
 use super::assess::latency_report;
 use crate::measure::{TargetMeasured, Trial};
-use crate::session::SessionPlan;
 use crate::spec::{HttpTarget, Load};
+use crate::time::Nanos;
 use crate::trial::report::{LatencyReport, TargetReport, TrafficReport};
 use crate::trial::sessions::step_name;
+use crate::trial::steps::{step_effect, step_report};
 
 /// The traffic of a trial, as reported.
 pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {
@@ -23,20 +24,18 @@ pub(super) fn traffic_report(trial: &Trial) -> TrafficReport {
         },
         unsent: measured.unsent,
         surplus_responses: measured.surplus,
-        targets: targets(&measured.targets, &trial.spec.target),
+        targets: targets(
+            &measured.targets,
+            &trial.spec.target,
+            measured.window.length(),
+        ),
     }
 }
 
 /// Where there are fewer measurements than requests, the last is of all further ones.
-fn targets(measured: &[TargetMeasured], target: &HttpTarget) -> Vec<TargetReport> {
+fn targets(measured: &[TargetMeasured], target: &HttpTarget, window: Nanos) -> Vec<TargetReport> {
     let (requests, plan) = (&target.requests, target.sessions.as_deref());
-    let is_step = |index: usize| {
-        let redirected = |plan: &SessionPlan| {
-            let mut steps = plan.requests.iter();
-            steps.any(|step| step.redirected == Some(index as u32))
-        };
-        !plan.is_some_and(redirected)
-    };
+    let is_step = |index: usize| !plan.is_some_and(|plan| plan.is_redirected(index as u32));
     let rows = measured.iter().enumerate().map(|(index, target)| {
         let further = requests.len().saturating_sub(measured.len());
         let is_sum = further > 0 && index + 1 == measured.len();
@@ -56,8 +55,9 @@ fn targets(measured: &[TargetMeasured], target: &HttpTarget) -> Vec<TargetReport
             status_codes: target.status_codes.clone(),
             response_time_ns: LatencyReport {
                 spectrum: Vec::new(),
-                ..latency_report(&target.response, None)
+                ..latency_report(&target.response, step_effect(target, window))
             },
+            step: step_report(target, window),
         }
     });
     // Redirections count as operations of their steps, and have no row of their own.

@@ -109,7 +109,7 @@ pub(super) fn join(
             "no agent delivered anything{why}"
         )));
     };
-    trial.measurement.intervals = parts.into_values().map(|part| part.interval()).collect();
+    trial.measurement.intervals = parts.into_values().map(|part| part.kept()).collect();
     trial.agents = agents;
     Ok(trial)
 }

@@ -5,13 +5,20 @@ use super::line::{Ink, Line};
 use super::run::quantiles;
 use super::stacks::{Stack, Stacks};
 use super::table::{Align, Table};
+use super::traffic::cut;
 use super::{Block, Document, Medium, fact};
 use crate::number::{count, known, percent, percent_short, time_short};
 use crate::plot::Tone;
 use knee_core::measure::{Owner, SlowOperation, Stage};
-use knee_core::trial::report::TrialReport;
+use knee_core::trial::report::{TargetReport, TrialReport};
 use knee_core::trial::timing::{AnatomyReport, ClockKind, Group, TimingReport};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The longest name of a step beside a bar, in characters.
+const NAME_WIDTH: usize = 24;
+
+/// So many steps are shown.
+const STEPS_SHOWN: usize = 20;
 
 /// A smaller share of a response time is not worth a word in a sentence.
 const SHARE_TOLD_PERCENT: f64 = 1.0;
@@ -38,11 +45,41 @@ pub(super) fn show(doc: &mut Document, t: &TrialReport) {
         fact("generator's delay", line)
     }));
     doc.facts(facts);
+    show_steps(doc, t);
     doc.only(Medium::Page, |doc| {
         doc.push(Block::Stacks(waterfall(&timing.slowest)));
         let table = Block::Table("The slowest".into(), slowest_table(&timing.slowest));
         doc.push(Block::Folded("Data".into(), vec![table]));
     });
+}
+
+/// Adds what the mean response time of each step of sessions is made of, to a page.
+fn show_steps(doc: &mut Document, t: &TrialReport) {
+    let targets = t.http().map_or(&[][..], |http| &http.traffic.targets);
+    let steps: Vec<(&TargetReport, &BTreeMap<Stage, u64>)> = targets
+        .iter()
+        .filter_map(|target| Some((target, &target.step.as_ref()?.mean_ns)))
+        .filter(|(_, stages)| !stages.is_empty())
+        .collect();
+    let mean = |target: &TargetReport| target.response_time_ns.mean.unwrap_or(0);
+    let whole_ns = steps.iter().map(|(target, _)| mean(target)).max();
+    let rows = steps.iter().map(|(target, stages)| Stack {
+        name: cut(&target.target, NAME_WIDTH),
+        value: time_short(mean(target)),
+        whole_ns: whole_ns.unwrap_or(0),
+        parts: parts(stages.iter()),
+    });
+    if steps.is_empty() {
+        return;
+    }
+    let seen = steps.iter().flat_map(|(_, stages)| stages.keys().copied());
+    let stacks = Stacks {
+        title: "Mean response time of each step by stage".into(),
+        note: "Each bar is the mean response time of a step.".into(),
+        parts: legend(seen.collect()),
+        rows: rows.take(STEPS_SHOWN).collect(),
+    };
+    doc.only(Medium::Page, |doc| doc.push(Block::Stacks(stacks)));
 }
 
 /// Adds what the slowest operations of several trials are made of, a row for the first of each
@@ -179,7 +216,7 @@ fn waterfall(slowest: &[SlowOperation]) -> Stacks {
         .flat_map(|slow| slow.stages_ns.keys().copied())
         .collect();
     let rows = slowest.iter().map(|slow| Stack {
-        name: outcome_of(slow),
+        name: name_of(slow),
         value: time_short(slow.response_time_ns),
         whole_ns,
         parts: parts(slow.stages_ns.iter()),
@@ -206,6 +243,14 @@ fn legend(stages: BTreeSet<Stage>) -> Vec<(&'static str, Tone)> {
         .collect()
 }
 
+/// Its step, where it is one, and how it ended.
+fn name_of(slow: &SlowOperation) -> String {
+    match &slow.step {
+        Some(step) => format!("{}, {}", cut(step, NAME_WIDTH), outcome_of(slow)),
+        None => outcome_of(slow),
+    }
+}
+
 /// Its status, or else how it ended.
 fn outcome_of(slow: &SlowOperation) -> String {
     match slow.status {
@@ -229,8 +274,16 @@ fn slowest_table(slowest: &[SlowOperation]) -> Table {
     table.column("ended", Align::Left, cells(&outcome_of));
     let connection = |slow: &SlowOperation| known(slow.connection.map(u64::from), count);
     table.column("connection", Align::Right, cells(&connection));
-    let target = |slow: &SlowOperation| count(slow.target.into());
-    table.column("target", Align::Right, cells(&target));
+    match slowest.iter().any(|slow| slow.step.is_some()) {
+        true => {
+            let step = |slow: &SlowOperation| slow.step.clone().unwrap_or_default();
+            table.column("step", Align::Left, cells(&step));
+        }
+        false => {
+            let target = |slow: &SlowOperation| count(slow.target.into());
+            table.column("target", Align::Right, cells(&target));
+        }
+    }
     let stages: BTreeSet<Stage> = slowest
         .iter()
         .flat_map(|slow| slow.stages_ns.keys().copied())

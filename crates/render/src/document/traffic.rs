@@ -85,7 +85,7 @@ fn targets_table(targets: &[TargetReport]) -> Table {
 }
 
 /// The first characters of a text, with a sign where some are left out.
-fn cut(text: &str, width: usize) -> String {
+pub(super) fn cut(text: &str, width: usize) -> String {
     match text.chars().count() > width {
         true => text.chars().take(width - 1).chain(['…']).collect(),
         false => text.to_string(),

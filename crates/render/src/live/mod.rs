@@ -22,6 +22,7 @@ use knee_core::time::Nanos;
 use knee_core::trial::findings::trial_findings;
 use knee_core::trial::live::Watch;
 use knee_core::trial::report::{TrialReport, Verdict};
+use knee_core::trial::sessions::SessionNames;
 use std::collections::VecDeque;
 
 /// So many intervals are kept for the charts: more than any terminal has columns.
@@ -44,6 +45,8 @@ pub struct LiveTrial {
     pub interval: Nanos,
     /// Operations or datagrams asked for per second, where a schedule starts them.
     pub asked_per_s: Option<f64>,
+    /// What its steps and sessions are called; empty where operations are no steps.
+    pub names: SessionNames,
 }
 
 /// What a trial is made of.

@@ -44,6 +44,7 @@ fn trial(label: &str, kind: LiveKind) -> LiveTrial {
         total: Some(Nanos::from_secs(11)),
         interval: Nanos::from_millis(500),
         asked_per_s: None,
+        names: Default::default(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! The text, and that it keeps the rules of its format.
 
 use super::*;
+use knee_core::measure::Ended;
+use knee_core::trial::sessions::SessionNames;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn trial(label: &str, kind: LiveKind) -> LiveTrial {
@@ -11,6 +13,7 @@ fn trial(label: &str, kind: LiveKind) -> LiveTrial {
         total: None,
         interval: Nanos::from_secs(1),
         asked_per_s: None,
+        names: Default::default(),
     }
 }
 
@@ -76,6 +79,44 @@ fn all_kinds() -> Metrics {
     metrics
 }
 
+/// Sessions of two kinds, of which no visitor has come to an end yet.
+fn of_sessions() -> Metrics {
+    let ended = |good, failed, timed: u64| Ended {
+        good,
+        failed,
+        between: BOUNDS.map(|bound| u64::from(bound == Nanos::from_millis(1)) * timed),
+        timed,
+        sum_ns: timed as f64 * 8e5,
+    };
+    let mut metrics = Metrics::new(&[("command", "run")]);
+    let name = |name: &str| Some(name.to_owned());
+    metrics.trial_begins(&LiveTrial {
+        names: SessionNames {
+            steps: vec![name("buyer: login"), None, name("visitor: \"/\"")],
+            kinds: vec!["buyer".to_owned(), "visitor".to_owned()],
+        },
+        ..trial("rate=10/s", LiveKind::Operations)
+    });
+    let interval = Interval {
+        steps: vec![ended(8, 2, 10), Ended::default(), ended(5, 0, 5)],
+        sessions: vec![ended(7, 2, 7)],
+        ..second(0)
+    };
+    metrics.interval(&interval, Some(&times()));
+    metrics.interval(&interval, Some(&times()));
+    metrics
+}
+
+#[test]
+fn sessions_as_they_are() {
+    let text = of_sessions().text();
+    let is_of_sessions = |line: &&str| line.contains("knee_step_") || line.contains("knee_session");
+    let lines: Vec<&str> = text.lines().filter(is_of_sessions).collect();
+    let seldom = |line: &&&str| !line.contains("_bucket") || line.contains("le=\"0.001\"");
+    let lines: Vec<&str> = lines.iter().filter(seldom).copied().collect();
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
 #[test]
 fn as_it_is() {
     insta::assert_snapshot!(all_kinds().text());
@@ -101,6 +142,7 @@ fn it_keeps_the_rules() {
         Metrics::default(),
         Metrics::new(&[("command", "run")]),
         all_kinds(),
+        of_sessions(),
     ] {
         check(&metrics.text());
     }

@@ -119,13 +119,15 @@ fn fields(lines: &[&str], indent: usize) -> Vec<Field> {
                     .trim_start_matches("pub(crate) ")
                     .trim_start_matches("pub ");
                 let (name, of) = whole.split_once(": ").expect("a name and a type");
-                found.push(Field {
+                let field = Field {
                     name: quoted(&serde, "rename = ").unwrap_or(name).to_owned(),
                     doc: std::mem::take(&mut doc),
                     of: of.to_owned(),
                     is_flat: serde.contains("flatten"),
                     may_lack: serde.contains("skip_serializing_if"),
-                });
+                };
+                let is_written = !serde.contains("(skip)");
+                found.extend(is_written.then_some(field));
                 (serde, declared) = (String::new(), String::new());
             }
         }

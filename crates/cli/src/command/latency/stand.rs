@@ -67,6 +67,7 @@ impl Stand<Latency> for LatencyStand {
             },
             interval: spec.interval,
             asked_per_s: None,
+            names: Default::default(),
         }
     }
 

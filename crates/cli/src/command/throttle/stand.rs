@@ -49,6 +49,7 @@ impl Rows {
             total: self.times.get(before).copied(),
             interval: Nanos::ZERO,
             asked_per_s: None,
+            names: Default::default(),
         }
     }
 }

@@ -73,6 +73,7 @@ impl<X: Experiment<Spec = UdpTrialSpec, Trial = UdpTried>> Stand<X> for UdpStand
                 ClientWait::Schedule { rate, .. } => Some(rate.per_s()),
                 _ => None,
             },
+            names: Default::default(),
         }
     }
 

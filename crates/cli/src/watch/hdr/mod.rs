@@ -252,6 +252,7 @@ mod tests {
             total: None,
             interval: Nanos::from_secs(1),
             asked_per_s: None,
+            names: Default::default(),
         }
     }
 

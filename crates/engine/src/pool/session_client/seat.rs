@@ -224,7 +224,8 @@ impl<L: Link, X: Exchange> SessionClient<L, X> {
     fn end(&mut self, session: u32, end: End, now: Nanos) {
         let seat = &mut self.seats[session as usize];
         seat.is_taken = false;
-        let measured = &mut self.measured.kinds[usize::from(seat.walk.kind())];
+        let kind = seat.walk.kind();
+        let measured = &mut self.measured.kinds[usize::from(kind)];
         let ended_at = seat.due.min(now).max(seat.op.intended);
         let window = self.config.window;
         let outcome = match end {
@@ -246,7 +247,11 @@ impl<L: Link, X: Exchange> SessionClient<L, X> {
         }
         self.free.push(session);
         self.in_flight -= 1;
-        self.ended.push(Completion::at_once(seat.op, now, outcome));
+        self.ended.push(Completion {
+            completed: ended_at,
+            target: u32::from(kind),
+            ..Completion::at_once(seat.op, now, outcome)
+        });
     }
 
     /// Sessions that waited for their turn for too long have failed.
@@ -261,7 +266,11 @@ impl<L: Link, X: Exchange> SessionClient<L, X> {
                 ..Completion::at_once(op, now, Outcome::Timeout)
             };
             self.completed.push(waited);
-            self.ended.push(waited);
+            // Which kind it would have been is not known.
+            self.ended.push(Completion {
+                target: Completion::NO_TARGET,
+                ..waited
+            });
         }
     }
 
