@@ -217,7 +217,8 @@ fn steps_and_sessions_are_served_by_name() {
     let file = TempPath::with(
         "steps.yaml",
         &format!(
-            "target: {target}\nsessions:\n  one:\n    steps:\n      - {{get: /, name: front}}\n      \
+            "target: {target}\nsessions:\n  one:\n    steps:\n      \
+             - {{get: /, name: front}}\n      \
              - {{get: /missing, name: lost, expect: {{status: 200}}}}\n  two:\n    steps:\n      \
              - {{get: /, name: front}}\n"
         ),

@@ -136,8 +136,8 @@ impl Matched<'_> {
         }
     }
 
-    /// The row of a figure, of which `of` tells that of a trial and `spread` by how much runs of the
-    /// same differ; `None` where neither side has it.
+    /// The row of a figure, of which `of` tells that of a trial and `spread` by how much runs of
+    /// the same differ; `None` where neither side has it.
     pub(super) fn figure(
         &self,
         subject: Subject,
@@ -179,8 +179,8 @@ impl Matched<'_> {
             .to_owned()
     }
 
-    /// The row of a share, of which `failed` counts those of a trial and `by_interval` how they came
-    /// over time; `None` where neither side has any.
+    /// The row of a share, of which `failed` counts those of a trial and `by_interval` how they
+    /// came over time; `None` where neither side has any.
     pub(super) fn share(
         &self,
         subject: Subject,
