@@ -3,6 +3,8 @@
 mod collect;
 mod gather;
 mod lease;
+#[cfg(test)]
+mod tests;
 mod trial;
 
 pub use collect::{Collected, collect, stop};

@@ -146,6 +146,7 @@ fn trial(case: Case) -> Trial {
         generator: Default::default(),
         kernel: Default::default(),
         observed: None,
+        agents: Vec::new(),
         interrupted: false,
     }
 }
