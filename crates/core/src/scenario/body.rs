@@ -7,7 +7,7 @@ use super::holed::{Holed, form_text};
 use super::template::{self, Names};
 use super::tree::{Node, Scalar, Value};
 use crate::quantity::parse::quoted;
-use crate::session::Escape;
+use crate::session::{Escape, Piece};
 use crate::spec::Body;
 
 /// What is sent after the head.
@@ -138,9 +138,18 @@ fn json_scalar(
             }
         }
     }
-    into.push("\"");
-    into.put(&template::read(node, scalar, names, around)?, Escape::Json);
-    into.push("\"");
+    let template = template::read(node, scalar, names, around)?;
+    // Without quotes YAML takes a value for what it looks like, and so is one of a template.
+    let is_bare = !scalar.is_quoted && scalar.text.starts_with("${");
+    match &template.0[..] {
+        [Piece::Call(function)] if function.is_number() => into.put(&template, Escape::JsonValue),
+        [_] if is_bare => into.put(&template, Escape::JsonValue),
+        _ => {
+            into.push("\"");
+            into.put(&template, Escape::Json);
+            into.push("\"");
+        }
+    }
     Ok(())
 }
 

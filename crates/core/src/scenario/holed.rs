@@ -1,6 +1,6 @@
 //! Text with holes: what a request has where its template has pieces that only the run knows.
 
-use crate::session::{Escape, Fill, Piece, Template};
+use crate::session::{Escape, Fill, Piece, Template, is_bare_json};
 use std::fmt::Write;
 
 /// A text, and what is put in before which of its bytes.
@@ -72,6 +72,8 @@ fn escaped(text: &str, escape: Escape, into: &mut String) {
             let quoted = serde_json::to_string(text).unwrap_or_default();
             into.push_str(quoted.get(1..quoted.len() - 1).unwrap_or_default());
         }
+        Escape::JsonValue if is_bare_json(text.as_bytes()) => into.push_str(text),
+        Escape::JsonValue => into.push_str(&serde_json::to_string(text).unwrap_or_default()),
         Escape::Form => form_text(text, into),
     }
 }

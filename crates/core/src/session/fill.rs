@@ -192,8 +192,43 @@ fn escape(out: &mut Vec<u8>, from: usize, escape: Escape) {
             });
         }
         Escape::Json => escape_json(out, from),
+        Escape::JsonValue => {
+            if !is_bare_json(&out[from..]) {
+                out.insert(from, b'"');
+                escape_json(out, from + 1);
+                out.push(b'"');
+            }
+        }
         Escape::Form => percent_encode(out, from, is_unreserved),
     }
+}
+
+/// Whether a text is a number, `true`, `false` or `null` of JSON (RFC 8259 §3, §6).
+pub(crate) fn is_bare_json(text: &[u8]) -> bool {
+    if matches!(text, b"true" | b"false" | b"null") {
+        return true;
+    }
+    let rest = text.strip_prefix(b"-").unwrap_or(text);
+    let digits = |text: &[u8]| text.iter().take_while(|b| b.is_ascii_digit()).count();
+    let whole = digits(rest);
+    if whole == 0 || whole > 1 && rest[0] == b'0' {
+        return false;
+    }
+    let mut rest = &rest[whole..];
+    if let Some(fraction) = rest.strip_prefix(b".") {
+        let count = digits(fraction);
+        if count == 0 {
+            return false;
+        }
+        rest = &fraction[count..];
+    }
+    if let [b'e' | b'E', power @ ..] = rest {
+        let power = power
+            .strip_prefix(b"-")
+            .unwrap_or(power.strip_prefix(b"+").unwrap_or(power));
+        return !power.is_empty() && digits(power) == power.len();
+    }
+    rest.is_empty()
 }
 
 /// The characters that stand for themselves everywhere in a URI (RFC 3986 §2.3).
@@ -280,12 +315,29 @@ mod tests {
             (Escape::Path, "a%20b%22%0D%0A%C3%A4"),
             (Escape::Header, "a b\"ä"),
             (Escape::Json, "a b\\\"\\r\\nä"),
+            (Escape::JsonValue, "\"a b\\\"\\r\\nä\""),
             (Escape::Form, "a%20b%22%0D%0A%C3%A4"),
         ] {
             assert_eq!(filled(value(), how), want, "{how:?}");
         }
         let stays = vec![Piece::Text("/a?b=c&d=%20".to_owned())];
         assert_eq!(filled(stays, Escape::Path), "/a?b=c&d=%20");
+    }
+
+    #[test]
+    fn a_bare_value_is_one_that_json_reads_as_no_text() {
+        for text in [
+            "0", "-0", "7", "10.25", "-1e9", "2E+3", "1.0e-7", "true", "false", "null",
+        ] {
+            assert!(is_bare_json(text.as_bytes()), "{text}");
+            assert!(serde_json::from_str::<serde_json::Value>(text).is_ok());
+        }
+        for text in [
+            "", "-", "007", "1.", ".5", "+1", "1e", "1e+", "0x10", "1 ", " 1", "1,2", "{}", "True",
+            "NaN", "1.5.2", "--1", "1}", "٣",
+        ] {
+            assert!(!is_bare_json(text.as_bytes()), "{text}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod users;
 mod walk;
 
 pub use fill::Fills;
+pub(crate) use fill::is_bare_json;
 pub use origin::Origin;
 pub use plan::{
     Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function, Instruction, Match,

@@ -122,6 +122,8 @@ pub enum Escape {
     Header,
     /// As the inside of a JSON string (RFC 8259 §7).
     Json,
+    /// As a JSON value: a number, `true`, `false` or `null` where it is one, and a string else.
+    JsonValue,
     /// As a value of `application/x-www-form-urlencoded`.
     Form,
 }
@@ -180,6 +182,20 @@ pub enum Function {
     },
     /// Percent-encoding of all but unreserved characters (RFC 3986 §2.3).
     UrlEncode(Template),
+}
+
+impl Function {
+    /// Whether it gives a number, as JSON has them too.
+    pub fn is_number(&self) -> bool {
+        match self {
+            Function::Random { .. } | Function::Seq => true,
+            Function::Now(moment) => *moment != Moment::Rfc3339,
+            Function::Uuid
+            | Function::Base64(_)
+            | Function::HmacSha256 { .. }
+            | Function::UrlEncode(_) => false,
+        }
+    }
 }
 
 /// How a time of day is written.

@@ -43,6 +43,7 @@ fn shown(fill: &Fill) -> String {
         Escape::Path => "p:",
         Escape::Header => "h:",
         Escape::Json => "j:",
+        Escape::JsonValue => "J:",
         Escape::Form => "f:",
     };
     format!("<{escape}{}>", template(&fill.value))
@@ -302,6 +303,17 @@ fn requests() {
                 h: 0x1F, i: yes, \"j\\\"\": \"${env(SECRET)}\"}",
             "PATCH | / | Content-Type: application/json | Cookie: <h:cookies> | \
                 {\"a\":1,\"b\":1.50,\"c\":true,\"d\":null,\"e\":\"1\",\"f\":[\"x\",{\"g\":\"\"}],\"h\":31,\"i\":\"yes\",\"j\\\"\":\"s3\\\"cret\"}",
+        ),
+        (
+            "values of templates in JSON",
+            "post: /\n        json:\n          a: \"${random(1,5)}\"\n          \
+                b: ${users.name}\n          c: \"${users.name}\"\n          \
+                d: [\"${seq()}\", \"${now()}\", \"${now(rfc3339)}\"]\n          \
+                e: ${users.name} and ${seq()}\n          f: ${env(SECRET)}",
+            "POST | / | Content-Type: application/json | Cookie: <h:cookies> | \
+                {\"a\":<J:random(1,5)>,\"b\":<J:d0.0>,\"c\":\"<j:d0.0>\",\
+                \"d\":[<J:seq>,<J:now(UnixMs)>,\"<j:now(Rfc3339)>\"],\
+                \"e\":\"<j:d0.0> and <j:seq>\",\"f\":\"s3\\\"cret\"}",
         ),
         (
             "a content type of one's own",
