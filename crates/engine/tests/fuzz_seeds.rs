@@ -39,6 +39,11 @@ fn http2_client() {
 }
 
 #[test]
+fn import_file() {
+    run("import_file", 4_000, checks::import_file::check);
+}
+
+#[test]
 fn latency_text() {
     run("latency_text", 4_000, checks::latency_text::check);
 }

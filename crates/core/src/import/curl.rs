@@ -297,11 +297,11 @@ impl Line {
         }
         let mut body = Vec::new();
         if !self.form.is_empty() {
-            let form = data::multipart(&self.form, read).map_err(ParseError)?;
+            let form = data::multipart(&self.form, read).map_err(super::wrong)?;
             body = form.body;
             self.implied("Content-Type", form.content_type);
         } else if !self.data.is_empty() {
-            body = data::join(&self.data, read).map_err(ParseError)?;
+            body = data::join(&self.data, read).map_err(super::wrong)?;
             let is_json = self.data.iter().any(|piece| piece.kind == DataKind::Json);
             if is_json {
                 self.implied("Content-Type", "application/json".to_owned());

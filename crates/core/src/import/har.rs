@@ -69,7 +69,7 @@ struct PostData {
 pub fn har(bytes: &[u8]) -> Result<Imported, ParseError> {
     let text = as_text(bytes, "the file")?;
     let archive: Archive =
-        serde_json::from_str(text).map_err(|e| ParseError(format!("the file is no HAR: {e}")))?;
+        serde_json::from_str(text).map_err(|e| super::wrong(format!("the file is no HAR: {e}")))?;
     let mut entries: Vec<(Option<f64>, Entry)> = archive
         .log
         .entries

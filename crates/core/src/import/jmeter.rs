@@ -57,7 +57,7 @@ pub fn jmeter(bytes: &[u8]) -> Result<Imported, ParseError> {
         ..ParsingOptions::default()
     };
     let document = Document::parse_with_options(text, options)
-        .map_err(|e| ParseError(format!("the file is no XML: {e}")))?;
+        .map_err(|e| super::wrong(format!("the file is no XML: {e}")))?;
     let root = document.root_element();
     if root.tag_name().name() != "jmeterTestPlan" {
         return error("the file is no test plan of JMeter: it has no jmeterTestPlan");

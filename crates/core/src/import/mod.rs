@@ -21,6 +21,7 @@ mod write;
 mod yaml;
 
 use crate::quantity::ParseError;
+use crate::shown::shown;
 use crate::time::Nanos;
 #[cfg(test)]
 use collect::{Collector, Draft};
@@ -111,9 +112,15 @@ impl Imported {
     }
 }
 
-/// What is wrong with the whole of a source, in one line.
-fn error<T>(what: impl Into<String>) -> Result<T, ParseError> {
-    Err(ParseError(what.into()))
+/// What is wrong with the whole of a source, in one line: what it quotes of the source may hold any
+/// character.
+fn wrong(what: impl AsRef<str>) -> ParseError {
+    ParseError(shown(what.as_ref()).into_owned())
+}
+
+/// The same as a result.
+fn error<T>(what: impl AsRef<str>) -> Result<T, ParseError> {
+    Err(wrong(what))
 }
 
 fn as_text<'a>(bytes: &'a [u8], what: &str) -> Result<&'a str, ParseError> {
@@ -121,6 +128,6 @@ fn as_text<'a>(bytes: &'a [u8], what: &str) -> Result<&'a str, ParseError> {
         return error("the file is larger than 256 MiB");
     }
     let text = std::str::from_utf8(bytes);
-    let text = text.map_err(|_| ParseError(format!("{what} is not UTF-8 text")))?;
+    let text = text.map_err(|_| wrong(format!("{what} is not UTF-8 text")))?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }

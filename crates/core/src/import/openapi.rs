@@ -22,7 +22,7 @@ pub fn openapi(bytes: &[u8], target: Option<&str>) -> Result<Imported, ParseErro
     let text = as_text(bytes, "the file")?;
     let root: Value = match text.trim_start().starts_with('{') {
         true => serde_json::from_str(text)
-            .map_err(|e| ParseError(format!("the file is no JSON: {e}")))?,
+            .map_err(|e| super::wrong(format!("the file is no JSON: {e}")))?,
         false => yaml::parse(text)?,
     };
     let Some(paths) = root.get("paths").and_then(Value::as_object) else {

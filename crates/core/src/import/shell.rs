@@ -62,7 +62,7 @@ pub(super) fn split(line: &str) -> Result<Words, ParseError> {
 }
 
 fn open(quote: char) -> ParseError {
-    ParseError(format!("the quote {quote} is not closed"))
+    super::wrong(format!("the quote {quote} is not closed"))
 }
 
 /// What follows `"`, up to its end.

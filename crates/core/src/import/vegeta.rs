@@ -48,9 +48,10 @@ fn json(text: &str, all: &mut Collector) -> Result<(), ParseError> {
             continue;
         }
         let line: Line = serde_json::from_str(line)
-            .map_err(|e| ParseError(format!("line {number}: no target: {e}")))?;
+            .map_err(|e| super::wrong(format!("line {number}: no target: {e}")))?;
         let body = BASE64.decode(line.body.unwrap_or_default());
-        let body = body.map_err(|_| ParseError(format!("line {number}: the body is no base64")))?;
+        let body =
+            body.map_err(|_| super::wrong(format!("line {number}: the body is no base64")))?;
         let headers = line.header.into_iter();
         let headers = headers.flat_map(|(name, values)| {
             let header = move |value| (name.clone(), value);
@@ -84,7 +85,7 @@ fn http(text: &str, read: ReadFile, all: &mut Collector) -> Result<(), ParseErro
             continue;
         };
         if let Some(file) = line.strip_prefix('@') {
-            draft.body = read(file).map_err(|e| ParseError(format!("line {number}: {e}")))?;
+            draft.body = read(file).map_err(|e| super::wrong(format!("line {number}: {e}")))?;
         } else if is_begin(line) {
             // Vegeta wants no empty line between targets without headers.
             let next = begin(line, number)?;

@@ -40,7 +40,8 @@ fn put_request(request: &ImportedRequest, lines: &mut Vec<String>) {
     });
     let mut put = |line: String| lines.push(format!("        {line}"));
     if let Some(name) = &request.name {
-        put(format!("name: {}", quoted(name)));
+        // A name holds no templates.
+        put(format!("name: {}", quoted(name).replace("$${", "${")));
     }
     match &request.content {
         Content::None => {}

@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str) -> Result<Value, ParseError> {
     for (nodes, event) in Parser::new_from_str(text).enumerate() {
         let (event, span) = event.map_err(|e| {
             let what: String = e.to_string().chars().filter(|c| !c.is_control()).collect();
-            ParseError(format!("the file is neither JSON nor YAML: {what}"))
+            super::wrong(format!("the file is neither JSON nor YAML: {what}"))
         })?;
         let line = span.start.line();
         if nodes > NODES_MAX || open.len() > DEPTH_MAX {

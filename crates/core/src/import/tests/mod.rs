@@ -127,12 +127,22 @@ fn options_of_curl_mean_what_they_mean_there() {
 }
 
 #[test]
+fn a_name_is_taken_as_it_is() {
+    let mut imported = curl("curl http://h/");
+    if let [Step::Request(request)] = &mut imported.steps[..] {
+        request.name = Some("a ${b}".to_owned());
+    }
+    assert_eq!(read(&imported).plan.requests[0].name, "a ${b}");
+}
+
+#[test]
 fn lines_that_are_no_request_are_refused() {
     for (line, wrong) in [
         ("", "there is no URL that a scenario can have"),
         ("curl -X", "--request: a value is missing"),
         ("curl 'h", "the quote ' is not closed"),
         ("curl --nonsense h", "--nonsense: unknown option of curl"),
+        ("curl $'--a\\nb' h", "--a b: unknown option of curl"),
         ("curl -j h", "-j: unknown option of curl"),
         ("curl -d @gone h", "gone: is missing"),
         (

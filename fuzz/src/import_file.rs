@@ -1,0 +1,63 @@
+//! Whatever another program's file says, what is imported is a scenario, and an error is one line.
+
+use super::scenario_file;
+use knee_core::import::{Imported, curl_line, har, jmeter, k6, openapi, vegeta};
+use knee_core::scenario::{Surroundings, parse_scenario};
+use knee_core::spec::ParseError;
+
+/// The first line names the format, the rest is the file.
+pub fn check(data: &[u8]) {
+    let end = data.iter().position(|byte| *byte == b'\n');
+    let (format, file) = match end {
+        Some(end) => (&data[..end], &data[end + 1..]),
+        None => (data, &[][..]),
+    };
+    let Some(imported) = import(format, file) else {
+        return;
+    };
+    match imported {
+        Ok(imported) => check_imported(&imported),
+        Err(ParseError(line)) => assert!(!line.contains(char::is_control), "one line: {line:?}"),
+    }
+}
+
+fn import(format: &[u8], file: &[u8]) -> Option<Result<Imported, ParseError>> {
+    Some(match format {
+        b"curl" => curl_line(&String::from_utf8_lossy(file), &mut a_file),
+        b"har" => har(file),
+        b"openapi" => openapi(file, None),
+        b"vegeta" => vegeta(file, &mut a_file),
+        b"k6" => k6(file),
+        b"jmeter" => jmeter(file),
+        _ => return None,
+    })
+}
+
+/// The files beside it.
+fn a_file(name: &str) -> Result<Vec<u8>, String> {
+    match name.ends_with(".json") {
+        true => Ok(b"{\"a\": [1,\n2]}".to_vec()),
+        false => Err("is missing".to_owned()),
+    }
+}
+
+fn check_imported(imported: &Imported) {
+    let yaml = imported.to_yaml("a file");
+    if let Err(error) = parse_scenario(yaml.as_bytes(), "f", &mut Alone) {
+        panic!("{}: {yaml:?}", error.0);
+    }
+    scenario_file::check(yaml.as_bytes());
+}
+
+/// No other file and no environment: what is imported stands alone.
+struct Alone;
+
+impl Surroundings for Alone {
+    fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
+        panic!("reads {name:?}");
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        panic!("reads {name:?} of the environment");
+    }
+}
