@@ -61,7 +61,7 @@ job "knee-agent" {
       driver = "exec"
       user   = "nobody"
 
-      # SIGTERM ends the trial in hand and delivers what was measured.
+      # SIGTERM ends the agent; a trial in hand is INVALID then, and names it.
       kill_signal  = "SIGTERM"
       kill_timeout = "60s"
 

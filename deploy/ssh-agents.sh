@@ -113,7 +113,7 @@ fi
 REMOTE
 }
 
-# SIGTERM ends the trial in hand and delivers what was measured; the secrets go with the agent.
+# SIGTERM ends the agent; a trial in hand is INVALID then, and names it; the secrets go with the agent.
 stop() {
     remote "$1" bash <<'REMOTE'
 cd ~/.knee-agent 2>/dev/null || { echo "no agent"; exit 0; }

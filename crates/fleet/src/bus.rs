@@ -121,8 +121,8 @@ impl Bus {
     pub(crate) fn stores(&self) -> Result<Stores, FleetError> {
         self.run(Stores::open(&self.stream)).map_err(|why| {
             FleetError::Unreachable(format!(
-                "the NATS at {} has no JetStream for us ({why}): start it with -js, or permit it to \
-                 this account",
+                "the NATS at {} has no JetStream for us ({why}): start it with -js, or permit it \
+                 to this account",
                 self.place
             ))
         })
@@ -160,8 +160,8 @@ impl Stores {
     }
 }
 
-/// A bucket: a stream of this form (NATS ADR-8). The library's own call asks for facts that servers
-/// before 2.10 do not tell.
+/// A bucket: a stream of this form (NATS ADR-8). The library's own call asks for facts that
+/// servers before 2.10 do not tell.
 async fn bucket(
     context: &jetstream::Context,
     name: &str,

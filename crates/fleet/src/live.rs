@@ -1,8 +1,8 @@
 //! What a running trial looks like, from snapshots that may be lost.
 //!
-//! A snapshot has the sums of all intervals up to its own, so that the next one makes good for a lost
-//! one: what was in that is shown an interval later. None of it is in the report, which is made of
-//! what the agents deliver.
+//! A snapshot has the sums of all intervals up to its own, so that the next one makes good for a
+//! lost one: what was in that is shown an interval later. None of it is in the report, which is
+//! made of what the agents deliver.
 
 use knee_core::measure::{Ended, Histogram, Interval, IntervalPart, Pacing};
 use std::collections::{BTreeMap, VecDeque};
@@ -130,8 +130,8 @@ fn since(sum: &IntervalPart, earlier: &IntervalPart) -> IntervalPart {
     }
 }
 
-/// Adds an interval to the sums of an agent: bounds, what is under way and the largest lateness are
-/// those of the interval.
+/// Adds an interval to the sums of an agent: bounds, what is under way and the largest lateness
+/// are those of the interval.
 pub(crate) fn accumulate(sum: &mut IntervalPart, part: &IntervalPart) {
     let pacing = part.pacing;
     sum.under_way = None;

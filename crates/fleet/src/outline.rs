@@ -3,8 +3,8 @@
 use knee_core::spec::{Body, TrialSpec};
 use std::sync::Arc;
 
-/// The spec without headers, bodies, queries, data and values of templates: they may be secrets, and
-/// no figure depends on them.
+/// The spec without headers, bodies, queries, data and values of templates: they may be secrets,
+/// and no figure depends on them.
 pub(crate) fn outline(spec: &TrialSpec) -> TrialSpec {
     let mut spec = spec.clone();
     for request in &mut spec.target.requests {

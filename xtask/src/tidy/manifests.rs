@@ -22,11 +22,15 @@ const NOT_IN_CORE: [&str; 14] = [
 ];
 
 /// The crates of the workspace that each may use.
-const MAY_USE: [(&str, &[&str]); 5] = [
+const MAY_USE: [(&str, &[&str]); 6] = [
     ("crates/core", &[]),
     ("crates/engine", &["knee-core"]),
     ("crates/render", &["knee-core"]),
-    ("crates/cli", &["knee-core", "knee-engine", "knee-render"]),
+    ("crates/fleet", &["knee-core", "knee-engine"]),
+    (
+        "crates/cli",
+        &["knee-core", "knee-engine", "knee-fleet", "knee-render"],
+    ),
     ("xtask", &[]),
 ];
 

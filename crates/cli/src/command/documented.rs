@@ -14,7 +14,7 @@ fn root() -> PathBuf {
 }
 
 /// Environment variables that the program reads, as the sources name them.
-const VARIABLES: [(&str, &str); 9] = [
+const VARIABLES: [(&str, &str); 15] = [
     ("KNEE_HISTORY", "File of the history"),
     (
         "KNEE_TOKEN",
@@ -35,6 +35,27 @@ const VARIABLES: [(&str, &str); 9] = [
         "Width of the text where output is not a terminal",
     ),
     ("TERM", "`dumb`: no live view"),
+    ("NATS_URL", "Where NATS is, where `--nats` does not say it"),
+    (
+        "NATS_USER, NATS_PASSWORD, NATS_TOKEN",
+        "Log in to NATS, where no option says how",
+    ),
+    (
+        "NATS_CREDS, NATS_NKEY",
+        "Files to log in with, where no option names one",
+    ),
+    (
+        "NATS_CA, NATS_CERT, NATS_KEY",
+        "PEM files for TLS to NATS, where no option names one",
+    ),
+    (
+        "NATS_CONTEXT",
+        "Context of the `nats` tool, where `--nats-context` does not name one",
+    ),
+    (
+        "XDG_CONFIG_HOME",
+        "Directory of `nats/context`; default: `~/.config`",
+    ),
     (
         "LC_ALL, LC_CTYPE, LANG",
         "The first one set decides: UTF-8 or plain ASCII in the text",

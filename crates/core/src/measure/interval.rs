@@ -188,7 +188,7 @@ impl IntervalPart {
         Ended::merge_all(&mut self.sessions, &other.sessions);
     }
 
-    /// The same as reports keep it: without steps and kinds of sessions, which are for those who watch.
+    /// The same as reports keep it: without steps and kinds of sessions, which are for watchers.
     pub fn kept(&self) -> Interval {
         Interval {
             steps: Vec::new(),

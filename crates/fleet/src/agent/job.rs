@@ -162,6 +162,12 @@ impl Job {
         self.stop();
     }
 
+    /// It comes to nothing, for this reason.
+    pub(super) fn fail(&self, why: &str) {
+        *lock(&self.shared.doing) = Doing::Failed(why.to_owned());
+        self.cancel();
+    }
+
     pub(super) fn stop(&self) {
         self.shared.stop.store(true, Ordering::Relaxed);
     }
@@ -245,6 +251,10 @@ impl Work {
             let line = format!("its result cannot be written: {e}");
             (Answer::No(line.clone()), line)
         })?;
+        if lock(&self.shared.doing).is_over() {
+            // The agent ended it.
+            return Ok(());
+        }
         *lock(&self.shared.held) = Some((pieces.clone(), Instant::now()));
         let storing = store::Storing {
             key: self.order.key,
@@ -297,8 +307,8 @@ impl Muster for AgentMuster<'_> {
             if per_s > max * RATE_CHANCE {
                 self.work.shared.stop.store(true, Ordering::Relaxed);
                 *lock(&self.why) = Some(format!(
-                    "it made {per_s:.0} operations per second, and its --rate-max is {max:.0}: offer \
-                     less, or a load whose rate is known"
+                    "it made {per_s:.0} operations per second, and its --rate-max is {max:.0}: \
+                     offer less, or a load whose rate is known"
                 ));
             }
         }

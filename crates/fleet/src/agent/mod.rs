@@ -20,7 +20,7 @@ use knee_core::time::Nanos;
 use knee_engine::sys::clock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::{MissedTickBehavior, interval};
 
 /// What an agent is to be.
@@ -100,7 +100,7 @@ impl Agent {
         &self.facts
     }
 
-    /// Does what coordinators ask, until `stop` is raised. `tell` gets a line for people now and then.
+    /// Does what coordinators ask, until `stop` is raised. `tell` gets a line for people at times.
     ///
     /// # Errors
     /// NATS took back what it had granted.
@@ -159,7 +159,8 @@ async fn take_name(
         }
     }
     Err(FleetError::Refused(format!(
-        "an agent named {} is there already: give another --name (the name of one that died is free \
+        "an agent named {} is there already: give another --name (the name of one that died is \
+             free \
          after 12 s)",
         facts.name
     )))
@@ -187,6 +188,9 @@ async fn take(stores: &Stores, facts: &AgentFacts) -> Result<bool, FleetError> {
         }
     }
 }
+
+/// An agent that is to end keeps a result so long at most, for somebody to fetch it.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What an agent has at hand while it serves.
 struct Desk {
@@ -228,7 +232,17 @@ impl Desk {
         let mut renew = ticks(RENEW);
         let mut beat = ticks(BEAT);
         let mut told: Option<TrialKey> = None;
-        while !stop.load(Ordering::Relaxed) {
+        let mut leaving: Option<Instant> = None;
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                let since = *leaving.get_or_insert_with(|| {
+                    self.leave_trial();
+                    Instant::now()
+                });
+                if !self.has_to_deliver() || since.elapsed() > LEAVE_PATIENCE {
+                    break;
+                }
+            }
             tokio::select! {
                 message = asked.next() => match message {
                     Some(message) => self.on_ask(message).await,
@@ -240,7 +254,9 @@ impl Desk {
                     let now = self.job_key();
                     if now != told {
                         match &now {
-                            Some(key) => tell(&format!("trial {} of run {}", key.trial + 1, key.run)),
+                            Some(TrialKey { run, trial }) => {
+                                tell(&format!("trial {} of run {run}", trial + 1));
+                            }
                             None => tell("waiting"),
                         }
                         told = now;
@@ -248,10 +264,25 @@ impl Desk {
                 }
             }
         }
-        // The lease ends at once, and not with its time.
+        // What became of the trial is told once more, and the lease ends now, not with its time.
+        self.beat().await;
         let _ = self.stores.agents.delete(&self.facts.name).await;
         let _ = self.client.flush().await;
         Ok(())
+    }
+
+    /// This agent ends: what it has not measured to the end counts for nothing.
+    fn leave_trial(&self) {
+        if let Some(job) = lock(&self.state).job.as_ref().filter(|job| !job.is_over()) {
+            job.fail("it was ended on its host");
+        }
+    }
+
+    /// Whether only this agent has what it measured.
+    fn has_to_deliver(&self) -> bool {
+        let state = lock(&self.state);
+        let job = state.job.as_ref().filter(|job| !job.is_thanked());
+        job.is_some_and(|job| matches!(job.doing(), Doing::Kept(..)))
     }
 
     fn job_key(&self) -> Option<TrialKey> {
@@ -406,7 +437,7 @@ impl Desk {
 
     fn on_go(&self, message: &Message) -> Answer {
         let Some(go) = parse::<Go>(&message.payload) else {
-            return Answer::No("no moment to begin at".to_owned());
+            return Answer::No("no time to begin at".to_owned());
         };
         let now = self.now_ns();
         match &lock(&self.state).job {

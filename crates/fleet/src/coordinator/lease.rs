@@ -101,8 +101,8 @@ fn is_dead(other: &CoordinatorFacts, own: &CoordinatorFacts) -> bool {
 
 fn refusal(other: &CoordinatorFacts) -> FleetError {
     FleetError::Refused(format!(
-        "the fleet is in use: {} (process {}) conducts run {} since {}. Wait for its end, or end it \
-         with 'knee fleet stop'",
+        "the fleet is in use: {} (process {}) conducts run {} since {}. Wait for its end, or end \
+         it with 'knee fleet stop'",
         other.host, other.pid, other.run, other.since
     ))
 }

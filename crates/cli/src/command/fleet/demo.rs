@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// So many agents.
+/// Agents that are started.
 const AGENTS: u32 = 4;
 /// A NATS server that is there starts within this.
 const PATIENCE: Duration = Duration::from_secs(10);

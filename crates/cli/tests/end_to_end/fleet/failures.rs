@@ -1,5 +1,5 @@
-//! How a fleet fails, with real processes: each failure has an end that is stated, and loses nothing
-//! that was promised.
+//! How a fleet fails, with real processes: each failure has an end that is stated, and loses
+//! nothing that was promised.
 
 use super::ground::{Ground, Nats, agents, eventually};
 use super::measured;

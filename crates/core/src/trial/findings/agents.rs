@@ -12,8 +12,8 @@ const AGENT_LOST: Code = Code {
     name: "agent_lost",
     cause: "An agent of the fleet did not deliver what it measured: it ended, was cut off, or its \
             host failed. Its share of the load is in no figure, and the trial is INVALID.",
-    remedy: "See why the agent ended. Where it was cut off, it keeps its result and delivers it once \
-             it is back: knee fleet collect fetches that.",
+    remedy: "See why the agent ended. Where it was cut off, it keeps its result and delivers it \
+             once it is back: knee fleet collect fetches that.",
 };
 
 pub(super) fn agent_lost(trials: &Trials) -> Option<Finding> {
@@ -48,9 +48,9 @@ pub(super) fn agent_lost(trials: &Trials) -> Option<Finding> {
 
 const AGENTS_DIFFER: Code = Code {
     name: "agents_differ",
-    cause: "One agent of the fleet measured other response times, or more failures, than the others, \
-            by more than chance. Its path to the target is slower, its host is busy, or the target \
-            answers it from another place.",
+    cause: "One agent of the fleet measured other response times, or more failures, than the \
+            others, by more than chance. Its path to the target is slower, its host is busy, or \
+            the target answers it from another place.",
     remedy: "Look at the table of agents. Measure from that host alone, or leave it out with \
              --agents, and compare.",
 };

@@ -179,7 +179,7 @@ impl Stage<'_> {
             let thread = thread::Builder::new().name("pinger".to_owned());
             let pinger = thread.spawn_scoped(scope, || pinger.run())?;
             let conducted = conductor.conduct(&heard, observer, stop);
-            // No earlier: a thread that has not run since then would end its flows before their time.
+            // No earlier: a thread that has not run since would end its flows before their time.
             carriers.end_at(self.origin_ns + conducted.elapsed.0);
             let carried = carriers.join()?;
             let pinged = match pinger.join() {
