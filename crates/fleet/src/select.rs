@@ -36,7 +36,7 @@ impl Selector {
 
     /// Whether it takes this agent.
     pub fn takes(&self, agent: &AgentFacts) -> bool {
-        if self.names.iter().any(|name| *name == agent.name) {
+        if self.names.contains(&agent.name) {
             return true;
         }
         let has_alternative = |key: &str| {

@@ -35,7 +35,7 @@ pub struct HttpStand {
 enum Makers {
     /// This process, with the place where the server is watched from, once that is prepared and
     /// where somebody asked.
-    Here(Option<Vantage>),
+    Here(Option<Box<Vantage>>),
     /// Agents.
     Fleet(Box<Fleet>),
 }
@@ -55,7 +55,7 @@ impl HttpStand {
 
     /// Watches the server from there in each trial to come.
     pub fn watch_from(&mut self, vantage: Option<Vantage>) {
-        self.makers = Makers::Here(vantage);
+        self.makers = Makers::Here(vantage.map(Box::new));
     }
 
     /// Has the trials made by a fleet, where there is one.
@@ -72,7 +72,7 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStan
         match &mut self.makers {
             Makers::Here(vantage) => {
                 let (address, _) = knee_engine::preflight(&self.target, self.connect_timeout)?;
-                *vantage = self.observe.vantage(&address)?;
+                *vantage = self.observe.vantage(&address)?.map(Box::new);
                 Ok(())
             }
             // Whether it can be reached from here says nothing of the agents.
@@ -94,7 +94,7 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStan
     ) -> Result<Made<TrialReport>, RunError> {
         let trial = match &mut self.makers {
             Makers::Here(vantage) => {
-                knee_engine::run_observed(spec, watch, stop, vantage.as_mut())?
+                knee_engine::run_observed(spec, watch, stop, vantage.as_deref_mut())?
             }
             Makers::Fleet(fleet) => fleet.run(spec, watch, stop)?,
         };

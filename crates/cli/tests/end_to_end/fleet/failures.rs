@@ -44,7 +44,10 @@ fn an_agent_that_is_killed_is_lost_and_the_trial_invalid() {
     let trial = &report["trials"][0];
     assert_eq!(trial["invalid_clauses"][0], "agent_lost");
     let found = report["findings"].as_array().unwrap();
-    assert!(found.iter().any(|f| f["code"] == "agent_lost"), "{found:?}");
+    assert!(
+        found.iter().any(|f| f["code"] == "fleet_incomplete"),
+        "{found:?}"
+    );
     let others: u64 = agents(&report)
         .iter()
         .map(|a| a["completed"].as_u64().unwrap())

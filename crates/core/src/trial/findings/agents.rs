@@ -6,17 +6,17 @@ use crate::trial::agents::{Differs, outlier};
 use crate::trial::report::TrialReport;
 use crate::words::{percent, time};
 
-pub(super) const CODES: [Code; 2] = [AGENT_LOST, AGENTS_DIFFER];
+pub(super) const CODES: [Code; 2] = [FLEET_INCOMPLETE, AGENTS_DIFFER];
 
-const AGENT_LOST: Code = Code {
-    name: "agent_lost",
+const FLEET_INCOMPLETE: Code = Code {
+    name: "fleet_incomplete",
     cause: "An agent of the fleet did not deliver what it measured: it ended, was cut off, or its \
             host failed. Its share of the load is in no figure, and the trial is INVALID.",
     remedy: "See why the agent ended. Where it was cut off, it keeps its result and delivers it \
              once it is back: knee fleet collect fetches that.",
 };
 
-pub(super) fn agent_lost(trials: &Trials) -> Option<Finding> {
+pub(super) fn fleet_incomplete(trials: &Trials) -> Option<Finding> {
     let lost = |t: &TrialReport| {
         let agents = &t.http()?.agents;
         let mut lost = agents
@@ -35,7 +35,7 @@ pub(super) fn agent_lost(trials: &Trials) -> Option<Finding> {
         1 => String::new(),
         n => format!(", and {} other agents", n - 1),
     };
-    Some(AGENT_LOST.finding(
+    Some(FLEET_INCOMPLETE.finding(
         Severity::Error,
         format!(
             "{place}agent {agent} is lost{others}: {because}. The figures are those of the other \

@@ -70,7 +70,7 @@ impl Default for Asked {
 
 fn diagnose(trials: &Trials) -> Vec<Finding> {
     let checks: [fn(&Trials) -> Option<Finding>; 20] = [
-        agents::agent_lost,
+        agents::fleet_incomplete,
         generator::generator_limited,
         generator::generator_distorted,
         generator::generator_delay,
