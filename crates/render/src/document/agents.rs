@@ -3,7 +3,7 @@
 use super::line::{Ink, Line};
 use super::table::{Align, Table};
 use super::{Document, Medium};
-use crate::number::{count, known, percent_cell, plural, rate, time_short};
+use crate::number::{count, known, percent, plural, rate, time_short};
 use knee_core::measure::AgentMeasured;
 use knee_core::trial::report::TrialReport;
 
@@ -59,7 +59,7 @@ fn table(agents: &[&AgentMeasured]) -> Table {
     table.column(
         "share",
         Align::Right,
-        column(&|a| Line::plain(percent_cell(a.share_percent))),
+        column(&|a| Line::plain(percent(a.share_percent))),
     );
     table.column(
         "workers",
@@ -73,7 +73,7 @@ fn table(agents: &[&AgentMeasured]) -> Table {
             None => Line::plain(of(a)),
         }
     };
-    let started = told(|a| format!("{}/s", rate(a.started_per_s)));
+    let started = told(|a| rate(a.started_per_s));
     table.column("started", Align::Right, column(&started));
     let failed = |a: &AgentMeasured| match a.attempted - a.completed.min(a.attempted) {
         0 => told(|_| count(0))(a),
@@ -86,7 +86,7 @@ fn table(agents: &[&AgentMeasured]) -> Table {
     table.column("p99", Align::Right, column(&p99));
     let late = told(|a| known(a.pacing_error_p99_ns, time_short));
     table.column("started late, p99", Align::Right, column(&late));
-    let busy = told(|a| percent_cell(a.busiest_worker_percent));
+    let busy = told(|a| percent(a.busiest_worker_percent));
     table.column("busiest core", Align::Right, column(&busy));
     let clock = |a: &AgentMeasured| {
         Line::plain(known(a.clock, |clock| {
