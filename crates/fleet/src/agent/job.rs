@@ -337,9 +337,14 @@ impl Files {
         if order.files.is_empty() {
             return Ok(Files { folder: None });
         }
-        let name = format!("knee-agent-{}-{}", std::process::id(), order.key);
+        // A trial that is prepared again has a folder of its own: the first goes when it ends.
+        let name = format!(
+            "knee-agent-{}-{}-{}",
+            std::process::id(),
+            order.key,
+            now_ns()
+        );
         let folder = std::env::temp_dir().join(name);
-        let _ = fs::remove_dir_all(&folder);
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let files = Files {
             folder: Some(folder.clone()),
