@@ -33,6 +33,8 @@ pub(crate) const RENEW: Duration = Duration::from_secs(3);
 pub(crate) const SILENT: Duration = Duration::from_secs(10);
 /// How often an agent says what it is doing.
 pub(crate) const BEAT: Duration = Duration::from_millis(500);
+/// Who ends says so within this: NATS may be away, and then nobody hears it.
+pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
 /// So long results and plans are kept.
 pub(crate) const KEPT: Duration = Duration::from_secs(24 * 3600);
 

@@ -7,8 +7,8 @@ use crate::bus::{Bus, Stores, json, now_ns, parse};
 use crate::parcel::{Pieces, parse_piece, unpack};
 use crate::permit::Permit;
 use crate::words::{
-    AgentFacts, Answer, BEAT, Beat, Doing, Go, Order, PIECE, PROTOCOL, RENEW, Reading, TrialKey,
-    Verb, beat_subject,
+    AgentFacts, Answer, BEAT, Beat, Doing, FAREWELL, Go, Order, PIECE, PROTOCOL, RENEW, Reading,
+    TrialKey, Verb, beat_subject,
 };
 use crate::{Access, FleetError, host_name};
 use async_nats::{Client, Message};
@@ -21,7 +21,7 @@ use knee_engine::sys::clock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// What an agent is to be.
 #[derive(Clone, Debug)]
@@ -265,9 +265,12 @@ impl Desk {
             }
         }
         // What became of the trial is told once more, and the lease ends now, not with its time.
-        self.beat().await;
-        let _ = self.stores.agents.delete(&self.facts.name).await;
-        let _ = self.client.flush().await;
+        let farewell = async {
+            self.beat().await;
+            let _ = self.stores.agents.delete(&self.facts.name).await;
+            let _ = self.client.flush().await;
+        };
+        let _ = timeout(FAREWELL, farewell).await;
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::FleetError;
 use crate::bus::{Stores, chain, json, parse};
-use crate::words::{CoordinatorFacts, LEASE_KEY, RENEW};
+use crate::words::{CoordinatorFacts, FAREWELL, LEASE_KEY, RENEW};
 use async_nats::Client;
 use async_nats::jetstream::kv::Store;
 use std::path::Path;
@@ -88,8 +88,11 @@ impl Lease {
     pub(super) async fn give_back(&self, stores: &Stores, client: &Client) {
         self.shared.is_over.store(true, Ordering::Relaxed);
         if self.lost().is_none() {
-            let _ = stores.coordinator.delete(LEASE_KEY).await;
-            let _ = client.flush().await;
+            let farewell = async {
+                let _ = stores.coordinator.delete(LEASE_KEY).await;
+                let _ = client.flush().await;
+            };
+            let _ = tokio::time::timeout(FAREWELL, farewell).await;
         }
     }
 }

@@ -96,6 +96,16 @@ fn agents_go_on_while_nats_is_away_and_deliver_when_it_is_back() {
 }
 
 #[test]
+fn an_agent_ends_although_nats_is_away() {
+    let Some(mut ground) = Ground::with(1) else {
+        return;
+    };
+    ground.nats.kill();
+    ground.agents[0].signal(libc::SIGTERM);
+    eventually("it does not end", || ground.agents[0].has_ended());
+}
+
+#[test]
 fn an_agent_that_is_stopped_for_seconds_makes_the_trial_invalid_and_is_not_lost() {
     let Some(ground) = Ground::with(2) else {
         return;

@@ -126,6 +126,10 @@ impl Agent {
         std::thread::spawn(move || lines.for_each(drop));
     }
 
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     pub fn signal(&self, number: libc::c_int) {
         signal(&self.child, number);
     }
