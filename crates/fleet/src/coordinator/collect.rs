@@ -1,10 +1,10 @@
 //! What agents delivered, fetched and joined into one trial.
 
-use super::Asked;
+use super::{Asked, tell};
 use crate::bus::{Bus, Stores, chain, json, parse};
 use crate::parcel::unpack;
 use crate::words::{
-    Answer, CoordinatorFacts, Delivered, LEASE_KEY, PlanFacts, SPEC, TrialKey, Verb, result_subject,
+    CoordinatorFacts, Delivered, LEASE_KEY, PlanFacts, SPEC, TrialKey, Verb, result_subject,
 };
 use crate::{Access, FleetError};
 use async_nats::Request;
@@ -13,7 +13,6 @@ use knee_core::measure::{IntervalPart, Trial};
 use knee_core::spec::{Crew, TrialSpec};
 use knee_core::trial::agents::{agent_lost, agent_measured};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// The pieces of a result that JetStream has.
 pub(super) async fn fetch_stored(
@@ -229,14 +228,8 @@ pub fn stop(access: &Access) -> Result<String, FleetError> {
             return Err(FleetError::Refused("nothing runs on this fleet".to_owned()));
         };
         let plan = read_plan(&stores, &facts.run).await?;
-        for (agent, _) in &plan.agents {
-            let asked = Asked {
-                client: &bus.client,
-                agent,
-            };
-            let limit = Duration::from_secs(2);
-            let _: Result<Answer, String> = asked.ask(Verb::Stop, json(&plan.key), limit).await;
-        }
+        let names = plan.agents.iter().map(|(agent, _)| agent.as_str());
+        tell(&bus.client, names, Verb::Stop, &plan.key).await;
         Ok(facts.run)
     })
 }

@@ -15,6 +15,7 @@ use crate::clocks::{ClockRead, READINGS, best_of};
 use crate::words::{AgentFacts, Answer, CoordinatorFacts, Reading, TrialKey, Verb, agent_subject};
 use crate::{Access, FleetError, Selector, host_name};
 use async_nats::{Client, Request};
+use futures_util::future::join_all;
 use knee_core::measure::{IntervalWatcher, Trial};
 use knee_core::spec::{HttpTarget, HttpVersion, TrialSpec};
 use knee_core::time::Nanos;
@@ -210,6 +211,21 @@ fn random_name() -> String {
         char::from(b'a' + letter)
     });
     letters.take(8).collect()
+}
+
+/// Tells agents something of a trial, whether or not they answer.
+pub(crate) async fn tell(
+    client: &Client,
+    agents: impl Iterator<Item = &str>,
+    verb: Verb,
+    key: &TrialKey,
+) {
+    let told = agents.map(|agent| async move {
+        let asked = Asked { client, agent };
+        let limit = Duration::from_secs(2);
+        let _: Result<Answer, String> = asked.ask(verb, json(key), limit).await;
+    });
+    join_all(told).await;
 }
 
 /// An agent that is asked something.

@@ -130,7 +130,7 @@ fn delivered(spec: &TrialSpec, crews: &[Crew]) -> Trial {
     join(spec, fates).unwrap()
 }
 
-/// All that was measured, but for what differs by rounding: sums of fractions.
+/// All that was measured, to be compared as a whole.
 fn exact_json(measurement: &Measurement) -> serde_json::Value {
     serde_json::to_value(measurement).unwrap()
 }

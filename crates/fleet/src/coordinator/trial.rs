@@ -1,7 +1,7 @@
 //! One trial, made by all agents together.
 
 use super::collect::{fetch_kept, fetch_stored, join};
-use super::{Asked, FleetOptions, Member};
+use super::{Asked, FleetOptions, Member, tell};
 use crate::FleetError;
 use crate::agent::files_of;
 use crate::bus::{Link, Stores, json, now_ns, parse};
@@ -171,7 +171,7 @@ impl Making<'_> {
                 return Ok(begin_ns);
             };
             // Nobody has sent anything: the moment has not come for those who were told in time.
-            self.tell_all(members, Verb::Cancel).await;
+            self.cancel(members).await;
             if attempt == ATTEMPTS {
                 return Err(FleetError::Unreachable(format!(
                     "the agents cannot begin together, tried {ATTEMPTS} times: {why}"
@@ -215,7 +215,7 @@ impl Making<'_> {
         match refused {
             None => Ok(()),
             Some(error) => {
-                self.tell_all(members, Verb::Cancel).await;
+                self.cancel(members).await;
                 Err(error)
             }
         }
@@ -276,16 +276,9 @@ impl Making<'_> {
         join_all(told).await.into_iter().flatten().next()
     }
 
-    async fn tell_all(&self, members: &[Member], verb: Verb) {
-        let told = members.iter().map(|member| async {
-            let asked = Asked {
-                client: self.client,
-                agent: &member.facts.name,
-            };
-            let limit = Duration::from_secs(1);
-            let _: Result<Answer, String> = asked.ask(verb, json(&self.key), limit).await;
-        });
-        join_all(told).await;
+    async fn cancel(&self, members: &[Member]) {
+        let names = members.iter().map(|member| member.facts.name.as_str());
+        tell(self.client, names, Verb::Cancel, &self.key).await;
     }
 
     /// Shows what comes, until each agent has delivered or is lost.
@@ -323,25 +316,14 @@ impl Making<'_> {
                 _ = glance.tick() => {
                     if stop.load(Ordering::Relaxed) && !is_stopped {
                         is_stopped = true;
-                        self.stop(parts).await;
+                        let names = parts.iter().map(|part| part.name.as_str());
+                        tell(self.client, names, Verb::Stop, &self.key).await;
                     }
                     self.fetch(parts).await;
                     self.give_up(parts, begin_ns);
                 }
             }
         }
-    }
-
-    async fn stop(&self, parts: &[Part]) {
-        let told = parts.iter().map(|part| async {
-            let asked = Asked {
-                client: self.client,
-                agent: &part.name,
-            };
-            let limit = Duration::from_secs(2);
-            let _: Result<Answer, String> = asked.ask(Verb::Stop, json(&self.key), limit).await;
-        });
-        join_all(told).await;
     }
 
     /// Gets what is ready.
@@ -404,19 +386,9 @@ impl Making<'_> {
 
     /// Those who delivered need to keep nothing, and neither does JetStream where nothing is lost.
     async fn thank(&self, parts: &[Part]) {
-        let told = parts
-            .iter()
-            .filter(|part| matches!(part.fate, Some(Ok(_))))
-            .map(|part| async {
-                let asked = Asked {
-                    client: self.client,
-                    agent: &part.name,
-                };
-                let limit = Duration::from_secs(2);
-                let _: Result<Answer, String> =
-                    asked.ask(Verb::Thanks, json(&self.key), limit).await;
-            });
-        join_all(told).await;
+        let delivered = parts.iter().filter(|part| matches!(part.fate, Some(Ok(_))));
+        let names = delivered.map(|part| part.name.as_str());
+        tell(self.client, names, Verb::Thanks, &self.key).await;
         if parts.iter().all(|part| matches!(part.fate, Some(Ok(_)))) {
             let filter = format!("knee.result.{}.{}.>", self.key.run, self.key.trial);
             let _ = self.stores.results.purge().filter(filter).await;
