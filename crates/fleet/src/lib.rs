@@ -16,6 +16,7 @@ mod coordinator;
 mod live;
 mod outline;
 mod parcel;
+mod part;
 mod permit;
 mod select;
 mod words;

@@ -4,7 +4,8 @@
 //! lost one: what was in that is shown an interval later. None of it is in the report, which is
 //! made of what the agents deliver.
 
-use knee_core::measure::{Ended, Histogram, Interval, IntervalPart, Pacing};
+use crate::part::Part;
+use knee_core::measure::{Histogram, Interval};
 use std::collections::{BTreeMap, VecDeque};
 
 /// An interval is shown without those who are this many behind.
@@ -23,9 +24,9 @@ pub(crate) struct LiveMerge {
 #[derive(Debug, Default)]
 struct Seen {
     /// Snapshots that are not shown yet, in order.
-    waiting: VecDeque<IntervalPart>,
+    waiting: VecDeque<Part>,
     /// What has been shown.
-    shown: IntervalPart,
+    shown: Part,
 }
 
 impl LiveMerge {
@@ -37,17 +38,13 @@ impl LiveMerge {
     }
 
     /// Takes a snapshot; the intervals that can be shown now.
-    pub(crate) fn add(
-        &mut self,
-        agent: &str,
-        sum: IntervalPart,
-    ) -> Vec<(Interval, Option<Histogram>)> {
+    pub(crate) fn add(&mut self, agent: &str, sum: Part) -> Vec<(Interval, Option<Histogram>)> {
         let seen = self.seen.entry(agent.to_owned()).or_default();
         let is_newer = seen
             .waiting
             .back()
-            .is_none_or(|last| last.index < sum.index);
-        if is_newer && sum.index >= self.next {
+            .is_none_or(|last| last.index() < sum.index());
+        if is_newer && sum.index() >= self.next {
             seen.waiting.push_back(sum);
         }
         let mut shown = Vec::new();
@@ -58,7 +55,7 @@ impl LiveMerge {
     }
 
     fn ready(&self) -> bool {
-        let newest = |seen: &Seen| seen.waiting.back().map(|part| part.index);
+        let newest = |seen: &Seen| seen.waiting.back().map(Part::index);
         let all = self.seen.values().filter_map(newest);
         let here = all.clone().filter(|&index| index >= self.next).count();
         here >= self.agents
@@ -70,88 +67,40 @@ impl LiveMerge {
     fn show(&mut self) -> (Interval, Option<Histogram>) {
         let index = self.next;
         self.next += 1;
-        let mut merged: Option<IntervalPart> = None;
+        let mut merged: Option<Part> = None;
         for seen in self.seen.values_mut() {
             let mut latest = None;
-            while seen.waiting.front().is_some_and(|part| part.index <= index) {
+            while seen
+                .waiting
+                .front()
+                .is_some_and(|part| part.index() <= index)
+            {
                 latest = seen.waiting.pop_front();
             }
             let Some(sum) = latest else {
                 continue;
             };
-            let part = since(&sum, &seen.shown);
+            let part = sum.since(&seen.shown);
             seen.shown = sum;
             match &mut merged {
                 Some(merged) => merged.merge(part),
                 None => merged = Some(part),
             }
         }
-        let part = merged.unwrap_or_default();
-        (part.interval(), part.response)
-    }
-}
-
-/// What came between two snapshots of one agent.
-fn since(sum: &IntervalPart, earlier: &IntervalPart) -> IntervalPart {
-    let response = sum.response.as_ref().map(|now| {
-        let mut more = now.clone();
-        if let Some(before) = &earlier.response {
-            // Where the later one is no continuation, as of an agent that began anew, it counts.
-            if more.subtract(before).is_err() {
-                more = now.clone();
-            }
-        }
-        more
-    });
-    let before = earlier.pacing.unwrap_or_default();
-    let ended = |now: &[Ended], before: &[Ended]| -> Vec<Ended> {
-        let before = before
-            .iter()
-            .copied()
-            .chain(std::iter::repeat(Ended::default()));
-        now.iter()
-            .zip(before)
-            .map(|(now, before)| now.since(&before))
-            .collect()
-    };
-    IntervalPart {
-        attempted: sum.attempted.saturating_sub(earlier.attempted),
-        completed: sum.completed.saturating_sub(earlier.completed),
-        errors: sum.errors.saturating_sub(earlier.errors),
-        pacing: sum.pacing.map(|pacing| Pacing {
-            count: pacing.count.saturating_sub(before.count),
-            sum_ns: pacing.sum_ns.saturating_sub(before.sum_ns),
-            max_ns: pacing.max_ns,
-        }),
-        response: response.filter(|h| !h.is_empty()),
-        steps: ended(&sum.steps, &earlier.steps),
-        sessions: ended(&sum.sessions, &earlier.sessions),
-        ..sum.clone()
-    }
-}
-
-/// Adds an interval to the sums of an agent: bounds, what is under way and the largest lateness
-/// are those of the interval.
-pub(crate) fn accumulate(sum: &mut IntervalPart, part: &IntervalPart) {
-    let pacing = part.pacing;
-    sum.under_way = None;
-    sum.merge(part.clone());
-    sum.index = part.index;
-    sum.start_ns = part.start_ns;
-    if let (Some(sum), Some(pacing)) = (&mut sum.pacing, pacing) {
-        sum.max_ns = pacing.max_ns;
+        merged.unwrap_or_default().whole()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use knee_core::measure::IntervalPart;
     use knee_core::time::Nanos;
 
-    fn part(index: u64, completed: u64) -> IntervalPart {
+    fn part(index: u64, completed: u64) -> Part {
         let mut response = Histogram::default();
         response.record_n(Nanos::from_micros(100 + index), completed);
-        IntervalPart {
+        Part::of(&IntervalPart {
             index,
             start_ns: index * 1_000,
             end_ns: (index + 1) * 1_000,
@@ -159,13 +108,13 @@ mod tests {
             completed,
             response: Some(response),
             ..IntervalPart::default()
-        }
+        })
     }
 
-    fn sums(parts: &[IntervalPart]) -> Vec<IntervalPart> {
-        let mut sum = IntervalPart::default();
+    fn sums(parts: &[Part]) -> Vec<Part> {
+        let mut sum = Part::default();
         let sums = parts.iter().map(|part| {
-            accumulate(&mut sum, part);
+            sum.accumulate(part);
             sum.clone()
         });
         sums.collect()

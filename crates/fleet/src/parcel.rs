@@ -1,5 +1,6 @@
 //! Values that are larger than a message: compressed JSON in pieces.
 
+use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
 use serde::Serialize;
@@ -16,18 +17,20 @@ const UNPACKED_MAX: u64 = 4 << 30;
 ///
 /// # Errors
 /// The value has no JSON; never for those that are sent here.
-pub(crate) fn pack(value: &impl Serialize) -> io::Result<Vec<Vec<u8>>> {
+pub(crate) fn pack(value: &impl Serialize) -> io::Result<Vec<Bytes>> {
     let json = serde_json::to_vec(value)?;
     let mut packed = Vec::new();
     ZlibEncoder::new(&json[..], Compression::fast()).read_to_end(&mut packed)?;
-    Ok(packed.chunks(PIECE_BYTES).map(<[u8]>::to_vec).collect())
+    let packed = Bytes::from(packed);
+    let piece = |from| packed.slice(from..packed.len().min(from + PIECE_BYTES));
+    Ok((0..packed.len()).step_by(PIECE_BYTES).map(piece).collect())
 }
 
 /// The value whose pieces these are, in order.
 ///
 /// # Errors
 /// They are not the pieces of such a value.
-pub(crate) fn unpack<T: DeserializeOwned>(pieces: &[Vec<u8>]) -> io::Result<T> {
+pub(crate) fn unpack<T: DeserializeOwned>(pieces: &[Bytes]) -> io::Result<T> {
     let packed = pieces.concat();
     let mut json = Vec::new();
     let mut unpacked = ZlibDecoder::new(&packed[..]).take(UNPACKED_MAX);
@@ -50,12 +53,12 @@ pub(crate) fn parse_piece(words: &str) -> Option<(usize, usize)> {
 /// Pieces that come in any order, some of them twice.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
-    held: Vec<Option<Vec<u8>>>,
+    held: Vec<Option<Bytes>>,
 }
 
 impl Pieces {
     /// Takes one piece of so many.
-    pub(crate) fn put(&mut self, (piece, of): (usize, usize), bytes: Vec<u8>) {
+    pub(crate) fn put(&mut self, (piece, of): (usize, usize), bytes: Bytes) {
         if self.held.len() != of {
             self.held = vec![None; of];
         }
@@ -63,7 +66,7 @@ impl Pieces {
     }
 
     /// All of them, where all are there.
-    pub(crate) fn take(&mut self) -> Option<Vec<Vec<u8>>> {
+    pub(crate) fn take(&mut self) -> Option<Vec<Bytes>> {
         let all = !self.held.is_empty() && self.held.iter().all(Option::is_some);
         all.then(|| self.held.drain(..).flatten().collect())
     }
@@ -98,7 +101,7 @@ mod tests {
 
     #[test]
     fn rubbish_is_no_parcel() {
-        assert!(unpack::<u64>(&[b"rubbish".to_vec()]).is_err());
+        assert!(unpack::<u64>(&[Bytes::from_static(b"rubbish")]).is_err());
         for words in ["", "1", "1/1", "/2", "0/0", "0/99999999", "-1/2"] {
             assert_eq!(parse_piece(words), None, "{words}");
         }

@@ -7,14 +7,15 @@
 //! | `knee.live.RUN.NAME` | what it has measured so far; may be lost |
 //! | `knee.result.RUN.TRIAL.NAME.PIECE` | what it measured, stored by JetStream |
 
-use knee_core::measure::{IntervalPart, Trial};
+use crate::part::Part;
+use knee_core::measure::Trial;
 use knee_core::spec::{Crew, TrialSpec};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
 /// The version of this language: agents of another one are refused.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The bucket of the agents' leases, by name.
 pub(crate) const AGENTS: &str = "knee-agents";
@@ -71,7 +72,8 @@ pub(crate) enum Verb {
     Clock,
     /// Takes a piece of an [`Order`].
     Piece,
-    /// Makes all ready for the order whose pieces it has: [`Answer`].
+    /// Makes all ready for its part of the order whose pieces it has: [`Prepare`], answered by
+    /// [`Answer`].
     Prepare,
     /// When to begin: [`Go`], answered by [`Answer`].
     Go,
@@ -135,8 +137,9 @@ impl fmt::Display for TrialKey {
     }
 }
 
-/// An agent, as it says of itself in its lease.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// An agent, as it says of itself in its lease. One of another version may say less.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AgentFacts {
     /// Its name: letters, digits, `-` and `_`.
     pub name: String,
@@ -190,15 +193,20 @@ pub(crate) struct PlanFacts {
     pub pieces: u32,
 }
 
-/// What one agent is to do. It goes from the coordinator to the agent and is stored nowhere: it may
+/// What agents are to do. It goes from the coordinator to each agent and is stored nowhere: it may
 /// have secrets of the target in it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
-    pub key: TrialKey,
     pub spec: TrialSpec,
-    pub crew: Crew,
     /// The files that the spec names, with what is in them.
     pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// Which part of the trial is an agent's, once it has the order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Prepare {
+    pub key: TrialKey,
+    pub crew: Crew,
 }
 
 /// An answer of an agent.
@@ -258,8 +266,8 @@ pub(crate) enum Doing {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
     pub key: TrialKey,
-    /// The last interval that is in it, with the sums of all up to it.
-    pub sum: IntervalPart,
+    /// The last interval that is in it, with the sums of all up to it, coarse.
+    pub sum: Part,
 }
 
 /// What an agent delivers of a trial.
@@ -272,7 +280,7 @@ pub(crate) struct Delivered {
     /// What it measured. Its spec is an outline, as it may have had secrets.
     pub trial: Trial,
     /// What it contributed to each interval.
-    pub parts: Vec<IntervalPart>,
+    pub parts: Vec<Part>,
 }
 
 /// An agent of a test.

@@ -76,6 +76,15 @@ impl Interval {
     pub fn per_s(&self, n: u64) -> f64 {
         n as f64 * 1e9 / self.length_ns() as f64
     }
+
+    /// The same as reports keep it: without steps and kinds of sessions, which are for watchers.
+    pub fn kept(self) -> Interval {
+        Interval {
+            steps: Vec::new(),
+            sessions: Vec::new(),
+            ..self
+        }
+    }
 }
 
 /// Sees the intervals of a running trial as they end: a progress line, a live view, an exporter.
@@ -188,15 +197,6 @@ impl IntervalPart {
         Ended::merge_all(&mut self.sessions, &other.sessions);
     }
 
-    /// The same as reports keep it: without steps and kinds of sessions, which are for watchers.
-    pub fn kept(&self) -> Interval {
-        Interval {
-            steps: Vec::new(),
-            sessions: Vec::new(),
-            ..self.interval()
-        }
-    }
-
     /// The interval that this is the whole of.
     pub fn interval(&self) -> Interval {
         let quantile = |q| self.response.as_ref().map_or(0, |h| h.quantile(q).0);
@@ -256,15 +256,16 @@ impl IntervalMerger {
             self.open.insert(index, parts);
             return None;
         }
-        self.done.push(parts.1.kept());
-        Some((parts.1.interval(), parts.1))
+        let interval = parts.1.interval();
+        self.done.push(interval.clone().kept());
+        Some((interval, parts.1))
     }
 
     /// All intervals in order, those included for which not every worker has sent its part: for
     /// [`super::Measurement::intervals`].
     pub fn finish(self) -> Vec<Interval> {
         let mut intervals = self.done;
-        intervals.extend(self.open.into_values().map(|(_, p)| p.kept()));
+        intervals.extend(self.open.into_values().map(|(_, p)| p.interval().kept()));
         intervals.sort_by_key(|i| i.start_ns);
         intervals
     }

@@ -28,7 +28,7 @@ pub use answers::Answers;
 pub use completion::Completion;
 pub use direction::Direction;
 pub use handshakes::{Agreed, Handshakes};
-pub use histogram::{Histogram, Inconsistent, band_of, band_start};
+pub use histogram::{Counts, Histogram, band_of, band_start};
 pub use host_times::{HostTimes, PartTimes};
 pub use interval::{Interval, IntervalMerger, IntervalPart, IntervalWatcher, Pacing, UnderWay};
 pub use observed::{Observed, SynSource};

@@ -3,14 +3,17 @@
 use super::{lock, store};
 use crate::FleetError;
 use crate::bus::{Link, json, now_ns};
-use crate::live::accumulate;
 use crate::outline::outline;
 use crate::parcel::pack;
+use crate::part::Part;
 use crate::permit::Permit;
-use crate::words::{Answer, Delivered, Doing, KEPT, Order, Snapshot, TrialKey, live_subject};
+use crate::words::{
+    Answer, Delivered, Doing, KEPT, Order, Prepare, Snapshot, TrialKey, live_subject,
+};
 use async_nats::{Client, jetstream};
+use bytes::Bytes;
 use knee_core::measure::IntervalPart;
-use knee_core::spec::{Margins, TrialSpec};
+use knee_core::spec::{Crew, Margins, TrialSpec};
 use knee_engine::Muster;
 use knee_engine::error::RunError;
 use std::fs;
@@ -63,13 +66,17 @@ pub(super) struct Shared {
     stop: AtomicBool,
     pub(super) doing: Mutex<Doing>,
     /// Its result, packed, and since when.
-    held: Mutex<Option<(Vec<Vec<u8>>, Instant)>>,
+    held: Mutex<Option<(Vec<Bytes>, Instant)>>,
     pub(super) is_thanked: AtomicBool,
 }
 
 impl Job {
     /// Begins to prepare it; `ready` is told once all workers wait, or why they never will.
-    pub(super) fn begin(order: Order, ready: oneshot::Sender<Answer>, tools: Tools) -> Job {
+    pub(super) fn begin(
+        (order, Prepare { key, crew }): (Order, Prepare),
+        ready: oneshot::Sender<Answer>,
+        tools: Tools,
+    ) -> Job {
         let (go, told) = mpsc::channel();
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
@@ -78,7 +85,7 @@ impl Job {
             is_thanked: AtomicBool::new(false),
         });
         let job = Job {
-            key: order.key.clone(),
+            key: key.clone(),
             shared: shared.clone(),
             go: Mutex::new(Some(go)),
             clock_shift_ns: tools.clock_shift_ns,
@@ -88,6 +95,8 @@ impl Job {
         let failing = shared.clone();
         let work = move || {
             let work = Work {
+                key,
+                crew,
                 order,
                 tools,
                 shared: shared.clone(),
@@ -179,7 +188,7 @@ impl Job {
     }
 
     /// A piece of its result.
-    pub(super) fn piece(&self, piece: usize) -> Option<Vec<u8>> {
+    pub(super) fn piece(&self, piece: usize) -> Option<Bytes> {
         let held = lock(&self.shared.held);
         held.as_ref()
             .and_then(|(pieces, _)| pieces.get(piece).cloned())
@@ -188,6 +197,8 @@ impl Job {
 
 /// What the trial's thread has.
 struct Work {
+    key: TrialKey,
+    crew: Crew,
     order: Order,
     tools: Tools,
     shared: Arc<Shared>,
@@ -201,7 +212,7 @@ impl Work {
     fn run(self, runtime: &tokio::runtime::Handle) -> Result<(), (Answer, String)> {
         let mut spec = self.order.spec.clone();
         spec.engine.margins = self.tools.margins;
-        let crew = self.order.crew;
+        let crew = self.crew;
         self.tools
             .permit
             .check(&mut spec, crew)
@@ -209,12 +220,12 @@ impl Work {
                 FleetError::Unreachable(line) => (Answer::Unreachable(line.clone()), line),
                 FleetError::Refused(line) => (Answer::No(line.clone()), line),
             })?;
-        let files = Files::put(&self.order, &mut spec).map_err(|e| {
+        let files = Files::put(&self.order.files, &self.key, &mut spec).map_err(|e| {
             let line = format!("the files that the trial needs: {e}");
             (Answer::No(line.clone()), line)
         })?;
         let (snapshots, mut to_send) = tokio::sync::mpsc::unbounded_channel::<Snapshot>();
-        let subject = live_subject(&self.order.key.run, &self.tools.agent);
+        let subject = live_subject(&self.key.run, &self.tools.agent);
         let client = self.tools.client.clone();
         runtime.spawn(async move {
             while let Some(snapshot) = to_send.recv().await {
@@ -257,7 +268,7 @@ impl Work {
         }
         *lock(&self.shared.held) = Some((pieces.clone(), Instant::now()));
         let storing = store::Storing {
-            key: self.order.key,
+            key: self.key,
             tools: self.tools,
             shared: self.shared,
             pieces,
@@ -279,8 +290,8 @@ struct AgentMuster<'a> {
 
 #[derive(Default)]
 struct Parts {
-    parts: Vec<IntervalPart>,
-    sum: IntervalPart,
+    parts: Vec<Part>,
+    sum: Part,
 }
 
 impl Muster for AgentMuster<'_> {
@@ -314,13 +325,14 @@ impl Muster for AgentMuster<'_> {
         }
         let sum = {
             let mut seen = lock(&self.seen);
-            seen.parts.push(part.clone());
-            accumulate(&mut seen.sum, part);
+            let part = Part::of(part);
+            seen.sum.accumulate(&part.coarse());
+            seen.parts.push(part);
             seen.sum.clone()
         };
         // The receiver is gone only where the runtime ended.
         let _ = self.snapshots.send(Snapshot {
-            key: self.work.order.key.clone(),
+            key: self.work.key.clone(),
             sum,
         });
     }
@@ -333,24 +345,23 @@ struct Files {
 
 impl Files {
     /// Writes them, and names them in the spec.
-    fn put(order: &Order, spec: &mut TrialSpec) -> std::io::Result<Files> {
-        if order.files.is_empty() {
+    fn put(
+        files: &[(String, Vec<u8>)],
+        key: &TrialKey,
+        spec: &mut TrialSpec,
+    ) -> std::io::Result<Files> {
+        if files.is_empty() {
             return Ok(Files { folder: None });
         }
         // A trial that is prepared again has a folder of its own: the first goes when it ends.
-        let name = format!(
-            "knee-agent-{}-{}-{}",
-            std::process::id(),
-            order.key,
-            now_ns()
-        );
+        let name = format!("knee-agent-{}-{key}-{}", std::process::id(), now_ns());
         let folder = std::env::temp_dir().join(name);
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        let files = Files {
+        let kept = Files {
             folder: Some(folder.clone()),
         };
         let mut names = Vec::new();
-        for (number, (name, bytes)) in order.files.iter().enumerate() {
+        for (number, (name, bytes)) in files.iter().enumerate() {
             let path = folder.join(number.to_string());
             let mut options = fs::OpenOptions::new();
             let mut file = options
@@ -366,7 +377,7 @@ impl Files {
                 *named = path_text(path);
             }
         }
-        Ok(files)
+        Ok(kept)
     }
 }
 

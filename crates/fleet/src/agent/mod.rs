@@ -7,8 +7,8 @@ use crate::bus::{Bus, Stores, json, now_ns, parse};
 use crate::parcel::{Pieces, parse_piece, unpack};
 use crate::permit::Permit;
 use crate::words::{
-    AgentFacts, Answer, BEAT, Beat, Doing, FAREWELL, Go, Order, PIECE, PROTOCOL, RENEW, Reading,
-    TrialKey, Verb, beat_subject,
+    AgentFacts, Answer, BEAT, Beat, Doing, FAREWELL, Go, Order, PIECE, PROTOCOL, Prepare, RENEW,
+    Reading, TrialKey, Verb, beat_subject,
 };
 use crate::{Access, FleetError, host_name};
 use async_nats::{Client, Message};
@@ -231,7 +231,7 @@ impl Desk {
         };
         let mut renew = ticks(RENEW);
         let mut beat = ticks(BEAT);
-        let mut told: Option<TrialKey> = None;
+        let mut told = None;
         let mut leaving: Option<Instant> = None;
         loop {
             if stop.load(Ordering::Relaxed) {
@@ -250,17 +250,12 @@ impl Desk {
                 },
                 _ = renew.tick() => self.renew(),
                 _ = beat.tick() => {
-                    self.beat().await;
-                    let now = self.job_key();
+                    let now = self.in_words();
                     if now != told {
-                        match &now {
-                            Some(TrialKey { run, trial }) => {
-                                tell(&format!("trial {} of run {run}", trial + 1));
-                            }
-                            None => tell("waiting"),
-                        }
+                        now.iter().for_each(|line| tell(line));
                         told = now;
                     }
+                    self.beat().await;
                 }
             }
         }
@@ -286,6 +281,22 @@ impl Desk {
         let state = lock(&self.state);
         let job = state.job.as_ref().filter(|job| !job.is_thanked());
         job.is_some_and(|job| matches!(job.doing(), Doing::Kept(..)))
+    }
+
+    /// What it does, for people; `None`: nothing that is new to them.
+    fn in_words(&self) -> Option<String> {
+        let state = lock(&self.state);
+        let Some(job) = &state.job else {
+            return None;
+        };
+        let TrialKey { run, trial } = &job.key;
+        Some(match job.doing() {
+            Doing::Busy => format!("trial {} of run {run}", trial + 1),
+            Doing::Kept(_, why) if !job.is_thanked() => {
+                format!("keeps the result until it is fetched: {why}")
+            }
+            _ => "waiting".to_owned(),
+        })
     }
 
     fn job_key(&self) -> Option<TrialKey> {
@@ -345,10 +356,7 @@ impl Desk {
             Verb::Cancel => json(&self.on_job(&message, Job::cancel)),
             Verb::Stop => json(&self.on_job(&message, Job::stop)),
             Verb::Thanks => json(&self.on_job(&message, Job::thank)),
-            Verb::Result => match self.on_result(&message) {
-                Some(piece) => piece.into(),
-                None => bytes::Bytes::new(),
-            },
+            Verb::Result => self.on_result(&message).unwrap_or_default(),
         };
         self.reply(&message, answer).await;
     }
@@ -369,9 +377,7 @@ impl Desk {
         let Some(place) = header.and_then(|words| parse_piece(words.as_str())) else {
             return Answer::No("a piece without its number".to_owned());
         };
-        lock(&self.state)
-            .pieces
-            .put(place, message.payload.to_vec());
+        lock(&self.state).pieces.put(place, message.payload.clone());
         Answer::Yes
     }
 
@@ -381,16 +387,18 @@ impl Desk {
         let prepared = {
             let mut state = lock(&self.state);
             let pieces = std::mem::take(&mut state.pieces).take().unwrap_or_default();
-            match (unpack::<Order>(&pieces), &state.job) {
-                (Err(_), _) => Err("what it was asked is not whole".to_owned()),
-                (Ok(order), Some(job)) if !job.is_over() && job.key.run != order.key.run => {
+            let order = unpack::<Order>(&pieces).ok();
+            let asked = order.zip(parse::<Prepare>(&message.payload));
+            match (asked, &state.job) {
+                (None, _) => Err("what it was asked is not whole".to_owned()),
+                (Some((_, part)), Some(job)) if !job.is_over() && job.key.run != part.key.run => {
                     Err(format!("it makes a trial of run {}", job.key.run))
                 }
-                (Ok(order), _) => {
+                (Some(asked), _) => {
                     if let Some(job) = &state.job {
                         job.stop();
                     }
-                    state.job = Some(Job::begin(order, answer, self.tools()));
+                    state.job = Some(Job::begin(asked, answer, self.tools()));
                     Ok(())
                 }
             }
@@ -460,7 +468,7 @@ impl Desk {
         }
     }
 
-    fn on_result(&self, message: &Message) -> Option<Vec<u8>> {
+    fn on_result(&self, message: &Message) -> Option<bytes::Bytes> {
         let (key, piece) = parse::<(TrialKey, usize)>(&message.payload)?;
         let state = lock(&self.state);
         state

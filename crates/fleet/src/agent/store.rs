@@ -7,6 +7,7 @@ use crate::parcel::piece_words;
 use crate::words::{Doing, KEPT, PIECE, TrialKey, result_subject};
 use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
+use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ pub(super) struct Storing {
     pub(super) key: TrialKey,
     pub(super) tools: Tools,
     pub(super) shared: Arc<Shared>,
-    pub(super) pieces: Vec<Vec<u8>>,
+    pub(super) pieces: Vec<Bytes>,
 }
 
 impl Storing {
@@ -55,7 +56,7 @@ impl Storing {
             let subject = result_subject(&self.key, &self.tools.agent, &number.to_string());
             let stream = &self.tools.stream;
             let sent = stream
-                .publish_with_headers(subject, headers, piece.clone().into())
+                .publish_with_headers(subject, headers, piece.clone())
                 .await;
             let acknowledged = sent.map_err(|e| chain(&e))?.await;
             acknowledged.map_err(|e| chain(&e))?;

@@ -3,13 +3,15 @@
 use super::{Asked, tell};
 use crate::bus::{Bus, Stores, chain, json, parse};
 use crate::parcel::unpack;
+use crate::part::Part;
 use crate::words::{
     CoordinatorFacts, Delivered, LEASE_KEY, PlanFacts, SPEC, TrialKey, Verb, result_subject,
 };
 use crate::{Access, FleetError};
 use async_nats::Request;
+use bytes::Bytes;
 use futures_util::StreamExt;
-use knee_core::measure::{IntervalPart, Trial};
+use knee_core::measure::Trial;
 use knee_core::spec::{Crew, TrialSpec};
 use knee_core::trial::agents::{agent_lost, agent_measured};
 use std::collections::BTreeMap;
@@ -20,7 +22,7 @@ pub(super) async fn fetch_stored(
     key: &TrialKey,
     agent: &str,
     of: u32,
-) -> Result<Vec<Vec<u8>>, String> {
+) -> Result<Vec<Bytes>, String> {
     let mut pieces = Vec::new();
     for number in 0..of {
         let subject = result_subject(key, agent, &number.to_string());
@@ -28,7 +30,7 @@ pub(super) async fn fetch_stored(
             .results
             .get_last_raw_message_by_subject(&subject)
             .await;
-        pieces.push(message.map_err(|e| chain(&e))?.payload.to_vec());
+        pieces.push(message.map_err(|e| chain(&e))?.payload);
     }
     Ok(pieces)
 }
@@ -38,7 +40,7 @@ pub(super) async fn fetch_kept(
     asked: &Asked<'_>,
     key: &TrialKey,
     of: u32,
-) -> Result<Vec<Vec<u8>>, String> {
+) -> Result<Vec<Bytes>, String> {
     let mut pieces = Vec::new();
     for number in 0..of as usize {
         let request = Request::new().payload(json(&(key, number)));
@@ -46,13 +48,13 @@ pub(super) async fn fetch_kept(
         if piece.is_empty() {
             return Err("it does not keep it".to_owned());
         }
-        pieces.push(piece.to_vec());
+        pieces.push(piece);
     }
     Ok(pieces)
 }
 
 /// What an agent delivered, packed, or why it did not.
-pub(super) type Fate = (String, Crew, Result<Vec<Vec<u8>>, String>);
+pub(super) type Fate = (String, Crew, Result<Vec<Bytes>, String>);
 
 /// One trial of all that was delivered.
 ///
@@ -63,10 +65,10 @@ pub(super) fn join(
     fates: impl Iterator<Item = Fate>,
 ) -> Result<Trial, FleetError> {
     let mut whole: Option<Trial> = None;
-    let mut parts: BTreeMap<u64, IntervalPart> = BTreeMap::new();
+    let mut parts: BTreeMap<u64, Part> = BTreeMap::new();
     let mut agents = Vec::new();
     for (agent, crew, fate) in fates {
-        let read = |pieces: Vec<Vec<u8>>| {
+        let read = |pieces: Vec<Bytes>| {
             let delivered = unpack::<Delivered>(&pieces);
             delivered.map_err(|e| format!("what it delivered cannot be read: {e}"))
         };
@@ -84,10 +86,10 @@ pub(super) fn join(
         measured.begun_late_ns = Some(delivered.begun_late_ns);
         agents.push(measured);
         for part in delivered.parts {
-            match parts.get_mut(&part.index) {
+            match parts.get_mut(&part.index()) {
                 Some(sum) => sum.merge(part),
                 None => {
-                    parts.insert(part.index, part);
+                    parts.insert(part.index(), part);
                 }
             }
         }
@@ -108,7 +110,8 @@ pub(super) fn join(
             "no agent delivered anything{why}"
         )));
     };
-    trial.measurement.intervals = parts.into_values().map(|part| part.kept()).collect();
+    let intervals = parts.into_values().map(|part| part.whole().0.kept());
+    trial.measurement.intervals = intervals.collect();
     trial.agents = agents;
     Ok(trial)
 }
@@ -168,7 +171,7 @@ async fn any_result(
     stores: &Stores,
     key: &TrialKey,
     agent: &str,
-) -> Result<Vec<Vec<u8>>, String> {
+) -> Result<Vec<Bytes>, String> {
     let subject = result_subject(key, agent, "0");
     let first = stores
         .results
@@ -189,7 +192,7 @@ async fn any_result(
         let request = Request::new().payload(json(&(key, pieces.len())));
         let piece = asked.send(Verb::Result, request).await.unwrap_or_default();
         match (piece.is_empty(), pieces.is_empty()) {
-            (false, _) => pieces.push(piece.to_vec()),
+            (false, _) => pieces.push(piece),
             (true, false) => return Ok(pieces),
             (true, true) => return Err("it has not delivered".to_owned()),
         }

@@ -62,7 +62,8 @@ async fn leases(stores: &Stores) -> Result<Vec<AgentFacts>, FleetError> {
             .get(&key)
             .await
             .map_err(|e| unreachable(chain(&e)))?;
-        agents.extend(held.as_deref().and_then(parse::<AgentFacts>));
+        let facts = held.as_deref().and_then(parse::<AgentFacts>);
+        agents.extend(facts.map(|facts| AgentFacts { name: key, ..facts }));
     }
     agents.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(agents)

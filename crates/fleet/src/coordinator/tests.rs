@@ -1,10 +1,13 @@
 //! Shares and merges, without a network: in virtual time.
 
+mod crowd;
+
 use super::collect::join;
 use crate::outline::outline;
 use crate::parcel::pack;
+use crate::part::Part;
 use crate::words::Delivered;
-use knee_core::arrival::{ArrivalLaw, ArrivalProcess};
+use knee_core::arrival::{ArrivalLaw, ArrivalProcess, Arrivals};
 use knee_core::measure::{
     Completion, GeneratorUse, IntervalMerger, IntervalPart, Measurement, Op, Outcome, Recorder,
     RecorderConfig, Trial, Window,
@@ -14,6 +17,8 @@ use knee_core::spec::{
     Rate, Share, TrialSpec, Url,
 };
 use knee_core::time::Nanos;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 fn spec(arrival: ArrivalLaw) -> TrialSpec {
     let url = Url::parse("http://127.0.0.1:80/path?key=s3cret").unwrap();
@@ -46,48 +51,107 @@ fn spec(arrival: ArrivalLaw) -> TrialSpec {
     }
 }
 
-/// What one worker measures of a target that takes as long as the moment asks of it.
-fn measured(spec: &TrialSpec, share: Share) -> (Measurement, Vec<IntervalPart>) {
-    let Load::Open(load) = &spec.load else {
-        unreachable!("an open loop");
-    };
-    let window = Window {
-        start: spec.warmup,
-        end: spec.window_end(),
-    };
-    let mut recorder = Recorder::new(RecorderConfig {
-        window,
-        interval: spec.interval,
-        open_loop: true,
-        counts_whole: true,
-        of_sessions: false,
-        starts_max: 1_000_000,
-        targets: 1,
-    });
-    let mut arrivals = load.arrivals(share, spec.seed);
-    let mut events = Vec::new();
-    while let Some(intended) = arrivals.next().filter(|&t| t < window.end) {
-        let op = Op {
-            intended,
-            lane: Op::ANY_LANE,
+/// A worker in virtual time, in front of a target that takes as long as the moment asks of it.
+struct Simulated {
+    window: Window,
+    arrivals: Arrivals,
+    next: Option<Nanos>,
+    /// When each operation under way ends, and when it was intended.
+    under_way: BinaryHeap<Reverse<(Nanos, Nanos)>>,
+    recorder: Recorder,
+}
+
+impl Simulated {
+    fn new(spec: &TrialSpec, share: Share) -> Simulated {
+        let Load::Open(load) = &spec.load else {
+            unreachable!("an open loop");
         };
-        let takes = Nanos(50_000 + intended.0.wrapping_mul(2_654_435_761) % 3_000_000);
-        events.push((intended, None, op));
-        events.push((intended + takes, Some(intended), op));
-    }
-    events.sort_by_key(|event| event.0);
-    for (now, begun, op) in events {
-        match begun {
-            None => recorder.on_start(op, now),
-            Some(begun) => {
-                let ended = Completion::at_once(op, now, Outcome::Ok);
-                recorder.on_completion(&ended.exchanged(begun, begun));
-            }
+        let window = Window {
+            start: spec.warmup,
+            end: spec.window_end(),
+        };
+        let recorder = Recorder::new(RecorderConfig {
+            window,
+            interval: spec.interval,
+            open_loop: true,
+            counts_whole: true,
+            of_sessions: false,
+            starts_max: 4_000_000 / share.of as usize,
+            targets: 1,
+        });
+        let mut arrivals = load.arrivals(share, spec.seed);
+        Simulated {
+            window,
+            next: arrivals.next(),
+            arrivals,
+            under_way: BinaryHeap::new(),
+            recorder,
         }
     }
-    let end = window.end + spec.timeout;
-    let parts = recorder.roll_all(end);
-    (recorder.finish(end), parts)
+
+    /// Goes on until `now`; the intervals that are over then.
+    fn go_on(&mut self, now: Nanos) -> Vec<IntervalPart> {
+        loop {
+            let begins = self.next.filter(|&at| at < self.window.end);
+            let ends = self.under_way.peek().map(|Reverse((at, _))| *at);
+            let first = begins.into_iter().chain(ends).min();
+            let Some(at) = first.filter(|&at| at < now) else {
+                break;
+            };
+            let lane = Op::ANY_LANE;
+            if ends == Some(at) {
+                let Some(Reverse((_, intended))) = self.under_way.pop() else {
+                    break;
+                };
+                let ended = Completion::at_once(Op { intended, lane }, at, Outcome::Ok);
+                let ended = ended.exchanged(intended, intended);
+                self.recorder.on_completion(&ended);
+            } else {
+                let takes = Nanos(50_000 + at.0.wrapping_mul(2_654_435_761) % 3_000_000);
+                self.recorder.on_start(Op { intended: at, lane }, at);
+                self.under_way.push(Reverse((at + takes, at)));
+                self.next = self.arrivals.next();
+            }
+        }
+        std::iter::from_fn(|| self.recorder.roll(now)).collect()
+    }
+
+    /// All that it measures, with the intervals that were not handed out yet.
+    fn finish(mut self, timeout: Nanos) -> (Measurement, Vec<IntervalPart>) {
+        let end = self.window.end + timeout;
+        let mut parts = self.go_on(end);
+        parts.extend(self.recorder.roll_all(end));
+        (self.recorder.finish(end), parts)
+    }
+}
+
+/// What one worker measures.
+fn measured(spec: &TrialSpec, share: Share) -> (Measurement, Vec<IntervalPart>) {
+    Simulated::new(spec, share).finish(spec.timeout)
+}
+
+/// What an agent delivers of that.
+fn delivered_by(
+    (agent, crew): (String, Crew),
+    spec: &TrialSpec,
+    measurement: Measurement,
+    parts: Vec<Part>,
+) -> Delivered {
+    Delivered {
+        agent,
+        crew,
+        begun_late_ns: 0,
+        trial: Trial {
+            spec: outline(spec),
+            measurement,
+            generator: GeneratorUse::default(),
+            kernel: Default::default(),
+            observed: None,
+            agents: Vec::new(),
+            interrupted: false,
+        },
+        parts,
+    }
 }
 
 /// What agents with so many workers each would deliver.
@@ -103,28 +167,15 @@ fn delivered(spec: &TrialSpec, crews: &[Crew]) -> Trial {
                 parts
                     .into_iter()
                     .filter_map(|p| merger.add(p))
-                    .map(|(_, sum)| sum),
+                    .map(|(_, sum)| Part::of(&sum)),
             );
         }
         let measurement = measurements.into_iter().reduce(|mut sum, part| {
             sum.merge(part);
             sum
         });
-        let delivered = Delivered {
-            agent: format!("a{number}"),
-            crew,
-            begun_late_ns: 0,
-            trial: Trial {
-                spec: outline(spec),
-                measurement: measurement.unwrap(),
-                generator: GeneratorUse::default(),
-                kernel: Default::default(),
-                observed: None,
-                agents: Vec::new(),
-                interrupted: false,
-            },
-            parts: whole,
-        };
+        let agent = (format!("a{number}"), crew);
+        let delivered = delivered_by(agent, spec, measurement.unwrap(), whole);
         (delivered.agent.clone(), crew, Ok(pack(&delivered).unwrap()))
     });
     join(spec, fates).unwrap()
@@ -178,21 +229,8 @@ fn an_agent_that_is_lost_is_named_and_the_others_count() {
     let spec = spec(ArrivalLaw::Constant);
     let crews = Crew::deal(&[1, 1], u32::MAX);
     let (measurement, parts) = measured(&spec, crews[0].share(0));
-    let delivered = Delivered {
-        agent: "here".to_owned(),
-        crew: crews[0],
-        begun_late_ns: 0,
-        trial: Trial {
-            spec: outline(&spec),
-            measurement,
-            generator: GeneratorUse::default(),
-            kernel: Default::default(),
-            observed: None,
-            agents: Vec::new(),
-            interrupted: false,
-        },
-        parts,
-    };
+    let parts = parts.iter().map(Part::of).collect();
+    let delivered = delivered_by(("here".to_owned(), crews[0]), &spec, measurement, parts);
     let lost = || ("gone".to_owned(), crews[1], Err("no sign of it".to_owned()));
     let here = ("here".to_owned(), crews[0], Ok(pack(&delivered).unwrap()));
     let trial = join(&spec, [here, lost()].into_iter()).unwrap();

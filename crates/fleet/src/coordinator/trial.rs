@@ -9,10 +9,11 @@ use crate::live::LiveMerge;
 use crate::outline::outline;
 use crate::parcel::{pack, piece_words};
 use crate::words::{
-    Answer, Beat, Doing, Go, Order, PIECE, PlanFacts, SILENT, SPEC, Snapshot, TrialKey, Verb,
-    result_subject,
+    Answer, Beat, Doing, Go, Order, PIECE, PlanFacts, Prepare, SILENT, SPEC, Snapshot, TrialKey,
+    Verb, result_subject,
 };
 use async_nats::{Client, HeaderMap, Request, Subscriber};
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use knee_core::measure::{AgentClock, IntervalWatcher, Trial};
@@ -53,7 +54,7 @@ struct Part {
     /// When it was heard of last.
     heard_ns: u64,
     /// What it delivered, packed; or why it did not.
-    fate: Option<Result<Vec<Vec<u8>>, String>>,
+    fate: Option<Result<Vec<Bytes>, String>>,
 }
 
 impl Making<'_> {
@@ -134,7 +135,7 @@ impl Making<'_> {
         for (number, piece) in pieces.iter().enumerate() {
             let subject = result_subject(&self.key, SPEC, &number.to_string());
             let stream = &self.stores.context;
-            let sent = stream.publish(subject, piece.clone().into()).await;
+            let sent = stream.publish(subject, piece.clone()).await;
             let stored = sent.map_err(|e| failed(crate::bus::chain(&e)))?.await;
             stored.map_err(|e| failed(crate::bus::chain(&e)))?;
         }
@@ -183,24 +184,31 @@ impl Making<'_> {
     }
 
     async fn prepare(&self, members: &[Member], crews: &[Crew]) -> Result<(), FleetError> {
-        let files = self.files()?;
+        let order = Order {
+            spec: self.spec.clone(),
+            files: self.files()?,
+        };
+        let pieces = pack(&order)
+            .map_err(|e| FleetError::Refused(format!("the order cannot be written: {e}")))?;
         let limit = Duration::from_nanos(self.spec.connect_timeout.0) + READY_PATIENCE;
         let prepared = members
             .iter()
             .zip(crews)
             .filter(|(_, c)| c.workers > 0)
             .map(|(m, &crew)| {
-                let order = Order {
+                let prepare = Prepare {
                     key: self.key.clone(),
-                    spec: self.spec.clone(),
                     crew,
-                    files: files.clone(),
                 };
                 let asked = Asked {
                     client: self.client,
                     agent: &m.facts.name,
                 };
-                async move { (asked.agent, send_order(&asked, &order, limit).await) }
+                let pieces = &pieces;
+                async move {
+                    let told = send_order(&asked, pieces, &prepare, limit);
+                    (asked.agent, told.await)
+                }
             });
         let answers = join_all(prepared).await;
         let refused = answers
@@ -429,20 +437,24 @@ impl Making<'_> {
     }
 }
 
-async fn send_order(asked: &Asked<'_>, order: &Order, limit: Duration) -> Result<Answer, String> {
-    let pieces = pack(order).map_err(|e| format!("the order cannot be written: {e}"))?;
+async fn send_order(
+    asked: &Asked<'_>,
+    pieces: &[Bytes],
+    prepare: &Prepare,
+    limit: Duration,
+) -> Result<Answer, String> {
     let of = pieces.len();
-    for (number, piece) in pieces.into_iter().enumerate() {
+    for (number, piece) in pieces.iter().enumerate() {
         let mut headers = HeaderMap::new();
         headers.insert(PIECE, piece_words(number, of).as_str());
-        let request = Request::new().headers(headers).payload(piece.into());
+        let request = Request::new().headers(headers).payload(piece.clone());
         let answer = asked.send(Verb::Piece, request).await?;
         match parse::<Answer>(&answer) {
             Some(Answer::Yes) => {}
             other => return Ok(other.unwrap_or_else(|| Answer::No("no answer".to_owned()))),
         }
     }
-    asked.ask(Verb::Prepare, json(&order.key), limit).await
+    asked.ask(Verb::Prepare, json(prepare), limit).await
 }
 
 fn last_word(subject: &str) -> &str {

@@ -1,7 +1,7 @@
 //! How a fleet fails, with real processes: each failure has an end that is stated, and loses
 //! nothing that was promised.
 
-use super::ground::{Ground, Nats, agents, eventually};
+use super::ground::{Agent, Ground, Nats, agents, eventually};
 use super::measured;
 use crate::support::{Ended, TempPath, run, signal};
 use serde_json::Value;
@@ -21,7 +21,7 @@ fn under_way(ground: &Ground, options: &[&str]) -> Child {
     child
 }
 
-fn lost(report: &Value) -> Vec<&str> {
+pub fn lost(report: &Value) -> Vec<&str> {
     let lost = agents(report)
         .iter()
         .filter(|a| !a["lost_because"].is_null());
@@ -142,6 +142,8 @@ fn a_result_that_jetstream_has_no_room_for_comes_from_its_agent() {
     let report = ended.json();
     assert!(lost(&report).is_empty(), "{ended:?}");
     assert_eq!(report["trials"][0]["outcomes"]["ok"], 800);
+    let kept = |agent: &Agent| agent.has_said("keeps the result until it is fetched");
+    assert!(ground.agents.iter().any(kept), "there was room after all");
 }
 
 #[test]

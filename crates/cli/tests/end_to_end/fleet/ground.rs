@@ -2,10 +2,11 @@
 
 use crate::support::{Ended, KneeServer, TempPath, knee, program, signal};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A NATS server of our own; it ends with this.
@@ -42,6 +43,19 @@ impl Nats {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
+    /// Publishes a message, in the protocol's own words.
+    pub fn put(&self, subject: &str, message: &str) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let length = message.len();
+        let line = format!(
+            "CONNECT {{\"verbose\":false}}\r\nPUB {subject} {length}\r\n{message}\r\nPING\r\n"
+        );
+        stream.write_all(line.as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream).lines();
+        let answered = lines.any(|line| line.unwrap().starts_with("PONG"));
+        assert!(answered, "NATS took the message");
+    }
+
     /// Ends it as a power cut would.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -67,22 +81,20 @@ impl Nats {
 }
 
 fn spawn(binary: &PathBuf, port: u16, options: &[String], folder: &TempPath) -> Child {
+    let mut command = nats_server(binary, ("127.0.0.1", port), folder);
+    command.args(options).spawn().unwrap()
+}
+
+/// The server with JetStream, listening there.
+pub fn nats_server(binary: &PathBuf, (address, port): (&str, u16), folder: &TempPath) -> Command {
     let mut command = Command::new(binary);
-    command.args([
-        "-js",
-        "-a",
-        "127.0.0.1",
-        "-p",
-        &port.to_string(),
-        "-sd",
-        folder.str(),
-    ]);
+    let port = port.to_string();
     command
-        .args(options)
+        .args(["-js", "-a", address, "-p", &port, "-sd", folder.str()])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    command.spawn().unwrap()
+    command
 }
 
 impl Drop for Nats {
@@ -96,6 +108,7 @@ impl Drop for Nats {
 /// An agent in a process of its own.
 pub struct Agent {
     child: Child,
+    said: Arc<Mutex<Vec<String>>>,
 }
 
 impl Agent {
@@ -115,7 +128,10 @@ impl Agent {
     /// One that is started by this command.
     pub fn of(mut command: Command) -> Agent {
         let child = command.stderr(Stdio::inherit()).spawn().unwrap();
-        Agent { child }
+        Agent {
+            child,
+            said: Arc::default(),
+        }
     }
 
     pub fn wait(&mut self) {
@@ -123,7 +139,15 @@ impl Agent {
         let mut lines = BufReader::new(out).lines();
         let first = lines.next().unwrap().unwrap();
         assert!(first.starts_with("agent "), "{first}");
-        std::thread::spawn(move || lines.for_each(drop));
+        let said = self.said.clone();
+        let keep = move |line| said.lock().unwrap().push(line);
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(keep));
+    }
+
+    /// Whether it has printed a line with these words since it waits.
+    pub fn has_said(&self, words: &str) -> bool {
+        let said = self.said.lock().unwrap();
+        said.iter().any(|line| line.contains(words))
     }
 
     pub fn has_ended(&mut self) -> bool {

@@ -2,6 +2,7 @@
 
 mod failures;
 mod ground;
+mod partitions;
 mod refused;
 
 use crate::support::{Ended, KneeServer, knee, run};

@@ -146,3 +146,28 @@ fn a_second_coordinator_is_refused() {
     let ended = Ended::of(first);
     assert!(ended.stdout.contains("\"interrupted\": true"), "{ended:?}");
 }
+
+#[test]
+fn an_agent_of_another_version_is_named_with_both() {
+    let Some(ground) = Ground::with(1) else {
+        return;
+    };
+    // It says less of itself than agents of today.
+    let held = r#"{"protocol": 0, "version": "0.0.9"}"#;
+    ground.nats.put("$KV.knee-agents.old", held);
+    let listed = run(&["fleet", "ls", "--nats", &ground.nats.url()]);
+    assert!(listed.stdout.contains("0.0.9"), "{listed:?}");
+    refused(
+        &ground.run(&["-n", "10"]),
+        2,
+        &[
+            "agent old",
+            "0.0.9",
+            env!("CARGO_PKG_VERSION"),
+            "one version",
+        ],
+    );
+    // Left out, it is nobody's business.
+    let without = ground.run(&["-R", "100", "-n", "10", "--agents", "a1"]);
+    assert!(super::measured(&without), "{without:?}");
+}

@@ -13,7 +13,7 @@ mod verdict;
 
 pub use certificates::Certificates;
 pub use knee_server::KneeServer;
-pub use namespaces::{FAR, Link};
+pub use namespaces::{FAR, Link, NEAR};
 pub use process::{Ended, STATE, knee, run, run_impatiently, run_load, run_with_input, signal};
 pub use program::{curl, program};
 pub use pty::OnTerminal;

@@ -6,7 +6,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Where the far end of the link is.
+/// Where this end of the link is.
+pub const NEAR: &str = "10.98.7.1";
+/// Where the far end is.
 pub const FAR: &str = "10.98.7.2";
 
 /// A network namespace that lives as long as this.
@@ -96,9 +98,19 @@ impl Link {
         };
         let made = format!("ip link add kneea type veth peer name kneeb netns {far}");
         let is_up = link.near.set_up(&[made])
-            && link.near.set_up(&end("10.98.7.1", "kneea"))
+            && link.near.set_up(&end(NEAR, "kneea"))
             && link.far.set_up(&end(FAR, "kneeb"));
         is_up.then_some(link)
+    }
+
+    /// Nothing passes any more, either way.
+    pub fn cut(&self) {
+        assert!(self.near.set_up(&["ip link set kneea down".to_owned()]));
+    }
+
+    /// It passes again.
+    pub fn mend(&self) {
+        assert!(self.near.set_up(&["ip link set kneea up".to_owned()]));
     }
 
     /// Has a command run at this end.

@@ -1,0 +1,95 @@
+//! What an agent contributed to an interval, or to all intervals so far, as it travels: with the
+//! counts of a histogram and not the histogram, so that a coordinator of many agents can hold it.
+
+use knee_core::measure::{Counts, Ended, Histogram, Interval, IntervalPart, Pacing};
+use serde::{Deserialize, Serialize};
+
+/// A part of an interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Part {
+    /// All but the response times.
+    but: IntervalPart,
+    response: Counts,
+}
+
+impl Part {
+    pub(crate) fn of(part: &IntervalPart) -> Part {
+        let response = part.response.as_ref();
+        Part {
+            response: response.map(Histogram::counts).unwrap_or_default(),
+            but: IntervalPart {
+                response: None,
+                ..part.clone()
+            },
+        }
+    }
+
+    /// The same with times as exact as they are looked at.
+    pub(crate) fn coarse(&self) -> Part {
+        Part {
+            response: self.response.coarse(),
+            but: self.but.clone(),
+        }
+    }
+
+    /// Which interval it belongs to, or which is the last in it.
+    pub(crate) fn index(&self) -> u64 {
+        self.but.index
+    }
+
+    /// Adds another share of the same interval.
+    pub(crate) fn merge(&mut self, other: Part) {
+        self.but.merge(other.but);
+        self.response.merge(&other.response);
+    }
+
+    /// The interval, of which this is the whole, and its response times.
+    pub(crate) fn whole(mut self) -> (Interval, Option<Histogram>) {
+        if !self.response.is_empty() {
+            let response = self.but.response.get_or_insert_default();
+            response.add(&self.response);
+        }
+        (self.but.interval(), self.but.response)
+    }
+
+    /// Adds an agent's next interval to the sum of those before: bounds, what is under way and the
+    /// largest lateness are those of the last one.
+    pub(crate) fn accumulate(&mut self, part: &Part) {
+        self.but.under_way = None;
+        self.merge(part.clone());
+        self.but.index = part.but.index;
+        self.but.start_ns = part.but.start_ns;
+        if let (Some(sum), Some(pacing)) = (&mut self.but.pacing, part.but.pacing) {
+            sum.max_ns = pacing.max_ns;
+        }
+    }
+
+    /// What came between two such sums of one agent.
+    pub(crate) fn since(&self, earlier: &Part) -> Part {
+        let (now, before) = (&self.but, &earlier.but);
+        let paced = before.pacing.unwrap_or_default();
+        Part {
+            but: IntervalPart {
+                attempted: now.attempted.saturating_sub(before.attempted),
+                completed: now.completed.saturating_sub(before.completed),
+                errors: now.errors.saturating_sub(before.errors),
+                pacing: now.pacing.map(|pacing| Pacing {
+                    count: pacing.count.saturating_sub(paced.count),
+                    sum_ns: pacing.sum_ns.saturating_sub(paced.sum_ns),
+                    max_ns: pacing.max_ns,
+                }),
+                steps: ended_since(&now.steps, &before.steps),
+                sessions: ended_since(&now.sessions, &before.sessions),
+                ..now.clone()
+            },
+            response: self.response.since(&earlier.response),
+        }
+    }
+}
+
+fn ended_since(now: &[Ended], before: &[Ended]) -> Vec<Ended> {
+    let none = std::iter::repeat(Ended::default());
+    let before = before.iter().copied().chain(none);
+    let both = now.iter().zip(before);
+    both.map(|(now, before)| now.since(&before)).collect()
+}
