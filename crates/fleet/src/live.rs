@@ -5,7 +5,7 @@
 //! made of what the agents deliver.
 
 use crate::part::Part;
-use knee_core::measure::{Histogram, Interval};
+use knee_core::measure::{AgentInterval, Histogram, Interval};
 use std::collections::{BTreeMap, VecDeque};
 
 /// An interval is shown without those who are this many behind.
@@ -14,11 +14,13 @@ const PATIENCE: u64 = 2;
 /// Intervals of all agents together.
 #[derive(Debug, Default)]
 pub(crate) struct LiveMerge {
-    /// How many agents there are.
-    agents: usize,
+    /// Of each agent.
     seen: BTreeMap<String, Seen>,
     /// The next interval to be shown.
     next: u64,
+    /// How many agents have come to it, and the last one that any has come to.
+    here: usize,
+    newest: Option<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -30,21 +32,23 @@ struct Seen {
 }
 
 impl LiveMerge {
-    pub(crate) fn new(agents: usize) -> LiveMerge {
+    /// Of agents of these names.
+    pub(crate) fn new<'a>(agents: impl Iterator<Item = &'a str>) -> LiveMerge {
         LiveMerge {
-            agents,
+            seen: agents.map(|a| (a.to_owned(), Seen::default())).collect(),
             ..LiveMerge::default()
         }
     }
 
     /// Takes a snapshot; the intervals that can be shown now.
     pub(crate) fn add(&mut self, agent: &str, sum: Part) -> Vec<(Interval, Option<Histogram>)> {
-        let seen = self.seen.entry(agent.to_owned()).or_default();
-        let is_newer = seen
-            .waiting
-            .back()
-            .is_none_or(|last| last.index() < sum.index());
-        if is_newer && sum.index() >= self.next {
+        let Some(seen) = self.seen.get_mut(agent) else {
+            return Vec::new();
+        };
+        let newest = seen.waiting.back().map(Part::index);
+        if newest.is_none_or(|newest| newest < sum.index()) && sum.index() >= self.next {
+            self.here += usize::from(newest.is_none());
+            self.newest = self.newest.max(Some(sum.index()));
             seen.waiting.push_back(sum);
         }
         let mut shown = Vec::new();
@@ -55,20 +59,16 @@ impl LiveMerge {
     }
 
     fn ready(&self) -> bool {
-        let newest = |seen: &Seen| seen.waiting.back().map(Part::index);
-        let all = self.seen.values().filter_map(newest);
-        let here = all.clone().filter(|&index| index >= self.next).count();
-        here >= self.agents
-            || all
-                .max()
-                .is_some_and(|newest| newest >= self.next + PATIENCE)
+        let is_behind = |newest| newest >= self.next + PATIENCE;
+        self.here >= self.seen.len() || self.newest.is_some_and(is_behind)
     }
 
     fn show(&mut self) -> (Interval, Option<Histogram>) {
         let index = self.next;
         self.next += 1;
         let mut merged: Option<Part> = None;
-        for seen in self.seen.values_mut() {
+        let mut agents = Vec::with_capacity(self.seen.len());
+        for (agent, seen) in &mut self.seen {
             let mut latest = None;
             while seen
                 .waiting
@@ -78,16 +78,25 @@ impl LiveMerge {
                 latest = seen.waiting.pop_front();
             }
             let Some(sum) = latest else {
+                agents.push(AgentInterval {
+                    agent: agent.clone(),
+                    is_silent: true,
+                    ..AgentInterval::default()
+                });
                 continue;
             };
             let part = sum.since(&seen.shown);
+            agents.push(part.of_agent(agent));
             seen.shown = sum;
             match &mut merged {
                 Some(merged) => merged.merge(part),
                 None => merged = Some(part),
             }
         }
-        merged.unwrap_or_default().whole()
+        let has_more = |seen: &&Seen| !seen.waiting.is_empty();
+        self.here = self.seen.values().filter(has_more).count();
+        let (interval, response) = merged.unwrap_or_default().whole();
+        (Interval { agents, ..interval }, response)
     }
 }
 
@@ -124,7 +133,7 @@ mod tests {
     fn what_was_lost_is_shown_with_the_next() {
         let parts: Vec<_> = (0..6).map(|k| part(k, 10 + k)).collect();
         let (a, b) = (sums(&parts), sums(&parts));
-        let mut merge = LiveMerge::new(2);
+        let mut merge = LiveMerge::new(["a", "b"].into_iter());
         let mut shown = Vec::new();
         for k in 0..6 {
             shown.extend(merge.add("a", a[k].clone()));
@@ -141,6 +150,17 @@ mod tests {
             .map(Histogram::count)
             .sum();
         assert_eq!(total, 2 * (10 + 11 + 12 + 13 + 14 + 15));
+        let silent = |k: usize| {
+            shown[k]
+                .0
+                .agents
+                .iter()
+                .map(|a| a.is_silent)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!((silent(1), silent(2)), (vec![false; 2], vec![false, true]));
+        let of_b = &shown[4].0.agents[1];
+        assert_eq!((of_b.agent.as_str(), of_b.completed), ("b", 12 + 13 + 14));
         assert_eq!((shown[4].0.start_ns, shown[4].0.end_ns), (4_000, 5_000));
     }
 
@@ -148,7 +168,7 @@ mod tests {
     fn an_agent_that_falls_silent_does_not_stop_the_others() {
         let parts: Vec<_> = (0..5).map(|k| part(k, 10)).collect();
         let a = sums(&parts);
-        let mut merge = LiveMerge::new(2);
+        let mut merge = LiveMerge::new(["a", "b"].into_iter());
         let shown: usize = a.into_iter().map(|sum| merge.add("a", sum).len()).sum();
         assert_eq!(shown, 3, "two behind");
         // And what comes late is not shown twice.

@@ -1,7 +1,7 @@
 //! What an agent contributed to an interval, or to all intervals so far, as it travels: with the
 //! counts of a histogram and not the histogram, so that a coordinator of many agents can hold it.
 
-use knee_core::measure::{Counts, Ended, Histogram, Interval, IntervalPart, Pacing};
+use knee_core::measure::{AgentInterval, Counts, Ended, Histogram, Interval, IntervalPart, Pacing};
 use serde::{Deserialize, Serialize};
 
 /// A part of an interval.
@@ -35,6 +35,17 @@ impl Part {
     /// Which interval it belongs to, or which is the last in it.
     pub(crate) fn index(&self) -> u64 {
         self.but.index
+    }
+
+    /// What it says of the agent whose part it is.
+    pub(crate) fn of_agent(&self, agent: &str) -> AgentInterval {
+        AgentInterval {
+            agent: agent.to_owned(),
+            is_silent: false,
+            completed: self.but.completed,
+            errors: self.but.errors,
+            p99_ns: self.response.quantile(0.99).map(|t| t.0),
+        }
     }
 
     /// Adds another share of the same interval.

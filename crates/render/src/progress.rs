@@ -228,6 +228,7 @@ mod tests {
         down_bytes: None,
         steps: Vec::new(),
         sessions: Vec::new(),
+        agents: Vec::new(),
     };
 
     const LINE: ProgressLine = ProgressLine {

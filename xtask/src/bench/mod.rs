@@ -6,6 +6,7 @@
 mod bulk;
 mod closed;
 mod connections;
+mod fleet;
 mod lab;
 mod open;
 mod overload;
@@ -42,7 +43,7 @@ pub struct Options {
 type Bench = fn(&Lab) -> Result<String, String>;
 
 /// Each bench returns its part of the results as Markdown.
-const BENCHES: [(&str, Bench); 14] = [
+const BENCHES: [(&str, Bench); 15] = [
     ("closed", closed::run),
     ("open", open::run),
     ("dm1", station::run_dm1),
@@ -57,6 +58,7 @@ const BENCHES: [(&str, Bench); 14] = [
     ("tls", protocols::run_tls),
     ("http2", protocols::run_http2),
     ("sessions", sessions::run),
+    ("fleet", fleet::run),
 ];
 
 impl Options {

@@ -57,6 +57,8 @@ pub struct Entry {
     pub started_at: String,
     /// What it was pointed at; empty where it was not.
     pub target: String,
+    /// How many agents made it; `None`: one process did.
+    pub agents: Option<usize>,
     /// How it stands.
     pub state: State,
     /// `valid` or `invalid`, once it has ended with a report.
@@ -293,7 +295,8 @@ pub fn no_run(id: i64) -> String {
 
 const ENTRY: &str = "SELECT id, command, started_at, target, state, verdict, interrupted, seed, \
     knee_version, elapsed_ns, answer, pid, pid_began, pid_within, \
-    (SELECT group_concat(name, char(10)) FROM baselines WHERE run = id), RESULT FROM runs";
+    (SELECT group_concat(name, char(10)) FROM baselines WHERE run = id), RESULT, \
+    json_extract(spec, '$.agents') FROM runs";
 
 fn entry(row: &Row<'_>) -> Result<Entry, rusqlite::Error> {
     let state: String = row.get(4)?;
@@ -315,11 +318,13 @@ fn entry(row: &Row<'_>) -> Result<Entry, rusqlite::Error> {
     let mut baselines: Vec<String> =
         baselines.map_or_else(Vec::new, |b| b.lines().map(str::to_string).collect());
     baselines.sort();
+    let agents: Option<String> = row.get(16)?;
     Ok(Entry {
         id: row.get(0)?,
         command: row.get(1)?,
         started_at: row.get(2)?,
         target: row.get(3)?,
+        agents: agents.map(|names| names.split(',').count()),
         state,
         verdict: row.get(5)?,
         result: row.get(15)?,

@@ -26,6 +26,8 @@ pub(super) enum Of {
     Step(String),
     /// Sessions of a kind.
     Session(String),
+    /// Those of an agent.
+    Agent(String),
 }
 
 /// What a row is of.
@@ -132,11 +134,13 @@ impl Draft {
         let because = self.because(is_significant, rows);
         let smallest_seen_percent = self.smallest_seen(rows);
         let regression_excluded_percent = self.regression_excluded();
-        let (step, session) = match self.subject.of {
-            Of::All => (None, None),
-            Of::Step(name) => (Some(name), None),
-            Of::Session(name) => (None, Some(name)),
-        };
+        let [mut step, mut session, mut agent] = [const { None }; 3];
+        match self.subject.of {
+            Of::All => {}
+            Of::Step(name) => step = Some(name),
+            Of::Session(name) => session = Some(name),
+            Of::Agent(name) => agent = Some(name),
+        }
         ComparisonRow {
             metric: self.subject.metric.to_owned(),
             unit: self.subject.unit.to_owned(),
@@ -144,6 +148,7 @@ impl Draft {
             level: self.subject.level,
             step,
             session,
+            agent,
             a,
             b,
             ratio: a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a),

@@ -7,6 +7,7 @@
 //! which of them count (`discoveries`), so that two equal servers
 //! are called different in fewer than 1 of 20 comparisons, however many rows there are.
 
+mod agents;
 mod anatomy;
 mod answer;
 mod difference;
@@ -107,7 +108,7 @@ fn drafts(a: &[&Report], b: &[&Report], matched: &[Matched]) -> Vec<Draft> {
     let of_levels = matched.iter().flat_map(|m| m.drafts(kind));
     // Of many levels there would be hundreds, and every row hides differences of the others.
     let of_steps = match matched {
-        [only] if only.label.is_empty() => steps::drafts(only),
+        [only] if only.label.is_empty() => [steps::drafts(only), agents::drafts(only)].concat(),
         _ => Vec::new(),
     };
     let all = overall.into_iter().chain(of_levels).chain(of_steps);

@@ -110,7 +110,7 @@ pub struct ComparisonRow {
     /// `per_s`, `ns`, `percent`, `kib_per_s`, `hz`, `users`.
     pub unit: String,
     /// Where several levels, laws or methods are compared, the one that it is of; the step or the
-    /// kind of session, where it is of one; empty where it is of the whole.
+    /// kind of session, or the agent, where it is of one; empty where it is of the whole.
     pub label: String,
     /// That level, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,6 +121,9 @@ pub struct ComparisonRow {
     /// The kind of session that it is of; absent where it is of none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The agent that it is of; absent where it is of all of them together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// The value of A, the geometric mean over its runs (of shares: all operations together).
     pub a: Option<f64>,
     /// The value of B.

@@ -60,7 +60,12 @@ fn run(case: Case, slowness: f64, seed: u64) -> TrialReport {
     assess(&simulate(&spec, &World::station(case.workers, service)).trial)
 }
 
-fn report(trial: TrialReport) -> Report {
+/// A run of ten users in front of a calm server.
+pub(super) fn run_of_ten_users(seed: u64) -> TrialReport {
+    run(CLOSED, 1.0, seed)
+}
+
+pub(super) fn report(trial: TrialReport) -> Report {
     Report {
         schema: crate::report::SCHEMA.to_owned(),
         command: Command::of(Kind::Run),

@@ -11,7 +11,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// What of a spec changes nothing that is measured.
-const NO_MATTER: [&str; 6] = ["seed", "fail-if", "observe", "interval", "file", "bound"];
+const NO_MATTER: [&str; 7] = [
+    "seed", "fail-if", "observe", "interval", "file", "bound", "fleet",
+];
 /// What a sweep chooses by itself, and is matched level by level.
 const OF_LEVELS: [&str; 6] = [
     "vusers",

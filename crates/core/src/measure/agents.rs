@@ -49,6 +49,21 @@ pub struct AgentMeasured {
     pub invalid_because: Vec<String>,
 }
 
+/// What one agent contributed to an interval of a trial that runs: told, and not kept.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AgentInterval {
+    /// Its name.
+    pub agent: String,
+    /// Nothing has been heard of the interval from it. What it did is told with a later one.
+    pub is_silent: bool,
+    /// Operations that completed with a response.
+    pub completed: u64,
+    /// Operations that ended otherwise.
+    pub errors: u64,
+    /// 99th percentile of response time, within 1 %; absent where nothing completed.
+    pub p99_ns: Option<u64>,
+}
+
 /// The clock of an agent, as the coordinator read it over the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentClock {

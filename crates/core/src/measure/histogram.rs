@@ -23,6 +23,18 @@ impl Counts {
         self.0.is_empty()
     }
 
+    /// The time that a share `q` (0 to 1) of them did not exceed; `None` where there are none.
+    pub fn quantile(&self, q: f64) -> Option<Nanos> {
+        let all: u64 = self.0.iter().map(|entry| entry.1).sum();
+        let rank = ((q * all as f64).ceil() as u64).max(1);
+        let mut below = 0;
+        let found = self.0.iter().find(|&&(_, n)| {
+            below += n;
+            below >= rank
+        });
+        found.map(|&(t, _)| Nanos(t))
+    }
+
     /// Adds another's.
     pub fn merge(&mut self, other: &Counts) {
         self.0 = self.joined(other, |mine, theirs| mine + theirs);
@@ -312,6 +324,8 @@ mod tests {
             coarse.add(&sum.coarse());
             prop_assert_eq!(coarse.count(), all.count());
             for q in [0.5, 0.9, 1.0] {
+                let told = sum.quantile(q).unwrap_or_default();
+                prop_assert_eq!(told, all.quantile(q));
                 let (near, exact) = (coarse.quantile(q).0 as f64, all.quantile(q).0 as f64);
                 prop_assert!((near / exact.max(1.0) - 1.0).abs() < 0.01 || all.is_empty());
             }

@@ -1,6 +1,6 @@
 //! The intervals of the time series that people look at, and how workers' shares become one.
 
-use super::{Ended, Histogram, Window};
+use super::{AgentInterval, Ended, Histogram, Window};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -64,6 +64,9 @@ pub struct Interval {
     /// What ended of each kind of session, by its number. Told and not kept likewise.
     #[serde(skip)]
     pub sessions: Vec<Ended>,
+    /// What each of several agents contributed; empty where one process makes the load.
+    #[serde(skip)]
+    pub agents: Vec<AgentInterval>,
 }
 
 impl Interval {
@@ -77,11 +80,12 @@ impl Interval {
         n as f64 * 1e9 / self.length_ns() as f64
     }
 
-    /// The same as reports keep it: without steps and kinds of sessions, which are for watchers.
+    /// The same as reports keep it: without what is for watchers only.
     pub fn kept(self) -> Interval {
         Interval {
             steps: Vec::new(),
             sessions: Vec::new(),
+            agents: Vec::new(),
             ..self
         }
     }

@@ -22,7 +22,7 @@ mod targets;
 mod trial;
 mod wait;
 
-pub use agents::{AgentClock, AgentMeasured};
+pub use agents::{AgentClock, AgentInterval, AgentMeasured};
 pub use anatomy::{Anatomy, Part};
 pub use answers::Answers;
 pub use completion::Completion;

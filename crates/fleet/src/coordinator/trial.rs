@@ -18,7 +18,7 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use knee_core::measure::{AgentClock, IntervalWatcher, Trial};
 use knee_core::spec::{Crew, Load, TrialSpec};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -298,16 +298,20 @@ impl Making<'_> {
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) {
-        let mut merge = LiveMerge::new(parts.len());
+        let places: HashMap<String, usize> = parts
+            .iter()
+            .enumerate()
+            .map(|(place, part)| (part.name.clone(), place))
+            .collect();
+        let mut merge = LiveMerge::new(parts.iter().map(|part| part.name.as_str()));
         let mut glance = tokio::time::interval(GLANCE);
         let mut is_stopped = false;
         while parts.iter().any(|part| part.fate.is_none()) {
             tokio::select! {
                 Some(message) = beats.next() => {
-                    let agent = last_word(&message.subject);
+                    let place = places.get(last_word(&message.subject));
                     let beat = parse::<Beat>(&message.payload).filter(|beat| beat.key == self.key);
-                    let part = parts.iter_mut().find(|part| part.name == agent);
-                    if let (Some(beat), Some(part)) = (beat, part) {
+                    if let (Some(beat), Some(part)) = (beat, place.map(|&n| &mut parts[n])) {
                         part.doing = beat.doing;
                         part.heard_ns = now_ns();
                     }
@@ -336,7 +340,8 @@ impl Making<'_> {
 
     /// Gets what is ready.
     async fn fetch(&self, parts: &mut [Part]) {
-        let ready = parts.iter_mut().filter(|part| part.fate.is_none());
+        let is_ready = |part: &&mut Part| part.fate.is_none() && part.doing != Doing::Busy;
+        let ready = parts.iter_mut().filter(is_ready);
         let fetched = ready.map(|part| async {
             let asked = Asked {
                 client: self.client,

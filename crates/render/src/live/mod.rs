@@ -3,6 +3,7 @@
 //!
 //! As everywhere, each number shown is a field of an interval or a report, or their sum.
 
+mod agents;
 mod charts;
 mod columns;
 mod header;
@@ -17,7 +18,7 @@ pub use look::Look;
 pub use screen::{Pane, Screen};
 
 use knee_core::finding::Severity;
-use knee_core::measure::Interval;
+use knee_core::measure::{AgentInterval, Interval};
 use knee_core::time::Nanos;
 use knee_core::trial::findings::trial_findings;
 use knee_core::trial::live::Watch;
@@ -86,6 +87,8 @@ pub struct Live {
     watch: Watch,
     ended: Vec<Ended>,
     entries: VecDeque<Entry>,
+    /// What each agent contributed to the last interval.
+    agents: Vec<AgentInterval>,
     /// Whether the table of ended trials says what a note on the last one would.
     is_tabled: bool,
 }
@@ -148,16 +151,18 @@ impl Live {
         self.is_tabled = false;
         self.sums = Sums::default();
         self.watch = Watch::default();
+        self.agents.clear();
         self.trial = Some(trial);
     }
 
     /// An interval of it has ended, with its response times by band, where they are known.
-    pub fn interval(&mut self, interval: Interval, bands: Vec<(u16, u64)>) {
+    pub fn interval(&mut self, mut interval: Interval, bands: Vec<(u16, u64)>) {
         let Some(trial) = &self.trial else {
             return;
         };
         self.sums.errors += interval.errors;
         self.sums.sent += interval.sent.unwrap_or(0);
+        self.agents = std::mem::take(&mut interval.agents);
         if trial.kind == LiveKind::Operations {
             for remark in self.watch.on_interval(&interval) {
                 let at = Some(Nanos(remark.at_ns()) + self.warmup());

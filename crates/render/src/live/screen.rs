@@ -4,7 +4,7 @@ use super::charts::Bars;
 use super::header::{bit_rate, figures, progress, title};
 use super::latency::Latency;
 use super::look::Look;
-use super::{Live, LiveKind, Moment, log};
+use super::{Live, LiveKind, Moment, agents, log};
 use crate::document::line::{Ink, Line};
 use crate::number::rate;
 use knee_core::time::Nanos;
@@ -119,6 +119,12 @@ impl Screen<'_> {
         if ended > 0 {
             self.panel(&mut area, 2 + ended.min(share.max(1)), |area| {
                 log::table(self.live, self.look, buffer, area);
+            });
+        }
+        let made_by = self.live.agents.len() as u16;
+        if made_by > 0 {
+            self.panel(&mut area, 2 + made_by.min(share.max(1)), |area| {
+                agents::draw(self.live, self.look, buffer, area);
             });
         }
         match self.live.kind() {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixtures;
-use knee_core::measure::band_of;
+use knee_core::measure::{AgentInterval, band_of};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
@@ -124,6 +124,29 @@ fn flows() -> Live {
         live.interval(carried, bands);
     }
     live
+}
+
+#[test]
+fn agents_that_need_a_look_come_first() {
+    let mut live = Live::new("run", "http://127.0.0.1:8080/");
+    live.trial_begins(trial("", LiveKind::Operations));
+    let agent = |number: u64| AgentInterval {
+        agent: format!("loader-{number}"),
+        is_silent: number == 4,
+        completed: 100 + number,
+        errors: if number == 7 { 3 } else { 0 },
+        p99_ns: Some(1_000_000 + number * 250_000),
+    };
+    for i in 0..3 {
+        let (interval, bands) = half_second(i);
+        let agents = (1..=9).map(agent).collect();
+        live.interval(Interval { agents, ..interval }, bands);
+    }
+    insta::assert_snapshot!(shown(screen(&live), (80, 28)));
+    // Where one process makes the load there is no such table.
+    let (interval, bands) = half_second(3);
+    live.interval(interval, bands);
+    assert!(!shown(screen(&live), (80, 28)).contains("loader-1"));
 }
 
 #[test]

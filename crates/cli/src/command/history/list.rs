@@ -84,7 +84,10 @@ impl List<'_> {
         [
             entry.id.to_string(),
             when.replace('T', " "),
-            entry.command.clone(),
+            match entry.agents {
+                None => entry.command.clone(),
+                Some(agents) => format!("{} by {agents} agents", entry.command),
+            },
             self.shortened(target, self.width / TARGET_SHARE),
             verdict(entry),
             took,
@@ -155,6 +158,7 @@ fn one(entry: &Entry) -> Value {
         "command": entry.command,
         "started_at": entry.started_at,
         "target": entry.target,
+        "agents": entry.agents,
         "state": entry.state.name(),
         "verdict": entry.verdict,
         "result": entry.result,

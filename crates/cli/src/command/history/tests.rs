@@ -7,6 +7,7 @@ fn entry(id: i64, state: State, answer: &str) -> Entry {
         command: "run".to_string(),
         started_at: "2026-05-04T09:30:00Z".to_string(),
         target: "http://127.0.0.1:8080/".to_string(),
+        agents: None,
         state,
         verdict: (state == State::Complete).then(|| "valid".to_string()),
         result: (state == State::Complete).then(|| "passed".to_string()),
@@ -24,6 +25,7 @@ fn entries() -> Vec<Entry> {
         entry(105, State::Running, ""),
         Entry {
             command: "sweep".to_string(),
+            agents: Some(4),
             ..entry(104, State::CutShort, "At most 3,991/s.")
         },
         Entry {
