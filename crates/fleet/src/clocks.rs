@@ -5,6 +5,7 @@
 //! did to it, the other clock is known to half of what its round trip took (RFC 5905 §8).
 
 use crate::words::Reading;
+use knee_core::measure::AgentClock;
 
 /// So many questions are asked.
 pub(crate) const READINGS: usize = 24;
@@ -19,6 +20,8 @@ pub(crate) struct ClockRead {
     /// Half of the quickest round trip, without the time that it took there.
     pub uncertainty_ns: u64,
     pub is_synchronised: bool,
+    /// See [`Reading::chrony_error_ns`].
+    pub chrony_error_ns: Option<u64>,
 }
 
 /// The best of several exchanges: when each was asked and answered here, and what was answered.
@@ -33,12 +36,28 @@ pub(crate) fn best_of(exchanges: &[(u64, u64, Reading)]) -> Option<ClockRead> {
             realtime_ahead_ns: reading.realtime_ahead_ns,
             uncertainty_ns: round_trip / 2,
             is_synchronised: reading.is_synchronised,
+            chrony_error_ns: reading.chrony_error_ns,
         }
     };
     exchanges.iter().map(read).min_by_key(|r| r.uncertainty_ns)
 }
 
 impl ClockRead {
+    /// The agent's clocks for the report: `ahead_ns` is how far this host's time of day is ahead of
+    /// its monotonic clock, and `own_error_ns` what chrony says of it here.
+    pub(crate) fn told(&self, ahead_ns: i64, own_error_ns: Option<u64>) -> AgentClock {
+        let offset_ns = self.ahead_ns + self.realtime_ahead_ns - ahead_ns;
+        let both = self.chrony_error_ns.zip(own_error_ns);
+        let permitted = both.map(|(theirs, ours)| theirs + ours + self.uncertainty_ns);
+        AgentClock {
+            offset_ns,
+            uncertainty_ns: self.uncertainty_ns,
+            is_synchronised: self.is_synchronised,
+            chrony_error_ns: self.chrony_error_ns,
+            agrees_with_chrony: permitted.map(|most| offset_ns.unsigned_abs() <= most),
+        }
+    }
+
     /// A moment of our monotonic clock, by the agent's.
     pub(crate) fn there(&self, here_ns: u64) -> u64 {
         here_ns.saturating_add_signed(self.ahead_ns)
@@ -49,6 +68,29 @@ impl ClockRead {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_time_of_day_that_chrony_vouches_for_is_held_against_it() {
+        let read = |ahead_ns, chrony_error_ns| ClockRead {
+            ahead_ns,
+            realtime_ahead_ns: 1_000_000,
+            uncertainty_ns: 50_000,
+            is_synchronised: true,
+            chrony_error_ns,
+        };
+        let agrees = |read: ClockRead, own| read.told(1_000_000, own).agrees_with_chrony;
+        assert_eq!(
+            agrees(read(200_000, Some(100_000)), Some(60_000)),
+            Some(true)
+        );
+        assert_eq!(
+            agrees(read(-220_000, Some(100_000)), Some(60_000)),
+            Some(false)
+        );
+        assert_eq!(agrees(read(5_000_000_000, Some(100_000)), None), None);
+        assert_eq!(agrees(read(5_000_000_000, None), Some(1)), None);
+        assert_eq!(read(-7, None).told(1_000_000, None).offset_ns, -7);
+    }
 
     proptest! {
         #[test]

@@ -11,6 +11,7 @@
 mod access;
 mod agent;
 mod bus;
+mod chrony;
 mod clocks;
 mod coordinator;
 mod live;
@@ -26,7 +27,7 @@ pub use agent::{Agent, AgentOptions};
 pub use coordinator::{Collected, Fleet, FleetOptions, Present, collect, present, stop};
 pub use permit::{Cidr, Permit};
 pub use select::Selector;
-pub use words::{AgentFacts, CoordinatorFacts, PROTOCOL, TrialKey};
+pub use words::{AgentFacts, Aimed, CoordinatorFacts, Greeted, PROTOCOL, TrialKey};
 
 use knee_engine::error::RunError;
 use std::fmt;

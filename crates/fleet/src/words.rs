@@ -9,9 +9,10 @@
 
 use crate::part::Part;
 use knee_core::measure::Trial;
-use knee_core::spec::{Crew, TrialSpec};
+use knee_core::spec::{Crew, HttpVersion, TrialSpec};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The version of this language: agents of another one are refused.
@@ -85,12 +86,14 @@ pub(crate) enum Verb {
     Result,
     /// The result has arrived.
     Thanks,
-    /// Which version of HTTP a target speaks.
+    /// Which version of HTTP a target speaks: [`Greeted`].
     Greet,
+    /// Where an overload's target is: [`Aimed`].
+    Aim,
 }
 
 impl Verb {
-    const ALL: [Verb; 9] = [
+    const ALL: [Verb; 10] = [
         Verb::Clock,
         Verb::Piece,
         Verb::Prepare,
@@ -100,6 +103,7 @@ impl Verb {
         Verb::Result,
         Verb::Thanks,
         Verb::Greet,
+        Verb::Aim,
     ];
 
     fn word(self) -> &'static str {
@@ -113,6 +117,7 @@ impl Verb {
             Verb::Result => "result",
             Verb::Thanks => "thanks",
             Verb::Greet => "greet",
+            Verb::Aim => "aim",
         }
     }
 
@@ -221,6 +226,24 @@ pub(crate) enum Answer {
     Unreachable(String),
 }
 
+/// What a target said to an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Greeted {
+    /// What it speaks.
+    pub version: HttpVersion,
+    /// The address that answered, as the agent sees it.
+    pub address: String,
+}
+
+/// Where an agent sees the target of an overload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Aimed {
+    /// Its address.
+    pub address: SocketAddr,
+    /// Whether it answered a connect.
+    pub answers: bool,
+}
+
 /// When a trial begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Go {
@@ -240,6 +263,8 @@ pub(crate) struct Reading {
     pub realtime_ahead_ns: i64,
     /// Whether its kernel calls its time of day synchronised.
     pub is_synchronised: bool,
+    /// How far that is from the true one at the most, where chrony runs there.
+    pub chrony_error_ns: Option<u64>,
 }
 
 /// What an agent is doing with a trial.

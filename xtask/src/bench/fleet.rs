@@ -325,11 +325,11 @@ fn knees(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
             server.stop()?;
             let conclusion = &report["conclusion"];
             let number = |v: &Value| v.as_f64().map_or("–".to_owned(), |v| format!("{v:.2}"));
-            let ends = &conclusion["knee"]["at_ci95"];
+            let ends = &conclusion["knee_ci95"];
             table.row(&[
-                format!("{who}, {round}: {}", number(&conclusion["knee"]["at"])),
+                format!("{who}, {round}: {}", number(&conclusion["knee_vusers"])),
                 format!("{} to {}", number(&ends[0]), number(&ends[1])),
-                number(&conclusion["throughput_max_per_s"]),
+                number(&conclusion["max_throughput_per_s"]),
             ]);
         }
     }

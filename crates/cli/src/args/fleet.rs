@@ -14,12 +14,7 @@ use knee_fleet::{Fleet, FleetOptions, Selector};
 pub struct FleetArgs {
     /// NATS where 'knee agent's wait on other machines: they make the load together, each its exact
     /// share, such as nats://nats:4222
-    #[arg(
-        long,
-        value_name = "URL",
-        hide_short_help = true,
-        conflicts_with = "observe"
-    )]
+    #[arg(long, value_name = "URL", hide_short_help = true)]
     fleet: Option<String>,
 
     /// Agents to use, by name or label: zone=a,zone=b [default: all]

@@ -36,8 +36,8 @@ enum Makers {
     /// This process, with the place where the server is watched from, once that is prepared and
     /// where somebody asked.
     Here(Option<Box<Vantage>>),
-    /// Agents.
-    Fleet(Box<Fleet>),
+    /// Agents, watched likewise.
+    Fleet(Box<Fleet>, Option<Box<Vantage>>),
 }
 
 impl HttpStand {
@@ -54,14 +54,16 @@ impl HttpStand {
     }
 
     /// Watches the server from there in each trial to come.
-    pub fn watch_from(&mut self, vantage: Option<Vantage>) {
-        self.makers = Makers::Here(vantage.map(Box::new));
+    pub fn watch_from(&mut self, from: Option<Vantage>) {
+        match &mut self.makers {
+            Makers::Here(vantage) | Makers::Fleet(_, vantage) => *vantage = from.map(Box::new),
+        }
     }
 
     /// Has the trials made by a fleet, where there is one.
     pub fn made_by(mut self, fleet: Option<Fleet>) -> HttpStand {
         if let Some(fleet) = fleet {
-            self.makers = Makers::Fleet(Box::new(fleet));
+            self.makers = Makers::Fleet(Box::new(fleet), None);
         }
         self
     }
@@ -69,17 +71,13 @@ impl HttpStand {
 
 impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStand {
     fn prepare(&mut self) -> Result<(), RunError> {
-        match &mut self.makers {
-            Makers::Here(vantage) => {
-                let (address, _) = knee_engine::preflight(&self.target, self.connect_timeout)?;
-                *vantage = self.observe.vantage(&address)?.map(Box::new);
-                Ok(())
-            }
+        let address = match &self.makers {
+            Makers::Here(_) => knee_engine::preflight(&self.target, self.connect_timeout)?.0,
             // Whether it can be reached from here says nothing of the agents.
-            Makers::Fleet(fleet) => {
-                Ok(fleet.greet(&self.target, self.connect_timeout).map(drop)?)
-            }
-        }
+            Makers::Fleet(fleet, _) => fleet.greet(&self.target, self.connect_timeout)?.address,
+        };
+        self.watch_from(self.observe.vantage(&address)?);
+        Ok(())
     }
 
     fn upcoming(&mut self, spec: &TrialSpec) -> Upcoming {
@@ -96,7 +94,9 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStan
             Makers::Here(vantage) => {
                 knee_engine::run_observed(spec, watch, stop, vantage.as_deref_mut())?
             }
-            Makers::Fleet(fleet) => fleet.run(spec, watch, stop)?,
+            Makers::Fleet(fleet, vantage) => {
+                fleet.run(spec, vantage.as_deref_mut(), watch, stop)?
+            }
         };
         self.backend.clone_from(&trial.generator.backend);
         Ok(Made {
@@ -131,7 +131,7 @@ pub(super) fn settle(
 ) -> Result<HttpTarget, RunError> {
     let version = match (target.version(), fleet) {
         (HttpVersion::Auto, None) => knee_engine::preflight(&target, connect_timeout)?.1.version,
-        (HttpVersion::Auto, Some(fleet)) => fleet.greet(&target, connect_timeout)?,
+        (HttpVersion::Auto, Some(fleet)) => fleet.greet(&target, connect_timeout)?.version,
         (version, _) => version,
     };
     Ok(HttpTarget { version, ..target })

@@ -73,4 +73,12 @@ pub struct AgentClock {
     pub uncertainty_ns: u64,
     /// Whether its kernel says that its time of day is synchronised (adjtimex(2)).
     pub is_synchronised: bool,
+    /// How far its time of day is from the true one at the most, as chrony says there; absent where
+    /// chrony does not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chrony_error_ns: Option<u64>,
+    /// Whether `offset_ns` is no more than chrony permits, there and at the coordinator; absent
+    /// where either has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agrees_with_chrony: Option<bool>,
 }

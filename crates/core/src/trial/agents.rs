@@ -63,6 +63,19 @@ pub fn agent_lost(agent: &str, crew: Crew, because: &str) -> AgentMeasured {
     }
 }
 
+/// How far apart agents may have begun: the latest that any began, less the earliest.
+pub(super) fn skew_ns_max(agents: &[AgentMeasured]) -> Option<u64> {
+    let begun = agents.iter().filter_map(|agent| {
+        let late = i64::try_from(agent.begun_late_ns?).ok()?;
+        let within = i64::try_from(agent.clock?.uncertainty_ns).ok()?;
+        Some((late - within, late + within))
+    });
+    let begun: Vec<(i64, i64)> = begun.collect();
+    let first = begun.iter().map(|b| b.0).min()?;
+    let last = begun.iter().map(|b| b.1).max()?;
+    u64::try_from(last - first).ok()
+}
+
 /// An agent whose figures are not those of the others.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outlier {
@@ -164,6 +177,7 @@ fn errors_differ<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::AgentClock;
 
     fn agent(name: &str, mean_us: f64) -> AgentMeasured {
         AgentMeasured {
@@ -188,6 +202,25 @@ mod tests {
         assert_eq!(outlier(&spread), None);
         // Two differ from each other, and nobody knows which is wrong.
         assert_eq!(outlier(&one[2..]), None);
+    }
+
+    #[test]
+    fn agents_begin_as_far_apart_as_they_were_late_and_their_clocks_unknown() {
+        let begun = |late, uncertainty_ns| AgentMeasured {
+            begun_late_ns: Some(late),
+            clock: Some(AgentClock {
+                uncertainty_ns,
+                ..AgentClock::default()
+            }),
+            ..AgentMeasured::default()
+        };
+        let agents = [
+            begun(30_000, 20_000),
+            begun(200_000, 50_000),
+            agent("lost", 1.0),
+        ];
+        assert_eq!(skew_ns_max(&agents), Some(250_000 - 10_000));
+        assert_eq!(skew_ns_max(&agents[2..]), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! From the raw trial to its report: the one place where a trial's statistics are computed.
 
+use super::agents::skew_ns_max;
 use super::little::littles_law;
 use super::offered::{asked, gap_evidence, offered_report};
 use super::silence::silence;
@@ -100,6 +101,7 @@ fn detail(trial: &Trial, silence: SilenceReport, transient_ns: u64) -> HttpDetai
         connections_max: measured.connections_max,
         observed: trial.observed.clone(),
         agents: trial.agents.clone(),
+        agents_skew_ns_max: skew_ns_max(&trial.agents),
     }
 }
 

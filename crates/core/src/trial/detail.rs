@@ -59,6 +59,10 @@ pub struct HttpDetail {
     /// What each agent contributed; absent where one process made the trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentMeasured>,
+    /// How far apart the agents began at the most, in nanoseconds: how late each was by its own
+    /// clock, and how exactly that is known; absent where one process made the trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents_skew_ns_max: Option<u64>,
 }
 
 /// What a trial of datagrams has beyond any other.

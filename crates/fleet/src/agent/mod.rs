@@ -1,6 +1,7 @@
 //! An agent: the engine behind subjects.
 
 mod job;
+mod question;
 mod store;
 
 use crate::bus::{Bus, Stores, json, now_ns, parse};
@@ -10,13 +11,12 @@ use crate::words::{
     AgentFacts, Answer, BEAT, Beat, Doing, FAREWELL, Go, Order, PIECE, PROTOCOL, Prepare, RENEW,
     Reading, TrialKey, Verb, beat_subject,
 };
-use crate::{Access, FleetError, host_name};
+use crate::{Access, FleetError, chrony, host_name};
 use async_nats::{Client, Message};
 use futures_util::StreamExt;
 pub(crate) use job::files_of;
 use job::{Job, Tools};
-use knee_core::spec::{HttpTarget, HttpVersion, Margins};
-use knee_core::time::Nanos;
+use knee_core::spec::Margins;
 use knee_engine::sys::clock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -113,6 +113,7 @@ impl Agent {
             facts: self.facts.clone(),
             options: self.options.clone(),
             state: Arc::default(),
+            chrony_error_ns: Arc::default(),
         };
         self.bus.run(desk.serve(stop, tell))
     }
@@ -192,6 +193,9 @@ async fn take(stores: &Stores, facts: &AgentFacts) -> Result<bool, FleetError> {
 /// An agent that is to end keeps a result so long at most, for somebody to fetch it.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
 
+/// chrony is asked again after so long.
+const CHECK: Duration = Duration::from_secs(15);
+
 /// What an agent has at hand while it serves.
 struct Desk {
     client: Client,
@@ -201,6 +205,8 @@ struct Desk {
     facts: AgentFacts,
     options: AgentOptions,
     state: Arc<Mutex<State>>,
+    /// As chrony said last.
+    chrony_error_ns: Arc<Mutex<Option<u64>>>,
 }
 
 /// What it is doing.
@@ -231,6 +237,7 @@ impl Desk {
         };
         let mut renew = ticks(RENEW);
         let mut beat = ticks(BEAT);
+        let mut check = ticks(CHECK);
         let mut told = None;
         let mut leaving: Option<Instant> = None;
         loop {
@@ -249,6 +256,10 @@ impl Desk {
                     None => break,
                 },
                 _ = renew.tick() => self.renew(),
+                _ = check.tick() => {
+                    let told = self.chrony_error_ns.clone();
+                    tokio::task::spawn_blocking(move || *lock(&told) = chrony::error_ns_max());
+                }
                 _ = beat.tick() => {
                     let now = self.in_words();
                     if now != told {
@@ -348,10 +359,12 @@ impl Desk {
                 went_ns: self.now_ns(),
                 realtime_ahead_ns: clock::realtime_ahead_ns() as i64 - self.options.clock_shift_ns,
                 is_synchronised: clock::is_synchronised(),
+                chrony_error_ns: *lock(&self.chrony_error_ns),
             }),
             Verb::Piece => json(&self.on_piece(&message)),
             Verb::Prepare => return self.on_prepare(message),
-            Verb::Greet => return self.on_greet(message),
+            Verb::Greet => return self.on_question(message, question::greet),
+            Verb::Aim => return self.on_question(message, question::aim),
             Verb::Go => json(&self.on_go(&message)),
             Verb::Cancel => json(&self.on_job(&message, Job::cancel)),
             Verb::Stop => json(&self.on_job(&message, Job::stop)),
@@ -429,23 +442,6 @@ impl Desk {
         }
     }
 
-    /// What a target speaks, as seen from here.
-    fn on_greet(&self, message: Message) {
-        let (permit, client) = (self.options.permit.clone(), self.client.clone());
-        tokio::task::spawn_blocking(move || {
-            let asked = parse::<(HttpTarget, Nanos)>(&message.payload);
-            let told = match asked {
-                None => Err(Answer::No("no target".to_owned())),
-                Some((target, patience)) => greet(&permit, target, patience),
-            };
-            tokio::runtime::Handle::current().spawn(async move {
-                if let Some(reply) = message.reply {
-                    let _ = client.publish(reply, json(&told)).await;
-                }
-            });
-        });
-    }
-
     fn on_go(&self, message: &Message) -> Answer {
         let Some(go) = parse::<Go>(&message.payload) else {
             return Answer::No("no time to begin at".to_owned());
@@ -477,19 +473,6 @@ impl Desk {
             .filter(|job| job.key == key)?
             .piece(piece)
     }
-}
-
-fn greet(permit: &Permit, mut target: HttpTarget, patience: Nanos) -> Result<HttpVersion, Answer> {
-    let told = |error: FleetError| match error {
-        FleetError::Unreachable(line) => Answer::Unreachable(line),
-        FleetError::Refused(line) => Answer::No(line),
-    };
-    permit
-        .pin(&mut target, Some(Duration::from_nanos(patience.0)))
-        .map_err(told)?;
-    let greeting = knee_engine::preflight(&target, patience);
-    let (_, greeting) = greeting.map_err(|e| Answer::Unreachable(e.to_string()))?;
-    Ok(greeting.version)
 }
 
 impl Doing {

@@ -3,18 +3,18 @@
 use super::{Asked, FleetOptions, Member};
 use crate::bus::{Bus, Stores, chain, parse};
 use crate::words::{AgentFacts, CoordinatorFacts, LEASE_KEY, PROTOCOL};
-use crate::{Access, FleetError};
+use crate::{Access, FleetError, chrony};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
+use knee_core::measure::AgentClock;
 
 /// An agent that holds a lease.
 #[derive(Clone, Debug)]
 pub struct Present {
     /// What it says of itself.
     pub facts: AgentFacts,
-    /// How far its time of day is ahead of this host's, and within how much that is known, in
-    /// nanoseconds; or why it does not answer.
-    pub clock: Result<(i64, u64), String>,
+    /// Its clocks beside this host's; or why it does not answer.
+    pub clock: Result<AgentClock, String>,
 }
 
 /// All agents, and who conducts.
@@ -24,6 +24,7 @@ pub struct Present {
 pub fn present(access: &Access) -> Result<(Vec<Present>, Option<CoordinatorFacts>), FleetError> {
     let bus = Bus::connect(access, "knee fleet")?;
     let stores = bus.stores()?;
+    let own_error_ns = chrony::error_ns_max();
     bus.run(async {
         let agents = leases(&stores).await?;
         let asked = agents.into_iter().map(|facts| async {
@@ -33,10 +34,7 @@ pub fn present(access: &Access) -> Result<(Vec<Present>, Option<CoordinatorFacts
             };
             let clock = asked.clock(8).await;
             let ahead = knee_engine::sys::clock::realtime_ahead_ns() as i64;
-            let clock = clock.map(|read| {
-                let offset = read.ahead_ns + read.realtime_ahead_ns - ahead;
-                (offset, read.uncertainty_ns)
-            });
+            let clock = clock.map(|read| read.told(ahead, own_error_ns));
             Present { facts, clock }
         });
         let held = stores.coordinator.get(LEASE_KEY).await.ok().flatten();

@@ -12,19 +12,25 @@ pub use gather::{Present, present};
 
 use crate::bus::{Bus, Stores, chain, json, now_ns, parse};
 use crate::clocks::{ClockRead, READINGS, best_of};
-use crate::words::{AgentFacts, Answer, CoordinatorFacts, Reading, TrialKey, Verb, agent_subject};
+use crate::words::{
+    AgentFacts, Aimed, Answer, CoordinatorFacts, Greeted, Reading, TrialKey, Verb, agent_subject,
+};
 use crate::{Access, FleetError, Selector, host_name};
 use async_nats::{Client, Request};
 use futures_util::future::join_all;
 use knee_core::measure::{IntervalWatcher, Trial};
-use knee_core::spec::{HttpTarget, HttpVersion, TrialSpec};
+use knee_core::spec::{HttpTarget, TrialSpec};
 use knee_core::time::Nanos;
 use knee_engine::error::RunError;
+use knee_engine::observe::Vantage;
 use lease::Lease;
 use serde::de::DeserializeOwned;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+/// An agent answers a question about a target within so long beyond what the question takes.
+const QUESTION_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Which fleet, and how it is used.
 #[derive(Clone, Debug)]
@@ -111,37 +117,50 @@ impl Fleet {
         &self.bus.place
     }
 
-    /// Which version of HTTP the target speaks, as the first agent sees it.
+    /// What the target speaks, as the first agent sees it.
     ///
     /// # Errors
     /// It does not answer, or not as it should; the agent does not.
-    pub fn greet(&self, target: &HttpTarget, patience: Nanos) -> Result<HttpVersion, FleetError> {
+    pub fn greet(&self, target: &HttpTarget, patience: Nanos) -> Result<Greeted, FleetError> {
+        let limit = Duration::from_nanos(patience.0) + QUESTION_PATIENCE;
+        self.ask_first(Verb::Greet, json(&(target, patience)), limit)
+    }
+
+    /// Where the target of an overload is, as the first agent sees it.
+    ///
+    /// # Errors
+    /// It refuses, or there is no such host; the agent does not answer; a source is no address of
+    /// its host.
+    pub fn aim(&self, target: &HttpTarget, sources: &[String]) -> Result<Aimed, FleetError> {
+        self.ask_first(Verb::Aim, json(&(target, sources)), 2 * QUESTION_PATIENCE)
+    }
+
+    fn ask_first<A: DeserializeOwned>(
+        &self,
+        verb: Verb,
+        question: bytes::Bytes,
+        limit: Duration,
+    ) -> Result<A, FleetError> {
         let Some(first) = self.members.first() else {
             return Err(FleetError::Unreachable("there is no agent".to_owned()));
         };
-        let name = &first.facts.name;
+        let agent = first.facts.name.as_str();
         let asked = Asked {
             client: &self.bus.client,
-            agent: name,
+            agent,
         };
-        let limit = Duration::from_nanos(patience.0) + Duration::from_secs(5);
-        let told: Result<Result<HttpVersion, Answer>, String> =
-            self.bus
-                .run(asked.ask(Verb::Greet, json(&(target, patience)), limit));
+        let told: Result<Result<A, Answer>, String> =
+            self.bus.run(asked.ask(verb, question, limit));
+        let unreachable = |why: &str| FleetError::Unreachable(format!("agent {agent}: {why}"));
         match told {
-            Ok(Ok(version)) => Ok(version),
-            Ok(Err(Answer::Unreachable(why))) => {
-                Err(FleetError::Unreachable(format!("agent {name}: {why}")))
-            }
-            Ok(Err(Answer::No(why))) => Err(FleetError::Refused(format!("agent {name}: {why}"))),
-            Ok(Err(Answer::Yes)) => {
-                Err(FleetError::Unreachable(format!("agent {name}: no answer")))
-            }
-            Err(why) => Err(FleetError::Unreachable(format!("agent {name}: {why}"))),
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(Answer::No(why))) => Err(FleetError::Refused(format!("agent {agent}: {why}"))),
+            Ok(Err(Answer::Unreachable(why))) | Err(why) => Err(unreachable(&why)),
+            Ok(Err(Answer::Yes)) => Err(unreachable("no answer")),
         }
     }
 
-    /// Has all agents make a trial together.
+    /// Has all agents make a trial together, with the server's side watched from `vantage`.
     ///
     /// # Errors
     /// Before any load: an agent refuses, cannot reach the target, or is lost. Afterwards: not one
@@ -149,6 +168,7 @@ impl Fleet {
     pub fn run(
         &mut self,
         spec: &TrialSpec,
+        vantage: Option<&mut Vantage>,
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<Trial, RunError> {
@@ -168,6 +188,7 @@ impl Fleet {
             options: &self.options,
             key,
             spec,
+            vantage,
         };
         let members = &mut self.members;
         Ok(self.bus.run(making.make(members, watch, stop))?)

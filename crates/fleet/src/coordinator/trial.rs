@@ -2,7 +2,6 @@
 
 use super::collect::{fetch_kept, fetch_stored, join};
 use super::{Asked, FleetOptions, Member, tell};
-use crate::FleetError;
 use crate::agent::files_of;
 use crate::bus::{Link, Stores, json, now_ns, parse};
 use crate::live::LiveMerge;
@@ -12,12 +11,14 @@ use crate::words::{
     Answer, Beat, Doing, Go, Order, PIECE, PlanFacts, Prepare, SILENT, SPEC, Snapshot, TrialKey,
     Verb, result_subject,
 };
+use crate::{FleetError, chrony};
 use async_nats::{Client, HeaderMap, Request, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use knee_core::measure::{AgentClock, IntervalWatcher, Trial};
 use knee_core::spec::{Crew, Load, TrialSpec};
+use knee_engine::observe::Vantage;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +45,8 @@ pub(super) struct Making<'a> {
     pub(super) options: &'a FleetOptions,
     pub(super) key: TrialKey,
     pub(super) spec: &'a TrialSpec,
+    /// Where the server is watched from.
+    pub(super) vantage: Option<&'a mut Vantage>,
 }
 
 /// An agent's part of it.
@@ -60,7 +63,7 @@ struct Part {
 impl Making<'_> {
     /// Makes it.
     pub(super) async fn make(
-        self,
+        mut self,
         members: &mut [Member],
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
@@ -76,7 +79,17 @@ impl Making<'_> {
         };
         let (beats, live) = (listen("beat").await?, listen("live").await?);
         self.note_plan(members, &crews).await?;
+        let vantage = self.vantage.take();
+        let vantage = vantage.map(|vantage| {
+            vantage.arm();
+            vantage
+        });
         let begin_ns = self.begin(members, &crews).await?;
+        let vantage = vantage.map(|vantage| {
+            let window_ns = begin_ns + self.spec.warmup.0;
+            vantage.begin(window_ns, self.spec.interval, self.spec.duration);
+            vantage
+        });
         let now = now_ns();
         let mut parts: Vec<Part> = members
             .iter()
@@ -92,8 +105,10 @@ impl Making<'_> {
             .collect();
         self.follow(&mut parts, (beats, live), begin_ns, watch, stop)
             .await;
+        let observed = vantage.map(Vantage::finish);
         self.thank(&parts).await;
-        self.end(members, parts)
+        let trial = self.end(members, parts)?;
+        Ok(Trial { observed, ..trial })
     }
 
     /// Who makes which part of it.
@@ -411,14 +426,11 @@ impl Making<'_> {
     /// The trial, of all that was delivered.
     fn end(&self, members: &mut [Member], parts: Vec<Part>) -> Result<Trial, FleetError> {
         let ahead = knee_engine::sys::clock::realtime_ahead_ns() as i64;
+        let own_error_ns = chrony::error_ns_max();
         let clocks: BTreeMap<String, AgentClock> = members
             .iter()
             .map(|m| {
-                let clock = AgentClock {
-                    offset_ns: m.clock.ahead_ns + m.clock.realtime_ahead_ns - ahead,
-                    uncertainty_ns: m.clock.uncertainty_ns,
-                    is_synchronised: m.clock.is_synchronised,
-                };
+                let clock = m.clock.told(ahead, own_error_ns);
                 (m.facts.name.clone(), clock)
             })
             .collect();

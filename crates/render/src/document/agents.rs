@@ -12,21 +12,38 @@ const SHOWN: usize = 12;
 
 /// Adds them, where several made the trial. `of`: which trial, where there are several.
 pub(super) fn show(doc: &mut Document, trial: &TrialReport, of: &str) {
-    let Some(agents) = trial
-        .http()
-        .map(|http| &http.agents)
-        .filter(|all| !all.is_empty())
-    else {
+    let Some(http) = trial.http().filter(|http| !http.agents.is_empty()) else {
         return;
+    };
+    let agents = &http.agents;
+    let began = match http.agents_skew_ns_max {
+        Some(skew_ns) => format!(", begun within {} of each other", time_short(skew_ns)),
+        None => String::new(),
     };
     let made = match of {
         "" => format!(
-            "{} made the load together",
+            "{} made the load together{began}",
             plural(agents.len() as u64, "agent")
         ),
-        of => format!("{of} made by {}", plural(agents.len() as u64, "agent")),
+        of => format!(
+            "{of} made by {}{began}",
+            plural(agents.len() as u64, "agent")
+        ),
     };
     doc.section("Agents", made);
+    let is_off = |a: &&AgentMeasured| a.clock.is_some_and(|c| c.agrees_with_chrony == Some(false));
+    let off: Vec<&str> = agents
+        .iter()
+        .filter(is_off)
+        .map(|a| a.agent.as_str())
+        .collect();
+    if !off.is_empty() {
+        doc.note(format!(
+            "The time of day of {} is further from the coordinator's than chrony permits. The \
+             beginning does not depend on it.",
+            off.join(", ")
+        ));
+    }
     let (lost, others): (Vec<_>, Vec<_>) = agents.iter().partition(|a| a.lost_because.is_some());
     let ordered: Vec<&AgentMeasured> = lost.into_iter().chain(others).collect();
     let shown = &ordered[..ordered.len().min(SHOWN)];

@@ -113,10 +113,18 @@ fn row(agent: &Present) -> [String; 8] {
         facts.cores.to_string(),
         facts.version.clone(),
         match &agent.clock {
-            Ok((offset_ns, within_ns)) => {
-                let sign = if *offset_ns < 0 { "-" } else { "+" };
-                let offset = time(offset_ns.unsigned_abs() as f64);
-                format!("{sign}{offset} ± {}", time(*within_ns as f64))
+            Ok(clock) => {
+                let sign = if clock.offset_ns < 0 { "-" } else { "+" };
+                let offset = time(clock.offset_ns.unsigned_abs() as f64);
+                let chrony = match clock.agrees_with_chrony {
+                    None => "",
+                    Some(true) => ", as chrony says",
+                    Some(false) => ", which chrony rules out",
+                };
+                format!(
+                    "{sign}{offset} ± {}{chrony}",
+                    time(clock.uncertainty_ns as f64)
+                )
             }
             Err(why) => why.clone(),
         },

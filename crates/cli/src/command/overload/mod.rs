@@ -169,8 +169,8 @@ pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
     }
     let fleet = overload.fleet.take();
     let is_here = fleet.is_none();
-    let mut stand = match OverloadStand::find(&overload.spec, &overload.observe) {
-        Ok(stand) => stand.made_by(fleet),
+    let mut stand = match OverloadStand::find(&overload.spec, &overload.observe, fleet) {
+        Ok(stand) => stand,
         Err(e) => {
             let (order, experiment) = overload.split();
             return laboratory::unreached(order, &experiment, e);

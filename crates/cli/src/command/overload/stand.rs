@@ -25,27 +25,32 @@ pub struct OverloadStand {
 }
 
 impl OverloadStand {
-    /// A stand in front of the target of this overload, found and watched from now on.
+    /// A stand in front of the target of this overload, found and watched from now on; `fleet`
+    /// makes its trials, where there is one.
     ///
     /// # Errors
-    /// It refuses, or is not there; an address that connections are to come from is not this
-    /// host's; the observer does not answer.
-    pub fn find(spec: &OverloadSpec, observe: &ObserveArgs) -> Result<OverloadStand, RunError> {
+    /// It refuses, or is not there; an address that connections are to come from is not the
+    /// generator's; the observer does not answer.
+    pub fn find(
+        spec: &OverloadSpec,
+        observe: &ObserveArgs,
+        fleet: Option<Fleet>,
+    ) -> Result<OverloadStand, RunError> {
         let target = &spec.base.target;
-        let (address, answers) = knee_engine::aim(target, sources(spec))?;
-        let mut http = HttpStand::new(&spec.base, true, observe.clone());
+        let (address, answers) = match &fleet {
+            None => knee_engine::aim(target, sources(spec))?,
+            Some(fleet) => {
+                let aimed = fleet.aim(target, sources(spec))?;
+                (aimed.address, aimed.answers)
+            }
+        };
+        let mut http = HttpStand::new(&spec.base, true, observe.clone()).made_by(fleet);
         http.watch_from(observe.vantage_or_here(address)?);
         Ok(OverloadStand {
             http,
             address,
             answers,
         })
-    }
-
-    /// Has the trials made by a fleet, where there is one.
-    pub fn made_by(mut self, fleet: Option<Fleet>) -> OverloadStand {
-        self.http = self.http.made_by(fleet);
-        self
     }
 
     /// Whether the target answered when it was looked for.

@@ -100,6 +100,29 @@ fn a_sweep_and_an_overload_are_made_by_agents_too() {
 }
 
 #[test]
+fn the_server_is_watched_while_agents_load_it() {
+    let Some(ground) = Ground::with(2) else {
+        return;
+    };
+    let ended = ground.run(&["-R", "200", "-n", "200", "--observe", "here"]);
+    assert!(measured(&ended), "{ended:?}");
+    let trial = &ended.json()["trials"][0];
+    let observed = &trial["observed"];
+    let opened = trial["connections_opened"].as_u64().unwrap();
+    assert!(opened >= 2, "{trial}");
+    if observed["source"] == "capture" {
+        // Those that come after the warm-up.
+        assert!(
+            observed["first_syns"].as_u64() <= Some(opened),
+            "{observed}"
+        );
+    }
+    assert!(observed["elapsed_ns"].as_u64() > Some(0), "{observed}");
+    assert!(observed["server_host"].is_null(), "{observed}");
+    assert!(trial["agents_skew_ns_max"].as_u64() > Some(0), "{trial}");
+}
+
+#[test]
 fn clocks_that_are_seconds_apart_change_nothing() {
     let Some(nats) = Nats::start(&[]) else {
         return;

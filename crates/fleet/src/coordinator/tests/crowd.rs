@@ -110,6 +110,7 @@ impl Simulant {
                     went_ns: now,
                     realtime_ahead_ns: knee_engine::sys::clock::realtime_ahead_ns() as i64,
                     is_synchronised: true,
+                    chrony_error_ns: None,
                 })
             }
             Verb::Piece => {
@@ -139,7 +140,7 @@ impl Simulant {
                 self.doing = None;
                 json(&Answer::Yes)
             }
-            Verb::Stop | Verb::Greet => json(&Answer::Yes),
+            Verb::Stop | Verb::Greet | Verb::Aim => json(&Answer::Yes),
             Verb::Result => Bytes::new(),
         }
     }
@@ -349,7 +350,7 @@ fn coordinate(agents: usize, duration: Nanos) -> Option<Took> {
     let mut watched = Watched::default();
     let (before, since) = (cpu_s(), Instant::now());
     let trial = fleet
-        .run(&spec, &mut watched, &AtomicBool::new(false))
+        .run(&spec, None, &mut watched, &AtomicBool::new(false))
         .unwrap();
     let took = Took {
         cpu_s: cpu_s() - before,
