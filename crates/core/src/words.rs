@@ -70,6 +70,14 @@ pub fn users(n: f64) -> String {
     format!("{n} {noun}")
 }
 
+/// `between 4.2 and 6 users`, or `about 6 users` where both ends are written alike.
+pub fn between_users(lo: f64, hi: f64) -> String {
+    match estimate(lo) == estimate(hi) {
+        true => format!("about {}", users(hi)),
+        false => format!("between {} and {}", estimate(lo), users(hi)),
+    }
+}
+
 /// `a`, `a and b`, `a, b and c`.
 pub fn list(items: &[String]) -> String {
     match items {
@@ -142,6 +150,14 @@ mod tests {
         for &(value, text) in table {
             assert_eq!(words(value), text, "{value}");
         }
+    }
+
+    #[test]
+    fn ends_that_are_written_alike_are_one() {
+        assert_eq!(between_users(4.21, 6.0), "between 4.21 and 6 users");
+        assert_eq!(between_users(6.0, 6.0), "about 6 users");
+        let [lo, hi] = [6.000_1, 6.000_2];
+        assert!(between_users(lo, hi).starts_with("about 6"));
     }
 
     #[test]

@@ -2,13 +2,12 @@
 //! are fixed.
 
 use crate::compare::report::{Comparison, ComparisonRow, ComparisonVerdict};
+use crate::compare::tests::report;
 use crate::compare::{Named, compare};
-use crate::experiment::run::report::RunConclusion;
 use crate::measure::{
     Completion, Histogram, Op, Outcome, Recorder, RecorderConfig, SessionMeasured,
     SessionsMeasured, Trial, Window,
 };
-use crate::report::{Command, Conclusion, Host, Kind, Report, ReportResult, SCHEMA};
 use crate::rng;
 use crate::scenario::{Surroundings, parse_scenario};
 use crate::spec::fixture;
@@ -151,29 +150,8 @@ fn trial(case: Case) -> Trial {
     }
 }
 
-fn report(case: Case) -> Report {
-    let trial = assess(&trial(case));
-    Report {
-        schema: SCHEMA.to_owned(),
-        command: Command::of(Kind::Run),
-        knee_version: "1".to_owned(),
-        started_at: "2026-05-04T09:30:00Z".to_owned(),
-        seed: 1,
-        verdict: trial.verdict,
-        result: ReportResult::default(),
-        failed_because: Vec::new(),
-        interrupted: false,
-        host: Host::default(),
-        spec: Default::default(),
-        findings: Vec::new(),
-        conclusion: Conclusion::Run(RunConclusion::default()),
-        trials: vec![trial],
-        thresholds: Vec::new(),
-    }
-}
-
 fn compared(a: Case, b: Case) -> Comparison {
-    let (a, b) = (report(a), report(b));
+    let [a, b] = [a, b].map(|case| report(assess(&trial(case))));
     let named = |report| Named { name: "x", report };
     compare(&[named(&a)], &[named(&b)], "1").unwrap()
 }
@@ -273,7 +251,7 @@ fn of_equals_fewer_than_1_pair_in_20_is_called_different() {
 
 #[test]
 fn plain_operations_have_no_rows_of_steps() {
-    let mut a = report(ALIKE);
+    let mut a = report(assess(&trial(ALIKE)));
     if let crate::trial::detail::Detail::Http(http) = &mut a.trials[0].detail {
         http.sessions = None;
     }

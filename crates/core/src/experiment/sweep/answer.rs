@@ -6,7 +6,9 @@ use super::rates::Limit;
 use crate::experiment::sweep::findings::AxisKind;
 use crate::experiment::sweep::knee::{Knee, Reading, Shape, fails};
 use crate::experiment::sweep::table::LevelPoint;
-use crate::words::{estimate, exact, number, percent, ratio, time, users as n_users};
+use crate::words::{
+    between_users, estimate, exact, number, percent, ratio, time, users as n_users,
+};
 
 /// From this many times on, waiting longer for nothing is worth a sentence.
 const LONGER_MIN: f64 = 2.0;
@@ -114,10 +116,8 @@ pub(super) fn rate(
 fn bent(most: &str, knee: &Knee) -> String {
     if let Some([lo, hi]) = knee.range {
         return format!(
-            "At most {most}/s; the knee is between {} and {}: throughput bends too gradually for \
-             a single number.",
-            estimate(lo),
-            n_users(hi)
+            "At most {most}/s; the knee is {}: throughput bends too gradually for a single number.",
+            between_users(lo, hi)
         );
     }
     let range = knee.ci95.map_or(String::new(), |[lo, hi]| {

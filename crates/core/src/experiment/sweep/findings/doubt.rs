@@ -2,7 +2,7 @@
 
 use crate::experiment::sweep::knee::{DISAGREEMENT, Knee, Reading, Shape};
 use crate::finding::{Code, Finding, Severity};
-use crate::words::{estimate, list, percent, users};
+use crate::words::{between_users, list, percent, users};
 
 /// Half the width of the confidence intervals that is aimed at, in percent.
 const CONFIDENCE_PERCENT: f64 = 2.0;
@@ -40,15 +40,14 @@ pub(super) fn disagreement(knee: &Knee, reading: &Reading) -> Option<Finding> {
         ),
         Some([lo, hi]) => format!(
             "no single number is the knee: the asymptotes cross at {}, where throughput is {} of \
-             its maximum{}; the knee is between {} and {}",
+             its maximum{}; the knee is {}",
             users(knee.level),
             percent(reached_percent),
             match said.is_empty() {
                 true => String::new(),
                 false => format!("; {}", list(&said)),
             },
-            estimate(lo),
-            users(hi)
+            between_users(lo, hi)
         ),
     };
     let all = || others.iter().map(|o| o.1).chain([knee.level]);
