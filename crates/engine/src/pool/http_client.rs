@@ -1,5 +1,4 @@
-//! The HTTP client of one worker: carries operations over kept connections, ends each in a
-//! Completion.
+//! The HTTP client of one worker: carries operations over connections, ends each in a Completion.
 
 mod carry;
 mod config;
@@ -7,10 +6,12 @@ mod connection;
 mod followed;
 mod manage;
 mod place;
+mod policy;
 
 pub(crate) use config::ClientConfig;
 use connection::{Connection, State};
 use followed::Followed;
+pub(crate) use policy::{Kept, OneEach, Policy};
 
 use super::client::{Client, Tally};
 use super::deadlines::Deadlines;
@@ -26,7 +27,6 @@ use knee_core::measure::{Completion, Handshakes, Op, Outcome};
 use knee_core::pool::Pool;
 use knee_core::session::{Fills, Readings};
 use knee_core::time::Nanos;
-use std::collections::VecDeque;
 
 /// A connection that the server is to close is given so long, then closed from this side. The side
 /// that closes first keeps the port in TIME_WAIT for a minute: better there than here.
@@ -35,12 +35,14 @@ const DRAIN_MAX: Nanos = Nanos::from_secs(1);
 /// No connection.
 const NONE: u32 = u32::MAX;
 
-/// Carries operations over connections of one kind of link and exchange. An operation of a lane
-/// takes the lane's own connection; any other takes an idle one, the one used last; opens one while
-/// fewer than the most are open; shares the one that carries fewest, where the exchange permits
-/// that; or waits its turn. Knows nothing of schedules and statistics.
-pub(crate) struct HttpClient<L: Link, X: Exchange> {
+/// Carries operations over connections of one kind of link, exchange and policy. An operation of a
+/// lane takes the lane's own connection; any other takes an idle one, the one used last; opens one
+/// while fewer than the most are open; shares the one that carries fewest, where the exchange
+/// permits that; or waits its turn, where the policy does. Knows nothing of schedules and
+/// statistics.
+pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Kept> {
     config: ClientConfig,
+    policy: P,
     requests: RequestSet,
     link: L::Shared,
     exchange: X::Shared,
@@ -55,14 +57,14 @@ pub(crate) struct HttpClient<L: Link, X: Exchange> {
     waiting: Pool<Flight>,
     /// Operations that go again over another connection.
     again: Vec<Flight>,
-    /// Slots that began to drain, the first first; some have been closed since.
-    draining: VecDeque<u32>,
     /// Slots with something to be sent, once all that is due has begun.
     dirty: Vec<u32>,
     /// Deadlines of operations that were sent.
     responding: Deadlines,
-    /// Deadlines of connections that are being established or closed.
-    changing: Deadlines,
+    /// Deadlines of connections that are being established, …
+    connecting: Deadlines,
+    /// … and of those that the server is to close. Apart, each come in order, or nearly.
+    draining: Deadlines,
     told: Tell,
     /// What the holes of requests are filled with, by session.
     fills: Vec<Fills>,
@@ -73,14 +75,15 @@ pub(crate) struct HttpClient<L: Link, X: Exchange> {
     followed: Followed,
 }
 
-impl<L: Link, X: Exchange> HttpClient<L, X> {
+impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     /// A client without connections; of `link` and `exchange` all its connections are made.
     pub(crate) fn new(
         config: ClientConfig,
+        policy: P,
         requests: RequestSet,
         link: L::Shared,
         exchange: X::Shared,
-    ) -> HttpClient<L, X> {
+    ) -> HttpClient<L, X, P> {
         let slots = config.slots();
         HttpClient {
             connections: (0..slots).map(|_| Connection::default()).collect(),
@@ -90,10 +93,10 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
             flights: Flights::default(),
             waiting: Pool::new(config.operations_max(), config.timeout),
             again: Vec::new(),
-            draining: VecDeque::new(),
             dirty: Vec::new(),
             responding: Deadlines::new(slots),
-            changing: Deadlines::new(slots),
+            connecting: Deadlines::new(slots),
+            draining: Deadlines::new(slots),
             told: Tell::default(),
             fills: Vec::new(),
             completed: Vec::new(),
@@ -105,11 +108,10 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
             link,
             exchange,
             config,
+            policy,
         }
     }
-}
 
-impl<L: Link, X: Exchange> HttpClient<L, X> {
     /// The most operations under way at once.
     pub(crate) fn operations_max(&self) -> u32 {
         u32::try_from(self.config.operations_max()).unwrap_or(u32::MAX)
@@ -121,7 +123,7 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
     }
 }
 
-impl<L: Link, X: Exchange> Client for HttpClient<L, X> {
+impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
         self.tally.in_flight += 1;
         let until = op.intended + self.config.timeout;
@@ -132,6 +134,11 @@ impl<L: Link, X: Exchange> Client for HttpClient<L, X> {
     #[inline]
     fn take_completed(&mut self) -> Option<Completion> {
         self.completed.pop()
+    }
+
+    #[inline]
+    fn take_established(&mut self) -> Option<u32> {
+        self.policy.take_established()
     }
 
     fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime) {
@@ -165,15 +172,21 @@ impl<L: Link, X: Exchange> Client for HttpClient<L, X> {
     fn next_deadline(&self) -> Nanos {
         let first = |of: &Deadlines| of.first().map_or(Nanos::MAX, |(_, at)| at);
         first(&self.responding)
-            .min(first(&self.changing))
+            .min(first(&self.connecting))
+            .min(first(&self.draining))
             .min(self.waiting.next_deadline())
     }
 
     fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
-        while let Some((slot, at)) = self.changing.first()
+        while let Some((slot, at)) = self.connecting.first()
             && at <= now
         {
-            self.expire_connection(io, slot, now);
+            self.expire_connect(io, slot, now);
+        }
+        while let Some((slot, at)) = self.draining.first()
+            && at <= now
+        {
+            self.retire(io, slot, now);
         }
         while let Some((op, at)) = self.responding.first()
             && at <= now
@@ -199,10 +212,13 @@ impl<L: Link, X: Exchange> Client for HttpClient<L, X> {
     }
 
     fn oldest_intended(&self) -> Option<Nanos> {
-        let connecting = self.changing.iter().filter_map(|(slot, _)| {
-            let connection = &self.connections[slot as usize];
-            let waits = matches!(connection.state, State::Connecting | State::Securing);
-            waits.then(|| self.flights.get(connection.first).intended)
+        if !P::WAITS {
+            // Connects come and go within T, as many as there are.
+            return None;
+        }
+        let connecting = self.connecting.iter().map(|(slot, _)| {
+            let opener = self.connections[slot as usize].first;
+            self.flights.get(opener).intended
         });
         // Those that are sent are in the order of their intended times, but for steps of sessions
         // that have time limits of their own.
@@ -230,7 +246,7 @@ impl<L: Link, X: Exchange> Client for HttpClient<L, X> {
 }
 
 /// For steps of sessions, which begin one after another and know what their requests say.
-impl<L: Link, X: Exchange> HttpClient<L, X> {
+impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     /// Responses are read from now on, of so many sessions.
     pub(super) fn read_into(&mut self, readings: Readings, sessions: usize) {
         self.told.readings = Some(Box::new(readings));
@@ -274,7 +290,7 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
     /// Finds a connection for an operation, unless its time is over.
     #[inline]
     fn place_in_time<B: Backend>(&mut self, io: &mut B, flight: Flight, now: Nanos) {
-        if flight.until <= now {
+        if P::WAITS && flight.until <= now {
             // The generator came to it only after its time was over.
             return self.complete(flight.unsent(Outcome::Timeout, now));
         }

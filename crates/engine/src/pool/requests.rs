@@ -8,17 +8,12 @@ use knee_core::spec::{HttpTarget, Pick};
 /// One worker's view of the requests.
 pub(crate) struct RequestSet {
     bytes: Requests,
-    traits: Box<[Traits]>,
+    /// Which of them may be sent twice.
+    idempotent: Box<[bool]>,
     /// The running sums of the weights, where requests are picked at random.
     weights: Option<Box<[u64]>>,
     next: usize,
     rng: Rng,
-}
-
-#[derive(Clone, Copy)]
-struct Traits {
-    head: bool,
-    idempotent: bool,
 }
 
 /// All requests of a target in their bytes on the wire.
@@ -31,13 +26,12 @@ impl RequestSet {
     /// The requests of `target`, already in `bytes`; `rng` picks where they are picked at random,
     /// `first` says with which to begin where they are taken in order.
     pub(crate) fn new(target: &HttpTarget, bytes: Requests, first: usize, rng: Rng) -> RequestSet {
-        let traits = target.requests.iter().map(|request| Traits {
-            head: request.method == "HEAD",
+        let idempotent = target.requests.iter().map(|request| {
             // RFC 9110 §9.2.2
-            idempotent: matches!(
+            matches!(
                 request.method.as_str(),
                 "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
-            ),
+            )
         });
         let weights = match target.pick {
             Pick::Weighted if bytes.count() > 1 => Some(running_sums(target)),
@@ -45,7 +39,7 @@ impl RequestSet {
         };
         let next = first % bytes.count();
         RequestSet {
-            traits: traits.collect(),
+            idempotent: idempotent.collect(),
             weights,
             next,
             rng,
@@ -84,15 +78,9 @@ impl RequestSet {
         self.bytes.length(request) as u64
     }
 
-    /// Whether it is a HEAD request, whose response has no body.
-    #[inline]
-    pub(crate) fn is_head(&self, request: usize) -> bool {
-        self.traits[request].head
-    }
-
     /// Whether it may be sent twice.
     pub(crate) fn is_idempotent(&self, request: usize) -> bool {
-        self.traits[request].idempotent
+        self.idempotent[request]
     }
 }
 

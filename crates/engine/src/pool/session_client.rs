@@ -4,7 +4,7 @@
 mod seat;
 
 use super::client::{Client, Tally};
-use super::http_client::HttpClient;
+use super::http_client::{HttpClient, Policy};
 use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
@@ -30,8 +30,8 @@ pub(crate) struct SessionConfig {
 
 /// Carries sessions. Each has a number, which is also the lane of its connection, where connections
 /// are not shared: so a user keeps its connection, and leaves it to the next who takes its place.
-pub(crate) struct SessionClient<L: Link, X: Exchange> {
-    inner: HttpClient<L, X>,
+pub(crate) struct SessionClient<L: Link, X: Exchange, P: Policy> {
+    inner: HttpClient<L, X, P>,
     config: SessionConfig,
     users: Users,
     seats: Vec<Seat>,
@@ -56,14 +56,14 @@ pub(crate) struct SessionClient<L: Link, X: Exchange> {
     has_run_out: bool,
 }
 
-impl<L: Link, X: Exchange> SessionClient<L, X> {
+impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     /// A client without sessions, whose steps `inner` carries.
     pub(crate) fn new(
-        mut inner: HttpClient<L, X>,
+        mut inner: HttpClient<L, X, P>,
         config: SessionConfig,
         users: Users,
         target: &HttpTarget,
-    ) -> SessionClient<L, X> {
+    ) -> SessionClient<L, X, P> {
         let count = config.sessions_max.max(1);
         let readings = Readings::new(users.plan(), count as usize);
         inner.read_into(readings, count as usize);
@@ -99,7 +99,7 @@ impl<L: Link, X: Exchange> SessionClient<L, X> {
     }
 }
 
-impl<L: Link, X: Exchange> Client for SessionClient<L, X> {
+impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
     const CARRIES_SESSIONS: bool = true;
 
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {

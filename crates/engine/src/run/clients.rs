@@ -6,8 +6,7 @@ use crate::exchange::http1::{self, Http1};
 use crate::exchange::http2::{Http2, Http2Shared};
 use crate::kernel::limits;
 use crate::link::{Clear, Link, Tls, TlsTarget};
-use crate::pool::connect_client::{ConnectClient, ConnectConfig};
-use crate::pool::http_client::{ClientConfig, HttpClient};
+use crate::pool::http_client::{ClientConfig, HttpClient, Kept, OneEach, Policy};
 use crate::pool::requests::RequestSet;
 use crate::pool::session_client::{SessionClient, SessionConfig};
 use crate::worker::Done;
@@ -31,38 +30,40 @@ impl Plan<'_> {
         parts: &Sender<IntervalPart>,
     ) -> io::Result<Done> {
         let target = &self.spec.target;
-        let tls = self.tls.as_ref().map(TlsTarget::with_own_sessions);
+        let http1 = || http1::Shared::new(target);
         if let Load::Overload(load) = &self.spec.load {
-            let config = self.connect_config(load, share);
-            let slots = config.slots;
-            return match tls.is_some() {
-                true => {
-                    let client = ConnectClient::<Tls>::new(config, requests, tls);
-                    self.work_with(client, slots, share, parts)
-                }
-                false => {
-                    let client = ConnectClient::<Clear>::new(config, requests, ());
-                    self.work_with(client, slots, share, parts)
-                }
-            };
+            let longest = self.requests.length_max();
+            let policy = OneEach::new(self.sources.clone(), load.close, longest);
+            let made_of = self.made_of(self.connect_config(load, share), policy, requests);
+            return made_of.speak::<Http1>(http1(), share, parts);
         }
-        let kept = Kept {
-            plan: self,
-            config: self.client_config(share),
-            requests,
-            tls,
-        };
+        let made_of = self.made_of(self.client_config(share), Kept, requests);
         match target.version() {
-            HttpVersion::Http2 => kept.speak::<Http2>(Http2Shared::new(target), share, parts),
+            HttpVersion::Http2 => made_of.speak::<Http2>(Http2Shared::new(target), share, parts),
             HttpVersion::Auto | HttpVersion::Http11 => {
-                kept.speak::<Http1>(http1::Shared::new(target), share, parts)
+                made_of.speak::<Http1>(http1(), share, parts)
             }
         }
     }
 
-    fn carry<L: Link, X: Exchange>(
+    fn made_of<P: Policy>(
         &self,
-        client: HttpClient<L, X>,
+        config: ClientConfig,
+        policy: P,
+        requests: RequestSet,
+    ) -> MadeOf<'_, P> {
+        MadeOf {
+            plan: self,
+            config,
+            policy,
+            requests,
+            tls: self.tls.as_ref().map(TlsTarget::with_own_sessions),
+        }
+    }
+
+    fn carry<L: Link, X: Exchange, P: Policy>(
+        &self,
+        client: HttpClient<L, X, P>,
         share: Share,
         parts: &Sender<IntervalPart>,
     ) -> io::Result<Done> {
@@ -85,25 +86,25 @@ impl Plan<'_> {
         self.work_with(client.followed(one_of), slots, share, parts)
     }
 
-    fn connect_config(&self, load: &OverloadLoad, share: Share) -> ConnectConfig {
+    fn connect_config(&self, load: &OverloadLoad, share: Share) -> ClientConfig {
         let spec = self.spec;
         let connecting = share.part(load.scheme.connecting_max().into()) as usize;
         let permitted = limits::connections_permitted() / u64::from(self.crew.workers.max(1));
         let slots = (connecting + RESPONDING_MAX).min(permitted as usize);
-        ConnectConfig {
+        ClientConfig {
             address: self.address,
-            sources: self.sources.clone(),
-            slots: slots.max(connecting),
+            keep_alive: spec.target.keep_alive,
+            connections_max: slots.max(connecting) as u32,
+            lanes: 0,
+            streams_max: 1,
+            timeout: spec.timeout,
             // A blocking connect waits for as long as its client has patience at all.
-            patience: match load.scheme {
+            connect_timeout: match load.scheme {
                 ConnectScheme::Simple { .. } => spec.timeout,
                 ConnectScheme::SClients { .. } | ConnectScheme::Scheduled { .. } => {
                     spec.connect_timeout
                 }
             },
-            timeout: spec.timeout,
-            close: load.close,
-            request_bytes_max: self.requests.length_max(),
         }
     }
 
@@ -135,34 +136,36 @@ impl Plan<'_> {
     }
 }
 
-/// What a worker's kept connections are made of, but for what is spoken over them.
-struct Kept<'a> {
+/// What a worker's connections are made of, but for what is spoken over them.
+struct MadeOf<'a, P> {
     plan: &'a Plan<'a>,
     config: ClientConfig,
+    policy: P,
     requests: RequestSet,
     tls: Option<TlsTarget>,
 }
 
-impl Kept<'_> {
+impl<P: Policy> MadeOf<'_, P> {
     fn speak<X: Exchange>(
         self,
         shared: X::Shared,
         share: Share,
         parts: &Sender<IntervalPart>,
     ) -> io::Result<Done> {
-        let Kept {
+        let MadeOf {
             plan,
             config,
+            policy,
             requests,
             tls,
         } = self;
         match tls.is_some() {
             true => {
-                let client = HttpClient::<Tls, X>::new(config, requests, tls, shared);
+                let client = HttpClient::<Tls, X, P>::new(config, policy, requests, tls, shared);
                 plan.carry(client, share, parts)
             }
             false => {
-                let client = HttpClient::<Clear, X>::new(config, requests, (), shared);
+                let client = HttpClient::<Clear, X, P>::new(config, policy, requests, (), shared);
                 plan.carry(client, share, parts)
             }
         }

@@ -1,9 +1,9 @@
 //! Operations over connections that are open: requests out, responses in.
 
-use super::{Connection, DRAIN_MAX, HttpClient, State};
+use super::{Connection, DRAIN_MAX, HttpClient, Policy, State};
 use crate::exchange::{Asked, Exchange, FlightId, Standing, Told};
 use crate::link::Link;
-use crate::pool::flight::{Flight, status_outcome};
+use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime, Payload};
 use knee_core::measure::Outcome;
 use knee_core::time::Nanos;
@@ -11,7 +11,7 @@ use knee_core::time::Nanos;
 /// Of a long request so many bytes are sealed at once.
 const SEAL_MAX: usize = 128 << 10;
 
-impl<L: Link, X: Exchange> HttpClient<L, X> {
+impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     /// Begins an operation on an open connection that has room for it, which was there from
     /// `free_from` on.
     #[inline]
@@ -287,7 +287,7 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
             flight.bytes_sent = 0;
         }
         let time = flight.no_earlier(time);
-        let completion = flight.answered(status_outcome(status), status, time);
+        let completion = flight.answered(P::answered(status), status, time);
         self.waiting.note(time.seen - flight.placed, true);
         self.followed
             .ended(slot, &completion, is_whole && is_in_step);
@@ -351,12 +351,10 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
         let keeps = self.config.keep_alive;
         let standing = match (is_in_step, exchange.standing()) {
             (false, _) => Standing::Broken,
+            (true, standing) if connection.carries > 0 => standing,
             // One that carries several is not closed by the server after one response.
-            (true, Standing::Open) if !keeps && connection.carries == 0 => match X::MULTIPLEXED {
-                true => Standing::Broken,
-                false => Standing::Closing,
-            },
-            (true, standing) => standing,
+            (true, Standing::Open) if X::MULTIPLEXED && !keeps => Standing::Broken,
+            (true, standing) => self.policy.idle(standing, keeps),
         };
         if X::MULTIPLEXED && !connection.out.is_empty() {
             match standing {
@@ -381,8 +379,7 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
     /// Leaves it to the server to close a connection.
     fn drain(&mut self, slot: u32, now: Nanos) {
         self.connections[slot as usize].state = State::Draining;
-        self.note_draining(slot);
-        self.changing.set(slot, now + DRAIN_MAX);
+        self.draining.set(slot, now + DRAIN_MAX);
     }
 }
 

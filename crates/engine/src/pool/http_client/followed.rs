@@ -1,6 +1,6 @@
 //! What an observer that follows connections is to be asked about.
 
-use super::HttpClient;
+use super::{HttpClient, Policy};
 use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::reactor::Backend;
@@ -12,9 +12,9 @@ use knee_core::time::Nanos;
 #[derive(Default)]
 pub(super) struct Followed(Option<Box<Sampler>>);
 
-impl<L: Link, X: Exchange> HttpClient<L, X> {
+impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     /// The same client, of whose connections an observer follows one of `one_of`.
-    pub(crate) fn followed(self, one_of: Option<u16>) -> HttpClient<L, X> {
+    pub(crate) fn followed(self, one_of: Option<u16>) -> HttpClient<L, X, P> {
         let slots = self.connections.len();
         let sampler = one_of.map(|one_of| Box::new(Sampler::new(slots, one_of)));
         HttpClient {

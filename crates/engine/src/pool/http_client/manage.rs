@@ -1,16 +1,16 @@
 //! Connections: opened, secured, given up.
 
-use super::{HttpClient, NONE, State};
+use super::{HttpClient, NONE, Policy, State};
 use crate::exchange::Exchange;
 use crate::link::{HUNG_UP, Link, note_secured};
-use crate::pool::flight::{Flight, outcome_of};
+use crate::pool::flight::Flight;
 use crate::pool::flights;
-use crate::reactor::{Backend, Close, EventTime, Opening};
+use crate::reactor::{Backend, Close, EventTime};
 use knee_core::measure::Outcome;
 use knee_core::time::Nanos;
 use std::io;
 
-impl<L: Link, X: Exchange> HttpClient<L, X> {
+impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     /// Opens a connection for an operation.
     pub(super) fn open<B: Backend>(
         &mut self,
@@ -22,9 +22,9 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
         if flight.placed == Nanos::ZERO {
             flight.placed = now;
         }
-        if let Err(error) = io.open(slot, Opening::to(&self.config.address)) {
+        if let Err(error) = io.open(slot, self.policy.opening(&self.config.address)) {
             self.free.push(slot);
-            return self.complete(flight.unsent(outcome_of(&error), now));
+            return self.complete(flight.unsent(P::outcome_of(&error), now));
         }
         if let Some(lane) = self.lanes.get_mut(flight.lane as usize) {
             *lane = slot;
@@ -32,15 +32,20 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
         self.tally.opened += 1;
         self.tally.open += 1;
         self.tally.open_max = self.tally.open_max.max(self.tally.open);
-        let patience = flight.until.min(now + self.config.connect_timeout);
-        self.changing.set(slot, patience);
+        let limit = now + self.config.connect_timeout;
+        let limit = if P::WAITS {
+            flight.until.min(limit)
+        } else {
+            limit
+        };
+        self.connecting.set(slot, limit);
         // Of an earlier attempt: nothing of it was sent over this connection.
         flight.sent = Nanos::ZERO;
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Connecting;
         connection.lane = flight.lane;
         (connection.uses, connection.carries) = (0, 0);
-        connection.opened = now;
+        (connection.opened, connection.connected) = (now, Nanos::ZERO);
         connection.first = flights::NONE;
         self.flights.insert(flight, &mut connection.first);
     }
@@ -51,6 +56,9 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
             return;
         }
         connection.connected = now;
+        if !P::WAITS && now >= connection.opened + self.config.connect_timeout {
+            return self.fail(io, slot, Outcome::Late, now);
+        }
         self.followed.connected(io, slot, now);
         match L::new(&mut self.link) {
             Ok(link) => self.connections[slot as usize].link = Some(link),
@@ -72,9 +80,10 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
         note_secured(connection.link.as_ref(), &mut self.handshakes, times);
         let exchange = X::established(&mut self.exchange, &mut connection.out);
         connection.exchange = Some(exchange);
-        self.changing.clear(slot);
+        self.connecting.clear(slot);
         let opener = connection.first;
         let flight = self.flights.remove(opener, &mut connection.first);
+        self.policy.established(flight.lane);
         self.begin(io, slot, flight, (now, now));
         if X::MULTIPLEXED {
             self.fill(io, slot, (now, now));
@@ -109,13 +118,16 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
         error: &io::Error,
         now: Nanos,
     ) {
+        let gave_up = error.kind() == io::ErrorKind::TimedOut;
         match self.connections[slot as usize].state {
             State::Draining | State::Free => self.retire(io, slot, now),
-            State::Connecting if error.kind() == io::ErrorKind::TimedOut => {
-                self.fail(io, slot, Outcome::ConnectTimeout, now);
+            State::Connecting if gave_up => self.fail(io, slot, Outcome::ConnectTimeout, now),
+            State::Open if gave_up => {
+                let outcome = P::late_response(|| io.tcp_state(slot));
+                self.fail(io, slot, outcome, now);
             }
             State::Connecting | State::Securing | State::Open => {
-                self.fail(io, slot, outcome_of(error), now);
+                self.fail(io, slot, P::outcome_of(error), now);
             }
         }
     }
@@ -128,32 +140,40 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
         why: String,
         now: Nanos,
     ) {
-        let connection = &self.connections[slot as usize];
-        let is_open = connection.state == State::Open;
+        let state = self.connections[slot as usize].state;
         // The peer is told what is wrong, where that is possible.
         self.send_out(io, slot, now);
-        if is_open {
-            self.violation.get_or_insert(why);
-            return self.fail(io, slot, Outcome::Malformed, now);
+        match state {
+            State::Open => {
+                self.violation.get_or_insert(why);
+                self.fail(io, slot, Outcome::Malformed, now);
+            }
+            State::Connecting | State::Securing => {
+                self.handshakes.fail(why);
+                self.fail(io, slot, Outcome::HandshakeFailed, now);
+            }
+            // What comes after the last response means nothing.
+            State::Draining | State::Free => self.retire(io, slot, now),
         }
-        self.handshakes.fail(why);
-        self.fail(io, slot, Outcome::HandshakeFailed, now);
     }
 
-    /// The time of a connection that is being established or closed is over.
-    pub(super) fn expire_connection<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
-        let connection = &self.connections[slot as usize];
-        let is_late = |first| self.flights.get(first).until <= now;
-        match connection.state {
-            State::Connecting if !is_late(connection.first) => {
-                self.fail(io, slot, Outcome::ConnectTimeout, now);
-            }
-            State::Securing if !is_late(connection.first) => {
-                self.fail(io, slot, Outcome::HandshakeTimeout, now);
-            }
-            State::Connecting | State::Securing => self.fail(io, slot, Outcome::Timeout, now),
-            State::Draining | State::Open | State::Free => self.retire(io, slot, now),
+    /// The time of a connection that is being established is over.
+    pub(super) fn expire_connect<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        let is_over = |first| P::WAITS && self.flights.get(first).until <= now;
+        let outcome = match connection.state {
+            State::Connecting | State::Securing if is_over(connection.first) => Outcome::Timeout,
+            State::Connecting => match P::late_connect(|| io.tcp_state(slot)) {
+                Some(outcome) => outcome,
+                None => return self.connecting.set(slot, now + self.config.connect_timeout),
+            },
+            State::Securing => Outcome::HandshakeTimeout,
+            State::Draining | State::Open | State::Free => return self.retire(io, slot, now),
+        };
+        if outcome == Outcome::Late {
+            connection.connected = now;
         }
+        self.fail(io, slot, outcome, now);
     }
 
     /// The time of an operation is over. Its connection goes on where the exchange permits that.
@@ -165,7 +185,8 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
             None => false,
         };
         if !goes_on {
-            return self.fail(io, slot, Outcome::Timeout, now);
+            let outcome = P::late_response(|| io.tcp_state(slot));
+            return self.fail(io, slot, outcome, now);
         }
         let flight = self.end(slot, op);
         self.waiting.note(now - flight.placed, false);
@@ -220,11 +241,18 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
     }
 
     pub(super) fn discard<B: Backend>(&mut self, io: &mut B, slot: u32) {
-        if self.connections[slot as usize].state == State::Free {
+        let connection = &self.connections[slot as usize];
+        if connection.state == State::Free {
             return;
         }
-        io.close(slot, Close::Orderly);
-        self.changing.clear(slot);
+        // One that only ever sent a SYN has nothing to reset.
+        let how = match connection.connected {
+            Nanos::ZERO => Close::Orderly,
+            _ => self.policy.close(),
+        };
+        io.close(slot, how);
+        self.connecting.clear(slot);
+        self.draining.clear(slot);
         self.ready.remove(slot);
         self.unlane(slot);
         let connection = &mut self.connections[slot as usize];
@@ -234,16 +262,6 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
         connection.leaving.clear();
         self.tally.open -= 1;
         self.free.push(slot);
-    }
-
-    pub(super) fn note_draining(&mut self, slot: u32) {
-        let connections = &self.connections;
-        while let Some(&first) = self.draining.front()
-            && connections[first as usize].state != State::Draining
-        {
-            self.draining.pop_front();
-        }
-        self.draining.push_back(slot);
     }
 
     /// The lane of a connection needs another from now on.

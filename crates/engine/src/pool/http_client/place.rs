@@ -1,14 +1,14 @@
 //! Which operation goes over which connection, and which waits.
 
-use super::{HttpClient, State};
+use super::{HttpClient, Policy, State};
 use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::pool::flight::Flight;
 use crate::reactor::Backend;
-use knee_core::measure::Op;
+use knee_core::measure::{Op, Outcome};
 use knee_core::time::Nanos;
 
-impl<L: Link, X: Exchange> HttpClient<L, X> {
+impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     /// Gives operations that wait what room an open connection has.
     #[inline]
     pub(super) fn fill<B: Backend>(
@@ -61,6 +61,7 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
         }
         match self.free_slot(io, lane) {
             Some(slot) => self.open(io, slot, flight, now),
+            None if !P::WAITS => self.complete(flight.unsent(Outcome::DescriptorExhausted, now)),
             None if flight.repeated => self.waiting.push_again(flight.intended, flight),
             None => {
                 if X::MULTIPLEXED {
@@ -102,11 +103,9 @@ impl<L: Link, X: Exchange> HttpClient<L, X> {
     fn free_slot<B: Backend>(&mut self, io: &mut B, lane: u32) -> Option<u32> {
         let most = u64::from(self.config.connections_max);
         let is_pooled = lane == Op::ANY_LANE || self.lanes.is_empty();
-        while self.free.is_empty() || (is_pooled && self.tally.open >= most) {
-            let oldest = self.draining.pop_front()?;
-            if self.connections[oldest as usize].state == State::Draining {
-                self.discard(io, oldest);
-            }
+        while P::WAITS && (self.free.is_empty() || (is_pooled && self.tally.open >= most)) {
+            let (oldest, _) = self.draining.first()?;
+            self.discard(io, oldest);
         }
         self.free.pop()
     }

@@ -1,6 +1,7 @@
 //! The client over a backend that only remembers what it was told.
 
 mod multiplexed;
+mod one_each;
 
 use super::*;
 use crate::exchange::http1::{self, Http1};
@@ -18,10 +19,12 @@ struct Remembers {
     opened: Vec<u32>,
     sent: Vec<(u32, usize)>,
     closed: Vec<u32>,
+    how: Vec<Close>,
     sending: Vec<u32>,
     /// What was sent that is no registered request.
     owned: Vec<Vec<u8>>,
     open_error: Option<i32>,
+    state: Option<TcpState>,
 }
 
 impl Backend for Remembers {
@@ -36,7 +39,7 @@ impl Backend for Remembers {
     }
 
     fn tcp_state(&self, _: u32) -> Option<TcpState> {
-        None
+        self.state
     }
 
     fn send(&mut self, slot: u32, payload: Payload) -> io::Result<()> {
@@ -55,8 +58,9 @@ impl Backend for Remembers {
         self.sending.contains(&slot)
     }
 
-    fn close(&mut self, slot: u32, _: Close) {
+    fn close(&mut self, slot: u32, how: Close) {
         self.closed.push(slot);
+        self.how.push(how);
     }
 
     fn poll<S: Sink<Self>>(&mut self, _: Nanos, _: &mut S) -> io::Result<usize> {
@@ -113,7 +117,7 @@ fn parts(connections_max: u32, lanes: u32, method: &str) -> (ClientConfig, Reque
 fn bench(connections_max: u32, lanes: u32, method: &str) -> Bench {
     let (config, requests, target) = parts(connections_max, lanes, method);
     Bench {
-        client: HttpClient::new(config, requests, (), http1::Shared::new(&target)),
+        client: HttpClient::new(config, Kept, requests, (), http1::Shared::new(&target)),
         io: Remembers::default(),
     }
 }

@@ -4,6 +4,7 @@ use super::SessionClient;
 use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::pool::flight::Flight;
+use crate::pool::http_client::Policy;
 use crate::reactor::Backend;
 use knee_core::measure::{Completion, Op, Outcome};
 use knee_core::session::{Answered, Fills, Follows, Next, Walk};
@@ -51,7 +52,7 @@ enum End {
     Unfinished,
 }
 
-impl<L: Link, X: Exchange> SessionClient<L, X> {
+impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     /// A user takes a seat at `now`; the generator came to it at `started`.
     pub(super) fn seat<B: Backend>(
         &mut self,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::exchange::{Asked, FlightId, Outbox, Room, Standing, Tell, Told};
+use std::collections::VecDeque;
 
 /// Answers come in the order of the requests. `a`: the oldest is answered; `u`: it was not
 /// processed; `g`: no other may begin; `w`: the rules are broken.
@@ -111,7 +112,7 @@ fn shared(connections_max: u32, permitted: u32) -> Shared {
         ..config
     };
     Shared {
-        client: HttpClient::new(config, requests, (), permitted),
+        client: HttpClient::new(config, Kept, requests, (), permitted),
         io: Remembers::default(),
     }
 }

@@ -1,104 +1,30 @@
-//! The client over a backend that only remembers what it was told.
+//! A connection for each operation.
 
 use super::*;
-use crate::pool::requests::serialise_all;
-use crate::reactor::{Payload, Piece, Sink};
-use crate::sys::socket::{Address, TcpState};
-use knee_core::rng;
-use knee_core::spec::{Body, Endpoint, HttpRequest, HttpTarget, Pick};
-
-/// Remembers; says of each connection what it was told to, and fails to open where told to.
-struct Remembers {
-    opened: Vec<(u32, bool)>,
-    sent: Vec<u32>,
-    closed: Vec<(u32, Close)>,
-    open_error: Option<i32>,
-    state: Option<TcpState>,
-}
-
-impl Backend for Remembers {
-    const NAME: &'static str = "none";
-
-    fn open(&mut self, slot: u32, opening: Opening<'_>) -> io::Result<()> {
-        if let Some(code) = self.open_error {
-            return Err(io::Error::from_raw_os_error(code));
-        }
-        self.opened.push((slot, opening.from.is_some()));
-        Ok(())
-    }
-
-    fn tcp_state(&self, _: u32) -> Option<TcpState> {
-        self.state
-    }
-
-    fn send(&mut self, slot: u32, _: Payload) -> io::Result<()> {
-        self.sent.push(slot);
-        Ok(())
-    }
-
-    fn is_sending(&self, _: u32) -> bool {
-        false
-    }
-
-    fn close(&mut self, slot: u32, how: Close) {
-        self.closed.push((slot, how));
-    }
-
-    fn poll<S: Sink<Self>>(&mut self, _: Nanos, _: &mut S) -> io::Result<usize> {
-        Ok(0)
-    }
-}
+use crate::sys::socket::TcpPhase;
+use knee_core::spec::CloseKind;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi";
 const OK_KEEP: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 struct Bench {
-    client: ConnectClient<crate::link::Clear>,
+    client: HttpClient<Clear, Http1, OneEach>,
     io: Remembers,
 }
 
 fn bench(close: CloseKind) -> Bench {
-    let request = HttpRequest {
-        method: "GET".to_owned(),
-        path: "/".to_owned(),
-        host: "h".to_owned(),
-        headers: Vec::new(),
-        body: Body::default(),
-        weight: 1,
-        holes: Vec::new(),
-    };
-    let target = HttpTarget {
-        endpoint: Endpoint::Tcp {
-            host: "127.0.0.1".to_owned(),
-            port: 1,
-        },
-        requests: vec![request],
-        pick: Pick::InOrder,
+    let (config, requests, target) = parts(2, 0, "GET");
+    let config = ClientConfig {
         keep_alive: false,
-        version: Default::default(),
-        http2: Default::default(),
-        tls: None,
-        sessions: None,
+        ..config
     };
-    let address = Address::Tcp("127.0.0.1:1".parse().unwrap());
-    let config = ConnectConfig {
-        address: RawAddress::new(&address).unwrap(),
-        sources: Vec::new(),
-        slots: 2,
-        patience: Nanos(30),
-        timeout: Nanos(100),
-        close,
-        request_bytes_max: 100,
-    };
-    let requests = RequestSet::new(&target, serialise_all(&target), 0, rng::stream(1, 1));
+    let policy = OneEach::new(Vec::new(), close, 100);
+    let exchange = http1::Shared::new(&target);
     Bench {
-        client: ConnectClient::new(config, requests, ()),
+        client: HttpClient::new(config, policy, requests, (), exchange),
         io: Remembers {
-            opened: Vec::new(),
-            sent: Vec::new(),
-            closed: Vec::new(),
-            open_error: None,
             state: Some(phase(TcpPhase::Connecting)),
+            ..Remembers::default()
         },
     }
 }
@@ -107,6 +33,13 @@ fn phase(phase: TcpPhase) -> TcpState {
     TcpState {
         phase,
         is_acknowledged: false,
+    }
+}
+
+impl Remembers {
+    fn closed(&self) -> Vec<(u32, Close)> {
+        let slots = self.closed.iter().copied();
+        slots.zip(self.how.iter().copied()).collect()
     }
 }
 
@@ -152,10 +85,10 @@ fn a_connect_in_time_is_told_of_and_served() {
         b.event(50, 0, Event::Received(Piece::of(&response[..9])));
         b.event(60, 0, Event::Received(Piece::of(&response[9..])));
         assert_eq!(b.ended(), Some(Outcome::Served));
-        assert_eq!(b.io.closed.first().map(|c| c.1), closes);
+        assert_eq!(b.io.how.first().copied(), closes);
         b.event(61, 0, Event::Ended);
         let how = closes.unwrap_or(Close::Orderly);
-        assert_eq!(b.io.closed, [(0, how)]);
+        assert_eq!(b.io.closed(), [(0, how)]);
         assert_eq!(b.client.next_deadline(), Nanos::MAX);
         assert_eq!((b.client.tally().open, b.client.tally().in_flight), (0, 0));
     }
@@ -207,7 +140,7 @@ fn a_server_that_does_not_close_as_it_said_is_not_waited_for() {
     b.event(1, 0, Event::Connected);
     b.event(2, 0, Event::Received(Piece::of(OK)));
     b.expire(2 + DRAIN_MAX.0);
-    assert_eq!(b.io.closed, [(0, Close::Orderly)]);
+    assert_eq!(b.io.closed(), [(0, Close::Orderly)]);
 }
 
 #[test]
@@ -219,13 +152,13 @@ fn a_connect_ends_at_its_time_in_what_the_kernel_knows_of_it() {
     b.expire(30);
     assert_eq!(b.ended(), Some(Outcome::ConnectTimeout));
     // There is nothing to reset.
-    assert_eq!(b.io.closed, [(0, Close::Orderly)]);
+    assert_eq!(b.io.closed(), [(0, Close::Orderly)]);
 
     b.start(40, 0);
     b.io.state = Some(phase(TcpPhase::Established));
     b.expire(70);
     assert_eq!(b.ended(), Some(Outcome::Late));
-    assert_eq!(b.io.closed[1], (0, Close::Reset));
+    assert_eq!(b.io.closed()[1], (0, Close::Reset));
 
     b.start(80, 0);
     b.event(110, 0, Event::Connected);
@@ -255,7 +188,7 @@ fn a_response_that_does_not_come_is_a_ghost_where_nothing_was_acknowledged() {
         assert_eq!(b.ended(), None);
         b.expire(100);
         assert_eq!(b.ended(), Some(outcome));
-        assert_eq!(b.io.closed, [(0, Close::Orderly)]);
+        assert_eq!(b.io.closed(), [(0, Close::Orderly)]);
     }
 }
 
@@ -316,4 +249,56 @@ fn what_is_under_way_at_the_end_is_in_flight() {
     let ended = std::iter::from_fn(|| b.client.take_completed());
     assert!(ended.map(|c| c.outcome).eq([Outcome::InFlight; 2]));
     assert_eq!(b.client.tally().in_flight, 0);
+}
+
+#[test]
+fn addresses_take_turns_and_small_requests_need_no_nodelay() {
+    let address = |text: &str| RawAddress::new(&Address::Tcp(text.parse().unwrap())).unwrap();
+    let to = address("127.0.0.1:1");
+    let sources = ["127.0.0.2:0", "[::1]:0"].map(address);
+    let opened = |bytes_max| {
+        let mut policy = OneEach::new(sources.to_vec(), CloseKind::Fin, bytes_max);
+        std::array::from_fn(|_| {
+            let opening = policy.opening(&to);
+            (opening.from.map(RawAddress::family), opening.nodelay)
+        })
+    };
+    let in_turn =
+        |nodelay| [libc::AF_INET, libc::AF_INET6, libc::AF_INET].map(|from| (Some(from), nodelay));
+    assert_eq!((opened(500), opened(501)), (in_turn(false), in_turn(true)));
+    let mut one = OneEach::new(Vec::new(), CloseKind::Fin, 1);
+    assert!(
+        (0..3).all(|_| one.opening(&to).from.is_none()),
+        "the kernel's choice"
+    );
+}
+
+#[test]
+fn a_connect_has_its_whole_time_whatever_the_operation_has_left() {
+    let mut b = bench(CloseKind::Fin);
+    let op = Op {
+        intended: Nanos(0),
+        lane: 3,
+    };
+    // Its response is overdue before its connection is opened.
+    b.client.start(&mut b.io, op, Nanos(110));
+    assert_eq!((b.ended(), b.client.next_deadline()), (None, Nanos(140)));
+    b.event(139, 0, Event::Connected);
+    assert_eq!(b.client.take_established(), Some(3));
+    b.expire(139);
+    assert_eq!(b.ended(), Some(Outcome::Ghost));
+}
+
+#[test]
+fn a_connection_that_drains_keeps_its_descriptor() {
+    let mut b = bench(CloseKind::Fin);
+    for slot in 0..2 {
+        b.start(10, slot);
+        b.event(11, slot, Event::Connected);
+        b.event(12, slot, Event::Received(Piece::of(OK)));
+        assert_eq!(b.ended(), Some(Outcome::Served));
+    }
+    b.start(20, 2);
+    assert_eq!(b.ended(), Some(Outcome::DescriptorExhausted));
+    assert_eq!(b.io.closed(), []);
 }

@@ -1,0 +1,214 @@
+//! What depends on whether connections are kept: when one is given up and who closes it, and what
+//! an attempt ends as.
+
+use crate::exchange::Standing;
+use crate::pool::flight::{outcome_of, status_outcome};
+use crate::reactor::{Close, Opening};
+use crate::sys::socket::{RawAddress, TcpPhase, TcpState};
+use knee_core::measure::Outcome;
+use knee_core::spec::CloseKind;
+use std::io;
+
+/// How a client deals with connections.
+pub(crate) trait Policy {
+    /// An operation waits for a connection where there is none, and its own time limit ends it
+    /// whatever it waits for. Otherwise it ends for want of a descriptor, and a connect is given up
+    /// by its own limit alone.
+    const WAITS: bool;
+
+    /// Where the next connection goes, and how.
+    fn opening<'a>(&'a mut self, to: &'a RawAddress) -> Opening<'a>;
+
+    /// What an error of the operating system means.
+    fn outcome_of(error: &io::Error) -> Outcome;
+
+    /// A connection that `lane` opened is secured.
+    #[inline]
+    fn established(&mut self, _lane: u32) {}
+
+    /// A lane that was told as established, and not taken yet.
+    #[inline]
+    fn take_established(&mut self) -> Option<u32> {
+        None
+    }
+
+    /// A connect is not established in time: how it ends. `None`: that is still to be told.
+    fn late_connect(state: impl FnOnce() -> Option<TcpState>) -> Option<Outcome>;
+
+    /// A response is not here in time: how its operation ends.
+    fn late_response(state: impl FnOnce() -> Option<TcpState>) -> Outcome;
+
+    /// What a response of this status means.
+    fn answered(status: u16) -> Outcome;
+
+    /// What becomes of a connection that carries nothing, by what its exchange permits.
+    fn idle(&self, standing: Standing, keep_alive: bool) -> Standing;
+
+    /// How a connection is closed from this side.
+    fn close(&self) -> Close;
+}
+
+/// Operations share the connections there are.
+pub(crate) struct Kept;
+
+impl Policy for Kept {
+    const WAITS: bool = true;
+
+    fn opening<'a>(&'a mut self, to: &'a RawAddress) -> Opening<'a> {
+        Opening::to(to)
+    }
+
+    fn outcome_of(error: &io::Error) -> Outcome {
+        outcome_of(error)
+    }
+
+    fn late_connect(_: impl FnOnce() -> Option<TcpState>) -> Option<Outcome> {
+        Some(Outcome::ConnectTimeout)
+    }
+
+    fn late_response(_: impl FnOnce() -> Option<TcpState>) -> Outcome {
+        Outcome::Timeout
+    }
+
+    #[inline]
+    fn answered(status: u16) -> Outcome {
+        status_outcome(status)
+    }
+
+    #[inline]
+    fn idle(&self, standing: Standing, keep_alive: bool) -> Standing {
+        match standing {
+            // The server was asked to close it.
+            Standing::Open if !keep_alive => Standing::Closing,
+            standing => standing,
+        }
+    }
+
+    fn close(&self) -> Close {
+        Close::Orderly
+    }
+}
+
+/// A request of up to so many bytes fits into one segment of any path, so that nothing is held
+/// back for want of TCP_NODELAY.
+const SEGMENT_BYTES: usize = 500;
+
+/// Those of an overload: each operation has a connection of its own, which is given up after T
+/// unless established, however many others are open.
+///
+/// What the kernel does at a full accept queue decides what is seen here. Linux does not answer a
+/// SYN that finds it full: that connect times out. Where it was not full when the SYN came but is
+/// when the handshake's last ACK does, the server's kernel drops that ACK and every segment after
+/// it, and keeps the connection half-open: it is established here and never there, nothing sent
+/// over it is acknowledged ([`Outcome::Ghost`]), unless the client's retransmission or the server's
+/// repeated SYN-ACK finds room in time. A connection in the accept queue is a whole one: its
+/// request is acknowledged by the kernel though no server has seen it
+/// ([`Outcome::ResponseTimeout`] if none does).
+pub(crate) struct OneEach {
+    /// Local addresses that connections come from, in turn; empty: the kernel's choice.
+    sources: Vec<RawAddress>,
+    next_source: usize,
+    close: CloseKind,
+    /// Small writes have to be sent at once.
+    nodelay: bool,
+    established: Vec<u32>,
+}
+
+impl OneEach {
+    /// From these addresses, closed so once an operation has ended; for requests of up to
+    /// `request_bytes_max`.
+    pub(crate) fn new(
+        sources: Vec<RawAddress>,
+        close: CloseKind,
+        request_bytes_max: usize,
+    ) -> OneEach {
+        OneEach {
+            sources,
+            next_source: 0,
+            close,
+            nodelay: request_bytes_max > SEGMENT_BYTES,
+            established: Vec::new(),
+        }
+    }
+}
+
+impl Policy for OneEach {
+    const WAITS: bool = false;
+
+    fn opening<'a>(&'a mut self, to: &'a RawAddress) -> Opening<'a> {
+        let from = self.sources.get(self.next_source);
+        self.next_source += 1;
+        if self.next_source >= self.sources.len() {
+            self.next_source = 0;
+        }
+        let opening = Opening::to(to);
+        Opening {
+            from,
+            nodelay: self.nodelay && opening.nodelay,
+            ..opening
+        }
+    }
+
+    fn outcome_of(error: &io::Error) -> Outcome {
+        match error.raw_os_error() {
+            Some(libc::EADDRNOTAVAIL) => Outcome::PortExhausted,
+            Some(libc::EMFILE | libc::ENFILE) => Outcome::DescriptorExhausted,
+            _ => outcome_of(error),
+        }
+    }
+
+    #[inline]
+    fn established(&mut self, lane: u32) {
+        self.established.push(lane);
+    }
+
+    #[inline]
+    fn take_established(&mut self) -> Option<u32> {
+        self.established.pop()
+    }
+
+    fn late_connect(state: impl FnOnce() -> Option<TcpState>) -> Option<Outcome> {
+        match state().map(|state| state.phase) {
+            // Its answer may lie unread: then it was established, if only just.
+            Some(TcpPhase::Established) => Some(Outcome::Late),
+            // It has failed, and the event that tells how is under way.
+            Some(TcpPhase::Closed) => None,
+            Some(TcpPhase::Connecting) | None => Some(Outcome::ConnectTimeout),
+        }
+    }
+
+    /// Whether the server's host ever took the connection in is told by whether it acknowledged the
+    /// request.
+    fn late_response(state: impl FnOnce() -> Option<TcpState>) -> Outcome {
+        match state() {
+            Some(state) if !state.is_acknowledged => Outcome::Ghost,
+            _ => Outcome::ResponseTimeout,
+        }
+    }
+
+    /// A server that says no has not served, however quickly it does so.
+    #[inline]
+    fn answered(status: u16) -> Outcome {
+        match status_outcome(status) {
+            Outcome::Ok => Outcome::Served,
+            refused => refused,
+        }
+    }
+
+    /// In an orderly close whoever closes first keeps the port in TIME_WAIT for a minute: a server
+    /// that announced that it will close is left to.
+    fn idle(&self, standing: Standing, keep_alive: bool) -> Standing {
+        match standing {
+            Standing::Open if keep_alive => Standing::Open,
+            Standing::Closing if self.close == CloseKind::Fin => Standing::Closing,
+            _ => Standing::Broken,
+        }
+    }
+
+    fn close(&self) -> Close {
+        match self.close {
+            CloseKind::Fin => Close::Orderly,
+            CloseKind::Rst => Close::Reset,
+        }
+    }
+}
