@@ -4,16 +4,21 @@
 mod support;
 
 use knee_core::law::Law;
-use knee_core::measure::{Outcome, SessionMeasured, Trial};
+use knee_core::measure::{Outcome, SessionAttempts, SessionMeasured, Trial};
 use knee_core::session::*;
 use knee_core::spec::{
-    ArrivalLaw, BackendChoice, EngineOptions, Hole, HttpRequest, HttpTarget, HttpVersion, Load,
-    OpenLoad, Part, Pause, Pick, Rate, TrialSpec, Url, parse_header,
+    ArrivalLaw, BackendChoice, CloseKind, ConnectScheme, EngineOptions, Hole, HttpRequest,
+    HttpTarget, HttpVersion, Load, OpenLoad, OverloadLoad, Part, Pause, Pick, Rate, TrialSpec, Url,
+    parse_header,
 };
 use knee_core::time::Nanos;
 use knee_engine::serve::http::{App, HttpServer, HttpServerSpec};
-use knee_engine::sys::socket::Address;
+use knee_engine::sys::socket::{Address, Listener, RawAddress};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use support::run_over;
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
@@ -362,6 +367,138 @@ fn no_run_begins_where_nobody_listens() {
     drop(server);
     let mut spec = spec(target(port, 64, Deal::InOrder), users(2), None);
     spec.duration = MS(300);
-    let stop = std::sync::atomic::AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
     assert!(knee_engine::run(&spec, &mut support::Quiet, &stop).is_err());
+}
+
+fn overload(scheme: ConnectScheme, close: CloseKind) -> Load {
+    Load::Overload(OverloadLoad {
+        scheme,
+        sources: Vec::new(),
+        close,
+    })
+}
+
+fn s_clients(descriptors: u32) -> ConnectScheme {
+    ConnectScheme::SClients {
+        sclients: 1,
+        descriptors,
+    }
+}
+
+fn attempts(trial: &Trial) -> &SessionAttempts {
+    let sessions = trial.measurement.sessions.as_ref().expect("sessions");
+    sessions.attempts.as_ref().expect("an overload")
+}
+
+#[test]
+fn each_session_of_an_overload_opens_one_connection_and_keeps_it() {
+    for (backend, close) in both().into_iter().zip([CloseKind::Rst, CloseKind::Fin]) {
+        let (_server, port) = shop();
+        let load = overload(s_clients(4), close);
+        let mut spec = spec(target(port, 64, Deal::InOrder), load, Some(60));
+        spec.connect_timeout = MS(2_000);
+        let Some(trial) = run_over(&spec, backend) else {
+            continue;
+        };
+        check_all_bought(&trial, 60);
+        let attempts = attempts(&trial);
+        assert_eq!(attempts.outcomes.count(Outcome::Served), 60);
+        assert_eq!(attempts.outcomes.total(), 60);
+        assert_eq!((attempts.established, attempts.connections), (60, 60));
+        assert_eq!(trial.measurement.connections_opened, 60);
+    }
+}
+
+/// A server that answers one request of each connection, and closes it.
+fn closing(answers: &str, body: impl FnOnce(u16)) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while let Ok((mut stream, _)) = listener.accept() {
+                if over.load(Ordering::SeqCst) {
+                    return;
+                }
+                stream
+                    .set_read_timeout(Some(Duration::from_secs(5)))
+                    .unwrap();
+                let _ = stream.read(&mut [0; 4_096]);
+                let _ = stream.write_all(answers.as_bytes());
+            }
+        });
+        body(address.port());
+        over.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(address);
+    });
+}
+
+/// The cart, looked at twice without a login.
+fn two_steps(port: u16) -> HttpTarget {
+    let mut target = target(port, 64, Deal::InOrder);
+    let plan = Arc::make_mut(target.sessions.as_mut().unwrap());
+    plan.kinds[0].program = vec![Instruction::Request(4); 2];
+    plan.requests[4].expect.clear();
+    target
+}
+
+#[test]
+fn a_step_whose_connection_was_closed_opens_another() {
+    let closes = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    for close in [CloseKind::Fin, CloseKind::Rst] {
+        closing(closes, |port| {
+            let load = overload(ConnectScheme::Simple { clients: 1 }, close);
+            let spec = spec(two_steps(port), load, Some(5));
+            let trial = run_over(&spec, BackendChoice::Epoll).unwrap();
+            let attempts = attempts(&trial);
+            assert_eq!(attempts.outcomes.count(Outcome::Served), 5, "{attempts:?}");
+            assert_eq!((attempts.established, attempts.connections), (5, 10));
+            assert_eq!(buyers(&trial).completed, 5);
+        });
+    }
+}
+
+#[test]
+fn a_session_ends_as_the_step_that_it_fails_at() {
+    let refuses = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
+    closing(refuses, |port| {
+        let load = overload(ConnectScheme::Simple { clients: 1 }, CloseKind::Fin);
+        let spec = spec(two_steps(port), load, Some(3));
+        let trial = run_over(&spec, BackendChoice::Epoll).unwrap();
+        let attempts = attempts(&trial);
+        assert_eq!(attempts.outcomes.count(Outcome::Http5xx), 3, "{attempts:?}");
+        assert_eq!((attempts.outcomes.total(), attempts.established), (3, 3));
+        assert_eq!(trial.measurement.outcomes.total(), 3, "steps");
+    });
+}
+
+#[test]
+fn a_session_whose_connect_is_not_answered_has_failed_at_its_first_step() {
+    let any = Address::Tcp("127.0.0.1:0".parse().unwrap());
+    // A backlog of 0 has room for one.
+    let listener = Listener::bind(&RawAddress::new(&any).unwrap(), 0).unwrap();
+    let Address::Tcp(address) = listener.local_address().unwrap() else {
+        panic!("a TCP listener");
+    };
+    let _first = TcpStream::connect(address).unwrap();
+    let mut target = two_steps(address.port());
+    // Whether the step may fail is of those that have a connection.
+    let plan = Arc::make_mut(target.sessions.as_mut().unwrap());
+    plan.requests[4].goes_on = true;
+    let mut spec = spec(target, overload(s_clients(3), CloseKind::Fin), Some(9));
+    spec.connect_timeout = MS(100);
+    for trial in both().into_iter().filter_map(|b| run_over(&spec, b)) {
+        let attempts = attempts(&trial);
+        let timeouts = attempts.outcomes.count(Outcome::ConnectTimeout);
+        assert_eq!(
+            (timeouts, attempts.outcomes.total()),
+            (9, 9),
+            "{attempts:?}"
+        );
+        assert_eq!((attempts.established, attempts.connections), (0, 9));
+        assert_eq!(trial.measurement.outcomes.total(), 9, "no second step");
+        let buyers = buyers(&trial);
+        assert_eq!((buyers.failed, buyers.failed_at[&4]), (9, 9));
+    }
 }

@@ -349,3 +349,92 @@ sessions:
                "users": SESSIONS})
     );
 }
+
+#[test]
+fn an_overload_offers_sessions_and_counts_those_that_are_served() {
+    let server = KneeServer::start(&["--app", "shop"]);
+    let file = example(&server.url());
+    // Nobody pauses, so that sessions are over before their level is.
+    let text = std::fs::read_to_string(&file.0).unwrap();
+    let paused = |line: &&str| !line.trim_start().starts_with("- think:");
+    let text: Vec<&str> = text.lines().filter(paused).collect();
+    std::fs::write(&file.0, text.join("\n")).unwrap();
+    let page = TempPath::new("overload.html");
+    for close in ["fin", "rst"] {
+        let ended = run(&[
+            &[
+                "overload",
+                file.str(),
+                "--simple",
+                "2",
+                "--descriptors",
+                "4",
+            ][..],
+            &[
+                "--close", close, "-d", "600ms", "--warmup", "200ms", "--seed", "1",
+            ],
+            &["--html", page.str(), "--json", "-"],
+        ]
+        .concat());
+        assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+        let report = ended.json();
+        let trials = report["trials"].as_array().unwrap();
+        assert_eq!(trials.len(), 2);
+        for trial in trials {
+            let attempts = &trial["sessions"]["attempts"];
+            let served = attempts["outcomes"]["served"].as_u64().unwrap();
+            assert!(served > 0, "{close}: {trial:#}");
+            let kinds = trial["sessions"]["kinds"].as_array().unwrap();
+            assert_eq!(kinds.len(), 2);
+            assert_eq!(trial["targets"].as_array().unwrap().len(), 6);
+            // Each session has one connection, however many steps it takes.
+            let steps = trial["outcomes"]["ok"].as_u64().unwrap();
+            let opened = attempts["connections"].as_u64().unwrap();
+            assert!(opened < steps, "{opened} connections for {steps} steps");
+        }
+        let row = &report["conclusion"]["sclients"][0]["outcomes"];
+        let attempts = &trials[1]["sessions"]["attempts"]["outcomes"];
+        assert_eq!(row, attempts, "what is reported is of sessions");
+        assert!(report["conclusion"]["capacity_per_s"].as_f64().unwrap() > 0.0);
+    }
+    let page = std::fs::read_to_string(&page.0).unwrap();
+    for text in ["buyer: cart", "clients=2", "descriptors=4", "completion"] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn a_session_that_is_not_accepted_ends_as_its_first_step_does() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let text = format!(
+        "target: http://{}\nsessions: {{one: {{steps: [{{get: /a}}, {{get: /b}}]}}}}\n",
+        listener.local_addr().unwrap()
+    );
+    let file = TempPath::with("unanswered.yaml", &text);
+    // Connections are established, and nobody ever answers.
+    let ended = run(&[
+        "overload",
+        file.str(),
+        "--descriptors",
+        "4",
+        "--connect-timeout",
+        "100ms",
+        "--timeout",
+        "300ms",
+        "--warmup",
+        "0s",
+        "-d",
+        "600ms",
+        "--json",
+        "-",
+    ]);
+    assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
+    let trial = &ended.json()["trials"][0];
+    let attempts = trial["sessions"]["attempts"]["outcomes"]
+        .as_object()
+        .unwrap();
+    assert!(!attempts.contains_key("served"), "{attempts:?}");
+    let unanswered = attempts["response_timeout"].as_u64().unwrap();
+    assert!(unanswered > 0, "{attempts:?}");
+    assert_eq!(trial["targets"][1]["attempted"], 0, "no second step");
+}

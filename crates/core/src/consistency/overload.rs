@@ -35,7 +35,7 @@ pub(super) fn check(said: Statements<'_>, of: &OverloadConclusion, found: &mut C
             format!("R² {r_squared}")
         });
     }
-    let trials: u64 = said.trials.iter().map(|t| t.outcomes.total()).sum();
+    let trials: u64 = said.trials.iter().map(|t| t.attempts().total()).sum();
     let listed: u64 = rows.iter().map(|(_, o)| o.total()).sum();
     found.unless(listed <= trials || said.trials.is_empty(), || {
         format!("{listed} attempts in the rows, {trials} in the trials")

@@ -1,6 +1,6 @@
 //! What was measured of sessions.
 
-use super::Histogram;
+use super::{Histogram, Outcomes};
 use crate::session::{SessionPlan, Unexpected};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,6 +17,22 @@ pub struct SessionsMeasured {
     pub unexpected: Vec<Unexpected>,
     /// The data set that had no record left for a user, which ended the load.
     pub ran_out: Option<String>,
+    /// How they fared, where each opens a connection of its own, whatever became of others.
+    #[serde(default)]
+    pub attempts: Option<SessionAttempts>,
+}
+
+/// Sessions as attempts to be served, each over a connection of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionAttempts {
+    /// Those intended in the window, by their end: served where a session came to its end, else how
+    /// the step ended that it failed at.
+    pub outcomes: Outcomes,
+    /// Those whose first connection was established in the window.
+    pub established: u64,
+    /// Connections that were opened in the window: where a server closes one before its session is
+    /// over, the session's next step opens another.
+    pub connections: u64,
 }
 
 /// The sessions of one kind: those that ended within the window, but for the unfinished.
@@ -61,6 +77,14 @@ impl SessionsMeasured {
         self.unexpected.extend(other.unexpected);
         self.unexpected.truncate(UNEXPECTED_KEPT);
         self.ran_out = self.ran_out.take().or(other.ran_out);
+        match (&mut self.attempts, other.attempts) {
+            (Some(mine), Some(theirs)) => {
+                mine.outcomes.merge(&theirs.outcomes);
+                mine.established += theirs.established;
+                mine.connections += theirs.connections;
+            }
+            (mine, theirs) => *mine = mine.take().or(theirs),
+        }
     }
 }
 

@@ -181,9 +181,10 @@ impl TrialReport {
 
     /// Responses per second, with none for a trial that saw none: for conclusions that compare
     /// trials, to which that is the least there is. Where users do sessions, those that ended: what
-    /// was asked for are sessions then.
+    /// was asked for are sessions then. One that found no connection had no response.
     pub fn responses_per_s(&self) -> f64 {
         let per_s = match self.sessions() {
+            Some(sessions) if sessions.attempts.is_some() => sessions.completed_per_s,
             Some(sessions) => sessions.ended_per_s,
             None => self.throughput_per_s,
         };
@@ -197,6 +198,13 @@ impl TrialReport {
             None => self.goodput_per_s,
         };
         per_s.unwrap_or(0.0)
+    }
+
+    /// What an overload counts, by its end: operations, or sessions, each of which opened a
+    /// connection of its own.
+    pub fn attempts(&self) -> &Outcomes {
+        let sessions = self.sessions().and_then(|s| s.attempts.as_ref());
+        sessions.map_or(&self.outcomes, |attempts| &attempts.outcomes)
     }
 
     /// What users came to, where operations are steps of sessions.

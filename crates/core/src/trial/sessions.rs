@@ -1,7 +1,7 @@
 //! What the users of sessions came to.
 
 use super::assess::latency_report;
-use crate::measure::{SessionMeasured, TARGETS_MAX, Trial};
+use crate::measure::{SessionAttempts, SessionMeasured, TARGETS_MAX, Trial};
 use crate::session::{SessionPlan, Unexpected};
 use crate::spec::HttpTarget;
 use crate::time::Nanos;
@@ -25,6 +25,9 @@ pub struct SessionsReport {
     /// The data set that had no record left for a user, which ended the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_out: Option<String>,
+    /// How they fared as attempts, in an overload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<SessionAttempts>,
 }
 
 /// One kind of session: those that ended within the window, but for the unfinished.
@@ -96,6 +99,7 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
             .map(|unexpected| unexpected_report(unexpected, plan))
             .collect(),
         ran_out: measured.ran_out.clone(),
+        attempts: measured.attempts.clone(),
     })
 }
 

@@ -10,7 +10,9 @@ use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::clock;
 use knee_core::both_ends::Sampler;
-use knee_core::measure::{Completion, Handshakes, Op, SessionsMeasured, Window};
+use knee_core::measure::{
+    Completion, Handshakes, Op, Outcome, SessionAttempts, SessionsMeasured, Window,
+};
 use knee_core::session::{Readings, Users};
 use knee_core::spec::{Cut, HttpTarget, Part};
 use knee_core::time::Nanos;
@@ -30,6 +32,8 @@ pub(crate) struct SessionConfig {
 
 /// Carries sessions. Each has a number, which is also the lane of its connection, where connections
 /// are not shared: so a user keeps its connection, and leaves it to the next who takes its place.
+/// Where sessions do not wait, each opens its own, has failed unless that is established, and
+/// closes it when it ends.
 pub(crate) struct SessionClient<L: Link, X: Exchange, P: Policy> {
     inner: HttpClient<L, X, P>,
     config: SessionConfig,
@@ -37,6 +41,11 @@ pub(crate) struct SessionClient<L: Link, X: Exchange, P: Policy> {
     seats: Vec<Seat>,
     /// Numbers that no session has.
     free: Vec<u32>,
+    /// Connections opened so far.
+    opened: u64,
+    /// What the driver calls those whose first connection was established since that was asked
+    /// last.
+    established: Vec<u32>,
     /// Sessions that wait for a number, and when the generator came to them.
     waiting: VecDeque<(Op, Nanos)>,
     /// Sessions that pause, by when they go on.
@@ -67,6 +76,10 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         let count = config.sessions_max.max(1);
         let readings = Readings::new(users.plan(), count as usize);
         inner.read_into(readings, count as usize);
+        let measured = SessionsMeasured {
+            attempts: (!P::WAITS).then(SessionAttempts::default),
+            ..SessionsMeasured::new(users.plan())
+        };
         let paths = target
             .requests
             .iter()
@@ -75,11 +88,13 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             paths: paths.collect(),
             seats: (0..count).map(|_| Seat::free()).collect(),
             free: (0..count).rev().collect(),
+            opened: 0,
+            established: Vec::new(),
             waiting: VecDeque::new(),
             thinking: BinaryHeap::new(),
             completed: Vec::new(),
             ended: Vec::new(),
-            measured: SessionsMeasured::new(users.plan()),
+            measured,
             begun: 0,
             in_flight: 0,
             realtime_origin_ns: None,
@@ -107,6 +122,7 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
         self.begun += 1;
         match self.free.pop() {
             Some(session) => self.seat(io, session, (op, now), now),
+            None if !P::WAITS => self.turn_away((op, now), Outcome::DescriptorExhausted, now),
             None => self.waiting.push_back((op, now)),
         }
         self.advance(io, now);
@@ -125,6 +141,11 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
     #[inline]
     fn take_ended(&mut self) -> Option<Completion> {
         self.ended.pop()
+    }
+
+    #[inline]
+    fn take_established(&mut self) -> Option<u32> {
+        self.established.pop()
     }
 
     fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime) {

@@ -32,7 +32,10 @@ impl Plan<'_> {
         let target = &self.spec.target;
         let http1 = || http1::Shared::new(target);
         if let Load::Overload(load) = &self.spec.load {
-            let longest = self.requests.length_max();
+            let longest = match target.sessions {
+                Some(_) => usize::MAX,
+                None => self.requests.length_max(),
+            };
             let policy = OneEach::new(self.sources.clone(), load.close, longest);
             let made_of = self.made_of(self.connect_config(load, share), policy, requests);
             return made_of.speak::<Http1>(http1(), share, parts);
@@ -91,11 +94,16 @@ impl Plan<'_> {
         let connecting = share.part(load.scheme.connecting_max().into()) as usize;
         let permitted = limits::connections_permitted() / u64::from(self.crew.workers.max(1));
         let slots = (connecting + RESPONDING_MAX).min(permitted as usize);
+        let connections = slots.max(connecting) as u32;
         ClientConfig {
             address: self.address,
             keep_alive: spec.target.keep_alive,
-            connections_max: slots.max(connecting) as u32,
-            lanes: 0,
+            connections_max: connections,
+            // A session keeps its connection.
+            lanes: match spec.target.sessions {
+                Some(_) => connections,
+                None => 0,
+            },
             streams_max: 1,
             timeout: spec.timeout,
             // A blocking connect waits for as long as its client has patience at all.

@@ -268,6 +268,14 @@ fn is_empty(report: &Report) -> bool {
     report.trials.is_empty() && !report.has_measured()
 }
 
+/// Adds the trials that the rows of a table are of, where they are of several.
+fn add_trials<'a>(table: &mut Table, trials: impl Iterator<Item = &'a str>) {
+    let cells: Vec<Line> = trials.map(Line::plain).collect();
+    if cells.iter().any(|cell| cell.width() > 0) {
+        table.column("trial", table::Align::Left, cells);
+    }
+}
+
 /// A name and a line.
 pub(crate) fn fact(name: impl Into<String>, line: Line) -> Fact {
     (name.into(), line)

@@ -2,7 +2,10 @@
 
 use super::line::{Ink, Line};
 use super::table::{Align, Table};
-use super::{Document, Fact, Layout, Medium, agents, fact, opening, overload_plots, timing};
+use super::{
+    Document, Fact, Layout, Medium, agents, fact, opening, overload_plots, sessions, timing,
+    traffic,
+};
 use crate::number::{self, MISSING, count, known, number, percent, rate, time_short, words};
 use knee_core::experiment::overload::report::{OverloadConclusion, SClientRow, SimpleRow};
 use knee_core::measure::{Outcome, Outcomes, SynSource};
@@ -19,7 +22,8 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
     let arriving = [overload_plots::simple(c), overload_plots::sclients(c)];
     doc.plots(arriving.into_iter().flatten(), Layout::Pairs);
     doc.plots(overload_plots::served(c), Layout::Wide);
-    doc.facts(facts(c));
+    let taken = taken(report);
+    doc.facts(facts(c, taken));
     doc.facts(opening::left_out(report));
     let by_schedule = report.trials.iter().any(is_scheduled);
     if !c.sclients.is_empty() {
@@ -28,31 +32,41 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
         let ends = overload_plots::ends(c, by_schedule);
         doc.only(Medium::Page, |doc| doc.plots([ends], Layout::Wide));
         doc.table(title, sclients_table(&c.sclients));
-        doc.note(sclients_notes(&c.sclients, by_schedule));
+        doc.note(sclients_notes(&c.sclients, by_schedule, taken));
     }
     if !c.simple.is_empty() {
         doc.section("Simple clients", "per second; each waits for its answer");
         doc.table("Simple clients", simple_table(&c.simple));
     }
+    sessions::show_levels(doc, &report.trials);
+    traffic::show_steps_of_levels(doc, &report.trials);
     timing::show_levels(doc, report.trials.iter());
     agents::show_busiest(doc, &report.trials);
 }
 
+/// What becomes of the connects that S-Clients replace before T is over.
+fn taken(report: &Report) -> &'static str {
+    match report.trials.iter().any(|t| t.sessions().is_some()) {
+        true => "established",
+        false => "served",
+    }
+}
+
 /// What is known of it as a whole.
-fn facts(c: &OverloadConclusion) -> Vec<Fact> {
+fn facts(c: &OverloadConclusion, taken: &str) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut fact = |name: &str, line: Line| facts.push(fact(name, line));
     fact("capacity", Line::plain(rate(c.capacity_per_s)));
     if let (Some(slope), Some(r_squared)) = (c.slope_per_descriptor, c.r_squared) {
         let slope = number::fixed(slope, 3);
-        let mut line = Line::plain(format!("served + {slope}/s for each descriptor"));
+        let mut line = Line::plain(format!("{taken} + {slope}/s for each descriptor"));
         line.push(Ink::Plain, format!(", R² {}", number::r_squared(r_squared)));
         if let Some(deviation) = c.deviation_percent {
             let patience = time_short(c.connect_timeout_ns);
             let off = percent(deviation);
             line.push(
                 Ink::Dim,
-                format!(" (at most {off} off served + D/T, with T = {patience})"),
+                format!(" (at most {off} off {taken} + D/T, with T = {patience})"),
             );
         }
         fact("SYN rate", line);
@@ -142,11 +156,15 @@ fn sclients_table(rows: &[SClientRow]) -> Table {
 }
 
 /// What its columns are.
-fn sclients_notes(rows: &[SClientRow], by_schedule: bool) -> String {
-    let mut notes = vec![match by_schedule {
-        true => "offered: as scheduled",
-        false => "offered: served + D/T",
-    }];
+fn sclients_notes(rows: &[SClientRow], by_schedule: bool, taken: &str) -> String {
+    let offered = match by_schedule {
+        true => "offered: as scheduled".to_owned(),
+        false => format!("offered: {taken} + D/T"),
+    };
+    let mut notes = vec![offered.as_str()];
+    if taken != "served" {
+        notes.push("served: sessions that came to their end");
+    }
     notes.push("first: SYNs that are no repetition; 95 %: confidence interval of served/s");
     notes.push("then attempts by their end");
     if rows.iter().any(|r| !r.past_saturation) {

@@ -10,14 +10,34 @@ use knee_core::trial::sessions::{SessionReport, SessionsReport};
 /// Of a kind of session so many steps are named at which others ended.
 const FAILED_AT_SHOWN: usize = 5;
 
+/// Of several trials so many facts are shown; all are in the JSON.
+const FACTS_OF_LEVELS: usize = 5;
+
 /// Adds them, where there are any.
 pub(super) fn show(doc: &mut Document, sessions: Option<&SessionsReport>) {
     let Some(sessions) = sessions else {
         return;
     };
     doc.section("Sessions", "from the intended begin, pauses included");
-    doc.table("Sessions", table(&sessions.kinds));
+    let kinds: Vec<_> = sessions.kinds.iter().map(|kind| ("", kind)).collect();
+    doc.table("Sessions", table(&kinds));
     doc.facts(facts(sessions));
+}
+
+/// Adds those of several trials, a row for each trial and kind.
+pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
+    let of = |trial: &TrialReport| trial.sessions().cloned().unwrap_or_default();
+    let all: Vec<_> = trials.iter().map(|t| (t.label.as_str(), of(t))).collect();
+    let kinds = all.iter();
+    let kinds = kinds.flat_map(|(label, of)| of.kinds.iter().map(|kind| (*label, kind)));
+    let kinds: Vec<_> = kinds.collect();
+    if kinds.is_empty() {
+        return;
+    }
+    doc.section("Sessions", "from the intended begin, pauses included");
+    doc.table("Sessions", table(&kinds));
+    let facts = all.iter().flat_map(|(_, of)| facts(of));
+    doc.facts(facts.take(FACTS_OF_LEVELS).collect());
 }
 
 /// How many sessions ended, in the words of the opening line.
@@ -31,10 +51,14 @@ pub(super) fn answer(trial: &TrialReport) -> Option<String> {
     Some(format!("{}{of} sessions", rate(per_s)))
 }
 
-fn table(kinds: &[SessionReport]) -> Table {
+/// A row for each kind of session of a trial, which is named where there are several.
+fn table(kinds: &[(&str, &SessionReport)]) -> Table {
     let mut table = Table::default();
-    let column = |cell: &dyn Fn(&SessionReport) -> Line| kinds.iter().map(cell).collect::<Vec<_>>();
+    let column = |cell: &dyn Fn(&SessionReport) -> Line| -> Vec<Line> {
+        kinds.iter().map(|(_, kind)| cell(kind)).collect()
+    };
     let number = |n: u64| Line::plain(count(n));
+    super::add_trials(&mut table, kinds.iter().map(|(trial, _)| *trial));
     table.column("", Align::Left, column(&|k| Line::plain(k.session.clone())));
     table.column("completed", Align::Right, column(&|k| number(k.completed)));
     let failed = |k: &SessionReport| match k.failed {

@@ -4,10 +4,13 @@ use super::line::Line;
 use super::table::{Align, Table};
 use super::{Document, Fact};
 use crate::number::{bytes, count, time_short};
-use knee_core::trial::report::{LatencyReport, TargetReport, TrafficReport};
+use knee_core::trial::report::{LatencyReport, TargetReport, TrafficReport, TrialReport};
 
 /// So many targets are shown.
 const TARGETS_SHOWN: usize = 20;
+
+/// So many steps are shown of several trials together.
+const STEPS_OF_LEVELS: usize = 60;
 
 /// The longest name of a target, in characters.
 const TARGET_WIDTH: usize = 40;
@@ -44,28 +47,39 @@ pub(super) fn status_facts(traffic: &TrafficReport) -> Vec<Fact> {
 
 /// Adds the targets, or the steps of sessions, where there are several.
 pub(super) fn show_targets(doc: &mut Document, traffic: &TrafficReport, title: &str) {
-    let targets = &traffic.targets;
+    let targets: Vec<_> = traffic.targets.iter().map(|target| ("", target)).collect();
+    show_some(doc, &targets, title, TARGETS_SHOWN);
+}
+
+/// Adds the steps of sessions of several trials.
+pub(super) fn show_steps_of_levels(doc: &mut Document, trials: &[TrialReport]) {
+    let of_sessions = trials.iter().filter(|t| t.sessions().is_some());
+    let steps = of_sessions.filter_map(|t| Some((t.label.as_str(), &t.http()?.traffic)));
+    let steps = steps.flat_map(|(label, of)| of.targets.iter().map(move |step| (label, step)));
+    show_some(doc, &steps.collect::<Vec<_>>(), "Steps", STEPS_OF_LEVELS);
+}
+
+fn show_some(doc: &mut Document, targets: &[(&str, &TargetReport)], title: &str, most: usize) {
     if targets.is_empty() {
         return;
     }
-    let remark = match targets.len() > TARGETS_SHOWN {
-        true => format!(
-            "the first {TARGETS_SHOWN} of {}; all are in the JSON",
-            targets.len()
-        ),
+    let remark = match targets.len() > most {
+        true => format!("the first {most} of {}; all are in the JSON", targets.len()),
         false => String::new(),
     };
     doc.section(title, remark);
-    let shown = &targets[..targets.len().min(TARGETS_SHOWN)];
+    let shown = &targets[..targets.len().min(most)];
     doc.table(title, targets_table(shown));
 }
 
-/// A row for each target.
-fn targets_table(targets: &[TargetReport]) -> Table {
+/// A row for each target of a trial, which is named where there are several.
+fn targets_table(targets: &[(&str, &TargetReport)]) -> Table {
     let mut table = Table::default();
-    let column = |cell: &dyn Fn(&TargetReport) -> String| {
-        targets.iter().map(|t| Line::plain(cell(t))).collect()
+    let column = |cell: &dyn Fn(&TargetReport) -> String| -> Vec<Line> {
+        let targets = targets.iter();
+        targets.map(|(_, t)| Line::plain(cell(t))).collect()
     };
+    super::add_trials(&mut table, targets.iter().map(|(trial, _)| *trial));
     let name = |t: &TargetReport| match t.sum_of {
         Some(n) => format!("{} ({})", t.target, count(n)),
         None => cut(&t.target, TARGET_WIDTH),

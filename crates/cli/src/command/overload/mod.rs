@@ -33,13 +33,14 @@ use stand::OverloadStand;
 
 /// Offer connections far beyond what a server accepts, and see what it does there
 ///
-/// Two kinds of clients, one connection per request. Simple clients connect, ask, wait and close:
-/// however many there are, they offer no more than the server serves. S-Clients (Banga and
-/// Druschel, USITS 1997) keep N connects in flight. Each is abandoned after a time T and replaced,
-/// so that they offer what is served plus descriptors/T, whatever the server does. SYNs are
-/// counted where they arrive: by a packet capture on the server's host where that is permitted,
-/// else by its kernel's counters. Without a URL a small reference server is started in this
-/// process, so that there is something to see.
+/// Two kinds of clients, one connection per request or session. Simple clients connect, ask,
+/// wait and close: however many there are, they offer no more than the server serves. S-Clients
+/// (Banga and Druschel, USITS 1997) keep N connects in flight. Each is abandoned after a time T
+/// and replaced, so that they offer what is served plus descriptors/T, whatever the server
+/// does. SYNs are counted where they arrive: by a packet capture on the server's host where
+/// that is permitted, else by its kernel's counters. With a scenario file each session is an
+/// attempt: it opens one connection for all of its steps. Without a URL a small reference
+/// server is started in this process, so that there is something to see.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \
@@ -50,7 +51,8 @@ use stand::OverloadStand;
         knee overload http://127.0.0.1:8080/ --descriptors 64,256,1024 --connect-timeout 250ms\n  \
         knee overload http://10.0.0.5/ --descriptors 4096 --observe 10.0.0.5:9300 --close rst\n  \
         knee overload http://127.0.0.1:8080/ --source 127.0.0.2-127.0.0.20 --descriptors 20000\n  \
-        knee overload http://127.0.0.1:8080/ --rate 2000 --arrival 'burst(6,0.05,10s)' -d 60s"),
+        knee overload http://127.0.0.1:8080/ --rate 2000 --arrival 'burst(6,0.05,10s)' -d 60s\n  \
+        knee overload shop.yaml --simple 1,16 --descriptors 64,256 --close rst"),
     mut_arg("no_keepalive", |a| a.hide(true)),
     mut_arg("unix_socket", |a| a.hide(true)),
     mut_arg("arrival", |a| a.help(arrival_help())),

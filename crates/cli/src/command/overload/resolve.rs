@@ -27,10 +27,9 @@ const STARTS_PER_WORKER: f64 = 10_000.0;
 impl RawOverload {
     /// What is to be run; files are read here, and the reference server started if no URL is given.
     pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedOverload, Failure> {
-        if self.target.scenario()?.is_some() {
-            let wrong = "a scenario's users keep their connections, and an overload opens one for \
-                         each request: give a URL, or use knee sweep";
-            return Err(Failure::argument("URL", wrong));
+        if let Some(scenario) = self.target.scenario()? {
+            self.limits.fill(&scenario);
+            self.thresholds.fill(&scenario);
         }
         self.target
             .expect
@@ -71,7 +70,8 @@ impl RawOverload {
             return Err(Failure::argument("--http2", wrong));
         }
         let target = HttpTarget {
-            keep_alive: false,
+            // Steps of a session share its connection.
+            keep_alive: target.keep_alive && target.sessions.is_some(),
             version: HttpVersion::Http11,
             ..target
         };

@@ -125,9 +125,10 @@ fn line(number: usize, trial: &TrialReport) -> String {
         Level::RatePerS(_) | Level::Vusers(_) | Level::Flows { .. } => trial.label.clone(),
     };
     let (started, served) = (trial.offered.achieved_per_s, trial.responses_per_s());
+    let attempts = trial.attempts();
     format!(
         "{:>3}  {level:<20} {started:>9.1}/s connections  {served:>9.1}/s served  not served {}",
         number + 1,
-        trial.attempted - trial.completed,
+        attempts.total() - attempts.responses(),
     )
 }

@@ -127,3 +127,21 @@ fn the_time_is_told() {
         assert!(told.starts_with(expected), "{told}");
     }
 }
+
+#[test]
+fn a_scenario_takes_the_place_of_the_url_and_its_sessions_keep_their_connections() {
+    let name = format!("knee-of-overload-{}.yaml", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    let text = "target: http://127.0.0.1:81\ndefaults: {timeout: 3s}\nload: {rate: 9/s}\n\
+                sessions: {s: {steps: [{get: /a}, {get: /b}]}}\n";
+    std::fs::write(&file, text).unwrap();
+    let base = resolved(&format!("{} --descriptors 64", file.display()))
+        .spec
+        .base;
+    let _ = std::fs::remove_file(&file);
+    assert!(base.target.sessions.is_some() && base.target.keep_alive);
+    assert_eq!(base.timeout, Nanos::from_secs(3));
+    assert_eq!(base.connect_timeout, Nanos::from_millis(500), "T");
+    // How many sessions come is up to the scheme.
+    assert!(matches!(base.load, Load::Overload(_)), "{:?}", base.load);
+}

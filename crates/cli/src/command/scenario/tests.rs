@@ -152,8 +152,13 @@ fn what_makes_no_sense_with_a_scenario_is_refused() {
         ("run", "--warmup 1s", "--warmup: as long as all stages"),
         (
             "overload",
-            "",
-            "URL: a scenario's users keep their connections",
+            "--http2-prior-knowledge",
+            "--http2: each operation has a connection of its own",
+        ),
+        (
+            "overload",
+            "--method POST",
+            "--method: each step of a scenario has its own",
         ),
     ] {
         let line = file.refused(command, rest);

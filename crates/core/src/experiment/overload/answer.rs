@@ -19,15 +19,27 @@ pub(super) fn of(summary: &Summary, conclusion: &OverloadConclusion) -> String {
     if !summary.points.iter().any(Point::has_served) {
         return nothing_served(summary);
     }
+    if summary.capacity_per_s <= 0.0 {
+        return none_in_time(summary);
+    }
     let mut sentences: Vec<String> = summary.stops.first().map(stopped).into_iter().collect();
     if summary.points.iter().any(Point::counts) || summary.stops.is_empty() {
         let mut first = vec![served(summary)];
         first.extend(simple(conclusion));
         first.extend(pressed(summary));
         sentences.push(first.join("; ") + ".");
-        sentences.extend(relation(conclusion));
+        sentences.extend(relation(summary, conclusion));
     }
     sentences.join(" ")
+}
+
+/// The server answers, and no attempt was served before its level was over.
+fn none_in_time(summary: &Summary) -> String {
+    let what = match summary.points.iter().any(|p| p.of_sessions) {
+        true => "No session came to its end",
+        false => "No attempt was served",
+    };
+    format!("{what} within a level: the levels are too short.")
 }
 
 fn nothing_served(summary: &Summary) -> String {
@@ -132,17 +144,18 @@ fn pressed(summary: &Summary) -> Option<String> {
 }
 
 /// How what arrives goes with the descriptors.
-fn relation(conclusion: &OverloadConclusion) -> Option<String> {
+fn relation(summary: &Summary, conclusion: &OverloadConclusion) -> Option<String> {
     let r_squared = conclusion.r_squared?;
     let deviation = conclusion.deviation_percent?;
+    let taken = summary.taken();
     if deviation > FOLLOWS_PERCENT || r_squared < FOLLOWS_R_SQUARED {
         return Some(format!(
-            "The SYN rate is up to {} off served + D/T.",
+            "The SYN rate is up to {} off {taken} + D/T.",
             percent(deviation)
         ));
     }
     Some(format!(
-        "SYN rate = served + D/T to within {}, R² {}.",
+        "SYN rate = {taken} + D/T to within {}, R² {}.",
         percent(deviation.max(0.01)),
         r_squared_text(r_squared)
     ))

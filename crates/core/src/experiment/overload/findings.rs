@@ -16,7 +16,8 @@ use crate::finding::{Code, Finding};
 use crate::measure::Outcome;
 use crate::spec::Level;
 use crate::trial::findings::{
-    Asked, GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY, findings_at_levels,
+    Asked, GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY, SESSION_CODES,
+    findings_at_levels,
 };
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::levels;
@@ -117,6 +118,7 @@ fn of_any(
     let mut found = findings_at_levels(&rest, asked);
     found.retain(|f| match f {
         f if f.is(GENERATOR_LIMITED) || f.is(GENERATOR_DISTORTED) => is_invalid,
+        f if SESSION_CODES.iter().any(|&code| f.is(code)) => true,
         f => f.is(NON_STATIONARY) && moves,
     });
     if verdict == Verdict::Valid {

@@ -24,8 +24,8 @@ pub struct OverloadConclusion {
     /// The rate up to which the generator is not the limit, as far as was seen.
     #[serde(default)]
     pub generator_limit_per_s: Option<f64>,
-    /// By how much the first SYNs differ from served + D/T at the most, past saturation, in
-    /// percent.
+    /// By how much the first SYNs differ from served (of sessions, established) + D/T at the most,
+    /// past saturation, in percent.
     #[serde(default)]
     pub deviation_percent: Option<f64>,
     /// T: a connect that is not established for so long is given up and replaced.
@@ -47,7 +47,7 @@ pub struct SimpleRow {
     pub syn_per_s: f64,
     /// First SYNs per second.
     pub first_syn_per_s: f64,
-    /// Responses per second.
+    /// Responses per second; of sessions, those that came to their end.
     pub served_per_s: f64,
     /// 95 % confidence interval of it.
     #[serde(default)]
@@ -71,14 +71,15 @@ pub struct SimpleRow {
 pub struct SClientRow {
     /// Descriptors of all S-Clients together.
     pub descriptors: u32,
-    /// Connection starts per second that the level stands for: served + D/T.
+    /// Connection starts per second that the level stands for: served + D/T; of sessions,
+    /// established + D/T.
     #[serde(default)]
     pub offered_per_s: f64,
     /// SYNs that arrived at the server per second, repeated ones included.
     pub syn_per_s: f64,
     /// First SYNs per second.
     pub first_syn_per_s: f64,
-    /// Responses per second.
+    /// Responses per second; of sessions, those that came to their end.
     pub served_per_s: f64,
     /// 95 % confidence interval of it.
     #[serde(default)]

@@ -12,6 +12,7 @@ mod target;
 mod tests;
 
 pub(crate) use generator::{GENERATOR_DISTORTED, GENERATOR_LIMITED, QUIETER, distorted};
+pub(crate) use sessions::CODES as SESSION_CODES;
 pub(crate) use silence::OUTAGE;
 pub(crate) use target::{
     ERRORS, FIND_THE_FAILURES, NON_STATIONARY, TARGET_QUEUE_GROWS, failure_kind,

@@ -8,7 +8,7 @@ use crate::trial::report::TrialReport;
 use crate::trial::sessions::UnexpectedReport;
 use crate::words::percent;
 
-pub(super) const CODES: [Code; 2] = [DATA_EXHAUSTED, UNEXPECTED_RESPONSES];
+pub(crate) const CODES: [Code; 2] = [DATA_EXHAUSTED, UNEXPECTED_RESPONSES];
 
 const DATA_EXHAUSTED: Code = Code {
     name: "data_exhausted",

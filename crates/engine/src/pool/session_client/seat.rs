@@ -3,6 +3,7 @@
 use super::SessionClient;
 use crate::exchange::Exchange;
 use crate::link::Link;
+use crate::pool::client::Client;
 use crate::pool::flight::Flight;
 use crate::pool::http_client::Policy;
 use crate::reactor::Backend;
@@ -25,6 +26,8 @@ pub(super) struct Seat {
     is_taken: bool,
     /// It has taken no step yet.
     is_new: bool,
+    /// It has had a connection.
+    is_established: bool,
 }
 
 impl Seat {
@@ -39,6 +42,7 @@ impl Seat {
             due: Nanos::ZERO,
             is_taken: false,
             is_new: false,
+            is_established: false,
         }
     }
 }
@@ -63,7 +67,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     ) {
         let seat = &mut self.seats[session as usize];
         (seat.op, seat.due) = (op, op.intended);
-        (seat.is_taken, seat.is_new) = (true, true);
+        (seat.is_taken, seat.is_new, seat.is_established) = (true, true, false);
         if !seat.walk.begin(&mut self.users) {
             // It has not begun: there is no record for it.
             self.has_run_out = true;
@@ -78,8 +82,39 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     /// Takes what has ended, and each of its sessions a step further, until nothing is left to do
     /// at `now`.
     pub(super) fn advance<B: Backend>(&mut self, io: &mut B, now: Nanos) {
-        while let Some(completion) = self.inner.take_step() {
+        loop {
+            self.note_established(now);
+            let Some(completion) = self.inner.take_step() else {
+                return self.note_opened(now);
+            };
             self.on_step(io, completion, now);
+        }
+    }
+
+    /// Notes the connections that were opened.
+    #[inline]
+    fn note_opened(&mut self, now: Nanos) {
+        if let Some(attempts) = &mut self.measured.attempts {
+            let opened = self.inner.tally().opened;
+            let more = opened - std::mem::replace(&mut self.opened, opened);
+            if self.config.window.contains(now) {
+                attempts.connections += more;
+            }
+        }
+    }
+
+    /// Takes down whose first connection was established.
+    #[inline]
+    fn note_established(&mut self, now: Nanos) {
+        while let Some(session) = self.inner.take_established() {
+            let seat = &mut self.seats[session as usize];
+            if std::mem::replace(&mut seat.is_established, true) {
+                continue;
+            }
+            self.established.push(seat.op.lane);
+            if let Some(attempts) = &mut self.measured.attempts {
+                attempts.established += u64::from(self.config.window.contains(now));
+            }
         }
     }
 
@@ -124,7 +159,9 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         if let Follows::Redirected(to) = follows {
             return self.send(io, session, to, (now, now));
         }
-        let goes_on = outcome.is_good() || self.users.plan().requests[step as usize].goes_on;
+        let is_there = P::WAITS || self.seats[session as usize].is_established;
+        let goes_on =
+            outcome.is_good() || is_there && self.users.plan().requests[step as usize].goes_on;
         match goes_on {
             _ if outcome == Outcome::InFlight => self.leave(io, session, End::Unfinished, now),
             true => self.go_on(io, session, (now, now)),
@@ -211,7 +248,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     /// A session ends, and its seat is the next one's who waits.
     fn leave<B: Backend>(&mut self, io: &mut B, session: u32, end: End, now: Nanos) {
         let kind = self.seats[session as usize].walk.kind();
-        if self.users.plan().kinds[usize::from(kind)].new_connection {
+        if !P::WAITS || self.users.plan().kinds[usize::from(kind)].new_connection {
             self.inner.close_lane(io, session);
         }
         self.end(session, end, now);
@@ -225,6 +262,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     fn end(&mut self, session: u32, end: End, now: Nanos) {
         let seat = &mut self.seats[session as usize];
         seat.is_taken = false;
+        let op = seat.op;
         let kind = seat.walk.kind();
         let measured = &mut self.measured.kinds[usize::from(kind)];
         let ended_at = seat.due.min(now).max(seat.op.intended);
@@ -246,12 +284,42 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
                 *measured.failed_at.entry(request).or_default() += 1;
             }
         }
+        self.note_attempt(op, outcome);
         self.free.push(session);
         self.in_flight -= 1;
         self.ended.push(Completion {
             completed: ended_at,
             target: u32::from(kind),
-            ..Completion::at_once(seat.op, now, outcome)
+            ..Completion::at_once(op, now, outcome)
+        });
+    }
+
+    /// Notes how a session ended as an attempt to be served.
+    #[inline]
+    fn note_attempt(&mut self, op: Op, outcome: Outcome) {
+        if let Some(attempts) = &mut self.measured.attempts
+            && self.config.window.contains(op.intended)
+        {
+            attempts.outcomes.add(match outcome {
+                Outcome::Ok => Outcome::Served,
+                other => other,
+            });
+        }
+    }
+
+    /// A session that the generator came to at `started` ends before it has begun.
+    pub(super) fn turn_away(&mut self, (op, started): (Op, Nanos), outcome: Outcome, now: Nanos) {
+        self.note_attempt(op, outcome);
+        self.in_flight -= 1;
+        let waited = Completion {
+            started,
+            ..Completion::at_once(op, now, outcome)
+        };
+        self.completed.push(waited);
+        // Which kind it would have been is not known.
+        self.ended.push(Completion {
+            target: Completion::NO_TARGET,
+            ..waited
         });
     }
 
@@ -261,17 +329,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             && op.intended + self.config.timeout <= now
         {
             self.waiting.pop_front();
-            self.in_flight -= 1;
-            let waited = Completion {
-                started,
-                ..Completion::at_once(op, now, Outcome::Timeout)
-            };
-            self.completed.push(waited);
-            // Which kind it would have been is not known.
-            self.ended.push(Completion {
-                target: Completion::NO_TARGET,
-                ..waited
-            });
+            self.turn_away((op, started), Outcome::Timeout, now);
         }
     }
 

@@ -80,10 +80,18 @@ pub struct Point {
     pub attempts_per_s: f64,
     /// Attempts that were established here, per second.
     pub established_per_s: f64,
-    /// Responses per second, less those that say no (4xx, 5xx).
+    /// Responses per second, less those that say no (4xx, 5xx); of sessions, those that came to
+    /// their end.
     pub served_per_s: f64,
     /// 95 % confidence interval of it.
     pub served_ci95_per_s: Option<[f64; 2]>,
+    /// Whether its attempts are sessions.
+    pub of_sessions: bool,
+    /// Connects per second that S-Clients do not wait for: those that are served; of sessions,
+    /// which take their time, those that are established, and those of later steps.
+    pub taken_per_s: f64,
+    /// Whether anything that was asked for was answered with what was wanted.
+    pub has_answered: bool,
     /// A time in which nothing was served, although something was before or after it.
     pub silence: Option<Silence>,
     /// Connection starts per second that the level stands for.
@@ -121,21 +129,27 @@ impl Point {
         if seconds <= 0.0 {
             return None;
         }
-        let outcomes = &trial.outcomes;
-        let sent_share = 1.0 - outcomes.no_resources() as f64 / trial.attempted.max(1) as f64;
-        let attempts_per_s = trial.offered.achieved_per_s * sent_share;
+        let outcomes = trial.attempts();
+        let sent_share = 1.0 - outcomes.no_resources() as f64 / outcomes.total().max(1) as f64;
+        let started_per_s = trial.offered.achieved_per_s * sent_share;
+        let of_sessions = trial.sessions().is_some_and(|s| s.attempts.is_some());
+        let (attempts_per_s, established_per_s) = connects(trial, started_per_s, seconds);
         let is_simple = matches!(scheme, Scheme::Simple(_));
         let is_sent_again = is_simple || setting.patience >= SYN_AGAIN;
         let syns = Syns::of(trial, attempts_per_s, is_sent_again);
-        let established_per_s = established(outcomes) as f64 / seconds;
         let replaced = |d: u32| f64::from(d) / setting.patience.as_secs_f64();
         let silence = Silence::of(trial);
         let (served_per_s, served_ci95_per_s) = served(trial, silence);
+        let later_per_s = (attempts_per_s - started_per_s).max(0.0);
+        let (taken_per_s, answered_per_s) = match of_sessions {
+            true => (established_per_s + later_per_s, established_per_s),
+            false => (served_per_s, trial.responses_per_s()),
+        };
         let intended_per_s = outcomes.total() as f64 / seconds;
         let (offered_per_s, due_per_s) = match scheme {
             // Its clients offer what they come to, and that is all.
             Scheme::Simple(_) => (syns.first_per_s, trial.offered.achieved_per_s),
-            Scheme::SClients(d) => (served_per_s + replaced(d), intended_per_s),
+            Scheme::SClients(d) => (taken_per_s + replaced(d), intended_per_s),
             Scheme::Scheduled(rate) => {
                 let asked = trial.offered.asked_per_s.unwrap_or(rate);
                 (asked, asked.max(intended_per_s))
@@ -153,10 +167,13 @@ impl Point {
             established_per_s,
             served_per_s,
             served_ci95_per_s,
+            of_sessions,
+            taken_per_s,
+            has_answered: served_count(&trial.outcomes) > 0,
             silence,
             offered_per_s,
             outcomes: outcomes.clone(),
-            past_saturation: is_past_saturation(trial, syns.first_per_s),
+            past_saturation: is_past_saturation(trial, syns.first_per_s, answered_per_s),
             is_valid: trial.verdict == Verdict::Valid,
             fell_behind: trial.breaks(Clause::FellBehind),
             busy_percent,
@@ -200,9 +217,9 @@ impl Point {
         served_count(&self.outcomes)
     }
 
-    /// Whether anything was: an attempt of this window, or one from before it.
+    /// Whether anything was: an attempt of this window, or a part of one, or one from before it.
     pub fn has_served(&self) -> bool {
-        self.served() > 0 || self.served_per_s > 0.0
+        self.has_answered || self.served_per_s > 0.0
     }
 
     /// Attempts that the server's host answered with a connection.
@@ -232,6 +249,18 @@ impl Point {
             && apart * self.seconds > EDGE_OPERATIONS;
         let percent = 100.0 * apart / self.attempts_per_s.max(f64::MIN_POSITIVE);
         differs.then_some(percent.min(1e6))
+    }
+}
+
+/// Connections started and established per second, where so many attempts started. One attempt is
+/// one connection, but for sessions whose connection the server closed.
+fn connects(trial: &TrialReport, started_per_s: f64, seconds: f64) -> (f64, f64) {
+    match trial.sessions().and_then(|s| s.attempts.as_ref()) {
+        Some(of) => (
+            of.connections as f64 / seconds,
+            of.established as f64 / seconds,
+        ),
+        None => (started_per_s, established(&trial.outcomes) as f64 / seconds),
     }
 }
 
@@ -279,6 +308,9 @@ impl Syns {
 /// Responses per second that are no refusal, with their 95 % confidence interval. Where the server
 /// stopped for a while it is what the whole window saw.
 fn served(trial: &TrialReport, silence: Option<Silence>) -> (f64, Option<[f64; 2]>) {
+    if trial.sessions().is_some() {
+        return (trial.successes_per_s(), None);
+    }
     let responses = trial.outcomes.responses();
     let refusals = responses - served_count(&trial.outcomes);
     let share = 1.0 - refusals as f64 / responses.max(1) as f64;
@@ -310,8 +342,8 @@ fn established(outcomes: &Outcomes) -> u64 {
     outcomes.total() - outcomes.no_resources() - not
 }
 
-fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64) -> bool {
-    let outcomes = &trial.outcomes;
+fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64, answered_per_s: f64) -> bool {
+    let outcomes = trial.attempts();
     let unanswered = outcomes.count(Outcome::ConnectTimeout)
         + outcomes.count(Outcome::Late)
         + outcomes.count(Outcome::Ghost);
@@ -321,13 +353,15 @@ fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64) -> bool {
         _ => false,
     });
     unanswered as f64 > UNANSWERED_SHARE * outcomes.total() as f64
-        || is_full && first_syn_per_s > ABOVE_SERVED * trial.responses_per_s()
+        || is_full && first_syn_per_s > ABOVE_SERVED * answered_per_s
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{SETTING, clients, report, sclients};
     use super::*;
+    use crate::measure::SessionAttempts;
+    use crate::trial::sessions::SessionsReport;
 
     fn point(trial: &TrialReport) -> Point {
         Point::of(trial, &SETTING).expect("an overload")
@@ -420,5 +454,47 @@ mod tests {
         let mut none = clients(1, 0);
         none.duration_ns = 0;
         assert_eq!(Point::of(&none, &SETTING), None);
+    }
+
+    #[test]
+    fn sessions_are_the_attempts_and_their_steps_are_not() {
+        let steps = [(Outcome::Ok, 3_000), (Outcome::ConnectTimeout, 1_280)];
+        let mut trial = report(Level::Descriptors(64), &steps);
+        // Of 2,580 sessions in 10 s 20 opened another connection.
+        trial.offered.achieved_per_s = 258.0;
+        let ends = [
+            (Outcome::Served, 1_200),
+            (Outcome::Http5xx, 100),
+            (Outcome::ConnectTimeout, 1_280),
+        ];
+        let mut attempts = SessionAttempts {
+            established: 1_300,
+            connections: 2_600,
+            ..SessionAttempts::default()
+        };
+        for (end, count) in ends {
+            attempts.outcomes.add_many(end, count);
+        }
+        trial.as_http_mut().sessions = Some(SessionsReport {
+            ended_per_s: Some(258.0),
+            completed_per_s: Some(120.0),
+            attempts: Some(attempts),
+            ..SessionsReport::default()
+        });
+        let p = point(&trial);
+        assert_eq!((p.outcomes.total(), p.served_per_s), (2_580, 120.0));
+        assert_eq!((p.attempts_per_s, p.established_per_s), (260.0, 130.0));
+        // 130 established, 2 of later steps, and 64 descriptors over half a second.
+        assert_eq!((p.taken_per_s, p.offered_per_s), (132.0, 260.0));
+        assert!(p.of_sessions && p.past_saturation && p.has_served());
+        trial
+            .as_http_mut()
+            .sessions
+            .as_mut()
+            .unwrap()
+            .completed_per_s = None;
+        assert!(point(&trial).has_served(), "steps were answered");
+        trial.outcomes = report(trial.level, &[(Outcome::ConnectTimeout, 9)]).outcomes;
+        assert!(!point(&trial).has_served());
     }
 }

@@ -73,7 +73,7 @@ impl Summary {
         Summary {
             capacity_per_s,
             stops: Stop::all(&points, capacity_per_s),
-            beyond: line(|p| p.first_syn_per_s - p.served_per_s),
+            beyond: line(|p| p.first_syn_per_s - p.taken_per_s),
             arriving: line(|p| p.first_syn_per_s),
             deviation_percent: deviations.reduce(f64::max),
             generator_limit_per_s: generator_limit_per_s(&points),
@@ -84,6 +84,14 @@ impl Summary {
     /// Simple clients.
     pub fn simple(&self) -> impl Iterator<Item = &Point> {
         self.points.iter().filter(|p| !p.is_pressing())
+    }
+
+    /// What becomes of connects that are replaced before T is over.
+    pub fn taken(&self) -> &'static str {
+        match self.points.iter().any(|p| p.of_sessions) {
+            true => "established",
+            false => "served",
+        }
     }
 
     /// S-Clients, or the schedule in their place.
