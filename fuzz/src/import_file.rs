@@ -57,6 +57,10 @@ impl Surroundings for Alone {
         panic!("reads {name:?}");
     }
 
+    fn program(&mut self, _: &str) -> Result<(String, String), String> {
+        Err("cannot be started: there is none".to_owned())
+    }
+
     fn variable(&mut self, name: &str) -> Option<String> {
         panic!("reads {name:?} of the environment");
     }

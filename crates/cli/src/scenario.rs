@@ -3,6 +3,8 @@
 use crate::failure::Failure;
 use crate::input;
 use knee_core::scenario::{self, Scenario, Surroundings, parse_scenario};
+use knee_engine::error::reason;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The endings of scenario files, and whether no host is called so.
@@ -46,6 +48,24 @@ impl Surroundings for Folder {
         }
         let path = path.to_str().ok_or("is not UTF-8: rename it")?;
         input::read_file(path, input::FILE_MAX)
+    }
+
+    fn program(&mut self, name: &str) -> Result<(String, String), String> {
+        let not_startable = |e: std::io::Error| format!("cannot be started: {}", reason(&e));
+        let path = self.0.join(name).canonicalize().map_err(not_startable)?;
+        if !path.starts_with(&self.0) {
+            return Err("is a link out of the folder of the scenario: copy the file".to_owned());
+        }
+        let about = path.metadata().map_err(not_startable)?;
+        if !about.is_file() {
+            return Err("is no file: expected a program".to_owned());
+        }
+        if about.permissions().mode() & 0o111 == 0 {
+            return Err(format!("is not executable: run chmod +x {name}"));
+        }
+        let text = |path: &Path| path.to_str().map(str::to_owned);
+        let both = text(&path).zip(text(&self.0));
+        both.ok_or_else(|| "is not UTF-8: rename it".to_owned())
     }
 
     fn variable(&mut self, name: &str) -> Option<String> {

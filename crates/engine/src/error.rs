@@ -11,12 +11,16 @@ pub enum RunError {
     /// This machine does not permit what was asked (descriptors, io_uring, …): one line with the
     /// remedy.
     NotPermitted(String),
+    /// Something beside the generator that the load needs could not be started: one line.
+    NotStarted(String),
 }
 
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RunError::Unreachable(line) | RunError::NotPermitted(line) => f.write_str(line),
+            RunError::Unreachable(line)
+            | RunError::NotPermitted(line)
+            | RunError::NotStarted(line) => f.write_str(line),
         }
     }
 }

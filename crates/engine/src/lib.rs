@@ -14,6 +14,7 @@ mod names;
 pub mod observe;
 mod pool;
 mod port;
+mod program;
 mod reactor;
 mod resolve;
 mod run;

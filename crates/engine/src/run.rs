@@ -78,6 +78,12 @@ pub(crate) fn run_part(
     muster: &dyn Muster,
     stop: &AtomicBool,
 ) -> Result<Trial, RunError> {
+    // Whoever makes trials on other machines was not permitted to start programs on them.
+    let sessions = spec.target.sessions.as_ref();
+    if sessions.is_some_and(|plan| !plan.programs.is_empty()) {
+        let line = "a scenario with 'exec' runs on one machine: agents start no programs";
+        return Err(RunError::NotPermitted(line.to_owned()));
+    }
     let mut show = |_: &Interval, part: &IntervalPart| muster.part(part);
     run_crew(spec, (crew, Some(muster)), &mut show, stop, None)
 }
@@ -140,7 +146,7 @@ fn run_crew(
     let done = done
         .into_iter()
         .collect::<io::Result<Vec<Done>>>()
-        .map_err(|e| RunError::NotPermitted(format!("a worker could not run: {e}")))?;
+        .map_err(not_run)?;
     let beside = Beside {
         intervals,
         kernel,
@@ -149,6 +155,12 @@ fn run_crew(
         seen,
     };
     Ok(trial_of(spec, done, beside))
+}
+
+/// Why a worker could not run.
+fn not_run(error: io::Error) -> RunError {
+    let other = |e| RunError::NotPermitted(format!("a worker could not run: {e}"));
+    error.downcast::<RunError>().unwrap_or_else(other)
 }
 
 /// What was counted beside the workers.
@@ -341,6 +353,12 @@ impl Plan<'_> {
         };
         // All that takes time is done before the barrier; a worker that failed still has to come
         // to it, as the others wait there.
+        let io = io.and_then(|mut io| {
+            let ready = worker.client.prepare(&mut io, self.stop);
+            // Without it there is no load for the others either.
+            let failed = ready.inspect_err(|_| self.stop.store(true, Ordering::Relaxed));
+            failed.map(|()| io).map_err(io::Error::other)
+        });
         self.ready.wait();
         let origin = *self.origin.get_or_init(|| self.begin());
         worker.clock = MonotonicClock { origin };

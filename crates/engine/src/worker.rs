@@ -160,6 +160,21 @@ impl<B: Backend, C: Client> Sink<B> for Session<C> {
             _ => EventTime::seen(now),
         };
         self.client.on_event(io, slot, event, time);
+        self.follow_up(io, now);
+    }
+
+    fn on_readable(&mut self, io: &mut B, source: u32) -> bool {
+        let now = self.clock.now();
+        let goes_on = self.client.on_readable(io, source, now);
+        self.follow_up(io, now);
+        goes_on
+    }
+}
+
+impl<C: Client> Session<C> {
+    /// Takes up what an event at `now` has ended, and starts what that permits or is due.
+    #[inline]
+    fn follow_up<B: Backend>(&mut self, io: &mut B, now: Nanos) {
         // What took long, such as a handshake, delays no other operation beyond itself.
         let is_due = matches!(self.next, Action::WaitUntil(at) if at <= now);
         let ended = self.settle(now);
@@ -169,9 +184,7 @@ impl<B: Backend, C: Client> Sink<B> for Session<C> {
         }
         self.client.flush(io, || self.clock.now());
     }
-}
 
-impl<C: Client> Session<C> {
     /// Starts what is due at `now`, up to so many.
     fn pump<B: Backend>(&mut self, io: &mut B, mut now: Nanos, starts_max: u32) {
         for _ in 0..starts_max {

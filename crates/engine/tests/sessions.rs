@@ -84,6 +84,7 @@ fn step(name: &str, fills: Vec<Template>, status: u16) -> RequestStep {
         redirected: None,
         timeout: None,
         goes_on: false,
+        ask: None,
     }
 }
 
@@ -180,6 +181,7 @@ fn target(port: u16, rows: usize, deal: Deal) -> HttpTarget {
             rows: names.collect(),
             deal,
         }],
+        programs: Vec::new(),
     };
     let endpoint = url.endpoint().clone();
     let mut target = HttpTarget::new(endpoint, requests, Pick::InOrder, true).unwrap();

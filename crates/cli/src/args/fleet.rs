@@ -31,6 +31,11 @@ pub struct FleetArgs {
 }
 
 impl FleetArgs {
+    /// Whether a fleet is to make the load.
+    pub fn is_asked_for(&self) -> bool {
+        self.fleet.is_some()
+    }
+
     /// The fleet, ready for trials; `None` where none was asked for. `threads`: of each agent.
     pub fn gather(&self, threads: Option<u32>) -> Result<Option<Fleet>, Failure> {
         let Some(url) = &self.fleet else {

@@ -76,6 +76,10 @@ pub struct TargetArgs {
     #[arg(long, alias = "disable-keepalive", hide_short_help = true)]
     no_keepalive: bool,
 
+    /// Permit the scenario to start the programs that its steps name under 'exec'
+    #[arg(long, hide_short_help = true)]
+    allow_exec: bool,
+
     #[command(flatten)]
     pub expect: ExpectArgs,
 
@@ -239,6 +243,9 @@ impl TargetArgs {
         words.put_some("unix-socket", self.unix_socket.clone());
         if self.no_keepalive {
             words.put("no-keepalive", true);
+        }
+        if self.allow_exec {
+            words.put("allow-exec", true);
         }
         self.expect.tell(words);
         self.secure.tell(words);

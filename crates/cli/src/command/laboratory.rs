@@ -96,7 +96,7 @@ pub fn conduct<X: Reported, S: Stand<X>>(
             let listed = |trials: Vec<X::Trial>| listed::<X, S>(&trials);
             (report(&order, started_at, host, conducted, listed), lost)
         }
-        Err(e @ RunError::NotPermitted(_)) => {
+        Err(e @ (RunError::NotPermitted(_) | RunError::NotStarted(_))) => {
             watchers.fails(&e.to_string());
             return Err(e.into());
         }
@@ -118,7 +118,7 @@ pub fn unreached<X: Reported>(
     experiment: &X,
     error: RunError,
 ) -> Result<Exit, Failure> {
-    if matches!(error, RunError::NotPermitted(_)) {
+    if !matches!(error, RunError::Unreachable(_)) {
         return Err(error.into());
     }
     let started_at = started_at::now();
@@ -300,7 +300,9 @@ fn listed<X: Experiment, S: Stand<X>>(trials: &[X::Trial]) -> Vec<TrialReport> {
 impl From<RunError> for Failure {
     fn from(e: RunError) -> Failure {
         match e {
-            RunError::Unreachable(line) => Failure::nothing_measured(line),
+            RunError::Unreachable(line) | RunError::NotStarted(line) => {
+                Failure::nothing_measured(line)
+            }
             RunError::NotPermitted(line) => Failure::input(line),
         }
     }

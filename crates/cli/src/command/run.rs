@@ -143,6 +143,9 @@ impl RawRun {
             }
         }
         self.refuse_contradictions()?;
+        if self.fleet.is_asked_for() {
+            self.target.refuse_programs_of_a_fleet()?;
+        }
         let fleet = self.fleet.gather(self.engine.threads)?;
         let machine = FleetArgs::machine(fleet.as_ref(), machine);
         let (trial, mut words) = self.trial(&machine, fleet.as_ref())?;

@@ -170,6 +170,9 @@ impl RawSweep {
         self.refuse_contradictions()?;
         let output = self.output.resolve()?;
         let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::station)?;
+        if self.fleet.is_asked_for() {
+            self.target.refuse_programs_of_a_fleet()?;
+        }
         let fleet = self.fleet.gather(self.engine.threads)?;
         let share = FleetArgs::machine(fleet.as_ref(), &share);
         let (spec, mut words) = self.spec(&share, fleet.as_ref())?;

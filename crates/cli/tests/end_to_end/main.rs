@@ -23,6 +23,7 @@ mod observer;
 mod offline;
 mod online;
 mod overload;
+mod programs;
 mod qotd;
 mod real_http2;
 mod real_servers;

@@ -36,7 +36,9 @@ pub use operation::Op;
 pub use outcome::{Outcome, Outcomes, error_share};
 pub use recorder::{Recorder, RecorderConfig};
 pub use series::Series;
-pub use sessions::{SessionAttempts, SessionMeasured, SessionsMeasured, UNEXPECTED_KEPT};
+pub use sessions::{
+    ProgramsMeasured, SessionAttempts, SessionMeasured, SessionsMeasured, UNEXPECTED_KEPT,
+};
 pub use slowest::{SlowOperation, Slowest};
 pub use stage::{Owner, Stage, Stages, known_keys};
 pub use steps::{Ended, StepMeasured, TIME_BOUNDS};

@@ -71,11 +71,13 @@ pub enum Outcome {
     Unprocessed,
     /// A whole response that was not what the step of the session expected.
     Unexpected,
+    /// The program of its step gave no value that could be used: it was never sent.
+    ProgramFailed,
 }
 
 impl Outcome {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Outcome; 31] = [
+    pub const ALL: [Outcome; 32] = [
         Outcome::Ok,
         Outcome::Http4xx,
         Outcome::Http5xx,
@@ -107,6 +109,7 @@ impl Outcome {
         Outcome::StreamReset,
         Outcome::Unprocessed,
         Outcome::Unexpected,
+        Outcome::ProgramFailed,
     ];
 
     /// Its stable name in reports.
@@ -143,6 +146,7 @@ impl Outcome {
             Outcome::StreamReset => "stream_reset",
             Outcome::Unprocessed => "unprocessed",
             Outcome::Unexpected => "unexpected",
+            Outcome::ProgramFailed => "program_failed",
         }
     }
 

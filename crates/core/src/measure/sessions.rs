@@ -20,6 +20,9 @@ pub struct SessionsMeasured {
     /// How they fared, where each opens a connection of its own, whatever became of others.
     #[serde(default)]
     pub attempts: Option<SessionAttempts>,
+    /// What programs gave that steps ask for values; `None` where no step does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs: Option<ProgramsMeasured>,
 }
 
 /// Sessions as attempts to be served, each over a connection of its own.
@@ -33,6 +36,32 @@ pub struct SessionAttempts {
     /// Connections that were opened in the window: where a server closes one before its session is
     /// over, the session's next step opens another.
     pub connections: u64,
+}
+
+/// What the programs of a scenario gave.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProgramsMeasured {
+    /// How long they took to answer, of steps that were intended within the window.
+    pub answer: Histogram,
+    /// How long those steps had to wait for that beyond their intended time. Most of them, or none,
+    /// by 0.
+    pub late: Histogram,
+    /// Why one gave no value, the first time.
+    pub failed: Option<String>,
+    /// One has ended, which ended the load.
+    pub has_ended: bool,
+}
+
+impl ProgramsMeasured {
+    fn merge(&mut self, other: ProgramsMeasured) {
+        self.answer.merge(&other.answer);
+        self.late.merge(&other.late);
+        // That one has ended says more than that it did not answer.
+        if other.has_ended && !self.has_ended || self.failed.is_none() {
+            self.failed = other.failed.or(self.failed.take());
+        }
+        self.has_ended |= other.has_ended;
+    }
 }
 
 /// The sessions of one kind: those that ended within the window, but for the unfinished.
@@ -55,6 +84,7 @@ impl SessionsMeasured {
     pub fn new(plan: &SessionPlan) -> SessionsMeasured {
         SessionsMeasured {
             kinds: vec![SessionMeasured::default(); plan.kinds.len()],
+            programs: (!plan.programs.is_empty()).then(ProgramsMeasured::default),
             ..SessionsMeasured::default()
         }
     }
@@ -83,6 +113,10 @@ impl SessionsMeasured {
                 mine.established += theirs.established;
                 mine.connections += theirs.connections;
             }
+            (mine, theirs) => *mine = mine.take().or(theirs),
+        }
+        match (&mut self.programs, other.programs) {
+            (Some(mine), Some(theirs)) => mine.merge(theirs),
             (mine, theirs) => *mine = mine.take().or(theirs),
         }
     }

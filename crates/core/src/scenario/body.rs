@@ -70,14 +70,22 @@ fn file(node: &Node, around: &mut dyn Surroundings) -> Read<Body> {
 
 /// The bytes of a file below the folder of the scenario, or what is wrong with it.
 pub(super) fn read_file(name: &str, around: &mut dyn Surroundings) -> Result<Vec<u8>, String> {
-    let shown = quoted(name);
+    below(name)?;
+    around
+        .file(name)
+        .map_err(|why| format!("{} {why}", quoted(name)))
+}
+
+/// Whether a name is of something below the folder of the scenario, links apart.
+pub(super) fn below(name: &str) -> Result<(), String> {
     let climbs = name.split('/').any(|part| part == "..");
-    if name.is_empty() || name.starts_with('/') || climbs || name.contains('\0') {
-        return Err(format!(
-            "{shown} is not below the folder of the scenario: write a relative path without '..'"
-        ));
+    match name.is_empty() || name.starts_with('/') || climbs || name.contains('\0') {
+        false => Ok(()),
+        true => Err(format!(
+            "{} is not below the folder of the scenario: write a relative path without '..'",
+            quoted(name)
+        )),
     }
-    around.file(name).map_err(|why| format!("{shown} {why}"))
 }
 
 /// A value as JSON. Each level of the file is one of this.

@@ -112,11 +112,6 @@ fn unknown_key(table: &Table, key: &str, value: &Node) -> String {
         let shown = quoted(key);
         return format!("{shown} is no key: a value with ',' '{{' or '}}' in it needs quotes here");
     }
-    if table.name == "step" && key == "exec" {
-        return "'exec' starts a program, which would need --allow-exec: this version does not have \
-                it; use the functions of templates"
-            .to_owned();
-    }
     if key == "<<" {
         return "'<<' does not merge maps here: write the keys out".to_owned();
     }

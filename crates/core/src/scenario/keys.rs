@@ -161,8 +161,10 @@ pub(super) static SESSION: Table = Table {
 pub(super) const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
 /// The keys that only a request has.
-pub(super) const OF_REQUESTS: [&str; 11] = [
+pub(super) const OF_REQUESTS: [&str; 13] = [
     "name",
+    "exec",
+    "gives",
     "headers",
     "json",
     "form",
@@ -191,6 +193,17 @@ pub(super) static STEP: Table = Table {
             "name",
             "Its name in reports. Default: method and path",
             Text,
+        ),
+        key(
+            "exec",
+            "A program below the folder of the scenario, alone or in a list with its arguments. It \
+                is asked over lines of JSON before the request is sent; needs --allow-exec",
+            Either(&[Text, List(&Scalar)]),
+        ),
+        key(
+            "gives",
+            "The variable that the program of 'exec' sets, or a list of them",
+            Either(&[Text, List(&Text)]),
         ),
         key("headers", HEADERS_ABOUT, Named(&Scalar)),
         key(

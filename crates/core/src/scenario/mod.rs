@@ -3,11 +3,13 @@
 //!
 //! `tree` reads the file into nodes that know where they stand, `keys` has all keys that there are,
 //! `fields` reads maps by them. `template` reads what is in `${…}`, `holed` has text with holes.
-//! `request` and `response` are the two halves of a step, `session` puts steps together.
+//! `request` and `response` are the two halves of a step, `exec` is what a program gives it,
+//! `session` puts steps together.
 
 mod body;
 mod condition;
 mod data;
+mod exec;
 mod fault;
 mod fields;
 mod holed;
@@ -50,6 +52,13 @@ pub trait Surroundings {
     /// # Errors
     /// What is wrong, in one line without the name.
     fn file(&mut self, name: &str) -> Result<Vec<u8>, String>;
+
+    /// A program below the folder of the scenario: its file, with all links followed, and that
+    /// folder; `name` is relative and has no `..`.
+    ///
+    /// # Errors
+    /// What is wrong, in one line without the name.
+    fn program(&mut self, name: &str) -> Result<(String, String), String>;
 
     /// The value of an environment variable, if it is set.
     fn variable(&mut self, name: &str) -> Option<String>;

@@ -2,6 +2,7 @@
 
 use super::Surroundings;
 use super::condition;
+use super::exec;
 use super::fault::{At, Read, fault, unknown};
 use super::fields::{Fields, duration, named, one_or_more, parsed, text, whole, word};
 use super::keys::{self, METHODS, OF_REQUESTS, STEP};
@@ -12,7 +13,9 @@ use super::template::Names;
 use super::tree::{Entry, Node, Value};
 use crate::quantity::parse::quoted;
 use crate::quantity::parse_law;
-use crate::session::{DataSet, Extraction, Instruction, RequestStep, SessionKind, SessionPlan};
+use crate::session::{
+    Ask, DataSet, Extraction, Instruction, RequestStep, SessionKind, SessionPlan,
+};
 use crate::spec::HttpRequest;
 use std::collections::HashMap;
 
@@ -207,6 +210,13 @@ impl<'a> Compiler<'a> {
             }
             None => (method, one.at, &one.value),
         };
+        let ask = exec::read(
+            fields,
+            &mut kind.names,
+            &mut self.plan.programs,
+            self.around,
+            |name, node, names| variable_of(name, node.at, names),
+        )?;
         let draft = Draft {
             at: one.at,
             method: (&method, method_at),
@@ -218,6 +228,10 @@ impl<'a> Compiler<'a> {
         let name = step_name(fields, &method, url, kind)?;
         let mut step = self.what_is_done(fields, kind)?;
         step.name = name;
+        step.ask = ask.map(|ask| Ask {
+            waits: exec::waits(&ask, &compiled),
+            ..ask
+        });
         let number = self.register(&compiled, step, one.at)?;
         kind.program.push(Instruction::Request(number));
         kind.has_request = true;
@@ -250,6 +264,7 @@ impl<'a> Compiler<'a> {
             redirected: None,
             timeout: fields.get("timeout").map(duration).transpose()?,
             goes_on: goes_on.transpose()?.unwrap_or(false),
+            ask: None,
         })
     }
 
@@ -263,6 +278,7 @@ impl<'a> Compiler<'a> {
                 expect: Vec::new(),
                 extract: Vec::new(),
                 redirects: 0,
+                ask: None,
                 ..step
             };
             let next = self.push(&redirected(compiled), next, at)?;
@@ -418,6 +434,13 @@ fn foresee(steps: &Node, names: &mut Names) -> Read<()> {
         for entry in entries {
             match (&*entry.key, &entry.value.value) {
                 ("steps", _) => foresee(&entry.value, names)?,
+                ("gives", Value::List(_) | Value::Scalar(_)) => {
+                    for node in one_or_more(&entry.value) {
+                        if let Some(name) = node.scalar() {
+                            variable_of(&name.text, node.at, names)?;
+                        }
+                    }
+                }
                 ("extract", Value::Map(variables)) => {
                     for variable in variables {
                         variable_of(&variable.key, variable.at, names)?;

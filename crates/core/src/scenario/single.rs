@@ -41,6 +41,7 @@ impl Expected {
             redirected: None,
             timeout: None,
             goes_on: false,
+            ask: None,
         };
         let mut requests = vec![request];
         let mut steps = Vec::new();
@@ -72,7 +73,7 @@ impl Expected {
         let plan = SessionPlan {
             kinds: vec![kind],
             requests: steps,
-            data: Vec::new(),
+            ..SessionPlan::default()
         };
         (requests, plan)
     }

@@ -82,7 +82,7 @@ impl Scope<'_> {
     /// Fills the next hole.
     pub(super) fn fill(&mut self, fill: &Fill, fills: &mut Fills) {
         let from = fills.bytes.len();
-        self.put(&fill.value, &mut fills.bytes);
+        self.put(&fill.value.0, &mut fills.bytes);
         escape(&mut fills.bytes, from, fill.escape);
         fills.ends.push(fills.bytes.len() as u32);
     }
@@ -90,12 +90,12 @@ impl Scope<'_> {
     /// A template, filled.
     pub(super) fn text(&mut self, template: &Template) -> Vec<u8> {
         let mut text = Vec::new();
-        self.put(template, &mut text);
+        self.put(&template.0, &mut text);
         text
     }
 
-    pub(super) fn put(&mut self, template: &Template, out: &mut Vec<u8>) {
-        for piece in &template.0 {
+    pub(super) fn put(&mut self, pieces: &[Piece], out: &mut Vec<u8>) {
+        for piece in pieces {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
                 Piece::Variable(variable) => {
@@ -131,7 +131,7 @@ impl Scope<'_> {
             }
             Function::UrlEncode(of) => {
                 let from = out.len();
-                self.put(of, out);
+                self.put(&of.0, out);
                 percent_encode(out, from, is_unreserved);
             }
         }

@@ -4,6 +4,7 @@
 //! Everything here is pure: time of day, chance and responses come in as arguments, so that a seed
 //! replays what users did, and the same code walks through sessions over any version of HTTP.
 
+mod answer;
 mod fill;
 mod jar;
 mod json;
@@ -13,12 +14,14 @@ mod reading;
 mod users;
 mod walk;
 
+pub use answer::{Awaited, Awaits, ProgramAnswer};
 pub use fill::Fills;
 pub(crate) use fill::is_bare_json;
 pub use origin::Origin;
 pub use plan::{
-    Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function, Instruction, Match,
-    Moment, Piece, Relation, RequestStep, SessionKind, SessionPlan, Source, Template,
+    Ask, Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function, Instruction,
+    Match, Moment, Piece, Program, Relation, RequestStep, SessionKind, SessionPlan, Source,
+    Template,
 };
 pub use reading::{Reading, Readings};
 pub use users::{Plan, Users};

@@ -14,6 +14,37 @@ pub struct SessionPlan {
     pub requests: Vec<RequestStep>,
     /// Records that are dealt to users.
     pub data: Vec<DataSet>,
+    /// Programs that steps ask for values; each worker has one process of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<Program>,
+}
+
+/// A program that gives values to steps before they are sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// As the scenario calls it.
+    pub name: String,
+    /// Its file, with all links followed.
+    pub file: String,
+    /// Where it runs: the folder of the scenario.
+    pub folder: String,
+    /// What it is started with.
+    pub arguments: Vec<String>,
+    /// Where in the scenario it is named first: line and column.
+    pub at: (u32, u32),
+}
+
+/// What a step asks a program for before it is sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ask {
+    /// Which of the programs.
+    pub program: u16,
+    /// The variables that it sets, with their names.
+    pub gives: Vec<(String, u16)>,
+    /// What the program is told beside the request: values that the session has, by their names.
+    pub tells: Vec<(String, Piece)>,
+    /// The holes of the request that are filled once it has answered, by their numbers.
+    pub waits: Vec<u16>,
 }
 
 impl SessionPlan {
@@ -98,6 +129,9 @@ pub struct RequestStep {
     pub timeout: Option<Nanos>,
     /// The session goes on where it fails.
     pub goes_on: bool,
+    /// What it asks a program for before it is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Ask>,
 }
 
 /// What a hole is filled with.
@@ -107,6 +141,16 @@ pub struct Fill {
     pub value: Template,
     /// What it is made fit for.
     pub escape: Escape,
+}
+
+impl Fill {
+    /// An empty value for a place.
+    pub(super) fn nothing(escape: Escape) -> Fill {
+        Fill {
+            value: Template::default(),
+            escape,
+        }
+    }
 }
 
 /// How a value is made fit for the place it is put into.
@@ -182,6 +226,28 @@ pub enum Function {
     },
     /// Percent-encoding of all but unreserved characters (RFC 3986 §2.3).
     UrlEncode(Template),
+}
+
+impl Piece {
+    /// Whether one of these pieces, or of those that a call among them is made with, is such.
+    pub(crate) fn any(pieces: &[Piece], is_such: &impl Fn(&Piece) -> bool) -> bool {
+        pieces.iter().any(|piece| {
+            let within = |template: &Template| Piece::any(&template.0, is_such);
+            let inside = match piece {
+                Piece::Call(function) => match &**function {
+                    Function::Base64(of) | Function::UrlEncode(of) => within(of),
+                    Function::HmacSha256 { key, message } => within(key) || within(message),
+                    Function::Random { .. } | Function::Uuid | Function::Now(_) | Function::Seq => {
+                        false
+                    }
+                },
+                Piece::Text(_) | Piece::Variable(_) | Piece::Column { .. } | Piece::Cookies => {
+                    false
+                }
+            };
+            inside || is_such(piece)
+        })
+    }
 }
 
 impl Function {

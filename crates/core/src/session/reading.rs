@@ -371,6 +371,7 @@ mod tests {
             redirected: None,
             timeout: None,
             goes_on: false,
+            ask: None,
         };
         let plan = SessionPlan {
             requests: vec![step],

@@ -35,6 +35,8 @@ pub struct Users {
     /// This worker's number, and how many there are.
     share: (u64, u64),
     calls_of_seq: u64,
+    /// Sessions that have begun.
+    sessions: u64,
     /// The data set that had no record left for a user.
     exhausted: Option<u16>,
 }
@@ -53,6 +55,7 @@ impl Users {
             rng: rng::stream(seed, rng::SESSIONS + u64::from(index)),
             share: (u64::from(index), u64::from(of.max(1))),
             calls_of_seq: 0,
+            sessions: 0,
             exhausted: None,
             origin: Origin::default(),
             plan: Rc::new(plan),
@@ -135,6 +138,14 @@ impl Users {
 
     pub(super) fn bits(&mut self) -> u128 {
         u128::from(self.rng.next_u64()) << 64 | u128::from(self.rng.next_u64())
+    }
+
+    /// The number of a session that begins, which no other of the run has: 1, 2, 3, … where there
+    /// is one worker.
+    pub(super) fn number(&mut self) -> u64 {
+        let (index, of) = self.share;
+        self.sessions += 1;
+        (self.sessions - 1) * of + index + 1
     }
 
     /// A number that no other call gives: 1, 2, 3, … where there is one worker.

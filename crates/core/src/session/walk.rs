@@ -12,6 +12,8 @@ use crate::digits;
 use crate::time::Nanos;
 use std::rc::Rc;
 
+mod asking;
+
 /// A program that does so many steps without a request or a pause lets others go on.
 const STEPS_AT_ONCE_MAX: u32 = 10_000;
 
@@ -87,6 +89,8 @@ pub enum Follows {
 /// A session's user.
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
+    /// Its number among all sessions of the run.
+    number: u64,
     kind: u16,
     at: u32,
     counters: Vec<u32>,
@@ -103,6 +107,7 @@ pub struct Walk {
 impl Walk {
     /// A new user takes this place. `false` where a data set has no record left for it.
     pub fn begin(&mut self, users: &mut Users) -> bool {
+        self.number = users.number();
         self.kind = users.draw_kind();
         self.at = 0;
         let plan = Rc::clone(users.plan());
@@ -122,6 +127,11 @@ impl Walk {
         }
         self.redirected_from = None;
         true
+    }
+
+    /// Its number, which no other session of the run has.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// Its kind of session.
@@ -171,8 +181,9 @@ impl Walk {
         Next::Think(Nanos::ZERO)
     }
 
-    /// Fills the holes of a request. `path_of` gives the path that results once those of the path
-    /// are filled, of which there are `path_holes`.
+    /// Fills the holes of a request, those that wait for what a program gives with nothing.
+    /// `path_of` gives the path that results once those of the path are filled, of which there are
+    /// `path_holes`.
     pub fn fill(
         &mut self,
         request: u32,
@@ -198,6 +209,8 @@ impl Walk {
             }
             None => [].iter().chain(&plan.requests[request as usize].fills[..]),
         };
+        let ask = plan.requests[request as usize].ask.as_ref();
+        let waits = ask.map_or(&[][..], |ask| &ask.waits);
         let mut path_of = Some(path_of);
         for (count, fill) in all.enumerate() {
             if count == path_holes
@@ -211,7 +224,10 @@ impl Walk {
                 path: &path,
                 realtime_ns,
             };
-            scope.fill(fill, fills);
+            match waits.contains(&(count as u16)) {
+                false => scope.fill(fill, fills),
+                true => scope.fill(&Fill::nothing(fill.escape), fills),
+            }
         }
         if let Some(path_of) = path_of {
             path_of(fills, &mut path);

@@ -270,6 +270,8 @@ pub(crate) fn generator_report(used: &GeneratorUse, completed: f64) -> Generator
 pub(super) fn evidence(trial: &Trial) -> Evidence {
     let measured = &trial.measurement;
     let used = &trial.generator;
+    let sessions = measured.sessions.as_ref();
+    let programs = sessions.and_then(|sessions| sessions.programs.as_ref());
     Evidence {
         asked: asked(trial),
         window: measured.window.length(),
@@ -306,6 +308,9 @@ pub(super) fn evidence(trial: &Trial) -> Evidence {
         waiting_percent: used.busiest_worker_waiting_percent,
         steal_percent: used.steal_percent,
         no_resources: measured.outcomes.no_resources(),
+        program_failed: measured.outcomes.count(Outcome::ProgramFailed),
+        program_failed_because: programs.and_then(|programs| programs.failed.clone()),
+        program_ended: programs.is_some_and(|programs| programs.has_ended),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the users of sessions came to.
 
 use super::assess::latency_report;
-use crate::measure::{SessionAttempts, SessionMeasured, TARGETS_MAX, Trial};
+use crate::measure::{ProgramsMeasured, SessionAttempts, SessionMeasured, TARGETS_MAX, Trial};
 use crate::session::{SessionPlan, Unexpected};
 use crate::spec::HttpTarget;
 use crate::time::Nanos;
@@ -28,6 +28,24 @@ pub struct SessionsReport {
     /// How they fared as attempts, in an overload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<SessionAttempts>,
+    /// What programs gave that steps ask for values; `None` where no step does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs: Option<ProgramsReport>,
+}
+
+/// What the programs of a scenario gave to steps that were intended within the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProgramsReport {
+    /// How long they took to answer.
+    pub answer_ns: LatencyReport,
+    /// How long steps waited for that beyond their intended time. It is a part of the generator's
+    /// delay.
+    pub late_ns: LatencyReport,
+    /// Why one gave no value, the first time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_because: Option<String>,
+    /// One has ended, which ended the load.
+    pub has_ended: bool,
 }
 
 /// One kind of session: those that ended within the window, but for the unfinished.
@@ -100,6 +118,7 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
             .collect(),
         ran_out: measured.ran_out.clone(),
         attempts: measured.attempts.clone(),
+        programs: measured.programs.as_ref().map(programs_report),
     })
 }
 
@@ -145,6 +164,19 @@ fn session_report(
             ..latency_report(&measured.time, effect)
         },
         failed_at,
+    }
+}
+
+fn programs_report(measured: &ProgramsMeasured) -> ProgramsReport {
+    let of = |histogram| LatencyReport {
+        spectrum: Vec::new(),
+        ..latency_report(histogram, None)
+    };
+    ProgramsReport {
+        answer_ns: of(&measured.answer),
+        late_ns: of(&measured.late),
+        failed_because: measured.failed.clone(),
+        has_ended: measured.has_ended,
     }
 }
 

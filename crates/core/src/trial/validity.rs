@@ -65,6 +65,8 @@ pub(crate) const BUSY_WINDOW: Nanos = Nanos::from_millis(100);
 const STEAL_PERCENT: f64 = 10.0;
 /// So many operations may fail for want of ports, descriptors or memory here.
 const NO_RESOURCES_SHARE: f64 = 0.001;
+/// So many may fail for want of a value of a program.
+const PROGRAM_FAILED_SHARE: f64 = 0.001;
 
 /// What a schedule wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,6 +149,12 @@ pub struct Evidence {
     pub steal_percent: f64,
     /// Operations that failed for want of ports, descriptors or memory.
     pub no_resources: u64,
+    /// Steps that were not sent, as a program of the scenario gave no value.
+    pub program_failed: u64,
+    /// Why it gave none, the first time.
+    pub program_failed_because: Option<String>,
+    /// It has ended, and the load with it.
+    pub program_ended: bool,
     /// Agents of which nothing is known, each with the reason.
     pub agents_lost: Vec<(String, String)>,
 }
@@ -184,6 +192,8 @@ pub enum Clause {
     ProcessorsShared,
     /// Ports, descriptors or memory ran out on the generator's host.
     ResourcesExhausted,
+    /// A program of the scenario gave no values.
+    ValuesMissing,
     /// What an agent measured is lost.
     AgentLost,
 }
@@ -191,7 +201,7 @@ pub enum Clause {
 /// The broken clauses, each with a sentence; none where the trial is valid.
 pub fn broken_clauses(evidence: &Evidence) -> Vec<(Clause, String)> {
     type Check = fn(&Evidence) -> Option<String>;
-    let checks: [(Clause, Check); 10] = [
+    let checks: [(Clause, Check); 11] = [
         (Clause::AgentLost, agent_is_lost),
         (Clause::FellBehind, rate_not_achieved),
         (Clause::Stalled, stood_still),
@@ -202,6 +212,7 @@ pub fn broken_clauses(evidence: &Evidence) -> Vec<(Clause, String)> {
         (Clause::CoreSaturated, core_saturated),
         (Clause::CoreStolen, core_stolen),
         (Clause::ResourcesExhausted, resources_exhausted),
+        (Clause::ValuesMissing, values_missing),
     ];
     let broken = checks.into_iter();
     broken
@@ -414,6 +425,28 @@ fn resources_exhausted(e: &Evidence) -> Option<String> {
             exact(e.no_resources as f64),
             exact(e.attempted as f64)
         )
+    })
+}
+
+/// A program belongs to the generator: what it does not give, the target never had.
+fn values_missing(e: &Evidence) -> Option<String> {
+    let missing = e.program_failed as f64;
+    let is_missing = missing > PROGRAM_FAILED_SHARE * e.attempted as f64;
+    let because = match &e.program_failed_because {
+        Some(because) => format!(": {because}"),
+        None => String::new(),
+    };
+    (is_missing || e.program_ended).then(|| {
+        let steps = format!("{} of {}", exact(missing), exact(e.attempted as f64));
+        match e.program_ended {
+            true => format!(
+                "a program of the scenario ended during the load, and {steps} steps were not \
+                 sent{because}"
+            ),
+            false => format!(
+                "{steps} steps were not sent, as a program of the scenario gave no value{because}"
+            ),
+        }
     })
 }
 

@@ -1,10 +1,12 @@
 //! What a worker's loop needs of a client.
 
+use crate::error::RunError;
 use crate::reactor::{Backend, Event, EventTime};
 use knee_core::both_ends::Sampler;
 use knee_core::measure::Completion;
 use knee_core::measure::{Handshakes, Op, SessionsMeasured};
 use knee_core::time::Nanos;
+use std::sync::atomic::AtomicBool;
 
 /// Carries operations over the connections of one worker, and ends each in a Completion. Knows
 /// nothing of schedules and statistics.
@@ -12,6 +14,14 @@ pub(crate) trait Client {
     /// Whether an operation of the driver is a session: then [`Client::take_ended`] tells of those,
     /// and [`Client::take_completed`] of their steps.
     const CARRIES_SESSIONS: bool = false;
+
+    /// Makes ready, before any load, what takes time.
+    ///
+    /// # Errors
+    /// Something that the load needs cannot be had.
+    fn prepare<B: Backend>(&mut self, _io: &mut B, _stop: &AtomicBool) -> Result<(), RunError> {
+        Ok(())
+    }
 
     /// Starts an operation at `now`.
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos);
@@ -44,6 +54,12 @@ pub(crate) trait Client {
 
     /// Something happened on a connection.
     fn on_event<B: Backend>(&mut self, io: &mut B, slot: u32, event: Event<'_>, time: EventTime);
+
+    /// There is something to read from what the client watches by this number. Whether it watches
+    /// that on.
+    fn on_readable<B: Backend>(&mut self, _io: &mut B, _source: u32, _now: Nanos) -> bool {
+        false
+    }
 
     /// When [`Client::expire`] has something to do next.
     fn next_deadline(&self) -> Nanos;

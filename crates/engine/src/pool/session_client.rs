@@ -1,10 +1,13 @@
 //! The client of one worker whose operations are sessions: users who take step after step, each
 //! step a request that [`HttpClient`] carries.
 
+mod asking;
+mod programs;
 mod seat;
 
 use super::client::{Client, Tally};
 use super::http_client::{HttpClient, Policy};
+use crate::error::RunError;
 use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
@@ -16,9 +19,11 @@ use knee_core::measure::{
 use knee_core::session::{Readings, Users};
 use knee_core::spec::{Cut, HttpTarget, Part};
 use knee_core::time::Nanos;
+use programs::Programs;
 use seat::Seat;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::sync::atomic::AtomicBool;
 
 /// What a session client needs to know before the run.
 pub(crate) struct SessionConfig {
@@ -63,6 +68,10 @@ pub(crate) struct SessionClient<L: Link, X: Exchange, P: Policy> {
     /// The time of day at the begin of the run's clock.
     realtime_origin_ns: Option<u64>,
     has_run_out: bool,
+    /// Programs that steps ask for values; `None` where no step does.
+    programs: Option<Box<Programs>>,
+    /// The last time that is known here.
+    now: Nanos,
 }
 
 impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
@@ -99,6 +108,8 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             in_flight: 0,
             realtime_origin_ns: None,
             has_run_out: false,
+            programs: Programs::new(users.plan(), target),
+            now: Nanos::ZERO,
             inner,
             config,
             users,
@@ -116,6 +127,18 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
 
 impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
     const CARRIES_SESSIONS: bool = true;
+
+    fn prepare<B: Backend>(&mut self, io: &mut B, stop: &AtomicBool) -> Result<(), RunError> {
+        let Some(programs) = &mut self.programs else {
+            return Ok(());
+        };
+        let outputs = programs.start(self.users.plan(), stop)?;
+        for (source, fd) in (0u32..).zip(outputs) {
+            let not_watched = |e| RunError::NotStarted(format!("exec: not watched: {e}"));
+            io.watch(source, fd).map_err(not_watched)?;
+        }
+        Ok(())
+    }
 
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
         self.in_flight += 1;
@@ -153,6 +176,12 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
         self.advance(io, time.seen);
     }
 
+    fn on_readable<B: Backend>(&mut self, io: &mut B, source: u32, now: Nanos) -> bool {
+        let goes_on = self.hear(source, now);
+        self.advance(io, now);
+        goes_on
+    }
+
     #[inline]
     fn flush<B: Backend>(&mut self, io: &mut B, now: impl Fn() -> Nanos) {
         self.inner.flush(io, now);
@@ -161,7 +190,9 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
     fn next_deadline(&self) -> Nanos {
         let waits = self.waiting.front();
         let waits = waits.map_or(Nanos::MAX, |(op, _)| op.intended + self.config.timeout);
-        self.inner.next_deadline().min(waits)
+        let programs = self.programs.as_ref();
+        let asked = programs.map_or(Nanos::MAX, |programs| programs.next_deadline(self.now));
+        self.inner.next_deadline().min(waits).min(asked)
     }
 
     fn next_due(&self) -> Nanos {
@@ -179,6 +210,8 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
         self.inner.expire(io, now);
         self.expire_waiting(now);
         self.wake(io, now);
+        self.now = now;
+        self.expire_asked(now);
         self.advance(io, now);
     }
 
@@ -201,6 +234,9 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
 
     fn take_sessions(&mut self) -> Option<SessionsMeasured> {
         self.measured.ran_out = self.users.exhausted().map(str::to_owned);
+        if let Some(programs) = &mut self.programs {
+            self.measured.programs = Some(std::mem::take(&mut programs.measured));
+        }
         Some(std::mem::take(&mut self.measured))
     }
 

@@ -1,13 +1,17 @@
 //! The epoll backend: edge-triggered, one registration per connection for its whole life.
 
-use super::{Backend, Buffers, Close, Event, Opening, Payload, Piece, Requests, Sink};
+use super::{Backend, Buffers, Close, Event, Opening, Payload, Piece, Requests, Sink, place};
 use crate::sys::epoll::{self, Epoll, flags};
 use crate::sys::socket::{Socket, TcpState};
 use knee_core::time::Nanos;
 use std::io;
+use std::os::fd::OwnedFd;
 
 /// One read takes so much at most. Shared by all connections of the worker.
 const READ_BYTES: usize = 128 * 1024;
+
+/// The tokens of what is watched, which is no connection, begin here.
+const WATCHED: u64 = 1 << 63;
 
 /// So many events are fetched at once.
 const EVENTS_MAX: usize = 256;
@@ -25,6 +29,8 @@ pub(crate) struct EpollBackend {
     events: Box<[epoll::Event]>,
     buffer: Box<[u8]>,
     timestamps: bool,
+    /// What is watched beside the connections, by its number.
+    watched: Vec<Option<OwnedFd>>,
 }
 
 #[derive(Default)]
@@ -82,10 +88,14 @@ impl EpollBackend {
             events: vec![epoll::Event::EMPTY; EVENTS_MAX].into_boxed_slice(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             timestamps,
+            watched: Vec::new(),
         })
     }
 
     fn handle<S: Sink<Self>>(&mut self, event: epoll::Event, buffer: &mut [u8], sink: &mut S) {
+        if event.token() & WATCHED != 0 {
+            return self.tell_watched(event.token() as u32, sink);
+        }
         let slot = event.token() as u32;
         let generation = (event.token() >> 32) as u32;
         let connection = &self.connections[slot as usize];
@@ -112,6 +122,18 @@ impl EpollBackend {
                 Ok(()) => sink.on_event(self, slot, Event::Written),
                 Err(error) => sink.on_event(self, slot, Event::Failed(error)),
             }
+        }
+    }
+
+    #[cold]
+    fn tell_watched<S: Sink<Self>>(&mut self, source: u32, sink: &mut S) {
+        let is_watched = |fd: &Option<OwnedFd>| fd.is_some();
+        if self.watched.get(source as usize).is_some_and(is_watched)
+            && !sink.on_readable(self, source)
+            && let Some(fd) = self.watched[source as usize].take()
+        {
+            // It may be open elsewhere, so that closing it is not enough.
+            let _ = self.epoll.delete(&fd);
         }
     }
 
@@ -273,6 +295,14 @@ impl Backend for EpollBackend {
 
     fn buffer(&mut self) -> Vec<u8> {
         self.spare.take()
+    }
+
+    fn watch(&mut self, source: u32, fd: OwnedFd) -> io::Result<()> {
+        // Level-triggered: nobody has to read all of it at once.
+        let token = WATCHED | u64::from(source);
+        self.epoll.add(&fd, token, flags::READ)?;
+        place(&mut self.watched, source, fd);
+        Ok(())
     }
 
     fn close(&mut self, slot: u32, how: Close) {

@@ -20,6 +20,7 @@ pub(crate) use wait::{COVERED, Waiter, margin_within_bounds};
 use crate::sys::socket::{RawAddress, Socket, TcpState};
 use knee_core::time::Nanos;
 use std::io;
+use std::os::fd::OwnedFd;
 
 /// What is sent in one go.
 #[derive(Debug)]
@@ -94,10 +95,25 @@ impl<'a> Piece<'a> {
     }
 }
 
+/// Keeps what is watched by its number.
+fn place(watched: &mut Vec<Option<OwnedFd>>, source: u32, fd: OwnedFd) {
+    let at = source as usize;
+    if watched.len() <= at {
+        watched.resize_with(at + 1, || None);
+    }
+    watched[at] = Some(fd);
+}
+
 /// Takes the events of a [`Backend`], and may act on it at once.
 pub(crate) trait Sink<B> {
     /// Something happened on connection `slot`.
     fn on_event(&mut self, backend: &mut B, slot: u32, event: Event<'_>);
+
+    /// There is something to read from what is watched by this number, or its end. Whether it is to
+    /// be watched on.
+    fn on_readable(&mut self, _backend: &mut B, _source: u32) -> bool {
+        false
+    }
 }
 
 /// How a connection is given up.
@@ -194,6 +210,15 @@ pub(crate) trait Backend: Sized {
     /// An empty buffer for a payload: one that was sent before, where there is one.
     fn buffer(&mut self) -> Vec<u8> {
         Vec::new()
+    }
+
+    /// Watches a descriptor that is no connection: [`Sink::on_readable`] tells of it. `source`
+    /// numbers them from 0.
+    ///
+    /// # Errors
+    /// Out of memory; not with this backend.
+    fn watch(&mut self, _source: u32, _fd: OwnedFd) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Gives a connection up.

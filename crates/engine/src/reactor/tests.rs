@@ -5,7 +5,7 @@ use crate::sys::socket::Address;
 use knee_core::spec::Body;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 #[derive(Debug, PartialEq)]
@@ -255,6 +255,48 @@ fn over_a_unix_socket<B: Backend>(mut io: B) {
     std::fs::remove_file(path).unwrap();
 }
 
+/// Reads a byte at a time of what is watched, up to its end.
+struct Watches(UnixStream, Vec<u8>, bool);
+
+impl<B: Backend> Sink<B> for Watches {
+    fn on_event(&mut self, _: &mut B, slot: u32, event: Event<'_>) {
+        panic!("{slot}: {event:?}");
+    }
+
+    fn on_readable(&mut self, _: &mut B, source: u32) -> bool {
+        assert_eq!(source, 3);
+        let mut byte = [0];
+        let count = self.0.read(&mut byte).unwrap();
+        self.1.extend_from_slice(&byte[..count]);
+        assert!(!self.2, "it was to be watched no more");
+        self.2 = count == 0;
+        count > 0
+    }
+}
+
+fn watches_what_is_no_connection<B: Backend>(mut io: B) {
+    let (watched, mut other) = UnixStream::pair().unwrap();
+    watched.set_nonblocking(true).unwrap();
+    let mut sink = Watches(watched, Vec::new(), false);
+    io.watch(3, sink.0.try_clone().unwrap().into()).unwrap();
+    assert_eq!(io.poll(Nanos::from_millis(5), &mut sink).unwrap(), 0);
+    let begin = Instant::now();
+    for text in ["ab", "cde"] {
+        other.write_all(text.as_bytes()).unwrap();
+        let want = sink.1.len() + text.len();
+        while sink.1.len() < want && begin.elapsed() < PATIENCE {
+            io.poll(Nanos::from_millis(10), &mut sink).unwrap();
+        }
+    }
+    drop(other);
+    while !sink.2 && begin.elapsed() < PATIENCE {
+        io.poll(Nanos::from_millis(10), &mut sink).unwrap();
+    }
+    assert_eq!((&sink.1[..], sink.2), (&b"abcde"[..], true));
+    // Its end is told once, although it stays there.
+    assert_eq!(io.poll(Nanos::from_millis(5), &mut sink).unwrap(), 0);
+}
+
 macro_rules! promises {
     ($($name:ident => $call:expr),* $(,)?) => {
         mod epoll_backend {
@@ -286,4 +328,5 @@ promises! {
     nothing_is_heard_of_a_closed_connection => a_closed_slot_is_silent,
     many_connections_share_the_buffers => |io| many_at_once(io, 100),
     unix_sockets_carry_the_same => over_a_unix_socket,
+    what_is_no_connection_is_watched_up_to_its_end => watches_what_is_no_connection,
 }

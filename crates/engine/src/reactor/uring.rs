@@ -1,7 +1,7 @@
 //! The io_uring backend: one multishot receive per connection, into buffers that all connections of
 //! the worker share; sends whose success is not reported; one system call per pass for all of it.
 
-use super::{Backend, Buffers, Close, Event, Opening, Payload, Piece, Requests, Sink};
+use super::{Backend, Buffers, Close, Event, Opening, Payload, Piece, Requests, Sink, place};
 use crate::sys::buffers::BufferRing;
 use crate::sys::socket::{RawAddress, Socket, TcpState};
 use crate::sys::stamp;
@@ -32,6 +32,7 @@ const KIND_CONNECT: u64 = 0;
 const KIND_RECEIVE: u64 = 1;
 const KIND_SEND: u64 = 2;
 const KIND_CLOSE: u64 = 3;
+const KIND_WATCH: u64 = 4;
 
 /// Carries traffic over io_uring(7); needs Linux 6.0 (multishot receive, shared buffer rings).
 pub(crate) struct UringBackend {
@@ -48,6 +49,8 @@ pub(crate) struct UringBackend {
     /// How much room the control messages of a receive need; `None`: no timestamps are asked for.
     /// Boxed, as the kernel reads it when a receive is armed.
     template: Option<Box<libc::msghdr>>,
+    /// What is watched beside the connections, by its number.
+    watched: Vec<Option<OwnedFd>>,
 }
 
 struct Connection {
@@ -115,6 +118,7 @@ impl UringBackend {
             buffers,
             completions,
             template: timestamps.then(template),
+            watched: Vec::new(),
         })
     }
 
@@ -204,6 +208,9 @@ impl UringBackend {
             flags,
         } = completed;
         let slot = (user_data >> 32) as u32;
+        if user_data & 0xFF == KIND_WATCH {
+            return self.tell_watched(slot, sink);
+        }
         let buffer = cqueue::buffer_select(flags);
         let generation = (user_data >> 8 & 0xFF_FFFF) as u32;
         let live = self
@@ -222,6 +229,22 @@ impl UringBackend {
         }
         if let Some(id) = buffer {
             self.buffers.give_back(id);
+        }
+    }
+
+    /// Asks once when there is something to read, which is then at once where there is already.
+    fn arm_watch(&mut self, source: u32) -> io::Result<()> {
+        let Some(Some(fd)) = self.watched.get(source as usize) else {
+            return Ok(());
+        };
+        let entry = opcode::PollAdd::new(Fd(fd.as_raw_fd()), libc::POLLIN as u32).build();
+        self.push(entry.user_data(u64::from(source) << 32 | KIND_WATCH))
+    }
+
+    #[cold]
+    fn tell_watched<S: Sink<Self>>(&mut self, source: u32, sink: &mut S) {
+        if !sink.on_readable(self, source) || self.arm_watch(source).is_err() {
+            self.watched[source as usize] = None;
         }
     }
 
@@ -395,6 +418,11 @@ impl Backend for UringBackend {
 
     fn buffer(&mut self) -> Vec<u8> {
         self.spare.take()
+    }
+
+    fn watch(&mut self, source: u32, fd: OwnedFd) -> io::Result<()> {
+        place(&mut self.watched, source, fd);
+        self.arm_watch(source)
     }
 
     fn close(&mut self, slot: u32, how: Close) {

@@ -243,7 +243,9 @@ impl Work {
         drop(files);
         let trial = ran.map_err(|e| match e {
             RunError::Unreachable(line) => (Answer::Unreachable(line.clone()), line),
-            RunError::NotPermitted(line) => (Answer::No(line.clone()), line),
+            RunError::NotPermitted(line) | RunError::NotStarted(line) => {
+                (Answer::No(line.clone()), line)
+            }
         })?;
         if let Some(why) = lock(&muster.why).take() {
             return Err((Answer::No(why.clone()), why));

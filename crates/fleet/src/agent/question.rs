@@ -62,7 +62,7 @@ pub(super) fn aim(
     permit.pin(&mut target, None).map_err(told)?;
     match knee_engine::aim(&target, &sources) {
         Ok((address, answers)) => Ok(Aimed { address, answers }),
-        Err(RunError::NotPermitted(line)) => Err(Answer::No(line)),
         Err(RunError::Unreachable(line)) => Err(Answer::Unreachable(line)),
+        Err(RunError::NotPermitted(line) | RunError::NotStarted(line)) => Err(Answer::No(line)),
     }
 }

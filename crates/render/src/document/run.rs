@@ -393,6 +393,7 @@ fn meaning(outcome: Outcome) -> &'static str {
         Outcome::StreamReset => "its stream reset by the target",
         Outcome::Unprocessed => "connection closed, not processed",
         Outcome::Unexpected => "not what the step expected",
+        Outcome::ProgramFailed => "not sent: no value from its program",
         Outcome::Lost => "sent, but not received",
         Outcome::SendError => "refused by the kernel here",
         Outcome::NotAttempted => "the sender never came to it",

@@ -5,7 +5,7 @@ use super::table::{Align, Table};
 use super::{Document, Fact, fact};
 use crate::number::{count, percent, rate, time_short};
 use knee_core::trial::report::{LatencyReport, TrialReport};
-use knee_core::trial::sessions::{SessionReport, SessionsReport};
+use knee_core::trial::sessions::{ProgramsReport, SessionReport, SessionsReport};
 
 /// Of a kind of session so many steps are named at which others ended.
 const FAILED_AT_SHOWN: usize = 5;
@@ -109,5 +109,32 @@ fn facts(sessions: &SessionsReport) -> Vec<Fact> {
         );
         facts.push(fact("unexpected", Line::plain(line)));
     }
+    let programs = sessions.programs.iter();
+    facts.extend(programs.filter_map(programs_fact));
     facts
+}
+
+/// How soon programs answered, and what steps waited for that.
+fn programs_fact(programs: &ProgramsReport) -> Option<Fact> {
+    let ProgramsReport {
+        answer_ns, late_ns, ..
+    } = programs;
+    let shown = |times: &LatencyReport| {
+        let mean = times
+            .mean
+            .map(|mean| format!("{} on average", time_short(mean)));
+        let p99 = times.p99.map(|p99| format!("p99 {}", time_short(p99)));
+        let max = times.max.map(|max| format!("at most {}", time_short(max)));
+        let all: Vec<_> = [mean, p99, max].into_iter().flatten().collect();
+        all.join(", ")
+    };
+    (answer_ns.count > 0).then(|| {
+        let line = format!(
+            "{} answers after {}; steps waited for them {}",
+            count(answer_ns.count),
+            shown(answer_ns),
+            shown(late_ns)
+        );
+        fact("programs", Line::plain(line))
+    })
 }

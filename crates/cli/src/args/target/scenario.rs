@@ -14,9 +14,43 @@ impl TargetArgs {
             && scenario::is_scenario(file)
         {
             self.refuse_options_of_urls()?;
-            self.scenario = Some(Arc::new(scenario::read(file)?));
+            let scenario = scenario::read(file)?;
+            self.check_programs(file, &scenario)?;
+            self.scenario = Some(Arc::new(scenario));
         }
         Ok(self.scenario.clone())
+    }
+
+    /// A scenario may come from anybody: what it starts is up to the command line.
+    fn check_programs(&self, file: &str, scenario: &Scenario) -> Result<(), Failure> {
+        match scenario.plan.programs.first() {
+            Some(program) if !self.allow_exec => {
+                let (line, column) = program.at;
+                let wrong = format!(
+                    "{file}:{line}:{column}: exec starts the program '{}': permit that with \
+                     --allow-exec",
+                    program.name
+                );
+                Err(Failure::input(wrong))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses programs where a fleet makes the load.
+    pub fn refuse_programs_of_a_fleet(&self) -> Result<(), Failure> {
+        let programs = self.scenario.iter().flat_map(|s| &s.plan.programs);
+        match programs.map(|program| program.at).next() {
+            None => Ok(()),
+            Some((line, column)) => {
+                let file = self.url.as_deref().unwrap_or_default();
+                let wrong = format!(
+                    "the scenario starts programs ({file}:{line}:{column}: exec), and agents have \
+                     no files: run it on one machine"
+                );
+                Err(Failure::argument("--fleet", wrong))
+            }
+        }
     }
 
     /// What the scenario loads.

@@ -15,6 +15,10 @@ impl Surroundings for Nothing {
         Err("is missing".to_owned())
     }
 
+    fn program(&mut self, _: &str) -> Result<(String, String), String> {
+        Err("cannot be started: there is none".to_owned())
+    }
+
     fn variable(&mut self, _: &str) -> Option<String> {
         None
     }

@@ -2,6 +2,7 @@
 
 mod accepted;
 mod mutated;
+mod programs;
 mod refused;
 
 use super::{Scenario, Surroundings, parse_scenario};
@@ -23,6 +24,13 @@ impl Surroundings for Folder {
             _ => return Err("cannot be read: No such file or directory".to_owned()),
         };
         Ok(text.as_bytes().to_vec())
+    }
+
+    fn program(&mut self, name: &str) -> Result<(String, String), String> {
+        match name.trim_start_matches("./") {
+            name @ ("sign.py" | "nonce.sh") => Ok((format!("/shop/{name}"), "/shop".to_owned())),
+            _ => Err("cannot be started: no such file or directory".to_owned()),
+        }
     }
 
     fn variable(&mut self, name: &str) -> Option<String> {

@@ -26,6 +26,7 @@ fn step(fills: Vec<Template>) -> RequestStep {
         redirected: None,
         timeout: None,
         goes_on: false,
+        ask: None,
     }
 }
 
@@ -47,6 +48,7 @@ fn plan(program: Vec<Instruction>, requests: Vec<RequestStep>) -> SessionPlan {
             rows: vec![vec!["ada".to_owned()], vec!["bob".to_owned()]],
             deal: Deal::Unique,
         }],
+        programs: Vec::new(),
     }
 }
 

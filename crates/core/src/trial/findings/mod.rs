@@ -70,7 +70,7 @@ impl Default for Asked {
 }
 
 fn diagnose(trials: &Trials) -> Vec<Finding> {
-    let checks: [fn(&Trials) -> Option<Finding>; 20] = [
+    let checks: [fn(&Trials) -> Option<Finding>; 22] = [
         agents::fleet_incomplete,
         generator::generator_limited,
         generator::generator_distorted,
@@ -90,6 +90,8 @@ fn diagnose(trials: &Trials) -> Vec<Finding> {
         generator::generator_polled,
         sessions::data_exhausted,
         sessions::unexpected_responses,
+        sessions::program_failed,
+        sessions::program_late,
         agents::agents_differ,
     ];
     checks.iter().filter_map(|check| check(trials)).collect()

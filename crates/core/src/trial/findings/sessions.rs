@@ -6,9 +6,14 @@ use crate::finding::{Code, Finding, Severity};
 use crate::measure::Outcome;
 use crate::trial::report::TrialReport;
 use crate::trial::sessions::UnexpectedReport;
-use crate::words::percent;
+use crate::words::{percent, time};
 
-pub(crate) const CODES: [Code; 2] = [DATA_EXHAUSTED, UNEXPECTED_RESPONSES];
+pub(crate) const CODES: [Code; 4] = [
+    DATA_EXHAUSTED,
+    UNEXPECTED_RESPONSES,
+    PROGRAM_FAILED,
+    PROGRAM_LATE,
+];
 
 const DATA_EXHAUSTED: Code = Code {
     name: "data_exhausted",
@@ -25,6 +30,26 @@ const UNEXPECTED_RESPONSES: Code = Code {
     remedy: "Compare what came with the step: the first three are in the report. Where the server \
              is right, mend the scenario; where it is not, its log says why.",
 };
+
+const PROGRAM_FAILED: Code = Code {
+    name: "program_failed",
+    cause: "A program that the scenario starts with 'exec' gave no value, so that steps were not \
+            sent. It ended, wrote a line that is no answer, left a value out, or did not answer \
+            within the time limit of the step.",
+    remedy: "Run the program by hand with a line of JSON on its standard input, and see what it \
+             writes to its standard output and to its standard error.",
+};
+
+const PROGRAM_LATE: Code = Code {
+    name: "program_late",
+    cause: "Steps waited for a program that the scenario starts with 'exec', beyond their intended \
+            time. This is the generator's delay, and response times contain it.",
+    remedy: "Give the step a pause before it: the program is asked when the pause begins. A faster \
+             program helps, and so do more workers (--threads): each has a process.",
+};
+
+/// A step that waits this long for its program is not a matter of some system calls.
+const PROGRAM_LATE_NS: u64 = 1_000_000;
 
 pub(super) fn data_exhausted(trials: &Trials) -> Option<Finding> {
     let ran_out = |t: &TrialReport| {
@@ -61,5 +86,54 @@ pub(super) fn unexpected_responses(trials: &Trials) -> Option<Finding> {
         ),
         [("unexpected", count as f64), ("unexpected_percent", share)],
         "compare the scenario with what the server sends: the first three are in the report",
+    ))
+}
+
+pub(super) fn program_failed(trials: &Trials) -> Option<Finding> {
+    let failed = |t: &TrialReport| {
+        let programs = t.sessions()?.programs.clone()?;
+        let count = t.outcomes.count(Outcome::ProgramFailed);
+        let because = programs.failed_because?;
+        Some((count, because, programs.has_ended))
+    };
+    let (place, (count, because, has_ended)) = trials.worst(failed, |found| found.0 as f64)?;
+    let end = match has_ended {
+        true => ", and the load ended",
+        false => "",
+    };
+    Some(PROGRAM_FAILED.finding(
+        Severity::Warning,
+        format!(
+            "{place}{} steps were not sent for want of a value{end}: {because}",
+            digits::number(count as f64)
+        ),
+        [("not_sent", count as f64)],
+        "run the program by hand with a line of JSON on its standard input",
+    ))
+}
+
+pub(super) fn program_late(trials: &Trials) -> Option<Finding> {
+    let late = |t: &TrialReport| {
+        let late = t.sessions()?.programs.as_ref()?.late_ns.clone();
+        let (name, slow) = match late.p99 {
+            Some(p99) => ("p99", p99),
+            None => ("at most", late.max?),
+        };
+        (slow >= PROGRAM_LATE_NS).then_some((late.mean?, name, slow))
+    };
+    let (place, (mean, name, slow)) = trials.worst(late, |found| found.2 as f64)?;
+    Some(PROGRAM_LATE.finding(
+        Severity::Warning,
+        format!(
+            "{place}steps waited {} on average ({name} {}) for a program of the scenario beyond \
+             their intended time: this is the generator's delay",
+            time(mean as f64),
+            time(slow as f64)
+        ),
+        [
+            ("late_mean_ns", mean as f64),
+            ("late_slowest_ns", slow as f64),
+        ],
+        "put a pause before the step, in which the program can answer, or make the program faster",
     ))
 }

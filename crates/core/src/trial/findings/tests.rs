@@ -2,9 +2,10 @@
 
 use super::{Asked, findings_at_levels, trial_findings};
 use crate::experiment::sweep::fake::{base, blank, outcomes};
-use crate::measure::Interval;
+use crate::measure::{Interval, Outcome};
 use crate::spec::{Level, WaitPolicy};
-use crate::trial::report::{LittlesLaw, QuantilesReport, TrialReport, Verdict};
+use crate::trial::report::{LatencyReport, LittlesLaw, QuantilesReport, TrialReport, Verdict};
+use crate::trial::sessions::{ProgramsReport, SessionsReport};
 use crate::trial::validity::Clause;
 use crate::trial::waiting::WaitReport;
 
@@ -364,4 +365,49 @@ fn at_level(n: u32, failed: f64) -> TrialReport {
     t.level = Level::Vusers(n);
     t.outcomes = outcomes(4_000, failed);
     t
+}
+
+/// A trial of sessions whose programs answered 10 times; of the operations so many were not sent.
+fn asking(late_max_ns: u64, not_sent: u64, because: Option<&str>) -> TrialReport {
+    let mut t = sound();
+    t.outcomes.add_many(Outcome::ProgramFailed, not_sent);
+    t.as_http_mut().sessions = Some(SessionsReport {
+        programs: Some(ProgramsReport {
+            late_ns: LatencyReport {
+                count: 10,
+                mean: Some(late_max_ns / 2),
+                max: Some(late_max_ns),
+                ..LatencyReport::default()
+            },
+            failed_because: because.map(str::to_owned),
+            ..ProgramsReport::default()
+        }),
+        ..SessionsReport::default()
+    });
+    t
+}
+
+#[test]
+fn a_program_that_is_late_is_told_and_one_that_is_hardly_so_is_not() {
+    let findings = trial_findings(&asking(50_000_000, 0, None));
+    let late = findings.iter().find(|f| f.code == "program_late").unwrap();
+    let want = "steps waited 25 ms on average (at most 50 ms) for a program";
+    assert!(late.text.starts_with(want), "{}", late.text);
+    for late_ns in [0, 999_999] {
+        let codes = trial_codes(&asking(late_ns, 0, None));
+        assert!(
+            !codes.iter().any(|c| c.starts_with("program_")),
+            "{codes:?}"
+        );
+    }
+}
+
+#[test]
+fn a_program_that_gives_no_value_is_told_with_its_reason() {
+    let because = "./sign.py gave no value for 'signature'";
+    let findings = trial_findings(&asking(0, 3, Some(because)));
+    let failed = findings.iter().find(|f| f.code == "program_failed");
+    let message = &failed.unwrap().text;
+    let want = format!("3 steps were not sent for want of a value: {because}");
+    assert_eq!(*message, want);
 }

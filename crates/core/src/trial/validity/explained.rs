@@ -20,7 +20,7 @@ pub const INVALID: Code = Code {
 
 impl Clause {
     /// All of them, in the order in which they are checked.
-    const ALL: [Clause; 11] = [
+    const ALL: [Clause; 12] = [
         Clause::FellBehind,
         Clause::Stalled,
         Clause::PacedLate,
@@ -31,6 +31,7 @@ impl Clause {
         Clause::CoreStolen,
         Clause::ProcessorsShared,
         Clause::ResourcesExhausted,
+        Clause::ValuesMissing,
         Clause::AgentLost,
     ];
 
@@ -47,6 +48,7 @@ impl Clause {
             Clause::CoreStolen => CORE_STOLEN,
             Clause::ProcessorsShared => PROCESSORS_SHARED,
             Clause::ResourcesExhausted => RESOURCES_EXHAUSTED,
+            Clause::ValuesMissing => VALUES_MISSING,
             Clause::AgentLost => AGENT_LOST,
         }
     }
@@ -124,6 +126,15 @@ const RESOURCES_EXHAUSTED: Code = Code {
             generator's host. They never reached the target.",
     remedy: "Raise the limit of descriptors with ulimit -n. Add source addresses with --source, or \
              keep connections alive.",
+};
+
+const VALUES_MISSING: Code = Code {
+    name: "values_missing",
+    cause: "A program that the scenario starts with 'exec' ended during the load, or more than \
+            0.1 % of the steps had no value from it. These steps were not sent, so the target met \
+            less load than the report names.",
+    remedy: "The report names the reason: the program ended, wrote a line that is no answer, or \
+             did not answer in time. Run it by hand with a line of JSON on its standard input.",
 };
 
 const AGENT_LOST: Code = Code {

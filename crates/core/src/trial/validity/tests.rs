@@ -310,4 +310,20 @@ fn the_generators_own_limits_count() {
     check("a host that takes little", "", |e| e.steal_percent = 10.0);
     check("no ports", "11 of 10,000", |e| e.no_resources = 11);
     check("hardly a port missing", "", |e| e.no_resources = 10);
+    check(
+        "no values",
+        "11 of 10,000 steps were not sent, as a program of the scenario gave no value: ./sign.py \
+         gave no value for 'signature'",
+        |e| {
+            e.program_failed = 11;
+            let because = "./sign.py gave no value for 'signature'";
+            e.program_failed_because = Some(because.to_owned());
+        },
+    );
+    check("hardly a value missing", "", |e| e.program_failed = 10);
+    let ended = "ended during the load, and 1 of 10,000 steps were not sent: ./sign.py ended";
+    check("a program that ended", ended, |e| {
+        (e.program_failed, e.program_ended) = (1, true);
+        e.program_failed_because = Some("./sign.py ended (exit status: 3)".to_owned());
+    });
 }

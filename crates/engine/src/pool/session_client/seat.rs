@@ -8,7 +8,7 @@ use crate::pool::flight::Flight;
 use crate::pool::http_client::Policy;
 use crate::reactor::Backend;
 use knee_core::measure::{Completion, Op, Outcome};
-use knee_core::session::{Answered, Fills, Follows, Next, Walk};
+use knee_core::session::{Answered, Awaited, Fills, Follows, Next, Walk};
 use knee_core::spec::Cut;
 use knee_core::time::Nanos;
 use std::cmp::Reverse;
@@ -18,16 +18,20 @@ const STEPS_AT_ONCE_MAX: u32 = 64;
 
 /// One session under way.
 pub(super) struct Seat {
-    walk: Walk,
+    pub(super) walk: Walk,
     /// What the driver calls it.
     op: Op,
     /// When its next step is intended.
-    due: Nanos,
+    pub(super) due: Nanos,
     is_taken: bool,
     /// It has taken no step yet.
-    is_new: bool,
+    pub(super) is_new: bool,
     /// It has had a connection.
     is_established: bool,
+    /// What it does then, where that is settled.
+    pub(super) planned: Option<Next>,
+    /// What the step waits for that is settled.
+    pub(super) awaited: Option<Awaited>,
 }
 
 impl Seat {
@@ -43,13 +47,15 @@ impl Seat {
             is_taken: false,
             is_new: false,
             is_established: false,
+            planned: None,
+            awaited: None,
         }
     }
 }
 
 /// How a session ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     Completed,
     /// At this request.
     Failed(u32, Outcome),
@@ -83,11 +89,16 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     /// at `now`.
     pub(super) fn advance<B: Backend>(&mut self, io: &mut B, now: Nanos) {
         loop {
-            self.note_established(now);
-            let Some(completion) = self.inner.take_step() else {
+            loop {
+                self.note_established(now);
+                let Some(completion) = self.inner.take_step() else {
+                    break;
+                };
+                self.on_step(io, completion, now);
+            }
+            if !self.settle(io, now) {
                 return self.note_opened(now);
-            };
-            self.on_step(io, completion, now);
+            }
         }
     }
 
@@ -171,6 +182,9 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
 
     /// A session does what comes next.
     fn go_on<B: Backend>(&mut self, io: &mut B, session: u32, times: (Nanos, Nanos)) {
+        if self.asks(session) {
+            return self.go_on_asking(io, session, times);
+        }
         let now = times.1;
         let realtime_ns = self.realtime(now);
         for _ in 0..STEPS_AT_ONCE_MAX {
@@ -192,15 +206,22 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         self.thinking.push(Reverse((now, session)));
     }
 
-    /// Sends a request as the next step of a session, to which the generator came at `started`.
-    fn send<B: Backend>(
+    /// Sends a request as the next step of a session.
+    pub(super) fn send<B: Backend>(
         &mut self,
         io: &mut B,
         session: u32,
         request: u32,
-        (started, now): (Nanos, Nanos),
+        times: (Nanos, Nanos),
     ) {
-        let realtime_ns = self.realtime(now);
+        let realtime_ns = self.realtime(times.1);
+        self.fill(session, request, realtime_ns);
+        let from = self.seats[session as usize].due;
+        self.start_step(io, (session, request), from, times);
+    }
+
+    /// Fills the holes of a session's next request.
+    pub(super) fn fill(&mut self, session: u32, request: u32, realtime_ns: u64) {
         let seat = &mut self.seats[session as usize];
         let path = &self.paths[request as usize];
         let fills = self.inner.fills(session);
@@ -216,13 +237,42 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             fills,
             (path_holes, path_of),
         );
+    }
+
+    /// Fills those that waited for what a program gives.
+    pub(super) fn fill_waiting(&mut self, session: u32, request: u32, realtime_ns: u64) {
+        let path = &self.paths[request as usize];
+        let fills = self.inner.fills(session);
+        let path_holes = path
+            .iter()
+            .filter(|cut| matches!(cut, Cut::Hole(_)))
+            .count();
+        let path_of = |fills: &Fills, out: &mut Vec<u8>| {
+            path.iter().for_each(|cut| cut.put(fills, out));
+        };
+        let walk = &mut self.seats[session as usize].walk;
+        let path = (path_holes, path_of);
+        walk.fill_waiting(request, &mut self.users, realtime_ns, fills, path);
+    }
+
+    /// Starts the next step of a session, which the generator came to at `started`. Its time limit
+    /// counts from `from`.
+    #[inline]
+    pub(super) fn start_step<B: Backend>(
+        &mut self,
+        io: &mut B,
+        (session, request): (u32, u32),
+        from: Nanos,
+        (started, now): (Nanos, Nanos),
+    ) {
+        let seat = &self.seats[session as usize];
         let read_as = seat.walk.reads_as(request);
         let limit = self.users.plan().requests[read_as as usize].timeout;
         let op = Op {
             intended: seat.due,
             lane: session,
         };
-        let until = op.intended + limit.unwrap_or(self.config.timeout);
+        let until = from + limit.unwrap_or(self.config.timeout);
         let mut flight = Flight::new(op, request as usize, until, started);
         (flight.session, flight.read_as) = (session, read_as);
         // That of the first step counted when the session came.
@@ -246,7 +296,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     }
 
     /// A session ends, and its seat is the next one's who waits.
-    fn leave<B: Backend>(&mut self, io: &mut B, session: u32, end: End, now: Nanos) {
+    pub(super) fn leave<B: Backend>(&mut self, io: &mut B, session: u32, end: End, now: Nanos) {
         let kind = self.seats[session as usize].walk.kind();
         if !P::WAITS || self.users.plan().kinds[usize::from(kind)].new_connection {
             self.inner.close_lane(io, session);
@@ -263,6 +313,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         let seat = &mut self.seats[session as usize];
         seat.is_taken = false;
         let op = seat.op;
+        (seat.planned, seat.awaited) = (None, None);
         let kind = seat.walk.kind();
         let measured = &mut self.measured.kinds[usize::from(kind)];
         let ended_at = seat.due.min(now).max(seat.op.intended);
@@ -346,6 +397,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         }
         for session in 0..self.seats.len() as u32 {
             if self.seats[session as usize].is_taken {
+                self.cut_off_asked(session, now);
                 self.end(session, End::Unfinished, now);
             }
         }

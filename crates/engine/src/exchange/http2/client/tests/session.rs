@@ -48,8 +48,9 @@ fn plan() -> SessionPlan {
             redirected: None,
             timeout: None,
             goes_on: false,
+            ask: None,
         }],
-        data: Vec::new(),
+        ..SessionPlan::default()
     }
 }
 

@@ -1,0 +1,90 @@
+//! A user whose steps ask programs for values.
+
+use super::{Next, STEPS_AT_ONCE_MAX, Walk};
+use crate::session::fill::{Fills, Scope};
+use crate::session::plan::{Ask, Piece};
+use crate::session::users::Users;
+use crate::time::Nanos;
+use std::rc::Rc;
+
+impl Walk {
+    /// What it does after how long a pause: settled before that begins, so that a program can be
+    /// asked meanwhile what it gives for the next step.
+    pub fn ahead(&mut self, users: &mut Users, realtime_ns: u64) -> (Nanos, Next) {
+        let mut pause = Nanos::ZERO;
+        for _ in 0..STEPS_AT_ONCE_MAX {
+            match self.next(users, realtime_ns) {
+                Next::Think(time) => pause += time,
+                next => return (pause, next),
+            }
+        }
+        (pause, Next::Think(Nanos::ZERO))
+    }
+
+    /// A program is asked for values: those that it gave before are gone.
+    pub fn forget_given(&mut self, ask: &Ask) {
+        for &(_, variable) in &ask.gives {
+            self.learnt.set(variable, Vec::new());
+        }
+    }
+
+    /// Takes values that a program gave.
+    pub fn take_given(&mut self, values: Vec<(u16, Vec<u8>)>) {
+        for (variable, value) in values {
+            self.learnt.set(variable, value);
+        }
+    }
+
+    /// The value of a piece of a template.
+    pub fn value(&self, piece: &Piece, users: &mut Users, realtime_ns: u64) -> Vec<u8> {
+        let mut scope = Scope {
+            learnt: &self.learnt,
+            users,
+            path: &self.path,
+            realtime_ns,
+        };
+        let mut value = Vec::new();
+        scope.put(std::slice::from_ref(piece), &mut value);
+        value
+    }
+
+    /// Fills the holes of a request that waited for a program's answer. All others stay as
+    /// [`Walk::fill`] filled them, so that what is sent is what the program was told.
+    pub fn fill_waiting(
+        &mut self,
+        request: u32,
+        users: &mut Users,
+        realtime_ns: u64,
+        fills: &mut Fills,
+        (path_holes, path_of): (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
+    ) {
+        let plan = Rc::clone(users.plan());
+        let step = &plan.requests[request as usize];
+        let waits = step.ask.as_ref().map_or(&[][..], |ask| &ask.waits);
+        let before = std::mem::take(fills);
+        let mut path_of = Some(path_of);
+        for (count, fill) in step.fills.iter().enumerate() {
+            if count == path_holes
+                && let Some(path_of) = path_of.take()
+            {
+                self.path.clear();
+                path_of(fills, &mut self.path);
+            }
+            if !waits.contains(&(count as u16)) {
+                fills.push(before.get(count));
+                continue;
+            }
+            let mut scope = Scope {
+                learnt: &self.learnt,
+                users,
+                path: &self.path,
+                realtime_ns,
+            };
+            scope.fill(fill, fills);
+        }
+        if let Some(path_of) = path_of {
+            self.path.clear();
+            path_of(fills, &mut self.path);
+        }
+    }
+}

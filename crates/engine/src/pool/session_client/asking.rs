@@ -1,0 +1,257 @@
+//! Sessions whose steps ask programs for values before they are sent.
+
+use super::SessionClient;
+use super::programs::Heard;
+use super::seat::End;
+use crate::exchange::Exchange;
+use crate::link::Link;
+use crate::pool::http_client::Policy;
+use crate::reactor::Backend;
+use knee_core::measure::{Completion, Op, Outcome};
+use knee_core::session::{Awaited, Awaits, Next};
+use knee_core::time::Nanos;
+use std::cmp::Reverse;
+
+/// A program that neither asks nor pauses lets others go on after so many steps.
+const STEPS_AT_ONCE_MAX: u32 = 64;
+
+/// A user who goes on after a step that could not be sent does so after this time.
+const AFTER_FAILURE: Nanos = Nanos::from_millis(1);
+
+impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
+    /// Whether steps of this session ask programs.
+    #[inline]
+    pub(super) fn asks(&self, session: u32) -> bool {
+        let kind = self.seats[session as usize].walk.kind();
+        let programs = self.programs.as_ref();
+        programs.is_some_and(|programs| programs.asks(kind))
+    }
+
+    /// A session does what comes next. What that is, is settled before its pause begins, so that
+    /// the program of a step has the pause to answer.
+    pub(super) fn go_on_asking<B: Backend>(
+        &mut self,
+        io: &mut B,
+        session: u32,
+        times: (Nanos, Nanos),
+    ) {
+        let now = times.1;
+        let realtime_ns = self.realtime(now);
+        for _ in 0..STEPS_AT_ONCE_MAX {
+            let seat = &mut self.seats[session as usize];
+            let next = match seat.planned.take() {
+                Some(next) => next,
+                None => {
+                    let (pause, next) = seat.walk.ahead(&mut self.users, realtime_ns);
+                    seat.due += pause;
+                    next
+                }
+            };
+            let due = seat.due;
+            let is_over = due >= self.config.window.end;
+            let asks = match next {
+                Next::Request(request) => self.program_of(request).map(|_| request),
+                Next::Think(_) | Next::Over => None,
+            };
+            if let Some(request) = asks.filter(|_| !is_over)
+                && self.seats[session as usize].awaited.is_none()
+            {
+                self.ask(session, request, now);
+                if due <= now {
+                    // It goes on when it has an answer, or will have none.
+                    self.seats[session as usize].planned = Some(next);
+                    return;
+                }
+            }
+            let seat = &mut self.seats[session as usize];
+            if due > now {
+                seat.planned = Some(next);
+                return self.thinking.push(Reverse((due, session)));
+            }
+            match (next, &mut seat.awaited) {
+                (Next::Over, _) => return self.leave(io, session, End::Completed, now),
+                _ if is_over => return self.leave(io, session, End::Unfinished, now),
+                (Next::Think(_), _) => {}
+                (Next::Request(request), None) => return self.send(io, session, request, times),
+                (Next::Request(request), Some(awaited)) => match awaited.on_time() {
+                    Awaits::Still => return seat.planned = Some(next),
+                    Awaits::Nothing => {
+                        seat.awaited = None;
+                        return self.send_answered(io, session, request, now);
+                    }
+                    Awaits::InVain => {
+                        seat.awaited = None;
+                        if !self.fail(session, request, now) {
+                            let end = End::Failed(request, Outcome::ProgramFailed);
+                            return self.leave(io, session, end, now);
+                        }
+                        // A step that takes no time would be done over and over at once.
+                        let seat = &mut self.seats[session as usize];
+                        seat.due = now + AFTER_FAILURE;
+                        return self.thinking.push(Reverse((seat.due, session)));
+                    }
+                },
+            }
+        }
+        self.thinking.push(Reverse((now, session)));
+    }
+
+    fn program_of(&self, request: u32) -> Option<u16> {
+        let step = &self.users.plan().requests[request as usize];
+        step.ask.as_ref().map(|ask| ask.program)
+    }
+
+    /// Asks the program of a step for what it gives.
+    fn ask(&mut self, session: u32, request: u32, now: Nanos) {
+        let plan = std::rc::Rc::clone(self.users.plan());
+        let step = &plan.requests[request as usize];
+        let Some(ask) = &step.ask else { return };
+        let due = self.seats[session as usize].due;
+        // The request is made as it will be when it is sent.
+        let realtime_ns = self.realtime(due.max(now));
+        self.seats[session as usize].walk.forget_given(ask);
+        self.fill(session, request, realtime_ns);
+        let Some(programs) = &mut self.programs else {
+            return;
+        };
+        let id = programs.next_id();
+        let mut line = std::mem::take(&mut programs.line);
+        line.clear();
+        let seat = &mut self.seats[session as usize];
+        if let Some(question) = programs.question(request) {
+            let fills = (ask, &*self.inner.fills(session));
+            let whose = (&seat.walk, &mut self.users);
+            question.put(id, fills, whose, realtime_ns, &mut line);
+        }
+        programs.line = line;
+        let limit = step.timeout.unwrap_or(self.config.timeout);
+        let mut awaited = Awaited::new(id, request, (due, limit), now);
+        match programs.ask(ask.program, id, session) {
+            true => programs.limits.push(Reverse((awaited.until, session, id))),
+            false if awaited.answered(false) != Awaits::Still => programs.settled.push(session),
+            false => {}
+        }
+        seat.awaited = Some(awaited);
+    }
+
+    /// Takes what a program has written. Whether it is watched on.
+    pub(super) fn hear(&mut self, source: u32, now: Nanos) -> bool {
+        let Some(programs) = &mut self.programs else {
+            return false;
+        };
+        let mut heard = Vec::new();
+        let goes_on = programs.hear(source, &mut heard);
+        self.has_run_out |= programs.measured.has_ended;
+        for answer in heard {
+            self.take_answer(answer, now);
+        }
+        goes_on
+    }
+
+    /// Takes an answer, unless its step was given up meanwhile.
+    fn take_answer(&mut self, (session, id, answer): Heard, now: Nanos) {
+        let seat = &mut self.seats[session as usize];
+        let Some(awaited) = seat.awaited.as_mut().filter(|awaited| awaited.id == id) else {
+            return;
+        };
+        let Some(programs) = &mut self.programs else {
+            return;
+        };
+        let step = &self.users.plan().requests[awaited.request as usize];
+        let Some(ask) = &step.ask else { return };
+        let values = answer.and_then(|answer| answer.values(ask));
+        let given = values.is_ok();
+        if self.config.window.contains(awaited.due) {
+            let (took, late) = awaited.took(now);
+            programs.measured.answer.record(took);
+            programs.measured.late.record(late);
+        }
+        match values {
+            Ok(values) => seat.walk.take_given(values),
+            Err(why) => programs.note(ask.program, &why),
+        }
+        if awaited.answered(given) != Awaits::Still {
+            programs.settled.push(session);
+        }
+    }
+
+    /// A session whose program has answered, or will not, goes on. Whether there was one.
+    #[inline]
+    pub(super) fn settle<B: Backend>(&mut self, io: &mut B, now: Nanos) -> bool {
+        let Some(session) = self.programs.as_mut().and_then(|p| p.settled.pop()) else {
+            return false;
+        };
+        if self.seats[session as usize].awaited.is_some() {
+            self.go_on_asking(io, session, (now, now));
+        }
+        true
+    }
+
+    /// Sessions that have waited for too long fail.
+    pub(super) fn expire_asked(&mut self, now: Nanos) {
+        let Some(programs) = &mut self.programs else {
+            return;
+        };
+        programs.write_rest();
+        while let Some(&Reverse((at, session, id))) = programs.limits.peek()
+            && at <= now
+        {
+            programs.limits.pop();
+            let awaited = self.seats[session as usize].awaited.as_mut();
+            let Some(awaited) = awaited.filter(|a| a.id == id && a.is_overdue(now)) else {
+                continue;
+            };
+            let step = &self.users.plan().requests[awaited.request as usize];
+            if let Some(ask) = &step.ask {
+                programs.note(ask.program, "did not answer within the step's time limit");
+            }
+            awaited.answered(false);
+            programs.settled.push(session);
+        }
+    }
+
+    /// Sends a step whose program has answered. What it waited for that is the generator's delay.
+    fn send_answered<B: Backend>(&mut self, io: &mut B, session: u32, request: u32, now: Nanos) {
+        let realtime_ns = self.realtime(now);
+        self.fill_waiting(session, request, realtime_ns);
+        // Its time limit is the target's: what the program took of it does not count.
+        let from = self.seats[session as usize].due.max(now);
+        self.start_step(io, (session, request), from, (now, now));
+    }
+
+    /// A step is never sent. Whether its session goes on.
+    fn fail(&mut self, session: u32, request: u32, now: Nanos) -> bool {
+        let seat = &mut self.seats[session as usize];
+        let was_new = std::mem::take(&mut seat.is_new);
+        self.begun += u64::from(!was_new);
+        let op = Op {
+            intended: seat.due,
+            lane: session,
+        };
+        seat.due = now;
+        self.completed.push(Completion {
+            target: request,
+            ..Completion::at_once(op, now, Outcome::ProgramFailed)
+        });
+        self.users.plan().requests[request as usize].goes_on
+    }
+
+    /// The load is over: a step that was due and waited for its program was begun.
+    pub(super) fn cut_off_asked(&mut self, session: u32, now: Nanos) {
+        let seat = &mut self.seats[session as usize];
+        seat.planned = None;
+        let Some(awaited) = seat.awaited.take().filter(|awaited| awaited.due <= now) else {
+            return;
+        };
+        let was_new = std::mem::take(&mut seat.is_new);
+        self.begun += u64::from(!was_new);
+        let op = Op {
+            intended: awaited.due,
+            lane: session,
+        };
+        self.completed.push(Completion {
+            target: awaited.request,
+            ..Completion::at_once(op, now, Outcome::InFlight)
+        });
+    }
+}

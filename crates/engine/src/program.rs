@@ -1,0 +1,337 @@
+//! A program beside a worker, which gives values to steps: its process and its pipes, none of which
+//! ever blocks.
+
+use crate::error::reason;
+use crate::sys::process;
+use knee_core::session::{Program, ProgramAnswer};
+use knee_core::shown::shown;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// One read takes so much at most, so that a program that writes a lot delays no operation.
+const READ_BYTES: usize = 64 << 10;
+
+/// Of what it writes to its standard error so much is kept.
+const SAID_BYTES: usize = 4 << 10;
+
+/// Of what it does not take so much is kept.
+const UNSENT_BYTES_MAX: usize = 16 << 20;
+
+/// How long it may take to end once its input has.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// How long its end may take to be known once its output has ended.
+const END_KNOWN: Duration = Duration::from_millis(50);
+
+/// A process of a program.
+pub(crate) struct Running {
+    name: String,
+    child: Child,
+    /// `None`: it takes nothing any more.
+    stdin: Option<ChildStdin>,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+    /// What the pipe had no room for, and how much of it has gone since.
+    unsent: (Vec<u8>, usize),
+    /// The line that is not yet whole.
+    line: Vec<u8>,
+    /// The rest of that line is left out, as it is too long.
+    is_skipping: bool,
+    /// The end of what it wrote to its standard error.
+    said: Vec<u8>,
+    buffer: Box<[u8]>,
+}
+
+impl Running {
+    /// Starts a program. It has no descriptors but its pipes, and ends when this thread does.
+    ///
+    /// # Errors
+    /// There is no such program, or it is not permitted to start it.
+    pub(crate) fn start(program: &Program) -> io::Result<Running> {
+        let mut command = Command::new(&program.file);
+        command
+            .args(&program.arguments)
+            .current_dir(&program.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        process::keep_apart(&mut command);
+        let mut child = command.spawn()?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        let running = Running {
+            name: program.name.clone(),
+            child,
+            stdin: Some(stdin),
+            stdout,
+            stderr,
+            unsent: (Vec::new(), 0),
+            line: Vec::new(),
+            is_skipping: false,
+            said: Vec::new(),
+            buffer: vec![0; READ_BYTES].into_boxed_slice(),
+        };
+        if let Some(stdin) = &running.stdin {
+            process::set_nonblocking(stdin)?;
+        }
+        process::set_nonblocking(&running.stdout)?;
+        process::set_nonblocking(&running.stderr)?;
+        Ok(running)
+    }
+
+    /// As the scenario calls it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its standard output and its standard error, to be watched.
+    ///
+    /// # Errors
+    /// Out of descriptors.
+    pub(crate) fn outputs(&self) -> io::Result<[OwnedFd; 2]> {
+        Ok([
+            self.stdout.as_fd().try_clone_to_owned()?,
+            self.stderr.as_fd().try_clone_to_owned()?,
+        ])
+    }
+
+    /// Writes a line; what the pipe has no room for goes later, with [`Running::write_rest`].
+    /// Whether it is taken: not where the program is gone, or far behind.
+    pub(crate) fn write(&mut self, line: &[u8]) -> bool {
+        if self.stdin.is_none() || self.unsent.0.len() + line.len() > UNSENT_BYTES_MAX {
+            return false;
+        }
+        self.unsent.0.extend_from_slice(line);
+        self.write_rest();
+        true
+    }
+
+    /// Whether something waits for room in the pipe.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.unsent.0.is_empty()
+    }
+
+    /// Writes what the pipe has room for by now.
+    pub(crate) fn write_rest(&mut self) {
+        let (unsent, gone) = &mut self.unsent;
+        while let (Some(stdin), rest @ [_, ..]) = (&mut self.stdin, &unsent[*gone..]) {
+            match stdin.write(rest) {
+                Ok(count) => *gone += count,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                // It reads no more. What it has written before is still to be read.
+                Err(_) => self.stdin = None,
+            }
+        }
+        if *gone == unsent.len() || self.stdin.is_none() {
+            unsent.clear();
+            *gone = 0;
+        } else if *gone > unsent.len() / 2 {
+            unsent.drain(..*gone);
+            *gone = 0;
+        }
+    }
+
+    /// Reads what it has written by now, up to a limit, and hands each whole line to `on_line`;
+    /// `None` for one that is too long. Whether more may come.
+    pub(crate) fn read(&mut self, on_line: &mut dyn FnMut(Option<&[u8]>)) -> bool {
+        match self.stdout.read(&mut self.buffer) {
+            Ok(0) => false,
+            Ok(count) => {
+                for piece in self.buffer[..count].split_inclusive(|byte| *byte == b'\n') {
+                    let (piece, is_whole) = match piece {
+                        [piece @ .., b'\n'] => (piece, true),
+                        piece => (piece, false),
+                    };
+                    let length = self.line.len() + piece.len();
+                    if !self.is_skipping && length > ProgramAnswer::BYTES_MAX {
+                        self.is_skipping = true;
+                        on_line(None);
+                    }
+                    if !self.is_skipping {
+                        self.line.extend_from_slice(piece);
+                    }
+                    if is_whole {
+                        if !std::mem::take(&mut self.is_skipping) {
+                            on_line(Some(&self.line));
+                        }
+                        self.line.clear();
+                    }
+                }
+                true
+            }
+            Err(e) => matches!(
+                e.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+            ),
+        }
+    }
+
+    /// Keeps the end of what it has written to its standard error. Whether more may come.
+    pub(crate) fn listen(&mut self) -> bool {
+        match self.stderr.read(&mut self.buffer) {
+            Ok(0) => false,
+            Ok(count) => {
+                self.said.extend_from_slice(&self.buffer[..count]);
+                let surplus = self.said.len().saturating_sub(SAID_BYTES);
+                self.said.drain(..surplus);
+                true
+            }
+            Err(e) => matches!(
+                e.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+            ),
+        }
+    }
+
+    /// How it ended, once its output has, as the end of a sentence about it, with the last line
+    /// that it wrote to its standard error.
+    pub(crate) fn ended(&mut self) -> String {
+        self.stdin = None;
+        let begin = Instant::now();
+        while !process::has_ended(self.child.id()) && begin.elapsed() < END_KNOWN {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let how = match process::has_ended(self.child.id()) {
+            true => match self.child.wait() {
+                Ok(status) => format!("ended ({status})"),
+                Err(e) => format!("ended ({})", reason(&e)),
+            },
+            false => "closed its standard output".to_owned(),
+        };
+        while self.listen() && process::has_input(&self.stderr) {}
+        format!("{how}{}", self.last_words())
+    }
+
+    /// The last line that it wrote to its standard error, as the end of a sentence.
+    pub(crate) fn last_words(&self) -> String {
+        let said = String::from_utf8_lossy(&self.said);
+        let mut lines = said.lines().map(str::trim);
+        let Some(last) = lines.rfind(|line| !line.is_empty()) else {
+            return String::new();
+        };
+        let short: String = last.chars().take(200).collect();
+        format!("; its last line on standard error: {}", shown(&short))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let begin = Instant::now();
+        while !process::has_ended(self.child.id()) && begin.elapsed() < GRACE {
+            // What it has to say must not keep it.
+            while self.listen() && process::has_input(&self.stderr) {}
+            thread::sleep(Duration::from_millis(1));
+        }
+        // Those that it started itself as well. Its number is its own until it is waited for.
+        process::kill_group(self.child.id());
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn shell(script: &str) -> Running {
+        let program = Program {
+            name: "./it".to_owned(),
+            file: "/bin/sh".to_owned(),
+            folder: "/tmp".to_owned(),
+            arguments: vec!["-c".to_owned(), script.to_owned()],
+            at: (1, 1),
+        };
+        Running::start(&program).unwrap()
+    }
+
+    /// The lines that it writes until its output ends, or `count` of them.
+    fn lines(running: &mut Running, count: usize) -> Vec<Option<String>> {
+        let mut lines = Vec::new();
+        let begin = Instant::now();
+        while lines.len() < count && begin.elapsed() < Duration::from_secs(30) {
+            let is_open = running.read(&mut |line| {
+                let text = line.map(|line| String::from_utf8_lossy(line).into_owned());
+                lines.push(text);
+            });
+            if !is_open {
+                break;
+            }
+            running.write_rest();
+            thread::sleep(Duration::from_millis(1));
+        }
+        lines
+    }
+
+    /// Whether a process runs: one that has ended may wait for whoever inherited it.
+    fn runs(pid: &str) -> bool {
+        let stat = PathBuf::from("/proc").join(pid).join("stat");
+        let stat = std::fs::read_to_string(stat).unwrap_or_default();
+        let state = stat.rsplit(") ").next().unwrap_or_default();
+        !(state.is_empty() || state.starts_with(['Z', 'X']))
+    }
+
+    #[test]
+    fn lines_go_both_ways_and_a_long_one_is_left_out() {
+        let mut echo = shell("cat");
+        let long = "x".repeat(ProgramAnswer::BYTES_MAX + 1);
+        let longest = "y".repeat(ProgramAnswer::BYTES_MAX);
+        for line in ["one", "", &long, "three", &longest] {
+            assert!(echo.write(format!("{line}\n").as_bytes()));
+        }
+        let some = |text: &str| Some(text.to_owned());
+        let want = [some("one"), some(""), None, some("three"), some(&longest)];
+        assert!(lines(&mut echo, 5) == want);
+        assert!(!echo.is_behind());
+    }
+
+    #[test]
+    fn what_it_said_last_is_told_with_its_end() {
+        let mut ending =
+            shell("head -c 100000 /dev/zero >&2; printf 'a\\nno key\\n\\n' >&2; exit 9");
+        let begin = Instant::now();
+        // Nobody listens meanwhile but for this: the end has to come all the same.
+        while ending.listen() && begin.elapsed() < Duration::from_secs(30) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(lines(&mut ending, 1), []);
+        assert_eq!(
+            ending.ended(),
+            "ended (exit status: 9); its last line on standard error: no key"
+        );
+        assert!(ending.said.len() <= SAID_BYTES);
+        assert!(!ending.write(b"more\n"), "it takes nothing any more");
+    }
+
+    #[test]
+    fn who_does_not_read_keeps_nobody_waiting() {
+        let mut deaf = shell("exec sleep 1000");
+        let line = vec![b'x'; 1 << 20];
+        let taken = (0..64).take_while(|_| deaf.write(&line)).count();
+        assert!((15..=17).contains(&taken), "{taken} MiB");
+        assert!(deaf.is_behind());
+    }
+
+    #[test]
+    fn it_ends_with_its_owner_and_so_does_what_it_started() {
+        // It takes no notice of the end of its input, nor of a request to end.
+        let mut stubborn = shell("trap '' TERM HUP; sleep 1000 & echo $!; echo $$; wait; wait");
+        let pids: Vec<_> = lines(&mut stubborn, 2).into_iter().flatten().collect();
+        assert!(
+            pids.len() == 2 && pids.iter().all(|pid| runs(pid)),
+            "{pids:?}"
+        );
+        drop(stubborn);
+        let begin = Instant::now();
+        while pids.iter().any(|pid| runs(pid)) {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{pids:?}");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
