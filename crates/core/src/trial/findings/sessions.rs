@@ -36,8 +36,8 @@ const PROGRAM_FAILED: Code = Code {
     cause: "A program that the scenario starts with 'exec' gave no value, so that steps were not \
             sent. It ended, wrote a line that is no answer, left a value out, or did not answer \
             within the time limit of the step.",
-    remedy: "Run the program by hand with a line of JSON on its standard input, and see what it \
-             writes to its standard output and to its standard error.",
+    remedy: "Run the program by hand with a line of JSON on its standard input. See what it writes \
+             to its standard output and to its standard error.",
 };
 
 const PROGRAM_LATE: Code = Code {
