@@ -340,7 +340,7 @@ fn knees(lab: &Lab, fleet: &Fleet) -> Result<String, String> {
 fn coordinator(lab: &Lab) -> Result<String, String> {
     let sizes: &[&str] = match lab.small {
         true => &["20x2"],
-        false => &["125x60", "250x60", "500x60", "1000x60", "1000x600"],
+        false => &["125x60", "250x60", "500x60", "1000x60"],
     };
     let head = [
         "agents",

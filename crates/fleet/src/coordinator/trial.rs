@@ -79,17 +79,15 @@ impl Making<'_> {
         };
         let (beats, live) = (listen("beat").await?, listen("live").await?);
         self.note_plan(members, &crews).await?;
-        let vantage = self.vantage.take();
-        let vantage = vantage.map(|vantage| {
+        let mut vantage = self.vantage.take();
+        if let Some(vantage) = &mut vantage {
             vantage.arm();
-            vantage
-        });
+        }
         let begin_ns = self.begin(members, &crews).await?;
-        let vantage = vantage.map(|vantage| {
+        if let Some(vantage) = &mut vantage {
             let window_ns = begin_ns + self.spec.warmup.0;
             vantage.begin(window_ns, self.spec.interval, self.spec.duration);
-            vantage
-        });
+        }
         let now = now_ns();
         let mut parts: Vec<Part> = members
             .iter()

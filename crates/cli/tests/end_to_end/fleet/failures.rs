@@ -1,5 +1,17 @@
 //! How a fleet fails, with real processes: each failure has an end that is stated, and loses
 //! nothing that was promised.
+//!
+//! | what happens | how it ends |
+//! | --- | --- |
+//! | `kill -9` of an agent | the trial is INVALID and names it; the others count |
+//! | `kill -9` of the coordinator | `knee fleet collect` has all |
+//! | `kill -9` of NATS, and a new start | agents go on and deliver |
+//! | NATS stays away from an agent that is to end | it ends |
+//! | `kill -STOP` of an agent for 3 s | INVALID as stalled, not lost |
+//! | `kill -STOP` of the coordinator for 3 s | nothing is lost |
+//! | JetStream is full | the result comes from the agent |
+//! | a network that is cut for 3 s, or for good | in `partitions`: delivered; lost, and collected later |
+//! | `knee fleet stop` from elsewhere | a report of what was measured |
 
 use super::ground::{Agent, Ground, Nats, agents, eventually};
 use super::measured;
