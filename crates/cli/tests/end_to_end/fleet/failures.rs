@@ -10,7 +10,7 @@
 //! | `kill -STOP` of an agent for 3 s | INVALID as stalled, not lost |
 //! | `kill -STOP` of the coordinator for 3 s | nothing is lost |
 //! | JetStream is full | the result comes from the agent |
-//! | a network that is cut for 3 s, or for good | in `partitions`: delivered; lost, and collected later |
+//! | a network cut for 3 s, or for good | in `partitions`: delivered; lost, collected later |
 //! | `knee fleet stop` from elsewhere | a report of what was measured |
 
 use super::ground::{Agent, Ground, Nats, agents, eventually};
