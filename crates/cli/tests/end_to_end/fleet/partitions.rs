@@ -16,7 +16,7 @@ const TARGET: &str = "127.0.0.1:8080";
 /// other.
 struct Parted {
     link: Link,
-    nats: Child,
+    _nats: Running,
     _folder: TempPath,
     _agents: [Agent; 2],
     _servers: [KneeServer; 2],
@@ -29,7 +29,7 @@ impl Parted {
         let folder = TempPath::new(&format!("jetstream-{name}"));
         let mut nats = nats_server(&binary, (NEAR, PORT), &folder);
         link.here(&mut nats);
-        let nats = nats.spawn().unwrap();
+        let _nats = Running(nats.spawn().unwrap());
         let is_up = || {
             let mut status = knee(&["fleet", "status", "--nats", &url()]);
             link.here(&mut status);
@@ -54,7 +54,7 @@ impl Parted {
         ];
         Some(Parted {
             link,
-            nats,
+            _nats,
             _folder: folder,
             _agents,
             _servers,
@@ -82,10 +82,13 @@ impl Parted {
     }
 }
 
-impl Drop for Parted {
+/// A process that ends with this.
+struct Running(Child);
+
+impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.nats.kill();
-        let _ = self.nats.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
