@@ -272,13 +272,13 @@ fn the_crowd() {
 #[derive(Default)]
 struct Watched {
     intervals: u64,
-    completed: u64,
+    attempted: u64,
 }
 
 impl IntervalWatcher for Watched {
     fn on_interval(&mut self, interval: &Interval, _: Option<&Histogram>) {
         self.intervals += 1;
-        self.completed += interval.completed;
+        self.attempted += interval.attempted;
     }
 }
 
@@ -361,7 +361,7 @@ fn coordinate(agents: usize, duration: Nanos) -> Option<Took> {
     assert_eq!(trial.measurement.outcomes.total(), all, "{took:?}");
     assert!(trial.agents.iter().all(|a| a.lost_because.is_none()));
     assert_eq!(trial.agents.len(), agents);
-    assert!(watched.intervals > 0 && watched.completed <= all);
+    assert!(watched.intervals > 0 && watched.attempted <= all);
     let kept: u64 = trial
         .measurement
         .intervals
