@@ -17,9 +17,19 @@ impl Part {
         let response = part.response.as_ref();
         Part {
             response: response.map(Histogram::counts).unwrap_or_default(),
+            // Field by field: a copy of all would copy the histogram too.
             but: IntervalPart {
+                index: part.index,
+                start_ns: part.start_ns,
+                end_ns: part.end_ns,
+                attempted: part.attempted,
+                completed: part.completed,
+                errors: part.errors,
+                pacing: part.pacing,
+                under_way: part.under_way,
                 response: None,
-                ..part.clone()
+                steps: part.steps.clone(),
+                sessions: part.sessions.clone(),
             },
         }
     }

@@ -9,9 +9,19 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+/// A process that ends with this.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A NATS server of our own; it ends with this.
 pub struct Nats {
-    child: Child,
+    child: Running,
     binary: PathBuf,
     port: u16,
     options: Vec<String>,
@@ -58,8 +68,8 @@ impl Nats {
 
     /// Ends it as a power cut would.
     pub fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.child.0.kill().unwrap();
+        self.child.0.wait().unwrap();
     }
 
     /// Starts it again, with what it had stored.
@@ -80,9 +90,9 @@ impl Nats {
     }
 }
 
-fn spawn(binary: &PathBuf, port: u16, options: &[String], folder: &TempPath) -> Child {
+fn spawn(binary: &PathBuf, port: u16, options: &[String], folder: &TempPath) -> Running {
     let mut command = nats_server(binary, ("127.0.0.1", port), folder);
-    command.args(options).spawn().unwrap()
+    Running(command.args(options).spawn().unwrap())
 }
 
 /// The server with JetStream, listening there.
@@ -99,15 +109,16 @@ pub fn nats_server(binary: &PathBuf, (address, port): (&str, u16), folder: &Temp
 
 impl Drop for Nats {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // What it stores goes once it writes no more.
+        let _ = self.child.0.kill();
+        let _ = self.child.0.wait();
         let _ = std::fs::remove_dir_all(&self.folder.0);
     }
 }
 
 /// An agent in a process of its own.
 pub struct Agent {
-    child: Child,
+    child: Running,
     said: Arc<Mutex<Vec<String>>>,
 }
 
@@ -129,13 +140,13 @@ impl Agent {
     pub fn of(mut command: Command) -> Agent {
         let child = command.stderr(Stdio::inherit()).spawn().unwrap();
         Agent {
-            child,
+            child: Running(child),
             said: Arc::default(),
         }
     }
 
     pub fn wait(&mut self) {
-        let out = self.child.stdout.take().unwrap();
+        let out = self.child.0.stdout.take().unwrap();
         let mut lines = BufReader::new(out).lines();
         let first = lines.next().unwrap().unwrap();
         assert!(first.starts_with("agent "), "{first}");
@@ -151,18 +162,11 @@ impl Agent {
     }
 
     pub fn has_ended(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_some()
+        self.child.0.try_wait().unwrap().is_some()
     }
 
     pub fn signal(&self, number: libc::c_int) {
-        signal(&self.child, number);
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        signal(&self.child.0, number);
     }
 }
 

@@ -1,7 +1,7 @@
 //! An agent whose network is cut off from all others while it goes on to load its target.
 
 use super::failures::lost;
-use super::ground::{Agent, agents, eventually, nats_server};
+use super::ground::{Agent, Running, agents, eventually, nats_server};
 use super::measured;
 use crate::support::{Ended, KneeServer, Link, NEAR, TempPath, knee, program};
 use serde_json::Value;
@@ -79,16 +79,6 @@ impl Parted {
         // From the order to the first operation.
         std::thread::sleep(Duration::from_secs(1));
         child
-    }
-}
-
-/// A process that ends with this.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::SessionClient;
 use super::programs::Heard;
-use super::seat::End;
+use super::seat::{End, STEPS_AT_ONCE_MAX};
 use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::pool::http_client::Policy;
@@ -11,9 +11,6 @@ use knee_core::measure::{Completion, Op, Outcome};
 use knee_core::session::{Awaited, Awaits, Next};
 use knee_core::time::Nanos;
 use std::cmp::Reverse;
-
-/// A program that neither asks nor pauses lets others go on after so many steps.
-const STEPS_AT_ONCE_MAX: u32 = 64;
 
 /// A user who goes on after a step that could not be sent does so after this time.
 const AFTER_FAILURE: Nanos = Nanos::from_millis(1);
@@ -221,19 +218,28 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
 
     /// A step is never sent. Whether its session goes on.
     fn fail(&mut self, session: u32, request: u32, now: Nanos) -> bool {
-        let seat = &mut self.seats[session as usize];
-        let was_new = std::mem::take(&mut seat.is_new);
-        self.begun += u64::from(!was_new);
+        let due = std::mem::replace(&mut self.seats[session as usize].due, now);
+        self.end_unsent(session, (request, due), Outcome::ProgramFailed, now);
+        self.users.plan().requests[request as usize].goes_on
+    }
+
+    /// A step that was intended at `due` ends without having been sent.
+    fn end_unsent(
+        &mut self,
+        session: u32,
+        (request, due): (u32, Nanos),
+        outcome: Outcome,
+        now: Nanos,
+    ) {
+        self.note_begun(session);
         let op = Op {
-            intended: seat.due,
+            intended: due,
             lane: session,
         };
-        seat.due = now;
         self.completed.push(Completion {
             target: request,
-            ..Completion::at_once(op, now, Outcome::ProgramFailed)
+            ..Completion::at_once(op, now, outcome)
         });
-        self.users.plan().requests[request as usize].goes_on
     }
 
     /// The load is over: a step that was due and waited for its program was begun.
@@ -243,15 +249,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         let Some(awaited) = seat.awaited.take().filter(|awaited| awaited.due <= now) else {
             return;
         };
-        let was_new = std::mem::take(&mut seat.is_new);
-        self.begun += u64::from(!was_new);
-        let op = Op {
-            intended: awaited.due,
-            lane: session,
-        };
-        self.completed.push(Completion {
-            target: awaited.request,
-            ..Completion::at_once(op, now, Outcome::InFlight)
-        });
+        let step = (awaited.request, awaited.due);
+        self.end_unsent(session, step, Outcome::InFlight, now);
     }
 }

@@ -14,7 +14,7 @@ use knee_core::time::Nanos;
 use std::cmp::Reverse;
 
 /// A program that neither asks nor pauses lets others go on after so many steps.
-const STEPS_AT_ONCE_MAX: u32 = 64;
+pub(super) const STEPS_AT_ONCE_MAX: u32 = 64;
 
 /// One session under way.
 pub(super) struct Seat {
@@ -25,7 +25,7 @@ pub(super) struct Seat {
     pub(super) due: Nanos,
     is_taken: bool,
     /// It has taken no step yet.
-    pub(super) is_new: bool,
+    is_new: bool,
     /// It has had a connection.
     is_established: bool,
     /// What it does then, where that is settled.
@@ -275,10 +275,15 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         let until = from + limit.unwrap_or(self.config.timeout);
         let mut flight = Flight::new(op, request as usize, until, started);
         (flight.session, flight.read_as) = (session, read_as);
-        // That of the first step counted when the session came.
+        self.note_begun(session);
+        self.inner.start_step(io, flight, now);
+    }
+
+    /// A step has begun; that of the first one counted when the session came.
+    #[inline]
+    pub(super) fn note_begun(&mut self, session: u32) {
         let was_new = std::mem::take(&mut self.seats[session as usize].is_new);
         self.begun += u64::from(!was_new);
-        self.inner.start_step(io, flight, now);
     }
 
     /// Sessions whose pause is over go on.
