@@ -13,6 +13,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
+/// How long another who makes the same stream may take for it.
+const MADE_ELSEWHERE: Duration = Duration::from_millis(250);
+
 /// What happens to the connection.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
@@ -141,15 +144,13 @@ pub(crate) struct Stores {
 
 impl Stores {
     async fn open(context: &jetstream::Context) -> Result<Stores, String> {
-        let results = context
-            .get_or_create_stream(stream::Config {
-                name: RESULTS.to_owned(),
-                subjects: vec!["knee.result.>".to_owned()],
-                max_age: KEPT,
-                ..stream::Config::default()
-            })
-            .await
-            .map_err(|e| chain(&e))?;
+        let results = stream::Config {
+            name: RESULTS.to_owned(),
+            subjects: vec!["knee.result.>".to_owned()],
+            max_age: KEPT,
+            ..stream::Config::default()
+        };
+        let results = stream_of(context, results).await?;
         Ok(Stores {
             agents: bucket(context, AGENTS, LEASE).await?,
             coordinator: bucket(context, COORDINATOR, LEASE).await?,
@@ -158,6 +159,21 @@ impl Stores {
             context: context.clone(),
         })
     }
+}
+
+/// A stream, made where it is not there yet.
+async fn stream_of(
+    context: &jetstream::Context,
+    config: stream::Config,
+) -> Result<stream::Stream, String> {
+    let mut got = context.get_or_create_stream(config.clone()).await;
+    // Where two make it at once, the server may refuse one of them because of what the other has
+    // just made (nats-server, error 10065): then it is there.
+    if got.is_err() {
+        tokio::time::sleep(MADE_ELSEWHERE).await;
+        got = context.get_or_create_stream(config).await;
+    }
+    got.map_err(|e| chain(&e))
 }
 
 /// A bucket: a stream of this form (NATS ADR-8). The library's own call asks for facts that
@@ -179,8 +195,7 @@ async fn bucket(
         allow_direct: true,
         ..stream::Config::default()
     };
-    let made = context.get_or_create_stream(config).await;
-    made.map_err(|e| chain(&e))?;
+    stream_of(context, config).await?;
     context.get_key_value(name).await.map_err(|e| chain(&e))
 }
 

@@ -63,8 +63,9 @@ fn a_stall_delays_those_who_wait_for_a_connection() {
     assert!(share_of("limit", &trial) > 50.0, "{:#}", trial["anatomy"]);
 }
 
+/// Each response takes 20 ms, in which knee waits: as it is stopped, requests are in the server.
 fn stopped_for_half_a_second(load: &[&str]) -> Value {
-    let server = KneeServer::start(&[]);
+    let server = KneeServer::start(&["--workers", "64", "--service", "fixed(20ms)"]);
     let url = server.url();
     let always = ["run", &url, "-d", "3s", "--warmup", "0", "--json", "-"];
     let child = knee(&[&always, load].concat()).spawn().unwrap();

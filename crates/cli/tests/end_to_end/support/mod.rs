@@ -18,4 +18,4 @@ pub use process::{Ended, STATE, knee, run, run_impatiently, run_load, run_with_i
 pub use program::{curl, program};
 pub use pty::OnTerminal;
 pub use temp_path::TempPath;
-pub use verdict::{backends, measured, until_valid};
+pub use verdict::{backends, measured, until_it_ends_with, until_valid};
