@@ -20,15 +20,14 @@ mod usage;
 mod watch;
 mod words;
 
-use command::raw::{RawArgs, RawCommand};
+use command::raw::RawArgs;
 use failure::{Exit, Failure};
-use machine::Machine;
 use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let outcome = match RawArgs::read(std::env::args_os()) {
-        Ok(raw) => execute(raw.command),
+        Ok(raw) => raw.command.execute(),
         Err(objection) => explain(&objection),
     };
     match outcome {
@@ -38,33 +37,6 @@ fn main() -> ExitCode {
             let _ = writeln!(std::io::stderr(), "{failure}");
             failure.exit.into()
         }
-    }
-}
-
-fn execute(command: RawCommand) -> Result<Exit, Failure> {
-    let machine = Machine::this();
-    match command {
-        RawCommand::Run(raw) => command::run::execute(raw.resolve(&machine)?),
-        RawCommand::Sweep(raw) => command::sweep::execute(raw.resolve(&machine)?),
-        RawCommand::Overload(raw) => command::overload::execute(raw.resolve(&machine)?),
-        RawCommand::Throttle(raw) => command::throttle::execute(raw.resolve()?),
-        RawCommand::Udp(raw) => command::udp::execute(raw.resolve(&machine)?),
-        RawCommand::Latency(raw) => command::latency::execute(raw.resolve(&machine)?),
-        RawCommand::UdpClient => command::udp::client(),
-        RawCommand::Demo(raw) => command::tour::execute(&raw),
-        RawCommand::Analyze(raw) => command::analyze::execute(raw),
-        RawCommand::Report(raw) => command::report::execute(&raw),
-        RawCommand::Compare(raw) => command::compare::execute(&raw),
-        RawCommand::Explain(raw) => command::explain::execute(&raw),
-        RawCommand::Scenario(raw) => command::scenario::execute(&raw),
-        RawCommand::History(raw) => command::history::execute(raw),
-        RawCommand::Import(raw) => command::import::execute(raw),
-        RawCommand::Serve(raw) => command::serve::execute(raw.resolve()?),
-        RawCommand::Observe(raw) => command::observe::execute(raw.resolve()?),
-        RawCommand::Agent(raw) => command::agent::execute(raw),
-        RawCommand::Fleet(raw) => command::fleet::execute(&raw),
-        RawCommand::Completions(raw) => command::completions::execute(&raw),
-        RawCommand::Man(raw) => command::man::execute(&raw),
     }
 }
 

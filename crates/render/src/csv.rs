@@ -4,9 +4,8 @@
 //! column is a key of it, with a dot between the keys of nested ones.
 
 use crate::Renderer;
-use knee_core::report::{Conclusion, Report};
+use knee_core::report::Report;
 use knee_core::shown::shown;
-use serde::Serialize;
 use serde_json::Value;
 use std::io;
 
@@ -58,24 +57,14 @@ fn rows(report: &Report) -> io::Result<Vec<Row>> {
     if !rows.is_empty() {
         return Ok(rows);
     }
-    match &report.conclusion {
-        Conclusion::Throttle(t) if t.rates.is_empty() => flat(&t.table),
-        Conclusion::Throttle(t) => flat(&t.rates),
-        Conclusion::Sweep(sweep) => flat(&sweep.levels),
-        Conclusion::Latency(latency) => flat(&latency.scenarios),
-        Conclusion::Udp(udp) => flat(&udp.laws),
-        Conclusion::Overload(overload) => flat(&overload.sclients),
-        Conclusion::Run(_) => Ok(Vec::new()),
-    }
+    let rows = report.conclusion.answer().table()?;
+    Ok(rows.iter().map(cells_of).collect())
 }
 
-fn flat(rows: &[impl Serialize]) -> io::Result<Vec<Row>> {
-    let flat = |row| {
-        let mut cells = Vec::new();
-        flatten("", &serde_json::to_value(row)?, &mut cells);
-        Ok(cells)
-    };
-    rows.iter().map(flat).collect()
+fn cells_of(row: &Value) -> Row {
+    let mut cells = Vec::new();
+    flatten("", row, &mut cells);
+    cells
 }
 
 /// The cells of a value; a list, which would need columns without end, has none.

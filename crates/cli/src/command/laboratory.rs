@@ -6,7 +6,6 @@ use crate::output::Output;
 use crate::started_at;
 use crate::watch::{Opening, Upcoming, Watchers};
 use crate::words::Words;
-use knee_core::consistency::contradictions;
 use knee_core::experiment::ending;
 use knee_core::experiment::{self, Concluded, Conducted, Ended, Experiment};
 use knee_core::measure::IntervalWatcher;
@@ -157,7 +156,7 @@ pub(super) fn deliver(
         false => output.deliver_to_files(report)?,
     }
     if cfg!(debug_assertions) {
-        let contradictions = contradictions(report);
+        let contradictions = report.contradictions();
         assert!(contradictions.is_empty(), "{contradictions:#?}");
     }
     if let Some(e) = lost {

@@ -5,6 +5,8 @@ use crate::command::{
     agent, analyze, compare, completions, explain, fleet, history, import, latency, man, observe,
     overload, report, run, scenario, serve, sweep, throttle, tour, udp,
 };
+use crate::failure::{Exit, Failure};
+use crate::machine::Machine;
 use crate::terminal;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -50,9 +52,11 @@ impl RawArgs {
         argv: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<RawArgs, clap::Error> {
         let argv: Vec<OsString> = argv.into_iter().map(Into::into).collect();
-        let argv = compare::options_first(&RawArgs::command(), argv);
-        let argv = in_knees_words(&RawArgs::command(), argv)?;
-        let mut command = let_numbers_be_negative(RawArgs::command());
+        // Once: to make all options of all commands is most of what a start takes.
+        let command = RawArgs::command();
+        let argv = compare::options_first(&command, argv);
+        let argv = in_knees_words(&command, argv)?;
+        let mut command = let_numbers_be_negative(command);
         if !terminal::is_stdout() {
             command = command.term_width(terminal::stdout_width());
         }
@@ -101,4 +105,37 @@ pub enum RawCommand {
     Fleet(fleet::RawFleet),
     Completions(completions::RawCompletions),
     Man(man::RawMan),
+}
+
+impl RawCommand {
+    /// Does what was asked for.
+    ///
+    /// # Errors
+    /// Why it could not be done, in a line.
+    pub fn execute(self) -> Result<Exit, Failure> {
+        let machine = Machine::this();
+        match self {
+            RawCommand::Run(raw) => run::execute(raw.resolve(&machine)?),
+            RawCommand::Sweep(raw) => sweep::execute(raw.resolve(&machine)?),
+            RawCommand::Overload(raw) => overload::execute(raw.resolve(&machine)?),
+            RawCommand::Throttle(raw) => throttle::execute(raw.resolve()?),
+            RawCommand::Udp(raw) => udp::execute(raw.resolve(&machine)?),
+            RawCommand::Latency(raw) => latency::execute(raw.resolve(&machine)?),
+            RawCommand::UdpClient => udp::client(),
+            RawCommand::Demo(raw) => tour::execute(&raw),
+            RawCommand::Analyze(raw) => analyze::execute(raw),
+            RawCommand::Report(raw) => report::execute(&raw),
+            RawCommand::Compare(raw) => compare::execute(&raw),
+            RawCommand::Explain(raw) => explain::execute(&raw),
+            RawCommand::Scenario(raw) => scenario::execute(&raw),
+            RawCommand::History(raw) => history::execute(raw),
+            RawCommand::Import(raw) => import::execute(raw),
+            RawCommand::Serve(raw) => serve::execute(raw.resolve()?),
+            RawCommand::Observe(raw) => observe::execute(raw.resolve()?),
+            RawCommand::Agent(raw) => agent::execute(raw),
+            RawCommand::Fleet(raw) => fleet::execute(&raw),
+            RawCommand::Completions(raw) => completions::execute(&raw),
+            RawCommand::Man(raw) => man::execute(&raw),
+        }
+    }
 }

@@ -124,8 +124,7 @@ fn a_dead_port_is_exit_4_in_one_line() {
 fn a_server_that_only_resets_is_exit_1() {
     let server = KneeServer::start(&["--fault", "reset(1)"]);
     let url = server.url();
-    let (ended, ()) =
-        until_it_ends_with(1, || (run(&["run", &url, "-n", "20", "-c", "2"]), ()));
+    let (ended, ()) = until_it_ends_with(1, || (run(&["run", &url, "-n", "20", "-c", "2"]), ()));
     let none = "failed: none of 20 operations succeeded: 20 reset";
     assert!(ended.stderr.contains(none), "{ended:?}");
     assert!(ended.stdout.starts_with("VALID, FAILED  "), "{ended:?}");

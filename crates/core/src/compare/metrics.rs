@@ -97,7 +97,7 @@ pub(super) fn metrics(kind: Kind) -> &'static [Metric] {
         // What is not served there, is so by design.
         Kind::Overload => &[THROUGHPUT],
         Kind::Latency => &[UP, DOWN, P50, P90],
-        Kind::Run | Kind::Sweep | Kind::Throttle => &[THROUGHPUT, P50, P90, P95, P99],
+        _ => &[THROUGHPUT, P50, P90, P95, P99],
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) fn share_name(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::Udp => Some("loss_percent"),
         Kind::Overload => None,
-        Kind::Run | Kind::Sweep | Kind::Throttle | Kind::Latency => Some("error_percent"),
+        _ => Some("error_percent"),
     }
 }
 

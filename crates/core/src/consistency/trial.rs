@@ -8,7 +8,7 @@ use crate::trial::report::{LatencyReport, TrialReport, Verdict};
 /// The share of a window that whole slots may leave out.
 const WHOLE_SLOTS: f64 = 0.001;
 
-pub(super) fn check(trial: &TrialReport, found: &mut Contradictions) {
+pub(crate) fn check(trial: &TrialReport, found: &mut Contradictions) {
     counts(trial, found);
     times("response time", &trial.response_time_ns, found);
     times("service time", &trial.service_time_ns, found);
@@ -89,7 +89,7 @@ fn counts(trial: &TrialReport, found: &mut Contradictions) {
 }
 
 /// The percentiles of a distribution are in order, and there is nothing of nothing.
-pub(super) fn times(what: &str, of: &LatencyReport, found: &mut Contradictions) {
+pub(crate) fn times(what: &str, of: &LatencyReport, found: &mut Contradictions) {
     found.ascending(
         what,
         &[
@@ -127,7 +127,7 @@ fn intervals(trial: &TrialReport, found: &mut Contradictions) {
 }
 
 /// Each datagram is in one line of the ledger.
-pub(super) fn ledger(of: &LedgerReport, found: &mut Contradictions) {
+pub(crate) fn ledger(of: &LedgerReport, found: &mut Contradictions) {
     let lost: u64 = of.lost.values().sum();
     let known = of.not_attempted + of.send_errors + lost + of.received + of.discarded;
     let sum = known as i64 + of.unexplained;

@@ -1,5 +1,6 @@
 //! Experiments: pure policies that ask for trials and conclude.
 
+pub mod answer;
 mod conduct;
 pub mod ending;
 pub mod latency;

@@ -1,6 +1,7 @@
 //! Everything that a report says by a code, for `knee explain` and the reference.
 
-use crate::experiment::{ending, latency, overload, sweep, throttle, udp};
+use super::{Command, Kind};
+use crate::experiment::ending;
 use crate::finding::Code;
 use crate::trial::{findings, validity};
 
@@ -8,7 +9,7 @@ use crate::trial::{findings, validity};
 #[derive(Clone, Debug)]
 pub struct Chapter {
     /// Where they appear.
-    pub title: &'static str,
+    pub title: String,
     /// What each means and what to do about it.
     pub codes: Vec<Code>,
 }
@@ -24,33 +25,32 @@ pub struct Entry {
 
 /// All codes, each in one chapter.
 pub fn chapters() -> Vec<Chapter> {
-    let chapter = |title, codes| Chapter { title, codes };
-    vec![
-        chapter(
-            "Findings of any load on a target",
-            findings::codes().collect(),
-        ),
-        chapter("Findings of knee sweep", sweep::findings::CODES.to_vec()),
-        chapter(
-            "Findings of knee overload",
-            overload::findings::CODES.to_vec(),
-        ),
-        chapter("Findings of knee udp", udp::findings::CODES.to_vec()),
-        chapter(
-            "Findings of knee throttle",
-            throttle::findings::CODES.to_vec(),
-        ),
-        chapter(
-            "Findings of knee latency",
-            latency::findings::CODES.to_vec(),
-        ),
+    let chapter = |title: &str, codes| Chapter {
+        title: title.to_owned(),
+        codes,
+    };
+    let of_any = chapter(
+        "Findings of any load on a target",
+        findings::codes().collect(),
+    );
+    let of_one = Kind::all().filter(|kind| !kind.codes().is_empty());
+    let of_one = of_one.map(|kind| {
+        let title = format!("Findings of knee {}", Command::of(kind));
+        chapter(&title, kind.codes().to_vec())
+    });
+    let of_the_end = [
         chapter(
             "Findings of an experiment that ended early",
             ending::CODES.to_vec(),
         ),
         chapter("The verdict INVALID", vec![validity::INVALID]),
         chapter("Reasons for INVALID", validity::reasons().collect()),
-    ]
+    ];
+    [of_any]
+        .into_iter()
+        .chain(of_one)
+        .chain(of_the_end)
+        .collect()
 }
 
 /// All codes in the order of the chapters.

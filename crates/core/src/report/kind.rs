@@ -1,12 +1,14 @@
 //! Which experiment a report is of, and its answer.
 
 use crate::experiment::Experiment;
+use crate::experiment::answer::Answer;
 use crate::experiment::latency::report::LatencyConclusion;
 use crate::experiment::overload::report::OverloadConclusion;
 use crate::experiment::run::report::RunConclusion;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::throttle::report::ThrottleConclusion;
 use crate::experiment::udp::report::UdpConclusion;
+use crate::finding::Code;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
@@ -33,6 +35,21 @@ macro_rules! experiments {
             }
         })*
 
+        impl Conclusion {
+            /// What it tells of itself, whatever it is of.
+            pub fn answer(&self) -> &dyn Answer {
+                match self {
+                    $(Conclusion::$kind(conclusion) => conclusion,)*
+                }
+            }
+
+            pub(super) fn answer_mut(&mut self) -> &mut dyn Answer {
+                match self {
+                    $(Conclusion::$kind(conclusion) => conclusion,)*
+                }
+            }
+        }
+
         impl Kind {
             /// All of them, with their names on the command line and in reports.
             const NAMES: &[(Kind, &str)] = &[$((Kind::$kind, $name),)*];
@@ -45,6 +62,20 @@ macro_rules! experiments {
                 Ok(match self {
                     $(Kind::$kind => Conclusion::$kind(serde_json::from_value(document)?),)*
                 })
+            }
+
+            /// The codes of the findings that only this experiment has.
+            pub(super) fn codes(self) -> &'static [Code] {
+                match self {
+                    $(Kind::$kind => <$conclusion>::codes(),)*
+                }
+            }
+
+            /// The name of its conclusion's type, as the JSON Schema has it.
+            pub fn conclusion_name(self) -> &'static str {
+                match self {
+                    $(Kind::$kind => stringify!($conclusion),)*
+                }
             }
 
             /// What a report has in place of its conclusion before anything was measured: no

@@ -3,6 +3,7 @@
 //! object whose key does), rates are per second and end in `_per_s`.
 
 pub mod codes;
+pub(crate) mod contradictions;
 mod kind;
 mod result;
 pub mod salvage;

@@ -1,7 +1,7 @@
 //! What came of an experiment: passed or failed. Whether its numbers can be trusted is another
 //! question, which the verdict answers.
 
-use super::{Conclusion, Report};
+use super::Report;
 use crate::experiment::ending::{STOPPED_EARLY, UNREACHABLE};
 use crate::measure::Outcome;
 use crate::trial::detail::Detail;
@@ -80,11 +80,7 @@ impl Report {
         let kinds: Vec<String> = kinds
             .map(|(count, name)| format!("{count} {}", name.replace('_', " ")))
             .collect();
-        let noun = match self.conclusion {
-            Conclusion::Udp(_) => "datagram",
-            Conclusion::Latency(_) => "ping",
-            _ => "operation",
-        };
+        let noun = self.conclusion.answer().operation();
         let of = match attempted {
             1 => format!("the only {noun} did not succeed"),
             n => format!("none of {n} {noun}s succeeded"),
@@ -121,7 +117,7 @@ impl Report {
 
     fn tally(&self) -> Tally {
         if self.trials.is_empty() {
-            let rows = rows(&self.conclusion) as u64;
+            let rows = self.conclusion.answer().rows() as u64;
             return Tally {
                 attempted: rows,
                 succeeded: rows,
@@ -155,18 +151,6 @@ fn of_trial(trial: &TrialReport) -> Tally {
     }
 }
 
-/// How many rows an answer has that rests on no trial of the report.
-fn rows(conclusion: &Conclusion) -> usize {
-    match conclusion {
-        Conclusion::Run(_) => 0,
-        Conclusion::Sweep(sweep) => sweep.levels.len(),
-        Conclusion::Throttle(throttle) => throttle.table.len() + throttle.rates.len(),
-        Conclusion::Overload(overload) => overload.simple.len() + overload.sclients.len(),
-        Conclusion::Udp(udp) => udp.laws.iter().filter(|law| law.trials > 0).count(),
-        Conclusion::Latency(latency) => latency.scenarios.len(),
-    }
-}
-
 /// Whether any flow brought anything to its other end.
 fn has_carried(flows: &FlowsReport) -> bool {
     flows.flows.iter().any(|flow| flow.goodput_kib_per_s > 0.0)
@@ -178,7 +162,7 @@ mod tests {
     use crate::experiment::ending::unreachable;
     use crate::experiment::throttle::report::RateRow;
     use crate::measure::Outcomes;
-    use crate::report::{Command, Kind};
+    use crate::report::{Command, Conclusion, Kind};
     use crate::report::{SCHEMA, ThresholdReport};
     use crate::trial::assess::tests::report as trial;
     use crate::trial::datagrams::{DatagramReport, LedgerReport};

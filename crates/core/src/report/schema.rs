@@ -61,7 +61,7 @@ fn kind_of(trial: &Map<String, Value>, command: Option<Kind>) -> &'static str {
         _ if trial.contains_key("ledger") => "udp",
         _ if attempted > 0 && ended == 0 => "cut_short",
         Some(Kind::Udp | Kind::Latency | Kind::Throttle) => "cut_short",
-        Some(Kind::Run | Kind::Sweep | Kind::Overload) | None => "http",
+        _ => "http",
     }
 }
 

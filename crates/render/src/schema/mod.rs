@@ -6,22 +6,20 @@ mod source;
 
 use crate::{Json, Renderer, fixtures};
 use check::Checker;
+use knee_core::report::{Command, Kind};
 use serde_json::{Map, Value, json};
 use source::{Body, Field, Item, Variant};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Which conclusion belongs to which command.
-const CONCLUSIONS: [(&str, &str); 8] = [
-    ("run", "RunConclusion"),
-    ("sweep", "SweepConclusion"),
-    ("analyze sweep", "SweepConclusion"),
-    ("overload", "OverloadConclusion"),
-    ("udp", "UdpConclusion"),
-    ("throttle", "ThrottleConclusion"),
-    ("latency", "LatencyConclusion"),
-    ("analyze latency", "LatencyConclusion"),
-];
+/// Those of which an analysis of others' numbers makes reports as well.
+const ANALYZED: [Kind; 2] = [Kind::Sweep, Kind::Latency];
+
+/// The commands that make reports.
+fn commands() -> impl Iterator<Item = Command> {
+    let analyses = ANALYZED.map(Command::analysis_of);
+    Kind::all().map(Command::of).chain(analyses)
+}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -48,12 +46,14 @@ impl Writer {
 
     fn schema(mut self) -> Value {
         let mut report = self.object("Report");
-        report["allOf"] = CONCLUSIONS
-            .iter()
-            .map(|(command, name)| {
+        // Which conclusion belongs to which command.
+        report["allOf"] = commands()
+            .map(|command| {
                 json!({
                     "if": {"properties": {"command": {"const": command}}},
-                    "then": {"properties": {"conclusion": self.named(name)}},
+                    "then": {"properties": {
+                        "conclusion": self.named(command.kind.conclusion_name()),
+                    }},
                 })
             })
             .collect();
@@ -76,7 +76,7 @@ impl Writer {
         match name {
             "Conclusion" | "Value" => return json!({}),
             "Command" => {
-                let names: Vec<&str> = CONCLUSIONS.iter().map(|(command, _)| *command).collect();
+                let names: Vec<Command> = commands().collect();
                 return json!({"type": "string", "enum": names});
             }
             "Outcomes" | "StatusCodes" => {
@@ -279,8 +279,9 @@ fn documents() -> Vec<(&'static str, Value)> {
 fn reports_of_all_kinds_keep_to_the_schema() {
     let schema = Writer::new().schema();
     let documents = documents();
-    for (command, _) in CONCLUSIONS {
-        let has = documents.iter().any(|(_, d)| d["command"] == command);
+    for command in commands() {
+        let is_of = |d: &Value| d["command"] == command.to_string();
+        let has = documents.iter().any(|(_, document)| is_of(document));
         assert!(has, "no fixture of {command}");
     }
     for (name, document) in documents {

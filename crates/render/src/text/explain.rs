@@ -34,7 +34,7 @@ impl Renderer<Vec<Chapter>> for Text {
     fn render(&self, chapters: &Vec<Chapter>, out: &mut dyn io::Write) -> io::Result<()> {
         let mut page = Page::new(self.width.max(super::WIDTH_MIN), self.unicode);
         for chapter in chapters {
-            page.heading(chapter.title, "");
+            page.heading(&chapter.title, "");
             list(&mut page, &chapter.codes);
         }
         page.gap();

@@ -4,6 +4,7 @@ pub mod analysis;
 mod answer;
 mod attempts;
 mod classic;
+mod consistency;
 pub mod findings;
 pub mod measure;
 pub mod report;

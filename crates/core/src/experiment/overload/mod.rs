@@ -2,6 +2,7 @@
 
 pub mod analysis;
 mod answer;
+mod consistency;
 #[cfg(test)]
 mod fake;
 pub mod findings;

@@ -4,11 +4,11 @@
 use super::fake::{Fault, Server};
 use super::tests::{conducted, spec};
 use super::*;
-use crate::consistency::{Statements, contradictions};
 use crate::experiment::Conducted;
 use crate::finding::Severity;
 use crate::law::Law;
 use crate::measure::{Outcome, Outcomes};
+use crate::report::contradictions::contradictions_of;
 use crate::words::number;
 use proptest::prelude::*;
 
@@ -123,13 +123,7 @@ fn check(
     let (answer, trials) = (&c.answer, &conducted.trials);
     let codes: Vec<&str> = conducted.findings.iter().map(|f| f.code.as_str()).collect();
     let context = format!("{server:?}: {answer} {codes:?}");
-    let contradictions = contradictions(Statements {
-        verdict: conducted.verdict,
-        trials,
-        findings: &conducted.findings,
-        conclusion: &conducted.conclusion.clone().into(),
-    });
-    assert_eq!(contradictions, [""; 0], "{context}");
+    assert_eq!(contradictions_of(conducted), [""; 0], "{context}");
     let wanted = names(server, trials);
     let is_named = wanted.is_empty() || codes.iter().any(|c| wanted.contains(c));
     assert!(is_named, "none of {wanted:?}: {context}");

@@ -4,6 +4,7 @@ mod answer;
 mod beside;
 mod bound;
 mod conclude;
+mod consistency;
 #[cfg(test)]
 pub(crate) mod fake;
 pub mod findings;

@@ -2,6 +2,7 @@
 
 pub mod analysis;
 mod answer;
+mod consistency;
 pub mod findings;
 pub mod hold;
 pub mod holds;

@@ -8,7 +8,7 @@ pub use partial::RunningTrial;
 
 use super::thresholds;
 use crate::finding::{Finding, Severity};
-use crate::report::{Conclusion, Report};
+use crate::report::Report;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words;
 use std::collections::BTreeMap;
@@ -58,7 +58,8 @@ pub fn salvage(remains: Remains) -> Result<Report, String> {
         let trial = running.report();
         if ended == 0 {
             report.verdict = Verdict::Invalid;
-            conclude(&mut report.conclusion, &trial);
+            let answer = report.conclusion.answer_mut();
+            answer.cut_short(&trial, in_words(&trial));
         }
         report.trials.push(trial);
     }
@@ -67,28 +68,14 @@ pub fn salvage(remains: Remains) -> Result<Report, String> {
     Ok(report)
 }
 
-/// The answer where all there is is a trial that did not end.
-fn conclude(conclusion: &mut Conclusion, trial: &TrialReport) {
-    let answer = format!(
+/// What all there is says, a trial that did not end.
+fn in_words(trial: &TrialReport) -> String {
+    format!(
         "Cut short in its first trial, {}, after {} and {} operations.",
         trial.label,
         words::time(trial.duration_ns as f64),
         words::number(trial.attempted as f64)
-    );
-    match conclusion {
-        Conclusion::Run(c) => {
-            c.throughput_per_s = trial.throughput_per_s;
-            c.p50_ns = trial.response_time_ns.p50;
-            c.p95_ns = trial.response_time_ns.p95;
-            c.p99_ns = trial.response_time_ns.p99;
-            c.error_percent = partial::without_response_percent(trial);
-        }
-        Conclusion::Sweep(c) => c.answer = answer,
-        Conclusion::Throttle(c) => c.answer = answer,
-        Conclusion::Overload(c) => c.answer = answer,
-        Conclusion::Udp(c) => c.answer = answer,
-        Conclusion::Latency(c) => c.answer = answer,
-    }
+    )
 }
 
 fn cut_short(ended: usize, running: Option<&RunningTrial>, goes_on: bool) -> Finding {

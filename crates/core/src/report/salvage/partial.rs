@@ -76,12 +76,3 @@ impl RunningTrial {
 }
 
 const NOT_JUDGED: &str = "cut short: whether the generator kept the load is not known";
-
-/// The share of operations that ended without a response, in percent.
-pub(super) fn without_response_percent(trial: &TrialReport) -> f64 {
-    let failed: u64 = trial.intervals.iter().map(|i| i.errors).sum();
-    match trial.completed + failed {
-        0 => 0.0,
-        ended => 100.0 * failed as f64 / ended as f64,
-    }
-}

@@ -1,7 +1,7 @@
 use super::*;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::measure::{Histogram, Interval};
-use crate::report::{Command, Host, Kind, ReportResult};
+use crate::report::{Command, Conclusion, Host, Kind, ReportResult};
 use crate::spec::Level;
 use crate::time::Nanos;
 

@@ -35,7 +35,7 @@ fn sweep(
         Ok::<_, Infallible>(ControlFlow::Continue(report))
     };
     let Ok(conducted) = conduct(&mut Sweep::new(spec), run);
-    crate::consistency::assert_consistent(&conducted);
+    crate::report::contradictions::assert_consistent(&conducted);
     let conclusion = conducted.conclusion.clone();
     (conducted, conclusion)
 }

@@ -4,10 +4,10 @@
 use super::super::fake::{automatic, rates};
 use super::super::{Sweep, SweepSpec};
 use super::codes;
-use crate::consistency::contradictions_of;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::{Conducted, conduct};
 use crate::law::Law;
+use crate::report::contradictions::contradictions_of;
 use crate::rng::{self, Rng};
 use crate::sim::{RejectAbove, Stall, World, simulate};
 use crate::spec::TrialSpec;

@@ -1,8 +1,8 @@
 //! The verdict and the findings against each other and against the trials.
 
-use super::{Contradictions, Statements};
+use crate::consistency::{Contradictions, Said};
+use crate::experiment::answer::Answer;
 use crate::finding::{Finding, Severity};
-use crate::report::Conclusion;
 use crate::trial::report::{TrialReport, Verdict};
 
 /// Findings that say that the generator distorted what was measured.
@@ -44,7 +44,7 @@ const FAILED_SHARE: f64 = 0.02;
 /// So few operations may fail without one.
 const FAILED_MIN: u64 = 5;
 
-pub(super) fn check(said: Statements<'_>, found: &mut Contradictions) {
+pub(super) fn check(said: Said<'_>, answer: &dyn Answer, found: &mut Contradictions) {
     for finding in said.findings {
         found.within(&finding.code, |found| is_whole(finding, found));
         let blames_generator =
@@ -56,8 +56,7 @@ pub(super) fn check(said: Statements<'_>, found: &mut Contradictions) {
     }
     // Findings of an explanation are of the clients asked for: what it changes makes losses on
     // purpose.
-    let explains = matches!(said.conclusion, Conclusion::Udp(udp) if !udp.effects.is_empty());
-    let trials = said.trials.iter().filter(|_| !explains);
+    let trials = said.trials.iter().filter(|_| !answer.fails_on_purpose());
     for trial in trials {
         failures_are_named(said, trial, found);
     }
@@ -81,7 +80,7 @@ fn is_whole(finding: &Finding, found: &mut Contradictions) {
 }
 
 /// A target that fails is never reported without a finding that names how.
-fn failures_are_named(said: Statements<'_>, trial: &TrialReport, found: &mut Contradictions) {
+fn failures_are_named(said: Said<'_>, trial: &TrialReport, found: &mut Contradictions) {
     let outcomes = &trial.outcomes;
     let failed = outcomes.errors();
     if failed <= FAILED_MIN || (failed as f64) < FAILED_SHARE * outcomes.total() as f64 {

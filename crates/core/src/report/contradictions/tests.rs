@@ -8,9 +8,10 @@ use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use crate::experiment::throttle::report::{RateRow, ThrottleConclusion};
 use crate::experiment::udp::report::UdpConclusion;
 use crate::experiment::{SingleRun, conduct};
-use crate::finding::Severity;
+use crate::finding::{Finding, Severity};
 use crate::law::Law;
 use crate::measure::Outcome;
+use crate::report::Conclusion;
 use crate::rng;
 use crate::sim::{Faults, RejectAbove, Stall, World, simulate};
 use crate::spec::fixture::trial as spec_of;
@@ -20,6 +21,7 @@ use crate::trial::assess::assess;
 use crate::trial::datagrams::LedgerReport;
 use crate::trial::detail::UdpDetail;
 use crate::trial::findings::trial_findings;
+use crate::trial::report::{TrialReport, Verdict};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -40,21 +42,25 @@ fn measured(faults: Faults) -> TrialReport {
 }
 
 fn of_run(trial: &TrialReport, findings: &[Finding]) -> Vec<String> {
-    contradictions(Statements {
+    let said = Said {
         verdict: trial.verdict,
         trials: std::slice::from_ref(trial),
         findings,
-        conclusion: &Conclusion::Run(RunConclusion::default()),
-    })
+    };
+    contradictions(said, &RunConclusion::default())
 }
 
 fn of_conclusion(conclusion: Conclusion) -> Vec<String> {
-    contradictions(Statements {
+    contradictions(with(&[]), conclusion.answer())
+}
+
+/// Valid, and these findings.
+fn with(findings: &[Finding]) -> Said<'_> {
+    Said {
         verdict: Verdict::Valid,
         trials: &[],
-        findings: &[],
-        conclusion: &conclusion,
-    })
+        findings,
+    }
 }
 
 #[track_caller]
@@ -189,12 +195,7 @@ fn the_answer_of_a_sweep_is_held_against_its_levels() {
 fn a_level_past_the_knee_cannot_gain_nearly_as_much_again() {
     let mut past = finding("past_knee", Severity::Info);
     past.evidence.insert("gain_percent".into(), 89.0);
-    let lines = contradictions(Statements {
-        verdict: Verdict::Valid,
-        trials: &[],
-        findings: &[past],
-        conclusion: &Conclusion::Sweep(sweep()),
-    });
+    let lines = contradictions(with(&[past]), &sweep());
     assert_says(&lines, "past_knee: ");
 }
 

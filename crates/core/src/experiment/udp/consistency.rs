@@ -1,7 +1,7 @@
 //! The answer of `knee udp` against its own ledgers.
 
-use super::{Contradictions, trial};
-use crate::experiment::udp::report::UdpConclusion;
+use super::report::UdpConclusion;
+use crate::consistency::{Contradictions, trial};
 
 pub(super) fn check(of: &UdpConclusion, found: &mut Contradictions) {
     for law in &of.laws {

@@ -1,13 +1,13 @@
 //! The answer of an overload against its own rows.
 
-use super::{Contradictions, Statements, at_most};
-use crate::experiment::overload::report::OverloadConclusion;
+use super::report::OverloadConclusion;
+use crate::consistency::{Contradictions, Said, at_most};
 use crate::measure::Outcomes;
 
 /// A capacity that is a mean over levels may exceed each of them by this factor.
 const FITTED: f64 = 1.05;
 
-pub(super) fn check(said: Statements<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
+pub(super) fn check(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
     let simple = of.simple.iter().map(|r| (r.served_per_s, &r.outcomes));
     let sclients = of.sclients.iter().map(|r| (r.served_per_s, &r.outcomes));
     let rows: Vec<(f64, &Outcomes)> = simple.chain(sclients).collect();

@@ -1,12 +1,12 @@
 //! The overall figures of a latency experiment against its own scenarios.
 
-use super::{Contradictions, Statements, trial};
-use crate::experiment::latency::analysis::figures::grade;
-use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
+use super::analysis::figures::grade;
+use super::report::{LatencyConclusion, ScenarioRow};
+use crate::consistency::{Contradictions, Said, trial};
 use crate::time::Nanos;
 use crate::trial::report::Verdict;
 
-pub(super) fn check(said: Statements<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
+pub(super) fn check(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
     let is_valid = said.verdict == Verdict::Valid;
     found.unless(!is_valid || of.distorted.is_empty(), || {
         format!("VALID, and distorted are {:?}", of.distorted)

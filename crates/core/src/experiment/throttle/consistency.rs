@@ -1,7 +1,7 @@
 //! The answer of `knee throttle` against its own rows.
 
-use super::Contradictions;
-use crate::experiment::throttle::report::ThrottleConclusion;
+use super::report::ThrottleConclusion;
+use crate::consistency::Contradictions;
 
 pub(super) fn check(of: &ThrottleConclusion, found: &mut Contradictions) {
     for row in &of.table {

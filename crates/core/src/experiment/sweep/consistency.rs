@@ -1,8 +1,8 @@
 //! The answer of a sweep against its own levels and findings: the maximum, the knee and where it
 //! is, what is recommended, and what failed.
 
-use super::{Contradictions, Statements, at_most};
-use crate::experiment::sweep::report::{OpenLoopBeside, SweepConclusion, SweepLevel};
+use super::report::{OpenLoopBeside, SweepConclusion, SweepLevel};
+use crate::consistency::{Contradictions, Said, at_most};
 use crate::finding::Finding;
 use crate::words::{number, value};
 
@@ -18,7 +18,7 @@ const AT_KNEE_SHARE: f64 = 0.69;
 /// What is past the knee gains no more, or it is not past it.
 const PAST_KNEE_GAIN_PERCENT: f64 = 10.1;
 
-pub(super) fn check(said: Statements<'_>, of: &SweepConclusion, found: &mut Contradictions) {
+pub(super) fn check(said: Said<'_>, of: &SweepConclusion, found: &mut Contradictions) {
     levels(said, of, found);
     maximum(of, found);
     knee(of, found);
@@ -34,7 +34,7 @@ fn counted(of: &SweepConclusion) -> impl Iterator<Item = &SweepLevel> {
     of.levels.iter().filter(|l| l.excluded_because.is_none())
 }
 
-fn levels(said: Statements<'_>, of: &SweepConclusion, found: &mut Contradictions) {
+fn levels(said: Said<'_>, of: &SweepConclusion, found: &mut Contradictions) {
     for pair in of.levels.windows(2) {
         found.unless(value(pair[0].level) < value(pair[1].level), || {
             format!(
