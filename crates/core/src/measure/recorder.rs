@@ -97,7 +97,7 @@ impl Recorder {
             // Address space only: the memory is taken as it is written.
             starts: Vec::with_capacity(starts_max),
             starts_until: config.window.end,
-            targets: TargetMeasured::several(config.targets),
+            targets: TargetMeasured::each(config.targets, config.of_sessions),
             anatomy: Anatomy::with_room(),
             stages: vec![Histogram::default(); Stage::COUNT],
             ..Measurement::default()

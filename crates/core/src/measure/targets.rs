@@ -72,11 +72,12 @@ pub struct TargetMeasured {
 }
 
 impl TargetMeasured {
-    /// So many of them; none where all operations go to a single target.
-    pub fn several(targets: usize) -> Vec<TargetMeasured> {
+    /// So many of them. A single target has none, as all is of it; a single step of sessions has
+    /// one, as there are sessions beside it.
+    pub fn each(targets: usize, are_steps: bool) -> Vec<TargetMeasured> {
         match targets {
-            0 | 1 => Vec::new(),
-            n => vec![TargetMeasured::default(); n.min(TARGETS_MAX)],
+            0 | 1 if !are_steps => Vec::new(),
+            n => vec![TargetMeasured::default(); n.clamp(1, TARGETS_MAX)],
         }
     }
 
@@ -125,9 +126,10 @@ mod tests {
 
     #[test]
     fn of_many_targets_the_last_are_summed() {
-        assert!(TargetMeasured::several(1).is_empty());
-        assert_eq!(TargetMeasured::several(2).len(), 2);
-        let many = TargetMeasured::several(5_000).len();
+        assert!(TargetMeasured::each(1, false).is_empty());
+        assert_eq!(TargetMeasured::each(1, true).len(), 1);
+        assert_eq!(TargetMeasured::each(2, false).len(), 2);
+        let many = TargetMeasured::each(5_000, false).len();
         assert_eq!(many, TARGETS_MAX);
         assert_eq!(TargetMeasured::index(98, many), 98);
         assert_eq!(TargetMeasured::index(99, many), 99);

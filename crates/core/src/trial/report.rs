@@ -237,7 +237,8 @@ pub struct TrafficReport {
     /// Whole responses after which bytes came that nobody asked for, in the whole trial.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub surplus_responses: u64,
-    /// Each target on its own, in the order of the targets file; absent where there is one.
+    /// Each target on its own, in the order of the targets file; absent where there is one. Of
+    /// sessions each step, however many there are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetReport>,
 }

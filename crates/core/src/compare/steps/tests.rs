@@ -16,8 +16,8 @@ use crate::time::Nanos;
 use crate::trial::assess::assess;
 
 const FILE: &str = "target: http://a\nsessions:\n  buyer:\n    steps:\n      \
-    - {get: /login, name: login}\n      - {get: /items, name: item}\n      \
-    - {get: /items, name: item}\n";
+    - {get: /login, name: login}\n";
+const ITEM: &str = "      - {get: /items, name: item}\n";
 
 /// What a scenario here may ask for.
 struct Nothing;
@@ -43,12 +43,15 @@ struct Case {
     login: f64,
     /// The share of the last step's operations that fail.
     failing: f64,
+    /// How many steps a session has, of three.
+    steps: usize,
     seed: u64,
 }
 
 const ALIKE: Case = Case {
     login: 1.0,
     failing: 0.0,
+    steps: 3,
     seed: 0,
 };
 
@@ -73,7 +76,7 @@ fn operations(case: Case) -> Vec<(f64, f64, usize)> {
         if at >= SECONDS {
             break;
         }
-        let step = number % 3;
+        let step = number % case.steps;
         free_at = free_at.max(at) + exp(SERVICE_S);
         let slower = if step == 0 { case.login } else { 1.0 };
         let whole = free_at - at + exp(STEPS[step] * slower);
@@ -84,7 +87,8 @@ fn operations(case: Case) -> Vec<(f64, f64, usize)> {
 }
 
 fn trial(case: Case) -> Trial {
-    let scenario = parse_scenario(FILE.as_bytes(), "f", &mut Nothing).unwrap();
+    let file = FILE.to_owned() + &ITEM.repeat(case.steps - 1);
+    let scenario = parse_scenario(file.as_bytes(), "f", &mut Nothing).unwrap();
     let load = Load::Closed {
         vusers: 10,
         pause: Pause::NONE,
@@ -104,17 +108,18 @@ fn trial(case: Case) -> Trial {
         counts_whole: true,
         of_sessions: true,
         starts_max: 0,
-        targets: 3,
+        targets: case.steps,
     });
     let mut rng = rng::stream(case.seed, 8);
     let (mut time, mut session) = (Histogram::default(), [0.0; 3]);
     let mut failed = 0;
+    let last = case.steps - 1;
     for (at, took, step) in operations(case) {
         let op = Op {
             intended: seconds(at),
             lane: 0,
         };
-        let fails = step == 2 && rng::unit(&mut rng) < case.failing;
+        let fails = step == last && rng::unit(&mut rng) < case.failing;
         let outcome = if fails {
             Outcome::Unexpected
         } else {
@@ -127,9 +132,9 @@ fn trial(case: Case) -> Trial {
         };
         recorder.on_completion(&ended);
         session[step] = took;
-        if step == 2 && fails {
+        if step == last && fails {
             failed += 1;
-        } else if step == 2 {
+        } else if step == last {
             time.record(seconds(session.iter().sum()));
         }
     }
@@ -192,6 +197,16 @@ fn each_step_and_each_kind_of_session_has_rows() {
     let rate = row(&same, "rate_per_s", "login");
     assert!(rate.a.is_some_and(|a| (300.0..370.0).contains(&a)) && !rate.matters);
     assert!(row(&same, "p50_ns", "login").p_value.is_some());
+}
+
+#[test]
+fn a_single_step_has_rows_like_any_other() {
+    let alone = Case { steps: 1, ..ALIKE };
+    let same = compared(alone, Case { seed: 1, ..alone });
+    let steps: Vec<_> = same.rows.iter().filter_map(|r| r.step.as_deref()).collect();
+    assert_eq!(steps, ["login"; 5]);
+    assert!(row(&same, "p95_ns", "login").p_value.is_some());
+    assert!(row(&same, "session_p50_ns", "buyer").p_value.is_some());
 }
 
 #[test]
