@@ -3,6 +3,7 @@
 use super::Window;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Fine, equal slots over the window, between 200 and 400 of them wherever the window is longer
 /// than 400 ms (shorter windows have slots of 1 to 2 ms). The last one is cut by the window's end
@@ -31,6 +32,16 @@ impl Series {
             Nanos::ZERO => 0,
             slot => self.completed.len().min((window.0 / slot.0) as usize),
         }
+    }
+
+    /// The mean response time, in nanoseconds, in each of these slots in which any operation ended.
+    pub fn means_ns(&self, slots: Range<usize>) -> Vec<f64> {
+        let sums = self.response_sum_ns[slots.clone()].iter();
+        let pairs = sums.zip(&self.response_count[slots]);
+        pairs
+            .filter(|&(_, &count)| count > 0)
+            .map(|(sum, &count)| sum / count as f64)
+            .collect()
     }
 
     /// Adds another's, slot by slot; where the slots differ, the finer ones are joined in pairs
@@ -239,4 +250,22 @@ fn first_slots(length: u64) -> (u64, u64) {
     let doublings = (length / (SLOTS_MIN * SLOT_MIN_NS)).ilog2();
     let slots = SLOTS_MIN << doublings;
     (length / slots, slots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_means_of_slots_leave_out_those_in_which_nothing_ended() {
+        let series = Series {
+            slot: Nanos(10),
+            completed: vec![0.0; 4],
+            response_sum_ns: vec![6.0, 0.0, 5.0, 9.0],
+            response_count: vec![2, 0, 1, 3],
+        };
+        assert_eq!(series.means_ns(0..4), [3.0, 5.0, 3.0]);
+        assert_eq!(series.means_ns(1..series.whole_slots(Nanos(35))), [5.0]);
+        assert_eq!(series.means_ns(4..4), [0.0; 0]);
+    }
 }

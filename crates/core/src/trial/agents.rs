@@ -21,10 +21,7 @@ pub fn agent_measured(agent: &str, crew: Crew, trial: &Trial) -> AgentMeasured {
     let response = &measured.response;
     let percentile = |q| response.percentile(q).map(|t| t.0);
     let series = &measured.series;
-    let means: Vec<f64> = (0..series.whole_slots(measured.window.length()))
-        .filter(|&slot| series.response_count[slot] > 0)
-        .map(|slot| series.response_sum_ns[slot] / series.response_count[slot] as f64)
-        .collect();
+    let means = series.means_ns(0..series.whole_slots(measured.window.length()));
     let window_s = measured.window.length().as_secs_f64();
     AgentMeasured {
         agent: agent.to_owned(),

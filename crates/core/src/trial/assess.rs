@@ -168,10 +168,7 @@ impl Flow {
         // Enough values and no interval: they move as slowly as the window is long.
         let settled = ci95.is_some() || steady.len() < BATCHES_MIN;
         let throughput_stationary = settled && is_stationary(steady, THROUGHPUT_SHARE);
-        let responses: Vec<f64> = (transient..slots)
-            .filter(|&slot| series.response_count[slot] > 0)
-            .map(|slot| series.response_sum_ns[slot] / series.response_count[slot] as f64)
-            .collect();
+        let responses = series.means_ns(transient..slots);
         let window_s = measured.window.length().as_secs_f64();
         let slot_s = series.slot.as_secs_f64();
         let throughput_per_s = if !steady.is_empty() {

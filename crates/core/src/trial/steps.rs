@@ -56,13 +56,6 @@ pub(super) fn step_report(measured: &TargetMeasured, window: Nanos) -> Option<St
 /// where the response times of the step drift or jump, so that its percentiles may not be bounded.
 pub(super) fn step_effect(measured: &TargetMeasured, window: Nanos) -> Option<f64> {
     let series = &measured.step.as_ref()?.series;
-    let slots = series.whole_slots(window);
-    let pairs = series.response_count[..slots]
-        .iter()
-        .zip(&series.response_sum_ns);
-    let means: Vec<f64> = pairs
-        .filter(|&(&count, _)| count > 0)
-        .map(|(&count, sum)| sum / count as f64)
-        .collect();
+    let means = series.means_ns(0..series.whole_slots(window));
     is_stationary(&means, RESPONSE_SHARE).then(|| design_effect(series, &measured.response))
 }
