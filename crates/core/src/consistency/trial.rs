@@ -78,6 +78,10 @@ fn counts(trial: &TrialReport, found: &mut Contradictions) {
     let ci95 = trial.throughput_ci95_per_s;
     let wider = ci95.map(|[lo, hi]| [lo * (1.0 - WHOLE_SLOTS), hi * (1.0 + WHOLE_SLOTS)]);
     found.interval("throughput", trial.throughput_per_s, wider);
+    if let Some(sessions) = trial.sessions() {
+        let ci95 = sessions.completed_ci95_per_s;
+        found.interval("completed sessions", sessions.completed_per_s, ci95);
+    }
     let (good, all) = (trial.goodput_per_s, trial.throughput_per_s);
     found.unless(at_most(good.unwrap_or(0.0), all.unwrap_or(0.0)), || {
         format!("goodput {good:?} exceeds throughput {all:?}")

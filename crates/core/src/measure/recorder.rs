@@ -69,6 +69,8 @@ pub struct Recorder {
     starts_max: usize,
     series: SeriesRecorder,
     steps: StepsRecorder,
+    /// Sessions that came to their end; `None` where there are none.
+    sessions: Option<SeriesRecorder>,
     answers: AnswersRecorder,
     parts: Parts,
     /// What was intended in the warm-up, ended unanswered in the window, and ended after all that
@@ -112,6 +114,9 @@ impl Recorder {
             starts_max,
             series: SeriesRecorder::new(config.window),
             steps: StepsRecorder::new(steps, config.window),
+            sessions: config
+                .of_sessions
+                .then(|| SeriesRecorder::new(config.window)),
             answers: AnswersRecorder::new(config.window),
             parts: Parts::new(config.window, config.interval),
             kept_back: Vec::new(),
@@ -157,13 +162,16 @@ impl Recorder {
         }
     }
 
-    /// Notes that a session ended, whose kind is its target, for the interval that it ended in. It
-    /// counts where it succeeded or failed, and its time where it succeeded.
+    /// Notes that a session ended, whose kind is its target, where in time it ended. It counts where it succeeded or failed, and its time where it succeeded.
     pub fn on_session(&mut self, ended: &Completion) {
         let is_counted = !matches!(ended.outcome, Outcome::InFlight | Outcome::Shed)
             && ended.target != Completion::NO_TARGET;
         if !is_counted || !self.window.contains(ended.completed) {
             return;
+        }
+        let is_good = ended.outcome.is_good();
+        if is_good && let Some(sessions) = &mut self.sessions {
+            sessions.add_response(ended.completed, ended.response_time());
         }
         let Some(part) = self.parts.at(ended.completed) else {
             return;
@@ -172,7 +180,6 @@ impl Recorder {
         if part.sessions.len() <= kind {
             part.sessions.resize(kind + 1, Ended::default());
         }
-        let is_good = ended.outcome.is_good();
         part.sessions[kind].add(is_good, is_good.then(|| ended.response_time()));
     }
 
@@ -257,6 +264,9 @@ impl Recorder {
         measurement.intervals = merger.finish();
         measurement.series = self.series.finish(end);
         measurement.answers = self.answers.finish();
+        if let Some(sessions) = self.sessions {
+            measurement.completed_sessions = sessions.finish(end);
+        }
         measurement.cut_starts(end);
         measurement
     }

@@ -156,6 +156,9 @@ pub struct Measurement {
     /// are of sessions then, all else of steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionsMeasured>,
+    /// The sessions that came to their end, and how long they took, in fine slots; none are spread.
+    #[serde(default)]
+    pub completed_sessions: Series,
     /// Connections opened in the whole trial.
     pub connections_opened: u64,
     /// Most connections open at once in the whole trial; merged as a sum, which may exceed it.
@@ -228,6 +231,7 @@ impl Measurement {
             (Some(mine), Some(theirs)) => mine.merge(theirs),
             (mine, theirs) => *mine = mine.take().or(theirs),
         }
+        self.completed_sessions.merge(other.completed_sessions);
         self.connections_max += other.connections_max;
         self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
     }

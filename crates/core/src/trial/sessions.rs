@@ -6,7 +6,7 @@ use crate::session::{SessionPlan, Unexpected};
 use crate::spec::HttpTarget;
 use crate::time::Nanos;
 use crate::trial::report::LatencyReport;
-use crate::trial::steps::step_effect;
+use crate::trial::steps::{rate_ci95, step_effect};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -17,6 +17,9 @@ pub struct SessionsReport {
     pub ended_per_s: Option<f64>,
     /// Sessions that came to their end per second; `None` where none did.
     pub completed_per_s: Option<f64>,
+    /// 95 % confidence interval of that; absent where the data permit none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_ci95_per_s: Option<[f64; 2]>,
     /// By kind of session.
     pub kinds: Vec<SessionReport>,
     /// The first responses that were not what a step expected, at most three.
@@ -96,7 +99,8 @@ pub struct UnexpectedReport {
 pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
     let measured = trial.measurement.sessions.as_ref()?;
     let plan = trial.spec.target.sessions.as_deref()?;
-    let window_s = trial.measurement.window.length().as_secs_f64();
+    let window = trial.measurement.window.length();
+    let window_s = window.as_secs_f64();
     let kinds = plan.kinds.iter().zip(&measured.kinds).enumerate();
     let kinds: Vec<_> = kinds
         .map(|(number, (kind, measured))| {
@@ -107,9 +111,12 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
     let per_s = |count: u64| (count > 0 && window_s > 0.0).then(|| count as f64 / window_s);
     let completed = kinds.iter().map(|kind| kind.completed).sum();
     let failed: u64 = kinds.iter().map(|kind| kind.failed).sum();
+    let completed_per_s = per_s(completed);
+    let in_slots = &trial.measurement.completed_sessions;
     Some(SessionsReport {
         ended_per_s: per_s(completed + failed),
-        completed_per_s: per_s(completed),
+        completed_per_s,
+        completed_ci95_per_s: completed_per_s.and_then(|per_s| rate_ci95(in_slots, window, per_s)),
         kinds,
         unexpected: measured
             .unexpected

@@ -3,7 +3,7 @@
 use super::line::{Ink, Line};
 use super::table::{Align, Table};
 use super::{Document, Fact, fact};
-use crate::number::{count, percent, rate, time_short};
+use crate::number::{count, number, percent, rate, time_short};
 use knee_core::trial::report::{LatencyReport, TrialReport};
 use knee_core::trial::sessions::{ProgramsReport, SessionReport, SessionsReport};
 
@@ -21,7 +21,21 @@ pub(super) fn show(doc: &mut Document, sessions: Option<&SessionsReport>) {
     doc.section("Sessions", "from the intended begin, pauses included");
     let kinds: Vec<_> = sessions.kinds.iter().map(|kind| ("", kind)).collect();
     doc.table("Sessions", table(&kinds));
-    doc.facts(facts(sessions));
+    doc.facts(
+        completed(sessions)
+            .into_iter()
+            .chain(facts(sessions))
+            .collect(),
+    );
+}
+
+/// How many came to their end per second, where it is known how surely.
+fn completed(sessions: &SessionsReport) -> Option<Fact> {
+    let (per_s, [lo, hi]) = sessions
+        .completed_per_s
+        .zip(sessions.completed_ci95_per_s)?;
+    let line = format!("{}, 95 %: {} to {}", rate(per_s), number(lo), number(hi));
+    Some(fact("completed", Line::plain(line)))
 }
 
 /// Adds those of several trials, a row for each trial and kind.

@@ -4,8 +4,9 @@
 use crate::compare::report::{Comparison, ComparisonRow, ComparisonVerdict};
 use crate::compare::tests::report;
 use crate::compare::{Named, compare};
+use crate::experiment::sweep::table::goodput_ci95;
 use crate::measure::{
-    Completion, Histogram, Op, Outcome, Recorder, RecorderConfig, SessionMeasured,
+    Completion, Histogram, Measurement, Op, Outcome, Recorder, RecorderConfig, SessionMeasured,
     SessionsMeasured, Trial, Window,
 };
 use crate::rng;
@@ -136,6 +137,7 @@ fn trial(case: Case) -> Trial {
             failed += 1;
         } else if step == last {
             time.record(seconds(session.iter().sum()));
+            recorder.on_session(&Completion { target: 0, ..ended });
         }
     }
     let mut measurement = recorder.finish(seconds(SECONDS));
@@ -207,6 +209,24 @@ fn a_single_step_has_rows_like_any_other() {
     assert_eq!(steps, ["login"; 5]);
     assert!(row(&same, "p95_ns", "login").p_value.is_some());
     assert!(row(&same, "session_p50_ns", "buyer").p_value.is_some());
+}
+
+#[test]
+fn sessions_that_came_to_their_end_have_a_rate_with_an_interval() {
+    let measured = trial(ALIKE);
+    let assessed = assess(&measured);
+    let sessions = assessed.sessions().unwrap();
+    let per_s = sessions.completed_per_s.unwrap();
+    let [low, high] = sessions.completed_ci95_per_s.unwrap();
+    assert!(low < per_s && per_s < high, "{low} {per_s} {high}");
+    // Of 2,000 that come at random, a twentieth would be four standard errors.
+    assert!(high - low < 0.1 * per_s, "{low} {high}");
+    assert_eq!(goodput_ci95(&assessed), Some([low, high]));
+    // Two workers have seen twice as many.
+    let count = |of: &Measurement| of.completed_sessions.response_count.iter().sum::<u64>();
+    let mut merged = measured.measurement.clone();
+    merged.merge(measured.measurement.clone());
+    assert_eq!(count(&merged), 2 * count(&measured.measurement));
 }
 
 #[test]

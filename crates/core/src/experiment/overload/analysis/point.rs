@@ -308,8 +308,9 @@ impl Syns {
 /// Responses per second that are no refusal, with their 95 % confidence interval. Where the server
 /// stopped for a while it is what the whole window saw.
 fn served(trial: &TrialReport, silence: Option<Silence>) -> (f64, Option<[f64; 2]>) {
-    if trial.sessions().is_some() {
-        return (trial.successes_per_s(), None);
+    if let Some(sessions) = trial.sessions() {
+        let ci95 = sessions.completed_ci95_per_s;
+        return (trial.successes_per_s(), ci95.filter(|_| silence.is_none()));
     }
     let responses = trial.outcomes.responses();
     let refusals = responses - served_count(&trial.outcomes);
@@ -478,6 +479,7 @@ mod tests {
         trial.as_http_mut().sessions = Some(SessionsReport {
             ended_per_s: Some(258.0),
             completed_per_s: Some(120.0),
+            completed_ci95_per_s: Some([118.0, 122.0]),
             attempts: Some(attempts),
             ..SessionsReport::default()
         });
@@ -487,12 +489,9 @@ mod tests {
         // 130 established, 2 of later steps, and 64 descriptors over half a second.
         assert_eq!((p.taken_per_s, p.offered_per_s), (132.0, 260.0));
         assert!(p.of_sessions && p.past_saturation && p.has_served());
-        trial
-            .as_http_mut()
-            .sessions
-            .as_mut()
-            .unwrap()
-            .completed_per_s = None;
+        assert_eq!(p.served_ci95_per_s, Some([118.0, 122.0]));
+        let sessions = trial.as_http_mut().sessions.as_mut().unwrap();
+        sessions.completed_per_s = None;
         assert!(point(&trial).has_served(), "steps were answered");
         trial.outcomes = report(trial.level, &[(Outcome::ConnectTimeout, 9)]).outcomes;
         assert!(!point(&trial).has_served());

@@ -2,7 +2,7 @@
 
 use super::{Z95, fails};
 use crate::experiment::sweep::models;
-use crate::experiment::sweep::table::{LevelPoint, is_sound};
+use crate::experiment::sweep::table::{LevelPoint, goodput_ci95, is_sound};
 use crate::stats::sample::t_beyond;
 use crate::trial::report::TrialReport;
 use crate::words::value;
@@ -66,10 +66,8 @@ pub fn trials_of_peak_after<'a>(
 
 fn exceeds(peak: &TrialReport, last: &LevelPoint, se_last: f64) -> bool {
     let fall = (peak.successes_per_s() / last.throughput_per_s).ln();
-    let [lo, hi] = peak
-        .throughput_ci95_per_s
-        .unwrap_or([peak.responses_per_s(); 2]);
-    let se = (hi - lo) / 2.0 / Z95 / peak.responses_per_s().max(1e-9);
+    let [lo, hi] = goodput_ci95(peak).unwrap_or([peak.successes_per_s(); 2]);
+    let se = (hi - lo) / 2.0 / Z95 / peak.successes_per_s().max(1e-9);
     fall > FALL_MIN && fall > t_beyond(FALSE_SHARE, NORMAL) * se.max(NOISE_MIN).hypot(se_last)
 }
 

@@ -1,7 +1,7 @@
 //! Whether a target changes from trial to trial with time, whatever the level.
 
 use super::is_sound;
-use super::pool::warm;
+use super::pool::{goodput_ci95, warm};
 use crate::spec::Level;
 use crate::trial::report::TrialReport;
 
@@ -84,8 +84,8 @@ fn in_time(past: &[TrialReport]) -> (Vec<Seen<'_>>, f64) {
             .collect();
         let counts = warm(&sound).iter().any(|t| std::ptr::eq(*t, trial));
         if counts && trial.successes_per_s() > 0.0 {
-            let half = trial.throughput_ci95_per_s.map(|[lo, hi]| (hi - lo) / 2.0);
-            let error = half.map_or(NOISE_UNKNOWN, |h| h / Z95 / trial.responses_per_s());
+            let half = goodput_ci95(trial).map(|[lo, hi]| (hi - lo) / 2.0);
+            let error = half.map_or(NOISE_UNKNOWN, |h| h / Z95 / trial.successes_per_s());
             seen.push(Seen {
                 trial,
                 at_s,

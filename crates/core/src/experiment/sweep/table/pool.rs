@@ -33,8 +33,12 @@ pub fn has_warmed_up(earlier: &TrialReport, later: &TrialReport) -> bool {
     later.successes_per_s() > earlier.successes_per_s() * (1.0 + WARM_UP_SHARE) && lower > upper
 }
 
-/// 95 % confidence interval of a trial's goodput: that of its throughput, in proportion.
+/// 95 % confidence interval of a trial's goodput: that of its throughput, in proportion, or where
+/// users do sessions that of those that came to their end.
 pub fn goodput_ci95(trial: &TrialReport) -> Option<[f64; 2]> {
+    if let Some(sessions) = trial.sessions() {
+        return sessions.completed_ci95_per_s;
+    }
     let of = trial.throughput_per_s.unwrap_or(0.0).max(f64::MIN_POSITIVE);
     let share = trial.successes_per_s() / of;
     let ci95 = trial.throughput_ci95_per_s?;
