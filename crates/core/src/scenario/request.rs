@@ -187,15 +187,19 @@ fn finished(
     Ok(Compiled { request, fills })
 }
 
-/// What follows a redirection of a request: a GET with the same headers whose first hole is its
-/// whole path.
+/// What follows a redirection of a request: a GET, or a HEAD after one, with the same headers but
+/// those of a body, whose first hole is its whole path.
 pub(super) fn redirected(of: &Compiled) -> Compiled {
     let is_of_body = |name: &str| {
         let name = name.to_ascii_lowercase();
         name.starts_with("content-")
     };
+    let method = match &*of.request.method {
+        "HEAD" => "HEAD",
+        _ => "GET",
+    };
     let mut request = HttpRequest {
-        method: "GET".to_owned(),
+        method: method.to_owned(),
         path: String::new(),
         headers: Vec::new(),
         body: Body::default(),

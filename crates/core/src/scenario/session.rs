@@ -273,15 +273,7 @@ impl<'a> Compiler<'a> {
     fn register(&mut self, compiled: &Compiled, step: RequestStep, at: At) -> Read<u32> {
         let number = self.push(compiled, step.clone(), at)?;
         if step.redirects > 0 {
-            let next = RequestStep {
-                name: format!("{} (redirected)", step.name),
-                expect: Vec::new(),
-                extract: Vec::new(),
-                redirects: 0,
-                ask: None,
-                ..step
-            };
-            let next = self.push(&redirected(compiled), next, at)?;
+            let next = self.push(&redirected(compiled), step.redirected(), at)?;
             if let Some(step) = self.plan.requests.get_mut(number as usize) {
                 step.redirected = Some(next);
             }

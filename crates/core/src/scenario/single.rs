@@ -1,11 +1,11 @@
 //! One request as a session of one step, for what is expected of it on the command line.
 
+use super::request::{Compiled, redirected};
 use super::response;
 use crate::session::{
-    Escape, Expectation, Fill, Instruction, Match, Piece, RequestStep, SessionKind, SessionPlan,
-    Source, Template,
+    Expectation, Instruction, Match, Piece, RequestStep, SessionKind, SessionPlan, Source, Template,
 };
-use crate::spec::{Hole, HttpRequest, ParseError, Part};
+use crate::spec::{HttpRequest, ParseError};
 
 /// What is expected of the responses to a single request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,24 +43,16 @@ impl Expected {
             goes_on: false,
             ask: None,
         };
-        let mut requests = vec![request];
-        let mut steps = Vec::new();
-        if self.redirects > 0 {
-            step.redirected = Some(1);
-            requests.push(redirected(&requests[0]));
-            steps.push(RequestStep {
-                name: format!("{} (redirected)", step.name),
-                fills: vec![Fill {
-                    value: Template::default(),
-                    escape: Escape::Path,
-                }],
-                expect: Vec::new(),
-                redirects: 0,
-                redirected: None,
-                ..step.clone()
-            });
-        }
-        steps.insert(0, step);
+        let asked = Compiled {
+            request,
+            fills: Vec::new(),
+        };
+        let next = (self.redirects > 0).then(|| redirected(&asked));
+        step.redirected = next.as_ref().map(|_| 1);
+        let further = next.as_ref().map(|next| RequestStep {
+            fills: next.fills.clone(),
+            ..step.redirected()
+        });
         let kind = SessionKind {
             name: "request".to_owned(),
             weight: 1,
@@ -72,28 +64,12 @@ impl Expected {
         };
         let plan = SessionPlan {
             kinds: vec![kind],
-            requests: steps,
+            requests: [step].into_iter().chain(further).collect(),
             ..SessionPlan::default()
         };
-        (requests, plan)
+        let requests = [asked].into_iter().chain(next);
+        (requests.map(|compiled| compiled.request).collect(), plan)
     }
-}
-
-/// What follows a redirection: the same headers, but for those of a body, and no body.
-fn redirected(of: &HttpRequest) -> HttpRequest {
-    let mut request = of.clone();
-    if request.method != "HEAD" {
-        request.method = "GET".to_owned();
-    }
-    let is_of_body = |name: &str| name.to_ascii_lowercase().starts_with("content-");
-    request.headers.retain(|(name, _)| !is_of_body(name));
-    request.body = Vec::new().into();
-    request.path = String::new();
-    request.holes = vec![Hole {
-        part: Part::Path,
-        at: 0,
-    }];
-    request
 }
 
 /// Parses a status or a range of them: `200`, `2xx`, `200-204`.
@@ -131,6 +107,8 @@ mod tests {
         assert_eq!(plan.requests[0].expect.len(), 2);
         assert_eq!(plan.requests[0].redirected, Some(1));
         assert_eq!(plan.requests[1].redirects, 0);
+        let head = HttpRequest::new("HEAD", &url, vec![], vec![], 1).unwrap();
+        assert_eq!(expected.of(head).0[1].method, "HEAD");
         let plain = Expected {
             body: Some(String::new()),
             ..Expected::default()

@@ -122,7 +122,7 @@ pub struct RequestStep {
     pub extract: Vec<Extraction>,
     /// The most redirections that are followed, each of which is an operation of its own, …
     pub redirects: u32,
-    /// … with this request of the target: a GET whose first hole is its whole path. Where
+    /// … with this request of the target, whose first hole is its whole path. Where
     /// `redirects` is not 0.
     pub redirected: Option<u32>,
     /// Its time limit, where that is not the one of the run.
@@ -132,6 +132,25 @@ pub struct RequestStep {
     /// What it asks a program for before it is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
+}
+
+impl RequestStep {
+    /// What is done with the requests that follow its redirections: nothing but to follow them, as
+    /// their responses are read as the step's.
+    pub(crate) fn redirected(&self) -> RequestStep {
+        RequestStep {
+            name: format!("{} (redirected)", self.name),
+            kind: self.kind,
+            fills: Vec::new(),
+            expect: Vec::new(),
+            extract: Vec::new(),
+            redirects: 0,
+            redirected: None,
+            timeout: self.timeout,
+            goes_on: self.goes_on,
+            ask: None,
+        }
+    }
 }
 
 /// What a hole is filled with.
