@@ -9,11 +9,12 @@ use std::rc::Rc;
 
 impl Walk {
     /// What it does after how long a pause: settled before that begins, so that a program can be
-    /// asked meanwhile what it gives for the next step.
+    /// asked meanwhile what it gives for the next step. Of all that a condition may ask only the
+    /// time of day changes in a pause: it is that of the pause's end.
     pub fn ahead(&mut self, users: &mut Users, realtime_ns: u64) -> (Nanos, Next) {
         let mut pause = Nanos::ZERO;
         for _ in 0..STEPS_AT_ONCE_MAX {
-            match self.next(users, realtime_ns) {
+            match self.next(users, realtime_ns.saturating_add(pause.0)) {
                 Next::Think(time) => pause += time,
                 next => return (pause, next),
             }

@@ -1,6 +1,8 @@
 use super::*;
 use crate::law::Law;
-use crate::session::{DataSet, Deal, Extraction, Origin, RequestStep, SessionKind};
+use crate::session::{
+    DataSet, Deal, Extraction, Function, Moment, Origin, RequestStep, SessionKind,
+};
 use std::sync::Arc;
 
 fn text(text: &str) -> Template {
@@ -182,6 +184,31 @@ fn an_endless_program_lets_others_go_on() {
     ];
     let mut world = World::new(plan(program, Vec::new()));
     assert_eq!(world.next(), Next::Think(Nanos::ZERO));
+}
+
+#[test]
+fn what_follows_a_pause_is_settled_before_it_by_the_time_at_its_end() {
+    let now = Piece::Call(Box::new(Function::Now(Moment::UnixMs)));
+    let condition = Condition {
+        left: Template(vec![now]),
+        relation: Relation::Equal,
+        right: text("10"),
+    };
+    let pause = |ms| Instruction::Think(Law::Fixed(Nanos::from_millis(ms)));
+    let program = vec![
+        pause(3),
+        pause(4),
+        Instruction::Unless { condition, to: 4 },
+        Instruction::Request(0),
+        Instruction::Request(1),
+    ];
+    for (from_ms, request) in [(3, 0), (2, 1), (10, 1)] {
+        let mut world = World::new(plan(program.clone(), vec![step(vec![]), step(vec![])]));
+        let realtime_ns = Nanos::from_millis(from_ms).0;
+        let next = world.walk.ahead(&mut world.users, realtime_ns);
+        let want = (Nanos::from_millis(7), Next::Request(request));
+        assert_eq!(next, want, "from {from_ms} ms on");
+    }
 }
 
 #[test]
