@@ -86,6 +86,16 @@ pub enum Follows {
     BadStatus,
 }
 
+/// What is put into a hole of a request.
+enum Put<'a> {
+    /// Its value.
+    Value(&'a Fill),
+    /// An empty value, made fit so.
+    Nothing(Escape),
+    /// These bytes as they are.
+    Bytes(&'a [u8]),
+}
+
 /// A session's user.
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
@@ -190,29 +200,37 @@ impl Walk {
         users: &mut Users,
         realtime_ns: u64,
         fills: &mut Fills,
-        (path_holes, path_of): (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
+        path: (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
     ) {
         let plan = Rc::clone(users.plan());
+        let step = &plan.requests[request as usize];
+        let waits = step.ask.as_ref().map_or(&[][..], |ask| &ask.waits);
+        let of_redirect = self.redirected_from.map(|_| Fill {
+            value: Template(vec![Piece::Text(text_of(&self.location))]),
+            escape: Escape::Path,
+        });
+        let own = &step.fills[usize::from(of_redirect.is_some())..];
+        let all = of_redirect.iter().chain(own).zip(0u16..);
+        let holes = all.map(|(fill, number)| match waits.contains(&number) {
+            true => Put::Nothing(fill.escape),
+            false => Put::Value(fill),
+        });
         fills.clear();
+        self.put(holes, (users, realtime_ns), fills, path);
+    }
+
+    /// Puts something into each hole of a request, in their order.
+    fn put<'a>(
+        &mut self,
+        holes: impl Iterator<Item = Put<'a>>,
+        (users, realtime_ns): (&mut Users, u64),
+        fills: &mut Fills,
+        (path_holes, path_of): (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
+    ) {
         let mut path = std::mem::take(&mut self.path);
         path.clear();
-        let of_redirect;
-        let all = match self.redirected_from {
-            Some(_) => {
-                of_redirect = [Fill {
-                    value: Template(vec![Piece::Text(text_of(&self.location))]),
-                    escape: Escape::Path,
-                }];
-                of_redirect
-                    .iter()
-                    .chain(&plan.requests[request as usize].fills[1..])
-            }
-            None => [].iter().chain(&plan.requests[request as usize].fills[..]),
-        };
-        let ask = plan.requests[request as usize].ask.as_ref();
-        let waits = ask.map_or(&[][..], |ask| &ask.waits);
         let mut path_of = Some(path_of);
-        for (count, fill) in all.enumerate() {
+        for (count, hole) in holes.enumerate() {
             if count == path_holes
                 && let Some(path_of) = path_of.take()
             {
@@ -224,9 +242,10 @@ impl Walk {
                 path: &path,
                 realtime_ns,
             };
-            match waits.contains(&(count as u16)) {
-                false => scope.fill(fill, fills),
-                true => scope.fill(&Fill::nothing(fill.escape), fills),
+            match hole {
+                Put::Value(fill) => scope.fill(fill, fills),
+                Put::Nothing(escape) => scope.fill(&Fill::nothing(escape), fills),
+                Put::Bytes(bytes) => fills.push(bytes),
             }
         }
         if let Some(path_of) = path_of {

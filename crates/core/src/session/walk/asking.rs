@@ -1,6 +1,6 @@
 //! A user whose steps ask programs for values.
 
-use super::{Next, STEPS_AT_ONCE_MAX, Walk};
+use super::{Next, Put, STEPS_AT_ONCE_MAX, Walk};
 use crate::session::fill::{Fills, Scope};
 use crate::session::plan::{Ask, Piece};
 use crate::session::users::Users;
@@ -57,35 +57,17 @@ impl Walk {
         users: &mut Users,
         realtime_ns: u64,
         fills: &mut Fills,
-        (path_holes, path_of): (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
+        path: (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
     ) {
         let plan = Rc::clone(users.plan());
         let step = &plan.requests[request as usize];
         let waits = step.ask.as_ref().map_or(&[][..], |ask| &ask.waits);
         let before = std::mem::take(fills);
-        let mut path_of = Some(path_of);
-        for (count, fill) in step.fills.iter().enumerate() {
-            if count == path_holes
-                && let Some(path_of) = path_of.take()
-            {
-                self.path.clear();
-                path_of(fills, &mut self.path);
-            }
-            if !waits.contains(&(count as u16)) {
-                fills.push(before.get(count));
-                continue;
-            }
-            let mut scope = Scope {
-                learnt: &self.learnt,
-                users,
-                path: &self.path,
-                realtime_ns,
-            };
-            scope.fill(fill, fills);
-        }
-        if let Some(path_of) = path_of {
-            self.path.clear();
-            path_of(fills, &mut self.path);
-        }
+        let all = step.fills.iter().zip(0u16..);
+        let holes = all.map(|(fill, number)| match waits.contains(&number) {
+            true => Put::Value(fill),
+            false => Put::Bytes(before.get(usize::from(number))),
+        });
+        self.put(holes, (users, realtime_ns), fills, path);
     }
 }

@@ -222,36 +222,17 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
 
     /// Fills the holes of a session's next request.
     pub(super) fn fill(&mut self, session: u32, request: u32, realtime_ns: u64) {
-        let seat = &mut self.seats[session as usize];
-        let path = &self.paths[request as usize];
+        let path = path_of(&self.paths[request as usize]);
         let fills = self.inner.fills(session);
-        let is_hole = |cut: &&Cut| matches!(cut, Cut::Hole(_));
-        let path_holes = path.iter().filter(is_hole).count();
-        let path_of = |fills: &Fills, out: &mut Vec<u8>| {
-            path.iter().for_each(|cut| cut.put(fills, out));
-        };
-        seat.walk.fill(
-            request,
-            &mut self.users,
-            realtime_ns,
-            fills,
-            (path_holes, path_of),
-        );
+        let walk = &mut self.seats[session as usize].walk;
+        walk.fill(request, &mut self.users, realtime_ns, fills, path);
     }
 
     /// Fills those that waited for what a program gives.
     pub(super) fn fill_waiting(&mut self, session: u32, request: u32, realtime_ns: u64) {
-        let path = &self.paths[request as usize];
+        let path = path_of(&self.paths[request as usize]);
         let fills = self.inner.fills(session);
-        let path_holes = path
-            .iter()
-            .filter(|cut| matches!(cut, Cut::Hole(_)))
-            .count();
-        let path_of = |fills: &Fills, out: &mut Vec<u8>| {
-            path.iter().for_each(|cut| cut.put(fills, out));
-        };
         let walk = &mut self.seats[session as usize].walk;
-        let path = (path_holes, path_of);
         walk.fill_waiting(request, &mut self.users, realtime_ns, fills, path);
     }
 
@@ -414,4 +395,12 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             });
         }
     }
+}
+
+/// How many holes a path has, and how it is put together once they are filled.
+fn path_of(cuts: &[Cut]) -> (usize, impl FnOnce(&Fills, &mut Vec<u8>)) {
+    let holes = cuts.iter().filter(|cut| matches!(cut, Cut::Hole(_)));
+    let put =
+        move |fills: &Fills, out: &mut Vec<u8>| cuts.iter().for_each(|cut| cut.put(fills, out));
+    (holes.count(), put)
 }
