@@ -3,7 +3,8 @@
 use super::Surroundings;
 use super::fault::{Read, fault};
 use super::fields::text;
-use super::template::{self, Names};
+use super::names::Names;
+use super::template;
 use super::tree::{Node, Scalar};
 use crate::session::{Condition, Relation, Template};
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 //! knows no names. Text comes in, values go out; files and environment variables are asked for.
 //!
 //! `tree` reads the file into nodes that know where they stand, `keys` has all keys that there are,
-//! `fields` reads maps by them. `template` reads what is in `${…}`, `holed` has text with holes.
-//! `request` and `response` are the two halves of a step, `exec` is what a program gives it,
-//! `session` puts steps together.
+//! `fields` reads maps by them. `template` reads what is in `${…}`, `names` has what may stand
+//! there, `holed` has text with holes. `request` and `response` are the two halves of a step,
+//! `exec` is what a program gives it, `session` puts steps together.
 
 mod body;
 mod condition;
@@ -15,6 +15,7 @@ mod fields;
 mod holed;
 mod keys;
 mod load;
+mod names;
 mod request;
 mod response;
 mod schema;

@@ -6,10 +6,10 @@ use super::exec;
 use super::fault::{At, Read, fault, unknown};
 use super::fields::{Fields, duration, named, one_or_more, parsed, text, whole, word};
 use super::keys::{self, METHODS, OF_REQUESTS, STEP};
+use super::names::Names;
 use super::request::{Compiled, Draft, redirected};
 use super::response::{Extract, expectations, extractions};
 use super::target::Origin;
-use super::template::Names;
 use super::tree::{Entry, Node, Value};
 use crate::quantity::parse::quoted;
 use crate::quantity::parse_law;
@@ -111,6 +111,7 @@ impl<'a> Compiler<'a> {
             has_request: false,
         };
         let steps = fields.need("steps")?;
+        foresee(steps, &mut kind.names, false)?;
         self.steps(steps, &mut kind)?;
         if !kind.has_request {
             let what = format!(
@@ -182,7 +183,7 @@ impl<'a> Compiler<'a> {
         kind.counters += 1;
         let steps = fields.need("steps")?;
         // What a later step extracts, an earlier one has from the second time on.
-        foresee(steps, &mut kind.names)?;
+        foresee(steps, &mut kind.names, true)?;
         kind.program.push(Instruction::Begin {
             counter,
             times: count,
@@ -215,7 +216,7 @@ impl<'a> Compiler<'a> {
             &mut kind.names,
             &mut self.plan.programs,
             self.around,
-            |name, node, names| variable_of(name, node.at, names),
+            |name, node, names| variable_of(name, node.at, names, true),
         )?;
         let draft = Draft {
             at: one.at,
@@ -414,8 +415,8 @@ fn check_name(name: &str, at: At) -> Read<()> {
     }
 }
 
-/// Takes up the variables that the requests among these steps extract.
-fn foresee(steps: &Node, names: &mut Names) -> Read<()> {
+/// Takes up the variables that the requests among these steps set.
+fn foresee(steps: &Node, names: &mut Names, are_known: bool) -> Read<()> {
     let Value::List(steps) = &steps.value else {
         return Ok(());
     };
@@ -425,17 +426,17 @@ fn foresee(steps: &Node, names: &mut Names) -> Read<()> {
         };
         for entry in entries {
             match (&*entry.key, &entry.value.value) {
-                ("steps", _) => foresee(&entry.value, names)?,
+                ("steps", _) => foresee(&entry.value, names, are_known)?,
                 ("gives", Value::List(_) | Value::Scalar(_)) => {
                     for node in one_or_more(&entry.value) {
                         if let Some(name) = node.scalar() {
-                            variable_of(&name.text, node.at, names)?;
+                            variable_of(&name.text, node.at, names, are_known)?;
                         }
                     }
                 }
                 ("extract", Value::Map(variables)) => {
                     for variable in variables {
-                        variable_of(&variable.key, variable.at, names)?;
+                        variable_of(&variable.key, variable.at, names, are_known)?;
                     }
                 }
                 _ => {}
@@ -445,11 +446,11 @@ fn foresee(steps: &Node, names: &mut Names) -> Read<()> {
     Ok(())
 }
 
-/// The number of a variable that may have a value from now on.
-fn variable_of(name: &str, at: At, names: &mut Names) -> Read<u16> {
+/// The number of a variable, which may have a value from now on if it `is_known`.
+fn variable_of(name: &str, at: At, names: &mut Names, is_known: bool) -> Read<u16> {
     let variables = &mut names.variables;
     if let Some(number) = variables.iter().position(|(other, _)| other == name) {
-        variables[number].1 = true;
+        variables[number].1 |= is_known;
         return Ok(number as u16);
     }
     if variables.len() >= VARIABLES_MAX {
@@ -458,14 +459,14 @@ fn variable_of(name: &str, at: At, names: &mut Names) -> Read<u16> {
             format!("too many variables: expected at most {VARIABLES_MAX} in a session"),
         );
     }
-    variables.push((name.to_owned(), true));
+    variables.push((name.to_owned(), is_known));
     Ok((variables.len() - 1) as u16)
 }
 
 fn known(extract: Extract<'_>, names: &mut Names) -> Read<Extraction> {
     Ok(Extraction {
         name: extract.entry.key.to_string(),
-        variable: variable_of(&extract.entry.key, extract.entry.at, names)?,
+        variable: variable_of(&extract.entry.key, extract.entry.at, names, true)?,
         source: extract.source,
         otherwise: extract.otherwise,
     })

@@ -1,26 +1,14 @@
 //! Templates: `/items?page=${random(1,50)}` as pieces in which no name is left.
 
 use super::Surroundings;
-use super::fault::{Read, fault, nearest, unknown};
+use super::fault::{Read, fault, unknown};
+use super::names::{FUNCTIONS, Names};
 use super::tree::{Node, Scalar};
 use crate::quantity::parse::quoted;
 use crate::session::{Function, Moment, Piece, Template};
 
 /// The deepest nesting of calls and quoted texts.
 const DEPTH_MAX: usize = 16;
-
-/// What the names in a template mean.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Names {
-    /// The variables of the session, by their number, and whether each may have a value by now.
-    pub(super) variables: Vec<(String, bool)>,
-    /// The data sets of the session, by their number there, with their columns.
-    pub(super) data: Vec<(String, Vec<String>)>,
-    /// All data sets of the scenario.
-    pub(super) all_data: Vec<String>,
-    /// It is settled before any session begins.
-    pub(super) is_static: bool,
-}
 
 /// Reads the template in a value.
 pub(super) fn read(
@@ -330,25 +318,15 @@ impl<'a> TemplateParser<'a> {
         if let Some(number) = number.filter(|&number| variables[number].1) {
             return Ok(Piece::Variable(number as u16));
         }
-        let known = variables.iter().filter(|(_, known)| *known);
-        let known = known.map(|(name, _)| name.as_str());
         let what = if number.is_some() {
             let shown = quoted(name);
-            format!("{shown} has no value yet: it is extracted in a later step")
-        } else if FUNCTIONS.iter().any(|function| function.0 == name) {
-            let shape = FUNCTIONS.iter().find(|function| function.0 == name);
-            let shape = shape.map_or("", |function| function.1);
+            format!("{shown} has no value yet: it has one only after the step that sets it")
+        } else if let Some((_, shape)) = FUNCTIONS.iter().find(|function| function.0 == name) {
             format!("{name} is a function: write {shape}")
         } else if self.names.data.iter().any(|(data, _)| data == name) {
             format!("'{name}' is a set of records: write '${{{name}.COLUMN}}'")
-        } else if variables.is_empty() {
-            let shown = quoted(name);
-            format!("unknown variable {shown}: 'extract' in an earlier step sets one")
-        } else if nearest(name, known.clone()).is_none() && known.clone().next().is_none() {
-            let shown = quoted(name);
-            format!("unknown variable {shown}: no earlier step extracts one")
         } else {
-            unknown("variable", name, known)
+            self.names.unknown_variable(name)
         };
         wrong(at, &what)
     }
@@ -417,18 +395,6 @@ impl<'a> TemplateParser<'a> {
         is_next
     }
 }
-
-/// The functions, and how each is written.
-const FUNCTIONS: [(&str, &str); 8] = [
-    ("random", "random(1,50)"),
-    ("uuid", "uuid()"),
-    ("now", "now(unix_ms), now(unix_s) or now(rfc3339)"),
-    ("seq", "seq()"),
-    ("env", "env(NAME)"),
-    ("base64", "base64(TEXT)"),
-    ("hmac_sha256", "hmac_sha256(KEY, MESSAGE)"),
-    ("urlencode", "urlencode(TEXT)"),
-];
 
 const MOMENTS: [(&str, Moment); 3] = [
     ("unix_ms", Moment::UnixMs),

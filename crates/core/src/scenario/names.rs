@@ -1,0 +1,59 @@
+//! What the names in templates mean.
+
+use super::fault::{nearest, unknown};
+use crate::quantity::parse::quoted;
+
+/// What the names in a template mean.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    /// The variables of the session, those of later steps too, by their number, and whether each
+    /// may have a value by now.
+    pub(super) variables: Vec<(String, bool)>,
+    /// The data sets of the session, by their number there, with their columns.
+    pub(super) data: Vec<(String, Vec<String>)>,
+    /// All data sets of the scenario.
+    pub(super) all_data: Vec<String>,
+    /// It is settled before any session begins.
+    pub(super) is_static: bool,
+}
+
+impl Names {
+    /// What is said of a name that is no variable, with what was most likely meant: a variable, a
+    /// column of a record or a function.
+    pub(super) fn unknown_variable(&self, name: &str) -> String {
+        let variables = self.variables.iter().map(|(name, _)| name.as_str());
+        let own = variables.clone().map(|name| (name, name.to_owned()));
+        let columns = self.data.iter().flat_map(|(set, columns)| {
+            let shown = move |column: &String| format!("{set}.{column}");
+            columns
+                .iter()
+                .map(move |column| (column.as_str(), shown(column)))
+        });
+        let functions = FUNCTIONS
+            .iter()
+            .map(|(name, shape)| (*name, (*shape).to_owned()));
+        let all: Vec<(&str, String)> = own.chain(columns).chain(functions).collect();
+        let near = nearest(name, all.iter().map(|(word, _)| *word));
+        let meant = near.and_then(|near| all.iter().find(|(word, _)| *word == near));
+        let shown = quoted(name);
+        match meant {
+            Some((_, meant)) => format!("unknown variable {shown}: did you mean '{meant}'?"),
+            None if self.variables.is_empty() => format!(
+                "unknown variable {shown}: 'extract' or 'gives' in an earlier step sets one"
+            ),
+            None => unknown("variable", name, variables),
+        }
+    }
+}
+
+/// The functions, and how each is written.
+pub(super) const FUNCTIONS: [(&str, &str); 8] = [
+    ("random", "random(1,50)"),
+    ("uuid", "uuid()"),
+    ("now", "now(unix_ms), now(unix_s) or now(rfc3339)"),
+    ("seq", "seq()"),
+    ("env", "env(NAME)"),
+    ("base64", "base64(TEXT)"),
+    ("hmac_sha256", "hmac_sha256(KEY, MESSAGE)"),
+    ("urlencode", "urlencode(TEXT)"),
+];
