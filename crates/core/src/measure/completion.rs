@@ -56,8 +56,6 @@ pub struct Completion {
 impl Completion {
     /// No connection carried it.
     pub const NO_CONNECTION: u32 = u32::MAX;
-    /// It is of no target.
-    pub const NO_TARGET: u32 = u32::MAX;
 
     /// An operation with all its times but the intended one at `now`, as it was never sent: shed,
     /// refused, or what a caller fills in.

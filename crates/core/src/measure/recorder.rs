@@ -162,10 +162,10 @@ impl Recorder {
         }
     }
 
-    /// Notes that a session ended, whose kind is its target, where in time it ended. It counts where it succeeded or failed, and its time where it succeeded.
+    /// Notes that a session ended, whose kind is its target, where in time it ended. It counts
+    /// where it succeeded or failed, and its time where it succeeded.
     pub fn on_session(&mut self, ended: &Completion) {
-        let is_counted = !matches!(ended.outcome, Outcome::InFlight | Outcome::Shed)
-            && ended.target != Completion::NO_TARGET;
+        let is_counted = !matches!(ended.outcome, Outcome::InFlight | Outcome::Shed);
         if !is_counted || !self.window.contains(ended.completed) {
             return;
         }

@@ -139,8 +139,8 @@ pub struct Measurement {
     /// Of them, those that timed out before they were sent.
     #[serde(default)]
     pub unsent: u64,
-    /// Each target on its own, by its number, where there are several or they are steps of sessions.
-    /// Of more than [`super::TARGETS_MAX`] the last is the sum of all further ones.
+    /// Each target on its own, by its number, where there are several or they are steps of
+    /// sessions. Of more than [`super::TARGETS_MAX`] the last is the sum of all further ones.
     #[serde(default)]
     pub targets: Vec<TargetMeasured>,
     /// Whole responses after which bytes came that nobody asked for, in the whole trial.

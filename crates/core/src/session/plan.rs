@@ -75,6 +75,18 @@ pub struct SessionKind {
     pub new_connection: bool,
 }
 
+impl SessionKind {
+    /// The request that it begins with, where no condition says otherwise.
+    pub fn first_request(&self) -> Option<u32> {
+        self.program
+            .iter()
+            .find_map(|instruction| match instruction {
+                Instruction::Request(request) => Some(*request),
+                _ => None,
+            })
+    }
+}
+
 /// A step of a session's program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

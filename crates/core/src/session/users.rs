@@ -83,7 +83,7 @@ impl Users {
     }
 
     /// The kind of session of the next user.
-    pub(super) fn draw_kind(&mut self) -> u16 {
+    pub fn draw_kind(&mut self) -> u16 {
         let Some(&total) = self.weights.last().filter(|_| self.weights.len() > 1) else {
             return 0;
         };

@@ -308,4 +308,4 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -251,3 +251,6 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

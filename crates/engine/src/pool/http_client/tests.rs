@@ -15,7 +15,7 @@ use std::io;
 
 /// Remembers; fails to open where told to.
 #[derive(Default)]
-struct Remembers {
+pub(in crate::pool) struct Remembers {
     opened: Vec<u32>,
     sent: Vec<(u32, usize)>,
     closed: Vec<u32>,
@@ -77,7 +77,11 @@ struct Bench {
 }
 
 /// What a client is made of.
-fn parts(connections_max: u32, lanes: u32, method: &str) -> (ClientConfig, RequestSet, HttpTarget) {
+pub(in crate::pool) fn parts(
+    connections_max: u32,
+    lanes: u32,
+    method: &str,
+) -> (ClientConfig, RequestSet, HttpTarget) {
     let request = HttpRequest {
         method: method.to_owned(),
         path: "/".to_owned(),

@@ -294,15 +294,20 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         }
     }
 
-    /// Books the end of a session.
+    /// A session ends that has a seat.
     fn end(&mut self, session: u32, end: End, now: Nanos) {
         let seat = &mut self.seats[session as usize];
         seat.is_taken = false;
-        let op = seat.op;
         (seat.planned, seat.awaited) = (None, None);
-        let kind = seat.walk.kind();
+        let (op, kind) = (seat.op, seat.walk.kind());
+        let ended_at = seat.due.min(now).max(op.intended);
+        self.free.push(session);
+        self.book((op, kind), end, (ended_at, now));
+    }
+
+    /// Books the end of a session of this kind.
+    fn book(&mut self, (op, kind): (Op, u16), end: End, (ended_at, now): (Nanos, Nanos)) {
         let measured = &mut self.measured.kinds[usize::from(kind)];
-        let ended_at = seat.due.min(now).max(seat.op.intended);
         let window = self.config.window;
         let outcome = match end {
             End::Completed => Outcome::Ok,
@@ -314,7 +319,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             _ if !window.contains(ended_at) => {}
             End::Completed => {
                 measured.completed += 1;
-                measured.time.record(ended_at - seat.op.intended);
+                measured.time.record(ended_at - op.intended);
             }
             End::Failed(request, _) => {
                 measured.failed += 1;
@@ -322,7 +327,6 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             }
         }
         self.note_attempt(op, outcome);
-        self.free.push(session);
         self.in_flight -= 1;
         self.ended.push(Completion {
             completed: ended_at,
@@ -344,20 +348,22 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         }
     }
 
-    /// A session that the generator came to at `started` ends before it has begun.
+    /// A session that the generator came to at `started` ends before it has begun: at the first
+    /// step of the kind that it would have been.
     pub(super) fn turn_away(&mut self, (op, started): (Op, Nanos), outcome: Outcome, now: Nanos) {
-        self.note_attempt(op, outcome);
-        self.in_flight -= 1;
-        let waited = Completion {
+        let kind = self.users.draw_kind();
+        let first = self.users.plan().kinds[usize::from(kind)].first_request();
+        let step = first.unwrap_or_default();
+        self.completed.push(Completion {
             started,
+            target: step,
             ..Completion::at_once(op, now, outcome)
-        };
-        self.completed.push(waited);
-        // Which kind it would have been is not known.
-        self.ended.push(Completion {
-            target: Completion::NO_TARGET,
-            ..waited
         });
+        let end = match outcome {
+            Outcome::InFlight => End::Unfinished,
+            _ => End::Failed(step, outcome),
+        };
+        self.book((op, kind), end, (now, now));
     }
 
     /// Sessions that waited for their turn for too long have failed.
@@ -387,12 +393,8 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
                 self.end(session, End::Unfinished, now);
             }
         }
-        while let Some((op, started)) = self.waiting.pop_front() {
-            self.in_flight -= 1;
-            self.completed.push(Completion {
-                started,
-                ..Completion::at_once(op, now, Outcome::InFlight)
-            });
+        while let Some(waits) = self.waiting.pop_front() {
+            self.turn_away(waits, Outcome::InFlight, now);
         }
     }
 }

@@ -1,0 +1,172 @@
+//! Sessions in virtual time, over a backend that only remembers what it was told.
+
+use super::*;
+use crate::exchange::http1::{self, Http1};
+use crate::link::Clear;
+use crate::pool::http_client::Kept;
+use crate::pool::http_client::tests::{Remembers, parts};
+use crate::pool::requests::{RequestSet, serialise_all};
+use crate::reactor::Piece;
+use knee_core::law::Law;
+use knee_core::rng;
+use knee_core::session::{Instruction, RequestStep, SessionKind, SessionPlan};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+/// Visitors get request 0, buyers pause for 20 ns and get request 1.
+fn plan() -> SessionPlan {
+    let kind = |name: &str, program| SessionKind {
+        name: name.to_owned(),
+        weight: 1,
+        data: Vec::new(),
+        program,
+        variables: 0,
+        counters: 0,
+        new_connection: false,
+    };
+    let pause = Instruction::Think(Law::Fixed(Nanos(20)));
+    let step = |kind| RequestStep {
+        name: "step".to_owned(),
+        kind,
+        fills: Vec::new(),
+        expect: Vec::new(),
+        extract: Vec::new(),
+        redirects: 0,
+        redirected: None,
+        timeout: None,
+        goes_on: false,
+        ask: None,
+    };
+    SessionPlan {
+        kinds: vec![
+            kind("visitor", vec![Instruction::Request(0)]),
+            kind("buyer", vec![pause, Instruction::Request(1)]),
+        ],
+        requests: vec![step(0), step(1)],
+        ..SessionPlan::default()
+    }
+}
+
+struct Bench {
+    client: SessionClient<Clear, Http1, Kept>,
+    io: Remembers,
+}
+
+impl Bench {
+    /// So many sessions may be under way. A step may take 100 ns; the window is 1,000 ns long.
+    fn new(sessions_max: u32) -> Bench {
+        let (config, _, mut target) = parts(sessions_max, sessions_max, "GET");
+        target.requests.push(target.requests[0].clone());
+        let plan = Arc::new(plan());
+        target.sessions = Some(Arc::clone(&plan));
+        let requests = RequestSet::new(&target, serialise_all(&target), 0, rng::stream(1, 1));
+        let inner = HttpClient::new(config, Kept, requests, (), http1::Shared::new(&target));
+        let config = SessionConfig {
+            sessions_max,
+            window: Window {
+                start: Nanos::ZERO,
+                end: Nanos(1_000),
+            },
+            timeout: Nanos(100),
+        };
+        let users = Users::new(plan, (0, 1), 1);
+        Bench {
+            client: SessionClient::new(inner, config, users, &target),
+            io: Remembers::default(),
+        }
+    }
+
+    fn start(&mut self, at: u64) {
+        let op = Op {
+            intended: Nanos(at),
+            lane: Op::ANY_LANE,
+        };
+        self.client.start(&mut self.io, op, Nanos(at));
+    }
+
+    fn event(&mut self, at: u64, event: Event<'_>) {
+        let time = EventTime::seen(Nanos(at));
+        self.client.on_event(&mut self.io, 0, event, time);
+    }
+
+    /// The steps that have ended so, by their requests.
+    fn steps(&mut self, outcome: Outcome) -> BTreeMap<u32, u64> {
+        let mut steps = BTreeMap::new();
+        for step in std::iter::from_fn(|| self.client.take_completed()) {
+            assert_eq!(step.outcome, outcome);
+            *steps.entry(step.target).or_default() += 1;
+        }
+        steps
+    }
+
+    /// The kinds of the sessions that have ended so.
+    fn sessions(&mut self, outcome: Outcome) -> BTreeMap<u32, u64> {
+        let mut kinds = BTreeMap::new();
+        for session in std::iter::from_fn(|| self.client.take_ended()) {
+            assert_eq!(session.outcome, outcome);
+            *kinds.entry(session.target).or_default() += 1;
+        }
+        kinds
+    }
+}
+
+#[test]
+fn sessions_that_wait_for_too_long_fail_at_the_first_step_of_their_kind() {
+    let mut bench = Bench::new(1);
+    (0..101).for_each(|_| bench.start(10));
+    assert_eq!(bench.client.take_begun(), 101);
+    // The first has the only connection, over which no response comes.
+    bench.client.expire(&mut bench.io, Nanos(30));
+    bench.event(35, Event::Connected);
+    bench.client.expire(&mut bench.io, Nanos(109));
+    assert_eq!(bench.client.tally().in_flight, 101, "not before their time");
+    bench.client.expire(&mut bench.io, Nanos(110));
+    let waited = bench.sessions(Outcome::Timeout);
+    assert!(waited.values().sum::<u64>() >= 100, "{waited:?}");
+    assert!(waited[&0] > 30 && waited[&1] > 30, "{waited:?}");
+    // Each request is the first of the kind of its number.
+    assert_eq!(bench.steps(Outcome::Timeout), waited);
+    let measured = bench.client.take_sessions().unwrap();
+    for (request, kind) in (0..).zip(&measured.kinds) {
+        assert_eq!((kind.completed, kind.unfinished), (0, 0));
+        assert_eq!(kind.failed, waited[&request]);
+        assert_eq!(kind.failed_at, BTreeMap::from([(request, kind.failed)]));
+    }
+}
+
+#[test]
+fn a_session_that_waited_counts_from_when_it_was_intended() {
+    let mut bench = Bench::new(1);
+    bench.start(10);
+    bench.start(20);
+    // A buyer's pause is over, and it opens its connection.
+    bench.client.expire(&mut bench.io, Nanos(30));
+    bench.event(30, Event::Connected);
+    let mut now = 30;
+    while bench.client.tally().in_flight > 0 {
+        now += 20;
+        bench.client.expire(&mut bench.io, Nanos(now));
+        bench.event(now, Event::Received(Piece::of(OK)));
+    }
+    assert_eq!(bench.steps(Outcome::Ok).values().sum::<u64>(), 2);
+    assert_eq!(bench.sessions(Outcome::Ok).values().sum::<u64>(), 2);
+    let measured = bench.client.take_sessions().unwrap();
+    let longest = measured.kinds.iter().map(|kind| kind.time.max());
+    assert_eq!(longest.max(), Some(Nanos(now - 20)));
+}
+
+#[test]
+fn sessions_that_wait_when_the_load_ends_are_unfinished() {
+    let mut bench = Bench::new(1);
+    (0..41).for_each(|_| bench.start(10));
+    bench.client.abandon(Nanos(60));
+    assert_eq!(bench.client.tally().in_flight, 0);
+    let ended = bench.sessions(Outcome::InFlight);
+    assert_eq!(ended.values().sum::<u64>(), 41);
+    let measured = bench.client.take_sessions().unwrap();
+    let unfinished = measured.kinds.iter().map(|kind| kind.unfinished);
+    assert_eq!(unfinished.collect::<Vec<_>>(), [ended[&0], ended[&1]]);
+    assert!(measured.kinds.iter().all(|kind| kind.failed == 0));
+}
