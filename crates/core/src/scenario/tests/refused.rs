@@ -1,6 +1,6 @@
 //! Mistakes, each of which is told in one line with its place.
 
-use super::parse;
+use super::{SHOP, parse};
 
 /// Each mistake is `=== NAME`, the file (in which → is a tab), and `--- LINE:COLUMN: WORDS`, which
 /// the line has to begin with and to hold.
@@ -25,6 +25,23 @@ fn mistakes() {
     }
     assert!(wrong.is_empty(), "of {count}:\n{}", wrong.join("\n"));
     assert!(count > 200, "{count}");
+}
+
+#[test]
+fn a_threshold_of_no_step_is_told_with_the_steps_that_there_are() {
+    let unnamed = SHOP.replace("name: checkout, ", "");
+    let told = parse(&unnamed).unwrap_err();
+    assert!(told.starts_with("shop.yaml:27:11: unknown step 'checkout': expected "));
+    assert!(
+        told.contains("'POST /cart'") && told.contains("'buyer'"),
+        "{told}"
+    );
+    let misspelt = SHOP.replace("checkout p99", "chekout p99");
+    let told = parse(&misspelt).unwrap_err();
+    assert!(
+        told.ends_with("unknown step 'chekout': did you mean 'checkout'?"),
+        "{told}"
+    );
 }
 
 #[test]
