@@ -25,15 +25,70 @@ pub struct RawImport {
 
 #[derive(Clone, Debug, Subcommand)]
 enum RawFormat {
-    Curl(RawCurl),
-    Har(RawHar),
-    Openapi(RawOpenapi),
-    Vegeta(RawVegeta),
-    K6(RawK6),
-    Jmeter(RawJmeter),
+    /// Import a command line of curl
+    ///
+    /// One argument is the whole line, with its quotes; '-' reads it from standard input. Several
+    /// are its words, after '--'.
+    #[command(after_help = "Example:\n  \
+        knee import curl \"curl 'https://example.com/' -H 'accept: */*' --compressed\"")]
+    Curl {
+        #[command(flatten)]
+        out: Out,
+
+        /// The line
+        #[arg(value_name = "LINE")]
+        line: Vec<String>,
+    },
+
+    /// Import a browser's recording: HTTP Archive (HAR)
+    ///
+    /// The requests to the server of the first one become the steps of a session, with the pauses
+    /// between them.
+    #[command(after_help = "Example:\n  \
+        knee import har shop.har -o shop.yaml")]
+    Har(FileToFile),
+
+    /// Import the operations of an OpenAPI description, in JSON or YAML
+    ///
+    /// Each operation becomes a step, with the examples and defaults of the description as its
+    /// values.
+    #[command(after_help = "Example:\n  \
+        knee import openapi openapi.yaml --target http://127.0.0.1:8080 -o api.yaml")]
+    Openapi {
+        #[command(flatten)]
+        files: FileToFile,
+
+        /// Server in place of the description's first one
+        #[arg(long, value_name = "URL")]
+        target: Option<String>,
+    },
+
+    /// Import targets of vegeta: its HTTP format, or lines of JSON
+    #[command(after_help = "Example:\n  \
+        knee import vegeta targets.txt -o targets.yaml")]
+    Vegeta(FileToFile),
+
+    /// Import the requests of a k6 script, where they are literal
+    ///
+    /// Taken over: http.get and its kin, sleep, and vus, duration, stages and constant arrival
+    /// rates of the options. Values may be literals, constants of the script and JSON.stringify of
+    /// them.
+    #[command(after_help = "Example:\n  \
+        knee import k6 script.js -o script.yaml")]
+    K6(FileToFile),
+
+    /// Import the requests of a JMeter test plan
+    ///
+    /// Taken over: HTTP requests with their headers and defaults, constant timers, number of
+    /// threads and duration.
+    #[command(after_help = "Example:\n  \
+        knee import jmeter plan.jmx -o plan.yaml")]
+    Jmeter(FileToFile),
 }
 
-/// Where the scenario goes.
+// Comments, as clap would take what stands above a group of options as the help of its command.
+
+// Where the scenario goes.
 #[derive(Args, Clone, Debug)]
 struct Out {
     /// Scenario file [default: standard output]
@@ -41,98 +96,13 @@ struct Out {
     output: Option<String>,
 }
 
-/// Import a command line of curl
-///
-/// One argument is the whole line, with its quotes; '-' reads it from standard input. Several are
-/// its words, after '--'.
+// What is imported, and where the scenario goes.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "Example:\n  \
-    knee import curl \"curl 'https://example.com/' -H 'accept: */*' --compressed\"")]
-struct RawCurl {
+struct FileToFile {
     #[command(flatten)]
     out: Out,
 
-    /// The line
-    #[arg(value_name = "LINE")]
-    line: Vec<String>,
-}
-
-/// Import a browser's recording: HTTP Archive (HAR)
-///
-/// The requests to the server of the first one become the steps of a session, with the pauses
-/// between them.
-#[derive(Args, Clone, Debug)]
-#[command(after_help = "Example:\n  \
-    knee import har shop.har -o shop.yaml")]
-struct RawHar {
-    #[command(flatten)]
-    out: Out,
-
-    /// The recording, up to 256 MiB; '-' is standard input
-    #[arg(value_name = "FILE")]
-    file: String,
-}
-
-/// Import the operations of an OpenAPI description, in JSON or YAML
-///
-/// Each operation becomes a step, with the examples and defaults of the description as its values.
-#[derive(Args, Clone, Debug)]
-#[command(after_help = "Example:\n  \
-    knee import openapi openapi.yaml --target http://127.0.0.1:8080 -o api.yaml")]
-struct RawOpenapi {
-    #[command(flatten)]
-    out: Out,
-
-    /// Server in place of the description's first one
-    #[arg(long, value_name = "URL")]
-    target: Option<String>,
-
-    /// The description; '-' is standard input
-    #[arg(value_name = "FILE")]
-    file: String,
-}
-
-/// Import targets of vegeta: its HTTP format, or lines of JSON
-#[derive(Args, Clone, Debug)]
-#[command(after_help = "Example:\n  \
-    knee import vegeta targets.txt -o targets.yaml")]
-struct RawVegeta {
-    #[command(flatten)]
-    out: Out,
-
-    /// The targets; '-' is standard input
-    #[arg(value_name = "FILE")]
-    file: String,
-}
-
-/// Import the requests of a k6 script, where they are literal
-///
-/// Taken over: http.get and its kin, sleep, and vus, duration, stages and constant arrival rates of
-/// the options. Values may be literals, constants of the script and JSON.stringify of them.
-#[derive(Args, Clone, Debug)]
-#[command(after_help = "Example:\n  \
-    knee import k6 script.js -o script.yaml")]
-struct RawK6 {
-    #[command(flatten)]
-    out: Out,
-
-    /// The script; '-' is standard input
-    #[arg(value_name = "FILE")]
-    file: String,
-}
-
-/// Import the requests of a JMeter test plan
-///
-/// Taken over: HTTP requests with their headers and defaults, constant timers, number of threads
-/// and duration.
-#[derive(Args, Clone, Debug)]
-#[command(after_help = "Example:\n  \
-    knee import jmeter plan.jmx -o plan.yaml")]
-struct RawJmeter {
-    #[command(flatten)]
-    out: Out,
-
-    /// The plan; '-' is standard input
+    /// What to import, up to 256 MiB; '-' is standard input
     #[arg(value_name = "FILE")]
     file: String,
 }
@@ -141,8 +111,8 @@ struct RawJmeter {
 pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
     let mut read = |file: &str| input::read(file).map_err(|e| e.line);
     let (out, source, imported) = match raw.format {
-        RawFormat::Curl(raw) => {
-            let imported = match &raw.line[..] {
+        RawFormat::Curl { out, line } => {
+            let imported = match &line[..] {
                 [] => {
                     let wrong = "is missing: give one in quotes, or its words after '--'";
                     return Err(Failure::argument("LINE", wrong));
@@ -152,37 +122,34 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
                 words => import::curl_words(words, &mut read),
             };
             let imported = imported.map_err(|e| Failure::argument("LINE", e))?;
-            (raw.out, "a line of curl".to_owned(), imported)
+            (out, "a line of curl".to_owned(), imported)
         }
-        RawFormat::Har(raw) => from(raw.out, raw.file, import::har)?,
-        RawFormat::Openapi(raw) => {
-            let target = raw.target;
-            from(raw.out, raw.file, |bytes| {
-                import::openapi(bytes, target.as_deref())
-            })?
+        RawFormat::Har(files) => files.import(import::har)?,
+        RawFormat::Openapi { files, target } => {
+            files.import(|bytes| import::openapi(bytes, target.as_deref()))?
         }
-        RawFormat::Vegeta(raw) => {
-            from(raw.out, raw.file, |bytes| import::vegeta(bytes, &mut read))?
-        }
-        RawFormat::K6(raw) => from(raw.out, raw.file, import::k6)?,
-        RawFormat::Jmeter(raw) => from(raw.out, raw.file, import::jmeter)?,
+        RawFormat::Vegeta(files) => files.import(|bytes| import::vegeta(bytes, &mut read))?,
+        RawFormat::K6(files) => files.import(import::k6)?,
+        RawFormat::Jmeter(files) => files.import(import::jmeter)?,
     };
     deliver(&out, &source, &imported)?;
     Ok(Exit::Fine)
 }
 
-/// What a file becomes, beside where it goes and what it is called.
-fn from<E: std::fmt::Display>(
-    out: Out,
-    file: String,
-    import: impl FnOnce(&[u8]) -> Result<Imported, E>,
-) -> Result<(Out, String, Imported), Failure> {
-    let imported = import(&input::read(&file)?).map_err(|e| Failure::argument(&file, e))?;
-    let name = match file.as_str() {
-        "-" => "standard input".to_owned(),
-        file => file.to_owned(),
-    };
-    Ok((out, name, imported))
+impl FileToFile {
+    /// What the file becomes, beside where it goes and what the file is called.
+    fn import<E: std::fmt::Display>(
+        self,
+        import: impl FnOnce(&[u8]) -> Result<Imported, E>,
+    ) -> Result<(Out, String, Imported), Failure> {
+        let FileToFile { out, file } = self;
+        let imported = import(&input::read(&file)?).map_err(|e| Failure::argument(&file, e))?;
+        let name = match file.as_str() {
+            "-" => "standard input".to_owned(),
+            file => file.to_owned(),
+        };
+        Ok((out, name, imported))
+    }
 }
 
 fn deliver(out: &Out, source: &str, imported: &Imported) -> Result<(), Failure> {
