@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::words::Words;
 use clap::Args;
 use knee_core::arrival;
+use knee_core::scenario::Scenario;
 use knee_core::spec::{ArrivalLaw, AskedArrival, Rate};
 use knee_core::time::Nanos;
 use std::sync::Arc;
@@ -23,6 +24,18 @@ pub struct ArrivalArgs {
 }
 
 impl ArrivalArgs {
+    /// Takes the arrival process of a scenario where none was given, for rates that the scenario
+    /// does not choose. Whether there is one now.
+    pub fn fill(&mut self, scenario: &Scenario) -> bool {
+        let asked = scenario
+            .load
+            .as_ref()
+            .and_then(|load| load.arrival.as_ref());
+        let asked = asked.filter(|asked| !asked.carries_rate());
+        self.arrival = self.arrival.take().or_else(|| asked.cloned());
+        self.arrival.is_some()
+    }
+
     /// The trace, where `--arrival` names one.
     pub fn trace(&self) -> Result<Option<Trace>, Failure> {
         let file = self.arrival.as_ref().and_then(AskedArrival::file);

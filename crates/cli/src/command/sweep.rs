@@ -120,8 +120,10 @@ const CONNECTIONS_HELP: &str = "With --axis rate: the most connections that may 
 /// A sweep that cannot be wrong.
 #[derive(Debug)]
 pub struct ResolvedSweep {
-    spec: SweepSpec,
+    pub(super) spec: SweepSpec,
     words: Words,
+    /// What of a scenario's load is not used, in a line.
+    pub(super) unused: Option<String>,
     observe: ObserveArgs,
     thresholds: ThresholdArgs,
     output: Output,
@@ -136,6 +138,9 @@ pub fn execute(mut sweep: ResolvedSweep) -> Result<Exit, Failure> {
     let demo = sweep.demo.take();
     if let Some(demo) = &demo {
         sweep.output.note(&demo.announcement());
+    }
+    if let Some(unused) = &sweep.unused {
+        sweep.output.note(unused);
     }
     let fleet = sweep.fleet.take();
     if fleet.is_none() {
@@ -163,9 +168,12 @@ impl ResolvedSweep {
 impl RawSweep {
     /// What is to be run; files are read here, and the reference server started if no URL is given.
     pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedSweep, Failure> {
+        let mut unused = None;
         if let Some(scenario) = self.target.scenario()? {
             self.limits.fill(&scenario);
             self.thresholds.fill(&scenario);
+            let takes_arrival = self.is_open() && self.open.arrivals.fill(&scenario);
+            unused = self.target.unused_load("a sweep", takes_arrival);
         }
         self.refuse_contradictions()?;
         let output = self.output.resolve()?;
@@ -184,6 +192,7 @@ impl RawSweep {
         Ok(ResolvedSweep {
             spec,
             words,
+            unused,
             observe: self.observe.with_token()?,
             thresholds: self.thresholds,
             output,

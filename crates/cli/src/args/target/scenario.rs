@@ -21,6 +21,29 @@ impl TargetArgs {
         Ok(self.scenario.clone())
     }
 
+    /// What the scenario asks for under `load` that an experiment with a load of its own does not
+    /// use, in a line; `None` where that is nothing. `takes_arrival`: it uses the arrival process.
+    pub fn unused_load(&self, experiment: &str, takes_arrival: bool) -> Option<String> {
+        let load = self.scenario.as_ref()?.load.as_ref()?;
+        let given = [
+            ("rate", load.rate.is_some()),
+            ("arrival", load.arrival.is_some() && !takes_arrival),
+            ("stages", !load.stages.is_empty()),
+            ("vusers", load.vusers.is_some()),
+            ("duration", load.duration.is_some()),
+            ("warmup", load.warmup.is_some()),
+        ];
+        let given = given.iter().filter(|(_, is_given)| *is_given);
+        let names: Vec<&str> = given.map(|(name, _)| *name).collect();
+        let file = self.url.as_deref().unwrap_or_default();
+        (!names.is_empty()).then(|| {
+            format!(
+                "note: {file}: {experiment} sets its own load and ignores these keys of 'load': {}",
+                names.join(", ")
+            )
+        })
+    }
+
     /// A scenario may come from anybody: what it starts is up to the command line.
     fn check_programs(&self, file: &str, scenario: &Scenario) -> Result<(), Failure> {
         match scenario.plan.programs.first() {

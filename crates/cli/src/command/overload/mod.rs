@@ -151,8 +151,10 @@ const PATIENCE_HELP: &str = "T: time after which an unanswered connect is abando
 /// An overload that cannot be wrong.
 #[derive(Debug)]
 pub struct ResolvedOverload {
-    spec: OverloadSpec,
+    pub(super) spec: OverloadSpec,
     words: Words,
+    /// What of a scenario's load is not used, in a line.
+    pub(super) unused: Option<String>,
     observe: ObserveArgs,
     thresholds: ThresholdArgs,
     output: Output,
@@ -168,6 +170,9 @@ pub fn execute(mut overload: ResolvedOverload) -> Result<Exit, Failure> {
     let notes = overload.output.notes();
     if let Some(demo) = &demo {
         notes.tell(&demo.announcement());
+    }
+    if let Some(unused) = &overload.unused {
+        notes.tell(unused);
     }
     let fleet = overload.fleet.take();
     let is_here = fleet.is_none();

@@ -27,9 +27,12 @@ const STARTS_PER_WORKER: f64 = 10_000.0;
 impl RawOverload {
     /// What is to be run; files are read here, and the reference server started if no URL is given.
     pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedOverload, Failure> {
+        let mut unused = None;
         if let Some(scenario) = self.target.scenario()? {
             self.limits.fill(&scenario);
             self.thresholds.fill(&scenario);
+            let takes_arrival = self.rate.is_some() && self.arrivals.fill(&scenario);
+            unused = self.target.unused_load("an overload", takes_arrival);
         }
         self.target
             .expect
@@ -38,6 +41,9 @@ impl RawOverload {
         let output = self.output.resolve()?;
         let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::small)?;
         let served_per_s = demo.as_ref().map(|_| Demo::SMALL.0);
+        if self.fleet.is_asked_for() {
+            self.target.refuse_programs_of_a_fleet()?;
+        }
         let fleet = self.fleet.gather(self.engine.threads)?;
         let share = FleetArgs::machine(fleet.as_ref(), &share);
         let (spec, mut words) = self.spec(&share, served_per_s)?;
@@ -49,6 +55,7 @@ impl RawOverload {
         Ok(ResolvedOverload {
             spec,
             words,
+            unused,
             observe: self.observe.with_token()?,
             fleet,
             thresholds: self.thresholds,

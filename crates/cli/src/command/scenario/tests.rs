@@ -33,6 +33,28 @@ impl Scratch {
         }
     }
 
+    /// What of the file's load a sweep does not use, and the load of its first level.
+    fn sweep(&self, rest: &str) -> (Option<String>, Load) {
+        match parse(&self.arguments("sweep", rest)) {
+            Ok(RawCommand::Sweep(raw)) => {
+                let sweep = raw.resolve(&MACHINE).expect(rest);
+                (sweep.unused, sweep.spec.base.load)
+            }
+            other => panic!("{rest}: {other:?}"),
+        }
+    }
+
+    /// The same of an overload.
+    fn overload(&self, rest: &str) -> (Option<String>, Load) {
+        match parse(&self.arguments("overload", rest)) {
+            Ok(RawCommand::Overload(raw)) => {
+                let overload = raw.resolve(&MACHINE).expect(rest);
+                (overload.unused, overload.spec.base.load)
+            }
+            other => panic!("{rest}: {other:?}"),
+        }
+    }
+
     fn refused(&self, command: &str, rest: &str) -> String {
         refusal(&self.arguments(command, rest))
     }
@@ -98,6 +120,41 @@ fn the_command_line_wins() {
         Load::Closed { vusers: 7, .. }
     ));
     assert_eq!(open(&users.trial("-R 1")).rate.per_s(), 1.0);
+}
+
+#[test]
+fn what_a_load_of_its_own_does_not_use_is_told() {
+    let stages = "stages: [{ramp: 0 -> 10/s, for: 4s}], arrival: poisson, warmup: 1s";
+    let file = Scratch::new("unused", &format!("load: {{{stages}}}\n"));
+    let ends = |(unused, load): (Option<String>, Load), words: &str| {
+        let line = unused.expect(words);
+        assert!(line.ends_with(words), "{line}");
+        load
+    };
+    let of_users = ends(
+        file.sweep(""),
+        "a sweep sets its own load and ignores these keys of 'load': arrival, stages, warmup",
+    );
+    assert!(matches!(of_users, Load::Closed { .. }));
+    let of_rates = ends(file.sweep("--axis rate"), ": stages, warmup");
+    assert_eq!(of_rates.schedule().unwrap().1, &ArrivalLaw::Poisson);
+    let own = ends(
+        file.sweep("--axis rate --arrival uniform"),
+        ": stages, warmup",
+    );
+    assert_eq!(own.schedule().unwrap().1, &ArrivalLaw::Uniform);
+    ends(
+        file.overload("--descriptors 64"),
+        ": arrival, stages, warmup",
+    );
+    let scheduled = ends(file.overload("--rate 100"), ": stages, warmup");
+    assert_eq!(scheduled.schedule().unwrap().1, &ArrivalLaw::Poisson);
+    let ramp = Scratch::new("ramp", "load: {arrival: 'ramp(1,5)'}\n");
+    ends(ramp.sweep("--axis rate"), ": arrival");
+    let poisson = Scratch::new("poisson", "load: {rate: 9/s, arrival: poisson}\n");
+    ends(poisson.sweep("--axis rate"), ": rate");
+    let none = Scratch::new("none", "");
+    assert_eq!((none.sweep("").0, none.overload("").0), (None, None));
 }
 
 #[test]
