@@ -1,7 +1,7 @@
 //! Programs that steps of a scenario ask for values: what they are told, what becomes of their
 //! answers, and of those that are late, wrong or missing.
 
-use crate::support::{Ended, TempPath, backends, measured, program, run};
+use crate::support::{Ended, KneeServer, TempPath, backends, measured, program, run};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -200,6 +200,62 @@ fn signatures_arrive_exactly_from_one_process_for_each_worker() {
         let answers = &report["trials"][0]["sessions"]["programs"]["answer_ns"];
         assert_eq!(answers["count"], 60, "{answers:#}");
         assert!(!codes(&report).contains("program_failed"), "{report:#}");
+    }
+}
+
+/// Gives the values without which the shop takes nothing into a cart, from those it is told.
+const CLERK: &str = r#"#!/usr/bin/env python3
+import json, sys
+for line in sys.stdin:
+    ask = json.loads(line)
+    told = ask["variables"]
+    given = {"authorization": "Bearer " + told["token"], "id": told["item"]}
+    print(json.dumps({"id": ask["id"], "set": given}), flush=True)
+"#;
+
+const CART: &str = r#"
+sessions:
+  buyer:
+    steps:
+      - post: /login
+        json: {name: "user-${seq()}", password: secret}
+        extract: {token: {json: /token}}
+      - {get: "/items?page=${random(1,50)}", extract: {item: {json: /items/0/id}}}
+      - think: 1ms
+      - post: /cart
+        exec: ./clerk.py
+        gives: [authorization, id]
+        headers: {Authorization: "${authorization}"}
+        form: {id: "${id}"}
+        expect: {status: 201, body: {json: /ok, equals: true}}
+      - {get: /cart, expect: {body: {contains: "${item}"}}}
+"#;
+
+#[test]
+fn values_arrive_over_every_version_of_http_and_over_tls() {
+    if program("python3").is_none() {
+        return;
+    }
+    let folder = Folder::new("clerk");
+    folder.put("clerk.py", CLERK, 0o755);
+    for (tls, version) in [
+        (false, "--http2-prior-knowledge"),
+        (true, "--http1.1"),
+        (true, "--http2"),
+    ] {
+        let options: &[&str] = if tls { &["--tls"] } else { &[] };
+        let server = KneeServer::start(&[&["--app", "shop"], options].concat());
+        let text = format!("target: {}{CART}", server.url());
+        let file = folder.put("cart.yaml", &text, 0o644);
+        let trust = server.certificate.as_deref().map(|file| ["--cacert", file]);
+        let trust = trust.as_ref().map_or(&[][..], |trust| trust);
+        let users = ["--threads", "2", "--vusers", "8", "-n", "80", version];
+        let report = load(&file, &[&users[..], trust].concat());
+        assert_eq!(outcome(&report, "ok"), 320, "{version}: {report:#}");
+        let trial = &report["trials"][0];
+        assert_eq!(trial["sessions"]["kinds"][0]["completed"], 80);
+        assert_eq!(trial["sessions"]["programs"]["answer_ns"]["count"], 80);
+        assert_eq!(trial["protocol"]["tls"].is_null(), !tls, "{trial:#}");
     }
 }
 
