@@ -99,6 +99,7 @@ mod tests {
                     "evidence",
                     "parameters",
                     "outcomes",
+                    "status_codes",
                     "level",
                     "lost",
                     "send_errors",

@@ -215,6 +215,7 @@ mod tests {
             ("run", fixtures::run_errors()),
             ("sweep", fixtures::sweep_good()),
             ("udp_explain", fixtures::udp_explain()),
+            ("overload_sessions", fixtures::overload_sessions()),
         ] {
             insta::assert_snapshot!(format!("markdown_{name}"), text(&report));
         }

@@ -110,6 +110,7 @@ fn an_overload_is_read_again_as_it_was_written() {
         fixtures::overload_falling(),
         fixtures::overload_scheduled(),
         fixtures::overload_nothing(),
+        fixtures::overload_sessions(),
     ] {
         let mut bytes = Vec::new();
         Json.render(&report, &mut bytes).unwrap();

@@ -350,29 +350,35 @@ sessions:
     );
 }
 
-#[test]
-fn an_overload_offers_sessions_and_counts_those_that_are_served() {
-    let server = KneeServer::start(&["--app", "shop"]);
-    let file = example(&server.url());
-    // Nobody pauses, so that sessions are over before their level is.
+/// The example whose users do not pause, so that sessions are over before their level is.
+fn hurried(url: &str) -> TempPath {
+    let file = example(url);
     let text = std::fs::read_to_string(&file.0).unwrap();
     let paused = |line: &&str| !line.trim_start().starts_with("- think:");
     let text: Vec<&str> = text.lines().filter(paused).collect();
     std::fs::write(&file.0, text.join("\n")).unwrap();
+    file
+}
+
+#[test]
+fn an_overload_offers_sessions_and_counts_those_that_are_served() {
     let page = TempPath::new("overload.html");
-    for close in ["fin", "rst"] {
+    for (tls, close, length) in [
+        (false, "fin", "600ms"),
+        (false, "rst", "600ms"),
+        (true, "fin", "2s"),
+    ] {
+        let options: &[&str] = if tls { &["--tls"] } else { &[] };
+        let server = KneeServer::start(&[&["--app", "shop"], options].concat());
+        let file = hurried(&server.url());
+        let trust = server.certificate.as_deref().map(|file| ["--cacert", file]);
+        let levels = ["--simple", "2", "--descriptors", "4"];
+        let times = ["-d", length, "--warmup", "200ms", "--seed", "1"];
         let ended = run(&[
-            &[
-                "overload",
-                file.str(),
-                "--simple",
-                "2",
-                "--descriptors",
-                "4",
-            ][..],
-            &[
-                "--close", close, "-d", "600ms", "--warmup", "200ms", "--seed", "1",
-            ],
+            &["overload", file.str(), "--close", close][..],
+            &levels,
+            &times,
+            trust.as_ref().map_or(&[][..], |trust| trust),
             &["--html", page.str(), "--json", "-"],
         ]
         .concat());
@@ -395,6 +401,12 @@ fn an_overload_offers_sessions_and_counts_those_that_are_served() {
         let steps = simple["outcomes"]["ok"].as_u64().unwrap();
         let opened = attempts["connections"].as_u64().unwrap();
         assert!(opened < steps, "{opened} connections for {steps} steps");
+        let handshakes = &simple["protocol"]["tls"]["handshakes_full"];
+        assert_eq!(
+            handshakes.as_u64().is_some_and(|n| n > 0),
+            tls,
+            "{simple:#}"
+        );
         let row = &report["conclusion"]["sclients"][0]["outcomes"];
         let attempts = &trials[1]["sessions"]["attempts"]["outcomes"];
         assert_eq!(row, attempts, "what is reported is of sessions");

@@ -24,7 +24,7 @@ pub(super) fn show(doc: &mut Document, sessions: Option<&SessionsReport>) {
     doc.facts(
         completed(sessions)
             .into_iter()
-            .chain(facts(sessions))
+            .chain(facts("", sessions))
             .collect(),
     );
 }
@@ -50,7 +50,7 @@ pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
     }
     doc.section("Sessions", "from the intended begin, pauses included");
     doc.table("Sessions", table(&kinds));
-    let facts = all.iter().flat_map(|(_, of)| facts(of));
+    let facts = all.iter().flat_map(|(label, of)| facts(label, of));
     doc.facts(facts.take(FACTS_OF_LEVELS).collect());
 }
 
@@ -100,8 +100,13 @@ fn table(kinds: &[(&str, &SessionReport)]) -> Table {
     table
 }
 
-fn facts(sessions: &SessionsReport) -> Vec<Fact> {
+/// What there is to tell of a trial, which is named where there are several.
+fn facts(trial: &str, sessions: &SessionsReport) -> Vec<Fact> {
     let mut facts = Vec::new();
+    let told = |line: String| match trial {
+        "" => line,
+        trial => format!("{trial}: {line}"),
+    };
     for kind in sessions
         .kinds
         .iter()
@@ -109,8 +114,8 @@ fn facts(sessions: &SessionsReport) -> Vec<Fact> {
     {
         let steps = kind.failed_at.iter().take(FAILED_AT_SHOWN);
         let steps = steps.map(|at| format!("{} at {}", count(at.count), at.step));
-        let line = Line::of(Ink::Bad, steps.collect::<Vec<_>>().join(", "));
-        facts.push(fact("failed", line));
+        let line = told(steps.collect::<Vec<_>>().join(", "));
+        facts.push(fact("failed", Line::of(Ink::Bad, line)));
     }
     for unexpected in &sessions.unexpected {
         let line = format!(
@@ -121,15 +126,16 @@ fn facts(sessions: &SessionsReport) -> Vec<Fact> {
             unexpected.status,
             unexpected.body
         );
-        facts.push(fact("unexpected", Line::plain(line)));
+        facts.push(fact("unexpected", Line::plain(told(line))));
     }
     let programs = sessions.programs.iter();
-    facts.extend(programs.filter_map(programs_fact));
+    let programs = programs.filter_map(programs_line);
+    facts.extend(programs.map(|line| fact("programs", Line::plain(told(line)))));
     facts
 }
 
 /// How soon programs answered, and what steps waited for that.
-fn programs_fact(programs: &ProgramsReport) -> Option<Fact> {
+fn programs_line(programs: &ProgramsReport) -> Option<String> {
     let ProgramsReport {
         answer_ns, late_ns, ..
     } = programs;
@@ -143,12 +149,11 @@ fn programs_fact(programs: &ProgramsReport) -> Option<Fact> {
         all.join(", ")
     };
     (answer_ns.count > 0).then(|| {
-        let line = format!(
+        format!(
             "{} answers after {}; steps waited for them {}",
             count(answer_ns.count),
             shown(answer_ns),
             shown(late_ns)
-        );
-        fact("programs", Line::plain(line))
+        )
     })
 }

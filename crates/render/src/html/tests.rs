@@ -371,6 +371,8 @@ fn the_answer_comes_first() {
         ("sweep_analyzed", fixtures::sweep_analyzed_low()),
         ("run", fixtures::run_errors()),
         ("run_nothing", fixtures::run_nothing()),
+        ("run_sessions", fixtures::run_sessions()),
+        ("overload_sessions", fixtures::overload_sessions()),
     ];
     for (name, report) in all {
         insta::assert_snapshot!(format!("outline_{name}"), outline(&body(&report)));
