@@ -9,7 +9,7 @@ pub mod experiment;
 mod generator;
 pub mod interrupt;
 mod kernel;
-mod link;
+pub mod link;
 mod names;
 pub mod observe;
 mod pool;

@@ -1,5 +1,6 @@
 //! Why a connection could not be secured, in words.
 
+use super::records::Violation;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
 /// What went wrong, and where it is known the remedy, in one line.
@@ -23,6 +24,21 @@ pub(super) fn words(error: &Error) -> String {
             )
         }
         other => format!("the TLS handshake failed: {other}"),
+    }
+}
+
+/// What went wrong after the handshake, in one line.
+pub(super) fn of_records(violation: &Violation) -> String {
+    match violation {
+        Violation::Malformed(what) | Violation::Unexpected(what) | Violation::Illegal(what) => {
+            format!("it broke the rules of TLS: {what}")
+        }
+        Violation::Oversized => "it broke the rules of TLS: a record that is too long".to_owned(),
+        Violation::Unauthentic => {
+            "it sent a TLS record whose tag is wrong (bad_record_mac)".to_owned()
+        }
+        Violation::Told(alert) => told(AlertDescription::from(*alert)),
+        Violation::Internal(why) => format!("TLS failed: {why}"),
     }
 }
 

@@ -66,17 +66,18 @@ fn secure(
 ) -> Result<Agreed, String> {
     let begun = Instant::now();
     let own = Arc::clone(&target.own);
-    let mut tls = Tls::new(&mut Some(target))?;
+    let mut shared = target.into();
+    let mut tls = Tls::new(&mut shared)?;
     let mut buffer = vec![0; 16 << 10];
     loop {
         let mut wire = Vec::new();
         tls.take_wire(&mut wire);
         stream.write_all(&wire).map_err(|error| lost(&error))?;
-        if tls.is_secured() {
+        if let Some(agreed) = tls.agreed() {
             if own.was_asked_for() && tls.is_told_later() {
-                takes_the_client(stream, &mut tls)?;
+                takes_the_client(stream, &mut tls, &mut shared)?;
             }
-            return Ok(tls.agreed());
+            return Ok(agreed);
         }
         if begun.elapsed() > patience {
             return Err(SILENT.to_owned());
@@ -85,45 +86,43 @@ fn secure(
         if count == 0 {
             return Err(format!("{HUNG_UP}: if it speaks cleartext, use http://"));
         }
-        let mut rest = &buffer[..count];
-        while !rest.is_empty() {
-            if let Err(why) = tls.take_in(&mut rest) {
-                let mut alert = Vec::new();
-                tls.take_wire(&mut alert);
-                // It is told why, if it still listens.
-                let _ = stream.write_all(&alert);
-                return Err(why);
-            }
-            tls.drain(|_| {});
+        if let Err(why) = take_in(&mut tls, &mut shared, &buffer[..count]) {
+            let mut alert = Vec::new();
+            tls.take_wire(&mut alert);
+            // It is told why, if it still listens.
+            let _ = stream.write_all(&alert);
+            return Err(why);
         }
     }
+}
+
+/// Takes bytes of the handshake, and of what follows it.
+fn take_in(tls: &mut Tls, shared: &mut <Tls as Link>::Shared, bytes: &[u8]) -> Result<(), String> {
+    let mut rest = bytes;
+    while !rest.is_empty() && !tls.is_secured() {
+        tls.secure(&mut rest)?;
+    }
+    tls.open(rest, shared, |_| {})
 }
 
 /// In TLS 1.3 a server that wants another certificate of the client, or one at all, says so after
 /// the handshake (RFC 8446 §4.4.2.4). One that takes it sends tickets or SETTINGS; where nothing
 /// comes it is taken as well.
-fn takes_the_client(stream: &mut impl Read, tls: &mut Tls) -> Result<(), String> {
+fn takes_the_client(
+    stream: &mut impl Read,
+    tls: &mut Tls,
+    shared: &mut <Tls as Link>::Shared,
+) -> Result<(), String> {
     let mut buffer = vec![0; 16 << 10];
-    let count = match stream.read(&mut buffer) {
-        Ok(count) => count,
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-            return Ok(());
-        }
-        Err(_) => 0,
-    };
-    if count == 0 {
-        return Err(
+    match stream.read(&mut buffer) {
+        Ok(count @ 1..) => take_in(tls, shared, &buffer[..count]),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Ok(()),
+        Ok(0) | Err(_) => Err(
             "it asks for a certificate of the client and closed the connection: see --cert and \
              --key"
                 .to_owned(),
-        );
+        ),
     }
-    let mut rest = &buffer[..count];
-    while !rest.is_empty() {
-        tls.take_in(&mut rest)?;
-        tls.drain(|_| {});
-    }
-    Ok(())
 }
 
 const SILENT: &str = "it does not answer in TLS in time: if it speaks cleartext, use http://";

@@ -5,6 +5,7 @@
 mod config;
 mod failure;
 mod greet;
+pub mod records;
 mod tls;
 
 pub(crate) use config::tls_target;
@@ -30,27 +31,34 @@ pub(crate) trait Link: Sized {
     /// Why it cannot be secured.
     fn new(shared: &mut Self::Shared) -> Result<Self, String>;
 
-    /// Takes bytes off the front of `wire`, which is not empty, as far as there is room for what is
-    /// in them; [`Link::drain`] makes room.
+    /// Takes bytes off the front of `wire`, which is not empty, as far as they secure it.
     ///
     /// # Errors
     /// What the peer did wrong, or said to be wrong. The link is of no use from then on, but for
     /// what it has to say to the peer.
-    fn take_in(&mut self, wire: &mut &[u8]) -> Result<(), String>;
-
-    /// Hands over what was in the bytes taken in.
-    fn drain(&mut self, take: impl FnMut(&[u8]));
+    fn secure(&mut self, wire: &mut &[u8]) -> Result<(), String>;
 
     /// Whether what is spoken can go over it: the handshake, if any, is over.
     fn is_secured(&self) -> bool;
 
-    /// Makes bytes of what is to be sent, which are there to be [taken](Link::take_wire).
-    fn seal(&mut self, plain: &[u8]);
+    /// Hands over what is in `wire`, which came once it was secured.
+    ///
+    /// # Errors
+    /// As [`Link::secure`]; what came before it has been handed over.
+    fn open(
+        &mut self,
+        wire: &[u8],
+        shared: &mut Self::Shared,
+        take: impl FnMut(&[u8]),
+    ) -> Result<(), String>;
 
-    /// Whether something is to go over the wire.
+    /// Makes bytes of what is to be sent, and puts them behind what is in `wire`.
+    fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>);
+
+    /// Whether something of its own is to go over the wire, before anything that is sealed.
     fn has_wire(&self) -> bool;
 
-    /// Takes what is to go over the wire, and puts it behind what is in `into`.
+    /// Takes that, and puts it behind what is in `into`.
     fn take_wire(&mut self, into: &mut Vec<u8>);
 
     /// Notes how it was secured.
@@ -85,19 +93,29 @@ impl Link for Clear {
         Ok(Clear)
     }
 
-    fn take_in(&mut self, wire: &mut &[u8]) -> Result<(), String> {
-        *wire = &[];
+    fn secure(&mut self, _: &mut &[u8]) -> Result<(), String> {
         Ok(())
     }
-
-    fn drain(&mut self, _: impl FnMut(&[u8])) {}
 
     #[inline]
     fn is_secured(&self) -> bool {
         true
     }
 
-    fn seal(&mut self, _: &[u8]) {}
+    #[inline]
+    fn open(
+        &mut self,
+        wire: &[u8],
+        (): &mut (),
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<(), String> {
+        take(wire);
+        Ok(())
+    }
+
+    fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) {
+        wire.extend_from_slice(plain);
+    }
 
     fn has_wire(&self) -> bool {
         false

@@ -167,12 +167,13 @@ impl<P: Policy> MadeOf<'_, P> {
             requests,
             tls,
         } = self;
-        match tls.is_some() {
-            true => {
-                let client = HttpClient::<Tls, X, P>::new(config, policy, requests, tls, shared);
+        match tls {
+            Some(tls) => {
+                let link = tls.into();
+                let client = HttpClient::<Tls, X, P>::new(config, policy, requests, link, shared);
                 plan.carry(client, share, parts)
             }
-            false => {
+            None => {
                 let client = HttpClient::<Clear, X, P>::new(config, policy, requests, (), shared);
                 plan.carry(client, share, parts)
             }

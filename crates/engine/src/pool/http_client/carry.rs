@@ -106,12 +106,14 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 }
             },
             false => {
-                seal(connection, &self.requests);
-                let Some(link) = connection.link.as_mut().filter(|link| link.has_wire()) else {
+                if !has_something(connection) {
                     return;
-                };
+                }
                 let mut wire = io.buffer();
-                link.take_wire(&mut wire);
+                seal(connection, &self.requests, &mut wire);
+                if wire.is_empty() {
+                    return;
+                }
                 Payload::Owned(wire)
             }
         };
@@ -197,27 +199,26 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             return;
         }
         let mut rest = bytes;
-        while !rest.is_empty() {
-            let connection = &mut self.connections[slot as usize];
-            let Some(link) = &mut connection.link else {
-                return;
-            };
-            if let Err(why) = link.take_in(&mut rest) {
+        while self.connections[slot as usize].state == State::Securing
+            && let Some(link) = &mut self.connections[slot as usize].link
+            && !rest.is_empty()
+        {
+            if let Err(why) = link.secure(&mut rest) {
                 return self.on_bad_link(io, slot, why, time.seen);
             }
-            let is_secured = link.is_secured();
-            if connection.state == State::Securing {
-                match is_secured {
-                    true => self.on_secured(io, slot, time.seen),
-                    false => self.send_out(io, slot, time.seen),
-                }
+            match link.is_secured() {
+                true => self.on_secured(io, slot, time.seen),
+                false => self.send_out(io, slot, time.seen),
             }
-            self.take_plain(io, slot, time);
+        }
+        if !rest.is_empty() {
+            self.open_plain(io, slot, rest, time);
         }
     }
 
-    /// Feeds what was in the bytes that a link has taken in.
-    fn take_plain<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime) {
+    /// Feeds what is in bytes that came over a secured link.
+    #[inline]
+    fn open_plain<B: Backend>(&mut self, io: &mut B, slot: u32, wire: &[u8], time: EventTime) {
         let connection = &mut self.connections[slot as usize];
         let (State::Open, Some(link), Some(exchange)) = (
             connection.state,
@@ -225,14 +226,19 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             &mut connection.exchange,
         ) else {
             // What comes over a connection that is given up means nothing.
-            if let Some(link) = &mut connection.link {
-                link.drain(|_| {});
-            }
             return;
         };
         let (shared, told, out) = (&mut self.exchange, &mut self.told, &mut connection.out);
-        link.drain(|plain| exchange.feed(plain, shared, out, told));
+        let opened = link.open(wire, &mut self.link, |plain| {
+            exchange.feed(plain, shared, out, told);
+        });
         self.heed(io, slot, time);
+        // What came before may have ended the connection, or its slot may have another already.
+        if let Err(why) = opened
+            && self.connections[slot as usize].state == State::Open
+        {
+            self.on_bad_link(io, slot, why, time.seen);
+        }
     }
 
     /// Acts on what a connection told of its operations, then on what that means for it.
@@ -383,14 +389,25 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     }
 }
 
+/// Whether there is something to be sent.
+fn has_something<L: Link, X>(connection: &Connection<L, X>) -> bool {
+    let of_link = connection.link.as_ref().is_some_and(Link::has_wire);
+    of_link || connection.sealing.is_some() || !connection.out.is_empty()
+}
+
 /// Makes bytes of what is to be sent.
 fn seal<L: Link, X>(
     connection: &mut Connection<L, X>,
     requests: &crate::pool::requests::RequestSet,
+    wire: &mut Vec<u8>,
 ) {
-    let Some(link) = connection.link.as_mut().filter(|link| link.is_secured()) else {
+    let Some(link) = connection.link.as_mut() else {
         return;
     };
+    link.take_wire(wire);
+    if !link.is_secured() {
+        return;
+    }
     if let Some(request) = connection.out.take_request() {
         connection.sealing = Some((request, 0));
     }
@@ -402,13 +419,13 @@ fn seal<L: Link, X>(
                 return;
             }
             let piece = &piece[..piece.len().min(until - at)];
-            link.seal(piece);
+            link.seal(piece, wire);
             at += piece.len();
         }
     }
     let bytes = connection.out.bytes();
     if !bytes.is_empty() {
-        link.seal(bytes);
+        link.seal(bytes, wire);
         bytes.clear();
     }
 }

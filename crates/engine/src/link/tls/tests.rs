@@ -1,0 +1,352 @@
+//! The client's side against rustls's server, in memory.
+
+use super::*;
+use crate::link::config::tls_target;
+use knee_core::spec::{Endpoint, HttpTarget, HttpVersion, Pick, TlsSpec, TlsVersion};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::{
+    AlertDescription, Error, KeyLog, ServerConfig, ServerConnection, SupportedCipherSuite,
+};
+use std::io::{Read, Write};
+use std::sync::Mutex;
+
+fn client(tls: TlsSpec) -> Shared {
+    let target = HttpTarget {
+        endpoint: Endpoint::Tcp {
+            host: "localhost".to_owned(),
+            port: 1,
+        },
+        requests: Vec::new(),
+        pick: Pick::InOrder,
+        keep_alive: true,
+        version: HttpVersion::Auto,
+        http2: Default::default(),
+        tls: Some(Box::new(TlsSpec {
+            is_insecure: true,
+            ..tls
+        })),
+        sessions: None,
+    };
+    tls_target(&target).unwrap().unwrap().into()
+}
+
+fn only(version: TlsVersion) -> TlsSpec {
+    TlsSpec {
+        version_min: Some(version),
+        version_max: Some(version),
+        ..TlsSpec::default()
+    }
+}
+
+fn server(provider: CryptoProvider) -> ServerConfig {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key.into())
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    config.ticketer = aws_lc_rs::Ticketer::new().unwrap();
+    config
+}
+
+/// A client and a server, and what has come to each.
+struct Pair<'a> {
+    tls: Tls,
+    shared: &'a mut Shared,
+    server: ServerConnection,
+    /// So many bytes come to the client at once.
+    piece: usize,
+    got: Vec<u8>,
+}
+
+impl Pair<'_> {
+    fn new<'a>(shared: &'a mut Shared, config: &Arc<ServerConfig>, piece: usize) -> Pair<'a> {
+        let mut server = ServerConnection::new(Arc::clone(config)).unwrap();
+        server.set_buffer_limit(None);
+        Pair {
+            tls: Tls::new(shared).unwrap(),
+            shared,
+            server,
+            piece,
+            got: Vec::new(),
+        }
+    }
+
+    /// What the client sends, with `plain` at its end.
+    fn server_takes(&mut self, plain: &[u8]) -> Result<Vec<u8>, Error> {
+        let mut wire = Vec::new();
+        self.tls.take_wire(&mut wire);
+        self.tls.seal(plain, &mut wire);
+        let (mut rest, mut got) = (&wire[..], Vec::new());
+        while !rest.is_empty() {
+            self.server.read_tls(&mut rest).unwrap();
+            self.server.process_new_packets()?;
+            let _ = self.server.reader().read_to_end(&mut got);
+        }
+        Ok(got)
+    }
+
+    /// What the server sends, with `plain` at its end.
+    fn of_server(&mut self, plain: &[u8]) -> Vec<u8> {
+        let mut wire = Vec::new();
+        self.server.writer().write_all(plain).unwrap();
+        while self.server.wants_write() {
+            self.server.write_tls(&mut wire).unwrap();
+        }
+        wire
+    }
+
+    fn client_takes(&mut self, wire: &[u8]) -> Result<(), String> {
+        for mut rest in wire.chunks(self.piece) {
+            while !rest.is_empty() && !self.tls.is_secured() {
+                self.tls.secure(&mut rest)?;
+            }
+            let got = &mut self.got;
+            self.tls
+                .open(rest, self.shared, |plain| got.extend_from_slice(plain))?;
+        }
+        Ok(())
+    }
+
+    fn shake_hands(&mut self) {
+        for _ in 0..4 {
+            self.server_takes(b"").unwrap();
+            let wire = self.of_server(b"");
+            self.client_takes(&wire).unwrap();
+        }
+        assert!(self.tls.is_secured() && !self.server.is_handshaking());
+    }
+
+    fn handshakes(&self) -> Handshakes {
+        let mut handshakes = Handshakes::default();
+        self.tls.note(&mut handshakes);
+        handshakes
+    }
+
+    fn facts(&self) -> &Facts {
+        match &self.tls.0.stage {
+            Stage::Secured(facts, _) => facts,
+            _ => panic!("it is not secured"),
+        }
+    }
+}
+
+#[test]
+fn every_suite_carries_data_both_ways_however_it_is_split() {
+    let text: Vec<u8> = (0..40_000_u32).map(|n| (n % 251) as u8).collect();
+    let all = aws_lc_rs::ALL_CIPHER_SUITES.iter();
+    // The certificate's key is of an elliptic curve.
+    let usable = all.filter(|suite| !format!("{suite:?}").contains("_RSA_"));
+    let mut count = 0;
+    for &suite in usable {
+        let mut provider = aws_lc_rs::default_provider();
+        provider.cipher_suites = vec![suite];
+        let config = Arc::new(server(provider));
+        let version = match suite {
+            SupportedCipherSuite::Tls12(_) => TlsVersion::Tls12,
+            SupportedCipherSuite::Tls13(_) => TlsVersion::Tls13,
+        };
+        let mut shared = client(only(version));
+        for piece in [1, 2, 1_000, usize::MAX] {
+            let mut pair = Pair::new(&mut shared, &config, piece);
+            pair.shake_hands();
+            assert!(
+                pair.server_takes(&text).unwrap() == text,
+                "{suite:?} {piece}"
+            );
+            let wire = pair.of_server(&text);
+            pair.client_takes(&wire).unwrap();
+            assert!(pair.got == text, "{suite:?} {piece}");
+            let agreed = pair.tls.agreed().unwrap();
+            assert_eq!(agreed.cipher, format!("{suite:?}"));
+            assert_eq!(agreed.protocol.as_deref(), Some("h2"));
+        }
+        count += 1;
+    }
+    assert_eq!(count, 6);
+}
+
+#[test]
+fn sessions_are_resumed_by_tickets_that_came_after_the_handshake() {
+    let config = Arc::new(server(aws_lc_rs::default_provider()));
+    for version in [TlsVersion::Tls12, TlsVersion::Tls13] {
+        let mut shared = client(only(version));
+        let kinds = [0; 3].map(|_| {
+            let mut pair = Pair::new(&mut shared, &config, 100);
+            pair.shake_hands();
+            let noted = pair.handshakes();
+            assert!(noted.generator > Nanos::ZERO);
+            (noted.full, noted.resumed)
+        });
+        assert_eq!(kinds, [(1, 0), (0, 1), (0, 1)], "{version:?}");
+    }
+}
+
+#[test]
+fn data_in_the_same_bytes_as_the_servers_finished_is_data() {
+    for version in [TlsVersion::Tls12, TlsVersion::Tls13] {
+        let mut config = server(aws_lc_rs::default_provider());
+        config.send_half_rtt_data = true;
+        let config = Arc::new(config);
+        for piece in [1, 33, usize::MAX] {
+            let mut shared = client(only(version));
+            let mut pair = Pair::new(&mut shared, &config, piece);
+            if version == TlsVersion::Tls12 {
+                pair.server_takes(b"").unwrap();
+                let wire = pair.of_server(b"");
+                pair.client_takes(&wire).unwrap();
+            }
+            pair.server_takes(b"").unwrap();
+            let wire = pair.of_server(b"early");
+            pair.client_takes(&wire).unwrap();
+            assert_eq!(pair.got, b"early", "{version:?} {piece}");
+            assert_eq!(pair.server_takes(b"late").unwrap(), b"late");
+        }
+    }
+}
+
+#[test]
+fn new_keys_of_the_server_are_taken_and_answered() {
+    let config = Arc::new(server(aws_lc_rs::default_provider()));
+    let mut shared = client(only(TlsVersion::Tls13));
+    let mut pair = Pair::new(&mut shared, &config, 7);
+    pair.shake_hands();
+    for _ in 0..3 {
+        pair.server.refresh_traffic_keys().unwrap();
+        let wire = pair.of_server(b"data");
+        assert!(!pair.tls.has_wire());
+        pair.client_takes(&wire).unwrap();
+        assert_eq!(std::mem::take(&mut pair.got), b"data");
+        assert!(pair.tls.has_wire());
+        assert_eq!(pair.server_takes(b"more").unwrap(), b"more");
+    }
+}
+
+#[test]
+fn a_server_may_ask_for_another_group() {
+    let mut provider = aws_lc_rs::default_provider();
+    provider.kx_groups = vec![aws_lc_rs::kx_group::SECP384R1];
+    let config = Arc::new(server(provider));
+    let mut shared = client(only(TlsVersion::Tls13));
+    let mut pair = Pair::new(&mut shared, &config, 5);
+    pair.shake_hands();
+    let kind = pair.facts().kind;
+    assert_eq!(kind, Some(HandshakeKind::FullWithHelloRetryRequest));
+    assert_eq!(pair.handshakes().full, 1);
+    assert_eq!(pair.server_takes(b"data").unwrap(), b"data");
+}
+
+#[test]
+fn a_record_that_was_tampered_with_is_named_and_the_server_told() {
+    let config = Arc::new(server(aws_lc_rs::default_provider()));
+    for version in [TlsVersion::Tls12, TlsVersion::Tls13] {
+        let mut shared = client(only(version));
+        let mut pair = Pair::new(&mut shared, &config, usize::MAX);
+        pair.shake_hands();
+        let mut wire = pair.of_server(b"good");
+        wire.extend(pair.of_server(b"bad"));
+        *wire.last_mut().unwrap() ^= 1;
+        let why = pair.client_takes(&wire).unwrap_err();
+        assert!(why.contains("bad_record_mac"), "{why}");
+        assert_eq!(pair.got, b"good");
+        let told = pair.server_takes(b"nothing").unwrap_err();
+        assert_eq!(told, Error::AlertReceived(AlertDescription::BadRecordMac));
+    }
+}
+
+#[test]
+fn what_the_server_says_is_wrong_is_named_and_its_end_is_no_error() {
+    let config = Arc::new(server(aws_lc_rs::default_provider()));
+    let mut shared = client(only(TlsVersion::Tls13));
+    let mut pair = Pair::new(&mut shared, &config, usize::MAX);
+    pair.shake_hands();
+    let mut garbage = &b"\x17\x03\x03\0\x20no record that the client sealed"[..];
+    pair.server.read_tls(&mut garbage).unwrap();
+    pair.server.process_new_packets().unwrap_err();
+    let wire = pair.of_server(b"");
+    let why = pair.client_takes(&wire).unwrap_err();
+    assert_eq!(why, "it refused the TLS handshake (BadRecordMac)");
+
+    let mut pair = Pair::new(&mut shared, &config, 3);
+    pair.shake_hands();
+    pair.server.send_close_notify();
+    let mut wire = pair.of_server(b"");
+    wire.extend_from_slice(b"nothing");
+    assert_eq!(pair.client_takes(&wire), Ok(()));
+    assert_eq!(pair.got, b"");
+}
+
+#[test]
+fn a_handshake_that_fails_is_named_and_the_server_told() {
+    for piece in [1, usize::MAX] {
+        let config = Arc::new(server(aws_lc_rs::default_provider()));
+        let mut shared = client(TlsSpec::default());
+        let mut pair = Pair::new(&mut shared, &config, piece);
+        let answer = b"HTTP/1.1 400 Bad Request\r\n\r\n";
+        let why = pair.client_takes(answer).unwrap_err();
+        assert!(why.contains("does not answer in TLS"), "{why}");
+
+        // A certificate that is trusted by nobody.
+        let target = &mut shared.target;
+        let mut strict = ClientConfig::clone(&target.config);
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier = rustls::client::WebPkiServerVerifier::builder_with_provider(
+            Arc::new(roots()),
+            provider,
+        );
+        strict
+            .dangerous()
+            .set_certificate_verifier(verifier.build().unwrap());
+        target.config = Arc::new(strict);
+        let mut pair = Pair::new(&mut shared, &config, piece);
+        pair.server_takes(b"").unwrap();
+        let wire = pair.of_server(b"");
+        let why = pair.client_takes(&wire).unwrap_err();
+        assert!(why.contains("not trusted here"), "{why}");
+        let told = pair.server_takes(b"").unwrap_err();
+        assert_eq!(told, Error::AlertReceived(AlertDescription::UnknownCA));
+        // What comes then means nothing.
+        assert_eq!(pair.client_takes(b"nothing"), Ok(()));
+    }
+}
+
+/// Roots that have issued nothing.
+fn roots() -> rustls::RootCertStore {
+    let mut params = rcgen::CertificateParams::default();
+    params
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, "elsewhere");
+    let made = params.self_signed(&rcgen::KeyPair::generate().unwrap());
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.unwrap().der().clone()).unwrap();
+    roots
+}
+
+/// The names of the secrets that were logged.
+#[derive(Debug, Default)]
+struct Logged(Mutex<Vec<String>>);
+
+impl KeyLog for Logged {
+    fn log(&self, label: &str, _: &[u8], _: &[u8]) {
+        self.0.lock().unwrap().push(label.to_owned());
+    }
+}
+
+#[test]
+fn the_secrets_of_records_are_logged_where_that_is_asked_for() {
+    let mut shared = client(only(TlsVersion::Tls13));
+    let log = Arc::new(Logged::default());
+    let mut config = ClientConfig::clone(&shared.target.config);
+    config.key_log = Arc::clone(&log) as Arc<_>;
+    shared.target.config = Arc::new(config);
+    let server = Arc::new(server(aws_lc_rs::default_provider()));
+    Pair::new(&mut shared, &server, 9).shake_hands();
+    let labels = log.0.lock().unwrap();
+    for side in ["CLIENT", "SERVER"] {
+        assert!(labels.contains(&format!("{side}_TRAFFIC_SECRET_0")));
+    }
+}
