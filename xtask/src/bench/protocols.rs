@@ -28,6 +28,8 @@ const KNEE: [(Peer, &str); 2] = [(Peer::KneeEpoll, "epoll"), (Peer::KneeUring, "
 enum Host {
     /// nginx with TLS 1.3, HTTP/1.1 and HTTP/2.
     NginxTls,
+    /// The same, with nothing to resume.
+    NginxNoTickets,
     /// nginx with HTTP/2 in cleartext.
     NginxClear,
     /// nghttpd with HTTP/2 in cleartext.
@@ -54,9 +56,9 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
     let seconds = whole(lab);
     let wrk = format!("-t1 -c{CONNECTIONS} -d{seconds}s --latency");
     let insecure = format!("{url} --vusers {CONNECTIONS} --http1.1 --insecure");
-    let work = |title: &str, options: &str, peer: String| Work {
+    let work = |title: &str, host, options: &str, peer: String| Work {
         title: title.into(),
-        host: Host::NginxTls,
+        host,
         lines: lines(lab, &format!("{insecure}{options}"), (Peer::Wrk, peer)),
         against: Peer::Wrk,
         is_handshakes: options.contains("--no-keepalive"),
@@ -65,16 +67,19 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
     let all = [
         work(
             "HTTP/1.1 over TLS 1.3 (goal: CPU ≤ 0.85 of wrk)",
+            Host::NginxTls,
             "",
             format!("{wrk} {url}"),
         ),
         work(
             "Full handshakes, one request each (goal: rate ≥ 1.0 of wrk)",
+            Host::NginxNoTickets,
             " --no-keepalive --tls-resume off",
             close.clone(),
         ),
         work(
             "Resumed handshakes, one request each (goal: rate ≥ 1.0 of wrk)",
+            Host::NginxTls,
             " --no-keepalive --tls-resume ticket",
             close,
         ),
@@ -83,8 +88,9 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
         "## TLS: what a request and a handshake cost\n\n\
          {CONNECTIONS} connections; nginx, one process, answers with 1,294 bytes. Nobody \
          verifies the certificate (P-256), everybody its signature; the cipher is \
-         TLS_AES_128_GCM_SHA256 for all. wrk resumes no session; h2load does not end with \
-         `Connection: close`.\n\n"
+         TLS_AES_128_GCM_SHA256 for all. wrk resumes sessions wherever the server lets it, so \
+         full handshakes are with an nginx that does not (`ssl_session_tickets off`); h2load does \
+         not end with `Connection: close`.\n\n"
     );
     for work in &all {
         text += &compare(lab, work)?;
@@ -290,7 +296,7 @@ fn read_arrivals(file: &Path) -> Result<Vec<i64>, String> {
 /// Starts a server on its core; within, what it is that is not installed.
 fn start(lab: &Lab, host: Host) -> Result<Result<Server, &'static str>, String> {
     let needed: &[&'static str] = match host {
-        Host::NginxTls => &["nginx", "openssl"],
+        Host::NginxTls | Host::NginxNoTickets => &["nginx", "openssl"],
         Host::NginxClear => &["nginx"],
         Host::Nghttpd => &["nghttpd"],
     };
@@ -301,7 +307,7 @@ fn start(lab: &Lab, host: Host) -> Result<Result<Server, &'static str>, String> 
     let site = lab.scratch("site");
     make(&site)?;
     write(&site.join("index.html"), "x".repeat(BODY_BYTES))?;
-    if matches!(host, Host::NginxTls) {
+    if matches!(host, Host::NginxTls | Host::NginxNoTickets) {
         certify(&site)?;
     }
     let port = process::free_port()?;
@@ -323,12 +329,17 @@ fn nginx(site: &Path, host: Host, port: u16) -> String {
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("{name}_temp_path {folder}/{name};\n"))
         .concat();
+    let tickets = match host {
+        Host::NginxNoTickets => "off",
+        _ => "on",
+    };
     let (listen, tls) = match host {
-        Host::NginxTls => (
+        Host::NginxTls | Host::NginxNoTickets => (
             "ssl http2",
             format!(
                 "ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;\n\
-                 ssl_protocols TLSv1.3; ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;\n"
+                 ssl_session_tickets {tickets}; ssl_protocols TLSv1.3;\n\
+                 ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;\n"
             ),
         ),
         _ => ("http2", String::new()),
@@ -385,6 +396,9 @@ mod tests {
         let site = Path::new("/site");
         let tls = nginx(site, Host::NginxTls, 81);
         assert!(tls.contains("listen 127.0.0.1:81 ssl http2;") && tls.contains("TLSv1.3"));
+        assert!(tls.contains("ssl_session_tickets on;"));
+        let full = nginx(site, Host::NginxNoTickets, 81);
+        assert!(full.contains("ssl_session_tickets off;"));
         let clear = nginx(site, Host::NginxClear, 81);
         assert!(clear.contains("listen 127.0.0.1:81 http2;") && !clear.contains("ssl"));
     }
