@@ -2,9 +2,8 @@
 
 use super::http_stand::{self, HttpStand};
 use super::laboratory::{self, Order};
-use crate::args::{ClosedArgs, EngineArgs, LimitArgs, ObserveArgs, OpenArgs, TargetArgs};
-use crate::args::{FleetArgs, ThresholdArgs, Trace, with_exits};
-use crate::args::{parse_count, parse_positive, parse_whole};
+use crate::args::{ClosedArgs, HttpArgs, ObserveArgs, OpenArgs, TargetArgs, ThresholdArgs, Trace};
+use crate::args::{FleetArgs, parse_count, parse_positive, parse_whole, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
 use crate::margins;
@@ -70,19 +69,7 @@ pub struct RawRun {
     requests: Option<u64>,
 
     #[command(flatten)]
-    limits: LimitArgs,
-
-    #[command(flatten)]
-    engine: EngineArgs,
-
-    #[command(flatten)]
-    observe: ObserveArgs,
-
-    #[command(flatten)]
-    fleet: FleetArgs,
-
-    #[command(flatten)]
-    thresholds: ThresholdArgs,
+    http: HttpArgs,
 
     #[command(flatten)]
     output: MeasuredOutputArgs,
@@ -136,17 +123,13 @@ impl RawRun {
     /// What is to be run; files are read here.
     pub fn resolve(mut self, machine: &Machine) -> Result<RunSpec, Failure> {
         if let Some(scenario) = self.target.scenario()? {
-            self.limits.fill(&scenario);
-            self.thresholds.fill(&scenario);
+            self.http.fill(&scenario);
             if let Some(load) = &scenario.load {
                 self.fill(load)?;
             }
         }
         self.refuse_contradictions()?;
-        if self.fleet.is_asked_for() {
-            self.target.refuse_programs_of_a_fleet()?;
-        }
-        let fleet = self.fleet.gather(self.engine.threads)?;
+        let fleet = self.http.gather(&self.target)?;
         let machine = FleetArgs::machine(fleet.as_ref(), machine);
         let (trial, mut words) = self.trial(&machine, fleet.as_ref())?;
         FleetArgs::tell(fleet.as_ref(), &mut words);
@@ -154,8 +137,8 @@ impl RawRun {
             trial,
             words,
             fleet,
-            observe: self.observe.with_token()?,
-            thresholds: self.thresholds,
+            observe: self.http.observe.with_token()?,
+            thresholds: self.http.thresholds,
             output: self.output.resolve()?,
         })
     }
@@ -227,19 +210,19 @@ impl RawRun {
         fleet: Option<&Fleet>,
     ) -> Result<(TrialSpec, Words), Failure> {
         let target = self.target.resolve()?;
-        self.observe.check(&target)?;
-        self.thresholds.check(&target)?;
-        let seed = self.engine.seed();
+        self.http.observe.check(&target)?;
+        self.http.thresholds.check(&target)?;
+        let seed = self.http.engine.seed();
         let trace = self.trace(seed)?;
         let (warmup, duration) = self.times(trace.as_ref());
-        let target = http_stand::settle(target, self.limits.connect_timeout, fleet)?;
+        let target = http_stand::settle(target, self.http.limits.connect_timeout, fleet)?;
         let target = match self.vusers {
             Some(_) => self.open.shared_by_users(target)?,
             None => target,
         };
         let load = self.load(&target, trace.as_ref(), warmup + duration, machine)?;
         let level = load.level();
-        let engine = self.engine.for_load(machine, &load);
+        let engine = self.http.engine.for_load(machine, &load);
         let trial = TrialSpec {
             label: http_stand::label(level),
             level,
@@ -248,9 +231,9 @@ impl RawRun {
             warmup,
             duration,
             operations_max: self.requests,
-            timeout: self.limits.timeout(),
-            connect_timeout: self.limits.connect_timeout,
-            interval: self.limits.interval(duration)?,
+            timeout: self.http.limits.timeout(),
+            connect_timeout: self.http.limits.connect_timeout,
+            interval: self.http.limits.interval(duration)?,
             seed,
             engine,
         };
@@ -369,10 +352,7 @@ impl RawRun {
         words.put("duration", trial.duration.exactly());
         words.put("warmup", trial.warmup.exactly());
         words.put_some("requests", trial.operations_max);
-        self.limits.tell(trial.interval, &mut words);
-        EngineArgs::tell(&trial.engine, trial.seed, &mut words);
-        self.observe.tell(&mut words);
-        self.thresholds.tell(&mut words);
+        self.http.tell(trial, &mut words);
         if self.stages.is_some() {
             // The next run has them of the file again.
             words.leave_out("arrival");

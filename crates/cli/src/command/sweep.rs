@@ -3,10 +3,8 @@
 use super::demo::Demo;
 use super::http_stand::{self, HttpStand};
 use super::laboratory::{self, Order};
-use crate::args::FleetArgs;
-use crate::args::{ClosedArgs, EngineArgs, LimitArgs, ObserveArgs, OpenArgs, TargetArgs};
-use crate::args::{Levels, rate_levels, vuser_levels};
-use crate::args::{ThresholdArgs, parse_positive, with_exits};
+use crate::args::{ClosedArgs, HttpArgs, ObserveArgs, OpenArgs, TargetArgs, ThresholdArgs};
+use crate::args::{FleetArgs, Levels, parse_positive, rate_levels, vuser_levels, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
 use crate::margins;
@@ -91,19 +89,7 @@ pub struct RawSweep {
     warmup: Nanos,
 
     #[command(flatten)]
-    limits: LimitArgs,
-
-    #[command(flatten)]
-    engine: EngineArgs,
-
-    #[command(flatten)]
-    observe: ObserveArgs,
-
-    #[command(flatten)]
-    fleet: FleetArgs,
-
-    #[command(flatten)]
-    thresholds: ThresholdArgs,
+    http: HttpArgs,
 
     #[command(flatten)]
     output: MeasuredOutputArgs,
@@ -170,18 +156,14 @@ impl RawSweep {
     pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedSweep, Failure> {
         let mut unused = None;
         if let Some(scenario) = self.target.scenario()? {
-            self.limits.fill(&scenario);
-            self.thresholds.fill(&scenario);
+            self.http.fill(&scenario);
             let takes_arrival = self.is_open() && self.open.arrivals.fill(&scenario);
             unused = self.target.unused_load("a sweep", takes_arrival);
         }
         self.refuse_contradictions()?;
         let output = self.output.resolve()?;
         let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::station)?;
-        if self.fleet.is_asked_for() {
-            self.target.refuse_programs_of_a_fleet()?;
-        }
-        let fleet = self.fleet.gather(self.engine.threads)?;
+        let fleet = self.http.gather(&self.target)?;
         let share = FleetArgs::machine(fleet.as_ref(), &share);
         let (spec, mut words) = self.spec(&share, fleet.as_ref())?;
         FleetArgs::tell(fleet.as_ref(), &mut words);
@@ -193,8 +175,8 @@ impl RawSweep {
             spec,
             words,
             unused,
-            observe: self.observe.with_token()?,
-            thresholds: self.thresholds,
+            observe: self.http.observe.with_token()?,
+            thresholds: self.http.thresholds,
             output,
             fleet,
             demo,
@@ -207,7 +189,7 @@ impl RawSweep {
         fleet: Option<&Fleet>,
     ) -> Result<(SweepSpec, Words), Failure> {
         let target = self.target.resolve()?;
-        let target = http_stand::settle(target, self.limits.connect_timeout, fleet)?;
+        let target = http_stand::settle(target, self.http.limits.connect_timeout, fleet)?;
         let target = match self.is_open() {
             true => target,
             false => self.open.shared_by_users(target)?,
@@ -221,14 +203,14 @@ impl RawSweep {
             warmup: self.warmup,
             duration: self.duration,
             operations_max: None,
-            timeout: self.limits.timeout(),
-            connect_timeout: self.limits.connect_timeout,
-            interval: self.limits.interval(self.duration)?,
-            seed: self.engine.seed(),
-            engine: self.engine.resolve(machine),
+            timeout: self.http.limits.timeout(),
+            connect_timeout: self.http.limits.connect_timeout,
+            interval: self.http.limits.interval(self.duration)?,
+            seed: self.http.engine.seed(),
+            engine: self.http.engine.resolve(machine),
         };
-        self.observe.check(&base.target)?;
-        self.thresholds.check(&base.target)?;
+        self.http.observe.check(&base.target)?;
+        self.http.thresholds.check(&base.target)?;
         let words = self.words(&base);
         let spec = SweepSpec {
             base,
@@ -340,10 +322,7 @@ impl RawSweep {
         words.put_list("bound", bounds);
         words.put("duration", base.duration.exactly());
         words.put("warmup", base.warmup.exactly());
-        self.limits.tell(base.interval, &mut words);
-        EngineArgs::tell(&base.engine, base.seed, &mut words);
-        self.observe.tell(&mut words);
-        self.thresholds.tell(&mut words);
+        self.http.tell(base, &mut words);
         words
     }
 

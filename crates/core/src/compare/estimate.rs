@@ -2,7 +2,7 @@
 
 use crate::measure::Interval;
 use crate::stats::sample::{Z975, autocorrelation, mean, variance};
-use crate::trial::report::{LatencyReport, TrialReport};
+use crate::trial::report::{TimesReport, TrialReport};
 
 /// Fewer intervals than this say nothing about their spread.
 const INTERVALS_MIN: usize = 5;
@@ -135,7 +135,7 @@ pub(super) type FigureWithInterval = (Option<u64>, Option<[u64; 2]>);
 pub(super) fn percentile(
     trial: &TrialReport,
     q: f64,
-    whole: fn(&LatencyReport) -> FigureWithInterval,
+    whole: fn(&TimesReport) -> FigureWithInterval,
     of: fn(&Interval) -> u64,
 ) -> Option<Estimate> {
     let response = &trial.response_time_ns;

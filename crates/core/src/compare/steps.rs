@@ -6,7 +6,7 @@ use super::levels::Matched;
 use super::metrics::{SPREAD_P50, SPREAD_P95, SPREAD_P99, SPREAD_THROUGHPUT, failed_by_interval};
 use super::share::Count;
 use crate::measure::{Outcome, error_share};
-use crate::trial::report::{LatencyReport, TargetReport, TrialReport};
+use crate::trial::report::{TargetReport, TimesReport, TrialReport};
 use crate::trial::sessions::{SessionReport, distinct};
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ struct Percentile {
     of_session: &'static str,
     q: f64,
     spread: f64,
-    of: fn(&LatencyReport) -> FigureWithInterval,
+    of: fn(&TimesReport) -> FigureWithInterval,
 }
 
 /// Those that reports show of steps and sessions. Every row makes it harder to tell the others from
@@ -47,7 +47,7 @@ const PERCENTILES: [Percentile; 3] = [
 
 impl Percentile {
     /// That of these times; `None` with fewer than five observations beyond it.
-    fn estimate(&self, times: &LatencyReport) -> Option<Estimate> {
+    fn estimate(&self, times: &TimesReport) -> Option<Estimate> {
         if times.count as f64 * (1.0 - self.q) < BEYOND_MIN {
             return None;
         }

@@ -3,7 +3,7 @@
 use super::{Contradictions, at_most};
 use crate::measure::Stage;
 use crate::trial::datagrams::LedgerReport;
-use crate::trial::report::{LatencyReport, TrialReport, Verdict};
+use crate::trial::report::{TimesReport, TrialReport, Verdict};
 
 /// The share of a window that whole slots may leave out.
 const WHOLE_SLOTS: f64 = 0.001;
@@ -93,7 +93,7 @@ fn counts(trial: &TrialReport, found: &mut Contradictions) {
 }
 
 /// The percentiles of a distribution are in order, and there is nothing of nothing.
-pub(crate) fn times(what: &str, of: &LatencyReport, found: &mut Contradictions) {
+pub(crate) fn times(what: &str, of: &TimesReport, found: &mut Contradictions) {
     found.ascending(
         what,
         &[

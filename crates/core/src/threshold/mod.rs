@@ -8,7 +8,7 @@ use super::words::{exact, percent};
 use crate::measure::Outcome;
 use crate::spec::{Level, ParseError, parse_duration, parse_rate};
 use crate::time::Nanos;
-use crate::trial::report::{LatencyReport, TrialReport, Verdict};
+use crate::trial::report::{TimesReport, TrialReport, Verdict};
 use std::fmt;
 
 /// A condition under which a run fails: a metric beyond a bound, or an invalid trial.
@@ -199,7 +199,7 @@ enum Metric {
     ErrorPercent,
 }
 
-type Figure = fn(&LatencyReport) -> Option<u64>;
+type Figure = fn(&TimesReport) -> Option<u64>;
 
 const TIMES: [(&str, Metric); 10] = [
     ("mean", Metric::Time("mean", |l| l.mean)),
@@ -281,7 +281,7 @@ impl Metric {
 
 /// A figure that is missing lies between the highest percentile that is known and the maximum: too
 /// few observations take the upper percentiles away, never the lower ones.
-fn time(times: &LatencyReport, of: Figure) -> Known {
+fn time(times: &TimesReport, of: Figure) -> Known {
     if let Some(ns) = of(times) {
         return Known::Exactly(ns as f64);
     }

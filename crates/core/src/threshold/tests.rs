@@ -36,10 +36,10 @@ fn a_threshold_may_be_about_a_step_or_a_session() {
     let mut outcomes = crate::measure::Outcomes::default();
     outcomes.add_many(Outcome::Ok, 90);
     outcomes.add_many(Outcome::Unexpected, 10);
-    let times = |p99| LatencyReport {
+    let times = |p99| TimesReport {
         count: 100,
         p99: Some(p99),
-        ..LatencyReport::default()
+        ..TimesReport::default()
     };
     let Detail::Http(http) = &mut trial.detail else {
         panic!("a trial of HTTP");
@@ -85,7 +85,7 @@ fn a_threshold_may_be_about_a_step_or_a_session() {
 #[test]
 fn what_is_not_known_crosses_nothing_and_keeps_nothing() {
     let mut nothing = trial();
-    nothing.response_time_ns = LatencyReport::default();
+    nothing.response_time_ns = TimesReport::default();
     nothing.outcomes = crate::measure::Outcomes::default();
     for text in ["p99>200ms", "max<1s", "errors>0", "errors>0.1%"] {
         let judged = Threshold::parse(text).expect(text).judge(&nothing);
@@ -127,13 +127,13 @@ fn a_threshold_is_crossed_where_its_condition_holds() {
 #[test]
 fn a_figure_that_is_not_there_is_decided_by_bounds_or_fails() {
     let mut trial = trial();
-    trial.response_time_ns = LatencyReport {
+    trial.response_time_ns = TimesReport {
         count: 12,
         min: Some(1_000_000),
         p50: Some(20_000_000),
         p90: Some(50_000_000),
         max: Some(100_000_000),
-        ..LatencyReport::default()
+        ..TimesReport::default()
     };
     let undecided = "rate=100/s: p99>80ms is not decided: 12 response times are too few for a \
                      p99";
@@ -156,7 +156,7 @@ fn a_figure_that_is_not_there_is_decided_by_bounds_or_fails() {
 #[test]
 fn where_nothing_came_a_rate_is_below_one_in_the_time_and_a_time_is_not_decided() {
     let mut trial = trial();
-    trial.response_time_ns = LatencyReport::default();
+    trial.response_time_ns = TimesReport::default();
     trial.duration_ns = 4_000_000_000;
     (trial.throughput_per_s, trial.goodput_per_s) = (None, None);
     for (text, word) in [

@@ -21,7 +21,7 @@ use crate::stats::stationarity::{
 use crate::time::Nanos;
 use crate::trial::detail::HttpDetail;
 use crate::trial::protocol::protocol_report;
-use crate::trial::report::{GeneratorReport, LatencyReport, SilenceReport, TrialReport, Verdict};
+use crate::trial::report::{GeneratorReport, SilenceReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::sessions_report;
 
 /// Computes all that is reported of a trial.
@@ -202,7 +202,7 @@ impl Flow {
 const MEAN_OBSERVATIONS_MIN: f64 = 30.0;
 
 /// `effect` is the design effect of correlation; `None` where percentiles may not be bounded.
-pub(crate) fn latency_report(histogram: &Histogram, effect: Option<f64>) -> LatencyReport {
+pub(crate) fn times_report(histogram: &Histogram, effect: Option<f64>) -> TimesReport {
     let ci95 = |q| effect.and_then(|effect| quantile_ci95(histogram, q, effect));
     let percentile = |q| histogram.percentile(q).map(|t| t.0);
     let any = !histogram.is_empty();
@@ -212,7 +212,7 @@ pub(crate) fn latency_report(histogram: &Histogram, effect: Option<f64>) -> Late
         let ends = [-half, half].map(|d| (histogram.mean_ns() + d).max(0.0).round() as u64);
         (n >= MEAN_OBSERVATIONS_MIN).then_some(ends)
     };
-    LatencyReport {
+    TimesReport {
         count: histogram.count(),
         mean: any.then(|| histogram.mean_ns().round() as u64),
         min: any.then(|| histogram.min().0),
@@ -239,10 +239,10 @@ fn operations_report(
     histogram: &Histogram,
     shortest: Option<Nanos>,
     effect: Option<f64>,
-) -> LatencyReport {
-    LatencyReport {
+) -> TimesReport {
+    TimesReport {
         min: shortest.map(|t| t.0),
-        ..latency_report(histogram, effect)
+        ..times_report(histogram, effect)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a trial of flows shows beyond any other.
 
 use crate::measure::Direction;
-use crate::trial::report::{LatencyReport, QuantilesReport};
+use crate::trial::report::{QuantilesReport, TimesReport};
 use serde::{Deserialize, Serialize};
 
 /// What a scenario of flows shows beside its pings (which are the trial's operations).
@@ -53,7 +53,7 @@ pub struct DirectionReport {
     /// Jain's index of fairness of their goodputs, (Σx)² / (n·Σx²): 1 is fair, 1/n one flow alone.
     pub jain_index: f64,
     /// Latency inside the flows: from the sender's write to the receiver's read.
-    pub inside_ns: LatencyReport,
+    pub inside_ns: TimesReport,
     /// Segments sent again.
     pub retransmitted: u64,
 }
@@ -103,7 +103,7 @@ pub struct ProbeReport {
     /// There and back; those that did not come back count with the time they were waited for. Each
     /// counts as often as probes were due around it, those held back included, so that quantiles
     /// and mean are of the measured time; `count` is of the probes.
-    pub round_trip_ns: LatencyReport,
+    pub round_trip_ns: TimesReport,
     /// To the service; see `clock_uncertainty_ns`.
     pub up_ns: QuantilesReport,
     /// Back from it.

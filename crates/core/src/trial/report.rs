@@ -38,9 +38,9 @@ pub struct TrialReport {
     /// How the operations ended; sums to `attempted`.
     pub outcomes: Outcomes,
     /// From the intended time to the last byte.
-    pub response_time_ns: LatencyReport,
+    pub response_time_ns: TimesReport,
     /// From when the request was handed to the kernel to the last byte.
-    pub service_time_ns: LatencyReport,
+    pub service_time_ns: TimesReport,
     /// How well the load itself was kept.
     pub offered: OfferedReport,
     /// What it cost the generator.
@@ -260,7 +260,7 @@ pub struct TargetReport {
     /// How many responses had which status; sums to `completed`.
     pub status_codes: StatusCodes,
     /// completed − intended.
-    pub response_time_ns: LatencyReport,
+    pub response_time_ns: TimesReport,
     /// What else is known of it where it is a step of sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepReport>,
@@ -276,7 +276,7 @@ fn is_zero(n: &u64) -> bool {
 /// observation, and a percentile q where there are fewer than 1/(1 − q)
 /// ([`crate::measure::Histogram::percentile`]).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LatencyReport {
+pub struct TimesReport {
     /// Observations.
     pub count: u64,
     /// Mean.
@@ -357,7 +357,7 @@ pub struct OfferedReport {
 }
 
 /// A few percentiles in nanoseconds, `None` where the observations do not tell them, as in
-/// [`LatencyReport`].
+/// [`TimesReport`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct QuantilesReport {
     /// Median.

@@ -1,11 +1,11 @@
 //! What the users of sessions came to.
 
-use super::assess::latency_report;
+use super::assess::times_report;
 use crate::measure::{ProgramsMeasured, SessionAttempts, SessionMeasured, TARGETS_MAX, Trial};
 use crate::session::{SessionPlan, Unexpected};
 use crate::spec::HttpTarget;
 use crate::time::Nanos;
-use crate::trial::report::LatencyReport;
+use crate::trial::report::TimesReport;
 use crate::trial::steps::{rate_ci95, step_effect};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,10 +40,10 @@ pub struct SessionsReport {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramsReport {
     /// How long they took to answer.
-    pub answer_ns: LatencyReport,
+    pub answer_ns: TimesReport,
     /// How long steps waited for that beyond their intended time. It is a part of the generator's
     /// delay.
-    pub late_ns: LatencyReport,
+    pub late_ns: TimesReport,
     /// Why one gave no value, the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_because: Option<String>,
@@ -65,7 +65,7 @@ pub struct SessionReport {
     /// Those that came to their end, of those that ended, in percent; `None` where none ended.
     pub completed_percent: Option<f64>,
     /// From the intended begin to the end of those that came to it, pauses included.
-    pub session_time_ns: LatencyReport,
+    pub session_time_ns: TimesReport,
     /// At which steps the others ended, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_at: Vec<FailedAt>,
@@ -166,18 +166,18 @@ fn session_report(
         failed: measured.failed,
         unfinished: measured.unfinished,
         completed_percent: (ended > 0).then(|| measured.completed as f64 * 100.0 / ended as f64),
-        session_time_ns: LatencyReport {
+        session_time_ns: TimesReport {
             spectrum: Vec::new(),
-            ..latency_report(&measured.time, effect)
+            ..times_report(&measured.time, effect)
         },
         failed_at,
     }
 }
 
 fn programs_report(measured: &ProgramsMeasured) -> ProgramsReport {
-    let of = |histogram| LatencyReport {
+    let of = |histogram| TimesReport {
         spectrum: Vec::new(),
-        ..latency_report(histogram, None)
+        ..times_report(histogram, None)
     };
     ProgramsReport {
         answer_ns: of(&measured.answer),

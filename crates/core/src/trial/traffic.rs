@@ -1,10 +1,10 @@
 //! What went over the connections, and to which target.
 
-use super::assess::latency_report;
+use super::assess::times_report;
 use crate::measure::{TargetMeasured, Trial};
 use crate::spec::{HttpTarget, Load};
 use crate::time::Nanos;
-use crate::trial::report::{LatencyReport, TargetReport, TrafficReport};
+use crate::trial::report::{TargetReport, TimesReport, TrafficReport};
 use crate::trial::sessions::step_name;
 use crate::trial::steps::{step_effect, step_report};
 
@@ -53,9 +53,9 @@ fn targets(measured: &[TargetMeasured], target: &HttpTarget, window: Nanos) -> V
             completed: target.outcomes.responses(),
             outcomes: target.outcomes.clone(),
             status_codes: target.status_codes.clone(),
-            response_time_ns: LatencyReport {
+            response_time_ns: TimesReport {
                 spectrum: Vec::new(),
-                ..latency_report(&target.response, step_effect(target, window))
+                ..times_report(&target.response, step_effect(target, window))
             },
             step: step_report(target, window),
         }

@@ -20,7 +20,7 @@ use knee_core::report::Report;
 use knee_core::spec::WaitPolicy;
 use knee_core::trial::detail::HttpDetail;
 use knee_core::trial::report::{
-    GeneratorReport, LatencyReport, OfferedReport, QuantilesReport, TrialReport,
+    GeneratorReport, OfferedReport, QuantilesReport, TimesReport, TrialReport,
 };
 use knee_core::trial::waiting::WaitReport;
 
@@ -279,7 +279,7 @@ pub(super) fn quantiles(q: &QuantilesReport) -> Line {
 /// One row of the latency table: name, value and, where known, its confidence interval.
 type Statistic = (&'static str, Option<u64>, Option<[u64; 2]>);
 
-fn statistics(l: &LatencyReport) -> [Statistic; 9] {
+fn statistics(l: &TimesReport) -> [Statistic; 9] {
     [
         ("mean", l.mean, None),
         ("min", l.min, None),
@@ -308,7 +308,7 @@ fn latency_table(t: &TrialReport) -> Table {
 }
 
 /// Bars over the logarithm of the response times.
-fn add_distribution(table: &mut Table, l: &LatencyReport) {
+fn add_distribution(table: &mut Table, l: &TimesReport) {
     let ends = [l.min.or(l.p50), l.max].map(|ns| ns.unwrap_or(1).max(1) as f64);
     let axis = Axis::decades(ends, |ns| time_short(ns as u64));
     let shares = statistics(l).map(|(_, ns, _)| Some(axis.position(ns?.max(1) as f64)));

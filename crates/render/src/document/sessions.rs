@@ -4,7 +4,7 @@ use super::line::{Ink, Line};
 use super::table::{Align, Table};
 use super::{Document, Fact, fact};
 use crate::number::{count, number, percent, rate, time_short};
-use knee_core::trial::report::{LatencyReport, TrialReport};
+use knee_core::trial::report::{TimesReport, TrialReport};
 use knee_core::trial::sessions::{ProgramsReport, SessionReport, SessionsReport};
 
 /// Of a kind of session so many steps are named at which others ended.
@@ -89,7 +89,7 @@ fn table(kinds: &[(&str, &SessionReport)]) -> Table {
         Line::plain(k.completed_percent.map_or_else(|| "–".to_owned(), percent))
     };
     table.column("completion", Align::Right, column(&share));
-    type Time = fn(&LatencyReport) -> Option<u64>;
+    type Time = fn(&TimesReport) -> Option<u64>;
     let times: [(&str, Time); 3] = [("p50", |l| l.p50), ("p95", |l| l.p95), ("p99", |l| l.p99)];
     for (title, of) in times {
         let cell = |k: &SessionReport| {
@@ -139,7 +139,7 @@ fn programs_line(programs: &ProgramsReport) -> Option<String> {
     let ProgramsReport {
         answer_ns, late_ns, ..
     } = programs;
-    let shown = |times: &LatencyReport| {
+    let shown = |times: &TimesReport| {
         let mean = times
             .mean
             .map(|mean| format!("{} on average", time_short(mean)));

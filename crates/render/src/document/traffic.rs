@@ -4,7 +4,7 @@ use super::line::Line;
 use super::table::{Align, Table};
 use super::{Document, Fact};
 use crate::number::{bytes, count, time_short};
-use knee_core::trial::report::{LatencyReport, TargetReport, TrafficReport, TrialReport};
+use knee_core::trial::report::{TargetReport, TimesReport, TrafficReport, TrialReport};
 
 /// So many targets are shown.
 const TARGETS_SHOWN: usize = 20;
@@ -88,7 +88,7 @@ fn targets_table(targets: &[(&str, &TargetReport)]) -> Table {
     table.column("", Align::Left, column(&name));
     table.column("attempted", Align::Right, column(&|t| count(t.attempted)));
     table.column("errors", Align::Right, column(&errors));
-    type Time = fn(&LatencyReport) -> Option<u64>;
+    type Time = fn(&TimesReport) -> Option<u64>;
     let times: [(&str, Time); 3] = [("p50", |l| l.p50), ("p95", |l| l.p95), ("p99", |l| l.p99)];
     for (title, of) in times {
         let cell =

@@ -5,7 +5,7 @@ use crate::number::{known, time_short};
 use crate::plot::{Dash, Mark, Plot, Point, Reference, Scale, Series, Tone, Unit};
 use knee_core::stats::gaps::Dispersion;
 use knee_core::trial::report::{
-    LatencyReport, OfferedReport, PercentilePoint, QuantilesReport, TrialReport,
+    OfferedReport, PercentilePoint, QuantilesReport, TimesReport, TrialReport,
 };
 
 /// A distribution by percentile, on scales that stretch its tail; `None` where it is not known.
@@ -25,7 +25,7 @@ pub(super) fn spectrum(series: Vec<(Series, &[PercentilePoint])>) -> Option<Plot
 }
 
 /// The points of a distribution.
-pub(super) fn spectrum_points(l: &LatencyReport) -> Vec<Point> {
+pub(super) fn spectrum_points(l: &TimesReport) -> Vec<Point> {
     let points = l.spectrum.iter();
     points
         .map(|p| Point::new(p.percentile, p.ns as f64))
@@ -63,7 +63,7 @@ pub(super) fn pacing(t: &TrialReport) -> Option<Plot> {
     if o.asked_per_s.is_none() || t.response_time_ns.count == 0 {
         return None;
     }
-    let of = |l: &LatencyReport| QuantilesReport {
+    let of = |l: &TimesReport| QuantilesReport {
         p50: l.p50,
         p99: l.p99,
         p999: l.p999,

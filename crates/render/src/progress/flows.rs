@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use crate::progress::{ProgressLine, SoFar};
     use knee_core::trial::flows::{DirectionReport, ProbeReport};
-    use knee_core::trial::report::LatencyReport;
+    use knee_core::trial::report::TimesReport;
 
     #[test]
     fn flows_tell_what_they_carry_and_the_pings_beside_them() {
@@ -79,9 +79,9 @@ mod tests {
             latency_ns_max: 31_000_000,
             state: "settled".into(),
             tcp: ProbeReport {
-                round_trip_ns: LatencyReport {
+                round_trip_ns: TimesReport {
                     p50: Some(730_000),
-                    ..LatencyReport::default()
+                    ..TimesReport::default()
                 },
                 ..ProbeReport::default()
             },

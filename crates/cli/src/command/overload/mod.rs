@@ -12,8 +12,8 @@ mod tests;
 use super::demo::Demo;
 use super::laboratory::{self, Order};
 use crate::args::{
-    ArrivalArgs, EngineArgs, FleetArgs, Levels, LimitArgs, ObserveArgs, SourceArgs, TargetArgs,
-    ThresholdArgs, parse_count, parse_positive, vuser_levels, with_exits,
+    ArrivalArgs, HttpArgs, Levels, ObserveArgs, SourceArgs, TargetArgs, ThresholdArgs, parse_count,
+    parse_positive, vuser_levels, with_exits,
 };
 use crate::failure::{Exit, Failure};
 use crate::margins;
@@ -112,19 +112,7 @@ pub struct RawOverload {
     warmup: Option<Nanos>,
 
     #[command(flatten)]
-    limits: LimitArgs,
-
-    #[command(flatten)]
-    engine: EngineArgs,
-
-    #[command(flatten)]
-    observe: ObserveArgs,
-
-    #[command(flatten)]
-    fleet: FleetArgs,
-
-    #[command(flatten)]
-    thresholds: ThresholdArgs,
+    http: HttpArgs,
 
     #[command(flatten)]
     output: MeasuredOutputArgs,

@@ -3,8 +3,7 @@
 use super::super::demo::Demo;
 use super::super::http_stand;
 use super::{RawOverload, ResolvedOverload};
-use crate::args::FleetArgs;
-use crate::args::{EngineArgs, Levels};
+use crate::args::{FleetArgs, Levels};
 use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::words::Words;
@@ -29,8 +28,7 @@ impl RawOverload {
     pub fn resolve(mut self, machine: &Machine) -> Result<ResolvedOverload, Failure> {
         let mut unused = None;
         if let Some(scenario) = self.target.scenario()? {
-            self.limits.fill(&scenario);
-            self.thresholds.fill(&scenario);
+            self.http.fill(&scenario);
             let takes_arrival = self.rate.is_some() && self.arrivals.fill(&scenario);
             unused = self.target.unused_load("an overload", takes_arrival);
         }
@@ -41,10 +39,7 @@ impl RawOverload {
         let output = self.output.resolve()?;
         let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::small)?;
         let served_per_s = demo.as_ref().map(|_| Demo::SMALL.0);
-        if self.fleet.is_asked_for() {
-            self.target.refuse_programs_of_a_fleet()?;
-        }
-        let fleet = self.fleet.gather(self.engine.threads)?;
+        let fleet = self.http.gather(&self.target)?;
         let share = FleetArgs::machine(fleet.as_ref(), &share);
         let (spec, mut words) = self.spec(&share, served_per_s)?;
         FleetArgs::tell(fleet.as_ref(), &mut words);
@@ -56,9 +51,9 @@ impl RawOverload {
             spec,
             words,
             unused,
-            observe: self.observe.with_token()?,
+            observe: self.http.observe.with_token()?,
             fleet,
-            thresholds: self.thresholds,
+            thresholds: self.http.thresholds,
             output,
             demo,
         })
@@ -71,7 +66,7 @@ impl RawOverload {
         served_per_s: Option<f64>,
     ) -> Result<(OverloadSpec, Words), Failure> {
         let target = self.target.resolve()?;
-        self.thresholds.check(&target)?;
+        self.http.thresholds.check(&target)?;
         if target.version() == HttpVersion::Http2 {
             let wrong = "each operation has a connection of its own here: leave it out";
             return Err(Failure::argument("--http2", wrong));
@@ -84,7 +79,7 @@ impl RawOverload {
         };
         let warmup = self
             .warmup
-            .unwrap_or(WARMUP.max(self.limits.connect_timeout));
+            .unwrap_or(WARMUP.max(self.http.limits.connect_timeout));
         let scheduled = self.scheduled(warmup + self.duration, machine)?;
         let simple = self.simple(machine)?;
         let descriptors = self.descriptors(machine)?;
@@ -112,11 +107,11 @@ impl RawOverload {
             warmup,
             duration: self.duration,
             operations_max: None,
-            timeout: self.limits.timeout(),
-            connect_timeout: self.limits.connect_timeout,
-            interval: self.limits.interval(self.duration)?,
-            seed: self.engine.seed(),
-            engine: self.engine.resolve(machine),
+            timeout: self.http.limits.timeout(),
+            connect_timeout: self.http.limits.connect_timeout,
+            interval: self.http.limits.interval(self.duration)?,
+            seed: self.http.engine.seed(),
+            engine: self.http.engine.resolve(machine),
         };
         let mut spec = OverloadSpec {
             base,
@@ -128,6 +123,7 @@ impl RawOverload {
             scheduled,
         };
         spec.base.engine = self
+            .http
             .engine
             .resolve(&workers_for(&spec, served_per_s, machine));
         let words = self.words(&spec);
@@ -197,7 +193,7 @@ impl RawOverload {
                 "a Unix socket has no SYNs and no T: give the URL of a TCP port",
             );
         }
-        if self.limits.timeout() <= self.limits.connect_timeout {
+        if self.http.limits.timeout() <= self.http.limits.connect_timeout {
             return refuse(
                 "--timeout",
                 "must be longer than --connect-timeout, as the response comes after the connect",
@@ -276,10 +272,7 @@ impl RawOverload {
         self.source.tell(&mut words);
         words.put("duration", base.duration.exactly());
         words.put("warmup", base.warmup.exactly());
-        self.limits.tell(base.interval, &mut words);
-        EngineArgs::tell(&base.engine, base.seed, &mut words);
-        self.observe.tell(&mut words);
-        self.thresholds.tell(&mut words);
+        self.http.tell(base, &mut words);
         words
     }
 }

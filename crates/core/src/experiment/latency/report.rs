@@ -5,7 +5,7 @@ use crate::consistency::{Contradictions, Said};
 use crate::experiment::answer::{Answer, values};
 use crate::finding::Code;
 use crate::measure::Direction;
-use crate::trial::report::LatencyReport;
+use crate::trial::report::TimesReport;
 use crate::trial::report::TrialReport;
 use crate::words::value;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub struct LatencyConclusion {
     pub distorted: Vec<String>,
     /// Latency of the idle path over TCP.
     #[serde(default)]
-    pub idle_ns: Option<LatencyReport>,
+    pub idle_ns: Option<TimesReport>,
     /// The scenarios in the order in which they were run.
     pub scenarios: Vec<ScenarioRow>,
     /// The same figures for each congestion control that was asked for, where several were; the

@@ -6,7 +6,7 @@ use crate::experiment::sweep::knee::{ERROR_SHARE_MAX, Reading};
 use crate::experiment::sweep::report::BestWithinBound;
 use crate::experiment::sweep::table::{LevelPoint, points};
 use crate::finding::{Code, Finding, Severity};
-use crate::trial::report::{LatencyReport, TrialReport};
+use crate::trial::report::{TimesReport, TrialReport};
 use crate::words::{levels, time};
 
 /// The highest level within and the lowest outside are near enough at this ratio.
@@ -130,6 +130,6 @@ fn keeps(bounds: &[Bound], p: &LevelPoint) -> bool {
         && measured(p).is_some_and(|times| bounds.iter().all(|b| b.holds(times)))
 }
 
-fn measured(p: &LevelPoint) -> Option<&LatencyReport> {
+fn measured(p: &LevelPoint) -> Option<&TimesReport> {
     p.latency.as_ref().filter(|times| times.count > 0)
 }

@@ -13,7 +13,7 @@ use crate::spec::{
 use crate::time::Nanos;
 use crate::trial::detail::HttpDetail;
 use crate::trial::report::{
-    GeneratorReport, LatencyReport, LittlesLaw, OfferedReport, TrialReport, Verdict,
+    GeneratorReport, LittlesLaw, OfferedReport, TimesReport, TrialReport, Verdict,
 };
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -219,8 +219,8 @@ pub(crate) fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
         throughput_ci95_per_s: None,
         goodput_per_s: None,
         outcomes: Outcomes::default(),
-        response_time_ns: LatencyReport::default(),
-        service_time_ns: LatencyReport::default(),
+        response_time_ns: TimesReport::default(),
+        service_time_ns: TimesReport::default(),
         offered: OfferedReport::default(),
         generator: GeneratorReport {
             workers: 1,
@@ -247,7 +247,7 @@ fn fill(report: &mut TrialReport, throughput: f64, response_ns: f64, noise: f64)
     report.throughput_ci95_per_s = Some([throughput - half, throughput + half]);
     report.outcomes = outcomes(count, 0.0);
     let ns = |factor: f64| (factor * response_ns) as u64;
-    report.response_time_ns = LatencyReport {
+    report.response_time_ns = TimesReport {
         count,
         mean: Some(ns(1.0)),
         min: Some(ns(0.9)),

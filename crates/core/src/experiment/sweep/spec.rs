@@ -7,7 +7,7 @@ use crate::spec::{
     parse_duration,
 };
 use crate::time::Nanos;
-use crate::trial::report::LatencyReport;
+use crate::trial::report::TimesReport;
 use rand_core::RngCore;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -138,7 +138,7 @@ pub struct Bound {
 
 impl Bound {
     /// The figure, in nanoseconds; `None` where there are too few observations for it.
-    pub fn figure_ns(&self, times: &LatencyReport) -> Option<u64> {
+    pub fn figure_ns(&self, times: &TimesReport) -> Option<u64> {
         match self.metric {
             BoundMetric::Mean => times.mean,
             BoundMetric::P50 => times.p50,
@@ -159,12 +159,12 @@ impl Bound {
     }
 
     /// Whether the figure is within the limit.
-    pub fn holds(&self, times: &LatencyReport) -> bool {
+    pub fn holds(&self, times: &TimesReport) -> bool {
         self.figure_ns(times).is_some_and(|ns| ns <= self.limit.0)
     }
 
     /// Whether its confidence interval is within the limit as a whole; never where it has none.
-    pub fn holds_for_certain(&self, times: &LatencyReport) -> bool {
+    pub fn holds_for_certain(&self, times: &TimesReport) -> bool {
         let ci95 = match self.metric {
             BoundMetric::Mean => times.mean_ci95,
             BoundMetric::P50 => times.p50_ci95,

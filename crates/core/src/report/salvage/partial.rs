@@ -3,9 +3,9 @@
 use crate::measure::Outcomes;
 use crate::measure::{Histogram, Interval};
 use crate::spec::Level;
-use crate::trial::assess::latency_report;
+use crate::trial::assess::times_report;
 use crate::trial::detail::Detail;
-use crate::trial::report::{GeneratorReport, LatencyReport, OfferedReport, TrialReport, Verdict};
+use crate::trial::report::{GeneratorReport, OfferedReport, TimesReport, TrialReport, Verdict};
 use std::collections::BTreeMap;
 
 /// A trial that was running.
@@ -55,8 +55,8 @@ impl RunningTrial {
             goodput_per_s: (completed > 0).then(|| per_s(completed)),
             outcomes: Outcomes::default(),
             // Confidence would need the correlation of operations, which intervals do not tell.
-            response_time_ns: latency_report(&self.response, None),
-            service_time_ns: LatencyReport::default(),
+            response_time_ns: times_report(&self.response, None),
+            service_time_ns: TimesReport::default(),
             offered: OfferedReport {
                 asked_per_s: self.asked_per_s,
                 achieved_per_s: per_s(attempted),

@@ -4,7 +4,7 @@ use super::{Asked, findings_at_levels, trial_findings};
 use crate::experiment::sweep::fake::{base, blank, outcomes};
 use crate::measure::{Interval, Outcome};
 use crate::spec::{Level, WaitPolicy};
-use crate::trial::report::{LatencyReport, LittlesLaw, QuantilesReport, TrialReport, Verdict};
+use crate::trial::report::{LittlesLaw, QuantilesReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{ProgramsReport, SessionsReport};
 use crate::trial::validity::Clause;
 use crate::trial::waiting::WaitReport;
@@ -373,11 +373,11 @@ fn asking(late_max_ns: u64, not_sent: u64, because: Option<&str>) -> TrialReport
     t.outcomes.add_many(Outcome::ProgramFailed, not_sent);
     t.as_http_mut().sessions = Some(SessionsReport {
         programs: Some(ProgramsReport {
-            late_ns: LatencyReport {
+            late_ns: TimesReport {
                 count: 10,
                 mean: Some(late_max_ns / 2),
                 max: Some(late_max_ns),
-                ..LatencyReport::default()
+                ..TimesReport::default()
             },
             failed_because: because.map(str::to_owned),
             ..ProgramsReport::default()

@@ -9,7 +9,7 @@ use crate::number::{MISSING, count, estimate, fixed, known, number, time, time_s
 use knee_core::experiment::latency::report::{CongestionRow, LatencyConclusion, ScenarioRow};
 use knee_core::measure::Direction;
 use knee_core::trial::flows::DirectionReport;
-use knee_core::trial::report::LatencyReport;
+use knee_core::trial::report::TimesReport;
 
 /// The flows of one direction of a scenario, where it has any.
 type Side = for<'a> fn(&Shown<'a>) -> Option<&'a DirectionReport>;
@@ -36,7 +36,7 @@ pub(super) fn grade_facts(conclusion: &LatencyConclusion) -> Vec<Fact> {
     facts
 }
 
-fn idle_text(idle: &LatencyReport) -> String {
+fn idle_text(idle: &TimesReport) -> String {
     format!(
         "round trip p50 {}, p99 {}, max {} ({} pings)",
         known(idle.p50, time_short),
@@ -70,7 +70,7 @@ pub(super) fn latency_remark(shown: &[Shown]) -> String {
 pub(super) fn latency_table(shown: &[Shown], has_idle: bool) -> Table {
     let mut table = named(shown);
     let pings =
-        |of: fn(&LatencyReport) -> Option<u64>| times(shown, |s| of(&s.flows.tcp.round_trip_ns));
+        |of: fn(&TimesReport) -> Option<u64>| times(shown, |s| of(&s.flows.tcp.round_trip_ns));
     if has_idle {
         table.column("added", Align::Right, cells(shown, |s| added(s.row)));
     }

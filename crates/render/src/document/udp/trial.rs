@@ -6,7 +6,7 @@ use crate::document::{Document, Fact, Layout, Medium, fact};
 use crate::number::{asked, bytes, count, percent, plural, rate, time_short};
 use crate::plot::{Plot, Point, Scale, Series, Tone, Unit};
 use knee_core::trial::datagrams::DatagramReport;
-use knee_core::trial::report::{LatencyReport, QuantilesReport, TrialReport};
+use knee_core::trial::report::{QuantilesReport, TimesReport, TrialReport};
 use std::collections::BTreeMap;
 
 /// Adds it.
@@ -117,7 +117,7 @@ fn arrival(t: &TrialReport, d: &DatagramReport) -> Vec<Fact> {
     facts
 }
 
-fn round_trip(l: &LatencyReport) -> Line {
+fn round_trip(l: &TimesReport) -> Line {
     let mut line = Line::plain(format!(
         "{}, ",
         plural(l.count, "echo").replace("echos", "echoes")

@@ -20,11 +20,11 @@ use crate::experiment::latency::spec::ScenarioEnd;
 use crate::measure::Direction;
 use crate::measure::{Histogram, Outcome, Outcomes};
 use crate::time::Nanos;
-use crate::trial::assess::{generator_report, latency_report};
+use crate::trial::assess::{generator_report, times_report};
 use crate::trial::detail::LatencyDetail;
 use crate::trial::flows::{DirectionReport, FlowReport, FlowsReport, ProbeReport};
 use crate::trial::offered::quantiles;
-use crate::trial::report::{LatencyReport, OfferedReport, TrialReport, Verdict};
+use crate::trial::report::{OfferedReport, TimesReport, TrialReport, Verdict};
 use crate::trial::validity::{Clause, Evidence, Quantiles, broken_clauses};
 use figures::{KIB, capacity, hz, jain_index};
 use grid::Grid;
@@ -197,7 +197,7 @@ fn direction(trial: &LatencyTrial, direction: Direction) -> Option<DirectionRepo
         capacity_kib_per_s: capacity(&goodputs),
         total_kib_per_s: goodputs.iter().sum(),
         jain_index: jain_index(&goodputs),
-        inside_ns: latency_report(&inside, None),
+        inside_ns: times_report(&inside, None),
         retransmitted: flows.iter().map(|f| f.retransmitted).sum(),
     })
 }
@@ -247,7 +247,7 @@ fn probes(measured: &ProbesMeasured, every: Nanos) -> ProbeReport {
         sent: measured.sent,
         lost: (measured.probes.len() - back().count()) as u64,
         held_back: measured.held_back,
-        round_trip_ns: LatencyReport {
+        round_trip_ns: TimesReport {
             // Of a ping that is still out only a lower bound is known.
             min: back().map(|b| b.round_trip.0).min(),
             ..Times::of(measured, every, waited).report()

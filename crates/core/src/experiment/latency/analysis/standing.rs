@@ -10,8 +10,8 @@
 use crate::experiment::latency::measure::{Probe, ProbesMeasured};
 use crate::measure::Histogram;
 use crate::time::Nanos;
-use crate::trial::assess::latency_report;
-use crate::trial::report::LatencyReport;
+use crate::trial::assess::times_report;
+use crate::trial::report::TimesReport;
 
 /// How many times of the schedule each of these probes stands for, where one is due `every` so
 /// often. Only what was held back adds to one: a generator that was late adds nothing.
@@ -63,10 +63,10 @@ impl Times {
 
     /// The figures of the measured time. There are as many observations as probes, so that a
     /// percentile is known where the probes themselves tell it.
-    pub(super) fn report(&self) -> LatencyReport {
+    pub(super) fn report(&self) -> TimesReport {
         let told = |q| self.each.percentile(q).is_some();
-        let of = latency_report(&self.standing, None);
-        LatencyReport {
+        let of = times_report(&self.standing, None);
+        TimesReport {
             count: self.each.count(),
             p75: of.p75.filter(|_| told(0.75)),
             p90: of.p90.filter(|_| told(0.9)),
@@ -165,7 +165,7 @@ mod tests {
             let sent = probes.len() as u64;
             let measured = ProbesMeasured { sent, probes, ..ProbesMeasured::default() };
             let times = Times::of(&measured, EVERY, round_trip);
-            prop_assert_eq!(times.report(), latency_report(&times.each, None));
+            prop_assert_eq!(times.report(), times_report(&times.each, None));
         }
     }
 

@@ -5,7 +5,7 @@ use crate::measure::{Interval, Observed, Outcome, Outcomes, SynSource};
 use crate::spec::{CloseKind, Level};
 use crate::time::Nanos;
 use crate::trial::detail::HttpDetail;
-use crate::trial::report::{GeneratorReport, LatencyReport, OfferedReport, TrialReport, Verdict};
+use crate::trial::report::{GeneratorReport, OfferedReport, TimesReport, TrialReport, Verdict};
 
 /// T = 500 ms, orderly closes, levels given.
 pub(crate) const SETTING: Setting = Setting {
@@ -35,8 +35,8 @@ pub(crate) fn report(level: Level, ends: &[(Outcome, u64)]) -> TrialReport {
         throughput_per_s: Some(served),
         throughput_ci95_per_s: Some([0.99 * served, 1.01 * served]),
         goodput_per_s: Some(served),
-        response_time_ns: LatencyReport::default(),
-        service_time_ns: LatencyReport::default(),
+        response_time_ns: TimesReport::default(),
+        service_time_ns: TimesReport::default(),
         offered: OfferedReport {
             achieved_per_s: started_per_s,
             ..OfferedReport::default()

@@ -8,7 +8,7 @@ pub use csv::{TableError, parse_csv};
 pub use drift::{Drift, drift_between};
 pub use pool::{goodput_ci95, has_warmed_up, is_sound, points};
 
-use crate::trial::report::LatencyReport;
+use crate::trial::report::TimesReport;
 
 /// One level of a sweep with what was measured there.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,7 +25,7 @@ pub struct LevelPoint {
     pub p90_ns: Option<f64>,
     /// All figures of response time, of one trial of this level that stands for it: percentiles
     /// of several trials are never averaged.
-    pub latency: Option<LatencyReport>,
+    pub latency: Option<TimesReport>,
     /// Share of the operations that failed, 0 to 1.
     pub error_share: f64,
     /// Whether the generator measured the target there, and not itself.

@@ -3,7 +3,7 @@
 use super::LevelPoint;
 use crate::measure::error_share;
 use crate::spec::Level;
-use crate::trial::report::{LatencyReport, TrialReport, Verdict};
+use crate::trial::report::{TimesReport, TrialReport, Verdict};
 use crate::words::value;
 
 /// Trials of one level that differ by more than this share, with intervals that do not meet, were
@@ -84,8 +84,8 @@ pub(super) fn warm<'a>(sound: &[&'a TrialReport]) -> Vec<&'a TrialReport> {
 }
 
 /// The figures of the trial whose 90th percentile is the (lower) median.
-fn representative(used: &[&TrialReport]) -> LatencyReport {
-    let mut times: Vec<&LatencyReport> = used.iter().map(|t| &t.response_time_ns).collect();
+fn representative(used: &[&TrialReport]) -> TimesReport {
+    let mut times: Vec<&TimesReport> = used.iter().map(|t| &t.response_time_ns).collect();
     times.sort_by_key(|t| t.p90);
     times[(times.len() - 1) / 2].clone()
 }

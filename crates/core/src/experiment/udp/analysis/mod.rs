@@ -15,7 +15,7 @@ use crate::stats::batch::mean_ci95;
 use crate::stats::gaps::{Gaps, dispersion};
 use crate::stats::stationarity::{THROUGHPUT_SHARE, is_stationary};
 use crate::time::Nanos;
-use crate::trial::assess::{generator_report, latency_report};
+use crate::trial::assess::{generator_report, times_report};
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::detail::UdpDetail;
 use crate::trial::offered::quantiles;
@@ -37,7 +37,7 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
     let series = whole_intervals(trial, &intervals);
     let stationary = is_stationary(&series, THROUGHPUT_SHARE);
     let interval_s = trial.spec.interval.as_secs_f64();
-    let round_trip = latency_report(&trial.sent.round_trip, None);
+    let round_trip = times_report(&trial.sent.round_trip, None);
     TrialReport {
         label: trial.spec.label.clone(),
         level: trial.spec.level,
