@@ -71,6 +71,9 @@ pub struct SessionMeasured {
     pub completed: u64,
     /// Those that ended with a step that failed.
     pub failed: u64,
+    /// Those of them whose last step had no response.
+    #[serde(default)]
+    pub unanswered: u64,
     /// Those that were under way when the load ended.
     pub unfinished: u64,
     /// From the intended begin to the end of those that came to it, pauses included.
@@ -126,6 +129,7 @@ impl SessionMeasured {
     fn merge(&mut self, other: SessionMeasured) {
         self.completed += other.completed;
         self.failed += other.failed;
+        self.unanswered += other.unanswered;
         self.unfinished += other.unfinished;
         self.time.merge(&other.time);
         for (request, count) in other.failed_at {

@@ -180,12 +180,12 @@ impl TrialReport {
     }
 
     /// Responses per second, with none for a trial that saw none: for conclusions that compare
-    /// trials, to which that is the least there is. Where users do sessions, those that ended: what
-    /// was asked for are sessions then. One that found no connection had no response.
+    /// trials, to which that is the least there is. Where users do sessions, those that ended with
+    /// a response: what was asked for are sessions then. One that found no connection had none.
     pub fn responses_per_s(&self) -> f64 {
         let per_s = match self.sessions() {
             Some(sessions) if sessions.attempts.is_some() => sessions.completed_per_s,
-            Some(sessions) => sessions.ended_per_s,
+            Some(sessions) => sessions.answered_per_s,
             None => self.throughput_per_s,
         };
         per_s.unwrap_or(0.0)

@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 pub struct SessionsReport {
     /// Sessions that ended per second, whole or not; `None` where none did.
     pub ended_per_s: Option<f64>,
+    /// Those of them per second whose last step had a response; `None` where none had.
+    #[serde(default)]
+    pub answered_per_s: Option<f64>,
     /// Sessions that came to their end per second; `None` where none did.
     pub completed_per_s: Option<f64>,
     /// 95 % confidence interval of that; absent where the data permit none.
@@ -111,10 +114,12 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
     let per_s = |count: u64| (count > 0 && window_s > 0.0).then(|| count as f64 / window_s);
     let completed = kinds.iter().map(|kind| kind.completed).sum();
     let failed: u64 = kinds.iter().map(|kind| kind.failed).sum();
+    let unanswered: u64 = measured.kinds.iter().map(|kind| kind.unanswered).sum();
     let completed_per_s = per_s(completed);
     let in_slots = &trial.measurement.completed_sessions;
     Some(SessionsReport {
         ended_per_s: per_s(completed + failed),
+        answered_per_s: per_s((completed + failed).saturating_sub(unanswered)),
         completed_per_s,
         completed_ci95_per_s: completed_per_s.and_then(|per_s| rate_ci95(in_slots, window, per_s)),
         kinds,

@@ -54,10 +54,10 @@ pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
     doc.facts(facts.take(FACTS_OF_LEVELS).collect());
 }
 
-/// How many sessions ended, in the words of the opening line.
+/// How many sessions ended with a response, in the words of the opening line.
 pub(super) fn answer(trial: &TrialReport) -> Option<String> {
     let sessions = trial.sessions()?;
-    let per_s = sessions.ended_per_s?;
+    let per_s = sessions.answered_per_s?;
     let of = match trial.offered.asked_per_s {
         Some(asked) => format!(" of {}/s", crate::number::asked(asked)),
         None => String::new(),

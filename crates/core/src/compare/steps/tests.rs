@@ -145,6 +145,7 @@ fn trial(case: Case) -> Trial {
         kinds: vec![SessionMeasured {
             completed: time.count(),
             failed,
+            unanswered: failed / 2,
             time,
             ..SessionMeasured::default()
         }],
@@ -227,6 +228,20 @@ fn sessions_that_came_to_their_end_have_a_rate_with_an_interval() {
     let mut merged = measured.measurement.clone();
     merged.merge(measured.measurement.clone());
     assert_eq!(count(&merged), 2 * count(&measured.measurement));
+}
+
+#[test]
+fn only_sessions_that_had_a_response_count_as_answered() {
+    let failing = Case {
+        failing: 0.2,
+        ..ALIKE
+    };
+    let report = assess(&trial(failing));
+    let sessions = report.sessions().unwrap();
+    let answered = sessions.answered_per_s.unwrap();
+    let unanswered = (sessions.kinds[0].failed / 2) as f64 / SECONDS;
+    assert!((sessions.ended_per_s.unwrap() - answered - unanswered).abs() < 1e-9);
+    assert_eq!(report.responses_per_s(), answered);
 }
 
 #[test]

@@ -323,6 +323,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             }
             End::Failed(request, _) => {
                 measured.failed += 1;
+                measured.unanswered += u64::from(!outcome.is_response());
                 *measured.failed_at.entry(request).or_default() += 1;
             }
         }

@@ -131,7 +131,10 @@ fn sessions_that_wait_for_too_long_fail_at_the_first_step_of_their_kind() {
     let measured = bench.client.take_sessions().unwrap();
     for (request, kind) in (0..).zip(&measured.kinds) {
         assert_eq!((kind.completed, kind.unfinished), (0, 0));
-        assert_eq!(kind.failed, waited[&request]);
+        assert_eq!(
+            (kind.failed, kind.unanswered),
+            (waited[&request], waited[&request])
+        );
         assert_eq!(kind.failed_at, BTreeMap::from([(request, kind.failed)]));
     }
 }
