@@ -1,7 +1,7 @@
 //! What a header section of a response says, of what matters here.
 
 use super::Violation;
-use super::hpack::{Decoder, Error};
+use super::hpack::{Additions, Decoder, Error};
 
 /// The most that the fields of a section may be, each with 32 bytes more (RFC 9113 §10.5.1).
 pub(super) const LIST_BYTES_MAX: usize = 64 << 10;
@@ -28,8 +28,8 @@ pub(super) struct Section {
 }
 
 /// Reads all header blocks of a connection. A server under load sends the same block over and over,
-/// so the last ones are remembered with the state of the table that they were read in: equal bytes
-/// then say the same.
+/// so the last ones are remembered. Equal bytes say the same where the table is in the same state,
+/// or where they refer to no entry of it: some servers add the same entries with each block.
 #[derive(Debug, Default)]
 pub(super) struct Sections {
     decoder: Decoder,
@@ -40,7 +40,9 @@ pub(super) struct Sections {
 #[derive(Debug, Default)]
 struct Remembered {
     block: Vec<u8>,
-    changes: u32,
+    /// The state of the table, which the block left as it was; `None`: any.
+    changes: Option<u32>,
+    additions: Additions,
     section: Section,
 }
 
@@ -54,7 +56,10 @@ impl Sections {
     pub(super) fn read(&mut self, block: &[u8]) -> Result<Section, Error> {
         let changes = self.decoder.changes();
         for known in &self.remembered {
-            if known.changes == changes && known.block == block && !block.is_empty() {
+            let is_known = known.changes.is_none_or(|of| of == changes)
+                && known.block == block
+                && !block.is_empty();
+            if is_known && self.decoder.repeat(&known.additions) {
                 return Ok(known.section);
             }
         }
@@ -87,14 +92,26 @@ impl Sections {
         let mut section = Section::default();
         let mut each = |name: &[u8], value: &[u8]| section.take(name, value);
         self.decoder.decode(block, LIST_BYTES_MAX, &mut each)?;
-        if self.decoder.changes() == before && block.len() <= REMEMBERED_BYTES_MAX {
-            let known = &mut self.remembered[self.oldest];
-            known.block.clear();
-            known.block.extend_from_slice(block);
-            known.changes = before;
-            known.section = section;
-            self.oldest = (self.oldest + 1) % REMEMBERED;
+        let is_same = self.decoder.changes() == before;
+        if block.len() > REMEMBERED_BYTES_MAX {
+            return Ok(section);
         }
+        let known = &mut self.remembered[self.oldest];
+        match self.decoder.additions() {
+            Some(additions) => {
+                known.changes = None;
+                known.additions.clone_from(additions);
+            }
+            None if is_same => {
+                known.changes = Some(before);
+                known.additions = Additions::default();
+            }
+            None => return Ok(section),
+        }
+        known.block.clear();
+        known.block.extend_from_slice(block);
+        known.section = section;
+        self.oldest = (self.oldest + 1) % REMEMBERED;
         Ok(section)
     }
 }
@@ -217,5 +234,47 @@ mod tests {
             Some(8),
             "the same bytes"
         );
+    }
+
+    /// As nginx does it: each block adds its fields again, and refers to none that was added.
+    #[test]
+    fn blocks_that_add_the_same_each_time_keep_the_table_true() {
+        let mut block = vec![0x88];
+        for (index, value) in [(28, "1294"), (33, "Mon, 23 Nov 2026 08:00:00 GMT")] {
+            // Literal with incremental indexing, the name from the static table.
+            block.push(0x40 | index);
+            block.push(value.len() as u8);
+            block.extend_from_slice(value.as_bytes());
+        }
+        let (mut sections, mut plain) = (Sections::default(), Decoder::default());
+        for round in 0..200 {
+            let section = sections.read(&block).unwrap();
+            assert_eq!((section.status, section.length), (200, Some(1_294)));
+            assert!(sections.remembered.iter().any(|known| known.block == block));
+            plain
+                .decode(&block, LIST_BYTES_MAX, &mut |_, _| {})
+                .unwrap();
+            assert_eq!(sections.decoder.changes(), plain.changes(), "{round}");
+            // What was added can be referred to: the newest entry, and the one before it.
+            if round % 50 == 49 {
+                let section = sections.read(&[0x88, 0xbf, 0xbe]).unwrap();
+                assert_eq!((section.status, section.length), (200, Some(1_294)));
+            }
+        }
+        let mut of_plain = Vec::new();
+        let mut of_sections = Vec::new();
+        let all: Vec<u8> = (62..62 + 40).map(|index| 0x80 | index).collect();
+        plain
+            .decode(&all, LIST_BYTES_MAX, &mut |n, v| {
+                of_plain.push([n, v].concat())
+            })
+            .unwrap();
+        sections
+            .decoder
+            .decode(&all, LIST_BYTES_MAX, &mut |n, v| {
+                of_sections.push([n, v].concat())
+            })
+            .unwrap();
+        assert_eq!(of_plain, of_sections);
     }
 }

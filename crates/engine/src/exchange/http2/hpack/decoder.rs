@@ -1,10 +1,32 @@
 //! Header blocks to fields (RFC 7541 §3).
 
-use super::table::{ENTRY_OVERHEAD, TABLE_BYTES_DEFAULT, Table};
+use super::table::{ENTRY_OVERHEAD, STATIC, TABLE_BYTES_DEFAULT, Table};
 use super::{Error, huffman, integer};
 
 /// The room for decoded strings that is kept between header blocks; more is given back.
 const SCRATCH_KEPT_BYTES: usize = 4096;
+
+/// The entries that a block adds to the table, where it says the same whatever the table holds: it
+/// refers to no entry of it, and does not set its size.
+#[derive(Clone, Debug, Default)]
+pub struct Additions {
+    texts: Vec<u8>,
+    /// The lengths of each name and value.
+    lengths: Vec<(u32, u32)>,
+}
+
+impl Additions {
+    fn clear(&mut self) {
+        self.texts.clear();
+        self.lengths.clear();
+    }
+
+    fn push(&mut self, name: &[u8], value: &[u8]) {
+        self.texts.extend_from_slice(name);
+        self.texts.extend_from_slice(value);
+        self.lengths.push((name.len() as u32, value.len() as u32));
+    }
+}
 
 /// Reads the header blocks of one direction of a connection, in their order.
 #[derive(Debug)]
@@ -16,6 +38,9 @@ pub struct Decoder {
     pub(super) must_shrink: bool,
     name: Vec<u8>,
     value: Vec<u8>,
+    /// Of the last block, which says the same whatever the table holds if `is_independent`.
+    additions: Additions,
+    is_independent: bool,
 }
 
 impl Default for Decoder {
@@ -26,6 +51,8 @@ impl Default for Decoder {
             must_shrink: false,
             name: Vec::new(),
             value: Vec::new(),
+            additions: Additions::default(),
+            is_independent: false,
         }
     }
 }
@@ -45,6 +72,28 @@ impl Decoder {
         self.table.changes()
     }
 
+    /// What the last block added; `None`: that depended on the table.
+    pub fn additions(&self) -> Option<&Additions> {
+        self.is_independent.then_some(&self.additions)
+    }
+
+    /// Reads the block again that added this, without its fields. Whether it is one that may come
+    /// now.
+    #[inline]
+    pub fn repeat(&mut self, additions: &Additions) -> bool {
+        if self.must_shrink {
+            return false;
+        }
+        let mut rest = &additions.texts[..];
+        for &(name, value) in &additions.lengths {
+            let (entry, after) = rest.split_at((name + value) as usize);
+            let (name, value) = entry.split_at(name as usize);
+            self.table.insert(name, value);
+            rest = after;
+        }
+        true
+    }
+
     /// Hands name and value of each field of a whole block to `each`, in order.
     ///
     /// # Errors
@@ -57,11 +106,14 @@ impl Decoder {
         each: &mut impl FnMut(&[u8], &[u8]),
     ) -> Result<(), Error> {
         let mut rest = self.size_updates(block)?;
+        self.additions.clear();
+        self.is_independent = rest.len() == block.len();
         let mut left = list_max;
         while let Some(&first) = rest.first() {
             let (name, value);
             if first & 0x80 != 0 {
                 let (index, after) = integer::read(rest, 7)?;
+                self.is_independent &= index <= STATIC.len();
                 (name, value) = self.table.get(index).ok_or(Error::Index)?;
                 rest = after;
             } else if first & 0xe0 == 0x20 {
@@ -69,6 +121,7 @@ impl Decoder {
             } else {
                 let is_indexed = first & 0x40 != 0;
                 let (index, after) = integer::read(rest, if is_indexed { 6 } else { 4 })?;
+                self.is_independent &= index <= STATIC.len();
                 if index == 0 {
                     (name, rest) = string(after, &mut self.name)?;
                 } else {
@@ -81,6 +134,7 @@ impl Decoder {
                 (value, rest) = string(rest, &mut self.value)?;
                 if is_indexed {
                     self.table.insert(name, value);
+                    self.additions.push(name, value);
                 }
             }
             let size = name.len() + value.len() + ENTRY_OVERHEAD;

@@ -9,7 +9,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use decoder::Decoder;
+pub use decoder::{Additions, Decoder};
 pub use encoder::Encoder;
 pub(crate) use encoder::{Indexing, put_field, put_indexed, put_table_size};
 pub(crate) use table::{ENTRY_OVERHEAD, TABLE_BYTES_DEFAULT};
