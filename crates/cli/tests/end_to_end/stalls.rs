@@ -90,14 +90,15 @@ fn a_stopped_open_loop_is_invalid_and_says_why() {
     assert!(share > 70.0, "{:#}", trial["anatomy"]);
 }
 
+/// Where knee is stopped between the begin of a request and its sending, the request takes as long:
+/// so this is about a time at which it was not.
 #[test]
 fn a_stopped_closed_loop_is_invalid_and_says_why() {
-    let trial = stopped_for_half_a_second(&["--vusers", "2"]);
-    let slowest = trial["response_time_ns"]["max"].as_u64().unwrap();
-    assert!(
-        slowest < 400 * MS,
-        "the target answered in time: {slowest} ns"
-    );
+    let slowest = |trial: &Value| trial["response_time_ns"]["max"].as_u64().unwrap();
+    let stopped = || stopped_for_half_a_second(&["--vusers", "2"]);
+    let trials = std::iter::repeat_with(stopped).take(5);
+    let answered_in_time = trials.into_iter().find(|trial| slowest(trial) < 400 * MS);
+    let trial = answered_in_time.expect("the target answers in time");
     let read_late = trial["pick_up_ns"]["max"].as_u64().unwrap();
     assert!(read_late > 400 * MS, "{:#}", trial["pick_up_ns"]);
 }
