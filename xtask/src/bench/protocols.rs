@@ -34,6 +34,8 @@ enum Host {
     NginxClear,
     /// nghttpd with HTTP/2 in cleartext.
     Nghttpd,
+    /// nghttpd with HTTP/2 over TLS 1.3.
+    NghttpdTls,
 }
 
 /// Contenders with their command lines, for one table.
@@ -111,6 +113,7 @@ pub fn run_http2(lab: &Lab) -> Result<String, String> {
     for (host, name, goal) in [
         (Host::Nghttpd, "nghttpd, cleartext", "0.60"),
         (Host::NginxClear, "nginx, cleartext", "0.60"),
+        (Host::NghttpdTls, "nghttpd, TLS 1.3", "0.75"),
         (Host::NginxTls, "nginx, TLS 1.3", "0.75"),
     ] {
         for connections in [1, 16] {
@@ -122,7 +125,7 @@ pub fn run_http2(lab: &Lab) -> Result<String, String> {
 
 fn streams(lab: &Lab, host: Host, name: &str, goal: &str, connections: usize) -> Work {
     let (scheme, how) = match host {
-        Host::NginxTls => ("https", "--http2 --insecure"),
+        Host::NginxTls | Host::NghttpdTls => ("https", "--http2 --insecure"),
         _ => ("http", "--http2-prior-knowledge"),
     };
     let url = format!("{scheme}://127.0.0.1:{PORT}/");
@@ -299,6 +302,7 @@ fn start(lab: &Lab, host: Host) -> Result<Result<Server, &'static str>, String> 
         Host::NginxTls | Host::NginxNoTickets => &["nginx", "openssl"],
         Host::NginxClear => &["nginx"],
         Host::Nghttpd => &["nghttpd"],
+        Host::NghttpdTls => &["nghttpd", "openssl"],
     };
     let mut missing = needed.iter().filter(|name| tools::find(name).is_none());
     if let Some(missing) = missing.next() {
@@ -307,13 +311,19 @@ fn start(lab: &Lab, host: Host) -> Result<Result<Server, &'static str>, String> 
     let site = lab.scratch("site");
     make(&site)?;
     write(&site.join("index.html"), "x".repeat(BODY_BYTES))?;
-    if matches!(host, Host::NginxTls | Host::NginxNoTickets) {
+    if matches!(
+        host,
+        Host::NginxTls | Host::NginxNoTickets | Host::NghttpdTls
+    ) {
         certify(&site)?;
     }
     let port = process::free_port()?;
     let folder = site.display();
     let arguments = match host {
         Host::Nghttpd => format!("--no-tls -a 127.0.0.1 -d {folder} {port}"),
+        Host::NghttpdTls => {
+            format!("-a 127.0.0.1 -d {folder} {port} {folder}/key.pem {folder}/cert.pem")
+        }
         _ => {
             write(&site.join("nginx.conf"), nginx(&site, host, port))?;
             format!("-p {folder} -e error.log -c {folder}/nginx.conf")
