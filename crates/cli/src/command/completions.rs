@@ -1,9 +1,8 @@
 //! `knee completions`: what a shell completes.
 
-use crate::command::raw::RawArgs;
 use crate::failure::{Exit, Failure};
 use crate::stdout;
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
 /// Write a completion script for a shell
@@ -18,10 +17,10 @@ pub struct RawCompletions {
     shell: Shell,
 }
 
-/// Writes the script.
-pub fn execute(raw: &RawCompletions) -> Result<Exit, Failure> {
+/// Writes the script for knee.
+pub fn execute(raw: &RawCompletions, knee: &Command) -> Result<Exit, Failure> {
     let mut script = Vec::new();
-    let mut knee = without_hidden(&RawArgs::command());
+    let mut knee = without_hidden(knee);
     clap_complete::generate(raw.shell, &mut knee, "knee", &mut script);
     stdout::write(|out| out.write_all(&script))?;
     Ok(Exit::Fine)
@@ -46,6 +45,8 @@ fn without_hidden(command: &Command) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::raw::RawArgs;
+    use clap::CommandFactory;
 
     fn hidden(command: &Command, path: &str, found: &mut Vec<String>) {
         for part in command.get_subcommands() {

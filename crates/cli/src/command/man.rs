@@ -1,9 +1,8 @@
 //! `knee man`: the manual pages.
 
-use crate::command::raw::RawArgs;
 use crate::failure::{Exit, Failure};
 use crate::stdout;
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_mangen::Man;
 use std::fs;
 use std::io;
@@ -25,9 +24,9 @@ pub struct RawMan {
     dir: Option<PathBuf>,
 }
 
-/// Writes the page, or the pages.
-pub fn execute(raw: &RawMan) -> Result<Exit, Failure> {
-    let pages = pages();
+/// Writes the page, or the pages, of knee.
+pub fn execute(raw: &RawMan, knee: Command) -> Result<Exit, Failure> {
+    let pages = pages(knee);
     match &raw.dir {
         Some(dir) => write_all(&pages, dir)?,
         None => {
@@ -62,8 +61,8 @@ fn write_all(pages: &[Command], dir: &Path) -> Result<(), Failure> {
 }
 
 /// knee and every command that is not hidden.
-fn pages() -> Vec<Command> {
-    let mut knee = told_in_full(RawArgs::command());
+fn pages(knee: Command) -> Vec<Command> {
+    let mut knee = told_in_full(knee);
     // Gives each command the name that its page has: knee-serve-http.
     knee.build();
     let mut pages = Vec::new();
@@ -99,6 +98,8 @@ fn rendered(page: &Command) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::raw::RawArgs;
+    use clap::CommandFactory;
 
     /// A command as it is defined, by the name of its page.
     fn defined(page: &str) -> Command {
@@ -110,7 +111,7 @@ mod tests {
 
     #[test]
     fn every_command_has_a_page_that_describes_its_options() {
-        let pages = pages();
+        let pages = pages(RawArgs::command());
         let names: Vec<&str> = pages.iter().map(name).collect();
         for wanted in ["knee", "knee-run", "knee-serve-http", "knee-analyze-sweep"] {
             assert!(names.contains(&wanted), "{names:?}");

@@ -134,8 +134,8 @@ impl RawCommand {
             RawCommand::Observe(raw) => observe::execute(raw.resolve()?),
             RawCommand::Agent(raw) => agent::execute(raw),
             RawCommand::Fleet(raw) => fleet::execute(&raw),
-            RawCommand::Completions(raw) => completions::execute(&raw),
-            RawCommand::Man(raw) => man::execute(&raw),
+            RawCommand::Completions(raw) => completions::execute(&raw, &RawArgs::command()),
+            RawCommand::Man(raw) => man::execute(&raw, RawArgs::command()),
         }
     }
 }

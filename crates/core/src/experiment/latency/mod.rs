@@ -4,7 +4,7 @@ pub mod analysis;
 mod answer;
 mod attempts;
 mod classic;
-mod consistency;
+mod conclusion;
 pub mod findings;
 pub mod measure;
 pub mod report;

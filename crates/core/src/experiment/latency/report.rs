@@ -1,15 +1,8 @@
 //! Flows as reported, and the answer of `knee latency`.
 
-use super::findings::CODES;
-use crate::consistency::{Contradictions, Said};
-use crate::experiment::answer::{Answer, values};
-use crate::finding::Code;
 use crate::measure::Direction;
 use crate::trial::report::TimesReport;
-use crate::trial::report::TrialReport;
-use crate::words::value;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// Capacity, responsiveness and smoothness of a path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,37 +46,6 @@ pub struct LatencyConclusion {
     /// The conclusion in one or two sentences for a person.
     #[serde(default)]
     pub answer: String,
-}
-
-impl Answer for LatencyConclusion {
-    fn codes() -> &'static [Code] {
-        CODES
-    }
-
-    fn cut_short(&mut self, _trial: &TrialReport, words: String) {
-        self.answer = words;
-    }
-
-    fn rows(&self) -> usize {
-        self.scenarios.len()
-    }
-
-    fn table(&self) -> serde_json::Result<Vec<Value>> {
-        values(&self.scenarios)
-    }
-
-    /// Every scenario that has flows.
-    fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
-        trials.iter().filter(|t| value(t.level) > 0.0).collect()
-    }
-
-    fn operation(&self) -> &'static str {
-        "ping"
-    }
-
-    fn check(&self, said: Said<'_>, found: &mut Contradictions) {
-        super::consistency::check(said, self, found);
-    }
 }
 
 /// One scenario.

@@ -2,7 +2,7 @@
 
 pub mod analysis;
 mod answer;
-mod consistency;
+mod conclusion;
 #[cfg(test)]
 mod fake;
 pub mod findings;

@@ -1,14 +1,8 @@
 //! The answer of `knee overload`.
 
-use super::findings::CODES;
-use crate::consistency::{Contradictions, Said};
-use crate::experiment::answer::{Answer, values};
-use crate::finding::Code;
 use crate::measure::{Outcomes, SynSource};
 use crate::spec::CloseKind;
-use crate::trial::report::TrialReport;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// What the server does when more connections are offered than it serves.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,28 +36,6 @@ pub struct OverloadConclusion {
     pub close: CloseKind,
     /// The conclusion in one or two sentences for a person.
     pub answer: String,
-}
-
-impl Answer for OverloadConclusion {
-    fn codes() -> &'static [Code] {
-        CODES
-    }
-
-    fn cut_short(&mut self, _trial: &TrialReport, words: String) {
-        self.answer = words;
-    }
-
-    fn rows(&self) -> usize {
-        self.simple.len() + self.sclients.len()
-    }
-
-    fn table(&self) -> serde_json::Result<Vec<Value>> {
-        values(&self.sclients)
-    }
-
-    fn check(&self, said: Said<'_>, found: &mut Contradictions) {
-        super::consistency::check(said, self, found);
-    }
 }
 
 /// Simple clients at one level.

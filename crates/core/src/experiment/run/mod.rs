@@ -1,5 +1,6 @@
 //! `knee run`: one load, one trial.
 
+mod conclusion;
 pub mod report;
 use super::{Concluded, Experiment, Next, verdict};
 use crate::experiment::run::report::RunConclusion;

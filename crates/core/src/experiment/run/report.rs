@@ -1,7 +1,5 @@
 //! What a single run answers.
 
-use crate::experiment::answer::Answer;
-use crate::trial::report::TrialReport;
 use serde::{Deserialize, Serialize};
 
 /// The answer of `knee run`.
@@ -22,24 +20,4 @@ pub struct RunConclusion {
     pub p99_ns: Option<u64>,
     /// Share of operations that did not end ok, in percent.
     pub error_percent: f64,
-}
-
-impl Answer for RunConclusion {
-    fn cut_short(&mut self, trial: &TrialReport, _words: String) {
-        self.throughput_per_s = trial.throughput_per_s;
-        self.p50_ns = trial.response_time_ns.p50;
-        self.p95_ns = trial.response_time_ns.p95;
-        self.p99_ns = trial.response_time_ns.p99;
-        self.error_percent = without_response_percent(trial);
-    }
-}
-
-/// The share of operations that ended without a response, in percent: of a trial that did not end
-/// its intervals alone tell.
-fn without_response_percent(trial: &TrialReport) -> f64 {
-    let failed: u64 = trial.intervals.iter().map(|i| i.errors).sum();
-    match trial.completed + failed {
-        0 => 0.0,
-        ended => 100.0 * failed as f64 / ended as f64,
-    }
 }

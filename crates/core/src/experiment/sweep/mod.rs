@@ -4,7 +4,7 @@ mod answer;
 mod beside;
 mod bound;
 mod conclude;
-mod consistency;
+mod conclusion;
 #[cfg(test)]
 pub(crate) mod fake;
 pub mod findings;

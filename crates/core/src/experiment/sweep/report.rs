@@ -1,13 +1,7 @@
 //! What a sweep answers.
 
-use super::findings::CODES;
-use crate::consistency::{Contradictions, Said};
-use crate::experiment::answer::{Answer, most_responses, values};
-use crate::finding::Code;
 use crate::spec::Level;
-use crate::trial::report::TrialReport;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The answer of `knee sweep`. For a sweep over rates (`--axis rate`) the same, with rates in
@@ -56,38 +50,6 @@ pub struct SweepConclusion {
     pub recommended_vusers: Option<u32>,
     /// The conclusion in one or two sentences for a person.
     pub answer: String,
-}
-
-impl Answer for SweepConclusion {
-    fn codes() -> &'static [Code] {
-        &CODES
-    }
-
-    fn cut_short(&mut self, _trial: &TrialReport, words: String) {
-        self.answer = words;
-    }
-
-    fn rows(&self) -> usize {
-        self.levels.len()
-    }
-
-    fn table(&self) -> serde_json::Result<Vec<Value>> {
-        values(&self.levels)
-    }
-
-    /// The last of its best level.
-    fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
-        let knee = self.levels.iter().find(|level| level.is_knee);
-        let at_knee = knee.and_then(|knee| trials.iter().rfind(|t| t.level == knee.level));
-        at_knee
-            .or_else(|| most_responses(trials))
-            .into_iter()
-            .collect()
-    }
-
-    fn check(&self, said: Said<'_>, found: &mut Contradictions) {
-        super::consistency::check(said, self, found);
-    }
 }
 
 /// One trial in open loop beside a sweep over users. While a target pauses, the users of a closed

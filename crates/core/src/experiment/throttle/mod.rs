@@ -2,7 +2,7 @@
 
 pub mod analysis;
 mod answer;
-mod consistency;
+mod conclusion;
 pub mod findings;
 pub mod hold;
 pub mod holds;

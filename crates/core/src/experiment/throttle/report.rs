@@ -1,12 +1,6 @@
 //! The answer of `knee throttle`.
 
-use super::findings::CODES;
-use crate::consistency::{Contradictions, Said};
-use crate::experiment::answer::{Answer, values};
-use crate::finding::Code;
-use crate::trial::report::TrialReport;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// How this machine waits, or how well each way holds a rate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,31 +22,6 @@ pub struct ThrottleConclusion {
     pub rates: Vec<RateRow>,
     /// The conclusion in one or two sentences for a person.
     pub answer: String,
-}
-
-impl Answer for ThrottleConclusion {
-    fn codes() -> &'static [Code] {
-        CODES
-    }
-
-    fn cut_short(&mut self, _trial: &TrialReport, words: String) {
-        self.answer = words;
-    }
-
-    fn rows(&self) -> usize {
-        self.table.len() + self.rates.len()
-    }
-
-    fn table(&self) -> serde_json::Result<Vec<Value>> {
-        match self.rates.is_empty() {
-            true => values(&self.table),
-            false => values(&self.rates),
-        }
-    }
-
-    fn check(&self, _said: Said<'_>, found: &mut Contradictions) {
-        super::consistency::check(self, found);
-    }
 }
 
 /// One method asked for one delay.

@@ -6,7 +6,7 @@
 pub mod analysis;
 pub mod client_wait;
 mod compare;
-mod consistency;
+mod conclusion;
 mod explain;
 #[cfg(test)]
 mod fake;

@@ -1,14 +1,8 @@
 //! Datagrams accounted for, and the answer of `knee udp`.
 
-use super::findings::CODES;
-use crate::consistency::{Contradictions, Said};
-use crate::experiment::answer::{Answer, values};
-use crate::finding::Code;
 use crate::measure::Interval;
 use crate::trial::datagrams::{DispersionAt, LedgerReport};
-use crate::trial::report::TrialReport;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The answer of `knee udp`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -29,42 +23,6 @@ pub struct UdpConclusion {
     pub undecided: Vec<String>,
     /// The conclusion for a person.
     pub answer: String,
-}
-
-impl Answer for UdpConclusion {
-    fn codes() -> &'static [Code] {
-        CODES
-    }
-
-    fn cut_short(&mut self, _trial: &TrialReport, words: String) {
-        self.answer = words;
-    }
-
-    fn rows(&self) -> usize {
-        self.laws.iter().filter(|law| law.trials > 0).count()
-    }
-
-    fn table(&self) -> serde_json::Result<Vec<Value>> {
-        values(&self.laws)
-    }
-
-    /// All whose clients were as asked for, with nothing changed to explain them.
-    fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
-        let is_asked = |t: &&TrialReport| self.laws.iter().any(|law| law.label == t.label);
-        trials.iter().filter(is_asked).collect()
-    }
-
-    fn operation(&self) -> &'static str {
-        "datagram"
-    }
-
-    fn fails_on_purpose(&self) -> bool {
-        !self.effects.is_empty()
-    }
-
-    fn check(&self, _said: Said<'_>, found: &mut Contradictions) {
-        super::consistency::check(self, found);
-    }
 }
 
 /// What clients of one law did and got.

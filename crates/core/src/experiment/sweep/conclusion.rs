@@ -1,10 +1,13 @@
-//! The answer of a sweep against its own levels and findings: the maximum, the knee and where it
-//! is, what is recommended, and what failed.
+//! What a report asks of the conclusion of `knee sweep`, and whether that agrees with all else.
 
+use super::findings::CODES;
 use super::report::{OpenLoopBeside, SweepConclusion, SweepLevel};
 use crate::consistency::{Contradictions, Said, at_most};
-use crate::finding::Finding;
+use crate::experiment::answer::{Answer, most_responses, values};
+use crate::finding::{Code, Finding};
+use crate::trial::report::TrialReport;
 use crate::words::{number, value};
+use serde_json::Value;
 
 /// A maximum that is fitted over several levels may exceed each of them by this factor.
 const FITTED: f64 = 1.05;
@@ -18,7 +21,39 @@ const AT_KNEE_SHARE: f64 = 0.69;
 /// What is past the knee gains no more, or it is not past it.
 const PAST_KNEE_GAIN_PERCENT: f64 = 10.1;
 
-pub(super) fn check(said: Said<'_>, of: &SweepConclusion, found: &mut Contradictions) {
+impl Answer for SweepConclusion {
+    fn codes() -> &'static [Code] {
+        &CODES
+    }
+
+    fn cut_short(&mut self, _trial: &TrialReport, words: String) {
+        self.answer = words;
+    }
+
+    fn rows(&self) -> usize {
+        self.levels.len()
+    }
+
+    fn table(&self) -> serde_json::Result<Vec<Value>> {
+        values(&self.levels)
+    }
+
+    /// The last of its best level.
+    fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
+        let knee = self.levels.iter().find(|level| level.is_knee);
+        let at_knee = knee.and_then(|knee| trials.iter().rfind(|t| t.level == knee.level));
+        at_knee
+            .or_else(|| most_responses(trials))
+            .into_iter()
+            .collect()
+    }
+
+    fn check(&self, said: Said<'_>, found: &mut Contradictions) {
+        check(said, self, found);
+    }
+}
+
+fn check(said: Said<'_>, of: &SweepConclusion, found: &mut Contradictions) {
     levels(said, of, found);
     maximum(of, found);
     knee(of, found);

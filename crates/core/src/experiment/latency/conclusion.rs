@@ -1,12 +1,48 @@
-//! The overall figures of a latency experiment against its own scenarios.
+//! What a report asks of the conclusion of `knee latency`, and whether that agrees with all else.
 
 use super::analysis::figures::grade;
+use super::findings::CODES;
 use super::report::{LatencyConclusion, ScenarioRow};
 use crate::consistency::{Contradictions, Said, trial};
+use crate::experiment::answer::{Answer, values};
+use crate::finding::Code;
 use crate::time::Nanos;
-use crate::trial::report::Verdict;
+use crate::trial::report::{TrialReport, Verdict};
+use crate::words::value;
+use serde_json::Value;
 
-pub(super) fn check(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
+impl Answer for LatencyConclusion {
+    fn codes() -> &'static [Code] {
+        CODES
+    }
+
+    fn cut_short(&mut self, _trial: &TrialReport, words: String) {
+        self.answer = words;
+    }
+
+    fn rows(&self) -> usize {
+        self.scenarios.len()
+    }
+
+    fn table(&self) -> serde_json::Result<Vec<Value>> {
+        values(&self.scenarios)
+    }
+
+    /// Every scenario that has flows.
+    fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
+        trials.iter().filter(|t| value(t.level) > 0.0).collect()
+    }
+
+    fn operation(&self) -> &'static str {
+        "ping"
+    }
+
+    fn check(&self, said: Said<'_>, found: &mut Contradictions) {
+        check(said, self, found);
+    }
+}
+
+fn check(said: Said<'_>, of: &LatencyConclusion, found: &mut Contradictions) {
     let is_valid = said.verdict == Verdict::Valid;
     found.unless(!is_valid || of.distorted.is_empty(), || {
         format!("VALID, and distorted are {:?}", of.distorted)

@@ -1,13 +1,40 @@
-//! The answer of an overload against its own rows.
+//! What a report asks of the conclusion of `knee overload`, and whether that agrees with all else.
 
+use super::findings::CODES;
 use super::report::OverloadConclusion;
 use crate::consistency::{Contradictions, Said, at_most};
+use crate::experiment::answer::{Answer, values};
+use crate::finding::Code;
 use crate::measure::Outcomes;
+use crate::trial::report::TrialReport;
+use serde_json::Value;
 
 /// A capacity that is a mean over levels may exceed each of them by this factor.
 const FITTED: f64 = 1.05;
 
-pub(super) fn check(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
+impl Answer for OverloadConclusion {
+    fn codes() -> &'static [Code] {
+        CODES
+    }
+
+    fn cut_short(&mut self, _trial: &TrialReport, words: String) {
+        self.answer = words;
+    }
+
+    fn rows(&self) -> usize {
+        self.simple.len() + self.sclients.len()
+    }
+
+    fn table(&self) -> serde_json::Result<Vec<Value>> {
+        values(&self.sclients)
+    }
+
+    fn check(&self, said: Said<'_>, found: &mut Contradictions) {
+        check(said, self, found);
+    }
+}
+
+fn check(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
     let simple = of.simple.iter().map(|r| (r.served_per_s, &r.outcomes));
     let sclients = of.sclients.iter().map(|r| (r.served_per_s, &r.outcomes));
     let rows: Vec<(f64, &Outcomes)> = simple.chain(sclients).collect();
