@@ -48,8 +48,10 @@ fn certificate(what: &CertificateError) -> String {
         CertificateError::UnknownIssuer => {
             format!("its certificate is of an issuer that is not trusted here: {trust}")
         }
-        // Keys that were made anew under the old name, as those of `knee serve` at each start.
-        CertificateError::BadSignature => {
+        // Keys that were made anew under the old name, as those of `knee serve` at each start; the
+        // second, where they are of another kind.
+        CertificateError::BadSignature
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
             format!(
                 "its certificate is not of the issuer of that name that is trusted here: {trust}"
             )
