@@ -76,15 +76,9 @@ fn step(name: &str, fills: Vec<Template>, status: u16) -> RequestStep {
     };
     RequestStep {
         name: name.to_owned(),
-        kind: 0,
         fills: fills.into_iter().map(fill).collect(),
         expect: vec![Expectation::Status(vec![(status, status)])],
-        extract: Vec::new(),
-        redirects: 0,
-        redirected: None,
-        timeout: None,
-        goes_on: false,
-        ask: None,
+        ..RequestStep::default()
     }
 }
 

@@ -256,16 +256,13 @@ impl<'a> Compiler<'a> {
             .get("on_failure")
             .map(|node| word(node, &[("end", false), ("continue", true)]));
         Ok(RequestStep {
-            name: String::new(),
             kind: kind.number,
-            fills: Vec::new(),
             expect,
             extract: extract.collect::<Read<_>>()?,
             redirects: redirects(fields.get("redirects"), self.common.redirects)?,
-            redirected: None,
             timeout: fields.get("timeout").map(duration).transpose()?,
             goes_on: goes_on.transpose()?.unwrap_or(false),
-            ask: None,
+            ..RequestStep::default()
         })
     }
 

@@ -33,15 +33,9 @@ impl Expected {
         });
         let mut step = RequestStep {
             name: format!("{} {}", request.method, request.path),
-            kind: 0,
-            fills: Vec::new(),
             expect: status.into_iter().chain(body).collect(),
-            extract: Vec::new(),
             redirects: self.redirects,
-            redirected: None,
-            timeout: None,
-            goes_on: false,
-            ask: None,
+            ..RequestStep::default()
         };
         let asked = Compiled {
             request,

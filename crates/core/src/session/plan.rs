@@ -120,7 +120,7 @@ pub enum Instruction {
 }
 
 /// A request as a step of a session.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestStep {
     /// How the report calls it. Requests of the same name are still measured apart.
     pub name: String,
@@ -153,14 +153,9 @@ impl RequestStep {
         RequestStep {
             name: format!("{} (redirected)", self.name),
             kind: self.kind,
-            fills: Vec::new(),
-            expect: Vec::new(),
-            extract: Vec::new(),
-            redirects: 0,
-            redirected: None,
             timeout: self.timeout,
             goes_on: self.goes_on,
-            ask: None,
+            ..RequestStep::default()
         }
     }
 }

@@ -19,16 +19,8 @@ fn step(fills: Vec<Template>) -> RequestStep {
         escape: Escape::None,
     };
     RequestStep {
-        name: String::new(),
-        kind: 0,
         fills: fills.into_iter().map(fill).collect(),
-        expect: Vec::new(),
-        extract: Vec::new(),
-        redirects: 0,
-        redirected: None,
-        timeout: None,
-        goes_on: false,
-        ask: None,
+        ..RequestStep::default()
     }
 }
 

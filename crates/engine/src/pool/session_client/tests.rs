@@ -30,14 +30,7 @@ fn plan() -> SessionPlan {
     let step = |kind| RequestStep {
         name: "step".to_owned(),
         kind,
-        fills: Vec::new(),
-        expect: Vec::new(),
-        extract: Vec::new(),
-        redirects: 0,
-        redirected: None,
-        timeout: None,
-        goes_on: false,
-        ask: None,
+        ..RequestStep::default()
     };
     SessionPlan {
         kinds: vec![

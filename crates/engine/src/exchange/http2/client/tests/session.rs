@@ -40,15 +40,9 @@ fn plan() -> SessionPlan {
         }],
         requests: vec![RequestStep {
             name: "get".to_owned(),
-            kind: 0,
-            fills: Vec::new(),
             expect: vec![Expectation::Status(vec![(200, 200)])],
             extract: extract.collect(),
-            redirects: 0,
-            redirected: None,
-            timeout: None,
-            goes_on: false,
-            ask: None,
+            ..RequestStep::default()
         }],
         ..SessionPlan::default()
     }
