@@ -60,6 +60,7 @@ pub mod arrival;
 pub mod both_ends;
 pub mod compare;
 pub mod consistency;
+pub mod date;
 pub mod digits;
 pub mod driver;
 pub mod experiment;

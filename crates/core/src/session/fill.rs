@@ -3,6 +3,7 @@
 use super::plan::{Escape, Fill, Function, Moment, Piece, Template};
 use super::users::Users;
 use super::walk::Learnt;
+use crate::date::put_rfc3339_ms;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hmac::{Hmac, Mac};
@@ -172,10 +173,7 @@ fn put_moment(realtime_ns: u64, moment: Moment, out: &mut Vec<u8>) {
     match moment {
         Moment::UnixS => put_number(ms / 1_000, out),
         Moment::UnixMs => put_number(ms, out),
-        Moment::Rfc3339 => {
-            let time = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
-            out.extend_from_slice(format!("{time:.3}").as_bytes());
-        }
+        Moment::Rfc3339 => put_rfc3339_ms(realtime_ns, out),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The cookies of one session (RFC 6265), for one origin.
 
 use super::origin::Origin;
+use crate::date::rfc2822_ns;
 
 /// The most cookies that a session keeps; a further one is not taken.
 const COOKIES_MAX: usize = 50;
@@ -159,8 +160,7 @@ fn pair(part: &[u8]) -> Option<(&[u8], &[u8])> {
 fn date_ns(value: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(value).ok()?.replace('-', " ");
     let (_, date) = text.split_once(", ").unwrap_or(("", &text));
-    let time = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
-    Some(u64::try_from(time.as_nanosecond()).unwrap_or(0))
+    rfc2822_ns(date)
 }
 
 fn without_query(path: &[u8]) -> &[u8] {
