@@ -2,8 +2,10 @@
 
 use std::num::NonZero;
 use time::OffsetDateTime;
-use time::format_description::well_known::iso8601::{Config, EncodedConfig, Iso8601, TimePrecision};
 use time::format_description::well_known::Rfc2822;
+use time::format_description::well_known::iso8601::{
+    Config, EncodedConfig, Iso8601, TimePrecision,
+};
 
 const TO_THE_SECOND: EncodedConfig = with_decimals(None);
 const TO_THE_MS: EncodedConfig = with_decimals(NonZero::new(3));

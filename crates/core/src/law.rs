@@ -25,6 +25,7 @@ impl Law {
     pub const ZERO: Law = Law::Fixed(Nanos::ZERO);
 
     /// Draws a length.
+    #[inline]
     pub fn sample(&self, rng: &mut Rng) -> Nanos {
         match *self {
             Law::Fixed(t) => t,
@@ -49,6 +50,7 @@ impl Law {
     }
 
     /// Whether it can never be anything but zero.
+    #[inline]
     pub fn is_zero(&self) -> bool {
         self.mean_ns() == 0.0
     }

@@ -35,11 +35,13 @@ pub fn stream(seed: u64, stream: u64) -> Rng {
 }
 
 /// A number in [0, 1) with 53 random bits.
+#[inline]
 pub fn unit(rng: &mut Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
 /// An exponential variate of mean 1, by inversion: −ln(1 − U).
+#[inline]
 pub fn exp1(rng: &mut Rng) -> f64 {
     -(1.0 - unit(rng)).ln()
 }

@@ -8,10 +8,13 @@ use async_nats::{Client, Event};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
 
 /// How long another who makes the same stream may take for it.
 const MADE_ELSEWHERE: Duration = Duration::from_millis(250);
@@ -51,9 +54,42 @@ pub(crate) fn now_ns() -> u64 {
     knee_engine::sys::clock::monotonic_ns()
 }
 
+/// A thread on which all that is asynchronous goes on, until this is dropped.
+struct Background {
+    handle: Handle,
+    /// Its end, and so the thread's: what is still to be done is given up.
+    thread: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+}
+
+impl Background {
+    fn start() -> io::Result<Background> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (end, ended) = oneshot::channel();
+        let thread = thread::Builder::new()
+            .name("nats".to_owned())
+            .spawn(move || {
+                let _ = runtime.block_on(ended);
+            })?;
+        Ok(Background {
+            handle,
+            thread: Some((end, thread)),
+        })
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some((end, thread)) = self.thread.take() {
+            drop(end);
+            let _ = thread.join();
+        }
+    }
+}
+
 /// A connection to NATS with JetStream.
 pub(crate) struct Bus {
-    runtime: Runtime,
+    runtime: Background,
     pub(crate) client: Client,
     pub(crate) stream: jetstream::Context,
     pub(crate) link: Arc<Link>,
@@ -73,11 +109,7 @@ impl Bus {
     /// Connects; `name` is what the server's lists show.
     pub(crate) fn connect(access: &Access, name: &str) -> Result<Bus, FleetError> {
         let place = access.place();
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("nats")
-            .enable_all()
-            .build()
+        let runtime = Background::start()
             .map_err(|e| FleetError::Refused(format!("no thread for NATS: {e}")))?;
         let link = Arc::new(Link::default());
         let told = link.clone();
@@ -88,11 +120,12 @@ impl Bus {
         let url = access.url.as_str();
         let urls: Vec<&str> = url.split(',').map(str::trim).collect();
         let client = runtime
+            .handle
             .block_on(async { options.connect(urls).await })
             .map_err(|e| FleetError::Unreachable(format!("no NATS at {place}: {}", chain(&e))))?;
         let stream = {
             // It starts a task of its own.
-            let _entered = runtime.enter();
+            let _entered = runtime.handle.enter();
             let mut stream = jetstream::new(client.clone());
             stream.set_timeout(Duration::from_secs(5));
             stream
@@ -108,7 +141,7 @@ impl Bus {
 
     /// Waits for a future here.
     pub(crate) fn run<T>(&self, future: impl Future<Output = T>) -> T {
-        self.runtime.block_on(future)
+        self.runtime.handle.block_on(future)
     }
 
     /// Lets a future run beside.
@@ -117,7 +150,7 @@ impl Bus {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.runtime.spawn(future)
+        self.runtime.handle.spawn(future)
     }
 
     /// The buckets and the stream, made where they are not there yet.

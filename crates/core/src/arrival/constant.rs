@@ -42,6 +42,7 @@ fn quotient_and_rest(rate: Rate, k: u64) -> (Nanos, u64) {
 }
 
 impl ArrivalProcess for Constant {
+    #[inline]
     fn next(&mut self) -> Option<Nanos> {
         let (moment, rest) = self.moment;
         let (step, step_rest) = self.step;

@@ -32,6 +32,7 @@ impl Poisson {
 }
 
 impl ArrivalProcess for Poisson {
+    #[inline]
     fn next(&mut self) -> Option<Nanos> {
         let gap = self.fraction + self.gap_mean_ns * rng::exp1(&mut self.rng);
         self.now += Nanos(gap as u64);

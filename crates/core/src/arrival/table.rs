@@ -134,6 +134,7 @@ macro_rules! processes {
         }
 
         impl ArrivalProcess for Arrivals {
+            #[inline]
             fn next(&mut self) -> Option<Nanos> {
                 match self {
                     $(Arrivals::$name(process) => process.next(),)*

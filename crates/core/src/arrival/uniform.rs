@@ -36,6 +36,7 @@ impl Uniform {
 }
 
 impl ArrivalProcess for Uniform {
+    #[inline]
     fn next(&mut self) -> Option<Nanos> {
         for _ in 0..self.step {
             let gap = self.fraction + self.gap_max_ns * rng::unit(&mut self.rng);

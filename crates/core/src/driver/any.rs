@@ -47,6 +47,7 @@ impl AnyDriver {
 }
 
 impl Driver for AnyDriver {
+    #[inline]
     fn poll(&mut self, now: Nanos) -> Action {
         match self {
             AnyDriver::Open(driver) => driver.poll(now),
@@ -56,6 +57,7 @@ impl Driver for AnyDriver {
         }
     }
 
+    #[inline]
     fn on_established(&mut self, lane: u32, now: Nanos) {
         match self {
             AnyDriver::Open(driver) => driver.on_established(lane, now),
@@ -65,6 +67,7 @@ impl Driver for AnyDriver {
         }
     }
 
+    #[inline]
     fn on_completion(&mut self, completion: &Completion, now: Nanos) {
         match self {
             AnyDriver::Open(driver) => driver.on_completion(completion, now),

@@ -73,6 +73,7 @@ impl ClosedLoop {
         }
     }
 
+    #[inline]
     fn start(&mut self, op: Op) -> Action {
         self.remaining -= 1;
         self.in_flight += 1;
@@ -80,6 +81,7 @@ impl ClosedLoop {
     }
 
     /// When the next user who has not begun yet begins.
+    #[inline]
     fn fresh_moment(&self) -> Option<Nanos> {
         let user = u64::from(self.fresh) * u64::from(self.share.of) + u64::from(self.share.index);
         let moment = Nanos(user * RAMP_UP_STEP.0);
@@ -87,6 +89,7 @@ impl ClosedLoop {
     }
 
     /// When the user's next operation is intended after this one.
+    #[inline]
     fn next_intended(&mut self, completion: &Completion) -> Nanos {
         let pause = match &mut self.pause_rng {
             Some(rng) => self.pause.law.sample(rng),
@@ -110,6 +113,7 @@ impl ClosedLoop {
 }
 
 impl Driver for ClosedLoop {
+    #[inline]
     fn poll(&mut self, now: Nanos) -> Action {
         if self.remaining == 0 {
             return Action::Done;
@@ -136,6 +140,7 @@ impl Driver for ClosedLoop {
         self.start(Op { intended, lane })
     }
 
+    #[inline]
     fn on_completion(&mut self, completion: &Completion, now: Nanos) {
         debug_assert!(self.in_flight > 0, "a completion without a start");
         self.in_flight = self.in_flight.saturating_sub(1);

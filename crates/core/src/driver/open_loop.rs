@@ -42,6 +42,7 @@ impl OpenLoop {
 }
 
 impl Driver for OpenLoop {
+    #[inline]
     fn poll(&mut self, now: Nanos) -> Action {
         let intended = match self.throttle.poll(now) {
             Turn::Operate { intended } if intended < self.end => intended,
@@ -59,6 +60,7 @@ impl Driver for OpenLoop {
         Action::Start(Op { intended, lane })
     }
 
+    #[inline]
     fn on_completion(&mut self, _completion: &Completion, _now: Nanos) {
         debug_assert!(self.in_flight > 0, "a completion without a start");
         self.in_flight = self.in_flight.saturating_sub(1);

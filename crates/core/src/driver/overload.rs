@@ -69,6 +69,7 @@ impl SClients {
     }
 
     /// The next slot to start, with its intended moment, and whether it was established.
+    #[inline]
     fn next(&mut self) -> Option<(Op, bool)> {
         while let Some(op) = self.due.front()
             && !self.tickets.is_valid(op.lane)
@@ -84,6 +85,7 @@ impl SClients {
 
     /// Plans the next start of a slot. Moments come nearly in order, so its place is looked for
     /// from the late end.
+    #[inline]
     fn plan(&mut self, op: Op) {
         let later = |due: &&Op| due.intended > op.intended;
         let behind = self.due.iter().rev().take_while(later).count();
@@ -92,6 +94,7 @@ impl SClients {
 }
 
 impl Driver for SClients {
+    #[inline]
     fn poll(&mut self, now: Nanos) -> Action {
         if self.remaining == 0 {
             return Action::Done;
@@ -126,6 +129,7 @@ impl Driver for SClients {
         Action::Start(op)
     }
 
+    #[inline]
     fn on_established(&mut self, lane: u32, now: Nanos) {
         if self.tickets.is_valid(lane) {
             // A ticket that nobody has yet, so that the start planned for this slot is void.
@@ -135,6 +139,7 @@ impl Driver for SClients {
         }
     }
 
+    #[inline]
     fn on_completion(&mut self, _completion: &Completion, _now: Nanos) {}
 }
 
@@ -175,6 +180,7 @@ impl Scheduled {
     }
 
     /// The connect with this ticket is no longer in flight.
+    #[inline]
     fn release(&mut self, ticket: u32) {
         if self.tickets.is_valid(ticket) {
             let fresh = self.tickets.renew(ticket);
@@ -184,6 +190,7 @@ impl Scheduled {
 }
 
 impl Driver for Scheduled {
+    #[inline]
     fn poll(&mut self, now: Nanos) -> Action {
         let intended = match self.throttle.poll(now) {
             Turn::Operate { intended } if intended < self.end => intended,
@@ -202,10 +209,12 @@ impl Driver for Scheduled {
         }
     }
 
+    #[inline]
     fn on_established(&mut self, lane: u32, _now: Nanos) {
         self.release(lane);
     }
 
+    #[inline]
     fn on_completion(&mut self, completion: &Completion, _now: Nanos) {
         self.release(completion.lane);
     }
@@ -222,15 +231,18 @@ impl Tickets {
         Tickets((0..slots).collect())
     }
 
+    #[inline]
     fn slot(&self, ticket: u32) -> usize {
         ticket as usize % self.0.len().max(1)
     }
 
+    #[inline]
     fn is_valid(&self, ticket: u32) -> bool {
         self.0.get(self.slot(ticket)) == Some(&ticket)
     }
 
     /// Voids the ticket of this one's slot, and issues the next.
+    #[inline]
     fn renew(&mut self, ticket: u32) -> u32 {
         let slot = self.slot(ticket);
         let next = ticket.checked_add(self.0.len() as u32);

@@ -59,6 +59,7 @@ impl Completion {
 
     /// An operation with all its times but the intended one at `now`, as it was never sent: shed,
     /// refused, or what a caller fills in.
+    #[inline]
     pub fn at_once(op: Op, now: Nanos, outcome: Outcome) -> Completion {
         Completion {
             intended: op.intended,
@@ -86,6 +87,7 @@ impl Completion {
 
     /// One that found an open connection at `sent`, at which its request was sent whole, and whose
     /// first byte was its last: how simulated ones end.
+    #[inline]
     pub fn exchanged(self, started: Nanos, sent: Nanos) -> Completion {
         Completion {
             started,
@@ -100,26 +102,31 @@ impl Completion {
     }
 
     /// What a user felt who came at the intended time: completed − intended.
+    #[inline]
     pub fn response_time(&self) -> Nanos {
         self.completed - self.intended
     }
 
     /// What the target took: completed − sent.
+    #[inline]
     pub fn service_time(&self) -> Nanos {
         self.completed - self.sent
     }
 
     /// The generator's own lateness: started − intended.
+    #[inline]
     pub fn pacing_error(&self) -> Nanos {
         self.started - self.intended
     }
 
     /// How long it waited for a connection, free or new: sent − started.
+    #[inline]
     pub fn connection_wait(&self) -> Nanos {
         self.sent - self.started
     }
 
     /// The generator's delay in seeing that it had ended: picked up − completed.
+    #[inline]
     pub fn pick_up(&self) -> Nanos {
         self.picked_up - self.completed
     }

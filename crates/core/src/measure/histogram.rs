@@ -122,6 +122,7 @@ impl Histogram {
     }
 
     /// Counts one time as `n`.
+    #[inline]
     pub fn record_n(&mut self, t: Nanos, n: u64) {
         self.0.saturating_record_n(t.0, n);
     }

@@ -151,6 +151,7 @@ impl Outcome {
     }
 
     /// Whether a whole response came, whatever its status.
+    #[inline]
     pub fn is_response(self) -> bool {
         matches!(
             self,
@@ -163,12 +164,14 @@ impl Outcome {
     }
 
     /// Whether a whole response came with a status below 400.
+    #[inline]
     pub fn is_good(self) -> bool {
         matches!(self, Outcome::Ok | Outcome::Served)
     }
 
     /// Whether the time that such an operation took is only a lower bound of what it would have
     /// taken, as it was given up or cut off while it waited.
+    #[inline]
     pub fn is_censored(self) -> bool {
         matches!(
             self,
@@ -191,11 +194,13 @@ pub struct Outcomes {
 
 impl Outcomes {
     /// Counts one.
+    #[inline]
     pub fn add(&mut self, outcome: Outcome) {
         self.counts[outcome as usize] += 1;
     }
 
     /// Counts so many.
+    #[inline]
     pub fn add_many(&mut self, outcome: Outcome, count: u64) {
         self.counts[outcome as usize] += count;
     }

@@ -168,6 +168,7 @@ impl SeriesRecorder {
     /// response time so far, at most 1. That is exact where all take the same time, and otherwise
     /// off by less than one operation, as leaving it out would be, but to neither side by design.
     #[cold]
+    #[inline]
     pub(super) fn add_unfinished(&mut self, begin: Nanos, now: Nanos) {
         let count: u64 = self.series.response_count.iter().sum();
         let sum_ns: f64 = self.series.response_sum_ns.iter().sum();

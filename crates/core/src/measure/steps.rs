@@ -172,6 +172,7 @@ impl StepsRecorder {
         ended[TargetMeasured::index(completion.target, count)].add(outcome.is_good(), time);
     }
 
+    #[inline]
     fn step(&mut self, target: u32) -> Option<&mut (SeriesRecorder, [u64; Stage::COUNT])> {
         let count = self.steps.len();
         match count {

@@ -59,6 +59,7 @@ impl Window {
     }
 
     /// Whether `t` lies in it (the end excluded).
+    #[inline]
     pub fn contains(&self, t: Nanos) -> bool {
         self.start <= t && t < self.end
     }
@@ -250,6 +251,7 @@ impl Measurement {
 }
 
 /// The shorter of two times, of which either may not be there.
+#[inline]
 pub(super) fn shortest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
     a.into_iter().chain(b).min()
 }

@@ -143,6 +143,7 @@ impl Polling {
     }
 
     /// Whether it may ever do anything but sleep.
+    #[inline]
     pub fn decides(&self) -> bool {
         self.is_spare
     }

@@ -63,6 +63,7 @@ struct Part {
 }
 
 impl Part {
+    #[inline]
     fn add(&mut self, row: &Sums, share: f64) {
         self.whole_ns += row.whole_ns as f64 * share;
         self.own_ns += row.own_ns as f64 * share;
@@ -202,6 +203,7 @@ impl Pace {
     }
 
     /// So much more time was watched, in which others had the processor for `kept_waiting`.
+    #[inline]
     pub(super) fn pass(&mut self, time: Nanos, kept_waiting: Nanos) {
         self.watched += time;
         self.fresh += time;

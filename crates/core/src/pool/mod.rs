@@ -54,6 +54,7 @@ impl<T> Pool<T> {
     }
 
     /// An operation that had a connection waits again, before those that came later.
+    #[inline]
     pub fn push_again(&mut self, intended: Nanos, operation: T) {
         self.line.push_front((intended + self.timeout, operation));
     }
@@ -84,6 +85,7 @@ impl<T> Pool<T> {
     }
 
     /// Whether the last of the line would be reached with less time left than a request takes.
+    #[inline]
     fn is_too_long(&mut self, now: Nanos) -> bool {
         let Some(&(deadline, _)) = self.line.back() else {
             return false;
@@ -102,6 +104,7 @@ impl<T> Pool<T> {
     }
 
     /// The intended time of the operation that waits longest.
+    #[inline]
     pub fn oldest_intended(&self) -> Option<Nanos> {
         let first = [&self.line, &self.hopeless].map(|of| of.front().map(|&(at, _)| at));
         let deadline = first.into_iter().flatten().min()?;

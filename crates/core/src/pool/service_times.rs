@@ -78,6 +78,7 @@ impl ServiceTimes {
     }
 
     /// What a request needs.
+    #[inline]
     pub(super) fn needed(&mut self) -> Needed {
         if self.fresh * STALE_SHARE >= self.counted && self.fresh > 0 {
             self.fresh = 0;
@@ -103,6 +104,7 @@ impl ServiceTimes {
 }
 
 /// The band of a time: below 16 ns each nanosecond is one, then each octave has 16.
+#[inline]
 fn band_of(t: Nanos) -> usize {
     if t.0 < BANDS_PER_OCTAVE {
         return t.0 as usize;

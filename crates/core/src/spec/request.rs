@@ -27,6 +27,7 @@ impl From<Body> for Vec<u8> {
 impl Deref for Body {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.0
     }
