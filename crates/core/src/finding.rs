@@ -1,6 +1,7 @@
 //! What a person should know: a value, built in one expression where it is diagnosed.
 
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// How grave a finding is.
@@ -53,17 +54,29 @@ impl Code {
         evidence: impl IntoIterator<Item = (&'static str, f64)>,
         next_step: impl Into<String>,
     ) -> Finding {
-        let known = evidence.into_iter().filter(|(_, value)| value.is_finite());
         Finding {
             code: self.name.to_owned(),
             severity,
             text: text.into(),
-            evidence: known
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
+            evidence: known(&mut evidence.into_iter()),
             next_step: next_step.into(),
         }
     }
+}
+
+/// Not generic: there is another type of evidence at nearly every place that has some, and a sort for
+/// each of them would be a tenth of this crate's code.
+fn known(evidence: &mut dyn Iterator<Item = (&'static str, f64)>) -> BTreeMap<String, f64> {
+    let mut known = BTreeMap::new();
+    for (name, value) in evidence.filter(|(_, value)| value.is_finite()) {
+        known.insert(name.to_owned(), value);
+    }
+    known
+}
+
+/// Puts the gravest first, and leaves those that are as grave in their order.
+pub fn gravest_first(findings: &mut [Finding]) {
+    findings.sort_by_key(|finding| Reverse(finding.severity));
 }
 
 impl Finding {

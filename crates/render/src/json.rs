@@ -40,7 +40,8 @@ pub fn parse_report(text: &str) -> Result<Report, String> {
     let read = match schema.as_str() {
         FIRST_SCHEMA => serde_json::from_str(text)
             .map(from_first_schema)
-            .and_then(serde_json::from_value),
+            // As text, since reading it from a value would be all of that code once more.
+            .and_then(|document| serde_json::from_str(&document.to_string())),
         _ => serde_json::from_str(text),
     };
     read.map_err(|e| format!("a damaged {schema} document: {e}"))

@@ -1,7 +1,7 @@
 //! The loop that every experiment runs in, shared by the command line and the simulator.
 
 use super::{Concluded, Experiment, Next, ending};
-use crate::finding::Finding;
+use crate::finding::{Finding, gravest_first};
 use crate::trial::findings::{GENERATOR_DISTORTED, GENERATOR_LIMITED};
 use crate::trial::report::Verdict;
 use std::ops::ControlFlow;
@@ -104,7 +104,7 @@ pub fn conduct_in_view<X: Experiment, E>(
         }
         Ended::Interrupted => findings.push(ending::interrupted(trials.len())),
     }
-    findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    gravest_first(&mut findings);
     Ok(Conducted {
         trials,
         verdict,

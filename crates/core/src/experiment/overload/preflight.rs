@@ -3,7 +3,7 @@
 use super::{Descriptors, OverloadSpec, levels};
 use crate::experiment::overload::analysis::{SYN_AGAIN, times};
 use crate::experiment::overload::findings::ports_remedy;
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Code, Finding, Severity, gravest_first};
 use crate::spec::CloseKind;
 use crate::time::Nanos;
 use crate::words::{exact, number, time};
@@ -123,7 +123,7 @@ pub fn predict(facts: &PreflightFacts, spec: &OverloadSpec) -> Vec<Finding> {
     .flatten()
     .collect();
     found.extend(facts.server.iter().flat_map(of_server));
-    found.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    gravest_first(&mut found);
     found
 }
 

@@ -9,7 +9,7 @@ use crate::experiment::sweep::report::{ModelFit, SweepConclusion};
 use crate::experiment::sweep::table::{
     Drift, LevelPoint, drift_between, has_warmed_up, is_sound, points,
 };
-use crate::finding::Finding;
+use crate::finding::{Finding, gravest_first};
 use crate::measure::error_share;
 use crate::spec::Level;
 use crate::trial::findings::{Asked, ERRORS, TARGET_QUEUE_GROWS, failure_kind, findings_at_levels};
@@ -19,7 +19,7 @@ use crate::trial::report::{TrialReport, Verdict};
 pub fn conclude_table(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {
     let mut found: Vec<Finding> = findings::idle_users(table).into_iter().collect();
     let conclusion = users(&Basis::of_table(table), &mut found);
-    (gravest_first(found), conclusion)
+    (once_gravest_first(found), conclusion)
 }
 
 /// What follows from the trials of a sweep.
@@ -57,7 +57,7 @@ pub(super) fn conclude(spec: &SweepSpec, past: &[TrialReport]) -> (Vec<Finding>,
         }
     };
     conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
-    (gravest_first(found), conclusion)
+    (once_gravest_first(found), conclusion)
 }
 
 /// The conclusion with what the open loop beside it shows.
@@ -268,10 +268,10 @@ fn rate(basis: &Basis, past: &[TrialReport], found: &mut Vec<Finding>) -> SweepC
 }
 
 /// Failures that rise with the load are one finding, not two.
-fn gravest_first(mut found: Vec<Finding>) -> Vec<Finding> {
+fn once_gravest_first(mut found: Vec<Finding>) -> Vec<Finding> {
     if found.iter().any(|f| f.is(ERRORS_RISE)) {
         found.retain(|f| !f.is(ERRORS));
     }
-    found.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    gravest_first(&mut found);
     found
 }

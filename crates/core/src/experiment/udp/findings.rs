@@ -11,7 +11,7 @@ pub(super) use service::buffer_covers_ns;
 
 use crate::experiment::udp::analysis::pool;
 use crate::experiment::udp::measure::DropPlace;
-use crate::finding::{Code, Finding};
+use crate::finding::{Code, Finding, gravest_first};
 use crate::spec::Level;
 use crate::trial::datagrams::LedgerReport;
 use crate::trial::findings::distorted;
@@ -78,7 +78,7 @@ fn findings(trials: &[&TrialReport], is_explained: bool) -> Vec<Finding> {
         findings.extend(troubles(&trials, is_explained).into_iter().map(named));
     }
     findings.extend(generator_distorted(trials));
-    findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    gravest_first(&mut findings);
     findings
 }
 

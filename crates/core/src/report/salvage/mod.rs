@@ -7,7 +7,7 @@ mod tests;
 pub use partial::RunningTrial;
 
 use super::thresholds;
-use crate::finding::{Finding, Severity};
+use crate::finding::{Finding, Severity, gravest_first};
 use crate::report::Report;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words;
@@ -51,9 +51,7 @@ pub fn salvage(remains: Remains) -> Result<Report, String> {
     report
         .findings
         .push(cut_short(ended, running.as_ref(), goes_on));
-    report
-        .findings
-        .sort_by_key(|f| std::cmp::Reverse(f.severity));
+    gravest_first(&mut report.findings);
     if let Some(running) = running {
         let trial = running.report();
         if ended == 0 {

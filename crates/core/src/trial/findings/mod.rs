@@ -18,7 +18,7 @@ pub(crate) use target::{
     ERRORS, FIND_THE_FAILURES, NON_STATIONARY, TARGET_QUEUE_GROWS, failure_kind,
 };
 
-use crate::finding::{Code, Finding};
+use crate::finding::{Code, Finding, gravest_first};
 use crate::spec::Level;
 use crate::trial::report::TrialReport;
 use crate::words::{levels, value};
@@ -40,7 +40,7 @@ pub fn trial_findings(trial: &TrialReport) -> Vec<Finding> {
         are_named: false,
         asked: Asked::default(),
     });
-    findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    gravest_first(&mut findings);
     findings
 }
 

@@ -90,8 +90,10 @@ impl From<ClientDone> for Done {
 }
 
 /// The client that `input` orders, in this process; see [`super::client_process`].
-pub(super) fn client(input: impl Read, mut output: impl Write) -> io::Result<()> {
-    let order: Order = serde_json::from_reader(input)?;
+pub(super) fn client(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
+    let mut order = Vec::new();
+    input.read_to_end(&mut order)?;
+    let order: Order = serde_json::from_slice(&order)?;
     let stop = interrupt::install()?;
     let failed = AtomicBool::new(false);
     let term = threads::term(&order.plan, stop, &failed);
