@@ -1,6 +1,7 @@
 //! All control connections of a service that one client has at a time.
 
 use super::connection::{Connection, Heard, IDLE_NS};
+use super::greeting::Unfit;
 use super::{Greeting, Hello, Welcome};
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
@@ -16,6 +17,9 @@ use std::time::Duration;
 /// Connections that may be open at once beside those that are expected; for one more the oldest of
 /// the address that has the most goes, but for the one that has the service.
 const CONNECTIONS_MAX: usize = 32;
+
+/// Who gives a wrong token waits at least so long for the answer.
+const WRONG_TOKEN_NS: u64 = 200_000_000;
 
 const LISTENER: u64 = u64::MAX;
 const WAKE: u64 = u64::MAX - 1;
@@ -75,14 +79,16 @@ impl Clients {
         self.wake.drain();
     }
 
-    /// Takes in all that have come, where so many are `expected` besides.
-    pub(crate) fn accept(&mut self, expected: usize, now_ns: u64) {
+    /// Takes in all that have come, where so many are `expected` besides; how many had to go for
+    /// them.
+    pub(crate) fn accept(&mut self, expected: usize, now_ns: u64) -> u64 {
+        let mut dismissed = 0;
         while let Ok(accepted) = self.listener.accept() {
             if self.all.len() >= CONNECTIONS_MAX + expected {
                 let others = self.all.iter().enumerate();
                 let others = others.filter(|(_, c)| Some(c.id) != self.holder);
                 let goes = to_dismiss(others.map(|(index, c)| (index, c.peer)));
-                goes.map(|index| self.all.remove(index));
+                dismissed += u64::from(goes.map(|index| self.all.remove(index)).is_some());
             }
             let (id, line_max) = (self.next_id, self.line_max);
             if let Ok(new) = Connection::watched(&self.epoll, id, accepted, line_max, now_ns) {
@@ -90,6 +96,7 @@ impl Clients {
                 self.next_id += 1;
             }
         }
+        dismissed
     }
 
     /// Reads what has come: the newest first, so that who has said hello by then finds all gone
@@ -144,26 +151,41 @@ impl Clients {
         self.holder == Some(id)
     }
 
+    /// Takes the service from the client that has it and sends it away; whether there was one.
+    pub(crate) fn unseat(&mut self) -> bool {
+        let holder = self.holder.take();
+        self.all.retain(|c| Some(c.id) != holder);
+        holder.is_some()
+    }
+
     /// Answers a client that says hello: it has the service now, or is told why not and sent away.
+    /// Whether it has it.
     pub(crate) fn greet<F: Serialize>(
         &mut self,
         id: u64,
         said: &Hello,
         (service, token): (&'static str, &str),
         facts: &F,
-    ) {
+    ) -> bool {
         let is_held = self.holder.is_some();
         let Some(connection) = self.get(id) else {
-            return;
+            return false;
         };
         match said.check(service, token) {
-            Err(unfit) => connection.refuse(&unfit.to_string()),
+            Err(unfit) => {
+                connection.refuse(&unfit.to_string());
+                if unfit == Unfit::Token {
+                    // Whoever guesses gets few guesses.
+                    connection.hold_back(WRONG_TOKEN_NS);
+                }
+            }
             Ok(()) if is_held => connection.part(&Greeting::<F>::Busy),
             Ok(()) => {
                 connection.say(&Greeting::Welcome(Welcome::from_here(facts)));
                 self.holder = Some(id);
             }
         }
+        self.holds(id)
     }
 
     /// Lets a connection go that is to be something else.

@@ -3,6 +3,7 @@
 use super::greeting::Greeting;
 use super::lines::{Lines, line};
 use crate::sys::epoll::{Epoll, flags};
+use crate::sys::keepalive::keep_alive;
 use crate::sys::{clock, socket};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -35,6 +36,8 @@ pub(crate) struct Connection {
     written: usize,
     heard_ns: u64,
     progress_ns: u64,
+    /// Nothing is written before.
+    held_until_ns: u64,
     /// Nothing more is read; once all is written, it is over.
     is_parting: bool,
     is_gone: bool,
@@ -68,6 +71,7 @@ impl Connection {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         socket::set_user_timeout(&stream, (STUCK_NS / 1_000_000) as u32)?;
+        keep_alive(&stream)?;
         Ok(Connection {
             id,
             peer: peer.ip().to_canonical(),
@@ -77,6 +81,7 @@ impl Connection {
             written: 0,
             heard_ns: now_ns,
             progress_ns: now_ns,
+            held_until_ns: 0,
             is_parting: false,
             is_gone: false,
         })
@@ -149,8 +154,16 @@ impl Connection {
         });
     }
 
+    /// Says nothing more for so long.
+    pub(crate) fn hold_back(&mut self, for_ns: u64) {
+        self.held_until_ns = clock::monotonic_ns() + for_ns;
+    }
+
     /// Writes as much as fits.
     pub(crate) fn flush(&mut self, now_ns: u64) {
+        if now_ns < self.held_until_ns {
+            return;
+        }
         while self.written < self.out.len() {
             match self.stream.write(&self.out[self.written..]) {
                 Ok(count) => {

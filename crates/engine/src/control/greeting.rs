@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Of the control language of all services; a client and a service of different versions do not
 /// talk. To be raised whenever any of their messages changes.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// How long an answer to hello may take.
 const HELLO_NS: u64 = 5_000_000_000;
@@ -85,7 +85,7 @@ impl fmt::Display for Unfit {
                 "this is `knee {service}`, and the client expects another service"
             ),
             Unfit::Token => {
-                f.write_str("the token is not the service's: give both the same with --token")
+                f.write_str("wrong token: the token is not the service's; give both the same")
             }
         }
     }
@@ -163,9 +163,7 @@ impl Door<'_> {
         match told.and_then(|()| talk.hear(HELLO_NS, Some(stop))) {
             Ok(Greeting::Welcome(welcome)) => Ok(Some(welcome)),
             Ok(Greeting::Busy) => Ok(None),
-            Ok(Greeting::Refused { reason }) => {
-                Err(talk.unreachable(&format!("refuses: {reason}")))
-            }
+            Ok(Greeting::Refused { reason }) => Err(talk.lost(Lost::unexpected(Some(&reason)))),
             Err(lost @ Lost::Interrupted) => Err(talk.lost(lost)),
             Err(Lost::Because(_)) => Err(talk.unreachable(&format!(
                 "accepts connections but does not answer as a knee service: start one there with \

@@ -7,10 +7,10 @@ pub(crate) mod identity;
 mod lines;
 mod talk;
 
-pub(crate) use greeting::{Door, Unfit};
+pub(crate) use greeting::Door;
 pub use greeting::{Greeting, Hello};
 pub use lines::{Lines, TooLong, line};
-pub(crate) use talk::{Lost, SILENCE_NS, ServiceClock, Talk};
+pub(crate) use talk::{Lost, SILENCE_NS, ServiceClock, Talk, printable};
 
 use serde::{Deserialize, Serialize};
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -239,7 +239,7 @@ impl Lost {
     /// It said something else than was asked: that it refuses, for this reason, or what not.
     pub(crate) fn unexpected(refused: Option<&str>) -> Lost {
         Lost::Because(match refused {
-            Some(reason) => format!("refuses: {reason}"),
+            Some(reason) => format!("refuses: {}", printable(reason)),
             None => "sent an unexpected message".to_owned(),
         })
     }
@@ -253,7 +253,24 @@ impl Lost {
     }
 }
 
+/// What a service said, as it may go to the terminal: one line of limited length.
+pub(crate) fn printable(text: &str) -> String {
+    let printed = text.chars().filter(|c| !c.is_control());
+    printed.take(200).collect()
+}
+
 fn is_no_data(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_service_refuses_is_told_in_one_line() {
+        let refused = Lost::unexpected(Some("a\n\u{1b}[31mb"));
+        assert_eq!(refused, Lost::Because("refuses: a[31mb".to_owned()));
+    }
 }

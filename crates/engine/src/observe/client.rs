@@ -1,33 +1,22 @@
 //! The client of an observer on another host, and the choice of where to observe from.
 
-use super::control::{
-    Came, Hello, LineReader, REPLY_MAX, Reply, Request, SERVICE, line, parse_reply,
-};
+use super::control::{Ask, ObserverFacts, SAY_MAX, SERVICE, Say};
 use super::follow::Following;
 use super::watch::{Armed, Watch};
-use crate::control::ServiceClock;
+use crate::control::{Door, Lost, SILENCE_NS, ServiceClock, Talk, printable};
 use crate::error::RunError;
-use crate::error::reason;
-use crate::names::lookup_text;
 use crate::sys::clock::monotonic_ns;
 use knee_core::both_ends::Seen;
 use knee_core::measure::{Observed, SynSource};
 use knee_core::time::Nanos;
-use std::io::Write;
-use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
-use std::time::{Duration, Instant};
-
-/// How long an observer may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::AtomicBool;
 
 /// A `knee observe` that watches for us.
 #[derive(Debug)]
 pub struct RemoteWatch {
-    at: String,
-    stream: TcpStream,
-    lines: LineReader,
-    port: u16,
-    source: SynSource,
+    talk: Talk,
+    facts: ObserverFacts,
     round_trip: Nanos,
     /// As read when it was armed.
     clock: ServiceClock,
@@ -40,44 +29,34 @@ impl RemoteWatch {
     /// [`RunError::Unreachable`]: nobody answers there, or is no observer, or it refuses (busy, a
     /// wrong token).
     pub fn connect(at: &str, token: Option<&str>) -> Result<RemoteWatch, RunError> {
-        let unreachable =
-            |why: String| RunError::Unreachable(format!("the observer at {at}: {why}"));
-        let stream = connect(at).map_err(unreachable)?;
-        let set = stream
-            .set_nodelay(true)
-            .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))
-            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
-        set.map_err(|e| unreachable(reason(&e)))?;
-        let mut watch = RemoteWatch {
-            at: at.to_owned(),
-            stream,
-            lines: LineReader::default(),
-            port: 0,
-            source: SynSource::Attempts,
-            round_trip: Nanos::ZERO,
+        let door = Door {
+            at,
+            service: SERVICE,
+            token: token.unwrap_or_default(),
+            purpose: "an observer watches the server's port at its host",
+            line_max: SAY_MAX,
+        };
+        let asked_ns = monotonic_ns();
+        let (talk, welcome) = door.enter(&AtomicBool::new(false))?;
+        Ok(RemoteWatch {
+            talk,
+            facts: welcome.facts,
+            round_trip: Nanos(monotonic_ns() - asked_ns),
             clock: ServiceClock::default(),
-        };
-        let hello = Request::Hello(Hello::new(SERVICE, token.unwrap_or_default()));
-        let asked = monotonic_ns();
-        let Reply::Ready { port, source } = watch.ask(&hello)? else {
-            return Err(watch.confused());
-        };
-        watch.round_trip = Nanos(monotonic_ns() - asked);
-        (watch.port, watch.source) = (port, source);
-        Ok(watch)
+        })
     }
 
     /// The port that it watches.
     pub fn port(&self) -> u16 {
-        self.port
+        self.facts.port
     }
 
     /// What counts the SYNs there.
     pub fn source(&self) -> SynSource {
-        self.source
+        self.facts.source
     }
 
-    /// What it takes to ask it something.
+    /// What it takes to ask it something, at most.
     pub fn round_trip(&self) -> Nanos {
         self.round_trip
     }
@@ -89,9 +68,9 @@ impl RemoteWatch {
     /// [`RunError::Unreachable`]: it is gone.
     pub fn arm(&mut self) -> Result<(), RunError> {
         let (clock, round_ns) =
-            ServiceClock::quickest(CLOCK_READINGS, || match self.ask(&Request::Arm)? {
-                Reply::Armed { clock_ns } => Ok(clock_ns),
-                _ => Err(self.confused()),
+            ServiceClock::quickest(CLOCK_READINGS, || match self.ask(&Ask::Arm)? {
+                Say::Armed { clock_ns } => Ok(clock_ns),
+                other => Err(self.unexpected(&other)),
             })?;
         (self.clock, self.round_trip) = (clock, Nanos(round_ns));
         Ok(())
@@ -110,14 +89,14 @@ impl RemoteWatch {
         duration: Nanos,
     ) -> Result<(), RunError> {
         let at_ns = origin_ns.wrapping_add(self.clock.ahead_ns);
-        let begin = Request::Begin {
+        let begin = Ask::Begin {
             at_ns: at_ns.wrapping_sub(self.round_trip.0.div_ceil(2)),
             interval_ns: interval.0,
             duration_ns: duration.0,
         };
         match self.ask(&begin)? {
-            Reply::Begun => Ok(()),
-            _ => Err(self.confused()),
+            Say::Begun => Ok(()),
+            other => Err(self.unexpected(&other)),
         }
     }
 
@@ -126,9 +105,9 @@ impl RemoteWatch {
     /// # Errors
     /// [`RunError::Unreachable`]: it is gone.
     pub fn finish(&mut self) -> Result<Observed, RunError> {
-        match self.ask(&Request::Finish)? {
-            Reply::Observed(observed) => Ok(*observed),
-            _ => Err(self.confused()),
+        match self.ask(&Ask::Finish)? {
+            Say::Observed(observed) => Ok(*observed),
+            other => Err(self.unexpected(&other)),
         }
     }
 
@@ -137,9 +116,9 @@ impl RemoteWatch {
     /// # Errors
     /// [`RunError::Unreachable`]: it is gone.
     pub fn follow(&mut self, one_of: u16) -> Result<(), RunError> {
-        match self.ask(&Request::Follow { one_of })? {
-            Reply::Following => Ok(()),
-            _ => Err(self.confused()),
+        match self.ask(&Ask::Follow { one_of })? {
+            Say::Following => Ok(()),
+            other => Err(self.unexpected(&other)),
         }
     }
 
@@ -148,59 +127,28 @@ impl RemoteWatch {
     /// # Errors
     /// [`RunError::Unreachable`]: it is gone.
     pub fn seen(&mut self) -> Result<Seen, RunError> {
-        match self.ask(&Request::Seen)? {
-            Reply::Seen(seen) => Ok(*seen),
-            _ => Err(self.confused()),
+        match self.ask(&Ask::Seen)? {
+            Say::Seen(seen) => Ok(Seen {
+                because: seen.because.as_deref().map(printable),
+                ..*seen
+            }),
+            other => Err(self.unexpected(&other)),
         }
     }
 
-    fn ask(&mut self, request: &Request) -> Result<Reply, RunError> {
-        let gone = |why: &str| {
-            let at = &self.at;
-            RunError::Unreachable(format!("the observer at {at} does not answer: {why}"))
-        };
-        let asked = Instant::now();
-        let written = self.stream.write_all(&line(request));
+    fn ask(&mut self, ask: &Ask) -> Result<Say, RunError> {
+        let told = self.talk.tell(ask);
         // One that refuses may close before it has read; why is then still to be read.
-        loop {
-            match self.lines.next(&mut self.stream, REPLY_MAX) {
-                Ok(Came::Line(line)) => {
-                    return match parse_reply(&line) {
-                        Ok(Reply::Refused(why)) => Err(RunError::Unreachable(format!(
-                            "the observer at {} refuses: {why}",
-                            self.at
-                        ))),
-                        Ok(reply) => Ok(reply),
-                        Err(why) => Err(gone(&why)),
-                    };
-                }
-                Ok(Came::Part) if asked.elapsed() < 2 * PATIENCE => {}
-                Ok(Came::Part) => return Err(gone("its answer has no end")),
-                Ok(Came::End) => return Err(gone("it closed the connection")),
-                Err(e) => return Err(gone(&reason(&written.err().unwrap_or(e)))),
-            }
-        }
+        let said = self.talk.hear(SILENCE_NS, None);
+        said.map_err(|lost| self.talk.lost(told.err().unwrap_or(lost)))
     }
 
-    fn confused(&self) -> RunError {
-        let at = &self.at;
-        RunError::Unreachable(format!("the observer at {at} answers something else"))
+    fn unexpected(&self, said: &Say) -> RunError {
+        self.talk.lost(Lost::unexpected(match said {
+            Say::Refused { reason } => Some(reason),
+            _ => None,
+        }))
     }
-}
-
-fn connect(at: &str) -> Result<TcpStream, String> {
-    let addresses = lookup_text(at).map_err(|unknown| {
-        let why = unknown.reason();
-        format!("its name cannot be resolved: {why}")
-    })?;
-    let mut why = "it has no address".to_owned();
-    for address in addresses {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
-            Ok(stream) => return Ok(stream),
-            Err(e) => why = reason(&e),
-        }
-    }
-    Err(why)
 }
 
 /// Where the SYNs of trials are watched from, one window after another.

@@ -1,54 +1,42 @@
 //! `knee observe`: watches a port of this host for whoever is allowed to ask.
 
 use super::control::{
-    BEGIN_WITHIN_NS, Came, LineReader, REQUEST_MAX, Reply, Request, SERVICE, line, parse_request,
+    ASK_MAX, Ask, BEGIN_WITHIN_NS, DURATION_MAX_NS, Hello, ObserverFacts, SERVICE, Say,
 };
 use super::follow::Following;
 use super::watch::{Armed, Watch, source_here};
-use crate::control::Unfit;
-use crate::control::clients::to_dismiss;
+use crate::control::clients::Clients;
+use crate::control::connection::Heard;
+use crate::port;
 use crate::sys::clock::monotonic_ns;
-use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
-use crate::sys::keepalive::keep_alive;
 use knee_core::measure::SynSource;
 use knee_core::time::Nanos;
-use std::io::{self, ErrorKind, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
-
-/// A client has so long to say who it is.
-const HELLO_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A client that asks for nothing for so long, and has nothing watched, is sent away.
-const IDLE_PATIENCE: Duration = Duration::from_secs(600);
+const IDLE_NS: u64 = 600_000_000_000;
+
+/// How often deadlines are looked at.
+const TICK: Nanos = Nanos::from_millis(250);
 
 /// When a client that does nothing gives its place to another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     /// Without a first request, so long after its hello.
-    pub(super) first: Duration,
+    pub(super) first: Nanos,
     /// So long after its last request, or after the window that it watches has ended.
-    pub(super) idle: Duration,
+    pub(super) idle: Nanos,
 }
 
 const PLACE: Place = Place {
-    first: Duration::from_secs(5),
-    idle: Duration::from_secs(60),
+    first: Nanos::from_secs(5),
+    idle: Nanos::from_secs(60),
 };
-
-/// How often a connection's thread looks whether it is to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-
-/// Connections at once that are not served. For one more the oldest of the address that has the
-/// most is closed, so that idle ones keep nobody out.
-const WAITING_MAX: usize = 16;
-
-/// Threads at once: those of closed connections end within a moment.
-const THREADS_MAX: usize = 64;
 
 /// What an observer has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,99 +55,9 @@ pub struct ObserveServer {
     address: SocketAddr,
     source: SynSource,
     because: Option<String>,
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-/// What all threads of an observer share.
-#[derive(Debug)]
-struct Shared {
-    port: u16,
-    token: Option<String>,
-    source: SynSource,
-    wake: EventFd,
-    stop: AtomicBool,
-    place: Place,
-    holder: Mutex<Option<Holder>>,
-    /// Connections that are not served, or not yet; the oldest first.
-    waiting: Mutex<Vec<Waiting>>,
-    threads: AtomicUsize,
-    clients: AtomicU64,
-    windows: AtomicU64,
-    refused: AtomicU64,
-}
-
-/// A connection that has not said hello, or is being told why it is refused.
-#[derive(Debug)]
-struct Waiting {
-    id: u64,
-    peer: IpAddr,
-    stream: TcpStream,
-}
-
-/// The client that is served.
-#[derive(Debug)]
-struct Holder {
-    id: u64,
-    stream: TcpStream,
-    /// From then on another may have its place.
-    until: Instant,
-}
-
-impl Shared {
-    fn holder(&self) -> MutexGuard<'_, Option<Holder>> {
-        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Serves this client from now on, unless another one uses the observer: one that does nothing
-    /// is sent away. Whether it is served.
-    fn give_to(&self, id: u64, stream: TcpStream) -> bool {
-        let now = Instant::now();
-        let mut holder = self.holder();
-        match &*holder {
-            Some(other) if now < other.until => return false,
-            Some(other) => {
-                let _ = other.stream.shutdown(Shutdown::Both);
-                self.refused.fetch_add(1, Ordering::Relaxed);
-            }
-            None => {}
-        }
-        let until = now + self.place.first;
-        *holder = Some(Holder { id, stream, until });
-        true
-    }
-
-    /// The client asked for something that lasts for so long.
-    fn keep(&self, id: u64, lasts: Duration) {
-        if let Some(holder) = self.holder().as_mut().filter(|holder| holder.id == id) {
-            holder.until = Instant::now() + lasts + self.place.idle;
-        }
-    }
-
-    fn leave(&self, id: u64) {
-        self.holder().take_if(|holder| holder.id == id);
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Lets one more wait, where need be in the place of another, whose thread then ends.
-    fn admit(&self, new: Waiting) {
-        let mut waiting = self.waiting();
-        if waiting.len() >= WAITING_MAX {
-            let peers = waiting.iter().enumerate().map(|(n, w)| (n, w.peer));
-            if let Some(goes) = to_dismiss(peers) {
-                let _ = waiting.remove(goes).stream.shutdown(Shutdown::Both);
-                self.refused.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-        waiting.push(new);
-    }
-
-    fn forget(&self, id: u64) {
-        self.waiting().retain(|w| w.id != id);
-    }
+    wake: Arc<EventFd>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<ObserveStats>>,
 }
 
 impl ObserveServer {
@@ -182,41 +80,34 @@ impl ObserveServer {
         token: Option<String>,
         place: Place,
     ) -> io::Result<ObserveServer> {
-        if token.as_ref().is_none_or(String::is_empty) && !listen.ip().to_canonical().is_loopback()
-        {
-            let message = "beyond loopback a token is needed, so that not everybody may ask";
-            return Err(io::Error::new(ErrorKind::InvalidInput, message));
-        }
+        let token = token.unwrap_or_default();
+        port::check_token(listen, &token)
+            .map_err(|e| io::Error::new(ErrorKind::InvalidInput, e))?;
         let listener = TcpListener::bind(listen)?;
-        listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let (source, because) = source_here(port);
-        let shared = Arc::new(Shared {
-            port,
+        let (wake, stop) = (Arc::new(EventFd::new()?), Arc::<AtomicBool>::default());
+        let room = Room {
+            facts: ObserverFacts { port, source },
             token,
-            source,
-            wake: EventFd::new()?,
-            stop: AtomicBool::new(false),
             place,
-            holder: Mutex::default(),
-            waiting: Mutex::default(),
-            threads: AtomicUsize::new(0),
-            clients: AtomicU64::new(0),
-            windows: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-        });
-        let epoll = Epoll::new()?;
-        epoll.add(&listener, LISTENER, flags::READ)?;
-        epoll.add(&shared.wake, WAKE, flags::READ)?;
-        let for_thread = Arc::clone(&shared);
+            clients: Clients::new(listener, wake.clone(), ASK_MAX)?,
+            until_ns: 0,
+            armed: None,
+            watch: None,
+            following: None,
+            stats: ObserveStats::default(),
+        };
+        let stopped = stop.clone();
         let thread = thread::Builder::new()
-            .name("observe-accept".to_owned())
-            .spawn(move || accept_until_woken(&listener, &epoll, &for_thread))?;
+            .name("observe".to_owned())
+            .spawn(move || room.run(&stopped))?;
         Ok(ObserveServer {
             address,
             source,
             because,
-            shared,
+            wake,
+            stop,
             thread: Some(thread),
         })
     }
@@ -233,247 +124,182 @@ impl ObserveServer {
 
     /// Stops it and returns what it did.
     pub fn stop(mut self) -> ObserveStats {
-        self.join();
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        ObserveStats {
-            clients: read(&self.shared.clients),
-            windows: read(&self.shared.windows),
-            refused: read(&self.shared.refused),
+        match self.join() {
+            Some(Ok(stats)) => stats,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => ObserveStats::default(),
         }
     }
 
-    fn join(&mut self) {
-        let Some(thread) = self.thread.take() else {
-            return;
-        };
-        self.shared.stop.store(true, Ordering::Relaxed);
-        self.shared.wake.notify();
-        if let Err(panic) = thread.join() {
-            std::panic::resume_unwind(panic);
-        }
+    fn join(&mut self) -> Option<thread::Result<ObserveStats>> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.wake.notify();
+        self.thread.take().map(JoinHandle::join)
     }
 }
 
 impl Drop for ObserveServer {
     fn drop(&mut self) {
-        self.join();
+        let _ = self.join();
     }
-}
-
-/// Tokens of epoll.
-const LISTENER: u64 = 0;
-const WAKE: u64 = 1;
-
-fn accept_until_woken(listener: &TcpListener, epoll: &Epoll, shared: &Shared) {
-    thread::scope(|scope| {
-        let mut events = [Event::EMPTY; 2];
-        let mut id = 0;
-        while !shared.stop.load(Ordering::Relaxed) {
-            let ready = epoll.wait(&mut events, None);
-            ready.expect("epoll_wait fails for wrong arguments alone");
-            if shared.threads.load(Ordering::Relaxed) >= THREADS_MAX {
-                thread::sleep(Duration::from_millis(10));
-                continue;
-            }
-            let Ok((stream, peer)) = listener.accept() else {
-                // Out of descriptors: not at once again.
-                thread::sleep(Duration::from_millis(10));
-                continue;
-            };
-            id += 1;
-            let Ok(own) = stream.try_clone() else {
-                continue;
-            };
-            let peer = peer.ip().to_canonical();
-            shared.admit(Waiting {
-                id,
-                peer,
-                stream: own,
-            });
-            shared.threads.fetch_add(1, Ordering::Relaxed);
-            let thread = thread::Builder::new().name("observe-client".to_owned());
-            let spawned = thread.spawn_scoped(scope, move || {
-                Client::new(id, stream, shared).serve();
-                shared.threads.fetch_sub(1, Ordering::Relaxed);
-            });
-            if spawned.is_err() {
-                shared.forget(id);
-                shared.threads.fetch_sub(1, Ordering::Relaxed);
-                shared.refused.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-    });
 }
 
 /// How long it is until a window has ended.
-fn window_left(at_ns: u64, duration_ns: u64) -> Duration {
+fn window_left_ns(at_ns: u64, duration_ns: u64) -> u64 {
     let begin_ns = at_ns.saturating_sub(monotonic_ns()).min(BEGIN_WITHIN_NS);
-    Duration::from_nanos(begin_ns.saturating_add(duration_ns))
+    begin_ns.saturating_add(duration_ns)
 }
 
-/// One connection.
-struct Client<'a> {
-    id: u64,
-    shared: &'a Shared,
-    stream: TcpStream,
-    lines: LineReader,
+/// The clients, and what is watched for the one that has the observer.
+struct Room {
+    facts: ObserverFacts,
+    token: String,
+    place: Place,
+    clients: Clients,
+    /// From then on another client may have the place of the one that has it.
+    until_ns: u64,
     armed: Option<Armed>,
     watch: Option<Watch>,
     following: Option<Following>,
+    stats: ObserveStats,
 }
 
-/// What ends a connection.
-enum End {
-    /// It went away, or the observer stops.
-    Gone,
-    /// It is told why it is refused.
-    Refused(String),
-}
-
-impl From<io::Error> for End {
-    fn from(error: io::Error) -> End {
-        match error.kind() {
-            ErrorKind::InvalidData => End::Refused(error.to_string()),
-            _ => End::Gone,
+impl Room {
+    fn run(mut self, stop: &AtomicBool) -> ObserveStats {
+        while !stop.load(Ordering::Relaxed) {
+            self.clients.wait(TICK);
+            let now_ns = monotonic_ns();
+            // The client that leaves before the one that comes, so that it does not find us busy.
+            self.listen_to_all(now_ns);
+            self.stats.refused += self.clients.accept(0, now_ns);
+            self.listen_to_all(now_ns);
+            self.clients.flush(now_ns);
+            self.bury(now_ns);
         }
+        self.stats
     }
-}
 
-impl<'a> Client<'a> {
-    fn new(id: u64, stream: TcpStream, shared: &'a Shared) -> Client<'a> {
-        Client {
-            id,
-            shared,
-            stream,
-            lines: LineReader::default(),
-            armed: None,
-            watch: None,
-            following: None,
+    fn listen_to_all(&mut self, now_ns: u64) {
+        self.clients.read();
+        self.bury(now_ns);
+        while let Some((id, heard)) = self.clients.hear() {
+            self.obey(id, heard, now_ns);
         }
     }
 
-    fn serve(mut self) {
-        if let Err(End::Refused(why)) = self.greet().and_then(|()| self.answer_requests()) {
-            self.shared.refused.fetch_add(1, Ordering::Relaxed);
-            // It may have gone meanwhile.
-            let _ = self.reply(&Reply::Refused(why));
-        }
-        self.shared.forget(self.id);
-        self.shared.leave(self.id);
-    }
-
-    fn greet(&mut self) -> Result<(), End> {
-        self.stream.set_nonblocking(false)?;
-        self.stream.set_nodelay(true)?;
-        self.stream.set_read_timeout(Some(LOOK_EVERY))?;
-        self.stream.set_write_timeout(Some(HELLO_PATIENCE))?;
-        keep_alive(&self.stream)?;
-        let Request::Hello(hello) = self.request(HELLO_PATIENCE)? else {
-            return Err(End::Refused("a client says hello first".to_owned()));
+    /// Does away with connections that are over; with that of the holder goes what it watched.
+    fn bury(&mut self, now_ns: u64) {
+        let patience_ns = match self.watch {
+            Some(_) => u64::MAX,
+            None => IDLE_NS,
         };
-        let secret = self.shared.token.as_deref().unwrap_or_default();
-        match hello.check(SERVICE, secret) {
-            Ok(()) => {}
-            Err(Unfit::Token) => {
-                // Whoever guesses gets few guesses.
-                thread::sleep(Duration::from_millis(200));
-                return Err(End::Refused("wrong token".to_owned()));
-            }
-            Err(unfit) => return Err(End::Refused(unfit.to_string())),
+        if self.clients.bury(now_ns, patience_ns) {
+            self.forget();
         }
-        if !self.shared.give_to(self.id, self.stream.try_clone()?) {
-            return Err(End::Refused(
-                "busy: it watches for another client".to_owned(),
-            ));
-        }
-        self.shared.forget(self.id);
-        self.shared.clients.fetch_add(1, Ordering::Relaxed);
-        let (port, source) = (self.shared.port, self.shared.source);
-        self.reply(&Reply::Ready { port, source })
     }
 
-    fn answer_requests(&mut self) -> Result<(), End> {
-        loop {
-            let request = self.request(IDLE_PATIENCE)?;
-            let window = match request {
-                Request::Begin {
-                    at_ns, duration_ns, ..
-                } => window_left(at_ns, duration_ns),
-                _ => Duration::ZERO,
-            };
-            self.shared.keep(self.id, window);
-            match request {
-                Request::Hello(_) => {
-                    return Err(End::Refused("hello was said already".to_owned()));
-                }
-                Request::Arm => {
-                    // The one before ends unseen, if it was not finished.
-                    self.watch = None;
-                    let port = self.shared.port;
-                    self.armed.get_or_insert_with(|| Armed::new(port));
-                    let clock_ns = monotonic_ns();
-                    self.reply(&Reply::Armed { clock_ns })?;
-                }
-                Request::Begin {
-                    at_ns,
-                    interval_ns,
-                    duration_ns,
-                } => {
-                    if at_ns.abs_diff(monotonic_ns()) > BEGIN_WITHIN_NS {
-                        return Err(End::Refused("a window begins within an hour".to_owned()));
-                    }
-                    let Some(armed) = self.armed.take() else {
-                        return Err(End::Refused("nothing was armed".to_owned()));
-                    };
-                    let (interval, duration) = (Nanos(interval_ns), Nanos(duration_ns));
-                    self.watch = Some(armed.begin(at_ns, interval, duration));
-                    self.reply(&Reply::Begun)?;
-                }
-                Request::Finish => {
-                    let Some(watch) = self.watch.take() else {
-                        return Err(End::Refused("nothing was begun".to_owned()));
-                    };
-                    self.reply(&Reply::Observed(Box::new(watch.finish())))?;
-                    self.shared.windows.fetch_add(1, Ordering::Relaxed);
-                }
-                Request::Follow { one_of } => {
-                    // Those before, if they were not asked about, are forgotten.
-                    self.following = Some(Following::begin(self.shared.port, one_of));
-                    self.reply(&Reply::Following)?;
-                }
-                Request::Seen => {
-                    let Some(following) = self.following.take() else {
-                        return Err(End::Refused("nothing was followed".to_owned()));
-                    };
-                    self.reply(&Reply::Seen(Box::new(following.finish())))?;
+    fn forget(&mut self) {
+        (self.armed, self.watch, self.following) = (None, None, None);
+    }
+
+    fn obey(&mut self, id: u64, heard: Heard<Ask>, now_ns: u64) {
+        let holds = self.clients.holds(id);
+        let answer = match heard {
+            Heard::Ask(Ask::Hello(hello)) if !holds => return self.greet(id, &hello, now_ns),
+            Heard::Ask(ask) if holds => self.answer(&ask),
+            Heard::Ask(_) => Err("a client says hello first".to_owned()),
+            Heard::Nonsense => Err(format!(
+                "a request was expected: this is none, or a line of more than {ASK_MAX} bytes"
+            )),
+        };
+        let Some(connection) = self.clients.get(id) else {
+            return;
+        };
+        match answer {
+            Ok(say) => {
+                connection.touch(now_ns);
+                connection.say(&say);
+            }
+            Err(why) => {
+                connection.refuse(&why);
+                self.stats.refused += 1;
+                if holds {
+                    self.forget();
                 }
             }
         }
     }
 
-    /// Waits for a request; the patience is for a client that has nothing watched.
-    fn request(&mut self, patience: Duration) -> Result<Request, End> {
-        let begun = Instant::now();
-        loop {
-            match self.lines.next(&mut self.stream, REQUEST_MAX) {
-                Ok(Came::Line(line)) => return parse_request(&line).map_err(End::Refused),
-                Ok(Came::End) => return Err(End::Gone),
-                Ok(Came::Part) => {}
-                Err(e) => match e.kind() {
-                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
-                    _ => return Err(e.into()),
-                },
+    /// Lets a client in, in the place of one that does nothing, or sends it away.
+    fn greet(&mut self, id: u64, said: &Hello, now_ns: u64) {
+        let may_enter = said.check(SERVICE, &self.token).is_ok();
+        if may_enter && now_ns >= self.until_ns && self.clients.unseat() {
+            self.forget();
+            self.stats.refused += 1;
+        }
+        let expected = (SERVICE, self.token.as_str());
+        if self.clients.greet(id, said, expected, &self.facts) {
+            self.until_ns = now_ns.saturating_add(self.place.first.0);
+            self.stats.clients += 1;
+        } else {
+            self.stats.refused += 1;
+        }
+    }
+
+    /// Does what the client that has the observer asks for.
+    ///
+    /// # Errors
+    /// Why not, in one line.
+    fn answer(&mut self, ask: &Ask) -> Result<Say, String> {
+        let lasts_ns = match *ask {
+            Ask::Begin {
+                at_ns, duration_ns, ..
+            } => window_left_ns(at_ns, duration_ns),
+            _ => 0,
+        };
+        let until_ns = monotonic_ns().saturating_add(lasts_ns);
+        self.until_ns = until_ns.saturating_add(self.place.idle.0);
+        match *ask {
+            Ask::Hello(_) => Err("hello was said already".to_owned()),
+            Ask::Arm => {
+                // The one before ends unseen, if it was not finished.
+                self.watch = None;
+                let port = self.facts.port;
+                self.armed.get_or_insert_with(|| Armed::new(port));
+                let clock_ns = monotonic_ns();
+                Ok(Say::Armed { clock_ns })
             }
-            if self.shared.stop.load(Ordering::Relaxed) {
-                return Err(End::Gone);
+            Ask::Begin {
+                at_ns,
+                interval_ns,
+                duration_ns,
+            } => self.begin(at_ns, Nanos(interval_ns), Nanos(duration_ns)),
+            Ask::Finish => {
+                let watch = self.watch.take().ok_or("nothing was begun")?;
+                self.stats.windows += 1;
+                Ok(Say::Observed(Box::new(watch.finish())))
             }
-            if self.watch.is_none() && begun.elapsed() > patience {
-                return Err(End::Refused("nothing was asked for too long".to_owned()));
+            Ask::Follow { one_of } => {
+                // Those before, if they were not asked about, are forgotten.
+                self.following = Some(Following::begin(self.facts.port, one_of));
+                Ok(Say::Following)
+            }
+            Ask::Seen => {
+                let following = self.following.take().ok_or("nothing was followed")?;
+                Ok(Say::Seen(Box::new(following.finish())))
             }
         }
     }
 
-    fn reply(&mut self, reply: &Reply) -> Result<(), End> {
-        Ok(self.stream.write_all(&line(reply))?)
+    fn begin(&mut self, at_ns: u64, interval: Nanos, duration: Nanos) -> Result<Say, String> {
+        if duration.0 > DURATION_MAX_NS {
+            return Err("a window lasts for at most 30 days".to_owned());
+        }
+        if at_ns.abs_diff(monotonic_ns()) > BEGIN_WITHIN_NS {
+            return Err("a window begins within an hour".to_owned());
+        }
+        let armed = self.armed.take().ok_or("nothing was armed")?;
+        self.watch = Some(armed.begin(at_ns, interval, duration));
+        Ok(Say::Begun)
     }
 }
