@@ -1,7 +1,7 @@
 //! The numbers of one trial.
 
 use super::{Contradictions, at_most};
-use crate::measure::Stage;
+use crate::measure::{HeatReport, Stage};
 use crate::trial::datagrams::LedgerReport;
 use crate::trial::report::{TimesReport, TrialReport, Verdict};
 
@@ -51,6 +51,9 @@ fn timing(trial: &TrialReport, found: &mut Contradictions) {
             });
         }
     }
+    if let Some(heat) = &timing.heat_map {
+        heat_map(heat, trial, found);
+    }
     for slow in &timing.slowest {
         let sum: u64 = slow.stages_ns.values().sum();
         found.unless(sum == slow.response_time_ns, || {
@@ -60,6 +63,27 @@ fn timing(trial: &TrialReport, found: &mut Contradictions) {
             )
         });
     }
+}
+
+/// Each operation that ended in an interval with a response, or by timeout, is in one cell.
+fn heat_map(heat: &HeatReport, trial: &TrialReport, found: &mut Contradictions) {
+    let rows = heat.bounds_ns.len().saturating_sub(1);
+    let ascends = heat.bounds_ns.windows(2).all(|pair| pair[0] < pair[1]);
+    let fits = heat.counts.iter().all(|column| column.0.len() == rows);
+    found.unless(ascends && fits && heat.column_ns > 0, || {
+        "the rows of the heat map do not fit its counts".to_owned()
+    });
+    let intervals = trial.intervals.iter();
+    let (least, most) = intervals.fold((0, 0), |(least, most), i| {
+        (least + i.completed, most + i.completed + i.errors)
+    });
+    // What ends at the edge of the window may be in one of them alone.
+    let edge = 1.0 + WHOLE_SLOTS * most as f64;
+    let count = heat.count() as f64;
+    let is_whole = (least as f64 - edge..=most as f64 + edge).contains(&count);
+    found.unless(trial.intervals.is_empty() || is_whole, || {
+        format!("the heat map tells of {count} operations, the intervals of {most}")
+    });
 }
 
 fn counts(trial: &TrialReport, found: &mut Contradictions) {

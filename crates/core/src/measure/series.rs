@@ -1,6 +1,7 @@
 //! Throughput and response time in fine slots.
 
 use super::Window;
+use super::heat::{Heat, HeatReport};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -22,6 +23,9 @@ pub struct Series {
     pub response_sum_ns: Vec<f64>,
     /// Number of those operations.
     pub response_count: Vec<u64>,
+    /// The same operations by response time.
+    #[serde(default)]
+    pub heat: Heat,
 }
 
 impl Series {
@@ -32,6 +36,11 @@ impl Series {
             Nanos::ZERO => 0,
             slot => self.completed.len().min((window.0 / slot.0) as usize),
         }
+    }
+
+    /// How many operations took how long when; `None` where nothing completed.
+    pub fn heat_report(&self) -> Option<HeatReport> {
+        self.heat.report(self.slot)
     }
 
     /// The mean response time, in nanoseconds, in each of these slots in which any operation ended.
@@ -71,6 +80,7 @@ impl Series {
         for (mine, theirs) in self.response_count.iter_mut().zip(&other.response_count) {
             *mine += theirs;
         }
+        self.heat.merge(&other.heat);
     }
 
     /// Joins neighbouring slots in pairs.
@@ -81,17 +91,19 @@ impl Series {
         self.response_sum_ns = sums.map(|c| c.iter().sum()).collect();
         let counts = self.response_count.chunks(2);
         self.response_count = counts.map(|c| c.iter().sum()).collect();
+        self.heat.coarsen();
     }
 
     fn resize(&mut self, len: usize) {
         self.completed.resize(len, 0.0);
         self.response_sum_ns.resize(len, 0.0);
         self.response_count.resize(len, 0);
+        self.heat.resize(len);
     }
 }
 
 /// The most slots that are kept; beyond it neighbours are joined in pairs.
-const SLOTS_MAX: usize = 400;
+pub(super) const SLOTS_MAX: usize = 400;
 /// A whole window has at least so many.
 const SLOTS_MIN: u64 = 200;
 /// No slot is finer than this.
@@ -136,6 +148,7 @@ impl SeriesRecorder {
         if let Some(slot) = self.slot_at(completed.0) {
             self.series.response_sum_ns[slot] += response.0 as f64;
             self.series.response_count[slot] += 1;
+            self.series.heat.add(slot, response);
         }
     }
 
@@ -264,6 +277,7 @@ mod tests {
             completed: vec![0.0; 4],
             response_sum_ns: vec![6.0, 0.0, 5.0, 9.0],
             response_count: vec![2, 0, 1, 3],
+            ..Series::default()
         };
         assert_eq!(series.means_ns(0..4), [3.0, 5.0, 3.0]);
         assert_eq!(series.means_ns(1..series.whole_slots(Nanos(35))), [5.0]);

@@ -127,6 +127,7 @@ mod tests {
                     completed: vec![0.0; 400],
                     response_sum_ns: vec![0.0; 400],
                     response_count: vec![0; 400],
+                    ..Series::default()
                 };
                 let mut histogram = Histogram::default();
                 for (at, response) in served {

@@ -2,7 +2,9 @@
 
 use super::offered::quantiles;
 use super::report::QuantilesReport;
-use crate::measure::{Measurement, Owner, Part, SlowOperation, Stage, Trial, known_keys};
+use crate::measure::{
+    HeatReport, Measurement, Owner, Part, SlowOperation, Stage, Trial, known_keys,
+};
 use crate::spec::Load;
 use crate::trial::sessions::step_name;
 use serde::{Deserialize, Serialize};
@@ -43,6 +45,9 @@ pub struct TimingReport {
     /// until it read a response. Throughput is lower by up to this share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_cycle_percent: Option<f64>,
+    /// How many operations took how long when; absent where none completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heat_map: Option<HeatReport>,
     /// The ten slowest operations, the slowest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slowest: Vec<SlowOperation>,
@@ -200,6 +205,7 @@ pub fn of_measurement(measured: &Measurement) -> TimingReport {
         stages_ns: stages.collect(),
         pick_up_ns: (measured.by_kernel > 0).then(|| quantiles(&measured.pick_up)),
         generator_cycle_percent: None,
+        heat_map: measured.series.heat_report(),
         slowest: measured.slowest.operations().to_vec(),
     }
 }

@@ -5,6 +5,7 @@ mod agents;
 pub(crate) mod closing;
 pub(crate) mod compare;
 pub(crate) mod findings;
+mod heat_map;
 mod latency;
 pub(crate) mod line;
 pub(crate) mod observed;

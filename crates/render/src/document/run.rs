@@ -1,6 +1,7 @@
 //! A run: what its users would feel, over percentiles and over time, how well the load was kept,
 //! and what it cost.
 
+use super::heat_map::heat_map;
 use super::line::{Ink, Line};
 use super::series::{is_dense, rates, response_times};
 use super::table::{Align, Table};
@@ -87,6 +88,7 @@ fn show_response_time(doc: &mut Document, t: &TrialReport) {
         plots.push(response_times(&t.intervals));
     }
     doc.plots(plots, layout);
+    doc.only(Medium::Page, |doc| doc.plots(heat_map(t), Layout::Wide));
     doc.table("Response and service time", latency_table(t));
     timing::show(doc, t);
 }

@@ -96,6 +96,15 @@ pub(crate) struct Spread {
     pub high: f64,
 }
 
+/// How strong the colour of a cell is, from 1 to [`Shade::MOST`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shade(pub u8);
+
+impl Shade {
+    /// The strongest.
+    pub(crate) const MOST: u8 = 5;
+}
+
 /// What a series looks like.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shape {
@@ -114,6 +123,9 @@ pub(crate) enum Shape {
     /// Pieces of stacked bars, so wide: from one edge of each point's `range` to the other. The
     /// value that it stands for is the point's own.
     Stack(Vec<Point>, f64),
+    /// Cells of a heat map, so wide and of this shade: from one edge of each point's `range` to the
+    /// other.
+    Cells(Vec<Point>, f64, Shade),
     /// A distribution for each category; the names of the five figures are the table's columns:
     /// `["min", "p50", "mean", "p99", "max"]`.
     Spreads(Vec<Spread>, [&'static str; 5]),
@@ -183,6 +195,16 @@ impl Series {
         Series::of(name, Shape::Stack(points, width))
     }
 
+    /// Cells of a heat map.
+    pub(crate) fn cells(
+        name: impl Into<String>,
+        points: Vec<Point>,
+        width: f64,
+        shade: Shade,
+    ) -> Series {
+        Series::of(name, Shape::Cells(points, width, shade))
+    }
+
     /// Distributions.
     pub(crate) fn spreads(
         name: impl Into<String>,
@@ -226,7 +248,7 @@ impl Series {
     pub(crate) fn its_points(&self) -> &[Point] {
         match &self.shape {
             Shape::Line(p) | Shape::Step(p) | Shape::Points(p) | Shape::Band(p) => p,
-            Shape::Bars(p, _) | Shape::Stack(p, _) => p,
+            Shape::Bars(p, _) | Shape::Stack(p, _) | Shape::Cells(p, ..) => p,
             Shape::Spreads(..) => &[],
         }
     }
@@ -306,6 +328,12 @@ impl Plot {
     pub(crate) fn with(mut self, series: Series) -> Plot {
         self.series.push(series);
         self
+    }
+
+    /// Whether it is a heat map.
+    pub(crate) fn is_heat_map(&self) -> bool {
+        let mut shapes = self.series.iter().map(|s| &s.shape);
+        shapes.any(|shape| matches!(shape, Shape::Cells(..)))
     }
 
     /// With one line more to compare with.

@@ -234,7 +234,8 @@ impl Writer {
             "i32" | "i64" => json!({"type": "integer"}),
             "f64" => json!({"type": "number"}),
             "bool" => json!({"type": "boolean"}),
-            "String" => json!({"type": "string"}),
+            // The counts of a column are one string.
+            "String" | "HeatColumn" => json!({"type": "string"}),
             name => self.named(name),
         }
     }

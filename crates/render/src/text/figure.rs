@@ -25,6 +25,7 @@ const GAP: usize = 4;
 /// Writes figures: two beside each other where there is room, else one below the other. Those of
 /// bars stand beside the rows of tables instead.
 pub(super) fn show(page: &mut Page, plots: &[Plot]) {
+    debug_assert!(!plots.iter().any(Plot::is_heat_map), "for pages alone");
     let on_canvas = |plot: &&Plot| !is_over_time(plot) && !plot.y.is_of_categories();
     let drawn: Vec<&Plot> = plots.iter().filter(on_canvas).collect();
     let inner = page.inner_width();

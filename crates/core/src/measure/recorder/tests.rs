@@ -286,6 +286,12 @@ proptest! {
         prop_assert_eq!(merged.window, whole.window);
         prop_assert_eq!(&merged.series.response_count, &whole.series.response_count);
         prop_assert_eq!(merged.series.slot, whole.series.slot);
+        prop_assert_eq!(&merged.series.heat, &whole.series.heat);
+        let told = whole.series.heat_report().map_or(0, |heat| heat.count());
+        let in_slots = whole.series.response_count.iter().sum::<u64>();
+        // What ended with the window is in no slot, and may be in a column.
+        let at_the_end = ops.iter().filter(|(at, took, _)| at + took >= end).count() as u64;
+        prop_assert!(told >= in_slots && told <= in_slots + at_the_end, "{} {}", told, in_slots);
         for (a, b) in merged.series.completed.iter().zip(&whole.series.completed) {
             prop_assert!((a - b).abs() < 1e-9);
         }

@@ -5,7 +5,7 @@ use super::path::Path;
 use super::room::fitting;
 use super::table::Rows;
 use crate::html::markup::{Element, Markup};
-use crate::plot::{Dash, Mark, Plot, Point, Reference, Series, Shape, Spread, Tone};
+use crate::plot::{Dash, Mark, Plot, Point, Reference, Series, Shade, Shape, Spread, Tone};
 
 /// Size of the inner view, which is stretched to the room there is.
 pub(super) const VIEW: (f64, f64) = (10_000.0, 1_000.0);
@@ -244,7 +244,9 @@ impl Plot {
     ) -> Element<'m> {
         let (xs, ys): (Vec<String>, Vec<String>) = match &series.shape {
             Shape::Spreads(spreads, _) => spreads.iter().map(|s| self.spread_place(s)).unzip(),
-            Shape::Stack(points, _) => points.iter().map(|p| self.piece_place(p)).unzip(),
+            Shape::Stack(points, _) | Shape::Cells(points, ..) => {
+                points.iter().map(|p| self.piece_place(p)).unzip()
+            }
             _ => {
                 let points = series.its_points().iter();
                 points.map(|p| (p.x.to_string(), p.y.to_string())).unzip()
@@ -293,6 +295,9 @@ impl Plot {
             Shape::Band(points) => self.path(m, "band", |p| p.band(points)),
             Shape::Bars(points, width) => self.path(m, "bar", |p| p.bars(points, *width)),
             Shape::Stack(points, width) => self.path(m, "bar", |p| p.stack(points, *width)),
+            Shape::Cells(points, width, shade) => {
+                self.path(m, &cell_class(*shade), |p| p.stack(points, *width));
+            }
             Shape::Spreads(spreads, _) => {
                 self.path(m, "thin", |p| p.spread_lines(spreads));
                 self.path(m, "box", |p| p.spread_boxes(spreads));
@@ -361,6 +366,11 @@ impl Plot {
 pub(super) fn percent(share: f64) -> String {
     let rounded = (share * 10_000.0).round() / 100.0;
     format!("{}%", if rounded == 0.0 { 0.0 } else { rounded })
+}
+
+/// The class of a cell.
+pub(super) fn cell_class(shade: Shade) -> String {
+    format!("cell h{}", shade.0)
 }
 
 /// The class of a colour.

@@ -4,7 +4,7 @@
 //! that a plot is shown in. Where there is no room for a name within the plot, the legend has it;
 //! words beside a point are left out then, as the table has them.
 
-use super::draw::{Margins, classes, percent, tone_class};
+use super::draw::{Margins, cell_class, classes, percent, tone_class};
 use super::room::{Room, bold_px};
 use crate::html::markup::Markup;
 use crate::plot::{Mark, Plot, Point, Reference, Series, Shape, Tone};
@@ -286,7 +286,12 @@ fn write_key(m: &mut Markup, class: &str, name: &str, sample: impl FnOnce(&mut M
 }
 
 fn write_sample(m: &mut Markup, series: &Series) {
+    let of_cell = match series.shape {
+        Shape::Cells(.., shade) => cell_class(shade),
+        _ => String::new(),
+    };
     let (class, d) = match (&series.shape, series.mark) {
+        (Shape::Cells(..), _) => (of_cell.as_str(), "M4 0h12v10h-12z"),
         (Shape::Points(_), Mark::Square | Mark::Frame) => ("dot sq", "M10 5h0"),
         (Shape::Points(_), _) => ("dot", "M10 5h0"),
         (Shape::Band(_), _) => ("band", "M0 0h20v10h-20z"),

@@ -165,7 +165,7 @@ fn keys_of(shape: &Shape, lying: bool) -> Vec<f64> {
         // The last point of a stair is only where it ends.
         Shape::Step(p) => p[..p.len().saturating_sub(1)].iter().map(key).collect(),
         Shape::Line(p) | Shape::Points(p) | Shape::Band(p) => p.iter().map(key).collect(),
-        Shape::Bars(p, _) | Shape::Stack(p, _) => p.iter().map(key).collect(),
+        Shape::Bars(p, _) | Shape::Stack(p, _) | Shape::Cells(p, ..) => p.iter().map(key).collect(),
     }
 }
 
@@ -174,7 +174,7 @@ fn cell(scale: &crate::plot::Scale, point: &Point, lying: bool, shape: &Shape) -
     match point.range {
         None => value,
         Some(_) if matches!(shape, Shape::Stack(..)) => value,
-        Some([lo, hi]) if matches!(shape, Shape::Band(_)) => {
+        Some([lo, hi]) if matches!(shape, Shape::Band(_) | Shape::Cells(..)) => {
             format!("{} to {}", scale.value(lo), scale.value(hi))
         }
         Some([lo, hi]) => format!("{value} ({} to {})", scale.value(lo), scale.value(hi)),

@@ -1,0 +1,90 @@
+//! How many operations took how long when.
+
+use super::series::time_scale;
+use crate::number::{count, time_short};
+use crate::plot::{Plot, Point, Scale, Series, Shade, Unit};
+use knee_core::measure::HeatReport;
+use knee_core::trial::report::TrialReport;
+
+/// The heat map of a trial; `None` where it has none, or one column alone.
+pub(super) fn heat_map(t: &TrialReport) -> Option<Plot> {
+    let heat = t.timing()?.heat_map.as_ref()?;
+    if heat.counts.len() < 2 || t.intervals.is_empty() {
+        return None;
+    }
+    let bounds = heat.bounds_ns.iter().map(|ns| *ns as f64);
+    let y = Scale::fitting(bounds, Unit::Time, "response time");
+    let mut plot = Plot::new("Operations by response time", time_scale(&t.intervals), y);
+    plot.zooms = true;
+    let levels = &heat.levels;
+    for (number, [from, to]) in levels.iter().enumerate() {
+        let cells = cells(heat, [*from, *to]);
+        let weaker = levels.len() - 1 - number;
+        let shade = Shade(Shade::MOST.saturating_sub(weaker as u8).max(1));
+        let name = name([*from, *to], number + 1 == levels.len());
+        let width = heat.column_ns as f64;
+        plot = plot.with(Series::cells(name, cells, width, shade));
+    }
+    plot.note = format!(
+        "The number of operations that ended in {} of time, by response time.",
+        time_short(heat.column_ns)
+    );
+    Some(plot.described("How many operations of which response time ended when."))
+}
+
+fn name([from, to]: [u64; 2], is_last: bool) -> String {
+    let range = match from == to {
+        true => count(from),
+        false => format!("{} to {}", count(from), count(to)),
+    };
+    match is_last {
+        true => format!("{range} operations"),
+        false => range,
+    }
+}
+
+/// The cells with so many operations; those on top of each other are one.
+fn cells(heat: &HeatReport, [from, to]: [u64; 2]) -> Vec<Point> {
+    let mut cells: Vec<Point> = Vec::new();
+    for (number, column) in heat.counts.iter().enumerate() {
+        let x = (number as f64 + 0.5) * heat.column_ns as f64;
+        let rows = column.0.iter().zip(heat.bounds_ns.windows(2));
+        for (_, bounds) in rows.filter(|(count, _)| (from..=to).contains(count)) {
+            let [low, high] = [bounds[0] as f64, bounds[1] as f64];
+            let y = f64::midpoint(low, high);
+            match cells.last_mut() {
+                Some(Point {
+                    x: before,
+                    range: Some([_, end]),
+                    ..
+                }) if *before == x && *end == low => *end = high,
+                _ => cells.push(Point::with(x, y, Some([low, high]))),
+            }
+        }
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_core::measure::HeatColumn;
+
+    #[test]
+    fn cells_of_one_level_on_top_of_each_other_are_one() {
+        let heat = HeatReport {
+            column_ns: 10,
+            bounds_ns: vec![1, 2, 3, 4],
+            counts: vec![HeatColumn(vec![5, 4, 0]), HeatColumn(vec![4, 0, 4])],
+            levels: vec![[1, 5]],
+        };
+        let ranges = |level| -> Vec<(f64, Option<[f64; 2]>)> {
+            let cells = cells(&heat, level).into_iter();
+            cells.map(|p| (p.x, p.range)).collect()
+        };
+        let [whole, low, high] = [[1.0, 3.0], [1.0, 2.0], [3.0, 4.0]].map(Some);
+        assert_eq!(ranges([4, 5]), [(5.0, whole), (15.0, low), (15.0, high)]);
+        assert_eq!(ranges([5, 9]), [(5.0, low)]);
+        assert_eq!(ranges([6, 9]), []);
+    }
+}
