@@ -29,7 +29,7 @@ pub(super) fn heat_map(t: &TrialReport) -> Option<Plot> {
         "The number of operations that ended in {} of time, by response time.",
         time_short(heat.column_ns)
     );
-    Some(plot.described("How many operations of which response time ended when."))
+    Some(plot.described("How many operations ended over time, by response time."))
 }
 
 fn name([from, to]: [u64; 2], is_last: bool) -> String {
@@ -51,14 +51,13 @@ fn cells(heat: &HeatReport, [from, to]: [u64; 2]) -> Vec<Point> {
         let rows = column.0.iter().zip(heat.bounds_ns.windows(2));
         for (_, bounds) in rows.filter(|(count, _)| (from..=to).contains(count)) {
             let [low, high] = [bounds[0] as f64, bounds[1] as f64];
-            let y = f64::midpoint(low, high);
             match cells.last_mut() {
                 Some(Point {
                     x: before,
                     range: Some([_, end]),
                     ..
                 }) if *before == x && *end == low => *end = high,
-                _ => cells.push(Point::with(x, y, Some([low, high]))),
+                _ => cells.push(Point::with(x, low, Some([low, high]))),
             }
         }
     }
