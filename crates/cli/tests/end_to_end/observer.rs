@@ -1,6 +1,7 @@
 //! `knee observe` beside a server, and the `knee run` that asks it.
 
 use crate::support::{Ended, KneeServer, TempPath, backends, knee, run, signal};
+use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::Child;
@@ -98,6 +99,13 @@ fn a_run_is_told_what_its_operations_took_inside_the_servers_host() {
             let p50 = times["host_ns"]["p50"].as_u64().unwrap_or(u64::MAX);
             assert!(p50 >= 1_500_000, "{times}");
             assert!(times["host_percent"].as_f64().unwrap() > 0.0, "{times}");
+            let all = &ended.json()["trials"][0]["anatomy"][0];
+            let owners = all["owner_percent"].as_object().unwrap();
+            if times["operations"].as_u64().unwrap() >= 25 {
+                assert!(owners["server_host"].as_f64().unwrap() > 0.0, "{all}");
+            }
+            let sum: f64 = owners.values().filter_map(Value::as_f64).sum();
+            assert!((sum - 100.0).abs() < 0.01, "{all}");
         }
     }
     assert_eq!(terminate(child).status, Some(0));

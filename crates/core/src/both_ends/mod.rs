@@ -66,7 +66,9 @@ pub struct Sample {
     pub response_begin: u64,
     /// The same once the response was whole.
     pub response_end: u64,
-    /// When the request's last byte was handed to the kernel, by the generator's clock.
+    /// When the operation was intended, by the generator's clock.
+    pub intended: Nanos,
+    /// When the request's last byte was handed to the kernel there.
     pub written: Nanos,
     /// When the response's first byte arrived.
     pub first_byte: Nanos,

@@ -4,7 +4,7 @@ use super::{Sample, is_followed};
 use crate::time::Nanos;
 use std::collections::BTreeMap;
 
-/// Samples are kept for so many operations of a worker, 64 bytes each.
+/// Samples are kept for so many operations of a worker, 72 bytes each.
 const SAMPLES_MAX: usize = 200_000;
 
 /// Notes the operations of one worker that go over connections that an observer follows. Of others
@@ -91,23 +91,24 @@ impl Sampler {
     /// The only operation under way on a connection has its whole response: all that was sent is
     /// its request, all that came since the response before is its response.
     #[inline]
-    pub fn ended(&mut self, slot: u32, [written, first_byte, last_byte]: [Nanos; 3]) {
+    pub fn ended(&mut self, slot: u32, [intended, written, first_byte, last_byte]: [Nanos; 4]) {
         let Some((_, connection)) = self.connection(slot) else {
             return;
         };
         let (request_end, response_end) = (connection.sent, connection.received);
         let response_begin = std::mem::replace(&mut connection.told, response_end);
         let offsets = [request_end, response_begin, response_end];
-        self.ended_at(slot, offsets, [written, first_byte, last_byte]);
+        self.ended_at(slot, offsets, [intended, written, first_byte, last_byte]);
     }
 
     /// An operation has its whole response: where its request ends, and where its response begins
-    /// and ends; when its request was written, and when its response's first and last byte came.
+    /// and ends; when it was intended, when its request was written, and when its response's first
+    /// and last byte came.
     pub fn ended_at(
         &mut self,
         slot: u32,
         [request_end, response_begin, response_end]: [u64; 3],
-        [written, first_byte, last_byte]: [Nanos; 3],
+        [intended, written, first_byte, last_byte]: [Nanos; 4],
     ) {
         let Some((index, connection)) = self.connection(slot) else {
             return;
@@ -123,6 +124,7 @@ impl Sampler {
             request_end,
             response_begin,
             response_end,
+            intended,
             written,
             first_byte,
             last_byte,
@@ -185,7 +187,7 @@ impl Sampled {
 mod tests {
     use super::*;
 
-    const TIMES: [Nanos; 3] = [Nanos(1), Nanos(2), Nanos(3)];
+    const TIMES: [Nanos; 4] = [Nanos(0), Nanos(1), Nanos(2), Nanos(3)];
 
     fn places(sampled: &Sampled) -> Vec<[u64; 3]> {
         let of = |s: &Sample| [s.request_end, s.response_begin, s.response_end];
@@ -206,8 +208,14 @@ mod tests {
         let sampled = Sampled::of(vec![sampler]);
         let expected = [[50, 0, 1_000], [110, 1_000, 1_030], [7, 8, 9]];
         assert_eq!(places(&sampled), expected);
-        let first = sampled.samples[0];
-        assert_eq!([first.written, first.first_byte, first.last_byte], TIMES);
+        let Sample {
+            intended,
+            written,
+            first_byte,
+            last_byte,
+            ..
+        } = sampled.samples[0];
+        assert_eq!([intended, written, first_byte, last_byte], TIMES);
         assert_eq!(sampled.uses, BTreeMap::from([(40_000, 1)]));
     }
 

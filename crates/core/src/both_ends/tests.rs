@@ -1,5 +1,5 @@
 use super::*;
-use crate::measure::Window;
+use crate::measure::{Split, Window};
 use proptest::prelude::*;
 
 /// A direction that begins after the sequence number 1,000.
@@ -90,6 +90,7 @@ const SAMPLE: Sample = Sample {
     request_end: 50,
     response_begin: 0,
     response_end: 1_000,
+    intended: Nanos(400),
     written: Nanos(500),
     first_byte: Nanos(500 + 450_000),
     last_byte: Nanos(500 + 20_500_000),
@@ -200,7 +201,7 @@ fn the_report_is_of_the_window_and_says_what_is_missing() {
         ..SAMPLE
     };
     let (seen, sampled) = (seen(&[connection()]), sampled(&[SAMPLE, never_came], 1));
-    let times = host_times(&seen, &sampled, window(0, 30_000_000));
+    let (times, split) = host_times(&seen, &sampled, window(0, 30_000_000));
     assert_eq!(
         (times.operations, times.unseen, times.incomplete),
         (1, 0, 1)
@@ -212,9 +213,12 @@ fn the_report_is_of_the_window_and_says_what_is_missing() {
     assert!(mean.abs_diff(20_300_000) < 20_000, "{mean}");
     assert_eq!(times.host_ns.p99, None, "of one");
 
-    let later = host_times(&seen, &sampled, window(1_000, 30_000_000));
+    let (later, unsplit) = host_times(&seen, &sampled, window(1_000, 30_000_000));
     assert_eq!((later.operations, later.host_percent), (0, None));
     assert!(later.because.is_some());
+    let mut expected = Split::default();
+    expected.add(Nanos(20_500_100), Nanos(20_300_000), Nanos(200_000));
+    assert_eq!((split, unsplit), (expected, Split::default()));
 }
 
 proptest! {

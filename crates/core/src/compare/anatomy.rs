@@ -110,6 +110,7 @@ mod tests {
             mean_ns: stages.iter().copied().collect(),
             stage_percent: BTreeMap::new(),
             owner_percent: BTreeMap::new(),
+            both_ends_count: None,
         };
         TimingReport {
             anatomy: vec![group],

@@ -101,33 +101,39 @@ impl Anatomy {
     /// The operations from a share `from` (0 to 1) of all on to a share `to`, in ascending order of
     /// response time. Where a share falls within a row, its operations count in proportion.
     pub fn part(&self, from: f64, to: f64) -> Part {
+        let mut part = Part::default();
+        for (index, share) in self.taken(from, to) {
+            let row = &self.rows[index];
+            if part.count == 0.0 {
+                part.from = Nanos(row_start(index));
+            }
+            part.count += row.count as f64 * share;
+            for (sum, of_row) in part.sums_ns.iter_mut().zip(row.sums_ns) {
+                *sum += of_row as f64 * share;
+            }
+        }
+        part
+    }
+
+    /// The rows of [`Anatomy::part`], each with the share of its operations that is taken.
+    pub(super) fn taken(&self, from: f64, to: f64) -> impl Iterator<Item = (usize, f64)> {
         let total = self.count() as f64;
         let (from, to) = (from * total, to * total);
-        let mut part = Part::default();
         let mut before = 0.0;
-        for (index, row) in self.rows.iter().enumerate().filter(|(_, r)| r.count > 0) {
+        let rows = self.rows.iter().enumerate().filter(|(_, r)| r.count > 0);
+        rows.filter_map(move |(index, row)| {
             let count = row.count as f64;
             let taken = (before + count).min(to) - from.max(before);
             before += count;
             // Less than a millionth of an operation is an error of rounding.
-            if taken <= 1e-6 {
-                continue;
-            }
-            if part.count == 0.0 {
-                part.from = Nanos(row_start(index));
-            }
-            part.count += taken;
-            for (sum, of_row) in part.sums_ns.iter_mut().zip(row.sums_ns) {
-                *sum += of_row as f64 * (taken / count);
-            }
-        }
-        part
+            (taken > 1e-6).then_some((index, taken / count))
+        })
     }
 }
 
 /// The row of a response time. Below 64 ns each has its own; from there on each doubling has 64.
 #[inline]
-fn row_of(ns: u64) -> usize {
+pub(super) fn row_of(ns: u64) -> usize {
     let ns = ns.min(LONGEST_NS);
     let shift = (ns / ROWS_PER_OCTAVE).checked_ilog2().unwrap_or(0);
     // At a shift of 0 there are twice 64 rows of 1 ns.

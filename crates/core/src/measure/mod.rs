@@ -17,6 +17,7 @@ mod recorder;
 mod series;
 mod sessions;
 mod slowest;
+mod split;
 mod stage;
 mod steps;
 mod targets;
@@ -42,6 +43,7 @@ pub use sessions::{
     ProgramsMeasured, SessionAttempts, SessionMeasured, SessionsMeasured, UNEXPECTED_KEPT,
 };
 pub use slowest::{SlowOperation, Slowest};
+pub use split::{Split, SplitPart};
 pub use stage::{Owner, Stage, Stages, known_keys};
 pub use steps::{Ended, StepMeasured, TIME_BOUNDS};
 pub use targets::{StatusCodes, TARGETS_MAX, TargetMeasured};

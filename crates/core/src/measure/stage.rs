@@ -42,6 +42,10 @@ pub enum Owner {
     Limit,
     /// The target, and the path to it where the two cannot be told apart.
     Target,
+    /// The host of the server, where an observer there tells it from the network.
+    ServerHost,
+    /// The network, both ways, where an observer tells it from the server's host.
+    Network,
 }
 
 impl Stage {

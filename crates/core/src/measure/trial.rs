@@ -2,7 +2,7 @@
 
 use super::{
     AgentMeasured, Anatomy, Answers, Handshakes, Histogram, Interval, Observed, Outcomes, Series,
-    SessionsMeasured, Slowest, Stage, StatusCodes, TargetMeasured, WaitUse,
+    SessionsMeasured, Slowest, Split, Stage, StatusCodes, TargetMeasured, WaitUse,
 };
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -93,6 +93,10 @@ pub struct Measurement {
     /// What the response times are made of.
     #[serde(default)]
     pub anatomy: Anatomy,
+    /// What of the time until the response was inside the server's host, of operations that an
+    /// observer there saw too.
+    #[serde(default)]
+    pub split: Split,
     /// The slowest operations.
     #[serde(default)]
     pub slowest: Slowest,
@@ -192,6 +196,7 @@ impl Measurement {
         self.pacing_error.merge(&other.pacing_error);
         self.connection_wait.merge(&other.connection_wait);
         self.anatomy.merge(&other.anatomy);
+        self.split.merge(&other.split);
         self.slowest.merge(other.slowest);
         if self.stages.is_empty() {
             self.stages = other.stages;

@@ -3,7 +3,7 @@
 use super::offered::quantiles;
 use super::report::QuantilesReport;
 use crate::measure::{
-    HeatReport, Measurement, Owner, Part, SlowOperation, Stage, Trial, known_keys,
+    HeatReport, Measurement, Owner, Part, SlowOperation, SplitPart, Stage, Trial, known_keys,
 };
 use crate::spec::Load;
 use crate::trial::sessions::step_name;
@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 /// The clock of a trial is the kernel's where this share of the responses has its timestamp: the
 /// first may come before it begins to stamp.
 const STAMPED_SHARE: f64 = 0.99;
+
+/// Of fewer operations of a group that both ends saw, its owners are not split.
+const BOTH_ENDS_MIN: f64 = 20.0;
 
 /// What tells when a response arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +119,10 @@ pub struct AnatomyReport {
     /// The share of the response times of each owner that has any, in percent; they sum to 100.
     #[serde(deserialize_with = "known_keys")]
     pub owner_percent: BTreeMap<Owner, f64>,
+    /// How many of these operations both ends saw, which tell the server's host from the network;
+    /// absent where too few did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub both_ends_count: Option<u64>,
 }
 
 impl AnatomyReport {
@@ -132,9 +139,15 @@ impl AnatomyReport {
         shares
     }
 
-    fn of((of, from, to): (Group, f64, f64), from_ns: u64, part: &Part) -> AnatomyReport {
+    fn of(
+        (of, from, to): (Group, f64, f64),
+        from_ns: u64,
+        part: &Part,
+        split: &SplitPart,
+    ) -> AnatomyReport {
         let means = Stage::all().map(|stage| (stage, part.mean_ns(stage).round() as u64));
-        let owners = [Owner::Generator, Owner::Limit, Owner::Target].into_iter();
+        let host_share = split.host_share();
+        let host_share = host_share.filter(|_| split.count >= BOTH_ENDS_MIN);
         let percent = |of: &dyn Fn(Stage) -> bool| {
             let share = part.share(of).filter(|share| *share > 0.0)?;
             Some(share * 100.0)
@@ -147,14 +160,33 @@ impl AnatomyReport {
             count: part.count.round() as u64,
             response_ns: (part.total_ns() / part.count).round() as u64,
             mean_ns: means.filter(|(_, ns)| *ns > 0).collect(),
-            owner_percent: owners
-                .filter_map(|owner| Some((owner, percent(&|stage| stage.owner() == owner)?)))
-                .collect(),
+            owner_percent: owner_percent(part, host_share),
+            both_ends_count: host_share.map(|_| split.count.round() as u64),
             stage_percent: Stage::all()
                 .filter_map(|of| Some((of, percent(&|stage| stage == of)?)))
                 .collect(),
         }
     }
+}
+
+/// The share of each owner that has any, in percent. Where it is known which share of the time from
+/// the request to the response's last byte was inside the server's host, that time is split.
+fn owner_percent(part: &Part, host_share: Option<f64>) -> BTreeMap<Owner, f64> {
+    let percent = |of: &dyn Fn(Stage) -> bool| part.share(of).unwrap_or(0.0) * 100.0;
+    let is_split =
+        |stage| host_share.is_some() && matches!(stage, Stage::FirstByte | Stage::Receive);
+    let split = percent(&is_split);
+    let of = |owner| percent(&|stage| stage.owner() == owner && !is_split(stage));
+    let host = split * host_share.unwrap_or(0.0);
+    let shares = [
+        (Owner::Generator, of(Owner::Generator)),
+        (Owner::Limit, of(Owner::Limit)),
+        (Owner::Target, of(Owner::Target)),
+        (Owner::ServerHost, host),
+        (Owner::Network, split - host),
+    ];
+    let shares = shares.into_iter();
+    shares.filter(|(_, percent)| *percent > 0.0).collect()
 }
 
 /// The group's anatomy; `None` where too few operations tell it.
@@ -168,7 +200,8 @@ pub fn anatomy(measured: &Measurement, of: Group) -> Option<AnatomyReport> {
         _ => measured.response.percentile(from)?.0,
     };
     let is_told = measured.anatomy.count() > 0 && part.count >= 1.0 - 1e-6;
-    is_told.then(|| AnatomyReport::of(group, from_ns, &part))
+    let split = measured.split.part(&measured.anatomy, from, to);
+    is_told.then(|| AnatomyReport::of(group, from_ns, &part, &split))
 }
 
 /// What the response times of this trial are made of.

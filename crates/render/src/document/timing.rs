@@ -36,6 +36,7 @@ pub(super) fn show(doc: &mut Document, t: &TrialReport) {
         doc.push(Block::Stacks(anatomy_stacks(timing)));
     });
     doc.table("Mean time in each stage", anatomy_table(&timing.anatomy));
+    show_owners(doc, timing);
     let pick_up = timing.pick_up_ns.iter();
     let mut facts: Vec<_> = pick_up
         .map(|q| fact("read after arrival", quantiles(q)))
@@ -51,6 +52,59 @@ pub(super) fn show(doc: &mut Document, t: &TrialReport) {
         let table = Block::Table("The slowest".into(), slowest_table(&timing.slowest));
         doc.push(Block::Folded("Data".into(), vec![table]));
     });
+}
+
+/// Adds whose delay response times are, where an observer tells the server's host from the network.
+fn show_owners(doc: &mut Document, timing: &TimingReport) {
+    let split = |a: &&AnatomyReport| a.both_ends_count.is_some();
+    let groups: Vec<&AnatomyReport> = timing.anatomy.iter().filter(split).collect();
+    if groups.is_empty() {
+        return;
+    }
+    let lengths = |a: &AnatomyReport| -> Vec<(&'static str, Tone, u64)> {
+        let shares = a.owner_percent.iter();
+        let ns = |percent: &f64| (a.response_ns as f64 * percent / 100.0).round() as u64;
+        shares
+            .map(|(owner, percent)| {
+                let (name, tone) = owner_part(*owner);
+                (name, tone, ns(percent))
+            })
+            .collect()
+    };
+    let owners = groups.iter().flat_map(|a| a.owner_percent.keys().copied());
+    let owners: BTreeSet<Owner> = owners.collect();
+    let rows = groups.iter().map(|a| Stack {
+        name: a.of.words().to_owned(),
+        value: time_short(a.response_ns),
+        whole_ns: a.response_ns,
+        parts: lengths(a),
+    });
+    let stacks = Stacks {
+        title: "Mean response time by owner".into(),
+        note: "Operations that the observer saw at the server tell its host from the network."
+            .into(),
+        parts: owners.iter().map(|owner| owner_part(*owner)).collect(),
+        rows: rows.collect(),
+    };
+    doc.only(Medium::Page, |doc| doc.push(Block::Stacks(stacks)));
+    doc.table("Share of each owner", owners_table(&groups, &owners));
+}
+
+fn owners_table(groups: &[&AnatomyReport], owners: &BTreeSet<Owner>) -> Table {
+    let mut table = Table::default();
+    let cells = |cell: &dyn Fn(&AnatomyReport) -> String| {
+        let cells = groups.iter().map(|a| Line::plain(cell(a)));
+        cells.collect::<Vec<_>>()
+    };
+    let names = groups.iter().map(|a| Line::of(Ink::Dim, a.of.words()));
+    table.column("", Align::Left, names.collect());
+    for owner in owners {
+        let share = |a: &AnatomyReport| known(a.owner_percent.get(owner).copied(), percent_short);
+        table.column(owner_part(*owner).0, Align::Right, cells(&share));
+    }
+    let seen = |a: &AnatomyReport| known(a.both_ends_count, count);
+    table.column("seen at both ends", Align::Right, cells(&seen));
+    table
 }
 
 /// Adds what the mean response time of each step of sessions is made of, to a page.
@@ -168,7 +222,18 @@ fn tone_of(stage: Stage) -> Tone {
         (Owner::Limit, _) => Tone::Second,
         (Owner::Target, Stage::FirstByte) => Tone::First,
         (Owner::Target, Stage::Receive) => Tone::Third,
-        (Owner::Target, _) => Tone::Fourth,
+        (Owner::Target | Owner::ServerHost | Owner::Network, _) => Tone::Fourth,
+    }
+}
+
+/// An owner's name and tone in a figure.
+fn owner_part(owner: Owner) -> (&'static str, Tone) {
+    match owner {
+        Owner::Generator => ("generator", Tone::Bad),
+        Owner::Limit => ("configured limit", Tone::Second),
+        Owner::Target => ("target", Tone::Fourth),
+        Owner::ServerHost => ("server host", Tone::First),
+        Owner::Network => ("network", Tone::Third),
     }
 }
 

@@ -111,6 +111,7 @@ fn each_owner_is_named_for_its_own_stage_and_no_other() {
         let expected = match owner {
             Owner::Target => 100.0,
             Owner::Generator | Owner::Limit => 90.0,
+            Owner::ServerHost | Owner::Network => unreachable!("no stage is theirs alone"),
         };
         assert!((share - expected).abs() < 1.0, "{stage:?}: {share}");
         assert!((slowest.owner_percent.values().sum::<f64>() - 100.0).abs() < 1e-9);
@@ -127,6 +128,37 @@ fn each_owner_is_named_for_its_own_stage_and_no_other() {
         );
         let is_invalid = report.invalid_clauses.contains(&Clause::PacedLate);
         assert_eq!(is_invalid, owner == Owner::Generator, "{stage:?}");
+    }
+}
+
+/// Both ends saw so many operations of 1 ms, of which the server's host had 3 of 4 parts.
+fn seen_at_both_ends(count: u64) -> TimingReport {
+    let mut trial = slowest(MS(9), Stage::Pacing);
+    for _ in 0..count {
+        trial.measurement.split.add(MS(1), US(750), US(250));
+    }
+    assess(&trial).timing().unwrap().clone()
+}
+
+#[test]
+fn the_targets_share_is_split_where_both_ends_saw_enough() {
+    let timing = seen_at_both_ends(40);
+    let all = group(&timing, Group::All);
+    assert_eq!(all.both_ends_count, Some(40));
+    assert!(!all.owner_percent.contains_key(&Owner::Target));
+    let [host, network] = [Owner::ServerHost, Owner::Network].map(|o| all.owner_percent[&o]);
+    assert!((host / network - 3.0).abs() < 1e-9, "{host} {network}");
+    assert!((all.owner_percent.values().sum::<f64>() - 100.0).abs() < 1e-9);
+    // Of the slowest it saw none: they stay as they are.
+    let slowest = group(&timing, Group::Slowest1);
+    assert_eq!(slowest.both_ends_count, None);
+    assert!(slowest.owner_percent.contains_key(&Owner::Target));
+    // Nor is anything split by a few, or by none.
+    for few in [0, 19] {
+        let timing = seen_at_both_ends(few);
+        let all = group(&timing, Group::All);
+        assert_eq!(all.both_ends_count, None, "{few}");
+        assert!(!all.owner_percent.contains_key(&Owner::Network), "{few}");
     }
 }
 

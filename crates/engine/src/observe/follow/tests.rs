@@ -55,7 +55,7 @@ fn load(address: SocketAddr, count: usize, length: usize) -> Sampled {
             text.extend_from_slice(&bytes[..count]);
             sampler.received(0, count as u64);
         }
-        sampler.ended(0, [written, first_byte.unwrap(), now()]);
+        sampler.ended(0, [written, written, first_byte.unwrap(), now()]);
     }
     Sampled::of(vec![sampler])
 }

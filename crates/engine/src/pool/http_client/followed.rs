@@ -57,7 +57,7 @@ impl Followed {
             && is_clean
         {
             let c = completion;
-            sampler.ended(slot, [c.written, c.first_byte, c.completed]);
+            sampler.ended(slot, [c.intended, c.written, c.first_byte, c.completed]);
         }
     }
 
