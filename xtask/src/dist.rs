@@ -98,6 +98,9 @@ impl Release {
             "--package",
             "knee",
             "--locked",
+            // Wherever the environment has others build.
+            "--target-dir",
+            "target",
         ];
         step("cargo", &arguments, &self.root)?;
         let binary = self.binary();
