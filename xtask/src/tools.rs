@@ -23,7 +23,7 @@ const fn tool(program: &'static str, package: &'static str, purpose: &'static st
 }
 
 /// What the tests need.
-pub const FOR_TESTS: [Tool; 17] = [
+pub const FOR_TESTS: [Tool; 18] = [
     tool("nginx", "nginx-light", "knee against nginx"),
     tool("apache2", "apache2", "knee against Apache httpd"),
     tool("lighttpd", "lighttpd", "knee against lighttpd"),
@@ -31,6 +31,7 @@ pub const FOR_TESTS: [Tool; 17] = [
     tool("python3", "python3", "knee against Python's http.server"),
     tool("node", "nodejs", "knee against Node"),
     tool("nghttpd", "nghttp2-server", "knee against nghttpd"),
+    tool("go", "golang-go", "knee against Go's net/http"),
     tool("caddy", "caddy", "knee against Caddy"),
     tool("hypercorn", "python3-hypercorn", "knee against hypercorn"),
     tool("curl", "curl", "knee's server with curl"),

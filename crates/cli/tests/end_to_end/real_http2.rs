@@ -1,7 +1,7 @@
 //! knee over HTTP/2 against servers that others wrote: no errors, and every byte.
 
 use crate::support::http_servers::{HttpServer, Kind, LARGE, SMALL};
-use crate::support::http2_servers::Http2Kind;
+use crate::support::http2_servers::{self, Http2Kind};
 use crate::support::{Certificates, KneeServer, backends, measured};
 
 const REQUESTS: u64 = 200;
@@ -93,4 +93,16 @@ fn node() {
 #[test]
 fn hypercorn() {
     check_both(Http2Kind::Hypercorn);
+}
+
+/// Over TLS only: older versions of Go speak HTTP/2 no other way.
+#[test]
+fn go() {
+    let certificates = Certificates::new();
+    if let Some(server) = http2_servers::go(&certificates) {
+        check(
+            &server,
+            &["--http2", "--cacert", certificates.authority.str()],
+        );
+    }
 }

@@ -1,7 +1,9 @@
 //! Other people's servers that speak TLS and HTTP/2.
 
 use super::Certificates;
-use super::http_servers::{HttpServer, Site, launch};
+use super::http_servers::{HttpServer, Site, launch, launch_file};
+use std::path::PathBuf;
+use std::process::Command;
 
 /// The kinds of server. Each serves the files of its site.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,6 +96,56 @@ impl Http2Kind {
         line.split(' ').map(String::from).collect()
     }
 }
+
+/// A server of Go's net/http over TLS; `None`, and a line that says so, where Go is not installed.
+/// That is a failure where `CI` is set.
+pub fn go(certificates: &Certificates) -> Option<HttpServer> {
+    let compiler = super::program("go")?;
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("go");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (source, program) = (folder.join("server.go"), folder.join("server"));
+    std::fs::write(&source, GO).unwrap();
+    let built = Command::new(compiler)
+        .args(["build", "-o"])
+        .args([&program, &source])
+        .env("GOCACHE", folder.join("cache"))
+        .env("GOFLAGS", "")
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{built:?}");
+    Some(launch_file(&program, |site, port| {
+        let [certificate, key] = [&certificates.server, &certificates.server_key];
+        let port = port.to_string();
+        [site.directory(), &port, certificate.str(), key.str()]
+            .map(String::from)
+            .to_vec()
+    }))
+}
+
+/// Serves a folder over TLS: its folder, port, certificate and key are the arguments.
+const GO: &str = r#"package main
+
+import (
+	"log"
+	"net/http"
+	"os"
+	"strconv"
+)
+
+func main() {
+	serve := func(to http.ResponseWriter, asked *http.Request) {
+		body, err := os.ReadFile(os.Args[1] + "/www" + asked.URL.Path)
+		if err != nil {
+			http.NotFound(to, asked)
+			return
+		}
+		to.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		to.Write(body)
+	}
+	at := "127.0.0.1:" + os.Args[2]
+	log.Fatal(http.ListenAndServeTLS(at, os.Args[3], os.Args[4], http.HandlerFunc(serve)))
+}
+"#;
 
 /// What an nginx over TLS is to be like.
 #[derive(Clone, Copy)]

@@ -93,13 +93,17 @@ impl Drop for HttpServer {
 /// Starts a program with the arguments that this makes for a site and a port; `None`, and a line
 /// that says so, where it is not installed. That is a failure where `CI` is set.
 pub fn launch(name: &str, arguments: impl Fn(&Site, u16) -> Vec<String>) -> Option<HttpServer> {
-    let program = super::program(name)?;
+    Some(launch_file(&super::program(name)?, arguments))
+}
+
+/// As [`launch`], with a program that is there.
+pub fn launch_file(program: &Path, arguments: impl Fn(&Site, u16) -> Vec<String>) -> HttpServer {
     // Another process may take the free port before the server does.
-    let mut attempts = (0..3).map(|_| try_launch(&program, &arguments));
-    Some(attempts.find_map(Result::ok).unwrap_or_else(|| {
-        let last = try_launch(&program, &arguments);
-        last.unwrap_or_else(|why| panic!("{name} does not start: {why}"))
-    }))
+    let mut attempts = (0..3).map(|_| try_launch(program, &arguments));
+    attempts.find_map(Result::ok).unwrap_or_else(|| {
+        let last = try_launch(program, &arguments);
+        last.unwrap_or_else(|why| panic!("{} does not start: {why}", program.display()))
+    })
 }
 
 fn try_launch(
