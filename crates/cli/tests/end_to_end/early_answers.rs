@@ -1,4 +1,4 @@
-//! Servers that answer before they have read the request, or say more than they were asked.
+//! Servers that answer before they have read the request, in pieces, or more than was asked.
 
 use crate::support::{KneeServer, TempPath, backends, measured, run_load};
 use std::io::{Read, Write};
@@ -149,4 +149,32 @@ fn surplus_bytes_are_found_and_end_the_connection_alone() {
             );
         }
     }
+}
+
+/// A server that writes each response in three pieces; whether it waits with them for
+/// acknowledgements.
+fn in_pieces(waits: bool) -> String {
+    server(move |mut stream| {
+        stream.set_nodelay(!waits).unwrap();
+        let mut buffer = [0; 4096];
+        while let Ok(1..) = stream.read(&mut buffer) {
+            for piece in ["HTTP/1.1 200 OK\r\n", "Content-Length: 5\r\n\r\n", "hello"] {
+                if stream.write_all(piece.as_bytes()).is_err() {
+                    return;
+                }
+            }
+        }
+    })
+}
+
+#[test]
+fn a_server_that_waits_for_acknowledgements_is_told_from_one_that_does_not() {
+    let found = |waits| {
+        let report = measured(&["run", &in_pieces(waits), "--vusers", "2", "-n", "60"]);
+        let codes = report["findings"].as_array().unwrap().iter();
+        codes.filter(|f| f["code"] == "delayed_ack").count()
+    };
+    assert_eq!(found(false), 0);
+    // A busy machine may acknowledge even later.
+    assert!((0..5).any(|_| found(true) == 1));
 }

@@ -84,9 +84,10 @@ impl fmt::Display for Unfit {
                 f,
                 "this is `knee {service}`, and the client expects another service"
             ),
-            Unfit::Token => {
-                f.write_str("wrong token: the token is not the service's; give both the same")
-            }
+            Unfit::Token => f.write_str(
+                "wrong token: give the client the service's --token, with --observe-token where it \
+                 observes",
+            ),
         }
     }
 }

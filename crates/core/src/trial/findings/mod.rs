@@ -70,7 +70,7 @@ impl Default for Asked {
 }
 
 fn diagnose(trials: &Trials) -> Vec<Finding> {
-    let checks: [fn(&Trials) -> Option<Finding>; 22] = [
+    let checks: [fn(&Trials) -> Option<Finding>; 23] = [
         agents::fleet_incomplete,
         generator::generator_limited,
         generator::generator_distorted,
@@ -87,6 +87,7 @@ fn diagnose(trials: &Trials) -> Vec<Finding> {
         generator::think_deviation,
         target::server_stalled,
         target::surplus_bytes,
+        target::delayed_ack,
         generator::generator_polled,
         sessions::data_exhausted,
         sessions::unexpected_responses,

@@ -3,7 +3,7 @@
 use super::silence::outage;
 use super::{Asked, Trials};
 use crate::finding::{Code, Finding, Severity};
-use crate::measure::{Interval, Outcome, Outcomes, error_share};
+use crate::measure::{Interval, Outcome, Outcomes, Stage, error_share};
 use crate::spec::Level;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{exact, number, percent, time};
@@ -25,12 +25,13 @@ const STALL_MEDIANS: u64 = 20;
 const STALL_DIP: f64 = 0.7;
 const STALL_BURST: f64 = 1.3;
 
-pub(super) const CODES: [Code; 6] = [
+pub(super) const CODES: [Code; 7] = [
     NON_STATIONARY,
     ERRORS,
     TARGET_QUEUE_GROWS,
     CONNECTIONS_LIMIT,
     SURPLUS_BYTES,
+    DELAYED_ACK,
     SERVER_STALLED,
 ];
 
@@ -284,6 +285,48 @@ pub(super) fn surplus_bytes(trials: &Trials) -> Option<Finding> {
         [("responses", responses as f64)],
         "see what the target sends after its body: does Content-Length say less than there is? \
          curl -i URL",
+    ))
+}
+
+/// Linux acknowledges data alone after 40 ms (`TCP_DELACK_MIN` in `include/net/tcp.h`), and a timer
+/// may be a few milliseconds late.
+const DELAYED_ACK_NS: [u64; 2] = [38_000_000, 50_000_000];
+/// Of as many bytes at the most the last one comes with the first, or shortly after it.
+const SHORT_RESPONSE_BYTES: f64 = 65_536.0;
+
+const DELAYED_ACK: Code = Code {
+    name: "delayed_ack",
+    cause: "The end of a short response comes about 40 ms after its beginning. As long does Linux \
+            wait before it acknowledges data without sending any. The target, or a proxy before \
+            it, writes a response in several pieces. It holds back the last one until the first is \
+            acknowledged (Nagle's algorithm).",
+    remedy: "Set TCP_NODELAY in the target or its proxy, or have it write each response at once. \
+             Clients that send their next request without waiting, as over HTTP/2 with several \
+             streams, meet it less often.",
+};
+
+/// What responses wait for an acknowledgement, and of how many bytes they are: half of them at
+/// least have just that time between their first byte and their last.
+fn waits_for_acknowledgement(t: &TrialReport) -> Option<[f64; 2]> {
+    let wait_ns = t.timing()?.stages_ns.get(&Stage::Receive)?.p50?;
+    let [least, most] = DELAYED_ACK_NS;
+    let bytes = t.bytes_received as f64 / t.completed.max(1) as f64;
+    let is_it = (least..=most).contains(&wait_ns) && bytes <= SHORT_RESPONSE_BYTES;
+    is_it.then_some([wait_ns as f64, bytes])
+}
+
+pub(super) fn delayed_ack(trials: &Trials) -> Option<Finding> {
+    let (place, [wait_ns, bytes]) = trials.first(waits_for_acknowledgement)?;
+    Some(DELAYED_ACK.finding(
+        Severity::Warning,
+        format!(
+            "{place}half of the responses end {} after their first byte or later, at {} bytes \
+             each. The target seems to hold back the last piece until the first is acknowledged",
+            time(wait_ns),
+            exact(bytes.round()),
+        ),
+        [("receive_p50_ns", wait_ns), ("bytes_per_response", bytes)],
+        "set TCP_NODELAY in the target or its proxy, or have it write each response at once",
     ))
 }
 

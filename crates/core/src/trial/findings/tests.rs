@@ -2,7 +2,7 @@
 
 use super::{Asked, findings_at_levels, trial_findings};
 use crate::experiment::sweep::fake::{base, blank, outcomes};
-use crate::measure::{Interval, Outcome};
+use crate::measure::{Interval, Outcome, Stage};
 use crate::spec::{Level, WaitPolicy};
 use crate::trial::report::{LittlesLaw, QuantilesReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{ProgramsReport, SessionsReport};
@@ -290,6 +290,36 @@ fn bytes_that_nobody_asked_for_are_told() {
         |t| t.as_http_mut().traffic.surplus_responses = 0,
         &[],
     );
+}
+
+#[test]
+fn a_response_whose_end_waits_for_an_acknowledgement_is_told_from_a_slow_one() {
+    let receiving = |p50_ms: u64, bytes: u64| {
+        move |t: &mut TrialReport| {
+            let times = QuantilesReport {
+                p50: Some(p50_ms * 1_000_000),
+                ..QuantilesReport::default()
+            };
+            t.as_http_mut()
+                .timing
+                .stages_ns
+                .insert(Stage::Receive, times);
+            t.bytes_received = t.completed * bytes;
+        }
+    };
+    let found = &["delayed_ack"];
+    check("as long as Linux waits", receiving(40, 300), found);
+    check("the timer was late", receiving(44, 300), found);
+    check("a server that streams faster", receiving(30, 300), &[]);
+    check("or more slowly", receiving(60, 300), &[]);
+    check("a long response", receiving(44, 1_000_000), &[]);
+    let first_byte = |t: &mut TrialReport| {
+        receiving(40, 300)(t);
+        let stages = &mut t.as_http_mut().timing.stages_ns;
+        let times = stages.remove(&Stage::Receive).unwrap();
+        stages.insert(Stage::FirstByte, times);
+    };
+    check("a server that takes 40 ms", first_byte, &[]);
 }
 
 #[test]
