@@ -19,7 +19,7 @@ const TAG: usize = 16;
 const NONCE: usize = 12;
 
 /// The kinds of records (RFC 8446 §5.1).
-pub(super) mod kind {
+pub(crate) mod kind {
     pub(crate) const CHANGE_CIPHER_SPEC: u8 = 20;
     pub(crate) const ALERT: u8 = 21;
     pub(crate) const HANDSHAKE: u8 = 22;

@@ -11,10 +11,11 @@ mod messages;
 mod tests;
 mod violation;
 
+pub(super) use key::kind;
 pub use key::{Cipher, Key, Version};
 pub use violation::Violation;
 
-use key::{HEADER, PLAIN_MAX, SEALED_MAX, kind};
+use key::{HEADER, PLAIN_MAX, SEALED_MAX};
 use violation::alert;
 
 /// Bytes that a record's content needs at most, once it is decrypted.
@@ -299,7 +300,7 @@ fn whole(bytes: &[u8]) -> Result<Option<usize>, Violation> {
 }
 
 /// How many bytes of a record that is not whole must be there, to know more of it.
-fn wanted(bytes: &[u8]) -> usize {
+pub(super) fn wanted(bytes: &[u8]) -> usize {
     match bytes.first_chunk::<HEADER>() {
         Some(&[.., high, low]) => HEADER + usize::from(u16::from_be_bytes([high, low])),
         None => HEADER,

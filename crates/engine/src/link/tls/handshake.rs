@@ -1,7 +1,7 @@
 //! The handshake, and what is left to rustls after it. All of rustls's interfaces that let others
 //! encrypt are used here: the unbuffered connection and the one made for the kernel.
 
-use super::super::records::{Cipher, Direction, Key, Records, Upkeep, Version};
+use super::super::records::{Cipher, Direction, Key, Records, Upkeep, Version, kind, wanted};
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::crypto::SupportedKxGroup;
 use rustls::kernel::KernelConnection;
@@ -10,13 +10,6 @@ use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, Unbuffered
 use rustls::{ClientConfig, ConnectionTrafficSecrets, Error, HandshakeKind};
 use rustls::{ProtocolVersion, SupportedCipherSuite};
 use std::sync::Arc;
-
-/// Bytes of a record's header, of which the last two are its length.
-const HEADER: usize = 5;
-
-/// Kinds of records in clear that are no alerts.
-const PLAIN_CHANGE: u8 = 20;
-const PLAIN_HANDSHAKE: u8 = 22;
 
 /// A handshake under way.
 pub(super) struct Handshake {
@@ -71,13 +64,14 @@ impl Handshake {
         wire: &mut &[u8],
         out: &mut Vec<u8>,
     ) -> Result<Progress, Error> {
-        self.fill(wire, HEADER);
-        if let Some(&[.., high, low]) = self.held[self.begin..].first_chunk::<HEADER>() {
-            let end = HEADER + usize::from(u16::from_be_bytes([high, low]));
+        // Its header, and then what that says.
+        for _ in 0..2 {
+            let end = wanted(&self.held[self.begin..]);
             self.fill(wire, end);
-            if self.held.len() == self.begin + end {
-                self.begin = self.held.len();
-            }
+        }
+        let record = &self.held[self.begin..];
+        if record.len() == wanted(record) {
+            self.begin = self.held.len();
         }
         self.advance(out)
     }
@@ -122,8 +116,8 @@ impl Handshake {
     /// What the peer is to be told of an error: an alert, sealed or in clear, is the last that
     /// rustls has to say. It must not be asked again: it would find the same error once more.
     fn say_why(&mut self, out: &mut Vec<u8>) {
-        let mut said = PLAIN_HANDSHAKE;
-        while matches!(said, PLAIN_CHANGE | PLAIN_HANDSHAKE)
+        let mut said = kind::HANDSHAKE;
+        while matches!(said, kind::CHANGE_CIPHER_SPEC | kind::HANDSHAKE)
             && let Ok(ConnectionState::EncodeTlsData(data)) =
                 self.session.process_tls_records(&mut self.held).state
         {
