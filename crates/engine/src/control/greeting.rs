@@ -85,8 +85,8 @@ impl fmt::Display for Unfit {
                 "this is `knee {service}`, and the client expects another service"
             ),
             Unfit::Token => f.write_str(
-                "wrong token: the token is not the service's; give the client the same, with --token \
-                 or --observe-token",
+                "wrong token: the token is not the service's; give the client the same, with \
+                 --token or --observe-token",
             ),
         }
     }
