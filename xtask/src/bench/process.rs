@@ -106,7 +106,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it and reads its line `listening on ADDRESS:PORT`.
+    /// Starts it and reads its line `listening on ADDRESS:PORT`, its first or its second.
     ///
     /// # Errors
     /// It does not start or says something else.
@@ -122,10 +122,14 @@ impl Server {
             port: 0,
         };
         let mut line = String::new();
-        server
-            .stdout
-            .read_line(&mut line)
-            .map_err(|e| format!("{command:?}: {e}"))?;
+        // With TLS knee's server says first where its certificate is.
+        while line.is_empty() || line.starts_with("certificate ") {
+            line.clear();
+            let read = server.stdout.read_line(&mut line);
+            if read.map_err(|e| format!("{command:?}: {e}"))? == 0 {
+                break;
+            }
+        }
         let port = line
             .trim()
             .strip_prefix("listening on ")
