@@ -36,7 +36,8 @@ fn open(version: Version, wire: &[u8], piece: usize) -> (Vec<u8>, Result<(), Vio
     let mut records = Records::new(version, keys, Keys(version, 1), 100);
     let (mut plain, mut got) = (vec![0; ROOM], Vec::new());
     for piece in wire.chunks(piece) {
-        let opened = records.open(piece, &mut plain, &mut |bytes| {
+        let opened = records.open(piece, &mut plain, &mut |bytes, left| {
+            assert!(left < piece.len());
             assert!(!bytes.is_empty() && bytes.len() <= 1 << 14);
             got.extend_from_slice(bytes);
         });

@@ -128,9 +128,9 @@ fn run_crew(
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
         spare: processors().saturating_sub(crew.workers),
-        one_of: vantage
-            .as_ref()
-            .and_then(|_| one_followed_of(&spec.load, spec.target.keep_alive)),
+        one_of: vantage.as_ref().and_then(|_| {
+            one_followed_of(&spec.load, connections_of(spec), spec.target.keep_alive)
+        }),
     };
     if let Some(vantage) = &mut vantage {
         vantage.arm();
@@ -399,14 +399,14 @@ const FOLLOWED_PER_S: f64 = 20_000.0;
 /// One of how many connections an observer is to follow; `None` where none can be. Where each
 /// carries one operation only, as many as are open tells nothing of how many there will be. An open
 /// loop opens only as many as it needs, whatever it may.
-fn one_followed_of(load: &Load, keep_alive: bool) -> Option<u16> {
+fn one_followed_of(load: &Load, connections_max: u32, keep_alive: bool) -> Option<u16> {
     let of = match load {
         Load::Overload(_) => return None,
         _ if !keep_alive => FOLLOWED,
-        Load::Closed { vusers, .. } => vusers / FOLLOWED,
+        Load::Closed { .. } => connections_max / FOLLOWED,
         Load::Open(open) => {
             let by_rate = (open.peak_per_s() / FOLLOWED_PER_S).ceil();
-            (open.connections_max / FOLLOWED).min(by_rate as u32)
+            (connections_max / FOLLOWED).min(by_rate as u32)
         }
     };
     let of = of.max(1);
@@ -505,7 +505,7 @@ mod tests {
                 connections_max,
                 in_flight_max: None,
             };
-            one_followed_of(&Load::Open(open), keep_alive)
+            one_followed_of(&Load::Open(open), connections_max, keep_alive)
         };
         assert_eq!(followed("1000/s", 10_000, true), Some(1));
         assert_eq!(followed("20000/s", 10_000, true), Some(1));
@@ -516,6 +516,8 @@ mod tests {
             vusers: 256,
             pause: Pause::NONE,
         };
-        assert_eq!(one_followed_of(&closed, true), Some(32));
+        assert_eq!(one_followed_of(&closed, 256, true), Some(32));
+        let shared = one_followed_of(&closed, 1, true);
+        assert_eq!(shared, Some(1), "HTTP/2 over -c 1");
     }
 }

@@ -69,38 +69,46 @@ fn a_run_reports_what_the_observer_saw() {
     assert_eq!(stopped.stdout, "clients 1, windows 1, refused 0\n");
 }
 
+/// What a run was told of both ends, with what says that no connection went unseen; `None` where
+/// this host permits no capture.
+fn told(url: &str, options: &[&str]) -> Option<Value> {
+    let ended = run(&[&["run", url, "--json", "-"][..], options].concat());
+    let trial = &ended.json()["trials"][0];
+    let observed = &trial["observed"];
+    let times = &observed["server_host"];
+    if observed["source"] != "capture" {
+        assert!(times["because"].is_string(), "{observed}");
+        return None;
+    }
+    let missed = (&times["unseen"], &times["incomplete"]);
+    assert_eq!(missed, (&0.into(), &0.into()), "{options:?}");
+    assert!(times["operations"].as_u64().unwrap() > 10, "{times}");
+    // No response leaves before its service has ended, whatever the host does.
+    let p50 = times["host_ns"]["p50"].as_u64().unwrap_or(u64::MAX);
+    assert!(p50 >= 1_500_000, "{options:?}: {times}");
+    assert!(times["host_percent"].as_f64().unwrap() > 0.0, "{times}");
+    Some(trial.clone())
+}
+
+/// A constant load of a server that takes 2 ms for each.
+const FIXED: [&str; 6] = ["-R", "100", "-d", "500ms", "--warmup", "100ms"];
+
 #[test]
 fn a_run_is_told_what_its_operations_took_inside_the_servers_host() {
-    let log = TempPath::new("both-ends.csv");
-    let options = ["--workers", "1", "--service", "fixed(2ms)"];
-    let server = KneeServer::start(&[&options[..], &["--log", log.str()]].concat());
+    let server = KneeServer::start(&["--workers", "1", "--service", "fixed(2ms)"]);
     let (child, at, _) = observe(&server, &[]);
     let url = server.url();
     // However many connections are permitted, few are opened, and these are followed.
     let permitted: [&[&str]; 2] = [&["-c", "4"], &[]];
     for backend in backends(&url) {
         for (place, permitted) in ["here", &at].into_iter().zip(permitted) {
-            let always = ["-R", "100", "-d", "500ms", "--warmup", "100ms"];
-            let load = [&always, permitted].concat();
-            let options = ["--observe", place, "--backend", backend, "--json", "-"];
-            let ended = run(&[&["run", &url][..], &load, &options].concat());
-            let observed = &ended.json()["trials"][0]["observed"];
-            let times = &observed["server_host"];
-            if observed["source"] != "capture" {
-                assert!(times["because"].is_string(), "{observed}");
+            let options = ["--observe", place, "--backend", backend];
+            let Some(trial) = told(&url, &[&FIXED, permitted, &options].concat()) else {
                 continue;
-            }
-            assert_eq!(
-                (&times["unseen"], &times["incomplete"]),
-                (&0.into(), &0.into())
-            );
-            assert!(times["operations"].as_u64().unwrap() > 10, "{times}");
-            // No response leaves before its service has ended, whatever the host does.
-            let p50 = times["host_ns"]["p50"].as_u64().unwrap_or(u64::MAX);
-            assert!(p50 >= 1_500_000, "{times}");
-            assert!(times["host_percent"].as_f64().unwrap() > 0.0, "{times}");
-            let all = &ended.json()["trials"][0]["anatomy"][0];
+            };
+            let all = &trial["anatomy"][0];
             let owners = all["owner_percent"].as_object().unwrap();
+            let times = &trial["observed"]["server_host"];
             if times["operations"].as_u64().unwrap() >= 25 {
                 assert!(owners["server_host"].as_f64().unwrap() > 0.0, "{all}");
             }
@@ -109,6 +117,42 @@ fn a_run_is_told_what_its_operations_took_inside_the_servers_host() {
         }
     }
     assert_eq!(terminate(child).status, Some(0));
+}
+
+#[test]
+fn so_is_one_whose_operations_share_a_connection() {
+    let backends = backends(&KneeServer::start(&[]).url());
+    for (serve, with) in [
+        (&[][..], "--http2-prior-knowledge"),
+        (&["--tls"][..], "--http2"),
+        (&["--tls"][..], "--http1.1"),
+    ] {
+        let server = KneeServer::start(&[&["--service", "fixed(2ms)"], serve].concat());
+        let url = server.url();
+        for &backend in &backends {
+            let here = ["--observe", "here", "--backend", backend, with, "-k"];
+            told(&url, &[&FIXED[..], &["-c", "1"], &here].concat());
+            // Closed loop: several at once, whatever the host does.
+            let closed = [
+                "--vusers", "6", "-c", "1", "-d", "300ms", "--warmup", "50ms",
+            ];
+            if with != "--http1.1" {
+                told(&url, &[&closed[..], &here].concat());
+            }
+        }
+    }
+}
+
+#[test]
+fn so_are_the_steps_of_sessions() {
+    let server = KneeServer::start(&["--service", "fixed(2ms)"]);
+    let steps = "sessions:\n  visitor:\n    steps:\n      - get: /\n      - get: /again\n";
+    let scenario = format!("target: {}\n{steps}", server.url());
+    let file = TempPath::with("followed.yaml", &scenario);
+    for with in ["--http1.1", "--http2-prior-knowledge"] {
+        let here = ["--observe", "here", with];
+        told(file.str(), &[&FIXED[..], &here].concat());
+    }
 }
 
 #[test]

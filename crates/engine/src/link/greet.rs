@@ -102,7 +102,7 @@ fn take_in(tls: &mut Tls, shared: &mut <Tls as Link>::Shared, bytes: &[u8]) -> R
     while !rest.is_empty() && !tls.is_secured() {
         tls.secure(&mut rest)?;
     }
-    tls.open(rest, shared, |_| {})
+    tls.open(rest, shared, |_, _| {})
 }
 
 /// In TLS 1.3 a server that wants another certificate of the client, or one at all, says so after

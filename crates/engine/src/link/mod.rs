@@ -41,7 +41,8 @@ pub(crate) trait Link: Sized {
     /// Whether what is spoken can go over it: the handshake, if any, is over.
     fn is_secured(&self) -> bool;
 
-    /// Hands over what is in `wire`, which came once it was secured.
+    /// Hands over what is in `wire`, which came once it was secured, piece by piece: each with how
+    /// many bytes of `wire` are behind those that it was made of.
     ///
     /// # Errors
     /// As [`Link::secure`]; what came before it has been handed over.
@@ -49,7 +50,7 @@ pub(crate) trait Link: Sized {
         &mut self,
         wire: &[u8],
         shared: &mut Self::Shared,
-        take: impl FnMut(&[u8]),
+        take: impl FnMut(&[u8], usize),
     ) -> Result<(), String>;
 
     /// Makes bytes of what is to be sent, and puts them behind what is in `wire`.
@@ -107,9 +108,9 @@ impl Link for Clear {
         &mut self,
         wire: &[u8],
         (): &mut (),
-        mut take: impl FnMut(&[u8]),
+        mut take: impl FnMut(&[u8], usize),
     ) -> Result<(), String> {
-        take(wire);
+        take(wire, 0);
         Ok(())
     }
 

@@ -71,6 +71,7 @@ impl Plan<'_> {
         parts: &Sender<IntervalPart>,
     ) -> io::Result<Done> {
         let slots = client.slots();
+        let client = client.followed(self.one_of);
         if let Some(plan) = &self.spec.target.sessions {
             let target = &self.spec.target;
             let host = target.requests.first().map_or("", |r| r.host.as_str());
@@ -84,9 +85,7 @@ impl Plan<'_> {
             let client = SessionClient::new(client, config, users, target);
             return self.work_with(client, slots, share, parts);
         }
-        // Where several operations share a connection, its streams do not tell which is which.
-        let one_of = self.one_of.filter(|_| !X::MULTIPLEXED);
-        self.work_with(client.followed(one_of), slots, share, parts)
+        self.work_with(client, slots, share, parts)
     }
 
     fn connect_config(&self, load: &OverloadLoad, share: Share) -> ClientConfig {

@@ -95,8 +95,8 @@ impl<U: Upkeep> Records<U> {
         }
     }
 
-    /// Opens the records in `wire`, the next bytes that came, and hands over the data in each.
-    /// `plain` has [`ROOM`].
+    /// Opens the records in `wire`, the next bytes that came, and hands over the data in each, with
+    /// how many bytes of `wire` are behind it. `plain` has [`ROOM`].
     ///
     /// # Errors
     /// What the peer did wrong, after the data before it was handed over. What it is to be told of
@@ -106,7 +106,7 @@ impl<U: Upkeep> Records<U> {
         &mut self,
         wire: &[u8],
         plain: &mut [u8],
-        take: &mut impl FnMut(&[u8]),
+        take: &mut impl FnMut(&[u8], usize),
     ) -> Result<(), Violation> {
         let opened = self.open_all(wire, plain, take);
         if let Err(violation) = &opened {
@@ -120,7 +120,7 @@ impl<U: Upkeep> Records<U> {
         &mut self,
         wire: &[u8],
         plain: &mut [u8],
-        take: &mut impl FnMut(&[u8]),
+        take: &mut impl FnMut(&[u8], usize),
     ) -> Result<(), Violation> {
         let mut rest = wire;
         if self.receives && !self.part.is_empty() && !self.open_part(&mut rest, plain, take)? {
@@ -130,8 +130,8 @@ impl<U: Upkeep> Records<U> {
             && let Some(end) = whole(rest)?
         {
             let (record, after) = rest.split_at(end);
-            self.open_one(record, plain, take)?;
             rest = after;
+            self.open_one(record, plain, &mut |data| take(data, after.len()))?;
         }
         if self.receives {
             self.part.extend_from_slice(rest);
@@ -144,7 +144,7 @@ impl<U: Upkeep> Records<U> {
         &mut self,
         rest: &mut &[u8],
         plain: &mut [u8],
-        take: &mut impl FnMut(&[u8]),
+        take: &mut impl FnMut(&[u8], usize),
     ) -> Result<bool, Violation> {
         for _ in 0..2 {
             let end = whole(&self.part)?.unwrap_or_else(|| wanted(&self.part));
@@ -156,7 +156,7 @@ impl<U: Upkeep> Records<U> {
             return Ok(false);
         }
         let mut record = std::mem::take(&mut self.part);
-        let opened = self.open_one(&record, plain, take);
+        let opened = self.open_one(&record, plain, &mut |data| take(data, rest.len()));
         record.clear();
         self.part = record;
         opened.map(|()| true)

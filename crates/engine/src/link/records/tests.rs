@@ -64,7 +64,9 @@ fn side(version: Version, is_client: bool, sealed_max: u64) -> Records<Keys> {
 fn opened(of: &mut Records<Keys>, wire: &[u8], piece: usize) -> (Vec<u8>, Result<(), Violation>) {
     let (mut plain, mut got) = (vec![0; ROOM], Vec::new());
     for piece in wire.chunks(piece) {
-        let result = of.open(piece, &mut plain, &mut |bytes| got.extend_from_slice(bytes));
+        let result = of.open(piece, &mut plain, &mut |bytes, _| {
+            got.extend_from_slice(bytes)
+        });
         if result.is_err() {
             return (got, result);
         }

@@ -96,7 +96,7 @@ impl Link for Tls {
         &mut self,
         wire: &[u8],
         shared: &mut Shared,
-        mut take: impl FnMut(&[u8]),
+        mut take: impl FnMut(&[u8], usize),
     ) -> Result<(), String> {
         match &mut self.0.stage {
             Stage::Secured(_, records) => records

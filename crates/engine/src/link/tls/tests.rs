@@ -107,7 +107,7 @@ impl Pair<'_> {
             }
             let got = &mut self.got;
             self.tls
-                .open(rest, self.shared, |plain| got.extend_from_slice(plain))?;
+                .open(rest, self.shared, |plain, _| got.extend_from_slice(plain))?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Operations over connections that are open: requests out, responses in.
 
+use super::connection::Leaving;
 use super::{Connection, DRAIN_MAX, HttpClient, Policy, State};
 use crate::exchange::{Asked, Exchange, FlightId, Standing, Told};
 use crate::link::Link;
@@ -61,7 +62,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         };
         exchange.begin(op, asked, shared, &mut connection.out, told);
         if X::MULTIPLEXED {
-            self.note_leaving(slot, true);
+            self.followed.begun(op);
+            self.note_leaving(slot, Leaving::Whole);
             self.mark_dirty(slot);
         } else {
             self.send_out(io, slot, now);
@@ -69,11 +71,11 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Requests that have been put into the outbox to their end.
-    fn note_leaving(&mut self, slot: u32, at_once: bool) {
+    fn note_leaving(&mut self, slot: u32, how: Leaving) {
         let leaving = &mut self.connections[slot as usize].leaving;
         self.told.retain(|told| match told {
             Told::Written(op) => {
-                leaving.push((*op, at_once));
+                leaving.push((*op, how));
                 false
             }
             _ => true,
@@ -141,19 +143,35 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             }
             return;
         }
-        for (op, at_once) in &mut connection.leaving {
+        for (op, how) in &mut connection.leaving {
             let flight = self.flights.get_mut(*op);
             // What was put in at once is handed over now, and no part of it earlier.
-            if std::mem::take(at_once) {
+            if *how == Leaving::Whole {
                 flight.sent = now;
             }
+            *how = Leaving::Handed;
             if is_whole {
                 flight.written = now;
+                self.followed.written(slot, *op);
             }
         }
         if is_whole {
             connection.leaving.clear();
         }
+    }
+
+    /// The kernel has got at `now` what was left to the backend. What was put into the outbox since
+    /// then is not among it.
+    fn on_rest_sent(&mut self, slot: u32, now: Nanos) {
+        let leaving = &mut self.connections[slot as usize].leaving;
+        leaving.retain(|&(op, how)| {
+            let is_handed = how == Leaving::Handed;
+            if is_handed {
+                self.flights.get_mut(op).written = now;
+                self.followed.written(slot, op);
+            }
+            !is_handed
+        });
     }
 
     /// The kernel has taken all that it was given.
@@ -166,14 +184,16 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             // What was written when it was handed over keeps that time.
             let first = connection.first;
             let is_new = |flight: &Flight| flight.written == Nanos::ZERO;
-            if X::MULTIPLEXED || connection.carries > 0 && is_new(self.flights.get(first)) {
+            if X::MULTIPLEXED {
+                self.on_rest_sent(slot, now);
+            } else if connection.carries > 0 && is_new(self.flights.get(first)) {
                 self.on_sent(slot, now, true);
             }
             let connection = &mut self.connections[slot as usize];
             if let Some(exchange) = &mut connection.exchange {
                 exchange.sent(&mut self.exchange, &mut connection.out, &mut self.told);
             }
-            self.note_leaving(slot, false);
+            self.note_leaving(slot, Leaving::End);
         }
         self.send_out(io, slot, now);
     }
@@ -194,6 +214,9 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             {
                 let (shared, told) = (&mut self.exchange, &mut self.told);
                 exchange.feed(bytes, shared, &mut connection.out, told);
+                if X::MULTIPLEXED {
+                    self.followed.came(slot, told, [bytes.len(), 0]);
+                }
                 self.heed(io, slot, time);
             }
             return;
@@ -229,8 +252,14 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             return;
         };
         let (shared, told, out) = (&mut self.exchange, &mut self.told, &mut connection.out);
-        let opened = link.open(wire, &mut self.link, |plain| {
+        let mut behind = wire.len();
+        let opened = link.open(wire, &mut self.link, |plain, left| {
+            let before = told.len();
             exchange.feed(plain, shared, out, told);
+            if X::MULTIPLEXED {
+                self.followed.opened(slot, &told[before..], [behind, left]);
+            }
+            behind = left;
         });
         self.heed(io, slot, time);
         // What came before may have ended the connection, or its slot may have another already.
@@ -263,7 +292,9 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                     }
                 }
                 Told::Written(op) => {
-                    self.connections[slot as usize].leaving.push((op, false));
+                    self.connections[slot as usize]
+                        .leaving
+                        .push((op, Leaving::End));
                 }
                 Told::Violated(rule) => {
                     self.violation.get_or_insert(rule);
@@ -295,8 +326,12 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let time = flight.no_earlier(time);
         let completion = flight.answered(P::answered(status), status, time);
         self.waiting.note(time.seen - flight.placed, true);
-        self.followed
-            .ended(slot, &completion, is_whole && is_in_step);
+        if is_whole && is_in_step {
+            match X::MULTIPLEXED {
+                true => self.followed.ended_among_others(slot, op, &completion),
+                false => self.followed.ended(slot, &completion),
+            }
+        }
         self.complete(completion);
         // An answer that came before the request's body was sent: what is left of the body must
         // not be taken for the next request (RFC 9112 §9.3).

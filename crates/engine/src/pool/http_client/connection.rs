@@ -15,9 +15,8 @@ pub(super) struct Connection<L, X> {
     pub(super) out: Outbox,
     /// A request that has been sealed up to this byte, and not whole.
     pub(super) sealing: Option<(usize, usize)>,
-    /// Operations whose requests are whole in the outbox or on their way to the kernel, and whether
-    /// they were put there whole.
-    pub(super) leaving: Vec<(FlightId, bool)>,
+    /// Operations whose requests are in the outbox or on their way to the kernel, to their end.
+    pub(super) leaving: Vec<(FlightId, Leaving)>,
     /// The first of the operations under way on it, or the one that waits for it.
     pub(super) first: FlightId,
     /// How many are under way on it.
@@ -47,6 +46,17 @@ pub(super) enum State {
     Open,
     /// Its last response is here; the server is to close it.
     Draining,
+}
+
+/// How far a request is on its way to the kernel, of which all has been put into the outbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaving {
+    /// It is in the outbox from its begin.
+    Whole,
+    /// Its end is in the outbox, what was before it is not.
+    End,
+    /// None of it is in the outbox: the backend has it.
+    Handed,
 }
 
 impl<L, X> Default for Connection<L, X> {

@@ -21,6 +21,8 @@ pub(in crate::pool) struct Remembers {
     closed: Vec<u32>,
     how: Vec<Close>,
     sending: Vec<u32>,
+    /// What is sent is not whole with the kernel at once.
+    takes_parts: bool,
     /// What was sent that is no registered request.
     owned: Vec<Vec<u8>>,
     open_error: Option<i32>,
@@ -42,6 +44,10 @@ impl Backend for Remembers {
         self.state
     }
 
+    fn local_port(&self, slot: u32) -> Option<u16> {
+        Some(40_000 + slot as u16)
+    }
+
     fn send(&mut self, slot: u32, payload: Payload) -> io::Result<()> {
         let request = match payload {
             Payload::Registered(request) => request,
@@ -51,6 +57,9 @@ impl Backend for Remembers {
             }
         };
         self.sent.push((slot, request));
+        if self.takes_parts {
+            self.sending.push(slot);
+        }
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::exchange::{Asked, FlightId, Outbox, Room, Standing, Tell, Told};
+use knee_core::both_ends::{Sample, Sampled};
 use std::collections::VecDeque;
 
 /// Answers come in the order of the requests. `a`: the oldest is answered; `u`: it was not
@@ -266,4 +267,67 @@ fn the_end_of_a_connection_ends_all_that_it_carries() {
         assert_eq!(s.outcomes(), [Outcome::Ok], "what waited has a new one");
         assert_eq!(s.client.tally().in_flight, 0);
     }
+}
+
+/// Where the operations lie that were followed: the end of the request, begin and end of the
+/// response.
+fn places(s: &mut Shared) -> Vec<[u64; 3]> {
+    let sampled = Sampled::of(s.client.take_sampler().into_iter().collect());
+    let of = |s: &Sample| [s.request_end, s.response_begin, s.response_end];
+    sampled.samples.iter().map(of).collect()
+}
+
+#[test]
+fn operations_that_share_a_connection_are_found_in_its_streams() {
+    let mut s = shared(2, 9);
+    s.client = s.client.followed(Some(1));
+    s.start(0);
+    s.start(0);
+    s.event(1, 0, Event::Connected);
+    s.event(1, 1, Event::Connected);
+    s.start(2);
+    s.start(2);
+    s.flush(2);
+    // In step on the one, `g` belonging to none of its operations; on the other one by one.
+    s.letters(3, 0, b"aga");
+    s.letters(4, 1, b"a");
+    s.letters(5, 1, b"a");
+    assert_eq!(s.outcomes(), [Outcome::Ok; 4]);
+    let expected = [[2, 0, 1], [3, 1, 2], [2, 0, 1], [3, 1, 2]];
+    assert_eq!(places(&mut s), expected);
+}
+
+#[test]
+fn a_request_ends_where_it_was_handed_over_and_not_where_the_one_before_did() {
+    let mut s = shared(1, 9);
+    s.client = s.client.followed(Some(1));
+    s.io.takes_parts = true;
+    s.start(0);
+    s.event(1, 0, Event::Connected);
+    // The first is on its way; the others wait in the outbox until it is with the kernel.
+    s.start(2);
+    s.start(2);
+    s.flush(2);
+    (s.io.takes_parts, s.io.sending) = (false, Vec::new());
+    s.event(7, 0, Event::Written);
+    s.letters(9, 0, b"aaa");
+    let written: Vec<_> = s.ended().iter().map(|c| (c.sent.0, c.written.0)).collect();
+    assert_eq!(written, [(1, 7), (7, 7), (7, 7)]);
+    assert_eq!(places(&mut s), [[2, 0, 1], [4, 1, 2], [4, 2, 3]]);
+}
+
+#[test]
+fn a_connection_that_is_not_followed_leaves_no_sample() {
+    let mut s = shared(2, 9);
+    s.client = s.client.followed(Some(2));
+    s.start(0);
+    s.event(1, 0, Event::Connected);
+    s.letters(9, 0, b"a");
+    assert_eq!(places(&mut s).len(), 1);
+    let mut s = shared(2, 9);
+    s.client = s.client.followed(Some(1 << 14));
+    s.start(0);
+    s.event(1, 0, Event::Connected);
+    s.letters(9, 0, b"a");
+    assert_eq!(places(&mut s), [[0; 3]; 0]);
 }
