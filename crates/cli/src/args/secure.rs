@@ -70,7 +70,7 @@ pub struct SecureArgs {
     #[arg(hide_short_help = true)]
     tls_groups: Vec<TlsGroup>,
 
-    /// Resume earlier TLS sessions: by ticket, as browsers do, or off
+    /// Resume earlier TLS sessions: by ticket, as browsers do; 0rtt, with early data; or off
     #[arg(long, value_name = "HOW", default_value = TICKET, value_parser = resumes())]
     #[arg(hide_short_help = true)]
     tls_resume: TlsResume,
@@ -177,7 +177,11 @@ const GROUPS: [(&str, TlsGroup); 4] = [
     ("X25519MLKEM768", TlsGroup::X25519MlKem768),
 ];
 
-const RESUMES: [(&str, TlsResume); 2] = [(TICKET, TlsResume::Ticket), ("off", TlsResume::Off)];
+const RESUMES: [(&str, TlsResume); 3] = [
+    (TICKET, TlsResume::Ticket),
+    ("off", TlsResume::Off),
+    ("0rtt", TlsResume::EarlyData),
+];
 const TICKET: &str = "ticket";
 
 fn versions() -> impl TypedValueParser<Value = TlsVersion> {

@@ -101,6 +101,13 @@ impl Sampler {
         self.ended_at(slot, offsets, [intended, written, first_byte, last_byte]);
     }
 
+    /// As [`Sampler::ended`], of an operation that nobody is to be asked about.
+    pub fn passed_over(&mut self, slot: u32) {
+        if let Some((_, connection)) = self.connection(slot) {
+            connection.told = connection.received;
+        }
+    }
+
     /// An operation has its whole response: where its request ends, and where its response begins
     /// and ends; when it was intended, when its request was written, and when its response's first
     /// and last byte came.

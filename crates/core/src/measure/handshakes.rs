@@ -27,6 +27,8 @@ pub struct Handshakes {
     pub resumed: u64,
     /// Handshakes that failed; those that were not over in time are not among them.
     pub failed: u64,
+    /// Those that brought data with them.
+    pub early_data: EarlyData,
     /// From a connection's establishment until it was secured.
     pub time: Histogram,
     /// From the beginning to connect until the connection was established.
@@ -37,6 +39,15 @@ pub struct Handshakes {
     pub agreed: Option<Agreed>,
     /// Why the first handshake that failed did.
     pub failed_because: Option<String>,
+}
+
+/// Handshakes whose first bytes a request came with (RFC 8446 §2.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlyData {
+    /// The target took the request so.
+    pub taken: u64,
+    /// It did not, and got the request once more after the handshake.
+    pub refused: u64,
 }
 
 impl Handshakes {
@@ -51,6 +62,8 @@ impl Handshakes {
         self.full += other.full;
         self.resumed += other.resumed;
         self.failed += other.failed;
+        self.early_data.taken += other.early_data.taken;
+        self.early_data.refused += other.early_data.refused;
         self.time.merge(&other.time);
         self.connect.merge(&other.connect);
         self.generator += other.generator;

@@ -29,7 +29,7 @@ pub use anatomy::{Anatomy, Part};
 pub use answers::Answers;
 pub use completion::Completion;
 pub use direction::Direction;
-pub use handshakes::{Agreed, Handshakes};
+pub use handshakes::{Agreed, EarlyData, Handshakes};
 pub use heat::{HeatColumn, HeatReport};
 pub use histogram::{Counts, Histogram, band_of, band_start};
 pub use host_times::{HostTimes, PartTimes};

@@ -71,8 +71,8 @@ pub enum TlsResume {
     /// Every handshake is a full one.
     #[serde(rename = "off")]
     Off,
-    /// As by ticket, and requests may come with the handshake (RFC 8446 §2.3): what the reference
-    /// server permits. Loads send none.
+    /// As by ticket, and requests of safe methods come with the handshake where the target permits
+    /// that (RFC 8446 §2.3, RFC 8470).
     #[serde(rename = "0rtt")]
     EarlyData,
 }

@@ -1,7 +1,7 @@
 //! What was spoken over the connections of a trial, and how they were secured.
 
-use crate::measure::{Agreed, Handshakes, PartTimes, Trial};
-use crate::spec::HttpVersion;
+use crate::measure::{Agreed, EarlyData, Handshakes, PartTimes, Trial};
+use crate::spec::{HttpVersion, TlsResume, TlsSpec};
 use serde::{Deserialize, Serialize};
 
 /// What was spoken over connections, where that was not HTTP/1.1 in cleartext.
@@ -39,6 +39,9 @@ impl ProtocolReport {
             if tls.handshakes_resumed > 0 {
                 words.push_str(", resumed");
             }
+            if tls.early_data.is_some_and(|early| early.taken > 0) {
+                words.push_str(" with early data");
+            }
         }
         if let Some(streams) = self.streams_max {
             words.push_str(&format!(", {streams} streams"));
@@ -62,6 +65,9 @@ pub struct TlsReport {
     pub handshakes_resumed: u64,
     /// Handshakes that failed.
     pub handshakes_failed: u64,
+    /// Handshakes that requests came with; absent where none was to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early_data: Option<EarlyData>,
     /// Why the first of them did; absent where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_because: Option<String>,
@@ -85,16 +91,17 @@ pub fn protocol_report(trial: &Trial) -> Option<ProtocolReport> {
         http,
         streams_max: target.http2.streams_max.filter(|_| is_http2),
         window_bytes: target.http2.window_bytes.filter(|_| is_http2),
-        tls: (target.tls.as_ref()).map(|_| tls_report(&trial.measurement.handshakes)),
+        tls: (target.tls.as_ref()).map(|spec| tls_report(spec, &trial.measurement.handshakes)),
     })
 }
 
-fn tls_report(of: &Handshakes) -> TlsReport {
+fn tls_report(spec: &TlsSpec, of: &Handshakes) -> TlsReport {
     TlsReport {
         agreed: of.agreed.clone(),
         handshakes_full: of.full,
         handshakes_resumed: of.resumed,
         handshakes_failed: of.failed,
+        early_data: (spec.resume == TlsResume::EarlyData).then_some(of.early_data),
         failed_because: of.failed_because.clone(),
         connect_ns: PartTimes::of(&of.connect),
         handshake_ns: PartTimes::of(&of.time),

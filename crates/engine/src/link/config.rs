@@ -48,6 +48,7 @@ pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunEr
         HttpVersion::Http2 => vec![b"h2".to_vec()],
     };
     config.resumption = resumption(spec.resume);
+    config.enable_early_data = spec.resume == TlsResume::EarlyData;
     // Records are sealed and opened here, and not by rustls.
     config.enable_secret_extraction = true;
     // Writes what SSLKEYLOGFILE names, where that is set.

@@ -41,6 +41,17 @@ pub(crate) trait Link: Sized {
     /// Whether what is spoken can go over it: the handshake, if any, is over.
     fn is_secured(&self) -> bool;
 
+    /// Whether what is spoken may be sealed before that, to go out with the handshake: all of it is
+    /// sent again once it is secured, unless the peer has taken it.
+    fn takes_early(&self) -> bool {
+        false
+    }
+
+    /// Whether the peer has taken all that was sealed before it was secured.
+    fn is_early_taken(&self) -> bool {
+        false
+    }
+
     /// Hands over what is in `wire`, which came once it was secured, piece by piece: each with how
     /// many bytes of `wire` are behind those that it was made of.
     ///

@@ -10,6 +10,8 @@ pub(crate) struct RequestSet {
     bytes: Requests,
     /// Which of them may be sent twice.
     idempotent: Box<[bool]>,
+    /// Which of them may come with a handshake, whose bytes others can send again.
+    safe: Box<[bool]>,
     /// The running sums of the weights, where requests are picked at random.
     weights: Option<Box<[u64]>>,
     next: usize,
@@ -26,13 +28,15 @@ impl RequestSet {
     /// The requests of `target`, already in `bytes`; `rng` picks where they are picked at random,
     /// `first` says with which to begin where they are taken in order.
     pub(crate) fn new(target: &HttpTarget, bytes: Requests, first: usize, rng: Rng) -> RequestSet {
-        let idempotent = target.requests.iter().map(|request| {
-            // RFC 9110 §9.2.2
-            matches!(
-                request.method.as_str(),
-                "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
-            )
-        });
+        let methods = target
+            .requests
+            .iter()
+            .map(|request| request.method.as_str());
+        // RFC 9110 §9.2.1
+        let is_safe = |method: &str| matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE");
+        let safe: Box<[bool]> = methods.clone().map(is_safe).collect();
+        // §9.2.2
+        let idempotent = methods.map(|m| is_safe(m) || matches!(m, "PUT" | "DELETE"));
         let weights = match target.pick {
             Pick::Weighted if bytes.count() > 1 => Some(running_sums(target)),
             _ => None,
@@ -40,6 +44,7 @@ impl RequestSet {
         let next = first % bytes.count();
         RequestSet {
             idempotent: idempotent.collect(),
+            safe,
             weights,
             next,
             rng,
@@ -81,6 +86,11 @@ impl RequestSet {
     /// Whether it may be sent twice.
     pub(crate) fn is_idempotent(&self, request: usize) -> bool {
         self.idempotent[request]
+    }
+
+    /// Whether it may come with a handshake (RFC 8470 §4).
+    pub(crate) fn is_safe(&self, request: usize) -> bool {
+        self.safe[request]
     }
 }
 

@@ -18,11 +18,19 @@ pub(super) fn facts(protocol: Option<&ProtocolReport>) -> Vec<Fact> {
 }
 
 fn handshakes(tls: &TlsReport) -> Vec<Fact> {
-    let parts = [
-        format!("{} full", count(tls.handshakes_full)),
-        format!("{} resumed", count(tls.handshakes_resumed)),
-    ];
-    let mut line = Line::plain(parts.join(", "));
+    let mut words = format!(
+        "{} full, {} resumed",
+        count(tls.handshakes_full),
+        count(tls.handshakes_resumed)
+    );
+    if let Some(early) = &tls.early_data {
+        words.push_str(&format!(" ({} with early data", count(early.taken)));
+        if early.refused > 0 {
+            words.push_str(&format!(", {} with it refused", count(early.refused)));
+        }
+        words.push(')');
+    }
+    let mut line = Line::plain(words);
     if tls.handshakes_failed > 0 {
         line.push(
             Ink::Bad,

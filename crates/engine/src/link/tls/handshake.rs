@@ -18,7 +18,41 @@ pub(super) struct Handshake {
     held: Vec<u8>,
     /// Where in `held` the record begins that is not whole.
     begin: usize,
+    /// What goes out with the handshake, where the session that is resumed permits that.
+    early: Option<EarlyData>,
 }
+
+/// Data that go out with the handshake (RFC 8446 §2.3).
+#[derive(Default)]
+struct EarlyData {
+    plain: Vec<u8>,
+    /// So many bytes of it did go out.
+    sent: usize,
+    /// No more may.
+    is_closed: bool,
+    is_taken: bool,
+}
+
+/// What became of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Early {
+    /// There were none.
+    None,
+    /// The server has taken all of them.
+    Taken,
+    /// It has not; or they were more than it takes.
+    Refused,
+}
+
+/// No record holds more (RFC 8446 §5.1).
+const PLAIN_MAX: usize = 1 << 14;
+
+/// What a record of TLS 1.3 adds to that: its header, its type and the tag, which all ciphers have
+/// of this length.
+const ADDED: usize = 5 + 1 + 16;
+
+/// The record that ends early data (RFC 8446 §4.5). No other message of a client is as short.
+const END_OF_EARLY_DATA: usize = ADDED + 4;
 
 /// Where a handshake stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +72,7 @@ pub(super) struct Facts {
     pub(super) suite: SupportedCipherSuite,
     pub(super) group: Option<&'static dyn SupportedKxGroup>,
     pub(super) protocol: Option<Vec<u8>>,
+    pub(super) early: Early,
 }
 
 impl Handshake {
@@ -52,9 +87,43 @@ impl Handshake {
             session,
             held: Vec::new(),
             begin: 0,
+            early: None,
         };
-        handshake.advance(out)?;
+        handshake.advance(out, true)?;
         Ok(handshake)
+    }
+
+    /// Whether data may go out with the handshake.
+    pub(super) fn takes_early(&self) -> bool {
+        self.early.as_ref().is_some_and(|early| !early.is_closed)
+    }
+
+    /// Puts data behind what goes out first, as far as the session permits, and keeps them until
+    /// the server has said whether it takes them.
+    pub(super) fn seal_early(&mut self, plain: &[u8], out: &mut Vec<u8>) {
+        let Some(early) = &mut self.early else {
+            return;
+        };
+        early.plain.extend_from_slice(plain);
+        for piece in plain.chunks(PLAIN_MAX) {
+            if early.is_closed {
+                return;
+            }
+            let state = self.session.process_tls_records(&mut self.held).state;
+            let from = out.len();
+            out.resize(from + piece.len() + ADDED, 0);
+            let sealed = match state {
+                Ok(ConnectionState::TransmitTlsData(mut data)) => data
+                    .may_encrypt_early_data()
+                    .and_then(|mut may| may.encrypt(piece, &mut out[from..]).ok())
+                    .unwrap_or(0),
+                _ => 0,
+            };
+            out.truncate(from + sealed);
+            let taken = sealed.saturating_sub(ADDED);
+            early.sent += taken;
+            early.is_closed = taken < piece.len();
+        }
     }
 
     /// Takes bytes off the front of `wire`, none behind the end of a record: what follows the
@@ -64,6 +133,9 @@ impl Handshake {
         wire: &mut &[u8],
         out: &mut Vec<u8>,
     ) -> Result<Progress, Error> {
+        if let Some(early) = &mut self.early {
+            early.is_closed = true;
+        }
         // Its header, and then what that says.
         for _ in 0..2 {
             let end = wanted(&self.held[self.begin..]);
@@ -73,7 +145,7 @@ impl Handshake {
         if record.len() == wanted(record) {
             self.begin = self.held.len();
         }
-        self.advance(out)
+        self.advance(out, false)
     }
 
     /// Completes the first `end` bytes of the record that is not whole, as far as they are there.
@@ -84,16 +156,28 @@ impl Handshake {
         *wire = after;
     }
 
-    /// Goes on as far as what is held permits.
-    fn advance(&mut self, out: &mut Vec<u8>) -> Result<Progress, Error> {
+    /// Goes on as far as what is held permits; at first not beyond where early data may follow.
+    fn advance(&mut self, out: &mut Vec<u8>, is_first: bool) -> Result<Progress, Error> {
         loop {
             let UnbufferedStatus { discard, state } =
                 self.session.process_tls_records(&mut self.held);
             let progress = match state {
-                Ok(ConnectionState::EncodeTlsData(data)) => encode(data, out).map(|()| None),
-                Ok(ConnectionState::TransmitTlsData(data)) => {
-                    data.done();
-                    Ok(None)
+                Ok(ConnectionState::EncodeTlsData(data)) => {
+                    let from = out.len();
+                    let encoded = encode(data, out);
+                    if let Some(early) = &mut self.early {
+                        early.is_taken |= out.len() - from == END_OF_EARLY_DATA;
+                    }
+                    encoded.map(|()| None)
+                }
+                Ok(ConnectionState::TransmitTlsData(mut data)) => {
+                    if is_first && data.may_encrypt_early_data().is_some() {
+                        self.early = Some(EarlyData::default());
+                        Ok(Some(Progress::Waits))
+                    } else {
+                        data.done();
+                        Ok(None)
+                    }
                 }
                 Ok(ConnectionState::WriteTraffic(_)) => Ok(Some(Progress::Over)),
                 Ok(ConnectionState::BlockedHandshake) => Ok(Some(Progress::Waits)),
@@ -131,9 +215,10 @@ impl Handshake {
         }
     }
 
-    /// What was agreed on, and the records of a connection whose handshake is over.
-    pub(super) fn finish(self) -> Result<(Facts, Records<Kept>), Error> {
-        let session = self.session;
+    /// What was agreed on, and the records of a connection whose handshake is over. What was to go
+    /// out early and was not taken is put into `out`.
+    pub(super) fn finish(self, out: &mut Vec<u8>) -> Result<(Facts, Records<Kept>), Error> {
+        let Handshake { session, early, .. } = self;
         let (kind, group) = (
             session.handshake_kind(),
             session.negotiated_key_exchange_group(),
@@ -146,6 +231,11 @@ impl Handshake {
             suite: connection.negotiated_cipher_suite(),
             group,
             protocol,
+            early: match &early {
+                Some(early) if early.is_all_taken() => Early::Taken,
+                Some(early) if !early.plain.is_empty() => Early::Refused,
+                _ => Early::None,
+            },
         };
         let version = match facts.version {
             ProtocolVersion::TLSv1_3 => Version::Tls13,
@@ -156,8 +246,19 @@ impl Handshake {
             SupportedCipherSuite::Tls13(suite) => suite.common.confidentiality_limit,
         };
         let keys = [key(version, &secrets.tx)?, key(version, &secrets.rx)?];
-        let records = Records::new(version, keys, Kept(connection), sealed_max);
+        let mut records = Records::new(version, keys, Kept(connection), sealed_max);
+        if let Some(early) = early.filter(|early| !early.plain.is_empty()) {
+            let taken = if early.is_taken { early.sent } else { 0 };
+            records.seal(&early.plain[taken..], out);
+        }
         Ok((facts, records))
+    }
+}
+
+impl EarlyData {
+    /// There were some, all of them went out, and the server took them.
+    fn is_all_taken(&self) -> bool {
+        self.is_taken && !self.plain.is_empty() && self.sent == self.plain.len()
     }
 }
 

@@ -6,7 +6,7 @@ mod tests;
 
 use super::records::{self, Records};
 use super::{Link, failure};
-use handshake::{Facts, Handshake, Kept, Progress};
+use handshake::{Early, Facts, Handshake, Kept, Progress};
 use knee_core::measure::{Agreed, Handshakes};
 use knee_core::spec::TlsResume;
 use knee_core::time::Nanos;
@@ -91,6 +91,14 @@ impl Link for Tls {
         matches!(self.0.stage, Stage::Secured(..))
     }
 
+    fn takes_early(&self) -> bool {
+        matches!(&self.0.stage, Stage::Handshake(handshake) if handshake.takes_early())
+    }
+
+    fn is_early_taken(&self) -> bool {
+        matches!(&self.0.stage, Stage::Secured(facts, _) if facts.early == Early::Taken)
+    }
+
     #[inline]
     fn open(
         &mut self,
@@ -108,8 +116,10 @@ impl Link for Tls {
 
     #[inline]
     fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) {
-        if let Stage::Secured(_, records) = &mut self.0.stage {
-            records.seal(plain, wire);
+        match &mut self.0.stage {
+            Stage::Secured(_, records) => records.seal(plain, wire),
+            Stage::Handshake(handshake) => handshake.seal_early(plain, wire),
+            Stage::Failed => {}
         }
     }
 
@@ -137,6 +147,13 @@ impl Link for Tls {
             }
             _ => of.full += 1,
         }
+        if let Stage::Secured(facts, _) = &self.0.stage {
+            match facts.early {
+                Early::None => {}
+                Early::Taken => of.early_data.taken += 1,
+                Early::Refused => of.early_data.refused += 1,
+            }
+        }
         of.generator += self.0.spent;
         if of.agreed.is_none() {
             of.agreed = self.agreed();
@@ -156,7 +173,7 @@ impl Session {
             Progress::Over => {
                 let stage = std::mem::replace(&mut self.stage, Stage::Failed);
                 if let Stage::Handshake(handshake) = stage {
-                    let (facts, records) = handshake.finish()?;
+                    let (facts, records) = handshake.finish(&mut self.out)?;
                     self.stage = Stage::Secured(facts, records);
                 }
             }

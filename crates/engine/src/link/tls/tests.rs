@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::link::config::tls_target;
-use knee_core::spec::{Endpoint, HttpTarget, HttpVersion, Pick, TlsSpec, TlsVersion};
+use knee_core::measure::EarlyData;
+use knee_core::spec::{Endpoint, HttpTarget, HttpVersion, Pick, TlsResume, TlsSpec, TlsVersion};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{
@@ -40,6 +41,13 @@ fn only(version: TlsVersion) -> TlsSpec {
 }
 
 fn server(provider: CryptoProvider) -> ServerConfig {
+    let mut config = without_tickets(provider);
+    config.ticketer = aws_lc_rs::Ticketer::new().unwrap();
+    config
+}
+
+/// A server that keeps its sessions itself.
+fn without_tickets(provider: CryptoProvider) -> ServerConfig {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
     let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
@@ -49,7 +57,6 @@ fn server(provider: CryptoProvider) -> ServerConfig {
         .with_single_cert(vec![made.cert.der().clone()], key.into())
         .unwrap();
     config.alpn_protocols = vec![b"h2".to_vec()];
-    config.ticketer = aws_lc_rs::Ticketer::new().unwrap();
     config
 }
 
@@ -85,6 +92,9 @@ impl Pair<'_> {
         while !rest.is_empty() {
             self.server.read_tls(&mut rest).unwrap();
             self.server.process_new_packets()?;
+            if let Some(mut early) = self.server.early_data() {
+                early.read_to_end(&mut got).unwrap();
+            }
             let _ = self.server.reader().read_to_end(&mut got);
         }
         Ok(got)
@@ -206,6 +216,99 @@ fn data_in_the_same_bytes_as_the_servers_finished_is_data() {
             assert_eq!(pair.got, b"early", "{version:?} {piece}");
             assert_eq!(pair.server_takes(b"late").unwrap(), b"late");
         }
+    }
+}
+
+/// A client that has shaken hands with a server that takes so many bytes early, and the server as
+/// it is from then on.
+fn early(max: u32, then: impl Fn(&mut ServerConfig)) -> (Shared, Arc<ServerConfig>) {
+    // Sessions that may be resumed twice permit no early data.
+    let mut config = without_tickets(aws_lc_rs::default_provider());
+    config.max_early_data_size = max;
+    config.send_half_rtt_data = true;
+    let mut shared = client(TlsSpec {
+        resume: TlsResume::EarlyData,
+        ..TlsSpec::default()
+    });
+    let first = Arc::new(config.clone());
+    let mut pair = Pair::new(&mut shared, &first, 100);
+    assert!(!pair.tls.takes_early(), "there is no session yet");
+    pair.shake_hands();
+    assert_eq!(pair.handshakes().early_data, EarlyData::default());
+    then(&mut config);
+    (shared, Arc::new(config))
+}
+
+/// Sends `text` with the handshake. What the server got, how often it was taken and refused, and
+/// whether the session was resumed.
+fn sent_early(shared: &mut Shared, config: &Arc<ServerConfig>, text: &[u8]) -> [u64; 3] {
+    let mut pair = Pair::new(shared, config, 100);
+    assert!(pair.tls.takes_early() && !pair.tls.is_secured());
+    let mut got = pair.server_takes(text).unwrap();
+    for _ in 0..4 {
+        let wire = pair.of_server(b"");
+        pair.client_takes(&wire).unwrap();
+        assert!(!pair.tls.takes_early(), "the server has answered");
+        got.extend(pair.server_takes(b"").unwrap());
+    }
+    assert!(got == text, "it gets all, and once");
+    let of = pair.handshakes();
+    assert_eq!(pair.tls.is_early_taken(), of.early_data.taken == 1);
+    // Both sides go on as ever.
+    assert_eq!(pair.server_takes(b"more").unwrap(), b"more");
+    let wire = pair.of_server(b"answer");
+    pair.client_takes(&wire).unwrap();
+    assert_eq!(pair.got, b"answer");
+    [of.early_data.taken, of.early_data.refused, of.resumed]
+}
+
+#[test]
+fn what_goes_out_with_the_handshake_arrives_once_whether_it_is_taken_or_not() {
+    let text: Vec<u8> = (0..40_000_u32).map(|n| (n % 251) as u8).collect();
+    for length in [1, 500, 1 << 14, 40_000] {
+        let (mut shared, config) = early(1 << 16, |_| {});
+        let counts = sent_early(&mut shared, &config, &text[..length]);
+        assert_eq!(counts, [1, 0, 1], "{length} bytes");
+    }
+    // More than the session permits: the rest follows.
+    for length in [1_001, 40_000] {
+        let (mut shared, config) = early(1_000, |_| {});
+        let counts = sent_early(&mut shared, &config, &text[..length]);
+        assert_eq!(counts, [0, 1, 1], "{length} bytes");
+    }
+    // One that resumes the session, and takes no early data any more.
+    let (mut shared, config) = early(1 << 16, |config| config.max_early_data_size = 0);
+    assert_eq!(sent_early(&mut shared, &config, &text[..500]), [0, 1, 1]);
+    // One that has forgotten the session.
+    let (mut shared, config) = early(1 << 16, |config| {
+        config.session_storage = rustls::server::ServerSessionMemoryCache::new(8);
+    });
+    assert_eq!(sent_early(&mut shared, &config, &text[..500]), [0, 1, 0]);
+    // One that asks for another group before it goes on.
+    let (mut shared, config) = early(1 << 16, |config| {
+        let mut provider = aws_lc_rs::default_provider();
+        provider.kx_groups = vec![aws_lc_rs::kx_group::SECP384R1];
+        *config = server(provider);
+    });
+    assert_eq!(sent_early(&mut shared, &config, &text[..500]), [0, 1, 0]);
+}
+
+#[test]
+fn a_handshake_that_nothing_came_with_is_one_as_ever() {
+    let (mut shared, config) = early(1 << 16, |_| {});
+    let mut pair = Pair::new(&mut shared, &config, 100);
+    assert!(pair.tls.takes_early());
+    pair.shake_hands();
+    assert_eq!(pair.server_takes(b"late").unwrap(), b"late");
+    assert!(!pair.tls.is_early_taken());
+    assert_eq!(pair.handshakes().early_data, EarlyData::default());
+    assert_eq!(pair.handshakes().resumed, 1);
+    // Without the option nothing goes out early, whatever the server permits.
+    shared.target.config = client(TlsSpec::default()).target.config;
+    for _ in 0..2 {
+        let mut pair = Pair::new(&mut shared, &config, 100);
+        assert!(!pair.tls.takes_early());
+        pair.shake_hands();
     }
 }
 

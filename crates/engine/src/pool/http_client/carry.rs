@@ -139,7 +139,11 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let connection = &mut self.connections[slot as usize];
         if !X::MULTIPLEXED {
             if is_whole && connection.sealing.is_none() && connection.carries > 0 {
-                self.flights.get_mut(connection.first).written = now;
+                // What goes out after the request is the link's own.
+                let flight = self.flights.get_mut(connection.first);
+                if flight.written == Nanos::ZERO {
+                    flight.written = now;
+                }
             }
             return;
         }
@@ -180,7 +184,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         if connection.sealing.is_some() {
             return self.send_out(io, slot, now);
         }
-        if connection.state == State::Open {
+        if connection.state.carries() {
             // What was written when it was handed over keeps that time.
             let first = connection.first;
             let is_new = |flight: &Flight| flight.written == Nanos::ZERO;
@@ -222,7 +226,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             return;
         }
         let mut rest = bytes;
-        while self.connections[slot as usize].state == State::Securing
+        while self.connections[slot as usize].state.is_securing()
             && let Some(link) = &mut self.connections[slot as usize].link
             && !rest.is_empty()
         {
@@ -318,8 +322,12 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         (op, status, is_in_step): (FlightId, u16, bool),
         time: EventTime,
     ) -> bool {
-        let is_whole = X::MULTIPLEXED || !self.is_sending(io, slot);
+        let is_sending = self.is_sending(io, slot);
         let mut flight = self.end(slot, op);
+        let began_early = std::mem::take(&mut self.connections[slot as usize].began_early);
+        // What is being sent may be the end of the handshake.
+        let is_whole =
+            X::MULTIPLEXED || !is_sending || (began_early && flight.written > Nanos::ZERO);
         if !is_whole {
             flight.bytes_sent = 0;
         }
@@ -327,9 +335,10 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let completion = flight.answered(P::answered(status), status, time);
         self.waiting.note(time.seen - flight.placed, true);
         if is_whole && is_in_step {
-            match X::MULTIPLEXED {
-                true => self.followed.ended_among_others(slot, op, &completion),
-                false => self.followed.ended(slot, &completion),
+            match (X::MULTIPLEXED, began_early) {
+                (true, _) => self.followed.ended_among_others(slot, op, &completion),
+                (false, false) => self.followed.ended(slot, &completion),
+                (false, true) => self.followed.passed_over(slot),
             }
         }
         self.complete(completion);
@@ -383,7 +392,13 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
 
     /// Settles what an open connection is used for from now on.
     #[inline]
-    fn settle<B: Backend>(&mut self, io: &mut B, slot: u32, time: EventTime, is_in_step: bool) {
+    pub(super) fn settle<B: Backend>(
+        &mut self,
+        io: &mut B,
+        slot: u32,
+        time: EventTime,
+        is_in_step: bool,
+    ) {
         let now = time.seen;
         let connection = &mut self.connections[slot as usize];
         let (State::Open, Some(exchange)) = (connection.state, &connection.exchange) else {
@@ -440,7 +455,7 @@ fn seal<L: Link, X>(
         return;
     };
     link.take_wire(wire);
-    if !link.is_secured() {
+    if !link.is_secured() && !link.takes_early() {
         return;
     }
     if let Some(request) = connection.out.take_request() {

@@ -9,7 +9,7 @@ pub(super) struct Connection<L, X> {
     pub(super) state: State,
     /// Once it is established.
     pub(super) link: Option<L>,
-    /// Once it is secured.
+    /// Once it is secured, or earlier where it carries an operation before.
     pub(super) exchange: Option<X>,
     /// What is to be sent.
     pub(super) out: Outbox,
@@ -25,6 +25,8 @@ pub(super) struct Connection<L, X> {
     pub(super) uses: u32,
     /// The lane that it is for.
     pub(super) lane: u32,
+    /// The operation under way on it was begun before it was secured.
+    pub(super) began_early: bool,
     /// It is to be flushed once all that is due has begun.
     pub(super) is_dirty: bool,
     pub(super) opened: Nanos,
@@ -36,6 +38,18 @@ pub(super) struct Connection<L, X> {
 const _: () =
     assert!(size_of::<Connection<crate::link::Clear, crate::exchange::http1::Http1>>() <= 256);
 
+impl State {
+    /// Whether operations are under way on such a connection, and not only waiting for it.
+    pub(super) fn carries(self) -> bool {
+        matches!(self, State::Open | State::Early)
+    }
+
+    /// Whether its handshake goes on.
+    pub(super) fn is_securing(self) -> bool {
+        matches!(self, State::Securing | State::Early)
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
     #[default]
@@ -43,6 +57,8 @@ pub(super) enum State {
     Connecting,
     /// Established; its handshake goes on.
     Securing,
+    /// So is this one, and an operation is under way on it: its request goes out with the handshake.
+    Early,
     Open,
     /// Its last response is here; the server is to close it.
     Draining,
@@ -72,6 +88,7 @@ impl<L, X> Default for Connection<L, X> {
             carries: 0,
             uses: 0,
             lane: Op::ANY_LANE,
+            began_early: false,
             is_dirty: false,
             opened: Nanos::ZERO,
             connected: Nanos::ZERO,

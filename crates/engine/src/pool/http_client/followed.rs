@@ -77,6 +77,14 @@ impl Followed {
         }
     }
 
+    /// As [`Followed::ended`], but where its request ends is not known.
+    #[inline]
+    pub(super) fn passed_over(&mut self, slot: u32) {
+        if let Some(following) = &mut self.0 {
+            following.sampler.passed_over(slot);
+        }
+    }
+
     /// An operation begins on a connection that others may share.
     #[inline]
     pub(super) fn begun(&mut self, op: FlightId) {

@@ -1,5 +1,6 @@
 //! Connections: opened, secured, given up.
 
+use super::connection::Leaving;
 use super::{HttpClient, NONE, Policy, State};
 use crate::exchange::Exchange;
 use crate::link::{HUNG_UP, Link, note_secured};
@@ -45,6 +46,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         connection.state = State::Connecting;
         connection.lane = flight.lane;
         (connection.uses, connection.carries) = (0, 0);
+        connection.began_early = false;
         (connection.opened, connection.connected) = (now, Nanos::ZERO);
         connection.first = flights::NONE;
         self.flights.insert(flight, &mut connection.first);
@@ -68,16 +70,60 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             return self.on_secured(io, slot, now);
         }
         self.connections[slot as usize].state = State::Securing;
+        if self.may_begin_early(slot) {
+            self.begin_early(io, slot, now);
+        }
         self.send_out(io, slot, now);
+    }
+
+    /// Whether the request of the operation that a connection was opened for can go out with its
+    /// handshake.
+    fn may_begin_early(&self, slot: u32) -> bool {
+        let connection = &self.connections[slot as usize];
+        let takes = connection.link.as_ref().is_some_and(Link::takes_early);
+        takes && (self.requests).is_safe(self.flights.get(connection.first).request)
+    }
+
+    fn begin_early<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        connection.state = State::Early;
+        connection.began_early = true;
+        let exchange = X::established(&mut self.exchange, &mut connection.out);
+        connection.exchange = Some(exchange);
+        let opener = connection.first;
+        let flight = self.flights.remove(opener, &mut connection.first);
+        self.begin(io, slot, flight, (now, now));
+    }
+
+    /// A connection can be used on which an operation is under way already.
+    fn on_secured_early<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        let connection = &mut self.connections[slot as usize];
+        let op = connection.first;
+        if !connection.link.as_ref().is_some_and(Link::is_early_taken) {
+            // Its request goes out once more, and only now for good.
+            let flight = self.flights.get_mut(op);
+            (flight.secured, flight.granted) = (now, now);
+            (flight.sent, flight.written) = (now, Nanos::ZERO);
+            if X::MULTIPLEXED {
+                connection.leaving = vec![(op, Leaving::Whole)];
+            }
+        }
+        self.policy.established(connection.lane);
+        self.send_out(io, slot, now);
+        self.settle(io, slot, EventTime::seen(now), true);
     }
 
     /// A connection can be used: the operation that it was opened for begins, and others that wait.
     pub(super) fn on_secured<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
         let connection = &mut self.connections[slot as usize];
         connection.secured = now;
-        connection.state = State::Open;
+        let before = std::mem::replace(&mut connection.state, State::Open);
         let times = [connection.opened, connection.connected, now];
         note_secured(connection.link.as_ref(), &mut self.handshakes, times);
+        if before == State::Early {
+            self.connecting.clear(slot);
+            return self.on_secured_early(io, slot, now);
+        }
         let exchange = X::established(&mut self.exchange, &mut connection.out);
         connection.exchange = Some(exchange);
         self.connecting.clear(slot);
@@ -96,7 +142,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         match connection.state {
             State::Open => {}
             State::Connecting => return self.fail(io, slot, Outcome::Closed, now),
-            State::Securing => {
+            State::Securing | State::Early => {
                 return self.on_bad_link(io, slot, HUNG_UP.to_owned(), now);
             }
             State::Draining | State::Free => return self.retire(io, slot, now),
@@ -126,7 +172,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 let outcome = P::late_response(|| io.tcp_state(slot));
                 self.fail(io, slot, outcome, now);
             }
-            State::Connecting | State::Securing | State::Open => {
+            State::Connecting | State::Securing | State::Early | State::Open => {
                 self.fail(io, slot, P::outcome_of(error), now);
             }
         }
@@ -148,7 +194,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 self.violation.get_or_insert(why);
                 self.fail(io, slot, Outcome::Malformed, now);
             }
-            State::Connecting | State::Securing => {
+            State::Connecting | State::Securing | State::Early => {
                 self.handshakes.fail(why);
                 self.fail(io, slot, Outcome::HandshakeFailed, now);
             }
@@ -162,12 +208,14 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let connection = &mut self.connections[slot as usize];
         let is_over = |first| P::WAITS && self.flights.get(first).until <= now;
         let outcome = match connection.state {
-            State::Connecting | State::Securing if is_over(connection.first) => Outcome::Timeout,
+            State::Connecting | State::Securing | State::Early if is_over(connection.first) => {
+                Outcome::Timeout
+            }
             State::Connecting => match P::late_connect(|| io.tcp_state(slot)) {
                 Some(outcome) => outcome,
                 None => return self.connecting.set(slot, now + self.config.connect_timeout),
             },
-            State::Securing => Outcome::HandshakeTimeout,
+            State::Securing | State::Early => Outcome::HandshakeTimeout,
             State::Draining | State::Open | State::Free => return self.retire(io, slot, now),
         };
         if outcome == Outcome::Late {
@@ -181,8 +229,10 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let slot = self.flights.get(op).connection;
         let connection = &mut self.connections[slot as usize];
         let goes_on = match &mut connection.exchange {
-            Some(exchange) => exchange.cancel(op, &mut connection.out),
-            None => false,
+            Some(exchange) if connection.state == State::Open => {
+                exchange.cancel(op, &mut connection.out)
+            }
+            _ => false,
         };
         if !goes_on {
             let outcome = P::late_response(|| io.tcp_state(slot));
@@ -203,8 +253,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             if op == flights::NONE {
                 break;
             }
-            let is_open = connection.state == State::Open;
-            if is_open {
+            let is_under_way = connection.state.carries();
+            if is_under_way {
                 connection.carries -= 1;
             }
             self.responding.clear(op);
@@ -215,7 +265,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             if outcome == Outcome::Timeout {
                 self.waiting.note(now - flight.placed, false);
             }
-            self.complete(match is_open {
+            self.complete(match is_under_way {
                 true => flight.ended(outcome, EventTime::seen(now)),
                 false => flight.unsent(outcome, now),
             });

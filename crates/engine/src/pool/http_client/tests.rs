@@ -1,5 +1,6 @@
 //! The client over a backend that only remembers what it was told.
 
+mod early;
 mod multiplexed;
 mod one_each;
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// Answers come in the order of the requests. `a`: the oldest is answered; `u`: it was not
 /// processed; `g`: no other may begin; `w`: the rules are broken.
 #[derive(Default)]
-struct Letters {
+pub(super) struct Letters {
     under_way: VecDeque<FlightId>,
     standing: Standing,
     permitted: u32,
