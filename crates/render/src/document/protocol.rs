@@ -52,3 +52,40 @@ fn handshakes(tls: &TlsReport) -> Vec<Fact> {
     }
     facts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_core::measure::EarlyData;
+
+    fn told(early_data: Option<EarlyData>) -> String {
+        let tls = TlsReport {
+            handshakes_full: 4,
+            handshakes_resumed: 1_096,
+            early_data,
+            ..TlsReport::default()
+        };
+        let [line] = &handshakes(&tls)[..] else {
+            panic!("none took any time");
+        };
+        line.1.text()
+    }
+
+    #[test]
+    fn early_data_is_told_where_it_was_asked_for() {
+        assert_eq!(told(None), "4 full, 1,096 resumed");
+        let none = EarlyData::default();
+        assert_eq!(
+            told(Some(none)),
+            "4 full, 1,096 resumed (0 with early data)"
+        );
+        let some = EarlyData {
+            taken: 1_090,
+            refused: 3,
+        };
+        assert_eq!(
+            told(Some(some)),
+            "4 full, 1,096 resumed (1,090 with early data, 3 with it refused)"
+        );
+    }
+}

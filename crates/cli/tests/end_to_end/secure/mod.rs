@@ -1,4 +1,5 @@
 //! knee over TLS against nginx, and what keeps it from one.
 
+mod early_data;
 mod nginx;
 mod refusals;

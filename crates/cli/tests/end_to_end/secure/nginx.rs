@@ -2,7 +2,7 @@
 
 use crate::support::http_servers::{HttpServer, SMALL};
 use crate::support::http2_servers::Nginx;
-use crate::support::{Certificates, measured};
+use crate::support::{Certificates, KneeServer, backends, measured};
 use serde_json::{Value, json};
 
 const REQUESTS: u64 = 200;
@@ -27,6 +27,7 @@ struct Logged {
     bytes: u64,
     body: u64,
     resumed: bool,
+    early: bool,
 }
 
 /// What nginx logged since the last time, once it has logged all that knee asked for.
@@ -48,6 +49,7 @@ fn logged(server: &HttpServer) -> Vec<Logged> {
                 bytes: number(2),
                 body: number(3),
                 resumed: words[4] == "r",
+                early: words[5] == "1",
             }
         })
         .collect()
@@ -125,6 +127,48 @@ fn sessions_are_resumed_by_ticket_and_not_where_that_is_off() {
             }
         }
     }
+}
+
+/// What a trial says of early data.
+fn early_data(trial: &Value) -> [u64; 2] {
+    let told = &trial["protocol"]["tls"]["early_data"];
+    ["taken", "refused"].map(|name| told[name].as_u64().unwrap())
+}
+
+#[test]
+fn requests_come_with_the_handshake_where_nginx_takes_them_so() {
+    let certificates = Certificates::new();
+    let takes = Nginx {
+        more: "ssl_early_data on;",
+        ..Nginx::PLAIN
+    };
+    let options = ["-c", "2", "--no-keepalive", "--tls-resume", "0rtt"];
+    let backends = backends(&KneeServer::start(&[]).url());
+    for http in ["--http1.1", "--http2"] {
+        for &backend in &backends {
+            let Some(server) = takes.start(&certificates) else {
+                return;
+            };
+            let how = [http, "--backend", backend];
+            let trial = trial(&server, &certificates, &[&options[..], &how].concat());
+            let context = format!("{http} {backend}: {:#}", trial["protocol"]["tls"]);
+            let log: Vec<_> = logged(&server);
+            let said = log.iter().filter(|l| l.early).count() as u64;
+            let [taken, refused] = early_data(&trial);
+            // Where the handshake is over before nginx reads it, the request is not called early.
+            assert!(said > 0 && said <= taken, "{said}: {context}");
+            // Each full handshake gives two tickets.
+            assert!(taken >= REQUESTS / 2, "{context}");
+            assert_eq!(refused, 0, "{context}");
+            let bytes: u64 = log.iter().map(|l| l.bytes).sum();
+            assert_eq!(trial["bytes_received"], bytes, "{context}");
+        }
+    }
+    let Some(server) = Nginx::PLAIN.start(&certificates) else {
+        return;
+    };
+    let trial = trial(&server, &certificates, &options);
+    assert_eq!(early_data(&trial), [0, 0], "it permits none");
 }
 
 #[test]

@@ -170,7 +170,8 @@ impl Nginx {
     };
 
     /// Starts it. Its log `access` has a line for each request: version of HTTP, status, bytes
-    /// sent, bytes of the body, `r` if the session was resumed.
+    /// sent, bytes of the body, `r` if the session was resumed,
+    /// `1` if the request came before the handshake was over.
     pub fn start(self, certificates: &Certificates) -> Option<HttpServer> {
         launch("nginx", |site, port| {
             let text = self.config(site.directory(), port, certificates);
@@ -200,7 +201,7 @@ impl Nginx {
              events {{ worker_connections 256; }}\n\
              http {{ keepalive_requests {requests};\n{temporary}\n\
              log_format told '$server_protocol $status $bytes_sent $body_bytes_sent \
-             $ssl_session_reused';\n\
+             $ssl_session_reused $ssl_early_data';\n\
              server {{ listen 127.0.0.1:{port} ssl{http2}; root {directory}/www;\n\
              access_log {directory}/access told;\n\
              ssl_protocols {versions}; ssl_certificate {certificate};\n\

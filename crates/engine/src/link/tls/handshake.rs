@@ -19,7 +19,7 @@ pub(super) struct Handshake {
     /// Where in `held` the record begins that is not whole.
     begin: usize,
     /// What goes out with the handshake, where the session that is resumed permits that.
-    early: Option<EarlyData>,
+    early: Option<Box<EarlyData>>,
 }
 
 /// Data that go out with the handshake (RFC 8446 §2.3).
@@ -172,7 +172,7 @@ impl Handshake {
                 }
                 Ok(ConnectionState::TransmitTlsData(mut data)) => {
                     if is_first && data.may_encrypt_early_data().is_some() {
-                        self.early = Some(EarlyData::default());
+                        self.early = Some(Box::default());
                         Ok(Some(Progress::Waits))
                     } else {
                         data.done();

@@ -233,10 +233,13 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             if let Err(why) = link.secure(&mut rest) {
                 return self.on_bad_link(io, slot, why, time.seen);
             }
-            match link.is_secured() {
-                true => self.on_secured(io, slot, time.seen),
-                false => self.send_out(io, slot, time.seen),
+            if link.is_secured() {
+                self.on_secured(io, slot, time.seen);
             }
+        }
+        if self.connections[slot as usize].state.is_securing() {
+            // In one go, and not what answers each record by itself: a request would wait for that.
+            self.send_out(io, slot, time.seen);
         }
         if !rest.is_empty() {
             self.open_plain(io, slot, rest, time);
@@ -247,14 +250,15 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     #[inline]
     fn open_plain<B: Backend>(&mut self, io: &mut B, slot: u32, wire: &[u8], time: EventTime) {
         let connection = &mut self.connections[slot as usize];
-        let (State::Open, Some(link), Some(exchange)) = (
-            connection.state,
-            &mut connection.link,
-            &mut connection.exchange,
-        ) else {
-            // What comes over a connection that is given up means nothing.
+        let (Some(link), Some(exchange)) = (&mut connection.link, &mut connection.exchange) else {
             return;
         };
+        if connection.state != State::Open {
+            // What comes over a connection that is given up means nothing, but to the link: it may
+            // be tickets for the next.
+            let _ = link.open(wire, &mut self.link, |_, _| {});
+            return;
+        }
         let (shared, told, out) = (&mut self.exchange, &mut self.told, &mut connection.out);
         let mut behind = wire.len();
         let opened = link.open(wire, &mut self.link, |plain, left| {

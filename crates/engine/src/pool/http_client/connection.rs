@@ -57,7 +57,7 @@ pub(super) enum State {
     Connecting,
     /// Established; its handshake goes on.
     Securing,
-    /// So is this one, and an operation is under way on it: its request goes out with the handshake.
+    /// Likewise, and an operation is under way on it: its request goes out with the handshake.
     Early,
     Open,
     /// Its last response is here; the server is to close it.

@@ -53,6 +53,9 @@ enum Phase {
     },
     /// For the end of what a refused client still sends.
     Draining { dropped: usize },
+    /// For the end of a handshake that the last request came with: before that, no ticket for the
+    /// client's next connection can be sent.
+    Finishing,
 }
 
 impl Http1 {
@@ -87,7 +90,9 @@ impl Http1 {
         self.wire.on_event(event_flags);
         match self.phase {
             Phase::Serving { .. } | Phase::Trickling { .. } => Fate::Open,
-            Phase::Reading | Phase::Writing { .. } | Phase::Draining { .. } => self.drive(tools),
+            Phase::Reading | Phase::Writing { .. } | Phase::Draining { .. } | Phase::Finishing => {
+                self.drive(tools)
+            }
         }
     }
 
@@ -122,6 +127,7 @@ impl Http1 {
                     begun,
                 } => self.trickle(answer, sent, begun, tools.context),
                 Phase::Draining { dropped } => self.drain(dropped, tools),
+                Phase::Finishing => self.finish(tools),
             };
             match progress {
                 Ok(()) => {}
@@ -147,7 +153,10 @@ impl Http1 {
             tools.context.tally.on_trouble(Trouble::Write);
             return Fate::Closed(None);
         }
-        let reads = matches!(self.phase, Phase::Reading | Phase::Draining { .. });
+        let reads = matches!(
+            self.phase,
+            Phase::Reading | Phase::Draining { .. } | Phase::Finishing
+        );
         if !self.wire.watch(reads, tools.epoll) {
             tools.context.tally.on_trouble(Trouble::Accept);
             return Fate::Closed(None);
@@ -370,11 +379,24 @@ impl Http1 {
             self.phase = Phase::Draining { dropped: 0 };
             return Ok(());
         }
-        if answer.closes() {
+        if answer.closes() && !self.wire.in_handshake() {
             return Err(Pause::Close);
         }
-        self.phase = Phase::Reading;
+        self.phase = match answer.closes() {
+            true => Phase::Finishing,
+            false => Phase::Reading,
+        };
         Ok(())
+    }
+
+    fn finish(&mut self, tools: &mut Tools<'_>) -> Progress {
+        let read = self.wire.read(0, tools);
+        match read {
+            _ if !self.wire.in_handshake() => Err(Pause::Close),
+            Ok(0) => Err(Pause::Close),
+            Ok(_) => Ok(()),
+            Err(pause) => Err(pause),
+        }
     }
 
     fn drain(&mut self, dropped: usize, tools: &mut Tools<'_>) -> Progress {

@@ -240,6 +240,11 @@ impl Wire {
         Ok(count)
     }
 
+    /// Whether a handshake has begun and not ended.
+    pub(super) fn in_handshake(&self) -> bool {
+        self.secure.as_ref().is_some_and(|s| s.in_handshake())
+    }
+
     /// Whether something that was handed over is not with the kernel yet.
     #[inline]
     pub(super) fn is_pending(&self) -> bool {

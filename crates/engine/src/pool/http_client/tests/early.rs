@@ -1,4 +1,4 @@
-//! Operations whose requests go out with the handshake, over a link of which each byte is a message.
+//! Requests that go out with the handshake, over a link of which each byte is a message.
 
 use super::*;
 
@@ -35,7 +35,10 @@ impl Link for Lettered {
         let letter = wire[0];
         *wire = &wire[1..];
         self.stage = match letter {
-            b'h' => Stage::Answered,
+            b'h' => {
+                self.out.push(b'C');
+                Stage::Answered
+            }
             b't' => Stage::Taken,
             b'r' => Stage::Refused,
             _ => return Err("it is wrong".to_owned()),
@@ -171,7 +174,7 @@ fn a_request_goes_out_with_the_handshake_and_waits_for_none() {
     assert_eq!(e.sent(), format!("HE{}", get()));
     e.receive(6, b"h");
     e.receive(9, &[b"t", OK].concat());
-    assert_eq!(e.sent(), "F");
+    assert_eq!(e.sent(), "C|F");
     let [ended] = &e.ended()[..] else {
         panic!("one has ended");
     };
@@ -229,6 +232,16 @@ fn what_changes_something_waits_for_the_handshake() {
     assert!(e.sent().starts_with("FDPOST / HTTP/1.1\r\n"));
     e.receive(12, OK);
     assert_eq!(times(&e.ended()[0]), [5, 9, 9, 9, 9]);
+}
+
+#[test]
+fn what_answers_the_server_goes_out_in_one_write_with_the_request() {
+    let mut e = http1("POST");
+    e.start(1);
+    e.event(5, Event::Connected);
+    e.receive(9, b"hht");
+    let sent = e.sent();
+    assert!(sent.starts_with("H|CCFDPOST / HTTP/1.1\r\n"), "{sent}");
 }
 
 #[test]

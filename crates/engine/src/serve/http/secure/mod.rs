@@ -186,8 +186,8 @@ impl Secure {
         if !self.is_done
             && let Some(mut early) = self.tls.early_data()
         {
-            self.is_early = true;
             while let Ok(count @ 1..) = early.read(&mut into[taken..]) {
+                self.is_early = true;
                 taken += count;
             }
         }

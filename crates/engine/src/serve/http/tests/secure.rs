@@ -103,6 +103,26 @@ fn early_data_is_a_request_as_any_other() {
 }
 
 #[test]
+fn who_asks_early_for_one_response_gets_a_ticket_for_the_next() {
+    let (server, client) = start(spec(), TlsResume::EarlyData);
+    assert_eq!(ask(&server, &client), Some(HandshakeKind::Full));
+    for _ in 0..5 {
+        let mut stream = secured(&server, &client);
+        let mut early = stream.conn.early_data().expect("a session that permits it");
+        early.write_all(GET_CLOSE.as_bytes()).unwrap();
+        let (status, _, body) = read_response(&mut stream, true);
+        assert_eq!((status, body.len()), (200, 100));
+        // It is not closed before the handshake is over.
+        assert_eq!(read_to_end(&mut stream), b"");
+        assert!(stream.conn.tls13_tickets_received() > 0);
+    }
+    let stats = server.stop();
+    let tls = stats.tls.unwrap();
+    assert_eq!((tls.full, tls.resumed, tls.early_data), (1, 5, 5));
+    assert!(stats.errors.is_empty(), "{:?}", stats.errors);
+}
+
+#[test]
 fn only_versions_that_are_permitted_are_spoken() {
     let tls13 = (TlsVersion::Tls13, TlsVersion::Tls13);
     let (server, _) = start_with(spec(), tls13, TlsResume::Ticket);
