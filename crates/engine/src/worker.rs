@@ -318,6 +318,7 @@ impl<C: Client> Session<C> {
         } = self.client.tally();
         let mut measurement = self.recorder.finish(now);
         measurement.malformed_because = self.client.first_violation();
+        measurement.stream_reset_because = self.client.first_reset();
         measurement.handshakes = self.client.take_handshakes();
         measurement.sessions = self.client.take_sessions();
         measurement.connections_opened = opened;

@@ -41,6 +41,18 @@ fn every_fault_is_told_by_its_name() {
     }
 }
 
+#[test]
+fn a_stream_that_is_reset_is_told_with_what_the_server_said() {
+    let server = KneeServer::start(&["--fault", "reset(0.5)"]);
+    let url = server.url();
+    let report = measured(&["run", &url, "-n", "100", "--http2-prior-knowledge"]);
+    let trial = &report["trials"][0];
+    let struck = &server.served()["faults"]["reset"];
+    assert_eq!(&trial["outcomes"]["stream_reset"], struck);
+    let because = &trial["stream_reset_because"];
+    assert_eq!(because, "RST_STREAM with INTERNAL_ERROR");
+}
+
 /// 2,000 bytes at 20,000 per second take 100 ms.
 #[test]
 fn a_body_that_trickles_is_waited_for() {

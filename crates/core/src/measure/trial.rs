@@ -154,6 +154,9 @@ pub struct Measurement {
     /// What was wrong with the first malformed response, in words.
     #[serde(default)]
     pub malformed_because: Option<String>,
+    /// How the target said, the first time, that it ended streams, in words.
+    #[serde(default)]
+    pub stream_reset_because: Option<String>,
     /// How connections were secured in the whole trial.
     #[serde(default)]
     pub handshakes: Handshakes,
@@ -232,6 +235,8 @@ impl Measurement {
         }
         self.connections_opened += other.connections_opened;
         self.malformed_because = self.malformed_because.take().or(other.malformed_because);
+        self.stream_reset_because =
+            (self.stream_reset_because.take()).or(other.stream_reset_because);
         self.handshakes.merge(other.handshakes);
         match (&mut self.sessions, other.sessions) {
             (Some(mine), Some(theirs)) => mine.merge(theirs),

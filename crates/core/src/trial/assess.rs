@@ -94,6 +94,7 @@ fn detail(trial: &Trial, silence: SilenceReport, transient_ns: u64) -> HttpDetai
             _ => None,
         },
         malformed_because: measured.malformed_because.clone(),
+        stream_reset_because: measured.stream_reset_because.clone(),
         traffic: traffic_report(trial),
         protocol: protocol_report(trial),
         sessions: sessions_report(trial),

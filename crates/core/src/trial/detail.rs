@@ -37,6 +37,10 @@ pub struct HttpDetail {
     /// What was wrong with the first malformed response, in words; absent where none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed_because: Option<String>,
+    /// How the target said, the first time, that it ended streams of HTTP/2: `RST_STREAM with
+    /// INTERNAL_ERROR`; absent where it ended none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream_reset_because: Option<String>,
     /// What the response times are made of, and whose delay that is.
     #[serde(flatten)]
     pub timing: TimingReport,

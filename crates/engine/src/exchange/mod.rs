@@ -170,6 +170,9 @@ pub enum Told {
     /// told as failed: all of the connection, whose standing is then broken, or a single one. The
     /// rule, for people.
     Violated(String),
+    /// The target ended operations that have been told as failed, though its rules are kept. How it
+    /// said so, for people.
+    Reset(String),
     /// After a whole response came what nobody asked for; told before that response, where both
     /// came together.
     Surplus,

@@ -107,6 +107,9 @@ pub(crate) trait Client {
     /// What was wrong with the first malformed response.
     fn first_violation(&self) -> Option<String>;
 
+    /// How the target said, the first time, that it ended operations.
+    fn first_reset(&self) -> Option<String>;
+
     /// What was done so far.
     fn tally(&self) -> Tally;
 }

@@ -71,6 +71,7 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Kept> {
     completed: Vec<Completion>,
     tally: Tally,
     violation: Option<String>,
+    reset: Option<String>,
     handshakes: Handshakes,
     followed: Followed,
 }
@@ -105,6 +106,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             completed: Vec::new(),
             tally: Tally::default(),
             violation: None,
+            reset: None,
             handshakes: Handshakes::default(),
             followed: Followed::default(),
             requests,
@@ -241,6 +243,10 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
 
     fn first_violation(&self) -> Option<String> {
         self.violation.clone()
+    }
+
+    fn first_reset(&self) -> Option<String> {
+        self.reset.clone()
     }
 
     fn tally(&self) -> Tally {

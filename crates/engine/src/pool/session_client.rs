@@ -244,6 +244,10 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
         self.inner.first_violation()
     }
 
+    fn first_reset(&self) -> Option<String> {
+        self.inner.first_reset()
+    }
+
     fn tally(&self) -> Tally {
         Tally {
             in_flight: self.in_flight,

@@ -345,6 +345,7 @@ fn outcomes_table(t: &TrialReport, http: &HttpDetail) -> Table {
     let meanings = outcomes.iter().map(|(o, _)| {
         let because = match o {
             Outcome::Malformed => http.malformed_because.as_ref(),
+            Outcome::StreamReset => http.stream_reset_because.as_ref(),
             Outcome::HandshakeFailed => tls.and_then(|tls| tls.failed_because.as_ref()),
             _ => None,
         };

@@ -189,6 +189,7 @@ fn poisoned(report: &Report, text: &str) -> Report {
         trial.label = text.into();
         trial.invalid_because.push(text.into());
         fixtures::http(trial).malformed_because = Some(text.into());
+        fixtures::http(trial).stream_reset_because = Some(text.into());
         trial.kernel.insert(text.into(), 1);
         trial.offered.arrival = text.into();
         trial.generator.backend = text.into();

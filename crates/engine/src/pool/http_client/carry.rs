@@ -307,6 +307,9 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 Told::Violated(rule) => {
                     self.violation.get_or_insert(rule);
                 }
+                Told::Reset(how) => {
+                    self.reset.get_or_insert(how);
+                }
                 Told::Surplus => {
                     self.tally.surplus += 1;
                     is_in_step = false;

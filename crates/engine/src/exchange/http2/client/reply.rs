@@ -24,6 +24,9 @@ const EMPTIES_MAX: u32 = 1000;
 /// The most answers in the outbox at once.
 const ANSWERS_MAX: u32 = 1000;
 
+/// So many bytes of what a server adds to GOAWAY are read.
+const DEBUG_MAX: usize = 200;
+
 impl Http2 {
     /// A whole frame that is not DATA.
     #[inline]
@@ -352,6 +355,9 @@ impl Http2 {
                 outcome: Outcome::StreamReset,
             },
         });
+        if code != ErrorCode::REFUSED_STREAM {
+            io.told.push(Told::Reset(format!("RST_STREAM with {code}")));
+        }
         Ok(())
     }
 
@@ -362,6 +368,7 @@ impl Http2 {
         let Some(([last, code], _)) = payload.as_chunks::<4>().0.split_first_chunk::<2>() else {
             return Err(Violation::GoawayLength);
         };
+        let code = ErrorCode(frame::number(code));
         let last = frame::number(last) & frame::MAX_31;
         if last > self.last_stream {
             return Err(Violation::GoawayRises);
@@ -375,9 +382,12 @@ impl Http2 {
                 io.told.push(Told::Unprocessed(op));
             }
         }
-        if ErrorCode(frame::number(code)) != ErrorCode::NO_ERROR {
+        if code != ErrorCode::NO_ERROR {
             // The server closes the connection now (§5.4.1): nothing more will come.
-            self.fail_all(Outcome::StreamReset, io.told);
+            if !self.streams.ids().is_empty() {
+                self.fail_all(Outcome::StreamReset, io.told);
+                io.told.push(Told::Reset(goaway_words(code, &payload[8..])));
+            }
             self.standing = Standing::Broken;
         }
         Ok(())
@@ -411,6 +421,18 @@ impl Http2 {
             true => Ok(()),
             false => Err(Violation::ClosedStream),
         }
+    }
+}
+
+/// What a server says as it ends a connection; what it adds for people is not to be trusted (§6.8).
+#[cold]
+fn goaway_words(code: ErrorCode, debug: &[u8]) -> String {
+    let debug = &debug[..debug.len().min(DEBUG_MAX)];
+    let text = String::from_utf8_lossy(debug);
+    let text: String = text.chars().filter(|c| !c.is_control()).collect();
+    match text.trim() {
+        "" => format!("GOAWAY with {code}"),
+        text => format!("GOAWAY with {code}: {text}"),
     }
 }
 

@@ -333,7 +333,54 @@ fn goaway_with_an_error_ends_all() {
     let told = rig.told();
     assert_eq!(end_of(&told, 1), Some(Err(Outcome::StreamReset)));
     assert_eq!(end_of(&told, 2), Some(Err(Outcome::Unprocessed)));
-    assert_eq!((told.len(), rig.http2.standing()), (2, Standing::Broken));
+    assert_eq!((told.len(), rig.http2.standing()), (3, Standing::Broken));
+}
+
+#[test]
+fn how_the_server_ended_a_stream_is_told() {
+    let say = |code: u32, debug: &[u8]| {
+        let payload = [&1_u32.to_be_bytes()[..], &code.to_be_bytes(), debug].concat();
+        f(kind::GOAWAY, 0, 0, &payload)
+    };
+    let long = [b'x'; 5_000];
+    let calm = "GOAWAY with ENHANCE_YOUR_CALM";
+    for (bytes, words) in [
+        (
+            reset(1, 2),
+            Some("RST_STREAM with INTERNAL_ERROR".to_owned()),
+        ),
+        (
+            reset(1, 99),
+            Some("RST_STREAM with error code 99".to_owned()),
+        ),
+        // An outcome of its own says that.
+        (reset(1, 7), None),
+        (say(11, b""), Some(calm.to_owned())),
+        (
+            say(11, b"too_many_pings"),
+            Some(format!("{calm}: too_many_pings")),
+        ),
+        (
+            say(11, b"\x1b[2Ja\xff\0 "),
+            Some(format!("{calm}: [2Ja\u{fffd}")),
+        ),
+        (say(11, &long), Some(format!("{calm}: {}", "x".repeat(200)))),
+        (goaway(1, 0), None),
+    ] {
+        let mut rig = Rig::greeted();
+        rig.begin(1, GET);
+        rig.feed(&bytes);
+        let told = rig.told().into_iter();
+        let how = told.filter_map(|told| match told {
+            Told::Reset(how) => Some(how),
+            _ => None,
+        });
+        assert_eq!(how.collect::<Vec<_>>(), Vec::from_iter(words));
+    }
+    // Where nothing was under way, nothing was ended.
+    let mut rig = Rig::greeted();
+    rig.feed(&say(11, b"idle"));
+    assert_eq!(rig.told(), []);
 }
 
 #[test]
