@@ -49,8 +49,9 @@ pub const FOR_TESTS: [Tool; 18] = [
     ),
 ];
 
-/// The peers that apt brings, and the servers of others that they are measured against.
-pub const PEERS: [Tool; 7] = [
+/// The peers that apt brings, the servers of others that they are measured against, and what else
+/// the benches need.
+pub const PEERS: [Tool; 9] = [
     tool("wrk", "wrk", "wrk as a peer"),
     tool("ab", "apache2-utils", "ab as a peer"),
     tool("h2load", "nghttp2-client", "h2load as a peer"),
@@ -58,6 +59,12 @@ pub const PEERS: [Tool; 7] = [
     tool("nginx", "nginx-light", "TLS and HTTP/2 against nginx"),
     tool("nghttpd", "nghttp2-server", "HTTP/2 against nghttpd"),
     tool("openssl", "openssl", "a certificate for nginx"),
+    tool("nats-server", "nats-server", "fleets"),
+    tool(
+        "../include/liburing.h",
+        "liburing-dev",
+        "the bare loop over io_uring",
+    ),
 ];
 
 /// Where a program is: on the path, in the system's sbin folders or in cargo's bin.

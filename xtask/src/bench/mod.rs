@@ -120,13 +120,16 @@ pub fn run(options: &Options) -> Result<(), String> {
     let knee = repo::target().join(profile).join("knee");
     let lab = Lab::new(knee, bare, options.small, options.rounds)?;
     let mut report = results::heading(&lab, release)?;
+    println!("{report}");
     for (name, bench) in BENCHES {
         if options.only.is_empty() || options.only.iter().any(|only| only == name) {
             eprintln!("bench {name} …");
-            report += &bench(&lab).map_err(|e| format!("bench {name}: {e}"))?;
+            let part = bench(&lab).map_err(|e| format!("bench {name}: {e}"))?;
+            // At once: what was measured is not lost where a later one fails.
+            println!("{part}");
+            report += &part;
         }
     }
-    println!("{report}");
     if options.small || options.debug || !options.only.is_empty() {
         return Ok(());
     }

@@ -159,10 +159,12 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// Joins the workers. A port that several used, one after another, is told apart by when.
+    /// Joins the workers. A port that several used, one after another, is told apart by when. What
+    /// nothing was sent over is not counted: its server may not know that it was established.
     pub fn of(workers: Vec<Sampler>) -> Sampled {
         let mut by_port: BTreeMap<u16, Vec<Nanos>> = BTreeMap::new();
-        for connection in workers.iter().flat_map(|worker| &worker.connections) {
+        let connections = workers.iter().flat_map(|worker| &worker.connections);
+        for connection in connections.filter(|connection| connection.sent > 0) {
             let times = by_port.entry(connection.port).or_default();
             times.push(connection.established);
         }
@@ -261,6 +263,18 @@ mod tests {
         let uses = sampled.samples.iter();
         let uses: Vec<_> = uses.map(|s| (s.request_end, s.use_of_port)).collect();
         assert_eq!(uses, [(10, 0), (30, 2), (20, 1)]);
+    }
+
+    #[test]
+    fn a_connection_that_carried_nothing_is_no_use_of_its_port() {
+        let mut sampler = Sampler::new(1, 1);
+        sampler.established(0, 40_000, Nanos(1));
+        sampler.established(0, 40_000, Nanos(2));
+        sampler.sent(0, 50);
+        sampler.ended(0, TIMES);
+        let sampled = Sampled::of(vec![sampler]);
+        assert_eq!(sampled.uses, BTreeMap::from([(40_000, 1)]));
+        assert_eq!(sampled.samples[0].use_of_port, 0);
     }
 
     #[test]

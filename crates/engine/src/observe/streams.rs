@@ -55,6 +55,8 @@ struct Followed {
     /// The sequence number of the client's SYN.
     syn: u32,
     requests: StreamBuilder,
+    /// Bytes of the client came.
+    has_carried: bool,
     /// From the server's SYN on, with its sequence number.
     responses: Option<(u32, StreamBuilder)>,
 }
@@ -70,10 +72,12 @@ impl Streams {
         let Some(&at) = self.latest.get(&client) else {
             return;
         };
-        let requests = &mut self.connections[at].requests;
-        self.room.note(requests, segment, |builder, first| {
-            builder.pass(first, segment.length, at_ns);
-        });
+        let followed = &mut self.connections[at];
+        followed.has_carried |= segment.length > 0;
+        self.room
+            .note(&mut followed.requests, segment, |builder, first| {
+                builder.pass(first, segment.length, at_ns);
+            });
     }
 
     /// A segment goes to a client at `at_ns`.
@@ -112,14 +116,17 @@ impl Streams {
             port: client.1,
             syn,
             requests: StreamBuilder::new(syn),
+            has_carried: false,
             responses: None,
         });
     }
 
     /// What was seen, of which the capture lost so many segments.
     pub(super) fn finish(self, lost: u64) -> Seen {
-        // One that the server did not take was none for the client either.
-        let connections = self.connections.into_iter().filter_map(|followed| {
+        // What the client counts is what it sent something over. One that it had given up before the
+        // server's SYN came carried nothing.
+        let carried = self.connections.into_iter().filter(|c| c.has_carried);
+        let connections = carried.filter_map(|followed| {
             let (_, responses) = followed.responses?;
             Some(SeenConnection {
                 port: followed.port,
@@ -210,6 +217,19 @@ mod tests {
         let mut streams = Streams::default();
         streams.came(&segment(true, 100, 0), 1);
         assert_eq!(streams.finish(0), Seen::default());
+    }
+
+    #[test]
+    fn a_connection_that_its_client_had_given_up_is_none_and_the_next_from_its_port_is_one() {
+        let mut streams = Streams::default();
+        streams.came(&segment(true, 100, 0), 1);
+        streams.goes(&back(true, 900, 0), 2);
+        streams.came(&segment(true, 7_000, 0), 11);
+        streams.goes(&back(true, 8_000, 0), 12);
+        streams.came(&segment(false, 7_001, 5), 13);
+        let seen = streams.finish(0);
+        let marks = seen.connections.iter().map(|c| &c.requests.marks[..]);
+        assert_eq!(marks.collect::<Vec<_>>(), [[(5, 13)]]);
     }
 
     #[test]

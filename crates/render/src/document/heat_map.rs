@@ -1,10 +1,15 @@
 //! How many operations took how long when.
 
 use super::series::time_scale;
-use crate::number::{count, time_short};
-use crate::plot::{Plot, Point, Scale, Series, Shade, Unit};
+use super::{Block, Document, Layout, Medium};
+use crate::number::{count, plural, time_short};
+use crate::plot::{Plot, Point, Scale, Series, Shade, Shape, Unit};
 use knee_core::measure::HeatReport;
 use knee_core::trial::report::TrialReport;
+use std::collections::BTreeSet;
+
+/// The height of one of several.
+const LEVEL_HEIGHT: u32 = 160;
 
 /// The heat map of a trial; `None` where it has none, or one column alone.
 pub(super) fn heat_map(t: &TrialReport) -> Option<Plot> {
@@ -30,6 +35,53 @@ pub(super) fn heat_map(t: &TrialReport) -> Option<Plot> {
         time_short(heat.column_ns)
     );
     Some(plot.described("How many operations ended over time, by response time."))
+}
+
+/// Cells that a page of several heat maps bears, all together.
+const CELLS_MAX: usize = 12_000;
+
+/// The heat map of the first trial of each level, as many as a page bears: the last levels first.
+fn of_levels(trials: &[TrialReport]) -> Vec<Plot> {
+    let mut seen = BTreeSet::new();
+    let first = trials.iter().filter(|t| seen.insert(t.label.as_str()));
+    let mut plots: Vec<Plot> = first
+        .filter_map(|t| {
+            let mut plot = heat_map(t)?;
+            plot.title.clone_from(&t.label);
+            plot.height = LEVEL_HEIGHT;
+            Some(plot)
+        })
+        .collect();
+    let mut cells = 0;
+    let room = plots.iter().rev().take_while(|plot| {
+        let of = |s: &Series| match &s.shape {
+            Shape::Cells(points, ..) => points.len(),
+            _ => 0,
+        };
+        cells += plot.series.iter().map(of).sum::<usize>();
+        cells <= CELLS_MAX
+    });
+    let room = room.count();
+    let first = plots.len() - room;
+    plots.split_off(first)
+}
+
+/// Adds those of several trials to a page, folded.
+pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
+    let plots = of_levels(trials);
+    if plots.is_empty() {
+        return;
+    }
+    let title = format!(
+        "Operations by response time, of {}",
+        plural(plots.len() as u64, "level")
+    );
+    doc.only(Medium::Page, |doc| {
+        doc.push(Block::Folded(
+            title,
+            vec![Block::Plots(plots, Layout::Pairs)],
+        ));
+    });
 }
 
 fn name([from, to]: [u64; 2], is_last: bool) -> String {

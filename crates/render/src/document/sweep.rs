@@ -2,7 +2,9 @@
 
 use super::line::{Ink, Line};
 use super::table::{Align, Table};
-use super::{Block, Document, Fact, Layout, Medium, agents, fact, opening, sweep_plots, timing};
+use super::{
+    Block, Document, Fact, Layout, Medium, agents, fact, heat_map, opening, sweep_plots, timing,
+};
 use crate::number::{
     self, MISSING, asked, count, estimate, known, number, percent, plural, rate, time, time_short,
     words,
@@ -33,6 +35,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
         doc.facts(model_facts(c));
     }
     doc.only(Medium::Page, |doc| show_over_time(doc, report));
+    heat_map::show_levels(doc, &report.trials);
 }
 
 fn show_plots(doc: &mut Document, report: &Report, c: &SweepConclusion) {

@@ -167,6 +167,14 @@ pub(super) fn show_levels<'a>(doc: &mut Document, trials: impl Iterator<Item = &
         };
         table.column(title_of(stage), Align::Right, cells(&share));
     }
+    // Only an observer can tell these two apart.
+    for owner in [Owner::ServerHost, Owner::Network] {
+        let share = |a: &AnatomyReport| a.owner_percent.get(&owner).copied();
+        if rows.iter().any(|(_, a)| share(a).is_some()) {
+            let share = |(_, a): &(&str, &AnatomyReport)| known(share(a), percent_short);
+            table.column(owner_part(owner).0, Align::Right, cells(&share));
+        }
+    }
     doc.table("What the slowest response times are made of", table);
 }
 
