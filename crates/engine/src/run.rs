@@ -1,6 +1,7 @@
 //! One `TrialSpec` in, one `Trial` out.
 
 mod clients;
+mod followed;
 
 use crate::error::RunError;
 use crate::generator::{WorkerUse, generator_use};
@@ -26,10 +27,8 @@ use knee_core::measure::{
 };
 use knee_core::polling::polling_share;
 use knee_core::rng;
-use knee_core::spec::{
-    BackendChoice, ConnectScheme, Crew, HttpVersion, Load, Share, TimestampsChoice, TrialSpec,
-};
-use knee_core::time::{Clock, Nanos};
+use knee_core::spec::{BackendChoice, Crew, HttpVersion, Load, Share, TimestampsChoice, TrialSpec};
+use knee_core::time::Clock;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -130,15 +129,7 @@ fn run_crew(
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
         spare: processors().saturating_sub(crew.workers),
-        one_of: vantage.as_ref().and_then(|_| {
-            let keep_alive = spec.target.keep_alive;
-            one_followed_of(
-                &spec.load,
-                connections_of(spec),
-                spec.connect_timeout,
-                keep_alive,
-            )
-        }),
+        one_of: vantage.as_ref().and_then(|_| followed::one_of(spec)),
     };
     if let Some(vantage) = &mut vantage {
         vantage.arm();
@@ -397,51 +388,6 @@ pub(crate) fn connections_of(spec: &TrialSpec) -> u32 {
     }
 }
 
-/// So many connections are followed, more or less, of those that may be open, …
-const FOLLOWED: u32 = 8;
-
-/// … but where the load itself does not settle how many are, all up to so many operations a second:
-/// at 20 µs each, two connections can carry them.
-const FOLLOWED_PER_S: f64 = 20_000.0;
-
-/// Of an overload so many connects a second are followed, more or less, …
-const FOLLOWED_CONNECTS_PER_S: f64 = 1_000.0;
-
-/// … where those that a server takes come at an unknown rate: this stands for it.
-const TAKEN_PER_S: f64 = 4_000.0;
-
-/// One of how many connections an observer is to follow; `None` where none can be. Where each
-/// carries one operation only, as many as are open tells nothing of how many there will be. An open
-/// loop opens only as many as it needs, whatever it may.
-fn one_followed_of(
-    load: &Load,
-    connections_max: u32,
-    connect_timeout: Nanos,
-    keep_alive: bool,
-) -> Option<u16> {
-    let of = match load {
-        // From several addresses the same ports are in use at the same time.
-        Load::Overload(load) if load.sources.len() > 1 => return None,
-        Load::Overload(load) => {
-            let given_up_per_s = f64::from(connections_max) / connect_timeout.as_secs_f64();
-            let connects_per_s = match &load.scheme {
-                ConnectScheme::Scheduled { rate, .. } => rate.per_s(),
-                ConnectScheme::SClients { .. } => given_up_per_s + TAKEN_PER_S,
-                ConnectScheme::Simple { .. } => TAKEN_PER_S,
-            };
-            (connects_per_s / FOLLOWED_CONNECTS_PER_S) as u32
-        }
-        _ if !keep_alive => FOLLOWED,
-        Load::Closed { .. } => connections_max / FOLLOWED,
-        Load::Open(open) => {
-            let by_rate = (open.peak_per_s() / FOLLOWED_PER_S).ceil();
-            (connections_max / FOLLOWED).min(by_rate as u32)
-        }
-    };
-    let of = of.max(1);
-    Some(u16::try_from(of.next_power_of_two()).unwrap_or(u16::MAX))
-}
-
 /// Settles `Auto`, and makes sure that what was asked for by name is permitted.
 fn choose_backend(choice: BackendChoice) -> Result<BackendChoice, RunError> {
     if choice != BackendChoice::IoUring {
@@ -517,66 +463,4 @@ fn wait_of(spec: &TrialSpec, done: &[Done]) -> WaitUse {
 fn processors() -> u32 {
     let count = thread::available_parallelism().map_or(1, |n| n.get());
     u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use knee_core::arrival::ArrivalLaw;
-    use knee_core::spec::{CloseKind, OpenLoad, OverloadLoad, Pause, parse_rate};
-
-    const PATIENCE: Nanos = Nanos::from_millis(500);
-
-    #[test]
-    fn an_open_loop_is_followed_by_its_rate_as_it_opens_few_connections() {
-        let followed = |rate: &str, connections_max, keep_alive| {
-            let open = OpenLoad {
-                rate: parse_rate(rate).unwrap(),
-                arrival: ArrivalLaw::Constant,
-                connections_max,
-                in_flight_max: None,
-            };
-            one_followed_of(&Load::Open(open), connections_max, PATIENCE, keep_alive)
-        };
-        assert_eq!(followed("1000/s", 10_000, true), Some(1));
-        assert_eq!(followed("20000/s", 10_000, true), Some(1));
-        assert_eq!(followed("50000/s", 10_000, true), Some(4));
-        assert_eq!(followed("50000/s", 16, true), Some(2), "-c 16");
-        assert_eq!(followed("1000/s", 10_000, false), Some(8));
-        let closed = Load::Closed {
-            vusers: 256,
-            pause: Pause::NONE,
-        };
-        assert_eq!(one_followed_of(&closed, 256, PATIENCE, true), Some(32));
-        let shared = one_followed_of(&closed, 1, PATIENCE, true);
-        assert_eq!(shared, Some(1), "HTTP/2 over -c 1");
-    }
-
-    #[test]
-    fn an_overload_is_followed_by_its_connects() {
-        let followed = |scheme: ConnectScheme, sources: &[&str]| {
-            let connecting = scheme.connecting_max();
-            let load = Load::Overload(OverloadLoad {
-                scheme,
-                sources: sources.iter().map(ToString::to_string).collect(),
-                close: CloseKind::Fin,
-            });
-            one_followed_of(&load, connecting, PATIENCE, true)
-        };
-        let at = |rate| ConnectScheme::Scheduled {
-            rate: parse_rate(rate).unwrap(),
-            arrival: ArrivalLaw::Constant,
-            descriptors: 10_000,
-        };
-        let s_clients = |descriptors| ConnectScheme::SClients {
-            sclients: 1,
-            descriptors,
-        };
-        assert_eq!(followed(at("100/s"), &[]), Some(1));
-        assert_eq!(followed(at("50000/s"), &["127.0.0.2"]), Some(64));
-        assert_eq!(followed(at("50000/s"), &["127.0.0.2", "127.0.0.3"]), None);
-        assert_eq!(followed(s_clients(2), &[]), Some(4));
-        assert_eq!(followed(s_clients(14_000), &[]), Some(32));
-        assert_eq!(followed(ConnectScheme::Simple { clients: 9 }, &[]), Some(4));
-    }
 }

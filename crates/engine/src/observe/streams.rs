@@ -123,7 +123,7 @@ impl Streams {
 
     /// What was seen, of which the capture lost so many segments.
     pub(super) fn finish(self, lost: u64) -> Seen {
-        // What the client counts is what it sent something over. One that it had given up before the
+        // The client counts what it sent something over. One that it had given up before the
         // server's SYN came carried nothing.
         let carried = self.connections.into_iter().filter(|c| c.has_carried);
         let connections = carried.filter_map(|followed| {

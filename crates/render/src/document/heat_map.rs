@@ -58,7 +58,7 @@ fn of_levels(trials: &[TrialReport]) -> Vec<Plot> {
             Shape::Cells(points, ..) => points.len(),
             _ => 0,
         };
-        cells += plot.series.iter().map(of).sum::<usize>();
+        plot.series.iter().for_each(|s| cells += of(s));
         cells <= CELLS_MAX
     });
     let room = room.count();

@@ -1,9 +1,12 @@
 //! What the server's host saw of a trial.
 
 use super::line::{Ink, Line};
-use super::{Fact, fact};
+use super::table::{Align, Table};
+use super::{Document, Fact, fact};
 use crate::number::{count, known, percent, plural, signed_count, time, time_short};
 use knee_core::measure::{HostTimes, Observed, PartTimes, SynSource};
+use knee_core::trial::report::TrialReport;
+use std::collections::BTreeSet;
 
 /// Where the numbers come from.
 pub(crate) fn source(o: &Observed) -> &'static str {
@@ -58,6 +61,36 @@ pub(crate) fn facts(o: &Observed) -> Vec<Fact> {
     }
     facts.extend(o.server_host.iter().flat_map(host_facts));
     facts
+}
+
+/// Adds where the time of operations went that were followed at both ends, where any were: a row
+/// for the first trial of each level.
+pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
+    let mut rows: Vec<(&str, &HostTimes)> = trials
+        .iter()
+        .filter_map(|t| Some((t.label.as_str(), t.observed()?.server_host.as_ref()?)))
+        .collect();
+    let mut seen = BTreeSet::new();
+    rows.retain(|(label, times)| times.operations > 0 && seen.insert(*label));
+    if rows.is_empty() {
+        return;
+    }
+    let title = "Inside the server's host";
+    doc.section(title, "operations that were seen at both ends");
+    let mut table = Table::default();
+    let labels = rows.iter().map(|(label, _)| Line::plain(*label));
+    table.column("trial", Align::Left, labels.collect());
+    let mut column = |title: &str, cell: &dyn Fn(&HostTimes) -> String| {
+        let cells = rows.iter().map(|(_, times)| Line::plain(cell(times)));
+        table.column(title, Align::Right, cells.collect());
+    };
+    let time = |ns: Option<u64>| known(ns, time_short);
+    column("operations", &|t| count(t.operations));
+    column("host p50", &|t| time(t.host_ns.p50));
+    column("host p99", &|t| time(t.host_ns.p99));
+    column("network p50", &|t| time(t.network_ns.p50));
+    column("network p99", &|t| time(t.network_ns.p99));
+    doc.table(title, table);
 }
 
 /// Where the time of operations went that were followed at both ends.

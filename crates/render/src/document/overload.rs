@@ -3,8 +3,8 @@
 use super::line::{Ink, Line};
 use super::table::{Align, Table};
 use super::{
-    Document, Fact, Layout, Medium, agents, fact, heat_map, opening, overload_plots, sessions,
-    timing, traffic,
+    Document, Fact, Layout, Medium, agents, fact, heat_map, observed, opening, overload_plots,
+    sessions, timing, traffic,
 };
 use crate::number::{self, MISSING, count, known, number, percent, rate, time_short, words};
 use knee_core::experiment::overload::report::{OverloadConclusion, SClientRow, SimpleRow};
@@ -41,6 +41,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
     sessions::show_levels(doc, &report.trials);
     traffic::show_steps_of_levels(doc, &report.trials);
     timing::show_levels(doc, report.trials.iter());
+    observed::show_levels(doc, &report.trials);
     heat_map::show_levels(doc, &report.trials);
     agents::show_busiest(doc, &report.trials);
 }

@@ -3,7 +3,8 @@
 use super::line::{Ink, Line};
 use super::table::{Align, Table};
 use super::{
-    Block, Document, Fact, Layout, Medium, agents, fact, heat_map, opening, sweep_plots, timing,
+    Block, Document, Fact, Layout, Medium, agents, fact, heat_map, observed, opening, sweep_plots,
+    timing,
 };
 use crate::number::{
     self, MISSING, asked, count, estimate, known, number, percent, plural, rate, time, time_short,
@@ -28,6 +29,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
         doc.facts(opening::left_out(report));
     }
     timing::show_levels(doc, report.trials.iter());
+    observed::show_levels(doc, &report.trials);
     agents::show_busiest(doc, &report.trials);
     if !c.models.is_empty() {
         let remark = "fitted to throughput against load; residual as root mean square";
