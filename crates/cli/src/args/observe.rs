@@ -89,10 +89,10 @@ impl ObserveArgs {
     }
 
     /// The place to observe `target` from as [`ObserveArgs::vantage`] has it, or this host where it
-    /// is the target's and nobody named one.
+    /// is the target's and nobody named one: nobody asked then what costs connects.
     pub fn vantage_or_here(&self, target: SocketAddr) -> Result<Option<Vantage>, RunError> {
         match &self.observe {
-            None => watch_for(target, None, None),
+            None => Ok(watch_for(target, None, None)?.map(Vantage::counting_only)),
             Some(_) => self.vantage(&target.to_string()),
         }
     }

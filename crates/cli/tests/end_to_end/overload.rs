@@ -68,6 +68,8 @@ fn both_sweeps_account_for_every_attempt_and_conclude() {
     assert_eq!(attempted.len(), 4);
     for trial in report["trials"].as_array().unwrap() {
         assert!(count(&trial["outcomes"], "served") > 0, "{trial:#}");
+        // Nobody asked what would cost connects.
+        assert_eq!(trial["observed"]["server_host"], Value::Null, "{trial:#}");
     }
     let conclusion = report["conclusion"].as_object().unwrap();
     for key in [

@@ -164,6 +164,8 @@ pub enum Vantage {
         watch: Option<Watch>,
         /// The connections being followed.
         following: Option<Following>,
+        /// Whether any are to be.
+        follows: bool,
     },
     /// An observer on the target's host.
     There {
@@ -191,6 +193,7 @@ pub fn watch_for(
             armed: None,
             watch: None,
             following: None,
+            follows: true,
         };
         return Ok(is_own(target.ip()).then_some(here));
     };
@@ -276,6 +279,24 @@ impl Vantage {
 
 /// Connections that are followed.
 impl Vantage {
+    /// The same, but on this host no connection is followed: all packets that leave it would be
+    /// looked at, which takes 10 % of the connects that a processor can make.
+    #[must_use]
+    pub fn counting_only(mut self) -> Vantage {
+        if let Vantage::Here { follows, .. } = &mut self {
+            *follows = false;
+        }
+        self
+    }
+
+    /// Whether connections can be followed from here.
+    pub fn follows(&self) -> bool {
+        match self {
+            Vantage::Here { follows, .. } => *follows,
+            Vantage::There { .. } => true,
+        }
+    }
+
     /// Follows one of `one_of` connections that begin from now on. What goes wrong is told by
     /// [`Vantage::seen`].
     pub fn follow(&mut self, one_of: u16) {

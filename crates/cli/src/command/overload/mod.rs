@@ -128,7 +128,8 @@ const THREADS_HELP: &str = "Worker threads [default: one per available core; wit
 
 const OBSERVE_HELP: &str = "Observer at the server's host, for SYNs, queues, drops and processor \
     time: the address of a 'knee observe', or 'here' [default: here, if the server runs on this \
-    host; else knee counts its own attempts]";
+    host; else knee counts its own attempts]. If named, also for the time of operations inside \
+    that host, which costs some processor time per connection";
 
 const TIMEOUT_HELP: &str = "Time limit for a response, counted from its connection's intended \
                             time; also for a simple client's connect [default: 10s]";
