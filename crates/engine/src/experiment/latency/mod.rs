@@ -16,6 +16,7 @@ mod conduct;
 mod control;
 pub(crate) mod gate;
 pub mod header;
+mod held;
 mod merge;
 mod nap;
 mod pinger;

@@ -3,6 +3,7 @@
 
 use super::control::unexpected;
 use super::gate::Gate;
+use super::held;
 use super::probe::{PROBE_BYTES, ProbeDatagram};
 use super::wire::{self, Ask, Lines, RECORD_MAX, Record, Say};
 use crate::control::{Lost, SILENCE_NS};
@@ -20,7 +21,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// So many probes of a kind are kept.
-const PROBES_MAX: usize = 1_000_000;
+pub(super) const PROBES_MAX: usize = 1_000_000;
 
 /// How often the thread looks at what it is told.
 const GLANCE_NS: u64 = 20_000_000;
@@ -147,6 +148,7 @@ impl Pinger {
             has_record: false,
             is_lost: false,
             gate: Gate::default(),
+            held_since: None,
             pinger: self,
         };
         round.pinger.lines.set_max(RECORD_MAX);
@@ -169,6 +171,8 @@ impl Pinger {
 struct Round {
     pinger: Pinger,
     gate: Gate,
+    /// The first ping was due then of those that could not leave, where none has since.
+    held_since: Option<Nanos>,
     tcp: Probes,
     udp: Probes,
     /// When the next ping is due.
@@ -217,8 +221,10 @@ impl Round {
                 let _ = self.pinger.events.send(News::Sent);
                 self.flush();
                 self.gate.has_written(&self.pinger.stream);
+                self.held_since = None;
             } else {
                 self.tcp.measured.held_back += 1;
+                self.held_since.get_or_insert(intended);
             }
             self.send_udp(intended);
         } else {
@@ -350,10 +356,16 @@ impl Round {
 
     fn finish(self, used: ThreadUse) -> Pinged {
         let now = Nanos(clock::monotonic_ns().saturating_sub(self.pinger.origin_ns));
+        let end = Nanos(self.end_ns().saturating_sub(self.pinger.origin_ns)).min(now);
+        let every = self.pinger.probes.every;
         let has_udp = self.pinger.udp.is_some();
         let control = (self.pinger.stream, self.pinger.lines);
+        let mut tcp = self.tcp.finish(now);
+        if let Some(since) = self.held_since {
+            held::add(&mut tcp, every, [since, end]);
+        }
         Pinged {
-            tcp: self.tcp.finish(now),
+            tcp,
             udp: has_udp.then(|| self.udp.finish(now)),
             control: (self.has_record && !self.is_lost).then_some(control),
             used,
