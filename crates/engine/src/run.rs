@@ -129,10 +129,10 @@ fn run_crew(
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
         spare: processors().saturating_sub(crew.workers),
-        one_of: match vantage.as_ref().is_some_and(|v| v.follows()) {
-            true => followed::one_of(spec),
-            false => None,
-        },
+        one_of: vantage
+            .as_ref()
+            .filter(|v| v.follows())
+            .and_then(|_| followed::one_of(spec)),
     };
     if let Some(vantage) = &mut vantage {
         vantage.arm();

@@ -1,12 +1,11 @@
 //! How many operations took how long when.
 
 use super::series::time_scale;
-use super::{Block, Document, Layout, Medium};
+use super::{Block, Document, Layout, Medium, keep_first_of_levels};
 use crate::number::{count, plural, time_short};
 use crate::plot::{Plot, Point, Scale, Series, Shade, Shape, Unit};
 use knee_core::measure::HeatReport;
 use knee_core::trial::report::TrialReport;
-use std::collections::BTreeSet;
 
 /// The height of one of several.
 const LEVEL_HEIGHT: u32 = 160;
@@ -42,28 +41,25 @@ const CELLS_MAX: usize = 12_000;
 
 /// The heat map of the first trial of each level, as many as a page bears: the last levels first.
 fn of_levels(trials: &[TrialReport]) -> Vec<Plot> {
-    let mut seen = BTreeSet::new();
-    let first = trials.iter().filter(|t| seen.insert(t.label.as_str()));
-    let mut plots: Vec<Plot> = first
-        .filter_map(|t| {
-            let mut plot = heat_map(t)?;
-            plot.title.clone_from(&t.label);
-            plot.height = LEVEL_HEIGHT;
-            Some(plot)
-        })
-        .collect();
-    let mut cells = 0;
-    let room = plots.iter().rev().take_while(|plot| {
-        let of = |s: &Series| match &s.shape {
-            Shape::Cells(points, ..) => points.len(),
-            _ => 0,
-        };
-        plot.series.iter().for_each(|s| cells += of(s));
-        cells <= CELLS_MAX
-    });
-    let room = room.count();
-    let first = plots.len() - room;
-    plots.split_off(first)
+    let mut firsts: Vec<(&str, &TrialReport)> = trials.iter().map(|t| (&*t.label, t)).collect();
+    keep_first_of_levels(&mut firsts);
+    let (mut plots, mut cells) = (Vec::new(), 0);
+    let maps = firsts.into_iter().rev();
+    for (label, mut plot) in maps.filter_map(|(label, t)| Some((label, heat_map(t)?))) {
+        plot.series.iter().for_each(|s| {
+            if let Shape::Cells(points, ..) = &s.shape {
+                cells += points.len();
+            }
+        });
+        if cells > CELLS_MAX {
+            break;
+        }
+        label.clone_into(&mut plot.title);
+        plot.height = LEVEL_HEIGHT;
+        plots.push(plot);
+    }
+    plots.reverse();
+    plots
 }
 
 /// Adds those of several trials to a page, folded.

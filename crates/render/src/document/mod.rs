@@ -33,6 +33,7 @@ use knee_core::report::{Conclusion, Report};
 use line::Line;
 use opening::Opening;
 use stacks::Stacks;
+use std::collections::BTreeSet;
 use table::Table;
 
 /// A name and what is said of it.
@@ -280,4 +281,10 @@ fn add_trials<'a>(table: &mut Table, trials: impl Iterator<Item = &'a str>) {
 /// A name and a line.
 pub(crate) fn fact(name: impl Into<String>, line: Line) -> Fact {
     (name.into(), line)
+}
+
+/// Of rows by the names of their trials, keeps the first of each level.
+fn keep_first_of_levels<T>(rows: &mut Vec<(&str, T)>) {
+    let mut seen = BTreeSet::new();
+    rows.retain(|(label, _)| seen.insert(*label));
 }

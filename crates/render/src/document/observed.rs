@@ -2,11 +2,10 @@
 
 use super::line::{Ink, Line};
 use super::table::{Align, Table};
-use super::{Document, Fact, fact};
+use super::{Document, Fact, fact, keep_first_of_levels};
 use crate::number::{count, known, percent, plural, signed_count, time, time_short};
 use knee_core::measure::{HostTimes, Observed, PartTimes, SynSource};
 use knee_core::trial::report::TrialReport;
-use std::collections::BTreeSet;
 
 /// Where the numbers come from.
 pub(crate) fn source(o: &Observed) -> &'static str {
@@ -69,9 +68,9 @@ pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
     let mut rows: Vec<(&str, &HostTimes)> = trials
         .iter()
         .filter_map(|t| Some((t.label.as_str(), t.observed()?.server_host.as_ref()?)))
+        .filter(|(_, times)| times.operations > 0)
         .collect();
-    let mut seen = BTreeSet::new();
-    rows.retain(|(label, times)| times.operations > 0 && seen.insert(*label));
+    keep_first_of_levels(&mut rows);
     if rows.is_empty() {
         return;
     }

@@ -6,7 +6,7 @@ use super::run::quantiles;
 use super::stacks::{Stack, Stacks};
 use super::table::{Align, Table};
 use super::traffic::cut;
-use super::{Block, Document, Medium, fact};
+use super::{Block, Document, Medium, fact, keep_first_of_levels};
 use crate::number::{count, known, percent, percent_short, time_short};
 use crate::plot::Tone;
 use knee_core::measure::{Owner, SlowOperation, Stage};
@@ -142,8 +142,7 @@ pub(super) fn show_levels<'a>(doc: &mut Document, trials: impl Iterator<Item = &
     let mut rows: Vec<(&str, &AnatomyReport)> = trials
         .filter_map(|t| Some((t.label.as_str(), told(t.timing()?)?)))
         .collect();
-    let mut seen = BTreeSet::new();
-    rows.retain(|(label, _)| seen.insert(*label));
+    keep_first_of_levels(&mut rows);
     if rows.is_empty() {
         return;
     }
