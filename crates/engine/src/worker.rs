@@ -187,7 +187,7 @@ impl<C: Client> Session<C> {
 
     /// Starts what is due at `now`, up to so many.
     fn pump<B: Backend>(&mut self, io: &mut B, mut now: Nanos, starts_max: u32) {
-        for _ in 0..starts_max {
+        for started in 0..starts_max {
             self.settle(now);
             if self.client.has_run_out() {
                 self.next = Action::Done;
@@ -195,9 +195,12 @@ impl<C: Client> Session<C> {
             }
             match self.driver.poll(now) {
                 Action::Start(op) => {
+                    if C::STARTS_SEND && started > 0 {
+                        // What starting the one before took delays this one, and no other.
+                        now = self.clock.now();
+                    }
                     self.recorder.on_start(op, now);
                     self.client.start(io, op, now);
-                    now = self.clock.now();
                 }
                 Action::Shed(op) => {
                     let shed = Completion::at_once(op, now, Outcome::Shed);
@@ -223,12 +226,12 @@ impl<C: Client> Session<C> {
             ended += 1;
         }
         while let Some(completion) = self.client.take_completed() {
-            self.recorder.on_completion(&completion);
+            self.recorder.on_completion(completion);
             if self.pace.is_watched() {
-                self.note(&completion);
+                note(&mut self.pace, completion, self.reading_delays);
             }
             if !C::CARRIES_SESSIONS {
-                self.driver.on_completion(&completion, now);
+                self.driver.on_completion(completion, now);
             }
             ended += 1;
         }
@@ -241,20 +244,6 @@ impl<C: Client> Session<C> {
             ended += 1;
         }
         ended
-    }
-
-    /// Notes how much of an operation is the generator's own delay.
-    #[inline]
-    fn note(&mut self, completion: &Completion) {
-        if !completion.outcome.is_response() {
-            return;
-        }
-        let (own, response) = (completion.own_delay(), completion.response_time());
-        self.pace.responded(completion.intended, own, response);
-        if self.reading_delays {
-            let (own, cycle) = (own + completion.pick_up(), response + completion.pick_up());
-            self.pace.read(completion.completed, own, cycle);
-        }
     }
 
     /// Waits for the next deadline or completion, and handles what comes. Returns when it was to
@@ -325,6 +314,21 @@ impl<C: Client> Session<C> {
         measurement.connections_max = open_max;
         measurement.surplus = surplus;
         measurement
+    }
+}
+
+/// Notes how much of an operation is the generator's own delay, also of the next one where reading
+/// its response late delays that.
+#[inline]
+fn note(pace: &mut Pace, completion: &Completion, reading_delays: bool) {
+    if !completion.outcome.is_response() {
+        return;
+    }
+    let (own, response) = (completion.own_delay(), completion.response_time());
+    pace.responded(completion.intended, own, response);
+    if reading_delays {
+        let (own, cycle) = (own + completion.pick_up(), response + completion.pick_up());
+        pace.read(completion.completed, own, cycle);
     }
 }
 

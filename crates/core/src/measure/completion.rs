@@ -158,9 +158,18 @@ impl Completion {
             self.completed,
         ];
         let mut from = self.intended;
+        let first_byte = Stage::FirstByte as usize;
+        let begun = ends[..first_byte].iter().fold(Nanos::ZERO, |a, &b| a.max(b));
+        if begun <= from && self.first_byte >= self.completed {
+            // What nearly all operations of a closed loop over open connections are.
+            let mut stages = Stages::default();
+            stages[first_byte] = self.response_time();
+            return stages;
+        }
         ends.map(|end| {
             let end = end.min(self.completed).max(from);
-            end - std::mem::replace(&mut from, end)
+            // Never less, so that nothing has to saturate.
+            Nanos(end.0 - std::mem::replace(&mut from, end).0)
         })
     }
 }

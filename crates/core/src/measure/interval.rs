@@ -1,5 +1,6 @@
 //! The intervals of the time series that people look at, and how workers' shares become one.
 
+use super::runs::Runs;
 use super::{AgentInterval, Ended, Histogram, Window};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -283,6 +284,8 @@ pub(super) struct Parts {
     /// End of the current interval, in run time; [`Nanos::MAX`] when the window is over.
     end: Nanos,
     current: Option<IntervalPart>,
+    /// The response times of the current interval.
+    response: Runs,
     over: VecDeque<IntervalPart>,
 }
 
@@ -293,6 +296,7 @@ impl Parts {
             length: length.max(Nanos(1)),
             end: Nanos::MAX,
             current: None,
+            response: Runs::default(),
             over: VecDeque::new(),
         };
         if window.length() > Nanos::ZERO {
@@ -311,6 +315,14 @@ impl Parts {
         self.current.as_mut()
     }
 
+    /// An operation that ended at `now` had this response time.
+    #[inline]
+    pub(super) fn responded(&mut self, now: Nanos, response: Nanos) {
+        if self.at(now).is_some() {
+            self.response.record(response);
+        }
+    }
+
     /// The oldest interval that is over at `now` and has not been handed out.
     #[inline]
     pub(super) fn roll(&mut self, now: Nanos) -> Option<IntervalPart> {
@@ -326,6 +338,7 @@ impl Parts {
             self.advance(end);
         }
         if let Some(mut last) = self.current.take() {
+            last.response = self.response.take();
             last.end_ns = (end - self.window.start).0.min(last.end_ns);
             if last.end_ns > last.start_ns {
                 self.over.push_back(last);
@@ -338,9 +351,10 @@ impl Parts {
     #[cold]
     fn advance(&mut self, now: Nanos) {
         while now >= self.end {
-            let Some(part) = self.current.take() else {
+            let Some(mut part) = self.current.take() else {
                 return;
             };
+            part.response = self.response.take();
             let next = part.index + 1;
             self.over.push_back(part);
             if self.end < self.window.end {

@@ -14,6 +14,7 @@ mod observed;
 mod operation;
 mod outcome;
 mod recorder;
+mod runs;
 mod series;
 mod sessions;
 mod slowest;
@@ -21,6 +22,7 @@ mod split;
 mod stage;
 mod steps;
 mod targets;
+mod times;
 mod trial;
 mod wait;
 

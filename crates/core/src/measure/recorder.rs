@@ -27,10 +27,11 @@ use super::answers::AnswersRecorder;
 use super::interval::Parts;
 use super::series::SeriesRecorder;
 use super::steps::StepsRecorder;
+use super::times::TimesRecorder;
 use super::trial::shortest;
 use super::{
-    Anatomy, Completion, Ended, Histogram, IntervalMerger, IntervalPart, Measurement, Outcome,
-    Stage, TargetMeasured, Window,
+    Anatomy, Completion, Ended, IntervalMerger, IntervalPart, Measurement, Outcome, TargetMeasured,
+    Window,
 };
 use crate::measure::Op;
 use crate::time::Nanos;
@@ -67,6 +68,7 @@ pub struct Recorder {
     now: Nanos,
     totals: Measurement,
     starts_max: usize,
+    times: TimesRecorder,
     series: SeriesRecorder,
     steps: StepsRecorder,
     /// Sessions that came to their end; `None` where there are none.
@@ -78,8 +80,6 @@ pub struct Recorder {
     kept_back: Vec<Completion>,
     /// From this response time on an operation is among the slowest.
     slow: Nanos,
-    /// How many stages of each kind took no time: most do, and counting costs less than recording.
-    at_once: [u64; Stage::COUNT],
 }
 
 impl Recorder {
@@ -101,7 +101,6 @@ impl Recorder {
             starts_until: config.window.end,
             targets: TargetMeasured::each(config.targets, config.of_sessions),
             anatomy: Anatomy::with_room(),
-            stages: vec![Histogram::default(); Stage::COUNT],
             ..Measurement::default()
         };
         Recorder {
@@ -112,6 +111,7 @@ impl Recorder {
             now: Nanos::ZERO,
             totals,
             starts_max,
+            times: TimesRecorder::new(config.open_loop),
             series: SeriesRecorder::new(config.window),
             steps: StepsRecorder::new(steps, config.window),
             sessions: config
@@ -121,7 +121,6 @@ impl Recorder {
             parts: Parts::new(config.window, config.interval),
             kept_back: Vec::new(),
             slow: Nanos::ZERO,
-            at_once: [0; Stage::COUNT],
         }
     }
 
@@ -257,9 +256,7 @@ impl Recorder {
         }
         let mut measurement = self.totals;
         self.steps.finish(end, &mut measurement.targets);
-        for (stage, count) in measurement.stages.iter_mut().zip(self.at_once) {
-            stage.record_n(Nanos::ZERO, count);
-        }
+        self.times.finish(&mut measurement);
         measurement.window.end = end;
         measurement.intervals = merger.finish();
         measurement.series = self.series.finish(end);
@@ -311,37 +308,21 @@ impl Recorder {
         }
         let is_whole = !completion.outcome.is_censored();
         let response = completion.response_time();
-        totals.response.record(response);
         totals.slowest.add(completion, &mut self.slow);
         let stages = completion.stages();
-        totals.anatomy.add(&stages);
+        totals.anatomy.add(response, &stages);
         self.steps.count(completion.target, &stages);
-        if completion.outcome.is_response() {
-            let all = totals.stages.iter_mut().zip(&mut self.at_once);
-            for ((times, at_once), stage) in all.zip(stages) {
-                match stage {
-                    Nanos::ZERO => *at_once += 1,
-                    _ => times.record(stage),
-                }
-            }
-            totals.pick_up.record(completion.pick_up());
-            totals.by_kernel += u64::from(completion.by_kernel);
-        }
+        let was_sent = completion.sent < completion.completed;
+        self.times.count(completion, &stages, was_sent);
+        totals.by_kernel += u64::from(completion.by_kernel && completion.outcome.is_response());
         if is_whole {
             totals.response_min = shortest(totals.response_min, Some(response));
         }
-        if completion.sent < completion.completed {
+        if was_sent && is_whole {
             let service = completion.service_time();
-            totals.service.record(service);
-            if is_whole {
-                totals.service_min = shortest(totals.service_min, Some(service));
-            }
-        } else if completion.outcome == Outcome::Timeout {
+            totals.service_min = shortest(totals.service_min, Some(service));
+        } else if !was_sent && completion.outcome == Outcome::Timeout {
             totals.unsent += 1;
-        }
-        if self.open_loop {
-            totals.pacing_error.record(completion.pacing_error());
-            totals.connection_wait.record(completion.connection_wait());
         }
     }
 
@@ -363,12 +344,12 @@ impl Recorder {
         if self.counts_whole && outcome.is_response() {
             self.series.add_whole(completed);
         }
+        if outcome != Outcome::Shed {
+            self.parts.responded(completed, response);
+        }
         if let Some(part) = self.parts.at(completed) {
             part.completed += u64::from(outcome.is_response());
             part.errors += u64::from(!outcome.is_response());
-            if outcome != Outcome::Shed {
-                part.response.get_or_insert_default().record(response);
-            }
             self.steps.count_in_time(completion, &mut part.steps);
         }
     }

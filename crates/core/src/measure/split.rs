@@ -90,7 +90,7 @@ mod tests {
                 let response = Nanos(host + network);
                 let mut stages = [Nanos::ZERO; Stage::COUNT];
                 stages[Stage::FirstByte as usize] = response;
-                all.add(&stages);
+                all.add(response, &stages);
                 let one = if is_mine { &mut mine } else { &mut theirs };
                 one.add(response, Nanos(host), Nanos(network));
                 whole.add(response, Nanos(host), Nanos(network));

@@ -15,6 +15,10 @@ pub(crate) trait Client {
     /// and [`Client::take_completed`] of their steps.
     const CARRIES_SESSIONS: bool = false;
 
+    /// Starting an operation sends its request, which takes time. Otherwise [`Client::flush`] sends
+    /// those of all that were started, in one go.
+    const STARTS_SEND: bool;
+
     /// Makes ready, before any load, what takes time.
     ///
     /// # Errors
@@ -26,8 +30,8 @@ pub(crate) trait Client {
     /// Starts an operation at `now`.
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos);
 
-    /// The next operation that has ended, if any.
-    fn take_completed(&mut self) -> Option<Completion>;
+    /// The next operation that has ended, if any; ask until there is none.
+    fn take_completed(&mut self) -> Option<&Completion>;
 
     /// How many steps of sessions have begun since this was asked last.
     #[inline]

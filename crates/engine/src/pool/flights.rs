@@ -13,7 +13,7 @@ pub(super) struct Flights {
     free: Vec<FlightId>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Entry {
     flight: Flight,
     is_live: bool,
@@ -27,22 +27,14 @@ impl Flights {
     #[inline]
     pub(super) fn insert(&mut self, flight: Flight, first: &mut FlightId) -> FlightId {
         let after = *first;
-        let entry = Entry {
-            flight,
-            is_live: true,
-            before: NONE,
-            after,
-        };
-        let id = match self.free.pop() {
-            Some(id) => {
-                self.all[id as usize] = entry;
-                id
-            }
-            None => {
-                self.all.push(entry);
-                self.all.len() as FlightId - 1
-            }
-        };
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.all.push(Entry::default());
+            self.all.len() as FlightId - 1
+        });
+        let entry = &mut self.all[id as usize];
+        // Field by field, so that the flight is copied once.
+        entry.flight = flight;
+        (entry.is_live, entry.before, entry.after) = (true, NONE, after);
         if after != NONE {
             self.all[after as usize].before = id;
         }
@@ -50,13 +42,14 @@ impl Flights {
         id
     }
 
-    /// Gives an operation back to be ended; `first` is the first of its connection.
+    /// Gives an operation back to be ended; `first` is the first of its connection. It stays where
+    /// it is until the next one begins.
     #[inline]
-    pub(super) fn remove(&mut self, id: FlightId, first: &mut FlightId) -> Flight {
+    pub(super) fn remove(&mut self, id: FlightId, first: &mut FlightId) -> &mut Flight {
         let entry = &mut self.all[id as usize];
         debug_assert!(entry.is_live);
         entry.is_live = false;
-        let (flight, before, after) = (entry.flight, entry.before, entry.after);
+        let (before, after) = (entry.before, entry.after);
         match before {
             NONE => *first = after,
             before => self.all[before as usize].after = after,
@@ -65,7 +58,7 @@ impl Flights {
             self.all[after as usize].before = before;
         }
         self.free.push(id);
-        flight
+        &mut self.all[id as usize].flight
     }
 
     #[inline]

@@ -14,6 +14,7 @@ use followed::Followed;
 pub(crate) use policy::{Kept, OneEach, Policy};
 
 use super::client::{Client, Tally};
+use super::completions::Completions;
 use super::deadlines::Deadlines;
 use super::flight::Flight;
 use super::flights::{self, Flights};
@@ -68,7 +69,7 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Kept> {
     told: Tell,
     /// What the holes of requests are filled with, by session.
     fills: Vec<Fills>,
-    completed: Vec<Completion>,
+    completed: Completions,
     tally: Tally,
     violation: Option<String>,
     reset: Option<String>,
@@ -103,7 +104,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             draining: Deadlines::new(slots),
             told: Tell::default(),
             fills: Vec::new(),
-            completed: Vec::new(),
+            completed: Completions::default(),
             tally: Tally::default(),
             violation: None,
             reset: None,
@@ -129,6 +130,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
 }
 
 impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
+    const STARTS_SEND: bool = !X::MULTIPLEXED;
+
     fn start<B: Backend>(&mut self, io: &mut B, op: Op, now: Nanos) {
         self.tally.in_flight += 1;
         let until = op.intended + self.config.timeout;
@@ -137,8 +140,8 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
     }
 
     #[inline]
-    fn take_completed(&mut self) -> Option<Completion> {
-        self.completed.pop()
+    fn take_completed(&mut self) -> Option<&Completion> {
+        self.completed.take()
     }
 
     #[inline]
@@ -283,7 +286,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     /// The next step that has ended, in the order in which they did.
     #[inline]
     pub(super) fn take_step(&mut self) -> Option<Completion> {
-        self.completed.pop()
+        self.completed.take().copied()
     }
 
     /// Closes the connection of a lane on which nothing is under way.

@@ -6,6 +6,7 @@ mod programs;
 mod seat;
 
 use super::client::{Client, Tally};
+use super::completions::Completions;
 use super::http_client::{HttpClient, Policy};
 use crate::error::RunError;
 use crate::exchange::Exchange;
@@ -57,7 +58,7 @@ pub(crate) struct SessionClient<L: Link, X: Exchange, P: Policy> {
     thinking: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// How each request's path is put together.
     paths: Box<[Vec<Cut>]>,
-    completed: Vec<Completion>,
+    completed: Completions,
     ended: Vec<Completion>,
     measured: SessionsMeasured,
     /// Steps that began since that was asked last. That a session waits for its turn counts as the
@@ -101,7 +102,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             established: Vec::new(),
             waiting: VecDeque::new(),
             thinking: BinaryHeap::new(),
-            completed: Vec::new(),
+            completed: Completions::default(),
             ended: Vec::new(),
             measured,
             begun: 0,
@@ -128,6 +129,9 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
 impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
     const CARRIES_SESSIONS: bool = true;
 
+    // Filling in a session's first request takes time as well.
+    const STARTS_SEND: bool = true;
+
     fn prepare<B: Backend>(&mut self, io: &mut B, stop: &AtomicBool) -> Result<(), RunError> {
         let Some(programs) = &mut self.programs else {
             return Ok(());
@@ -152,8 +156,8 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
     }
 
     #[inline]
-    fn take_completed(&mut self) -> Option<Completion> {
-        self.completed.pop()
+    fn take_completed(&mut self) -> Option<&Completion> {
+        self.completed.take()
     }
 
     #[inline]

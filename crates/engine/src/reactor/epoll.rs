@@ -114,10 +114,12 @@ impl EpollBackend {
         }
         // After what has come: a server may answer and close before it has read the whole request,
         // and sending on then fails although its answer is here.
-        let connection = &self.connections[slot as usize];
-        if connection.generation == generation && connection.unsent.is_some() && event.is_writable()
+        let connection = &mut self.connections[slot as usize];
+        if connection.generation == generation
+            && event.is_writable()
+            && let Some((payload, gone)) = connection.unsent.take()
         {
-            match self.send_rest(slot) {
+            match self.send_from(slot, payload, gone) {
                 Ok(()) if self.is_sending(slot) => {}
                 Ok(()) => sink.on_event(self, slot, Event::Written),
                 Err(error) => sink.on_event(self, slot, Event::Failed(error)),
@@ -213,13 +215,13 @@ impl EpollBackend {
         }
     }
 
-    fn send_rest(&mut self, slot: u32) -> io::Result<()> {
+    /// Sends a payload from byte `gone` on. What the kernel does not take is kept, and nothing else.
+    #[inline]
+    fn send_from(&mut self, slot: u32, payload: Payload, mut gone: usize) -> io::Result<()> {
         let connection = &mut self.connections[slot as usize];
-        let (Some(socket), Some((payload, from))) = (&connection.socket, connection.unsent.take())
-        else {
+        let Some(socket) = &connection.socket else {
             return Ok(());
         };
-        let mut gone = from;
         loop {
             let piece = match &payload {
                 Payload::Registered(request) => self.requests.piece(*request, gone),
@@ -284,8 +286,7 @@ impl Backend for EpollBackend {
 
     #[inline]
     fn send(&mut self, slot: u32, payload: Payload) -> io::Result<()> {
-        self.connections[slot as usize].unsent = Some((payload, 0));
-        self.send_rest(slot)
+        self.send_from(slot, payload, 0)
     }
 
     #[inline]

@@ -293,7 +293,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 }
                 Told::Failed { op, outcome } => self.on_failed(io, slot, op, outcome, time),
                 Told::Unprocessed(op) => {
-                    let flight = self.end(slot, op);
+                    let flight = *self.end(slot, op);
                     match flight.repeated {
                         true => self.complete(flight.ended(Outcome::Unprocessed, time)),
                         false => self.again.push(flight),
@@ -330,8 +330,8 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         time: EventTime,
     ) -> bool {
         let is_sending = self.is_sending(io, slot);
-        let mut flight = self.end(slot, op);
         let began_early = std::mem::take(&mut self.connections[slot as usize].began_early);
+        let flight = self.end(slot, op);
         // What is being sent may be the end of the handshake.
         let is_whole =
             X::MULTIPLEXED || !is_sending || (began_early && flight.written > Nanos::ZERO);
@@ -339,8 +339,11 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             flight.bytes_sent = 0;
         }
         let time = flight.no_earlier(time);
-        let completion = flight.answered(P::answered(status), status, time);
-        self.waiting.note(time.seen - flight.placed, true);
+        let (placed, completion) = (
+            flight.placed,
+            flight.answered(P::answered(status), status, time),
+        );
+        self.waiting.note(time.seen - placed, true);
         if is_whole && is_in_step {
             match (X::MULTIPLEXED, began_early) {
                 (true, _) => self.followed.ended_among_others(slot, op, &completion),
@@ -364,7 +367,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     ) {
         let is_sending = self.is_sending(io, slot);
         let uses = self.connections[slot as usize].uses;
-        let mut flight = self.end(slot, op);
+        let mut flight = *self.end(slot, op);
         // A server may close an idle connection in the very moment in which a request is on its way
         // (RFC 9112 §9.3.1). Only an idempotent request, on a connection used before, and once.
         let may_repeat = outcome == Outcome::Closed
@@ -387,7 +390,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
 
     /// Takes an operation off its connection, to be ended.
     #[inline]
-    pub(super) fn end(&mut self, slot: u32, op: FlightId) -> Flight {
+    pub(super) fn end(&mut self, slot: u32, op: FlightId) -> &mut Flight {
         let connection = &mut self.connections[slot as usize];
         self.responding.clear(op);
         connection.carries -= 1;

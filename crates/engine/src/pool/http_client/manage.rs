@@ -91,7 +91,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let exchange = X::established(&mut self.exchange, &mut connection.out);
         connection.exchange = Some(exchange);
         let opener = connection.first;
-        let flight = self.flights.remove(opener, &mut connection.first);
+        let flight = *self.flights.remove(opener, &mut connection.first);
         self.begin(io, slot, flight, (now, now));
     }
 
@@ -128,7 +128,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         connection.exchange = Some(exchange);
         self.connecting.clear(slot);
         let opener = connection.first;
-        let flight = self.flights.remove(opener, &mut connection.first);
+        let flight = *self.flights.remove(opener, &mut connection.first);
         self.policy.established(flight.lane);
         self.begin(io, slot, flight, (now, now));
         if X::MULTIPLEXED {
@@ -238,7 +238,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             let outcome = P::late_response(|| io.tcp_state(slot));
             return self.fail(io, slot, outcome, now);
         }
-        let flight = self.end(slot, op);
+        let flight = *self.end(slot, op);
         self.waiting.note(now - flight.placed, false);
         self.complete(flight.ended(Outcome::Timeout, EventTime::seen(now)));
         self.heed(io, slot, EventTime::seen(now));
@@ -258,7 +258,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 connection.carries -= 1;
             }
             self.responding.clear(op);
-            let mut flight = self.flights.remove(op, &mut connection.first);
+            let mut flight = *self.flights.remove(op, &mut connection.first);
             if is_sending {
                 flight.bytes_sent = 0;
             }

@@ -159,7 +159,7 @@ impl Bench {
 
     /// The outcomes of what has ended since the last call, with their response times.
     fn ended(&mut self) -> Vec<(Outcome, u64)> {
-        let completed = std::iter::from_fn(|| self.client.take_completed());
+        let completed = std::iter::from_fn(|| self.client.take_completed().copied());
         completed
             .map(|c| (c.outcome, c.response_time().0))
             .collect()
@@ -173,7 +173,7 @@ fn a_connection_is_kept_and_used_again() {
     b.event(15, 0, Event::Connected);
     b.event(18, 0, Event::Received(Piece::of(&OK[..20])));
     b.event(20, 0, Event::Received(Piece::of(&OK[20..])));
-    let completion = b.client.take_completed().unwrap();
+    let completion = *b.client.take_completed().unwrap();
     assert_eq!(
         completion.connection_wait(),
         Nanos(5),
@@ -205,7 +205,7 @@ fn beyond_the_most_connections_operations_wait_in_order() {
     b.event(20, 0, Event::Received(Piece::of(OK)));
     b.event(30, 0, Event::Received(Piece::of(OK)));
     b.event(40, 0, Event::Received(Piece::of(OK)));
-    let all = std::iter::from_fn(|| b.client.take_completed()).collect::<Vec<_>>();
+    let all = std::iter::from_fn(|| b.client.take_completed().copied()).collect::<Vec<_>>();
     let mut waits: Vec<_> = all
         .iter()
         .map(|c| (c.intended.0, c.connection_wait().0))

@@ -87,7 +87,7 @@ impl Bench {
     /// The steps that have ended so, by their requests.
     fn steps(&mut self, outcome: Outcome) -> BTreeMap<u32, u64> {
         let mut steps = BTreeMap::new();
-        for step in std::iter::from_fn(|| self.client.take_completed()) {
+        for step in std::iter::from_fn(|| self.client.take_completed().copied()) {
             assert_eq!(step.outcome, outcome);
             *steps.entry(step.target).or_default() += 1;
         }

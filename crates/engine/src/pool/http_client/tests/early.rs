@@ -147,7 +147,7 @@ impl<X: Exchange> Early<X> {
     }
 
     fn ended(&mut self) -> Vec<Completion> {
-        std::iter::from_fn(|| self.client.take_completed()).collect()
+        std::iter::from_fn(|| self.client.take_completed().copied()).collect()
     }
 
     fn outcomes(&mut self) -> Vec<Outcome> {

@@ -142,7 +142,7 @@ impl Shared {
     }
 
     fn ended(&mut self) -> Vec<Completion> {
-        let ended = std::iter::from_fn(|| self.client.take_completed());
+        let ended = std::iter::from_fn(|| self.client.take_completed().copied());
         let mut ended = Vec::from_iter(ended);
         ended.sort_by_key(|c| (c.completed, c.intended));
         ended

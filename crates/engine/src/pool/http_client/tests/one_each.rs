@@ -246,7 +246,7 @@ fn what_is_under_way_at_the_end_is_in_flight() {
     b.start(1, 1);
     b.event(2, 0, Event::Connected);
     b.client.abandon(Nanos(9));
-    let ended = std::iter::from_fn(|| b.client.take_completed());
+    let ended = std::iter::from_fn(|| b.client.take_completed().copied());
     assert!(ended.map(|c| c.outcome).eq([Outcome::InFlight; 2]));
     assert_eq!(b.client.tally().in_flight, 0);
 }

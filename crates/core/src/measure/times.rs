@@ -1,0 +1,157 @@
+//! The times of operations in histograms, while they are recorded.
+
+use super::runs::Runs;
+use super::{Completion, Measurement, Stage, Stages};
+use crate::time::Nanos;
+
+/// Records response time, service time and stages of each operation, most of them once: of nearly
+/// all operations two of these times or all three are one and the same, and each histogram costs the
+/// hot loop a line of the cache. [`TimesRecorder::finish`] counts everything where it belongs.
+#[derive(Debug, Default)]
+pub(super) struct TimesRecorder {
+    /// Operations whose response time is their service time, all of it the wait for the first byte.
+    whole: Runs,
+    /// Operations whose service time is the wait for the first byte.
+    served: Runs,
+    response: Runs,
+    service: Runs,
+    stages: [Runs; Stage::COUNT],
+    /// Operations of which each stage counts.
+    staged: u64,
+    pick_up: Runs,
+    /// Whether the next two are recorded.
+    open_loop: bool,
+    pacing_error: Runs,
+    connection_wait: Runs,
+}
+
+impl TimesRecorder {
+    pub(super) fn new(open_loop: bool) -> TimesRecorder {
+        TimesRecorder {
+            open_loop,
+            ..TimesRecorder::default()
+        }
+    }
+
+    /// Counts one operation, whose stages are these; its service time too where it was sent.
+    #[inline]
+    pub(super) fn count(&mut self, completion: &Completion, stages: &Stages, was_sent: bool) {
+        let (response, service) = (completion.response_time(), completion.service_time());
+        let first_byte = stages[Stage::FirstByte as usize];
+        let is_staged = completion.outcome.is_response();
+        if self.open_loop {
+            self.pacing_error.record(completion.pacing_error());
+            self.connection_wait.record(completion.connection_wait());
+        }
+        if is_staged {
+            self.staged += 1;
+            self.pick_up.record(completion.pick_up());
+        }
+        let is_served = is_staged && was_sent && service == first_byte;
+        if is_served && response == service {
+            // All other stages took no time, as they sum to the response time.
+            return self.whole.record(response);
+        }
+        self.response.record(response);
+        if is_served {
+            self.served.record(service);
+        } else if was_sent {
+            self.service.record(service);
+        }
+        if !is_staged {
+            return;
+        }
+        for (index, (times, &stage)) in self.stages.iter_mut().zip(stages).enumerate() {
+            let is_counted = is_served && index == Stage::FirstByte as usize;
+            if stage > Nanos::ZERO && !is_counted {
+                times.record(stage);
+            }
+        }
+    }
+
+    /// Hands what was recorded over.
+    pub(super) fn finish(self, to: &mut Measurement) {
+        let [whole, served, response, service, pick_up, pacing_error, connection_wait] = [
+            self.whole,
+            self.served,
+            self.response,
+            self.service,
+            self.pick_up,
+            self.pacing_error,
+            self.connection_wait,
+        ]
+        .map(|mut runs| runs.take().unwrap_or_default());
+        (to.response, to.service) = (response, service);
+        to.stages = self.stages.map(|mut runs| runs.take().unwrap_or_default()).into();
+        to.response.merge(&whole);
+        for of_both in [&mut to.service, &mut to.stages[Stage::FirstByte as usize]] {
+            of_both.merge(&served);
+            of_both.merge(&whole);
+        }
+        for times in &mut to.stages {
+            // Those that took no time, which is most of most stages.
+            times.record_n(Nanos::ZERO, self.staged - times.count());
+        }
+        to.pick_up = pick_up;
+        (to.pacing_error, to.connection_wait) = (pacing_error, connection_wait);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Histogram, Op, Outcome};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn each_time_is_counted_where_it_belongs(
+            operations in proptest::collection::vec(
+                (0_u64..3, 0_u64..3, 0_u64..1_000, 0_u64..2, 0_usize..3, any::<bool>()),
+                0..40,
+            ),
+            open_loop in any::<bool>(),
+        ) {
+            let mut recorder = TimesRecorder::new(open_loop);
+            let mut expected = Measurement {
+                stages: vec![Histogram::default(); Stage::COUNT],
+                ..Measurement::default()
+            };
+            for (late, waited, first_byte, receive, outcome, was_sent) in operations {
+                let started = Nanos(100 + late);
+                let sent = started + Nanos(waited);
+                let first = sent + Nanos(first_byte);
+                let outcome = [Outcome::Ok, Outcome::Http5xx, Outcome::Timeout][outcome];
+                let op = Op { intended: Nanos(100), lane: 0 };
+                let completion = Completion {
+                    first_byte: first,
+                    ..Completion::at_once(op, first + Nanos(receive), outcome)
+                };
+                let completion = completion.exchanged(started, sent);
+                let stages = completion.stages();
+                recorder.count(&completion, &stages, was_sent);
+                expected.response.record(completion.response_time());
+                if was_sent {
+                    expected.service.record(completion.service_time());
+                }
+                if open_loop {
+                    expected.pacing_error.record(completion.pacing_error());
+                    expected.connection_wait.record(completion.connection_wait());
+                }
+                if outcome.is_response() {
+                    expected.pick_up.record(completion.pick_up());
+                    let pairs = expected.stages.iter_mut().zip(stages);
+                    pairs.for_each(|(times, stage)| times.record(stage));
+                }
+            }
+            let mut told = Measurement::default();
+            recorder.finish(&mut told);
+            prop_assert_eq!(told.response, expected.response);
+            prop_assert_eq!(told.service, expected.service);
+            prop_assert_eq!(told.stages, expected.stages);
+            prop_assert_eq!(told.pick_up, expected.pick_up);
+            prop_assert_eq!(told.pacing_error, expected.pacing_error);
+            prop_assert_eq!(told.connection_wait, expected.connection_wait);
+        }
+    }
+}
