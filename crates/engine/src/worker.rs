@@ -182,7 +182,9 @@ impl<C: Client> Session<C> {
             // One connection may bring many responses at once, and carry as many requests.
             self.pump(io, now, ended.max(STARTS_PER_PASS));
         }
-        self.client.flush(io, || self.clock.now());
+        if B::SENDS_AT_ONCE {
+            self.client.flush(io, || self.clock.now());
+        }
     }
 
     /// Starts what is due at `now`, up to so many.

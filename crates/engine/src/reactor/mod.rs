@@ -178,6 +178,10 @@ pub(crate) trait Backend: Sized {
     /// `epoll` or `io_uring`.
     const NAME: &'static str;
 
+    /// What is sent leaves at once. Otherwise it leaves as [`Backend::poll`] is called next, so that
+    /// what several events bring about is better sent together.
+    const SENDS_AT_ONCE: bool = true;
+
     /// Begins to connect; [`Event::Connected`] or [`Event::Failed`] follows.
     ///
     /// # Errors

@@ -19,8 +19,8 @@ const COMPLETIONS: u32 = 8_192;
 
 /// The shared receive buffers: how many and how long each. A response longer than one comes as
 /// several events.
-const BUFFERS: u16 = 512;
-const BUFFER_BYTES: usize = 16 * 1024;
+const BUFFERS: u16 = 256;
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A request up to this length goes into the socket's buffer at once, so that its success need not
 /// be reported.
@@ -346,6 +346,8 @@ impl UringBackend {
 
 impl Backend for UringBackend {
     const NAME: &'static str = "io_uring";
+
+    const SENDS_AT_ONCE: bool = false;
 
     fn open(&mut self, slot: u32, opening: Opening<'_>) -> io::Result<()> {
         // Blocking: on a non-blocking socket io_uring gives EAGAIN back instead of waiting itself.
