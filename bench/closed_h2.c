@@ -31,7 +31,8 @@ static void put_window(struct connection *c, uint32_t more) {
 
 // Literal with indexing once, then all fields by their index (RFC 7541): GET http://127.0.0.1/.
 static void put_request(struct connection *c) {
-  static const unsigned char first[] = "\x82\x86\x84\x41\x09" "127.0.0.1", again[] = "\x82\x86\x84\xbe";
+  static const unsigned char first[] = "\x82\x86\x84\x41\x09" "127.0.0.1";
+  static const unsigned char again[] = "\x82\x86\x84\xbe";
   size_t len = c->stream == 1 ? sizeof first - 1 : sizeof again - 1;
   unsigned char frame[FRAME] = {0, 0, len, HEADERS, 5};
   *(uint32_t *)(frame + 5) = htobe32(c->stream);
@@ -62,7 +63,10 @@ static long feed(struct connection *c, const unsigned char *b, size_t len) {
     if (h[3] == DATA) c->unread += c->skip;
     if ((h[3] == DATA || h[3] == HEADERS) && h[4] & END_STREAM) ended++;
     if (h[3] == SETTINGS && !(h[4] & ACK)) put(c, "\0\0\0\x04\x01\0\0\0\0", FRAME);
-    if (h[3] == RST_STREAM || h[3] == GOAWAY) { fprintf(stderr, "the server ends streams\n"); exit(1); }
+    if (h[3] == RST_STREAM || h[3] == GOAWAY) {
+      fprintf(stderr, "the server ends streams\n");
+      exit(1);
+    }
   }
   if (c->unread >= WINDOW / 2) {
     put_window(c, c->unread);
@@ -72,7 +76,10 @@ static long feed(struct connection *c, const unsigned char *b, size_t len) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 5) { fprintf(stderr, "usage: closed_h2 PORT CONNECTIONS STREAMS SECONDS\n"); return 2; }
+  if (argc < 5) {
+    fprintf(stderr, "usage: closed_h2 PORT CONNECTIONS STREAMS SECONDS\n");
+    return 2;
+  }
   static unsigned char b[128 << 10];
   int port = atoi(argv[1]), n = atoi(argv[2]), streams = atoi(argv[3]), ep = epoll_create1(0);
   struct connection *all = calloc(n, sizeof *all);
@@ -86,7 +93,8 @@ int main(int argc, char **argv) {
     c->stream = 1;
     epoll_ctl(ep, EPOLL_CTL_ADD, c->fd, &in);
     // SETTINGS_INITIAL_WINDOW_SIZE, so that no window is ever the limit.
-    static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\x40\0\0\0";
+    static const char hello[] =
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\x40\0\0\0";
     put(c, hello, sizeof hello - 1);
     put_window(c, WINDOW);
     for (int s = 0; s < streams; s++) put_request(c);

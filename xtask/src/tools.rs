@@ -67,12 +67,16 @@ pub const PEERS: [Tool; 9] = [
     ),
 ];
 
-/// Where a program is: on the path, in the system's sbin folders or in cargo's bin.
+/// Where a program is: on the path, in the system's sbin folders or where cargo and go install.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     folders.extend(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from));
-    folders.extend(std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo/bin")));
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    folders.extend(
+        home.iter()
+            .flat_map(|home| [".cargo/bin", "go/bin"].map(|f| home.join(f))),
+    );
     folders
         .into_iter()
         .map(|folder| folder.join(program))

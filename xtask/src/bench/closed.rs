@@ -12,10 +12,11 @@ const CONNECTIONS: usize = 64;
 const TURN_S: f64 = 1.0;
 const ROUNDS_FACTOR: usize = 3;
 /// Those who are compared most closely stand next to each other.
-const PEERS: [Peer; 11] = [
+const PEERS: [Peer; 12] = [
     Peer::BareUring,
     Peer::BareMultishot,
     Peer::BareEpoll,
+    Peer::BareEpollStamped,
     Peer::KneeEpollUnstamped,
     Peer::KneeEpoll,
     Peer::Wrk,

@@ -110,9 +110,13 @@ pub fn run(options: &Options) -> Result<(), String> {
         if tools::find("oha").is_none() {
             cargo(&["install", "--locked", "oha"], &[])?;
         }
+        if tools::find("bombardier").is_none() {
+            install_with_go("github.com/codesenberg/bombardier@latest");
+        }
     }
     let bare = build_bare_loops()?;
     let release = !options.debug;
+    build_bare_rustls(&bare, release)?;
     let mut build = vec!["build", "--package", "knee"];
     build.extend(release.then_some("--release"));
     cargo(&build, &[])?;
@@ -143,6 +147,7 @@ fn build_bare_loops() -> Result<std::path::PathBuf, String> {
     for (name, library, needed) in [
         ("server_epoll", "-lm", true),
         ("closed_epoll", "-lm", true),
+        ("closed_h2", "-lm", true),
         ("open_spin", "-lm", true),
         ("open_hybrid", "-lm", true),
         ("connect_server", "-lm", true),
@@ -169,6 +174,30 @@ fn build_bare_loops() -> Result<std::path::PathBuf, String> {
         }
     }
     Ok(out)
+}
+
+/// A peer that is written in Go, where Go is there.
+fn install_with_go(module: &str) {
+    let installed = Command::new("go").args(["install", module]).status();
+    if !installed.is_ok_and(|status| status.success()) {
+        println!("without {module}: go could not install it");
+    }
+}
+
+/// Builds the bare loop over rustls, as fast as rustls gets, and puts it beside those in C.
+fn build_bare_rustls(out: &std::path::Path, release: bool) -> Result<(), String> {
+    const NAME: &str = "closed_rustls";
+    let mut build = vec!["build", "--package", "knee-engine", "--example", NAME];
+    if release {
+        let fastest = "profile.release.package.rustls.opt-level=3";
+        build.extend(["--release", "--config", fastest]);
+    }
+    cargo(&build, &[])?;
+    let profile = if release { "release" } else { "debug" };
+    let built = repo::target().join(profile).join("examples").join(NAME);
+    let copied = std::fs::copy(&built, out.join(NAME));
+    copied.map_err(|e| format!("{}: {e}", built.display()))?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -29,12 +29,20 @@ pub enum Peer {
     H2loadStreams,
     /// oha.
     Oha,
+    /// bombardier.
+    Bombardier,
     /// `bench/closed_epoll.c`.
     BareEpoll,
+    /// The same with the kernel's receive timestamps.
+    BareEpollStamped,
     /// `bench/closed_uring.c`.
     BareUring,
     /// The same with multishot receives.
     BareMultishot,
+    /// `bench/closed_h2.c`.
+    BareStreams,
+    /// `crates/engine/examples/closed_rustls.rs`.
+    BareRustls,
     /// `bench/open_spin.c`.
     BareSpin,
     /// `bench/open_hybrid.c`.
@@ -111,7 +119,11 @@ impl Peer {
             Peer::H2load => "h2load --h1",
             Peer::H2loadStreams => "h2load",
             Peer::Oha => "oha",
+            Peer::Bombardier => "bombardier",
             Peer::BareEpoll => "bare epoll loop",
+            Peer::BareEpollStamped => "bare epoll loop, timestamps",
+            Peer::BareStreams => "bare HTTP/2 loop",
+            Peer::BareRustls => "bare rustls loop",
             Peer::BareUring => "bare io_uring loop",
             Peer::BareMultishot => "bare io_uring loop, multishot",
             Peer::BareSpin => "bare spin loop",
@@ -128,7 +140,10 @@ impl Peer {
             Peer::Ab => "ab",
             Peer::H2load | Peer::H2loadStreams => "h2load",
             Peer::Oha => "oha",
-            Peer::BareEpoll => "closed_epoll",
+            Peer::Bombardier => "bombardier",
+            Peer::BareEpoll | Peer::BareEpollStamped => "closed_epoll",
+            Peer::BareStreams => "closed_h2",
+            Peer::BareRustls => "closed_rustls",
             Peer::BareUring | Peer::BareMultishot => "closed_uring",
             Peer::BareSpin => "open_spin",
             Peer::BareHybrid => "open_hybrid",
@@ -145,13 +160,9 @@ impl Peer {
         )
     }
 
-    /// Whether it is one of the loops in `bench/`.
+    /// Whether it is one of the loops that make only the calls.
     pub fn is_bare(self) -> bool {
-        use Peer::{BareEpoll, BareHybrid, BareMultishot, BareSpin, BareUring};
-        matches!(
-            self,
-            BareEpoll | BareUring | BareMultishot | BareSpin | BareHybrid
-        )
+        self.name().starts_with("bare ")
     }
 
     /// Whether it has measured when it ends so. knee's 3 says that it calls its run invalid.
@@ -202,6 +213,7 @@ impl Peer {
                 format!("--no-tui --output-format json -z {ms}ms -c {connections} -q {r} {url}")
             }
             (Peer::BareEpoll | Peer::BareUring, None) => format!("{port} {connections} {seconds}"),
+            (Peer::BareEpollStamped, None) => format!("{port} {connections} {seconds} stamped"),
             (Peer::BareMultishot, None) => format!("{port} {connections} {seconds} multishot"),
             (Peer::BareSpin | Peer::BareHybrid, Some(Rate::Constant(r))) => {
                 format!("{port} {connections} {r} {seconds}")
@@ -226,6 +238,7 @@ impl Peer {
             Peer::K6 => parse_k6(&json(out)?),
             Peer::H2load | Peer::H2loadStreams => parse_h2load(out),
             Peer::Oha => parse_oha(&json(out)?),
+            Peer::Bombardier => parse_bombardier(&json(out)?),
             _ => parse_bare(&json(out)?),
         }
     }
@@ -389,6 +402,16 @@ fn parse_oha(report: &Value) -> Result<Sample, String> {
             p90_us: us("p90")?,
             p99_us: us("p99")?,
         }),
+        ..Sample::default()
+    })
+}
+
+fn parse_bombardier(report: &Value) -> Result<Sample, String> {
+    let at = |name: &str| number(report, &format!("/result/{name}"));
+    Ok(Sample {
+        requests: at("req2xx")?,
+        seconds: at("timeTakenSeconds")?,
+        errors: at("req4xx")? + at("req5xx")? + at("others")?,
         ..Sample::default()
     })
 }

@@ -58,10 +58,10 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
     let seconds = whole(lab);
     let wrk = format!("-t1 -c{CONNECTIONS} -d{seconds}s --latency");
     let insecure = format!("{url} --vusers {CONNECTIONS} --http1.1 --insecure");
-    let work = |title: &str, host, options: &str, peer: String| Work {
+    let work = |title: &str, host, options: &str, peers: Vec<(Peer, String)>| Work {
         title: title.into(),
         host,
-        lines: lines(lab, &format!("{insecure}{options}"), (Peer::Wrk, peer)),
+        lines: lines(lab, &format!("{insecure}{options}"), peers),
         against: Peer::Wrk,
         is_handshakes: options.contains("--no-keepalive"),
     };
@@ -71,19 +71,29 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
             "HTTP/1.1 over TLS 1.3 (goal: CPU ≤ 0.85 of wrk)",
             Host::NginxTls,
             "",
-            format!("{wrk} {url}"),
+            vec![
+                (
+                    Peer::BareRustls,
+                    format!("{PORT} {CONNECTIONS} {}", lab.seconds(TURN_S)),
+                ),
+                (Peer::Wrk, format!("{wrk} {url}")),
+                (
+                    Peer::Bombardier,
+                    format!("-c {CONNECTIONS} -d {seconds}s -k -o json -p r {url}"),
+                ),
+            ],
         ),
         work(
             "Full handshakes, one request each (goal: rate ≥ 1.0 of wrk)",
             Host::NginxNoTickets,
             " --no-keepalive --tls-resume off",
-            close.clone(),
+            vec![(Peer::Wrk, close.clone())],
         ),
         work(
             "Resumed handshakes, one request each (goal: rate ≥ 1.0 of wrk)",
             Host::NginxTls,
             " --no-keepalive --tls-resume ticket",
-            close,
+            vec![(Peer::Wrk, close)],
         ),
     ];
     let mut text = format!(
@@ -92,7 +102,8 @@ pub fn run_tls(lab: &Lab) -> Result<String, String> {
          verifies the certificate (P-256), everybody its signature; the cipher is \
          TLS_AES_128_GCM_SHA256 for all. wrk resumes sessions wherever the server lets it, so \
          full handshakes are with an nginx that does not (`ssl_session_tickets off`); h2load does \
-         not end with `Connection: close`.\n\n"
+         not end with `Connection: close`. The bare rustls loop is rustls's buffered connections \
+         over epoll and nothing else.\n\n"
     );
     for work in &all {
         text += &compare(lab, work)?;
@@ -108,7 +119,8 @@ pub fn run_http2(lab: &Lab) -> Result<String, String> {
     let mut text = format!(
         "## HTTP/2: what a request costs\n\n\
          {STREAMS} streams per connection; nginx and nghttpd, one process each, answer with \
-         1,294 bytes.\n\n"
+         1,294 bytes. The bare loop in C sends cached header blocks and counts the ends of \
+         streams: what no generator can do for less.\n\n"
     );
     for (host, name, goal) in [
         (Host::Nghttpd, "nghttpd, cleartext", "0.60"),
@@ -131,13 +143,16 @@ fn streams(lab: &Lab, host: Host, name: &str, goal: &str, connections: usize) ->
     let url = format!("{scheme}://127.0.0.1:{PORT}/");
     let users = connections * STREAMS;
     let h2load = format!("-t1 -c{connections} -m{STREAMS} -D{} {url}", whole(lab));
+    let bare = format!("{PORT} {connections} {STREAMS} {}", lab.seconds(TURN_S));
+    let bare = (scheme == "http").then_some((Peer::BareStreams, bare));
+    let peers = bare.into_iter().chain([(Peer::H2loadStreams, h2load)]);
     Work {
         title: format!("{connections} × {STREAMS}, {name} (goal: CPU ≤ {goal} of h2load)"),
         host,
         lines: lines(
             lab,
             &format!("{url} {how} --vusers {users} -c {connections}"),
-            (Peer::H2loadStreams, h2load),
+            peers,
         ),
         against: Peer::H2loadStreams,
         is_handshakes: false,
@@ -149,14 +164,18 @@ fn whole(lab: &Lab) -> f64 {
     lab.seconds(TURN_S).ceil()
 }
 
-/// knee's command lines and that of a peer.
-fn lines(lab: &Lab, knee: &str, peer: (Peer, String)) -> Vec<(Peer, String)> {
+/// knee's command lines and those of its peers.
+fn lines(
+    lab: &Lab,
+    knee: &str,
+    peers: impl IntoIterator<Item = (Peer, String)>,
+) -> Vec<(Peer, String)> {
     let ms = lab.seconds(TURN_S) * 1e3;
     let of_knee = KNEE.map(|(peer, backend)| {
         let common = format!("-t 1 -d {ms}ms --warmup 0s --backend {backend} --json - --quiet");
         (peer, format!("run {knee} {common}"))
     });
-    of_knee.into_iter().chain([peer]).collect()
+    of_knee.into_iter().chain(peers).collect()
 }
 
 /// Lets them take turns.
@@ -240,13 +259,13 @@ fn open(lab: &Lab) -> Result<String, String> {
     let lines = lines(
         lab,
         &format!("{url} --http2-prior-knowledge --rate {RATE_PER_S} --arrival constant -c 1"),
-        (
+        [(
             Peer::H2loadStreams,
             format!(
                 "-t1 -c1 -m{STREAMS} --rps {RATE_PER_S} -D{} {url}",
                 whole(lab)
             ),
-        ),
+        )],
     );
     let peers: Vec<Peer> = lines.iter().map(|(peer, _)| *peer).collect();
     let file = lab.scratch("arrivals");

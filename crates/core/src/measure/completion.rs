@@ -159,7 +159,9 @@ impl Completion {
         ];
         let mut from = self.intended;
         let first_byte = Stage::FirstByte as usize;
-        let begun = ends[..first_byte].iter().fold(Nanos::ZERO, |a, &b| a.max(b));
+        let begun = ends[..first_byte]
+            .iter()
+            .fold(Nanos::ZERO, |a, &b| a.max(b));
         if begun <= from && self.first_byte >= self.completed {
             // What nearly all operations of a closed loop over open connections are.
             let mut stages = Stages::default();

@@ -1,4 +1,4 @@
-//! Times that are to be counted in a histogram, where the same time often comes several times in a row.
+//! Times to be counted in a histogram, of which the same often comes several times in a row.
 
 use super::Histogram;
 use crate::time::Nanos;

@@ -5,8 +5,8 @@ use super::{Completion, Measurement, Stage, Stages};
 use crate::time::Nanos;
 
 /// Records response time, service time and stages of each operation, most of them once: of nearly
-/// all operations two of these times or all three are one and the same, and each histogram costs the
-/// hot loop a line of the cache. [`TimesRecorder::finish`] counts everything where it belongs.
+/// all operations two of these times or all three are one and the same, and each histogram costs
+/// the hot loop a line of the cache. [`TimesRecorder::finish`] counts everything where it belongs.
 #[derive(Debug, Default)]
 pub(super) struct TimesRecorder {
     /// Operations whose response time is their service time, all of it the wait for the first byte.
@@ -71,7 +71,15 @@ impl TimesRecorder {
 
     /// Hands what was recorded over.
     pub(super) fn finish(self, to: &mut Measurement) {
-        let [whole, served, response, service, pick_up, pacing_error, connection_wait] = [
+        let [
+            whole,
+            served,
+            response,
+            service,
+            pick_up,
+            pacing_error,
+            connection_wait,
+        ] = [
             self.whole,
             self.served,
             self.response,
@@ -82,7 +90,10 @@ impl TimesRecorder {
         ]
         .map(|mut runs| runs.take().unwrap_or_default());
         (to.response, to.service) = (response, service);
-        to.stages = self.stages.map(|mut runs| runs.take().unwrap_or_default()).into();
+        to.stages = self
+            .stages
+            .map(|mut runs| runs.take().unwrap_or_default())
+            .into();
         to.response.merge(&whole);
         for of_both in [&mut to.service, &mut to.stages[Stage::FirstByte as usize]] {
             of_both.merge(&served);

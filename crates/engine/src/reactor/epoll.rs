@@ -215,7 +215,7 @@ impl EpollBackend {
         }
     }
 
-    /// Sends a payload from byte `gone` on. What the kernel does not take is kept, and nothing else.
+    /// Sends a payload from byte `gone` on. What the kernel does not take is kept.
     #[inline]
     fn send_from(&mut self, slot: u32, payload: Payload, mut gone: usize) -> io::Result<()> {
         let connection = &mut self.connections[slot as usize];

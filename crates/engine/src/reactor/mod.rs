@@ -178,7 +178,7 @@ pub(crate) trait Backend: Sized {
     /// `epoll` or `io_uring`.
     const NAME: &'static str;
 
-    /// What is sent leaves at once. Otherwise it leaves as [`Backend::poll`] is called next, so that
+    /// What is sent leaves at once. Otherwise it leaves when [`Backend::poll`] is called next, and
     /// what several events bring about is better sent together.
     const SENDS_AT_ONCE: bool = true;
 

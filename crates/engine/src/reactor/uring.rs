@@ -346,7 +346,6 @@ impl UringBackend {
 
 impl Backend for UringBackend {
     const NAME: &'static str = "io_uring";
-
     const SENDS_AT_ONCE: bool = false;
 
     fn open(&mut self, slot: u32, opening: Opening<'_>) -> io::Result<()> {

@@ -54,6 +54,19 @@ fn h2load_is_read() {
 }
 
 #[test]
+fn bombardier_is_read() {
+    let out = r#"{"spec": {"numberOfConnections": 64}, "result": {"bytesRead": 10,
+        "timeTakenSeconds": 1.5, "req1xx": 0, "req2xx": 7, "req3xx": 0, "req4xx": 1, "req5xx": 2,
+        "others": 3, "latency": {"mean": 864.8, "stddev": 448.8, "max": 16592}}}"#;
+    let sample = Peer::Bombardier.parse(out).unwrap();
+    assert_eq!(
+        (sample.requests, sample.seconds, sample.errors),
+        (7.0, 1.5, 6.0)
+    );
+    assert!(Peer::Bombardier.parse("{}").is_err());
+}
+
+#[test]
 fn oha_is_read() {
     let out = r#"{"summary": {"total": 2.0, "average": 0.0001, "requestsPerSec": 3.5},
         "latencyPercentiles": {"p50": 0.0001, "p90": 0.0002, "p99": 0.003},
@@ -121,6 +134,10 @@ fn a_load_becomes_a_command_line_or_nothing() {
     );
     assert_eq!(line(Peer::Wrk, &open), None);
     assert_eq!(line(Peer::BareEpoll, &closed).unwrap(), "80 64 0.3");
+    assert_eq!(
+        line(Peer::BareEpollStamped, &closed).unwrap(),
+        "80 64 0.3 stamped"
+    );
     assert_eq!(line(Peer::BareSpin, &open).unwrap(), "80 64 1000 0.3");
     assert_eq!(line(Peer::BareSpin, &closed), None);
     assert!(
