@@ -55,6 +55,7 @@ pub(crate) fn generator_use(
         steal_percent,
         peak_rss_bytes: host::peak_rss_bytes(),
         workers: workers.len() as u32,
+        woken_by_target: None,
         wait: None,
     }
 }

@@ -6,7 +6,7 @@ mod followed;
 use crate::error::RunError;
 use crate::generator::{WorkerUse, generator_use};
 use crate::kernel::counters::Counters;
-use crate::kernel::host::HostTime;
+use crate::kernel::host::{self, HostTime};
 use crate::kernel::limits;
 use crate::kernel::timestamps::Timestamps;
 use crate::link::{self, TlsTarget};
@@ -16,7 +16,7 @@ use crate::pool::requests::{RequestSet, serialise_all};
 use crate::reactor::{Backend, COVERED, EpollBackend, Requests, UringBackend, Waiter};
 use crate::resolve;
 use crate::sys::clock::MonotonicClock;
-use crate::sys::socket::RawAddress;
+use crate::sys::socket::{Address, RawAddress};
 use crate::sys::thread as sys_thread;
 use crate::worker::{Done, Worker};
 use knee_core::both_ends::{Sampled, Seen, host_times};
@@ -141,6 +141,7 @@ fn run_crew(
     let counters = Counters::now();
     let time = HostTime::now();
     let (done, intervals) = plan.run_workers(show, vantage.as_deref_mut());
+    let waits_only_for_target = plan.reading_delays() && is_here(&plan.address);
     let seen = plan.one_of.and_then(|_| vantage.as_mut().map(|v| v.seen()));
     let observed = vantage.map(Vantage::finish);
     let steal_percent = HostTime::now().steal_percent_since(time);
@@ -150,6 +151,7 @@ fn run_crew(
         .collect::<io::Result<Vec<Done>>>()
         .map_err(not_run)?;
     let beside = Beside {
+        waits_only_for_target,
         intervals,
         kernel,
         steal_percent,
@@ -157,6 +159,15 @@ fn run_crew(
         seen,
     };
     Ok(trial_of(spec, done, beside))
+}
+
+/// Whether a target is on this host.
+fn is_here(target: &RawAddress) -> bool {
+    match target.decode() {
+        Ok(Address::Tcp(address)) => host::is_own(address.ip()),
+        Ok(Address::Unix(_)) => true,
+        Err(_) => false,
+    }
 }
 
 /// Why a worker could not run.
@@ -167,6 +178,8 @@ fn not_run(error: io::Error) -> RunError {
 
 /// What was counted beside the workers.
 struct Beside {
+    /// Workers sleep until the target, which is on this host, wakes them.
+    waits_only_for_target: bool,
     intervals: Vec<Interval>,
     kernel: BTreeMap<String, i64>,
     steal_percent: f64,
@@ -181,6 +194,9 @@ fn trial_of(spec: &TrialSpec, done: Vec<Done>, beside: Beside) -> Trial {
     let interrupted = done.iter().any(|d| d.interrupted);
     let generator = GeneratorUse {
         wait: Some(wait_of(spec, &done)),
+        woken_by_target: beside
+            .waits_only_for_target
+            .then(|| done.iter().map(|d| d.used.sleeps).sum()),
         ..generator_use(
             done.first().map_or("", |d| d.backend),
             &done.iter().map(use_of).collect::<Vec<_>>(),
@@ -316,6 +332,14 @@ impl Plan<'_> {
         }
     }
 
+    /// Users wait for nothing but their responses.
+    fn reading_delays(&self) -> bool {
+        match &self.spec.load {
+            Load::Closed { pause, .. } => pause.law.is_zero(),
+            Load::Open(_) | Load::Overload(_) => false,
+        }
+    }
+
     /// The measured window.
     fn window(&self) -> Window {
         Window {
@@ -350,10 +374,7 @@ impl Plan<'_> {
                 .of_worker(share.index - self.crew.first, self.spare),
             window,
             give_up: window.end + spec.timeout + spec.connect_timeout,
-            reading_delays: match &spec.load {
-                Load::Closed { pause, .. } => pause.law.is_zero(),
-                Load::Open(_) | Load::Overload(_) => false,
-            },
+            reading_delays: self.reading_delays(),
         };
         // All that takes time is done before the barrier; a worker that failed still has to come
         // to it, as the others wait there.

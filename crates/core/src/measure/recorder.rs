@@ -80,6 +80,41 @@ pub struct Recorder {
     kept_back: Vec<Completion>,
     /// From this response time on an operation is among the slowest.
     slow: Nanos,
+    /// The last response that came over a connection.
+    last: Option<Arrival>,
+}
+
+/// When a response came over which connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Arrival {
+    at: Nanos,
+    connection: u32,
+    /// It was counted as sharing this time.
+    is_shared: bool,
+}
+
+impl Arrival {
+    #[inline]
+    fn of(completion: &Completion) -> Arrival {
+        Arrival {
+            at: completion.completed,
+            connection: completion.connection,
+            is_shared: false,
+        }
+    }
+
+    /// How many responses are known to share their arrival now that this one has come after `last`,
+    /// and were not before.
+    #[inline]
+    fn shared(mut self, last: &mut Option<Arrival>) -> u64 {
+        let with = last.filter(|last| {
+            (last.at, last.connection) == (self.at, self.connection)
+                && self.connection != Completion::NO_CONNECTION
+        });
+        self.is_shared = with.is_some();
+        *last = Some(self);
+        with.map_or(0, |with| 1 + u64::from(!with.is_shared))
+    }
 }
 
 impl Recorder {
@@ -121,6 +156,7 @@ impl Recorder {
             parts: Parts::new(config.window, config.interval),
             kept_back: Vec::new(),
             slow: Nanos::ZERO,
+            last: None,
         }
     }
 
@@ -314,7 +350,10 @@ impl Recorder {
         self.steps.count(completion.target, &stages);
         let was_sent = completion.sent < completion.completed;
         self.times.count(completion, &stages, was_sent);
-        totals.by_kernel += u64::from(completion.by_kernel && completion.outcome.is_response());
+        if completion.outcome.is_response() {
+            totals.by_kernel += u64::from(completion.by_kernel);
+            totals.shared_arrivals += Arrival::of(completion).shared(&mut self.last);
+        }
         if is_whole {
             totals.response_min = shortest(totals.response_min, Some(response));
         }

@@ -110,6 +110,10 @@ pub struct Measurement {
     /// Responses whose end is the kernel's receive timestamp.
     #[serde(default)]
     pub by_kernel: u64,
+    /// Responses that came in one piece with others over their connection: the arrival of each is
+    /// that of the piece's last byte.
+    #[serde(default)]
+    pub shared_arrivals: u64,
     /// Throughput and response times in fine slots, for tests of stationarity and batch means.
     pub series: Series,
     /// The same in the intervals that people look at.
@@ -209,6 +213,7 @@ impl Measurement {
         }
         self.pick_up.merge(&other.pick_up);
         self.by_kernel += other.by_kernel;
+        self.shared_arrivals += other.shared_arrivals;
         self.series.merge(other.series);
         self.answers.merge(other.answers);
         self.answered += other.answered;
@@ -306,6 +311,10 @@ pub struct GeneratorUse {
     pub peak_rss_bytes: u64,
     /// Worker threads.
     pub workers: u32,
+    /// How often workers slept over the window until a response woke them; absent where the target
+    /// is on another host, or where they sleep for other reasons too.
+    #[serde(default)]
+    pub woken_by_target: Option<u64>,
     /// How they waited; absent where nothing tells.
     #[serde(default)]
     pub wait: Option<WaitUse>,
@@ -327,6 +336,8 @@ impl GeneratorUse {
         self.cpu_system_s += other.cpu_system_s;
         self.steal_percent = self.steal_percent.max(other.steal_percent);
         self.peak_rss_bytes = self.peak_rss_bytes.max(other.peak_rss_bytes);
+        let woken = [self.woken_by_target, other.woken_by_target];
+        self.woken_by_target = woken.into_iter().flatten().reduce(|a, b| a + b);
         self.wait = match (self.wait.take(), other.wait) {
             (Some(mine), Some(theirs)) => Some(mine.merge(self.workers, theirs, other.workers)),
             (mine, theirs) => mine.or(theirs),

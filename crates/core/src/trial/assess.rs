@@ -60,6 +60,10 @@ pub fn assess(trial: &Trial) -> TrialReport {
         offered: offered_report(trial),
         generator: GeneratorReport {
             wait: wait.map(|used| WaitReport::of(used, measured.window)),
+            woken_by_target_per_s: trial.generator.woken_by_target.map(|woken| {
+                let window = measured.window.length().max(Nanos(1));
+                woken as f64 / window.as_secs_f64()
+            }),
             ..generator_report(&trial.generator, flow.completed)
         },
         stationary: flow.throughput_stationary && flow.response_stationary,
@@ -261,6 +265,7 @@ pub(crate) fn generator_report(used: &GeneratorUse, completed: f64) -> Generator
         busiest_worker_waiting_percent: used.busiest_worker_waiting_percent,
         steal_percent: used.steal_percent,
         peak_rss_bytes: used.peak_rss_bytes,
+        woken_by_target_per_s: None,
         wait: None,
     }
 }

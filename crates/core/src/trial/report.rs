@@ -266,7 +266,7 @@ pub struct TargetReport {
     pub step: Option<StepReport>,
 }
 
-fn is_zero(n: &u64) -> bool {
+pub(super) fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
@@ -396,6 +396,10 @@ pub struct GeneratorReport {
     pub steal_percent: f64,
     /// Largest resident memory of the process.
     pub peak_rss_bytes: u64,
+    /// How often per second a response woke a worker that slept, in a closed loop without pauses
+    /// whose target is on the generator's host; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub woken_by_target_per_s: Option<f64>,
     /// How the workers waited; absent where nothing tells.
     #[serde(default)]
     pub wait: Option<WaitReport>,

@@ -1,7 +1,7 @@
 //! What the response times of a trial are made of, and whose delay that is.
 
 use super::offered::quantiles;
-use super::report::QuantilesReport;
+use super::report::{QuantilesReport, is_zero};
 use crate::measure::{
     HeatReport, Measurement, Owner, Part, SlowOperation, SplitPart, Stage, Trial, known_keys,
 };
@@ -44,6 +44,10 @@ pub struct TimingReport {
     /// From the arrival of a response until the generator read it; not part of the response time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pick_up_ns: Option<QuantilesReport>,
+    /// Responses that came in one piece with others over their connection. Each counts as arrived
+    /// with the last byte of the piece: later than it did, never earlier.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub shared_arrivals: u64,
     /// In a closed loop, the generator's share of a user's cycle: its pacing error and the time
     /// until it read a response. Throughput is lower by up to this share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -237,6 +241,7 @@ pub fn of_measurement(measured: &Measurement) -> TimingReport {
             .collect(),
         stages_ns: stages.collect(),
         pick_up_ns: (measured.by_kernel > 0).then(|| quantiles(&measured.pick_up)),
+        shared_arrivals: measured.shared_arrivals,
         generator_cycle_percent: None,
         heat_map: measured.series.heat_report(),
         slowest: measured.slowest.operations().to_vec(),

@@ -4,6 +4,7 @@ use crate::sys::{clock, thread};
 use knee_core::report::Host;
 use knee_core::time::Nanos;
 use std::fs;
+use std::net::{IpAddr, UdpSocket};
 
 /// Facts about this machine for the report; what cannot be read stays empty.
 pub(crate) fn host() -> Host {
@@ -25,6 +26,11 @@ pub(crate) fn host() -> Host {
         cpu_model: model.map_or_else(String::new, |(_, name)| name.trim().to_owned()),
         facts: Default::default(),
     }
+}
+
+/// Whether an address is one of this host: whether something can be bound to it.
+pub(crate) fn is_own(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback() || (!ip.is_unspecified() && UdpSocket::bind((ip, 0)).is_ok())
 }
 
 /// Processor time of the whole host, in ticks: /proc/stat.

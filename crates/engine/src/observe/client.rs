@@ -5,11 +5,12 @@ use super::follow::Following;
 use super::watch::{Armed, Watch};
 use crate::control::{Door, Lost, SILENCE_NS, ServiceClock, Talk, printable};
 use crate::error::RunError;
+use crate::kernel::host;
 use crate::sys::clock::monotonic_ns;
 use knee_core::both_ends::Seen;
 use knee_core::measure::{Observed, SynSource};
 use knee_core::time::Nanos;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 /// A `knee observe` that watches for us.
@@ -195,7 +196,7 @@ pub fn watch_for(
             following: None,
             follows: true,
         };
-        return Ok(is_own(target.ip()).then_some(here));
+        return Ok(host::is_own(target.ip()).then_some(here));
     };
     let watch = RemoteWatch::connect(at, token)?;
     if watch.port() != target.port() {
@@ -207,11 +208,6 @@ pub fn watch_for(
     }
     let (watch, failed) = (Box::new(watch), None);
     Ok(Some(Vantage::There { watch, failed }))
-}
-
-/// Whether an address is one of this host: whether something can be bound to it.
-fn is_own(ip: IpAddr) -> bool {
-    ip.to_canonical().is_loopback() || (!ip.is_unspecified() && UdpSocket::bind((ip, 0)).is_ok())
 }
 
 impl Vantage {

@@ -86,6 +86,8 @@ pub struct ThreadUse {
     pub kept_waiting: Nanos,
     /// Times that it was given a processor. 0 where the kernel does not tell.
     pub scheduled: u64,
+    /// Times that it slept.
+    pub sleeps: u64,
 }
 
 impl ThreadUse {
@@ -107,6 +109,8 @@ impl ThreadUse {
             system: nanos(usage.ru_stime),
             kept_waiting,
             scheduled,
+            // Voluntary context switches.
+            sleeps: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
         }
     }
 
@@ -127,6 +131,7 @@ impl ThreadUse {
             system: self.system - earlier.system,
             kept_waiting: self.kept_waiting - earlier.kept_waiting,
             scheduled: self.scheduled.saturating_sub(earlier.scheduled),
+            sleeps: self.sleeps.saturating_sub(earlier.sleeps),
         }
     }
 }

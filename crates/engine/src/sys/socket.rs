@@ -80,7 +80,11 @@ impl RawAddress {
         }
     }
 
-    fn decode(&self) -> io::Result<Address> {
+    /// The address that the bytes stand for.
+    ///
+    /// # Errors
+    /// Of a family that nobody connects to.
+    pub fn decode(&self) -> io::Result<Address> {
         let from = &raw const self.storage;
         // SAFETY: the family says which struct the kernel wrote; the storage is large enough and
         // aligned for each, and all of its bytes are initialised.

@@ -415,6 +415,10 @@ fn generator_facts(t: &TrialReport) -> Vec<Fact> {
     let mut facts = cpu_facts(g);
     facts.push(fact("busiest worker", busiest(g)));
     facts.extend(g.wait.as_ref().map(|w| fact("waiting", waiting(w))));
+    facts.extend(g.woken_by_target_per_s.map(|woken| {
+        let words = format!("{}/s, by the target on this host", estimate(woken));
+        fact("woken from sleep", Line::plain(words))
+    }));
     facts.push(fact(
         "stolen by the host",
         Line::plain(percent(g.steal_percent)),

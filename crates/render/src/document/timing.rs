@@ -41,6 +41,13 @@ pub(super) fn show(doc: &mut Document, t: &TrialReport) {
     let mut facts: Vec<_> = pick_up
         .map(|q| fact("read after arrival", quantiles(q)))
         .collect();
+    if timing.shared_arrivals > 0 {
+        let words = format!(
+            "{} responses came in one piece with others, and arrived with its last byte",
+            count(timing.shared_arrivals)
+        );
+        facts.push(fact("shared arrival", Line::plain(words)));
+    }
     facts.extend(timing.generator_cycle_percent.map(|own| {
         let line = Line::plain(format!("{} of a user's cycle", percent(own)));
         fact("generator's delay", line)

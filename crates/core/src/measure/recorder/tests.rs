@@ -398,3 +398,27 @@ fn what_hangs_from_the_warm_up_to_the_last_operation_counts() {
     let m = record(&[before[0], hangs], MS(20_000), MS(20_000));
     assert_eq!((m.carried, m.outcomes.total()), (0, 1));
 }
+
+#[test]
+fn responses_that_came_in_one_piece_are_counted_and_no_others() {
+    // When each completed over which connection, in ms; how many share their arrival.
+    let none = Completion::NO_CONNECTION;
+    for (arrivals, shared) in [
+        (&[(5, 0)][..], 0),
+        (&[(5, 0), (5, 0)], 2),
+        (&[(5, 0), (5, 0), (5, 0), (6, 0)], 3),
+        (&[(5, 0), (5, 0), (6, 0), (6, 0)], 4),
+        (&[(5, 0), (5, 1), (6, 0)], 0),
+        (&[(5, none), (5, none)], 0),
+    ] {
+        let mut recorder = Recorder::new(config(MS(0), MS(100), false));
+        for &(at, connection) in arrivals {
+            recorder.on_completion(&Completion {
+                connection,
+                ..ok(MS(1), MS(at))
+            });
+        }
+        let m = recorder.finish(MS(100));
+        assert_eq!(m.shared_arrivals, shared, "{arrivals:?}");
+    }
+}

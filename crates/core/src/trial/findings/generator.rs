@@ -15,11 +15,12 @@ const LAW_OPERATIONS: f64 = 20.0;
 const PAUSE_SHARE: f64 = 0.05;
 const PAUSE_NS: f64 = 50_000.0;
 
-pub(super) const CODES: [Code; 7] = [
+pub(super) const CODES: [Code; 8] = [
     GENERATOR_LIMITED,
     GENERATOR_DISTORTED,
     GENERATOR_DELAY,
     GENERATOR_CYCLE,
+    GENERATOR_WOKEN,
     LITTLES_LAW_VIOLATION,
     THINK_DEVIATION,
     GENERATOR_POLLED,
@@ -189,6 +190,50 @@ pub(super) fn generator_cycle(trials: &Trials) -> Option<Finding> {
         ),
         [("generator_cycle_percent", own)],
         "poll instead of sleeping: --wait spin; or read the throughput as a lower bound",
+    ))
+}
+
+/// From so many users on a target that answers them at once has work for all of a worker's time: a
+/// worker that sleeps all the same is woken for each response.
+const WOKEN_USERS: u32 = 16;
+/// Wake-ups per response, and per second, that are worth a word.
+const WOKEN_PER_RESPONSE: f64 = 0.1;
+const WOKEN_PER_S: f64 = 5_000.0;
+
+const GENERATOR_WOKEN: Code = Code {
+    name: "generator_woken",
+    cause: "The target is on the generator's host. The generator sleeps between responses, and the \
+            target's kernel calls wake it for each of them. That takes the target's time: some \
+            microseconds per wake-up on a virtual machine, less on a physical one. A generator \
+            that does not sleep can measure a higher throughput.",
+    remedy: "Give the generator a processor of its own and let it poll: taskset -c N knee … \
+             --threads 1 --wait spin. Or run it on another host.",
+};
+
+pub(super) fn generator_woken(trials: &Trials) -> Option<Finding> {
+    let woken = |t: &TrialReport| {
+        let per_s = t.generator.woken_by_target_per_s?;
+        let has_users = matches!(t.level, Level::Vusers(users) if users >= WOKEN_USERS);
+        let per_response = per_s / t.throughput_per_s?;
+        let is_much = per_s >= WOKEN_PER_S && per_response >= WOKEN_PER_RESPONSE;
+        (has_users && is_much).then_some((per_s, per_response))
+    };
+    let (place, (per_s, per_response)) = trials.worst(woken, |woken| woken.0)?;
+    Some(GENERATOR_WOKEN.finding(
+        Severity::Info,
+        format!(
+            "{place}the target, which is on this host, woke the generator {} times per second, {} \
+             times per response. That takes the target's time: throughput may be higher with a \
+             generator that polls",
+            number(per_s),
+            number(per_response)
+        ),
+        [
+            ("woken_by_target_per_s", per_s),
+            ("woken_per_response", per_response),
+        ],
+        "compare with a generator that polls on a processor of its own: taskset -c N knee … \
+         --threads 1 --wait spin",
     ))
 }
 

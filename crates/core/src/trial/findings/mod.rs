@@ -70,12 +70,13 @@ impl Default for Asked {
 }
 
 fn diagnose(trials: &Trials) -> Vec<Finding> {
-    let checks: [fn(&Trials) -> Option<Finding>; 23] = [
+    let checks: [fn(&Trials) -> Option<Finding>; 24] = [
         agents::fleet_incomplete,
         generator::generator_limited,
         generator::generator_distorted,
         generator::generator_delay,
         generator::generator_cycle,
+        generator::generator_woken,
         generator::littles_law,
         target::connections_limit,
         target::target_queue_grows,

@@ -114,6 +114,35 @@ fn a_generator_that_polled_says_so() {
 }
 
 #[test]
+fn a_generator_that_is_woken_for_each_response_is_told_of() {
+    let woken = |t: &mut TrialReport, users: u32, per_s: f64, of: f64| {
+        t.level = Level::Vusers(users);
+        t.throughput_per_s = Some(of);
+        t.generator.woken_by_target_per_s = Some(per_s);
+    };
+    for (users, per_s, of, found, what) in [
+        (16, 5_000.0, 50_000.0, true, "once in ten responses"),
+        (
+            15,
+            5_000.0,
+            50_000.0,
+            false,
+            "too few users to keep it busy",
+        ),
+        (16, 4_999.0, 40_000.0, false, "seldom"),
+        (16, 5_000.0, 50_100.0, false, "for few of the responses"),
+    ] {
+        let expected: &[&str] = if found { &["generator_woken"] } else { &[] };
+        check(what, |t| woken(t, users, per_s, of), expected);
+    }
+    let elsewhere = |t: &mut TrialReport| {
+        woken(t, 16, 5_000.0, 50_000.0);
+        t.generator.woken_by_target_per_s = None;
+    };
+    check("the target is elsewhere", elsewhere, &[]);
+}
+
+#[test]
 fn trial_findings_at_their_thresholds() {
     check(
         "not stationary",

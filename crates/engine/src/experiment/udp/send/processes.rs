@@ -79,7 +79,7 @@ impl From<ClientDone> for Done {
                     user: done.user,
                     system: done.system,
                     kept_waiting: done.kept_waiting,
-                    scheduled: 0,
+                    ..ThreadUse::default()
                 },
                 polled: done.polled,
                 over: done.over,
