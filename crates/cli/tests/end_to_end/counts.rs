@@ -125,3 +125,31 @@ fn what_is_shed_is_counted_and_never_sent() {
     assert_eq!(served["requests"], 200 - shed);
     assert!(served["station"]["queue_max"].as_u64().unwrap() <= 1);
 }
+
+/// Only where nothing but a response ends a worker's sleep is the target who wakes it.
+#[test]
+fn who_wakes_the_generator_is_told_where_it_is_only_the_target() {
+    let station = ["--workers", "1", "--service", "fixed(1ms)"];
+    for backend in both_backends() {
+        for (load, is_told) in [
+            (&["--vusers", "2"][..], true),
+            (&["--vusers", "2", "--think", "1ms"], false),
+            (&["--rate", "100"], false),
+        ] {
+            let common = [
+                "-n",
+                "50",
+                "-t",
+                "1",
+                "--wait",
+                "hybrid",
+                "--backend",
+                backend,
+            ];
+            let (trial, _) = trial(&station, &[load, &common].concat());
+            let woken = &trial["generator"]["woken_by_target_per_s"];
+            let told = woken.as_f64().is_some_and(|per_s| per_s > 0.0);
+            assert_eq!(told, is_told, "{backend} {load:?}: {woken}");
+        }
+    }
+}
