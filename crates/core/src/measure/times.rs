@@ -7,7 +7,7 @@ use crate::time::Nanos;
 /// Records response time, service time and stages of each operation, most of them once: of nearly
 /// all operations two of these times or all three are one and the same, and each histogram costs
 /// the hot loop a line of the cache. [`TimesRecorder::finish`] counts everything where it belongs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct TimesRecorder {
     /// Operations whose response time is their service time, all of it the wait for the first byte.
     whole: Runs,
@@ -28,8 +28,16 @@ pub(super) struct TimesRecorder {
 impl TimesRecorder {
     pub(super) fn new(open_loop: bool) -> TimesRecorder {
         TimesRecorder {
+            whole: Runs::ready(),
+            served: Runs::ready(),
+            response: Runs::ready(),
+            service: Runs::ready(),
+            stages: std::array::from_fn(|_| Runs::ready()),
+            staged: 0,
+            pick_up: Runs::ready(),
             open_loop,
-            ..TimesRecorder::default()
+            pacing_error: Runs::ready(),
+            connection_wait: Runs::ready(),
         }
     }
 
