@@ -206,7 +206,7 @@ const GENERATOR_WOKEN: Code = Code {
             target's kernel calls wake it for each of them. That takes the target's time: some \
             microseconds per wake-up on a virtual machine, less on a physical one. A generator \
             that does not sleep can measure a higher throughput.",
-    remedy: "Give the generator a processor of its own and let it poll: taskset -c N knee … \
+    remedy: "Give the generator a processor of its own with taskset, and let it poll with \
              --threads 1 --wait spin. Or run it on another host.",
 };
 
@@ -232,8 +232,8 @@ pub(super) fn generator_woken(trials: &Trials) -> Option<Finding> {
             ("woken_by_target_per_s", per_s),
             ("woken_per_response", per_response),
         ],
-        "compare with a generator that polls on a processor of its own: taskset -c N knee … \
-         --threads 1 --wait spin",
+        "compare with a generator that polls: --threads 1 --wait spin, on a processor that taskset \
+         keeps for it",
     ))
 }
 
