@@ -1,5 +1,7 @@
 //! Markdown tables.
 
+use crate::repo;
+
 /// Rows under a header.
 pub struct Table {
     columns: usize,
@@ -31,9 +33,11 @@ impl Table {
 
 /// The contenders' command lines as a list.
 pub fn command_lines(lines: impl IntoIterator<Item = String>) -> String {
+    // As they are typed in the repository's folder, wherever that is.
+    let root = format!("{}/", repo::root().display());
     let list: String = lines
         .into_iter()
-        .map(|line| format!("- `{line}`\n"))
+        .map(|line| format!("- `{}`\n", line.replace(&root, "")))
         .collect();
     format!("Command lines:\n\n{list}\n")
 }
@@ -50,5 +54,12 @@ mod tests {
             table.finish(),
             "| who | how much |\n| --- | ---: |\n| knee | 1 |\n\n"
         );
+    }
+
+    #[test]
+    fn command_lines_hold_in_any_checkout() {
+        let file = repo::root().join("bench/file").display().to_string();
+        let shown = command_lines([format!("knee run {file} -d 1s")]);
+        assert!(shown.contains("- `knee run bench/file -d 1s`\n"), "{shown}");
     }
 }
