@@ -339,11 +339,9 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             flight.bytes_sent = 0;
         }
         let time = flight.no_earlier(time);
-        let (placed, completion) = (
-            flight.placed,
-            flight.answered(P::answered(status), status, time),
-        );
-        self.waiting.note(time.seen - placed, true);
+        let completion = flight.answered(P::answered(status), status, time);
+        let had_connection = time.seen - flight.placed;
+        self.waiting.note(had_connection, true);
         if is_whole && is_in_step {
             match (X::MULTIPLEXED, began_early) {
                 (true, _) => self.followed.ended_among_others(slot, op, &completion),
