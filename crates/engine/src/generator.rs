@@ -12,13 +12,18 @@ pub(crate) struct WorkerUse {
     pub used: ThreadUse,
     /// Of it, time spent polling in vain.
     pub polled: Nanos,
-    /// The measured time.
+    /// The time in which it was used; it covers all of that.
     pub over: Nanos,
 }
 
 impl WorkerUse {
+    /// A share of the time, 0 to 100 %: a thread has one processor at a time, and what is beyond
+    /// that is the rounding of the kernel's accounts.
     fn percent(&self, time: Nanos) -> f64 {
-        time.0 as f64 * 100.0 / self.over.0.max(1) as f64
+        if self.over == Nanos::ZERO {
+            return 0.0;
+        }
+        (time.0 as f64 * 100.0 / self.over.0 as f64).min(100.0)
     }
 
     fn busy(&self) -> f64 {

@@ -13,7 +13,9 @@ use crate::link::{self, TlsTarget};
 use crate::observe::Vantage;
 use crate::pool::client::Client;
 use crate::pool::requests::{RequestSet, serialise_all};
-use crate::reactor::{Backend, COVERED, EpollBackend, Requests, UringBackend, Waiter};
+use crate::reactor::{
+    Backend, COVERED, EpollBackend, ReceiveClock, Requests, UringBackend, Waiter,
+};
 use crate::resolve;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::socket::{Address, RawAddress};
@@ -370,6 +372,7 @@ impl Plan<'_> {
                 targets: spec.target.requests.len(),
             }),
             clock: MonotonicClock::start(),
+            receive_clock: ReceiveClock::new(0),
             waiter: Waiter::new(spec.engine.wait, COVERED, &spec.engine.margins)
                 .of_worker(share.index - self.crew.first, self.spare),
             window,
@@ -387,6 +390,7 @@ impl Plan<'_> {
         self.ready.wait();
         let origin = *self.origin.get_or_init(|| self.begin());
         worker.clock = MonotonicClock { origin };
+        worker.receive_clock = ReceiveClock::new(origin);
         worker.clock.wait_for_origin();
         if let Some(muster) = self.muster {
             muster.begun(worker.clock.now().0);
@@ -453,7 +457,7 @@ fn use_of(done: &Done) -> WorkerUse {
     WorkerUse {
         used: done.used,
         polled: done.polled,
-        over: done.measurement.window.length(),
+        over: done.used_over,
     }
 }
 

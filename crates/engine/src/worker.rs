@@ -24,7 +24,7 @@ const STALL: Nanos = Nanos::from_millis(5);
 const LOOKS_AFTER_STALL: u32 = 64;
 
 /// All that one worker runs with.
-pub(crate) struct Worker<C> {
+pub(crate) struct Worker<C, K = MonotonicClock> {
     /// Says what to start when.
     pub driver: AnyDriver,
     /// Carries it.
@@ -32,7 +32,9 @@ pub(crate) struct Worker<C> {
     /// Writes it down.
     pub recorder: Recorder,
     /// Tells the time since the run began.
-    pub clock: MonotonicClock,
+    pub clock: K,
+    /// Tells when the kernel received bytes, on that clock.
+    pub receive_clock: ReceiveClock,
     /// Decides between sleeping and polling.
     pub waiter: Waiter,
     /// The measured window.
@@ -50,8 +52,10 @@ pub(crate) struct Done {
     pub backend: &'static str,
     /// What it measured.
     pub measurement: Measurement,
-    /// Processor time over the window.
+    /// Processor time over the window, …
     pub used: ThreadUse,
+    /// … which was read this long apart.
+    pub used_over: Nanos,
     /// Time spent polling in vain over the window.
     pub polled: Nanos,
     /// How it waited.
@@ -62,7 +66,7 @@ pub(crate) struct Done {
     pub interrupted: bool,
 }
 
-impl<C: Client> Worker<C> {
+impl<C: Client, K: Clock + Clone> Worker<C, K> {
     /// Runs until the load is through, or `stop` is set. Each finished interval goes to `emit`.
     ///
     /// # Errors
@@ -78,6 +82,7 @@ impl<C: Client> Worker<C> {
             client,
             recorder,
             clock,
+            receive_clock,
             mut waiter,
             window,
             give_up,
@@ -87,13 +92,13 @@ impl<C: Client> Worker<C> {
             driver,
             client,
             recorder,
-            clock,
-            receive_clock: ReceiveClock::new(clock.origin),
+            clock: clock.clone(),
+            receive_clock,
             next: Action::Done,
             pace: waiter.begin(clock.now(), ThreadUse::now().spent(Nanos::ZERO)),
             reading_delays,
         };
-        let mut usage = Usage::new(window);
+        let mut usage = Usage::new(window, clock.clone());
         let mut expected = Nanos::MAX;
         let interrupted = loop {
             let now = clock.now();
@@ -119,13 +124,14 @@ impl<C: Client> Worker<C> {
             }
             expected = session.wait(io, &mut waiter)?;
         };
-        let (used, polled) = usage.finish(waiter.polled_total());
+        let (used, used_over, polled) = usage.finish(waiter.polled_total());
         let sampler = session.client.take_sampler();
         Ok(Done {
             backend: B::NAME,
             sampler,
             measurement: session.finish(emit),
             used,
+            used_over,
             polled,
             waiter,
             interrupted,
@@ -135,11 +141,11 @@ impl<C: Client> Worker<C> {
 
 /// Driver, client and recorder, joined: whatever happens on a connection, and whatever is due, goes
 /// through here.
-struct Session<C> {
+struct Session<C, K> {
     driver: AnyDriver,
     client: C,
     recorder: Recorder,
-    clock: MonotonicClock,
+    clock: K,
     receive_clock: ReceiveClock,
     /// What the driver wants after all that was due.
     next: Action,
@@ -149,7 +155,7 @@ struct Session<C> {
     reading_delays: bool,
 }
 
-impl<B: Backend, C: Client> Sink<B> for Session<C> {
+impl<B: Backend, C: Client, K: Clock> Sink<B> for Session<C, K> {
     #[inline]
     fn on_event(&mut self, io: &mut B, slot: u32, event: Event<'_>) {
         let now = self.clock.now();
@@ -171,7 +177,7 @@ impl<B: Backend, C: Client> Sink<B> for Session<C> {
     }
 }
 
-impl<C: Client> Session<C> {
+impl<C: Client, K: Clock> Session<C, K> {
     /// Takes up what an event at `now` has ended, and starts what that permits or is due.
     #[inline]
     fn follow_up<B: Backend>(&mut self, io: &mut B, now: Nanos) {
@@ -305,9 +311,11 @@ impl<C: Client> Session<C> {
             opened,
             open_max,
             surplus,
+            in_flight,
             ..
         } = self.client.tally();
         let mut measurement = self.recorder.finish(now);
+        measurement.lost = in_flight;
         measurement.malformed_because = self.client.first_violation();
         measurement.stream_reset_because = self.client.first_reset();
         measurement.handshakes = self.client.take_handshakes();
@@ -334,17 +342,20 @@ fn note(pace: &mut Pace, completion: &Completion, reading_delays: bool) {
     }
 }
 
-/// Processor time over the window, read by the worker as it passes the window's ends.
-struct Usage {
+/// Processor time over the window, read by the worker as it passes the window's ends. A worker may
+/// pass them late, so the time between the readings is a part of what is read.
+struct Usage<K> {
     window: Window,
-    at_start: Option<(ThreadUse, Nanos)>,
-    over_window: Option<(ThreadUse, Nanos)>,
+    clock: K,
+    at_start: Option<(ThreadUse, Nanos, Nanos)>,
+    over_window: Option<(ThreadUse, Nanos, Nanos)>,
 }
 
-impl Usage {
-    fn new(window: Window) -> Usage {
+impl<K: Clock> Usage<K> {
+    fn new(window: Window, clock: K) -> Usage<K> {
         Usage {
             window,
+            clock,
             at_start: None,
             over_window: None,
         }
@@ -353,19 +364,27 @@ impl Usage {
     #[inline]
     fn note(&mut self, now: Nanos, polled: Nanos) {
         if self.at_start.is_none() && now >= self.window.start {
-            self.at_start = Some((ThreadUse::now(), polled));
+            self.at_start = Some((ThreadUse::now(), now, polled));
         }
         if self.over_window.is_none() && now >= self.window.end {
             self.over_window = Some(self.so_far(polled));
         }
     }
 
-    fn so_far(&self, polled: Nanos) -> (ThreadUse, Nanos) {
-        let (used, polled_before) = self.at_start.unwrap_or_default();
-        (ThreadUse::now().since(used), polled - polled_before)
+    /// Processor time, the time that it was used in, and the part of that spent polling. Nothing
+    /// before the window has begun.
+    fn so_far(&self, polled: Nanos) -> (ThreadUse, Nanos, Nanos) {
+        let Some((used, since, polled_before)) = self.at_start else {
+            return Default::default();
+        };
+        let used = ThreadUse::now().since(used);
+        (used, self.clock.now() - since, polled - polled_before)
     }
 
-    fn finish(self, polled: Nanos) -> (ThreadUse, Nanos) {
+    fn finish(self, polled: Nanos) -> (ThreadUse, Nanos, Nanos) {
         self.over_window.unwrap_or_else(|| self.so_far(polled))
     }
 }
+
+#[cfg(test)]
+mod hostile;

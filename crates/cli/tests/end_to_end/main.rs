@@ -7,6 +7,7 @@ mod counts;
 mod early_answers;
 mod faults;
 mod fleet;
+mod floods;
 mod hangs;
 mod history;
 mod http2_server;

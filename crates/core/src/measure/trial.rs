@@ -142,6 +142,10 @@ pub struct Measurement {
     /// Bytes of the requests that were sent whole and ended in the window.
     #[serde(default)]
     pub bytes_sent: u64,
+    /// Operations that began and are not known to have ended, also outside the window: a fault of
+    /// the generator, as each must end or be under way at the end.
+    #[serde(default)]
+    pub lost: u64,
     /// How many of the operations intended in the window were answered with which status.
     #[serde(default)]
     pub status_codes: StatusCodes,
@@ -229,6 +233,7 @@ impl Measurement {
         self.bytes_received += other.bytes_received;
         self.bytes_sent += other.bytes_sent;
         self.status_codes.merge(&other.status_codes);
+        self.lost += other.lost;
         self.unsent += other.unsent;
         self.surplus += other.surplus;
         match self.targets.is_empty() {

@@ -9,7 +9,8 @@ use crate::time::Nanos;
 use service_times::ServiceTimes;
 use std::collections::VecDeque;
 
-/// Operations that wait for a connection, the first that came first.
+/// Operations that wait for a connection, in the order of their deadlines: of those with the same
+/// time limit the first that came is the first.
 ///
 /// Where more come than the connections can carry, first come, first served alone would send every
 /// operation just before its timeout: none would succeed, and each would cost the server work and
@@ -25,21 +26,33 @@ use std::collections::VecDeque;
 /// is noticed: something is always sent, if only what comes while a connection is free.
 #[derive(Debug)]
 pub struct Pool<T> {
-    timeout: Nanos,
     connections: u64,
-    /// By deadline.
-    line: VecDeque<(Nanos, T)>,
-    /// Passed over, by deadline.
-    hopeless: VecDeque<(Nanos, T)>,
+    line: Line<T>,
+    /// Passed over.
+    hopeless: Line<T>,
     times: ServiceTimes,
 }
 
+/// Operations by deadline.
+type Line<T> = VecDeque<(Nanos, T)>;
+
+/// Adds an operation to a line. Deadlines come nearly in order, so that the search from the back
+/// looks at one or two.
+#[inline]
+fn add<T>(line: &mut Line<T>, deadline: Nanos, operation: T) {
+    let earlier = line.iter().rposition(|&(at, _)| at <= deadline);
+    let place = earlier.map_or(0, |at| at + 1);
+    if place == line.len() {
+        line.push_back((deadline, operation));
+    } else {
+        line.insert(place, (deadline, operation));
+    }
+}
+
 impl<T> Pool<T> {
-    /// Nothing waits yet for these connections. An operation ends as a timeout this long after its
-    /// intended time.
-    pub fn new(connections: u64, timeout: Nanos) -> Pool<T> {
+    /// Nothing waits yet for these connections.
+    pub fn new(connections: u64) -> Pool<T> {
         Pool {
-            timeout,
             connections: connections.max(1),
             line: VecDeque::new(),
             hopeless: VecDeque::new(),
@@ -47,16 +60,10 @@ impl<T> Pool<T> {
         }
     }
 
-    /// An operation begins to wait.
+    /// An operation begins to wait, until its deadline at most.
     #[inline]
-    pub fn push(&mut self, intended: Nanos, operation: T) {
-        self.line.push_back((intended + self.timeout, operation));
-    }
-
-    /// An operation that had a connection waits again, before those that came later.
-    #[inline]
-    pub fn push_again(&mut self, intended: Nanos, operation: T) {
-        self.line.push_front((intended + self.timeout, operation));
+    pub fn push(&mut self, deadline: Nanos, operation: T) {
+        add(&mut self.line, deadline, operation);
     }
 
     /// A connection is free at `now`: the operation that gets it.
@@ -79,7 +86,7 @@ impl<T> Pool<T> {
             if !passed_over {
                 return Some(operation);
             }
-            self.hopeless.push_back((deadline, operation));
+            add(&mut self.hopeless, deadline, operation);
         }
         None
     }
@@ -103,18 +110,18 @@ impl<T> Pool<T> {
         self.times.note(took, whole);
     }
 
-    /// The intended time of the operation that waits longest.
+    /// The operation with the first deadline.
     #[inline]
-    pub fn oldest_intended(&self) -> Option<Nanos> {
-        let first = [&self.line, &self.hopeless].map(|of| of.front().map(|&(at, _)| at));
-        let deadline = first.into_iter().flatten().min()?;
-        Some(deadline - self.timeout)
+    pub fn first(&self) -> Option<&T> {
+        let first = [&self.line, &self.hopeless].map(VecDeque::front);
+        let first = first.into_iter().flatten().min_by_key(|(at, _)| *at)?;
+        Some(&first.1)
     }
 
     /// When [`Pool::expire`] has something to do next.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
-        let first = |of: &VecDeque<(Nanos, T)>| of.front().map_or(Nanos::MAX, |&(at, _)| at);
+        let first = |of: &Line<T>| of.front().map_or(Nanos::MAX, |&(at, _)| at);
         first(&self.line).min(first(&self.hopeless))
     }
 

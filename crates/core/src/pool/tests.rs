@@ -8,13 +8,14 @@ fn ms(ms: u64) -> Nanos {
 
 /// A pool of so many connections whose operations took so long.
 fn pool(connections: u64, took_ms: impl IntoIterator<Item = u64>) -> Pool<u64> {
-    let mut pool = Pool::new(connections, TIMEOUT);
+    let mut pool = Pool::new(connections);
     took_ms.into_iter().for_each(|t| pool.note(ms(t), true));
     pool
 }
 
 fn fill(pool: &mut Pool<u64>, intended_ms: impl IntoIterator<Item = u64>) {
-    intended_ms.into_iter().for_each(|t| pool.push(ms(t), t));
+    let intended = intended_ms.into_iter();
+    intended.for_each(|t| pool.push(ms(t) + TIMEOUT, t));
 }
 
 #[test]
@@ -63,9 +64,21 @@ fn before_anything_is_known_all_that_has_time_left_may_go() {
 }
 
 #[test]
-fn what_goes_again_goes_first() {
+fn a_repeated_operation_goes_first() {
     let mut pool = pool(1, []);
-    fill(&mut pool, [5, 6]);
-    pool.push_again(ms(1), 1);
+    fill(&mut pool, [5, 6, 1]);
     assert_eq!(pool.take(ms(10)), Some(1));
+}
+
+#[test]
+fn each_operation_ends_at_its_own_deadline() {
+    let mut pool = pool(1, []);
+    pool.push(ms(5_000), 1);
+    pool.push(ms(100), 2);
+    pool.push(ms(100), 3);
+    assert_eq!(pool.first(), Some(&2));
+    assert_eq!(pool.next_deadline(), ms(100));
+    let over: Vec<_> = std::iter::from_fn(|| pool.expire(ms(100))).collect();
+    assert_eq!(over, [2, 3]);
+    assert_eq!(pool.next_deadline(), ms(5_000));
 }

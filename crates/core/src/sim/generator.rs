@@ -122,7 +122,7 @@ impl Generator {
             next: Action::Done,
             slots: Vec::new(),
             free: Vec::new(),
-            waiting: Pool::new(connections_max.into(), spec.timeout),
+            waiting: Pool::new(connections_max.into()),
             connections: Connections {
                 keep_alive: spec.target.keep_alive,
                 max: u64::from(connections_max).max(1),
@@ -287,7 +287,7 @@ impl Generator {
         self.watch(ticket.slot, now, agenda);
         match self.connections.acquire() {
             Some(connection) => self.send(ticket, connection, now, agenda),
-            None => self.waiting.push(op.intended, ticket),
+            None => self.waiting.push(op.intended + self.timeout, ticket),
         }
     }
 

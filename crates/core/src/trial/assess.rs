@@ -305,6 +305,7 @@ pub(super) fn evidence(trial: &Trial) -> Evidence {
             .iter()
             .filter_map(|a| Some((a.agent.clone(), a.lost_because.clone()?)))
             .collect(),
+        lost: measured.lost,
         stall_ns_max: measured.stall_ns_max,
         gaps: gap_evidence(trial),
         busy_percent: used.busiest_worker_percent - used.busiest_worker_spin_percent,

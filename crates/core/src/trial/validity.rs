@@ -155,6 +155,8 @@ pub struct Evidence {
     pub program_failed_because: Option<String>,
     /// It has ended, and the load with it.
     pub program_ended: bool,
+    /// Operations that began and are not known to have ended.
+    pub lost: u64,
     /// Agents of which nothing is known, each with the reason.
     pub agents_lost: Vec<(String, String)>,
 }
@@ -196,12 +198,15 @@ pub enum Clause {
     ValuesMissing,
     /// What an agent measured is lost.
     AgentLost,
+    /// Operations began that neither ended nor were under way at the end.
+    OperationsLost,
 }
 
 /// The broken clauses, each with a sentence; none where the trial is valid.
 pub fn broken_clauses(evidence: &Evidence) -> Vec<(Clause, String)> {
     type Check = fn(&Evidence) -> Option<String>;
-    let checks: [(Clause, Check); 11] = [
+    let checks: &[(Clause, Check)] = &[
+        (Clause::OperationsLost, operations_are_lost),
         (Clause::AgentLost, agent_is_lost),
         (Clause::FellBehind, rate_not_achieved),
         (Clause::Stalled, stood_still),
@@ -214,9 +219,9 @@ pub fn broken_clauses(evidence: &Evidence) -> Vec<(Clause, String)> {
         (Clause::ResourcesExhausted, resources_exhausted),
         (Clause::ValuesMissing, values_missing),
     ];
-    let broken = checks.into_iter();
+    let broken = checks.iter();
     broken
-        .filter_map(|(clause, check)| Some((clause, check(evidence)?)))
+        .filter_map(|&(clause, check)| Some((clause, check(evidence)?)))
         .collect()
 }
 
@@ -403,6 +408,16 @@ fn core_stolen(e: &Evidence) -> Option<String> {
         format!(
             "the host gave {} of this machine's processor time to others",
             percent(e.steal_percent)
+        )
+    })
+}
+
+/// Whether the books balance: operations begun equal those that ended and those under way.
+fn operations_are_lost(e: &Evidence) -> Option<String> {
+    (e.lost > 0).then(|| {
+        format!(
+            "the generator lost {} operations: they began, and their ends are not known",
+            exact(e.lost as f64)
         )
     })
 }

@@ -11,6 +11,9 @@ use knee_core::measure::Outcome;
 use knee_core::session::{Fills, Readings};
 use std::ops::{Deref, DerefMut};
 
+/// The most interim responses to one request.
+pub(crate) const INTERIMS_MAX: u8 = 100;
+
 /// The number of an operation under way, by which its connection and its pool both know it.
 pub type FlightId = u32;
 
@@ -29,7 +32,7 @@ pub trait Exchange: Sized {
     fn established(shared: &mut Self::Shared, out: &mut Outbox) -> Self;
 
     /// How many more operations may begin now, and whose limit it is.
-    fn room(&self) -> Room;
+    fn room(&self, shared: &Self::Shared) -> Room;
 
     /// Begins an operation. There was room for it.
     fn begin(

@@ -56,9 +56,10 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Kept> {
     lanes: Vec<u32>,
     flights: Flights,
     waiting: Pool<Flight>,
-    /// Operations that go again over another connection.
+    /// Operations that the target has not processed. They are placed again before the event that
+    /// told so is over, so that each has a deadline where it waits.
     again: Vec<Flight>,
-    /// Slots with something to be sent, once all that is due has begun.
+    /// Slots with something to be sent, or that could not send, once all that is due has begun.
     dirty: Vec<u32>,
     /// Deadlines of operations that were sent.
     responding: Deadlines,
@@ -96,7 +97,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             ready: Ready::new(slots),
             lanes: vec![NONE; config.lanes as usize],
             flights: Flights::default(),
-            waiting: Pool::new(config.operations_max(), config.timeout),
+            waiting: Pool::new(config.operations_max()),
             again: Vec::new(),
             dirty: Vec::new(),
             responding: Deadlines::new(slots),
@@ -171,13 +172,18 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
     #[inline]
     fn flush<B: Backend>(&mut self, io: &mut B, now: impl Fn() -> Nanos) {
         while let Some(slot) = self.dirty.pop() {
-            self.connections[slot as usize].is_dirty = false;
-            self.send_out(io, slot, now());
+            let connection = &mut self.connections[slot as usize];
+            connection.is_dirty = false;
+            match connection.send_error.take() {
+                None => self.send_out(io, slot, now()),
+                Some(error) => self.on_failure(io, slot, &error, now()),
+            }
         }
     }
 
     #[inline]
     fn next_deadline(&self) -> Nanos {
+        debug_assert!(self.again.is_empty(), "each operation has a deadline");
         let first = |of: &Deadlines| of.first().map_or(Nanos::MAX, |(_, at)| at);
         first(&self.responding)
             .min(first(&self.connecting))
@@ -232,7 +238,8 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
         // that have time limits of their own.
         let responding = self.responding.first();
         let responding = responding.map(|(op, _)| self.flights.get(op).intended);
-        let others = [self.waiting.oldest_intended(), responding];
+        let waiting = self.waiting.first().map(|flight| flight.intended);
+        let others = [waiting, responding];
         others.into_iter().flatten().chain(connecting).min()
     }
 

@@ -1,14 +1,20 @@
 //! The epoll backend: edge-triggered, one registration per connection for its whole life.
 
-use super::{Backend, Buffers, Close, Event, Opening, Payload, Piece, Requests, Sink, place};
+use super::{
+    Backend, Buffers, Close, Event, Opening, POLL_BYTES_MAX, Payload, Piece, Requests, Sink, place,
+};
 use crate::sys::epoll::{self, Epoll, flags};
 use crate::sys::socket::{Socket, TcpState};
 use knee_core::time::Nanos;
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// One read takes so much at most. Shared by all connections of the worker.
+/// Bytes of one read at most. The buffer is shared by all connections of the worker.
 const READ_BYTES: usize = 128 * 1024;
+
+/// Bytes read from one connection before the others have their turn, at most.
+const TURN_BYTES_MAX: usize = 2 * READ_BYTES;
 
 /// The tokens of what is watched, which is no connection, begin here.
 const WATCHED: u64 = 1 << 63;
@@ -21,6 +27,10 @@ const EVENTS_MAX: usize = 256;
 /// Edge-triggered, as level-triggered readiness costs a second look at every connection. A read
 /// that did not fill the buffer has emptied the socket (epoll(7)), so no second read is needed to
 /// see that: where the peer has closed as well, those bytes were its last ones.
+///
+/// A connection that has more to read than one turn permits waits in a queue for its next turn, as
+/// no further event tells of it. So no peer, however fast it sends, keeps the worker from the
+/// others or from its timers.
 pub(crate) struct EpollBackend {
     epoll: Epoll,
     connections: Vec<Connection>,
@@ -29,6 +39,10 @@ pub(crate) struct EpollBackend {
     events: Box<[epoll::Event]>,
     buffer: Box<[u8]>,
     timestamps: bool,
+    /// Tokens of connections that wait for their next turn to be read.
+    turns: VecDeque<u64>,
+    /// Bytes that this call of `poll` may still read.
+    readable_bytes: usize,
     /// What is watched beside the connections, by its number.
     watched: Vec<Option<OwnedFd>>,
 }
@@ -39,6 +53,8 @@ struct Connection {
     /// Counts the lives of the slot, so that an event of an earlier one is known as such.
     generation: u32,
     connected: bool,
+    /// It waits for its next turn to be read; with what events told of its end.
+    unread: Option<Ending>,
     /// What is being sent and how much of it has gone, where a send was cut short.
     unsent: Option<(Payload, usize)>,
     /// Why sending ended early. What has come before is still to be read.
@@ -46,7 +62,7 @@ struct Connection {
 }
 
 /// What an event tells of the end of what a peer sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Ending {
     No,
     /// It has closed in order: the FIN is here, and so is all that it sent before.
@@ -88,6 +104,8 @@ impl EpollBackend {
             events: vec![epoll::Event::EMPTY; EVENTS_MAX].into_boxed_slice(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             timestamps,
+            turns: VecDeque::new(),
+            readable_bytes: 0,
             watched: Vec::new(),
         })
     }
@@ -110,7 +128,10 @@ impl EpollBackend {
         }
         if event.is_readable() {
             let ending = Ending::of(event);
-            self.receive(slot, generation, ending, buffer, sink);
+            match &mut self.connections[slot as usize].unread {
+                None => self.receive(event.token(), ending, buffer, sink),
+                Some(known) => *known = ending.max(*known),
+            }
         }
         // After what has come: a server may answer and close before it has read the whole request,
         // and sending on then fails although its answer is here.
@@ -167,22 +188,49 @@ impl EpollBackend {
         connection.connected && connection.generation == generation
     }
 
+    /// Reads the connections whose turn has come; how many.
+    #[cold]
+    fn take_turns<S: Sink<Self>>(&mut self, buffer: &mut [u8], sink: &mut S) -> usize {
+        let waiting = self.turns.len();
+        for taken in 0..waiting {
+            if self.readable_bytes == 0 {
+                return taken;
+            }
+            let Some(token) = self.turns.pop_front() else {
+                return taken;
+            };
+            let connection = &mut self.connections[token as u32 as usize];
+            if connection.generation == (token >> 32) as u32
+                && let Some(ending) = connection.unread.take()
+            {
+                self.receive(token, ending, buffer, sink);
+            }
+        }
+        waiting
+    }
+
+    /// Reads a connection to its end, for one turn at most.
     #[inline]
     fn receive<S: Sink<Self>>(
         &mut self,
-        slot: u32,
-        generation: u32,
+        token: u64,
         ending: Ending,
         buffer: &mut [u8],
         sink: &mut S,
     ) {
+        let (slot, generation) = (token as u32, (token >> 32) as u32);
+        let mut turn_bytes = TURN_BYTES_MAX.min(self.readable_bytes);
         loop {
-            let connection = &self.connections[slot as usize];
+            let connection = &mut self.connections[slot as usize];
             let Some(socket) = &connection.socket else {
                 return;
             };
             if connection.generation != generation {
                 return;
+            }
+            if turn_bytes == 0 {
+                connection.unread = Some(ending);
+                return self.turns.push_back(token);
             }
             let received = match self.timestamps {
                 true => socket.receive(buffer),
@@ -192,6 +240,9 @@ impl EpollBackend {
                 bytes: &buffer[..n],
                 realtime_ns,
             });
+            let read = received.as_ref().map_or(0, |piece| piece.bytes.len());
+            turn_bytes = turn_bytes.saturating_sub(read);
+            self.readable_bytes = self.readable_bytes.saturating_sub(read);
             match received {
                 Ok(Piece { bytes: [], .. }) => {
                     let event = match self.connections[slot as usize].send_error.take() {
@@ -309,7 +360,7 @@ impl Backend for EpollBackend {
     fn close(&mut self, slot: u32, how: Close) {
         let connection = &mut self.connections[slot as usize];
         connection.generation = connection.generation.wrapping_add(1);
-        connection.connected = false;
+        (connection.connected, connection.unread) = (false, None);
         (connection.unsent, connection.send_error) = (None, None);
         // Closing the descriptor takes it out of the epoll set, as nothing else refers to it.
         let Some(socket) = connection.socket.take() else {
@@ -324,18 +375,27 @@ impl Backend for EpollBackend {
 
     fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize> {
         let mut events = std::mem::take(&mut self.events);
+        let timeout = if self.turns.is_empty() {
+            timeout
+        } else {
+            Nanos::ZERO
+        };
         let waited = self
             .epoll
             .wait(&mut events, Some(timeout))
             .map(<[epoll::Event]>::len);
-        if let Ok(count @ 1..) = waited {
-            let mut buffer = std::mem::take(&mut self.buffer);
-            for &event in &events[..count] {
-                self.handle(event, &mut buffer, sink);
-            }
-            self.buffer = buffer;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.readable_bytes = POLL_BYTES_MAX;
+        let turns = if self.turns.is_empty() {
+            0
+        } else {
+            self.take_turns(&mut buffer, sink)
+        };
+        for &event in &events[..*waited.as_ref().unwrap_or(&0)] {
+            self.handle(event, &mut buffer, sink);
         }
+        self.buffer = buffer;
         self.events = events;
-        waited
+        waited.map(|count| count + turns)
     }
 }

@@ -22,6 +22,11 @@ use knee_core::time::Nanos;
 use std::io;
 use std::os::fd::OwnedFd;
 
+/// Bytes that one call of [`Backend::poll`] reads and hands over, at most, but for the last piece:
+/// what takes well under a millisecond to read and parse. What has come beyond is handed over by
+/// the next call, so that no peer keeps a worker from its timers.
+const POLL_BYTES_MAX: usize = 1 << 20;
+
 /// What is sent in one go.
 #[derive(Debug)]
 pub(crate) enum Payload {
@@ -229,7 +234,8 @@ pub(crate) trait Backend: Sized {
     fn close(&mut self, slot: u32, how: Close);
 
     /// Waits up to `timeout` (zero: not at all) for events and hands them to `sink`; returns early
-    /// as soon as there is one. Returns how many there were.
+    /// as soon as there is one. Returns how many there were. Connections have their turns: one with
+    /// more bytes than a call may read leaves the rest to the next call.
     ///
     /// # Errors
     /// Of the waiting itself; a signal is not one.

@@ -4,7 +4,7 @@ use super::*;
 use crate::sys::socket::Address;
 use knee_core::spec::Body;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
@@ -255,6 +255,61 @@ fn over_a_unix_socket<B: Backend>(mut io: B) {
     std::fs::remove_file(path).unwrap();
 }
 
+/// A peer that sends more whenever some of it is read, up to a limit that only an endless call of
+/// `poll` reaches.
+struct Flood {
+    peer: TcpStream,
+    bytes: usize,
+    others: usize,
+}
+
+impl Flood {
+    const BYTES_MAX: usize = 64 << 20;
+
+    fn send(&mut self) {
+        while self.bytes < Flood::BYTES_MAX && self.peer.write(&[7; 64 << 10]).is_ok() {}
+    }
+}
+
+impl<B> Sink<B> for Flood {
+    fn on_event(&mut self, _: &mut B, slot: u32, event: Event<'_>) {
+        if let Event::Received(piece) = event {
+            if slot == 0 {
+                self.bytes += piece.bytes.len();
+                self.send();
+            } else {
+                self.others += piece.bytes.len();
+            }
+        }
+    }
+}
+
+fn a_flood_is_read_in_turns<B: Backend>(mut io: B) {
+    let (listener, address) = listener();
+    let mut peers = [0, 1].map(|slot| {
+        io.open(slot, Opening::to(&address)).unwrap();
+        poll_until(&mut io, |s| s == [Seen::Connected(slot)]);
+        listener.accept().unwrap().0
+    });
+    peers[1].write_all(b"ping").unwrap();
+    let [peer, _other] = peers;
+    peer.set_nonblocking(true).unwrap();
+    let mut flood = Flood {
+        peer,
+        bytes: 0,
+        others: 0,
+    };
+    flood.send();
+    let begin = Instant::now();
+    while (flood.bytes < 4 * POLL_BYTES_MAX || flood.others < 4) && begin.elapsed() < PATIENCE {
+        let before = flood.bytes;
+        io.poll(Nanos::from_millis(10), &mut flood).unwrap();
+        let read = flood.bytes - before;
+        assert!(read <= POLL_BYTES_MAX + (128 << 10), "{read} in one call");
+    }
+    assert_eq!(flood.others, 4, "the other connection has its turn");
+}
+
 /// Reads a byte at a time of what is watched, up to its end.
 struct Watches(UnixStream, Vec<u8>, bool);
 
@@ -327,6 +382,7 @@ promises! {
     refused_and_reset_are_told => failures,
     nothing_is_heard_of_a_closed_connection => a_closed_slot_is_silent,
     many_connections_share_the_buffers => |io| many_at_once(io, 100),
+    a_fast_peer_is_read_in_turns => a_flood_is_read_in_turns,
     unix_sockets_carry_the_same => over_a_unix_socket,
     what_is_no_connection_is_watched_up_to_its_end => watches_what_is_no_connection,
 }

@@ -1,13 +1,16 @@
 //! The io_uring backend: one multishot receive per connection, into buffers that all connections of
 //! the worker share; sends whose success is not reported; one system call per pass for all of it.
 
-use super::{Backend, Buffers, Close, Event, Opening, Payload, Piece, Requests, Sink, place};
+use super::{
+    Backend, Buffers, Close, Event, Opening, POLL_BYTES_MAX, Payload, Piece, Requests, Sink, place,
+};
 use crate::sys::buffers::BufferRing;
 use crate::sys::socket::{RawAddress, Socket, TcpState};
 use crate::sys::stamp;
 use io_uring::types::{CancelBuilder, Fd, RecvMsgOut, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 use knee_core::time::Nanos;
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 
@@ -45,7 +48,8 @@ pub(crate) struct UringBackend {
     lent: Vec<(u64, Vec<u8>)>,
     spare: Buffers,
     buffers: BufferRing,
-    completions: Vec<Completed>,
+    /// What the kernel has told and is still to be handled.
+    completions: VecDeque<Completed>,
     /// How much room the control messages of a receive need; `None`: no timestamps are asked for.
     /// Boxed, as the kernel reads it when a receive is armed.
     template: Option<Box<libc::msghdr>>,
@@ -71,6 +75,17 @@ struct Completed {
     user_data: u64,
     result: i32,
     flags: u32,
+}
+
+impl Completed {
+    /// Bytes that came with it.
+    fn received_bytes(self) -> usize {
+        if self.user_data & 0xFF == KIND_RECEIVE {
+            usize::try_from(self.result).unwrap_or(0)
+        } else {
+            0
+        }
+    }
 }
 
 impl UringBackend {
@@ -108,7 +123,6 @@ impl UringBackend {
             sending: None,
             send_error: None,
         });
-        let completions = Vec::with_capacity(COMPLETIONS as usize);
         Ok(UringBackend {
             ring,
             connections,
@@ -116,7 +130,7 @@ impl UringBackend {
             lent: Vec::new(),
             spare: Buffers::default(),
             buffers,
-            completions,
+            completions: VecDeque::with_capacity(COMPLETIONS as usize),
             template: timestamps.then(template),
             watched: Vec::new(),
         })
@@ -457,20 +471,22 @@ impl Backend for UringBackend {
     }
 
     fn poll<S: Sink<Self>>(&mut self, timeout: Nanos, sink: &mut S) -> io::Result<usize> {
-        let idle = self.ring.completion().is_empty();
+        let idle = self.completions.is_empty() && self.ring.completion().is_empty();
         self.enter(if idle { timeout } else { Nanos::ZERO })?;
-        let mut completions = std::mem::take(&mut self.completions);
-        completions.extend(self.ring.completion().map(|c| Completed {
-            user_data: c.user_data(),
-            result: c.result(),
-            flags: c.flags(),
-        }));
-        for &completed in &completions {
+        self.completions
+            .extend(self.ring.completion().map(|c| Completed {
+                user_data: c.user_data(),
+                result: c.result(),
+                flags: c.flags(),
+            }));
+        let (mut handled, mut bytes) = (0, 0);
+        while bytes < POLL_BYTES_MAX
+            && let Some(completed) = self.completions.pop_front()
+        {
+            bytes += completed.received_bytes();
+            handled += 1;
             self.handle(completed, sink);
         }
-        let handled = completions.len();
-        completions.clear();
-        self.completions = completions;
         self.buffers.publish();
         Ok(handled)
     }

@@ -20,7 +20,7 @@ pub const INVALID: Code = Code {
 
 impl Clause {
     /// All of them, in the order in which they are checked.
-    const ALL: [Clause; 12] = [
+    const ALL: [Clause; 13] = [
         Clause::FellBehind,
         Clause::Stalled,
         Clause::PacedLate,
@@ -33,6 +33,7 @@ impl Clause {
         Clause::ResourcesExhausted,
         Clause::ValuesMissing,
         Clause::AgentLost,
+        Clause::OperationsLost,
     ];
 
     /// What it means and what to do about it, by the name that it has in JSON.
@@ -50,6 +51,7 @@ impl Clause {
             Clause::ResourcesExhausted => RESOURCES_EXHAUSTED,
             Clause::ValuesMissing => VALUES_MISSING,
             Clause::AgentLost => AGENT_LOST,
+            Clause::OperationsLost => OPERATIONS_LOST,
         }
     }
 }
@@ -143,6 +145,13 @@ const AGENT_LOST: Code = Code {
             other agents, and the target met more load than they show.",
     remedy: "See why the agent ended or was cut off. An agent that comes back delivers: knee fleet \
              collect fetches that.",
+};
+
+const OPERATIONS_LOST: Code = Code {
+    name: "operations_lost",
+    cause: "Operations began and neither ended nor were under way at the end. This is a fault of \
+            knee: the outcomes do not sum to what was begun, so no figure can be relied on.",
+    remedy: "Report the fault with the command, the report as JSON and the kind of server.",
 };
 
 #[cfg(test)]

@@ -2,11 +2,26 @@
 
 use super::Violation;
 
-/// Where in a chunked body the stream is. Nothing of it is kept, so nothing of it needs a limit.
+/// Bytes of the line with a chunk's size, its extensions included, at most: the limit of Go's and
+/// nginx's readers.
+const SIZE_LINE_BYTES_MAX: u32 = 4096;
+
+/// Bytes of all trailer lines together, at most: as many as a head may have.
+const TRAILER_BYTES_MAX: u32 = super::HEAD_BYTES_MAX as u32;
+
+/// A chunked body as it comes in. Nothing of it is kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Chunked {
+    place: Place,
+    /// Bytes of framing since the last data: of the line with a size, or of the trailer.
+    framing_bytes: u32,
+}
+
+/// Where in a chunked body the stream is.
 ///
 /// Lines of the framing must end in CRLF; trailer lines, as header lines, may end in LF alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Chunked {
+enum Place {
     /// Before the first digit of a chunk's size.
     #[default]
     SizeStart,
@@ -47,65 +62,95 @@ impl Chunked {
     ) -> Result<Option<usize>, Violation> {
         let mut at = 0;
         while at < bytes.len() {
-            if let Chunked::Data(left) = *self {
+            if let Place::Data(left) = self.place {
                 let here = left.min((bytes.len() - at) as u64);
                 data(&bytes[at..at + here as usize]);
                 at += here as usize;
-                *self = match left - here {
-                    0 => Chunked::DataCr,
-                    left => Chunked::Data(left),
+                self.framing_bytes = 0;
+                self.place = match left - here {
+                    0 => Place::DataCr,
+                    left => Place::Data(left),
                 };
                 continue;
             }
             let byte = bytes[at];
             at += 1;
-            match self.step(byte)? {
-                Some(next) => *self = next,
+            match self.place.step(byte)? {
+                Some(next) => self.place = next,
                 None => return Ok(Some(at)),
+            }
+            self.framing_bytes += 1;
+            if self.framing_bytes > SIZE_LINE_BYTES_MAX {
+                self.check_framing()?;
             }
         }
         Ok(None)
     }
 
+    /// Whether the framing has become too long, which never happens to a server that means well.
+    #[cold]
+    fn check_framing(&self) -> Result<(), Violation> {
+        if !self.place.is_in_trailer() {
+            Err(Violation::ChunkLineTooLarge)
+        } else if self.framing_bytes > TRAILER_BYTES_MAX {
+            Err(Violation::TrailerTooLarge)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Place {
+    /// Whether the last chunk has come.
+    fn is_in_trailer(self) -> bool {
+        matches!(
+            self,
+            Place::TrailerStart
+                | Place::TrailerNext
+                | Place::TrailerName
+                | Place::TrailerValue
+                | Place::TrailerLf
+                | Place::EndLf
+        )
+    }
+
     /// What one byte of framing leads to; `None` at the end of the body.
-    fn step(self, byte: u8) -> Result<Option<Chunked>, Violation> {
+    fn step(self, byte: u8) -> Result<Option<Place>, Violation> {
         let next = match (self, byte) {
-            (Chunked::SizeStart, _) => Chunked::Size(digit(0, byte)?),
-            (Chunked::Size(n), b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
-                Chunked::Size(digit(n, byte)?)
+            (Place::SizeStart, _) => Place::Size(digit(0, byte)?),
+            (Place::Size(n), b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+                Place::Size(digit(n, byte)?)
             }
-            (Chunked::Size(n) | Chunked::SizePadding(n), b' ' | b'\t') => Chunked::SizePadding(n),
-            (Chunked::Size(n) | Chunked::SizePadding(n), b';') => Chunked::Extension(n),
-            (Chunked::Size(n) | Chunked::SizePadding(n) | Chunked::Extension(n), b'\r') => {
-                Chunked::SizeLf(n)
+            (Place::Size(n) | Place::SizePadding(n), b' ' | b'\t') => Place::SizePadding(n),
+            (Place::Size(n) | Place::SizePadding(n), b';') => Place::Extension(n),
+            (Place::Size(n) | Place::SizePadding(n) | Place::Extension(n), b'\r') => {
+                Place::SizeLf(n)
             }
-            (Chunked::Size(_) | Chunked::SizePadding(_), b'\n') => return Err(Violation::ChunkEnd),
-            (Chunked::Size(_) | Chunked::SizePadding(_), _) => return Err(Violation::ChunkSize),
-            (Chunked::Extension(n), _) if is_text(byte) => Chunked::Extension(n),
-            (Chunked::SizeLf(0), b'\n') => Chunked::TrailerStart,
-            (Chunked::SizeLf(n), b'\n') => Chunked::Data(n),
-            (Chunked::DataCr, b'\r') => Chunked::DataLf,
-            (Chunked::DataLf, b'\n') => Chunked::SizeStart,
-            (Chunked::TrailerStart | Chunked::TrailerNext, b'\r') => Chunked::EndLf,
-            (Chunked::TrailerStart | Chunked::TrailerNext | Chunked::EndLf, b'\n') => {
+            (Place::Size(_) | Place::SizePadding(_), b'\n') => return Err(Violation::ChunkEnd),
+            (Place::Size(_) | Place::SizePadding(_), _) => return Err(Violation::ChunkSize),
+            (Place::Extension(n), _) if is_text(byte) => Place::Extension(n),
+            (Place::SizeLf(0), b'\n') => Place::TrailerStart,
+            (Place::SizeLf(n), b'\n') => Place::Data(n),
+            (Place::DataCr, b'\r') => Place::DataLf,
+            (Place::DataLf, b'\n') => Place::SizeStart,
+            (Place::TrailerStart | Place::TrailerNext, b'\r') => Place::EndLf,
+            (Place::TrailerStart | Place::TrailerNext | Place::EndLf, b'\n') => {
                 return Ok(None);
             }
-            (Chunked::TrailerNext, b' ' | b'\t') => Chunked::TrailerValue,
-            (Chunked::TrailerStart | Chunked::TrailerNext, _) if is_token(byte) => {
-                Chunked::TrailerName
-            }
-            (Chunked::TrailerName, b':') => Chunked::TrailerValue,
-            (Chunked::TrailerName, _) if is_token(byte) => Chunked::TrailerName,
-            (Chunked::TrailerValue, b'\r') => Chunked::TrailerLf,
-            (Chunked::TrailerValue | Chunked::TrailerLf, b'\n') => Chunked::TrailerNext,
-            (Chunked::TrailerValue, _) if is_text(byte) => Chunked::TrailerValue,
+            (Place::TrailerNext, b' ' | b'\t') => Place::TrailerValue,
+            (Place::TrailerStart | Place::TrailerNext, _) if is_token(byte) => Place::TrailerName,
+            (Place::TrailerName, b':') => Place::TrailerValue,
+            (Place::TrailerName, _) if is_token(byte) => Place::TrailerName,
+            (Place::TrailerValue, b'\r') => Place::TrailerLf,
+            (Place::TrailerValue | Place::TrailerLf, b'\n') => Place::TrailerNext,
+            (Place::TrailerValue, _) if is_text(byte) => Place::TrailerValue,
             (
-                Chunked::TrailerStart
-                | Chunked::TrailerNext
-                | Chunked::TrailerName
-                | Chunked::TrailerValue
-                | Chunked::TrailerLf
-                | Chunked::EndLf,
+                Place::TrailerStart
+                | Place::TrailerNext
+                | Place::TrailerName
+                | Place::TrailerValue
+                | Place::TrailerLf
+                | Place::EndLf,
                 _,
             ) => return Err(Violation::Trailer),
             _ => return Err(Violation::ChunkEnd),

@@ -1,7 +1,7 @@
 //! HTTP/1.1 over one connection: one operation at a time.
 
 use super::request::{Segment, put_filled, segments};
-use super::response::Sink;
+use super::response::{Sink, count_empty};
 use super::{Eof, HeadCache, Progress, ResponseParser, Violation};
 use crate::exchange::{Asked, Exchange, FlightId, Outbox, Room, Standing, Tell, Told};
 use knee_core::measure::Outcome;
@@ -15,6 +15,8 @@ pub struct Http1 {
     /// The operation under way.
     op: Option<FlightId>,
     standing: Standing,
+    /// Bytes of empty lines that came since the last response.
+    empty_bytes: u16,
 }
 
 /// What the connections of a worker share.
@@ -69,7 +71,7 @@ impl Exchange for Http1 {
     }
 
     #[inline]
-    fn room(&self) -> Room {
+    fn room(&self, _: &Shared) -> Room {
         let is_free = self.op.is_none() && self.standing == Standing::Open;
         Room {
             operations: u32::from(is_free),
@@ -87,6 +89,7 @@ impl Exchange for Http1 {
         _: &mut Tell,
     ) {
         self.op = Some(op);
+        self.empty_bytes = 0;
         self.parser.begin(shared.heads[asked.request]);
         match &shared.filled[asked.request] {
             None => out.put_request(asked.request),
@@ -172,7 +175,10 @@ impl Http1 {
     /// pieces, that response stays what it was, and the connection is given up: the server is out
     /// of step. Empty lines mean nothing, and 408 is how some servers announce that they close.
     fn on_unasked(&mut self, bytes: &[u8], told: &mut Tell) {
-        if only_empty_lines(bytes) {
+        if only_empty_lines(bytes)
+            && let Some(count) = count_empty(self.empty_bytes, bytes.len())
+        {
+            self.empty_bytes = count;
             return;
         }
         self.standing = Standing::Broken;

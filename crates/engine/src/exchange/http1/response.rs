@@ -2,7 +2,12 @@
 
 use super::chunked::Chunked;
 use super::head::{Framing, Head, HeadCache, empty_lines, end_of_head};
+use crate::exchange::INTERIMS_MAX;
 use std::fmt;
+
+/// Bytes of empty lines before a response, or on a connection that nobody uses, at most. Servers
+/// that send any send one.
+pub(super) const EMPTY_BYTES_MAX: u16 = 256;
 
 /// The capacity that a connection keeps for heads that arrive in pieces; more is given back.
 const PENDING_KEPT_BYTES: usize = 1024;
@@ -22,10 +27,20 @@ pub struct ResponseParser {
     keep_alive: bool,
     head_only: bool,
     begun: bool,
+    /// Interim responses so far.
+    interims: u8,
+    /// Bytes of empty lines before the response so far.
+    empty_bytes: u16,
 }
 
 // Ten thousand connections have one each.
 const _: () = assert!(size_of::<ResponseParser>() <= 64);
+
+/// Bytes of empty lines, once `more` have come; `None` where that is too many.
+pub(super) fn count_empty(before: u16, more: usize) -> Option<u16> {
+    let all = u16::try_from(more).ok()?.checked_add(before)?;
+    (all <= EMPTY_BYTES_MAX).then_some(all)
+}
 
 /// What became of the bytes fed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +100,14 @@ pub enum Violation {
     ChunkEnd,
     /// A trailer line that is not `name: value`.
     Trailer,
+    /// A line with a chunk's size over 4 KiB.
+    ChunkLineTooLarge,
+    /// A trailer over 64 KiB.
+    TrailerTooLarge,
+    /// More interim responses than any server sends.
+    InterimFlood,
+    /// More empty lines before a response than any server sends.
+    EmptyLines,
 }
 
 impl fmt::Display for Violation {
@@ -101,6 +124,10 @@ impl fmt::Display for Violation {
             Violation::ChunkSize => "a chunk size is no hexadecimal number or too large",
             Violation::ChunkEnd => "a chunk does not end where its size says",
             Violation::Trailer => "a trailer line is not 'name: value'",
+            Violation::ChunkLineTooLarge => "a line with a chunk size is over 4 KiB",
+            Violation::TrailerTooLarge => "a trailer is over 64 KiB",
+            Violation::InterimFlood => "more than 100 interim responses to one request",
+            Violation::EmptyLines => "more than 256 bytes of empty lines before a response",
         })
     }
 }
@@ -165,6 +192,7 @@ impl ResponseParser {
         self.pending.clear();
         self.head_only = method_is_head;
         self.begun = false;
+        (self.interims, self.empty_bytes) = (0, 0);
     }
 
     /// The next bytes of the stream, all that have arrived.
@@ -235,6 +263,10 @@ impl ResponseParser {
             // Interim responses only announce the final one (RFC 9110 §15.2).
             if !head.is_interim() {
                 self.enter_body(head);
+            } else if self.interims == INTERIMS_MAX {
+                return Err(Violation::InterimFlood);
+            } else {
+                self.interims += 1;
             }
         }
         Ok(self.body(&bytes[at..], sink)?.map(|used| at + used))
@@ -247,7 +279,7 @@ impl ResponseParser {
         cache: &mut HeadCache,
         sink: &mut S,
     ) -> Result<Option<(Head, usize)>, Violation> {
-        let before_it = self.empty_lines(bytes);
+        let before_it = self.empty_lines(bytes)?;
         if self.pending.is_empty() {
             let bytes = &bytes[before_it..];
             if matches!(bytes, [] | [b'\r']) {
@@ -282,16 +314,21 @@ impl ResponseParser {
 
     /// Takes empty lines before a status line away, also one that was cut in two; how many of
     /// `bytes` belong to them.
-    fn empty_lines(&mut self, bytes: &[u8]) -> usize {
-        let mut at = 0;
+    fn empty_lines(&mut self, bytes: &[u8]) -> Result<usize, Violation> {
+        let (mut at, mut before) = (0, 0);
         if self.pending == *b"\r" && bytes.first() == Some(&b'\n') {
             self.pending.clear();
-            at = 1;
+            (at, before) = (1, 1);
         }
-        match self.pending.is_empty() {
-            true => at + empty_lines(&bytes[at..]),
-            false => 0,
+        if !self.pending.is_empty() {
+            return Ok(0);
         }
+        at += empty_lines(&bytes[at..]);
+        if at > 0 {
+            let count = count_empty(self.empty_bytes, before + at);
+            self.empty_bytes = count.ok_or(Violation::EmptyLines)?;
+        }
+        Ok(at)
     }
 
     fn enter_body(&mut self, head: Head) {

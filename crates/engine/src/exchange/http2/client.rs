@@ -29,6 +29,9 @@ const WINDOW_LARGE: u32 = (1 << 30) - 1;
 pub struct Http2Shared {
     requests: Requests,
     limits: Http2Limits,
+    /// The most concurrent streams that the server permits, as a connection learnt last. It holds
+    /// for a new connection until its own SETTINGS come (RFC 9113 §6.5.2 sets none until then).
+    streams_expected: u32,
     /// A header block as it is put together.
     block: Vec<u8>,
 }
@@ -39,6 +42,7 @@ impl Http2Shared {
         Http2Shared {
             requests: Requests::new(target),
             limits: target.http2,
+            streams_expected: Http2Limits::STREAMS_DEFAULT,
             block: Vec::new(),
         }
     }
@@ -133,10 +137,11 @@ impl Exchange for Http2 {
     }
 
     #[inline]
-    fn room(&self) -> Room {
-        let targets = match self.has_settings {
-            true => self.peer.streams_max.unwrap_or(u32::MAX),
-            false => Http2Limits::STREAMS_DEFAULT,
+    fn room(&self, shared: &Http2Shared) -> Room {
+        let targets = if self.has_settings {
+            self.peer.streams_max.unwrap_or(u32::MAX)
+        } else {
+            shared.streams_expected
         };
         let limit = match self.standing() {
             Standing::Open => self.streams_max.min(targets),

@@ -63,10 +63,12 @@ impl Streams {
         self.open
     }
 
-    /// Whether no identifier is left.
+    /// Whether the identifiers that are left may not do for another stream: some of them are left
+    /// out where their places are taken.
     #[inline]
     pub(super) fn is_exhausted(&self) -> bool {
-        self.next > MAX_31
+        let places = self.places.len().max(PLACES_FIRST) as u32;
+        self.next > MAX_31 - 4 * places
     }
 
     /// The identifier that the next stream has at least.
@@ -94,9 +96,10 @@ impl Streams {
         }
     }
 
-    /// Opens a stream with the next identifier, which is filled in; `None` where there is none.
+    /// Opens a stream with the next identifier, which is filled in, unless
+    /// [`Streams::is_exhausted`].
     #[inline]
-    pub(super) fn open(&mut self, mut stream: Stream) -> Option<u32> {
+    pub(super) fn open(&mut self, mut stream: Stream) -> u32 {
         if (self.open as usize + 1) * 2 > self.places.len() {
             self.grow();
         }
@@ -104,16 +107,13 @@ impl Streams {
         while self.places[self.place(id)].is_some() {
             id += 2;
         }
-        self.next = id;
-        if self.is_exhausted() {
-            return None;
-        }
+        debug_assert!(id <= MAX_31);
         let place = self.place(id);
         stream.id = id;
         self.places[place] = Some(stream);
         self.next = id + 2;
         self.open += 1;
-        Some(id)
+        id
     }
 
     /// Closes an open stream.

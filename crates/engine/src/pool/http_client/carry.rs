@@ -25,7 +25,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     ) {
         let connection = &mut self.connections[slot as usize];
         let Some(exchange) = &mut connection.exchange else {
-            return;
+            return self.complete(flight.unsent(Outcome::OtherError, now));
         };
         if flight.placed == Nanos::ZERO {
             flight.placed = free_from;
@@ -38,7 +38,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         flight.secured = flight.connected.max(connection.secured);
         flight.granted = flight.secured.max(free_from);
         if X::MULTIPLEXED {
-            flight.is_targets_limit = exchange.room().is_targets_limit;
+            flight.is_targets_limit = exchange.room(&self.exchange).is_targets_limit;
         }
         (flight.sent, flight.written) = (now, Nanos::ZERO);
         flight.connection = slot;
@@ -94,10 +94,10 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     /// Hands what is to be sent to the kernel, in one go.
     #[inline]
     pub(super) fn send_out<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
-        if io.is_busy(slot) {
+        let connection = &mut self.connections[slot as usize];
+        if connection.send_error.is_some() || io.is_busy(slot) {
             return;
         }
-        let connection = &mut self.connections[slot as usize];
         let payload = match L::IS_CLEAR {
             true => match connection.out.take_request() {
                 Some(request) => Payload::Registered(request),
@@ -129,7 +129,10 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         match io.send(slot, payload) {
             // The time before the call: what the kernel does in it is a part of the path.
             Ok(()) => self.on_sent(slot, now, !io.is_sending(slot)),
-            Err(error) => self.on_failure(io, slot, &error, now),
+            Err(error) => {
+                self.connections[slot as usize].send_error = Some(error);
+                self.mark_dirty(slot);
+            }
         }
     }
 
@@ -318,6 +321,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
         *self.told = all;
         self.settle(io, slot, time, is_in_step);
+        self.begin_again(io, time.seen);
     }
 
     /// An operation has its whole response. Whether the connection may carry another.
@@ -435,7 +439,6 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 if self.connections[slot as usize].carries == 0 {
                     self.drain(slot, now);
                 }
-                self.begin_again(io, now);
             }
         }
     }

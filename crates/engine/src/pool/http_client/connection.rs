@@ -4,6 +4,7 @@ use crate::exchange::{FlightId, Outbox};
 use crate::pool::flights::NONE;
 use knee_core::measure::Op;
 use knee_core::time::Nanos;
+use std::io;
 
 pub(super) struct Connection<L, X> {
     pub(super) state: State,
@@ -29,6 +30,9 @@ pub(super) struct Connection<L, X> {
     pub(super) began_early: bool,
     /// It is to be flushed once all that is due has begun.
     pub(super) is_dirty: bool,
+    /// Why it could not send. It is given up when it is flushed, and not before, so that whoever
+    /// sends over it still finds it afterwards.
+    pub(super) send_error: Option<io::Error>,
     pub(super) opened: Nanos,
     pub(super) connected: Nanos,
     pub(super) secured: Nanos,
@@ -90,6 +94,7 @@ impl<L, X> Default for Connection<L, X> {
             lane: Op::ANY_LANE,
             began_early: false,
             is_dirty: false,
+            send_error: None,
             opened: Nanos::ZERO,
             connected: Nanos::ZERO,
             secured: Nanos::ZERO,

@@ -130,7 +130,18 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let opener = connection.first;
         let flight = *self.flights.remove(opener, &mut connection.first);
         self.policy.established(flight.lane);
-        self.begin(io, slot, flight, (now, now));
+        let exchange = &self.connections[slot as usize].exchange;
+        if exchange
+            .as_ref()
+            .is_some_and(|x| x.room(&self.exchange).operations > 0)
+        {
+            self.begin(io, slot, flight, (now, now));
+        } else {
+            self.waiting.push(flight.until, flight);
+            // What an exchange says first goes out all the same: the target answers it with its
+            // limits.
+            self.send_out(io, slot, now);
+        }
         if X::MULTIPLEXED {
             self.fill(io, slot, (now, now));
         }
@@ -308,6 +319,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Free;
         (connection.link, connection.exchange, connection.sealing) = (None, None, None);
+        connection.send_error = None;
         connection.out.clear();
         connection.leaving.clear();
         self.tally.open -= 1;

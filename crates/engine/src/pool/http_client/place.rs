@@ -25,7 +25,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             let (State::Open, Some(exchange)) = (connection.state, &connection.exchange) else {
                 return;
             };
-            if exchange.room().operations == 0 {
+            if exchange.room(&self.exchange).operations == 0 {
                 return self.ready.remove(slot);
             }
             let Some(flight) = self.waiting.take(now) else {
@@ -39,12 +39,12 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
-    /// Operations that the server has not processed go again.
+    /// Operations that the server has not processed go again, as far as their time is not over.
     pub(super) fn begin_again<B: Backend>(&mut self, io: &mut B, now: Nanos) {
         while let Some(mut flight) = self.again.pop() {
             flight.repeated = true;
             flight.connected = Nanos::ZERO;
-            self.place(io, flight, now);
+            self.place_in_time(io, flight, now);
         }
     }
 
@@ -62,13 +62,12 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         match self.free_slot(io, lane) {
             Some(slot) => self.open(io, slot, flight, now),
             None if !P::WAITS => self.complete(flight.unsent(Outcome::DescriptorExhausted, now)),
-            None if flight.repeated => self.waiting.push_again(flight.intended, flight),
             None => {
-                if X::MULTIPLEXED {
+                if X::MULTIPLEXED && !flight.repeated {
                     // It waits for a stream, and not for a connection.
                     flight.placed = now;
                 }
-                self.waiting.push(flight.intended, flight);
+                self.waiting.push(flight.until, flight);
             }
         }
     }
@@ -82,7 +81,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
         let connection = &self.connections[slot as usize];
         match &connection.exchange {
-            Some(exchange) if exchange.room().operations > 0 => {
+            Some(exchange) if exchange.room(&self.exchange).operations > 0 => {
                 self.ready.insert(slot, connection.carries);
             }
             _ => self.ready.remove(slot),

@@ -6,7 +6,7 @@ use super::super::settings;
 use super::super::{ErrorCode, Violation};
 use super::receive::Data;
 use super::{Http2, Io};
-use crate::exchange::{Standing, Told};
+use crate::exchange::{INTERIMS_MAX, Standing, Told};
 use knee_core::measure::Outcome;
 
 /// The longest header block, as it is sent.
@@ -14,9 +14,6 @@ const BLOCK_BYTES_MAX: usize = 64 << 10;
 
 /// The most frames of a header block.
 const BLOCK_FRAMES_MAX: u32 = 128;
-
-/// The most interim responses to one request.
-const INTERIMS_MAX: u8 = 100;
 
 /// The most empty DATA frames in a row.
 const EMPTIES_MAX: u32 = 1000;
@@ -262,6 +259,7 @@ impl Http2 {
         }
         let before = self.peer;
         self.peer.apply(payload, true)?;
+        io.shared.streams_expected = self.peer.streams_max.unwrap_or(u32::MAX);
         if !self.has_settings {
             self.has_settings = true;
             self.first_informed = self.streams.next();

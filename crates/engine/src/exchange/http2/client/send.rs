@@ -5,7 +5,6 @@ use super::super::frame::{self, FrameHead, HEAD_BYTES, flag, kind};
 use super::super::streams::Stream;
 use super::{Http2, Io};
 use crate::exchange::{Asked, FlightId, Told};
-use knee_core::measure::Outcome;
 
 /// Bodies are put into the outbox up to this many bytes; more once those are with the kernel.
 const OUTBOX_BYTES_MAX: usize = 64 << 10;
@@ -40,11 +39,7 @@ impl Http2 {
             send_window: SendWindow::new(self.peer.window),
             receive_window: ReceiveWindow::new(io.shared.window()),
         };
-        let Some(id) = self.streams.open(stream) else {
-            // Only where the last identifiers are taken by streams that are still open.
-            let outcome = Outcome::OtherError;
-            return io.told.push(Told::Failed { op, outcome });
-        };
+        let id = self.streams.open(stream);
         self.put_head(id, (asked, body_bytes), has_body, io);
         if let Some(body) = filled.filter(|_| has_body) {
             self.bodies.push((id, body));

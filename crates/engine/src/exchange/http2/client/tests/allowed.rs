@@ -311,7 +311,7 @@ fn goaway_tells_what_was_not_processed() {
     rig.feed(&goaway(3, 0));
     assert_eq!(rig.told(), [Told::Unprocessed(3)]);
     assert_eq!(rig.http2.standing(), Standing::Closing);
-    assert_eq!(rig.http2.room().operations, 0);
+    assert_eq!(rig.room().operations, 0);
     rig.feed(&[ok(1), ok(5), data(5, true, b"late")].concat());
     let told = rig.told();
     assert_eq!(

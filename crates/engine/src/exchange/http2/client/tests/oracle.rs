@@ -95,7 +95,7 @@ async fn drive(
     let mut buffer = vec![0; 70_000];
     while under_way > 0 || !waiting.is_empty() {
         while under_way < at_once
-            && http2.room().operations > 0
+            && http2.room(&shared).operations > 0
             && let Some(op) = waiting.pop_front()
         {
             let request = op as usize % target.requests.len();

@@ -3,7 +3,7 @@
 use super::super::super::frame::{self, FrameHead, flag, kind};
 use super::super::super::hpack::{Indexing, put_field};
 use super::super::{Http2, Http2Shared};
-use crate::exchange::{Exchange, FlightId, Outbox, Tell, Told};
+use crate::exchange::{Exchange, FlightId, Outbox, Room, Tell, Told};
 use knee_core::measure::Outcome;
 use knee_core::spec::{Http2Limits, HttpRequest, HttpTarget, Pick, Url};
 
@@ -55,8 +55,18 @@ impl Rig {
         rig
     }
 
+    pub(super) fn room(&self) -> Room {
+        self.http2.room(&self.shared)
+    }
+
+    /// Another connection of the same worker.
+    pub(super) fn reconnect(&mut self) {
+        self.out.clear();
+        self.http2 = Http2::established(&mut self.shared, &mut self.out);
+    }
+
     pub(super) fn begin(&mut self, op: FlightId, request: usize) {
-        assert!(self.http2.room().operations > 0);
+        assert!(self.room().operations > 0);
         let (shared, out) = (&mut self.shared, &mut self.out);
         self.http2
             .begin(op, request.into(), shared, out, &mut self.told);

@@ -1,0 +1,350 @@
+//! The hot loop in virtual time, over a kernel that is not there and servers that mean no good.
+//!
+//! Whatever a server does, the load ends by its deadline, every operation that began has ended, and
+//! no user is lost. `KNEE_HOSTILE_SEEDS=10000` tries more seeds than a test run does, from
+//! `KNEE_HOSTILE_FIRST` on.
+
+mod audit;
+mod kernel;
+mod peer;
+
+use super::{Done, Worker};
+use crate::exchange::Exchange;
+use crate::exchange::http1::{self, Http1};
+use crate::exchange::http2::{Http2, Http2Shared};
+use crate::link::Clear;
+use crate::pool::client::Client;
+use crate::pool::http_client::{ClientConfig, HttpClient, Kept, OneEach, Policy};
+use crate::pool::requests::{RequestSet, serialise_all};
+use crate::pool::session_client::{SessionClient, SessionConfig};
+use crate::reactor::{COVERED, ReceiveClock, Requests, Waiter};
+use crate::sys::socket::{Address, RawAddress};
+use audit::{Audit, Books};
+use kernel::{FakeKernel, VirtualClock};
+use knee_core::arrival::ArrivalLaw;
+use knee_core::driver::AnyDriver;
+use knee_core::law::Law;
+use knee_core::measure::{Outcome, Recorder, RecorderConfig, Window};
+use knee_core::quantity::Rate;
+use knee_core::rng::{self, Rng};
+use knee_core::session::{Instruction, RequestStep, SessionKind, SessionPlan, Users};
+use knee_core::spec::{
+    CloseKind, ConnectScheme, EngineOptions, Http2Limits, HttpRequest, HttpTarget, Load, Margins,
+    OpenLoad, OverloadLoad, Pause, Pick, Share, TrialSpec, Url, WaitPolicy,
+};
+use knee_core::time::Nanos;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Seeds of a test run.
+const SEEDS: u64 = 200;
+
+const DURATION: Nanos = Nanos::from_millis(1_500);
+const TIMEOUT: Nanos = Nanos::from_millis(150);
+const CONNECT_TIMEOUT: Nanos = Nanos::from_millis(60);
+
+/// What a worker may be late by: it sleeps up to 50 ms, and wakes up late.
+const SLACK: Nanos = Nanos::from_millis(60);
+
+/// Which of `n` a chance picks.
+fn pick(rng: &mut Rng, n: u64) -> u64 {
+    (rng::unit(rng) * n as f64) as u64
+}
+
+/// Whether a chance of `percent` comes true.
+fn chance(rng: &mut Rng, percent: u64) -> bool {
+    pick(rng, 100) < percent
+}
+
+/// One seed's load.
+struct World {
+    seed: u64,
+    rng: Rng,
+    spec: TrialSpec,
+    is_multiplexed: bool,
+    connections_max: u32,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut rng = rng::stream(seed, 0);
+        let connections_max = 1 + pick(&mut rng, 6) as u32;
+        let is_multiplexed = chance(&mut rng, 50);
+        let load = load(&mut rng, connections_max);
+        let is_overload = matches!(load, Load::Overload(_));
+        let with_sessions = chance(&mut rng, 30);
+        let counted = !is_overload && chance(&mut rng, 30);
+        let spec = TrialSpec {
+            label: String::new(),
+            level: load.level(),
+            load,
+            target: target(with_sessions && !is_overload, chance(&mut rng, 80)),
+            warmup: Nanos::ZERO,
+            duration: if counted {
+                Nanos::from_secs(3_600)
+            } else {
+                DURATION
+            },
+            operations_max: counted.then(|| 1 + pick(&mut rng, 300)),
+            timeout: TIMEOUT,
+            connect_timeout: CONNECT_TIMEOUT,
+            interval: Nanos::from_millis(100),
+            seed,
+            engine: EngineOptions::default(),
+        };
+        World {
+            seed,
+            rng,
+            spec,
+            is_multiplexed: is_multiplexed && !is_overload,
+            connections_max,
+        }
+    }
+
+    /// Runs it over the one or the other kind of backend.
+    fn run(mut self) {
+        let requests = serialise_all(&self.spec.target);
+        let picks = rng::stream(self.seed, rng::PICKS);
+        let set = RequestSet::new(&self.spec.target, requests.clone(), 0, picks);
+        let http1 = http1::Shared::new(&self.spec.target);
+        if let Load::Overload(load) = &self.spec.load {
+            let policy = OneEach::new(Vec::new(), load.close, requests.length_max());
+            let client = self.client::<Http1, _>(policy, set, http1);
+            let slots = client.slots();
+            return self.over_kernel(client, slots, requests);
+        }
+        if self.is_multiplexed {
+            let shared = Http2Shared::new(&self.spec.target);
+            let client = self.client::<Http2, _>(Kept, set, shared);
+            self.of_users(client, requests);
+        } else {
+            let client = self.client::<Http1, _>(Kept, set, http1);
+            self.of_users(client, requests);
+        }
+    }
+
+    fn client<X: Exchange, P: Policy>(
+        &mut self,
+        policy: P,
+        set: RequestSet,
+        shared: X::Shared,
+    ) -> HttpClient<Clear, X, P> {
+        let spec = &self.spec;
+        let keeps_lanes =
+            matches!(spec.load, Load::Closed { .. }) || spec.target.sessions.is_some();
+        let lanes = match (&spec.load, self.is_multiplexed) {
+            (Load::Closed { vusers, .. }, false) => *vusers,
+            _ if keeps_lanes && !self.is_multiplexed => self.connections_max,
+            _ => 0,
+        };
+        let connections_max = match &spec.load {
+            Load::Overload(_) => 200,
+            _ => lanes.max(self.connections_max),
+        };
+        let streams_max = match self.is_multiplexed {
+            true => spec.target.http2.streams(),
+            false => 1,
+        };
+        let config = ClientConfig {
+            address: address(),
+            keep_alive: spec.target.keep_alive,
+            connections_max,
+            lanes,
+            streams_max,
+            timeout: spec.timeout,
+            connect_timeout: spec.connect_timeout,
+        };
+        HttpClient::new(config, policy, set, (), shared)
+    }
+
+    fn of_users<X: Exchange>(self, client: HttpClient<Clear, X, Kept>, requests: Requests) {
+        let slots = client.slots();
+        let Some(plan) = &self.spec.target.sessions else {
+            return self.over_kernel(client, slots, requests);
+        };
+        let config = SessionConfig {
+            sessions_max: client.operations_max(),
+            window: self.window(),
+            timeout: self.spec.timeout,
+        };
+        let users = Users::new(Arc::clone(plan), (0, 1), self.seed);
+        let client = SessionClient::new(client, config, users, &self.spec.target);
+        self.over_kernel(client, slots, requests);
+    }
+
+    fn over_kernel<C: Client>(mut self, client: C, slots: usize, requests: Requests) {
+        if chance(&mut self.rng, 50) {
+            self.check::<true, C>(client, slots, requests);
+        } else {
+            self.check::<false, C>(client, slots, requests);
+        }
+    }
+
+    fn window(&self) -> Window {
+        Window {
+            start: Nanos::ZERO,
+            end: self.spec.window_end(),
+        }
+    }
+
+    fn check<const AT_ONCE: bool, C: Client>(self, client: C, slots: usize, requests: Requests) {
+        let spec = &self.spec;
+        let clock = VirtualClock::default();
+        let kernel_rng = rng::stream(self.seed, 1);
+        let shape = (slots, self.is_multiplexed);
+        let mut kernel = FakeKernel::<AT_ONCE>::new(clock.clone(), kernel_rng, shape, requests);
+        let (client, books) = Audit::new(client);
+        let window = self.window();
+        let give_up = window.end + spec.timeout + spec.connect_timeout;
+        let worker = Worker {
+            driver: AnyDriver::new(spec, Share::WHOLE),
+            client,
+            recorder: Recorder::new(RecorderConfig {
+                window,
+                interval: spec.interval,
+                open_loop: spec.load.is_open_loop(),
+                counts_whole: spec.load.counts_whole(),
+                of_sessions: spec.target.sessions.is_some(),
+                starts_max: 10_000,
+                targets: spec.target.requests.len(),
+            }),
+            clock: clock.clone(),
+            receive_clock: ReceiveClock::new(0),
+            waiter: Waiter::new(
+                WaitPolicy::Sleep,
+                COVERED,
+                &Margins::of(Nanos::from_micros(50)),
+            ),
+            window,
+            give_up,
+            reading_delays: false,
+        };
+        let stop = AtomicBool::new(false);
+        let done = worker.run(&mut kernel, &stop, &mut |_| {}).unwrap();
+        self.audit(&done, &books, (clock.read(), give_up));
+    }
+
+    /// What must hold at the end.
+    fn audit(&self, done: &Done, books: &Books, (ended, give_up): (Nanos, Nanos)) {
+        let spec = &self.spec;
+        let books = books.borrow();
+        assert_eq!(books.begun, books.ended, "begun and ended");
+        let measured = &done.measurement;
+        assert_eq!(measured.lost, 0);
+        let shed = measured.outcomes.count(Outcome::Shed);
+        assert!(
+            ended < give_up + SLACK,
+            "it ended at {ended}, not by {give_up}"
+        );
+        if let Some(all) = spec.operations_max {
+            assert_eq!(books.begun + shed, all, "all were begun");
+        }
+        if spec.target.sessions.is_some() {
+            return;
+        }
+        let outcomes = &measured.outcomes;
+        assert_eq!(
+            outcomes.total() - shed,
+            books.begun,
+            "outcomes: {outcomes:?}"
+        );
+        assert_eq!(outcomes.count(Outcome::InFlight), 0, "each has a deadline");
+        if let (Load::Closed { vusers, .. }, None) = (&spec.load, spec.operations_max) {
+            let idle_max = TIMEOUT + CONNECT_TIMEOUT + Nanos::from_secs(1) + SLACK;
+            let since = spec.window_end() - idle_max;
+            for lane in 0..*vusers {
+                let last = books.last_of_lane.get(&lane).copied();
+                assert!(
+                    last.is_some_and(|at| at >= since),
+                    "user {lane} was lost: {last:?}"
+                );
+            }
+        }
+    }
+}
+
+fn address() -> RawAddress {
+    RawAddress::new(&Address::Tcp("127.0.0.1:1".parse().unwrap())).unwrap()
+}
+
+fn load(rng: &mut Rng, connections_max: u32) -> Load {
+    match pick(rng, 5) {
+        0 | 1 => Load::Closed {
+            vusers: 1 + pick(rng, 8) as u32,
+            pause: Pause::NONE,
+        },
+        2 | 3 => Load::Open(OpenLoad {
+            rate: Rate::per_second(20 + pick(rng, 400)).unwrap(),
+            arrival: ArrivalLaw::Poisson,
+            connections_max,
+            in_flight_max: chance(rng, 30).then_some(20),
+        }),
+        _ => Load::Overload(OverloadLoad {
+            scheme: ConnectScheme::SClients {
+                descriptors: 1 + pick(rng, 16) as u32,
+                sclients: 1,
+            },
+            sources: Vec::new(),
+            close: if chance(rng, 50) {
+                CloseKind::Fin
+            } else {
+                CloseKind::Rst
+            },
+        }),
+    }
+}
+
+/// A short request and a long one, alone or as the steps of sessions.
+fn target(with_sessions: bool, keep_alive: bool) -> HttpTarget {
+    let url = Url::parse("http://h:81/").unwrap();
+    let request = |method, body| HttpRequest::new(method, &url, Vec::new(), body, 1).unwrap();
+    let requests = vec![
+        request("GET", Vec::new()),
+        request("POST", vec![b'b'; 90_000]),
+    ];
+    let endpoint = url.endpoint().clone();
+    let mut target = HttpTarget::new(endpoint, requests, Pick::InOrder, keep_alive).unwrap();
+    target.http2 = Http2Limits::default();
+    target.sessions = with_sessions.then(|| Arc::new(plan()));
+    target
+}
+
+/// Users who ask twice, with a pause between; the second step has a time limit of its own.
+fn plan() -> SessionPlan {
+    let pause = Instruction::Think(Law::Fixed(Nanos::from_millis(3)));
+    let step = |timeout, goes_on| RequestStep {
+        name: "step".to_owned(),
+        timeout,
+        goes_on,
+        ..RequestStep::default()
+    };
+    let program = vec![Instruction::Request(0), pause, Instruction::Request(1)];
+    SessionPlan {
+        kinds: vec![SessionKind {
+            name: "user".to_owned(),
+            weight: 1,
+            data: Vec::new(),
+            program,
+            variables: 0,
+            counters: 0,
+            new_connection: false,
+        }],
+        requests: vec![step(None, true), step(Some(Nanos::from_millis(40)), false)],
+        ..SessionPlan::default()
+    }
+}
+
+#[test]
+fn hostile_servers_lose_no_operation_and_no_user() {
+    let number = |name| std::env::var(name).ok().and_then(|n| n.parse().ok());
+    let first = number("KNEE_HOSTILE_FIRST").unwrap_or(0);
+    let seeds = number("KNEE_HOSTILE_SEEDS").unwrap_or(SEEDS);
+    let mut failed = Vec::new();
+    for seed in first..first + seeds {
+        if catch_unwind(AssertUnwindSafe(|| World::new(seed).run())).is_err() {
+            failed.push(seed);
+        }
+    }
+    assert_eq!(failed, [0; 0], "seeds that failed");
+}

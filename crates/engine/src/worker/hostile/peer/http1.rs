@@ -1,0 +1,94 @@
+//! A server of HTTP/1.1.
+
+use super::{Act, Acts, breaks_off, chance, ends, floods, pick, sends, soon};
+use knee_core::rng::Rng;
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+const CHUNKED: &[u8] =
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n";
+const CLOSES: &[u8] = b"HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+const UNTIL_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\n\r\nbytes";
+const SWITCHES: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n";
+const CONTINUES: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+const SURPLUS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n";
+const ENDLESS: [&[u8]; 4] = [
+    b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nx",
+    b"HTTP/1.1 200 OK\r\nx",
+];
+
+/// Finds the ends of requests.
+#[derive(Default)]
+pub(in super::super) struct Peer {
+    head: Vec<u8>,
+    /// Bytes of a body that are still to come.
+    body_left: usize,
+}
+
+impl Peer {
+    pub(super) fn receive(&mut self, bytes: &[u8], rng: &mut Rng) -> Acts {
+        let mut acts = Acts::new();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if self.body_left > 0 {
+                let here = self.body_left.min(rest.len());
+                self.body_left -= here;
+                rest = &rest[here..];
+                if self.body_left == 0 {
+                    acts.extend(answer(rng));
+                }
+                continue;
+            }
+            self.head.push(rest[0]);
+            rest = &rest[1..];
+            if self.head.ends_with(b"\r\n\r\n") {
+                self.body_left = if self.head.starts_with(b"POST") {
+                    90_000
+                } else {
+                    0
+                };
+                self.head.clear();
+                if self.body_left == 0 || chance(rng, 10) {
+                    acts.extend(answer(rng));
+                }
+            }
+        }
+        acts
+    }
+}
+
+fn answer(rng: &mut Rng) -> Acts {
+    let with = |bytes: &[u8], more: Acts, rng: &mut Rng| {
+        let mut acts = sends(bytes, rng);
+        acts.extend(more);
+        acts
+    };
+    match pick(rng, 40) {
+        0 => Acts::new(),
+        1 => ends(rng),
+        2 => breaks_off(OK, rng),
+        3 => breaks_off(CHUNKED, rng),
+        4 => sends(b"\x15\x03\x03\x00\x02\x02\x46", rng),
+        5 => sends(b"220 smtp.example ESMTP\r\n", rng),
+        6 => floods(CONTINUES, rng),
+        7 => floods(b"\r\n", rng),
+        8 => with(
+            ENDLESS[pick(rng, 4) as usize],
+            floods(b"aaaaaaaa", rng),
+            rng,
+        ),
+        9 => with(CLOSES, vec![(soon(rng), Act::Ends)], rng),
+        10 => sends(CLOSES, rng),
+        11 => with(UNTIL_CLOSE, vec![(soon(rng), Act::Ends)], rng),
+        12 => sends(UNTIL_CLOSE, rng),
+        13 => sends(SURPLUS, rng),
+        14 => sends(SWITCHES, rng),
+        15 => with(OK, ends(rng), rng),
+        16 => with(OK, floods(b"\n", rng), rng),
+        17 => vec![(soon(rng), Act::SendsLast(OK.to_vec()))],
+        18..22 => with(CONTINUES, sends(OK, rng), rng),
+        22..27 => sends(CHUNKED, rng),
+        _ => sends(OK, rng),
+    }
+}
