@@ -27,6 +27,7 @@ pub(in crate::pool) struct Remembers {
     /// What was sent that is no registered request.
     owned: Vec<Vec<u8>>,
     open_error: Option<i32>,
+    send_error: Option<i32>,
     state: Option<TcpState>,
 }
 
@@ -50,6 +51,9 @@ impl Backend for Remembers {
     }
 
     fn send(&mut self, slot: u32, payload: Payload) -> io::Result<()> {
+        if let Some(code) = self.send_error {
+            return Err(io::Error::from_raw_os_error(code));
+        }
         let request = match payload {
             Payload::Registered(request) => request,
             Payload::Owned(bytes) => {

@@ -244,6 +244,44 @@ fn what_was_not_processed_goes_again_once_over_another_connection() {
     assert_eq!(s.outcomes(), [Outcome::Unprocessed]);
 }
 
+/// On a connection that stays open, with the deadline that it had.
+#[test]
+fn refused_operation_goes_again_at_once() {
+    let mut s = shared(1, 1);
+    s.start(0);
+    s.event(1, 0, Event::Connected);
+    s.start(2);
+    s.letters(3, 0, b"u");
+    assert_eq!(s.client.next_deadline(), Nanos(100), "each has a deadline");
+    s.letters(4, 0, b"a");
+    s.letters(5, 0, b"a");
+    assert_eq!(s.outcomes(), [Outcome::Ok; 2]);
+    assert_eq!(s.io.opened, [0], "over the same connection");
+
+    let mut s = shared(1, 1);
+    s.start(0);
+    s.event(1, 0, Event::Connected);
+    s.letters(3, 0, b"u");
+    s.client.expire(&mut s.io, Nanos(100));
+    assert_eq!(s.outcomes(), [Outcome::Timeout], "as none comes");
+}
+
+/// A connection whose sending fails is given up once, and so is nothing that took its place.
+#[test]
+fn connection_that_cannot_send_is_replaced_once() {
+    let mut s = shared(1, 1);
+    s.start(0);
+    s.start(0);
+    s.io.send_error = Some(libc::ENOBUFS);
+    s.event(1, 0, Event::Connected);
+    assert_eq!(s.outcomes(), [Outcome::NoResources]);
+    s.io.send_error = None;
+    assert_eq!(s.io.opened, [0, 0], "the other has a connection of its own");
+    s.event(2, 0, Event::Connected);
+    s.letters(3, 0, b"a");
+    assert_eq!(s.outcomes(), [Outcome::Ok]);
+}
+
 #[test]
 fn the_end_of_a_connection_ends_all_that_it_carries() {
     for (event, outcome) in [

@@ -197,3 +197,49 @@ fn interim_responses_are_passed_over() {
         TRUNCATED,
     );
 }
+
+/// What comes before and after the limits of framing that no server needs.
+#[test]
+fn framing_has_limits() {
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let extension = |bytes: usize| format!("{chunked}0;{}\r\n\r\n", "a".repeat(bytes));
+    let last = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let interims = |count| "HTTP/1.1 100 Continue\r\n\r\n".repeat(count) + last;
+    let lines = |bytes: usize| "\r\n".repeat(bytes / 2) + last;
+    for (name, bytes, want) in [
+        ("a long extension", extension(4_000), KEPT),
+        (
+            "too long",
+            extension(5_000),
+            End::Malformed(V::ChunkLineTooLarge),
+        ),
+        ("100 interim responses", interims(100), KEPT),
+        ("101", interims(101), End::Malformed(V::InterimFlood)),
+        ("256 bytes of empty lines", lines(256), KEPT),
+        ("258", lines(258), End::Malformed(V::EmptyLines)),
+    ] {
+        check(name, bytes.as_bytes(), false, want);
+    }
+    let trailer = |lines| format!("{chunked}0\r\n{}\r\n", "a: b\r\n".repeat(lines));
+    for (name, bytes, want) in [
+        ("a long trailer", trailer(10_000), KEPT),
+        (
+            "too long",
+            trailer(11_000),
+            End::Malformed(V::TrailerTooLarge),
+        ),
+    ] {
+        let pieces: Vec<&[u8]> = bytes.as_bytes().chunks(1_000).collect();
+        assert_eq!(
+            end(&pieces, false, &mut HeadCache::default()),
+            want,
+            "{name}"
+        );
+    }
+    // Each chunk may have an extension.
+    let many = format!("{chunked}{}0\r\n\r\n", "1;x=y\r\na\r\n".repeat(1_000));
+    assert_eq!(
+        end(&[many.as_bytes()], false, &mut HeadCache::default()),
+        KEPT
+    );
+}
