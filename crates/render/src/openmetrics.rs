@@ -304,7 +304,7 @@ const GAUGES: [Family; 5] = [
 
 fn per_second(trial: &Trial, n: fn(&Interval) -> u64) -> Option<f64> {
     let i = trial.last.as_ref()?;
-    Some(i.per_s(n(i)))
+    Some(i.per_s(n(i))).filter(|per_s| per_s.is_finite())
 }
 
 fn seconds(ns: u64) -> Option<f64> {

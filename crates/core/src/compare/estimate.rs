@@ -173,7 +173,8 @@ fn rates_per_s(trial: &TrialReport, from_ns: u64, count: fn(&Interval) -> u64) -
 /// The intervals from a moment on, without a mere rest at the end.
 fn whole_intervals(trial: &TrialReport, from_ns: u64) -> impl Iterator<Item = &Interval> {
     let least = trial.intervals.first().map_or(0.0, length) * WHOLE_SHARE;
-    let is_whole = move |i: &&Interval| i.start_ns >= from_ns && length(i) >= least;
+    let is_whole =
+        move |i: &&Interval| i.start_ns >= from_ns && i.length_ns() > 0 && length(i) >= least;
     trial.intervals.iter().filter(is_whole)
 }
 

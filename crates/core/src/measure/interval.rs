@@ -71,14 +71,18 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// How long it is, in nanoseconds; at least 1, so that rates are finite.
+    /// Length in nanoseconds.
     pub fn length_ns(&self) -> u64 {
-        self.end_ns.saturating_sub(self.start_ns).max(1)
+        self.end_ns.saturating_sub(self.start_ns)
     }
 
-    /// A count of it as a rate, so that a shorter last interval compares with the others.
+    /// A count of it as a rate, so that a shorter last interval compares with the others. Not a
+    /// number where the interval has no length.
     pub fn per_s(&self, n: u64) -> f64 {
-        n as f64 * 1e9 / self.length_ns() as f64
+        match self.length_ns() {
+            0 => f64::NAN,
+            length_ns => n as f64 * 1e9 / length_ns as f64,
+        }
     }
 
     /// The same as reports keep it: without what is for watchers only.
@@ -374,5 +378,21 @@ impl Parts {
             end_ns: (self.end - self.window.start).0,
             ..IntervalPart::default()
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interval_without_length_has_no_rate() {
+        let of = |end_ns| Interval {
+            start_ns: 1_000,
+            end_ns,
+            ..Interval::default()
+        };
+        assert!(of(1_000).per_s(7).is_nan());
+        assert_eq!(of(1_001_000).per_s(7), 7_000.0);
     }
 }

@@ -60,10 +60,9 @@ pub fn assess(trial: &Trial) -> TrialReport {
         offered: offered_report(trial),
         generator: GeneratorReport {
             wait: wait.map(|used| WaitReport::of(used, measured.window)),
-            woken_by_target_per_s: trial.generator.woken_by_target.map(|woken| {
-                let window = measured.window.length().max(Nanos(1));
-                woken as f64 / window.as_secs_f64()
-            }),
+            woken_by_target_per_s: (trial.generator.woken_by_target)
+                .filter(|_| measured.window.length() > Nanos::ZERO)
+                .map(|woken| woken as f64 / measured.window.length().as_secs_f64()),
             ..generator_report(&trial.generator, flow.completed)
         },
         stationary: flow.throughput_stationary && flow.response_stationary,
