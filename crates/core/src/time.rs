@@ -63,6 +63,15 @@ impl Nanos {
             .unwrap_or((1, "ns"));
         format!("{}{unit}", self.0 / unit_ns)
     }
+
+    /// What a thread spent of the time `over`, in percent: 0 to 100, as it has one processor at a
+    /// time, and what the kernel's accounts have beyond that is their rounding. 0 of no time.
+    pub fn thread_percent(self, over: Nanos) -> f64 {
+        if over == Nanos::ZERO {
+            return 0.0;
+        }
+        (100.0 * self.0 as f64 / over.0 as f64).min(100.0)
+    }
 }
 
 impl Add for Nanos {
@@ -115,6 +124,14 @@ pub trait Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thread_never_spends_more_than_the_time() {
+        let spent = Nanos::from_millis(5);
+        assert_eq!(spent.thread_percent(Nanos::from_millis(20)), 25.0);
+        assert_eq!(spent.thread_percent(Nanos::from_millis(4)), 100.0);
+        assert_eq!(spent.thread_percent(Nanos::ZERO), 0.0);
+    }
 
     #[test]
     fn display_picks_the_unit_and_drops_idle_digits() {

@@ -17,21 +17,12 @@ pub(crate) struct WorkerUse {
 }
 
 impl WorkerUse {
-    /// A share of the time, 0 to 100 %: a thread has one processor at a time, and what is beyond
-    /// that is the rounding of the kernel's accounts.
-    fn percent(&self, time: Nanos) -> f64 {
-        if self.over == Nanos::ZERO {
-            return 0.0;
-        }
-        (time.0 as f64 * 100.0 / self.over.0 as f64).min(100.0)
-    }
-
     fn busy(&self) -> f64 {
-        self.percent(self.used.user + self.used.system)
+        (self.used.user + self.used.system).thread_percent(self.over)
     }
 
     fn waiting(&self) -> f64 {
-        self.percent(self.used.kept_waiting)
+        self.used.kept_waiting.thread_percent(self.over)
     }
 }
 
@@ -56,7 +47,7 @@ pub(crate) fn generator_use(
         cpu_system_s: sum(|u| u.system),
         busiest_worker_percent: busiest.map_or(0.0, WorkerUse::busy),
         busiest_worker_waiting_percent: busiest.map_or(0.0, WorkerUse::waiting),
-        busiest_worker_spin_percent: busiest.map_or(0.0, |w| w.percent(w.polled)),
+        busiest_worker_spin_percent: busiest.map_or(0.0, |w| w.polled.thread_percent(w.over)),
         steal_percent,
         peak_rss_bytes: host::peak_rss_bytes(),
         workers: workers.len() as u32,

@@ -36,7 +36,7 @@ pub fn wait_row(trial: &WaitTrial) -> Option<WaitRow> {
         overshoot_p90_ns: late(0.9),
         overshoot_p99_ns: late(0.99),
         overshoot_max_ns: waits.overshoot.max().0,
-        cpu_percent: 100.0 * waits.cpu.0 as f64 / waits.elapsed.0.max(1) as f64,
+        cpu_percent: waits.cpu.thread_percent(waits.elapsed),
         samples: waits.samples,
         stolen_samples: waits.stolen,
         early_samples: waits.early,

@@ -112,11 +112,7 @@ fn datagrams(trial: &UdpTrial, length: Nanos) -> DatagramReport {
         false => 0.0,
     };
     // A service that lags behind works, and waits for its processor, beyond the time of sending.
-    let over_s = got.over.max(length).as_secs_f64();
-    let share_percent = |t: Nanos| match over_s > 0.0 {
-        true => 100.0 * t.as_secs_f64() / over_s,
-        false => 0.0,
-    };
+    let over = got.over.max(length);
     let missing = sent.sent.saturating_sub(got.received);
     let known = Window {
         start: Nanos::ZERO,
@@ -156,8 +152,8 @@ fn datagrams(trial: &UdpTrial, length: Nanos) -> DatagramReport {
         service_pause_ns_max: got.pause_ns_max,
         service_preempted: got.preempted,
         service_scheduled: got.scheduled,
-        service_waiting_percent: share_percent(got.kept_waiting),
-        service_cpu_percent: share_percent(got.cpu),
+        service_waiting_percent: got.kept_waiting.thread_percent(over),
+        service_cpu_percent: got.cpu.thread_percent(over),
         by_client: by_client(trial, got),
     }
 }
