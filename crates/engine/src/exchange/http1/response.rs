@@ -85,6 +85,8 @@ pub enum Violation {
     ChunkEnd,
     /// A trailer line that is not `name: value`.
     Trailer,
+    /// 101 although the request did not ask for another protocol.
+    Switching,
 }
 
 impl fmt::Display for Violation {
@@ -101,6 +103,9 @@ impl fmt::Display for Violation {
             Violation::ChunkSize => "a chunk size is no hexadecimal number or too large",
             Violation::ChunkEnd => "a chunk does not end where its size says",
             Violation::Trailer => "a trailer line is not 'name: value'",
+            Violation::Switching => {
+                "101 Switching Protocols although the request has no Upgrade (RFC 9110 §7.8)"
+            }
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::connection::Leaving;
 use super::{Connection, DRAIN_MAX, HttpClient, Policy, State};
-use crate::exchange::{Asked, Exchange, FlightId, Standing, Told};
+use crate::exchange::{Asked, Exchange, FlightId, Standing, StreamEnd, Told};
 use crate::link::Link;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime, Payload};
@@ -269,7 +269,15 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             }
             behind = left;
         });
+        let is_ended = opened.is_ok() && link.is_ended();
+        if is_ended {
+            // Before anything else can begin on it.
+            exchange.ended(StreamEnd::CloseNotify, told);
+        }
         self.heed(io, slot, time);
+        if is_ended {
+            self.on_announced_end(io, slot, time.seen);
+        }
         // What came before may have ended the connection, or its slot may have another already.
         if let Err(why) = opened
             && self.connections[slot as usize].state == State::Open
@@ -437,6 +445,20 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 }
                 self.begin_again(io, now);
             }
+        }
+    }
+
+    /// The peer announced its end, and the operations have been settled. Its FIN is waited for, so
+    /// that the port is in TIME_WAIT at the server; no operation waits for that.
+    fn on_announced_end<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        if self.connections[slot as usize].state != State::Draining {
+            return;
+        }
+        if self.is_sending(io, slot) {
+            return self.retire(io, slot, now);
+        }
+        if let Some(flight) = self.waiting.take(now) {
+            self.place(io, flight, now);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::connection::Leaving;
 use super::{HttpClient, NONE, Policy, State};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, StreamEnd};
 use crate::link::{HUNG_UP, Link, note_secured};
 use crate::pool::flight::Flight;
 use crate::pool::flights;
@@ -148,7 +148,12 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             State::Draining | State::Free => return self.retire(io, slot, now),
         }
         if let Some(exchange) = &mut connection.exchange {
-            exchange.ended(&mut self.told);
+            let end = if L::IS_CLEAR {
+                StreamEnd::Fin
+            } else {
+                StreamEnd::Cut
+            };
+            exchange.ended(end, &mut self.told);
         }
         // What ends with the connection ends when that was seen.
         self.heed(io, slot, EventTime::seen(now));
