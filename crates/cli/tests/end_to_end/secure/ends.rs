@@ -91,8 +91,8 @@ fn trial(certificates: &Certificates, url: &str, more: &[&str]) -> Value {
 
 const UNTIL_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\n\r\nhello";
 const KEPT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-const CHUNKED: &[u8] =
-    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\
+    Connection: close\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
 const PART: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello";
 
 #[test]

@@ -135,7 +135,7 @@ fn constraints_of_issuers_are_named() {
 
     let line = said(
         &plain.certificate,
-        &[plain.certificate.clone()],
+        std::slice::from_ref(&plain.certificate),
         "localhost",
     );
     assert!(line.contains("(CA:TRUE) and not of a server"), "{line}");

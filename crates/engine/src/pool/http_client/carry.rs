@@ -390,7 +390,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Whether a part of what was to be sent is not with the kernel.
-    fn is_sending<B: Backend>(&self, io: &B, slot: u32) -> bool {
+    pub(super) fn is_sending<B: Backend>(&self, io: &B, slot: u32) -> bool {
         io.is_sending(slot) || self.connections[slot as usize].sealing.is_some()
     }
 
@@ -445,20 +445,6 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 }
                 self.begin_again(io, now);
             }
-        }
-    }
-
-    /// The peer announced its end, and the operations have been settled. Its FIN is waited for, so
-    /// that the port is in TIME_WAIT at the server; no operation waits for that.
-    fn on_announced_end<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
-        if self.connections[slot as usize].state != State::Draining {
-            return;
-        }
-        if self.is_sending(io, slot) {
-            return self.retire(io, slot, now);
-        }
-        if let Some(flight) = self.waiting.take(now) {
-            self.place(io, flight, now);
         }
     }
 

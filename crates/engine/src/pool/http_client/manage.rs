@@ -162,6 +162,20 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         }
     }
 
+    /// The peer announced its end, and the operations have been settled. Its FIN is waited for, so
+    /// that the port is in TIME_WAIT at the server; no operation waits for that.
+    pub(super) fn on_announced_end<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        if self.connections[slot as usize].state != State::Draining {
+            return;
+        }
+        if self.is_sending(io, slot) {
+            return self.retire(io, slot, now);
+        }
+        if let Some(flight) = self.waiting.take(now) {
+            self.place(io, flight, now);
+        }
+    }
+
     pub(super) fn on_failure<B: Backend>(
         &mut self,
         io: &mut B,
