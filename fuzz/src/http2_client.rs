@@ -3,7 +3,7 @@
 
 use knee_core::spec::{HttpRequest, HttpTarget, Pick, Url};
 use knee_engine::exchange::http2::{Http2, Http2Shared};
-use knee_engine::exchange::{Exchange, Outbox, Standing, Tell, Told};
+use knee_engine::exchange::{Exchange, Outbox, Standing, StreamEnd, Tell, Told};
 
 /// What is told, put into the outbox, and the standing thereafter.
 type Outcome = (Vec<Told>, Vec<u8>, Standing);
@@ -57,7 +57,7 @@ fn outcome(stream: &[u8], choice: u8, mut piece: impl FnMut(usize) -> usize) -> 
         rest = after;
     }
     let standing = http2.standing();
-    http2.ended(&mut told);
+    http2.ended(StreamEnd::Fin, &mut told);
     (
         summed(std::mem::take(&mut *told)),
         std::mem::take(out.bytes()),

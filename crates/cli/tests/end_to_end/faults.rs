@@ -1,6 +1,9 @@
 //! Each way in which a server goes wrong is an outcome of its own.
 
 use crate::support::{KneeServer, backends, measured, run_impatiently};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
 
 const REQUESTS: u64 = 200;
 
@@ -51,6 +54,36 @@ fn a_stream_that_is_reset_is_told_with_what_the_server_said() {
     assert_eq!(&trial["outcomes"]["stream_reset"], struck);
     let because = &trial["stream_reset_because"];
     assert_eq!(because, "RST_STREAM with INTERNAL_ERROR");
+}
+
+#[test]
+fn other_protocol_that_nobody_asked_for_is_malformed() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n";
+            thread::spawn(move || {
+                let mut request = [0; 4_096];
+                while stream.read(&mut request).is_ok_and(|count| count > 0) {
+                    let _ = stream.write_all(head);
+                }
+            });
+        }
+    });
+    let asks = ["-H", "Connection: upgrade", "-H", "Upgrade: x"];
+    for (more, outcome) in [(&[][..], "malformed"), (&asks, "ok")] {
+        let load = ["run", &url, "-n", "8", "-c", "2", "--timeout", "20s"];
+        let report = measured(&[&load[..], more].concat());
+        let trial = &report["trials"][0];
+        assert_eq!(trial["outcomes"][outcome], 8, "{:#}", trial["outcomes"]);
+        let because = trial["malformed_because"].as_str();
+        assert_eq!(
+            because.is_some_and(|rule| rule.contains("101")),
+            more.is_empty()
+        );
+    }
 }
 
 /// 2,000 bytes at 20,000 per second take 100 ms.

@@ -25,7 +25,8 @@ pub enum Outcome {
     Reset,
     /// The peer closed before a byte of the response came.
     Closed,
-    /// The peer closed in the middle of the response.
+    /// The peer closed in the middle of the response. Over TLS, only `close_notify` ends a response
+    /// without a length.
     Truncated,
     /// What came broke the rules of HTTP, or more came than was asked for.
     Malformed,

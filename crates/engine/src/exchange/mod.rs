@@ -52,9 +52,8 @@ pub trait Exchange: Sized {
     /// next bytes may follow.
     fn sent(&mut self, shared: &mut Self::Shared, out: &mut Outbox, told: &mut Tell);
 
-    /// The peer closed its side of the stream in an orderly way. Tells the end of every operation
-    /// under way.
-    fn ended(&mut self, told: &mut Tell);
+    /// The peer ended its side of the stream. Tells the end of every operation under way.
+    fn ended(&mut self, end: StreamEnd, told: &mut Tell);
 
     /// An operation is given up by the pool, which says no more of it. Whether the connection may
     /// go on without it.
@@ -137,6 +136,27 @@ pub enum Standing {
     Closing,
     /// Nothing: it is to be closed at once.
     Broken,
+}
+
+/// How the peer ended its side of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// A FIN, without TLS.
+    Fin,
+    /// A `close_notify` of TLS (RFC 8446 §6.1). The FIN is still to come.
+    CloseNotify,
+    /// A FIN over TLS without `close_notify`. Anyone on the path may have cut the stream.
+    Cut,
+}
+
+impl StreamEnd {
+    /// What a connection may be used for after this end, if `before` was permitted until then.
+    pub fn standing_after(self, before: Standing) -> Standing {
+        match self {
+            StreamEnd::CloseNotify if before != Standing::Broken => Standing::Closing,
+            _ => Standing::Broken,
+        }
+    }
 }
 
 /// What a connection tells of its operations.

@@ -1,17 +1,18 @@
 //! How connections are to be secured, made ready before the run.
 
+use super::failure;
 use super::tls::TlsTarget;
+use super::verify::Verifier;
 use crate::error::RunError;
 use knee_core::spec::{
     Endpoint, HttpTarget, HttpVersion, TlsGroup, TlsResume, TlsSpec, TlsVersion,
 };
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConfig, ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::CertifiedKey;
-use rustls::{DigitallySignedStruct, Error, KeyLogFile, RootCertStore, SignatureScheme};
+use rustls::{KeyLogFile, RootCertStore, SignatureScheme};
 use rustls::{SupportedProtocolVersion, version};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -34,12 +35,14 @@ pub(crate) fn tls_target(target: &HttpTarget) -> Result<Option<TlsTarget>, RunEr
         .with_protocol_versions(&versions(spec)?)
         .map_err(|error| wrong(format!("--tls-min, --tls-max: {error}")))?;
     let provider_of_keys = Arc::clone(&provider);
-    let builder = match spec.is_insecure {
-        true => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(TakesAny(provider))),
-        false => builder.with_root_certificates(roots(spec)?),
+    let verifier = if spec.is_insecure {
+        Verifier::insecure(provider)
+    } else {
+        Verifier::of(roots(spec)?, provider).map_err(wrong)?
     };
+    let builder = builder
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier));
     let own = own_certificate(spec, &provider_of_keys)?;
     let mut config = builder.with_client_cert_resolver(Arc::clone(&own) as Arc<_>);
     config.alpn_protocols = match target.version() {
@@ -128,7 +131,7 @@ fn own_certificate(spec: &TlsSpec, provider: &CryptoProvider) -> Result<Arc<Own>
 fn misfit(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InconsistentKeys(_) => "--cert and --key do not fit together".to_owned(),
-        other => format!("--cert and --key cannot be used: {other}"),
+        other => format!("--cert and --key cannot be used: {}", failure::words(other)),
     }
 }
 
@@ -195,7 +198,7 @@ fn roots(spec: &TlsSpec) -> Result<Arc<RootCertStore>, RunError> {
         for certificate in certificates("--cacert", file)? {
             roots
                 .add(certificate)
-                .map_err(|e| wrong(format!("--cacert {file}: {e}")))?;
+                .map_err(|_| wrong(format!("--cacert {file}: holds what is no certificate")))?;
         }
         return Ok(Arc::new(roots));
     }
@@ -231,48 +234,8 @@ fn pem_words(error: &rustls::pki_types::pem::Error) -> String {
     match error {
         Error::Io(error) => crate::error::reason(error),
         Error::NoItemsFound => "holds no key in PEM form".to_owned(),
-        other => format!("is no PEM file ({other})"),
-    }
-}
-
-/// Takes any certificate. That the peer has its key is checked all the same, so that a handshake
-/// costs both sides what it costs elsewhere.
-#[derive(Debug)]
-struct TakesAny(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for TakesAny {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        Error::Base64Decode(_) => "is no PEM file (not in base64)".to_owned(),
+        Error::MissingSectionEnd { .. } => "is no PEM file (a section has no end)".to_owned(),
+        _ => "is no PEM file".to_owned(),
     }
 }

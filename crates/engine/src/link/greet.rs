@@ -115,15 +115,20 @@ fn takes_the_client(
 ) -> Result<(), String> {
     let mut buffer = vec![0; 16 << 10];
     match stream.read(&mut buffer) {
-        Ok(count @ 1..) => take_in(tls, shared, &buffer[..count]),
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Ok(()),
-        Ok(0) | Err(_) => Err(
-            "it asks for a certificate of the client and closed the connection: see --cert and \
-             --key"
-                .to_owned(),
-        ),
+        Ok(count @ 1..) => take_in(tls, shared, &buffer[..count])?,
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            return Ok(());
+        }
+        Ok(0) | Err(_) => return Err(NOT_TAKEN.to_owned()),
     }
+    if tls.is_ended() {
+        return Err(NOT_TAKEN.to_owned());
+    }
+    Ok(())
 }
+
+const NOT_TAKEN: &str =
+    "it asks for a certificate of the client and closed the connection: see --cert and --key";
 
 const SILENT: &str = "it does not answer in TLS in time: if it speaks cleartext, use http://";
 

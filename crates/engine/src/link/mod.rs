@@ -7,6 +7,7 @@ mod failure;
 mod greet;
 pub mod records;
 mod tls;
+mod verify;
 
 pub(crate) use config::tls_target;
 pub use greet::Greeting;
@@ -63,6 +64,11 @@ pub(crate) trait Link: Sized {
         shared: &mut Self::Shared,
         take: impl FnMut(&[u8], usize),
     ) -> Result<(), String>;
+
+    /// Whether the peer has announced the end of its side (`close_notify`). Only a FIN follows.
+    fn is_ended(&self) -> bool {
+        false
+    }
 
     /// Makes bytes of what is to be sent, and puts them behind what is in `wire`.
     fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>);

@@ -2,6 +2,7 @@
 
 use crate::support::http2_servers::{Http2Kind, Nginx};
 use crate::support::{Certificates, KneeServer, TempPath, measured, run};
+use std::io::{Read, Write};
 use std::net::TcpListener;
 
 /// It ends with this status before the load, and its one line says so.
@@ -135,10 +136,13 @@ fn protocols_that_the_server_does_not_speak() {
     }
 }
 
+fn secured(address: &str) -> String {
+    format!("https://{address}/")
+}
+
 #[test]
 fn servers_that_do_not_answer_in_tls() {
     let plain = KneeServer::start(&[]);
-    let secured = |address: &str| format!("https://{address}/");
     let hint = "it does not answer in TLS: if it speaks cleartext, use http://";
     refused(&secured(&plain.address), &["--http1.1"], 4, hint);
     refused(&secured(&plain.address), &["--http2"], 4, hint);
@@ -159,6 +163,21 @@ fn servers_that_do_not_answer_in_tls() {
         4,
         "does not answer in TLS in time",
     );
+}
+
+#[test]
+fn close_notify_in_the_handshake_is_an_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let held = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(&[0x15, 3, 3, 0, 2, 2, 0]).unwrap();
+        // The connection stays open until the client closes it.
+        stream.read_to_end(&mut Vec::new()).map(|_| ())
+    });
+    let says = "it closed the connection during the TLS handshake";
+    refused(&secured(&address), &["-k"], 4, says);
+    held.join().unwrap().unwrap();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::request::{Segment, put_filled, segments};
 use super::response::{Sink, count_empty};
 use super::{Eof, HeadCache, Progress, ResponseParser, Violation};
-use crate::exchange::{Asked, Exchange, FlightId, Outbox, Room, Standing, Tell, Told};
+use crate::exchange::{Asked, Exchange, FlightId, Outbox, Room, Standing, StreamEnd, Tell, Told};
 use knee_core::measure::Outcome;
 use knee_core::session::Readings;
 use knee_core::spec::HttpTarget;
@@ -14,6 +14,8 @@ pub struct Http1 {
     parser: ResponseParser,
     /// The operation under way.
     op: Option<FlightId>,
+    /// Its request asks for another protocol.
+    asks_upgrade: bool,
     standing: Standing,
     /// Bytes of empty lines that came since the last response.
     empty_bytes: u16,
@@ -23,6 +25,8 @@ pub struct Http1 {
 pub struct Shared {
     /// Whether a request is a HEAD, whose response has no body.
     heads: Box<[bool]>,
+    /// Whether a request asks for another protocol.
+    upgrades: Box<[bool]>,
     /// The requests that have holes.
     filled: Box<[Option<Vec<Segment>>]>,
     cache: HeadCache,
@@ -51,6 +55,9 @@ impl Shared {
     pub fn new(target: &HttpTarget) -> Shared {
         Shared {
             heads: target.requests.iter().map(|r| r.method == "HEAD").collect(),
+            upgrades: (target.requests.iter())
+                .map(|request| request.has_header("upgrade"))
+                .collect(),
             filled: target
                 .requests
                 .iter()
@@ -90,6 +97,7 @@ impl Exchange for Http1 {
     ) {
         self.op = Some(op);
         self.empty_bytes = 0;
+        self.asks_upgrade = shared.upgrades[asked.request];
         self.parser.begin(shared.heads[asked.request]);
         match &shared.filled[asked.request] {
             None => out.put_request(asked.request),
@@ -115,14 +123,9 @@ impl Exchange for Http1 {
         };
         match progress {
             Progress::NeedMore => {}
-            Progress::Malformed(violation) => {
-                self.op = None;
-                self.standing = Standing::Broken;
-                told.push(Told::Violated(rule(violation, bytes)));
-                told.push(Told::Failed {
-                    op,
-                    outcome: Outcome::Malformed,
-                });
+            Progress::Malformed(violation) => self.refuse(op, &rule(violation, bytes), told),
+            Progress::Done { status: 101, .. } if !self.asks_upgrade => {
+                self.refuse(op, &Violation::Switching.to_string(), told);
             }
             Progress::Done {
                 status,
@@ -145,15 +148,16 @@ impl Exchange for Http1 {
 
     fn sent(&mut self, _: &mut Shared, _: &mut Outbox, _: &mut Tell) {}
 
-    fn ended(&mut self, told: &mut Tell) {
-        self.standing = Standing::Broken;
+    fn ended(&mut self, end: StreamEnd, told: &mut Tell) {
+        self.standing = end.standing_after(self.standing);
         let Some(op) = self.op.take() else {
             return;
         };
         let failed = |outcome| Told::Failed { op, outcome };
         told.push(match self.parser.at_eof() {
-            Eof::Done { status } => Told::Answered { op, status },
-            Eof::Truncated => failed(Outcome::Truncated),
+            Eof::Done { status } if end != StreamEnd::Cut => Told::Answered { op, status },
+            // Only the end of the stream delimits the body, and that is not the server's word.
+            Eof::Done { .. } | Eof::Truncated => failed(Outcome::Truncated),
             Eof::Closed => failed(Outcome::Closed),
         });
     }
@@ -171,6 +175,16 @@ impl Exchange for Http1 {
 }
 
 impl Http1 {
+    /// The operation fails as its response breaks a rule.
+    #[cold]
+    fn refuse(&mut self, op: FlightId, rule: &str, told: &mut Tell) {
+        self.op = None;
+        self.standing = Standing::Broken;
+        told.push(Told::Violated(rule.to_owned()));
+        let outcome = Outcome::Malformed;
+        told.push(Told::Failed { op, outcome });
+    }
+
     /// Bytes on a connection that nobody uses. However they come, with a response, after it or in
     /// pieces, that response stays what it was, and the connection is given up: the server is out
     /// of step. Empty lines mean nothing, and 408 is how some servers announce that they close.
@@ -207,6 +221,43 @@ fn only_empty_lines(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use knee_core::spec::{HttpRequest, Pick, Url};
+
+    /// What is told of a request with these headers whose response is `bytes`, and the standing.
+    fn told(headers: &[(&str, &str)], bytes: &[u8]) -> (Vec<Told>, Standing) {
+        let url = Url::parse("http://h/").unwrap();
+        let headers = headers.iter();
+        let headers = headers.map(|(name, value)| ((*name).into(), (*value).into()));
+        let request = HttpRequest::new("GET", &url, headers.collect(), Vec::new(), 1).unwrap();
+        let endpoint = url.endpoint().clone();
+        let target = HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
+        let mut shared = Shared::new(&target);
+        let (mut out, mut tell) = (Outbox::default(), Tell::default());
+        let mut http1 = Http1::established(&mut shared, &mut out);
+        http1.begin(7, 0.into(), &mut shared, &mut out, &mut tell);
+        for byte in bytes.chunks(1) {
+            http1.feed(byte, &mut shared, &mut out, &mut tell);
+        }
+        tell.retain(|told| !matches!(told, Told::Received { .. }));
+        (std::mem::take(&mut *tell), http1.standing())
+    }
+
+    #[test]
+    fn other_protocol_is_malformed_unless_asked_for() {
+        let switching = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n";
+        let (op, outcome) = (7, Outcome::Malformed);
+        let rule = Told::Violated(Violation::Switching.to_string());
+        let refused = vec![rule, Told::Failed { op, outcome }];
+        assert_eq!(told(&[], switching), (refused.clone(), Standing::Broken));
+        assert_eq!(told(&[("Connection", "x")], switching).0, refused);
+        let answered = vec![Told::Answered { op, status: 101 }];
+        let asked = told(&[("UPGRADE", "x"), ("Connection", "upgrade")], switching);
+        assert_eq!(asked, (answered, Standing::Closing));
+        // The other interim responses only announce the final one.
+        let early = b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 x\r\n\r\n";
+        let answered = vec![Told::Answered { op, status: 204 }];
+        assert_eq!(told(&[], early), (answered, Standing::Open));
+    }
 
     #[test]
     fn an_answer_in_tls_is_told_from_any_other_that_is_no_http() {

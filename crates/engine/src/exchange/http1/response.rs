@@ -108,6 +108,8 @@ pub enum Violation {
     InterimFlood,
     /// More empty lines before a response than any server sends.
     EmptyLines,
+    /// 101 although the request did not ask for another protocol.
+    Switching,
 }
 
 impl fmt::Display for Violation {
@@ -128,6 +130,9 @@ impl fmt::Display for Violation {
             Violation::TrailerTooLarge => "a trailer is over 64 KiB",
             Violation::InterimFlood => "more than 100 interim responses to one request",
             Violation::EmptyLines => "more than 256 bytes of empty lines before a response",
+            Violation::Switching => {
+                "101 Switching Protocols although the request has no Upgrade (RFC 9110 §7.8)"
+            }
         })
     }
 }

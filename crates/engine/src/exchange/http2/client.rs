@@ -14,7 +14,7 @@ use super::frame::{self, PREFACE};
 use super::requests::{Blocks, Requests};
 use super::settings::{self, Settings};
 use super::streams::Streams;
-use crate::exchange::{Asked, Exchange, FlightId, Outbox, Room, Standing, Tell, Told};
+use crate::exchange::{Asked, Exchange, FlightId, Outbox, Room, Standing, StreamEnd, Tell, Told};
 use knee_core::measure::Outcome;
 use knee_core::spec::{Http2Limits, HttpTarget};
 use receive::Reader;
@@ -190,7 +190,7 @@ impl Exchange for Http2 {
         self.send_bodies(&mut Io { shared, out, told });
     }
 
-    fn ended(&mut self, told: &mut Tell) {
+    fn ended(&mut self, end: StreamEnd, told: &mut Tell) {
         for id in self.streams.ids() {
             if let Some(stream) = self.streams.close(id) {
                 let outcome = match stream.has_begun {
@@ -203,7 +203,7 @@ impl Exchange for Http2 {
         }
         self.senders.clear();
         self.bodies.clear();
-        self.standing = Standing::Broken;
+        self.standing = end.standing_after(self.standing);
     }
 
     fn cancel(&mut self, op: FlightId, out: &mut Outbox) -> bool {

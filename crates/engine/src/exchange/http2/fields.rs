@@ -141,6 +141,7 @@ impl Section {
             }
             b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding"
             | b"upgrade" => Err(Violation::ConnectionField),
+            b"te" if value != b"trailers" => Err(Violation::ConnectionField),
             _ => Ok(()),
         }
     }

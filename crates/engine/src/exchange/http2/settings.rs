@@ -20,6 +20,9 @@ pub(crate) mod id {
 pub(crate) struct Settings {
     /// The most bytes of the dynamic table that it decodes with.
     pub(crate) table_bytes: u32,
+    /// The least that its last SETTINGS frame set this to on the way: what exceeds it is gone from
+    /// the table (RFC 7541 §4.2).
+    pub(crate) table_bytes_least: u32,
     /// The most concurrent streams that it takes; `None`: any number.
     pub(crate) streams_max: Option<u32>,
     /// The window that it gives new streams.
@@ -32,6 +35,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             table_bytes: TABLE_BYTES_DEFAULT as u32,
+            table_bytes_least: TABLE_BYTES_DEFAULT as u32,
             streams_max: None,
             window: WINDOW_DEFAULT,
             frame_bytes: FRAME_BYTES_DEFAULT,
@@ -49,10 +53,14 @@ impl Settings {
         if !rest.is_empty() {
             return Err(Violation::SettingsLength);
         }
+        self.table_bytes_least = self.table_bytes;
         for [a, b, value @ ..] in entries {
             let value = frame::number(value);
             match u16::from_be_bytes([*a, *b]) {
-                id::HEADER_TABLE_SIZE => self.table_bytes = value,
+                id::HEADER_TABLE_SIZE => {
+                    self.table_bytes = value;
+                    self.table_bytes_least = self.table_bytes_least.min(value);
+                }
                 id::ENABLE_PUSH if value > 1 => return Err(Violation::PushValue),
                 id::ENABLE_PUSH if from_server && value == 1 => {
                     return Err(Violation::PushByServer);
@@ -111,6 +119,7 @@ mod tests {
         ];
         let peer = Settings {
             table_bytes: 7,
+            table_bytes_least: 7,
             streams_max: Some(6),
             window: MAX_31,
             frame_bytes: (1 << 24) - 1,
@@ -120,6 +129,22 @@ mod tests {
             applied(&[(2, 0), (6, 1), (0x99, 9)]),
             Ok(Settings::default())
         );
+    }
+
+    #[test]
+    fn least_table_size_is_that_of_one_frame() {
+        for (given, least, last) in [
+            (&[(1, 0), (1, 4_096)][..], 0, 4_096),
+            (&[(1, 9_000), (1, 100), (1, 2_000)], 100, 2_000),
+            (&[(1, 9_000)], 4_096, 9_000),
+            (&[(3, 1)], 4_096, 4_096),
+        ] {
+            let peer = applied(given).unwrap();
+            assert_eq!((peer.table_bytes_least, peer.table_bytes), (least, last));
+        }
+        let mut peer = applied(&[(1, 0), (1, 4_096)]).unwrap();
+        peer.apply(&[], true).unwrap();
+        assert_eq!(peer.table_bytes_least, 4_096, "no more of the frame before");
     }
 
     #[test]

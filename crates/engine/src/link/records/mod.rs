@@ -217,6 +217,12 @@ impl<U: Upkeep> Records<U> {
         }
     }
 
+    /// Whether the peer announced the end of its side, or broke a rule.
+    #[inline]
+    pub fn is_ended(&self) -> bool {
+        !self.receives
+    }
+
     /// Seals data into records, and puts them behind what is in `wire`; not if either side gave up.
     #[inline]
     pub fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) {

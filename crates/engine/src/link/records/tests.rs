@@ -149,6 +149,7 @@ fn all_that_may_come_is_taken_at_every_split() {
         let mut client = side(Version::Tls13, true, NEVER);
         let (got, result) = opened(&mut client, &wire, piece);
         assert_eq!((got, result), (b"apaddedbc".to_vec(), Ok(())), "{piece}");
+        assert!(client.is_ended(), "{piece}");
         let tickets = &client.upkeep.tickets;
         assert_eq!(tickets, &[b"one ticke".to_vec(), b"two".to_vec()]);
         assert_eq!(client.upkeep.numbers, [1, 2]);

@@ -5,7 +5,7 @@ mod handshake;
 mod tests;
 
 use super::records::{self, Records};
-use super::{Link, failure};
+use super::{HUNG_UP, Link, failure};
 use handshake::{Early, Facts, Handshake, Kept, Progress};
 use knee_core::measure::{Agreed, Handshakes};
 use knee_core::spec::TlsResume;
@@ -68,7 +68,7 @@ impl Link for Tls {
         let begun = Instant::now();
         let mut out = Vec::new();
         let handshake = Handshake::new(config, name, &mut out);
-        let handshake = handshake.map_err(|error| error.to_string())?;
+        let handshake = handshake.map_err(|error| failure::words(&error))?;
         Ok(Tls(Box::new(Session {
             stage: Stage::Handshake(handshake),
             out,
@@ -80,10 +80,7 @@ impl Link for Tls {
         let begun = Instant::now();
         let advanced = self.0.advance(wire);
         self.0.spent += since(begun);
-        advanced.map_err(|error| {
-            self.0.stage = Stage::Failed;
-            failure::words(&error)
-        })
+        advanced.inspect_err(|_| self.0.stage = Stage::Failed)
     }
 
     #[inline]
@@ -112,6 +109,11 @@ impl Link for Tls {
                 .map_err(|violation| failure::of_records(&violation)),
             _ => Ok(()),
         }
+    }
+
+    #[inline]
+    fn is_ended(&self) -> bool {
+        matches!(&self.0.stage, Stage::Secured(_, records) if records.is_ended())
     }
 
     #[inline]
@@ -162,18 +164,20 @@ impl Link for Tls {
 }
 
 impl Session {
-    fn advance(&mut self, wire: &mut &[u8]) -> Result<(), rustls::Error> {
+    fn advance(&mut self, wire: &mut &[u8]) -> Result<(), String> {
         let Stage::Handshake(handshake) = &mut self.stage else {
             *wire = &[];
             return Ok(());
         };
-        match handshake.take_in(wire, &mut self.out)? {
+        let progress = handshake.take_in(wire, &mut self.out);
+        match progress.map_err(|error| failure::words(&error))? {
             Progress::Waits => {}
-            Progress::Ended => self.stage = Stage::Failed,
+            Progress::Ended => return Err(HUNG_UP.to_owned()),
             Progress::Over => {
                 let stage = std::mem::replace(&mut self.stage, Stage::Failed);
                 if let Stage::Handshake(handshake) = stage {
-                    let (facts, records) = handshake.finish(&mut self.out)?;
+                    let finished = handshake.finish(&mut self.out);
+                    let (facts, records) = finished.map_err(|error| failure::words(&error))?;
                     self.stage = Stage::Secured(facts, records);
                 }
             }

@@ -372,15 +372,33 @@ fn what_the_server_says_is_wrong_is_named_and_its_end_is_no_error() {
     pair.server.process_new_packets().unwrap_err();
     let wire = pair.of_server(b"");
     let why = pair.client_takes(&wire).unwrap_err();
-    assert_eq!(why, "it refused the TLS handshake (BadRecordMac)");
+    assert_eq!(
+        why,
+        "it ended the connection with the TLS alert bad_record_mac"
+    );
 
     let mut pair = Pair::new(&mut shared, &config, 3);
     pair.shake_hands();
     pair.server.send_close_notify();
     let mut wire = pair.of_server(b"");
     wire.extend_from_slice(b"nothing");
+    assert!(!pair.tls.is_ended());
     assert_eq!(pair.client_takes(&wire), Ok(()));
     assert_eq!(pair.got, b"");
+    assert!(pair.tls.is_ended());
+}
+
+#[test]
+fn close_notify_in_the_handshake_ends_it() {
+    for version in [TlsVersion::Tls12, TlsVersion::Tls13] {
+        let mut shared = client(only(version));
+        let config = Arc::new(server(aws_lc_rs::default_provider()));
+        let mut pair = Pair::new(&mut shared, &config, 5);
+        // In clear, before the server has answered; as a warning it would be ignored.
+        let close_notify = [0x15, 3, 3, 0, 2, 2, 0];
+        assert_eq!(pair.client_takes(&close_notify), Err(HUNG_UP.to_owned()));
+        assert!(!pair.tls.is_secured());
+    }
 }
 
 #[test]

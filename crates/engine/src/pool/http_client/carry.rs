@@ -2,7 +2,7 @@
 
 use super::connection::Leaving;
 use super::{Connection, DRAIN_MAX, HttpClient, Policy, State};
-use crate::exchange::{Asked, Exchange, FlightId, Standing, Told};
+use crate::exchange::{Asked, Exchange, FlightId, Standing, StreamEnd, Told};
 use crate::link::Link;
 use crate::pool::flight::Flight;
 use crate::reactor::{Backend, EventTime, Payload};
@@ -272,7 +272,15 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             }
             behind = left;
         });
+        let is_ended = opened.is_ok() && link.is_ended();
+        if is_ended {
+            // Before anything else can begin on it.
+            exchange.ended(StreamEnd::CloseNotify, told);
+        }
         self.heed(io, slot, time);
+        if is_ended {
+            self.on_announced_end(io, slot, time.seen);
+        }
         // What came before may have ended the connection, or its slot may have another already.
         if let Err(why) = opened
             && self.connections[slot as usize].state == State::Open
@@ -386,7 +394,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
     }
 
     /// Whether a part of what was to be sent is not with the kernel.
-    fn is_sending<B: Backend>(&self, io: &B, slot: u32) -> bool {
+    pub(super) fn is_sending<B: Backend>(&self, io: &B, slot: u32) -> bool {
         io.is_sending(slot) || self.connections[slot as usize].sealing.is_some()
     }
 

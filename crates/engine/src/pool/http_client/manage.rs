@@ -2,7 +2,7 @@
 
 use super::connection::Leaving;
 use super::{HttpClient, NONE, Policy, State};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, StreamEnd};
 use crate::link::{HUNG_UP, Link, note_secured};
 use crate::pool::flight::Flight;
 use crate::pool::flights;
@@ -159,12 +159,31 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             State::Draining | State::Free => return self.retire(io, slot, now),
         }
         if let Some(exchange) = &mut connection.exchange {
-            exchange.ended(&mut self.told);
+            let end = if L::IS_CLEAR {
+                StreamEnd::Fin
+            } else {
+                StreamEnd::Cut
+            };
+            exchange.ended(end, &mut self.told);
         }
         // What ends with the connection ends when that was seen.
         self.heed(io, slot, EventTime::seen(now));
         if self.connections[slot as usize].state == State::Open {
             self.break_off(io, slot, now);
+        }
+    }
+
+    /// The peer announced its end, and the operations have been settled. Its FIN is waited for, so
+    /// that the port is in TIME_WAIT at the server; no operation waits for that.
+    pub(super) fn on_announced_end<B: Backend>(&mut self, io: &mut B, slot: u32, now: Nanos) {
+        if self.connections[slot as usize].state != State::Draining {
+            return;
+        }
+        if self.is_sending(io, slot) {
+            return self.retire(io, slot, now);
+        }
+        if let Some(flight) = self.waiting.take(now) {
+            self.place(io, flight, now);
         }
     }
 

@@ -3,6 +3,7 @@
 mod early;
 mod multiplexed;
 mod one_each;
+mod secured;
 
 use super::*;
 use crate::exchange::http1::{self, Http1};

@@ -362,7 +362,8 @@ impl Http1 {
         }
         match answer.kind {
             ResponseKind::Ok(_) | ResponseKind::Own(_) if answer.halved => {
-                context.tally.on_trouble(Trouble::Truncate)
+                self.wire.cut();
+                context.tally.on_trouble(Trouble::Truncate);
             }
             ResponseKind::Garbage => context.tally.on_trouble(Trouble::Garbage),
             ResponseKind::Continue => {}

@@ -272,6 +272,13 @@ impl Wire {
         self.secure = None;
     }
 
+    /// What is sent ends in the middle: the close says nothing of it.
+    pub(super) fn cut(&mut self) {
+        if let Some(secure) = &mut self.secure {
+            secure.cut();
+        }
+    }
+
     /// Nothing follows: the client is told so, as far as there is room for it.
     pub(super) fn end(&mut self, tally: &mut Tally) {
         if let Some(secure) = &mut self.secure {

@@ -30,7 +30,8 @@ pub(super) const ACCEPTED_AND_CLOSED: Code = Code {
 pub(super) const TRUNCATED_RESPONSES: Code = Code {
     name: "truncated_responses",
     cause: "The server closed connections in the middle of a response. It aborts responses that \
-            it has begun, often because of a limit or a crash.",
+            it has begun, often because of a limit or a crash. Over TLS a response without a \
+            length also counts if no close_notify ends it.",
     remedy: "Check the server's log and its limits, such as open files (ulimit -n) or worker \
              connections.",
 };

@@ -264,8 +264,9 @@ impl Http2 {
             self.has_settings = true;
             self.first_informed = self.streams.next();
         }
-        self.blocks
-            .set_limit(self.peer.table_bytes, &io.shared.requests);
+        for bytes in [self.peer.table_bytes_least, self.peer.table_bytes] {
+            self.blocks.set_limit(bytes, &io.shared.requests);
+        }
         let change = i64::from(self.peer.window) - i64::from(before.window);
         if change != 0 {
             for stream in self.streams.iter_mut() {

@@ -1,7 +1,7 @@
 //! Connections that carry several operations, with an exchange of which each byte is a message.
 
 use super::*;
-use crate::exchange::{Asked, FlightId, Outbox, Room, Standing, Tell, Told};
+use crate::exchange::{Asked, FlightId, Outbox, Room, Standing, StreamEnd, Tell, Told};
 use knee_core::both_ends::{Sample, Sampled};
 use std::collections::VecDeque;
 
@@ -80,8 +80,8 @@ impl Exchange for Letters {
 
     fn sent(&mut self, _: &mut u32, _: &mut Outbox, _: &mut Tell) {}
 
-    fn ended(&mut self, told: &mut Tell) {
-        self.standing = Standing::Broken;
+    fn ended(&mut self, end: StreamEnd, told: &mut Tell) {
+        self.standing = end.standing_after(self.standing);
         let closed = self.under_way.drain(..).map(|op| Told::Failed {
             op,
             outcome: Outcome::Truncated,

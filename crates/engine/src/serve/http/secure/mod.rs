@@ -107,6 +107,7 @@ impl ServerTls {
             is_begun: false,
             is_done: false,
             is_failed: false,
+            is_cut: false,
             is_ended: false,
             is_early: false,
         })
@@ -134,6 +135,8 @@ pub(super) struct Secure {
     /// The end of the handshake was told.
     is_done: bool,
     is_failed: bool,
+    /// The connection is closed without a word.
+    is_cut: bool,
     /// The client has said that nothing follows.
     is_ended: bool,
     is_early: bool,
@@ -244,9 +247,15 @@ impl Secure {
         self.tls.write_tls(&mut Outlet(socket))
     }
 
+    /// The connection will be closed without `close_notify`.
+    pub(super) fn cut(&mut self) {
+        self.is_cut = true;
+    }
+
     /// Nothing follows: says so to the client, unless it was told of what broke, or nothing yet.
     pub(super) fn end(&mut self) {
-        if !self.is_failed && (self.is_done || self.is_early) {
+        let is_silent = self.is_failed || self.is_cut;
+        if !is_silent && (self.is_done || self.is_early) {
             self.tls.send_close_notify();
         }
     }

@@ -236,7 +236,7 @@ fn faults_are_those_of_cleartext() {
     let (all, end, faults) = exchange(Fault::Truncate(1.0));
     let head = all.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 4;
     assert_eq!((all.len() - head, faults["truncate"]), (50, 1));
-    assert!(end.is_ok());
+    assert_eq!(end, Err(ErrorKind::UnexpectedEof), "no close_notify");
     let (all, end, faults) = exchange(Fault::Garbage(1.0));
     assert_eq!((all.len(), faults["garbage"]), (256, 1));
     assert!(end.is_ok());

@@ -2,7 +2,7 @@
 
 use super::super::super::frame::{flag, kind};
 use super::rig::*;
-use crate::exchange::{Exchange, Standing, Told};
+use crate::exchange::{Exchange, Standing, StreamEnd, Told};
 use knee_core::measure::Outcome;
 
 const END: u8 = flag::END_STREAM;
@@ -53,6 +53,12 @@ fn responses_framed_in_any_way() {
     let length = |n| [(":status", "200"), ("content-length", n)];
     for (name, request, frames, end) in [
         ("without content", GET, vec![ok(1)], Ok(200)),
+        (
+            "te of trailers alone",
+            GET,
+            vec![headers(1, true, &[(":status", "200"), ("te", "trailers")])],
+            Ok(200),
+        ),
         (
             "with content",
             GET,
@@ -301,6 +307,34 @@ fn other_frames() {
     }
 }
 
+/// The header block of the next request, after these SETTINGS, of a connection on which one was
+/// sent.
+fn block_after(entries: &[(u16, u32)]) -> Vec<u8> {
+    let mut rig = Rig::greeted();
+    rig.begin(1, GET);
+    rig.sent();
+    rig.feed(&settings(entries));
+    rig.sent();
+    rig.begin(2, GET);
+    let sent = rig.sent();
+    frames(&sent).remove(0).1
+}
+
+#[test]
+fn least_table_size_on_the_way_is_signalled() {
+    // RFC 7541 §4.2: the least, then the last, and what was in the table is sent in full.
+    let block = block_after(&[(1, 0), (1, 4_096)]);
+    assert!(block.starts_with(&[0x20, 0x3f, 0xe1, 0x1f]), "{block:x?}");
+    assert!(block.len() > 10, "{block:x?}");
+    let least = block_after(&[(1, 4_096), (1, 0), (1, 30)]);
+    assert!(least.starts_with(&[0x20, 0x3e]), "{least:x?}");
+    // A size that never changed is not signalled, nor one that only grew.
+    for same in [&[][..], &[(1, 4_096)], &[(1, 5_000), (1, 4_096)]] {
+        let block = block_after(same);
+        assert!(block.iter().all(|byte| byte & 0x80 != 0), "{block:x?}");
+    }
+}
+
 #[test]
 fn goaway_tells_what_was_not_processed() {
     let mut rig = Rig::greeted();
@@ -319,7 +353,7 @@ fn goaway_tells_what_was_not_processed() {
         (Some(Ok(200)), 2),
         "the late one means nothing"
     );
-    rig.http2.ended(&mut rig.told);
+    rig.http2.ended(StreamEnd::Fin, &mut rig.told);
     assert_eq!(end_of(&rig.told(), 2), Some(Err(Outcome::Closed)));
 }
 
@@ -391,7 +425,7 @@ fn the_end_of_the_connection() {
     }
     rig.feed(&[ok(1), headers(3, false, &[(":status", "200")])].concat());
     rig.told.clear();
-    rig.http2.ended(&mut rig.told);
+    rig.http2.ended(StreamEnd::Fin, &mut rig.told);
     let failed = |op, outcome| Told::Failed { op, outcome };
     let want = [failed(2, Outcome::Truncated), failed(3, Outcome::Closed)];
     assert_eq!(rig.told(), want);
@@ -401,7 +435,7 @@ fn the_end_of_the_connection() {
     rig.told.clear();
     rig.feed(&ok(1)[..9]);
     assert_eq!(rig.told(), [Told::Received { op: 1, bytes: 9 }]);
-    rig.http2.ended(&mut rig.told);
+    rig.http2.ended(StreamEnd::Fin, &mut rig.told);
     assert_eq!(rig.told(), [failed(1, Outcome::Truncated)]);
 }
 

@@ -125,6 +125,25 @@ fn fields_that_responses_may_not_have() {
             with("transfer-encoding", "chunked"),
         ),
         ("upgrade", "8.2.2", PROTOCOL, with("upgrade", "h2c")),
+        ("te", "8.2.2", PROTOCOL, with("te", "trailers, deflate")),
+        ("te in capitals", "8.2.2", PROTOCOL, with("te", "TRAILERS")),
+        ("te of nothing", "8.2.2", PROTOCOL, with("te", "")),
+        (
+            "te of an interim response",
+            "8.2.2",
+            PROTOCOL,
+            headers(1, false, &[(":status", "103"), ("te", "gzip")]),
+        ),
+        (
+            "te among trailers",
+            "8.2.2",
+            PROTOCOL,
+            [
+                headers(1, false, STATUS),
+                headers(1, true, &[("te", "gzip")]),
+            ]
+            .concat(),
+        ),
     ];
     for row in rows {
         check_stream(row, GET);
