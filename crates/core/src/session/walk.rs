@@ -1,9 +1,10 @@
 //! One session: where its user is, what it has learnt, and what it does next.
 
+use super::escape::{Reason, encode_path};
 use super::fill::{Fills, Scope};
 use super::jar::Jar;
 use super::plan::{
-    Condition, Escape, Expectation, Fill, Instruction, Match, Piece, Relation, SessionPlan, Source,
+    Condition, Escape, Expectation, Fill, Instruction, Match, Relation, SessionPlan, Source,
     Template,
 };
 use super::reading::{Answer, Readings, find};
@@ -88,12 +89,25 @@ pub enum Follows {
 
 /// What is put into a hole of a request.
 enum Put<'a> {
-    /// Its value.
+    /// A value.
     Value(&'a Fill),
-    /// An empty value, made fit so.
+    /// Nothing, in a place for a value that is made fit so.
     Nothing(Escape),
     /// These bytes as they are.
     Bytes(&'a [u8]),
+}
+
+/// A value that its place in a request cannot have: the step is not sent.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Unfit {
+    /// The number of the request.
+    pub request: u32,
+    /// The number of the hole in it.
+    pub hole: u16,
+    /// The value, shortened, with control characters spelt out.
+    pub value: String,
+    /// Why its place cannot have it.
+    pub reason: Reason,
 }
 
 /// A session's user.
@@ -107,6 +121,8 @@ pub struct Walk {
     learnt: Learnt,
     /// The path that was asked for last.
     path: Vec<u8>,
+    /// The path before that.
+    before: Vec<u8>,
     redirects_left: u32,
     /// The step whose redirections are followed.
     redirected_from: Option<u32>,
@@ -115,8 +131,9 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// A new user takes this place. `false` where a data set has no record left for it.
-    pub fn begin(&mut self, users: &mut Users) -> bool {
+    /// A new user takes this place, `in_warmup` or in the measured time. `false` where a data set has
+    /// no record left for it.
+    pub fn begin(&mut self, users: &mut Users, in_warmup: bool) -> bool {
         self.number = users.number();
         self.kind = users.draw_kind();
         self.at = 0;
@@ -129,8 +146,9 @@ impl Walk {
         variables.resize(usize::from(kind.variables), Vec::new());
         self.learnt.jar.clear();
         self.learnt.rows.clear();
+        self.path.clear();
         for set in &kind.data {
-            match users.deal(*set) {
+            match users.deal(*set, in_warmup) {
                 Some(row) => self.learnt.rows.push(row),
                 None => return false,
             }
@@ -194,6 +212,9 @@ impl Walk {
     /// Fills the holes of a request, those that wait for what a program gives with nothing.
     /// `path_of` gives the path that results once those of the path are filled, of which there are
     /// `path_holes`.
+    ///
+    /// # Errors
+    /// A place in the request cannot have its value.
     pub fn fill(
         &mut self,
         request: u32,
@@ -201,35 +222,42 @@ impl Walk {
         realtime_ns: u64,
         fills: &mut Fills,
         path: (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
-    ) {
+    ) -> Result<(), Unfit> {
         let plan = Rc::clone(users.plan());
         let step = &plan.requests[request as usize];
         let waits = step.ask.as_ref().map_or(&[][..], |ask| &ask.waits);
-        let of_redirect = self.redirected_from.map(|_| Fill {
-            value: Template(vec![Piece::Text(text_of(&self.location))]),
-            escape: Escape::Path,
+        std::mem::swap(&mut self.path, &mut self.before);
+        let location = std::mem::take(&mut self.location);
+        let of_redirect = self.redirected_from.map(|_| Put::Bytes(&location));
+        let own = step.fills.iter().zip(0u16..);
+        let own = own.map(|(fill, number)| {
+            if waits.contains(&number) {
+                Put::Nothing(fill.escape)
+            } else {
+                Put::Value(fill)
+            }
         });
-        let own = &step.fills[usize::from(of_redirect.is_some())..];
-        let all = of_redirect.iter().chain(own).zip(0u16..);
-        let holes = all.map(|(fill, number)| match waits.contains(&number) {
-            true => Put::Nothing(fill.escape),
-            false => Put::Value(fill),
-        });
+        let holes = own.skip(usize::from(of_redirect.is_some()));
         fills.clear();
-        self.put(holes, (users, realtime_ns), fills, path);
+        let holes = of_redirect.into_iter().chain(holes);
+        let filled = self.put(request, holes, (users, realtime_ns), fills, path);
+        self.location = location;
+        filled
     }
 
     /// Puts something into each hole of a request, in their order.
     fn put<'a>(
         &mut self,
+        request: u32,
         holes: impl Iterator<Item = Put<'a>>,
         (users, realtime_ns): (&mut Users, u64),
         fills: &mut Fills,
         (path_holes, path_of): (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
-    ) {
+    ) -> Result<(), Unfit> {
         let mut path = std::mem::take(&mut self.path);
         path.clear();
         let mut path_of = Some(path_of);
+        let mut refused = None;
         for (count, hole) in holes.enumerate() {
             if count == path_holes
                 && let Some(path_of) = path_of.take()
@@ -240,11 +268,18 @@ impl Walk {
                 learnt: &self.learnt,
                 users,
                 path: &path,
+                before: &self.before,
                 realtime_ns,
             };
             match hole {
-                Put::Value(fill) => scope.fill(fill, fills),
-                Put::Nothing(escape) => scope.fill(&Fill::nothing(escape), fills),
+                Put::Value(fill) => {
+                    if let Err(reason) = scope.fill(fill, fills) {
+                        refused = Some((count, reason));
+                        break;
+                    }
+                }
+                Put::Nothing(Escape::JsonValue) => fills.push(b"\"\""),
+                Put::Nothing(_) => fills.push(b""),
                 Put::Bytes(bytes) => fills.push(bytes),
             }
         }
@@ -252,6 +287,14 @@ impl Walk {
             path_of(fills, &mut path);
         }
         self.path = path;
+        refused.map_or(Ok(()), |(hole, reason)| {
+            Err(Unfit {
+                request: self.reads_as(request),
+                hole: hole as u16,
+                value: spelt(fills.refused()),
+                reason,
+            })
+        })
     }
 
     /// The response to `request` is whole. What was learnt from it is kept.
@@ -271,18 +314,20 @@ impl Walk {
         // What is expected is expected of the response after all redirections.
         let step = self.redirected_from.unwrap_or(request);
         let redirects = matches!(answered.status, 301 | 302 | 303 | 307 | 308);
-        let leads_to = users.origin().within(answer.location());
-        if let (true, 1.., Some(to), Some(location @ [_, ..])) = (
-            redirects,
+        let location = answer.location();
+        if let (true, 1.., Some(to)) = (
+            redirects && !location.is_empty(),
             self.redirects_left,
             plan.requests[step as usize].redirected,
-            leads_to,
         ) {
             self.location.clear();
-            resolve(location, &self.path, &mut self.location);
-            self.redirects_left -= 1;
-            self.redirected_from = Some(step);
-            return Follows::Redirected(to);
+            let (origin, out) = (users.origin(), &mut self.location);
+            if origin.resolve(location, &self.path, out) {
+                encode_path(out);
+                self.redirects_left -= 1;
+                self.redirected_from = Some(step);
+                return Follows::Redirected(to);
+            }
         }
         self.check(&plan, step, answered, &answer, users)
     }
@@ -347,6 +392,7 @@ impl Walk {
             learnt: &self.learnt,
             users,
             path: &self.path,
+            before: &self.before,
             realtime_ns,
         };
         scope.text(template)
@@ -454,8 +500,24 @@ fn text_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Of a value so many characters are shown.
+/// The characters of a value that are shown.
 const SHOWN_MAX: usize = 120;
+
+/// A value for people: short, control characters as escapes, so that a line end is seen.
+fn spelt(bytes: &[u8]) -> String {
+    let text = text_of(bytes);
+    let short: String = text.chars().take(SHOWN_MAX).collect();
+    let dots = if short.len() < text.len() { "…" } else { "" };
+    let mut out = String::new();
+    for c in short.chars() {
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            crate::shown::push_shown(&mut out, c);
+        }
+    }
+    format!("'{out}{dots}'")
+}
 
 /// A value for people: short, hidden characters spelt out.
 fn shown(bytes: &[u8]) -> String {
@@ -471,24 +533,6 @@ fn ranges_shown(ranges: &[(u16, u16)]) -> String {
         false => format!("{low} to {high}"),
     });
     each.collect::<Vec<_>>().join(" or ")
-}
-
-/// The path that a `Location` without scheme and authority leads to from `path` (RFC 3986 §5.2).
-fn resolve(location: &[u8], path: &[u8], out: &mut Vec<u8>) {
-    let end = location.iter().position(|byte| *byte == b'#');
-    let location = &location[..end.unwrap_or(location.len())];
-    let end = path.iter().position(|byte| *byte == b'?');
-    let plain = &path[..end.unwrap_or(path.len())];
-    match location.first() {
-        Some(b'/') => {}
-        Some(b'?') => out.extend_from_slice(plain),
-        _ => {
-            let slash = plain.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-            out.extend_from_slice(&plain[..slash]);
-            out.push(b'/');
-        }
-    }
-    out.extend_from_slice(location);
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A user whose steps ask programs for values.
 
-use super::{Next, Put, STEPS_AT_ONCE_MAX, Walk};
+use super::{Next, Put, STEPS_AT_ONCE_MAX, Unfit, Walk};
 use crate::session::fill::{Fills, Scope};
 use crate::session::plan::{Ask, Piece};
 use crate::session::users::Users;
@@ -42,6 +42,7 @@ impl Walk {
             learnt: &self.learnt,
             users,
             path: &self.path,
+            before: &self.before,
             realtime_ns,
         };
         let mut value = Vec::new();
@@ -51,6 +52,9 @@ impl Walk {
 
     /// Fills the holes of a request that waited for a program's answer. All others stay as
     /// [`Walk::fill`] filled them, so that what is sent is what the program was told.
+    ///
+    /// # Errors
+    /// As of [`Walk::fill`].
     pub fn fill_waiting(
         &mut self,
         request: u32,
@@ -58,16 +62,19 @@ impl Walk {
         realtime_ns: u64,
         fills: &mut Fills,
         path: (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
-    ) {
+    ) -> Result<(), Unfit> {
         let plan = Rc::clone(users.plan());
         let step = &plan.requests[request as usize];
         let waits = step.ask.as_ref().map_or(&[][..], |ask| &ask.waits);
         let before = std::mem::take(fills);
         let all = step.fills.iter().zip(0u16..);
-        let holes = all.map(|(fill, number)| match waits.contains(&number) {
-            true => Put::Value(fill),
-            false => Put::Bytes(before.get(usize::from(number))),
+        let holes = all.map(|(fill, number)| {
+            if waits.contains(&number) {
+                Put::Value(fill)
+            } else {
+                Put::Bytes(before.get(usize::from(number)))
+            }
         });
-        self.put(holes, (users, realtime_ns), fills, path);
+        self.put(request, holes, (users, realtime_ns), fills, path)
     }
 }
