@@ -22,8 +22,8 @@ impl Origin {
         self.is_secure
     }
 
-    /// Puts the path that a reference leads to from `path` (RFC 3986 §5.2), without a fragment.
-    /// `false` where it leads to another origin; then nothing is put.
+    /// Puts the path that a reference leads to from `path` (RFC 3986 §5.2), without a fragment; an
+    /// empty `path` is the root. `false` where it leads to another origin; then nothing is put.
     pub(super) fn resolve(&self, reference: &[u8], path: &[u8], out: &mut Vec<u8>) -> bool {
         let end = reference.iter().position(|byte| *byte == b'#');
         let reference = &reference[..end.unwrap_or(reference.len())];
@@ -31,6 +31,7 @@ impl Origin {
             return false;
         };
         let from = out.len();
+        let path = if path.is_empty() { b"/" } else { path };
         let query = path.iter().position(|byte| *byte == b'?');
         let plain = &path[..query.unwrap_or(path.len())];
         match reference.first() {
@@ -144,6 +145,8 @@ mod tests {
             ("x", "/a/b", Some("/a/x")),
             ("x", "/a/", Some("/a/x")),
             ("x", "", Some("/x")),
+            ("?q", "", Some("/?q")),
+            ("#x", "", Some("/")),
             ("?q", "/a/b?c", Some("/a/b?q")),
             ("", "/a/b?c", Some("/a/b?c")),
             ("#y", "/a/b?c", Some("/a/b?c")),

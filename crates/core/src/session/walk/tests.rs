@@ -1,7 +1,8 @@
 use super::*;
 use crate::law::Law;
 use crate::session::{
-    DataSet, Deal, Extraction, Function, Moment, Origin, Piece, RequestStep, SessionKind,
+    DataSet, Deal, Escape, Extraction, Fill, Fills, Function, Moment, Origin, Piece, RequestStep,
+    SessionKind,
 };
 use std::sync::Arc;
 
