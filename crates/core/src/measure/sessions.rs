@@ -155,3 +155,26 @@ impl SessionMeasured {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_last_until_the_last_worker_has_none() {
+        let ran_out = |after| SessionsMeasured {
+            ran_out: Some(RanOut {
+                set: "users".to_owned(),
+                records: 10,
+                after,
+            }),
+            ..SessionsMeasured::default()
+        };
+        let mut all = SessionsMeasured::default();
+        for after in [2, 5, 3].map(Nanos::from_secs) {
+            all.merge(ran_out(after));
+        }
+        all.merge(SessionsMeasured::default());
+        assert_eq!(all.ran_out.unwrap().after, Nanos::from_secs(5));
+    }
+}

@@ -177,3 +177,60 @@ pub(super) fn program_late(trials: &Trials) -> Option<Finding> {
         "put a pause before the step, in which the program can answer, or make the program faster",
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::sweep::fake::{base, blank};
+    use crate::finding::Finding;
+    use crate::measure::Outcome;
+    use crate::spec::Level;
+    use crate::trial::findings::trial_findings;
+    use crate::trial::sessions::{SessionsReport, UnfitReport};
+
+    fn found(code: &str, sessions: SessionsReport, unfit: u64) -> Option<Finding> {
+        let mut trial = blank(Level::Vusers(1), &base(1));
+        trial.outcomes.add_many(Outcome::UnfitValue, unfit);
+        trial.as_http_mut().sessions = Some(sessions);
+        let mut findings = trial_findings(&trial).into_iter();
+        findings.find(|finding| finding.code == code)
+    }
+
+    #[test]
+    fn records_that_run_out_are_told_with_when_and_why() {
+        let ran_out = SessionsReport {
+            ran_out: Some("users".to_owned()),
+            ran_out_records: Some(3_000),
+            ran_out_after_ns: Some(2_500_000_000),
+            ..SessionsReport::default()
+        };
+        let finding = found("data_exhausted", ran_out, 0).unwrap();
+        assert_eq!(
+            finding.text,
+            "the load ended 2.5 s after the measured time began: the data set 'users' had no \
+             record left for the next user. 'order: unique' deals each of its 3,000 once"
+        );
+        assert_eq!(found("data_exhausted", SessionsReport::default(), 0), None);
+    }
+
+    #[test]
+    fn a_value_that_does_not_fit_is_told_with_its_place() {
+        let unfit = SessionsReport {
+            unfit_value: Some(UnfitReport {
+                step: "login".to_owned(),
+                place: "the header X-Name".to_owned(),
+                value: r"'a\r\nb'".to_owned(),
+                because: "a header is one line of text".to_owned(),
+            }),
+            ..SessionsReport::default()
+        };
+        let finding = found("unfit_value", unfit.clone(), 2).unwrap();
+        assert_eq!(
+            finding.text,
+            "2 steps were not sent; the first: the header X-Name of login cannot have the value \
+             'a\\r\\nb': a header is one line of text"
+        );
+        let finding = found("unfit_value", unfit, 1).unwrap();
+        assert!(finding.text.starts_with("1 step was not sent; the first"));
+        assert_eq!(found("unfit_value", SessionsReport::default(), 0), None);
+    }
+}
