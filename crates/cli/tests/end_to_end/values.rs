@@ -4,6 +4,8 @@
 use crate::support::http_servers::{HttpServer, launch};
 use crate::support::{Certificates, Ended, TempPath, run};
 use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Takes requests apart with the parsers of the language, and keeps a line of JSON for each.
@@ -268,4 +270,48 @@ fn secure_cookies_are_sent_over_https_alone() {
     let seen = seen(&server);
     assert_eq!(seen.len(), 2, "{ended:?}");
     assert_eq!(seen[1]["cookie"], "plain=1; safe=2");
+}
+
+/// A program whose values never fit, with a pause before its step and without.
+#[test]
+fn a_value_of_a_program_that_does_not_fit_fails_its_step() {
+    let Some(server) = server(HTTP1) else { return };
+    let folder = std::env::temp_dir().join(unique(&format!("knee-{}", std::process::id())));
+    fs::create_dir_all(&folder).unwrap();
+    let answer = r#"{"set": {"x": "a\\r\\nX-Evil: 1"}}"#;
+    let program = format!("#!/bin/sh\nwhile read -r line; do printf '%b\\n' '{answer}'; done\n");
+    let file = folder.join("program.sh");
+    fs::write(&file, program).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    let url = server.url("").trim_end_matches('/').to_owned();
+    let text = format!(
+        r#"
+target: {url}
+sessions:
+  one:
+    steps:
+      - &ask {{get: /, exec: ./program.sh, gives: x, headers: {{X: "${{x}}"}}, on_failure: continue}}
+      - think: 5ms
+      - *ask
+      - get: /after
+"#
+    );
+    let scenario = folder.join("scenario.yaml");
+    fs::write(&scenario, text).unwrap();
+    let scenario = scenario.to_str().unwrap();
+    let one = ["--vusers", "1", "-n", "3", "-d", "60s", "--json", "-"];
+    let ended = run(&[&["run", scenario, "--allow-exec"], &one[..]].concat());
+    fs::remove_dir_all(&folder).unwrap();
+    let outcomes = &ended.json()["trials"][0]["outcomes"];
+    assert_eq!(*outcomes, json!({"ok": 3, "unfit_value": 6}), "{ended:?}");
+    assert_eq!(
+        ended.status,
+        Some(3),
+        "the target met less than was asked for"
+    );
+    assert!(
+        seen(&server)
+            .iter()
+            .all(|request| request["url"] == "/after")
+    );
 }
