@@ -53,8 +53,8 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts a program. It has no descriptors but its pipes. It ends with this process, however that
-    /// ends, and what it started ends with it.
+    /// Starts a program. It has no descriptors but its pipes. It ends with this process, however
+    /// that ends, and what it started ends with it.
     ///
     /// # Errors
     /// There is no such program, or it is not permitted to start it.

@@ -290,7 +290,8 @@ target: {url}
 sessions:
   one:
     steps:
-      - &ask {{get: /, exec: ./program.sh, gives: x, headers: {{X: "${{x}}"}}, on_failure: continue}}
+      - &ask {{get: /, exec: ./program.sh, gives: x, headers: {{X: "${{x}}"}},
+              on_failure: continue}}
       - think: 5ms
       - *ask
       - get: /after

@@ -49,8 +49,8 @@ impl Jar {
         let Some(asked) = read(set_cookie, realtime_ns) else {
             return;
         };
-        // All requests of a session go to one origin. So a cookie that only https may carry is taken
-        // there or never, and neither sends one over http nor replaces one (RFC 6265bis §5.7).
+        // All requests of a session go to one origin: what only https may carry is taken there or
+        // never, and does not replace a cookie of http either (RFC 6265bis §5.7).
         if (asked.is_secure || has_secure_name(asked.name)) && !origin.is_secure()
             || has_secure_name(asked.name) && !asked.is_secure
         {

@@ -22,8 +22,8 @@ impl Origin {
         self.is_secure
     }
 
-    /// Puts the path that a reference leads to from `path` (RFC 3986 §5.2), without a fragment; an
-    /// empty `path` is the root. `false` where it leads to another origin; then nothing is put.
+    /// Puts the path that a reference leads to from `path` (RFC 3986 §5.2), without a fragment. An
+    /// empty `path` is the root. `false` where it leads to another origin: then nothing is put.
     pub(super) fn resolve(&self, reference: &[u8], path: &[u8], out: &mut Vec<u8>) -> bool {
         let end = reference.iter().position(|byte| *byte == b'#');
         let reference = &reference[..end.unwrap_or(reference.len())];
@@ -86,8 +86,8 @@ impl Origin {
     }
 }
 
-/// Removes `.` and `..` from the path that lies in `out` from `from` on, with the segments that they
-/// undo (RFC 3986 §5.2.4).
+/// Removes `.` and `..` from the path that lies in `out` from `from` on, with the segments that
+/// they undo (RFC 3986 §5.2.4).
 fn remove_dot_segments(out: &mut Vec<u8>, from: usize) {
     let query = out[from..].iter().position(|byte| *byte == b'?');
     let query = query.map_or(out.len(), |at| from + at);

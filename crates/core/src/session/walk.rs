@@ -110,8 +110,8 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// A new user takes this place, `in_warmup` or in the measured time. `false` where a data set has
-    /// no record left for it.
+    /// A new user takes this place, `in_warmup` or in the measured time. `false` where a data set
+    /// has no record left for it.
     pub fn begin(&mut self, users: &mut Users, in_warmup: bool) -> bool {
         self.number = users.number();
         self.kind = users.draw_kind();

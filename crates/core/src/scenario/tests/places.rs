@@ -68,7 +68,8 @@ proptest! {
     #[test]
     fn a_segment_stays_one_whatever_its_value(value in values()) {
         let url = sent("get: /a/${users.name}/b", &value).unwrap().url();
-        prop_assert!(url.bytes().all(|b| b.is_ascii_graphic() && b != b'#' && b != b'?'), "{}", url);
+        prop_assert!(url.bytes().all(|b| b.is_ascii_graphic()), "{}", url);
+        prop_assert!(!url.contains(['#', '?']), "{}", url);
         let segments: Vec<_> = url.split('/').collect();
         prop_assert_eq!(segments.len(), 4);
         prop_assert!(!matches!(segments[2], "." | ".."));
@@ -130,7 +131,8 @@ proptest! {
 
     #[test]
     fn a_header_is_the_value_or_the_step_fails(value in values()) {
-        let step = "get: /\n        headers: {X-A: \"<${users.name}>\", X-B: \"${raw(users.name)}\"}";
+        let step = "get: /\n        headers: {X-A: \"<${users.name}>\", \
+                    X-B: \"${raw(users.name)}\"}";
         let is_line = !value.chars().any(|c| c.is_ascii_control() && c != '\t');
         match sent(step, &value) {
             Ok(sent) => {

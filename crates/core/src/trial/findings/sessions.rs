@@ -51,11 +51,11 @@ const PROGRAM_LATE: Code = Code {
 
 const UNFIT_VALUE: Code = Code {
     name: "unfit_value",
-    cause: "A place in a request cannot have the value that a template gave for it. A header has no \
-            line end and no other control character, a cookie no ';', and a URL is one of the \
-            target. These steps were not sent.",
-    remedy: "Mend the records, or what is extracted. urlencode(NAME) and base64(NAME) make a line of \
-             any value.",
+    cause: "A place in a request cannot have the value that a template gave for it. A header has \
+            no line end and no other control character, a cookie has no ';', and a URL is one of \
+            the target. These steps were not sent.",
+    remedy: "Mend the records, or what is extracted. urlencode(NAME) and base64(NAME) make a line \
+             of any value.",
 };
 
 /// A step that waits this long for its program is not a matter of some system calls.

@@ -130,11 +130,11 @@ const RESOURCES_EXHAUSTED: Code = Code {
 
 const VALUES_MISSING: Code = Code {
     name: "values_missing",
-    cause: "More than 0.1 % of the steps were not sent, so the target met less load than the report \
-            names. A program that the scenario starts with 'exec' gave no value or ended, or a \
-            place in the request cannot have its value, such as a header a line end.",
-    remedy: "The report names the reason. Run a program by hand with a line of JSON on its standard \
-             input. Mend the records or the template of a value that does not fit.",
+    cause: "More than 0.1 % of the steps were not sent, or a program of the scenario ended during \
+            the load. So the target met less load than the report names. Either a program that is \
+            started with 'exec' gave no value, or a value does not fit its place in the request.",
+    remedy: "The report names the reason. Run a program by hand with a line of JSON on its \
+             standard input. Mend the records or the template of a value that does not fit.",
 };
 
 const AGENT_LOST: Code = Code {

@@ -54,15 +54,14 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
                 && self.seats[session as usize].awaited.is_none()
             {
                 let asked = self.ask(session, request, now);
-                if let Err(unfit) = asked
-                    && due <= now
-                {
-                    return self.fail_unfit((session, request), unfit, now);
-                }
-                if due <= now {
+                let seat = &mut self.seats[session as usize];
+                match asked {
+                    Err(unfit) if due <= now => {
+                        return self.fail_unfit((session, request), unfit, now);
+                    }
                     // It goes on when it has an answer, or will have none.
-                    self.seats[session as usize].planned = Some(next);
-                    return;
+                    Ok(()) if due <= now => return seat.planned = Some(next),
+                    _ => {}
                 }
             }
             let seat = &mut self.seats[session as usize];
