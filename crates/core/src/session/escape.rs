@@ -72,11 +72,15 @@ fn replace(out: &mut Vec<u8>, from: usize, by: &[u8]) {
 
 /// Refuses what no header has (RFC 9110 §5.5).
 fn check_line(value: &[u8]) -> Result<(), Reason> {
-    let is_refused = |byte: &u8| byte.is_ascii_control() && *byte != b'\t';
-    if value.iter().any(is_refused) {
+    if value.iter().any(is_control) {
         return Err(Reason::Control);
     }
     Ok(())
+}
+
+/// Whether a byte would end the line of a header, or has no place in it.
+pub(super) fn is_control(byte: &u8) -> bool {
+    byte.is_ascii_control() && *byte != b'\t'
 }
 
 /// A text as a part of a URL, all but unreserved characters percent-encoded.

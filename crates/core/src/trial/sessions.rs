@@ -114,8 +114,8 @@ pub struct UnfitReport {
     pub step: String,
     /// The place in its request.
     pub place: String,
-    /// The value, with control characters spelt out.
-    pub value: String,
+    /// What does not fit in the value. The value itself may be a secret.
+    pub misfit: String,
     /// Why the place cannot have it.
     pub because: String,
 }
@@ -126,10 +126,10 @@ impl UnfitReport {
         let UnfitReport {
             step,
             place,
-            value,
+            misfit,
             because,
         } = self;
-        format!("{place} of {step} cannot have the value {value}: {because}")
+        format!("{place} of {step} cannot have {misfit}: {because}")
     }
 }
 
@@ -260,12 +260,12 @@ pub(super) fn unfit_report(trial: &Trial) -> Option<UnfitReport> {
         Reason::Control => "a header is one line of text without control characters",
         Reason::Semicolon => "';' ends the value of a cookie",
         Reason::Empty => "a URL has at least one character",
-        Reason::Elsewhere => "it is no URL of the target, where all requests go",
+        Reason::Elsewhere => "all requests go to the target",
     };
     Some(UnfitReport {
         step: step_name(plan, unfit.request),
         place,
-        value: unfit.value.clone(),
+        misfit: unfit.misfit.clone(),
         because: because.to_owned(),
     })
 }

@@ -143,7 +143,7 @@ proptest! {
             Err(unfit) => {
                 prop_assert!(!is_line);
                 prop_assert_eq!(unfit.reason, Reason::Control);
-                prop_assert!(!unfit.value.chars().any(char::is_control));
+                prop_assert!(!unfit.misfit.chars().any(char::is_control));
             }
         }
     }
@@ -257,15 +257,20 @@ fn what_is_written_raw_is_a_piece_of_its_place() {
 
 #[test]
 fn a_link_to_elsewhere_fails_the_step() {
-    for (value, reason) in [
-        ("", Reason::Empty),
-        ("https://h/a", Reason::Elsewhere),
-        ("http://h:81/a", Reason::Elsewhere),
-        ("javascript:void(0)", Reason::Elsewhere),
+    for (value, reason, misfit) in [
+        ("", Reason::Empty, "an empty value"),
+        ("https://h/a", Reason::Elsewhere, "a URL of 'https://h'"),
+        ("http://h:81/a", Reason::Elsewhere, "a URL of 'http://h:81'"),
+        (
+            "javascript:void(0)",
+            Reason::Elsewhere,
+            "a URL of 'javascript'",
+        ),
     ] {
         let unfit = sent("get: ${raw(users.name)}", value).err().unwrap();
-        let want = (reason, format!("'{value}'"), 0, 0);
-        assert_eq!((unfit.reason, unfit.value, unfit.request, unfit.hole), want);
+        let want = (reason, misfit, 0, 0);
+        let Unfit { request, hole, .. } = unfit;
+        assert_eq!((unfit.reason, &*unfit.misfit, request, hole), want);
     }
 }
 

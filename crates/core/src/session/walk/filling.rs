@@ -1,11 +1,11 @@
 //! What a user puts into the holes of its next request.
 
 use super::{SHOWN_MAX, Walk, text_of};
-use crate::session::escape::Reason;
+use crate::session::escape::{Reason, is_control};
 use crate::session::fill::{Fills, Scope};
 use crate::session::plan::{Escape, Fill};
 use crate::session::users::Users;
-use crate::shown::push_shown;
+use crate::shown::shown;
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
@@ -26,8 +26,8 @@ pub struct Unfit {
     pub request: u32,
     /// The number of the hole in it.
     pub hole: u16,
-    /// The value, shortened, with control characters spelt out.
-    pub value: String,
+    /// What does not fit in the value, in words. The value itself may be a secret.
+    pub misfit: String,
     /// Why its place cannot have it.
     pub reason: Reason,
 }
@@ -115,7 +115,7 @@ impl Walk {
             Err(Unfit {
                 request: self.reads_as(request),
                 hole: hole as u16,
-                value: spelt(fills.refused()),
+                misfit: misfit(fills.refused(), reason),
                 reason,
             })
         })
@@ -150,18 +150,70 @@ impl Walk {
     }
 }
 
-/// A value for people: short, control characters as escapes, so that a line end is seen.
-fn spelt(bytes: &[u8]) -> String {
-    let text = text_of(bytes);
-    let short: String = text.chars().take(SHOWN_MAX).collect();
-    let dots = if short.len() < text.len() { "…" } else { "" };
-    let mut out = String::new();
-    for c in short.chars() {
-        if c.is_control() {
-            out.extend(c.escape_default());
-        } else {
-            push_shown(&mut out, c);
+/// What does not fit in a value, which may itself be a secret.
+fn misfit(value: &[u8], reason: Reason) -> String {
+    let first = |is_such: fn(&u8) -> bool| {
+        let at = value.iter().position(is_such).unwrap_or_default();
+        let byte = value.get(at).copied().unwrap_or_default();
+        format!("a value with '{}' at byte {}", byte.escape_ascii(), at + 1)
+    };
+    match reason {
+        Reason::Control => first(is_control),
+        Reason::Semicolon => first(|byte| *byte == b';'),
+        Reason::Empty => "an empty value".to_owned(),
+        Reason::Elsewhere => {
+            let server = text_of(server_of(value));
+            let short: String = server.chars().take(SHOWN_MAX).collect();
+            format!("a URL of '{}'", shown(&short))
         }
     }
-    format!("'{out}{dots}'")
+}
+
+/// Scheme, host and port of a URL, or the scheme alone; no user, path or query.
+fn server_of(url: &[u8]) -> &[u8] {
+    let host = url
+        .windows(2)
+        .position(|pair| pair == b"//")
+        .map(|at| at + 2);
+    let Some(host) = host else {
+        let scheme = url.iter().position(|byte| *byte == b':');
+        return &url[..scheme.unwrap_or_default()];
+    };
+    let authority = &url[host..];
+    let end = authority
+        .iter()
+        .position(|byte| matches!(byte, b'/' | b'?' | b'#'));
+    let authority = &authority[..end.unwrap_or(authority.len())];
+    match authority.iter().rposition(|byte| *byte == b'@') {
+        Some(user) => &authority[user + 1..],
+        None => &url[..host + authority.len()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_told_without_the_value() {
+        for (value, reason, want) in [
+            (
+                "pass\r\nword",
+                Reason::Control,
+                "a value with '\\r' at byte 5",
+            ),
+            ("\0", Reason::Control, "a value with '\\x00' at byte 1"),
+            ("a;b", Reason::Semicolon, "a value with ';' at byte 2"),
+            ("", Reason::Empty, "an empty value"),
+            (
+                "http://h:1/a?key=b",
+                Reason::Elsewhere,
+                "a URL of 'http://h:1'",
+            ),
+            ("//u:pass@h?key=b", Reason::Elsewhere, "a URL of 'h'"),
+            ("mailto:a@b", Reason::Elsewhere, "a URL of 'mailto'"),
+        ] {
+            assert_eq!(misfit(value.as_bytes(), reason), want);
+        }
+    }
 }

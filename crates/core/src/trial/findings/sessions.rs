@@ -218,7 +218,7 @@ mod tests {
             unfit_value: Some(UnfitReport {
                 step: "login".to_owned(),
                 place: "the header X-Name".to_owned(),
-                value: r"'a\r\nb'".to_owned(),
+                misfit: r"a value with '\r' at byte 2".to_owned(),
                 because: "a header is one line of text".to_owned(),
             }),
             ..SessionsReport::default()
@@ -226,8 +226,8 @@ mod tests {
         let finding = found("unfit_value", unfit.clone(), 2).unwrap();
         assert_eq!(
             finding.text,
-            "2 steps were not sent; the first: the header X-Name of login cannot have the value \
-             'a\\r\\nb': a header is one line of text"
+            "2 steps were not sent; the first: the header X-Name of login cannot have a value with \
+             '\\r' at byte 2: a header is one line of text"
         );
         let finding = found("unfit_value", unfit, 1).unwrap();
         assert!(finding.text.starts_with("1 step was not sent; the first"));
