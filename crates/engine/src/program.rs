@@ -2,6 +2,7 @@
 //! ever blocks.
 
 use crate::error::reason;
+use crate::sys::guard::{self, Lifeline};
 use crate::sys::process;
 use knee_core::session::{Program, ProgramAnswer};
 use knee_core::shown::shown;
@@ -23,13 +24,19 @@ const UNSENT_BYTES_MAX: usize = 16 << 20;
 /// How long it may take to end once its input has.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// How long the end of all that it started may take.
+const KILLED: Duration = Duration::from_secs(3);
+
 /// How long its end may take to be known once its output has ended.
 const END_KNOWN: Duration = Duration::from_millis(50);
 
 /// A process of a program.
 pub(crate) struct Running {
     name: String,
+    /// The guard before it, which ends as it does.
     child: Child,
+    /// `None`: the guard ends it with all that it started.
+    lifeline: Option<Lifeline>,
     /// `None`: it takes nothing any more.
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
@@ -46,7 +53,8 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts a program. It has no descriptors but its pipes, and ends when this thread does.
+    /// Starts a program. It has no descriptors but its pipes. It ends with this process, however
+    /// that ends, and what it started ends with it.
     ///
     /// # Errors
     /// There is no such program, or it is not permitted to start it.
@@ -58,7 +66,7 @@ impl Running {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        process::keep_apart(&mut command);
+        let lifeline = guard::put_before(&mut command)?;
         let mut child = command.spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
@@ -67,6 +75,7 @@ impl Running {
         let running = Running {
             name: program.name.clone(),
             child,
+            lifeline: Some(lifeline),
             stdin: Some(stdin),
             stdout,
             stderr,
@@ -229,8 +238,12 @@ impl Drop for Running {
             while self.listen() && process::has_input(&self.stderr) {}
             thread::sleep(Duration::from_millis(1));
         }
-        // Those that it started itself as well. Its number is its own until it is waited for.
-        process::kill_group(self.child.id());
+        self.lifeline = None;
+        let begin = Instant::now();
+        while !process::has_ended(self.child.id()) && begin.elapsed() < KILLED {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
@@ -328,10 +341,55 @@ mod tests {
             "{pids:?}"
         );
         drop(stubborn);
+        check_ended(&pids);
+    }
+
+    fn check_ended(pids: &[String]) {
         let begin = Instant::now();
         while pids.iter().any(|pid| runs(pid)) {
             assert!(begin.elapsed() < Duration::from_secs(30), "{pids:?}");
             thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    #[test]
+    fn what_left_the_group_of_a_program_ends_with_it() {
+        // One in a session of its own, and one whose parent has ended as well.
+        let leaves = "setsid sleep 1000 & echo $!; \
+                      setsid sh -c 'setsid sleep 1000 & echo $!'";
+        let mut owned = shell(&format!("{leaves}; exec cat"));
+        let pids: Vec<_> = lines(&mut owned, 2).into_iter().flatten().collect();
+        assert!(pids.len() == 2 && pids.iter().all(|pid| runs(pid)));
+        drop(owned);
+        check_ended(&pids);
+
+        // It ends itself, and they keep its output open.
+        let mut ending = shell(&format!("{leaves}; exit 3"));
+        let pids: Vec<_> = lines(&mut ending, 3).into_iter().flatten().collect();
+        assert_eq!(pids.len(), 2);
+        check_ended(&pids);
+        assert_eq!(ending.ended(), "ended (exit status: 3)");
+    }
+
+    #[test]
+    fn a_program_that_a_signal_ends_is_told_so() {
+        for (signal, want) in [("KILL", "9 (SIGKILL)"), ("TERM", "15 (SIGTERM)")] {
+            let mut killed = shell(&format!("kill -{signal} $$"));
+            assert_eq!(lines(&mut killed, 1), []);
+            assert_eq!(killed.ended(), format!("ended (signal: {want})"));
+        }
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_is_an_error() {
+        let program = Program {
+            name: "./none".to_owned(),
+            file: "/nowhere/none".to_owned(),
+            folder: "/tmp".to_owned(),
+            arguments: Vec::new(),
+            at: (1, 1),
+        };
+        let refused = Running::start(&program).err().unwrap();
+        assert_eq!(refused.kind(), io::ErrorKind::NotFound);
     }
 }

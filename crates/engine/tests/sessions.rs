@@ -296,7 +296,7 @@ fn unique_records_end_the_load_when_there_is_none_left() {
 
 fn check_ran_out(trial: &Trial, sessions: u64) {
     let measured = trial.measurement.sessions.as_ref().unwrap();
-    assert_eq!(measured.ran_out.as_deref(), Some("users"));
+    assert_eq!(measured.ran_out.as_ref().unwrap().set, "users");
     assert_eq!(buyers(trial).completed, sessions, "each record once");
     assert_eq!(trial.measurement.outcomes.total(), sessions * OPERATIONS);
 }

@@ -177,23 +177,26 @@ fn data_that_runs_out_ends_the_load_and_is_told() {
             server.url()
         ),
     );
-    let report = measured(&[
-        "run",
-        file.str(),
-        "--vusers",
-        "2",
-        "-d",
-        "30s",
-        "--warmup",
-        "0s",
-    ]);
-    let trial = &report["trials"][0];
-    assert_eq!(trial["outcomes"], json!({"ok": 3}), "{trial:#}");
-    assert_eq!(trial["sessions"]["ran_out"], "names");
-    let findings = report["findings"].as_array().unwrap();
-    let told = findings.iter().any(|f| f["code"] == "data_exhausted");
-    assert!(told, "{findings:#?}");
-    assert!(trial["duration_ns"].as_u64().unwrap() < 20_000_000_000);
+    // In the warm-up there would be none left within a few milliseconds.
+    for warmup in ["0s", "500ms"] {
+        let load = ["--vusers", "2", "-d", "30s", "--warmup", warmup];
+        let report = measured(&[&["run", file.str()], &load[..]].concat());
+        let trial = &report["trials"][0];
+        assert_eq!(trial["outcomes"], json!({"ok": 3}), "{trial:#}");
+        assert_eq!(trial["sessions"]["ran_out"], "names");
+        assert_eq!(trial["sessions"]["ran_out_records"], 3);
+        let findings = report["findings"].as_array().unwrap();
+        let told = findings.iter().find(|f| f["code"] == "data_exhausted");
+        let told = told.unwrap()["text"].as_str().unwrap();
+        for part in [
+            "the load ended ",
+            " after the measured time began: the data set 'names' had no record left",
+            "'order: unique' deals each of its 3 once",
+        ] {
+            assert!(told.contains(part), "{told}");
+        }
+        assert!(trial["duration_ns"].as_u64().unwrap() < 20_000_000_000);
+    }
 }
 
 /// An application that keeps what each user was told, and finds whether it is what the user says

@@ -42,7 +42,7 @@ pub use outcome::{Outcome, Outcomes, error_share};
 pub use recorder::{Recorder, RecorderConfig};
 pub use series::Series;
 pub use sessions::{
-    ProgramsMeasured, SessionAttempts, SessionMeasured, SessionsMeasured, UNEXPECTED_KEPT,
+    ProgramsMeasured, RanOut, SessionAttempts, SessionMeasured, SessionsMeasured, UNEXPECTED_KEPT,
 };
 pub use slowest::{SlowOperation, Slowest};
 pub use split::{Split, SplitPart};

@@ -74,11 +74,13 @@ pub enum Outcome {
     Unexpected,
     /// The program of its step gave no value that could be used: it was never sent.
     ProgramFailed,
+    /// A place in its request cannot have the value for it: it was never sent.
+    UnfitValue,
 }
 
 impl Outcome {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Outcome; 32] = [
+    pub const ALL: [Outcome; 33] = [
         Outcome::Ok,
         Outcome::Http4xx,
         Outcome::Http5xx,
@@ -111,6 +113,7 @@ impl Outcome {
         Outcome::Unprocessed,
         Outcome::Unexpected,
         Outcome::ProgramFailed,
+        Outcome::UnfitValue,
     ];
 
     /// Its stable name in reports.
@@ -148,6 +151,7 @@ impl Outcome {
             Outcome::Unprocessed => "unprocessed",
             Outcome::Unexpected => "unexpected",
             Outcome::ProgramFailed => "program_failed",
+            Outcome::UnfitValue => "unfit_value",
         }
     }
 
@@ -188,9 +192,17 @@ impl Outcome {
 }
 
 /// How many operations ended how.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcomes {
     counts: [u64; Outcome::ALL.len()],
+}
+
+impl Default for Outcomes {
+    fn default() -> Outcomes {
+        Outcomes {
+            counts: [0; Outcome::ALL.len()],
+        }
+    }
 }
 
 impl Outcomes {

@@ -1,7 +1,8 @@
 //! What was measured of sessions.
 
 use super::{Histogram, Outcomes};
-use crate::session::{SessionPlan, Unexpected};
+use crate::session::{SessionPlan, Unexpected, Unfit};
+use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -16,13 +17,27 @@ pub struct SessionsMeasured {
     /// The first responses that were not what was expected.
     pub unexpected: Vec<Unexpected>,
     /// The data set that had no record left for a user, which ended the load.
-    pub ran_out: Option<String>,
+    pub ran_out: Option<RanOut>,
+    /// The first value that its place in a request cannot have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<Unfit>,
     /// How they fared, where each opens a connection of its own, whatever became of others.
     #[serde(default)]
     pub attempts: Option<SessionAttempts>,
     /// What programs gave that steps ask for values; `None` where no step does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<ProgramsMeasured>,
+}
+
+/// A data set without a record for the next user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RanOut {
+    /// Its name.
+    pub set: String,
+    /// How many records it has.
+    pub records: u64,
+    /// When that was, since the measured time began.
+    pub after: Nanos,
 }
 
 /// Sessions as attempts to be served, each over a connection of its own.
@@ -109,7 +124,10 @@ impl SessionsMeasured {
         }
         self.unexpected.extend(other.unexpected);
         self.unexpected.truncate(UNEXPECTED_KEPT);
-        self.ran_out = self.ran_out.take().or(other.ran_out);
+        // Until the last worker has none, there are records.
+        let ran_out = self.ran_out.take().into_iter().chain(other.ran_out);
+        self.ran_out = ran_out.max_by_key(|ran_out| ran_out.after);
+        self.unfit = self.unfit.take().or(other.unfit);
         match (&mut self.attempts, other.attempts) {
             (Some(mine), Some(theirs)) => {
                 mine.outcomes.merge(&theirs.outcomes);
@@ -135,5 +153,28 @@ impl SessionMeasured {
         for (request, count) in other.failed_at {
             *self.failed_at.entry(request).or_default() += count;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_last_until_the_last_worker_has_none() {
+        let ran_out = |after| SessionsMeasured {
+            ran_out: Some(RanOut {
+                set: "users".to_owned(),
+                records: 10,
+                after,
+            }),
+            ..SessionsMeasured::default()
+        };
+        let mut all = SessionsMeasured::default();
+        for after in [2, 5, 3].map(Nanos::from_secs) {
+            all.merge(ran_out(after));
+        }
+        all.merge(SessionsMeasured::default());
+        assert_eq!(all.ran_out.unwrap().after, Nanos::from_secs(5));
     }
 }

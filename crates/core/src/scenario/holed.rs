@@ -1,6 +1,6 @@
 //! Text with holes: what a request has where its template has pieces that only the run knows.
 
-use crate::session::{Escape, Fill, Piece, Template, is_bare_json};
+use crate::session::{Escape, Fill, Function, Piece, Template, is_bare_json};
 use std::fmt::Write;
 
 /// A text, and what is put in before which of its bytes.
@@ -35,17 +35,38 @@ impl Holed {
     pub(super) fn put(&mut self, template: &Template, escape: Escape) {
         let own = self.holes.len();
         for piece in &template.0 {
-            if let Piece::Text(text) = piece {
-                escaped(text, escape, &mut self.text);
-                continue;
-            }
-            let at = self.text.len();
-            match self.holes[own..].last_mut() {
-                Some((last, fill)) if *last == at => fill.value.0.push(piece.clone()),
-                _ => {
-                    let value = Template(vec![piece.clone()]);
-                    self.holes.push((at, Fill { value, escape }));
+            let raw = match piece {
+                Piece::Call(function) => match &**function {
+                    Function::Raw(of) => Some(&of.0),
+                    _ => None,
+                },
+                _ => None,
+            };
+            match raw {
+                Some(pieces) => {
+                    let escape = raw_of(escape);
+                    for piece in pieces {
+                        self.put_piece(piece, escape, own);
+                    }
                 }
+                None => self.put_piece(piece, escape, own),
+            }
+        }
+    }
+
+    /// Puts a piece to it. Neighbours share a hole, if it is one of those from number `own` on.
+    pub(super) fn put_piece(&mut self, piece: &Piece, escape: Escape, own: usize) {
+        if let Piece::Text(text) = piece {
+            return escaped(text, escape, &mut self.text);
+        }
+        let at = self.text.len();
+        match self.holes[own..].last_mut() {
+            Some((last, fill)) if *last == at && fill.escape == escape => {
+                fill.value.0.push(piece.clone());
+            }
+            _ => {
+                let value = Template(vec![piece.clone()]);
+                self.holes.push((at, Fill { value, escape }));
             }
         }
     }
@@ -64,10 +85,24 @@ impl Holed {
     }
 }
 
-/// The text as the place takes it. What a path or a header does not take is refused, not changed.
+/// How `raw(…)` is put into a place: unchanged, and still in one line where that is a header.
+fn raw_of(escape: Escape) -> Escape {
+    match escape {
+        Escape::Header | Escape::Cookie => Escape::Header,
+        _ => Escape::None,
+    }
+}
+
+/// The text as the place takes it. What a URL or a header does not take is refused, not changed.
 fn escaped(text: &str, escape: Escape, into: &mut String) {
     match escape {
-        Escape::None | Escape::Path | Escape::Header => into.push_str(text),
+        Escape::None
+        | Escape::Component
+        | Escape::Segment
+        | Escape::UrlPiece
+        | Escape::Link
+        | Escape::Header
+        | Escape::Cookie => into.push_str(text),
         Escape::Json => {
             let quoted = serde_json::to_string(text).unwrap_or_default();
             into.push_str(quoted.get(1..quoted.len() - 1).unwrap_or_default());

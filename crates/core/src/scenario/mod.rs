@@ -3,8 +3,8 @@
 //!
 //! `tree` reads the file into nodes that know where they stand, `keys` has all keys that there are,
 //! `fields` reads maps by them. `template` reads what is in `${…}`, `names` has what may stand
-//! there, `holed` has text with holes. `request` and `response` are the two halves of a step,
-//! `exec` is what a program gives it, `session` puts steps together.
+//! there, `holed` has text with holes, `locator` has URLs with holes. `request` and `response` are
+//! the two halves of a step, `exec` is what a program gives it, `session` puts steps together.
 
 mod body;
 mod condition;
@@ -15,6 +15,7 @@ mod fields;
 mod holed;
 mod keys;
 mod load;
+mod locator;
 mod names;
 mod request;
 mod response;

@@ -47,7 +47,7 @@ impl Names {
 }
 
 /// The functions, and how each is written.
-pub(super) const FUNCTIONS: [(&str, &str); 8] = [
+pub(super) const FUNCTIONS: [(&str, &str); 9] = [
     ("random", "random(1,50)"),
     ("uuid", "uuid()"),
     ("now", "now(unix_ms), now(unix_s) or now(rfc3339)"),
@@ -56,4 +56,5 @@ pub(super) const FUNCTIONS: [(&str, &str); 8] = [
     ("base64", "base64(TEXT)"),
     ("hmac_sha256", "hmac_sha256(KEY, MESSAGE)"),
     ("urlencode", "urlencode(TEXT)"),
+    ("raw", "raw(TEXT)"),
 ];

@@ -67,7 +67,9 @@ impl Draft<'_> {
             );
         }
         let (method, method_at) = self.method;
-        let request = checked(method, method_at, &url, &headers, body)?;
+        let mut request = checked(method, method_at, &url, &headers, body)?;
+        // That of the URL begins with '/', where this may begin with a hole.
+        request.path = path.text;
         let path_holes = path.holes.into_iter().map(|hole| (Part::Path, hole));
         let numbered = (0u16..).zip(headers);
         let header_holes = numbered.flat_map(|(number, header)| {
@@ -141,10 +143,16 @@ fn find<'a, 'b>(headers: &'b [Header<'a>], name: &str) -> Option<&'b Header<'a>>
 fn header<'a>(entry: &'a Entry, names: &Names, around: &mut dyn Surroundings) -> Read<Header<'a>> {
     let scalar = text(&entry.value, "the value of a header ('' for an empty one)")?;
     let template = template::read(&entry.value, scalar, names, around)?;
+    let is_part = template.0.len() > 1;
+    let escape = if is_part && entry.key.eq_ignore_ascii_case("cookie") {
+        Escape::Cookie
+    } else {
+        Escape::Header
+    };
     Ok(Header {
         name: &entry.key,
         at: entry.at,
-        value: Holed::of(&template, Escape::Header),
+        value: Holed::of(&template, escape),
     })
 }
 
@@ -212,7 +220,7 @@ pub(super) fn redirected(of: &Compiled) -> Compiled {
     };
     let mut fills = vec![Fill {
         value: Template::default(),
-        escape: Escape::Path,
+        escape: Escape::UrlPiece,
     }];
     for (number, header) in (0u16..).zip(&of.request.headers) {
         if is_of_body(&header.0) {

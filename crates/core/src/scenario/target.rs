@@ -4,6 +4,7 @@ use super::Surroundings;
 use super::fault::{Read, fault};
 use super::fields::text;
 use super::holed::Holed;
+use super::locator;
 use super::names::Names;
 use super::template;
 use super::tree::Node;
@@ -50,25 +51,33 @@ impl Origin {
         around: &mut dyn Surroundings,
     ) -> Read<(Url, Holed)> {
         let scalar = text(node, "a path such as /items")?;
-        let template = template::read(node, scalar, names, around)?;
-        let mut holed = Holed::of(&template, Escape::Path);
-        if let Some(at) = holed.text.find('#') {
-            holed.text.truncate(at);
-            holed.holes.retain(|(hole, _)| *hole <= at);
-        }
+        let written = template::read_apart(node, scalar, names, around)?;
+        let mut holed = locator::holed(written);
         self.leave_out(&mut holed)
             .or_else(|what| fault(node.at, what))?;
-        let is_path = holed.text.starts_with('/') && holed.holes.first().is_none_or(|h| h.0 > 0);
-        if !is_path {
+        let begins_with = match holed.holes.first() {
+            Some((0, fill)) => Some(fill.escape),
+            _ => None,
+        };
+        let is_link = begins_with == Some(Escape::Link);
+        let is_path = begins_with.is_none() && holed.text.starts_with('/');
+        if !(is_path || is_link) {
             let shown = quoted(&scalar.text);
+            let hint = if scalar.text.trim_start().starts_with("${") {
+                ". Write ${raw(NAME)} for a value that is a URL or its begin"
+            } else {
+                ""
+            };
             return fault(
                 node.at,
                 format!(
-                    "{shown} is no path: expected one that begins with '/', or a URL of the target"
+                    "{shown} is no path: expected one that begins with '/', or a URL of the \
+                     target{hint}"
                 ),
             );
         }
-        let whole = format!("{}{}", self.text, holed.text);
+        let slash = if is_link { "/" } else { "" };
+        let whole = format!("{}{slash}{}", self.text, holed.text);
         let url = Url::parse(&whole).or_else(|wrong| fault(node.at, wrong.0))?;
         Ok((url, holed))
     }

@@ -17,6 +17,16 @@ pub(super) fn read(
     names: &Names,
     around: &mut dyn Surroundings,
 ) -> Read<Template> {
+    read_apart(node, scalar, names, around).map(joined)
+}
+
+/// Reads the template in a value, its own text apart from the values in it.
+pub(super) fn read_apart(
+    node: &Node,
+    scalar: &Scalar,
+    names: &Names,
+    around: &mut dyn Surroundings,
+) -> Read<Vec<Written>> {
     parse(&scalar.text, names, around).or_else(|wrong| {
         let before = scalar.text.get(..wrong.at).unwrap_or_default();
         let at = match scalar.begins {
@@ -25,6 +35,29 @@ pub(super) fn read(
         };
         fault(at, wrong.what)
     })
+}
+
+/// A part of a template as it is written.
+#[derive(Debug, PartialEq)]
+pub(super) enum Written {
+    /// Its own text, which has any encoding already that its place needs.
+    Text(String),
+    /// What `${…}` stands for; a text where that is settled before the run.
+    Value(Piece),
+}
+
+/// The template in which text and settled values are one.
+fn joined(written: Vec<Written>) -> Template {
+    let mut pieces = Vec::new();
+    for part in written {
+        match part {
+            Written::Text(text) | Written::Value(Piece::Text(text)) => {
+                push_text(&mut pieces, text);
+            }
+            Written::Value(piece) => pieces.push(piece),
+        }
+    }
+    Template(pieces)
 }
 
 /// What is wrong with a template, and before which byte of it.
@@ -39,7 +72,7 @@ pub(super) fn parse(
     text: &str,
     names: &Names,
     around: &mut dyn Surroundings,
-) -> Result<Template, Wrong> {
+) -> Result<Vec<Written>, Wrong> {
     let mut parser = TemplateParser {
         text,
         at: 0,
@@ -47,7 +80,7 @@ pub(super) fn parse(
         names,
         around,
     };
-    parser.template(None)
+    parser.written(None)
 }
 
 /// The text of a template that has no other pieces.
@@ -78,9 +111,9 @@ enum Argument<'a> {
 
 impl<'a> TemplateParser<'a> {
     /// Text up to its end, or to this quote, which is consumed.
-    fn template(&mut self, end: Option<char>) -> Result<Template, Wrong> {
+    fn written(&mut self, end: Option<char>) -> Result<Vec<Written>, Wrong> {
         let begin = self.at;
-        let mut pieces = Vec::new();
+        let mut parts = Vec::new();
         let mut literal = String::new();
         loop {
             let rest = self.rest();
@@ -88,12 +121,10 @@ impl<'a> TemplateParser<'a> {
                 literal.push_str("${");
                 self.at += 3;
             } else if rest.starts_with("${") {
-                push_text(&mut pieces, std::mem::take(&mut literal));
-                let piece = self.expression()?;
-                match piece {
-                    Piece::Text(text) => push_text(&mut pieces, text),
-                    piece => pieces.push(piece),
+                if !literal.is_empty() {
+                    parts.push(Written::Text(std::mem::take(&mut literal)));
                 }
+                parts.push(Written::Value(self.expression()?));
             } else {
                 match rest.chars().next() {
                     Some(c) if Some(c) == end => {
@@ -111,8 +142,10 @@ impl<'a> TemplateParser<'a> {
                 }
             }
         }
-        push_text(&mut pieces, literal);
-        Ok(Template(pieces))
+        if !literal.is_empty() {
+            parts.push(Written::Text(literal));
+        }
+        Ok(parts)
     }
 
     /// From `${` to its `}`.
@@ -155,8 +188,8 @@ impl<'a> TemplateParser<'a> {
         match self.rest().chars().next() {
             Some(quote @ ('\'' | '"')) => {
                 self.at += 1;
-                let template = self.deeper(|parser| parser.template(Some(quote)))?;
-                Ok(Argument::Text(template))
+                let written = self.deeper(|parser| parser.written(Some(quote)))?;
+                Ok(Argument::Text(joined(written)))
             }
             Some(c) if c == '-' || c == '+' || c.is_ascii_digit() => {
                 let is_part = |c: char| "+-.".contains(c) || c.is_ascii_alphanumeric();
@@ -241,6 +274,7 @@ impl<'a> TemplateParser<'a> {
             ("env", Some(variable), None, _) => return self.env(variable),
             ("base64", Some(text), None, _) => Function::Base64(self.value(text)?),
             ("urlencode", Some(text), None, _) => Function::UrlEncode(self.value(text)?),
+            ("raw", Some(text), None, _) => Function::Raw(self.value(text)?),
             ("hmac_sha256", Some(key), Some(message), None) => Function::HmacSha256 {
                 key: self.value(key)?,
                 message: self.value(message)?,

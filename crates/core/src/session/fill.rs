@@ -1,6 +1,7 @@
 //! What is put into the holes of a request.
 
-use super::plan::{Escape, Fill, Function, Moment, Piece, Template};
+use super::escape::{Place, Reason, escape, is_unreserved, percent_encode};
+use super::plan::{Fill, Function, Moment, Piece, Template};
 use super::users::Users;
 use super::walk::Learnt;
 use crate::date::put_rfc3339_ms;
@@ -63,6 +64,12 @@ impl Fills {
         self.bytes.len() - before
     }
 
+    /// The value for the next hole, which was refused there.
+    pub(super) fn refused(&self) -> &[u8] {
+        let from = self.ends.last().map_or(0, |end| *end as usize);
+        &self.bytes[from..]
+    }
+
     /// Fills the next hole with `value` as it is.
     pub fn push(&mut self, value: &[u8]) {
         self.bytes.extend_from_slice(value);
@@ -76,16 +83,26 @@ pub(super) struct Scope<'a> {
     pub(super) users: &'a mut Users,
     /// The path that is asked for, where it is known: which cookies are sent depends on it.
     pub(super) path: &'a [u8],
+    /// The path of the request before.
+    pub(super) before: &'a [u8],
     pub(super) realtime_ns: u64,
 }
 
 impl Scope<'_> {
     /// Fills the next hole.
-    pub(super) fn fill(&mut self, fill: &Fill, fills: &mut Fills) {
+    ///
+    /// # Errors
+    /// Its place cannot have the value.
+    pub(super) fn fill(&mut self, fill: &Fill, fills: &mut Fills) -> Result<(), Reason> {
         let from = fills.bytes.len();
         self.put(&fill.value.0, &mut fills.bytes);
-        escape(&mut fills.bytes, from, fill.escape);
+        let place = Place {
+            before: self.before,
+            origin: self.users.origin(),
+        };
+        escape(&mut fills.bytes, from, fill.escape, &place)?;
         fills.ends.push(fills.bytes.len() as u32);
+        Ok(())
     }
 
     /// A template, filled.
@@ -135,6 +152,7 @@ impl Scope<'_> {
                 self.put(&of.0, out);
                 percent_encode(out, from, is_unreserved);
             }
+            Function::Raw(of) => self.put(&of.0, out),
         }
     }
 }
@@ -145,7 +163,7 @@ fn put_number(number: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-fn put_hex(bytes: &[u8], out: &mut Vec<u8>) {
+pub(super) fn put_hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for byte in bytes {
         out.push(DIGITS[usize::from(byte >> 4)]);
@@ -177,109 +195,10 @@ fn put_moment(realtime_ns: u64, moment: Moment, out: &mut Vec<u8>) {
     }
 }
 
-/// Makes what lies in `out` from `from` on fit for its place.
-fn escape(out: &mut Vec<u8>, from: usize, escape: Escape) {
-    match escape {
-        Escape::None => {}
-        Escape::Path => percent_encode(out, from, is_of_request_line),
-        Escape::Header => {
-            let mut at = 0;
-            out.retain(|byte| {
-                at += 1;
-                at <= from || !byte.is_ascii_control() || *byte == b'\t'
-            });
-        }
-        Escape::Json => escape_json(out, from),
-        Escape::JsonValue => {
-            if !is_bare_json(&out[from..]) {
-                out.insert(from, b'"');
-                escape_json(out, from + 1);
-                out.push(b'"');
-            }
-        }
-        Escape::Form => percent_encode(out, from, is_unreserved),
-    }
-}
-
-/// Whether a text is a number, `true`, `false` or `null` of JSON (RFC 8259 §3, §6).
-pub(crate) fn is_bare_json(text: &[u8]) -> bool {
-    if matches!(text, b"true" | b"false" | b"null") {
-        return true;
-    }
-    let rest = text.strip_prefix(b"-").unwrap_or(text);
-    let digits = |text: &[u8]| text.iter().take_while(|b| b.is_ascii_digit()).count();
-    let whole = digits(rest);
-    if whole == 0 || whole > 1 && rest[0] == b'0' {
-        return false;
-    }
-    let mut rest = &rest[whole..];
-    if let Some(fraction) = rest.strip_prefix(b".") {
-        let count = digits(fraction);
-        if count == 0 {
-            return false;
-        }
-        rest = &fraction[count..];
-    }
-    if let [b'e' | b'E', power @ ..] = rest {
-        let power = power
-            .strip_prefix(b"-")
-            .unwrap_or(power.strip_prefix(b"+").unwrap_or(power));
-        return !power.is_empty() && digits(power) == power.len();
-    }
-    rest.is_empty()
-}
-
-/// The characters that stand for themselves everywhere in a URI (RFC 3986 §2.3).
-fn is_unreserved(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
-}
-
-/// What a path with its query may have as it is.
-fn is_of_request_line(byte: u8) -> bool {
-    byte.is_ascii_graphic() && !matches!(byte, b'#' | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`')
-}
-
-fn percent_encode(out: &mut Vec<u8>, from: usize, stays: impl Fn(u8) -> bool) {
-    if out[from..].iter().all(|byte| stays(*byte)) {
-        return;
-    }
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in out.split_off(from) {
-        match stays(byte) {
-            true => out.push(byte),
-            false => {
-                let digits = [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]);
-                out.push(b'%');
-                out.extend_from_slice(&digits);
-            }
-        }
-    }
-}
-
-fn escape_json(out: &mut Vec<u8>, from: usize) {
-    let is_plain = |byte: &u8| *byte >= 0x20 && !matches!(byte, b'"' | b'\\');
-    if out[from..].iter().all(is_plain) {
-        return;
-    }
-    for byte in out.split_off(from) {
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0..0x20 => {
-                out.extend_from_slice(b"\\u00");
-                put_hex(&[byte], out);
-            }
-            _ => out.push(byte),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::SessionPlan;
+    use crate::session::{Escape, SessionPlan};
     use std::sync::Arc;
 
     const NOON: u64 = 1_795_348_800_123_456_789;
@@ -292,50 +211,20 @@ mod tests {
             learnt: &learnt,
             users: &mut users,
             path: b"/",
+            before: b"/",
             realtime_ns: NOON,
         };
         let mut fills = Fills::default();
         let value = Template(pieces);
-        scope.fill(&Fill { value, escape: how }, &mut fills);
+        scope
+            .fill(&Fill { value, escape: how }, &mut fills)
+            .unwrap();
         assert_eq!(fills.count(), 1);
         String::from_utf8(fills.get(0).to_vec()).unwrap()
     }
 
     fn text(text: &str) -> Template {
         Template(vec![Piece::Text(text.to_owned())])
-    }
-
-    #[test]
-    fn values_are_made_fit_for_their_place() {
-        let value = || vec![Piece::Variable(0)];
-        for (how, want) in [
-            (Escape::None, "a b\"\r\nä"),
-            (Escape::Path, "a%20b%22%0D%0A%C3%A4"),
-            (Escape::Header, "a b\"ä"),
-            (Escape::Json, "a b\\\"\\r\\nä"),
-            (Escape::JsonValue, "\"a b\\\"\\r\\nä\""),
-            (Escape::Form, "a%20b%22%0D%0A%C3%A4"),
-        ] {
-            assert_eq!(filled(value(), how), want, "{how:?}");
-        }
-        let stays = vec![Piece::Text("/a?b=c&d=%20".to_owned())];
-        assert_eq!(filled(stays, Escape::Path), "/a?b=c&d=%20");
-    }
-
-    #[test]
-    fn a_bare_value_is_one_that_json_reads_as_no_text() {
-        for text in [
-            "0", "-0", "7", "10.25", "-1e9", "2E+3", "1.0e-7", "true", "false", "null",
-        ] {
-            assert!(is_bare_json(text.as_bytes()), "{text}");
-            assert!(serde_json::from_str::<serde_json::Value>(text).is_ok());
-        }
-        for text in [
-            "", "-", "007", "1.", ".5", "+1", "1e", "1e+", "0x10", "1 ", " 1", "1,2", "{}", "True",
-            "NaN", "1.5.2", "--1", "1}", "٣",
-        ] {
-            assert!(!is_bare_json(text.as_bytes()), "{text}");
-        }
     }
 
     #[test]

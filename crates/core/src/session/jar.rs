@@ -30,6 +30,7 @@ struct Asked<'a> {
     value: &'a [u8],
     path: Option<&'a [u8]>,
     domain: Option<&'a [u8]>,
+    is_secure: bool,
     until_realtime_ns: u64,
 }
 
@@ -48,7 +49,14 @@ impl Jar {
         let Some(asked) = read(set_cookie, realtime_ns) else {
             return;
         };
-        // None is taken for somebody else; all requests of a session go to the one origin.
+        // All requests of a session go to one origin: what only https may carry is taken there or
+        // never, and does not replace a cookie of http either (RFC 6265bis §5.7).
+        if (asked.is_secure || has_secure_name(asked.name)) && !origin.is_secure()
+            || has_secure_name(asked.name) && !asked.is_secure
+        {
+            return;
+        }
+        // None is taken for somebody else.
         if asked
             .domain
             .is_some_and(|domain| !origin.is_of_domain(domain))
@@ -124,11 +132,14 @@ fn read(set_cookie: &[u8], realtime_ns: u64) -> Option<Asked<'_>> {
         value,
         path: None,
         domain: None,
+        is_secure: false,
         until_realtime_ns: u64::MAX,
     };
     let mut has_max_age = false;
-    for (key, value) in parts.filter_map(pair) {
-        if key.eq_ignore_ascii_case(b"path") {
+    for (key, value) in parts.map(|part| pair(part).unwrap_or((part, b""))) {
+        if key.eq_ignore_ascii_case(b"secure") {
+            asked.is_secure = true;
+        } else if key.eq_ignore_ascii_case(b"path") {
             asked.path = Some(value);
         } else if key.eq_ignore_ascii_case(b"domain") {
             asked.domain = Some(value).filter(|domain| !domain.is_empty());
@@ -148,6 +159,15 @@ fn read(set_cookie: &[u8], realtime_ns: u64) -> Option<Asked<'_>> {
         }
     }
     Some(asked)
+}
+
+/// Whether a name promises that the cookie is of https (RFC 6265bis §4.1.3).
+fn has_secure_name(name: &[u8]) -> bool {
+    let begins = |prefix: &[u8]| {
+        let begin = name.get(..prefix.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(prefix))
+    };
+    begins(b"__Secure-") || begins(b"__Host-")
 }
 
 fn pair(part: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -282,6 +302,38 @@ mod tests {
         ];
         for (name, set, path, later_s, want) in rows {
             assert_eq!(sent(set, path, later_s), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn secure_cookies_stay_on_https() {
+        for (set, over_http, over_https) in [
+            (&["a=1; Secure"][..], "", "a=1"),
+            (&["a=1; path=/;SECURE ; HttpOnly"], "", "a=1"),
+            (&["a=1; Secure=no"], "", "a=1"),
+            (&["a=1", "a=2; Secure"], "a=1", "a=2"),
+            (&["a=1; Secure", "a=2"], "a=2", "a=2"),
+            (&["a=1", "a=; Secure; Max-Age=0"], "a=1", ""),
+            (&["__Secure-a=1; Secure"], "", "__Secure-a=1"),
+            (&["__host-a=1"], "", ""),
+            (&["a=1; HttpOnly; SameSite=None"], "a=1", "a=1"),
+            (&["secure=1; Path=/"], "secure=1", "secure=1"),
+            (&["a=1; NotSecure"], "a=1", "a=1"),
+        ] {
+            for (is_secure, want) in [(false, over_http), (true, over_https)] {
+                // Also where a browser would trust the host.
+                for host in ["shop.test", "localhost:8080", "127.0.0.1:81"] {
+                    let origin = Origin::new(is_secure, host);
+                    let mut jar = Jar::default();
+                    for cookie in set {
+                        jar.take(cookie.as_bytes(), (b"/", &origin), NOW);
+                    }
+                    let mut out = Vec::new();
+                    jar.put(b"/", NOW, &mut out);
+                    let sent = String::from_utf8(out).unwrap();
+                    assert_eq!(sent, want, "{set:?} of {host}, secure: {is_secure}");
+                }
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! replays what users did, and the same code walks through sessions over any version of HTTP.
 
 mod answer;
+mod escape;
 mod fill;
 mod jar;
 mod json;
@@ -15,8 +16,9 @@ mod users;
 mod walk;
 
 pub use answer::{Awaited, Awaits, ProgramAnswer};
+pub use escape::Reason;
+pub(crate) use escape::{component, is_bare_json};
 pub use fill::Fills;
-pub(crate) use fill::is_bare_json;
 pub use origin::Origin;
 pub use plan::{
     Ask, Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function, Instruction,
@@ -25,4 +27,4 @@ pub use plan::{
 };
 pub use reading::{Reading, Readings};
 pub use users::{Plan, Users};
-pub use walk::{Answered, Follows, Next, Unexpected, Walk};
+pub use walk::{Answered, Follows, Next, Unexpected, Unfit, Walk};

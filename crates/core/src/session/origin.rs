@@ -17,15 +17,45 @@ impl Origin {
         }
     }
 
-    /// What a `Location` says beside scheme and authority, where those are this origin's or left
-    /// out; `None` where it leads elsewhere.
-    pub(super) fn within<'a>(&self, location: &'a [u8]) -> Option<&'a [u8]> {
-        let (scheme, rest) = match location
-            .iter()
-            .position(|b| matches!(b, b':' | b'/' | b'?'))
-        {
-            Some(at) if location[at] == b':' => (Some(&location[..at]), &location[at + 1..]),
-            _ => (None, location),
+    /// Whether its requests are secured.
+    pub(super) fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+
+    /// Puts the path that a reference leads to from `path` (RFC 3986 §5.2), without a fragment. An
+    /// empty `path` is the root. `false` where it leads to another origin: then nothing is put.
+    pub(super) fn resolve(&self, reference: &[u8], path: &[u8], out: &mut Vec<u8>) -> bool {
+        let end = reference.iter().position(|byte| *byte == b'#');
+        let reference = &reference[..end.unwrap_or(reference.len())];
+        let Some((is_absolute, reference)) = self.within(reference) else {
+            return false;
+        };
+        let from = out.len();
+        let path = if path.is_empty() { b"/" } else { path };
+        let query = path.iter().position(|byte| *byte == b'?');
+        let plain = &path[..query.unwrap_or(path.len())];
+        match reference.first() {
+            None => out.extend_from_slice(if is_absolute { b"/" } else { path }),
+            Some(b'/') => {}
+            Some(b'?') => out.extend_from_slice(if is_absolute { b"/" } else { plain }),
+            Some(_) => {
+                let slash = plain.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+                out.extend_from_slice(&plain[..slash]);
+                out.push(b'/');
+            }
+        }
+        out.extend_from_slice(reference);
+        remove_dot_segments(out, from);
+        true
+    }
+
+    /// What a reference says beside scheme and authority, and whether it has these; `None` where
+    /// they are not this origin's.
+    fn within<'a>(&self, reference: &'a [u8]) -> Option<(bool, &'a [u8])> {
+        let ends_scheme = |byte: &u8| matches!(byte, b':' | b'/' | b'?');
+        let (scheme, rest) = match reference.iter().position(ends_scheme) {
+            Some(at) if reference[at] == b':' => (Some(&reference[..at]), &reference[at + 1..]),
+            _ => (None, reference),
         };
         let is_secure = match scheme {
             None => self.is_secure,
@@ -34,15 +64,12 @@ impl Origin {
             Some(_) => return None,
         };
         let Some(after) = rest.strip_prefix(b"//") else {
-            return scheme.is_none().then_some(location);
+            return scheme.is_none().then_some((false, reference));
         };
-        let end = after.iter().position(|b| matches!(b, b'/' | b'?' | b'#'));
+        let end = after.iter().position(|b| matches!(b, b'/' | b'?'));
         let (authority, rest) = after.split_at(end.unwrap_or(after.len()));
         let is_this = is_secure == self.is_secure && normal(is_secure, authority) == self.authority;
-        is_this.then_some(match rest.first() {
-            None | Some(b'#') => b"/",
-            _ => rest,
-        })
+        is_this.then_some((true, rest))
     }
 
     /// Whether it may set cookies for this domain (RFC 6265 §5.1.3).
@@ -57,6 +84,37 @@ impl Origin {
             None => false,
         }
     }
+}
+
+/// Removes `.` and `..` from the path that lies in `out` from `from` on, with the segments that
+/// they undo (RFC 3986 §5.2.4).
+fn remove_dot_segments(out: &mut Vec<u8>, from: usize) {
+    let query = out[from..].iter().position(|byte| *byte == b'?');
+    let query = query.map_or(out.len(), |at| from + at);
+    if !out[from..query].windows(2).any(|pair| pair == b"/.") {
+        return;
+    }
+    let query = out.split_off(query);
+    let path = out.split_off(from);
+    let count = path.split(|byte| *byte == b'/').count();
+    let mut kept: Vec<&[u8]> = Vec::with_capacity(count);
+    let segments = path.split(|byte| *byte == b'/').enumerate();
+    for (number, segment) in segments.skip(1) {
+        let is_dots = matches!(segment, b"." | b"..");
+        if segment == b".." {
+            kept.pop();
+        }
+        if !is_dots {
+            kept.push(segment);
+        } else if number + 1 == count {
+            kept.push(b"");
+        }
+    }
+    for segment in kept {
+        out.push(b'/');
+        out.extend_from_slice(segment);
+    }
+    out.extend_from_slice(&query);
 }
 
 fn normal(is_secure: bool, authority: &[u8]) -> Vec<u8> {
@@ -80,26 +138,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locations_within_and_elsewhere() {
+    fn references_lead_to_paths_of_the_origin() {
         let origin = Origin::new(false, "Shop.test:80");
-        for (location, want) in [
-            ("/a", Some("/a")),
-            ("a?u=http://other/", Some("a?u=http://other/")),
-            ("?q", Some("?q")),
-            ("", Some("")),
-            ("http://shop.test/a?b", Some("/a?b")),
-            ("HTTP://SHOP.TEST:80", Some("/")),
-            ("http://shop.test?q", Some("?q")),
-            ("http://shop.test#x", Some("/")),
-            ("//shop.test/a", Some("/a")),
-            ("//other/a", None),
-            ("http://other/a", None),
-            ("https://shop.test/a", None),
-            ("http://shop.test:81/a", None),
-            ("mailto:a@b", None),
+        for (reference, path, want) in [
+            ("/x", "/a/b", Some("/x")),
+            ("x", "/a/b", Some("/a/x")),
+            ("x", "/a/", Some("/a/x")),
+            ("x", "", Some("/x")),
+            ("?q", "", Some("/?q")),
+            ("#x", "", Some("/")),
+            ("?q", "/a/b?c", Some("/a/b?q")),
+            ("", "/a/b?c", Some("/a/b?c")),
+            ("#y", "/a/b?c", Some("/a/b?c")),
+            ("x?u=http://h/", "/a", Some("/x?u=http://h/")),
+            ("a?u=http://other/", "/", Some("/a?u=http://other/")),
+            ("http://shop.test/a?b#c", "/x", Some("/a?b")),
+            ("HTTP://SHOP.TEST:80", "/x", Some("/")),
+            ("http://shop.test?q", "/x/y", Some("/?q")),
+            ("http://shop.test#x", "/x/y", Some("/")),
+            ("//shop.test/a", "/x", Some("/a")),
+            ("../x", "/a/b/c?../d", Some("/a/x")),
+            ("../../../x", "/a/b", Some("/x")),
+            ("./..", "/a/b/c", Some("/a/")),
+            (".", "/a/b", Some("/a/")),
+            ("/a/../b/./c?d/../e", "/", Some("/b/c?d/../e")),
+            ("/a/.b/..c/...", "/", Some("/a/.b/..c/...")),
+            ("//other/a", "/", None),
+            ("http://other/a", "/", None),
+            ("https://shop.test/a", "/", None),
+            ("http://shop.test:81/a", "/", None),
+            ("mailto:a@b", "/", None),
         ] {
-            let got = origin.within(location.as_bytes());
-            assert_eq!(got, want.map(str::as_bytes), "{location}");
+            let mut out = b"before".to_vec();
+            let is_within = origin.resolve(reference.as_bytes(), path.as_bytes(), &mut out);
+            let out = String::from_utf8(out.split_off(6)).unwrap();
+            assert_eq!(is_within, want.is_some(), "{reference}");
+            assert_eq!(out, want.unwrap_or_default(), "{reference}");
         }
     }
 

@@ -169,27 +169,29 @@ pub struct Fill {
     pub escape: Escape,
 }
 
-impl Fill {
-    /// An empty value for a place.
-    pub(super) fn nothing(escape: Escape) -> Fill {
-        Fill {
-            value: Template::default(),
-            escape,
-        }
-    }
-}
-
 /// How a value is made fit for the place it is put into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Escape {
     /// As it is.
     None,
-    /// Bytes that no request line may have are percent-encoded (RFC 3986 §2.1); `/`, `?`, `&` and
-    /// `%` stay.
-    Path,
-    /// Control characters are left out, so that no value adds a header.
+    /// A part of a URL, such as a name or a value of its query: all but unreserved characters are
+    /// percent-encoded (RFC 3986 §2.3).
+    Component,
+    /// What may be a whole segment of a path: as a part of a URL, and `.` and `..` are
+    /// percent-encoded too, as they would lead to another path.
+    Segment,
+    /// A piece of a URL: only bytes that no request line may have are percent-encoded (RFC 3986
+    /// §2.1); `/`, `?`, `&` and `%` stay.
+    #[serde(alias = "path")]
+    UrlPiece,
+    /// The begin of a URL: a path, a URL of the target, or a reference that is relative to the
+    /// request before (RFC 3986 §4.2). Anything else is refused.
+    Link,
+    /// The value of a header: a control character is refused, so that no value adds a header.
     Header,
+    /// A value within the header `Cookie`: as that of a header, and `;` is refused too.
+    Cookie,
     /// As the inside of a JSON string (RFC 8259 §7).
     Json,
     /// As a JSON value: a number, `true`, `false` or `null` where it is one, and a string else.
@@ -252,6 +254,8 @@ pub enum Function {
     },
     /// Percent-encoding of all but unreserved characters (RFC 3986 §2.3).
     UrlEncode(Template),
+    /// The text as it is, also in a place that would encode it.
+    Raw(Template),
 }
 
 impl Piece {
@@ -261,7 +265,9 @@ impl Piece {
             let within = |template: &Template| Piece::any(&template.0, is_such);
             let inside = match piece {
                 Piece::Call(function) => match &**function {
-                    Function::Base64(of) | Function::UrlEncode(of) => within(of),
+                    Function::Base64(of) | Function::UrlEncode(of) | Function::Raw(of) => {
+                        within(of)
+                    }
                     Function::HmacSha256 { key, message } => within(key) || within(message),
                     Function::Random { .. } | Function::Uuid | Function::Now(_) | Function::Seq => {
                         false
@@ -285,7 +291,8 @@ impl Function {
             Function::Uuid
             | Function::Base64(_)
             | Function::HmacSha256 { .. }
-            | Function::UrlEncode(_) => false,
+            | Function::UrlEncode(_)
+            | Function::Raw(_) => false,
         }
     }
 }

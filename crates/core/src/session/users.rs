@@ -1,7 +1,7 @@
 //! What the sessions of one worker share: chance, data, and which kind of user comes next.
 
 use super::origin::Origin;
-use super::plan::{Deal, SessionPlan};
+use super::plan::{DataSet, Deal, SessionPlan};
 use crate::rng::{self, Rng};
 use rand_core::RngCore as _;
 use std::rc::Rc;
@@ -32,6 +32,8 @@ pub struct Users {
     weights: Box<[u64]>,
     /// The next record of each data set.
     next_rows: Box<[u64]>,
+    /// How many of each set were dealt in the warm-up, without being used up.
+    warmup_rows: Box<[u64]>,
     /// This worker's number, and how many there are.
     share: (u64, u64),
     calls_of_seq: u64,
@@ -52,6 +54,7 @@ impl Users {
         Users {
             weights: weights.collect(),
             next_rows: plan.data.iter().map(|_| u64::from(index)).collect(),
+            warmup_rows: plan.data.iter().map(|_| 0).collect(),
             rng: rng::stream(seed, rng::SESSIONS + u64::from(index)),
             share: (u64::from(index), u64::from(of.max(1))),
             calls_of_seq: 0,
@@ -76,10 +79,9 @@ impl Users {
         &self.plan
     }
 
-    /// The data set that had no record left, by name, where users had to be turned away for that.
-    pub fn exhausted(&self) -> Option<&str> {
-        let set = self.plan.data.get(usize::from(self.exhausted?))?;
-        Some(&set.name)
+    /// The data set that had no record left, where users had to be turned away for that.
+    pub fn exhausted(&self) -> Option<&DataSet> {
+        self.plan.data.get(usize::from(self.exhausted?))
     }
 
     /// The kind of session of the next user.
@@ -92,21 +94,32 @@ impl Users {
         kind.min(self.weights.len() - 1) as u16
     }
 
-    /// Deals the next record of a data set; `None` where there is none left.
-    pub(super) fn deal(&mut self, set: u16) -> Option<Row> {
+    /// Deals the next record of a data set; `None` where there is none left. The warm-up uses up no
+    /// unique record: it deals them from the last one on backwards, so that the measured time comes
+    /// to these last, and again from the last one after the first.
+    pub(super) fn deal(&mut self, set: u16, in_warmup: bool) -> Option<Row> {
         let of = &self.plan.data[usize::from(set)];
         let rows = of.rows.len() as u64;
+        let (index, workers) = self.share;
         let next = &mut self.next_rows[usize::from(set)];
         let row = match of.deal {
             _ if rows == 0 => None,
             Deal::Random => Some((rng::unit(&mut self.rng) * rows as f64) as u64),
-            Deal::Unique | Deal::InOrder => {
+            Deal::Unique if in_warmup => {
+                let dealt = &mut self.warmup_rows[usize::from(set)];
+                let back = (index + *dealt * workers) % rows;
+                *dealt += 1;
+                Some(rows - 1 - back)
+            }
+            Deal::Unique => {
                 let row = *next;
-                *next += self.share.1;
-                match of.deal {
-                    Deal::Unique => Some(row).filter(|row| *row < rows),
-                    _ => Some(row % rows),
-                }
+                *next += workers;
+                Some(row).filter(|row| *row < rows)
+            }
+            Deal::InOrder => {
+                let row = *next;
+                *next += workers;
+                Some(row % rows)
             }
         };
         if row.is_none() {
@@ -159,7 +172,7 @@ impl Users {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::{DataSet, SessionKind};
+    use crate::session::SessionKind;
     use std::collections::HashSet;
 
     fn users(deal: Deal, rows: usize, index: u32, of: u32) -> Users {
@@ -180,26 +193,66 @@ mod tests {
         let mut seen = HashSet::new();
         for index in 0..3 {
             let mut users = users(Deal::Unique, 10, index, 3);
-            while let Some(row) = users.deal(0) {
+            while let Some(row) = users.deal(0, false) {
                 assert!(seen.insert(users.cell(row, 0).to_owned()));
             }
-            assert_eq!(users.exhausted(), Some("users"));
+            assert_eq!(users.exhausted().map(|set| &*set.name), Some("users"));
         }
         assert_eq!(seen.len(), 10);
+    }
+
+    /// What is dealt to this many users, by row.
+    fn dealt(users: &mut Users, count: usize, in_warmup: bool) -> Vec<u32> {
+        let rows = (0..count).filter_map(|_| users.deal(0, in_warmup));
+        rows.map(|row| row.row).collect()
+    }
+
+    #[test]
+    fn the_warmup_uses_up_no_unique_record() {
+        let mut seen = HashSet::new();
+        for index in 0..3 {
+            let mut users = users(Deal::Unique, 10, index, 3);
+            // More than there are, and none runs out.
+            let warm = dealt(&mut users, 11, true);
+            assert_eq!(warm.len(), 11);
+            assert_eq!(warm[..2], [9 - index, 6 - index], "the last ones first");
+            assert_eq!(users.exhausted(), None);
+            let measured = dealt(&mut users, 5, false);
+            assert_eq!(measured[..2], [index, index + 3], "from the first one on");
+            assert!(measured.into_iter().all(|row| seen.insert(row)));
+            assert!(users.exhausted().is_some());
+        }
+        assert_eq!(seen.len(), 10, "each once in the measured time");
+    }
+
+    #[test]
+    fn records_that_repeat_are_dealt_on_after_the_warmup() {
+        let mut users = users(Deal::InOrder, 3, 0, 1);
+        assert_eq!(dealt(&mut users, 2, true), [0, 1]);
+        assert_eq!(dealt(&mut users, 2, false), [2, 0]);
+    }
+
+    #[test]
+    fn warmup_records_are_apart_while_there_are_enough() {
+        let mut users = users(Deal::Unique, 10, 0, 1);
+        let mut all = dealt(&mut users, 4, true);
+        all.extend(dealt(&mut users, 6, false));
+        let different: HashSet<_> = all.iter().collect();
+        assert_eq!(different.len(), 10, "{all:?}");
     }
 
     #[test]
     fn records_in_order_begin_again_and_random_ones_never_end() {
         let mut users = users(Deal::InOrder, 3, 0, 1);
         let dealt: Vec<u32> = (0..5)
-            .filter_map(|_| users.deal(0))
+            .filter_map(|_| users.deal(0, false))
             .map(|r| r.row)
             .collect();
         assert_eq!(dealt, [0, 1, 2, 0, 1]);
         assert_eq!(users.exhausted(), None);
         let mut users = self::users(Deal::Random, 3, 0, 1);
         let dealt: HashSet<u32> = (0..100)
-            .filter_map(|_| users.deal(0))
+            .filter_map(|_| users.deal(0, false))
             .map(|r| r.row)
             .collect();
         assert_eq!(dealt.len(), 3);

@@ -1,10 +1,10 @@
 //! One session: where its user is, what it has learnt, and what it does next.
 
-use super::fill::{Fills, Scope};
+use super::escape::encode_path;
+use super::fill::Scope;
 use super::jar::Jar;
 use super::plan::{
-    Condition, Escape, Expectation, Fill, Instruction, Match, Piece, Relation, SessionPlan, Source,
-    Template,
+    Condition, Expectation, Instruction, Match, Relation, SessionPlan, Source, Template,
 };
 use super::reading::{Answer, Readings, find};
 use super::users::{Row, Users};
@@ -13,6 +13,9 @@ use crate::time::Nanos;
 use std::rc::Rc;
 
 mod asking;
+mod filling;
+
+pub use filling::Unfit;
 
 /// A program that does so many steps without a request or a pause lets others go on.
 const STEPS_AT_ONCE_MAX: u32 = 10_000;
@@ -86,16 +89,6 @@ pub enum Follows {
     BadStatus,
 }
 
-/// What is put into a hole of a request.
-enum Put<'a> {
-    /// Its value.
-    Value(&'a Fill),
-    /// An empty value, made fit so.
-    Nothing(Escape),
-    /// These bytes as they are.
-    Bytes(&'a [u8]),
-}
-
 /// A session's user.
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
@@ -107,6 +100,8 @@ pub struct Walk {
     learnt: Learnt,
     /// The path that was asked for last.
     path: Vec<u8>,
+    /// The path before that.
+    before: Vec<u8>,
     redirects_left: u32,
     /// The step whose redirections are followed.
     redirected_from: Option<u32>,
@@ -115,8 +110,9 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// A new user takes this place. `false` where a data set has no record left for it.
-    pub fn begin(&mut self, users: &mut Users) -> bool {
+    /// A new user takes this place, `in_warmup` or in the measured time. `false` where a data set
+    /// has no record left for it.
+    pub fn begin(&mut self, users: &mut Users, in_warmup: bool) -> bool {
         self.number = users.number();
         self.kind = users.draw_kind();
         self.at = 0;
@@ -129,8 +125,9 @@ impl Walk {
         variables.resize(usize::from(kind.variables), Vec::new());
         self.learnt.jar.clear();
         self.learnt.rows.clear();
+        self.path.clear();
         for set in &kind.data {
-            match users.deal(*set) {
+            match users.deal(*set, in_warmup) {
                 Some(row) => self.learnt.rows.push(row),
                 None => return false,
             }
@@ -191,69 +188,6 @@ impl Walk {
         Next::Think(Nanos::ZERO)
     }
 
-    /// Fills the holes of a request, those that wait for what a program gives with nothing.
-    /// `path_of` gives the path that results once those of the path are filled, of which there are
-    /// `path_holes`.
-    pub fn fill(
-        &mut self,
-        request: u32,
-        users: &mut Users,
-        realtime_ns: u64,
-        fills: &mut Fills,
-        path: (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
-    ) {
-        let plan = Rc::clone(users.plan());
-        let step = &plan.requests[request as usize];
-        let waits = step.ask.as_ref().map_or(&[][..], |ask| &ask.waits);
-        let of_redirect = self.redirected_from.map(|_| Fill {
-            value: Template(vec![Piece::Text(text_of(&self.location))]),
-            escape: Escape::Path,
-        });
-        let own = &step.fills[usize::from(of_redirect.is_some())..];
-        let all = of_redirect.iter().chain(own).zip(0u16..);
-        let holes = all.map(|(fill, number)| match waits.contains(&number) {
-            true => Put::Nothing(fill.escape),
-            false => Put::Value(fill),
-        });
-        fills.clear();
-        self.put(holes, (users, realtime_ns), fills, path);
-    }
-
-    /// Puts something into each hole of a request, in their order.
-    fn put<'a>(
-        &mut self,
-        holes: impl Iterator<Item = Put<'a>>,
-        (users, realtime_ns): (&mut Users, u64),
-        fills: &mut Fills,
-        (path_holes, path_of): (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
-    ) {
-        let mut path = std::mem::take(&mut self.path);
-        path.clear();
-        let mut path_of = Some(path_of);
-        for (count, hole) in holes.enumerate() {
-            if count == path_holes
-                && let Some(path_of) = path_of.take()
-            {
-                path_of(fills, &mut path);
-            }
-            let mut scope = Scope {
-                learnt: &self.learnt,
-                users,
-                path: &path,
-                realtime_ns,
-            };
-            match hole {
-                Put::Value(fill) => scope.fill(fill, fills),
-                Put::Nothing(escape) => scope.fill(&Fill::nothing(escape), fills),
-                Put::Bytes(bytes) => fills.push(bytes),
-            }
-        }
-        if let Some(path_of) = path_of {
-            path_of(fills, &mut path);
-        }
-        self.path = path;
-    }
-
     /// The response to `request` is whole. What was learnt from it is kept.
     pub fn answered(
         &mut self,
@@ -271,18 +205,20 @@ impl Walk {
         // What is expected is expected of the response after all redirections.
         let step = self.redirected_from.unwrap_or(request);
         let redirects = matches!(answered.status, 301 | 302 | 303 | 307 | 308);
-        let leads_to = users.origin().within(answer.location());
-        if let (true, 1.., Some(to), Some(location @ [_, ..])) = (
-            redirects,
+        let location = answer.location();
+        if let (true, 1.., Some(to)) = (
+            redirects && !location.is_empty(),
             self.redirects_left,
             plan.requests[step as usize].redirected,
-            leads_to,
         ) {
             self.location.clear();
-            resolve(location, &self.path, &mut self.location);
-            self.redirects_left -= 1;
-            self.redirected_from = Some(step);
-            return Follows::Redirected(to);
+            let (origin, out) = (users.origin(), &mut self.location);
+            if origin.resolve(location, &self.path, out) {
+                encode_path(out);
+                self.redirects_left -= 1;
+                self.redirected_from = Some(step);
+                return Follows::Redirected(to);
+            }
         }
         self.check(&plan, step, answered, &answer, users)
     }
@@ -347,6 +283,7 @@ impl Walk {
             learnt: &self.learnt,
             users,
             path: &self.path,
+            before: &self.before,
             realtime_ns,
         };
         scope.text(template)
@@ -454,7 +391,7 @@ fn text_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Of a value so many characters are shown.
+/// The characters of a value that are shown.
 const SHOWN_MAX: usize = 120;
 
 /// A value for people: short, hidden characters spelt out.
@@ -471,24 +408,6 @@ fn ranges_shown(ranges: &[(u16, u16)]) -> String {
         false => format!("{low} to {high}"),
     });
     each.collect::<Vec<_>>().join(" or ")
-}
-
-/// The path that a `Location` without scheme and authority leads to from `path` (RFC 3986 §5.2).
-fn resolve(location: &[u8], path: &[u8], out: &mut Vec<u8>) {
-    let end = location.iter().position(|byte| *byte == b'#');
-    let location = &location[..end.unwrap_or(location.len())];
-    let end = path.iter().position(|byte| *byte == b'?');
-    let plain = &path[..end.unwrap_or(path.len())];
-    match location.first() {
-        Some(b'/') => {}
-        Some(b'?') => out.extend_from_slice(plain),
-        _ => {
-            let slash = plain.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-            out.extend_from_slice(&plain[..slash]);
-            out.push(b'/');
-        }
-    }
-    out.extend_from_slice(location);
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::time::Nanos;
 use crate::trial::detail::HttpDetail;
 use crate::trial::protocol::protocol_report;
 use crate::trial::report::{GeneratorReport, SilenceReport, TimesReport, TrialReport, Verdict};
-use crate::trial::sessions::sessions_report;
+use crate::trial::sessions::{sessions_report, unfit_report};
 
 /// Computes all that is reported of a trial.
 ///
@@ -313,6 +313,8 @@ pub(super) fn evidence(trial: &Trial) -> Evidence {
         no_resources: measured.outcomes.no_resources(),
         program_failed: measured.outcomes.count(Outcome::ProgramFailed),
         program_failed_because: programs.and_then(|programs| programs.failed.clone()),
+        unfit_values: measured.outcomes.count(Outcome::UnfitValue),
+        unfit_because: unfit_report(trial).map(|unfit| unfit.sentence()),
         program_ended: programs.is_some_and(|programs| programs.has_ended),
     }
 }

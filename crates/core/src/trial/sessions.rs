@@ -2,8 +2,8 @@
 
 use super::assess::times_report;
 use crate::measure::{ProgramsMeasured, SessionAttempts, SessionMeasured, TARGETS_MAX, Trial};
-use crate::session::{SessionPlan, Unexpected};
-use crate::spec::HttpTarget;
+use crate::session::{Reason, SessionPlan, Unexpected};
+use crate::spec::{HttpTarget, Part};
 use crate::time::Nanos;
 use crate::trial::report::TimesReport;
 use crate::trial::steps::{rate_ci95, step_effect};
@@ -31,6 +31,15 @@ pub struct SessionsReport {
     /// The data set that had no record left for a user, which ended the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_out: Option<String>,
+    /// How many records it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran_out_records: Option<u64>,
+    /// When none was left, since the measured time began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran_out_after_ns: Option<u64>,
+    /// The first value that its place in a request cannot have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit_value: Option<UnfitReport>,
     /// How they fared as attempts, in an overload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<SessionAttempts>,
@@ -98,6 +107,32 @@ pub struct UnexpectedReport {
     pub body: String,
 }
 
+/// A value that its place in a request cannot have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UnfitReport {
+    /// The step, which was not sent.
+    pub step: String,
+    /// The place in its request.
+    pub place: String,
+    /// What does not fit in the value. The value itself may be a secret.
+    pub misfit: String,
+    /// Why the place cannot have it.
+    pub because: String,
+}
+
+impl UnfitReport {
+    /// All of it in words.
+    pub fn sentence(&self) -> String {
+        let UnfitReport {
+            step,
+            place,
+            misfit,
+            because,
+        } = self;
+        format!("{place} of {step} cannot have {misfit}: {because}")
+    }
+}
+
 /// The sessions of a trial, as reported; `None` where operations are no steps of any.
 pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
     let measured = trial.measurement.sessions.as_ref()?;
@@ -117,6 +152,7 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
     let unanswered: u64 = measured.kinds.iter().map(|kind| kind.unanswered).sum();
     let completed_per_s = per_s(completed);
     let in_slots = &trial.measurement.completed_sessions;
+    let ran_out = measured.ran_out.as_ref();
     Some(SessionsReport {
         ended_per_s: per_s(completed + failed),
         answered_per_s: per_s((completed + failed).saturating_sub(unanswered)),
@@ -128,7 +164,10 @@ pub(super) fn sessions_report(trial: &Trial) -> Option<SessionsReport> {
             .iter()
             .map(|unexpected| unexpected_report(unexpected, plan))
             .collect(),
-        ran_out: measured.ran_out.clone(),
+        ran_out: ran_out.map(|ran_out| ran_out.set.clone()),
+        ran_out_records: ran_out.map(|ran_out| ran_out.records),
+        ran_out_after_ns: ran_out.map(|ran_out| ran_out.after.0),
+        unfit_value: unfit_report(trial),
         attempts: measured.attempts.clone(),
         programs: measured.programs.as_ref().map(programs_report),
     })
@@ -200,6 +239,35 @@ fn unexpected_report(unexpected: &Unexpected, plan: &SessionPlan) -> UnexpectedR
         status: unexpected.status,
         body: unexpected.sample.clone(),
     }
+}
+
+/// The first value of a trial that its place in a request cannot have.
+pub(super) fn unfit_report(trial: &Trial) -> Option<UnfitReport> {
+    let unfit = trial.measurement.sessions.as_ref()?.unfit.as_ref()?;
+    let target = &trial.spec.target;
+    let plan = target.sessions.as_deref()?;
+    let request = target.requests.get(unfit.request as usize)?;
+    let hole = request.holes.get(usize::from(unfit.hole));
+    let place = match hole.map(|hole| hole.part) {
+        Some(Part::Header(number)) => {
+            let header = request.headers.get(usize::from(number));
+            format!("the header {}", header.map_or("", |(name, _)| name))
+        }
+        Some(Part::Path) => "the URL".to_owned(),
+        Some(Part::Body) | None => "the body".to_owned(),
+    };
+    let because = match unfit.reason {
+        Reason::Control => "a header is one line of text without control characters",
+        Reason::Semicolon => "';' ends the value of a cookie",
+        Reason::Empty => "a URL has at least one character",
+        Reason::Elsewhere => "all requests go to the target",
+    };
+    Some(UnfitReport {
+        step: step_name(plan, unfit.request),
+        place,
+        misfit: unfit.misfit.clone(),
+        because: because.to_owned(),
+    })
 }
 
 /// What the steps and the kinds of sessions of a target are called.

@@ -65,8 +65,8 @@ pub(crate) const BUSY_WINDOW: Nanos = Nanos::from_millis(100);
 const STEAL_PERCENT: f64 = 10.0;
 /// So many operations may fail for want of ports, descriptors or memory here.
 const NO_RESOURCES_SHARE: f64 = 0.001;
-/// So many may fail for want of a value of a program.
-const PROGRAM_FAILED_SHARE: f64 = 0.001;
+/// The share of the steps that may stay unsent for want of a value that fits its place.
+const UNSENT_SHARE: f64 = 0.001;
 
 /// What a schedule wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,6 +157,10 @@ pub struct Evidence {
     pub program_ended: bool,
     /// Operations that began and are not known to have ended.
     pub lost: u64,
+    /// Steps that were not sent, as a value does not fit its place.
+    pub unfit_values: u64,
+    /// The first of these values, and why.
+    pub unfit_because: Option<String>,
     /// Agents of which nothing is known, each with the reason.
     pub agents_lost: Vec<(String, String)>,
 }
@@ -443,10 +447,23 @@ fn resources_exhausted(e: &Evidence) -> Option<String> {
     })
 }
 
-/// A program belongs to the generator: what it does not give, the target never had.
+/// Scenario and programs belong to the generator: what they do not give, the target never had.
 fn values_missing(e: &Evidence) -> Option<String> {
+    values_not_given(e).or_else(|| values_unfit(e))
+}
+
+fn values_unfit(e: &Evidence) -> Option<String> {
+    let missing = e.unfit_values as f64;
+    let (attempted, because) = (e.attempted as f64, e.unfit_because.as_ref()?);
+    (missing > UNSENT_SHARE * attempted).then(|| {
+        let (missing, attempted) = (exact(missing), exact(attempted));
+        format!("{missing} of {attempted} steps were not sent: {because}")
+    })
+}
+
+fn values_not_given(e: &Evidence) -> Option<String> {
     let missing = e.program_failed as f64;
-    let is_missing = missing > PROGRAM_FAILED_SHARE * e.attempted as f64;
+    let is_missing = missing > UNSENT_SHARE * e.attempted as f64;
     let because = match &e.program_failed_because {
         Some(because) => format!(": {because}"),
         None => String::new(),

@@ -4,6 +4,7 @@
 mod asking;
 mod programs;
 mod seat;
+mod unfit;
 
 use super::client::{Client, Tally};
 use super::completions::Completions;
@@ -237,7 +238,6 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
     }
 
     fn take_sessions(&mut self) -> Option<SessionsMeasured> {
-        self.measured.ran_out = self.users.exhausted().map(str::to_owned);
         if let Some(programs) = &mut self.programs {
             self.measured.programs = Some(std::mem::take(&mut programs.measured));
         }

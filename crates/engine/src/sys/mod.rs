@@ -7,6 +7,7 @@ pub mod clock;
 pub mod datagrams;
 pub mod epoll;
 pub mod eventfd;
+pub mod guard;
 pub mod keepalive;
 mod listener;
 pub mod netlink;

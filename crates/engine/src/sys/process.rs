@@ -3,8 +3,6 @@
 use super::check;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
 
 /// Asks a child process to end: kill(2) with SIGTERM. `pid` is of a child that was not waited for
 /// yet, so that no other process can have its number.
@@ -12,28 +10,6 @@ pub fn terminate(pid: u32) {
     if let Ok(pid) = libc::pid_t::try_from(pid) {
         // SAFETY: no pointers. That it has ended already is no error worth telling.
         unsafe { libc::kill(pid, libc::SIGTERM) };
-    }
-}
-
-/// Has a command run in a process group of its own, which a Ctrl-C in the terminal does not reach,
-/// and end when the thread that starts it ends.
-pub fn keep_apart(command: &mut Command) {
-    command.process_group(0);
-    let die_with_parent = || {
-        let signal = libc::SIGKILL as libc::c_ulong;
-        // SAFETY: PR_SET_PDEATHSIG takes a number and no pointer.
-        check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) }).map(drop)
-    };
-    // SAFETY: between fork and exec it makes one system call and allocates nothing.
-    unsafe { command.pre_exec(die_with_parent) };
-}
-
-/// Ends a child and all in its process group, whose leader it is: kill(2) with SIGKILL. `pid` is of
-/// a child that was not waited for yet.
-pub fn kill_group(pid: u32) {
-    if let Ok(pid @ 2..) = libc::pid_t::try_from(pid) {
-        // SAFETY: no pointers. That all have ended already is no error worth telling.
-        unsafe { libc::kill(-pid, libc::SIGKILL) };
     }
 }
 

@@ -397,6 +397,7 @@ fn meaning(outcome: Outcome) -> &'static str {
         Outcome::Unprocessed => "connection closed, not processed",
         Outcome::Unexpected => "not what the step expected",
         Outcome::ProgramFailed => "not sent: no value from its program",
+        Outcome::UnfitValue => "not sent: a value does not fit its place",
         Outcome::Lost => "sent, but not received",
         Outcome::SendError => "refused by the kernel here",
         Outcome::NotAttempted => "the sender never came to it",

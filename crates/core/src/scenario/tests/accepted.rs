@@ -40,8 +40,12 @@ fn told(scenario: &Scenario, number: usize) -> String {
 fn shown(fill: &Fill) -> String {
     let escape = match fill.escape {
         Escape::None => "",
-        Escape::Path => "p:",
+        Escape::Component => "c:",
+        Escape::Segment => "s:",
+        Escape::UrlPiece => "u:",
+        Escape::Link => "l:",
         Escape::Header => "h:",
+        Escape::Cookie => "k:",
         Escape::Json => "j:",
         Escape::JsonValue => "J:",
         Escape::Form => "f:",
@@ -65,6 +69,7 @@ fn template(template: &Template) -> String {
                 format!("hmac({},{})", self::template(key), self::template(message))
             }
             Function::UrlEncode(inner) => format!("urlencode({})", self::template(inner)),
+            Function::Raw(inner) => format!("raw({})", self::template(inner)),
         },
     };
     template.0.iter().map(piece).collect()
@@ -84,9 +89,9 @@ fn the_example_of_the_specification() {
         [
             "POST | /login | Content-Type: application/json | Accept: application/json | Cookie: \
                 <h:cookies> | {\"name\":\"<j:d0.0>\",\"password\":\"<j:d0.1>\"}",
-            "GET | /items?page=<p:random(1,50)> | Authorization: Bearer <h:v0> | Accept: \
+            "GET | /items?page=<c:random(1,50)> | Authorization: Bearer <h:v0> | Accept: \
                 application/json | Cookie: <h:cookies> | ",
-            "GET | /items/<p:v2> | Accept: application/json | Cookie: <h:cookies> | ",
+            "GET | /items/<s:v2> | Accept: application/json | Cookie: <h:cookies> | ",
             "POST | /cart | Content-Type: application/x-www-form-urlencoded | Accept: \
                 application/json | Cookie: <h:cookies> | id=<f:v2>",
             "GET | / | Accept: application/json | Cookie: <h:cookies> | ",
@@ -244,7 +249,7 @@ fn requests() {
         (
             "the host with its port",
             "get: \"http://h:80?b=${uuid()}\"",
-            "GET | /?b=<p:uuid> | Cookie: <h:cookies> | ",
+            "GET | /?b=<c:uuid> | Cookie: <h:cookies> | ",
         ),
         (
             "a fragment is left out",
@@ -259,12 +264,12 @@ fn requests() {
         (
             "a column",
             "get: \"/${users.name}/x\"",
-            "GET | /<p:d0.0>/x | Cookie: <h:cookies> | ",
+            "GET | /<s:d0.0>/x | Cookie: <h:cookies> | ",
         ),
         (
             "two in one hole",
             "get: \"/${users.name}${seq()}\"",
-            "GET | /<p:d0.0seq> | Cookie: <h:cookies> | ",
+            "GET | /<s:d0.0seq> | Cookie: <h:cookies> | ",
         ),
         (
             "a Cookie of one's own",
@@ -330,12 +335,12 @@ fn requests() {
         (
             "blanks in templates",
             "get: \"/${ random( -5 , +5 ) }\"",
-            "GET | /<p:random(-5,5)> | Cookie: <h:cookies> | ",
+            "GET | /<s:random(-5,5)> | Cookie: <h:cookies> | ",
         ),
         (
             "times",
             "get: \"/${now(unix_s)}/${now(rfc3339)}\"",
-            "GET | /<p:now(UnixS)>/<p:now(Rfc3339)> | Cookie: <h:cookies> | ",
+            "GET | /<s:now(UnixS)>/<s:now(Rfc3339)> | Cookie: <h:cookies> | ",
         ),
         (
             "a host of one's own",
@@ -450,7 +455,7 @@ fn a_redirection_has_a_request_of_its_own() {
     let scenario = parse(&text).unwrap();
     assert_eq!(
         told(&scenario, 1),
-        "GET | <p:> | A: <h:seq> | Cookie: <h:cookies> | "
+        "GET | <u:> | A: <h:seq> | Cookie: <h:cookies> | "
     );
     let step = &scenario.plan.requests[0];
     assert_eq!(
@@ -488,7 +493,7 @@ fn what_a_repetition_extracts_is_there_the_next_time() {
     );
     assert_eq!(
         told(&parse(&text).unwrap(), 0),
-        "GET | /<p:v0> | Cookie: <h:cookies> | "
+        "GET | /<s:v0> | Cookie: <h:cookies> | "
     );
 }
 

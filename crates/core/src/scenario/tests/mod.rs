@@ -2,6 +2,7 @@
 
 mod accepted;
 mod mutated;
+mod places;
 mod programs;
 mod refused;
 

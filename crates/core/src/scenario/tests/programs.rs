@@ -134,7 +134,7 @@ impl World {
             fills: Fills::new(),
             due: Nanos::ZERO,
         };
-        assert!(world.walk.begin(&mut world.users));
+        assert!(world.walk.begin(&mut world.users, false));
         world
     }
 
@@ -152,12 +152,13 @@ impl World {
             |fills: &Fills, out: &mut Vec<u8>| cuts.iter().for_each(|cut| cut.put(fills, out));
         let (path, realtime) = ((holes, path_of), 1_000_000 * self.due.0);
         let (users, fills) = (&mut self.users, &mut self.fills);
-        match is_answered {
-            true => self
-                .walk
-                .fill_waiting(request, users, realtime, fills, path),
-            false => self.walk.fill(request, users, realtime, fills, path),
-        }
+        let filled = if is_answered {
+            self.walk
+                .fill_waiting(request, users, realtime, fills, path)
+        } else {
+            self.walk.fill(request, users, realtime, fills, path)
+        };
+        filled.unwrap();
     }
 
     /// Asks for the step of this request; what the program is told.

@@ -1,11 +1,10 @@
 //! A user whose steps ask programs for values.
 
-use super::{Next, Put, STEPS_AT_ONCE_MAX, Walk};
-use crate::session::fill::{Fills, Scope};
+use super::{Next, STEPS_AT_ONCE_MAX, Walk};
+use crate::session::fill::Scope;
 use crate::session::plan::{Ask, Piece};
 use crate::session::users::Users;
 use crate::time::Nanos;
-use std::rc::Rc;
 
 impl Walk {
     /// What it does after how long a pause: settled before that begins, so that a program can be
@@ -42,32 +41,11 @@ impl Walk {
             learnt: &self.learnt,
             users,
             path: &self.path,
+            before: &self.before,
             realtime_ns,
         };
         let mut value = Vec::new();
         scope.put(std::slice::from_ref(piece), &mut value);
         value
-    }
-
-    /// Fills the holes of a request that waited for a program's answer. All others stay as
-    /// [`Walk::fill`] filled them, so that what is sent is what the program was told.
-    pub fn fill_waiting(
-        &mut self,
-        request: u32,
-        users: &mut Users,
-        realtime_ns: u64,
-        fills: &mut Fills,
-        path: (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
-    ) {
-        let plan = Rc::clone(users.plan());
-        let step = &plan.requests[request as usize];
-        let waits = step.ask.as_ref().map_or(&[][..], |ask| &ask.waits);
-        let before = std::mem::take(fills);
-        let all = step.fills.iter().zip(0u16..);
-        let holes = all.map(|(fill, number)| match waits.contains(&number) {
-            true => Put::Value(fill),
-            false => Put::Bytes(before.get(usize::from(number))),
-        });
-        self.put(holes, (users, realtime_ns), fills, path);
     }
 }

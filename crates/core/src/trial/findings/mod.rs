@@ -70,7 +70,7 @@ impl Default for Asked {
 }
 
 fn diagnose(trials: &Trials) -> Vec<Finding> {
-    let checks: [fn(&Trials) -> Option<Finding>; 24] = [
+    let checks: [fn(&Trials) -> Option<Finding>; 25] = [
         agents::fleet_incomplete,
         generator::generator_limited,
         generator::generator_distorted,
@@ -94,6 +94,7 @@ fn diagnose(trials: &Trials) -> Vec<Finding> {
         sessions::unexpected_responses,
         sessions::program_failed,
         sessions::program_late,
+        sessions::unfit_value,
         agents::agents_differ,
     ];
     checks.iter().filter_map(|check| check(trials)).collect()

@@ -8,17 +8,18 @@ use crate::trial::report::TrialReport;
 use crate::trial::sessions::UnexpectedReport;
 use crate::words::{percent, time};
 
-pub(crate) const CODES: [Code; 4] = [
+pub(crate) const CODES: [Code; 5] = [
     DATA_EXHAUSTED,
     UNEXPECTED_RESPONSES,
     PROGRAM_FAILED,
     PROGRAM_LATE,
+    UNFIT_VALUE,
 ];
 
 const DATA_EXHAUSTED: Code = Code {
     name: "data_exhausted",
     cause: "A data set is dealt so that no two users have the same record, and there was none left \
-            for the next user. The load ended there.",
+            for the next user. The load ended there. The warm-up uses up no record.",
     remedy: "Give the data set more records, load for less time, or let records be dealt more than \
              once with 'order: in-order' or 'order: random'.",
 };
@@ -48,20 +49,59 @@ const PROGRAM_LATE: Code = Code {
              program helps, and so do more workers (--threads): each has a process.",
 };
 
+const UNFIT_VALUE: Code = Code {
+    name: "unfit_value",
+    cause: "A place in a request cannot have the value that a template gave for it. A header has \
+            no line end and no other control character, a cookie has no ';', and a URL is one of \
+            the target. These steps were not sent.",
+    remedy: "Mend the records, or what is extracted. urlencode(NAME) and base64(NAME) make a line \
+             of any value.",
+};
+
 /// A step that waits this long for its program is not a matter of some system calls.
 const PROGRAM_LATE_NS: u64 = 1_000_000;
 
 pub(super) fn data_exhausted(trials: &Trials) -> Option<Finding> {
     let ran_out = |t: &TrialReport| {
-        let set = t.sessions()?.ran_out.clone()?;
-        Some((set, t.duration_ns as f64))
+        let sessions = t.sessions()?;
+        let after_ns = sessions.ran_out_after_ns.unwrap_or(t.duration_ns);
+        Some((
+            sessions.ran_out.clone()?,
+            sessions.ran_out_records,
+            after_ns,
+        ))
     };
-    let (place, (set, after_ns)) = trials.worst(ran_out, |found| -found.1)?;
+    let (place, (set, records, after_ns)) = trials.worst(ran_out, |found| -(found.2 as f64))?;
+    let records = records.unwrap_or_default() as f64;
     Some(DATA_EXHAUSTED.finding(
         Severity::Warning,
-        format!("{place}the data set '{set}' had no record left for the next user: the load ended"),
-        [("after_ns", after_ns)],
+        format!(
+            "{place}the load ended {} after the measured time began: the data set '{set}' had no \
+             record left for the next user. 'order: unique' deals each of its {} once",
+            time(after_ns as f64),
+            digits::number(records)
+        ),
+        [("after_ns", after_ns as f64), ("records", records)],
         "give it more records, or deal them more than once: 'order: in-order' or 'order: random'",
+    ))
+}
+
+pub(super) fn unfit_value(trials: &Trials) -> Option<Finding> {
+    let unfit = |t: &TrialReport| {
+        let first = t.sessions()?.unfit_value.clone()?;
+        Some((first, t.outcomes.count(Outcome::UnfitValue)))
+    };
+    let (place, (first, count)) = trials.worst(unfit, |found| found.1 as f64)?;
+    let steps = if count == 1 { "step was" } else { "steps were" };
+    Some(UNFIT_VALUE.finding(
+        Severity::Warning,
+        format!(
+            "{place}{} {steps} not sent; the first: {}",
+            digits::number(count as f64),
+            first.sentence()
+        ),
+        [("not_sent", count as f64)],
+        "mend the value where it comes from, or encode it: urlencode(NAME) or base64(NAME)",
     ))
 }
 
@@ -136,4 +176,61 @@ pub(super) fn program_late(trials: &Trials) -> Option<Finding> {
         ],
         "put a pause before the step, in which the program can answer, or make the program faster",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::sweep::fake::{base, blank};
+    use crate::finding::Finding;
+    use crate::measure::Outcome;
+    use crate::spec::Level;
+    use crate::trial::findings::trial_findings;
+    use crate::trial::sessions::{SessionsReport, UnfitReport};
+
+    fn found(code: &str, sessions: SessionsReport, unfit: u64) -> Option<Finding> {
+        let mut trial = blank(Level::Vusers(1), &base(1));
+        trial.outcomes.add_many(Outcome::UnfitValue, unfit);
+        trial.as_http_mut().sessions = Some(sessions);
+        let mut findings = trial_findings(&trial).into_iter();
+        findings.find(|finding| finding.code == code)
+    }
+
+    #[test]
+    fn records_that_run_out_are_told_with_when_and_why() {
+        let ran_out = SessionsReport {
+            ran_out: Some("users".to_owned()),
+            ran_out_records: Some(3_000),
+            ran_out_after_ns: Some(2_500_000_000),
+            ..SessionsReport::default()
+        };
+        let finding = found("data_exhausted", ran_out, 0).unwrap();
+        assert_eq!(
+            finding.text,
+            "the load ended 2.5 s after the measured time began: the data set 'users' had no \
+             record left for the next user. 'order: unique' deals each of its 3,000 once"
+        );
+        assert_eq!(found("data_exhausted", SessionsReport::default(), 0), None);
+    }
+
+    #[test]
+    fn a_value_that_does_not_fit_is_told_with_its_place() {
+        let unfit = SessionsReport {
+            unfit_value: Some(UnfitReport {
+                step: "login".to_owned(),
+                place: "the header X-Name".to_owned(),
+                misfit: r"a value with '\r' at byte 2".to_owned(),
+                because: "a header is one line of text".to_owned(),
+            }),
+            ..SessionsReport::default()
+        };
+        let finding = found("unfit_value", unfit.clone(), 2).unwrap();
+        assert_eq!(
+            finding.text,
+            "2 steps were not sent; the first: the header X-Name of login cannot have a value with \
+             '\\r' at byte 2: a header is one line of text"
+        );
+        let finding = found("unfit_value", unfit, 1).unwrap();
+        assert!(finding.text.starts_with("1 step was not sent; the first"));
+        assert_eq!(found("unfit_value", SessionsReport::default(), 0), None);
+    }
 }

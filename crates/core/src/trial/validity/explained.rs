@@ -132,11 +132,11 @@ const RESOURCES_EXHAUSTED: Code = Code {
 
 const VALUES_MISSING: Code = Code {
     name: "values_missing",
-    cause: "A program that the scenario starts with 'exec' ended during the load, or more than \
-            0.1 % of the steps had no value from it. These steps were not sent, so the target met \
-            less load than the report names.",
-    remedy: "The report names the reason: the program ended, wrote a line that is no answer, or \
-             did not answer in time. Run it by hand with a line of JSON on its standard input.",
+    cause: "More than 0.1 % of the steps were not sent, or a program of the scenario ended during \
+            the load. So the target met less load than the report names. Either a program that is \
+            started with 'exec' gave no value, or a value does not fit its place in the request.",
+    remedy: "The report names the reason. Run a program by hand with a line of JSON on its \
+             standard input. Mend the records or the template of a value that does not fit.",
 };
 
 const AGENT_LOST: Code = Code {

@@ -321,6 +321,14 @@ fn the_generators_own_limits_count() {
         },
     );
     check("hardly a value missing", "", |e| e.program_failed = 10);
+    let unfit = "11 of 10,000 steps were not sent: the header X of a cannot have the value";
+    check("values that do not fit", unfit, |e| {
+        let because = "the header X of a cannot have the value 'x'";
+        (e.unfit_values, e.unfit_because) = (11, Some(because.to_owned()));
+    });
+    check("hardly a value that does not fit", "", |e| {
+        (e.unfit_values, e.unfit_because) = (10, Some(String::new()));
+    });
     let ended = "ended during the load, and 1 of 10,000 steps were not sent: ./sign.py ended";
     check("a program that ended", ended, |e| {
         (e.program_failed, e.program_ended) = (1, true);

@@ -404,7 +404,8 @@ impl Blocks {
             put_segments(&field.value, fills, &mut value);
             // As in HTTP/1.1, a field that is nothing but a hole is left out without a value.
             if !value.is_empty() {
-                put_field(out, &field.name, &value, Indexing::Without);
+                // A field has no blank at its ends (RFC 9113 §8.2.1).
+                put_field(out, &field.name, value.trim_ascii(), Indexing::Without);
             }
         }
         if changed {

@@ -8,12 +8,12 @@ use crate::link::Link;
 use crate::pool::http_client::Policy;
 use crate::reactor::Backend;
 use knee_core::measure::{Completion, Op, Outcome};
-use knee_core::session::{Awaited, Awaits, Next};
+use knee_core::session::{Awaited, Awaits, Next, Unfit};
 use knee_core::time::Nanos;
 use std::cmp::Reverse;
 
 /// A user who goes on after a step that could not be sent does so after this time.
-const AFTER_FAILURE: Nanos = Nanos::from_millis(1);
+pub(super) const AFTER_FAILURE: Nanos = Nanos::from_millis(1);
 
 impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     /// Whether steps of this session ask programs.
@@ -53,11 +53,15 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             if let Some(request) = asks.filter(|_| !is_over)
                 && self.seats[session as usize].awaited.is_none()
             {
-                self.ask(session, request, now);
-                if due <= now {
+                let asked = self.ask(session, request, now);
+                let seat = &mut self.seats[session as usize];
+                match asked {
+                    Err(unfit) if due <= now => {
+                        return self.fail_unfit((session, request), unfit, now);
+                    }
                     // It goes on when it has an answer, or will have none.
-                    self.seats[session as usize].planned = Some(next);
-                    return;
+                    Ok(()) if due <= now => return seat.planned = Some(next),
+                    _ => {}
                 }
             }
             let seat = &mut self.seats[session as usize];
@@ -98,18 +102,18 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         step.ask.as_ref().map(|ask| ask.program)
     }
 
-    /// Asks the program of a step for what it gives.
-    fn ask(&mut self, session: u32, request: u32, now: Nanos) {
+    /// Asks the program of a step for what it gives, unless the request cannot be made.
+    fn ask(&mut self, session: u32, request: u32, now: Nanos) -> Result<(), Unfit> {
         let plan = std::rc::Rc::clone(self.users.plan());
         let step = &plan.requests[request as usize];
-        let Some(ask) = &step.ask else { return };
+        let Some(ask) = &step.ask else { return Ok(()) };
         let due = self.seats[session as usize].due;
         // The request is made as it will be when it is sent.
         let realtime_ns = self.realtime(due.max(now));
         self.seats[session as usize].walk.forget_given(ask);
-        self.fill(session, request, realtime_ns);
+        self.fill(session, request, realtime_ns)?;
         let Some(programs) = &mut self.programs else {
-            return;
+            return Ok(());
         };
         let id = programs.next_id();
         let mut line = std::mem::take(&mut programs.line);
@@ -129,6 +133,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             false => {}
         }
         seat.awaited = Some(awaited);
+        Ok(())
     }
 
     /// Takes what a program has written. Whether it is watched on.
@@ -210,7 +215,9 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     /// Sends a step whose program has answered. What it waited for that is the generator's delay.
     fn send_answered<B: Backend>(&mut self, io: &mut B, session: u32, request: u32, now: Nanos) {
         let realtime_ns = self.realtime(now);
-        self.fill_waiting(session, request, realtime_ns);
+        if let Err(unfit) = self.fill_waiting(session, request, realtime_ns) {
+            return self.fail_unfit((session, request), unfit, now);
+        }
         // Its time limit is the target's: what the program took of it does not count.
         let from = self.seats[session as usize].due.max(now);
         self.start_step(io, (session, request), from, (now, now));
@@ -224,7 +231,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     }
 
     /// A step that was intended at `due` ends without having been sent.
-    fn end_unsent(
+    pub(super) fn end_unsent(
         &mut self,
         session: u32,
         (request, due): (u32, Nanos),

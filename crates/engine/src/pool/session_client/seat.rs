@@ -7,8 +7,8 @@ use crate::pool::client::Client;
 use crate::pool::flight::Flight;
 use crate::pool::http_client::Policy;
 use crate::reactor::Backend;
-use knee_core::measure::{Completion, Op, Outcome};
-use knee_core::session::{Answered, Awaited, Fills, Follows, Next, Walk};
+use knee_core::measure::{Completion, Op, Outcome, RanOut};
+use knee_core::session::{Answered, Awaited, Fills, Follows, Next, Unfit, Walk};
 use knee_core::spec::Cut;
 use knee_core::time::Nanos;
 use std::cmp::Reverse;
@@ -27,11 +27,13 @@ pub(super) struct Seat {
     /// It has taken no step yet.
     is_new: bool,
     /// It has had a connection.
-    is_established: bool,
+    pub(super) is_established: bool,
     /// What it does then, where that is settled.
     pub(super) planned: Option<Next>,
     /// What the step waits for that is settled.
     pub(super) awaited: Option<Awaited>,
+    /// How it ends once it goes on.
+    pub(super) ends: Option<End>,
 }
 
 impl Seat {
@@ -49,6 +51,7 @@ impl Seat {
             is_established: false,
             planned: None,
             awaited: None,
+            ends: None,
         }
     }
 }
@@ -74,15 +77,28 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         let seat = &mut self.seats[session as usize];
         (seat.op, seat.due) = (op, op.intended);
         (seat.is_taken, seat.is_new, seat.is_established) = (true, true, false);
-        if !seat.walk.begin(&mut self.users) {
+        let in_warmup = op.intended < self.config.window.start;
+        if !seat.walk.begin(&mut self.users, in_warmup) {
             // It has not begun: there is no record for it.
-            self.has_run_out = true;
             seat.is_taken = false;
+            self.note_ran_out(now);
             self.free.push(session);
             self.in_flight -= 1;
             return self.ended.push(Completion::at_once(op, now, Outcome::Shed));
         }
         self.go_on(io, session, (started, now));
+    }
+
+    /// A data set had no record for a user: the load ends.
+    fn note_ran_out(&mut self, now: Nanos) {
+        self.has_run_out = true;
+        let after = now - self.config.window.start;
+        let ran_out = self.users.exhausted().map(|set| RanOut {
+            set: set.name.clone(),
+            records: set.rows.len() as u64,
+            after,
+        });
+        self.measured.ran_out = self.measured.ran_out.take().or(ran_out);
     }
 
     /// Takes what has ended, and each of its sessions a step further, until nothing is left to do
@@ -182,6 +198,9 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
 
     /// A session does what comes next.
     fn go_on<B: Backend>(&mut self, io: &mut B, session: u32, times: (Nanos, Nanos)) {
+        if let Some(end) = self.seats[session as usize].ends.take() {
+            return self.leave(io, session, end, times.1);
+        }
         if self.asks(session) {
             return self.go_on_asking(io, session, times);
         }
@@ -215,25 +234,37 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         times: (Nanos, Nanos),
     ) {
         let realtime_ns = self.realtime(times.1);
-        self.fill(session, request, realtime_ns);
+        if let Err(unfit) = self.fill(session, request, realtime_ns) {
+            return self.fail_unfit((session, request), unfit, times.1);
+        }
         let from = self.seats[session as usize].due;
         self.start_step(io, (session, request), from, times);
     }
 
     /// Fills the holes of a session's next request.
-    pub(super) fn fill(&mut self, session: u32, request: u32, realtime_ns: u64) {
+    pub(super) fn fill(
+        &mut self,
+        session: u32,
+        request: u32,
+        realtime_ns: u64,
+    ) -> Result<(), Unfit> {
         let path = path_of(&self.paths[request as usize]);
         let fills = self.inner.fills(session);
         let walk = &mut self.seats[session as usize].walk;
-        walk.fill(request, &mut self.users, realtime_ns, fills, path);
+        walk.fill(request, &mut self.users, realtime_ns, fills, path)
     }
 
     /// Fills those that waited for what a program gives.
-    pub(super) fn fill_waiting(&mut self, session: u32, request: u32, realtime_ns: u64) {
+    pub(super) fn fill_waiting(
+        &mut self,
+        session: u32,
+        request: u32,
+        realtime_ns: u64,
+    ) -> Result<(), Unfit> {
         let path = path_of(&self.paths[request as usize]);
         let fills = self.inner.fills(session);
         let walk = &mut self.seats[session as usize].walk;
-        walk.fill_waiting(request, &mut self.users, realtime_ns, fills, path);
+        walk.fill_waiting(request, &mut self.users, realtime_ns, fills, path)
     }
 
     /// Starts the next step of a session, which the generator came to at `started`. Its time limit
@@ -298,7 +329,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     fn end(&mut self, session: u32, end: End, now: Nanos) {
         let seat = &mut self.seats[session as usize];
         seat.is_taken = false;
-        (seat.planned, seat.awaited) = (None, None);
+        (seat.planned, seat.awaited, seat.ends) = (None, None, None);
         let (op, kind) = (seat.op, seat.walk.kind());
         let ended_at = seat.due.min(now).max(op.intended);
         self.free.push(session);

@@ -53,7 +53,7 @@ fn follows<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Follows {
     let plan = Arc::new(plan());
     let mut users = Users::new(Arc::clone(&plan), (0, 1), 1);
     let mut walk = Walk::default();
-    assert!(walk.begin(&mut users));
+    assert!(walk.begin(&mut users, false));
     walk.next(&mut users, 0);
     let mut rig = Rig::greeted();
     let mut readings = Readings::new(&plan, 1);

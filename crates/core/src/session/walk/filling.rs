@@ -1,0 +1,219 @@
+//! What a user puts into the holes of its next request.
+
+use super::{SHOWN_MAX, Walk, text_of};
+use crate::session::escape::{Reason, is_control};
+use crate::session::fill::{Fills, Scope};
+use crate::session::plan::{Escape, Fill};
+use crate::session::users::Users;
+use crate::shown::shown;
+use serde::{Deserialize, Serialize};
+use std::rc::Rc;
+
+/// What is put into a hole of a request.
+enum Put<'a> {
+    /// A value.
+    Value(&'a Fill),
+    /// Nothing, in a place for a value that is made fit so.
+    Nothing(Escape),
+    /// These bytes as they are.
+    Bytes(&'a [u8]),
+}
+
+/// A value that its place in a request cannot have: the step is not sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfit {
+    /// The number of the request.
+    pub request: u32,
+    /// The number of the hole in it.
+    pub hole: u16,
+    /// What does not fit in the value, in words. The value itself may be a secret.
+    pub misfit: String,
+    /// Why its place cannot have it.
+    pub reason: Reason,
+}
+
+impl Walk {
+    /// Fills the holes of a request, those that wait for what a program gives with nothing.
+    /// `path_of` gives the path that results once those of the path are filled, of which there are
+    /// `path_holes`.
+    ///
+    /// # Errors
+    /// A place in the request cannot have its value.
+    pub fn fill(
+        &mut self,
+        request: u32,
+        users: &mut Users,
+        realtime_ns: u64,
+        fills: &mut Fills,
+        path: (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
+    ) -> Result<(), Unfit> {
+        let plan = Rc::clone(users.plan());
+        let step = &plan.requests[request as usize];
+        let waits = step.ask.as_ref().map_or(&[][..], |ask| &ask.waits);
+        std::mem::swap(&mut self.path, &mut self.before);
+        let location = std::mem::take(&mut self.location);
+        let of_redirect = self.redirected_from.map(|_| Put::Bytes(&location));
+        let own = step.fills.iter().zip(0u16..);
+        let own = own.map(|(fill, number)| {
+            if waits.contains(&number) {
+                Put::Nothing(fill.escape)
+            } else {
+                Put::Value(fill)
+            }
+        });
+        let holes = own.skip(usize::from(of_redirect.is_some()));
+        fills.clear();
+        let holes = of_redirect.into_iter().chain(holes);
+        let filled = self.put(request, holes, (users, realtime_ns), fills, path);
+        self.location = location;
+        filled
+    }
+
+    /// Puts something into each hole of a request, in their order.
+    fn put<'a>(
+        &mut self,
+        request: u32,
+        holes: impl Iterator<Item = Put<'a>>,
+        (users, realtime_ns): (&mut Users, u64),
+        fills: &mut Fills,
+        (path_holes, path_of): (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
+    ) -> Result<(), Unfit> {
+        let mut path = std::mem::take(&mut self.path);
+        path.clear();
+        let mut path_of = Some(path_of);
+        let mut refused = None;
+        for (count, hole) in holes.enumerate() {
+            if count == path_holes
+                && let Some(path_of) = path_of.take()
+            {
+                path_of(fills, &mut path);
+            }
+            let mut scope = Scope {
+                learnt: &self.learnt,
+                users,
+                path: &path,
+                before: &self.before,
+                realtime_ns,
+            };
+            match hole {
+                Put::Value(fill) => {
+                    if let Err(reason) = scope.fill(fill, fills) {
+                        refused = Some((count, reason));
+                        break;
+                    }
+                }
+                Put::Nothing(Escape::JsonValue) => fills.push(b"\"\""),
+                Put::Nothing(_) => fills.push(b""),
+                Put::Bytes(bytes) => fills.push(bytes),
+            }
+        }
+        if let Some(path_of) = path_of {
+            path_of(fills, &mut path);
+        }
+        self.path = path;
+        refused.map_or(Ok(()), |(hole, reason)| {
+            Err(Unfit {
+                request: self.reads_as(request),
+                hole: hole as u16,
+                misfit: misfit(fills.refused(), reason),
+                reason,
+            })
+        })
+    }
+
+    /// Fills the holes of a request that waited for a program's answer. All others stay as
+    /// [`Walk::fill`] filled them, so that what is sent is what the program was told.
+    ///
+    /// # Errors
+    /// As of [`Walk::fill`].
+    pub fn fill_waiting(
+        &mut self,
+        request: u32,
+        users: &mut Users,
+        realtime_ns: u64,
+        fills: &mut Fills,
+        path: (usize, impl FnOnce(&Fills, &mut Vec<u8>)),
+    ) -> Result<(), Unfit> {
+        let plan = Rc::clone(users.plan());
+        let step = &plan.requests[request as usize];
+        let waits = step.ask.as_ref().map_or(&[][..], |ask| &ask.waits);
+        let before = std::mem::take(fills);
+        let all = step.fills.iter().zip(0u16..);
+        let holes = all.map(|(fill, number)| {
+            if waits.contains(&number) {
+                Put::Value(fill)
+            } else {
+                Put::Bytes(before.get(usize::from(number)))
+            }
+        });
+        self.put(request, holes, (users, realtime_ns), fills, path)
+    }
+}
+
+/// What does not fit in a value, which may itself be a secret.
+fn misfit(value: &[u8], reason: Reason) -> String {
+    let first = |is_such: fn(&u8) -> bool| {
+        let at = value.iter().position(is_such).unwrap_or_default();
+        let byte = value.get(at).copied().unwrap_or_default();
+        format!("a value with '{}' at byte {}", byte.escape_ascii(), at + 1)
+    };
+    match reason {
+        Reason::Control => first(is_control),
+        Reason::Semicolon => first(|byte| *byte == b';'),
+        Reason::Empty => "an empty value".to_owned(),
+        Reason::Elsewhere => {
+            let server = text_of(server_of(value));
+            let short: String = server.chars().take(SHOWN_MAX).collect();
+            format!("a URL of '{}'", shown(&short))
+        }
+    }
+}
+
+/// Scheme, host and port of a URL, or the scheme alone; no user, path or query.
+fn server_of(url: &[u8]) -> &[u8] {
+    let host = url
+        .windows(2)
+        .position(|pair| pair == b"//")
+        .map(|at| at + 2);
+    let Some(host) = host else {
+        let scheme = url.iter().position(|byte| *byte == b':');
+        return &url[..scheme.unwrap_or_default()];
+    };
+    let authority = &url[host..];
+    let end = authority
+        .iter()
+        .position(|byte| matches!(byte, b'/' | b'?' | b'#'));
+    let authority = &authority[..end.unwrap_or(authority.len())];
+    match authority.iter().rposition(|byte| *byte == b'@') {
+        Some(user) => &authority[user + 1..],
+        None => &url[..host + authority.len()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_told_without_the_value() {
+        for (value, reason, want) in [
+            (
+                "pass\r\nword",
+                Reason::Control,
+                "a value with '\\r' at byte 5",
+            ),
+            ("\0", Reason::Control, "a value with '\\x00' at byte 1"),
+            ("a;b", Reason::Semicolon, "a value with ';' at byte 2"),
+            ("", Reason::Empty, "an empty value"),
+            (
+                "http://h:1/a?key=b",
+                Reason::Elsewhere,
+                "a URL of 'http://h:1'",
+            ),
+            ("//u:pass@h?key=b", Reason::Elsewhere, "a URL of 'h'"),
+            ("mailto:a@b", Reason::Elsewhere, "a URL of 'mailto'"),
+        ] {
+            assert_eq!(misfit(value.as_bytes(), reason), want);
+        }
+    }
+}
