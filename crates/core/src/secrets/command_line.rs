@@ -59,6 +59,23 @@ impl Secrets {
         }
     }
 
+    /// Learns the secrets of lines such as `Name: value`, as files of targets and scenarios have
+    /// them, also where a line is wrong.
+    pub fn learn_lines(&mut self, file: &str) {
+        for line in file.lines() {
+            self.learn_text(line);
+            for part in line.split(['{', ',']) {
+                let part = part.trim_matches([' ', '\t', '-', '}', '"', '\'']);
+                let end = part.find([':', ' ', '"', '\'']).unwrap_or(part.len());
+                let (name, value) = part.split_at(end);
+                if self.names.is_secret(name) {
+                    let value = value.trim_start_matches([':', ' ', '"', '\'']);
+                    self.learn_found(name, value);
+                }
+            }
+        }
+    }
+
     fn learn_value(&mut self, option: &str, value: &str) {
         match option {
             "-b" | "--cookie" => {

@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Options that name files or take no text of others: nothing in them is looked for.
-const PLAIN: [&str; 10] = [
+const PLAIN: [&str; 9] = [
     "agents",
     "cacert",
     "cert",
-    "fail-if",
     "file",
     "key",
     "seed",
