@@ -133,9 +133,13 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
                 [line] => import::curl_line(line, &mut read),
                 words => import::curl_words(words, &mut read),
             };
-            let imported = imported
-                .map_err(|e| Failure::argument("LINE", e).without_secrets(&secrets))?;
-            (out, "a line of curl".to_owned(), told(imported, &secrets))
+            let imported =
+                imported.map_err(|e| Failure::argument("LINE", e).without_secrets(&secrets))?;
+            (
+                out,
+                "a line of curl".to_owned(),
+                without_secrets(imported, &secrets),
+            )
         }
         RawFormat::Har(files) => files.import(import::har)?,
         RawFormat::Openapi { files, target } => {
@@ -158,18 +162,18 @@ impl FileToFile {
         let FileToFile { out, file } = self;
         let bytes = input::read(&file)?;
         let secrets = of_command_line_and(&String::from_utf8_lossy(&bytes));
-        let imported = import(&bytes)
-            .map_err(|e| Failure::argument(&file, e).without_secrets(&secrets))?;
+        let imported =
+            import(&bytes).map_err(|e| Failure::argument(&file, e).without_secrets(&secrets))?;
         let name = match file.as_str() {
             "-" => "standard input".to_owned(),
             file => file.to_owned(),
         };
-        Ok((out, name, told(imported, &secrets)))
+        Ok((out, name, without_secrets(imported, &secrets)))
     }
 }
 
-/// The same with no secret in what is told of it. The scenario itself has what is to be sent.
-fn told(imported: Imported, secrets: &Secrets) -> Imported {
+/// The same without secrets in the lines on what was left out. The scenario has what it sends.
+fn without_secrets(imported: Imported, secrets: &Secrets) -> Imported {
     let hide = |line: String| secrets.hide(&line).into_owned();
     Imported {
         left_out: imported.left_out.into_iter().map(hide).collect(),

@@ -132,3 +132,45 @@ impl Cover<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_that_differ_in_a_secret_stay_apart() {
+        let names = [
+            "GET /?token=a",
+            "GET /?token=b",
+            "GET /?token=a",
+            "GET /?page=1",
+        ];
+        let hidden = Secrets::default().hide_names(&names.map(str::to_owned));
+        let first = "GET /?token=***";
+        assert_eq!(
+            hidden,
+            [first, "GET /?token=*** (2)", first, "GET /?page=1"]
+        );
+    }
+
+    #[test]
+    fn every_text_of_a_document_is_hidden() {
+        let mut document = json!({
+            "targets": [{"target": "GET /?sig=one"}, {"target": "GET /?sig=two"}],
+            "code": "generator_woken", "count": 7, "none": null,
+            "findings": [{"text": "GET /?sig=two has canary-value-1"}],
+        });
+        let mut secrets = Secrets::default();
+        secrets.learn("canary-value-1");
+        assert!(secrets.hide_values(&mut document));
+        let expected = json!({
+            "targets": [{"target": "GET /?sig=***"}, {"target": "GET /?sig=*** (2)"}],
+            "code": "generator_woken", "count": 7, "none": null,
+            "findings": [{"text": "GET /?sig=*** has ***"}],
+        });
+        assert_eq!(document, expected);
+        assert!(!secrets.hide_values(&mut document), "twice is as once");
+        assert!(!Secrets::shown().hide_values(&mut json!("GET /?sig=one")));
+    }
+}

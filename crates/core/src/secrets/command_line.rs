@@ -4,7 +4,15 @@ use super::Secrets;
 
 /// Options whose value is a secret, or has one after a `:`.
 const OPTIONS: [&str; 9] = [
-    "-u", "--user", "--proxy-user", "-U", "--token", "--oauth2-bearer", "--cookie", "-b", "--pass",
+    "-u",
+    "--user",
+    "--proxy-user",
+    "-U",
+    "--token",
+    "--oauth2-bearer",
+    "--cookie",
+    "-b",
+    "--pass",
 ];
 
 /// Options whose value is a header.
@@ -22,7 +30,9 @@ impl Secrets {
             return Secrets::shown();
         }
         let values = options().zip(words.iter().skip(1));
-        let apart = values.filter(|(option, _)| *option == "--secret").map(|(_, name)| name.as_str());
+        let apart = values
+            .filter(|(option, _)| *option == "--secret")
+            .map(|(_, name)| name.as_str());
         let joined = options().filter_map(|word| word.strip_prefix("--secret="));
         let mut secrets = Secrets::with(apart.chain(joined).map(str::to_owned));
         secrets.learn_words(words);
@@ -44,8 +54,15 @@ impl Secrets {
                     false => self.learn_value(option, value),
                 }
             }
-            let is_header = word.strip_suffix(':').is_some_and(|name| self.names.is_secret(name));
-            for loose in words.iter().skip(at + 1).take(LOOSE_WORDS).filter(|_| is_header) {
+            let is_header = word
+                .strip_suffix(':')
+                .is_some_and(|name| self.names.is_secret(name));
+            for loose in words
+                .iter()
+                .skip(at + 1)
+                .take(LOOSE_WORDS)
+                .filter(|_| is_header)
+            {
                 self.learn(loose);
             }
             // A whole line in one word, as 'knee import curl' takes it.
@@ -131,16 +148,31 @@ mod tests {
     #[test]
     fn what_is_told_of_a_wrong_line_has_no_secret() {
         for (line, told) in [
-            (&["-H", "Authorization Bearer canary-1"][..], "'Authorization Bearer canary-1' is none"),
-            (&["-H", "Authorization:", "Bearer", "canary-1"], "'canary-1': one too many"),
+            (
+                &["-H", "Authorization Bearer canary-1"][..],
+                "'Authorization Bearer canary-1' is none",
+            ),
+            (
+                &["-H", "Authorization:", "Bearer", "canary-1"],
+                "'canary-1': one too many",
+            ),
             (&["-b", "a=canary-1"], "'a=canary-1' can be a cookie"),
             (&["--cookie=x=canary-1"], "canary-1"),
             (&["-u", "me:canary-1"], "me:canary-1"),
             (&["-ucanary-1"], "canary-1: expected USER:PASSWORD"),
             (&["--token", "canary-1"], "canary-1"),
-            (&["--secret", "tenant", "http://h/?tenant=canary-1"], "canary-1"),
-            (&["--secret=tenant", "{\"tenant\": \"canary-1\"}"], "canary-1"),
-            (&["curl", "curl -u me:canary-1 -H 'a: b'"], "option canary-1"),
+            (
+                &["--secret", "tenant", "http://h/?tenant=canary-1"],
+                "canary-1",
+            ),
+            (
+                &["--secret=tenant", "{\"tenant\": \"canary-1\"}"],
+                "canary-1",
+            ),
+            (
+                &["curl", "curl -u me:canary-1 -H 'a: b'"],
+                "option canary-1",
+            ),
         ] {
             let hidden = hidden(line, told);
             assert!(hidden.contains("***"), "{line:?}: {hidden}");
@@ -150,7 +182,14 @@ mod tests {
 
     #[test]
     fn ordinary_values_are_told() {
-        let line = ["run", "http://h/?page=2", "-H", "Accept: text/plain", "-d", "10s"];
+        let line = [
+            "run",
+            "http://h/?page=2",
+            "-H",
+            "Accept: text/plain",
+            "-d",
+            "10s",
+        ];
         for told in ["'text/plain' is wrong", "http://h/?page=2", "10s", "me"] {
             assert_eq!(hidden(&line, told), told);
         }

@@ -134,7 +134,7 @@ fn plain(name: &str) -> String {
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// The words of a name in lower case: signs divide them, and so does a capital after a small letter.
+/// The words of a name in lower case: signs divide them, and capitals after small letters do.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_small = false;

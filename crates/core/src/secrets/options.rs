@@ -48,7 +48,11 @@ impl Variables {
             true => c.to_ascii_uppercase(),
             false => '_',
         };
-        let name: String = name.trim_matches(['-', '_', '.']).chars().map(capital).collect();
+        let name: String = name
+            .trim_matches(['-', '_', '.'])
+            .chars()
+            .map(capital)
+            .collect();
         let first = format!("{VARIABLE_PREFIX}{name}");
         let mut variable = first.clone();
         for number in 2.. {
@@ -65,7 +69,10 @@ impl Variables {
     fn put(&mut self, text: &str, found: Vec<Found>) -> String {
         let mut out = String::new();
         let mut from = 0;
-        for one in found.into_iter().filter(|one| !is_hidden(&text[one.at.clone()])) {
+        for one in found
+            .into_iter()
+            .filter(|one| !is_hidden(&text[one.at.clone()]))
+        {
             out.push_str(&text[from..one.at.start]);
             out.push_str(&self.of(&one.name, &text[one.at.clone()]));
             from = one.at.end;
@@ -147,7 +154,9 @@ impl Secrets {
                 Vec::new()
             }
             "cookie" => all_from(0, "cookie"),
-            "user" => text.find(':').map_or_else(Vec::new, |at| all_from(at + 1, "password")),
+            "user" => text
+                .find(':')
+                .map_or_else(Vec::new, |at| all_from(at + 1, "password")),
             "header" => match text.split_once(':') {
                 Some((name, value)) if names.is_secret(name) => {
                     let blanks = value.len() - value.trim_start().len();
@@ -188,7 +197,9 @@ impl Variables {
     fn name_of(&self, value: &str) -> String {
         let mut known = self.values.iter();
         let known = known.find(|(_, known)| *known == value);
-        known.map_or("VALUE", |(name, _)| &name[VARIABLE_PREFIX.len()..]).to_owned()
+        known
+            .map_or("VALUE", |(name, _)| &name[VARIABLE_PREFIX.len()..])
+            .to_owned()
     }
 }
 

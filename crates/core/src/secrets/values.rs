@@ -17,7 +17,14 @@ const DOTS: &str = "…";
 
 /// Values that say nothing, whatever they are called.
 const COMMON: [&str; 8] = [
-    "true", "false", "null", "none", "undefined", "bearer", "basic", "digest",
+    "true",
+    "false",
+    "null",
+    "none",
+    "undefined",
+    "bearer",
+    "basic",
+    "digest",
 ];
 
 /// The values in order, so that those that a text begins with lie next to it.
@@ -117,16 +124,19 @@ mod tests {
 
     #[test]
     fn values_are_found_wherever_they_are() {
-        assert_eq!(found("s3cr3t-value", "no s3cr3t-value, nos3cr3t-valueno"), [
-            "s3cr3t-value",
-            "s3cr3t-value"
-        ]);
+        assert_eq!(
+            found("s3cr3t-value", "no s3cr3t-value, nos3cr3t-valueno"),
+            ["s3cr3t-value", "s3cr3t-value"]
+        );
         assert_eq!(found("pässwört-1", "xpässwört-1x"), ["pässwört-1"]);
     }
 
     #[test]
     fn words_are_found_as_words() {
-        assert_eq!(found("admin", "/admin/administrator admin"), ["admin", "admin"]);
+        assert_eq!(
+            found("admin", "/admin/administrator admin"),
+            ["admin", "admin"]
+        );
         assert_eq!(found("response", "responses to a response"), ["response"]);
     }
 

@@ -14,7 +14,9 @@ use crate::time::Nanos;
 use std::rc::Rc;
 
 mod asking;
-mod unshown;
+mod unexpected;
+
+pub use unexpected::Unexpected;
 
 /// A program that does so many steps without a request or a pause lets others go on.
 const STEPS_AT_ONCE_MAX: u32 = 10_000;
@@ -430,23 +432,12 @@ impl Walk {
             status: answered.status,
             sample: shown(answer.sample()),
         };
-        self.without_secrets(unexpected, &plan, answer.value(number).filter(|_| is_secret))
+        self.without_secrets(
+            unexpected,
+            &plan,
+            answer.value(number).filter(|_| is_secret),
+        )
     }
-}
-
-/// A response that was not what was expected, for people.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Unexpected {
-    /// The number of its request.
-    pub request: u32,
-    /// What was expected.
-    pub expected: String,
-    /// What came instead.
-    pub came: String,
-    /// Its status.
-    pub status: u16,
-    /// What its body began with, hidden characters spelt out.
-    pub sample: String,
 }
 
 /// A status as it is written (RFC 9110 §15).

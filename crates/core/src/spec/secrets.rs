@@ -137,11 +137,16 @@ impl Secrets {
         for (request, step) in (0u32..).zip(&plan.requests) {
             let is_secret = |name: &str| self.names().is_secret(name);
             let extracted = step.extract.iter();
-            let extracted = extracted.filter(|e| is_secret(&e.name) || self.is_secret_source(&e.source));
-            unshown.variables.extend(extracted.map(|e| (step.kind, e.variable)));
+            let extracted =
+                extracted.filter(|e| is_secret(&e.name) || self.is_secret_source(&e.source));
+            unshown
+                .variables
+                .extend(extracted.map(|e| (step.kind, e.variable)));
             let given = step.ask.iter().flat_map(|ask| &ask.gives);
             let given = given.filter(|(name, _)| is_secret(name));
-            unshown.variables.extend(given.map(|(_, variable)| (step.kind, *variable)));
+            unshown
+                .variables
+                .extend(given.map(|(_, variable)| (step.kind, *variable)));
             for (number, expectation) in (0u16..).zip(&step.expect) {
                 if let Expectation::Value { source, .. } = expectation
                     && self.is_secret_source(source)
@@ -210,4 +215,99 @@ fn texts(template: &Template) -> impl Iterator<Item = &str> {
         Piece::Text(text) => Some(text.as_str()),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::{DataSet, Deal, Escape, Extraction, RequestStep, SessionKind};
+    use crate::spec::{Hole, Pick, Url};
+
+    /// A target of one step that sends the column `card` in a field that is called `pin`.
+    fn target() -> HttpTarget {
+        let url = Url::parse("http://h/?api_key=in-the-query").unwrap();
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let headers = vec![
+            header("X-Auth-Token", "in-a-header"),
+            header("Accept", "in-the-clear"),
+        ];
+        let body = b"pin=&user=me".to_vec();
+        let mut request = HttpRequest::new("POST", &url, headers, body, 1).unwrap();
+        request.holes = vec![Hole {
+            part: Part::Body,
+            at: 4,
+        }];
+        let step = RequestStep {
+            fills: vec![Fill {
+                value: Template(vec![Piece::Column { data: 0, column: 1 }]),
+                escape: Escape::Form,
+            }],
+            extract: vec![Extraction {
+                name: "session".to_owned(),
+                variable: 3,
+                source: Source::Body,
+                otherwise: None,
+            }],
+            expect: vec![Expectation::Value {
+                source: Source::Cookie("sid".to_owned()),
+                is: crate::session::Match::Exists,
+            }],
+            ..RequestStep::default()
+        };
+        let words = |words: [&str; 3]| words.map(str::to_owned).to_vec();
+        let plan = SessionPlan {
+            kinds: vec![SessionKind {
+                name: "one".to_owned(),
+                weight: 1,
+                data: vec![0],
+                program: Vec::new(),
+                variables: 4,
+                counters: 0,
+                new_connection: false,
+            }],
+            requests: vec![step],
+            data: vec![DataSet {
+                name: "users".to_owned(),
+                columns: words(["name", "card", "password"]),
+                rows: vec![words(["ada-lovelace", "in-a-column", "in-a-password"])],
+                deal: Deal::InOrder,
+            }],
+            ..SessionPlan::default()
+        };
+        let endpoint = url.endpoint().clone();
+        let target = HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
+        HttpTarget {
+            sessions: Some(Arc::new(plan)),
+            ..target
+        }
+    }
+
+    #[test]
+    fn all_that_a_target_sends_under_a_secret_name_is_known() {
+        let mut secrets = Secrets::default();
+        secrets.learn_target(&mut target());
+        for secret in [
+            "in-the-query",
+            "in-a-header",
+            "in-a-column",
+            "in-a-password",
+        ] {
+            assert_eq!(secrets.hide(secret), "***", "{secret}");
+        }
+        for plain in ["in-the-clear", "ada-lovelace", "me"] {
+            assert_eq!(secrets.hide(plain), plain);
+        }
+    }
+
+    #[test]
+    fn secrets_of_responses_are_marked_and_requests_stay() {
+        let (before, mut after) = (target(), target());
+        Secrets::default().learn_target(&mut after);
+        assert_eq!(after.requests, before.requests);
+        let unshown = &after.sessions.as_ref().unwrap().unshown;
+        assert_eq!(unshown.variables, [(0, 3)].into());
+        assert_eq!(unshown.expectations, [(0, 0)].into());
+        Secrets::shown().learn_target(&mut before.clone());
+        assert!(!before.sessions.unwrap().unshown.hides);
+    }
 }

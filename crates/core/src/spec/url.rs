@@ -39,7 +39,7 @@ impl Url {
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if authority.contains('@') {
             return Err(wrong(
-                "holds a user name: leave it out and give it with -u USER:PASSWORD",
+                "holds a user name: leave it out and give -H 'Authorization: …' instead",
             ));
         }
         let default_port = match is_secure {

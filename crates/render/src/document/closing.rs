@@ -98,12 +98,16 @@ fn missing_secrets(report: &Report) -> Option<String> {
     let names: BTreeSet<String> = texts
         .flat_map(|text| {
             let names = variables_of(&text).into_iter();
-            names.map(|at| text[at.start + 1..at.end].to_owned()).collect::<Vec<_>>()
+            names
+                .map(|at| text[at.start + 1..at.end].to_owned())
+                .collect::<Vec<_>>()
         })
         .collect();
     let names = Vec::from_iter(names).join(", ");
     (!names.is_empty()).then(|| {
-        format!("The report has no secrets. Set these variables before you repeat the run: {names}.")
+        format!(
+            "The report has no secrets. Set these variables before you repeat the run: {names}."
+        )
     })
 }
 
@@ -261,7 +265,9 @@ mod tests {
     fn variables_to_set_before_a_repetition_are_told() {
         let mut report = crate::fixtures::run_open();
         assert_eq!(missing_secrets(&report), None);
-        report.spec.insert("user".into(), "me:$KNEE_SECRET_PASSWORD".into());
+        report
+            .spec
+            .insert("user".into(), "me:$KNEE_SECRET_PASSWORD".into());
         let mut text = Vec::new();
         crate::Renderer::render(&crate::Text::default(), &report, &mut text).expect("memory");
         let text = String::from_utf8(text).expect("text");

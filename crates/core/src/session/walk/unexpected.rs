@@ -1,7 +1,22 @@
-//! What is told of a response, without the secrets of its session.
+//! A response that was not what was expected, without the secrets of its session.
 
-use super::{SessionPlan, Unexpected, Walk, text_of};
+use super::{SessionPlan, Walk, text_of};
 use crate::secrets::Secrets;
+
+/// A response that was not what was expected, for people.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Unexpected {
+    /// The number of its request.
+    pub request: u32,
+    /// What was expected.
+    pub expected: String,
+    /// What came instead.
+    pub came: String,
+    /// Its status.
+    pub status: u16,
+    /// What its body began with, hidden characters spelt out.
+    pub sample: String,
+}
 
 impl Walk {
     /// The same without the values of secret variables, of cookies and of `value`.
