@@ -1,5 +1,6 @@
 //! How the command ends: exit codes and the one line that says what went wrong.
 
+use knee_core::secrets::Secrets;
 use knee_core::shown::shown;
 use std::fmt;
 use std::process::ExitCode;
@@ -61,6 +62,14 @@ impl Failure {
         Failure {
             exit: Exit::BadInput,
             line: line.into(),
+        }
+    }
+
+    /// The same without secrets in its line.
+    pub fn without_secrets(self, secrets: &Secrets) -> Failure {
+        Failure {
+            line: secrets.hide(&self.line).into_owned(),
+            ..self
         }
     }
 

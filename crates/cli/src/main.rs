@@ -13,6 +13,7 @@ mod notes;
 mod output;
 mod pending;
 mod scenario;
+mod secrets;
 mod started_at;
 mod stdout;
 mod terminal;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => {
+            let failure = failure.without_secrets(&secrets::of_command_line());
             // Nobody to tell where standard error is closed.
             let _ = writeln!(std::io::stderr(), "{failure}");
             failure.exit.into()

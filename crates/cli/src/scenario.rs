@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::input;
+use crate::secrets::of_command_line_and;
 use knee_core::scenario::{self, Scenario, Surroundings, parse_scenario};
 use knee_engine::error::reason;
 use std::os::unix::fs::PermissionsExt as _;
@@ -32,7 +33,10 @@ pub fn read(file: &str) -> Result<Scenario, Failure> {
     };
     let unreadable = |e: std::io::Error| told(format!("its folder cannot be read: {e}"));
     let folder = folder.canonicalize().map_err(unreadable)?;
-    parse_scenario(&bytes, file, &mut Folder(folder)).map_err(|wrong| Failure::input(wrong.0))
+    parse_scenario(&bytes, file, &mut Folder(folder)).map_err(|wrong| {
+        let secrets = of_command_line_and(&String::from_utf8_lossy(&bytes));
+        Failure::input(wrong.0).without_secrets(&secrets)
+    })
 }
 
 /// The folder of a scenario.

@@ -74,6 +74,7 @@ pub mod quantity;
 pub mod report;
 pub mod rng;
 pub mod scenario;
+pub mod secrets;
 pub mod session;
 pub mod shown;
 pub mod sim;

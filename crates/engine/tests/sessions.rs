@@ -175,7 +175,7 @@ fn target(port: u16, rows: usize, deal: Deal) -> HttpTarget {
             rows: names.collect(),
             deal,
         }],
-        programs: Vec::new(),
+        ..SessionPlan::default()
     };
     let endpoint = url.endpoint().clone();
     let mut target = HttpTarget::new(endpoint, requests, Pick::InOrder, true).unwrap();

@@ -7,6 +7,7 @@ use super::expect::ExpectArgs;
 use super::secure::SecureArgs;
 use crate::failure::Failure;
 use crate::input;
+use crate::secrets::of_command_line_and;
 use crate::words::Words;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -184,7 +185,8 @@ impl TargetArgs {
         let text = input::read_text(file).map_err(told)?;
         let mut read_body = |path: &str| input::read_file(path, input::FILE_MAX);
         let targets = parse_targets(&text, &mut read_body)
-            .map_err(|e| Failure::argument("--targets", format!("{file}: {e}")))?;
+            .map_err(|e| Failure::argument("--targets", format!("{file}: {e}")))
+            .map_err(|failure| failure.without_secrets(&of_command_line_and(&text)))?;
         let with_headers = |r| self.with_headers(r, None);
         let requests = targets.requests.into_iter().map(with_headers);
         let requests = requests.collect::<Result<_, _>>()?;
@@ -236,9 +238,7 @@ impl TargetArgs {
         words.put_list("header", headers);
         words.put_some("body", self.body.clone());
         self.curl.tell(words);
-        // The password is nobody's business who reads the report.
-        let user = self.user.as_ref().map(User::without_password);
-        words.put_some("user", user);
+        words.put_some("user", self.user.as_ref().map(|user| user.0.clone()));
         words.put_some("content-type", self.content_type.clone());
         words.put_some("unix-socket", self.unix_socket.clone());
         if self.no_keepalive {

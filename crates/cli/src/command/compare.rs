@@ -1,6 +1,6 @@
 //! `knee compare`: whether two runs differ by more than chance.
 
-use crate::args::with_exits;
+use crate::args::{SecretArgs, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::output::{Files, text};
 use crate::{history, input};
@@ -71,6 +71,9 @@ pub struct RawCompare {
     /// Disable colour; otherwise it is used on a terminal unless NO_COLOR is set
     #[arg(long, hide_short_help = true, help_heading = "Output")]
     no_color: bool,
+
+    #[command(flatten)]
+    secrets: SecretArgs,
 }
 
 /// Options behind the `--` of a comparison stand before it, as nobody names a report `--json`. All
@@ -123,8 +126,13 @@ struct Sides {
 pub fn execute(raw: &RawCompare) -> Result<Exit, Failure> {
     let sides = raw.sides()?;
     let mut files = Files::none();
-    let a = load_all(&sides.a, raw.baseline.is_some())?;
-    let b = load_all(&sides.b, false)?;
+    let secrets = raw.secrets.secrets();
+    let hidden = |reports: Vec<Report>| -> Vec<Report> {
+        let hide = |report| secrets.hide_report(report);
+        reports.into_iter().map(hide).collect()
+    };
+    let a = hidden(load_all(&sides.a, raw.baseline.is_some())?);
+    let b = hidden(load_all(&sides.b, false)?);
     files.add("--json", raw.json.as_deref(), Box::new(Json))?;
     files.add("--html", raw.html.as_deref(), Box::new(Html))?;
     files.add("--md", raw.md.as_deref(), Box::new(Markdown))?;

@@ -1,10 +1,13 @@
 //! `knee import`: a scenario out of what other programs know of a load.
 
+use crate::args::SecretArgs;
 use crate::failure::{Exit, Failure};
 use crate::input;
+use crate::secrets::{of_command_line, of_command_line_and};
 use crate::stdout;
 use clap::{Args, Subcommand};
 use knee_core::import::{self, Imported};
+use knee_core::secrets::Secrets;
 use std::io::{self, Write};
 
 /// Make a scenario file from a curl line, a HAR, an OpenAPI description or files of other tools
@@ -94,6 +97,9 @@ struct Out {
     /// Scenario file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<String>,
+
+    #[command(flatten)]
+    secrets: SecretArgs,
 }
 
 // What is imported, and where the scenario goes.
@@ -112,17 +118,28 @@ pub fn execute(raw: RawImport) -> Result<Exit, Failure> {
     let mut read = |file: &str| input::read(file).map_err(|e| e.line);
     let (out, source, imported) = match raw.format {
         RawFormat::Curl { out, line } => {
+            let mut secrets = of_command_line();
             let imported = match &line[..] {
                 [] => {
                     let wrong = "is missing: give one in quotes, or its words after '--'";
                     return Err(Failure::argument("LINE", wrong));
                 }
-                [line] if line == "-" => import::curl_line(&input::read_text("-")?, &mut read),
+                [line] if line == "-" => {
+                    let line = input::read_text("-")?;
+                    let imported = import::curl_line(&line, &mut read);
+                    secrets.learn_words(&[line]);
+                    imported
+                }
                 [line] => import::curl_line(line, &mut read),
                 words => import::curl_words(words, &mut read),
             };
-            let imported = imported.map_err(|e| Failure::argument("LINE", e))?;
-            (out, "a line of curl".to_owned(), imported)
+            let imported =
+                imported.map_err(|e| Failure::argument("LINE", e).without_secrets(&secrets))?;
+            (
+                out,
+                "a line of curl".to_owned(),
+                without_secrets(imported, &secrets),
+            )
         }
         RawFormat::Har(files) => files.import(import::har)?,
         RawFormat::Openapi { files, target } => {
@@ -143,12 +160,24 @@ impl FileToFile {
         import: impl FnOnce(&[u8]) -> Result<Imported, E>,
     ) -> Result<(Out, String, Imported), Failure> {
         let FileToFile { out, file } = self;
-        let imported = import(&input::read(&file)?).map_err(|e| Failure::argument(&file, e))?;
+        let bytes = input::read(&file)?;
+        let secrets = of_command_line_and(&String::from_utf8_lossy(&bytes));
+        let imported =
+            import(&bytes).map_err(|e| Failure::argument(&file, e).without_secrets(&secrets))?;
         let name = match file.as_str() {
             "-" => "standard input".to_owned(),
             file => file.to_owned(),
         };
-        Ok((out, name, imported))
+        Ok((out, name, without_secrets(imported, &secrets)))
+    }
+}
+
+/// The same without secrets in the lines on what was left out. The scenario has what it sends.
+fn without_secrets(imported: Imported, secrets: &Secrets) -> Imported {
+    let hide = |line: String| secrets.hide(&line).into_owned();
+    Imported {
+        left_out: imported.left_out.into_iter().map(hide).collect(),
+        ..imported
     }
 }
 

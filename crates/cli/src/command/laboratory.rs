@@ -13,6 +13,7 @@ use knee_core::report::Command;
 use knee_core::report::{Conclusion, Reported};
 use knee_core::report::{Host, Report, ReportResult, SCHEMA};
 use knee_core::trial::report::{TrialReport, Verdict};
+use knee_core::trial::sessions::SessionNames;
 use knee_engine::error::RunError;
 use knee_engine::interrupt;
 use std::ops::ControlFlow;
@@ -76,6 +77,18 @@ pub trait Stand<X: Experiment> {
 
 /// Runs the experiment to its end or to the first Ctrl-C, and delivers its report.
 pub fn conduct<X: Reported, S: Stand<X>>(
+    mut order: Order,
+    experiment: &mut X,
+    stand: &mut S,
+) -> Result<Exit, Failure> {
+    order.hide_secrets();
+    let secrets = order.output.secrets().clone();
+    let exit = conduct_hidden(order, experiment, stand);
+    exit.map_err(|failure| failure.without_secrets(&secrets))
+}
+
+/// The same where the options of the order have no secret.
+fn conduct_hidden<X: Reported, S: Stand<X>>(
     order: Order,
     experiment: &mut X,
     stand: &mut S,
@@ -96,7 +109,7 @@ pub fn conduct<X: Reported, S: Stand<X>>(
             (report(&order, started_at, host, conducted, listed), lost)
         }
         Err(e @ (RunError::NotPermitted(_) | RunError::NotStarted(_))) => {
-            watchers.fails(&e.to_string());
+            watchers.fails(&order.hidden(&e.to_string()));
             return Err(e.into());
         }
         Err(e) => {
@@ -113,10 +126,11 @@ pub fn conduct<X: Reported, S: Stand<X>>(
 /// Reports that the target could not be reached before the first trial. A line says so to people:
 /// the report goes to the files that were asked for alone.
 pub fn unreached<X: Reported>(
-    order: Order,
+    mut order: Order,
     experiment: &X,
     error: RunError,
 ) -> Result<Exit, Failure> {
+    order.hide_secrets();
     if !matches!(error, RunError::Unreachable(_)) {
         return Err(error.into());
     }
@@ -192,6 +206,31 @@ pub fn ended_by_signal() -> Option<Exit> {
 }
 
 impl Order {
+    /// Takes the secrets out of the options: from here on they are in what is sent alone.
+    pub fn hide_secrets(&mut self) {
+        self.output.secrets_mut().hide_options(&mut self.words.0);
+    }
+
+    fn hidden(&self, line: &str) -> String {
+        self.output.secrets().hide(line).into_owned()
+    }
+
+    /// The same with names that may be shown.
+    fn upcoming(&self, upcoming: Upcoming) -> Upcoming {
+        let secrets = self.output.secrets();
+        let steps: Vec<String> = upcoming.names.steps.iter().flatten().cloned().collect();
+        let mut hidden = secrets.hide_names(&steps).into_iter();
+        let step = |name: Option<String>| name.and_then(|_| hidden.next());
+        Upcoming {
+            label: self.hidden(&upcoming.label),
+            names: SessionNames {
+                steps: upcoming.names.steps.into_iter().map(step).collect(),
+                kinds: secrets.hide_names(&upcoming.names.kinds),
+            },
+            ..upcoming
+        }
+    }
+
     fn opening(&self, started_at: &str) -> Opening {
         Opening {
             command: self.command,
@@ -231,9 +270,11 @@ fn run_trials<X: Reported, S: Stand<X>>(
             watchers
                 .so_far(|| so_far::<X, S>(order, started_at, stand.backend(), experiment, past));
         }
-        watchers.trial_begins(&stand.upcoming(spec));
+        watchers.trial_begins(&order.upcoming(stand.upcoming(spec)));
         let made = stand.run(spec, watchers, stop);
-        watchers.trial_ends(made.as_ref().ok().and_then(|m| S::report(&m.trial)));
+        let trial = made.as_ref().ok().and_then(|m| S::report(&m.trial));
+        let trial = trial.and_then(|trial| order.output.secrets().hide_all(trial));
+        watchers.trial_ends(trial.as_ref());
         let made = match made {
             Ok(made) => made,
             Err(e) if trials == 0 => return Err(e),
@@ -244,7 +285,7 @@ fn run_trials<X: Reported, S: Stand<X>>(
             }
         };
         if let Some(line) = stand.line(trials, &made.trial) {
-            watchers.note(&line);
+            watchers.note(&order.hidden(&line));
         }
         trials += 1;
         lost = S::gone(&made.trial).map(RunError::Unreachable);
@@ -334,5 +375,5 @@ pub(super) fn report<T>(
     };
     report.thresholds = order.thresholds.judge(&report);
     report.judge();
-    report
+    order.output.secrets().hide_report(report)
 }

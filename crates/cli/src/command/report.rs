@@ -41,10 +41,12 @@ pub fn execute(raw: &RawReport) -> Result<Exit, Failure> {
         report.thresholds.extend(judged.clone());
         report.judge();
     }
-    raw.output.resolve()?.deliver(&report)?;
-    let failures = judged
-        .iter()
-        .flat_map(|t| t.crossed.iter().chain(&t.undecided));
+    let output = raw.output.resolve()?;
+    let report = output.secrets().hide_report(report);
+    output.deliver(&report)?;
+    let asked = |t: &&ThresholdReport| judged.iter().any(|j| j.expression == t.expression);
+    let shown = report.thresholds.iter().filter(asked);
+    let failures = shown.flat_map(|t| t.crossed.iter().chain(&t.undecided));
     failures.for_each(|line| Output::explain(&format!("failed: {line}")));
     Ok(match report.verdict {
         _ if judged.is_empty() => Exit::Fine,

@@ -131,15 +131,18 @@ impl RawRun {
         self.refuse_contradictions()?;
         let fleet = self.http.gather(&self.target)?;
         let machine = FleetArgs::machine(fleet.as_ref(), machine);
-        let (trial, mut words) = self.trial(&machine, fleet.as_ref())?;
+        let (mut trial, mut words) = self.trial(&machine, fleet.as_ref())?;
         FleetArgs::tell(fleet.as_ref(), &mut words);
+        let observe = self.http.observe.with_token()?;
+        let mut output = self.output.resolve()?;
+        output.secrets_mut().learn_target(&mut trial.target);
         Ok(RunSpec {
             trial,
             words,
             fleet,
-            observe: self.http.observe.with_token()?,
+            observe,
             thresholds: self.http.thresholds,
-            output: self.output.resolve()?,
+            output,
         })
     }
 

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::args::SecretArgs;
 use crate::failure::{Exit, Failure};
 use crate::{scenario, stdout};
 use clap::{Args, Subcommand};
@@ -28,6 +29,9 @@ enum RawScenarioCommand {
         /// Scenario file, YAML or JSON
         #[arg(value_name = "FILE")]
         file: String,
+
+        #[command(flatten)]
+        secrets: SecretArgs,
     },
     /// Print the JSON Schema of scenario files
     Schema,
@@ -38,7 +42,7 @@ enum RawScenarioCommand {
 /// Prints what was asked for, or what is wrong with the file.
 pub fn execute(raw: &RawScenario) -> Result<Exit, Failure> {
     match &raw.command {
-        RawScenarioCommand::Check { file } => {
+        RawScenarioCommand::Check { file, .. } => {
             let scenario = scenario::read(file)?;
             let kinds = scenario.plan.kinds.iter();
             let lines: Vec<_> = kinds.map(|kind| summary(kind, &scenario)).collect();

@@ -161,11 +161,12 @@ impl RawSweep {
             unused = self.target.unused_load("a sweep", takes_arrival);
         }
         self.refuse_contradictions()?;
-        let output = self.output.resolve()?;
+        let mut output = self.output.resolve()?;
         let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::station)?;
         let fleet = self.http.gather(&self.target)?;
         let share = FleetArgs::machine(fleet.as_ref(), &share);
-        let (spec, mut words) = self.spec(&share, fleet.as_ref())?;
+        let (mut spec, mut words) = self.spec(&share, fleet.as_ref())?;
+        output.secrets_mut().learn_target(&mut spec.base.target);
         FleetArgs::tell(fleet.as_ref(), &mut words);
         if demo.is_some() {
             // The next sweep without a URL brings its own server again, on another port.

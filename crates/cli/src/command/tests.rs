@@ -9,6 +9,7 @@ use crate::words::Words;
 use clap::CommandFactory;
 use knee_core::arrival::RampLaw;
 use knee_core::law::Law;
+use knee_core::secrets::Secrets;
 use knee_core::spec::{ArrivalLaw, BackendChoice, Endpoint, Level, Load, OpenLoad, Pause};
 use knee_core::spec::{PauseKind, Pick, Rate, TrialSpec, WaitPolicy};
 use knee_core::time::Nanos;
@@ -226,10 +227,11 @@ fn options_of_curl_mean_what_they_mean_there() {
     ];
     assert_eq!(request.headers, expected);
 
-    let (_, words) = run(&format!("{URL} -u me:secret")).unwrap();
+    let (_, mut words) = run(&format!("{URL} -u me:secret")).unwrap();
+    Secrets::default().hide_options(&mut words.0);
     let told = serde_json::to_string(&words.0).unwrap();
     assert!(
-        told.contains("me:***") && !told.contains("secret"),
+        told.contains("me:$KNEE_SECRET_PASSWORD") && !told.contains("secret"),
         "{told}"
     );
     for refused in ["-u me", "--data a -b c"] {

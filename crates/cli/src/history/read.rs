@@ -9,6 +9,7 @@ use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Command;
 use knee_core::report::salvage::{Remains, RunningTrial, salvage};
 use knee_core::report::{Report, ReportResult, SCHEMA, check_schema};
+use knee_core::secrets::Secrets;
 use knee_core::trial::report::Verdict;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
@@ -77,6 +78,18 @@ pub struct Entry {
     pub answer: Option<String>,
     /// The baselines that it is.
     pub baselines: Vec<String>,
+}
+
+impl Entry {
+    /// The same without secrets in what it was pointed at and in its answer.
+    pub fn without_secrets(self, secrets: &Secrets) -> Entry {
+        let hide = |text: String| secrets.hide(&text).into_owned();
+        Entry {
+            target: hide(self.target),
+            answer: self.answer.map(hide),
+            ..self
+        }
+    }
 }
 
 /// Which runs are listed.

@@ -5,6 +5,7 @@ mod files;
 mod keep;
 mod watch;
 
+use crate::args::SecretArgs;
 use crate::failure::Failure;
 use crate::history::{Keep, Recorder};
 use crate::notes::Notes;
@@ -14,6 +15,7 @@ use clap::Args;
 pub use files::Files;
 use keep::KeepArgs;
 use knee_core::report::Report;
+use knee_core::secrets::Secrets;
 use knee_render::live::Look;
 use knee_render::{Csv, Html, Json, Junit, Markdown, Renderer, Text};
 use std::fmt;
@@ -50,6 +52,9 @@ pub struct OutputArgs {
     /// Disable colour; otherwise it is used on a terminal unless NO_COLOR is set
     #[arg(long, hide_short_help = true)]
     pub no_color: bool,
+
+    #[command(flatten)]
+    secrets: SecretArgs,
 }
 
 impl OutputArgs {
@@ -57,6 +62,7 @@ impl OutputArgs {
     pub fn resolve(&self) -> Result<Output, Failure> {
         let mut output = Output {
             files: Files::none(),
+            secrets: self.secrets.secrets(),
             keep: None,
             hdr: None,
             quiet: self.quiet,
@@ -133,6 +139,8 @@ impl Renderer for Nothing {
 /// Where the report goes, ready to be written.
 pub struct Output {
     files: Files<Report>,
+    /// Decides what is not shown or written.
+    secrets: Secrets,
     /// Whether and how what is measured is kept.
     keep: Option<Keep>,
     /// Where histograms go.
@@ -144,6 +152,16 @@ pub struct Output {
 }
 
 impl Output {
+    /// What decides what is not shown or written.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// The same, to learn more.
+    pub fn secrets_mut(&mut self) -> &mut Secrets {
+        &mut self.secrets
+    }
+
     /// Whether progress may be shown: on a terminal and unless `--quiet`.
     fn shows_progress(&self) -> bool {
         !self.quiet && terminal::is_stderr()

@@ -33,6 +33,7 @@ mod reports;
 mod request_log;
 mod scenario_files;
 mod scenarios;
+mod secrets;
 mod secure;
 mod secure_server;
 mod silence;

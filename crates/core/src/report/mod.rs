@@ -8,6 +8,7 @@ mod kind;
 mod result;
 pub mod salvage;
 mod schema;
+mod secrets;
 pub mod thresholds;
 
 pub use crate::threshold::ThresholdReport;

@@ -35,6 +35,13 @@ struct Asked<'a> {
 }
 
 impl Jar {
+    /// Each cookie's name and value.
+    pub(super) fn values(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.cookies
+            .iter()
+            .map(|cookie| (&cookie.name[..], &cookie.value[..]))
+    }
+
     pub(super) fn clear(&mut self) {
         self.cookies.clear();
     }

@@ -23,7 +23,7 @@ pub use origin::Origin;
 pub use plan::{
     Ask, Condition, DataSet, Deal, Escape, Expectation, Extraction, Fill, Function, Instruction,
     Match, Moment, Piece, Program, Relation, RequestStep, SessionKind, SessionPlan, Source,
-    Template,
+    Template, Unshown,
 };
 pub use reading::{Reading, Readings};
 pub use users::{Plan, Users};

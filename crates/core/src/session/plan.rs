@@ -3,6 +3,7 @@
 use crate::law::Law;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// All that the users of a run may do.
@@ -17,6 +18,20 @@ pub struct SessionPlan {
     /// Programs that steps ask for values; each worker has one process of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<Program>,
+    /// What of responses is not shown.
+    #[serde(default)]
+    pub unshown: Unshown,
+}
+
+/// What is not shown where a response is not what was expected, as it is secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unshown {
+    /// Secrets are hidden at all.
+    pub hides: bool,
+    /// Variables whose values are secrets: the kind of session and the variable.
+    pub variables: BTreeSet<(u16, u16)>,
+    /// Expectations of secrets: the request and the number of the expectation.
+    pub expectations: BTreeSet<(u32, u16)>,
 }
 
 /// A program that gives values to steps before they are sent.

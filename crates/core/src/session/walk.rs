@@ -9,13 +9,16 @@ use super::plan::{
 use super::reading::{Answer, Readings, find};
 use super::users::{Row, Users};
 use crate::digits;
+use crate::secrets::MASK;
 use crate::time::Nanos;
 use std::rc::Rc;
 
 mod asking;
 mod filling;
+mod unexpected;
 
 pub use filling::Unfit;
+pub use unexpected::Unexpected;
 
 /// A program that does so many steps without a request or a pause lets others go on.
 const STEPS_AT_ONCE_MAX: u32 = 10_000;
@@ -322,9 +325,14 @@ impl Walk {
         let request = self.redirected_from.unwrap_or(request);
         let step = &plan.requests[request as usize];
         let answer = readings.take(answered.session);
+        let is_secret = plan.unshown.expectations.contains(&(request, number));
         let number = usize::from(number);
+        let shown_value = |value: &[u8]| match is_secret {
+            true => format!("'{MASK}'"),
+            false => shown(value),
+        };
         let came = match answer.value(number) {
-            Some(value) => shown(value),
+            Some(value) => shown_value(value),
             None => answer.missing_because(number).to_owned(),
         };
         let what = match step.expect.get(number) {
@@ -336,11 +344,11 @@ impl Walk {
                 Match::Exists => source.to_string(),
                 Match::Equals(to) => {
                     let text = self.text(to, users, answered.realtime_ns);
-                    format!("{source} to be {}", shown(&text))
+                    format!("{source} to be {}", shown_value(&text))
                 }
                 Match::Contains(part) => {
                     let text = self.text(part, users, answered.realtime_ns);
-                    format!("{source} to contain {}", shown(&text))
+                    format!("{source} to contain {}", shown_value(&text))
                 }
             },
             None => {
@@ -353,29 +361,19 @@ impl Walk {
             Some(Expectation::Time(_)) => time(answered.response),
             _ => came,
         };
-        Unexpected {
+        let unexpected = Unexpected {
             request,
             expected: what,
             came,
             status: answered.status,
             sample: shown(answer.sample()),
-        }
+        };
+        self.without_secrets(
+            unexpected,
+            &plan,
+            answer.value(number).filter(|_| is_secret),
+        )
     }
-}
-
-/// A response that was not what was expected, for people.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Unexpected {
-    /// The number of its request.
-    pub request: u32,
-    /// What was expected.
-    pub expected: String,
-    /// What came instead.
-    pub came: String,
-    /// Its status.
-    pub status: u16,
-    /// What its body began with, hidden characters spelt out.
-    pub sample: String,
 }
 
 /// A status as it is written (RFC 9110 §15).

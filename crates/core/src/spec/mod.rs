@@ -11,6 +11,7 @@ mod overload;
 mod protocol;
 mod question;
 mod request;
+mod secrets;
 mod target;
 mod targets;
 mod tls;

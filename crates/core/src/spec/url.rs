@@ -2,6 +2,7 @@
 
 use super::{Endpoint, ParseError};
 use crate::quantity::parse::quoted;
+use crate::secrets::MASK;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
@@ -29,7 +30,7 @@ impl Url {
     /// Another scheme, user information, no host, a port out of range, or characters that a URL
     /// cannot hold unescaped.
     pub fn parse(text: &str) -> Result<Url, ParseError> {
-        let wrong = |what: &str| ParseError(format!("{} {what}", quoted(text)));
+        let wrong = |what: &str| ParseError(format!("{} {what}", quoted(&without_user(text))));
         if let Some(refused) = text.chars().find(|&c| !c.is_ascii_graphic()) {
             return Err(wrong(&unescaped(refused)));
         }
@@ -90,6 +91,17 @@ impl FromStr for Url {
 
     fn from_str(text: &str) -> Result<Url, ParseError> {
         Url::parse(text)
+    }
+}
+
+/// The text with a mask in the place of user information, with or without a scheme before it.
+fn without_user(text: &str) -> String {
+    let begin = text.find("://").map_or(0, |at| at + "://".len());
+    let end = text[begin..].find(['/', '?', '#']);
+    let end = end.map_or(text.len(), |end| begin + end);
+    match text[begin..end].rfind('@') {
+        Some(at) => format!("{}{MASK}{}", &text[..begin], &text[begin + at..]),
+        None => text.to_owned(),
     }
 }
 

@@ -5,7 +5,9 @@ use super::opening::{is_of_others, subject};
 use super::{Block, Document, Fact, Medium, fact};
 use crate::number;
 use knee_core::report::{Report, ThresholdReport};
+use knee_core::secrets::variables_of;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Adds it.
 pub(crate) fn show(doc: &mut Document, report: &Report) {
@@ -16,7 +18,7 @@ pub(crate) fn show(doc: &mut Document, report: &Report) {
     if !is_of_others(report) {
         doc.section("Repeat", "");
         doc.push(Block::Command(command_line(report)));
-        if let Some(missing) = missing_secret(report) {
+        if let Some(missing) = missing_secrets(report) {
             doc.paragraph(Line::of(Ink::Warn, missing));
         }
         doc.only(Medium::Lines, |doc| doc.note(host_line(report)));
@@ -90,11 +92,23 @@ pub(crate) fn command_line(report: &Report) -> String {
     words.join(" ")
 }
 
-/// What has to be filled in before the command repeats the run: a report has no password.
-pub(crate) fn missing_secret(report: &Report) -> Option<&'static str> {
-    let user = report.spec.get("user").and_then(Value::as_str)?;
-    let is_masked = user.ends_with(":***");
-    is_masked.then_some("The password is not in the report: replace *** with it.")
+/// Which variables have to be set before the command repeats the run: a report has no secrets.
+fn missing_secrets(report: &Report) -> Option<String> {
+    let texts = report.spec.values().map(Value::to_string);
+    let names: BTreeSet<String> = texts
+        .flat_map(|text| {
+            let names = variables_of(&text).into_iter();
+            names
+                .map(|at| text[at.start + 1..at.end].to_owned())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let names = Vec::from_iter(names).join(", ");
+    (!names.is_empty()).then(|| {
+        format!(
+            "The report has no secrets. Set these variables before you repeat the run: {names}."
+        )
+    })
 }
 
 /// An option as typed: a flag where it is true, several times where it is a list of texts, with
@@ -118,8 +132,41 @@ fn option_words(name: &str, value: &Value) -> Vec<String> {
     }
 }
 
-/// A word that a POSIX shell reads as one.
+/// A word that a POSIX shell reads as one, with the values of the variables of secrets.
 pub fn quoted(word: &str) -> String {
+    let variables = variables_of(word);
+    if variables.is_empty() {
+        return literal(word);
+    }
+    // In double quotes these mean something else.
+    let is_special = |c: char| "\"$`\\!".contains(c);
+    let mut out = String::new();
+    let mut is_open = false;
+    let mut put = |text: &str, is_double: bool| {
+        if is_double != is_open {
+            out.push('"');
+            is_open = is_double;
+        }
+        out.push_str(text);
+    };
+    let mut from = 0;
+    for at in variables.into_iter().chain([word.len()..word.len()]) {
+        let text = &word[from..at.start];
+        match text.contains(is_special) {
+            true => put(&literal(text), false),
+            false if !text.is_empty() => put(text, true),
+            false => {}
+        }
+        if !at.is_empty() {
+            put(&format!("${{{}}}", &word[at.start + 1..at.end]), true);
+        }
+        from = at.end;
+    }
+    put("", false);
+    out
+}
+
+fn literal(word: &str) -> String {
     let harmless = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(harmless) {
         word.to_string()
@@ -188,22 +235,47 @@ mod tests {
             "knee run 'http://[::1]:80/?a=1&b=it'\\''s' --header 'A: b' --header 'C: d' \
              --no-keepalive --rate 5000 --vusers 1,10 --seed 7"
         );
-        assert_eq!(missing_secret(&report), None);
+        assert_eq!(missing_secrets(&report), None);
     }
 
     #[test]
-    fn a_password_that_the_report_does_not_have_is_said() {
+    fn variables_stand_for_secrets_in_any_shell() {
+        for (word, expected) in [
+            ("$KNEE_SECRET_A", "\"${KNEE_SECRET_A}\""),
+            ("A: $KNEE_SECRET_A", "\"A: ${KNEE_SECRET_A}\""),
+            (
+                "{\"a\":\"$KNEE_SECRET_A\",\"b\":\"it's $1\"}",
+                "'{\"a\":\"'\"${KNEE_SECRET_A}\"'\",\"b\":\"it'\\''s $1\"}'",
+            ),
+            ("me:$KNEE_SECRET_A`x`", "\"me:${KNEE_SECRET_A}\"'`x`'"),
+            ("$HOME $KNEE_SECRET_", "'$HOME $KNEE_SECRET_'"),
+        ] {
+            assert_eq!(quoted(word), expected);
+            let read = std::process::Command::new("sh")
+                .args(["-c", &format!("printf %s {}", quoted(word))])
+                .env("KNEE_SECRET_A", "a \"b' $c")
+                .output()
+                .expect("a shell");
+            let text = String::from_utf8_lossy(&read.stdout).into_owned();
+            assert_eq!(text, word.replace("$KNEE_SECRET_A", "a \"b' $c"), "{word}");
+        }
+    }
+
+    #[test]
+    fn variables_to_set_before_a_repetition_are_told() {
         let mut report = crate::fixtures::run_open();
-        report.spec.insert("user".into(), "me:***".into());
+        assert_eq!(missing_secrets(&report), None);
+        report
+            .spec
+            .insert("user".into(), "me:$KNEE_SECRET_PASSWORD".into());
         let mut text = Vec::new();
         crate::Renderer::render(&crate::Text::default(), &report, &mut text).expect("memory");
         let text = String::from_utf8(text).expect("text");
-        let missing = missing_secret(&report).expect("a password");
-        let told = ["--user 'me:***'", missing];
-        for told in told {
+        for told in [
+            "--user \"me:${KNEE_SECRET_PASSWORD}\"",
+            "before you repeat the run: KNEE_SECRET_PASSWORD.",
+        ] {
             assert!(text.contains(told), "{text}");
         }
-        report.spec.insert("user".into(), "me:".into());
-        assert_eq!(missing_secret(&report), None);
     }
 }

@@ -37,6 +37,11 @@ fn list(raw: &RawList) -> Result<Exit, Failure> {
         Some(store) => store.entries(&filter).map_err(unreadable)?,
         None => Vec::new(),
     };
+    let secrets = raw.secrets.secrets();
+    let entries: Vec<Entry> = entries
+        .into_iter()
+        .map(|entry| entry.without_secrets(&secrets))
+        .collect();
     let shown = |unasked: usize| &entries[..raw.limit.unwrap_or(unasked).min(entries.len())];
     match raw.json.as_deref() {
         Some("-") => stdout::write(|out| list::json(shown(usize::MAX), out))?,
@@ -80,8 +85,9 @@ fn print(entries: &[Entry], shown: &[Entry], raw: &RawList) -> Result<(), Failur
 }
 
 fn show(run: &str, output: &OutputArgs) -> Result<Exit, Failure> {
-    let report = history::load(run)?;
-    output.resolve()?.deliver(&report)?;
+    let output = output.resolve()?;
+    let report = output.secrets().hide_report(history::load(run)?);
+    output.deliver(&report)?;
     Ok(Exit::Fine)
 }
 

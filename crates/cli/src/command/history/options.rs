@@ -1,6 +1,6 @@
 //! What can be asked of the history.
 
-use crate::args::parse_count;
+use crate::args::{SecretArgs, parse_count};
 use crate::history::parse_name;
 use crate::output::OutputArgs;
 use clap::{Args, Subcommand};
@@ -47,6 +47,9 @@ pub(super) struct RawList {
     /// Write them there as JSON; '-' is standard output
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<String>,
+
+    #[command(flatten)]
+    pub(super) secrets: SecretArgs,
 }
 
 #[derive(Clone, Debug, Subcommand)]

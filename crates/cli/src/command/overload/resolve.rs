@@ -36,12 +36,13 @@ impl RawOverload {
             .expect
             .refuse("an overload reads no more of a response than its status: leave it out")?;
         self.refuse_contradictions()?;
-        let output = self.output.resolve()?;
+        let mut output = self.output.resolve()?;
         let (demo, share) = Demo::stand_in(&mut self.target, machine, Demo::small)?;
         let served_per_s = demo.as_ref().map(|_| Demo::SMALL.0);
         let fleet = self.http.gather(&self.target)?;
         let share = FleetArgs::machine(fleet.as_ref(), &share);
-        let (spec, mut words) = self.spec(&share, served_per_s)?;
+        let (mut spec, mut words) = self.spec(&share, served_per_s)?;
+        output.secrets_mut().learn_target(&mut spec.base.target);
         FleetArgs::tell(fleet.as_ref(), &mut words);
         if demo.is_some() {
             // The next overload without a URL brings its own server again, on another port.

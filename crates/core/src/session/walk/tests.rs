@@ -43,7 +43,7 @@ fn plan(program: Vec<Instruction>, requests: Vec<RequestStep>) -> SessionPlan {
             rows: vec![vec!["ada".to_owned()], vec!["bob".to_owned()]],
             deal: Deal::Unique,
         }],
-        programs: Vec::new(),
+        ..SessionPlan::default()
     }
 }
 

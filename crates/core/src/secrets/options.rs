@@ -1,0 +1,213 @@
+//! Secrets in the options of a command: each is replaced by a variable of the shell, so that the
+//! command can be repeated where the variables are set.
+
+use super::text::{self, Found};
+use super::{MASK, Secrets, VARIABLE_PREFIX, is_hidden};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Options that name files or take no text of others: nothing in them is looked for.
+const PLAIN: [&str; 9] = [
+    "agents",
+    "cacert",
+    "cert",
+    "file",
+    "key",
+    "seed",
+    "targets",
+    "threads",
+    "unix-socket",
+];
+
+/// Where the variables of a command are in a text: `$KNEE_SECRET_TOKEN`.
+pub fn variables_of(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices('$') {
+        let name = &text[at + 1..];
+        let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        let length = name.find(|c| !is_part(c)).unwrap_or(name.len());
+        if length > VARIABLE_PREFIX.len() && name.starts_with(VARIABLE_PREFIX) {
+            found.push(at..at + 1 + length);
+        }
+    }
+    found
+}
+
+/// The variables that stand for the secrets of one command.
+#[derive(Default)]
+struct Variables {
+    /// Each name with the value that it stands for.
+    values: BTreeMap<String, String>,
+}
+
+impl Variables {
+    /// The variable for a value that is called so: another one for each value.
+    fn of(&mut self, name: &str, value: &str) -> String {
+        let capital = |c: char| match c.is_ascii_alphanumeric() {
+            true => c.to_ascii_uppercase(),
+            false => '_',
+        };
+        let name: String = name
+            .trim_matches(['-', '_', '.'])
+            .chars()
+            .map(capital)
+            .collect();
+        let first = format!("{VARIABLE_PREFIX}{name}");
+        let mut variable = first.clone();
+        for number in 2.. {
+            let known = self.values.entry(variable.clone());
+            if known.or_insert_with(|| value.to_owned()) == value {
+                break;
+            }
+            variable = format!("{first}_{number}");
+        }
+        format!("${variable}")
+    }
+
+    /// The text with a variable in the place of each of these secrets.
+    fn put(&mut self, text: &str, found: Vec<Found>) -> String {
+        let mut out = String::new();
+        let mut from = 0;
+        for one in found
+            .into_iter()
+            .filter(|one| !is_hidden(&text[one.at.clone()]))
+        {
+            out.push_str(&text[from..one.at.start]);
+            out.push_str(&self.of(&one.name, &text[one.at.clone()]));
+            from = one.at.end;
+        }
+        out.push_str(&text[from..]);
+        out
+    }
+}
+
+impl Secrets {
+    /// Replaces the secrets of these options, by their long names, and learns their values.
+    pub fn hide_options(&mut self, options: &mut BTreeMap<String, Value>) {
+        if self.is_shown {
+            return;
+        }
+        let mut variables = Variables::default();
+        for (option, value) in &mut *options {
+            self.hide_option(option, value, &mut variables);
+        }
+        for (name, value) in &variables.values {
+            self.learn_found(&name[VARIABLE_PREFIX.len()..], value);
+        }
+        // What was found under one name may be repeated under another.
+        let hidden = options.iter_mut();
+        for (_, value) in hidden.filter(|(option, _)| !PLAIN.contains(&option.as_str())) {
+            each_text(value, &mut |text| self.with_variables(text, &mut variables));
+        }
+    }
+
+    /// The text with a variable in the place of each value that is known.
+    fn with_variables(&self, text: &str, variables: &mut Variables) -> String {
+        let name = |at: Range<usize>| Found {
+            name: variables.name_of(&text[at.clone()]),
+            at,
+        };
+        let found = self.values.find(text).into_iter().map(name).collect();
+        variables.put(text, found)
+    }
+
+    fn hide_option(&mut self, option: &str, value: &mut Value, variables: &mut Variables) {
+        let option = option.replace('_', "-");
+        if PLAIN.contains(&option.as_str()) {
+            return;
+        }
+        each_text(value, &mut |text| {
+            if let Some(user) = text.strip_suffix(MASK).filter(|_| option == "user") {
+                // Of before there were variables.
+                return format!("{user}${VARIABLE_PREFIX}PASSWORD");
+            }
+            let found = self.secrets_of_option(&option, text);
+            for one in &found {
+                self.learn_option(&option, text, one);
+            }
+            variables.put(text, found)
+        });
+    }
+
+    /// Learns a secret in the form that goes with its option.
+    fn learn_option(&mut self, option: &str, text: &str, found: &Found) {
+        match option {
+            "user" => self.learn_user(text),
+            "cookie" => self.learn_cookies(text),
+            "header" => self.learn_header(&found.name, &text[found.at.clone()]),
+            _ => {}
+        }
+    }
+
+    /// The secrets in what was given to an option.
+    fn secrets_of_option(&self, option: &str, text: &str) -> Vec<Found> {
+        let all_from = |begin: usize, name: &str| {
+            let at = begin..text.len();
+            let name = name.to_owned();
+            Vec::from_iter((!at.is_empty()).then_some(Found { at, name }))
+        };
+        let names = &self.names;
+        let is_file = text.starts_with('@') && option != "data-raw";
+        match option {
+            "body" | "data" | "data-binary" | "json-body" | "data-urlencode" if is_file => {
+                Vec::new()
+            }
+            "cookie" => all_from(0, "cookie"),
+            "user" => text
+                .find(':')
+                .map_or_else(Vec::new, |at| all_from(at + 1, "password")),
+            "header" => match text.split_once(':') {
+                Some((name, value)) if names.is_secret(name) => {
+                    let blanks = value.len() - value.trim_start().len();
+                    all_from(name.len() + 1 + blanks, name)
+                }
+                _ => text::secrets_of(names, text),
+            },
+            "url" | "referer" | "proxy" => text::secrets_of_url(names, text),
+            "data-urlencode" => match text.split_once('=') {
+                Some((name, _)) if names.is_secret(name) => all_from(name.len() + 1, name),
+                _ => Vec::new(),
+            },
+            "form" => self.secrets_of_part(text),
+            _ if text::is_form(text) => text::secrets_of_form(names, text),
+            _ => text::secrets_of(names, text),
+        }
+    }
+
+    /// The secret in a part of a form: `NAME=TEXT;type=TYPE`.
+    fn secrets_of_part(&self, text: &str) -> Vec<Found> {
+        let Some((name, value)) = text.split_once('=') else {
+            return Vec::new();
+        };
+        if value.starts_with(['@', '<']) || !self.names.is_secret(name) {
+            return Vec::new();
+        }
+        let ends = [";type=", ";filename="].into_iter();
+        let end = ends.filter_map(|end| value.find(end)).min();
+        let begin = name.len() + 1;
+        let at = begin..begin + end.unwrap_or(value.len());
+        let name = name.to_owned();
+        Vec::from_iter((!at.is_empty()).then_some(Found { at, name }))
+    }
+}
+
+impl Variables {
+    /// The name of the variable for a value, without what all begin with.
+    fn name_of(&self, value: &str) -> String {
+        let mut known = self.values.iter();
+        let known = known.find(|(_, known)| *known == value);
+        known
+            .map_or("VALUE", |(name, _)| &name[VARIABLE_PREFIX.len()..])
+            .to_owned()
+    }
+}
+
+/// Replaces each text of a value.
+fn each_text(value: &mut Value, replace: &mut impl FnMut(&str) -> String) {
+    match value {
+        Value::String(text) => *text = replace(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, replace)),
+        _ => {}
+    }
+}

@@ -1,0 +1,318 @@
+//! Secrets in text, by the names that stand before them: in URLs, queries, forms, JSON, headers.
+
+use super::names::{NameClass, SecretNames};
+use std::ops::Range;
+
+/// A secret in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Where its value is.
+    pub(super) at: Range<usize>,
+    /// What it is called.
+    pub(super) name: String,
+}
+
+/// A number of up to so many digits under a common word is no secret: `code=404`.
+const PLAIN_DIGITS_MAX: usize = 4;
+
+/// No name of a field is longer.
+const NAME_BYTES_MAX: usize = 256;
+
+/// What ends a value in any text.
+const ENDS: &[char] = &['&', ';', '"', '\'', '<', '>', '#', '`', '\\'];
+
+/// What user information in a URL is called.
+pub(super) const USER_INFORMATION: &str = "user information";
+
+/// What divides the pairs of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pairs {
+    /// Signs and blanks of any text.
+    Text,
+    /// `&` and `#` alone, as in the query of a URL.
+    Query,
+    /// `&` alone, as in a form.
+    Form,
+    /// `;` and blanks, as in cookies.
+    Cookies,
+}
+
+/// All secrets of a text, in ascending order, apart from each other.
+pub(super) fn secrets_of(names: &SecretNames, text: &str) -> Vec<Found> {
+    let mut found = users(text);
+    found.extend(pairs(names, text, Pairs::Text));
+    found.extend(fields(names, text));
+    found.extend(headers(names, text));
+    found.extend(elements(names, text));
+    apart(found)
+}
+
+/// The same of a URL: where the query is, only `&` divides.
+pub(super) fn secrets_of_url(names: &SecretNames, url: &str) -> Vec<Found> {
+    let mut found = users(url);
+    if let Some(query) = url.find('?') {
+        found.extend(shifted(pairs(names, &url[query..], Pairs::Query), query));
+    }
+    apart(found)
+}
+
+/// The same of a form.
+pub(super) fn secrets_of_form(names: &SecretNames, form: &str) -> Vec<Found> {
+    pairs(names, form, Pairs::Form)
+}
+
+/// Whether a body is pairs of a form and no other text.
+pub(super) fn is_form(text: &str) -> bool {
+    let is_pair = |pair: &str| {
+        let name = pair.split('=').next().unwrap_or_default();
+        !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "{\"<:/".contains(c))
+    };
+    text.contains('=') && text.split('&').all(is_pair)
+}
+
+/// Every cookie of these.
+pub(super) fn cookies(text: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices('=') {
+        let from = text[..at].rfind(';').map_or(0, |sign| sign + 1);
+        let name = text[from..at].trim();
+        if !name.contains('=') {
+            let value = value_at(text, at + 1, Pairs::Cookies);
+            push(&mut found, value, name);
+        }
+    }
+    found
+}
+
+/// Secrets in ascending order, with those that overlap made one.
+fn apart(mut found: Vec<Found>) -> Vec<Found> {
+    found.sort_by_key(|one| (one.at.start, one.at.end));
+    let mut apart: Vec<Found> = Vec::with_capacity(found.len());
+    for one in found {
+        match apart.last_mut() {
+            Some(last) if one.at.start < last.at.end => last.at.end = last.at.end.max(one.at.end),
+            _ => apart.push(one),
+        }
+    }
+    apart
+}
+
+fn shifted(found: Vec<Found>, by: usize) -> Vec<Found> {
+    let shift = |one: Found| Found {
+        at: one.at.start + by..one.at.end + by,
+        ..one
+    };
+    found.into_iter().map(shift).collect()
+}
+
+fn push(found: &mut Vec<Found>, at: Range<usize>, name: &str) {
+    if !at.is_empty() {
+        let name = name.to_owned();
+        found.push(Found { at, name });
+    }
+}
+
+/// Whether a value under a name of this class is one.
+fn is_secret(class: Option<NameClass>, value: &str) -> bool {
+    let is_number = value.bytes().all(|b| b.is_ascii_digit()) && value.len() <= PLAIN_DIGITS_MAX;
+    class.is_some_and(|class| class == NameClass::Strong || !is_number)
+}
+
+/// User information: what stands between `://` and `@` of a URL.
+fn users(text: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (at, sign) in text.match_indices("://") {
+        let from = at + sign.len();
+        let ends = |c: char| c.is_whitespace() || "/?#\"'<>`…".contains(c);
+        let end = text[from..].find(ends).map_or(text.len(), |end| from + end);
+        if let Some(user) = text[from..end].rfind('@') {
+            push(&mut found, from..from + user, USER_INFORMATION);
+        } else if is_cut_user(&text[from..end]) && text[end..].starts_with('…') {
+            push(&mut found, from..end, USER_INFORMATION);
+        }
+    }
+    found
+}
+
+/// Whether an authority that was cut may be user information: a port is a number.
+fn is_cut_user(authority: &str) -> bool {
+    let after = authority.rsplit_once(':').map(|(_, after)| after);
+    after.is_some_and(|after| !after.bytes().all(|b| b.is_ascii_digit() || b == b']'))
+}
+
+/// `name=value`.
+fn pairs(names: &SecretNames, text: &str, pairs: Pairs) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(sign) = text[from..].find('=').map(|sign| from + sign) {
+        let name = name_before(text, sign, pairs);
+        let value = value_at(text, sign + 1, pairs);
+        from = sign + 1;
+        if is_secret(names.class(name), &text[value.clone()]) {
+            from = value.end;
+            push(&mut found, value, name);
+        }
+    }
+    found
+}
+
+/// The name that ends at `end`.
+fn name_before(text: &str, end: usize, pairs: Pairs) -> &str {
+    let is_part = |c: char| match pairs {
+        Pairs::Text => c.is_alphanumeric() || "-_.[]%$".contains(c),
+        Pairs::Query | Pairs::Form | Pairs::Cookies => !"&?#;=".contains(c),
+    };
+    let begin = text[..end].rfind(|c| !is_part(c));
+    &text[begin.map_or(0, |at| after(text, at))..end]
+}
+
+/// The value that begins at `begin`, without its quotes.
+fn value_at(text: &str, begin: usize, pairs: Pairs) -> Range<usize> {
+    let rest = &text[begin..];
+    if let (Pairs::Text, Some(quote @ ('"' | '\''))) = (pairs, rest.chars().next()) {
+        let end = rest[1..].find(quote).map_or(rest.len(), |end| end + 1);
+        return begin + 1..begin + end;
+    }
+    let ends = |c: char| match pairs {
+        Pairs::Text => c.is_whitespace() || c == '…' || ENDS.contains(&c),
+        Pairs::Query => c == '&' || c == '#',
+        Pairs::Form => c == '&',
+        Pairs::Cookies => c == ';',
+    };
+    let end = rest.find(ends).unwrap_or(rest.len());
+    begin..begin + end
+}
+
+/// `"name": value` of JSON, also where the quotes are escaped.
+fn fields(names: &SecretNames, text: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(open) = text[from..].find('"').map(|open| from + open) {
+        let most = text.len().min(open + NAME_BYTES_MAX);
+        let most = (most..=text.len()).find(|at| text.is_char_boundary(*at));
+        let name = quoted_at(&text[..most.unwrap_or(text.len())], open);
+        from = open + 1;
+        let after = (name.end + quote_length(text, open)).min(text.len());
+        if !text.is_char_boundary(after) {
+            continue;
+        }
+        let Some(value) = text[after..].trim_start().strip_prefix(':') else {
+            continue;
+        };
+        let value = text.len() - value.trim_start().len();
+        let class = names.class(&text[name.clone()]);
+        from = value;
+        if class.is_some() {
+            let value = json_value_at(text, value);
+            if is_secret(class, &text[value.clone()]) {
+                from = value.end;
+                push(&mut found, value, &text[name]);
+            }
+        }
+    }
+    found
+}
+
+/// How many bytes the quote at `open` has, with the backslash that escapes it.
+fn quote_length(text: &str, open: usize) -> usize {
+    1 + usize::from(text[..open].ends_with('\\'))
+}
+
+/// What is between the quote at `open` and the one that closes it; without one, all that follows.
+fn quoted_at(text: &str, open: usize) -> Range<usize> {
+    let is_escaped = quote_length(text, open) == 2;
+    let begin = open + 1;
+    for (at, _) in text[begin..].match_indices('"') {
+        let end = begin + at;
+        let before = &text[begin..end];
+        let backslashes = before.len() - before.trim_end_matches('\\').len();
+        match is_escaped {
+            true if backslashes == 1 => return begin..end - 1,
+            false if backslashes % 2 == 0 => return begin..end,
+            _ => {}
+        }
+    }
+    begin..text.len()
+}
+
+/// The value of JSON at `begin`: of a string what is between its quotes, of a list or object all.
+fn json_value_at(text: &str, begin: usize) -> Range<usize> {
+    let rest = &text[begin..];
+    let (opens, closes) = match rest.chars().next() {
+        Some('"') => return quoted_at(text, begin),
+        Some('\\') if rest[1..].starts_with('"') => return quoted_at(text, begin + 1),
+        Some('[') => ('[', ']'),
+        Some('{') => ('{', '}'),
+        _ => {
+            let ends = |c: char| c.is_whitespace() || ",}]\\\"'".contains(c);
+            let end = rest.find(ends).unwrap_or(rest.len());
+            let is_word = matches!(&rest[..end], "true" | "false" | "null");
+            return begin..begin + if is_word { 0 } else { end };
+        }
+    };
+    let mut depth = 0;
+    for (at, c) in rest.char_indices() {
+        depth += i32::from(c == opens) - i32::from(c == closes);
+        if depth == 0 {
+            return begin..begin + at + 1;
+        }
+    }
+    begin..text.len()
+}
+
+/// `Name: value` of a header, to the end of its line or the quote that it is in.
+fn headers(names: &SecretNames, text: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(sign) = text[from..].find(':').map(|sign| from + sign) {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let name = &text[from..sign];
+        let name = &name[name.rfind(|c| !is_part(c)).map_or(0, |at| after(name, at))..];
+        from = sign + 1;
+        let is_cookie = name.eq_ignore_ascii_case("cookie");
+        let has_sign = name.contains('-') && !name.starts_with('-');
+        let is_header = has_sign || is_cookie || name.eq_ignore_ascii_case("authorization");
+        if !is_header || !names.is_secret(name) {
+            continue;
+        }
+        let begin = text.len() - text[from..].trim_start_matches([' ', '\t']).len();
+        let value = &text[begin..];
+        let value = &value[..value
+            .find(['\r', '\n', '"', '\'', '<', '`'])
+            .unwrap_or(value.len())];
+        let first = value.split_once('=').map(|(first, _)| first);
+        let has_pair = first.is_some_and(|first| !first.contains(char::is_whitespace));
+        let is_told = value.starts_with('…') || (is_cookie && !has_pair);
+        if !is_told {
+            from = begin + value.len();
+            push(&mut found, begin..from, name);
+        }
+    }
+    found
+}
+
+/// Where the character at `at` ends.
+fn after(text: &str, at: usize) -> usize {
+    at + text[at..].chars().next().map_or(1, char::len_utf8)
+}
+
+/// `<name>value</name>` of XML.
+fn elements(names: &SecretNames, text: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (open, _) in text.match_indices('<') {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+        let name = &text[open + 1..];
+        let name = &name[..name.find(|c| !is_part(c)).unwrap_or(name.len())];
+        let begin = open + 1 + name.len() + 1;
+        if text[open + 1 + name.len()..].starts_with('>') && names.is_secret(name) {
+            let end = text[begin..]
+                .find('<')
+                .map_or(text.len(), |end| begin + end);
+            push(&mut found, begin..end, name);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

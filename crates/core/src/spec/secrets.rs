@@ -1,0 +1,313 @@
+//! The secrets of a target: what its requests and sessions send.
+
+use super::{Cut, HttpRequest, HttpTarget, Part};
+use crate::secrets::Secrets;
+use crate::session::{Expectation, Fill, Function, Piece, SessionPlan, Source, Template, Unshown};
+use std::sync::Arc;
+
+/// Only this much of a body is searched, in bytes.
+const BODY_MAX: usize = 1 << 20;
+
+/// What stands around the place of a column in a text that is searched: no request has them.
+const COLUMN: [char; 2] = ['\u{f8fe}', '\u{f8ff}'];
+
+/// A request with what its holes are filled with.
+#[derive(Clone, Copy)]
+struct Filled<'a> {
+    request: &'a HttpRequest,
+    fills: &'a [Fill],
+    plan: Option<&'a SessionPlan>,
+    kind: u16,
+}
+
+impl Secrets {
+    /// Learns the secrets of a target, and marks what its sessions may not show of responses.
+    pub fn learn_target(&mut self, target: &mut HttpTarget) {
+        if !self.hides() {
+            return;
+        }
+        let shared = target.sessions.clone();
+        let plan = shared.as_deref();
+        let mut last_body = std::ptr::null();
+        for (number, request) in target.requests.iter().enumerate() {
+            let step = plan.and_then(|plan| plan.requests.get(number));
+            let filled = Filled {
+                request,
+                fills: step.map_or(&[], |step| &step.fills),
+                plan,
+                kind: step.map_or(0, |step| step.kind),
+            };
+            self.learn_request(filled);
+            // Targets may share a body.
+            if request.body.len() <= BODY_MAX && request.body.as_ptr() != last_body {
+                let body = filled.text(Part::Body);
+                self.learn_all(self.secrets_of_body(&body), filled);
+            }
+            last_body = request.body.as_ptr();
+        }
+        if let Some(plan) = plan {
+            self.learn_columns(plan);
+            let unshown = self.unshown(plan);
+            let plan = plan.clone();
+            target.sessions = Some(Arc::new(SessionPlan { unshown, ..plan }));
+        }
+    }
+
+    fn learn_request(&mut self, filled: Filled) {
+        for (number, (name, _)) in (0u16..).zip(&filled.request.headers) {
+            let part = Part::Header(number);
+            let value = filled.text(part);
+            if self.names().is_secret(name) {
+                self.learn_all(vec![(name.clone(), value)], filled);
+                self.learn_encoded(filled, part);
+            } else {
+                self.learn_text(&value);
+            }
+        }
+        let path = filled.text(Part::Path);
+        self.learn_all(self.secrets_of_url(&path), filled);
+        let pieces = filled.fills.iter().flat_map(|fill| &fill.value.0);
+        pieces.for_each(|piece| self.learn_keys(piece));
+    }
+
+    /// Learns values by their names, and the columns that are put into them.
+    fn learn_all(&mut self, secrets: Vec<(String, String)>, filled: Filled) {
+        for (name, value) in secrets {
+            for part in value.split(COLUMN[0]) {
+                let (column, text) = part.split_once(COLUMN[1]).unwrap_or(("", part));
+                self.learn_found(&name, text);
+                for value in filled.column(column).into_iter().flatten() {
+                    self.learn_found(&name, value);
+                }
+            }
+        }
+    }
+
+    /// Learns the texts that calls encode for a secret: `${base64('user:password')}`.
+    fn learn_encoded(&mut self, filled: Filled, part: Part) {
+        let holes = filled.request.holes.iter().zip(filled.fills);
+        let holes = holes.filter(|(hole, _)| hole.part == part);
+        for piece in holes.flat_map(|(_, fill)| &fill.value.0) {
+            if let Piece::Call(function) = piece
+                && let Function::Base64(of) | Function::UrlEncode(of) = &**function
+            {
+                for text in texts(of) {
+                    self.learn_user(text);
+                    self.learn(text.rsplit(':').next().unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    /// Learns the key that something is signed with.
+    fn learn_keys(&mut self, piece: &Piece) {
+        let Piece::Call(function) = piece else {
+            return;
+        };
+        match &**function {
+            Function::HmacSha256 { key, message } => {
+                texts(key).for_each(|text| self.learn(text));
+                message.0.iter().for_each(|piece| self.learn_keys(piece));
+            }
+            Function::Base64(of) | Function::UrlEncode(of) => {
+                of.0.iter().for_each(|piece| self.learn_keys(piece));
+            }
+            Function::Random { .. } | Function::Uuid | Function::Now(_) | Function::Seq => {}
+        }
+    }
+
+    /// Learns the columns of data that are called as secrets are.
+    fn learn_columns(&mut self, plan: &SessionPlan) {
+        for set in &plan.data {
+            for (number, name) in set.columns.iter().enumerate() {
+                if self.names().is_secret(name) {
+                    let values = set.rows.iter().filter_map(|row| row.get(number));
+                    values.for_each(|value| self.learn_found(name, value));
+                }
+            }
+        }
+    }
+
+    /// What of responses is a secret by its name.
+    fn unshown(&self, plan: &SessionPlan) -> Unshown {
+        let mut unshown = Unshown {
+            hides: true,
+            ..Unshown::default()
+        };
+        for (request, step) in (0u32..).zip(&plan.requests) {
+            let is_secret = |name: &str| self.names().is_secret(name);
+            let extracted = step.extract.iter();
+            let extracted =
+                extracted.filter(|e| is_secret(&e.name) || self.is_secret_source(&e.source));
+            unshown
+                .variables
+                .extend(extracted.map(|e| (step.kind, e.variable)));
+            let given = step.ask.iter().flat_map(|ask| &ask.gives);
+            let given = given.filter(|(name, _)| is_secret(name));
+            unshown
+                .variables
+                .extend(given.map(|(_, variable)| (step.kind, *variable)));
+            for (number, expectation) in (0u16..).zip(&step.expect) {
+                if let Expectation::Value { source, .. } = expectation
+                    && self.is_secret_source(source)
+                {
+                    unshown.expectations.insert((request, number));
+                }
+            }
+        }
+        unshown
+    }
+
+    fn is_secret_source(&self, source: &Source) -> bool {
+        let is_secret = |name: &str| self.names().is_secret(name);
+        match source {
+            Source::Json(pointer) => pointer.rsplit('/').next().is_some_and(is_secret),
+            Source::Header(name) => is_secret(name),
+            Source::Cookie(_) => true,
+            Source::Between { before, .. } => {
+                let is_part = |c: char| c.is_alphanumeric() || "-_".contains(c);
+                before.split(|c| !is_part(c)).any(is_secret)
+            }
+            Source::Body | Source::Status => false,
+        }
+    }
+}
+
+impl<'a> Filled<'a> {
+    /// A part of the request as text, with signs where columns are put in.
+    fn text(&self, part: Part) -> String {
+        let mut text = String::new();
+        for cut in self.request.cut(part) {
+            let number = match cut {
+                Cut::Text(bytes) => {
+                    text.push_str(&String::from_utf8_lossy(&bytes));
+                    continue;
+                }
+                Cut::Hole(number) => number,
+            };
+            for piece in self.fills.get(number).map_or(&[][..], |fill| &fill.value.0) {
+                match piece {
+                    Piece::Text(piece) => text.push_str(piece),
+                    Piece::Column { data, column } => {
+                        let [before, after] = COLUMN;
+                        text.push_str(&format!("{before}{data},{column}{after}"));
+                    }
+                    Piece::Variable(_) | Piece::Cookies | Piece::Call(_) => {}
+                }
+            }
+        }
+        text
+    }
+
+    /// All values of a column, which [`text`](Filled::text) wrote so.
+    fn column(&self, place: &str) -> Option<impl Iterator<Item = &'a String> + use<'a>> {
+        let (data, column) = place.split_once(',')?;
+        let (data, column): (usize, usize) = (data.parse().ok()?, column.parse().ok()?);
+        let plan = self.plan?;
+        let set = plan.kinds.get(usize::from(self.kind))?.data.get(data)?;
+        let rows = &plan.data.get(usize::from(*set))?.rows;
+        Some(rows.iter().filter_map(move |row| row.get(column)))
+    }
+}
+
+fn texts(template: &Template) -> impl Iterator<Item = &str> {
+    template.0.iter().filter_map(|piece| match piece {
+        Piece::Text(text) => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::{DataSet, Deal, Escape, Extraction, RequestStep, SessionKind};
+    use crate::spec::{Hole, Pick, Url};
+
+    /// A target of one step that sends the column `card` in a field that is called `pin`.
+    fn target() -> HttpTarget {
+        let url = Url::parse("http://h/?api_key=in-the-query").unwrap();
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let headers = vec![
+            header("X-Auth-Token", "in-a-header"),
+            header("Accept", "in-the-clear"),
+        ];
+        let body = b"pin=&user=me".to_vec();
+        let mut request = HttpRequest::new("POST", &url, headers, body, 1).unwrap();
+        request.holes = vec![Hole {
+            part: Part::Body,
+            at: 4,
+        }];
+        let step = RequestStep {
+            fills: vec![Fill {
+                value: Template(vec![Piece::Column { data: 0, column: 1 }]),
+                escape: Escape::Form,
+            }],
+            extract: vec![Extraction {
+                name: "session".to_owned(),
+                variable: 3,
+                source: Source::Body,
+                otherwise: None,
+            }],
+            expect: vec![Expectation::Value {
+                source: Source::Cookie("sid".to_owned()),
+                is: crate::session::Match::Exists,
+            }],
+            ..RequestStep::default()
+        };
+        let words = |words: [&str; 3]| words.map(str::to_owned).to_vec();
+        let plan = SessionPlan {
+            kinds: vec![SessionKind {
+                name: "one".to_owned(),
+                weight: 1,
+                data: vec![0],
+                program: Vec::new(),
+                variables: 4,
+                counters: 0,
+                new_connection: false,
+            }],
+            requests: vec![step],
+            data: vec![DataSet {
+                name: "users".to_owned(),
+                columns: words(["name", "card", "password"]),
+                rows: vec![words(["ada-lovelace", "in-a-column", "in-a-password"])],
+                deal: Deal::InOrder,
+            }],
+            ..SessionPlan::default()
+        };
+        let endpoint = url.endpoint().clone();
+        let target = HttpTarget::new(endpoint, vec![request], Pick::InOrder, true).unwrap();
+        HttpTarget {
+            sessions: Some(Arc::new(plan)),
+            ..target
+        }
+    }
+
+    #[test]
+    fn all_that_a_target_sends_under_a_secret_name_is_known() {
+        let mut secrets = Secrets::default();
+        secrets.learn_target(&mut target());
+        for secret in [
+            "in-the-query",
+            "in-a-header",
+            "in-a-column",
+            "in-a-password",
+        ] {
+            assert_eq!(secrets.hide(secret), "***", "{secret}");
+        }
+        for plain in ["in-the-clear", "ada-lovelace", "me"] {
+            assert_eq!(secrets.hide(plain), plain);
+        }
+    }
+
+    #[test]
+    fn secrets_of_responses_are_marked_and_requests_stay() {
+        let (before, mut after) = (target(), target());
+        Secrets::default().learn_target(&mut after);
+        assert_eq!(after.requests, before.requests);
+        let unshown = &after.sessions.as_ref().unwrap().unshown;
+        assert_eq!(unshown.variables, [(0, 3)].into());
+        assert_eq!(unshown.expectations, [(0, 0)].into());
+        Secrets::shown().learn_target(&mut before.clone());
+        assert!(!before.sessions.unwrap().unshown.hides);
+    }
+}
