@@ -9,6 +9,7 @@ pub mod epoll;
 pub mod eventfd;
 pub mod keepalive;
 mod listener;
+pub mod memory;
 pub mod netlink;
 pub mod packet;
 pub mod process;
