@@ -1,14 +1,15 @@
 //! What this machine permits, as far as arguments depend on it.
 
 use crate::failure::Failure;
+use knee_engine::OpenFiles;
 
 /// What this machine permits; a value, so that what depends on it can be tested.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     /// Processors that this process may use.
     pub cpus: u32,
-    /// Connections that the descriptors permit.
-    pub connections_permitted: u32,
+    /// What connections take.
+    pub open_files: OpenFiles,
 }
 
 /// More connections are opened only where asked for.
@@ -19,25 +20,25 @@ impl Machine {
     pub fn this() -> Machine {
         Machine {
             cpus: knee_engine::cpus(),
-            connections_permitted: knee_engine::connections_permitted().max(1),
+            open_files: OpenFiles::of_this_process(),
         }
+    }
+
+    /// Connections that the open files permit, and one that is tried in any case.
+    pub fn connections_permitted(&self) -> u32 {
+        u32::try_from(self.open_files.connections()).map_or(u32::MAX, |n| n.max(1))
     }
 
     /// The most connections that are opened unasked.
     pub fn connections_default(&self) -> u32 {
-        self.connections_permitted.min(CONNECTIONS_DEFAULT)
+        self.connections_permitted().min(CONNECTIONS_DEFAULT)
     }
 
-    /// Refuses more connections than the descriptors permit, in the name of an argument.
+    /// Refuses more connections than the open files permit, in the name of an argument.
     pub fn check_connections(&self, argument: &str, connections: u32) -> Result<(), Failure> {
-        let permitted = self.connections_permitted;
-        if connections <= permitted {
-            return Ok(());
+        match self.open_files.refusal(connections.into()) {
+            None => Ok(()),
+            Some(wrong) => Err(Failure::argument(argument, wrong)),
         }
-        let wrong = format!(
-            "{connections} are more than the {permitted} that this process may have open: \
-             raise the limit (ulimit -n) or ask for fewer"
-        );
-        Err(Failure::argument(argument, wrong))
     }
 }

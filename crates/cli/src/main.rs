@@ -11,7 +11,6 @@ mod margins;
 mod near;
 mod notes;
 mod output;
-mod pending;
 mod scenario;
 mod secrets;
 mod started_at;
@@ -19,12 +18,16 @@ mod stdout;
 mod terminal;
 mod usage;
 mod watch;
+mod whole_file;
 mod words;
 
 use command::raw::RawArgs;
 use failure::{Exit, Failure};
 use std::io::Write;
 use std::process::ExitCode;
+
+#[global_allocator]
+static MEMORY: knee_engine::sys::memory::OrExit = knee_engine::sys::memory::OrExit;
 
 fn main() -> ExitCode {
     let outcome = match RawArgs::read(std::env::args_os()) {

@@ -4,16 +4,16 @@
 //! shared. It is only ever replaced as a whole. Whatever is wrong with it costs the time to measure
 //! again, never a run.
 
-use crate::args::random_seed;
 use crate::notes::Notes;
-use crate::started_at;
+use crate::{started_at, whole_file};
 use knee_core::report::Host;
 use knee_core::spec::Margins;
 use knee_core::time::Nanos;
+use knee_engine::input;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The time that a first measurement takes.
@@ -41,7 +41,10 @@ pub fn of_this_machine(notes: Notes) -> Margins {
         Ok(None) => None,
         Err(trouble) => Some(trouble),
     };
-    let margins = knee_engine::experiment::throttle::measure_margins(BUDGET);
+    let Ok(margins) = knee_engine::experiment::throttle::measure_margins(BUDGET) else {
+        // No thread can be had: the run says so, which needs more of them.
+        return Margins::UNKNOWN;
+    };
     let unkept = store.keep(machine, &margins).err();
     if let Some(trouble) = unkept.or(unusable) {
         notes.tell(&trouble);
@@ -177,21 +180,14 @@ fn state_directory(xdg: Option<OsString>, home: Option<OsString>) -> Option<Path
 
 /// The file's content; empty where there is no file. Else what is wrong with it.
 fn read(path: &Path) -> Result<Document, String> {
-    let unreadable = |e: io::Error| format!("cannot be read ({e})");
-    match fs::metadata(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            return Ok(Document {
-                schema: SCHEMA.to_string(),
-                machines: Vec::new(),
-            });
-        }
-        Err(e) => return Err(unreadable(e)),
-        Ok(file) if !file.is_file() || file.len() > SIZE_MAX => {
-            return Err("is no file of margins".to_string());
-        }
-        Ok(_) => {}
+    let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+    if fs::metadata(path).is_err_and(|e| is_missing(&e)) {
+        return Ok(Document {
+            schema: SCHEMA.to_string(),
+            machines: Vec::new(),
+        });
     }
-    let bytes = fs::read(path).map_err(unreadable)?;
+    let bytes = input::read(path, SIZE_MAX)?;
     let document: Document =
         serde_json::from_slice(&bytes).map_err(|e| format!("is broken ({e})"))?;
     if document.schema != SCHEMA {
@@ -210,17 +206,7 @@ fn replace(path: &Path, document: &Document) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{:x}", random_seed()));
-    let fresh = PathBuf::from(name);
-    let mut file = File::create_new(&fresh)?;
-    let replaced = file.write_all(text.as_bytes());
-    let replaced = replaced.and_then(|()| fs::rename(&fresh, path));
-    if replaced.is_err() {
-        // Nothing depends on its absence.
-        let _ = fs::remove_file(&fresh);
-    }
-    replaced
+    whole_file::replace(path, text.as_bytes())
 }
 
 #[cfg(test)]

@@ -20,7 +20,14 @@ pub fn is_scenario(argument: &str) -> bool {
     // A URL may end so too, with its scheme or without.
     let is_url = argument.contains("://");
     let could_be_url = argument.contains([':', '?']);
-    !is_url && (Path::new(argument).is_file() || (*is_clear && !could_be_url))
+    !is_url && (is_there(argument) || (*is_clear && !could_be_url))
+}
+
+/// Anything but a directory: reading it says what is wrong with a pipe or a device.
+fn is_there(argument: &str) -> bool {
+    Path::new(argument)
+        .metadata()
+        .is_ok_and(|found| !found.is_dir())
 }
 
 /// Reads a scenario and the files that it names.

@@ -1,7 +1,7 @@
 //! Standard output.
 
 use crate::failure::Failure;
-use crate::pending::settle;
+use crate::whole_file::settle;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
@@ -13,10 +13,13 @@ pub fn write(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(
     outcome(written.and_then(|()| end()))
 }
 
-/// What became of standard output: a reader that went away is no error.
+/// What became of standard output: a reader or a terminal that went away is no error.
 pub fn outcome(written: io::Result<()>) -> Result<(), Failure> {
+    let is_gone = |e: &io::Error| {
+        e.kind() == io::ErrorKind::BrokenPipe || knee_engine::interrupt::is_hang_up(e)
+    };
     match written {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::input(format!(
+        Err(e) if !is_gone(&e) => Err(Failure::input(format!(
             "standard output could not be written: {e}"
         ))),
         _ => Ok(()),

@@ -1,11 +1,13 @@
-//! Ctrl-C and SIGTERM, as a flag that a run looks at.
+//! Ctrl-C, SIGTERM and SIGHUP, as a flag that a run looks at.
 
 use crate::sys::terminal;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// Raised by the first SIGINT or SIGTERM after [`install`]. The second one ends the process at
-/// once, with the status that a shell gives a process that such a signal killed.
+/// Raised by the first SIGINT, SIGTERM or SIGHUP after [`install`]. A second SIGINT or SIGTERM ends
+/// the process at once, with the status that a shell gives a process that such a signal killed. A
+/// further SIGHUP changes nothing: a terminal that goes away sends several. SIGHUP stays ignored
+/// where it was ignored before, as nohup(1) asks.
 ///
 /// From then on a file that may not grow any more (RLIMIT_FSIZE) is an error of that write, not the
 /// end of the run by SIGXFSZ.
@@ -13,7 +15,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 /// # Errors
 /// The system refuses the handlers; never on Linux.
 pub fn install() -> io::Result<&'static AtomicBool> {
-    for signal in [libc::SIGINT, libc::SIGTERM] {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        if signal == libc::SIGHUP && is_ignored(signal)? {
+            continue;
+        }
         // SAFETY: a zeroed sigaction is a valid one: default action, no flags, empty mask.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
@@ -29,6 +34,21 @@ pub fn install() -> io::Result<&'static AtomicBool> {
         libc::SIG_ERR => Err(io::Error::last_os_error()),
         _ => Ok(&RAISED),
     }
+}
+
+fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
+    // SAFETY: a zeroed sigaction is a valid one.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: nothing is set; the pointer for the present action is to one of ours.
+    if unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(action.sa_sigaction == libc::SIG_IGN)
+}
+
+/// Whether an error says that the terminal is gone whose end SIGHUP announced.
+pub fn is_hang_up(error: &io::Error) -> bool {
+    signal() == Some(libc::SIGHUP) && error.raw_os_error() == Some(libc::EIO)
 }
 
 /// Does what SIGINT does after [`install`]: for a Ctrl-C that a terminal in raw mode hands over as
@@ -62,6 +82,9 @@ static SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// (signal-safety(7)).
 extern "C" fn on_signal(signal: libc::c_int) {
     if RAISED.swap(true, Ordering::Relaxed) {
+        if signal == libc::SIGHUP {
+            return;
+        }
         terminal::put_back();
         // SAFETY: _exit takes any status and does not return.
         unsafe { libc::_exit(128 + signal) }

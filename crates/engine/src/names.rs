@@ -1,6 +1,7 @@
 //! From names of hosts to addresses, within a time limit.
 
 use crate::error::{RunError, reason};
+use crate::threads;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;
@@ -71,7 +72,7 @@ fn within<T: Send + 'static>(
         // Nobody may listen any more.
         let _ = tell.send(find());
     });
-    spawned.map_err(Unknown::Error)?;
+    spawned.map_err(|e| Unknown::Error(threads::error(&e)))?;
     match told.recv_timeout(limit) {
         Ok(found) => found.map_err(Unknown::Error),
         Err(_) => Err(Unknown::Silent(limit)),

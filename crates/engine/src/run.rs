@@ -20,6 +20,7 @@ use crate::resolve;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::socket::{Address, RawAddress};
 use crate::sys::thread as sys_thread;
+use crate::threads;
 use crate::worker::{Done, Worker};
 use knee_core::both_ends::{Sampled, Seen, host_times};
 use knee_core::driver::AnyDriver;
@@ -142,7 +143,7 @@ fn run_crew(
     }
     let counters = Counters::now();
     let time = HostTime::now();
-    let (done, intervals) = plan.run_workers(show, vantage.as_deref_mut());
+    let (done, intervals) = plan.run_workers(show, vantage.as_deref_mut())?;
     let waits_only_for_target = plan.reading_delays() && is_here(&plan.address);
     let seen = plan.one_of.and_then(|_| vantage.as_mut().map(|v| v.seen()));
     let observed = vantage.map(Vantage::finish);
@@ -259,15 +260,14 @@ impl Plan<'_> {
         &self,
         show: Show<'_>,
         vantage: Option<&mut Vantage>,
-    ) -> (Vec<io::Result<Done>>, Vec<Interval>) {
+    ) -> Result<(Vec<io::Result<Done>>, Vec<Interval>), RunError> {
         let (parts, received) = mpsc::channel();
         thread::scope(|scope| {
-            let handles: Vec<_> = (0..self.crew.workers)
-                .map(|index| {
-                    let parts = parts.clone();
-                    scope.spawn(move || self.work(self.crew.share(index), &parts))
-                })
-                .collect();
+            let works = (0..self.crew.workers).map(|index| {
+                let parts = parts.clone();
+                move || self.work(self.crew.share(index), &parts)
+            });
+            let handles = threads::spawn_all(scope, "worker", works)?;
             drop(parts);
             if let Some(vantage) = vantage {
                 // Settled by the first worker that is ready; where none came to it, all ended.
@@ -284,7 +284,7 @@ impl Plan<'_> {
                 Ok(done) => done,
                 Err(panic) => std::panic::resume_unwind(panic),
             });
-            (done.collect(), intervals)
+            Ok((done.collect(), intervals))
         })
     }
 

@@ -2,8 +2,8 @@
 
 use crate::FleetError;
 use async_nats::ConnectOptions;
+use knee_engine::input;
 use serde::Deserialize;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ impl Access {
         if name.contains(['/', '\\']) {
             return Err(wrong("a context has a name, not a path".to_owned()));
         }
-        let text = fs::read_to_string(&path).map_err(|e| wrong(knee_engine::error::reason(&e)))?;
+        let text = input::read_text(&path, input::SECRETS_MAX).map_err(|e| wrong(e.into()))?;
         let context: Context = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
         let word = |own: Option<String>, theirs: String| {
             own.or(Some(theirs).filter(|text| !text.is_empty()))
@@ -161,7 +161,7 @@ impl Access {
 }
 
 fn read(path: &Path, what: &str) -> Result<String, FleetError> {
-    fs::read_to_string(path).map_err(|e| unfit(path, what, &knee_engine::error::reason(&e)))
+    input::read_text(path, input::SECRETS_MAX).map_err(|e| unfit(path, what, &e.to_string()))
 }
 
 fn unfit(path: &Path, what: &str, why: &str) -> FleetError {
@@ -174,6 +174,7 @@ fn unfit(path: &Path, what: &str, why: &str) -> FleetError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_place_has_no_secrets() {

@@ -63,8 +63,16 @@ struct Background {
 
 impl Background {
     fn start() -> io::Result<Background> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        // tokio panics where it gets no thread for what blocks: whether there is one is tried
+        // first, and tokio keeps its first one for good.
+        let probe = thread::Builder::new().spawn(|| ())?;
+        let _ = probe.join();
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .thread_keep_alive(Duration::MAX)
+            .build()?;
         let handle = runtime.handle().clone();
+        handle.spawn_blocking(|| ());
         let (end, ended) = oneshot::channel();
         let thread = thread::Builder::new()
             .name("nats".to_owned())
@@ -110,7 +118,7 @@ impl Bus {
     pub(crate) fn connect(access: &Access, name: &str) -> Result<Bus, FleetError> {
         let place = access.place();
         let runtime = Background::start()
-            .map_err(|e| FleetError::Refused(format!("no thread for NATS: {e}")))?;
+            .map_err(|e| FleetError::Refused(format!("cannot start a thread for NATS: {e}")))?;
         let link = Arc::new(Link::default());
         let told = link.clone();
         let options = access.options(name)?.event_callback(move |event| {

@@ -7,6 +7,7 @@ use crate::started_at;
 use crate::words::Words;
 use clap::Args;
 use knee_engine::error::RunError;
+use knee_engine::{OpenFiles, RESERVED_FILES};
 use knee_fleet::{Fleet, FleetOptions, Selector};
 
 #[derive(Args, Clone, Debug, Default)]
@@ -72,7 +73,10 @@ impl FleetArgs {
         };
         Machine {
             cpus: sum(|facts| facts.cores),
-            connections_permitted: sum(|facts| facts.connections_max),
+            open_files: OpenFiles {
+                limit: u64::from(sum(|facts| facts.connections_max)) + RESERVED_FILES,
+                per_connection: 1,
+            },
         }
     }
 }

@@ -30,7 +30,7 @@ pub use load::{ClosedArgs, LimitArgs, OpenArgs, interval};
 pub use nats::{NatsArgs, parse_rate_max};
 pub use observe::ObserveArgs;
 pub use secret::SecretArgs;
-pub use seed::{SeedArgs, random_seed};
+pub use seed::SeedArgs;
 pub use source::SourceArgs;
 pub use target::TargetArgs;
 pub use threshold::ThresholdArgs;

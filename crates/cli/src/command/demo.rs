@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::machine::Machine;
 use knee_core::law::Law;
 use knee_core::time::Nanos;
+use knee_engine::OpenFiles;
 use knee_engine::serve::http::{AcceptPolicy, HttpServer, HttpServerSpec};
 use knee_engine::sys::socket::Address;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -92,7 +93,10 @@ impl Demo {
         let demo = start()?;
         target.url = Some(demo.url());
         let left = Machine {
-            connections_permitted: machine.connections_permitted / 2,
+            open_files: OpenFiles {
+                per_connection: 2,
+                ..machine.open_files
+            },
             ..*machine
         };
         Ok((Some(demo), left))

@@ -5,6 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::input;
 use crate::secrets::{of_command_line, of_command_line_and};
 use crate::stdout;
+use crate::whole_file::OutputPlace;
 use clap::{Args, Subcommand};
 use knee_core::import::{self, Imported};
 use knee_core::secrets::Secrets;
@@ -185,9 +186,9 @@ fn deliver(out: &Out, source: &str, imported: &Imported) -> Result<(), Failure> 
     let yaml = imported.to_yaml(source);
     match out.output.as_deref() {
         None | Some("-") => stdout::write(|out| out.write_all(yaml.as_bytes()))?,
-        Some(path) => std::fs::write(path, yaml).map_err(|e| {
-            Failure::argument("--output", format!("'{path}' cannot be written: {e}"))
-        })?,
+        Some(path) => {
+            OutputPlace::open("--output", path)?.write(|out| out.write_all(yaml.as_bytes()))?
+        }
     }
     for what in &imported.left_out {
         // Where standard error is gone nobody can be told.

@@ -1,7 +1,7 @@
 //! `knee man`: the manual pages.
 
 use crate::failure::{Exit, Failure};
-use crate::stdout;
+use crate::{stdout, whole_file};
 use clap::{Args, Command};
 use clap_mangen::Man;
 use std::fs;
@@ -50,7 +50,7 @@ fn write_all(pages: &[Command], dir: &Path) -> Result<(), Failure> {
     let write = || -> io::Result<()> {
         fs::create_dir_all(dir)?;
         for page in pages {
-            fs::write(dir.join(format!("{}.1", name(page))), rendered(page))?;
+            whole_file::replace(&dir.join(format!("{}.1", name(page))), &rendered(page))?;
         }
         Ok(())
     };

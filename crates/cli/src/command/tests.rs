@@ -17,7 +17,10 @@ use std::ffi::OsString;
 
 pub const MACHINE: Machine = Machine {
     cpus: 4,
-    connections_permitted: 960,
+    open_files: knee_engine::OpenFiles {
+        limit: 1_024,
+        per_connection: 1,
+    },
 };
 
 const URL: &str = "http://127.0.0.1:8080/";

@@ -3,13 +3,12 @@
 use super::laboratory;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
+use crate::whole_file::OutputPlace;
 use crate::{stdout, terminal};
 use clap::Args;
 use knee_core::report::Report;
 use knee_engine::interrupt;
 use knee_render::{headline, html_tour, parse_report, quoted};
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -64,8 +63,7 @@ const STOPS: [Stop; 5] = [
 
 /// Makes the tour.
 pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
-    let cannot = |e| Failure::argument("--html", format!("'{}' cannot be written: {e}", raw.html));
-    let page = File::create(&raw.html).map_err(cannot)?;
+    let page = OutputPlace::open("--html", &raw.html)?;
     let stop = interrupt::install()
         .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
     let begun = Instant::now();
@@ -94,10 +92,7 @@ pub fn execute(raw: &RawDemo) -> Result<Exit, Failure> {
         ));
     }
     let parts: Vec<(&str, &Report)> = reports.iter().map(|(q, r)| (*q, r)).collect();
-    let mut out = BufWriter::new(page);
-    html_tour(&parts, &mut out)
-        .and_then(|()| out.flush())
-        .map_err(cannot)?;
+    page.write(|out| html_tour(&parts, out))?;
     let took = begun.elapsed().as_secs();
     let end = format!(
         "{} of {} in {took} s; the page: {}\n",

@@ -1,5 +1,6 @@
 //! The file: its tables, and how it is opened.
 
+use knee_engine::input;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -65,6 +66,7 @@ CREATE INDEX baselines_of_run ON baselines (run);
 /// Opens the file to write to it, and makes it where there is none; else what is wrong, in a few
 /// words.
 pub fn open_to_write(path: &Path) -> Result<Connection, String> {
+    check_kind(path)?;
     make_file(path).map_err(|e| e.to_string())?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(in_words)?;
@@ -81,11 +83,20 @@ pub fn open_to_write(path: &Path) -> Result<Connection, String> {
     }
 }
 
+/// Refuses a pipe or a device, which would keep SQLite waiting. No file at all is fine.
+fn check_kind(path: &Path) -> Result<(), String> {
+    if path.exists() {
+        input::check_kind(path)?;
+    }
+    Ok(())
+}
+
 /// Opens the file to read it; `None` where there is none.
 pub fn open_to_read(path: &Path) -> Result<Option<Connection>, String> {
     if !path.exists() {
         return Ok(None);
     }
+    check_kind(path)?;
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
     // What a killed process left behind is taken into the file, where that may be written.
     let both = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE);

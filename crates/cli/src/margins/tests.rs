@@ -131,7 +131,7 @@ fn where_nothing_can_be_written_that_is_all() {
 }
 
 #[test]
-fn a_directory_in_its_place_is_no_file_of_margins() {
+fn a_directory_in_its_place_is_not_read() {
     let directory = Directory::new();
     fs::create_dir_all(directory.file()).unwrap();
     let store = directory.store();
@@ -139,7 +139,7 @@ fn a_directory_in_its_place_is_no_file_of_margins() {
         store
             .find(&machine(2))
             .unwrap_err()
-            .contains("is no file of margins")
+            .contains("Is a directory")
     );
     store.keep(machine(2), &margins(70)).unwrap_err();
     let left = fs::read_dir(directory.0.join("knee")).unwrap().count();

@@ -51,10 +51,10 @@ impl<T> Files<T> {
     ///
     /// # Errors
     /// One of them could not be written.
-    pub fn deliver(mut self, report: &T, text: &dyn Renderer<T>) -> Result<(), Failure> {
+    pub fn deliver(self, report: &T, text: &dyn Renderer<T>) -> Result<(), Failure> {
         let form = self.stdout.as_ref().map_or(text, |(_, form)| &**form);
         let shown = stdout::write(|out| form.render(report, out));
-        let written = self.files.iter_mut().map(|file| file.write(report));
+        let written = self.files.into_iter().map(|file| file.write(report));
         all_of(std::iter::once(shown).chain(written))
     }
 }

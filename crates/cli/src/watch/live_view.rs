@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// So often the time that has passed is shown anew, where nothing else has changed.
 const TICK: Duration = Duration::from_millis(250);
+/// Time that the view has to end where its terminal has hung up.
+const HUNG_UP_PATIENCE: Duration = Duration::from_secs(1);
 /// Who was not here for so long was stopped, and the terminal was somebody else's.
 const ABSENCE: Duration = Duration::from_secs(2);
 
@@ -75,6 +77,14 @@ impl LiveView {
         let (nobody, _) = mpsc::channel();
         // The view ends when nobody can tell it anything any more.
         self.events = nobody;
+        let begun = Instant::now();
+        while !drawing.is_finished() {
+            // A read of keys that has begun before a terminal hangs up may never end.
+            if begun.elapsed() > HUNG_UP_PATIENCE && terminal::has_hung_up() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
         let _ = drawing.join();
         for line in self.held.drain(..) {
             self.notes.tell(&line);

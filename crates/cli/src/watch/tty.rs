@@ -3,7 +3,7 @@
 
 use crate::terminal;
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use knee_engine::sys::terminal as sys_terminal;
+use knee_engine::sys::terminal::{self as sys_terminal, Input};
 use knee_render::live::Screen;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
@@ -106,7 +106,14 @@ impl Tty {
             thread::sleep(patience);
             return None;
         }
-        match event::poll(patience).and_then(|is_there| is_there.then(event::read).transpose()) {
+        // The library reads a terminal that has hung up without end.
+        self.has_keys = sys_terminal::wait(patience) != Some(Input::HungUp);
+        if !self.has_keys {
+            return None;
+        }
+        // It may hold keys that came with earlier ones.
+        let is_there = event::poll(Duration::ZERO);
+        match is_there.and_then(|is_there| is_there.then(event::read).transpose()) {
             Ok(event) => event.and_then(meaning),
             Err(_) => {
                 self.has_keys = false;

@@ -3,29 +3,107 @@
 use crate::error::RunError;
 use crate::sys::thread::OpenFilesLimit;
 
-/// Descriptors that the process needs besides its connections.
-const SPARE_FILES: u64 = 64;
+/// Open files kept for knee itself beside its connections: standard streams, output files, the
+/// history, and for each worker what it waits in.
+pub const RESERVED_FILES: u64 = 64;
+
+/// Limit where the kernel tells none, as most systems set it.
+const USUAL_LIMIT: u64 = 1_024;
+
+/// Open files that a process may have, and what it uses them for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenFiles {
+    /// All that may be open at once.
+    pub limit: u64,
+    /// Files for each connection: 2 where a server in this process has the other end.
+    pub per_connection: u64,
+}
+
+impl OpenFiles {
+    /// Those of this process, with the soft limit raised to the hard one where that is permitted.
+    pub fn of_this_process() -> OpenFiles {
+        let limit = OpenFilesLimit::raise().or_else(|_| OpenFilesLimit::now());
+        OpenFiles {
+            limit: limit.map_or(USUAL_LIMIT, |l| l.soft),
+            per_connection: 1,
+        }
+    }
+
+    /// Connections that fit.
+    pub fn connections(self) -> u64 {
+        self.limit.saturating_sub(RESERVED_FILES) / self.per_connection
+    }
+
+    /// Why these connections do not fit, and what to do; `None`: they do.
+    pub fn refusal(self, connections: u64) -> Option<String> {
+        let permitted = self.connections();
+        if connections <= permitted {
+            return None;
+        }
+        let needed = connections.saturating_mul(self.per_connection) + RESERVED_FILES;
+        let limit = self.limit;
+        let fewer = if permitted == 0 {
+            String::new()
+        } else {
+            format!(", or ask for at most {permitted}")
+        };
+        Some(format!(
+            "{connections} connections need {needed} open files, of which knee reserves \
+             {RESERVED_FILES} for itself, and the limit is {limit}: raise the limit (ulimit -n \
+             {needed}){fewer}"
+        ))
+    }
+}
 
 /// Raises the limit of open files as far as permitted and checks that `connections` fit.
 ///
 /// # Errors
 /// [`RunError::NotPermitted`] with the remedy.
 pub(crate) fn ensure_files(connections: u64) -> Result<(), RunError> {
-    let permitted = connections_permitted();
-    if connections <= permitted {
-        return Ok(());
+    match OpenFiles::of_this_process().refusal(connections) {
+        None => Ok(()),
+        Some(line) => Err(RunError::NotPermitted(line)),
     }
-    Err(RunError::NotPermitted(format!(
-        "{connections} connections need {} open files, but this process may have only {}: \
-         raise the limit (`ulimit -n {}`) or ask for at most {permitted} connections",
-        connections + SPARE_FILES,
-        permitted + SPARE_FILES,
-        connections + SPARE_FILES,
-    )))
 }
 
 /// How many connections this process may have open, with the limit raised as far as permitted.
 pub(crate) fn connections_permitted() -> u64 {
-    let limit = OpenFilesLimit::raise().or_else(|_| OpenFilesLimit::now());
-    limit.map_or(1024, |l| l.soft).saturating_sub(SPARE_FILES)
+    OpenFiles::of_this_process().connections()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(limit: u64, per_connection: u64, connections: u64) -> Option<String> {
+        let files = OpenFiles {
+            limit,
+            per_connection,
+        };
+        files.refusal(connections)
+    }
+
+    #[test]
+    fn as_many_connections_fit_as_the_reserve_leaves() {
+        assert_eq!(refusal(264, 1, 200), None);
+        let expected = "200 connections need 264 open files, of which knee reserves 64 for itself, \
+                        and the limit is 263: raise the limit (ulimit -n 264), or ask for at most \
+                        199";
+        assert_eq!(refusal(263, 1, 200).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn limit_within_the_reserve_leaves_nothing_to_ask_for() {
+        for limit in [0, 20, 64] {
+            let line = refusal(limit, 1, 200).unwrap();
+            assert!(line.contains(&format!("the limit is {limit}: ")), "{line}");
+            assert!(line.ends_with("(ulimit -n 264)"), "{line}");
+        }
+    }
+
+    #[test]
+    fn server_in_this_process_needs_as_many_again() {
+        assert_eq!(refusal(464, 2, 200), None);
+        assert!(refusal(463, 2, 200).is_some_and(|line| line.contains("need 464 open files")));
+    }
 }

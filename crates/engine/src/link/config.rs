@@ -4,6 +4,7 @@ use super::failure;
 use super::tls::TlsTarget;
 use super::verify::Verifier;
 use crate::error::RunError;
+use crate::input;
 use knee_core::spec::{
     Endpoint, HttpTarget, HttpVersion, TlsGroup, TlsResume, TlsSpec, TlsVersion,
 };
@@ -14,6 +15,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::CertifiedKey;
 use rustls::{KeyLogFile, RootCertStore, SignatureScheme};
 use rustls::{SupportedProtocolVersion, version};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -115,8 +117,9 @@ fn own_certificate(spec: &TlsSpec, provider: &CryptoProvider) -> Result<Arc<Own>
         None => None,
         Some(of) => {
             let chain = certificates("--cert", &of.certificate)?;
-            let key = PrivateKeyDer::from_pem_file(&of.key)
-                .map_err(|e| wrong(format!("--key {}: {}", of.key, pem_words(&e))))?;
+            let told = |why: String| wrong(format!("--key {}: {why}", of.key));
+            let pem = input::read(&of.key, input::SECRETS_MAX).map_err(|e| told(e.into()))?;
+            let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|e| told(pem_words(&e)))?;
             let pair = CertifiedKey::from_der(chain, key, provider);
             Some(Arc::new(pair.map_err(|error| wrong(misfit(&error)))?))
         }
@@ -202,6 +205,7 @@ fn roots(spec: &TlsSpec) -> Result<Arc<RootCertStore>, RunError> {
         }
         return Ok(Arc::new(roots));
     }
+    check_system_file()?;
     let system = SYSTEM.get_or_init(|| {
         let mut roots = RootCertStore::empty();
         // What cannot be read of a system's collection is not trusted, as in other clients.
@@ -218,10 +222,22 @@ fn roots(spec: &TlsSpec) -> Result<Arc<RootCertStore>, RunError> {
     }
 }
 
+/// Refuses a pipe or a device in the place of the system's collection. A missing file counts as
+/// empty, as in other clients.
+fn check_system_file() -> Result<(), RunError> {
+    const VARIABLE: &str = "SSL_CERT_FILE";
+    let file = std::env::var_os(VARIABLE).map(PathBuf::from);
+    let Some(file) = file.filter(|file| file.exists()) else {
+        return Ok(());
+    };
+    let told = |why| wrong(format!("{VARIABLE} {}: {why}", file.display()));
+    input::check_kind(&file).map_err(told)
+}
+
 fn certificates(option: &str, file: &str) -> Result<Vec<CertificateDer<'static>>, RunError> {
     let told = |why: String| wrong(format!("{option} {file}: {why}"));
-    let read = CertificateDer::pem_file_iter(file).map_err(|e| told(pem_words(&e)))?;
-    let all = read.collect::<Result<Vec<_>, _>>();
+    let pem = input::read(file, input::SECRETS_MAX).map_err(|e| told(e.into()))?;
+    let all = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let all = all.map_err(|e| told(pem_words(&e)))?;
     match all.is_empty() {
         true => Err(told("holds no certificate in PEM form".to_owned())),
@@ -232,7 +248,6 @@ fn certificates(option: &str, file: &str) -> Result<Vec<CertificateDer<'static>>
 fn pem_words(error: &rustls::pki_types::pem::Error) -> String {
     use rustls::pki_types::pem::Error;
     match error {
-        Error::Io(error) => crate::error::reason(error),
         Error::NoItemsFound => "holds no key in PEM form".to_owned(),
         Error::Base64Decode(_) => "is no PEM file (not in base64)".to_owned(),
         Error::MissingSectionEnd { .. } => "is no PEM file (a section has no end)".to_owned(),

@@ -10,6 +10,7 @@ use crate::control::connection::Heard;
 use crate::port;
 use crate::sys::clock::monotonic_ns;
 use crate::sys::eventfd::EventFd;
+use crate::threads;
 use knee_core::measure::SynSource;
 use knee_core::time::Nanos;
 use std::io::{self, ErrorKind};
@@ -101,7 +102,8 @@ impl ObserveServer {
         let stopped = stop.clone();
         let thread = thread::Builder::new()
             .name("observe".to_owned())
-            .spawn(move || room.run(&stopped))?;
+            .spawn(move || room.run(&stopped))
+            .map_err(|e| threads::error(&e))?;
         Ok(ObserveServer {
             address,
             source,

@@ -2,6 +2,7 @@
 //! load runs. One connection at a time, on a thread of its own; a client that dawdles or talks too
 //! much is cut off.
 
+use crate::threads;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -55,7 +56,8 @@ impl Exposition {
         let told = Arc::clone(&stop);
         let thread = thread::Builder::new()
             .name("exposition".to_string())
-            .spawn(move || serve(&listener, &page, &told))?;
+            .spawn(move || serve(&listener, &page, &told))
+            .map_err(|e| threads::error(&e))?;
         Ok(Exposition {
             address,
             stop,

@@ -10,6 +10,7 @@ pub mod eventfd;
 pub mod guard;
 pub mod keepalive;
 mod listener;
+pub mod memory;
 pub mod netlink;
 pub mod packet;
 pub mod process;

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
 
 /// Whether standard error is a terminal whose foreground process group we are in. One in the
 /// background that changed the terminal's settings would be stopped (SIGTTOU, termios(3)).
@@ -48,6 +49,42 @@ pub fn remember(words: &'static [u8]) -> io::Result<()> {
     }));
     FORMER.store(former, Ordering::Release);
     Ok(())
+}
+
+/// Whether the terminal that [`remember`] kept has hung up. Keys must not be read from it then:
+/// each read returns at once with nothing.
+pub fn has_hung_up() -> bool {
+    wait(Duration::ZERO) == Some(Input::HungUp)
+}
+
+/// What a terminal has for a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Keys.
+    Keys,
+    /// Nothing, for ever.
+    HungUp,
+}
+
+/// Waits for keys at the terminal that [`remember`] kept; `None`: none came within the time.
+pub fn wait(patience: Duration) -> Option<Input> {
+    // SAFETY: it is null or was leaked by `remember`, and is never changed.
+    let Some(former) = (unsafe { FORMER.load(Ordering::Acquire).as_ref() }) else {
+        std::thread::sleep(patience);
+        return None;
+    };
+    let mut poll = libc::pollfd {
+        fd: former.fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let milliseconds = libc::c_int::try_from(patience.as_millis()).unwrap_or(libc::c_int::MAX);
+    // SAFETY: one pollfd of ours.
+    if unsafe { libc::poll(&raw mut poll, 1, milliseconds) } <= 0 {
+        return None;
+    }
+    let is_gone = poll.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0;
+    Some(if is_gone { Input::HungUp } else { Input::Keys })
 }
 
 /// Whether [`remember`] was called and [`put_back`] was not yet.

@@ -63,8 +63,8 @@ pub fn set_realtime(is_realtime: bool) -> io::Result<()> {
 
 /// Whether threads of this process may have real-time priority; tried on one that then ends.
 pub fn may_be_realtime() -> bool {
-    let tried = std::thread::spawn(|| set_realtime(true).is_ok());
-    tried.join().unwrap_or(false)
+    let tried = std::thread::Builder::new().spawn(|| set_realtime(true).is_ok());
+    tried.is_ok_and(|thread| thread.join().unwrap_or(false))
 }
 
 /// `struct sched_attr` in its first version (sched_setattr(2)).

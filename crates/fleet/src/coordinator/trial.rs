@@ -18,9 +18,9 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use knee_core::measure::{AgentClock, IntervalWatcher, Trial};
 use knee_core::spec::{Crew, Load, TrialSpec};
+use knee_engine::input;
 use knee_engine::observe::Vantage;
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -246,9 +246,8 @@ impl Making<'_> {
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, FleetError> {
         let mut spec = self.spec.clone();
         let read = files_of(&mut spec).into_iter().map(|name| {
-            let bytes = fs::read(&*name).map_err(|e| {
-                FleetError::Refused(format!("{name}: {}", knee_engine::error::reason(&e)))
-            })?;
+            let bytes = input::read(&*name, input::SECRETS_MAX)
+                .map_err(|why| FleetError::Refused(format!("{name}: {why}")))?;
             Ok((name.clone(), bytes))
         });
         read.collect()

@@ -138,7 +138,8 @@ fn wait_for_line(agent: &mut Running) -> Result<(), Failure> {
     if !first.starts_with("agent ") {
         return Err(not_ready());
     }
-    std::thread::spawn(move || lines.for_each(drop));
+    let thread = std::thread::Builder::new().spawn(move || lines.for_each(drop));
+    thread.map_err(|e| Failure::input(format!("cannot start a thread: {e}")))?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ pub use options::RawHistory;
 use crate::failure::{Exit, Failure};
 use crate::history::{self, Entry, Filter, NOTHING_KEPT, Reference, Store};
 use crate::output::OutputArgs;
+use crate::whole_file::OutputPlace;
 use crate::{stdout, terminal};
 use list::List;
 use options::{RawBaseline, RawHistoryCommand, RawList};
@@ -46,12 +47,8 @@ fn list(raw: &RawList) -> Result<Exit, Failure> {
     match raw.json.as_deref() {
         Some("-") => stdout::write(|out| list::json(shown(usize::MAX), out))?,
         Some(path) => {
-            let mut bytes = Vec::new();
-            list::json(shown(usize::MAX), &mut bytes)
-                .and_then(|()| std::fs::write(path, bytes))
-                .map_err(|e| {
-                    Failure::argument("--json", format!("'{path}' cannot be written: {e}"))
-                })?;
+            let place = OutputPlace::open("--json", path)?;
+            place.write(|out| list::json(shown(usize::MAX), out))?;
         }
         None => print(&entries, shown(SHOWN), raw)?,
     }

@@ -19,12 +19,13 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "overload http://h/ --descriptors 961",
-        "--descriptors: 961 are more than the 960 that this process may have open: raise the \
-         limit (ulimit -n) or ask for fewer",
+        "--descriptors: 961 connections need 1025 open files, of which knee reserves 64 \
+         for itself, and the limit is 1024: raise the limit (ulimit -n 1025), or ask \
+         for at most 960",
     ),
     (
         "overload http://h/ --simple 5000",
-        "--simple: 5000 are more than the 960 that…",
+        "--simple: 5000 connections need 5064 open…",
     ),
     (
         "overload http://h/ --sclients 0",

@@ -120,7 +120,7 @@ impl RawOverload {
             sclients: self.sclients.unwrap_or(SCLIENTS),
             descriptors,
             offered_factor_max: OverloadSpec::OFFERED_FACTOR_MAX,
-            descriptors_max: machine.connections_permitted,
+            descriptors_max: machine.connections_permitted(),
             scheduled,
         };
         spec.base.engine = self

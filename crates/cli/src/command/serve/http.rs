@@ -1,10 +1,11 @@
 //! `knee serve http`: the reference server of `run` and `sweep`.
 
-use super::StatsArgs;
 use super::secure::{SecureArgs, TrustFile};
+use super::{Stats, StatsArgs};
 use crate::args::{SeedArgs, parse_count, parse_whole};
 use crate::failure::{Exit, Failure};
 use crate::stdout;
+use crate::whole_file::OutputPlace;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use knee_core::law::Law;
@@ -15,8 +16,7 @@ use knee_engine::serve::http::{
 };
 use knee_engine::serve::http::{parse_capacity, parse_fault, parse_listen};
 use knee_engine::sys::socket::Address;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 
 /// Serve HTTP/1.1 and HTTP/2, in clear or over TLS, with a known service time, queue and faults
 ///
@@ -115,9 +115,9 @@ pub struct HttpService {
     server: HttpServerSpec,
     /// The certificate that clients have to trust, where it was made on the spot.
     authority: Option<String>,
-    stats: StatsArgs,
-    arrivals: Option<(String, File)>,
-    log: Option<(String, File)>,
+    stats: Stats,
+    arrivals: Option<OutputPlace>,
+    log: Option<OutputPlace>,
 }
 
 impl RawServeHttp {
@@ -125,9 +125,9 @@ impl RawServeHttp {
     pub fn resolve(self) -> Result<HttpService, Failure> {
         let raw = self;
         let (tls, authority) = raw.secure.resolve(&raw.listen)?.unzip();
-        let create = |option| move |path| create(path, option);
-        let arrivals = raw.arrivals.map(create("--arrivals")).transpose()?;
-        let log = raw.log.map(create("--log")).transpose()?;
+        let place = |option| move |path: String| OutputPlace::open(option, &path);
+        let arrivals = raw.arrivals.map(place("--arrivals")).transpose()?;
+        let log = raw.log.map(place("--log")).transpose()?;
         let workers = raw.workers.or(raw.service.or(raw.capacity).map(|_| 1));
         let accept = raw.accept.unwrap_or(match (raw.capacity, raw.backlog) {
             (Some(_), Some(_)) => AcceptPolicy::PerWorker,
@@ -151,7 +151,7 @@ impl RawServeHttp {
         Ok(HttpService {
             server,
             authority: authority.flatten(),
-            stats: raw.stats,
+            stats: raw.stats.resolve()?,
             arrivals,
             log,
         })
@@ -172,10 +172,11 @@ pub fn execute(service: HttpService) -> Result<Exit, Failure> {
     }
     stop.wait(server.address())?;
     let stats = server.stop();
-    write("--arrivals", service.arrivals, |out| {
-        stats.write_arrivals(out)
-    })?;
-    write("--log", service.log, |out| stats.log.write(out))?;
+    let arrivals = service.arrivals;
+    let arrivals = arrivals.map_or(Ok(()), |p| p.write(|out| stats.write_arrivals(out)));
+    let log = service.log;
+    let log = log.map_or(Ok(()), |p| p.write(|out| stats.log.write(out)));
+    arrivals.and(log)?;
     if stats.log.left_out > 0 {
         let (kept, more) = (stats.log.entries.len(), stats.log.left_out);
         // Where standard error is gone nobody can be told.
@@ -188,30 +189,6 @@ pub fn execute(service: HttpService) -> Result<Exit, Failure> {
         .stats
         .tell(&stats, &format!("{stats}seed   {seed}\n"))?;
     Ok(Exit::Fine)
-}
-
-fn create(path: String, option: &str) -> Result<(String, File), Failure> {
-    match File::create(&path) {
-        Ok(file) => Ok((path, file)),
-        Err(e) => {
-            let wrong = format!("'{path}' cannot be written: {e}");
-            Err(Failure::argument(option, wrong))
-        }
-    }
-}
-
-/// Writes one of the files that were asked for.
-fn write(
-    option: &str,
-    to: Option<(String, File)>,
-    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), Failure> {
-    let Some((path, file)) = to else {
-        return Ok(());
-    };
-    let mut out = BufWriter::new(file);
-    let written = content(&mut out).and_then(|()| out.flush());
-    written.map_err(|e| Failure::argument(option, format!("'{path}' cannot be written: {e}")))
 }
 
 fn parse_size(text: &str) -> Result<u32, ParseError> {

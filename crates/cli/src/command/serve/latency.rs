@@ -1,6 +1,6 @@
 //! `knee serve latency`: the service that `knee latency` exchanges flows with.
 
-use super::StatsArgs;
+use super::{Stats, StatsArgs};
 use crate::args::{TokenArgs, parse_count, parse_positive, parse_whole};
 use crate::command::latency::{PORT, parse_amount};
 use crate::failure::{Exit, Failure};
@@ -63,7 +63,7 @@ pub struct RawServeLatency {
 #[derive(Debug)]
 pub struct LatencyService {
     server: LatencyServerSpec,
-    stats: StatsArgs,
+    stats: Stats,
 }
 
 impl RawServeLatency {
@@ -81,7 +81,7 @@ impl RawServeLatency {
         };
         Ok(LatencyService {
             server,
-            stats: self.stats,
+            stats: self.stats.resolve()?,
         })
     }
 }

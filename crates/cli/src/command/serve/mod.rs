@@ -8,6 +8,7 @@ mod udp;
 
 use crate::failure::{Exit, Failure};
 use crate::stdout;
+use crate::whole_file::OutputPlace;
 use clap::{Args, Subcommand};
 use knee_engine::interrupt;
 use serde::Serialize;
@@ -93,7 +94,7 @@ fn cannot_listen(address: &str, error: &io::Error) -> Failure {
     Failure::argument("--listen", format!("cannot listen on {address}: {error}"))
 }
 
-/// Where a service says at its end what it served.
+/// Option for what a service says at its end.
 #[derive(Args, Clone, Debug)]
 struct StatsArgs {
     /// JSON statistics, written at the end; '-' is standard output, after the line 'listening on'
@@ -102,18 +103,39 @@ struct StatsArgs {
 }
 
 impl StatsArgs {
-    /// Says it as text, and as JSON where that was asked for.
-    fn tell(&self, stats: &impl Serialize, text: &str) -> Result<(), Failure> {
-        let Some(path) = &self.json else {
-            return stdout::write(|out| out.write_all(text.as_bytes()));
-        };
+    /// Where the statistics go; a file is checked here.
+    fn resolve(&self) -> Result<Stats, Failure> {
+        Ok(match self.json.as_deref() {
+            None => Stats::Text,
+            Some("-") => Stats::Json,
+            Some(path) => Stats::TextAndFile(OutputPlace::open("--json", path)?),
+        })
+    }
+}
+
+/// Where a service says at its end what it served.
+#[derive(Debug)]
+enum Stats {
+    /// Standard output, as text.
+    Text,
+    /// Standard output, as JSON.
+    Json,
+    /// Standard output as text, and a file as JSON.
+    TextAndFile(OutputPlace),
+}
+
+impl Stats {
+    fn tell(self, stats: &impl Serialize, text: &str) -> Result<(), Failure> {
         let document = serde_json::to_string(stats).map(|json| json + "\n");
         let document = document.map_err(|e| Failure::argument("--json", e))?;
-        if path == "-" {
-            return stdout::write(|out| out.write_all(document.as_bytes()));
+        let show = |text: &str| stdout::write(|out| out.write_all(text.as_bytes()));
+        match self {
+            Stats::Text => show(text),
+            Stats::Json => show(&document),
+            Stats::TextAndFile(place) => {
+                let written = place.write(|out| out.write_all(document.as_bytes()));
+                written.and(show(text))
+            }
         }
-        let written = std::fs::write(path, document)
-            .map_err(|e| Failure::argument("--json", format!("'{path}' cannot be written: {e}")));
-        written.and(stdout::write(|out| out.write_all(text.as_bytes())))
     }
 }

@@ -1,6 +1,6 @@
 //! `knee serve qotd`: a quote of the day (RFC 865).
 
-use super::StatsArgs;
+use super::{Stats, StatsArgs};
 use crate::failure::{Exit, Failure};
 use clap::Args;
 use knee_core::spec::ParseError;
@@ -49,7 +49,7 @@ pub struct RawServeQotd {
 #[derive(Debug)]
 pub struct QotdService {
     server: QotdSpec,
-    stats: StatsArgs,
+    stats: Stats,
 }
 
 impl RawServeQotd {
@@ -62,7 +62,7 @@ impl RawServeQotd {
         };
         Ok(QotdService {
             server,
-            stats: self.stats,
+            stats: self.stats.resolve()?,
         })
     }
 }

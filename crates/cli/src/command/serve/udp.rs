@@ -1,6 +1,6 @@
 //! `knee serve udp`: the service that `knee udp` sends to.
 
-use super::StatsArgs;
+use super::{Stats, StatsArgs};
 use crate::args::{SeedArgs, TokenArgs, parse_positive};
 use crate::command::udp::{parse_buffer, parse_cpu, service_modes};
 use crate::failure::{Exit, Failure};
@@ -71,7 +71,7 @@ pub struct RawServeUdp {
 #[derive(Debug)]
 pub struct UdpService {
     server: UdpServerSpec,
-    stats: StatsArgs,
+    stats: Stats,
 }
 
 impl RawServeUdp {
@@ -90,7 +90,7 @@ impl RawServeUdp {
         };
         Ok(UdpService {
             server,
-            stats: self.stats,
+            stats: self.stats.resolve()?,
         })
     }
 }

@@ -4,15 +4,14 @@ mod log;
 
 use super::{Opening, Upcoming, Watcher};
 use crate::failure::Failure;
-use crate::pending::{PendingFile, settle};
 use crate::stdout;
+use crate::whole_file::{OutputFile, OutputPlace};
 use knee_core::measure::{Histogram, Interval};
 use knee_core::report::Kind;
 use knee_core::report::Report;
 use log::HdrLog;
 use std::cell::RefCell;
-use std::fs::File;
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, Stdout, Write};
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -29,14 +28,14 @@ pub struct HdrFile {
 #[derive(Debug)]
 enum To {
     Stdout,
-    File(PendingFile),
+    File(OutputPlace),
 }
 
 impl To {
     fn begin(self) -> io::Result<Out> {
         Ok(match self {
             To::Stdout => Out::Stdout(io::stdout()),
-            To::File(mut file) => Out::File(BufWriter::new(file.begin()?.try_clone()?)),
+            To::File(place) => Out::File(place.begin()?),
         })
     }
 }
@@ -45,16 +44,15 @@ impl To {
 #[derive(Debug)]
 enum Out {
     Stdout(Stdout),
-    File(BufWriter<File>),
+    File(OutputFile),
 }
 
 impl Out {
-    /// Makes sure that all of it is where it belongs.
-    fn end(mut self) -> io::Result<()> {
-        self.flush()?;
-        match &self {
-            Out::Stdout(_) => Ok(()),
-            Out::File(file) => settle(file.get_ref()),
+    /// Puts the whole log in its place.
+    fn end(self) -> io::Result<()> {
+        match self {
+            Out::Stdout(mut out) => out.flush(),
+            Out::File(file) => file.finish(),
         }
     }
 }
@@ -83,7 +81,7 @@ impl HdrFile {
     pub fn open(path: &str) -> Result<HdrFile, Failure> {
         let to = match path {
             "-" => To::Stdout,
-            path => To::File(PendingFile::open("--hdr", path)?),
+            path => To::File(OutputPlace::open("--hdr", path)?),
         };
         Ok(HdrFile {
             path: path.to_string(),
@@ -276,6 +274,8 @@ mod tests {
             };
             writer.interval(&interval, (second != 1).then_some(&response));
         }
+        assert!(!std::path::Path::new(&path).exists(), "not whole yet");
+        writer.end();
         assert_eq!(writer.remark(), None);
         let text = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = text

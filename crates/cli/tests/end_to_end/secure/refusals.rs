@@ -192,7 +192,7 @@ fn files_that_are_not_what_they_should_be() {
     for (options, says) in [
         (
             vec!["--cacert", missing],
-            "--cacert /nonexistent/a.pem: no such file",
+            "--cacert /nonexistent/a.pem: cannot be read: No such file",
         ),
         (
             vec!["--cacert", nonsense],
@@ -207,11 +207,11 @@ fn files_that_are_not_what_they_should_be() {
         (vec!["--key", key], "--cert"),
         (
             vec!["--cert", missing, "--key", key],
-            "--cert /nonexistent/a.pem: no such file",
+            "--cert /nonexistent/a.pem: cannot be read: No such file",
         ),
         (
             vec!["--cert", client, "--key", missing],
-            "--key /nonexistent/a.pem: no such file",
+            "--key /nonexistent/a.pem: cannot be read: No such file",
         ),
         (
             vec!["--cert", nonsense, "--key", key],

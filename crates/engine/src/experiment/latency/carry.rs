@@ -8,6 +8,7 @@ use crate::sys::clock::{self, ThreadUse};
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::stream;
 use crate::sys::{thread as sys_thread, timer};
+use crate::threads;
 use knee_core::time::Nanos;
 use std::io;
 use std::net::TcpStream;
@@ -141,8 +142,13 @@ impl Carriers {
         for share in shares {
             let course = carriers.course.clone();
             let thread = thread::Builder::new().name("flows".to_owned());
-            let thread = thread.spawn(move || Carrier::new(course, share)?.run())?;
-            carriers.threads.push(thread);
+            match thread.spawn(move || Carrier::new(course, share)?.run()) {
+                Ok(thread) => carriers.threads.push(thread),
+                Err(e) => {
+                    carriers.end_at(0);
+                    return Err(threads::error(&e));
+                }
+            }
         }
         Ok(carriers)
     }

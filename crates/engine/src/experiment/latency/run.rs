@@ -14,6 +14,7 @@ use crate::kernel::counters::Counters;
 use crate::kernel::host::HostTime;
 use crate::kernel::limits;
 use crate::sys::{clock, stream};
+use crate::threads;
 use knee_core::experiment::latency::measure::{FlowMeasured, LatencyServiceFacts, LatencyTrial};
 use knee_core::experiment::latency::spec::{LatencyTrialSpec, ScenarioEnd};
 use knee_core::measure::{Interval, IntervalWatcher};
@@ -176,8 +177,10 @@ impl Stage<'_> {
         let carriers = Carriers::start(course.clone(), ends.collect(), spec.engine.workers)?;
         let conductor = Conductor::new(spec, course, desk);
         thread::scope(|scope| {
-            let thread = thread::Builder::new().name("pinger".to_owned());
-            let pinger = thread.spawn_scoped(scope, || pinger.run())?;
+            let pinger = threads::spawn(scope, "pinger", || pinger.run());
+            let pinger = pinger
+                .inspect_err(|_| carriers.end_at(0))
+                .map_err(io::Error::other)?;
             let conducted = conductor.conduct(&heard, observer, stop);
             // No earlier: a thread that has not run since would end its flows before their time.
             carriers.end_at(self.origin_ns + conducted.elapsed.0);

@@ -16,6 +16,7 @@ mod ways;
 
 use crate::error::RunError;
 use crate::sys::thread as sys_thread;
+use crate::threads;
 use knee_core::experiment::throttle::hold::HoldSpec;
 use knee_core::experiment::throttle::holds::Holds;
 use knee_core::experiment::throttle::wait::{WaitMethod, WaitSpec};
@@ -38,7 +39,7 @@ const SLACK_LEAST_NS: u32 = 1;
 /// # Errors
 /// The method is not permitted here, or nobody answers where the chore is to be done.
 pub fn wait(spec: &WaitSpec, stop: &AtomicBool) -> Result<Waits, RunError> {
-    on_own_thread(ways::slack_ns(spec.method), || table::wait(spec, stop))
+    on_own_thread(ways::slack_ns(spec.method), || table::wait(spec, stop))?
 }
 
 /// Measures one row of the table of rates. Setting `stop` ends it within 0.2 s.
@@ -46,7 +47,7 @@ pub fn wait(spec: &WaitSpec, stop: &AtomicBool) -> Result<Waits, RunError> {
 /// # Errors
 /// Nobody answers where the operation is to be done.
 pub fn hold(spec: &HoldSpec, stop: &AtomicBool) -> Result<Holds, RunError> {
-    on_own_thread(hold::slack_ns(spec.method), || hold::hold(spec, stop))
+    on_own_thread(hold::slack_ns(spec.method), || hold::hold(spec, stop))?
 }
 
 /// Whether this machine permits a way of waiting.
@@ -60,19 +61,22 @@ pub fn is_permitted(method: WaitMethod) -> Result<(), RunError> {
 /// Measures how late sleeps of every length end here, in about `budget` (150 ms are enough for
 /// sleeps up to some 10 ms; longer ones are concluded from those), so that waiting can begin with
 /// margins that are nearly right. They never decrease with the length.
-pub fn measure_margins(budget: Nanos) -> Margins {
+///
+/// # Errors
+/// No thread can be had.
+pub fn measure_margins(budget: Nanos) -> Result<Margins, RunError> {
     on_own_thread(SLACK_LEAST_NS, || margins::measure(budget))
 }
 
 /// Timer slack is a thread's own, and inherited: what is measured gets a thread with just that.
-fn on_own_thread<T: Send>(slack_ns: u32, work: impl FnOnce() -> T + Send) -> T {
+fn on_own_thread<T: Send>(slack_ns: u32, work: impl FnOnce() -> T + Send) -> Result<T, RunError> {
     thread::scope(|scope| {
-        let thread = scope.spawn(|| {
+        let thread = threads::spawn(scope, "throttle", || {
             let _ = sys_thread::set_timer_slack_ns(slack_ns);
             work()
-        });
+        })?;
         match thread.join() {
-            Ok(result) => result,
+            Ok(result) => Ok(result),
             Err(panicked) => panic::resume_unwind(panicked),
         }
     })

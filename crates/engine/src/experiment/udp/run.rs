@@ -9,6 +9,7 @@ use crate::kernel::counters::Counters;
 use crate::kernel::drops::Drops;
 use crate::kernel::freed::Freed;
 use crate::sys::clock;
+use crate::threads;
 use knee_core::experiment::udp::measure::{
     DropCounter, DropPlace, ServiceFacts, UdpReceived, UdpSent, UdpTrial,
 };
@@ -165,7 +166,11 @@ fn send_watched(
         observer.on_interval(&interval, None);
     };
     thread::scope(|scope| {
-        let watcher = scope.spawn(|| control.watch(&over, stop, &halt));
+        let watch = || control.watch(&over, stop, &halt);
+        let watcher = match threads::spawn(scope, "udp-control", watch) {
+            Ok(watcher) => watcher,
+            Err(refused) => return (Err(refused), Ok(())),
+        };
         let sent = send::send(plan, &halt, &mut tell);
         over.store(true, Ordering::Release);
         match watcher.join() {

@@ -10,6 +10,7 @@ mod context;
 mod fault;
 mod http1;
 mod http2;
+mod listen;
 mod log;
 pub mod request;
 mod response;
@@ -33,6 +34,7 @@ pub use stats::{Http2Stats, HttpServerStats, Quantiles, StationStats, TlsStats};
 use crate::sys::eventfd::EventFd;
 use crate::sys::socket::Address;
 use crate::sys::thread::OpenFilesLimit;
+use crate::threads;
 use server::Server;
 use std::io;
 use std::thread::{self, JoinHandle};
@@ -59,7 +61,8 @@ impl HttpServer {
         let address = server.address()?;
         let thread = thread::Builder::new()
             .name("serve-http".to_owned())
-            .spawn(move || server.run())?;
+            .spawn(move || server.run())
+            .map_err(|e| threads::error(&e))?;
         Ok(HttpServer {
             address,
             wake,
@@ -84,12 +87,7 @@ impl HttpServer {
     fn join(&mut self) -> Option<thread::Result<HttpServerStats>> {
         let thread = self.thread.take()?;
         self.wake.notify();
-        let stats = thread.join();
-        if let Address::Unix(path) = &self.address {
-            // Nothing depends on it: the next server takes a dead path over.
-            let _ = std::fs::remove_file(path);
-        }
-        Some(stats)
+        Some(thread.join())
     }
 }
 

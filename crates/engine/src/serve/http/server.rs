@@ -2,6 +2,7 @@
 
 use super::connection::{BUFFER_SIZE, Connection, Fate, Tools};
 use super::context::Context;
+use super::listen::{self, SocketFile};
 use super::log::Log;
 use super::request::RequestReader;
 use super::secure::{SEALED_MAX, Secure, ServerTls};
@@ -12,7 +13,7 @@ use crate::reactor::Waiter;
 use crate::sys::clock::{MonotonicClock, ThreadUse};
 use crate::sys::epoll::{Epoll, Event, flags};
 use crate::sys::eventfd::EventFd;
-use crate::sys::socket::{self, Address, Listener, RawAddress, Socket};
+use crate::sys::socket::{self, Address, Listener, Socket};
 use crate::sys::thread;
 use knee_core::spec::{Margins, WaitPolicy};
 use knee_core::time::Nanos;
@@ -37,6 +38,8 @@ pub(super) struct Server {
     /// Watches the wake-up alone: what a stalled server waits in.
     stalled: Epoll,
     listener: Listener,
+    /// Removed when the server ends.
+    _socket_file: Option<SocketFile>,
     connections: Slab,
     /// Connections that take up a worker at once, at the most; and how many do.
     occupied_max: usize,
@@ -58,7 +61,7 @@ impl Server {
     /// # Errors
     /// The address is in use, not permitted, or not this machine's; out of descriptors.
     pub(super) fn bind(spec: &HttpServerSpec, wake: &EventFd) -> io::Result<Server> {
-        let listener = listen(spec)?;
+        let (listener, socket_file) = listen(spec)?;
         let (epoll, stalled) = (Epoll::new()?, Epoll::new()?);
         epoll.add(&listener, LISTENER, flags::READ | flags::EDGE)?;
         epoll.add(wake, WAKE, flags::READ)?;
@@ -68,6 +71,7 @@ impl Server {
             epoll,
             stalled,
             listener,
+            _socket_file: socket_file,
             connections: Slab::default(),
             occupied_max: spec.occupied_max().unwrap_or(usize::MAX),
             occupied: 0,
@@ -273,30 +277,17 @@ impl Server {
     }
 }
 
-/// Binds, over a Unix socket that nobody listens at any more if need be.
-fn listen(spec: &HttpServerSpec) -> io::Result<Listener> {
-    let address = RawAddress::new(&spec.listen)?;
-    let listener = Listener::bind(&address, spec.backlog).or_else(|e| match &spec.listen {
-        Address::Unix(path) if e.kind() == io::ErrorKind::AddrInUse => {
-            let refused = Socket::new(&address)?.connect(&address).err();
-            let refused = refused.is_some_and(|r| r.kind() == io::ErrorKind::ConnectionRefused);
-            if !refused {
-                return Err(e);
-            }
-            std::fs::remove_file(path)?;
-            Listener::bind(&address, spec.backlog)
-        }
-        _ => Err(e),
-    })?;
+/// Binds, and sets what accepted connections inherit.
+fn listen(spec: &HttpServerSpec) -> io::Result<(Listener, Option<SocketFile>)> {
+    let (listener, file) = listen::bind(&spec.listen, spec.backlog)?;
     if let Address::Tcp(_) = spec.listen {
-        // What is accepted inherits it.
         listener.set_nodelay()?;
     }
     if spec.log_max > 0 {
         // A kernel that has no timestamps leaves the time of the read.
         let _ = listener.set_timestamps();
     }
-    Ok(listener)
+    Ok((listener, file))
 }
 
 /// The open connections by token: a place in the low half, a generation in the high half, so that a

@@ -21,6 +21,7 @@ use crate::error::RunError;
 use crate::kernel::host;
 use crate::port;
 use crate::sys::eventfd::EventFd;
+use crate::threads;
 use control::Room;
 use knee_core::experiment::latency::measure::LatencyServiceFacts;
 use std::io;
@@ -61,7 +62,8 @@ impl LatencyServer {
         let (ours, stopped) = (wake.clone(), stop.clone());
         let room = Room::new(spec, facts, listener, probes, ours).map_err(cannot)?;
         let thread = thread::Builder::new().name("serve-latency".to_owned());
-        let thread = thread.spawn(move || room.run(&stopped)).map_err(cannot)?;
+        let thread = thread.spawn(move || room.run(&stopped));
+        let thread = thread.map_err(|e| threads::refused(&e))?;
         Ok(LatencyServer {
             address,
             wake,

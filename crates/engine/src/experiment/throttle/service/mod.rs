@@ -9,6 +9,7 @@ mod server;
 pub use quotes::{QUOTE_MAX, of_the_day, parse_quote};
 
 use crate::sys::eventfd::EventFd;
+use crate::threads;
 use serde::Serialize;
 use server::Server;
 use std::io;
@@ -69,7 +70,8 @@ impl QotdServer {
         let address = server.address()?;
         let thread = thread::Builder::new()
             .name("serve-qotd".to_owned())
-            .spawn(move || server.run())?;
+            .spawn(move || server.run())
+            .map_err(|e| threads::error(&e))?;
         Ok(QotdServer {
             address,
             wake,

@@ -146,7 +146,11 @@ pub(super) fn run(
                 }
             };
             let told = told.clone();
-            scope.spawn(move || listen(client, output, &told));
+            let listener = move || listen(client, output, &told);
+            if let Err(refused) = crate::threads::spawn(scope, "udp-client", listener) {
+                processes.kill();
+                return Err(refused);
+            }
         }
         drop(told);
         let over = plan

@@ -3,6 +3,7 @@
 use super::SendPlan;
 use crate::kernel::host::Processors;
 use crate::sys::clock::monotonic_ns;
+use crate::threads;
 use knee_core::time::Nanos;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -18,7 +19,7 @@ pub(super) fn watch<T>(plan: &SendPlan, run: impl FnOnce() -> T) -> (T, Option<N
     }
     thread::scope(|scope| {
         let (running, over) = mpsc::channel::<()>();
-        let watcher = scope.spawn(move || {
+        let watcher = threads::spawn(scope, "processors", move || {
             wait(&over, plan.origin);
             let before = Processors::now(&spec.client_cpus);
             wait(&over, plan.origin.saturating_add(spec.duration.0));
@@ -26,7 +27,9 @@ pub(super) fn watch<T>(plan: &SendPlan, run: impl FnOnce() -> T) -> (T, Option<N
         });
         let made = run();
         drop(running);
-        (made, watcher.join().ok().flatten())
+        // Where no thread can be had it stays unknown.
+        let busy = watcher.ok().and_then(|watcher| watcher.join().ok());
+        (made, busy.flatten())
     })
 }
 

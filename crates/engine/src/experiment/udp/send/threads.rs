@@ -69,7 +69,7 @@ pub(super) fn run(
                 Ok(thread) => threads.push(thread),
                 Err(e) => {
                     failed.store(true, Ordering::Relaxed);
-                    refused = Some(format!("no thread for each of {of} senders: {e}"));
+                    refused = Some(crate::threads::refused(&e).to_string());
                     break;
                 }
             }

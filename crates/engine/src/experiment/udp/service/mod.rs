@@ -32,6 +32,7 @@ use crate::port;
 use crate::sys::datagrams::DatagramSocket;
 use crate::sys::eventfd::EventFd;
 use crate::sys::thread as sys_thread;
+use crate::threads;
 use control::ControlThread;
 use data::{Command, DataThread, Link};
 use std::io;
@@ -108,9 +109,9 @@ impl UdpServer {
         };
         let spawn = |name: &str| thread::Builder::new().name(name.to_owned());
         let data = spawn("serve-udp").spawn(move || data.run());
-        server.data = Some(data.map_err(cannot)?);
+        server.data = Some(data.map_err(|e| threads::refused(&e))?);
         let control = spawn("serve-udp-tcp").spawn(move || control.run(clients));
-        server.control = Some(control.map_err(cannot)?);
+        server.control = Some(control.map_err(|e| threads::refused(&e))?);
         Ok(server)
     }
 

@@ -1,5 +1,6 @@
 //! The server's certificate and its key: read from files, or made on the spot.
 
+use crate::input;
 use crate::sys::clock;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -54,18 +55,8 @@ impl Identity {
     /// # Errors
     /// A file cannot be read, or has no such thing in it.
     pub fn read(certificate: &Path, key: &Path) -> Result<Identity, IdentityError> {
-        let chain: Result<Vec<_>, _> =
-            CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
-        let chain = chain.and_then(|chain| match chain.is_empty() {
-            true => Err(pem::Error::NoItemsFound),
-            false => Ok(chain),
-        });
-        let chain = chain
-            .map_err(|e| wrong_file(certificate, "certificate", &e))
-            .map_err(IdentityError::Certificate)?;
-        let key = PrivateKeyDer::from_pem_file(key)
-            .map_err(|e| wrong_file(key, "private key", &e))
-            .map_err(IdentityError::Key)?;
+        let chain = read_chain(certificate).map_err(IdentityError::Certificate)?;
+        let key = read_key(key).map_err(IdentityError::Key)?;
         Ok(Identity {
             chain,
             key,
@@ -86,10 +77,31 @@ impl Identity {
     }
 }
 
+fn read_chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let pem = read_pem(file)?;
+    let chain = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
+    let chain = chain.and_then(|chain| {
+        if chain.is_empty() {
+            return Err(pem::Error::NoItemsFound);
+        }
+        Ok(chain)
+    });
+    chain.map_err(|e| wrong_file(file, "certificate", &e))
+}
+
+fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    let key = PrivateKeyDer::from_pem_slice(&read_pem(file)?);
+    key.map_err(|e| wrong_file(file, "private key", &e))
+}
+
+fn read_pem(file: &Path) -> Result<Vec<u8>, String> {
+    let pem = input::read(file, input::SECRETS_MAX);
+    pem.map_err(|why| format!("'{}' {why}", file.display()))
+}
+
 fn wrong_file(path: &Path, what: &str, error: &pem::Error) -> String {
     let path = path.display();
     match error {
-        pem::Error::Io(e) => format!("'{path}' cannot be read: {e}"),
         pem::Error::NoItemsFound => format!("'{path}' has no {what} in PEM format"),
         other => format!("'{path}' is not valid PEM: {other}"),
     }
