@@ -314,6 +314,7 @@ pub(super) fn evidence(trial: &Trial) -> Evidence {
         program_failed: measured.outcomes.count(Outcome::ProgramFailed),
         program_failed_because: programs.and_then(|programs| programs.failed.clone()),
         program_ended: programs.is_some_and(|programs| programs.has_ended),
+        rate_limit: measured.rate_limit,
     }
 }
 

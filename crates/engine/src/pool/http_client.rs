@@ -24,6 +24,7 @@ use crate::exchange::{Exchange, Tell};
 use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
 use knee_core::both_ends::Sampler;
+use knee_core::driver::{Gate, RateLimit};
 use knee_core::measure::{Completion, Handshakes, Op, Outcome};
 use knee_core::pool::Pool;
 use knee_core::session::{Fills, Readings};
@@ -58,6 +59,8 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Kept> {
     waiting: Pool<Flight>,
     /// Operations that go again over another connection.
     again: Vec<Flight>,
+    /// Those of them that wait for the limit on operations per second.
+    limited: Gate<Flight>,
     /// Slots with something to be sent, once all that is due has begun.
     dirty: Vec<u32>,
     /// Deadlines of operations that were sent.
@@ -98,6 +101,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             flights: Flights::default(),
             waiting: Pool::new(config.operations_max(), config.timeout),
             again: Vec::new(),
+            limited: Gate::default(),
             dirty: Vec::new(),
             responding: Deadlines::new(slots),
             connecting: Deadlines::new(slots),
@@ -116,6 +120,12 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             config,
             policy,
         }
+    }
+
+    /// The same client, whose repeated requests count in this limit.
+    pub(crate) fn within(mut self, limit: Option<RateLimit>) -> Self {
+        self.limited = Gate::of(limit);
+        self
     }
 
     /// The most operations under way at once.
@@ -185,7 +195,18 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
             .min(self.waiting.next_deadline())
     }
 
+    fn next_due(&self) -> Nanos {
+        self.limited.next_due()
+    }
+
+    fn rate_limit(&self) -> Option<&RateLimit> {
+        self.limited.limit()
+    }
+
     fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        while let Some(flight) = self.limited.release(now) {
+            self.place_in_time(io, flight, now);
+        }
         while let Some((slot, at)) = self.connecting.first()
             && at <= now
         {
@@ -207,6 +228,10 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
     }
 
     fn abandon(&mut self, now: Nanos) {
+        let held: Vec<Flight> = self.limited.give_up().collect();
+        for flight in held {
+            self.complete(flight.unsent(Outcome::InFlight, now));
+        }
         while let Some(flight) = self.waiting.abandon() {
             self.complete(flight.unsent(Outcome::InFlight, now));
         }

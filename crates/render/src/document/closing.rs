@@ -76,6 +76,10 @@ pub(crate) fn thresholds(report: &Report) -> Vec<Fact> {
 
 /// The command that repeats the run: the spec in the words of the command line.
 pub(crate) fn command_line(report: &Report) -> String {
+    if let Some(run) = text_of(report, "collected") {
+        let nats = option_words("nats", &report.spec["nats"]).join(" ");
+        return format!("knee fleet collect {} {nats}", quoted(run));
+    }
     let mut words = vec![format!("knee {}", report.command)];
     if !subject(report).is_empty() {
         words.push(quoted(subject(report)));
@@ -90,9 +94,13 @@ pub(crate) fn command_line(report: &Report) -> String {
     words.join(" ")
 }
 
+fn text_of<'a>(report: &'a Report, name: &str) -> Option<&'a str> {
+    report.spec.get(name).and_then(Value::as_str)
+}
+
 /// What has to be filled in before the command repeats the run: a report has no password.
 pub(crate) fn missing_secret(report: &Report) -> Option<&'static str> {
-    let user = report.spec.get("user").and_then(Value::as_str)?;
+    let user = text_of(report, "user")?;
     let is_masked = user.ends_with(":***");
     is_masked.then_some("The password is not in the report: replace *** with it.")
 }

@@ -16,8 +16,8 @@ use crate::finding::{Code, Finding};
 use crate::measure::Outcome;
 use crate::spec::Level;
 use crate::trial::findings::{
-    Asked, GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY, SESSION_CODES,
-    findings_at_levels,
+    AGENT_STATE_CODES, Asked, GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY, RATE_LIMITED,
+    SESSION_CODES, findings_at_levels,
 };
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::levels;
@@ -118,7 +118,14 @@ fn of_any(
     let mut found = findings_at_levels(&rest, asked);
     found.retain(|f| match f {
         f if f.is(GENERATOR_LIMITED) || f.is(GENERATOR_DISTORTED) => is_invalid,
-        f if SESSION_CODES.iter().any(|&code| f.is(code)) => true,
+        f if f.is(RATE_LIMITED) => true,
+        f if AGENT_STATE_CODES
+            .iter()
+            .chain(&SESSION_CODES)
+            .any(|&code| f.is(code)) =>
+        {
+            true
+        }
         f => f.is(NON_STATIONARY) && moves,
     });
     if verdict == Verdict::Valid {

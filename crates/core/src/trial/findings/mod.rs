@@ -11,7 +11,10 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use generator::{GENERATOR_DISTORTED, GENERATOR_LIMITED, QUIETER, distorted};
+pub(crate) use agents::STATE_CODES as AGENT_STATE_CODES;
+pub(crate) use generator::{
+    GENERATOR_DISTORTED, GENERATOR_LIMITED, QUIETER, RATE_LIMITED, distorted,
+};
 pub(crate) use sessions::CODES as SESSION_CODES;
 pub(crate) use silence::OUTAGE;
 pub(crate) use target::{
@@ -70,9 +73,11 @@ impl Default for Asked {
 }
 
 fn diagnose(trials: &Trials) -> Vec<Finding> {
-    let checks: [fn(&Trials) -> Option<Finding>; 24] = [
+    let checks: [fn(&Trials) -> Option<Finding>; 27] = [
         agents::fleet_incomplete,
         generator::generator_limited,
+        generator::rate_limited,
+        agents::agent_stopped,
         generator::generator_distorted,
         generator::generator_delay,
         generator::generator_cycle,
@@ -95,6 +100,7 @@ fn diagnose(trials: &Trials) -> Vec<Finding> {
         sessions::program_failed,
         sessions::program_late,
         agents::agents_differ,
+        agents::results_kept,
     ];
     checks.iter().filter_map(|check| check(trials)).collect()
 }

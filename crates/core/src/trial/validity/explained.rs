@@ -20,7 +20,7 @@ pub const INVALID: Code = Code {
 
 impl Clause {
     /// All of them, in the order in which they are checked.
-    const ALL: [Clause; 12] = [
+    const ALL: [Clause; 13] = [
         Clause::FellBehind,
         Clause::Stalled,
         Clause::PacedLate,
@@ -33,6 +33,7 @@ impl Clause {
         Clause::ResourcesExhausted,
         Clause::ValuesMissing,
         Clause::AgentLost,
+        Clause::RateLimited,
     ];
 
     /// What it means and what to do about it, by the name that it has in JSON.
@@ -50,6 +51,7 @@ impl Clause {
             Clause::ResourcesExhausted => RESOURCES_EXHAUSTED,
             Clause::ValuesMissing => VALUES_MISSING,
             Clause::AgentLost => AGENT_LOST,
+            Clause::RateLimited => RATE_LIMITED,
         }
     }
 }
@@ -143,6 +145,14 @@ const AGENT_LOST: Code = Code {
             other agents, and the target met more load than they show.",
     remedy: "See why the agent ended or was cut off. An agent that comes back delivers: knee fleet \
              collect fetches that.",
+};
+
+const RATE_LIMITED: Code = Code {
+    name: "rate_limited",
+    cause: "The agents have --rate-max, and more than 1 % of the operations had to wait for it. \
+            The throughput is that of the limit, not of the target.",
+    remedy: "Ask for less: fewer --vusers, a think time, or a --rate below the limit. To offer \
+             more, add agents, or start them with a higher --rate-max.",
 };
 
 #[cfg(test)]

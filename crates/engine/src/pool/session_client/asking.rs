@@ -224,7 +224,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     }
 
     /// A step that was intended at `due` ends without having been sent.
-    fn end_unsent(
+    pub(super) fn end_unsent(
         &mut self,
         session: u32,
         (request, due): (u32, Nanos),
