@@ -318,3 +318,25 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     }
     words.replace('\n', " ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_jetstream_says_what_to_do_and_other_errors_do_not() {
+        let error = |code: u64, words: &str| -> jetstream::Error {
+            let text = format!(r#"{{"code": 503, "err_code": {code}, "description": "{words}"}}"#);
+            serde_json::from_str(&text).unwrap()
+        };
+        let full = not_stored(&error(10023, "insufficient resources"));
+        for words in ["insufficient resources", "knee-results", "knee fleet clear"] {
+            assert!(full.contains(words), "{full}");
+        }
+        let other = not_stored(&error(10071, "wrong last sequence"));
+        assert!(
+            !other.contains("full") && other.contains("wrong last"),
+            "{other}"
+        );
+    }
+}

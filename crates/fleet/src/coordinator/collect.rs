@@ -1,5 +1,6 @@
 //! What agents delivered, fetched and joined into one trial.
 
+use super::lease::is_dead;
 use super::{Asked, tell};
 use crate::bus::{Bus, Stores, chain, json, parse};
 use crate::parcel::unpack;
@@ -8,7 +9,7 @@ use crate::words::{
     COORDINATORS_INBOX, CoordinatorFacts, Delivered, LEASE_KEY, PlanFacts, SPEC, TrialKey, Verb,
     result_subject,
 };
-use crate::{Access, FleetError};
+use crate::{Access, FleetError, host_name};
 use async_nats::Request;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -247,7 +248,10 @@ pub fn clear(access: &Access) -> Result<(), FleetError> {
     let stores = bus.stores()?;
     bus.run(async {
         let held = stores.coordinator.get(LEASE_KEY).await.ok().flatten();
-        if let Some(facts) = held.as_deref().and_then(parse::<CoordinatorFacts>) {
+        let holder = held.as_deref().and_then(parse::<CoordinatorFacts>);
+        // One that found JetStream full could not give its lease back.
+        let lives = |holder: &CoordinatorFacts| !is_dead(holder, &host_name());
+        if let Some(facts) = holder.filter(lives) {
             return Err(FleetError::Refused(format!(
                 "run {} is under way: wait for its end, or end it with 'knee fleet stop'",
                 facts.run

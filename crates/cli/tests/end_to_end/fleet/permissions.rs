@@ -238,7 +238,7 @@ fn login_of_an_agent_neither_conducts_nor_takes_another_name() {
     let url = guarded.nats.url();
     let other = ended("loader2", &["agent", "--nats", &url, "--name", "other"]);
     assert_eq!(other.status, Some(2), "{other:?}");
-    let words = ["Permissions Violation", "$KV.knee-agents.other", "--name"];
+    let words = ["Permissions Violation", ".other", "--name"];
     assert!(words.iter().all(|w| other.stderr.contains(w)), "{other:?}");
     assert_eq!(guarded.server.served()["requests"], 0);
 }

@@ -8,10 +8,10 @@ use crate::words::{percent, time};
 
 pub(super) const CODES: [Code; 4] = [FLEET_INCOMPLETE, AGENT_STOPPED, AGENTS_DIFFER, RESULTS_KEPT];
 
-/// What tells of an agent and its result alone, and nothing of the target.
-pub(crate) const STATE_CODES: [Code; 3] = [FLEET_INCOMPLETE, AGENT_STOPPED, RESULTS_KEPT];
+/// What tells of an agent alone, whatever becomes of its trial.
+pub(super) const STATE_CODES: [Code; 2] = [AGENT_STOPPED, RESULTS_KEPT];
 
-const FLEET_INCOMPLETE: Code = Code {
+pub(crate) const FLEET_INCOMPLETE: Code = Code {
     name: "fleet_incomplete",
     cause: "An agent of the fleet did not deliver what it measured: it ended, was cut off, or its \
             host failed. Its share of the load is in no figure, and the trial is INVALID.",

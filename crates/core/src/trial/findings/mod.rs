@@ -11,7 +11,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use agents::STATE_CODES as AGENT_STATE_CODES;
+pub(crate) use agents::FLEET_INCOMPLETE;
 pub(crate) use generator::{
     GENERATOR_DISTORTED, GENERATOR_LIMITED, QUIETER, RATE_LIMITED, distorted,
 };
@@ -70,6 +70,18 @@ impl Default for Asked {
             lighter: ", or offer less: a lower --rate or --vusers",
         }
     }
+}
+
+/// How agents did their part, in all of these trials: those of an experiment that are superseded
+/// or left out are the very ones in which an agent was stopped. Takes the place of what
+/// [`findings_at_levels`] found of that in some of them.
+pub(crate) fn with_agents(trials: &[&TrialReport], mut found: Vec<Finding>) -> Vec<Finding> {
+    let codes = agents::STATE_CODES;
+    found.retain(|f| codes.iter().all(|&code| !f.is(code)));
+    let trials = Trials::at_levels(trials, Asked::default());
+    found.extend(agents::agent_stopped(&trials));
+    found.extend(agents::results_kept(&trials));
+    found
 }
 
 fn diagnose(trials: &Trials) -> Vec<Finding> {
