@@ -13,6 +13,8 @@ pub enum RunError {
     NotPermitted(String),
     /// Something beside the generator that the load needs could not be started: one line.
     NotStarted(String),
+    /// The machines that were to make the load, or what joins them, are not there: one line.
+    FleetLost(String),
 }
 
 impl fmt::Display for RunError {
@@ -20,7 +22,8 @@ impl fmt::Display for RunError {
         match self {
             RunError::Unreachable(line)
             | RunError::NotPermitted(line)
-            | RunError::NotStarted(line) => f.write_str(line),
+            | RunError::NotStarted(line)
+            | RunError::FleetLost(line) => f.write_str(line),
         }
     }
 }

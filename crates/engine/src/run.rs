@@ -23,7 +23,7 @@ use crate::sys::thread as sys_thread;
 use crate::threads;
 use crate::worker::{Done, Worker};
 use knee_core::both_ends::{Sampled, Seen, host_times};
-use knee_core::driver::AnyDriver;
+use knee_core::driver::{AnyDriver, RateLimit};
 use knee_core::measure::{
     GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Measurement,
     Observed, Recorder, RecorderConfig, Trial, WaitUse, Window,
@@ -58,6 +58,11 @@ pub trait Muster: Sync {
 
     /// An interval has ended in which this process contributed `part`.
     fn part(&self, part: &IntervalPart);
+
+    /// Operations that this process may start per second; `None`: as many as it can.
+    fn rate_max(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// Runs one trial; see [`crate::run_observed()`].
@@ -334,6 +339,12 @@ impl Plan<'_> {
         }
     }
 
+    /// One worker's part of the limit on operations per second.
+    fn rate_limit(&self) -> Option<RateLimit> {
+        let per_s = self.muster?.rate_max()?;
+        Some(RateLimit::part_of(per_s, self.crew.workers))
+    }
+
     /// Users wait for nothing but their responses.
     fn reading_delays(&self) -> bool {
         match &self.spec.load {
@@ -359,8 +370,10 @@ impl Plan<'_> {
     ) -> io::Result<Done> {
         let spec = self.spec;
         let window = self.window();
+        // The steps of sessions count, not the sessions.
+        let limit = client.rate_limit().filter(|_| !C::CARRIES_SESSIONS);
         let mut worker = Worker {
-            driver: AnyDriver::new(spec, share),
+            driver: AnyDriver::new(spec, share).limited(limit.cloned(), spec),
             client,
             recorder: Recorder::new(RecorderConfig {
                 window,

@@ -4,7 +4,7 @@ use crate::pool::client::{Client, Tally};
 use crate::reactor::{Backend, Event, EventTime, ReceiveClock, Sink, Waiter};
 use crate::sys::clock::{MonotonicClock, ThreadUse};
 use knee_core::both_ends::Sampler;
-use knee_core::driver::{Action, AnyDriver, Driver};
+use knee_core::driver::{Action, AnyDriver, Driver, RateLimit};
 use knee_core::measure::{
     Completion, IntervalPart, Measurement, Outcome, Recorder, UnderWay, Window,
 };
@@ -323,6 +323,7 @@ impl<C: Client, K: Clock> Session<C, K> {
         measurement.connections_opened = opened;
         measurement.connections_max = open_max;
         measurement.surplus = surplus;
+        measurement.rate_limit = self.client.rate_limit().map(RateLimit::used);
         measurement
     }
 }

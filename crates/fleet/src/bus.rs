@@ -2,8 +2,8 @@
 
 use crate::FleetError;
 use crate::access::Access;
-use crate::words::{AGENTS, COORDINATOR, KEPT, LEASE, PLANS, RESULTS};
-use async_nats::jetstream::{self, kv, stream};
+use crate::words::{AGENTS, COORDINATOR, KEPT, LEASE, PLANS, RESULTS, inbox_prefix};
+use async_nats::jetstream::{self, ErrorCode, kv, stream};
 use async_nats::{Client, Event};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -41,6 +41,11 @@ impl Link {
             }
             _ => {}
         }
+    }
+
+    /// What the server refused last in words, such as a subject that this login has no right to.
+    pub(crate) fn refused(&self) -> Option<String> {
+        self.refused.get().cloned()
     }
 
     /// Since when it is up without a break, by our monotonic clock; `None`: it is not.
@@ -114,14 +119,18 @@ impl std::fmt::Debug for Bus {
 }
 
 impl Bus {
-    /// Connects; `name` is what the server's lists show.
-    pub(crate) fn connect(access: &Access, name: &str) -> Result<Bus, FleetError> {
+    /// Connects; `name` is what the server's lists show. `inbox`: whose answers come here, which
+    /// nobody else can be permitted to read.
+    pub(crate) fn connect(access: &Access, name: &str, inbox: &str) -> Result<Bus, FleetError> {
         let place = access.place();
         let runtime = Background::start()
             .map_err(|e| FleetError::Refused(format!("cannot start a thread for NATS: {e}")))?;
         let link = Arc::new(Link::default());
         let told = link.clone();
-        let options = access.options(name)?.event_callback(move |event| {
+        let options = access
+            .options(name)?
+            .custom_inbox_prefix(inbox_prefix(inbox));
+        let options = options.event_callback(move |event| {
             told.note(&event);
             std::future::ready(())
         });
@@ -130,7 +139,7 @@ impl Bus {
         let client = runtime
             .handle
             .block_on(async { options.connect(urls).await })
-            .map_err(|e| FleetError::Unreachable(format!("no NATS at {place}: {}", chain(&e))))?;
+            .map_err(|e| FleetError::Gone(format!("no NATS at {place}: {}", chain(&e))))?;
         let stream = {
             // It starts a task of its own.
             let _entered = runtime.handle.enter();
@@ -164,7 +173,7 @@ impl Bus {
     /// The buckets and the stream, made where they are not there yet.
     pub(crate) fn stores(&self) -> Result<Stores, FleetError> {
         self.run(Stores::open(&self.stream)).map_err(|why| {
-            FleetError::Unreachable(format!(
+            FleetError::Gone(format!(
                 "the NATS at {} has no JetStream for us ({why}): start it with -js, or permit it \
                  to this account",
                 self.place
@@ -184,7 +193,7 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    async fn open(context: &jetstream::Context) -> Result<Stores, String> {
+    pub(crate) async fn open(context: &jetstream::Context) -> Result<Stores, String> {
         let results = stream::Config {
             name: RESULTS.to_owned(),
             subjects: vec!["knee.result.>".to_owned()],
@@ -200,6 +209,59 @@ impl Stores {
             context: context.clone(),
         })
     }
+}
+
+/// Codes of errors of a JetStream that is full: the server's or the account's storage, or a
+/// stream's own limit.
+const FULL: [ErrorCode; 6] = [
+    ErrorCode::INSUFFICIENT_RESOURCES,
+    ErrorCode::STORAGE_RESOURCES_EXCEEDED,
+    ErrorCode::MEMORY_RESOURCES_EXCEEDED,
+    ErrorCode::ACCOUNT_RESOURCES_EXCEEDED,
+    ErrorCode::STREAM_STORE_FAILED,
+    ErrorCode::STREAM_MAX_STREAM_BYTES_EXCEEDED,
+];
+
+/// Why JetStream did not store something, and what to do where it is full.
+pub(crate) fn not_stored(error: &(dyn std::error::Error + 'static)) -> String {
+    let why = chain(error);
+    if !is_full(error) {
+        return why;
+    }
+    format!(
+        "JetStream is full ({why}). Stream {RESULTS} has the results: delete them with 'knee \
+         fleet clear', or raise max_file_store of nats-server and the limits of the account"
+    )
+}
+
+fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |e| e.source());
+    let codes = causes.filter_map(|e| e.downcast_ref::<jetstream::Error>());
+    codes.into_iter().any(|e| FULL.contains(&e.error_code()))
+}
+
+impl Stores {
+    /// How full JetStream is, in words; empty where it does not say.
+    pub(crate) async fn fullness(&mut self) -> String {
+        let results = self.results.info().await.map(|info| info.state.bytes).ok();
+        let account = self.context.query_account().await.ok();
+        let (Some(results), Some(account)) = (results, account) else {
+            return String::new();
+        };
+        let of = match account.limits.max_storage {
+            Some(most) if most > 0 => format!(" of {}", bytes_words(most as u64)),
+            _ => String::new(),
+        };
+        format!(
+            " Stream {RESULTS} has {}, all streams of the account {}{of}.",
+            bytes_words(results),
+            bytes_words(account.storage as u64)
+        )
+    }
+}
+
+fn bytes_words(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
 /// A stream, made where it is not there yet.
@@ -263,4 +325,26 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = inner.source();
     }
     words.replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_jetstream_says_what_to_do_and_other_errors_do_not() {
+        let error = |code: u64, words: &str| -> jetstream::Error {
+            let text = format!(r#"{{"code": 503, "err_code": {code}, "description": "{words}"}}"#);
+            serde_json::from_str(&text).unwrap()
+        };
+        let full = not_stored(&error(10023, "insufficient resources"));
+        for words in ["insufficient resources", "knee-results", "knee fleet clear"] {
+            assert!(full.contains(words), "{full}");
+        }
+        let other = not_stored(&error(10071, "wrong last sequence"));
+        assert!(
+            !other.contains("full") && other.contains("wrong last"),
+            "{other}"
+        );
+    }
 }

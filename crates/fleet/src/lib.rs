@@ -24,7 +24,7 @@ mod words;
 
 pub use access::Access;
 pub use agent::{Agent, AgentOptions};
-pub use coordinator::{Collected, Fleet, FleetOptions, Present, collect, present, stop};
+pub use coordinator::{Collected, Fleet, FleetOptions, Present, clear, collect, present, stop};
 pub use permit::{Cidr, Permit};
 pub use select::Selector;
 pub use words::{AgentFacts, Aimed, CoordinatorFacts, Greeted, PROTOCOL, TrialKey};
@@ -35,8 +35,10 @@ use std::fmt;
 /// Why a fleet cannot do what it is asked, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FleetError {
-    /// NATS, its JetStream, an agent or the target is not there.
+    /// The target is not there.
     Unreachable(String),
+    /// NATS, its JetStream or an agent is not there.
+    Gone(String),
     /// It is there, and does not permit it, or what was asked for cannot be.
     Refused(String),
 }
@@ -44,7 +46,9 @@ pub enum FleetError {
 impl fmt::Display for FleetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FleetError::Unreachable(line) | FleetError::Refused(line) => f.write_str(line),
+            FleetError::Unreachable(line) | FleetError::Gone(line) | FleetError::Refused(line) => {
+                f.write_str(line)
+            }
         }
     }
 }
@@ -55,6 +59,7 @@ impl From<FleetError> for RunError {
     fn from(error: FleetError) -> RunError {
         match error {
             FleetError::Unreachable(line) => RunError::Unreachable(line),
+            FleetError::Gone(line) => RunError::FleetLost(line),
             FleetError::Refused(line) => RunError::NotPermitted(line),
         }
     }

@@ -1,10 +1,11 @@
 //! What an agent's operator permits: a stolen credential is to be no weapon.
 
 use crate::FleetError;
-use knee_core::spec::{Crew, Endpoint, HttpTarget, Load, TrialSpec};
+use knee_core::spec::{ConnectScheme, Crew, Endpoint, HttpTarget, Load, OverloadLoad, TrialSpec};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// What an agent sends load to, and how much of it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,8 +84,8 @@ impl Permit {
     /// Whether a crew may make its part of a trial. The target's name is looked up once, here: what
     /// was permitted is what is loaded, whatever a name server says later.
     pub(crate) fn check(&self, spec: &mut TrialSpec, crew: Crew) -> Result<(), FleetError> {
-        if let (Some(max), Load::Open(open)) = (self.rate_max, &spec.load) {
-            let asked = open.peak_per_s() * crew.weight();
+        if let (Some(max), Some(per_s)) = (self.rate_max, least_per_s(spec)) {
+            let asked = per_s * crew.weight();
             if asked > max * (1.0 + RATE_GRAIN) {
                 return Err(FleetError::Refused(format!(
                     "its share is {asked:.0} operations per second, and its --rate-max is {max:.0}"
@@ -150,8 +151,72 @@ impl Permit {
     }
 }
 
-/// A share of a rate may be so much above a limit by rounding.
-const RATE_GRAIN: f64 = 0.001;
+/// A share of a rate may exceed a limit by this, through rounding.
+const RATE_GRAIN: f64 = 1e-9;
+
+/// Operations per second that a load has at its highest, whatever the target does; `None` where
+/// that depends on the target.
+fn least_per_s(spec: &TrialSpec) -> Option<f64> {
+    if let Some((rate, arrival)) = spec.load.schedule() {
+        return Some(arrival.peak_per_s(rate));
+    }
+    match &spec.load {
+        Load::Overload(OverloadLoad {
+            scheme: ConnectScheme::SClients { descriptors, .. },
+            ..
+        }) => Some(f64::from(*descriptors) / spec.connect_timeout.as_secs_f64().max(1e-9)),
+        _ => None,
+    }
+}
+
+/// Keeps what an agent does beside the operations of a trial within its limit.
+///
+/// Questions about a target connect to it, and so does the preparation of a trial.
+#[derive(Debug)]
+pub(crate) struct Spacing {
+    /// Time between two operations; `None`: there is no limit.
+    gap: Option<Duration>,
+    next: Mutex<Instant>,
+}
+
+impl Spacing {
+    pub(crate) fn of(rate_max: Option<f64>) -> Spacing {
+        let gap = rate_max.map(|per_s| Duration::try_from_secs_f64(1.0 / per_s));
+        Spacing {
+            gap: gap.map(|gap| gap.unwrap_or(Duration::MAX)),
+            next: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Waits until the next operation may start, if that is within `patience`; whether it may.
+    pub(crate) fn wait(&self, patience: Duration) -> bool {
+        let Some(wait) = self.reserve(1, Instant::now(), patience) else {
+            return false;
+        };
+        std::thread::sleep(wait);
+        true
+    }
+
+    /// Has the next operation wait for the time of `operations` more.
+    pub(crate) fn charge(&self, operations: u32) {
+        self.reserve(operations, Instant::now(), Duration::MAX);
+    }
+
+    fn reserve(&self, operations: u32, now: Instant, patience: Duration) -> Option<Duration> {
+        let Some(gap) = self.gap else {
+            return Some(Duration::ZERO);
+        };
+        let next = self.next.lock();
+        let mut next = next.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let wait = next.saturating_duration_since(now);
+        if wait > patience {
+            return None;
+        }
+        let taken = gap.saturating_mul(operations);
+        *next = (now + wait).checked_add(taken).unwrap_or(*next);
+        Some(wait)
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -182,6 +247,25 @@ mod tests {
         ] {
             assert!(Cidr::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn connects_beside_trials_are_spaced_by_the_limit() {
+        let spacing = Spacing::of(Some(10.0));
+        let now = Instant::now() + Duration::from_secs(1);
+        let second = Duration::from_secs(1);
+        let gap = Duration::from_millis(100);
+        let mut reserve = |operations| spacing.reserve(operations, now, second);
+        assert_eq!(reserve(1), Some(Duration::ZERO));
+        assert_eq!(reserve(9), Some(gap));
+        assert_eq!(reserve(1), Some(second));
+        assert_eq!(reserve(1), None, "beyond its patience");
+        let free = Spacing::of(None);
+        assert_eq!(
+            free.reserve(1_000, now, Duration::ZERO),
+            Some(Duration::ZERO)
+        );
+        assert_eq!(free.reserve(1, now, Duration::ZERO), Some(Duration::ZERO));
     }
 
     #[test]

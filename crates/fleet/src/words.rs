@@ -6,6 +6,10 @@
 //! | `knee.beat.RUN.NAME` | an agent's state, twice a second while it has something to do |
 //! | `knee.live.RUN.NAME` | what it has measured so far; may be lost |
 //! | `knee.result.RUN.TRIAL.NAME.PIECE` | what it measured, stored by JetStream |
+//! | `knee.inbox.NAME.>` | answers to what it asked; those to a coordinator: `knee.inbox._coordinator.>` |
+//!
+//! Each subject that an agent reads or writes has its name in a place of its own, so that a login
+//! can be permitted those of one agent. `deploy/nats.conf` has the permissions.
 
 use crate::part::Part;
 use knee_core::measure::Trial;
@@ -65,6 +69,13 @@ pub(crate) fn result_subject(key: &TrialKey, agent: &str, piece: &str) -> String
 
 /// In the place of an agent's name: what was asked of all. No agent has such a name.
 pub(crate) const SPEC: &str = "_spec";
+
+/// In the place of an agent's name: who conducts, lists or collects.
+pub(crate) const COORDINATORS_INBOX: &str = "_coordinator";
+
+pub(crate) fn inbox_prefix(name: &str) -> String {
+    format!("knee.inbox.{name}")
+}
 
 /// What an agent is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use crate::watch::{Opening, Upcoming, Watchers};
 use crate::words::Words;
 use knee_core::experiment::ending;
 use knee_core::experiment::{self, Concluded, Conducted, Ended, Experiment};
+use knee_core::finding::Finding;
 use knee_core::measure::IntervalWatcher;
 use knee_core::report::Command;
 use knee_core::report::{Conclusion, Reported};
@@ -131,7 +132,7 @@ pub fn unreached<X: Reported>(
     error: RunError,
 ) -> Result<Exit, Failure> {
     order.hide_secrets();
-    if !matches!(error, RunError::Unreachable(_)) {
+    if !matches!(error, RunError::Unreachable(_) | RunError::FleetLost(_)) {
         return Err(error.into());
     }
     let started_at = started_at::now();
@@ -140,6 +141,14 @@ pub fn unreached<X: Reported>(
     let host = host(String::new());
     let report = report(&order, started_at, host, conducted, |_| Vec::new());
     deliver(order.output, &report, Some(error))
+}
+
+/// What ended an experiment, as a finding: its target was lost, or the machines that load it.
+fn finding_of(error: &RunError) -> Finding {
+    match error {
+        RunError::FleetLost(line) => ending::fleet_lost(line),
+        other => ending::unreachable(&other.to_string()),
+    }
 }
 
 /// What is left of an experiment whose target could not be reached.
@@ -152,7 +161,7 @@ fn unmeasured<X: Reported>(experiment: &X, error: &RunError) -> Conducted<X::Tri
     Conducted {
         trials: Vec::new(),
         verdict,
-        findings: vec![ending::unreachable(&error.to_string())],
+        findings: vec![finding_of(error)],
         conclusion,
         ended: Ended::Doomed(error.to_string()),
     }
@@ -298,7 +307,7 @@ fn run_trials<X: Reported, S: Stand<X>>(
         .as_ref()
         .filter(|_| conducted.ended == Ended::Interrupted)
     {
-        conducted.end_without_target(&e.to_string());
+        conducted.end_without(finding_of(e), &e.to_string());
     }
     Ok(Trials { conducted, lost })
 }
@@ -340,9 +349,9 @@ fn listed<X: Experiment, S: Stand<X>>(trials: &[X::Trial]) -> Vec<TrialReport> {
 impl From<RunError> for Failure {
     fn from(e: RunError) -> Failure {
         match e {
-            RunError::Unreachable(line) | RunError::NotStarted(line) => {
-                Failure::nothing_measured(line)
-            }
+            RunError::Unreachable(line)
+            | RunError::NotStarted(line)
+            | RunError::FleetLost(line) => Failure::nothing_measured(line),
             RunError::NotPermitted(line) => Failure::input(line),
         }
     }

@@ -71,7 +71,7 @@ macro_rules! processes {
             }
 
             /// The highest rate that it reaches by plan at a mean `rate`, in operations per second.
-            pub(crate) fn peak_per_s(&self, rate: Rate) -> f64 {
+            pub fn peak_per_s(&self, rate: Rate) -> f64 {
                 match self {
                     $(ArrivalLaw::$name $(($law))? => {
                         <$name as Process>::peak_per_s(first!($($law,)? &()), rate)

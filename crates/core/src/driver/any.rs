@@ -1,6 +1,6 @@
 //! Either of the drivers, without dynamic dispatch.
 
-use super::{Action, ClosedLoop, Driver, OpenLoop, SClients, Scheduled};
+use super::{Action, ClosedLoop, Driver, Limited, OpenLoop, RateLimit, SClients, Scheduled};
 use crate::measure::Completion;
 use crate::spec::{ConnectScheme, Load, Pause, Share, TrialSpec};
 use crate::time::Nanos;
@@ -16,6 +16,8 @@ pub enum AnyDriver {
     SClients(SClients),
     /// A schedule of connects.
     Scheduled(Scheduled),
+    /// One of the others, within a limit on operations per second.
+    Limited(Box<Limited>),
 }
 
 impl AnyDriver {
@@ -44,6 +46,15 @@ impl AnyDriver {
             },
         }
     }
+
+    /// The same driver of a trial within a limit, where there is one.
+    pub fn limited(self, limit: Option<RateLimit>, spec: &TrialSpec) -> AnyDriver {
+        let Some(limit) = limit else {
+            return self;
+        };
+        let end = spec.load.schedule().is_none().then(|| spec.window_end());
+        AnyDriver::Limited(Box::new(Limited::new(self, limit, end)))
+    }
 }
 
 impl Driver for AnyDriver {
@@ -54,6 +65,7 @@ impl Driver for AnyDriver {
             AnyDriver::Closed(driver) => driver.poll(now),
             AnyDriver::SClients(driver) => driver.poll(now),
             AnyDriver::Scheduled(driver) => driver.poll(now),
+            AnyDriver::Limited(driver) => driver.poll(now),
         }
     }
 
@@ -64,6 +76,7 @@ impl Driver for AnyDriver {
             AnyDriver::Closed(driver) => driver.on_established(lane, now),
             AnyDriver::SClients(driver) => driver.on_established(lane, now),
             AnyDriver::Scheduled(driver) => driver.on_established(lane, now),
+            AnyDriver::Limited(driver) => driver.on_established(lane, now),
         }
     }
 
@@ -74,6 +87,7 @@ impl Driver for AnyDriver {
             AnyDriver::Closed(driver) => driver.on_completion(completion, now),
             AnyDriver::SClients(driver) => driver.on_completion(completion, now),
             AnyDriver::Scheduled(driver) => driver.on_completion(completion, now),
+            AnyDriver::Limited(driver) => driver.on_completion(completion, now),
         }
     }
 }

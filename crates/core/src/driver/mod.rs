@@ -2,6 +2,7 @@
 
 mod any;
 mod closed_loop;
+mod limit;
 mod open_loop;
 mod overload;
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod tests;
 
 pub use any::AnyDriver;
 pub use closed_loop::{BACKOFF_FIRST, BACKOFF_LONGEST, ClosedLoop, RAMP_UP_STEP};
+pub use limit::{Gate, Limited, RateLimit};
 pub use open_loop::OpenLoop;
 pub use overload::{SClients, Scheduled};
 

@@ -2,7 +2,7 @@
 
 use super::{Concluded, Experiment, Next, ending};
 use crate::finding::{Finding, gravest_first};
-use crate::trial::findings::{GENERATOR_DISTORTED, GENERATOR_LIMITED};
+use crate::trial::findings::{GENERATOR_DISTORTED, GENERATOR_LIMITED, RATE_LIMITED};
 use crate::trial::report::Verdict;
 use std::ops::ControlFlow;
 
@@ -22,10 +22,11 @@ pub struct Conducted<T, C> {
 }
 
 impl<T, C> Conducted<T, C> {
-    /// It was not the user who ended it: the target could not be reached any more, for this reason.
-    pub fn end_without_target(&mut self, reason: &str) {
+    /// It was not the user who ended it: something that it needs was lost, for this reason. `lost`
+    /// says what: [`ending::unreachable`] or [`ending::fleet_lost`].
+    pub fn end_without(&mut self, lost: Finding, reason: &str) {
         self.findings.retain(|f| !ending::is_interruption(f));
-        self.findings.insert(0, ending::unreachable(reason));
+        self.findings.insert(0, lost);
         self.ended = Ended::Doomed(reason.to_owned());
     }
 }
@@ -87,7 +88,8 @@ pub fn conduct_in_view<X: Experiment, E>(
         conclusion,
     } = experiment.conclude(&trials);
     if verdict == Verdict::Valid {
-        let is_distortion = |f: &Finding| f.is(GENERATOR_DISTORTED) || f.is(GENERATOR_LIMITED);
+        let distortions = [GENERATOR_DISTORTED, GENERATOR_LIMITED, RATE_LIMITED];
+        let is_distortion = |f: &Finding| distortions.iter().any(|&code| f.is(code));
         findings = findings
             .into_iter()
             .map(|f| match is_distortion(&f) {

@@ -3,7 +3,13 @@
 use crate::finding::{Code, Finding, Severity};
 
 /// The codes of these findings.
-pub const CODES: [Code; 4] = [STOPPED_EARLY, UNREACHABLE, INTERRUPTED, TRIALS_LEFT_OUT];
+pub const CODES: [Code; 5] = [
+    STOPPED_EARLY,
+    UNREACHABLE,
+    FLEET_LOST,
+    INTERRUPTED,
+    TRIALS_LEFT_OUT,
+];
 
 /// The experiment gave up.
 pub const STOPPED_EARLY: Code = Code {
@@ -37,6 +43,25 @@ pub fn unreachable(reason: &str) -> Finding {
         format!("the target could not be reached: {reason}"),
         [],
         "start the target, or correct its address, then run it again",
+    )
+}
+
+/// The fleet cannot make the load.
+pub const FLEET_LOST: Code = Code {
+    name: "fleet_lost",
+    cause: "An agent of the fleet, or NATS, was lost before the first trial or between two trials. \
+            This says nothing of the target.",
+    remedy: "See why the agent or NATS ended. knee fleet ls lists the agents that are left. With \
+             --allow-loss an experiment goes on with them.",
+};
+
+/// The fleet cannot make the load, for this reason.
+pub fn fleet_lost(reason: &str) -> Finding {
+    FLEET_LOST.finding(
+        Severity::Error,
+        format!("the fleet cannot go on: {reason}"),
+        [],
+        "see which agents are left with knee fleet ls, then repeat; or permit it: --allow-loss",
     )
 }
 
@@ -91,6 +116,11 @@ mod tests {
     fn how_it_ended_says_what_and_what_next() {
         let gone = unreachable("cannot connect to 127.0.0.1:9: connection refused");
         assert!(gone.text.contains("reached: cannot connect to"), "{gone:?}");
+        let lost = fleet_lost("agent a1 is lost: no sign of it for 10 s");
+        assert!(
+            !lost.text.contains("target") && lost.is(FLEET_LOST),
+            "{lost:?}"
+        );
         let stopped = stopped_early("nothing answers", None);
         assert_eq!(stopped.severity, Severity::Error);
         assert!(stopped.next_step.contains("-n 1"), "{stopped:?}");

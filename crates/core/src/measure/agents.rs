@@ -44,6 +44,13 @@ pub struct AgentMeasured {
     pub busiest_worker_percent: f64,
     /// Share of its host's processor time that the hypervisor gave to others, in percent.
     pub steal_percent: f64,
+    /// The longest time in which its process did not run, or was late by.
+    #[serde(default)]
+    pub stall_ns_max: u64,
+    /// Why JetStream could not store its result; absent where it did. The coordinator fetched the
+    /// result from the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_because: Option<String>,
     /// What would make a trial of it alone invalid, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub invalid_because: Vec<String>,

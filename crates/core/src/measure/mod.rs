@@ -13,6 +13,7 @@ mod interval;
 mod observed;
 mod operation;
 mod outcome;
+mod rate_limit;
 mod recorder;
 mod runs;
 mod series;
@@ -39,6 +40,7 @@ pub use interval::{Interval, IntervalMerger, IntervalPart, IntervalWatcher, Paci
 pub use observed::{Observed, SynSource};
 pub use operation::Op;
 pub use outcome::{Outcome, Outcomes, error_share};
+pub use rate_limit::RateLimitUse;
 pub use recorder::{Recorder, RecorderConfig};
 pub use series::Series;
 pub use sessions::{

@@ -1,8 +1,9 @@
 //! What one trial yields: raw, mergeable, serialisable. Statistics come later, in `analysis`.
 
 use super::{
-    AgentMeasured, Anatomy, Answers, Handshakes, Histogram, Interval, Observed, Outcomes, Series,
-    SessionsMeasured, Slowest, Split, Stage, StatusCodes, TargetMeasured, WaitUse,
+    AgentMeasured, Anatomy, Answers, Handshakes, Histogram, Interval, Observed, Outcomes,
+    RateLimitUse, Series, SessionsMeasured, Slowest, Split, Stage, StatusCodes, TargetMeasured,
+    WaitUse,
 };
 use crate::spec::TrialSpec;
 use crate::time::Nanos;
@@ -181,6 +182,9 @@ pub struct Measurement {
     pub connections_max: u64,
     /// The longest time by which a worker woke late or was busy past a deadline, its own stall.
     pub stall_ns_max: u64,
+    /// What a limit on operations per second did; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<RateLimitUse>,
 }
 
 impl Measurement {
@@ -255,6 +259,10 @@ impl Measurement {
         self.completed_sessions.merge(other.completed_sessions);
         self.connections_max += other.connections_max;
         self.stall_ns_max = self.stall_ns_max.max(other.stall_ns_max);
+        match (&mut self.rate_limit, other.rate_limit) {
+            (Some(mine), Some(theirs)) => mine.merge(theirs),
+            (mine, theirs) => *mine = mine.or(theirs),
+        }
     }
 
     /// The lengths of a stage; `None` where they were not measured.

@@ -2,7 +2,7 @@
 //! question, which the verdict answers.
 
 use super::Report;
-use crate::experiment::ending::{STOPPED_EARLY, UNREACHABLE};
+use crate::experiment::ending::{FLEET_LOST, STOPPED_EARLY, UNREACHABLE};
 use crate::measure::Outcome;
 use crate::trial::detail::Detail;
 use crate::trial::flows::FlowsReport;
@@ -50,7 +50,11 @@ impl Report {
 
     fn reasons(&self) -> Vec<String> {
         let ended = self.findings.iter();
-        let ended = ended.filter(|f| f.is(UNREACHABLE) || f.is(STOPPED_EARLY));
+        let ended = ended.filter(|f| {
+            [UNREACHABLE, FLEET_LOST, STOPPED_EARLY]
+                .iter()
+                .any(|&c| f.is(c))
+        });
         let mut reasons: Vec<String> = ended.map(|f| f.text.clone()).collect();
         let tally = self.tally();
         if tally.succeeded == 0 && (reasons.is_empty() || tally.attempted > 0) {

@@ -1,10 +1,11 @@
 //! What is told of each agent of a trial that several made together, and where one of them differs.
 
 use super::assess::evidence;
-use super::validity::{Asked, broken_clauses};
+use super::validity::{Asked, STALL_NS, broken_clauses};
 use crate::measure::{AgentMeasured, Trial};
 use crate::spec::Crew;
 use crate::stats::batch::mean_ci95;
+use crate::words::time;
 
 /// What `agent` contributed: `trial` is what it measured with the workers of `crew`.
 ///
@@ -41,6 +42,7 @@ pub fn agent_measured(agent: &str, crew: Crew, trial: &Trial) -> AgentMeasured {
         pacing_error_p99_ns: measured.pacing_error.percentile(0.99).map(|t| t.0),
         busiest_worker_percent: trial.generator.busiest_worker_percent,
         steal_percent: trial.generator.steal_percent,
+        stall_ns_max: measured.stall_ns_max,
         invalid_because: broken_clauses(&evidence)
             .into_iter()
             .map(|(_, words)| words)
@@ -57,6 +59,41 @@ pub fn agent_lost(agent: &str, crew: Crew, because: &str) -> AgentMeasured {
         workers: crew.workers,
         lost_because: Some(because.to_owned()),
         ..AgentMeasured::default()
+    }
+}
+
+/// How an agent did its part of a trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum AgentState<'a> {
+    /// As it was to.
+    Fine,
+    /// Nothing is known of what it measured, for this reason.
+    Lost(&'a str),
+    /// Its process did not run for this time, in nanoseconds: it was stopped, or its machine was.
+    Stopped(u64),
+    /// It ran, and distorted its share in this way: its machine is busy, or too small.
+    Distorted(&'a str),
+}
+
+impl AgentState<'_> {
+    /// The state of an agent, in words; empty where it is fine.
+    pub fn words(self) -> String {
+        match self {
+            AgentState::Fine => String::new(),
+            AgentState::Lost(why) => format!("lost: {why}"),
+            AgentState::Stopped(ns) => format!("stopped: did not run for {}", time(ns as f64)),
+            AgentState::Distorted(how) => format!("distorted: {how}"),
+        }
+    }
+}
+
+/// How an agent did its part of a trial.
+pub fn agent_state(agent: &AgentMeasured) -> AgentState<'_> {
+    match (&agent.lost_because, agent.invalid_because.first()) {
+        (Some(why), _) => AgentState::Lost(why),
+        (None, _) if agent.stall_ns_max >= STALL_NS => AgentState::Stopped(agent.stall_ns_max),
+        (None, Some(how)) => AgentState::Distorted(how),
+        (None, None) => AgentState::Fine,
     }
 }
 
@@ -199,6 +236,21 @@ mod tests {
         assert_eq!(outlier(&spread), None);
         // Two differ from each other, and nobody knows which is wrong.
         assert_eq!(outlier(&one[2..]), None);
+    }
+
+    #[test]
+    fn stopped_agent_is_told_from_noisy_and_lost_ones() {
+        let mut one = agent("a", 1000.0);
+        assert_eq!(agent_state(&one), AgentState::Fine);
+        one.stall_ns_max = 99_000_000;
+        assert_eq!(agent_state(&one), AgentState::Fine);
+        one.invalid_because = vec!["operations started late".to_owned()];
+        let noisy = agent_state(&one);
+        assert_eq!(noisy.words(), "distorted: operations started late");
+        one.stall_ns_max = 3_000_000_000;
+        assert_eq!(agent_state(&one).words(), "stopped: did not run for 3.00 s");
+        one.lost_because = Some("no sign of it for 10 s".to_owned());
+        assert_eq!(agent_state(&one).words(), "lost: no sign of it for 10 s");
     }
 
     #[test]

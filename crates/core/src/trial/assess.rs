@@ -316,6 +316,7 @@ pub(super) fn evidence(trial: &Trial) -> Evidence {
         unfit_values: measured.outcomes.count(Outcome::UnfitValue),
         unfit_because: unfit_report(trial).map(|unfit| unfit.sentence()),
         program_ended: programs.is_some_and(|programs| programs.has_ended),
+        rate_limit: measured.rate_limit,
     }
 }
 

@@ -8,7 +8,7 @@ mod explained;
 pub use explained::{INVALID, reasons};
 
 use crate::arrival::GapLaw;
-use crate::measure::Histogram;
+use crate::measure::{Histogram, RateLimitUse};
 use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov};
 use crate::time::Nanos;
 use crate::trial::timing::AnatomyReport;
@@ -34,7 +34,7 @@ const PACING_P99: [(f64, u64); 2] = [(0.20, 1_000_000), (0.50, 200_000)];
 const PACING_P50: (f64, u64) = (0.20, 100_000);
 
 /// The generator stood still if it was so late once, however long the trial.
-const STALL_NS: u64 = 100_000_000;
+pub(super) const STALL_NS: u64 = 100_000_000;
 
 /// Gaps may vary by so much more or less than promised (coefficient of variation), where they are
 /// constant, …
@@ -67,6 +67,10 @@ const STEAL_PERCENT: f64 = 10.0;
 const NO_RESOURCES_SHARE: f64 = 0.001;
 /// The share of the steps that may stay unsent for want of a value that fits its place.
 const UNSENT_SHARE: f64 = 0.001;
+/// Share of the operations that a limit may hold back, …
+const HELD_BACK_SHARE: f64 = 0.01;
+/// … and the number that it may: users begin together.
+const HELD_BACK: u64 = 10;
 
 /// What a schedule wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -163,6 +167,8 @@ pub struct Evidence {
     pub unfit_because: Option<String>,
     /// Agents of which nothing is known, each with the reason.
     pub agents_lost: Vec<(String, String)>,
+    /// What a limit on operations per second did; `None` where there was none.
+    pub rate_limit: Option<RateLimitUse>,
 }
 
 /// Response times whose generator's share decides.
@@ -204,6 +210,8 @@ pub enum Clause {
     AgentLost,
     /// Operations began that neither ended nor were under way at the end.
     OperationsLost,
+    /// A limit on operations per second held the load back.
+    RateLimited,
 }
 
 /// The broken clauses, each with a sentence; none where the trial is valid.
@@ -212,6 +220,7 @@ pub fn broken_clauses(evidence: &Evidence) -> Vec<(Clause, String)> {
     let checks: &[(Clause, Check)] = &[
         (Clause::OperationsLost, operations_are_lost),
         (Clause::AgentLost, agent_is_lost),
+        (Clause::RateLimited, rate_limited),
         (Clause::FellBehind, rate_not_achieved),
         (Clause::Stalled, stood_still),
         (Clause::PacedLate, paced_late),
@@ -435,6 +444,21 @@ fn agent_is_lost(e: &Evidence) -> Option<String> {
     Some(format!(
         "agent {agent} is lost ({because}){others}: its share of the load is not in the figures"
     ))
+}
+
+/// The limit is the generator's. What came of the load says nothing of what the target can do.
+fn rate_limited(e: &Evidence) -> Option<String> {
+    let limit = e.rate_limit?;
+    let share = limit.held_back as f64 / limit.started.max(1) as f64;
+    (share > HELD_BACK_SHARE && limit.held_back > HELD_BACK).then(|| {
+        format!(
+            "--rate-max of the agents, {}/s in all, held back {} of {} operations: the generator \
+             is the limit, and the target can do at least this",
+            number(limit.per_s),
+            exact(limit.held_back as f64),
+            exact(limit.started.max(limit.held_back) as f64)
+        )
+    })
 }
 
 fn resources_exhausted(e: &Evidence) -> Option<String> {

@@ -3,6 +3,7 @@
 use crate::error::RunError;
 use crate::reactor::{Backend, Event, EventTime};
 use knee_core::both_ends::Sampler;
+use knee_core::driver::RateLimit;
 use knee_core::measure::Completion;
 use knee_core::measure::{Handshakes, Op, SessionsMeasured};
 use knee_core::time::Nanos;
@@ -92,6 +93,11 @@ pub(crate) trait Client {
 
     /// Ends everything that is still under way as in flight.
     fn abandon(&mut self, now: Nanos);
+
+    /// The limit on operations per second that this client's own starts count in, if any.
+    fn rate_limit(&self) -> Option<&RateLimit> {
+        None
+    }
 
     /// What is known of the operations whose connections an observer follows.
     fn take_sampler(&mut self) -> Option<Sampler> {

@@ -24,6 +24,7 @@ use crate::exchange::{Exchange, Tell};
 use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
 use knee_core::both_ends::Sampler;
+use knee_core::driver::{Gate, RateLimit};
 use knee_core::measure::{Completion, Handshakes, Op, Outcome};
 use knee_core::pool::Pool;
 use knee_core::session::{Fills, Readings};
@@ -59,6 +60,8 @@ pub(crate) struct HttpClient<L: Link, X: Exchange, P: Policy = Kept> {
     /// Operations that the target has not processed. They are placed again before the event that
     /// told so is over, so that each has a deadline where it waits.
     again: Vec<Flight>,
+    /// Those of them that wait for the limit on operations per second.
+    limited: Gate<Flight>,
     /// Slots with something to be sent, or that could not send, once all that is due has begun.
     dirty: Vec<u32>,
     /// Deadlines of operations that were sent.
@@ -99,6 +102,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             flights: Flights::default(),
             waiting: Pool::new(config.operations_max()),
             again: Vec::new(),
+            limited: Gate::default(),
             dirty: Vec::new(),
             responding: Deadlines::new(slots),
             connecting: Deadlines::new(slots),
@@ -117,6 +121,12 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             config,
             policy,
         }
+    }
+
+    /// The same client, whose repeated requests count in this limit.
+    pub(crate) fn within(mut self, limit: Option<RateLimit>) -> Self {
+        self.limited = Gate::of(limit);
+        self
     }
 
     /// The most operations under way at once.
@@ -189,9 +199,27 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
             .min(first(&self.connecting))
             .min(first(&self.draining))
             .min(self.waiting.next_deadline())
+            .min(
+                self.limited
+                    .held()
+                    .map(|flight| flight.until)
+                    .min()
+                    .unwrap_or(Nanos::MAX),
+            )
+    }
+
+    fn next_due(&self) -> Nanos {
+        self.limited.next_due()
+    }
+
+    fn rate_limit(&self) -> Option<&RateLimit> {
+        self.limited.limit()
     }
 
     fn expire<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        while let Some(flight) = self.limited.release(now) {
+            self.place_in_time(io, flight, now);
+        }
         while let Some((slot, at)) = self.connecting.first()
             && at <= now
         {
@@ -210,9 +238,16 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
         while let Some(flight) = self.waiting.expire(now) {
             self.complete(flight.unsent(Outcome::Timeout, now));
         }
+        while let Some(flight) = self.limited.expire(|flight| flight.until <= now) {
+            self.complete(flight.unsent(Outcome::Timeout, now));
+        }
     }
 
     fn abandon(&mut self, now: Nanos) {
+        let held: Vec<Flight> = self.limited.give_up().collect();
+        for flight in held {
+            self.complete(flight.unsent(Outcome::InFlight, now));
+        }
         while let Some(flight) = self.waiting.abandon() {
             self.complete(flight.unsent(Outcome::InFlight, now));
         }

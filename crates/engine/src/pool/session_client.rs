@@ -15,6 +15,7 @@ use crate::link::Link;
 use crate::reactor::{Backend, Event, EventTime};
 use crate::sys::clock;
 use knee_core::both_ends::Sampler;
+use knee_core::driver::{Gate, RateLimit};
 use knee_core::measure::{
     Completion, Handshakes, Op, Outcome, SessionAttempts, SessionsMeasured, Window,
 };
@@ -55,6 +56,8 @@ pub(crate) struct SessionClient<L: Link, X: Exchange, P: Policy> {
     established: Vec<u32>,
     /// Sessions that wait for a number, and when the generator came to them.
     waiting: VecDeque<(Op, Nanos)>,
+    /// Sessions whose next request waits for the limit on operations per second.
+    limited: Gate<(u32, u32)>,
     /// Sessions that pause, by when they go on.
     thinking: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// How each request's path is put together.
@@ -102,6 +105,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             opened: 0,
             established: Vec::new(),
             waiting: VecDeque::new(),
+            limited: Gate::of(inner.rate_limit().cloned()),
             thinking: BinaryHeap::new(),
             completed: Completions::default(),
             ended: Vec::new(),
@@ -116,6 +120,12 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
             config,
             users,
         }
+    }
+
+    #[cfg(test)]
+    fn within(mut self, limit: RateLimit) -> Self {
+        self.limited = Gate::of(Some(limit));
+        self
     }
 
     /// The time of day. Read once: what is made of it is for the target, and no statistic.
@@ -201,9 +211,17 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
     }
 
     fn next_due(&self) -> Nanos {
-        self.thinking
-            .peek()
-            .map_or(Nanos::MAX, |Reverse((at, _))| *at)
+        let goes_on = self.thinking.peek();
+        let goes_on = goes_on.map_or(Nanos::MAX, |Reverse((at, _))| *at);
+        let limited = match self.limited.next_due() {
+            Nanos::MAX => Nanos::MAX,
+            at => at.min(self.config.window.end),
+        };
+        goes_on.min(limited).min(self.inner.next_due())
+    }
+
+    fn rate_limit(&self) -> Option<&RateLimit> {
+        self.limited.limit()
     }
 
     fn oldest_intended(&self) -> Option<Nanos> {
@@ -215,6 +233,7 @@ impl<L: Link, X: Exchange, P: Policy> Client for SessionClient<L, X, P> {
         self.inner.expire(io, now);
         self.expire_waiting(now);
         self.wake(io, now);
+        self.release(io, now);
         self.now = now;
         self.expire_asked(now);
         self.advance(io, now);

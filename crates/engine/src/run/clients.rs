@@ -71,7 +71,7 @@ impl Plan<'_> {
         parts: &Sender<IntervalPart>,
     ) -> io::Result<Done> {
         let slots = client.slots();
-        let client = client.followed(self.one_of);
+        let client = client.followed(self.one_of).within(self.rate_limit());
         if let Some(plan) = &self.spec.target.sessions {
             let target = &self.spec.target;
             let host = target.requests.first().map_or("", |r| r.host.as_str());

@@ -1,12 +1,13 @@
 //! One trial as an agent makes it.
 
+use super::stops::{Span, StopWatch, longest_within};
 use super::{lock, store};
 use crate::FleetError;
 use crate::bus::{Link, json, now_ns};
 use crate::outline::outline;
 use crate::parcel::pack;
 use crate::part::Part;
-use crate::permit::Permit;
+use crate::permit::{Permit, Spacing};
 use crate::words::{
     Answer, Delivered, Doing, KEPT, Order, Prepare, Snapshot, TrialKey, live_subject,
 };
@@ -14,6 +15,7 @@ use async_nats::{Client, jetstream};
 use bytes::Bytes;
 use knee_core::measure::IntervalPart;
 use knee_core::spec::{Crew, Margins, TrialSpec};
+use knee_core::time::Nanos;
 use knee_engine::Muster;
 use knee_engine::error::RunError;
 use std::fs;
@@ -35,8 +37,8 @@ const GO_PATIENCE: Duration = Duration::from_secs(60);
 const LEAD_MIN_NS: u64 = 2_000_000;
 /// So long before the beginning its workers wake up.
 const WAKE_NS: u64 = 3_000_000;
-/// A rate may exceed the limit by so much in an interval, by chance.
-const RATE_CHANCE: f64 = 1.2;
+/// A trial waits for the limit on operations per second after the last one no longer than this.
+const SPACING_WAIT: Duration = Duration::from_secs(10);
 
 /// What a job needs of its agent.
 #[derive(Clone)]
@@ -47,6 +49,7 @@ pub(super) struct Tools {
     pub(super) link: Arc<Link>,
     pub(super) permit: Permit,
     pub(super) margins: Margins,
+    pub(super) spacing: Arc<Spacing>,
     pub(super) clock_shift_ns: i64,
 }
 
@@ -213,12 +216,15 @@ impl Work {
         let mut spec = self.order.spec.clone();
         spec.engine.margins = self.tools.margins;
         let crew = self.crew;
+        self.tools.spacing.wait(SPACING_WAIT);
         self.tools
             .permit
             .check(&mut spec, crew)
             .map_err(|e| match e {
                 FleetError::Unreachable(line) => (Answer::Unreachable(line.clone()), line),
-                FleetError::Refused(line) => (Answer::No(line.clone()), line),
+                FleetError::Refused(line) | FleetError::Gone(line) => {
+                    (Answer::No(line.clone()), line)
+                }
             })?;
         let files = Files::put(&self.order.files, &self.key, &mut spec).map_err(|e| {
             let line = format!("the files that the trial needs: {e}");
@@ -235,15 +241,21 @@ impl Work {
         let muster = AgentMuster {
             work: &self,
             begun_late_ns: AtomicU64::new(0),
+            began_ns: AtomicU64::new(0),
             seen: Mutex::default(),
             snapshots,
             why: Mutex::default(),
         };
+        let watch = StopWatch::start();
         let ran = knee_engine::run_part(&spec, crew, &muster, &self.shared.stop);
+        let stops = watch.end();
+        // Each worker of the next trial begins with one operation: that has to be earned.
+        self.tools.spacing.charge(crew.workers);
         drop(files);
         let trial = ran.map_err(|e| match e {
             RunError::Unreachable(line) => (Answer::Unreachable(line.clone()), line),
-            RunError::NotPermitted(line) | RunError::NotStarted(line) => {
+            other => {
+                let line = other.to_string();
                 (Answer::No(line.clone()), line)
             }
         })?;
@@ -252,6 +264,9 @@ impl Work {
         }
         let mut trial = trial;
         trial.spec = outline(&self.order.spec);
+        let stopped_ns = longest_within(&stops, muster.window(&spec));
+        let stall_ns_max = &mut trial.measurement.stall_ns_max;
+        *stall_ns_max = stopped_ns.max(*stall_ns_max);
         let begun_late_ns = muster.begun_late_ns.load(Ordering::Relaxed);
         let delivered = Delivered {
             agent: self.tools.agent.clone(),
@@ -284,6 +299,8 @@ impl Work {
 struct AgentMuster<'a> {
     work: &'a Work,
     begun_late_ns: AtomicU64,
+    /// When it began, by the monotonic clock; 0: not yet.
+    began_ns: AtomicU64,
     seen: Mutex<Parts>,
     snapshots: UnboundedSender<Snapshot>,
     /// Why the agent ended it.
@@ -296,6 +313,15 @@ struct Parts {
     sum: Part,
 }
 
+impl AgentMuster<'_> {
+    /// The measured window, by the monotonic clock. A number of operations may end it earlier.
+    fn window(&self, spec: &TrialSpec) -> Span {
+        let began_ns = self.began_ns.load(Ordering::Relaxed);
+        let at = |after: Nanos| began_ns.saturating_add(after.0);
+        [at(spec.warmup), at(spec.window_end())]
+    }
+}
+
 impl Muster for AgentMuster<'_> {
     fn begin(&self) -> Option<u64> {
         let _ = self.work.ready.send(Answer::Yes);
@@ -306,6 +332,7 @@ impl Muster for AgentMuster<'_> {
         };
         let wait = at_ns.saturating_sub(now_ns()).saturating_sub(WAKE_NS);
         thread::sleep(Duration::from_nanos(wait));
+        self.began_ns.store(at_ns, Ordering::Relaxed);
         Some(at_ns)
     }
 
@@ -313,18 +340,11 @@ impl Muster for AgentMuster<'_> {
         self.begun_late_ns.fetch_max(late_ns, Ordering::Relaxed);
     }
 
+    fn rate_max(&self) -> Option<f64> {
+        self.work.tools.permit.rate_max
+    }
+
     fn part(&self, part: &IntervalPart) {
-        if let Some(max) = self.work.tools.permit.rate_max {
-            let length_ns = part.end_ns.saturating_sub(part.start_ns).max(1);
-            let per_s = part.attempted as f64 * 1e9 / length_ns as f64;
-            if per_s > max * RATE_CHANCE {
-                self.work.shared.stop.store(true, Ordering::Relaxed);
-                *lock(&self.why) = Some(format!(
-                    "it made {per_s:.0} operations per second, and its --rate-max is {max:.0}: \
-                     offer less, or a load whose rate is known"
-                ));
-            }
-        }
         let sum = {
             let mut seen = lock(&self.seen);
             let part = Part::of(part);

@@ -1,12 +1,14 @@
 //! An agent: the engine behind subjects.
 
 mod job;
+mod lease;
 mod question;
+mod stops;
 mod store;
 
-use crate::bus::{Bus, Stores, json, now_ns, parse};
+use crate::bus::{Bus, json, now_ns, parse};
 use crate::parcel::{Pieces, parse_piece, unpack};
-use crate::permit::Permit;
+use crate::permit::{Permit, Spacing};
 use crate::words::{
     AgentFacts, Answer, BEAT, Beat, Doing, FAREWELL, Go, Order, PIECE, PROTOCOL, Prepare, RENEW,
     Reading, TrialKey, Verb, beat_subject,
@@ -18,6 +20,7 @@ pub(crate) use job::files_of;
 use job::{Job, Tools};
 use knee_core::spec::Margins;
 use knee_engine::sys::clock;
+use lease::Leases;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -46,7 +49,7 @@ pub struct AgentOptions {
 #[derive(Debug)]
 pub struct Agent {
     bus: Bus,
-    stores: Stores,
+    leases: Leases,
     facts: AgentFacts,
     options: AgentOptions,
 }
@@ -64,14 +67,16 @@ impl Agent {
                  beginning with a letter or digit"
             )));
         }
-        let bus = Bus::connect(&options.access, "knee agent")?;
-        let stores = bus.stores()?;
+        let host_name = host_name();
+        let name = asked.clone().unwrap_or_else(|| name_of_host(&host_name));
+        let bus = Bus::connect(&options.access, "knee agent", &name)?;
+        let leases = Leases::of(&bus);
         let host = knee_engine::host();
         let mut facts = AgentFacts {
             name: String::new(),
             protocol: PROTOCOL,
             version: options.version.clone(),
-            host: host_name(),
+            host: host_name,
             pid: std::process::id(),
             cores: host.cpus,
             kernel: host.kernel,
@@ -86,10 +91,10 @@ impl Agent {
             rate_max: options.permit.rate_max,
             run: None,
         };
-        bus.run(take_name(&stores, &mut facts, asked))?;
+        bus.run(take_name(&leases, &mut facts, asked))?;
         Ok(Agent {
             bus,
-            stores,
+            leases,
             facts,
             options,
         })
@@ -108,12 +113,13 @@ impl Agent {
         let desk = Desk {
             client: self.bus.client.clone(),
             link: self.bus.link.clone(),
-            stores: self.stores.clone(),
+            leases: self.leases.clone(),
             stream: self.bus.stream.clone(),
             facts: self.facts.clone(),
             options: self.options.clone(),
             state: Arc::default(),
             chrony_error_ns: Arc::default(),
+            spacing: Arc::new(Spacing::of(self.options.permit.rate_max)),
         };
         self.bus.run(desk.serve(stop, tell))
     }
@@ -126,28 +132,25 @@ fn is_name(name: &str) -> bool {
     begins && name.len() <= 64 && name.chars().all(fits)
 }
 
+/// The name of an agent after its host.
+fn name_of_host(host: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let letters = host.chars().map(|c| if fits(c) { c } else { '-' });
+    let name: String = letters.take(56).collect();
+    if is_name(&name) {
+        name
+    } else {
+        "agent".to_owned()
+    }
+}
+
 /// Takes the name asked for, or the first that is free of those that the host's name gives.
 async fn take_name(
-    stores: &Stores,
+    leases: &Leases,
     facts: &mut AgentFacts,
     asked: Option<String>,
 ) -> Result<(), FleetError> {
-    let of_host: String = facts
-        .host
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '-' {
-                c
-            } else {
-                '-'
-            }
-        })
-        .take(56)
-        .collect();
-    let of_host = match is_name(&of_host) {
-        true => of_host,
-        false => "agent".to_owned(),
-    };
+    let of_host = name_of_host(&facts.host);
     let last = if asked.is_some() { 1 } else { 999 };
     for number in 1..=last {
         facts.name = match (&asked, number) {
@@ -155,7 +158,7 @@ async fn take_name(
             (None, 1) => of_host.clone(),
             (None, n) => format!("{of_host}-{n}"),
         };
-        if take(stores, facts).await? {
+        if leases.take(facts).await? {
             return Ok(());
         }
     }
@@ -165,29 +168,6 @@ async fn take_name(
          after 12 s)",
         facts.name
     )))
-}
-
-async fn take(stores: &Stores, facts: &AgentFacts) -> Result<bool, FleetError> {
-    let unreachable =
-        |why: String| FleetError::Unreachable(format!("no lease for an agent: {why}"));
-    if stores.agents.create(&facts.name, json(facts)).await.is_ok() {
-        return Ok(true);
-    }
-    let held = stores.agents.get(&facts.name).await;
-    let held = held.map_err(|e| unreachable(crate::bus::chain(&e)))?;
-    // One of this host that died without giving it back.
-    let is_dead = |other: &AgentFacts| {
-        let process = format!("/proc/{}", other.pid);
-        other.host == facts.host && !std::path::Path::new(&process).exists()
-    };
-    match held.as_deref().and_then(parse::<AgentFacts>) {
-        Some(other) if !is_dead(&other) => Ok(false),
-        _ => {
-            let put = stores.agents.put(&facts.name, json(facts)).await;
-            put.map_err(|e| unreachable(crate::bus::chain(&e)))?;
-            Ok(true)
-        }
-    }
 }
 
 /// An agent that is to end keeps a result so long at most, for somebody to fetch it.
@@ -200,13 +180,15 @@ const CHECK: Duration = Duration::from_secs(15);
 struct Desk {
     client: Client,
     link: Arc<crate::bus::Link>,
-    stores: Stores,
+    leases: Leases,
     stream: async_nats::jetstream::Context,
     facts: AgentFacts,
     options: AgentOptions,
     state: Arc<Mutex<State>>,
     /// As chrony said last.
     chrony_error_ns: Arc<Mutex<Option<u64>>>,
+    /// Connects beside trials count in the limit too.
+    spacing: Arc<Spacing>,
 }
 
 /// What it is doing.
@@ -227,9 +209,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Desk {
     async fn serve(mut self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<(), FleetError> {
         let subject = format!("knee.agent.{}.*", self.facts.name);
-        let mut asked = self.client.subscribe(subject).await.map_err(|e| {
-            FleetError::Unreachable(format!("no subscription: {}", crate::bus::chain(&e)))
-        })?;
+        let mut asked =
+            self.client.subscribe(subject).await.map_err(|e| {
+                FleetError::Gone(format!("no subscription: {}", crate::bus::chain(&e)))
+            })?;
         let ticks = |every: Duration| {
             let mut ticks = interval(every);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -273,7 +256,7 @@ impl Desk {
         // What became of the trial is told once more, and the lease ends now, not with its time.
         let farewell = async {
             self.beat().await;
-            let _ = self.stores.agents.delete(&self.facts.name).await;
+            self.leases.give_back(&self.facts.name).await;
             let _ = self.client.flush().await;
         };
         let _ = timeout(FAREWELL, farewell).await;
@@ -321,10 +304,8 @@ impl Desk {
     /// Beside what is asked: it may take seconds where NATS is away.
     fn renew(&mut self) {
         self.facts.run = self.job_key().map(|key| key.run);
-        let (agents, facts) = (self.stores.agents.clone(), self.facts.clone());
-        tokio::spawn(async move {
-            let _ = agents.put(&facts.name, json(&facts)).await;
-        });
+        let (leases, facts) = (self.leases.clone(), self.facts.clone());
+        tokio::spawn(async move { leases.renew(&facts).await });
     }
 
     async fn beat(&self) {
@@ -399,9 +380,11 @@ impl Desk {
         let (answer, ready) = tokio::sync::oneshot::channel();
         let prepared = {
             let mut state = lock(&self.state);
-            let pieces = std::mem::take(&mut state.pieces).take().unwrap_or_default();
-            let order = unpack::<Order>(&pieces).ok();
-            let asked = order.zip(parse::<Prepare>(&message.payload));
+            let asked = parse::<Prepare>(&message.payload).and_then(|part| {
+                // What is no order takes no pieces from one that is on its way.
+                let pieces = std::mem::take(&mut state.pieces).take()?;
+                Some((unpack::<Order>(&pieces).ok()?, part))
+            });
             match (asked, &state.job) {
                 (None, _) => Err("what it was asked is not whole".to_owned()),
                 (Some((_, part)), Some(job)) if !job.is_over() && job.key.run != part.key.run => {
@@ -438,6 +421,7 @@ impl Desk {
             link: self.link.clone(),
             permit: self.options.permit.clone(),
             margins: self.options.margins,
+            spacing: self.spacing.clone(),
             clock_shift_ns: self.options.clock_shift_ns,
         }
     }

@@ -13,6 +13,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
+/// A question waits for the limit on operations per second no longer than this.
+const QUESTION_WAIT: Duration = Duration::from_secs(3);
+
 impl Desk {
     /// Something about a target, as seen from here, that takes its time.
     pub(super) fn on_question<Q: DeserializeOwned + 'static, A: Serialize + 'static>(
@@ -21,8 +24,12 @@ impl Desk {
         answer: fn(&Permit, Q) -> Result<A, Answer>,
     ) {
         let (permit, client) = (self.options.permit.clone(), self.client.clone());
+        let spacing = self.spacing.clone();
         tokio::task::spawn_blocking(move || {
             let told = match parse::<Q>(&message.payload) {
+                Some(_) if !spacing.wait(QUESTION_WAIT) => Err(Answer::No(
+                    "its --rate-max permits no further connects now".to_owned(),
+                )),
                 None => Err(Answer::No("it cannot read the question".to_owned())),
                 Some(question) => answer(&permit, question),
             };
@@ -39,7 +46,7 @@ impl Desk {
 fn told(error: FleetError) -> Answer {
     match error {
         FleetError::Unreachable(line) => Answer::Unreachable(line),
-        FleetError::Refused(line) => Answer::No(line),
+        FleetError::Refused(line) | FleetError::Gone(line) => Answer::No(line),
     }
 }
 
@@ -63,6 +70,6 @@ pub(super) fn aim(
     match knee_engine::aim(&target, &sources) {
         Ok((address, answers)) => Ok(Aimed { address, answers }),
         Err(RunError::Unreachable(line)) => Err(Answer::Unreachable(line)),
-        Err(RunError::NotPermitted(line) | RunError::NotStarted(line)) => Err(Answer::No(line)),
+        Err(e) => Err(Answer::No(e.to_string())),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::job::{Shared, Tools};
 use super::lock;
-use crate::bus::chain;
+use crate::bus::not_stored;
 use crate::parcel::piece_words;
 use crate::words::{Doing, KEPT, PIECE, TrialKey, result_subject};
 use async_nats::HeaderMap;
@@ -58,8 +58,8 @@ impl Storing {
             let sent = stream
                 .publish_with_headers(subject, headers, piece.clone())
                 .await;
-            let acknowledged = sent.map_err(|e| chain(&e))?.await;
-            acknowledged.map_err(|e| chain(&e))?;
+            let acknowledged = sent.map_err(|e| not_stored(&e))?.await;
+            acknowledged.map_err(|e| not_stored(&e))?;
         }
         Ok(())
     }

@@ -1,13 +1,15 @@
 //! What agents delivered, fetched and joined into one trial.
 
+use super::lease::is_dead;
 use super::{Asked, tell};
 use crate::bus::{Bus, Stores, chain, json, parse};
 use crate::parcel::unpack;
 use crate::part::Part;
 use crate::words::{
-    CoordinatorFacts, Delivered, LEASE_KEY, PlanFacts, SPEC, TrialKey, Verb, result_subject,
+    COORDINATORS_INBOX, CoordinatorFacts, Delivered, LEASE_KEY, PlanFacts, SPEC, TrialKey, Verb,
+    result_subject,
 };
-use crate::{Access, FleetError};
+use crate::{Access, FleetError, host_name};
 use async_nats::Request;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -106,7 +108,7 @@ pub(super) fn join(
             Some((agent, why)) => format!(": agent {agent}: {why}"),
             None => String::new(),
         };
-        return Err(FleetError::Unreachable(format!(
+        return Err(FleetError::Gone(format!(
             "no agent delivered anything{why}"
         )));
     };
@@ -132,7 +134,7 @@ pub struct Collected {
 /// # Errors
 /// NATS is not there; there is no such run, or nothing of it.
 pub fn collect(access: &Access, run: Option<&str>) -> Result<Collected, FleetError> {
-    let bus = Bus::connect(access, "knee fleet")?;
+    let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
     let stores = bus.stores()?;
     bus.run(async {
         let plan = match run {
@@ -143,13 +145,13 @@ pub fn collect(access: &Access, run: Option<&str>) -> Result<Collected, FleetErr
         let pieces = fetch_stored(&stores, &key, SPEC, plan.pieces)
             .await
             .map_err(|_| {
-                FleetError::Unreachable(format!(
+                FleetError::Gone(format!(
                     "nothing is left of run {}: its report was made, or it is older than a day",
                     key.run
                 ))
             })?;
         let spec: TrialSpec = unpack(&pieces).map_err(|e| {
-            FleetError::Unreachable(format!("the plan of run {} cannot be read: {e}", key.run))
+            FleetError::Gone(format!("the plan of run {} cannot be read: {e}", key.run))
         })?;
         let mut fates = Vec::new();
         for (agent, crew) in plan.agents {
@@ -201,14 +203,14 @@ async fn any_result(
 
 async fn read_plan(stores: &Stores, run: &str) -> Result<PlanFacts, FleetError> {
     let held = stores.plans.get(run).await;
-    let held = held.map_err(|e| FleetError::Unreachable(format!("no plans: {}", chain(&e))))?;
-    held.as_deref().and_then(parse::<PlanFacts>).ok_or_else(|| {
-        FleetError::Unreachable(format!("there is no run {run} that anything is kept of"))
-    })
+    let held = held.map_err(|e| FleetError::Gone(format!("no plans: {}", chain(&e))))?;
+    held.as_deref()
+        .and_then(parse::<PlanFacts>)
+        .ok_or_else(|| FleetError::Gone(format!("there is no run {run} that anything is kept of")))
 }
 
 async fn last_plan(stores: &Stores) -> Result<PlanFacts, FleetError> {
-    let none = || FleetError::Unreachable("there is no run that anything is kept of".to_owned());
+    let none = || FleetError::Gone("there is no run that anything is kept of".to_owned());
     let mut keys = stores.plans.keys().await.map_err(|_| none())?;
     let mut plans = Vec::new();
     while let Some(Ok(run)) = keys.next().await {
@@ -223,7 +225,7 @@ async fn last_plan(stores: &Stores) -> Result<PlanFacts, FleetError> {
 /// # Errors
 /// NATS is not there; nothing runs.
 pub fn stop(access: &Access) -> Result<String, FleetError> {
-    let bus = Bus::connect(access, "knee fleet")?;
+    let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
     let stores = bus.stores()?;
     bus.run(async {
         let held = stores.coordinator.get(LEASE_KEY).await.ok().flatten();
@@ -234,5 +236,31 @@ pub fn stop(access: &Access) -> Result<String, FleetError> {
         let names = plan.agents.iter().map(|(agent, _)| agent.as_str());
         tell(&bus.client, names, Verb::Stop, &plan.key).await;
         Ok(facts.run)
+    })
+}
+
+/// Deletes the results and plans that JetStream keeps.
+///
+/// # Errors
+/// NATS is not there; a run is under way.
+pub fn clear(access: &Access) -> Result<(), FleetError> {
+    let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
+    let stores = bus.stores()?;
+    bus.run(async {
+        let held = stores.coordinator.get(LEASE_KEY).await.ok().flatten();
+        let holder = held.as_deref().and_then(parse::<CoordinatorFacts>);
+        // One that found JetStream full could not give its lease back.
+        let lives = |holder: &CoordinatorFacts| !is_dead(holder, &host_name());
+        if let Some(facts) = holder.filter(lives) {
+            return Err(FleetError::Refused(format!(
+                "run {} is under way: wait for its end, or end it with 'knee fleet stop'",
+                facts.run
+            )));
+        }
+        let failed = |why: String| FleetError::Gone(format!("nothing was deleted: {why}"));
+        let plans = stores.plans.stream.purge().await;
+        plans.map_err(|e| failed(chain(&e)))?;
+        let results = stores.results.purge().await;
+        results.map(drop).map_err(|e| failed(chain(&e)))
     })
 }

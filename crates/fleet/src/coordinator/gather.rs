@@ -2,7 +2,7 @@
 
 use super::{Asked, FleetOptions, Member};
 use crate::bus::{Bus, Stores, chain, parse};
-use crate::words::{AgentFacts, CoordinatorFacts, LEASE_KEY, PROTOCOL};
+use crate::words::{AgentFacts, COORDINATORS_INBOX, CoordinatorFacts, LEASE_KEY, PROTOCOL};
 use crate::{Access, FleetError, chrony};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
@@ -22,7 +22,7 @@ pub struct Present {
 /// # Errors
 /// NATS is not there.
 pub fn present(access: &Access) -> Result<(Vec<Present>, Option<CoordinatorFacts>), FleetError> {
-    let bus = Bus::connect(access, "knee fleet")?;
+    let bus = Bus::connect(access, "knee fleet", COORDINATORS_INBOX)?;
     let stores = bus.stores()?;
     let own_error_ns = chrony::error_ns_max();
     bus.run(async {
@@ -45,8 +45,7 @@ pub fn present(access: &Access) -> Result<(Vec<Present>, Option<CoordinatorFacts
 
 /// Those who hold a lease, by name.
 async fn leases(stores: &Stores) -> Result<Vec<AgentFacts>, FleetError> {
-    let unreachable =
-        |why: String| FleetError::Unreachable(format!("the agents cannot be listed: {why}"));
+    let unreachable = |why: String| FleetError::Gone(format!("the agents cannot be listed: {why}"));
     let mut keys = stores
         .agents
         .keys()
@@ -76,7 +75,7 @@ pub(super) async fn find(
     let all = leases(stores).await?;
     let place = &bus.place;
     if all.is_empty() {
-        return Err(FleetError::Unreachable(format!(
+        return Err(FleetError::Gone(format!(
             "no agents at {place}: start 'knee agent --nats {place}' on each machine"
         )));
     }
@@ -117,7 +116,7 @@ pub(super) async fn find(
             }),
             Err(_) if options.allow_loss => {}
             Err(why) => {
-                return Err(FleetError::Unreachable(format!(
+                return Err(FleetError::Gone(format!(
                     "agent {} on {} has a lease, but {why}: see to it, leave it out with --agents, \
                      or wait 12 s for its lease to end",
                     facts.name, facts.host
@@ -126,9 +125,7 @@ pub(super) async fn find(
         }
     }
     match members.is_empty() {
-        true => Err(FleetError::Unreachable(format!(
-            "no agent at {place} answers"
-        ))),
+        true => Err(FleetError::Gone(format!("no agent at {place} answers"))),
         false => Ok(members),
     }
 }

@@ -1,7 +1,7 @@
 //! The right to conduct: one coordinator at a time.
 
 use crate::FleetError;
-use crate::bus::{Stores, chain, json, parse};
+use crate::bus::{Stores, json, not_stored, parse};
 use crate::words::{CoordinatorFacts, FAREWELL, LEASE_KEY, RENEW};
 use async_nats::Client;
 use async_nats::jetstream::kv::Store;
@@ -34,13 +34,13 @@ impl Lease {
             Ok(revision) => revision,
             Err(_) => {
                 let held = store.get(LEASE_KEY).await.map_err(|e| {
-                    FleetError::Unreachable(format!("no lease for a coordinator: {}", chain(&e)))
+                    FleetError::Gone(format!("no lease for a coordinator: {}", not_stored(&e)))
                 })?;
                 match held.as_deref().and_then(parse::<CoordinatorFacts>) {
-                    Some(other) if !is_dead(&other, &facts) => return Err(refusal(&other)),
+                    Some(other) if !is_dead(&other, &facts.host) => return Err(refusal(&other)),
                     _ => store.put(LEASE_KEY, json(&facts)).await.map_err(|e| {
-                        let why = chain(&e);
-                        FleetError::Unreachable(format!("no lease for a coordinator: {why}"))
+                        let why = not_stored(&e);
+                        FleetError::Gone(format!("no lease for a coordinator: {why}"))
                     })?,
                 }
             }
@@ -98,8 +98,8 @@ impl Lease {
 }
 
 /// A coordinator of this host that died without giving it back.
-fn is_dead(other: &CoordinatorFacts, own: &CoordinatorFacts) -> bool {
-    other.host == own.host && !Path::new(&format!("/proc/{}", other.pid)).exists()
+pub(super) fn is_dead(other: &CoordinatorFacts, host: &str) -> bool {
+    other.host == host && !Path::new(&format!("/proc/{}", other.pid)).exists()
 }
 
 fn refusal(other: &CoordinatorFacts) -> FleetError {

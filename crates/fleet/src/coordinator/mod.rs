@@ -7,13 +7,14 @@ mod lease;
 mod tests;
 mod trial;
 
-pub use collect::{Collected, collect, stop};
+pub use collect::{Collected, clear, collect, stop};
 pub use gather::{Present, present};
 
 use crate::bus::{Bus, Stores, chain, json, now_ns, parse};
 use crate::clocks::{ClockRead, READINGS, best_of};
 use crate::words::{
-    AgentFacts, Aimed, Answer, CoordinatorFacts, Greeted, Reading, TrialKey, Verb, agent_subject,
+    AgentFacts, Aimed, Answer, COORDINATORS_INBOX, CoordinatorFacts, Greeted, Reading, TrialKey,
+    Verb, agent_subject,
 };
 use crate::{Access, FleetError, Selector, host_name};
 use async_nats::{Client, Request};
@@ -84,7 +85,7 @@ impl Fleet {
     /// NATS is not there; somebody else conducts; no agent fits, or one that does is of another
     /// version or does not answer.
     pub fn gather(options: FleetOptions) -> Result<Fleet, FleetError> {
-        let bus = Bus::connect(&options.access, "knee")?;
+        let bus = Bus::connect(&options.access, "knee", COORDINATORS_INBOX)?;
         let stores = bus.stores()?;
         let found = bus.run(gather::find(&bus, &stores, &options))?;
         let run = random_name();
@@ -142,7 +143,7 @@ impl Fleet {
         limit: Duration,
     ) -> Result<A, FleetError> {
         let Some(first) = self.members.first() else {
-            return Err(FleetError::Unreachable("there is no agent".to_owned()));
+            return Err(FleetError::Gone("there is no agent".to_owned()));
         };
         let agent = first.facts.name.as_str();
         let asked = Asked {
@@ -151,12 +152,13 @@ impl Fleet {
         };
         let told: Result<Result<A, Answer>, String> =
             self.bus.run(asked.ask(verb, question, limit));
-        let unreachable = |why: &str| FleetError::Unreachable(format!("agent {agent}: {why}"));
+        let words = |why: &str| format!("agent {agent}: {why}");
         match told {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(Answer::No(why))) => Err(FleetError::Refused(format!("agent {agent}: {why}"))),
-            Ok(Err(Answer::Unreachable(why))) | Err(why) => Err(unreachable(&why)),
-            Ok(Err(Answer::Yes)) => Err(unreachable("no answer")),
+            Ok(Err(Answer::No(why))) => Err(FleetError::Refused(words(&why))),
+            Ok(Err(Answer::Unreachable(why))) => Err(FleetError::Unreachable(words(&why))),
+            Ok(Err(Answer::Yes)) => Err(FleetError::Gone(words("no answer"))),
+            Err(why) => Err(FleetError::Gone(words(&why))),
         }
     }
 
@@ -174,7 +176,7 @@ impl Fleet {
     ) -> Result<Trial, RunError> {
         self.go_on_without_the_lost()?;
         if let Some(why) = self.lease.lost() {
-            return Err(RunError::Unreachable(why));
+            return Err(RunError::FleetLost(why));
         }
         let key = TrialKey {
             run: self.run.clone(),
@@ -202,7 +204,7 @@ impl Fleet {
             .find_map(|m| Some((m, m.lost.as_ref()?)));
         if let Some((member, why)) = lost {
             if !self.options.allow_loss {
-                return Err(FleetError::Unreachable(format!(
+                return Err(FleetError::Gone(format!(
                     "agent {} is lost: {why}. To go on with the others: --allow-loss",
                     member.facts.name
                 )));
@@ -210,7 +212,7 @@ impl Fleet {
             self.members.retain(|member| member.lost.is_none());
         }
         match self.members.is_empty() {
-            true => Err(FleetError::Unreachable("every agent is lost".to_owned())),
+            true => Err(FleetError::Gone("every agent is lost".to_owned())),
             false => Ok(()),
         }
     }

@@ -3,7 +3,7 @@
 use super::collect::{fetch_kept, fetch_stored, join};
 use super::{Asked, FleetOptions, Member, tell};
 use crate::agent::files_of;
-use crate::bus::{Link, Stores, json, now_ns, parse};
+use crate::bus::{Link, Stores, json, not_stored, now_ns, parse};
 use crate::live::LiveMerge;
 use crate::outline::outline;
 use crate::parcel::{pack, piece_words};
@@ -74,7 +74,7 @@ impl Making<'_> {
             let client = self.client.clone();
             async move {
                 let heard = client.subscribe(subject).await;
-                heard.map_err(|e| FleetError::Unreachable(format!("no subscription: {e}")))
+                heard.map_err(|e| FleetError::Gone(format!("no subscription: {e}")))
             }
         };
         let (beats, live) = (listen("beat").await?, listen("live").await?);
@@ -142,15 +142,20 @@ impl Making<'_> {
     /// Leaves a note of what is planned, for those who collect what is left of it.
     async fn note_plan(&self, members: &[Member], crews: &[Crew]) -> Result<(), FleetError> {
         let failed = |why: String| {
-            FleetError::Unreachable(format!("the plan cannot be stored in JetStream: {why}"))
+            FleetError::Gone(format!("the plan cannot be stored in JetStream: {why}"))
         };
         let pieces = pack(&outline(self.spec)).map_err(|e| failed(e.to_string()))?;
         for (number, piece) in pieces.iter().enumerate() {
             let subject = result_subject(&self.key, SPEC, &number.to_string());
             let stream = &self.stores.context;
-            let sent = stream.publish(subject, piece.clone()).await;
-            let stored = sent.map_err(|e| failed(crate::bus::chain(&e)))?.await;
-            stored.map_err(|e| failed(crate::bus::chain(&e)))?;
+            let stored = match stream.publish(subject, piece.clone()).await {
+                Ok(sent) => sent.await.map(drop),
+                Err(e) => Err(e),
+            };
+            if let Err(e) = stored {
+                let full = self.stores.clone().fullness().await;
+                return Err(failed(format!("{}.{full}", not_stored(&e))));
+            }
         }
         let plan = PlanFacts {
             key: self.key.clone(),
@@ -164,7 +169,7 @@ impl Making<'_> {
             pieces: pieces.len() as u32,
         };
         let put = self.stores.plans.put(&self.key.run, json(&plan)).await;
-        put.map(drop).map_err(|e| failed(crate::bus::chain(&e)))
+        put.map(drop).map_err(|e| failed(not_stored(&e)))
     }
 
     /// Gets all ready and tells them when to begin; when that is, by our clock.
@@ -187,7 +192,7 @@ impl Making<'_> {
             // Nobody has sent anything: the moment has not come for those who were told in time.
             self.cancel(members).await;
             if attempt == ATTEMPTS {
-                return Err(FleetError::Unreachable(format!(
+                return Err(FleetError::Gone(format!(
                     "the agents cannot begin together, tried {ATTEMPTS} times: {why}"
                 )));
             }
@@ -229,9 +234,10 @@ impl Making<'_> {
             .find_map(|(agent, answer)| match answer {
                 Ok(Answer::Yes) => None,
                 Ok(Answer::No(why)) => Some(FleetError::Refused(format!("agent {agent}: {why}"))),
-                Ok(Answer::Unreachable(why)) | Err(why) => {
+                Ok(Answer::Unreachable(why)) => {
                     Some(FleetError::Unreachable(format!("agent {agent}: {why}")))
                 }
+                Err(why) => Some(FleetError::Gone(format!("agent {agent} is lost: {why}"))),
             });
         match refused {
             None => Ok(()),
@@ -261,7 +267,7 @@ impl Making<'_> {
             };
             let clock = asked.clock_for_trial().await;
             clock.map(|clock| member.clock = clock).map_err(|why| {
-                FleetError::Unreachable(format!("agent {}: {why}", member.facts.name))
+                FleetError::Gone(format!("agent {} is lost: {why}", member.facts.name))
             })
         });
         join_all(read).await.into_iter().collect()
@@ -439,6 +445,13 @@ impl Making<'_> {
                 member.into_iter().for_each(|m| m.lost = Some(why.clone()));
             }
         }
+        let kept: BTreeMap<String, String> = parts
+            .iter()
+            .filter_map(|part| match &part.doing {
+                Doing::Kept(_, why) => Some((part.name.clone(), why.clone())),
+                _ => None,
+            })
+            .collect();
         let fates = parts.into_iter().map(|part| {
             let fate = part
                 .fate
@@ -448,6 +461,7 @@ impl Making<'_> {
         let mut trial = join(self.spec, fates)?;
         for agent in &mut trial.agents {
             agent.clock = clocks.get(&agent.agent).copied();
+            agent.kept_because = kept.get(&agent.agent).cloned();
         }
         Ok(trial)
     }

@@ -5,6 +5,7 @@ use super::table::{Align, Table};
 use super::{Document, Medium};
 use crate::number::{count, known, percent, plural, rate, time_short};
 use knee_core::measure::AgentMeasured;
+use knee_core::trial::agents::{AgentState, agent_state};
 use knee_core::trial::report::TrialReport;
 
 /// So many agents are listed where there is little room, those that are lost first.
@@ -58,8 +59,35 @@ pub(super) fn show(doc: &mut Document, trial: &TrialReport, of: &str) {
     });
 }
 
-/// Where there are several trials: those of the trial that got the most.
-pub(super) fn show_busiest(doc: &mut Document, trials: &[TrialReport]) {
+/// Where there are several trials: those of the trial that got the most, and of all others each
+/// agent that was lost, stopped or distorted its share.
+pub(super) fn show_levels(doc: &mut Document, trials: &[TrialReport]) {
+    show_busiest(doc, trials);
+    let rows = trials.iter().flat_map(|trial| {
+        let agents = trial.http().map(|http| http.agents.as_slice());
+        agents.unwrap_or_default().iter().map(move |a| (trial, a))
+    });
+    let rows: Vec<(&TrialReport, &AgentMeasured)> = rows
+        .filter(|(_, a)| agent_state(a) != AgentState::Fine)
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    let mut table = Table::default();
+    let column = |cell: &dyn Fn(&TrialReport, &AgentMeasured) -> Line| -> Vec<Line> {
+        rows.iter()
+            .map(|(trial, agent)| cell(trial, agent))
+            .collect()
+    };
+    let level = column(&|trial, _| Line::plain(trial.label.clone()));
+    table.column("level", Align::Left, level);
+    let agent = column(&|_, agent| Line::plain(agent.agent.clone()));
+    table.column("agent", Align::Left, agent);
+    table.column("state", Align::Left, column(&|_, agent| state(agent)));
+    doc.table("Agents that did not do their part", table);
+}
+
+fn show_busiest(doc: &mut Document, trials: &[TrialReport]) {
     let more =
         |a: &&TrialReport, b: &&TrialReport| a.responses_per_s().total_cmp(&b.responses_per_s());
     if let Some(trial) = trials.iter().max_by(more) {
@@ -111,14 +139,15 @@ fn table(agents: &[&AgentMeasured]) -> Table {
         }))
     };
     table.column("began within", Align::Right, column(&clock));
-    table.column("", Align::Left, column(&verdict));
+    table.column("", Align::Left, column(&state));
     table
 }
 
-fn verdict(agent: &AgentMeasured) -> Line {
-    match (&agent.lost_because, agent.invalid_because.as_slice()) {
-        (Some(why), _) => Line::of(Ink::Bad, format!("lost: {why}")),
-        (None, []) => Line::plain(""),
-        (None, [..]) => Line::of(Ink::Warn, "its own share is distorted"),
+fn state(agent: &AgentMeasured) -> Line {
+    let state = agent_state(agent);
+    match state {
+        AgentState::Fine => Line::plain(""),
+        AgentState::Lost(_) | AgentState::Stopped(_) => Line::of(Ink::Bad, state.words()),
+        AgentState::Distorted(_) => Line::of(Ink::Warn, state.words()),
     }
 }

@@ -78,6 +78,10 @@ pub(crate) fn thresholds(report: &Report) -> Vec<Fact> {
 
 /// The command that repeats the run: the spec in the words of the command line.
 pub(crate) fn command_line(report: &Report) -> String {
+    if let Some(run) = text_of(report, "collected") {
+        let nats = option_words("nats", &report.spec["nats"]).join(" ");
+        return format!("knee fleet collect {} {nats}", quoted(run));
+    }
     let mut words = vec![format!("knee {}", report.command)];
     if !subject(report).is_empty() {
         words.push(quoted(subject(report)));
@@ -90,6 +94,10 @@ pub(crate) fn command_line(report: &Report) -> String {
     }
     words.push(format!("--seed{}{}", number::TIE, report.seed));
     words.join(" ")
+}
+
+fn text_of<'a>(report: &'a Report, name: &str) -> Option<&'a str> {
+    report.spec.get(name).and_then(Value::as_str)
 }
 
 /// Which variables have to be set before the command repeats the run: a report has no secrets.

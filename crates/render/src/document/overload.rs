@@ -43,7 +43,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
     timing::show_levels(doc, report.trials.iter());
     observed::show_levels(doc, &report.trials);
     heat_map::show_levels(doc, &report.trials);
-    agents::show_busiest(doc, &report.trials);
+    agents::show_levels(doc, &report.trials);
 }
 
 /// What becomes of the connects that S-Clients replace before T is over.

@@ -30,7 +30,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
     }
     timing::show_levels(doc, report.trials.iter());
     observed::show_levels(doc, &report.trials);
-    agents::show_busiest(doc, &report.trials);
+    agents::show_levels(doc, &report.trials);
     if !c.models.is_empty() {
         let remark = "fitted to throughput against load; residual as root mean square";
         doc.section("Models", remark);

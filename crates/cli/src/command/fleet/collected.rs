@@ -21,8 +21,8 @@ pub(super) fn execute(
     let collected = knee_fleet::collect(access, run).map_err(RunError::from)?;
     let trial = &collected.trial;
     let mut words = Words::default();
-    words.put("fleet", access.place());
-    words.put("run", collected.key.run.as_str());
+    words.put("collected", collected.key.run.as_str());
+    words.put("nats", access.place());
     words.put("trial", collected.key.trial + 1);
     let order = Order {
         command: Command::of(Kind::Run),

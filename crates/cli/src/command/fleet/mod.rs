@@ -35,6 +35,8 @@ enum RawFleetCommand {
     Stop(RawPlace),
     /// Report what agents measured for a coordinator that is gone
     Collect(RawCollect),
+    /// Delete the results and plans that JetStream keeps, to make room
+    Clear(RawPlace),
     /// Try a fleet on this machine: a NATS server, four agents and a sweep
     Demo(demo::RawFleetDemo),
 }
@@ -80,6 +82,11 @@ pub fn execute(raw: &RawFleet) -> Result<Exit, Failure> {
         }
         RawFleetCommand::Collect(raw) => {
             collected::execute(&raw.place.access()?, raw.run.as_deref(), &raw.output)
+        }
+        RawFleetCommand::Clear(place) => {
+            knee_fleet::clear(&place.access()?).map_err(RunError::from)?;
+            stdout::write(|out| writeln!(out, "results and plans were deleted"))?;
+            Ok(Exit::Fine)
         }
         RawFleetCommand::Demo(raw) => demo::execute(raw),
     }

@@ -7,15 +7,16 @@
 //! | `kill -9` of the coordinator | `knee fleet collect` has all |
 //! | `kill -9` of NATS, and a new start | agents go on and deliver |
 //! | NATS stays away from an agent that is to end | it ends |
-//! | `kill -STOP` of an agent for 3 s | INVALID as stalled, not lost |
+//! | `kill -9` of an agent, then another trial | the fleet is lost, and not the target |
+//! | `kill -STOP` of an agent for 3 s | INVALID as stalled, not lost; its row says stopped |
 //! | `kill -STOP` of the coordinator for 3 s | nothing is lost |
-//! | JetStream is full | the result comes from the agent |
+//! | JetStream is full | the result comes from the agent, and a finding says what to do |
 //! | a network cut for 3 s, or for good | in `partitions`: delivered; lost, collected later |
 //! | `knee fleet stop` from elsewhere | a report of what was measured |
 
 use super::ground::{Agent, Ground, Nats, agents, eventually};
 use super::measured;
-use crate::support::{Ended, TempPath, run, signal};
+use crate::support::{Ended, TempPath, knee, run, run_with_input, signal};
 use serde_json::Value;
 use std::process::Child;
 use std::time::Duration;
@@ -86,6 +87,20 @@ fn agents_whose_coordinator_is_killed_keep_what_they_measured() {
         measured(&ended) && lost(&report).is_empty()
     });
     assert_eq!(report["trials"][0]["outcomes"]["ok"], 600);
+    // The command that the report names makes the same report.
+    let text = run(&["fleet", "collect", "--nats", &url]).stdout;
+    let named = text.find("knee fleet collect ").map(|at| &text[at..]);
+    let line = named
+        .and_then(|rest| rest.lines().next())
+        .unwrap_or_default();
+    let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+    assert_eq!(
+        (words.len(), words.last()),
+        (5, Some(&url.as_str())),
+        "{text}"
+    );
+    let again = run(&words);
+    assert!(measured(&again), "{again:?}");
     // And the fleet is free: the lease of who died on this host is nobody's.
     let next = ground.run(&["-R", "100", "-n", "20"]);
     assert!(measured(&next), "{next:?}");
@@ -156,6 +171,22 @@ fn a_result_that_jetstream_has_no_room_for_comes_from_its_agent() {
     assert_eq!(report["trials"][0]["outcomes"]["ok"], 800);
     let kept = |agent: &Agent| agent.has_said("keeps the result until it is fetched");
     assert!(ground.agents.iter().any(kept), "there was room after all");
+    let advises = |agent: &Agent| agent.has_said("knee fleet clear");
+    assert!(ground.agents.iter().any(advises), "no word of what to do");
+    let found = report["findings"].to_string();
+    for words in [
+        "results_kept",
+        "JetStream is full",
+        "knee-results",
+        "knee fleet clear",
+    ] {
+        assert!(found.contains(words), "{words}: {found}");
+    }
+    let url = ground.nats.url();
+    let cleared = run(&["fleet", "clear", "--nats", &url]);
+    assert_eq!(cleared.status, Some(0), "{cleared:?}");
+    let left = run(&["fleet", "collect", "--nats", &url]);
+    assert!(left.stderr.contains("no run"), "{left:?}");
 }
 
 #[test]
@@ -187,4 +218,91 @@ fn a_run_is_ended_from_elsewhere_with_what_was_measured() {
     let report = ended.json();
     assert_eq!(report["interrupted"], true);
     assert!(report["trials"][0]["completed"].as_u64() > Some(0));
+}
+
+/// An experiment of several trials on this fleet, under way.
+fn levels_under_way(ground: &Ground, arguments: &[&str]) -> Child {
+    let (target, url) = (ground.server.url(), ground.nats.url());
+    let always = [
+        arguments[0],
+        &target,
+        "--fleet",
+        &url,
+        "-t",
+        "1",
+        "--json",
+        "-",
+        "--quiet",
+        "--warmup",
+        "0s",
+    ];
+    let child = knee(&[&always[..], &arguments[1..]].concat())
+        .spawn()
+        .unwrap();
+    eventually("no agent begins", || {
+        let begins = |agent: &Agent| agent.has_said("trial 1 of run");
+        ground.agents.iter().all(begins)
+    });
+    child
+}
+
+#[test]
+fn agent_killed_in_a_sweep_is_not_an_unreachable_target() {
+    let Some(mut ground) = Ground::with(2) else {
+        return;
+    };
+    let child = levels_under_way(&ground, &["sweep", "--vusers", "2,4,8", "-d", "3s"]);
+    drop(ground.agents.remove(1));
+    let ended = Ended::of(child);
+    assert_eq!(ended.status, Some(4), "{ended:?}");
+    let words = ["agent a2 is lost", "--allow-loss"];
+    assert!(words.iter().all(|w| ended.stderr.contains(w)), "{ended:?}");
+    let report = ended.json();
+    let found = report["findings"].to_string();
+    assert!(
+        found.contains("fleet_lost") && found.contains("agent a2"),
+        "{found}"
+    );
+    assert!(
+        !report.to_string().contains("target could not be reached"),
+        "{found}"
+    );
+}
+
+#[test]
+fn rows_of_agents_tell_stopped_from_noisy_in_every_experiment() {
+    let Some(ground) = Ground::with(2) else {
+        return;
+    };
+    for arguments in [
+        ["sweep", "--vusers", "2,4", "-d", "6s"],
+        ["overload", "--descriptors", "4,8", "-d", "6s"],
+    ] {
+        let child = levels_under_way(&ground, &arguments);
+        std::thread::sleep(Duration::from_secs(2));
+        ground.agents[0].signal(libc::SIGSTOP);
+        std::thread::sleep(Duration::from_secs(2));
+        ground.agents[0].signal(libc::SIGCONT);
+        let ended = Ended::of(child);
+        assert!(measured(&ended), "{ended:?}");
+        let report = ended.json();
+        let rows = agents(&report);
+        assert!(
+            rows[0]["stall_ns_max"].as_u64() > Some(1_500_000_000),
+            "{rows:?}"
+        );
+        assert!(
+            rows[1]["stall_ns_max"].as_u64() < Some(1_500_000_000),
+            "{rows:?}"
+        );
+        let clauses = report["trials"][0]["invalid_clauses"].to_string();
+        assert!(clauses.contains("stalled"), "{clauses}");
+        let found = report["findings"].to_string();
+        assert!(found.contains("agent a1 was stopped"), "{found}");
+        let text = run_with_input(&["report", "-"], &ended.stdout).stdout;
+        assert!(text.contains("stopped: did not run for"), "{text}");
+        for agent in &ground.agents {
+            agent.forget();
+        }
+    }
 }

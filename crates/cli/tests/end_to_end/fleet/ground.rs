@@ -9,6 +9,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+/// The users of `deploy/nats.conf`, with the passwords that they have in tests.
+pub const LOGINS: [(&str, &str); 3] = [
+    ("coordinator", "of-the-coordinator"),
+    ("loader1", "of-loader1"),
+    ("loader2", "of-loader2"),
+];
+
 /// A process that ends with this.
 pub struct Running(pub Child);
 
@@ -55,7 +62,7 @@ impl Nats {
 
     /// Publishes a message, in the protocol's own words.
     pub fn put(&self, subject: &str, message: &str) {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let mut stream = self.connect();
         let length = message.len();
         let line = format!(
             "CONNECT {{\"verbose\":false}}\r\nPUB {subject} {length}\r\n{message}\r\nPING\r\n"
@@ -64,6 +71,10 @@ impl Nats {
         let mut lines = BufReader::new(stream).lines();
         let answered = lines.any(|line| line.unwrap().starts_with("PONG"));
         assert!(answered, "NATS took the message");
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        TcpStream::connect(("127.0.0.1", self.port)).unwrap()
     }
 
     /// Ends it as a power cut would.
@@ -104,6 +115,10 @@ pub fn nats_server(binary: &PathBuf, (address, port): (&str, u16), folder: &Temp
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
+    for (user, password) in LOGINS {
+        let name = format!("KNEE_{}_PASSWORD", user.to_uppercase());
+        command.env(name, password);
+    }
     command
 }
 
@@ -159,6 +174,11 @@ impl Agent {
     pub fn has_said(&self, words: &str) -> bool {
         let said = self.said.lock().unwrap();
         said.iter().any(|line| line.contains(words))
+    }
+
+    /// Forgets what it has printed so far.
+    pub fn forget(&self) {
+        self.said.lock().unwrap().clear();
     }
 
     pub fn has_ended(&mut self) -> bool {

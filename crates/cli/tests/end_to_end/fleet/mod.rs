@@ -2,7 +2,9 @@
 
 mod failures;
 mod ground;
+mod limits;
 mod partitions;
+mod permissions;
 mod refused;
 
 use crate::support::{Ended, KneeServer, knee, run};

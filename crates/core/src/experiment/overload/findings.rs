@@ -16,8 +16,8 @@ use crate::finding::{Code, Finding};
 use crate::measure::Outcome;
 use crate::spec::Level;
 use crate::trial::findings::{
-    Asked, GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY, SESSION_CODES,
-    findings_at_levels,
+    Asked, FLEET_INCOMPLETE, GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY, RATE_LIMITED,
+    SESSION_CODES, findings_at_levels, with_agents,
 };
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::levels;
@@ -118,13 +118,15 @@ fn of_any(
     let mut found = findings_at_levels(&rest, asked);
     found.retain(|f| match f {
         f if f.is(GENERATOR_LIMITED) || f.is(GENERATOR_DISTORTED) => is_invalid,
+        f if f.is(RATE_LIMITED) || f.is(FLEET_INCOMPLETE) => true,
         f if SESSION_CODES.iter().any(|&code| f.is(code)) => true,
         f => f.is(NON_STATIONARY) && moves,
     });
     if verdict == Verdict::Valid {
         found.extend(generator::left_out(&rest, trials.len()));
     }
-    found
+    let all: Vec<&TrialReport> = trials.iter().collect();
+    with_agents(&all, found)
 }
 
 /// The trial of which the largest share ended so where no stop of the server is the reason, if it

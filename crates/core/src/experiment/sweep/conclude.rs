@@ -12,7 +12,9 @@ use crate::experiment::sweep::table::{
 use crate::finding::{Finding, gravest_first};
 use crate::measure::error_share;
 use crate::spec::Level;
-use crate::trial::findings::{Asked, ERRORS, TARGET_QUEUE_GROWS, failure_kind, findings_at_levels};
+use crate::trial::findings::{
+    Asked, ERRORS, TARGET_QUEUE_GROWS, failure_kind, findings_at_levels, with_agents,
+};
 use crate::trial::report::{TrialReport, Verdict};
 
 /// What follows from a table of users measured elsewhere.
@@ -34,7 +36,8 @@ pub(super) fn conclude(spec: &SweepSpec, past: &[TrialReport]) -> (Vec<Finding>,
         is_open_loop_known: beside::is_known(spec, past),
         ..Asked::default()
     };
-    let mut found = findings_at_levels(&standing, asked);
+    let all: Vec<&TrialReport> = past.iter().collect();
+    let mut found = with_agents(&all, findings_at_levels(&standing, asked));
     found.extend(warmed_up(counted));
     let basis = Basis {
         table: &table,

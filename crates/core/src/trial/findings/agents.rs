@@ -2,13 +2,16 @@
 
 use super::Trials;
 use crate::finding::{Code, Finding, Severity};
-use crate::trial::agents::{Differs, outlier};
+use crate::trial::agents::{AgentState, Differs, agent_state, outlier};
 use crate::trial::report::TrialReport;
 use crate::words::{percent, time};
 
-pub(super) const CODES: [Code; 2] = [FLEET_INCOMPLETE, AGENTS_DIFFER];
+pub(super) const CODES: [Code; 4] = [FLEET_INCOMPLETE, AGENT_STOPPED, AGENTS_DIFFER, RESULTS_KEPT];
 
-const FLEET_INCOMPLETE: Code = Code {
+/// What tells of an agent alone, whatever becomes of its trial.
+pub(super) const STATE_CODES: [Code; 2] = [AGENT_STOPPED, RESULTS_KEPT];
+
+pub(crate) const FLEET_INCOMPLETE: Code = Code {
     name: "fleet_incomplete",
     cause: "An agent of the fleet did not deliver what it measured: it ended, was cut off, or its \
             host failed. Its share of the load is in no figure, and the trial is INVALID.",
@@ -43,6 +46,61 @@ pub(super) fn fleet_incomplete(trials: &Trials) -> Option<Finding> {
         ),
         [("lost", lost as f64), ("agents", of as f64)],
         "see why it ended, then repeat; if it was only cut off: knee fleet collect",
+    ))
+}
+
+const AGENT_STOPPED: Code = Code {
+    name: "agent_stopped",
+    cause: "The process of an agent did not run for 100 ms or longer: it was stopped, or its \
+            machine was. Its share of the load was not offered in that time.",
+    remedy: "Find what stopped it: SIGSTOP, a suspended virtual machine, or a quota of processor \
+             time in its container. An agent that is only slow has another remark in its row.",
+};
+
+pub(super) fn agent_stopped(trials: &Trials) -> Option<Finding> {
+    let stopped = |t: &TrialReport| {
+        let agents = t.http()?.agents.iter();
+        let states = agents.filter_map(|a| match agent_state(a) {
+            AgentState::Stopped(ns) => Some((a.agent.clone(), ns)),
+            _ => None,
+        });
+        states.max_by_key(|(_, ns)| *ns)
+    };
+    let (place, (agent, ns)) = trials.worst(stopped, |found| found.1 as f64)?;
+    Some(AGENT_STOPPED.finding(
+        Severity::Warning,
+        format!(
+            "{place}agent {agent} was stopped: it did not run for {}",
+            time(ns as f64)
+        ),
+        [("stopped_ns", ns as f64)],
+        "find what stopped its process or its machine, then repeat",
+    ))
+}
+
+const RESULTS_KEPT: Code = Code {
+    name: "results_kept",
+    cause: "JetStream did not store the result of an agent. The coordinator fetched it from the \
+            agent, so nothing is missing. A result is lost, though, if its agent ends before that.",
+    remedy: "Make room in JetStream: delete old results with knee fleet clear, or raise \
+             max_file_store of nats-server and the limits of the account.",
+};
+
+pub(super) fn results_kept(trials: &Trials) -> Option<Finding> {
+    let kept = |t: &TrialReport| {
+        let agents = &t.http()?.agents;
+        let mut kept = agents
+            .iter()
+            .filter_map(|a| Some((a, a.kept_because.as_ref()?)));
+        let (first, because) = kept.next()?;
+        Some((first.agent.clone(), because.clone(), 1 + kept.count()))
+    };
+    let (place, (agent, because, count)) = trials.worst(kept, |k| k.2 as f64)?;
+    Some(RESULTS_KEPT.finding(
+        Severity::Warning,
+        format!("{place}the result of agent {agent} was fetched from it: {because}"),
+        [("agents", count as f64)],
+        "make room in JetStream: knee fleet clear, or raise max_file_store of nats-server",
     ))
 }
 

@@ -15,8 +15,9 @@ const LAW_OPERATIONS: f64 = 20.0;
 const PAUSE_SHARE: f64 = 0.05;
 const PAUSE_NS: f64 = 50_000.0;
 
-pub(super) const CODES: [Code; 8] = [
+pub(super) const CODES: [Code; 9] = [
     GENERATOR_LIMITED,
+    RATE_LIMITED,
     GENERATOR_DISTORTED,
     GENERATOR_DELAY,
     GENERATOR_CYCLE,
@@ -69,6 +70,29 @@ pub(super) fn generator_limited(trials: &Trials) -> Option<Finding> {
     ))
 }
 
+pub(crate) const RATE_LIMITED: Code = Code {
+    name: "rate_limited",
+    cause: "The agents have --rate-max, and more than 1 % of the operations had to wait for it. \
+            The throughput is that of the limit, not of the target.",
+    remedy: "Ask for less: fewer --vusers, a think time, or a --rate below the limit. To offer \
+             more, add agents, or start them with a higher --rate-max.",
+};
+
+pub(super) fn rate_limited(trials: &Trials) -> Option<Finding> {
+    let limited = |t: &TrialReport| {
+        let mut clauses = t.clauses();
+        let (_, words) = clauses.find(|(clause, _)| *clause == Some(Clause::RateLimited))?;
+        Some((words.to_owned(), t.offered.achieved_per_s))
+    };
+    let (place, (words, started_per_s)) = trials.worst(limited, |found| found.1)?;
+    Some(RATE_LIMITED.finding(
+        Severity::Error,
+        format!("{place}{words}"),
+        [("started_per_s", started_per_s)],
+        "ask for less than the limit, add agents, or start them with a higher --rate-max",
+    ))
+}
+
 /// What helps a generator that others disturb.
 pub(crate) const QUIETER: &str = "repeat on a quieter or larger machine";
 
@@ -80,7 +104,10 @@ pub(crate) const GENERATOR_DISTORTED: Code = Code {
 };
 
 fn has_its_own_finding(clause: Clause) -> bool {
-    matches!(clause, Clause::CoreSaturated | Clause::AgentLost)
+    matches!(
+        clause,
+        Clause::CoreSaturated | Clause::AgentLost | Clause::RateLimited
+    )
 }
 
 /// The clauses of INVALID, but for those that a finding of their own reports.

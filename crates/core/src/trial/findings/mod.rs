@@ -11,7 +11,10 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use generator::{GENERATOR_DISTORTED, GENERATOR_LIMITED, QUIETER, distorted};
+pub(crate) use agents::FLEET_INCOMPLETE;
+pub(crate) use generator::{
+    GENERATOR_DISTORTED, GENERATOR_LIMITED, QUIETER, RATE_LIMITED, distorted,
+};
 pub(crate) use sessions::CODES as SESSION_CODES;
 pub(crate) use silence::OUTAGE;
 pub(crate) use target::{
@@ -69,10 +72,24 @@ impl Default for Asked {
     }
 }
 
+/// How agents did their part, in all of these trials: those of an experiment that are superseded
+/// or left out are the very ones in which an agent was stopped. Takes the place of what
+/// [`findings_at_levels`] found of that in some of them.
+pub(crate) fn with_agents(trials: &[&TrialReport], mut found: Vec<Finding>) -> Vec<Finding> {
+    let codes = agents::STATE_CODES;
+    found.retain(|f| codes.iter().all(|&code| !f.is(code)));
+    let trials = Trials::at_levels(trials, Asked::default());
+    found.extend(agents::agent_stopped(&trials));
+    found.extend(agents::results_kept(&trials));
+    found
+}
+
 fn diagnose(trials: &Trials) -> Vec<Finding> {
-    let checks: [fn(&Trials) -> Option<Finding>; 25] = [
+    let checks: &[fn(&Trials) -> Option<Finding>] = &[
         agents::fleet_incomplete,
         generator::generator_limited,
+        generator::rate_limited,
+        agents::agent_stopped,
         generator::generator_distorted,
         generator::generator_delay,
         generator::generator_cycle,
@@ -96,6 +113,7 @@ fn diagnose(trials: &Trials) -> Vec<Finding> {
         sessions::program_late,
         sessions::unfit_value,
         agents::agents_differ,
+        agents::results_kept,
     ];
     checks.iter().filter_map(|check| check(trials)).collect()
 }

@@ -20,7 +20,7 @@ pub const INVALID: Code = Code {
 
 impl Clause {
     /// All of them, in the order in which they are checked.
-    const ALL: [Clause; 13] = [
+    const ALL: [Clause; 14] = [
         Clause::FellBehind,
         Clause::Stalled,
         Clause::PacedLate,
@@ -34,6 +34,7 @@ impl Clause {
         Clause::ValuesMissing,
         Clause::AgentLost,
         Clause::OperationsLost,
+        Clause::RateLimited,
     ];
 
     /// What it means and what to do about it, by the name that it has in JSON.
@@ -52,6 +53,7 @@ impl Clause {
             Clause::ValuesMissing => VALUES_MISSING,
             Clause::AgentLost => AGENT_LOST,
             Clause::OperationsLost => OPERATIONS_LOST,
+            Clause::RateLimited => RATE_LIMITED,
         }
     }
 }
@@ -152,6 +154,14 @@ const OPERATIONS_LOST: Code = Code {
     cause: "Operations began and neither ended nor were under way at the end. This is a fault of \
             knee: the outcomes do not sum to what was begun, so no figure can be relied on.",
     remedy: "Report the fault with the command, the report as JSON and the kind of server.",
+};
+
+const RATE_LIMITED: Code = Code {
+    name: "rate_limited",
+    cause: "The agents have --rate-max, and more than 1 % of the operations had to wait for it. \
+            The throughput is that of the limit, not of the target.",
+    remedy: "Ask for less: fewer --vusers, a think time, or a --rate below the limit. To offer \
+             more, add agents, or start them with a higher --rate-max.",
 };
 
 #[cfg(test)]

@@ -44,7 +44,9 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
         while let Some(mut flight) = self.again.pop() {
             flight.repeated = true;
             flight.connected = Nanos::ZERO;
-            self.place_in_time(io, flight, now);
+            if let Some(flight) = self.limited.pass(flight, now) {
+                self.place_in_time(io, flight, now);
+            }
         }
     }
 

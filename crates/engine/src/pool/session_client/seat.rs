@@ -225,8 +225,54 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
         self.thinking.push(Reverse((now, session)));
     }
 
-    /// Sends a request as the next step of a session.
+    /// Sends a request as the next step of a session, once the limit permits.
+    #[inline]
     pub(super) fn send<B: Backend>(
+        &mut self,
+        io: &mut B,
+        session: u32,
+        request: u32,
+        times: (Nanos, Nanos),
+    ) {
+        if self.limited.pass((session, request), times.1).is_some() {
+            self.send_now(io, session, request, times);
+        }
+    }
+
+    /// Sends what the limit has held back and permits now. After the end of the window nothing
+    /// begins: those sessions stay unfinished.
+    pub(super) fn release<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        if now >= self.config.window.end {
+            return self.give_up_limited(io, now);
+        }
+        while let Some((session, request)) = self.limited.release(now) {
+            let seat = &mut self.seats[session as usize];
+            if !seat.is_new {
+                // A user waits for the limit as for a pause.
+                seat.due = now;
+            }
+            self.send_now(io, session, request, (now, now));
+        }
+    }
+
+    fn give_up_limited<B: Backend>(&mut self, io: &mut B, now: Nanos) {
+        let held: Vec<(u32, u32)> = self.limited.give_up().collect();
+        for (session, request) in held {
+            self.end_held(session, request, now);
+            self.leave(io, session, End::Unfinished, now);
+        }
+    }
+
+    /// A request that the limit held back is never sent. The first of a session counts as begun.
+    fn end_held(&mut self, session: u32, request: u32, now: Nanos) {
+        let seat = &self.seats[session as usize];
+        if seat.is_new {
+            let step = (request, seat.due);
+            self.end_unsent(session, step, Outcome::InFlight, now);
+        }
+    }
+
+    fn send_now<B: Backend>(
         &mut self,
         io: &mut B,
         session: u32,
@@ -418,6 +464,10 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
                 target: step,
                 ..completion
             });
+        }
+        let held: Vec<(u32, u32)> = self.limited.give_up().collect();
+        for (session, request) in held {
+            self.end_held(session, request, now);
         }
         for session in 0..self.seats.len() as u32 {
             if self.seats[session as usize].is_taken {

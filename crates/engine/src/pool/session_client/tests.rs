@@ -166,3 +166,31 @@ fn sessions_that_wait_when_the_load_ends_are_unfinished() {
     assert_eq!(unfinished.collect::<Vec<_>>(), [ended[&0], ended[&1]]);
     assert!(measured.kinds.iter().all(|kind| kind.failed == 0));
 }
+
+#[test]
+fn steps_beyond_the_limit_wait_and_each_is_accounted_for() {
+    let mut bench = Bench::new(64);
+    // One request in 50 ns.
+    bench.client = bench.client.within(RateLimit::part_of(2e7, 1));
+    (0..10).for_each(|_| bench.start(10));
+    let started = |bench: &Bench| bench.client.rate_limit().map(|l| l.used().started);
+    assert_eq!(started(&bench), Some(1));
+    assert_eq!(bench.client.next_due(), Nanos(60));
+    bench.client.expire(&mut bench.io, Nanos(59));
+    assert_eq!(started(&bench), Some(1));
+    bench.client.expire(&mut bench.io, Nanos(60));
+    assert_eq!(started(&bench), Some(2));
+    // After the end of the window nothing begins.
+    bench.client.expire(&mut bench.io, Nanos(1_000));
+    assert_eq!(started(&bench), Some(2));
+    bench.client.abandon(Nanos(1_000));
+    assert_eq!(bench.client.tally().in_flight, 0);
+    let (mut steps, mut sessions) = (0, 0);
+    while bench.client.take_completed().is_some() {
+        steps += 1;
+    }
+    while bench.client.take_ended().is_some() {
+        sessions += 1;
+    }
+    assert_eq!((steps, sessions, bench.client.take_begun()), (10, 10, 10));
+}

@@ -83,7 +83,10 @@ pub(super) fn run(spec: &UdpTrialSpec) -> UdpTrial {
 
 fn refusal(service: &str, token: &str) -> String {
     match preflight(service, token).unwrap_err() {
-        RunError::Unreachable(line) | RunError::NotPermitted(line) | RunError::NotStarted(line) => {
+        RunError::Unreachable(line)
+        | RunError::NotPermitted(line)
+        | RunError::NotStarted(line)
+        | RunError::FleetLost(line) => {
             assert!(!line.contains('\n'), "one line: {line}");
             line
         }

@@ -283,6 +283,29 @@ fn connection_that_cannot_send_is_replaced_once() {
 }
 
 #[test]
+fn repeated_request_waits_for_the_limit() {
+    let mut s = shared(1, 9);
+    // One request in 50 ns; the driver takes for the first of an operation.
+    let limit = RateLimit::part_of(2e7, 1);
+    s.client = s.client.within(Some(limit.clone()));
+    assert!(limit.take(Nanos::ZERO));
+    s.start(0);
+    s.event(1, 0, Event::Connected);
+    s.letters(3, 0, b"u");
+    assert_eq!((s.outcomes(), s.io.opened.len()), (vec![], 1));
+    assert_eq!(s.client.next_due(), Nanos(50));
+    s.client.expire(&mut s.io, Nanos(49));
+    assert_eq!(limit.used().started, 1);
+    s.client.expire(&mut s.io, Nanos(50));
+    assert_eq!(limit.used().started, 2);
+    s.client.abandon(Nanos(60));
+    assert_eq!(
+        (s.outcomes(), s.client.tally().in_flight),
+        (vec![Outcome::InFlight], 0)
+    );
+}
+
+#[test]
 fn the_end_of_a_connection_ends_all_that_it_carries() {
     for (event, outcome) in [
         (Event::Ended, Outcome::Truncated),
