@@ -109,7 +109,7 @@ impl Secrets {
                 texts(key).for_each(|text| self.learn(text));
                 message.0.iter().for_each(|piece| self.learn_keys(piece));
             }
-            Function::Base64(of) | Function::UrlEncode(of) => {
+            Function::Base64(of) | Function::UrlEncode(of) | Function::Raw(of) => {
                 of.0.iter().for_each(|piece| self.learn_keys(piece));
             }
             Function::Random { .. } | Function::Uuid | Function::Now(_) | Function::Seq => {}
