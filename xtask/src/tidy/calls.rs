@@ -68,9 +68,66 @@ const NO_UNSAFE: [&str; 5] = [
 
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
+/// What reads or writes files that the user names beside the one place for each. Files below /proc
+/// and a folder of a test are no such files.
+const FILES: [(&str, &str); 8] = [
+    ("fs::read", "read input files by knee_engine::input"),
+    (
+        "fs::read_to_string",
+        "read input files by knee_engine::input",
+    ),
+    ("File::open", "read input files by knee_engine::input"),
+    ("from_pem_file", "read input files by knee_engine::input"),
+    ("pem_file_iter", "read input files by knee_engine::input"),
+    ("fs::write", "write output files by whole_file"),
+    ("File::create", "write output files by whole_file"),
+    (
+        "thread::spawn",
+        "it panics where there is no thread: use thread::Builder",
+    ),
+];
+
+/// Files of tests alone, whose names do not say so to the scanner.
+const OF_TESTS: [&str; 2] = ["/documented.rs", "_tests.rs"];
+
+/// Crates whose files the user names.
+const WITH_FILES: [&str; 3] = ["crates/cli/src/", "crates/fleet/src/", "crates/engine/src/"];
+
+/// Calls that pass by the one place for input files, output files and threads.
+fn beside_the_one_place(code: &Code) -> Vec<Violation> {
+    let mut broken = Vec::new();
+    if !WITH_FILES
+        .iter()
+        .any(|folder| code.path.starts_with(folder))
+    {
+        return broken;
+    }
+    if OF_TESTS.iter().any(|end| code.path.ends_with(end)) {
+        return broken;
+    }
+    // The engine's own files are the kernel's and the terminal.
+    let in_engine = code.path.starts_with("crates/engine/");
+    for (line, text) in code.product_lines() {
+        let is_of_kernel = code.lines[line - 1].contains("/proc/");
+        for (call, remedy) in FILES {
+            let is_file = call.starts_with("fs::") || call.starts_with("File::");
+            let is_free = is_file && (in_engine || is_of_kernel);
+            if !is_free && find_word(text, call).is_some() {
+                broken.push(Violation {
+                    path: code.path.clone(),
+                    line,
+                    rule: "one place",
+                    remedy: format!("{call}: {remedy}"),
+                });
+            }
+        }
+    }
+    broken
+}
+
 /// Violations in a file.
 pub fn check(code: &Code) -> Vec<Violation> {
-    let mut broken = Vec::new();
+    let mut broken = beside_the_one_place(code);
     let mut report = |line, rule, remedy: String| {
         broken.push(Violation {
             path: code.path.clone(),
@@ -167,6 +224,7 @@ mod tests {
         let core = "crates/core/src/time.rs";
         let render = "crates/render/src/text.rs";
         let engine = "crates/engine/src/clock.rs";
+        let cli = "crates/cli/src/stdout.rs";
         let document = "crates/render/src/document/run.rs";
         let lines = "crates/render/src/document/line.rs";
         let page = "crates/render/src/html/page.rs";
@@ -221,6 +279,20 @@ mod tests {
                 core,
                 "#![deny(unsafe_code)]",
                 0,
+            ),
+            ("input in one place", cli, "fn f() { fs::read(p); }", 1),
+            (
+                "the kernel's files",
+                cli,
+                "fn f() { fs::read(\"/proc/stat\"); }",
+                0,
+            ),
+            ("output in one place", cli, "fn f() { File::create(p); }", 1),
+            (
+                "threads are refused",
+                engine,
+                "fn f() { thread::spawn(g); }",
+                1,
             ),
             ("unfinished", engine, "fn f() { todo!() }", 1),
             ("debugging", engine, "fn f() { dbg!(1); }", 1),

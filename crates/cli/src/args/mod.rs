@@ -49,11 +49,12 @@ pub const EXITS: &str = "\
 Exit codes:
   0    measured, valid, within the thresholds
   1    a --fail-if threshold was crossed, or no operation succeeded although the target was reached
-  2    bad arguments or input, or an output file could not be written whole
+  2    bad arguments or input, a limit of this machine, or an output file not written whole
   3    measured, but INVALID: the generator, not the target, limited or distorted the result
   4    the target could not be reached, or nothing was measured
-  130  ended by SIGINT (Ctrl-C), after the report of what was measured; 'q' in the live view is 0
+  129  ended by SIGHUP, after the report of what was measured; nohup keeps it from that
+  130  ended by SIGINT (Ctrl-C), likewise; 'q' in the live view is 0
   143  ended by SIGTERM, likewise
-Where several apply, 2 goes first, then 4, 3, 1, then 130 and 143. A threshold that cannot be \
+Where several apply, 2 goes first, then 4, 3, 1, then 129, 130 and 143. A threshold that cannot be \
 judged, as its figure is not known, counts as crossed. Every file asked for is written, whatever \
-the code, but for 2. A second Ctrl-C aborts at once, without a report.";
+the code, but for 2. A second Ctrl-C or SIGTERM aborts at once, without a report.";

@@ -16,7 +16,7 @@ use knee_fleet::{Agent, AgentOptions, Cidr, Permit};
 ///
 /// Each machine that is to make load runs one. It needs a NATS with JetStream, and no open port. It
 /// sends load to loopback only, until --allow-target names networks. It prints its name when it is
-/// ready, and runs until SIGTERM or Ctrl-C.
+/// ready, and runs until SIGTERM, SIGHUP or Ctrl-C.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  knee agent --nats nats://nats:4222 --allow-target 10.0.0.0/8",

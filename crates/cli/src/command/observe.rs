@@ -17,7 +17,7 @@ use std::time::Duration;
 /// kernel-filtered packet capture (CAP_NET_RAW) or with the kernel's counters. Also samples the
 /// accept queue and reads counters and processor time. It serves one client at a time (--observe
 /// HOST:PORT). Prints 'listening on ADDR:PORT' and the source of SYN counts when ready; runs until
-/// SIGTERM or Ctrl-C.
+/// SIGTERM, SIGHUP or Ctrl-C.
 #[derive(Args, Clone, Debug)]
 #[command(
     arg_required_else_help = true,

@@ -2,7 +2,7 @@
 
 use crate::support::{Ended, KneeServer, TempPath, knee, run};
 use std::fs::File;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Refused at once, in one line that says so.
@@ -23,6 +23,14 @@ fn refused(arguments: &[&str], why: &str) {
     assert!(begun.elapsed() < Duration::from_secs(20), "{shown:?}");
 }
 
+/// A FIFO without a writer: to open it waits for one.
+fn fifo(name: &str) -> TempPath {
+    let path = TempPath::new(name);
+    let made = Command::new("mkfifo").arg(&path.0).status().unwrap();
+    assert!(made.success());
+    path
+}
+
 /// Every way to name a file that is read.
 fn readers(file: &str) -> Vec<Vec<String>> {
     let url = "http://127.0.0.1:9/";
@@ -37,6 +45,32 @@ fn readers(file: &str) -> Vec<Vec<String>> {
         &["run", url, "--body", &body],
         &["run", url, "--arrival", &trace],
         &["udp", "--wait", &trace],
+        &["run", url, "--form", &format!("f={body}")],
+        &["import", "har", file],
+        &["import", "openapi", file],
+        &["import", "vegeta", file],
+        &["import", "k6", file],
+        &["import", "jmeter", file],
+        &["import", "curl", "--", "curl", url, "-d", &body],
+        &["scenario", "check", file],
+        &["run", "https://127.0.0.1:9/", "--cacert", file],
+        &["run", "https://127.0.0.1:9/", "--cert", file, "--key", file],
+        &["serve", "http", "--tls", "--cert", file, "--key", file],
+        &["serve", "udp", "--token-file", file],
+        &[
+            "agent",
+            "--nats",
+            "nats://127.0.0.1:9",
+            "--nats-creds",
+            file,
+        ],
+        &[
+            "agent",
+            "--nats",
+            "nats://127.0.0.1:9",
+            "--nats-password-file",
+            file,
+        ],
     ]
     .iter()
     .map(|arguments| arguments.iter().map(|a| (*a).to_owned()).collect())
@@ -48,15 +82,61 @@ fn files_without_measure_are_refused_at_once() {
     let huge = TempPath::new("huge");
     // It takes no room on the disk.
     File::create(&huge.0).unwrap().set_len(1 << 30).unwrap();
-    for (file, why) in [
-        (huge.str(), "more than the 256 MiB"),
-        ("/dev/zero", "is a device"),
-    ] {
+    for (file, why) in [(huge.str(), "more than the "), ("/dev/zero", "is a device")] {
         for arguments in readers(file) {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
             refused(&arguments, why);
         }
     }
+}
+
+#[test]
+fn fifos_are_refused_at_once_with_what_to_do() {
+    let fifo = fifo("input-fifo");
+    for arguments in readers(fifo.str()) {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        refused(&arguments, "is a pipe: expected a regular file; ");
+    }
+    let mut history = knee(&["history"]);
+    let ended = Ended::of(history.env("KNEE_HISTORY", &fifo.0).spawn().unwrap());
+    assert_eq!(ended.status, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("is a pipe"), "{ended:?}");
+    let mut system = knee(&["run", "https://127.0.0.1:9/"]);
+    let ended = Ended::of(system.env("SSL_CERT_FILE", &fifo.0).spawn().unwrap());
+    assert_eq!(ended.status, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("is a pipe"), "{ended:?}");
+}
+
+#[test]
+fn files_that_a_scenario_names_are_no_pipes() {
+    let fifo = fifo("scenario-fifo");
+    let name = fifo.0.file_name().unwrap().to_str().unwrap();
+    let body = format!("{{post: /, body_file: '{name}'}}");
+    let plain = format!("target: http://h\nsessions: {{s: {{steps: [{body}]}}}}\n");
+    let scenario = TempPath::with("fifo-body.yaml", &plain);
+    refused(
+        &["scenario", "check", scenario.str()],
+        "is a pipe: expected a regular file; ",
+    );
+}
+
+/// Its pipe is refused, and the same bytes on standard input are read.
+#[test]
+fn process_substitution_is_refused_and_a_dash_is_not() {
+    let har = r#"{"log": {"entries": [{"request": {"method": "GET", "url": "http://h/a"}}]}}"#;
+    let file = TempPath::with("substituted.har", har);
+    let knee = env!("CARGO_BIN_EXE_knee");
+    let through_bash = |line: &str| {
+        let mut bash = Command::new("bash");
+        Ended::from(bash.args(["-c", line, knee, file.str()]).output().unwrap())
+    };
+    let ended = through_bash("\"$0\" import har <(cat \"$1\")");
+    assert_eq!(ended.status, Some(2), "{ended:?}");
+    let advice = "for a pipe give '-' and connect it to standard input\n";
+    assert!(ended.stderr.ends_with(advice), "{ended:?}");
+    let ended = through_bash("cat \"$1\" | \"$0\" import har -");
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("/a"), "{ended:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::terminal;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Exit code, as for anything else that this machine does not permit.
 const NOT_PERMITTED: libc::c_int = 2;
@@ -45,6 +46,12 @@ fn had(memory: *mut u8, bytes: usize) -> *mut u8 {
 /// Nothing here allocates.
 #[cold]
 fn end(bytes: usize) -> ! {
+    static IS_SAID: AtomicBool = AtomicBool::new(false);
+    while IS_SAID.swap(true, Ordering::Relaxed) {
+        // Another thread says it, and ends this one with the process.
+        // SAFETY: pause takes nothing, and returns after a signal was handled.
+        unsafe { libc::pause() };
+    }
     terminal::put_back();
     let mut line = [0; 256];
     let mut left = &mut line[..];

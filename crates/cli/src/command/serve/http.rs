@@ -20,9 +20,9 @@ use std::io::{self, Write};
 
 /// Serve HTTP/1.1 and HTTP/2, in clear or over TLS, with a known service time, queue and faults
 ///
-/// Prints 'listening on ADDR:PORT' when ready, serves until SIGTERM or Ctrl-C, then prints its
-/// statistics. With --workers it is a queueing station: M workers, each serving one request at a
-/// time, behind one first-come-first-served queue.
+/// Prints 'listening on ADDR:PORT' when ready, serves until SIGTERM, SIGHUP or Ctrl-C, then prints
+/// its statistics. With --workers it is a queueing station: M workers, each serving one request at
+/// a time, behind one first-come-first-served queue.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \

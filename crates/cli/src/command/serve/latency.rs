@@ -15,9 +15,10 @@ use std::net::SocketAddr;
 
 /// Take uploads, make downloads and answer pings
 ///
-/// Prints 'listening on ADDR:PORT' when ready, serves until SIGTERM or Ctrl-C, then prints its
-/// statistics. It serves one 'knee latency' at a time; others get 'busy'. Control, pings and flows
-/// use one TCP port, probes the same UDP port. An address other than loopback requires a token.
+/// Prints 'listening on ADDR:PORT' when ready, serves until SIGTERM, SIGHUP or Ctrl-C, then prints
+/// its statistics. It serves one 'knee latency' at a time; others get 'busy'. Control, pings and
+/// flows use one TCP port, probes the same UDP port. An address other than loopback requires a
+/// token.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \

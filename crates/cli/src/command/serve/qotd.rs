@@ -11,11 +11,11 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Serve a quote of the day over UDP and TCP (RFC 865)
 ///
-/// Prints one line, 'listening on ADDR:PORT', once it does, serves until SIGTERM or Ctrl-C, and
-/// then prints what it served. A datagram of any kind is answered with one that holds the quote; a
-/// connection gets the quote and is closed. The service's own port, 17, needs rights that a user
-/// seldom has; on a network it lends itself to amplifying attacks, so that over UDP it answers none
-/// but clients on this host, by the loopback, unless told otherwise.
+/// Prints one line, 'listening on ADDR:PORT', once it does, serves until SIGTERM, SIGHUP or Ctrl-C,
+/// and then prints what it served. A datagram of any kind is answered with one that holds the
+/// quote; a connection gets the quote and is closed. The service's own port, 17, needs rights that
+/// a user seldom has; on a network it lends itself to amplifying attacks, so that over UDP it
+/// answers none but clients on this host, by the loopback, unless told otherwise.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \

@@ -14,9 +14,9 @@ use std::net::SocketAddr;
 
 /// Take datagrams, work on each, and account for all of them
 ///
-/// Prints 'listening on ADDR:PORT' when ready, serves until SIGTERM or Ctrl-C, then prints its
-/// statistics. It serves one 'knee udp' at a time: datagrams over UDP, control over TCP on the same
-/// port. It never sends to any other host. An address other than loopback requires a token.
+/// Prints 'listening on ADDR:PORT' when ready, serves until SIGTERM, SIGHUP or Ctrl-C, then prints
+/// its statistics. It serves one 'knee udp' at a time: datagrams over UDP, control over TCP on the
+/// same port. It never sends to any other host. An address other than loopback requires a token.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \

@@ -65,9 +65,14 @@ impl KneeServer {
     }
 
     /// Ends it as a service manager does; what it printed after it listened, and its status.
-    pub fn terminate(mut self) -> (String, Option<i32>) {
+    pub fn terminate(self) -> (String, Option<i32>) {
+        self.end_by(libc::SIGTERM)
+    }
+
+    /// Ends it by this signal; the same.
+    pub fn end_by(mut self, number: libc::c_int) -> (String, Option<i32>) {
         let child = self.child.take().unwrap();
-        signal(&child, libc::SIGTERM);
+        signal(&child, number);
         let ended = Ended::of(child);
         (ended.stdout, ended.status)
     }

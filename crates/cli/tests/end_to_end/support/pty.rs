@@ -1,12 +1,14 @@
 //! knee on a terminal: a pseudoterminal (pty(7)) whose other end is the test's.
 
-use super::process::{Ended, knee};
+use super::process::{Ended, STATE, knee};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// What is waited for on the screen comes sooner, or never.
@@ -20,21 +22,42 @@ pub struct OnTerminal {
     terminal: OwnedFd,
     settings_before: libc::termios,
     screen: Arc<Screen>,
+    reader: JoinHandle<()>,
 }
 
 #[derive(Default)]
 struct Screen {
     written: Mutex<Vec<u8>>,
     more: Condvar,
+    /// The reader is to end.
+    is_closed: AtomicBool,
 }
 
 impl OnTerminal {
     /// Starts it on a terminal of this size, with this environment besides.
     pub fn start(arguments: &[&str], size: (u16, u16), env: &[(&str, &str)]) -> OnTerminal {
+        let mut command = knee(arguments);
+        command.envs(env.iter().copied());
+        OnTerminal::of(command, size)
+    }
+
+    /// The same with standard output on the terminal too.
+    pub fn with_output(arguments: &[&str], size: (u16, u16)) -> OnTerminal {
+        let mut shell = Command::new("sh");
+        let program = env!("CARGO_BIN_EXE_knee");
+        shell.args(["-c", "exec \"$0\" \"$@\" >&2", program]);
+        shell
+            .args(arguments)
+            .envs([("XDG_STATE_HOME", STATE), ("LC_ALL", "C.UTF-8")]);
+        OnTerminal::of(shell, size)
+    }
+
+    fn of(mut command: Command, size: (u16, u16)) -> OnTerminal {
         let (master, terminal) = open(size);
         let settings_before = settings(&terminal);
-        let mut command = knee(arguments);
-        command.env("TERM", "xterm").envs(env.iter().copied());
+        if command.get_envs().all(|(name, _)| name != "TERM") {
+            command.env("TERM", "xterm");
+        }
         command.stdin(Stdio::from(terminal.try_clone().unwrap()));
         command.stderr(Stdio::from(terminal.try_clone().unwrap()));
         // SAFETY: setsid and ioctl are async-signal-safe. The terminal becomes that of the new
@@ -51,9 +74,15 @@ impl OnTerminal {
         let screen = Arc::new(Screen::default());
         let mut shown = master.try_clone().unwrap();
         let seen = Arc::clone(&screen);
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut piece = [0; 4096];
-            while let Ok(n @ 1..) = shown.read(&mut piece) {
+            while !seen.is_closed.load(Ordering::Relaxed) {
+                if !has_more(&shown) {
+                    continue;
+                }
+                let Ok(n @ 1..) = shown.read(&mut piece) else {
+                    break;
+                };
                 seen.written.lock().unwrap().extend_from_slice(&piece[..n]);
                 seen.more.notify_all();
             }
@@ -64,7 +93,16 @@ impl OnTerminal {
             terminal,
             settings_before,
             screen,
+            reader,
         }
+    }
+
+    /// Takes the terminal away, as a window that is closed does, and waits for knee's end.
+    pub fn hang_up(self) -> Ended {
+        self.screen.is_closed.store(true, Ordering::Relaxed);
+        self.reader.join().unwrap();
+        drop((self.keyboard, self.terminal));
+        Ended::of(self.child)
     }
 
     /// Waits until this was written to the terminal.
@@ -113,6 +151,17 @@ impl OnTerminal {
         ended.stderr = String::from_utf8_lossy(&written).into_owned();
         (ended, is_as_before)
     }
+}
+
+/// Waits a little for something to read.
+fn has_more(file: &File) -> bool {
+    let mut poll = libc::pollfd {
+        fd: file.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one pollfd of ours.
+    unsafe { libc::poll(&raw mut poll, 1, 20) > 0 }
 }
 
 fn winsize((columns, rows): (u16, u16)) -> libc::winsize {
