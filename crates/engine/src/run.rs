@@ -23,7 +23,7 @@ use crate::sys::thread as sys_thread;
 use crate::threads;
 use crate::worker::{Done, Worker};
 use knee_core::both_ends::{Sampled, Seen, host_times};
-use knee_core::driver::{AnyDriver, RateLimit};
+use knee_core::driver::AnyDriver;
 use knee_core::measure::{
     GeneratorUse, Histogram, Interval, IntervalMerger, IntervalPart, IntervalWatcher, Measurement,
     Observed, Recorder, RecorderConfig, Trial, WaitUse, Window,
@@ -337,12 +337,6 @@ impl Plan<'_> {
             }
             None => soon(),
         }
-    }
-
-    /// One worker's part of the limit on operations per second.
-    fn rate_limit(&self) -> Option<RateLimit> {
-        let per_s = self.muster?.rate_max()?;
-        Some(RateLimit::part_of(per_s, self.crew.workers))
     }
 
     /// Users wait for nothing but their responses.

@@ -6,7 +6,7 @@
 //! | `knee.beat.RUN.NAME` | an agent's state, twice a second while it has something to do |
 //! | `knee.live.RUN.NAME` | what it has measured so far; may be lost |
 //! | `knee.result.RUN.TRIAL.NAME.PIECE` | what it measured, stored by JetStream |
-//! | `knee.inbox.NAME.>` | answers to what it asked; those to a coordinator: `knee.inbox._coordinator.>` |
+//! | `knee.inbox.NAME.>` | answers to what it asked; a coordinator has the name `_coordinator` |
 //!
 //! Each subject that an agent reads or writes has its name in a place of its own, so that a login
 //! can be permitted those of one agent. `deploy/nats.conf` has the permissions.

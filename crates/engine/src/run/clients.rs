@@ -10,6 +10,7 @@ use crate::pool::http_client::{ClientConfig, HttpClient, Kept, OneEach, Policy};
 use crate::pool::requests::RequestSet;
 use crate::pool::session_client::{SessionClient, SessionConfig};
 use crate::worker::Done;
+use knee_core::driver::RateLimit;
 use knee_core::measure::IntervalPart;
 use knee_core::session::{Origin, Users};
 use knee_core::spec::{ConnectScheme, HttpVersion, Load, OverloadLoad, Share};
@@ -86,6 +87,12 @@ impl Plan<'_> {
             return self.work_with(client, slots, share, parts);
         }
         self.work_with(client, slots, share, parts)
+    }
+
+    /// One worker's part of the limit on operations per second.
+    fn rate_limit(&self) -> Option<RateLimit> {
+        let per_s = self.muster?.rate_max()?;
+        Some(RateLimit::part_of(per_s, self.crew.workers))
     }
 
     fn connect_config(&self, load: &OverloadLoad, share: Share) -> ClientConfig {

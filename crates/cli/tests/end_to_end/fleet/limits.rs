@@ -64,9 +64,8 @@ fn sessions_keep_to_the_limit_with_each_step() {
         return;
     };
     let target = ground.server.url();
-    let text = format!(
-        "target: {target}\nsessions:\n  user:\n    steps:\n      - get: /\n      - get: /\n      - get: /\n"
-    );
+    let steps = "[{get: /}, {get: /}, {get: /}]";
+    let text = format!("target: {target}\nsessions: {{user: {{steps: {steps}}}}}\n");
     let file = TempPath::with("steps.yaml", &text);
     let url = ground.nats.url();
     let ended = run(&[

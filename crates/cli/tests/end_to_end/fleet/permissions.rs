@@ -1,5 +1,5 @@
-//! The permissions that `deploy/nats.conf` gives: a fleet works with them, and the login of an agent
-//! can do nothing but be that agent.
+//! The permissions that `deploy/nats.conf` gives: a fleet works with them, and the login of an
+//! agent can do nothing but be that agent.
 
 use super::ground::{Agent, LOGINS, Nats, agents, eventually};
 use super::measured;

@@ -264,7 +264,7 @@ async fn store(few: Arc<Semaphore>, crowd: Crowd, number: usize, to: (Stores, Tr
 fn the_crowd() {
     let told = std::env::var("KNEE_CROWD").unwrap();
     let (url, agents) = told.split_once(' ').unwrap();
-    let bus = Bus::connect(&access(url), "crowd").unwrap();
+    let bus = Bus::connect(&access(url), "crowd", "crowd").unwrap();
     let stores = bus.stores().unwrap();
     bus.run(stand_for(&bus, &stores, agents.parse().unwrap()));
 }
