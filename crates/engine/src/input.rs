@@ -118,7 +118,7 @@ fn too_large(bytes: Option<u64>, max: u64) -> Unreadable {
 
 /// `256 MiB`; limits are whole.
 fn amount(bytes: u64) -> String {
-    if bytes % (1 << 20) == 0 {
+    if bytes.is_multiple_of(1 << 20) {
         format!("{} MiB", bytes >> 20)
     } else {
         format!("{bytes} bytes")

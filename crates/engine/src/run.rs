@@ -4,7 +4,7 @@ mod clients;
 mod followed;
 
 use crate::error::RunError;
-use crate::generator::{WorkerUse, generator_use};
+use crate::generator::generator_use;
 use crate::kernel::counters::Counters;
 use crate::kernel::host::{self, HostTime};
 use crate::kernel::limits;
@@ -207,7 +207,7 @@ fn trial_of(spec: &TrialSpec, done: Vec<Done>, beside: Beside) -> Trial {
             .then(|| done.iter().map(|d| d.used.sleeps).sum()),
         ..generator_use(
             done.first().map_or("", |d| d.backend),
-            &done.iter().map(use_of).collect::<Vec<_>>(),
+            &done.iter().map(Done::cost).collect::<Vec<_>>(),
             beside.steal_percent,
         )
     };
@@ -458,14 +458,6 @@ fn merge(parts: impl Iterator<Item = Measurement>) -> Measurement {
         sum
     });
     merged.unwrap_or_default()
-}
-
-fn use_of(done: &Done) -> WorkerUse {
-    WorkerUse {
-        used: done.used,
-        polled: done.polled,
-        over: done.used_over,
-    }
 }
 
 /// How the workers waited, over the window but for late wake-ups, which count from the begin.

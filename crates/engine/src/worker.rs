@@ -1,5 +1,6 @@
 //! One worker: the hot loop of a run, on a thread of its own, sharing nothing on the way.
 
+use crate::generator::WorkerUse;
 use crate::pool::client::{Client, Tally};
 use crate::reactor::{Backend, Event, EventTime, ReceiveClock, Sink, Waiter};
 use crate::sys::clock::{MonotonicClock, ThreadUse};
@@ -64,6 +65,17 @@ pub(crate) struct Done {
     pub sampler: Option<Sampler>,
     /// It was told to stop before its load was through.
     pub interrupted: bool,
+}
+
+impl Done {
+    /// What it cost the generator over the window.
+    pub(crate) fn cost(&self) -> WorkerUse {
+        WorkerUse {
+            used: self.used,
+            polled: self.polled,
+            over: self.used_over,
+        }
+    }
 }
 
 impl<C: Client, K: Clock + Clone> Worker<C, K> {

@@ -255,7 +255,7 @@ impl Stores {
         format!(
             " Stream {RESULTS} has {}, all streams of the account {}{of}.",
             bytes_words(results),
-            bytes_words(account.storage as u64)
+            bytes_words(account.storage)
         )
     }
 }

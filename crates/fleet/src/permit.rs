@@ -255,7 +255,7 @@ mod tests {
         let now = Instant::now() + Duration::from_secs(1);
         let second = Duration::from_secs(1);
         let gap = Duration::from_millis(100);
-        let mut reserve = |operations| spacing.reserve(operations, now, second);
+        let reserve = |operations| spacing.reserve(operations, now, second);
         assert_eq!(reserve(1), Some(Duration::ZERO));
         assert_eq!(reserve(9), Some(gap));
         assert_eq!(reserve(1), Some(second));

@@ -262,20 +262,20 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "run http://h/ -c 3000",
-        "--connections: 3000 connections need 3064 open files, of which knee reserves 64 \
-         for itself, and the limit is 1024: raise the limit (ulimit -n 3064), or ask \
+        "--connections: 3000 connections need 3064 open files (64 are for knee \
+         itself), and the limit is 1024: raise the limit (ulimit -n 3064), or ask \
          for at most 960",
     ),
     (
         "run http://h/ --vusers 3000",
-        "--vusers: 3000 connections need 3064 open files, of which knee reserves 64 \
-         for itself, and the limit is 1024: raise the limit (ulimit -n 3064), or ask \
+        "--vusers: 3000 connections need 3064 open files (64 are for knee \
+         itself), and the limit is 1024: raise the limit (ulimit -n 3064), or ask \
          for at most 960",
     ),
     (
         "sweep http://h/ --vusers 1,3000",
-        "--vusers: 3000 connections need 3064 open files, of which knee reserves 64 \
-         for itself, and the limit is 1024: raise the limit (ulimit -n 3064), or ask \
+        "--vusers: 3000 connections need 3064 open files (64 are for knee \
+         itself), and the limit is 1024: raise the limit (ulimit -n 3064), or ask \
          for at most 960",
     ),
     (

@@ -112,8 +112,8 @@ fn limit_of_open_files_is_explained_with_its_reserve() {
     let server = KneeServer::start(&[]);
     let url = server.url();
     let ended = limited("ulimit -n 64", &["run", &url, "-c", "200", "--no-save"]);
-    let expected = "error: --connections: 200 connections need 264 open files, of which knee \
-                    reserves 64 for itself, and the limit is 64: raise the limit (ulimit -n 264)\n";
+    let expected = "error: --connections: 200 connections need 264 open files (64 are for \
+                    knee itself), and the limit is 64: raise the limit (ulimit -n 264)\n";
     assert_eq!((ended.status, ended.stderr.as_str()), (Some(2), expected));
     let load = [
         "run",

@@ -45,6 +45,6 @@ mod sweeps;
 mod throttle;
 mod tours;
 mod udp;
-mod values;
 mod unix_sockets;
+mod values;
 mod whole_files;

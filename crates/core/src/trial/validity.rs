@@ -3,6 +3,7 @@
 //! Each clause compares what the generator did with what it promised, never with how the target
 //! fared: a target that is slow, or refuses, makes no trial invalid.
 
+mod complete;
 mod explained;
 
 pub use explained::{INVALID, reasons};
@@ -13,6 +14,7 @@ use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov};
 use crate::time::Nanos;
 use crate::trial::timing::AnatomyReport;
 use crate::words::{exact, number, percent, time};
+use complete::{agent_is_lost, operations_are_lost, rate_limited};
 use serde::{Deserialize, Serialize};
 
 /// This share of the operations asked for must have been started, …
@@ -67,10 +69,6 @@ const STEAL_PERCENT: f64 = 10.0;
 const NO_RESOURCES_SHARE: f64 = 0.001;
 /// The share of the steps that may stay unsent for want of a value that fits its place.
 const UNSENT_SHARE: f64 = 0.001;
-/// Share of the operations that a limit may hold back, …
-const HELD_BACK_SHARE: f64 = 0.01;
-/// … and the number that it may: users begin together.
-const HELD_BACK: u64 = 10;
 
 /// What a schedule wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -421,42 +419,6 @@ fn core_stolen(e: &Evidence) -> Option<String> {
         format!(
             "the host gave {} of this machine's processor time to others",
             percent(e.steal_percent)
-        )
-    })
-}
-
-/// Whether the books balance: operations begun equal those that ended and those under way.
-fn operations_are_lost(e: &Evidence) -> Option<String> {
-    (e.lost > 0).then(|| {
-        format!(
-            "the generator lost {} operations: they began, and their ends are not known",
-            exact(e.lost as f64)
-        )
-    })
-}
-
-fn agent_is_lost(e: &Evidence) -> Option<String> {
-    let (agent, because) = e.agents_lost.first()?;
-    let others = match e.agents_lost.len() {
-        1 => String::new(),
-        n => format!(", and {} more", n - 1),
-    };
-    Some(format!(
-        "agent {agent} is lost ({because}){others}: its share of the load is not in the figures"
-    ))
-}
-
-/// The limit is the generator's. What came of the load says nothing of what the target can do.
-fn rate_limited(e: &Evidence) -> Option<String> {
-    let limit = e.rate_limit?;
-    let share = limit.held_back as f64 / limit.started.max(1) as f64;
-    (share > HELD_BACK_SHARE && limit.held_back > HELD_BACK).then(|| {
-        format!(
-            "--rate-max of the agents, {}/s in all, held back {} of {} operations: the generator \
-             is the limit, and the target can do at least this",
-            number(limit.per_s),
-            exact(limit.held_back as f64),
-            exact(limit.started.max(limit.held_back) as f64)
         )
     })
 }

@@ -48,8 +48,8 @@ impl OpenFiles {
             format!(", or ask for at most {permitted}")
         };
         Some(format!(
-            "{connections} connections need {needed} open files, of which knee reserves \
-             {RESERVED_FILES} for itself, and the limit is {limit}: raise the limit (ulimit -n \
+            "{connections} connections need {needed} open files ({RESERVED_FILES} are for knee \
+         itself), and the limit is {limit}: raise the limit (ulimit -n \
              {needed}){fewer}"
         ))
     }
@@ -86,7 +86,8 @@ mod tests {
     #[test]
     fn as_many_connections_fit_as_the_reserve_leaves() {
         assert_eq!(refusal(264, 1, 200), None);
-        let expected = "200 connections need 264 open files, of which knee reserves 64 for itself, \
+        let expected = "200 connections need 264 open files (64 are for knee \
+         itself), \
                         and the limit is 263: raise the limit (ulimit -n 264), or ask for at most \
                         199";
         assert_eq!(refusal(263, 1, 200).as_deref(), Some(expected));

@@ -4,9 +4,12 @@
 use super::{
     Backend, Buffers, Close, Event, Opening, POLL_BYTES_MAX, Payload, Piece, Requests, Sink, place,
 };
+mod completed;
+
 use crate::sys::buffers::BufferRing;
 use crate::sys::socket::{RawAddress, Socket, TcpState};
 use crate::sys::stamp;
+use completed::{Completed, KIND_CLOSE, KIND_CONNECT, KIND_RECEIVE, KIND_SEND, KIND_WATCH};
 use io_uring::types::{CancelBuilder, Fd, RecvMsgOut, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 use knee_core::time::Nanos;
@@ -28,14 +31,6 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// A request up to this length goes into the socket's buffer at once, so that its success need not
 /// be reported.
 const UNREPORTED_BYTES_MAX: usize = 4 * 1024;
-
-/// The kind of an operation, in the low byte of its user data; then 24 bits of the generation of
-/// its slot, then 32 of the slot.
-const KIND_CONNECT: u64 = 0;
-const KIND_RECEIVE: u64 = 1;
-const KIND_SEND: u64 = 2;
-const KIND_CLOSE: u64 = 3;
-const KIND_WATCH: u64 = 4;
 
 /// Carries traffic over io_uring(7); needs Linux 6.0 (multishot receive, shared buffer rings).
 pub(crate) struct UringBackend {
@@ -68,24 +63,6 @@ struct Connection {
     sending: Option<Vec<u8>>,
     /// Why sending ended early. What has come before is still to be read.
     send_error: Option<i32>,
-}
-
-#[derive(Clone, Copy)]
-struct Completed {
-    user_data: u64,
-    result: i32,
-    flags: u32,
-}
-
-impl Completed {
-    /// Bytes that came with it.
-    fn received_bytes(self) -> usize {
-        if self.user_data & 0xFF == KIND_RECEIVE {
-            usize::try_from(self.result).unwrap_or(0)
-        } else {
-            0
-        }
-    }
 }
 
 impl UringBackend {
@@ -474,11 +451,7 @@ impl Backend for UringBackend {
         let idle = self.completions.is_empty() && self.ring.completion().is_empty();
         self.enter(if idle { timeout } else { Nanos::ZERO })?;
         self.completions
-            .extend(self.ring.completion().map(|c| Completed {
-                user_data: c.user_data(),
-                result: c.result(),
-                flags: c.flags(),
-            }));
+            .extend(self.ring.completion().map(Completed::from));
         let (mut handled, mut bytes) = (0, 0);
         while bytes < POLL_BYTES_MAX
             && let Some(completed) = self.completions.pop_front()

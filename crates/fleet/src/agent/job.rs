@@ -211,25 +211,11 @@ struct Work {
 }
 
 impl Work {
-    /// From the order to the stored result; why not, in an answer and in words.
-    fn run(self, runtime: &tokio::runtime::Handle) -> Result<(), (Answer, String)> {
-        let mut spec = self.order.spec.clone();
-        spec.engine.margins = self.tools.margins;
-        let crew = self.crew;
-        self.tools.spacing.wait(SPACING_WAIT);
-        self.tools
-            .permit
-            .check(&mut spec, crew)
-            .map_err(|e| match e {
-                FleetError::Unreachable(line) => (Answer::Unreachable(line.clone()), line),
-                FleetError::Refused(line) | FleetError::Gone(line) => {
-                    (Answer::No(line.clone()), line)
-                }
-            })?;
-        let files = Files::put(&self.order.files, &self.key, &mut spec).map_err(|e| {
-            let line = format!("the files that the trial needs: {e}");
-            (Answer::No(line.clone()), line)
-        })?;
+    /// Publishes what is put in as it comes: losing some of it does no harm.
+    fn publish_snapshots(
+        &self,
+        runtime: &tokio::runtime::Handle,
+    ) -> tokio::sync::mpsc::UnboundedSender<Snapshot> {
         let (snapshots, mut to_send) = tokio::sync::mpsc::unbounded_channel::<Snapshot>();
         let subject = live_subject(&self.key.run, &self.tools.agent);
         let client = self.tools.client.clone();
@@ -238,6 +224,25 @@ impl Work {
                 let _ = client.publish(subject.clone(), json(&snapshot)).await;
             }
         });
+        snapshots
+    }
+
+    /// From the order to the stored result; why not, in an answer and in words.
+    fn run(self, runtime: &tokio::runtime::Handle) -> Result<(), (Answer, String)> {
+        let mut spec = self.order.spec.clone();
+        spec.engine.margins = self.tools.margins;
+        let crew = self.crew;
+        self.tools.spacing.wait(SPACING_WAIT);
+        let permitted = self.tools.permit.check(&mut spec, crew);
+        permitted.map_err(|e| match e {
+            FleetError::Unreachable(line) => (Answer::Unreachable(line.clone()), line),
+            FleetError::Refused(line) | FleetError::Gone(line) => (Answer::No(line.clone()), line),
+        })?;
+        let files = Files::put(&self.order.files, &self.key, &mut spec).map_err(|e| {
+            let line = format!("the files that the trial needs: {e}");
+            (Answer::No(line.clone()), line)
+        })?;
+        let snapshots = self.publish_snapshots(runtime);
         let muster = AgentMuster {
             work: &self,
             begun_late_ns: AtomicU64::new(0),
@@ -252,7 +257,7 @@ impl Work {
         // Each worker of the next trial begins with one operation: that has to be earned.
         self.tools.spacing.charge(crew.workers);
         drop(files);
-        let trial = ran.map_err(|e| match e {
+        let mut trial = ran.map_err(|e| match e {
             RunError::Unreachable(line) => (Answer::Unreachable(line.clone()), line),
             other => {
                 let line = other.to_string();
@@ -262,11 +267,9 @@ impl Work {
         if let Some(why) = lock(&muster.why).take() {
             return Err((Answer::No(why.clone()), why));
         }
-        let mut trial = trial;
         trial.spec = outline(&self.order.spec);
         let stopped_ns = longest_within(&stops, muster.window(&spec));
-        let stall_ns_max = &mut trial.measurement.stall_ns_max;
-        *stall_ns_max = stopped_ns.max(*stall_ns_max);
+        trial.measurement.stall_ns_max = trial.measurement.stall_ns_max.max(stopped_ns);
         let begun_late_ns = muster.begun_late_ns.load(Ordering::Relaxed);
         let delivered = Delivered {
             agent: self.tools.agent.clone(),

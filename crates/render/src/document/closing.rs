@@ -158,7 +158,8 @@ pub fn quoted(word: &str) -> String {
         out.push_str(text);
     };
     let mut from = 0;
-    for at in variables.into_iter().chain([word.len()..word.len()]) {
+    let end = std::iter::once(word.len()..word.len());
+    for at in variables.into_iter().chain(end) {
         let text = &word[from..at.start];
         match text.contains(is_special) {
             true => put(&literal(text), false),

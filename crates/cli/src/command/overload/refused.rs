@@ -19,8 +19,8 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "overload http://h/ --descriptors 961",
-        "--descriptors: 961 connections need 1025 open files, of which knee reserves 64 \
-         for itself, and the limit is 1024: raise the limit (ulimit -n 1025), or ask \
+        "--descriptors: 961 connections need 1025 open files (64 are for knee \
+         itself), and the limit is 1024: raise the limit (ulimit -n 1025), or ask \
          for at most 960",
     ),
     (
