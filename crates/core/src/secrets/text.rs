@@ -228,7 +228,7 @@ fn quoted_at(text: &str, open: usize) -> Range<usize> {
         let backslashes = before.len() - before.trim_end_matches('\\').len();
         match is_escaped {
             true if backslashes == 1 => return begin..end - 1,
-            false if backslashes % 2 == 0 => return begin..end,
+            false if backslashes.is_multiple_of(2) => return begin..end,
             _ => {}
         }
     }

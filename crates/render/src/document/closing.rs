@@ -150,7 +150,7 @@ pub fn quoted(word: &str) -> String {
         out.push_str(text);
     };
     let mut from = 0;
-    for at in variables.into_iter().chain([word.len()..word.len()]) {
+    for at in variables.into_iter().chain(std::iter::once(word.len()..word.len())) {
         let text = &word[from..at.start];
         match text.contains(is_special) {
             true => put(&literal(text), false),
