@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -26,7 +27,16 @@ pub fn knee(arguments: &[&str]) -> Command {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    // SAFETY: signal is async-signal-safe.
+    unsafe { command.pre_exec(heed_hang_ups) };
     command
+}
+
+/// Tests may run under nohup, which a program that they start is not meant to.
+pub fn heed_hang_ups() -> std::io::Result<()> {
+    // SAFETY: the default action is no function.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+    Ok(())
 }
 
 /// What it printed and how it ended.

@@ -1,6 +1,6 @@
 //! knee on a terminal: a pseudoterminal (pty(7)) whose other end is the test's.
 
-use super::process::{Ended, STATE, knee};
+use super::process::{Ended, STATE, heed_hang_ups, knee};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -64,6 +64,7 @@ impl OnTerminal {
         // session, whose foreground process group is the child's.
         unsafe {
             command.pre_exec(|| {
+                heed_hang_ups()?;
                 if libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
                     return Err(io::Error::last_os_error());
                 }
