@@ -400,7 +400,8 @@ fn the_repeat_line_repeats_the_load() {
     let page = std::fs::read_to_string(folder.path("out.md")).unwrap();
     let line = page
         .lines()
-        .find(|line| line.trim().starts_with("knee run "))
+        .skip_while(|line| *line != "```sh")
+        .nth(1)
         .expect("a command");
     let repeat = std::process::Command::new("/bin/sh")
         .args(["-c", line.trim()])

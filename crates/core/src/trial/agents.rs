@@ -248,7 +248,7 @@ mod tests {
         let noisy = agent_state(&one);
         assert_eq!(noisy.words(), "distorted: operations started late");
         one.stall_ns_max = 3_000_000_000;
-        assert_eq!(agent_state(&one).words(), "stopped: did not run for 3.00 s");
+        assert_eq!(agent_state(&one).words(), "stopped: did not run for 3 s");
         one.lost_because = Some("no sign of it for 10 s".to_owned());
         assert_eq!(agent_state(&one).words(), "lost: no sign of it for 10 s");
     }

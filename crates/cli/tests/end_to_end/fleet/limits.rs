@@ -33,7 +33,7 @@ fn closed_loop_keeps_to_the_limit_of_the_agent_and_says_so() {
     let report = ended.json();
     let clauses = report["trials"][0]["invalid_clauses"].to_string();
     assert!(clauses.contains("rate_limited"), "{clauses}");
-    assert!(has_finding(&report, "rate_limited"), "{report}");
+    assert!(has_finding(&report, "rate_max_reached"), "{report}");
     let because = agents(&report)[0]["invalid_because"].to_string();
     assert!(
         because.contains("--rate-max of the agents, 100/s in all"),
@@ -86,7 +86,7 @@ fn sessions_keep_to_the_limit_with_each_step() {
         "0s",
     ]);
     assert_eq!(ended.status, Some(3), "{ended:?}");
-    assert!(has_finding(&ended.json(), "rate_limited"));
+    assert!(has_finding(&ended.json(), "rate_max_reached"));
     let requests = ground.server.served()["requests"].as_u64().unwrap();
     assert!((1..=IN_TWO_SECONDS).contains(&requests), "{requests}");
 }
@@ -127,7 +127,10 @@ fn overload_keeps_to_the_limit_with_its_connects() {
     // Each of these is established at once and replaced: the target would take thousands.
     let within = overload("16");
     assert_eq!(within.status, Some(3), "{within:?}");
-    assert!(has_finding(&within.json(), "rate_limited"), "{within:?}");
+    assert!(
+        has_finding(&within.json(), "rate_max_reached"),
+        "{within:?}"
+    );
     let trial = &within.json()["trials"][0];
     let opened = trial["connections_opened"].as_u64();
     assert!(
@@ -145,5 +148,5 @@ fn open_loop_below_the_limit_is_as_without_one() {
     assert!(super::measured(&ended), "{ended:?}");
     let report = ended.json();
     assert_eq!(report["trials"][0]["outcomes"]["ok"], 150);
-    assert!(!has_finding(&report, "rate_limited"), "{report}");
+    assert!(!has_finding(&report, "rate_max_reached"), "{report}");
 }

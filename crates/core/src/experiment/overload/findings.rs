@@ -16,8 +16,8 @@ use crate::finding::{Code, Finding};
 use crate::measure::Outcome;
 use crate::spec::Level;
 use crate::trial::findings::{
-    Asked, FLEET_INCOMPLETE, GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY, RATE_LIMITED,
-    SESSION_CODES, findings_at_levels, with_agents,
+    Asked, FLEET_INCOMPLETE, GENERATOR_DISTORTED, GENERATOR_LIMITED, NON_STATIONARY,
+    RATE_MAX_REACHED, SESSION_CODES, findings_at_levels, with_agents,
 };
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::levels;
@@ -118,7 +118,7 @@ fn of_any(
     let mut found = findings_at_levels(&rest, asked);
     found.retain(|f| match f {
         f if f.is(GENERATOR_LIMITED) || f.is(GENERATOR_DISTORTED) => is_invalid,
-        f if f.is(RATE_LIMITED) || f.is(FLEET_INCOMPLETE) => true,
+        f if f.is(RATE_MAX_REACHED) || f.is(FLEET_INCOMPLETE) => true,
         f if SESSION_CODES.iter().any(|&code| f.is(code)) => true,
         f => f.is(NON_STATIONARY) && moves,
     });

@@ -17,7 +17,7 @@ const PAUSE_NS: f64 = 50_000.0;
 
 pub(super) const CODES: [Code; 9] = [
     GENERATOR_LIMITED,
-    RATE_LIMITED,
+    RATE_MAX_REACHED,
     GENERATOR_DISTORTED,
     GENERATOR_DELAY,
     GENERATOR_CYCLE,
@@ -70,22 +70,22 @@ pub(super) fn generator_limited(trials: &Trials) -> Option<Finding> {
     ))
 }
 
-pub(crate) const RATE_LIMITED: Code = Code {
-    name: "rate_limited",
+pub(crate) const RATE_MAX_REACHED: Code = Code {
+    name: "rate_max_reached",
     cause: "The agents have --rate-max, and more than 1 % of the operations had to wait for it. \
             The throughput is that of the limit, not of the target.",
     remedy: "Ask for less: fewer --vusers, a think time, or a --rate below the limit. To offer \
              more, add agents, or start them with a higher --rate-max.",
 };
 
-pub(super) fn rate_limited(trials: &Trials) -> Option<Finding> {
+pub(super) fn rate_max_reached(trials: &Trials) -> Option<Finding> {
     let limited = |t: &TrialReport| {
         let mut clauses = t.clauses();
         let (_, words) = clauses.find(|(clause, _)| *clause == Some(Clause::RateLimited))?;
         Some((words.to_owned(), t.offered.achieved_per_s))
     };
     let (place, (words, started_per_s)) = trials.worst(limited, |found| found.1)?;
-    Some(RATE_LIMITED.finding(
+    Some(RATE_MAX_REACHED.finding(
         Severity::Error,
         format!("{place}{words}"),
         [("started_per_s", started_per_s)],

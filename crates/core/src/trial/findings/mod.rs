@@ -13,7 +13,7 @@ mod tests;
 
 pub(crate) use agents::FLEET_INCOMPLETE;
 pub(crate) use generator::{
-    GENERATOR_DISTORTED, GENERATOR_LIMITED, QUIETER, RATE_LIMITED, distorted,
+    GENERATOR_DISTORTED, GENERATOR_LIMITED, QUIETER, RATE_MAX_REACHED, distorted,
 };
 pub(crate) use sessions::CODES as SESSION_CODES;
 pub(crate) use silence::OUTAGE;
@@ -88,7 +88,7 @@ fn diagnose(trials: &Trials) -> Vec<Finding> {
     let checks: &[fn(&Trials) -> Option<Finding>] = &[
         agents::fleet_incomplete,
         generator::generator_limited,
-        generator::rate_limited,
+        generator::rate_max_reached,
         agents::agent_stopped,
         generator::generator_distorted,
         generator::generator_delay,

@@ -175,6 +175,8 @@ fn steps_beyond_the_limit_wait_and_each_is_accounted_for() {
     (0..10).for_each(|_| bench.start(10));
     let started = |bench: &Bench| bench.client.rate_limit().map(|l| l.used().started);
     assert_eq!(started(&bench), Some(1));
+    // The pauses of the buyers are over: they wait too.
+    bench.client.expire(&mut bench.io, Nanos(30));
     assert_eq!(bench.client.next_due(), Nanos(60));
     bench.client.expire(&mut bench.io, Nanos(59));
     assert_eq!(started(&bench), Some(1));
