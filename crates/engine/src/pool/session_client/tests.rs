@@ -177,10 +177,10 @@ fn steps_beyond_the_limit_wait_and_each_is_accounted_for() {
     assert_eq!(started(&bench), Some(1));
     // The pauses of the buyers are over: they wait too.
     bench.client.expire(&mut bench.io, Nanos(30));
-    assert_eq!(bench.client.next_due(), Nanos(60));
-    bench.client.expire(&mut bench.io, Nanos(59));
+    assert_eq!(bench.client.next_due(), Nanos(50));
+    bench.client.expire(&mut bench.io, Nanos(49));
     assert_eq!(started(&bench), Some(1));
-    bench.client.expire(&mut bench.io, Nanos(60));
+    bench.client.expire(&mut bench.io, Nanos(50));
     assert_eq!(started(&bench), Some(2));
     // After the end of the window nothing begins.
     bench.client.expire(&mut bench.io, Nanos(1_000));
