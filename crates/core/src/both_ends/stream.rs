@@ -80,12 +80,13 @@ impl StreamBuilder {
             return;
         }
         self.add(from.max(self.passed), to);
+        self.advance(at_ns);
         if self.early.len() > EARLY_MAX {
             let missing = (self.passed, self.early[0].0);
             self.stream.holes.push(missing);
             self.passed = missing.1;
+            self.advance(at_ns);
         }
-        self.advance(at_ns);
     }
 
     /// A segment of which all before is known to have passed, seen or not: what a host sends.

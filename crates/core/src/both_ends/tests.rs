@@ -246,3 +246,15 @@ proptest! {
         }
     }
 }
+
+/// What comes once the queue of early pieces is full, and leaves no gap, was not missing.
+#[test]
+fn piece_without_gap_makes_no_hole_in_a_full_queue() {
+    let mut builder = StreamBuilder::new(9);
+    for piece in 0..64 {
+        builder.pass(10 + 100 + 20 * piece, 10, 1);
+    }
+    builder.pass(10, 10, 2);
+    let stream = builder.finish();
+    assert_eq!((stream.holes, stream.marks), (vec![], vec![(10, 2)]));
+}
