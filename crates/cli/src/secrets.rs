@@ -1,4 +1,4 @@
-//! The secrets of this process's own command line, for what is told of it.
+//! The secrets of this process's command line, hidden in its messages.
 
 use knee_core::secrets::Secrets;
 

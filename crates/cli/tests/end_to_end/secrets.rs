@@ -55,7 +55,7 @@ fn serve(mut stream: TcpStream, kept: &Mutex<Vec<String>>) {
             if body.len() >= length {
                 bytes.drain(..head.len() + 4 + length);
                 let asked = format!("{head}\n{}", &body[..length]);
-                // What is told of an unexpected response is its begin.
+                // A report shows the beginning of an unexpected response.
                 let secret = head.lines().find(|line| line.contains("CANARY"));
                 let echo = format!("no {}", secret.unwrap_or_default());
                 kept.lock().unwrap().push(asked);

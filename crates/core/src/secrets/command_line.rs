@@ -1,4 +1,4 @@
-//! The secrets of a command line, found before it is understood: what is wrong with it is told too.
+//! The secrets of a command line, found before it is parsed, as its errors must not show them.
 
 use super::Secrets;
 
@@ -18,7 +18,7 @@ const OPTIONS: [&str; 9] = [
 /// Options whose value is a header.
 const HEADERS: [&str; 2] = ["-H", "--header"];
 
-/// So many words after a header that lacks its quotes may be its value.
+/// Words after a header without quotes that may be its value.
 const LOOSE_WORDS: usize = 2;
 
 impl Secrets {
@@ -49,9 +49,10 @@ impl Secrets {
             } else if HEADERS.contains(&word.as_str()) {
                 self.learn_loose_header(next);
             } else if let Some((option, value)) = attached(word) {
-                match HEADERS.contains(&option) {
-                    true => self.learn_loose_header(value),
-                    false => self.learn_value(option, value),
+                if HEADERS.contains(&option) {
+                    self.learn_loose_header(value);
+                } else {
+                    self.learn_value(option, value);
                 }
             }
             let is_header = word
@@ -66,9 +67,10 @@ impl Secrets {
                 self.learn(loose);
             }
             // A whole line in one word, as 'knee import curl' takes it.
-            let line: Vec<String> = match word.contains(char::is_whitespace) {
-                true => word.split_whitespace().map(without_quotes).collect(),
-                false => Vec::new(),
+            let line: Vec<String> = if word.contains(char::is_whitespace) {
+                word.split_whitespace().map(without_quotes).collect()
+            } else {
+                Vec::new()
             };
             if line.first().is_some_and(|first| first == "curl") {
                 self.learn_words(&line);
@@ -123,9 +125,10 @@ fn attached(word: &str) -> Option<(&str, &str)> {
     let all = OPTIONS.iter().chain(&HEADERS);
     let of = |option: &&'static str| {
         let value = word.strip_prefix(option)?;
-        let value = match option.starts_with("--") {
-            true => value.strip_prefix('=')?,
-            false => value,
+        let value = if option.starts_with("--") {
+            value.strip_prefix('=')?
+        } else {
+            value
         };
         (!value.is_empty()).then_some((*option, value))
     };

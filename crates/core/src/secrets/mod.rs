@@ -82,9 +82,10 @@ impl Secrets {
 
     /// The secrets of a body: names and values.
     pub fn secrets_of_body(&self, body: &str) -> Vec<(String, String)> {
-        let found = match text::is_form(body) {
-            true => text::secrets_of_form(&self.names, body),
-            false => text::secrets_of(&self.names, body),
+        let found = if text::is_form(body) {
+            text::secrets_of_form(&self.names, body)
+        } else {
+            text::secrets_of(&self.names, body)
         };
         named(body, found)
     }

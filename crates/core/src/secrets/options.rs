@@ -44,9 +44,12 @@ struct Variables {
 impl Variables {
     /// The variable for a value that is called so: another one for each value.
     fn of(&mut self, name: &str, value: &str) -> String {
-        let capital = |c: char| match c.is_ascii_alphanumeric() {
-            true => c.to_ascii_uppercase(),
-            false => '_',
+        let capital = |c: char| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
         };
         let name: String = name
             .trim_matches(['-', '_', '.'])

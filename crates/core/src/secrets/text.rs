@@ -12,7 +12,7 @@ pub(super) struct Found {
     pub(super) name: String,
 }
 
-/// A number of up to so many digits under a common word is no secret: `code=404`.
+/// Digits of a number under a common word that is no secret, at most: `code=404`.
 const PLAIN_DIGITS_MAX: usize = 4;
 
 /// No name of a field is longer.
@@ -226,10 +226,11 @@ fn quoted_at(text: &str, open: usize) -> Range<usize> {
         let end = begin + at;
         let before = &text[begin..end];
         let backslashes = before.len() - before.trim_end_matches('\\').len();
-        match is_escaped {
-            true if backslashes == 1 => return begin..end - 1,
-            false if backslashes.is_multiple_of(2) => return begin..end,
-            _ => {}
+        if is_escaped && backslashes == 1 {
+            return begin..end - 1;
+        }
+        if !is_escaped && backslashes.is_multiple_of(2) {
+            return begin..end;
         }
     }
     begin..text.len()

@@ -327,9 +327,12 @@ impl Walk {
         let answer = readings.take(answered.session);
         let is_secret = plan.unshown.expectations.contains(&(request, number));
         let number = usize::from(number);
-        let shown_value = |value: &[u8]| match is_secret {
-            true => format!("'{MASK}'"),
-            false => shown(value),
+        let shown_value = |value: &[u8]| {
+            if is_secret {
+                format!("'{MASK}'")
+            } else {
+                shown(value)
+            }
         };
         let came = match answer.value(number) {
             Some(value) => shown_value(value),

@@ -142,9 +142,10 @@ impl World {
             Load::Overload(_) => 200,
             _ => lanes.max(self.connections_max),
         };
-        let streams_max = match self.is_multiplexed {
-            true => spec.target.http2.streams(),
-            false => 1,
+        let streams_max = if self.is_multiplexed {
+            spec.target.http2.streams()
+        } else {
+            1
         };
         let config = ClientConfig {
             address: address(),

@@ -124,8 +124,8 @@ pub(super) async fn find(
             }
         }
     }
-    match members.is_empty() {
-        true => Err(FleetError::Gone(format!("no agent at {place} answers"))),
-        false => Ok(members),
+    if members.is_empty() {
+        return Err(FleetError::Gone(format!("no agent at {place} answers")));
     }
+    Ok(members)
 }

@@ -211,10 +211,10 @@ impl Fleet {
             }
             self.members.retain(|member| member.lost.is_none());
         }
-        match self.members.is_empty() {
-            true => Err(FleetError::Gone("every agent is lost".to_owned())),
-            false => Ok(()),
+        if self.members.is_empty() {
+            return Err(FleetError::Gone("every agent is lost".to_owned()));
         }
+        Ok(())
     }
 }
 

@@ -161,10 +161,10 @@ pub fn quoted(word: &str) -> String {
     let end = std::iter::once(word.len()..word.len());
     for at in variables.into_iter().chain(end) {
         let text = &word[from..at.start];
-        match text.contains(is_special) {
-            true => put(&literal(text), false),
-            false if !text.is_empty() => put(text, true),
-            false => {}
+        if text.contains(is_special) {
+            put(&literal(text), false);
+        } else if !text.is_empty() {
+            put(text, true);
         }
         if !at.is_empty() {
             put(&format!("${{{}}}", &word[at.start + 1..at.end]), true);

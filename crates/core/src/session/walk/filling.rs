@@ -34,8 +34,8 @@ pub struct Unfit {
 
 impl Walk {
     /// Fills the holes of a request, those that wait for what a program gives with nothing.
-    /// `path_of` gives the path that results once those of the path are filled, of which there are
-    /// `path_holes`.
+    /// `path` has the number of holes in the path, and what puts the path together once they are
+    /// filled.
     ///
     /// # Errors
     /// A place in the request cannot have its value.
