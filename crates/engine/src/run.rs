@@ -369,15 +369,7 @@ impl Plan<'_> {
         let mut worker = Worker {
             driver: AnyDriver::new(spec, share).limited(limit.cloned(), spec),
             client,
-            recorder: Recorder::new(RecorderConfig {
-                window,
-                interval: spec.interval,
-                open_loop: spec.load.is_open_loop(),
-                counts_whole: spec.load.counts_whole(),
-                of_sessions: spec.target.sessions.is_some(),
-                starts_max: STARTS_MAX / self.crew.of as usize,
-                targets: spec.target.requests.len(),
-            }),
+            recorder: Recorder::new(RecorderConfig::of(spec, STARTS_MAX / self.crew.of as usize)),
             clock: MonotonicClock::start(),
             receive_clock: ReceiveClock::new(0),
             waiter: Waiter::new(spec.engine.wait, COVERED, &spec.engine.margins)

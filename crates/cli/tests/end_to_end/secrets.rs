@@ -161,6 +161,16 @@ fn assert_hidden(folder: &Folder, ended: &Ended) {
     }
 }
 
+/// Where [`PLANTED`] and the URL have canaries.
+const PLACES: [&str; 6] = [
+    "authorization",
+    "key",
+    "cookie",
+    "referer",
+    "tenant",
+    "query",
+];
+
 /// What plants a secret in each place of one request.
 const PLANTED: [&str; 12] = [
     "-H",
@@ -234,14 +244,7 @@ fn no_report_of_any_command_has_a_secret() {
         assert_hidden(&folder, &ended);
         assert!(ended.stdout.contains("page=2"), "{ended:?}");
         let sent = echo.take().join("\n");
-        for secret in [
-            "authorization",
-            "key",
-            "cookie",
-            "referer",
-            "tenant",
-            "query",
-        ] {
+        for secret in PLACES {
             assert!(
                 sent.contains(&format!("CANARY-{secret}")),
                 "{name} {secret}: {sent}"
@@ -250,14 +253,7 @@ fn no_report_of_any_command_has_a_secret() {
         // Written in the clear, and hidden again where it is shown again.
         let ended = run_in(&folder, &[&all[..], &["--show-secrets"]].concat());
         let report = std::fs::read_to_string(folder.path("out.json")).unwrap();
-        for secret in [
-            "authorization",
-            "key",
-            "cookie",
-            "referer",
-            "tenant",
-            "query",
-        ] {
+        for secret in PLACES {
             let secret = format!("CANARY-{secret}");
             assert!(
                 ended.stdout.contains(&secret) && report.contains(&secret),

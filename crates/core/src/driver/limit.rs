@@ -156,10 +156,11 @@ impl<T> Gate<T> {
         }
     }
 
-    /// What is held, in order.
+    /// The first of the times that `deadline` gives for what is held; the end of time where
+    /// nothing is.
     #[inline]
-    pub fn held(&self) -> impl Iterator<Item = &T> {
-        self.held.iter()
+    pub fn next_deadline(&self, deadline: impl Fn(&T) -> Nanos) -> Nanos {
+        self.held.iter().map(deadline).min().unwrap_or(Nanos::MAX)
     }
 
     /// Takes out the first of what is held that `is_over`: it never starts.
@@ -169,8 +170,8 @@ impl<T> Gate<T> {
     }
 
     /// All that is held: it never starts.
-    pub fn give_up(&mut self) -> impl Iterator<Item = T> + '_ {
-        self.held.drain(..)
+    pub fn give_up(&mut self) -> VecDeque<T> {
+        std::mem::take(&mut self.held)
     }
 }
 

@@ -34,6 +34,7 @@ use super::{
     Window,
 };
 use crate::measure::Op;
+use crate::spec::TrialSpec;
 use crate::time::Nanos;
 
 /// What a recorder needs to know before the run.
@@ -54,6 +55,24 @@ pub struct RecorderConfig {
     pub starts_max: usize,
     /// How many targets there are.
     pub targets: usize,
+}
+
+impl RecorderConfig {
+    /// For one worker of a trial, of whose start times `starts_max` are kept at the most.
+    pub fn of(spec: &TrialSpec, starts_max: usize) -> RecorderConfig {
+        RecorderConfig {
+            window: Window {
+                start: spec.warmup,
+                end: spec.window_end(),
+            },
+            interval: spec.interval,
+            open_loop: spec.load.is_open_loop(),
+            counts_whole: spec.load.counts_whole(),
+            of_sessions: spec.target.sessions.is_some(),
+            starts_max,
+            targets: spec.target.requests.len(),
+        }
+    }
 }
 
 /// Records one worker's operations. No allocation per operation; `now` never decreases from call

@@ -106,13 +106,8 @@ impl Generator {
         Generator {
             driver: AnyDriver::new(spec, Share::WHOLE),
             recorder: Recorder::new(RecorderConfig {
-                window,
-                interval: spec.interval,
-                open_loop: spec.load.is_open_loop(),
-                counts_whole: spec.load.counts_whole(),
                 of_sessions: false,
-                starts_max: STARTS_MAX,
-                targets: spec.target.requests.len(),
+                ..RecorderConfig::of(spec, STARTS_MAX)
             }),
             stalls: Stalls::new(&world.client_stalls),
             transport: world.transport,

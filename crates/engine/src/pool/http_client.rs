@@ -199,13 +199,7 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
             .min(first(&self.connecting))
             .min(first(&self.draining))
             .min(self.waiting.next_deadline())
-            .min(
-                self.limited
-                    .held()
-                    .map(|flight| flight.until)
-                    .min()
-                    .unwrap_or(Nanos::MAX),
-            )
+            .min(self.limited.next_deadline(|flight| flight.until))
     }
 
     fn next_due(&self) -> Nanos {
@@ -244,8 +238,7 @@ impl<L: Link, X: Exchange, P: Policy> Client for HttpClient<L, X, P> {
     }
 
     fn abandon(&mut self, now: Nanos) {
-        let held: Vec<Flight> = self.limited.give_up().collect();
-        for flight in held {
+        for flight in self.limited.give_up() {
             self.complete(flight.unsent(Outcome::InFlight, now));
         }
         while let Some(flight) = self.waiting.abandon() {

@@ -201,15 +201,7 @@ impl World {
         let worker = Worker {
             driver: AnyDriver::new(spec, Share::WHOLE),
             client,
-            recorder: Recorder::new(RecorderConfig {
-                window,
-                interval: spec.interval,
-                open_loop: spec.load.is_open_loop(),
-                counts_whole: spec.load.counts_whole(),
-                of_sessions: spec.target.sessions.is_some(),
-                starts_max: 10_000,
-                targets: spec.target.requests.len(),
-            }),
+            recorder: Recorder::new(RecorderConfig::of(spec, 10_000)),
             clock: clock.clone(),
             receive_clock: ReceiveClock::new(0),
             waiter: Waiter::new(

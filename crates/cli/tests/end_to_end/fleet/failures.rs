@@ -16,7 +16,7 @@
 
 use super::ground::{Agent, Ground, Nats, agents, eventually};
 use super::measured;
-use crate::support::{Ended, TempPath, knee, run, run_with_input, signal};
+use crate::support::{Ended, TempPath, run, run_with_input, signal};
 use serde_json::Value;
 use std::process::Child;
 use std::time::Duration;
@@ -222,23 +222,8 @@ fn a_run_is_ended_from_elsewhere_with_what_was_measured() {
 
 /// An experiment of several trials on this fleet, under way.
 fn levels_under_way(ground: &Ground, arguments: &[&str]) -> Child {
-    let (target, url) = (ground.server.url(), ground.nats.url());
-    let always = [
-        arguments[0],
-        &target,
-        "--fleet",
-        &url,
-        "-t",
-        "1",
-        "--json",
-        "-",
-        "--quiet",
-        "--warmup",
-        "0s",
-    ];
-    let child = knee(&[&always[..], &arguments[1..]].concat())
-        .spawn()
-        .unwrap();
+    let options = [&["--warmup", "0s"][..], &arguments[1..]].concat();
+    let child = ground.begin_of(arguments[0], &ground.server.url(), &options);
     eventually("no agent begins", || {
         let begins = |agent: &Agent| agent.has_said("trial 1 of run");
         ground.agents.iter().all(begins)

@@ -217,9 +217,14 @@ impl Ground {
 
     /// `knee run` of these agents, one worker each, under way.
     pub fn begin(&self, options: &[&str]) -> Child {
-        let (target, url) = (self.server.url(), self.nats.url());
+        self.begin_of("run", &self.server.url(), options)
+    }
+
+    /// The same of another command, or on a scenario file.
+    pub fn begin_of(&self, command: &str, target: &str, options: &[&str]) -> Child {
+        let url = self.nats.url();
         let always = [
-            "run", &target, "--fleet", &url, "-t", "1", "--json", "-", "--quiet",
+            command, target, "--fleet", &url, "-t", "1", "--json", "-", "--quiet",
         ];
         knee(&[&always[..], options].concat()).spawn().unwrap()
     }

@@ -1,7 +1,7 @@
 //! `knee agent --rate-max`: the limit holds for every shape of load, and the report says so.
 
 use super::ground::{Agent, Ground, Nats, agents};
-use crate::support::{Ended, KneeServer, TempPath, run};
+use crate::support::{Ended, KneeServer, TempPath};
 use serde_json::Value;
 
 /// One agent that may start 100 operations per second, with one worker.
@@ -67,24 +67,8 @@ fn sessions_keep_to_the_limit_with_each_step() {
     let steps = "[{get: /}, {get: /}, {get: /}]";
     let text = format!("target: {target}\nsessions: {{user: {{steps: {steps}}}}}\n");
     let file = TempPath::with("steps.yaml", &text);
-    let url = ground.nats.url();
-    let ended = run(&[
-        "run",
-        file.str(),
-        "--fleet",
-        &url,
-        "-t",
-        "1",
-        "--json",
-        "-",
-        "--quiet",
-        "--vusers",
-        "8",
-        "-d",
-        "2s",
-        "--warmup",
-        "0s",
-    ]);
+    let load = ["--vusers", "8", "-d", "2s", "--warmup", "0s"];
+    let ended = Ended::of(ground.begin_of("run", file.str(), &load));
     assert_eq!(ended.status, Some(3), "{ended:?}");
     assert!(has_finding(&ended.json(), "rate_max_reached"));
     let requests = ground.server.served()["requests"].as_u64().unwrap();
@@ -96,27 +80,10 @@ fn overload_keeps_to_the_limit_with_its_connects() {
     let Some(ground) = limited() else {
         return;
     };
-    let (target, url) = (ground.server.url(), ground.nats.url());
-    let overload = |descriptors: &str| -> Ended {
-        run(&[
-            "overload",
-            &target,
-            "--fleet",
-            &url,
-            "-t",
-            "1",
-            "--json",
-            "-",
-            "--quiet",
-            "--descriptors",
-            descriptors,
-            "--connect-timeout",
-            "1s",
-            "-d",
-            "2s",
-            "--warmup",
-            "0s",
-        ])
+    let overload = |descriptors: &str| {
+        let load = ["--descriptors", descriptors, "--connect-timeout", "1s"];
+        let options = [&load[..], &["-d", "2s", "--warmup", "0s"]].concat();
+        Ended::of(ground.begin_of("overload", &ground.server.url(), &options))
     };
     let beyond = overload("1000");
     assert_eq!(beyond.status, Some(2), "{beyond:?}");

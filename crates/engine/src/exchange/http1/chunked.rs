@@ -2,8 +2,8 @@
 
 use super::Violation;
 
-/// Bytes of the line with a chunk's size, its extensions included, at most: the limit of Go's and
-/// nginx's readers.
+/// Bytes of the line with a chunk's size, its extensions included, at most: the limit of Go's
+/// reader.
 const SIZE_LINE_BYTES_MAX: u32 = 4096;
 
 /// Bytes of all trailer lines together, at most: as many as a head may have.
@@ -144,15 +144,7 @@ impl Place {
             (Place::TrailerValue, b'\r') => Place::TrailerLf,
             (Place::TrailerValue | Place::TrailerLf, b'\n') => Place::TrailerNext,
             (Place::TrailerValue, _) if is_text(byte) => Place::TrailerValue,
-            (
-                Place::TrailerStart
-                | Place::TrailerNext
-                | Place::TrailerName
-                | Place::TrailerValue
-                | Place::TrailerLf
-                | Place::EndLf,
-                _,
-            ) => return Err(Violation::Trailer),
+            (place, _) if place.is_in_trailer() => return Err(Violation::Trailer),
             _ => return Err(Violation::ChunkEnd),
         };
         Ok(Some(next))

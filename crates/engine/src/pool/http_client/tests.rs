@@ -3,85 +3,20 @@
 mod early;
 mod multiplexed;
 mod one_each;
+mod remembers;
 mod secured;
+
+pub(in crate::pool) use remembers::Remembers;
 
 use super::*;
 use crate::exchange::http1::{self, Http1};
 use crate::link::Clear;
 use crate::pool::requests::serialise_all;
-use crate::reactor::{Close, Opening, Payload, Piece, Sink};
+use crate::reactor::{Close, Piece};
 use crate::sys::socket::{Address, RawAddress, TcpState};
 use knee_core::rng;
 use knee_core::spec::{Body, Endpoint, HttpRequest, HttpTarget, Pick};
 use std::io;
-
-/// Remembers; fails to open where told to.
-#[derive(Default)]
-pub(in crate::pool) struct Remembers {
-    opened: Vec<u32>,
-    sent: Vec<(u32, usize)>,
-    closed: Vec<u32>,
-    how: Vec<Close>,
-    sending: Vec<u32>,
-    /// What is sent is not whole with the kernel at once.
-    takes_parts: bool,
-    /// What was sent that is no registered request.
-    owned: Vec<Vec<u8>>,
-    open_error: Option<i32>,
-    send_error: Option<i32>,
-    state: Option<TcpState>,
-}
-
-impl Backend for Remembers {
-    const NAME: &'static str = "none";
-
-    fn open(&mut self, slot: u32, _: Opening<'_>) -> io::Result<()> {
-        if let Some(code) = self.open_error {
-            return Err(io::Error::from_raw_os_error(code));
-        }
-        self.opened.push(slot);
-        Ok(())
-    }
-
-    fn tcp_state(&self, _: u32) -> Option<TcpState> {
-        self.state
-    }
-
-    fn local_port(&self, slot: u32) -> Option<u16> {
-        Some(40_000 + slot as u16)
-    }
-
-    fn send(&mut self, slot: u32, payload: Payload) -> io::Result<()> {
-        if let Some(code) = self.send_error {
-            return Err(io::Error::from_raw_os_error(code));
-        }
-        let request = match payload {
-            Payload::Registered(request) => request,
-            Payload::Owned(bytes) => {
-                self.owned.push(bytes);
-                usize::MAX
-            }
-        };
-        self.sent.push((slot, request));
-        if self.takes_parts {
-            self.sending.push(slot);
-        }
-        Ok(())
-    }
-
-    fn is_sending(&self, slot: u32) -> bool {
-        self.sending.contains(&slot)
-    }
-
-    fn close(&mut self, slot: u32, how: Close) {
-        self.closed.push(slot);
-        self.how.push(how);
-    }
-
-    fn poll<S: Sink<Self>>(&mut self, _: Nanos, _: &mut S) -> io::Result<usize> {
-        Ok(0)
-    }
-}
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 const OK_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";

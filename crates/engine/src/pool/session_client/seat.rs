@@ -256,8 +256,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
     }
 
     fn give_up_limited<B: Backend>(&mut self, io: &mut B, now: Nanos) {
-        let held: Vec<(u32, u32)> = self.limited.give_up().collect();
-        for (session, request) in held {
+        for (session, request) in self.limited.give_up() {
             self.end_held(session, request, now);
             self.leave(io, session, End::Unfinished, now);
         }
@@ -465,8 +464,7 @@ impl<L: Link, X: Exchange, P: Policy> SessionClient<L, X, P> {
                 ..completion
             });
         }
-        let held: Vec<(u32, u32)> = self.limited.give_up().collect();
-        for (session, request) in held {
+        for (session, request) in self.limited.give_up() {
             self.end_held(session, request, now);
         }
         for session in 0..self.seats.len() as u32 {
