@@ -31,7 +31,7 @@ impl WorkerUse {
 pub(crate) fn generator_use(
     backend: &str,
     workers: &[WorkerUse],
-    steal_percent: f64,
+    steal_percent: Option<f64>,
 ) -> GeneratorUse {
     let wanted = |w: &&WorkerUse| w.busy() + w.waiting();
     let busiest = workers

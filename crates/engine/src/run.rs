@@ -136,7 +136,12 @@ fn run_crew(
         origin: OnceLock::new(),
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
-        spare: processors().saturating_sub(crew.workers),
+        // A worker that polls takes a processor that the target may need.
+        spare: if is_here(&address) {
+            0
+        } else {
+            processors().saturating_sub(crew.workers)
+        },
         one_of: vantage
             .as_ref()
             .filter(|v| v.follows())
@@ -190,7 +195,7 @@ struct Beside {
     waits_only_for_target: bool,
     intervals: Vec<Interval>,
     kernel: BTreeMap<String, i64>,
-    steal_percent: f64,
+    steal_percent: Option<f64>,
     /// What was seen on the server's host.
     observed: Option<Observed>,
     /// What was seen there of the connections that were followed.

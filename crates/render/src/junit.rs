@@ -96,7 +96,7 @@ fn cases(report: &Report) -> Vec<Case> {
     let mut cases = vec![Case::new("the measurement is valid", invalid)];
     if !is_of_others(report) {
         let of_thresholds = |line: &&String| {
-            let said = |t: &ThresholdReport| t.crossed.contains(line) || t.undecided.contains(line);
+            let said = |t: &ThresholdReport| t.failures().any(|failure| failure == *line);
             report.thresholds.iter().any(said)
         };
         let others = report.failed_because.iter().filter(|l| !of_thresholds(l));
@@ -105,7 +105,7 @@ fn cases(report: &Report) -> Vec<Case> {
         cases.push(Case::new("operations succeeded", failed));
     }
     cases.extend(report.thresholds.iter().map(|threshold| {
-        let lines = [&threshold.crossed[..], &threshold.undecided].concat();
+        let lines: Vec<String> = threshold.failures().cloned().collect();
         let bad = (!threshold.is_kept()).then(|| ("failure", because(&lines)));
         Case::new(format!("not {}", threshold.expression), bad)
     }));

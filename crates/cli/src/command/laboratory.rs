@@ -1,5 +1,6 @@
 //! Conducts an experiment and reports it: what all commands that measure share.
 
+use super::report::undetermined;
 use crate::args::ThresholdArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -203,6 +204,7 @@ fn exit(report: &Report) -> Exit {
     match (report.has_measured(), report.verdict, report.result) {
         (false, ..) => signal.unwrap_or(Exit::NothingMeasured),
         (_, Verdict::Invalid, _) => Exit::Invalid,
+        (_, _, ReportResult::Failed) if undetermined(&report.thresholds) => Exit::Invalid,
         (_, _, ReportResult::Failed) => Exit::Failed,
         _ => signal.unwrap_or(Exit::Fine),
     }

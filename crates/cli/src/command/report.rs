@@ -28,6 +28,12 @@ pub struct RawReport {
     output: OutputArgs,
 }
 
+/// Whether the generator's delays alone are why a threshold was not kept: none was crossed.
+pub(super) fn undetermined(thresholds: &[ThresholdReport]) -> bool {
+    thresholds.iter().any(|t| !t.undetermined.is_empty())
+        && thresholds.iter().all(|t| t.crossed.is_empty())
+}
+
 /// Renders the report.
 pub fn execute(raw: &RawReport) -> Result<Exit, Failure> {
     let text = input::read_text(&raw.file)?;
@@ -46,12 +52,13 @@ pub fn execute(raw: &RawReport) -> Result<Exit, Failure> {
     output.deliver(&report)?;
     let asked = |t: &&ThresholdReport| judged.iter().any(|j| j.expression == t.expression);
     let shown = report.thresholds.iter().filter(asked);
-    let failures = shown.flat_map(|t| t.crossed.iter().chain(&t.undecided));
+    let failures = shown.flat_map(ThresholdReport::failures);
     failures.for_each(|line| Output::explain(&format!("failed: {line}")));
     Ok(match report.verdict {
         _ if judged.is_empty() => Exit::Fine,
         Verdict::Invalid => Exit::Invalid,
         Verdict::Valid if judged.iter().all(ThresholdReport::is_kept) => Exit::Fine,
+        Verdict::Valid if undetermined(&judged) => Exit::Invalid,
         Verdict::Valid => Exit::Failed,
     })
 }

@@ -2,7 +2,7 @@
 
 use super::{Concluded, Experiment, Next, ending};
 use crate::finding::{Finding, gravest_first};
-use crate::trial::findings::{GENERATOR_DISTORTED, GENERATOR_LIMITED, RATE_MAX_REACHED};
+use crate::trial::findings::{GENERATOR_DISTORTED, RATE_MAX_REACHED};
 use crate::trial::report::Verdict;
 use std::ops::ControlFlow;
 
@@ -88,7 +88,7 @@ pub fn conduct_in_view<X: Experiment, E>(
         conclusion,
     } = experiment.conclude(&trials);
     if verdict == Verdict::Valid {
-        let distortions = [GENERATOR_DISTORTED, GENERATOR_LIMITED, RATE_MAX_REACHED];
+        let distortions = [GENERATOR_DISTORTED, RATE_MAX_REACHED];
         let is_distortion = |f: &Finding| distortions.iter().any(|&code| f.is(code));
         findings = findings
             .into_iter()

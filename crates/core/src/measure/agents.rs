@@ -43,7 +43,7 @@ pub struct AgentMeasured {
     /// The share of a core that its busiest worker used, in percent.
     pub busiest_worker_percent: f64,
     /// Share of its host's processor time that the hypervisor gave to others, in percent.
-    pub steal_percent: f64,
+    pub steal_percent: Option<f64>,
     /// The longest time in which its process did not run, or was late by.
     #[serde(default)]
     pub stall_ns_max: u64,

@@ -237,6 +237,12 @@ impl Outcomes {
             .sum()
     }
 
+    /// The share of the whole responses that are no failure, 0 to 1; 0 where none came.
+    pub fn good_share(&self) -> f64 {
+        let good = self.count(Outcome::Ok) + self.count(Outcome::Served);
+        good as f64 / self.responses().max(1) as f64
+    }
+
     /// Those that found no port, descriptor or memory on the generator's host.
     pub fn no_resources(&self) -> u64 {
         self.count(Outcome::NoResources)

@@ -24,6 +24,7 @@
 //! interrupted a closed loop, its part until then is credited (`SeriesRecorder::add_unfinished`).
 
 use super::answers::AnswersRecorder;
+use super::backlog::Backlogs;
 use super::interval::Parts;
 use super::series::SeriesRecorder;
 use super::steps::StepsRecorder;
@@ -88,6 +89,7 @@ pub struct Recorder {
     totals: Measurement,
     starts_max: usize,
     times: TimesRecorder,
+    backlogs: Backlogs,
     series: SeriesRecorder,
     steps: StepsRecorder,
     /// Sessions that came to their end; `None` where there are none.
@@ -166,6 +168,7 @@ impl Recorder {
             totals,
             starts_max,
             times: TimesRecorder::new(config.open_loop),
+            backlogs: Backlogs::default(),
             series: SeriesRecorder::new(config.window),
             steps: StepsRecorder::new(steps, config.window),
             sessions: config
@@ -184,6 +187,9 @@ impl Recorder {
     #[inline]
     pub fn on_start(&mut self, op: Op, now: Nanos) {
         self.now = now;
+        if self.open_loop {
+            self.backlogs.on_start(now, now - op.intended);
+        }
         if !self.window.contains(now) {
             return;
         }
@@ -219,6 +225,9 @@ impl Recorder {
     /// Notes that a session ended, whose kind is its target, where in time it ended. It counts
     /// where it succeeded or failed, and its time where it succeeded.
     pub fn on_session(&mut self, ended: &Completion) {
+        if self.open_loop && ended.outcome != Outcome::Shed {
+            self.backlogs.on_end();
+        }
         let is_counted = !matches!(ended.outcome, Outcome::InFlight | Outcome::Shed);
         if !is_counted || !self.window.contains(ended.completed) {
             return;
@@ -242,6 +251,9 @@ impl Recorder {
     #[inline]
     pub fn on_completion(&mut self, completion: &Completion) {
         self.now = completion.picked_up;
+        if self.open_loop && !self.of_sessions && completion.outcome != Outcome::Shed {
+            self.backlogs.on_end();
+        }
         if self.window.contains(completion.intended) {
             self.kept_back.clear();
             self.count(completion);
@@ -368,7 +380,9 @@ impl Recorder {
         totals.anatomy.add(response, &stages);
         self.steps.count(completion.target, &stages);
         let was_sent = completion.sent < completion.completed;
-        self.times.count(completion, &stages, was_sent);
+        let late = completion.pacing_error();
+        let own = late + self.backlogs.added(completion.started, late);
+        self.times.count(completion, &stages, was_sent, own);
         if completion.outcome.is_response() {
             totals.by_kernel += u64::from(completion.by_kernel);
             totals.shared_arrivals += Arrival::of(completion).shared(&mut self.last);

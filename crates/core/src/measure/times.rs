@@ -14,6 +14,7 @@ pub(super) struct TimesRecorder {
     /// Operations whose service time is the wait for the first byte.
     served: Runs,
     response: Runs,
+    undelayed: Runs,
     service: Runs,
     stages: [Runs; Stage::COUNT],
     /// Operations of which each stage counts.
@@ -31,6 +32,7 @@ impl TimesRecorder {
             whole: Runs::ready(),
             served: Runs::ready(),
             response: Runs::ready(),
+            undelayed: Runs::ready(),
             service: Runs::ready(),
             stages: std::array::from_fn(|_| Runs::ready()),
             staged: 0,
@@ -41,9 +43,16 @@ impl TimesRecorder {
         }
     }
 
-    /// Counts one operation, whose stages are these; its service time too where it was sent.
+    /// Counts one operation, whose stages are these; its service time too where it was sent. `own`
+    /// is what the generator's delays may have added to its response time.
     #[inline]
-    pub(super) fn count(&mut self, completion: &Completion, stages: &Stages, was_sent: bool) {
+    pub(super) fn count(
+        &mut self,
+        completion: &Completion,
+        stages: &Stages,
+        was_sent: bool,
+        own: Nanos,
+    ) {
         let (response, service) = (completion.response_time(), completion.service_time());
         let first_byte = stages[Stage::FirstByte as usize];
         let is_staged = completion.outcome.is_response();
@@ -56,11 +65,12 @@ impl TimesRecorder {
             self.pick_up.record(completion.pick_up());
         }
         let is_served = is_staged && was_sent && service == first_byte;
-        if is_served && response == service {
+        if is_served && response == service && own == Nanos::ZERO {
             // All other stages took no time, as they sum to the response time.
             return self.whole.record(response);
         }
         self.response.record(response);
+        self.undelayed.record(response - own);
         if is_served {
             self.served.record(service);
         } else if was_sent {
@@ -83,6 +93,7 @@ impl TimesRecorder {
             whole,
             served,
             response,
+            undelayed,
             service,
             pick_up,
             pacing_error,
@@ -91,18 +102,20 @@ impl TimesRecorder {
             self.whole,
             self.served,
             self.response,
+            self.undelayed,
             self.service,
             self.pick_up,
             self.pacing_error,
             self.connection_wait,
         ]
         .map(|mut runs| runs.take().unwrap_or_default());
-        (to.response, to.service) = (response, service);
+        (to.response, to.undelayed, to.service) = (response, undelayed, service);
         to.stages = self
             .stages
             .map(|mut runs| runs.take().unwrap_or_default())
             .into();
         to.response.merge(&whole);
+        to.undelayed.merge(&whole);
         for of_both in [&mut to.service, &mut to.stages[Stage::FirstByte as usize]] {
             of_both.merge(&served);
             of_both.merge(&whole);
@@ -126,7 +139,7 @@ mod tests {
         #[test]
         fn each_time_is_counted_where_it_belongs(
             operations in proptest::collection::vec(
-                (0_u64..3, 0_u64..3, 0_u64..1_000, 0_u64..2, 0_usize..3, any::<bool>()),
+                (0_u64..3, 0_u64..3, 0_u64..1_000, 0_u64..2, 0_usize..3, any::<bool>(), 0_u64..3),
                 0..40,
             ),
             open_loop in any::<bool>(),
@@ -136,7 +149,7 @@ mod tests {
                 stages: vec![Histogram::default(); Stage::COUNT],
                 ..Measurement::default()
             };
-            for (late, waited, first_byte, receive, outcome, was_sent) in operations {
+            for (late, waited, first_byte, receive, outcome, was_sent, added) in operations {
                 let started = Nanos(100 + late);
                 let sent = started + Nanos(waited);
                 let first = sent + Nanos(first_byte);
@@ -148,8 +161,10 @@ mod tests {
                 };
                 let completion = completion.exchanged(started, sent);
                 let stages = completion.stages();
-                recorder.count(&completion, &stages, was_sent);
+                let own = Nanos(late + added);
+                recorder.count(&completion, &stages, was_sent, own);
                 expected.response.record(completion.response_time());
+                expected.undelayed.record(completion.response_time() - own);
                 if was_sent {
                     expected.service.record(completion.service_time());
                 }
@@ -166,6 +181,7 @@ mod tests {
             let mut told = Measurement::default();
             recorder.finish(&mut told);
             prop_assert_eq!(told.response, expected.response);
+            prop_assert_eq!(told.undelayed, expected.undelayed);
             prop_assert_eq!(told.service, expected.service);
             prop_assert_eq!(told.stages, expected.stages);
             prop_assert_eq!(told.pick_up, expected.pick_up);

@@ -79,6 +79,11 @@ pub struct Measurement {
     pub outcomes: Outcomes,
     /// Response times: completed − intended, censored ones with the time they had waited.
     pub response: Histogram,
+    /// The same without the generator's delays: completed − started, less what late starts of
+    /// other operations may have added. No operation would have taken less from a punctual one.
+    /// Empty where it was not measured.
+    #[serde(default)]
+    pub undelayed: Histogram,
     /// Service times: completed − sent, of operations that were sent.
     pub service: Histogram,
     /// The shortest response time that is not censored.
@@ -205,6 +210,7 @@ impl Measurement {
         self.started += other.started;
         self.outcomes.merge(&other.outcomes);
         self.response.merge(&other.response);
+        self.undelayed.merge(&other.undelayed);
         self.service.merge(&other.service);
         self.response_min = shortest(self.response_min, other.response_min);
         self.service_min = shortest(self.service_min, other.service_min);
@@ -318,8 +324,10 @@ pub struct GeneratorUse {
     pub busiest_worker_waiting_percent: f64,
     /// The part of that spent waiting for a deadline by polling, in percent of a core.
     pub busiest_worker_spin_percent: f64,
-    /// Share of the host's processor time that the hypervisor gave to others, in percent.
-    pub steal_percent: f64,
+    /// Share of the host's processor time that the hypervisor gave to others, in percent; `None`
+    /// where too few ticks of the host's counters tell it.
+    #[serde(default)]
+    pub steal_percent: Option<f64>,
     /// Largest resident memory of the process, in bytes.
     pub peak_rss_bytes: u64,
     /// Worker threads.
@@ -347,7 +355,8 @@ impl GeneratorUse {
         }
         self.cpu_user_s += other.cpu_user_s;
         self.cpu_system_s += other.cpu_system_s;
-        self.steal_percent = self.steal_percent.max(other.steal_percent);
+        let stolen = [self.steal_percent, other.steal_percent];
+        self.steal_percent = stolen.into_iter().flatten().reduce(f64::max);
         self.peak_rss_bytes = self.peak_rss_bytes.max(other.peak_rss_bytes);
         let woken = [self.woken_by_target, other.woken_by_target];
         self.woken_by_target = woken.into_iter().flatten().reduce(|a, b| a + b);

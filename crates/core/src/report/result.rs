@@ -61,9 +61,7 @@ impl Report {
             reasons.push(self.without_success(tally.attempted));
         }
         for threshold in &self.thresholds {
-            let of = |lines: &[String]| lines.to_vec();
-            reasons.extend(of(&threshold.crossed));
-            reasons.extend(of(&threshold.undecided));
+            reasons.extend(threshold.failures().cloned());
         }
         reasons
     }

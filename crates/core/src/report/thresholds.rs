@@ -20,6 +20,7 @@ pub fn judge(thresholds: &[Threshold], report: &Report) -> Vec<ThresholdReport> 
             match line {
                 Judged::Crossed(line) => judged.crossed.push(line),
                 Judged::Undecided(line) => judged.undecided.push(line),
+                Judged::Undetermined(line) => judged.undetermined.push(line),
                 Judged::Kept(line) => judged.kept.push(line),
             }
         }

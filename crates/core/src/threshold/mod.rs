@@ -8,7 +8,7 @@ use super::words::{exact, percent};
 use crate::measure::Outcome;
 use crate::spec::{Level, ParseError, parse_duration, parse_rate};
 use crate::time::Nanos;
-use crate::trial::report::{TimesReport, TrialReport, Verdict};
+use crate::trial::report::{Figure as Stated, Range, TimesReport, TrialReport, Verdict};
 use std::fmt;
 
 /// A condition under which a run fails: a metric beyond a bound, or an invalid trial.
@@ -107,6 +107,18 @@ impl Threshold {
                     format!("{label}: {metric}, somewhere from {shown},"),
                 )
             }
+            Known::Undetermined(low, high) => {
+                let line = format!("{label}: {metric} {}", metric.range(low, high));
+                return match (is.holds(low, bound), is.holds(high, bound)) {
+                    (false, false) => Judged::Kept(line),
+                    (true, true) => Judged::Crossed(format!("{line} crosses {text}")),
+                    _ => Judged::Undetermined(format!(
+                        "{label}: {text} is not decided: {metric} is {} because of the \
+                         generator's delays",
+                        metric.range(low, high)
+                    )),
+                };
+            }
             Known::Not => return self.undecided(*metric, trial),
         };
         match (is.holds(low, bound), is.holds(high, bound)) {
@@ -132,8 +144,10 @@ pub enum Judged {
     Kept(String),
     /// It holds.
     Crossed(String),
-    /// The value is not known.
+    /// Too few operations tell the value.
     Undecided(String),
+    /// The generator may have changed the value, and its range leaves both possible.
+    Undetermined(String),
 }
 
 impl std::str::FromStr for Threshold {
@@ -210,26 +224,34 @@ const TIMES: [(&str, Metric); 10] = [
     ("p95", Metric::Time("p95", |l| l.p95)),
     ("p99", Metric::Time("p99", |l| l.p99)),
     ("p999", Metric::Time("p999", |l| l.p999)),
-    ("p99.9", Metric::Time("p99.9", |l| l.p999)),
+    ("p99.9", Metric::Time("p999", |l| l.p999)),
     ("max", Metric::Time("max", |l| l.max)),
 ];
 
 /// The percentiles that may be missing where others are known, ascending.
-const PERCENTILES: [Figure; 6] = [
-    |l| l.p50,
-    |l| l.p75,
-    |l| l.p90,
-    |l| l.p95,
-    |l| l.p99,
-    |l| l.p999,
+const PERCENTILES: [(&str, Figure); 6] = [
+    ("p50", |l| l.p50),
+    ("p75", |l| l.p75),
+    ("p90", |l| l.p90),
+    ("p95", |l| l.p95),
+    ("p99", |l| l.p99),
+    ("p999", |l| l.p999),
 ];
 
 /// What a trial tells of a figure.
 enum Known {
     Exactly(f64),
-    /// Between these two, both included.
+    /// Between these two, both included, as too few operations tell more.
     Within(f64, f64),
+    /// Between these two, both included, as the generator may have changed it.
+    Undetermined(f64, f64),
     Not,
+}
+
+impl Known {
+    fn range(range: &Range<f64>) -> Known {
+        Known::Undetermined(range.at_least, range.at_most.unwrap_or(f64::INFINITY))
+    }
 }
 
 impl Metric {
@@ -237,10 +259,10 @@ impl Metric {
         let errors = errors(trial) as f64;
         match self {
             // Where all were given up, each might have taken any time.
-            Metric::Time("min", of) => {
+            Metric::Time("min", of) if trial.response_time_ns.ranges.is_empty() => {
                 of(&trial.response_time_ns).map_or(Known::Not, |ns| Known::Exactly(ns as f64))
             }
-            Metric::Time(_, of) => time(&trial.response_time_ns, of),
+            Metric::Time(name, of) => time(&trial.response_time_ns, name, of),
             Metric::Throughput => rate(trial.throughput_per_s, trial),
             Metric::Goodput => rate(trial.goodput_per_s, trial),
             _ if trial.outcomes.total() == 0 => Known::Not,
@@ -254,7 +276,8 @@ impl Metric {
         match (self, trial.response_time_ns.count) {
             (Metric::Time(..), 0) => "no response time was measured".to_owned(),
             (Metric::Time("min", _), _) => "no operation ended in its time".to_owned(),
-            (Metric::Time(name, _), n) => {
+            (Metric::Time(..), n) => {
+                let name = self;
                 format!(
                     "{} response times are too few for a {name}",
                     exact(n as f64)
@@ -269,6 +292,13 @@ impl Metric {
         }
     }
 
+    fn range(self, low: f64, high: f64) -> String {
+        if high.is_infinite() {
+            return format!("at least {}", self.shown(low));
+        }
+        format!("{} to {}", self.shown(low), self.shown(high))
+    }
+
     fn shown(self, value: f64) -> String {
         match self {
             Metric::Time(..) => Nanos(value as u64).to_string(),
@@ -279,14 +309,31 @@ impl Metric {
     }
 }
 
-/// A figure that is missing lies between the highest percentile that is known and the maximum: too
-/// few observations take the upper percentiles away, never the lower ones.
-fn time(times: &TimesReport, of: Figure) -> Known {
-    if let Some(ns) = of(times) {
-        return Known::Exactly(ns as f64);
+/// A figure that is missing for want of observations lies between the highest percentile that is
+/// known and the maximum: too few observations take the upper percentiles away, never the lower.
+fn time(times: &TimesReport, name: &str, of: Figure) -> Known {
+    let [lowest, highest] = [
+        |range: &Range<u64>| Some(range.at_least),
+        |range: &Range<u64>| range.at_most,
+    ];
+    let known = |name: &str, value: Option<u64>, end: fn(&Range<u64>) -> Option<u64>| match times
+        .figure(name, value)
+    {
+        Stated::Exactly(ns) => Some(ns),
+        Stated::Within(range) => end(range),
+        Stated::Absent => None,
+    };
+    match times.figure(name, of(times)) {
+        Stated::Exactly(ns) => return Known::Exactly(ns as f64),
+        Stated::Within(range) => {
+            let at_most = range.at_most.map_or(f64::INFINITY, |ns| ns as f64);
+            return Known::Undetermined(range.at_least as f64, at_most);
+        }
+        Stated::Absent => {}
     }
-    let highest = PERCENTILES.iter().filter_map(|known| known(times)).max();
-    match (highest, times.max) {
+    let lower = PERCENTILES.iter();
+    let lower = lower.filter_map(|(name, of)| known(name, of(times), lowest));
+    match (lower.max(), known("max", times.max, highest)) {
         (Some(low), Some(high)) => Known::Within(low as f64, high as f64),
         _ => Known::Not,
     }
@@ -294,10 +341,11 @@ fn time(times: &TimesReport, of: Figure) -> Known {
 
 /// Of a rate at which nothing came it is known that it is below one in the time measured.
 fn rate(per_s: Option<f64>, trial: &TrialReport) -> Known {
-    match (per_s, trial.duration_ns) {
-        (Some(per_s), _) => Known::Exactly(per_s),
-        (None, 0) => Known::Not,
-        (None, ns) => Known::Within(0.0, 1e9 / ns as f64),
+    match (per_s, &trial.throughput_range_per_s, trial.duration_ns) {
+        (Some(per_s), ..) => Known::Exactly(per_s),
+        (None, Some(range), _) => Known::range(range),
+        (None, None, 0) => Known::Not,
+        (None, None, ns) => Known::Within(0.0, 1e9 / ns as f64),
     }
 }
 
@@ -314,6 +362,7 @@ fn errors(trial: &TrialReport) -> u64 {
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Metric::Time("p999", _) => "p99.9",
             Metric::Time(name, _) => name,
             Metric::Throughput => "throughput",
             Metric::Goodput => "goodput",

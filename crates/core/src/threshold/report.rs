@@ -12,6 +12,10 @@ pub struct ThresholdReport {
     /// Where it could not be judged, and why, one line for each trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecided: Vec<String>,
+    /// Where the figure is known as a range only, as the generator may have changed it, and the
+    /// range leaves both possible; one line for each trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undetermined: Vec<String>,
     /// Where it was kept, with the figure, one line for each trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
@@ -20,6 +24,12 @@ pub struct ThresholdReport {
 impl ThresholdReport {
     /// Whether it was kept wherever it was judged, and judged at all.
     pub fn is_kept(&self) -> bool {
-        self.crossed.is_empty() && self.undecided.is_empty()
+        self.failures().next().is_none()
+    }
+
+    /// Why it was not kept, one line for each trial.
+    pub fn failures(&self) -> impl Iterator<Item = &String> {
+        let all = [&self.crossed, &self.undecided, &self.undetermined];
+        all.into_iter().flatten()
     }
 }

@@ -22,7 +22,7 @@ fn is_crossed(threshold: &Threshold, trial: &TrialReport) -> bool {
 /// Why a trial fails by it.
 fn failed(threshold: &Threshold, trial: &TrialReport) -> Option<String> {
     match threshold.judge(trial) {
-        Judged::Crossed(line) | Judged::Undecided(line) => Some(line),
+        Judged::Crossed(line) | Judged::Undecided(line) | Judged::Undetermined(line) => Some(line),
         Judged::Kept(_) => None,
     }
 }
@@ -247,4 +247,36 @@ fn what_cannot_be_understood_is_refused_with_a_remedy() {
         assert!(error.contains(word), "{text}: {error}");
         assert!(!error.contains('\n'));
     }
+}
+
+#[test]
+fn ranges_decide_where_all_of_them_does() {
+    use crate::trial::report::Range;
+    let mut trial = trial();
+    let p99 = Range {
+        at_least: 180_000_000,
+        at_most: Some(250_000_000),
+        because: "the generator was late".into(),
+    };
+    trial.response_time_ns.p99 = None;
+    trial.response_time_ns.ranges.insert("p99".into(), p99);
+    let judged = |text: &str| Threshold::parse(text).unwrap().judge(&trial);
+    assert!(matches!(judged("p99>260ms"), Judged::Kept(_)));
+    assert!(matches!(judged("p99>170ms"), Judged::Crossed(_)));
+    let Judged::Undetermined(line) = judged("p99>200ms") else {
+        panic!("180 to 250 ms leave both possible");
+    };
+    assert!(
+        line.contains("p99 is 180 ms to 250 ms because of the generator"),
+        "{line}"
+    );
+    trial.throughput_per_s = None;
+    trial.throughput_range_per_s = Some(Range {
+        at_least: 900.0,
+        at_most: None,
+        because: "the generator was busy".into(),
+    });
+    let judged = |text: &str| Threshold::parse(text).unwrap().judge(&trial);
+    assert!(matches!(judged("throughput<800"), Judged::Kept(_)));
+    assert!(matches!(judged("throughput<1000"), Judged::Undetermined(_)));
 }

@@ -1,13 +1,14 @@
 //! From the raw trial to its report: the one place where a trial's statistics are computed.
 
 use super::agents::skew_ns_max;
+use super::bounds;
 use super::little::littles_law;
 use super::offered::{asked, gap_evidence, offered_report};
 use super::silence::silence;
 use super::spectrum::spectrum;
-use super::timing::{self, Group, timing_report};
+use super::timing::timing_report;
 use super::traffic::traffic_report;
-use super::validity::{Evidence, OwnShares, Quantiles, broken_clauses};
+use super::validity::{Evidence, Quantiles, broken_clauses};
 use super::waiting::WaitReport;
 use crate::measure::error_share;
 use crate::measure::{GeneratorUse, Histogram, Measurement, Outcome, Trial};
@@ -23,6 +24,7 @@ use crate::trial::detail::HttpDetail;
 use crate::trial::protocol::protocol_report;
 use crate::trial::report::{GeneratorReport, SilenceReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{sessions_report, unfit_report};
+use std::collections::BTreeMap;
 
 /// Computes all that is reported of a trial.
 ///
@@ -38,14 +40,8 @@ pub fn assess(trial: &Trial) -> TrialReport {
     let effect = flow
         .response_stationary
         .then(|| design_effect(&measured.series, &measured.response));
-    let whole = outcomes.count(Outcome::Ok) + outcomes.count(Outcome::Served);
-    let ok_share = match outcomes.responses() {
-        0 => 0.0,
-        n => whole as f64 / n as f64,
-    };
-    let (invalid_clauses, invalid_because): (Vec<_>, Vec<_>) =
-        broken_clauses(&evidence(trial)).into_iter().unzip();
-    TrialReport {
+    let ok_share = outcomes.good_share();
+    let mut report = TrialReport {
         label: trial.spec.label.clone(),
         level: trial.spec.level,
         duration_ns: measured.window.length().0,
@@ -66,18 +62,26 @@ pub fn assess(trial: &Trial) -> TrialReport {
             ..generator_report(&trial.generator, flow.completed)
         },
         stationary: flow.throughput_stationary && flow.response_stationary,
-        verdict: if invalid_because.is_empty() {
-            Verdict::Valid
-        } else {
-            Verdict::Invalid
-        },
-        invalid_because,
-        invalid_clauses,
+        throughput_range_per_s: None,
+        verdict: Verdict::Valid,
+        invalid_because: Vec::new(),
+        invalid_clauses: Vec::new(),
         bytes_received: measured.bytes_received,
         detail: detail(trial, silence, flow.transient_ns).into(),
         intervals: measured.intervals.clone(),
         kernel: trial.kernel.clone(),
+    };
+    bounds::bound(&mut report, trial);
+    let undetermined = bounds::undetermined(&report);
+    let broken = broken_clauses(&Evidence {
+        undetermined,
+        ..evidence(trial)
+    });
+    if !broken.is_empty() {
+        report.verdict = Verdict::Invalid;
     }
+    (report.invalid_clauses, report.invalid_because) = broken.into_iter().unzip();
+    report
 }
 
 fn detail(trial: &Trial, silence: SilenceReport, transient_ns: u64) -> HttpDetail {
@@ -234,6 +238,7 @@ pub(crate) fn times_report(histogram: &Histogram, effect: Option<f64>) -> TimesR
         p95_ci95: ci95(0.95),
         p99_ci95: ci95(0.99),
         p999_ci95: ci95(0.999),
+        ranges: BTreeMap::new(),
         spectrum: spectrum(histogram),
     }
 }
@@ -271,7 +276,6 @@ pub(crate) fn generator_report(used: &GeneratorUse, completed: f64) -> Generator
 
 pub(super) fn evidence(trial: &Trial) -> Evidence {
     let measured = &trial.measurement;
-    let used = &trial.generator;
     let sessions = measured.sessions.as_ref();
     let programs = sessions.and_then(|sessions| sessions.programs.as_ref());
     Evidence {
@@ -286,19 +290,10 @@ pub(super) fn evidence(trial: &Trial) -> Evidence {
         shed: measured.outcomes.count(Outcome::Shed),
         started: measured.started,
         pacing_error_ns: Quantiles::of(&measured.pacing_error),
-        response_time_ns: Quantiles::of(&measured.response),
         replaced_after: match trial.spec.load {
             Load::Overload(_) => Some(trial.spec.connect_timeout),
             Load::Open(_) | Load::Closed { .. } => None,
         },
-        // How soon a target fails is nobody's response time.
-        own_shares: Some(match measured.outcomes.responses() {
-            0 => OwnShares::default(),
-            _ => OwnShares {
-                median: timing::anatomy(measured, Group::Median),
-                slowest: timing::anatomy(measured, Group::Slowest1),
-            },
-        }),
         agents_lost: trial
             .agents
             .iter()
@@ -307,9 +302,6 @@ pub(super) fn evidence(trial: &Trial) -> Evidence {
         lost: measured.lost,
         stall_ns_max: measured.stall_ns_max,
         gaps: gap_evidence(trial),
-        busy_percent: used.busiest_worker_percent - used.busiest_worker_spin_percent,
-        waiting_percent: used.busiest_worker_waiting_percent,
-        steal_percent: used.steal_percent,
         no_resources: measured.outcomes.no_resources(),
         program_failed: measured.outcomes.count(Outcome::ProgramFailed),
         program_failed_because: programs.and_then(|programs| programs.failed.clone()),
@@ -317,6 +309,7 @@ pub(super) fn evidence(trial: &Trial) -> Evidence {
         unfit_because: unfit_report(trial).map(|unfit| unfit.sentence()),
         program_ended: programs.is_some_and(|programs| programs.has_ended),
         rate_limit: measured.rate_limit,
+        undetermined: None,
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod agents;
 pub mod assess;
+pub(crate) mod bounds;
 pub mod datagrams;
 pub mod detail;
 pub mod findings;

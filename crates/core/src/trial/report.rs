@@ -32,6 +32,9 @@ pub struct TrialReport {
     pub throughput_per_s: Option<f64>,
     /// 95 % confidence interval of it by batch means; `None` where the data permit none.
     pub throughput_ci95_per_s: Option<[f64; 2]>,
+    /// What is known of it where it is not determined; absent where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_range_per_s: Option<Range<f64>>,
     /// Responses that are no failure (of HTTP: with a status below 400) per second; `None` where
     /// not one response came.
     pub goodput_per_s: Option<f64>,
@@ -186,18 +189,30 @@ impl TrialReport {
         let per_s = match self.sessions() {
             Some(sessions) if sessions.attempts.is_some() => sessions.completed_per_s,
             Some(sessions) => sessions.answered_per_s,
-            None => self.throughput_per_s,
+            None => self.throughput_at_least_per_s(),
         };
         per_s.unwrap_or(0.0)
+    }
+
+    /// The throughput as measured, which is its lower bound where it is not determined.
+    pub fn throughput_at_least_per_s(&self) -> Option<f64> {
+        let range = self.throughput_range_per_s.as_ref();
+        self.throughput_per_s.or(range.map(|range| range.at_least))
     }
 
     /// The same of the responses that count as success, or of the sessions that came to their end.
     pub fn successes_per_s(&self) -> f64 {
         let per_s = match self.sessions() {
             Some(sessions) => sessions.completed_per_s,
-            None => self.goodput_per_s,
+            None => self.goodput_at_least_per_s(),
         };
         per_s.unwrap_or(0.0)
+    }
+
+    fn goodput_at_least_per_s(&self) -> Option<f64> {
+        let good_share = self.outcomes.good_share();
+        let at_least = || Some(self.throughput_range_per_s.as_ref()?.at_least * good_share);
+        self.goodput_per_s.or_else(at_least)
     }
 
     /// What an overload counts, by its end: operations, or sessions, each of which opened a
@@ -316,10 +331,86 @@ pub struct TimesReport {
     /// The same of the 99.9th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_ci95: Option<[u64; 2]>,
-    /// The whole distribution: percentiles from 0 on, closer together the nearer they are to 100,
+    /// Figures that are not determined, by their names, in nanoseconds: each is absent above.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ranges: BTreeMap<String, Range<u64>>,
+    /// The whole distribution as measured: percentiles from 0 on, closer together the nearer they are to 100,
     /// up to the largest observation (at 100).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spectrum: Vec<PercentilePoint>,
+}
+
+/// What is known of a figure that the generator or its host may have changed by more than 10 %, or
+/// by more than 20 µs of a time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Range<T> {
+    /// It is not less.
+    pub at_least: T,
+    /// It is not more; `null` where no bound is known.
+    pub at_most: Option<T>,
+    /// Why it is not determined.
+    pub because: String,
+}
+
+/// What a report states of a figure.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Figure<'a, T> {
+    /// It is determined.
+    Exactly(T),
+    /// Its range is known.
+    Within(&'a Range<T>),
+    /// The observations do not tell it.
+    Absent,
+}
+
+/// A figure of a distribution: its name, its value and its confidence interval, if it can have one.
+pub(super) type FigureMut<'a> = (
+    &'static str,
+    &'a mut Option<u64>,
+    Option<&'a mut Option<[u64; 2]>>,
+);
+
+impl TimesReport {
+    /// The names of the percentiles, with their shares.
+    pub const PERCENTILES: [(&'static str, f64); 6] = [
+        ("p50", 0.5),
+        ("p75", 0.75),
+        ("p90", 0.9),
+        ("p95", 0.95),
+        ("p99", 0.99),
+        ("p999", 0.999),
+    ];
+
+    /// The names of the figures that are ranges, in the order in which reports have them.
+    pub fn undetermined(&self) -> impl Iterator<Item = &'static str> {
+        let names = Self::PERCENTILES.iter().map(|(name, _)| *name);
+        let names = ["mean", "min"].into_iter().chain(names).chain(["max"]);
+        names.filter(|name| self.ranges.contains_key(*name))
+    }
+
+    /// What is stated of the figure of this name, whose value is `value`.
+    pub fn figure(&self, name: &str, value: Option<u64>) -> Figure<'_, u64> {
+        match (value, self.ranges.get(name)) {
+            (Some(value), _) => Figure::Exactly(value),
+            (None, Some(range)) => Figure::Within(range),
+            (None, None) => Figure::Absent,
+        }
+    }
+
+    /// Each figure that may be a range.
+    pub(super) fn figures(&mut self) -> [FigureMut<'_>; 9] {
+        [
+            ("mean", &mut self.mean, Some(&mut self.mean_ci95)),
+            ("min", &mut self.min, None),
+            ("p50", &mut self.p50, Some(&mut self.p50_ci95)),
+            ("p75", &mut self.p75, Some(&mut self.p75_ci95)),
+            ("p90", &mut self.p90, Some(&mut self.p90_ci95)),
+            ("p95", &mut self.p95, Some(&mut self.p95_ci95)),
+            ("p99", &mut self.p99, Some(&mut self.p99_ci95)),
+            ("p999", &mut self.p999, Some(&mut self.p999_ci95)),
+            ("max", &mut self.max, None),
+        ]
+    }
 }
 
 /// One point of a distribution.
@@ -392,8 +483,9 @@ pub struct GeneratorReport {
     /// The share of the time in which it was ready to run but others had its core.
     #[serde(default)]
     pub busiest_worker_waiting_percent: f64,
-    /// The share of the host's processor time that the hypervisor gave to others.
-    pub steal_percent: f64,
+    /// The share of the host's processor time that the hypervisor gave to others; `null` where the
+    /// trial was too short for the host's counters, which have 100 ticks per second.
+    pub steal_percent: Option<f64>,
     /// Largest resident memory of the process.
     pub peak_rss_bytes: u64,
     /// How often per second a response woke a worker that slept, in a closed loop without pauses

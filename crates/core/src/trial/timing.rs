@@ -1,5 +1,6 @@
 //! What the response times of a trial are made of, and whose delay that is.
 
+use super::bounds::own_cycle_ns;
 use super::offered::quantiles;
 use super::report::{QuantilesReport, is_zero};
 use crate::measure::{
@@ -248,17 +249,13 @@ pub fn of_measurement(measured: &Measurement) -> TimingReport {
     }
 }
 
-/// A cycle is a response, what the generator takes to see it, and the pause.
 fn generator_cycle_percent(trial: &Trial) -> Option<f64> {
     let Load::Closed { pause, .. } = trial.spec.load else {
         return None;
     };
-    let measured = &trial.measurement;
-    let pacing_ns = measured.stage(Stage::Pacing)?.mean_ns();
-    let own_ns = pacing_ns + measured.pick_up.mean_ns();
-    let pause_ns = pause.law.mean_ns();
-    let cycle_ns = measured.response.mean_ns() + measured.pick_up.mean_ns() + pause_ns;
-    (measured.by_kernel > 0 && cycle_ns > 0.0).then(|| own_ns / cycle_ns * 100.0)
+    let (own_ns, cycle_ns) = own_cycle_ns(&trial.measurement)?;
+    let cycle_ns = cycle_ns + pause.law.mean_ns();
+    (trial.measurement.by_kernel > 0).then(|| own_ns / cycle_ns * 100.0)
 }
 
 #[cfg(test)]

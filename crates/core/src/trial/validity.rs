@@ -12,29 +12,22 @@ use crate::arrival::GapLaw;
 use crate::measure::{Histogram, RateLimitUse};
 use crate::stats::gaps::{Counts, Gaps, KolmogorovSmirnov};
 use crate::time::Nanos;
-use crate::trial::timing::AnatomyReport;
 use crate::words::{exact, number, percent, time};
 use complete::{agent_is_lost, operations_are_lost, rate_limited};
 use serde::{Deserialize, Serialize};
 
 /// This share of the operations asked for must have been started, …
 const ACHIEVED_SHARE: f64 = 0.999;
-/// … where so many more or fewer may fall on the other side of the window's ends.
+/// … where those due in this time may be started after the window's end, …
+const EDGE: Nanos = Nanos::from_millis(10);
+/// … and this many in any case.
 const EDGE_OPERATIONS: f64 = 10.0;
 
-/// The generator's own delay distorts the response times that contain it where it makes up this
-/// share of the slowest 1 %, in percent, …
-const OWN_SLOWEST_PERCENT: f64 = 30.0;
-/// … or this share of the median.
-const OWN_MEDIAN_PERCENT: f64 = 10.0;
-
-/// Where it is not known what the times are made of, a pacing error distorts a percentile of them
-/// if the same percentile of it makes up this share and exceeds this floor. The floors are what
-/// waking up costs on a busy virtual machine.
+/// Connects that replace others each T late distort the load where their pacing error makes up this
+/// share of T and exceeds this floor. The floors are what waking up costs on a busy virtual machine.
 const PACING_P99: [(f64, u64); 2] = [(0.20, 1_000_000), (0.50, 200_000)];
 /// The same for the medians, in which single late wake-ups do not show.
 const PACING_P50: (f64, u64) = (0.20, 100_000);
-
 /// The generator stood still if it was so late once, however long the trial.
 pub(super) const STALL_NS: u64 = 100_000_000;
 
@@ -58,13 +51,6 @@ const DISPERSION_SHARE: f64 = 0.2;
 /// Counts say nothing below this mean.
 const DISPERSION_COUNT: f64 = 1.0;
 
-/// From this share of a core on, polling for deadlines apart, a worker has no time left. In a
-/// closed loop too: the throughput is then as much as the generator, not the target, could do.
-pub(crate) const BUSY_PERCENT: f64 = 95.0;
-/// A shorter window is spent on connecting, and a worker may well be busy all through it.
-pub(crate) const BUSY_WINDOW: Nanos = Nanos::from_millis(100);
-/// The host may take this share of the processors' time away.
-const STEAL_PERCENT: f64 = 10.0;
 /// So many operations may fail for want of ports, descriptors or memory here.
 const NO_RESOURCES_SHARE: f64 = 0.001;
 /// The share of the steps that may stay unsent for want of a value that fits its place.
@@ -132,10 +118,6 @@ pub struct Evidence {
     pub started: u64,
     /// The generator's lateness; open loop only.
     pub pacing_error_ns: Quantiles,
-    /// Response times.
-    pub response_time_ns: Quantiles,
-    /// What the generator's own delay makes up; `None` where no times contain it.
-    pub own_shares: Option<OwnShares>,
     /// T, where connects are started for the sake of their rate, each so long after another:
     /// lateness is a share of that, however soon the target turns them away.
     pub replaced_after: Option<Nanos>,
@@ -143,12 +125,6 @@ pub struct Evidence {
     pub stall_ns_max: u64,
     /// Gaps; where the arrival process promises something about them.
     pub gaps: Option<GapEvidence>,
-    /// The share of a core that the busiest worker used, polling apart.
-    pub busy_percent: f64,
-    /// The share of the time in which that worker was ready to run but others had its core.
-    pub waiting_percent: f64,
-    /// The share of the host's processor time that the hypervisor gave to others.
-    pub steal_percent: f64,
     /// Operations that failed for want of ports, descriptors or memory.
     pub no_resources: u64,
     /// Steps that were not sent, as a program of the scenario gave no value.
@@ -167,15 +143,8 @@ pub struct Evidence {
     pub agents_lost: Vec<(String, String)>,
     /// What a limit on operations per second did; `None` where there was none.
     pub rate_limit: Option<RateLimitUse>,
-}
-
-/// Response times whose generator's share decides.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct OwnShares {
-    /// Of the operations about the median; `None` of too few.
-    pub median: Option<AnatomyReport>,
-    /// Of the slowest 1 %; `None` of too few.
-    pub slowest: Option<AnatomyReport>,
+    /// Neither throughput nor the median is determined, and why.
+    pub undetermined: Option<String>,
 }
 
 /// What makes a trial invalid.
@@ -186,7 +155,7 @@ pub enum Clause {
     FellBehind,
     /// The generator stalled.
     Stalled,
-    /// Operations were started late.
+    /// Connects that replace others were started late.
     PacedLate,
     /// Gaps between starts vary otherwise than promised.
     GapsVary,
@@ -194,10 +163,6 @@ pub enum Clause {
     GapsNotExponential,
     /// Counts of starts are not Poisson's.
     CountsNotPoisson,
-    /// A worker's core had no time left.
-    CoreSaturated,
-    /// The hypervisor gave the processors to others.
-    CoreStolen,
     /// Others used processors that were to be the clients' alone.
     ProcessorsShared,
     /// Ports, descriptors or memory ran out on the generator's host.
@@ -210,6 +175,11 @@ pub enum Clause {
     OperationsLost,
     /// A limit on operations per second held the load back.
     RateLimited,
+    /// Neither throughput nor the median could be determined.
+    Undetermined,
+    /// A clause of an earlier version of knee.
+    #[serde(other)]
+    Former,
 }
 
 /// The broken clauses, each with a sentence; none where the trial is valid.
@@ -225,10 +195,9 @@ pub fn broken_clauses(evidence: &Evidence) -> Vec<(Clause, String)> {
         (Clause::GapsVary, gaps_vary),
         (Clause::GapsNotExponential, gaps_not_exponential),
         (Clause::CountsNotPoisson, counts_not_poisson),
-        (Clause::CoreSaturated, core_saturated),
-        (Clause::CoreStolen, core_stolen),
         (Clause::ResourcesExhausted, resources_exhausted),
         (Clause::ValuesMissing, values_missing),
+        (Clause::Undetermined, |e| e.undetermined.clone()),
     ];
     let broken = checks.iter();
     broken
@@ -249,7 +218,8 @@ fn rate_not_achieved(e: &Evidence) -> Option<String> {
         .map_or(attempted, |a| (a.operations - a.slack).max(attempted));
     let started = (e.started + e.shed).min(e.attempted) as f64;
     let missing = wanted * ACHIEVED_SHARE - started;
-    (missing > 0.0 && wanted - started > EDGE_OPERATIONS).then(|| {
+    let edge = wanted * EDGE.as_secs_f64() / e.window.as_secs_f64().max(f64::MIN_POSITIVE);
+    (missing > 0.0 && wanted - started > edge.max(EDGE_OPERATIONS)).then(|| {
         format!(
             "the generator fell behind: of {} operations due in the window it did not start {} \
              ({})",
@@ -276,63 +246,22 @@ fn stood_still(e: &Evidence) -> Option<String> {
     })
 }
 
+/// In an overload, where the time between a connect and its successor is a part of the load.
 fn paced_late(e: &Evidence) -> Option<String> {
-    match (&e.own_shares, e.replaced_after) {
-        (Some(shares), None) => own_delay(shares),
-        _ => pacing_error_is_large(e),
-    }
-}
-
-fn own_delay(shares: &OwnShares) -> Option<String> {
-    let beyond = |group: &Option<AnatomyReport>, limit: f64| {
-        let group = group.clone()?;
-        (group.generator_percent() > limit).then_some(group)
-    };
-    let slowest = beyond(&shares.slowest, OWN_SLOWEST_PERCENT);
-    let group = slowest.or_else(|| beyond(&shares.median, OWN_MEDIAN_PERCENT))?;
-    Some(format!(
-        "operations started late: {} of the response times of {} ({} on average) is the \
-         generator's own delay",
-        percent(group.generator_percent()),
-        group.of.words(),
-        time(group.response_ns as f64)
-    ))
-}
-
-fn pacing_error_is_large(e: &Evidence) -> Option<String> {
-    let pacing = &e.pacing_error_ns;
-    let (response, of) = match e.replaced_after {
-        Some(Nanos(t)) => (
-            Quantiles {
-                p50: t,
-                p99: t,
-                max: t,
-            },
-            "connect timeout",
-        ),
-        None => (e.response_time_ns, "response time"),
-    };
-    let distorts = |late: u64, whole: u64, (share, floor): (f64, u64)| {
-        late > floor && late as f64 > share * whole as f64
-    };
-    let (name, late, whole) = if PACING_P99
-        .iter()
-        .any(|&limit| distorts(pacing.p99, response.p99, limit))
-    {
-        ("p99", pacing.p99, response.p99)
-    } else if distorts(pacing.p50, response.p50, PACING_P50) {
-        ("median", pacing.p50, response.p50)
+    let (Nanos(t), pacing) = (e.replaced_after?, &e.pacing_error_ns);
+    let distorts =
+        |late: u64, (share, floor): (f64, u64)| late > floor && late as f64 > share * t as f64;
+    let (name, late) = if PACING_P99.iter().any(|&limit| distorts(pacing.p99, limit)) {
+        ("p99", pacing.p99)
+    } else if distorts(pacing.p50, PACING_P50) {
+        ("median", pacing.p50)
     } else {
         return None;
     };
-    let of = match e.replaced_after {
-        Some(_) => of.to_owned(),
-        None => format!("{name} {of}"),
-    };
     Some(format!(
-        "operations started late: {name} pacing error {}, of a {of} of {}",
+        "operations started late: {name} pacing error {}, of a connect timeout of {}",
         time(late as f64),
-        time(whole as f64)
+        time(t as f64)
     ))
 }
 
@@ -392,35 +321,6 @@ fn counts_not_poisson(e: &Evidence) -> Option<String> {
 fn judged_gaps(e: &Evidence) -> Option<&GapEvidence> {
     let few_shed = e.shed as f64 <= (1.0 - ACHIEVED_SHARE) * e.attempted as f64;
     e.gaps.as_ref().filter(|_| few_shed)
-}
-
-/// A worker that never rests always finds answers that wait for it. In an open loop the time in
-/// which it is kept from its core is seen by its lateness, and may be time that it would have
-/// polled; in a closed loop nothing else shows it.
-fn core_saturated(e: &Evidence) -> Option<String> {
-    let kept_waiting = !e.open_loop && e.busy_percent <= BUSY_PERCENT;
-    let waiting = if kept_waiting { e.waiting_percent } else { 0.0 };
-    let busy = e.busy_percent + waiting > BUSY_PERCENT;
-    (busy && e.window >= BUSY_WINDOW).then(|| {
-        let waited = match kept_waiting {
-            true => format!(", which others had for {} of the time", percent(waiting)),
-            false => String::new(),
-        };
-        format!(
-            "a worker used {} of its core{waited}: the generator is the limit, and the target \
-             can do at least this",
-            percent(e.busy_percent)
-        )
-    })
-}
-
-fn core_stolen(e: &Evidence) -> Option<String> {
-    (e.steal_percent > STEAL_PERCENT).then(|| {
-        format!(
-            "the host gave {} of this machine's processor time to others",
-            percent(e.steal_percent)
-        )
-    })
 }
 
 fn resources_exhausted(e: &Evidence) -> Option<String> {

@@ -33,6 +33,9 @@ pub(crate) fn is_own(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback() || (!ip.is_unspecified() && UdpSocket::bind((ip, 0)).is_ok())
 }
 
+/// No share is formed of fewer ticks.
+const TICKS_MIN: u64 = 100;
+
 /// Processor time of the whole host, in ticks: /proc/stat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostTime {
@@ -53,24 +56,23 @@ impl HostTime {
     }
 
     /// The share of the time since `earlier` that the hypervisor gave to others, in percent.
-    pub(crate) fn steal_percent_since(self, earlier: HostTime) -> f64 {
+    pub(crate) fn steal_percent_since(self, earlier: HostTime) -> Option<f64> {
         let stolen = self.stolen.saturating_sub(earlier.stolen);
         self.percent_since(earlier, stolen)
     }
 
     /// The share of the time since `earlier` in which processors were busy, whoever with (time that
     /// the hypervisor gave to others included), in percent of all of them.
-    pub(crate) fn busy_percent_since(self, earlier: HostTime) -> f64 {
+    pub(crate) fn busy_percent_since(self, earlier: HostTime) -> Option<f64> {
         let total = self.total.saturating_sub(earlier.total);
         let idle = self.idle.saturating_sub(earlier.idle);
         self.percent_since(earlier, total.saturating_sub(idle))
     }
 
-    fn percent_since(self, earlier: HostTime, ticks: u64) -> f64 {
-        match self.total.saturating_sub(earlier.total) {
-            0 => 0.0,
-            total => ticks as f64 * 100.0 / total as f64,
-        }
+    /// `None` of so few ticks that the share is chance.
+    fn percent_since(self, earlier: HostTime, ticks: u64) -> Option<f64> {
+        let total = self.total.saturating_sub(earlier.total);
+        (total >= TICKS_MIN).then(|| ticks as f64 * 100.0 / total as f64)
     }
 }
 
@@ -152,9 +154,9 @@ mod tests {
     fn steal_is_a_share_of_all_ticks() {
         let before = parse("cpu  100 0 100 800 0 0 0 0 7 0\ncpu0 1 2 3");
         let after = parse("cpu  150 0 120 820 0 0 0 10 9 0\n");
-        assert_eq!(after.steal_percent_since(before), 10.0);
-        assert_eq!(before.steal_percent_since(before), 0.0);
-        assert_eq!(after.busy_percent_since(before), 80.0);
+        assert_eq!(after.steal_percent_since(before), Some(10.0));
+        assert_eq!(before.steal_percent_since(before), None);
+        assert_eq!(after.busy_percent_since(before), Some(80.0));
         assert!(after.has_steal_since(before) && !after.has_steal_since(after));
     }
 

@@ -298,7 +298,7 @@ impl Watcher {
         if let Some(begun) = &self.begun {
             let now = Standing::now();
             self.observed.kernel = now.counters.moved_since(&begun.counters);
-            self.observed.cpu_busy_percent = now.time.busy_percent_since(begun.time);
+            self.observed.cpu_busy_percent = now.time.busy_percent_since(begun.time).unwrap_or(0.0);
             let lost = self.tap.as_ref().and_then(|tap| tap.take_lost().ok());
             self.observed.capture_lost = lost.unwrap_or(0);
         }

@@ -65,10 +65,15 @@ pub(crate) fn thresholds(report: &Report) -> Vec<Fact> {
     let fact = |threshold: &ThresholdReport| {
         let (ink, word) = match threshold {
             t if !t.crossed.is_empty() => (Ink::Bad, "crossed"),
-            t if !t.undecided.is_empty() => (Ink::Bad, "undecided"),
+            t if t.crossed.is_empty() && !t.is_kept() => (Ink::Bad, "undecided"),
             _ => (Ink::Good, "kept"),
         };
-        let all = [&threshold.crossed, &threshold.undecided, &threshold.kept];
+        let all = [
+            &threshold.crossed,
+            &threshold.undecided,
+            &threshold.undetermined,
+            &threshold.kept,
+        ];
         let lines: Vec<&str> = all.into_iter().flatten().map(String::as_str).collect();
         let line = Line::of(ink, word).with(Ink::Plain, format!("  {}", lines.join("; ")));
         (threshold.expression.clone(), line)

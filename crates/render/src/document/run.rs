@@ -21,7 +21,7 @@ use knee_core::report::Report;
 use knee_core::spec::WaitPolicy;
 use knee_core::trial::detail::HttpDetail;
 use knee_core::trial::report::{
-    GeneratorReport, OfferedReport, QuantilesReport, TimesReport, TrialReport,
+    Figure, GeneratorReport, OfferedReport, QuantilesReport, TimesReport, TrialReport,
 };
 use knee_core::trial::waiting::WaitReport;
 
@@ -119,6 +119,8 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
     };
     let some_ended = report.trials.iter().any(|t| t.completed > 0);
     let per_s = c.throughput_per_s.filter(|per_s| *per_s > 0.0);
+    let range = report.trials.first().map(throughput);
+    let range = range.filter(|figure| matches!(figure, Figure::Within(_)));
     let of_sessions = report.trials.first().and_then(sessions::answer);
     let mut parts = vec![match (per_s, c.asked_per_s) {
         (Some(per_s), _) if let Some(sessions) = &of_sessions => {
@@ -126,12 +128,19 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
         }
         (Some(per_s), Some(of)) => format!("Served {} of {}/s asked", rate(per_s), asked(of)),
         (Some(per_s), None) => rate(per_s),
+        (None, _) if let Some(range) = &range => stated(range, rate),
         (None, _) if some_ended => "No response within the measured time".to_owned(),
         (None, _) => return format!("No response, {errors}"),
     }];
-    let times = [("p50", c.p50_ns), ("p99", c.p99_ns)];
-    let times = times.map(|(name, ns)| Some(format!("{name} {}", time_short(ns?))));
-    parts.extend(times.into_iter().flatten());
+    for (name, value) in [("p50", c.p50_ns), ("p99", c.p99_ns)] {
+        let figure = match report.trials.first() {
+            Some(trial) => trial.response_time_ns.figure(name, value),
+            None => value.map_or(Figure::Absent, Figure::Exactly),
+        };
+        if figure != Figure::Absent {
+            parts.push(format!("{name} {}", stated(&figure, time_short)));
+        }
+    }
     parts.push(errors);
     parts.join(", ")
 }
@@ -148,9 +157,17 @@ pub(super) fn remark(report: &Report) -> String {
     )
 }
 
+fn throughput(t: &TrialReport) -> Figure<'_, f64> {
+    match (t.throughput_per_s, &t.throughput_range_per_s) {
+        (Some(per_s), _) => Figure::Exactly(per_s),
+        (None, Some(range)) => Figure::Within(range),
+        (None, None) => Figure::Absent,
+    }
+}
+
 /// How much was done, and how steadily.
 fn throughput_facts(t: &TrialReport, http: &HttpDetail) -> Vec<Fact> {
-    let mut line = Line::plain(known(t.throughput_per_s, rate));
+    let mut line = Line::plain(stated(&throughput(t), rate));
     if let Some([lo, hi]) = t.throughput_ci95_per_s {
         line.push(
             Ink::Plain,
@@ -158,7 +175,7 @@ fn throughput_facts(t: &TrialReport, http: &HttpDetail) -> Vec<Fact> {
         );
     }
     let mut facts = vec![fact("responses", line)];
-    if t.goodput_per_s != t.throughput_per_s {
+    if t.throughput_per_s.is_some() && t.goodput_per_s != t.throughput_per_s {
         facts.push(fact("goodput", Line::plain(known(t.goodput_per_s, rate))));
     }
     if t.completed > 0 {
@@ -278,21 +295,34 @@ pub(super) fn quantiles(q: &QuantilesReport) -> Line {
     Line::plain(named.join(", "))
 }
 
-/// One row of the latency table: name, value and, where known, its confidence interval.
-type Statistic = (&'static str, Option<u64>, Option<[u64; 2]>);
+/// One row of the latency table: name, figure and, where known, its confidence interval.
+type Statistic<'a> = (&'static str, Figure<'a, u64>, Option<[u64; 2]>);
 
-fn statistics(l: &TimesReport) -> [Statistic; 9] {
+fn statistics(l: &TimesReport) -> [Statistic<'_>; 9] {
+    let row = |title, name, value, ci95| (title, l.figure(name, value), ci95);
     [
-        ("mean", l.mean, None),
-        ("min", l.min, None),
-        ("p50", l.p50, None),
-        ("p75", l.p75, None),
-        ("p90", l.p90, l.p90_ci95),
-        ("p95", l.p95, l.p95_ci95),
-        ("p99", l.p99, l.p99_ci95),
-        ("p99.9", l.p999, None),
-        ("max", l.max, None),
+        row("mean", "mean", l.mean, None),
+        row("min", "min", l.min, None),
+        row("p50", "p50", l.p50, None),
+        row("p75", "p75", l.p75, None),
+        row("p90", "p90", l.p90, l.p90_ci95),
+        row("p95", "p95", l.p95, l.p95_ci95),
+        row("p99", "p99", l.p99, l.p99_ci95),
+        row("p99.9", "p999", l.p999, None),
+        row("max", "max", l.max, None),
     ]
+}
+
+/// The figure, or its range; `write` writes one of its values.
+pub(super) fn stated<T: Copy>(figure: &Figure<'_, T>, write: impl Fn(T) -> String) -> String {
+    match figure {
+        Figure::Exactly(value) => write(*value),
+        Figure::Within(range) => match range.at_most {
+            Some(most) => format!("{}–{}", write(range.at_least), write(most)),
+            None => format!("at least {}", write(range.at_least)),
+        },
+        Figure::Absent => known(None, write),
+    }
 }
 
 /// Response and service time, a row for each statistic.
@@ -311,17 +341,24 @@ fn latency_table(t: &TrialReport) -> Table {
 
 /// Bars over the logarithm of the response times.
 fn add_distribution(table: &mut Table, l: &TimesReport) {
-    let ends = [l.min.or(l.p50), l.max].map(|ns| ns.unwrap_or(1).max(1) as f64);
+    let most = |figure: &Figure<'_, u64>| match figure {
+        Figure::Exactly(ns) => Some(*ns),
+        Figure::Within(range) => range.at_most,
+        Figure::Absent => None,
+    };
+    let all = statistics(l).map(|(_, figure, _)| most(&figure));
+    let [_, min, p50, .., max] = all;
+    let ends = [min.or(p50), max].map(|ns| ns.unwrap_or(1).max(1) as f64);
     let axis = Axis::decades(ends, |ns| time_short(ns as u64));
-    let shares = statistics(l).map(|(_, ns, _)| Some(axis.position(ns?.max(1) as f64)));
+    let shares = all.map(|ns| Some(axis.position(ns?.max(1) as f64)));
     let title = format!("log scale from {}", (axis.label)(axis.lo));
     table.bar(title, Ink::Data, shares.into());
 }
 
-fn add_latency(table: &mut Table, title: &str, statistics: &[Statistic]) {
+fn add_latency(table: &mut Table, title: &str, statistics: &[Statistic<'_>]) {
     let values = statistics
         .iter()
-        .map(|(_, ns, _)| Line::plain(known(*ns, time)));
+        .map(|(_, figure, _)| Line::plain(stated(figure, time)));
     table.column(title, Align::Right, values.collect());
     if statistics.iter().any(|(.., ci)| ci.is_some()) {
         let intervals = statistics
@@ -422,7 +459,7 @@ fn generator_facts(t: &TrialReport) -> Vec<Fact> {
     }));
     facts.push(fact(
         "stolen by the host",
-        Line::plain(percent(g.steal_percent)),
+        Line::plain(known(g.steal_percent, percent)),
     ));
     facts.push(fact("peak memory", Line::plain(bytes(g.peak_rss_bytes))));
     facts

@@ -217,6 +217,7 @@ pub(crate) fn blank(level: Level, spec: &TrialSpec) -> TrialReport {
         completed: 0,
         throughput_per_s: None,
         throughput_ci95_per_s: None,
+        throughput_range_per_s: None,
         goodput_per_s: None,
         outcomes: Outcomes::default(),
         response_time_ns: TimesReport::default(),
@@ -265,6 +266,7 @@ fn fill(report: &mut TrialReport, throughput: f64, response_ns: f64, noise: f64)
         p75_ci95: Some([ns(1.0), ns(1.02)]),
         p99_ci95: Some([ns(1.04), ns(1.06)]),
         p999_ci95: Some([ns(1.09), ns(1.11)]),
+        ranges: std::collections::BTreeMap::new(),
         spectrum: Vec::new(),
     };
 }

@@ -3,9 +3,9 @@
 use super::Trials;
 use crate::finding::{Code, Finding, Severity};
 use crate::spec::Level;
+use crate::trial::bounds::{BUSY_PERCENT, BUSY_WINDOW};
 use crate::trial::report::{TrialReport, Verdict};
-use crate::trial::timing::Group;
-use crate::trial::validity::{BUSY_PERCENT, BUSY_WINDOW, Clause};
+use crate::trial::validity::Clause;
 use crate::words::{number, percent, time, users};
 
 /// Little's law says nothing about a window with fewer operations per user than this: those that
@@ -15,12 +15,11 @@ const LAW_OPERATIONS: f64 = 20.0;
 const PAUSE_SHARE: f64 = 0.05;
 const PAUSE_NS: f64 = 50_000.0;
 
-pub(super) const CODES: [Code; 9] = [
+pub(super) const CODES: [Code; 8] = [
     GENERATOR_LIMITED,
     RATE_MAX_REACHED,
     GENERATOR_DISTORTED,
-    GENERATOR_DELAY,
-    GENERATOR_CYCLE,
+    FIGURES_UNDETERMINED,
     GENERATOR_WOKEN,
     LITTLES_LAW_VIOLATION,
     THINK_DEVIATION,
@@ -29,33 +28,28 @@ pub(super) const CODES: [Code; 9] = [
 
 pub(crate) const GENERATOR_LIMITED: Code = Code {
     name: "generator_limited",
-    cause: "A core of the generator had no time left. The target can serve at least this much, and \
-            response times contain the generator's own delay.",
+    cause: "A core of the generator had no time left, and users waited for it. The target can serve \
+            more than was measured.",
     remedy: "Give the generator more cores with --threads, run it on another machine than the \
              target, or ask for less.",
 };
 
+/// Where the generator limits a closed loop, users' cycles contain its delay, and the throughput is
+/// not determined.
 fn busy_percent(t: &TrialReport) -> Option<(f64, u32)> {
     let g = &t.generator;
-    let used = g.busiest_worker_percent - g.busiest_worker_spin_percent;
-    let busy = match t.level {
-        // With what others used of it: see the clause of the verdict.
-        Level::Vusers(_) => (used + g.busiest_worker_waiting_percent).min(used.max(100.0)),
-        Level::RatePerS(_) | Level::Clients(_) | Level::Descriptors(_) | Level::Flows { .. } => {
-            used
-        }
-    };
-    let long = t.duration_ns >= BUSY_WINDOW.0;
-    (long && busy > BUSY_PERCENT).then_some((busy, g.workers))
+    let busy = g.busiest_worker_percent - g.busiest_worker_spin_percent;
+    let is_full = t.duration_ns >= BUSY_WINDOW.0 && busy > BUSY_PERCENT;
+    (is_full && t.throughput_range_per_s.is_some()).then_some((busy, g.workers))
 }
 
 pub(super) fn generator_limited(trials: &Trials) -> Option<Finding> {
     let (place, (busy, workers)) = trials.worst(busy_percent, |b| b.0)?;
     Some(GENERATOR_LIMITED.finding(
-        Severity::Error,
+        Severity::Warning,
         format!(
-            "{place}the generator is the limit: its busiest core is {} busy. The server can do at \
-             least this, and answers sooner than the response times say",
+            "{place}the generator is the limit: its busiest core is {} busy. The server can do \
+             more",
             percent(busy)
         ),
         [
@@ -64,7 +58,7 @@ pub(super) fn generator_limited(trials: &Trials) -> Option<Finding> {
         ],
         format!(
             "give it more cores: --threads {} where as many are idle, or run it on another machine \
-             than the server; for response times, ask for less: a --rate below this",
+             than the server",
             workers + 1
         ),
     ))
@@ -98,16 +92,13 @@ pub(crate) const QUIETER: &str = "repeat on a quieter or larger machine";
 
 pub(crate) const GENERATOR_DISTORTED: Code = Code {
     name: "generator_distorted",
-    cause: "The generator did not offer the load that was asked for: it fell behind, started \
-            operations late, or lost its processor to others. The figures are partly its own.",
+    cause: "The generator did not offer the load that was asked for: it fell behind, stopped, or \
+            did not keep the arrival process. The figures are of another load.",
     remedy: "Repeat on a quieter or larger machine, or offer less.",
 };
 
 fn has_its_own_finding(clause: Clause) -> bool {
-    matches!(
-        clause,
-        Clause::CoreSaturated | Clause::AgentLost | Clause::RateLimited
-    )
+    matches!(clause, Clause::AgentLost | Clause::RateLimited)
 }
 
 /// The clauses of INVALID, but for those that a finding of their own reports.
@@ -150,73 +141,32 @@ pub(crate) fn distorted(place: &str, clauses: &[String], lighter: &str) -> Findi
     )
 }
 
-/// From this share of the slowest 1 % on, in percent, the generator's own delay is worth a word.
-const OWN_DELAY_PERCENT: f64 = 10.0;
-
-const GENERATOR_DELAY: Code = Code {
-    name: "generator_delay",
-    cause: "More than 10 % of the slowest 1 % of the response times is the generator's own delay: \
-            it began operations after their intended time. From 30 % on the trial is INVALID.",
-    remedy: "Give the generator a processor of its own with taskset, or try --wait spin.",
+const FIGURES_UNDETERMINED: Code = Code {
+    name: "figures_undetermined",
+    cause: "The generator's own delays may have changed these figures by more than 10 %, and times \
+            by more than 20 µs. The report has a range in the place of each. All other figures are \
+            determined.",
+    remedy: "Give the generator a processor of its own with taskset, or run it on another machine \
+             than the target.",
 };
 
-pub(super) fn generator_delay(trials: &Trials) -> Option<Finding> {
-    let delayed = |t: &TrialReport| {
-        let slowest = t
-            .timing()?
-            .anatomy
-            .iter()
-            .find(|a| a.of == Group::Slowest1)?;
-        let percent = slowest.generator_percent();
-        let counts = t.verdict == Verdict::Valid && percent > OWN_DELAY_PERCENT;
-        counts.then_some((percent, slowest.from_ns))
+pub(super) fn figures_undetermined(trials: &Trials) -> Option<Finding> {
+    let undetermined = |t: &TrialReport| {
+        let times = &t.response_time_ns;
+        let rate = t.throughput_range_per_s.as_ref();
+        let because = rate.map(|range| &range.because);
+        let first = || times.ranges.values().next().map(|range| &range.because);
+        let because = because.or_else(first)?;
+        let names = rate.map(|_| "throughput").into_iter();
+        let names = names.chain(times.undetermined());
+        Some((names.collect::<Vec<_>>().join(", "), because.clone()))
     };
-    let (place, (own, from_ns)) = trials.worst(delayed, |found| found.0)?;
-    Some(GENERATOR_DELAY.finding(
+    let (place, (names, because)) = trials.first(undetermined)?;
+    Some(FIGURES_UNDETERMINED.finding(
         Severity::Warning,
-        format!(
-            "{place}of the slowest 1 % (over {}), {} is the generator's own delay",
-            time(from_ns as f64),
-            percent(own)
-        ),
-        [("generator_percent", own), ("from_ns", from_ns as f64)],
-        "give the generator a processor of its own with taskset, or try --wait spin",
-    ))
-}
-
-/// From this share of a user's cycle on, in percent, the generator lowers the throughput.
-const OWN_CYCLE_PERCENT: f64 = 2.0;
-/// From this share on it changes how the throughput is to be read.
-const LARGE_CYCLE_PERCENT: f64 = 10.0;
-
-const GENERATOR_CYCLE: Code = Code {
-    name: "generator_cycle",
-    cause: "In a closed loop a user's next operation waits until the generator has read the last \
-            response. That delay is part of the user's cycle, not of the response time. It lowers \
-            the throughput of a target that has time to spare, by up to this share.",
-    remedy: "Poll instead of sleeping with --wait spin, add workers with --threads, or read the \
-             throughput as a lower bound.",
-};
-
-pub(super) fn generator_cycle(trials: &Trials) -> Option<Finding> {
-    let slowed = |t: &TrialReport| {
-        let percent = t.timing()?.generator_cycle_percent;
-        percent.filter(|percent| *percent > OWN_CYCLE_PERCENT)
-    };
-    let (place, own) = trials.worst(slowed, |percent| *percent)?;
-    Some(GENERATOR_CYCLE.finding(
-        match own > LARGE_CYCLE_PERCENT {
-            true => Severity::Warning,
-            false => Severity::Info,
-        },
-        format!(
-            "{place}the generator's own delay is {} of a user's cycle. Without it throughput would \
-             be higher by up to {}",
-            percent(own),
-            percent(own / (100.0 - own).max(1.0) * 100.0)
-        ),
-        [("generator_cycle_percent", own)],
-        "poll instead of sleeping: --wait spin; or read the throughput as a lower bound",
+        format!("{place}known as a range only: {names}; {because}"),
+        [],
+        "give the generator a processor of its own with taskset, or run it on another machine",
     ))
 }
 

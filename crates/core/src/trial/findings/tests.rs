@@ -4,7 +4,7 @@ use super::{Asked, findings_at_levels, trial_findings};
 use crate::experiment::sweep::fake::{base, blank, outcomes};
 use crate::measure::{Interval, Outcome, Stage};
 use crate::spec::{Level, WaitPolicy};
-use crate::trial::report::{LittlesLaw, QuantilesReport, TimesReport, TrialReport, Verdict};
+use crate::trial::report::{LittlesLaw, QuantilesReport, Range, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{ProgramsReport, SessionsReport};
 use crate::trial::validity::Clause;
 use crate::trial::waiting::WaitReport;
@@ -175,57 +175,47 @@ fn trial_findings_at_their_thresholds() {
         t.generator.busiest_worker_percent = all;
         t.generator.busiest_worker_spin_percent = spin;
     };
+    let undetermined = |t: &mut TrialReport| {
+        t.throughput_range_per_s = Some(Range {
+            at_least: 400.0,
+            at_most: Some(500.0),
+            because: "the generator read responses late".into(),
+        });
+        t.throughput_per_s = None;
+    };
     check(
-        "96 % of a core",
+        "a range of throughput",
+        undetermined,
+        &["figures_undetermined"],
+    );
+    let late = |t: &mut TrialReport| {
+        let range = Range {
+            at_least: 1,
+            at_most: Some(1_000_000),
+            because: "the generator was late".into(),
+        };
+        t.response_time_ns.ranges.insert("p99".into(), range);
+    };
+    check("a range of the p99", late, &["figures_undetermined"]);
+    let limited = |t: &mut TrialReport, percent, spin| {
+        undetermined(t);
+        busy(t, percent, spin);
+    };
+    let both = &["generator_limited", "figures_undetermined"];
+    check("96 % of a core", |t| limited(t, 96.0, 0.0), both);
+    check("95 % of a core", |t| limited(t, 95.0, 0.0), &both[1..]);
+    check("polling", |t| limited(t, 100.0, 30.0), &both[1..]);
+    check(
+        "a busy core that nobody waits for",
         |t| busy(t, 96.0, 0.0),
-        &["generator_limited"],
+        &[],
     );
-    check("95 % of a core", |t| busy(t, 95.0, 0.0), &[]);
-    let shared = |t: &mut TrialReport, level| {
-        busy(t, 50.0, 0.0);
-        t.generator.busiest_worker_waiting_percent = 49.0;
-        t.level = level;
-    };
-    check(
-        "half a core, of which others have the rest",
-        |t| shared(t, Level::Vusers(10)),
-        &["generator_limited"],
-    );
-    check("the same on time", |t| shared(t, Level::RatePerS(9.0)), &[]);
-    let brief = |t: &mut TrialReport| {
-        busy(t, 100.0, 0.0);
-        t.duration_ns = 99_000_000;
-    };
-    check("a busy core for a moment", brief, &[]);
-    let limited = |t: &mut TrialReport| {
-        busy(t, 99.0, 0.0);
-        t.verdict = Verdict::Invalid;
-        t.invalid_because = vec!["a worker used 99 % of its core".into()];
-        t.invalid_clauses = vec![Clause::CoreSaturated];
-    };
-    check(
-        "invalid for a busy core alone",
-        limited,
-        &["generator_limited"],
-    );
-    check("all of it, but polling", |t| busy(t, 100.0, 30.0), &[]);
 
     check(
         "invalid",
         |t| t.verdict = Verdict::Invalid,
         &["generator_distorted"],
     );
-    check(
-        "invalid for no other reason than a busy core",
-        |t| {
-            busy(t, 99.0, 0.0);
-            t.verdict = Verdict::Invalid;
-            t.invalid_because = vec!["it is the limit".into()];
-            t.invalid_clauses = vec![Clause::CoreSaturated];
-        },
-        &["generator_limited"],
-    );
-
     check(
         "1.1 % failed",
         |t| t.outcomes = outcomes(4_000, 0.011),

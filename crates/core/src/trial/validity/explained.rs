@@ -20,21 +20,20 @@ pub const INVALID: Code = Code {
 
 impl Clause {
     /// All of them, in the order in which they are checked.
-    const ALL: [Clause; 14] = [
+    const ALL: [Clause; 13] = [
         Clause::FellBehind,
         Clause::Stalled,
         Clause::PacedLate,
         Clause::GapsVary,
         Clause::GapsNotExponential,
         Clause::CountsNotPoisson,
-        Clause::CoreSaturated,
-        Clause::CoreStolen,
         Clause::ProcessorsShared,
         Clause::ResourcesExhausted,
         Clause::ValuesMissing,
         Clause::AgentLost,
         Clause::OperationsLost,
         Clause::RateLimited,
+        Clause::Undetermined,
     ];
 
     /// What it means and what to do about it, by the name that it has in JSON.
@@ -46,14 +45,14 @@ impl Clause {
             Clause::GapsVary => GAPS_VARY,
             Clause::GapsNotExponential => GAPS_NOT_EXPONENTIAL,
             Clause::CountsNotPoisson => COUNTS_NOT_POISSON,
-            Clause::CoreSaturated => CORE_SATURATED,
-            Clause::CoreStolen => CORE_STOLEN,
             Clause::ProcessorsShared => PROCESSORS_SHARED,
             Clause::ResourcesExhausted => RESOURCES_EXHAUSTED,
             Clause::ValuesMissing => VALUES_MISSING,
             Clause::AgentLost => AGENT_LOST,
             Clause::OperationsLost => OPERATIONS_LOST,
             Clause::RateLimited => RATE_LIMITED,
+            Clause::Undetermined => UNDETERMINED,
+            Clause::Former => FORMER,
         }
     }
 }
@@ -75,11 +74,10 @@ const STALLED: Code = Code {
 
 const PACED_LATE: Code = Code {
     name: "paced_late",
-    cause: "Operations started after their intended time. The delay is more than 30 % of the \
-            response times of the slowest 1 %, or more than 10 % of the median. The response \
-            times contain it.",
-    remedy: "Give the generator a processor of its own with taskset, try --wait spin, or ask for a \
-             lower --rate.",
+    cause: "An overload keeps connects in flight and replaces each after T. They started so late \
+            that the time between a connect and its successor was not T.",
+    remedy: "Give the generator a processor of its own with taskset, try --wait spin, or ask for \
+             fewer --descriptors.",
 };
 
 const GAPS_VARY: Code = Code {
@@ -101,21 +99,6 @@ const COUNTS_NOT_POISSON: Code = Code {
     cause: "With --arrival poisson the number of starts per unit of time varies by as much as its \
             mean. The variation achieved is different, so arrivals were clumped or smoothed.",
     remedy: "Give the generator a processor of its own with taskset, or ask for a lower --rate.",
-};
-
-const CORE_SATURATED: Code = Code {
-    name: "core_saturated",
-    cause: "A core of the generator had no time left. The target can serve at least the measured \
-            throughput, and answers sooner than the response times say.",
-    remedy: "Add cores with --threads, run the generator on another machine than the target, or \
-             ask for less.",
-};
-
-const CORE_STOLEN: Code = Code {
-    name: "core_stolen",
-    cause: "The hypervisor gave more than 10 % of this virtual machine's processor time to other \
-            machines.",
-    remedy: "Repeat at a quieter time, or use a machine with processors of its own.",
 };
 
 const PROCESSORS_SHARED: Code = Code {
@@ -162,6 +145,21 @@ const RATE_LIMITED: Code = Code {
             The throughput is that of the limit, not of the target.",
     remedy: "Ask for less: fewer --vusers, a think time, or a --rate below the limit. To offer \
              more, add agents, or start them with a higher --rate-max.",
+};
+
+const UNDETERMINED: Code = Code {
+    name: "undetermined",
+    cause: "The generator's own delays may have changed both the throughput and the median by \
+            more than 10 %. The report has the range of each figure.",
+    remedy: "Give the generator a processor of its own with taskset, or run it on another machine \
+             than the target.",
+};
+
+const FORMER: Code = Code {
+    name: "former",
+    cause: "The report was written by an earlier version of knee, which had this clause. Its \
+            sentence stands in the report.",
+    remedy: "Repeat the run with this version.",
 };
 
 #[cfg(test)]

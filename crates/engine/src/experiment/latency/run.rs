@@ -238,7 +238,7 @@ fn used(
     pinged: &Pinged,
     carried: &[Carried],
     elapsed: Nanos,
-    steal_percent: f64,
+    steal_percent: Option<f64>,
 ) -> knee_core::measure::GeneratorUse {
     let of = |used| WorkerUse {
         used,

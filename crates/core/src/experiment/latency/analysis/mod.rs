@@ -56,6 +56,7 @@ pub fn assess(trial: &LatencyTrial) -> TrialReport {
         completed: answered,
         throughput_per_s: (answered > 0).then(|| per_s(answered)),
         throughput_ci95_per_s: None,
+        throughput_range_per_s: None,
         goodput_per_s: (answered > 0).then(|| per_s(answered)),
         outcomes,
         response_time_ns: response,
@@ -127,7 +128,6 @@ fn broken(trial: &LatencyTrial) -> Vec<(Clause, String)> {
             max: trial.tcp.pacing_error.max().0,
             ..Quantiles::default()
         },
-        steal_percent: trial.generator.steal_percent,
         ..Evidence::default()
     })
 }

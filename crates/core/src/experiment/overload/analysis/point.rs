@@ -4,8 +4,9 @@ use super::{Setting, Silence};
 use crate::measure::{Observed, Outcome, Outcomes, SynSource};
 use crate::spec::Level;
 use crate::time::Nanos;
+use crate::trial::bounds::{BUSY_PERCENT, BUSY_WINDOW};
 use crate::trial::report::{TrialReport, Verdict};
-use crate::trial::validity::{BUSY_PERCENT, BUSY_WINDOW, Clause};
+use crate::trial::validity::Clause;
 
 /// From this share of unanswered attempts on a level offers more than is served.
 const UNANSWERED_SHARE: f64 = 0.02;

@@ -185,7 +185,7 @@ fn a_generator_that_gives_out_ends_the_climb() {
     let Ok(conducted) = conduct(&mut experiment, run);
     let conclusion = &conducted.conclusion;
     assert_eq!(levels(&conducted), [1.0, 2.0, 4.0, 16.0, 16.0, 8.0]);
-    let expected = ["generator_limited", "generator_distorted", "not_saturated"];
+    let expected = ["generator_distorted", "not_saturated"];
     assert_eq!(codes(&conducted.findings), expected);
     assert_eq!(conclusion.knee_vusers, None, "the bend is the generator's");
     let excluded = conclusion

@@ -64,10 +64,8 @@ pub(super) fn broken(trial: &UdpTrial, length: Nanos) -> Vec<(Clause, String)> {
         attempted: sent.intended,
         started: sent.intended.saturating_sub(sent.not_attempted),
         pacing_error_ns,
-        response_time_ns: Quantiles::of(&sent.round_trip),
         stall_ns_max: sent.stall_ns_max,
         gaps: gap_evidence_of(pair(&load), &sent.starts, known(trial, length)),
-        steal_percent: trial.generator.steal_percent,
         ..Evidence::default()
     });
     of_schedule.into_iter().chain(shared).collect()

@@ -45,6 +45,7 @@ pub fn assess(trial: &UdpTrial) -> TrialReport {
         attempted: ledger.intended,
         completed: ledger.received,
         throughput_per_s: Some(throughput_per_s),
+        throughput_range_per_s: None,
         throughput_ci95_per_s: mean_ci95(&series)
             .filter(|_| stationary)
             .map(|[lo, hi]| [lo.max(0.0) / interval_s, hi / interval_s])

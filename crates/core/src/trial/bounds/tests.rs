@@ -1,0 +1,183 @@
+//! Which figures are determined, and what stands in the place of the others.
+
+use super::*;
+use crate::arrival::ArrivalLaw;
+use crate::measure::{GeneratorUse, Stage};
+use crate::trial::assess::assess;
+use crate::trial::assess::tests::{closed, open, spec};
+use crate::trial::report::Figure;
+use crate::trial::report::Verdict;
+use crate::trial::validity::Clause;
+use std::collections::BTreeMap;
+
+const US: u64 = 1_000;
+
+fn trial(load: Load, response_ns: u64, undelayed_ns: u64) -> Trial {
+    let mut measured = Measurement {
+        started: 100_000,
+        answered: 100_000,
+        by_kernel: 100_000,
+        stages: vec![Histogram::default(); Stage::COUNT],
+        ..Measurement::default()
+    };
+    measured.window.end = Nanos::from_secs(10);
+    measured.series.slot = Nanos::from_millis(10);
+    measured.series.completed = vec![100.0; 1_000];
+    measured.series.response_sum_ns = vec![100.0 * response_ns as f64; 1_000];
+    measured.series.response_count = vec![100; 1_000];
+    measured
+        .outcomes
+        .add_many(crate::measure::Outcome::Ok, 100_000);
+    measured.response.record_n(Nanos(response_ns), 100_000);
+    measured.undelayed.record_n(Nanos(undelayed_ns), 100_000);
+    measured.service.record_n(Nanos(response_ns), 100_000);
+    measured.pick_up.record_n(Nanos::ZERO, 1);
+    Trial {
+        spec: spec(load),
+        measurement: measured,
+        generator: GeneratorUse::default(),
+        kernel: BTreeMap::new(),
+        observed: None,
+        agents: Vec::new(),
+        interrupted: false,
+    }
+}
+
+/// Whether the median is determined, of a response time and what of it is the generator's delay.
+fn is_determined(response_us: u64, own_us: u64) -> bool {
+    let trial = trial(
+        open(ArrivalLaw::Constant),
+        response_us * US,
+        (response_us - own_us) * US,
+    );
+    let report = assess(&trial);
+    assert_eq!(
+        report.verdict,
+        Verdict::Valid,
+        "{:?}",
+        report.invalid_because
+    );
+    let times = &report.response_time_ns;
+    match times.figure("p50", times.p50) {
+        Figure::Exactly(ns) => {
+            assert!(ns.abs_diff(response_us * US) <= ns / 500);
+            true
+        }
+        Figure::Within(range) => {
+            let at_least = (response_us - own_us) * US;
+            assert!(range.at_least.abs_diff(at_least) <= at_least / 500);
+            assert!(range.at_most.is_some_and(|most| most >= response_us * US));
+            assert!(times.p50_ci95.is_none() && !range.because.is_empty());
+            false
+        }
+        Figure::Absent => panic!("absent without a reason"),
+    }
+}
+
+#[test]
+fn times_are_determined_to_20_us_or_a_tenth() {
+    assert!(is_determined(100, 19) && !is_determined(100, 22));
+    assert!(is_determined(1_000, 98) && !is_determined(1_000, 103));
+    assert!(is_determined(50, 0), "a punctual generator");
+}
+
+#[test]
+fn service_times_are_as_exact_as_their_timestamps() {
+    let mut trial = trial(open(ArrivalLaw::Constant), 100 * US, 20 * US);
+    let service = |trial: &Trial| assess(trial).service_time_ns;
+    assert!(service(&trial).p50.is_some(), "timestamps of the kernel");
+    trial.measurement.by_kernel = 0;
+    let mut lateness = Histogram::default();
+    lateness.record_n(Nanos(30 * US), 100);
+    trial.generator.wait = Some(crate::measure::WaitUse {
+        lateness,
+        ..wait_use()
+    });
+    let times = service(&trial);
+    assert!(times.p50.is_none() && times.ranges["p50"].at_least < 71 * US);
+}
+
+fn wait_use() -> crate::measure::WaitUse {
+    crate::measure::WaitUse {
+        policy: crate::spec::WaitPolicy::Auto,
+        polling_percent: 0.0,
+        polled_percent: 0.0,
+        changes: Vec::new(),
+        lateness: Histogram::default(),
+    }
+}
+
+/// What users wait for the generator after each response.
+fn closed_trial(response_us: u64, read_after_us: u64) -> Trial {
+    let mut trial = trial(closed(10), response_us * US, response_us * US);
+    let measured = &mut trial.measurement;
+    measured.pick_up = Histogram::default();
+    measured
+        .pick_up
+        .record_n(Nanos(read_after_us * US), 100_000);
+    trial
+}
+
+#[test]
+fn throughput_of_a_closed_loop_lacks_the_generators_part_of_the_cycle() {
+    let range = |response_us, read_after_us| {
+        let report = assess(&closed_trial(response_us, read_after_us));
+        assert_eq!(
+            report.throughput_per_s.is_none(),
+            report.throughput_range_per_s.is_some()
+        );
+        report.throughput_range_per_s
+    };
+    assert_eq!(range(25, 19), None, "19 µs are not worth a range");
+    assert_eq!(range(1_000, 105), None, "nor is less than a tenth");
+    let range = range(750, 250).unwrap();
+    let most = range.at_most.unwrap();
+    assert!(
+        (most / range.at_least - 4.0 / 3.0).abs() < 0.01,
+        "{range:?}"
+    );
+}
+
+#[test]
+fn throughput_has_no_upper_bound_without_timestamps_of_a_busy_generator() {
+    let mut trial = closed_trial(750, 0);
+    trial.measurement.by_kernel = 0;
+    trial.generator.busiest_worker_percent = 95.0;
+    assert_eq!(assess(&trial).throughput_range_per_s, None);
+    trial.generator.busiest_worker_percent = 96.0;
+    let report = assess(&trial);
+    let range = report.throughput_range_per_s.clone().unwrap();
+    assert_eq!(range.at_most, None);
+    assert!(range.because.contains("96 % of a processor"), "{range:?}");
+    assert_eq!(report.throughput_at_least_per_s(), Some(range.at_least));
+}
+
+#[test]
+fn nothing_determined_is_invalid() {
+    let mut trial = closed_trial(750, 250);
+    assert_eq!(assess(&trial).verdict, Verdict::Valid, "the median is");
+    trial.measurement.undelayed = Histogram::default();
+    trial
+        .measurement
+        .undelayed
+        .record_n(Nanos(500 * US), 100_000);
+    assert_eq!(assess(&trial).invalid_clauses, [Clause::Undetermined]);
+    // Of ten operations each value is stated.
+    trial.measurement.outcomes = Default::default();
+    trial
+        .measurement
+        .outcomes
+        .add_many(crate::measure::Outcome::Ok, 10);
+    assert_eq!(assess(&trial).verdict, Verdict::Valid);
+}
+
+#[test]
+fn reasons_name_what_the_host_shows() {
+    let mut trial = trial(open(ArrivalLaw::Constant), 100 * US, 50 * US);
+    let because = |trial: &Trial| assess(trial).response_time_ns.ranges["p50"].because.clone();
+    assert_eq!(because(&trial), "the generator was late");
+    trial.generator.busiest_worker_waiting_percent = 12.0;
+    assert!(because(&trial).ends_with("others had its processor for 12 % of the time"));
+    trial.generator.steal_percent = Some(3.0);
+    assert!(because(&trial).ends_with("the host gave 3 % of its time to others"));
+}
