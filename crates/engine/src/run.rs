@@ -136,12 +136,7 @@ fn run_crew(
         origin: OnceLock::new(),
         lead_ns: LEAD_NS.max(vantage.as_ref().map_or(0, |v| v.lead().0)),
         stop,
-        // A worker that polls takes a processor that the target may need.
-        spare: if is_here(&address) {
-            0
-        } else {
-            processors().saturating_sub(crew.workers)
-        },
+        spare: spare_processors(&address, crew.workers),
         one_of: vantage
             .as_ref()
             .filter(|v| v.follows())
@@ -172,6 +167,14 @@ fn run_crew(
         seen,
     };
     Ok(trial_of(spec, done, beside))
+}
+
+/// Processors that workers may poll on: none on the target's host, as the target may need them.
+fn spare_processors(target: &RawAddress, workers: u32) -> u32 {
+    if is_here(target) {
+        return 0;
+    }
+    processors().saturating_sub(workers)
 }
 
 /// Whether a target is on this host.

@@ -33,7 +33,8 @@ pub struct EngineArgs {
     pub timestamps: TimestampsChoice,
 
     /// How a worker waits for a deadline: hybrid (sleep, then poll), sleep, spin (poll), auto
-    /// (hybrid; spin where sleeping makes operations late and a processor is idle)
+    /// (hybrid; spin where sleeping makes operations late, a processor is idle and the target is on
+    /// another host)
     #[arg(long, value_name = "W", default_value = "auto", value_parser = waits())]
     #[arg(hide_short_help = true)]
     pub wait: WaitPolicy,

@@ -8,7 +8,8 @@ use super::words::{exact, percent};
 use crate::measure::Outcome;
 use crate::spec::{Level, ParseError, parse_duration, parse_rate};
 use crate::time::Nanos;
-use crate::trial::report::{Figure as Stated, Range, TimesReport, TrialReport, Verdict};
+use crate::trial::figure::Figure as Stated;
+use crate::trial::report::{TimesReport, TrialReport, Verdict};
 use std::fmt;
 
 /// A condition under which a run fails: a metric beyond a bound, or an invalid trial.
@@ -248,12 +249,6 @@ enum Known {
     Not,
 }
 
-impl Known {
-    fn range(range: &Range<f64>) -> Known {
-        Known::Undetermined(range.at_least, range.at_most.unwrap_or(f64::INFINITY))
-    }
-}
-
 impl Metric {
     fn value(self, trial: &TrialReport) -> Known {
         let errors = errors(trial) as f64;
@@ -312,28 +307,17 @@ impl Metric {
 /// A figure that is missing for want of observations lies between the highest percentile that is
 /// known and the maximum: too few observations take the upper percentiles away, never the lower.
 fn time(times: &TimesReport, name: &str, of: Figure) -> Known {
-    let [lowest, highest] = [
-        |range: &Range<u64>| Some(range.at_least),
-        |range: &Range<u64>| range.at_most,
-    ];
-    let known = |name: &str, value: Option<u64>, end: fn(&Range<u64>) -> Option<u64>| match times
-        .figure(name, value)
-    {
-        Stated::Exactly(ns) => Some(ns),
-        Stated::Within(range) => end(range),
-        Stated::Absent => None,
-    };
     match times.figure(name, of(times)) {
         Stated::Exactly(ns) => return Known::Exactly(ns as f64),
-        Stated::Within(range) => {
-            let at_most = range.at_most.map_or(f64::INFINITY, |ns| ns as f64);
-            return Known::Undetermined(range.at_least as f64, at_most);
+        Stated::Within(low, high) => {
+            let high = high.map_or(f64::INFINITY, |ns| ns as f64);
+            return Known::Undetermined(low as f64, high);
         }
         Stated::Absent => {}
     }
     let lower = PERCENTILES.iter();
-    let lower = lower.filter_map(|(name, of)| known(name, of(times), lowest));
-    match (lower.max(), known("max", times.max, highest)) {
+    let lower = lower.filter_map(|(name, of)| times.figure(name, of(times)).at_least());
+    match (lower.max(), times.figure("max", times.max).at_most()) {
         (Some(low), Some(high)) => Known::Within(low as f64, high as f64),
         _ => Known::Not,
     }
@@ -341,11 +325,13 @@ fn time(times: &TimesReport, name: &str, of: Figure) -> Known {
 
 /// Of a rate at which nothing came it is known that it is below one in the time measured.
 fn rate(per_s: Option<f64>, trial: &TrialReport) -> Known {
-    match (per_s, &trial.throughput_range_per_s, trial.duration_ns) {
+    match (per_s, trial.throughput(), trial.duration_ns) {
         (Some(per_s), ..) => Known::Exactly(per_s),
-        (None, Some(range), _) => Known::range(range),
-        (None, None, 0) => Known::Not,
-        (None, None, ns) => Known::Within(0.0, 1e9 / ns as f64),
+        (None, Stated::Within(low, high), _) => {
+            Known::Undetermined(low, high.unwrap_or(f64::INFINITY))
+        }
+        (None, _, 0) => Known::Not,
+        (None, _, ns) => Known::Within(0.0, 1e9 / ns as f64),
     }
 }
 

@@ -251,9 +251,9 @@ fn what_cannot_be_understood_is_refused_with_a_remedy() {
 
 #[test]
 fn ranges_decide_where_all_of_them_does() {
-    use crate::trial::report::Range;
+    use crate::trial::figure::{RateRange, TimeRange};
     let mut trial = trial();
-    let p99 = Range {
+    let p99 = TimeRange {
         at_least: 180_000_000,
         at_most: Some(250_000_000),
         because: "the generator was late".into(),
@@ -271,7 +271,7 @@ fn ranges_decide_where_all_of_them_does() {
         "{line}"
     );
     trial.throughput_per_s = None;
-    trial.throughput_range_per_s = Some(Range {
+    trial.throughput_range_per_s = Some(RateRange {
         at_least: 900.0,
         at_most: None,
         because: "the generator was busy".into(),

@@ -3,7 +3,8 @@
 //! A figure is *determined* where that is bounded and small, and stated as it was measured.
 //! Otherwise it is absent, and its range stands in its place.
 
-use super::report::{Range, TimesReport, TrialReport};
+use super::figure::{RateRange, TimeRange};
+use super::report::{TimesReport, TrialReport};
 use super::timing::ClockKind;
 use crate::measure::{Histogram, Measurement, Trial};
 use crate::spec::Load;
@@ -87,7 +88,7 @@ fn bound_each(times: &mut TimesReport, because: &str, at_least: impl Fn(&str, u6
         if let Some(ci95) = ci95 {
             *ci95 = None;
         }
-        let range = Range {
+        let range = TimeRange {
             at_least,
             at_most: Some(measured),
             because: because.to_owned(),
@@ -98,10 +99,10 @@ fn bound_each(times: &mut TimesReport, because: &str, at_least: impl Fn(&str, u6
 }
 
 /// The range of the throughput; `None` where it is determined.
-fn throughput_range(report: &TrialReport, trial: &Trial) -> Option<Range<f64>> {
+fn throughput_range(report: &TrialReport, trial: &Trial) -> Option<RateRange> {
     let at_least = report.throughput_per_s?;
     let measured = &trial.measurement;
-    let range = |at_most, because| Range {
+    let range = |at_most, because| RateRange {
         at_least,
         at_most,
         because,

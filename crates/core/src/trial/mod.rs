@@ -6,6 +6,7 @@ pub mod assess;
 pub(crate) mod bounds;
 pub mod datagrams;
 pub mod detail;
+pub mod figure;
 pub mod findings;
 pub mod flows;
 pub mod little;

@@ -5,6 +5,7 @@ use crate::spec::Level;
 use crate::stats::gaps::Dispersion;
 use crate::trial::datagrams::{DatagramReport, LedgerReport};
 use crate::trial::detail::{Detail, HttpDetail, UdpDetail};
+use crate::trial::figure::{RateRange, TimeRange};
 use crate::trial::flows::FlowsReport;
 use crate::trial::sessions::SessionsReport;
 use crate::trial::steps::StepReport;
@@ -34,7 +35,7 @@ pub struct TrialReport {
     pub throughput_ci95_per_s: Option<[f64; 2]>,
     /// What is known of it where it is not determined; absent where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub throughput_range_per_s: Option<Range<f64>>,
+    pub throughput_range_per_s: Option<RateRange>,
     /// Responses that are no failure (of HTTP: with a status below 400) per second; `None` where
     /// not one response came.
     pub goodput_per_s: Option<f64>,
@@ -196,8 +197,7 @@ impl TrialReport {
 
     /// The throughput as measured, which is its lower bound where it is not determined.
     pub fn throughput_at_least_per_s(&self) -> Option<f64> {
-        let range = self.throughput_range_per_s.as_ref();
-        self.throughput_per_s.or(range.map(|range| range.at_least))
+        self.throughput().at_least()
     }
 
     /// The same of the responses that count as success, or of the sessions that came to their end.
@@ -333,84 +333,11 @@ pub struct TimesReport {
     pub p999_ci95: Option<[u64; 2]>,
     /// Figures that are not determined, by their names, in nanoseconds: each is absent above.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub ranges: BTreeMap<String, Range<u64>>,
-    /// The whole distribution as measured: percentiles from 0 on, closer together the nearer they are to 100,
-    /// up to the largest observation (at 100).
+    pub ranges: BTreeMap<String, TimeRange>,
+    /// The whole distribution as measured: percentiles from 0 on, closer together the nearer they
+    /// are to 100, up to the largest observation (at 100).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spectrum: Vec<PercentilePoint>,
-}
-
-/// What is known of a figure that the generator or its host may have changed by more than 10 %, or
-/// by more than 20 µs of a time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Range<T> {
-    /// It is not less.
-    pub at_least: T,
-    /// It is not more; `null` where no bound is known.
-    pub at_most: Option<T>,
-    /// Why it is not determined.
-    pub because: String,
-}
-
-/// What a report states of a figure.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Figure<'a, T> {
-    /// It is determined.
-    Exactly(T),
-    /// Its range is known.
-    Within(&'a Range<T>),
-    /// The observations do not tell it.
-    Absent,
-}
-
-/// A figure of a distribution: its name, its value and its confidence interval, if it can have one.
-pub(super) type FigureMut<'a> = (
-    &'static str,
-    &'a mut Option<u64>,
-    Option<&'a mut Option<[u64; 2]>>,
-);
-
-impl TimesReport {
-    /// The names of the percentiles, with their shares.
-    pub const PERCENTILES: [(&'static str, f64); 6] = [
-        ("p50", 0.5),
-        ("p75", 0.75),
-        ("p90", 0.9),
-        ("p95", 0.95),
-        ("p99", 0.99),
-        ("p999", 0.999),
-    ];
-
-    /// The names of the figures that are ranges, in the order in which reports have them.
-    pub fn undetermined(&self) -> impl Iterator<Item = &'static str> {
-        let names = Self::PERCENTILES.iter().map(|(name, _)| *name);
-        let names = ["mean", "min"].into_iter().chain(names).chain(["max"]);
-        names.filter(|name| self.ranges.contains_key(*name))
-    }
-
-    /// What is stated of the figure of this name, whose value is `value`.
-    pub fn figure(&self, name: &str, value: Option<u64>) -> Figure<'_, u64> {
-        match (value, self.ranges.get(name)) {
-            (Some(value), _) => Figure::Exactly(value),
-            (None, Some(range)) => Figure::Within(range),
-            (None, None) => Figure::Absent,
-        }
-    }
-
-    /// Each figure that may be a range.
-    pub(super) fn figures(&mut self) -> [FigureMut<'_>; 9] {
-        [
-            ("mean", &mut self.mean, Some(&mut self.mean_ci95)),
-            ("min", &mut self.min, None),
-            ("p50", &mut self.p50, Some(&mut self.p50_ci95)),
-            ("p75", &mut self.p75, Some(&mut self.p75_ci95)),
-            ("p90", &mut self.p90, Some(&mut self.p90_ci95)),
-            ("p95", &mut self.p95, Some(&mut self.p95_ci95)),
-            ("p99", &mut self.p99, Some(&mut self.p99_ci95)),
-            ("p999", &mut self.p999, Some(&mut self.p999_ci95)),
-            ("max", &mut self.max, None),
-        ]
-    }
 }
 
 /// One point of a distribution.

@@ -1,7 +1,8 @@
-//! Whether the generator measured the target or itself: the clauses of INVALID.
+//! Whether the load was the one asked for: the clauses of INVALID.
 //!
-//! Each clause compares what the generator did with what it promised, never with how the target
-//! fared: a target that is slow, or refuses, makes no trial invalid.
+//! Each clause compares what the generator did with what it promised. A target that is slow, or
+//! refuses, makes no trial invalid. By how much the generator may have changed a figure is told by
+//! [`bounds`](super::bounds).
 
 mod complete;
 mod explained;
@@ -23,8 +24,8 @@ const EDGE: Nanos = Nanos::from_millis(10);
 /// … and this many in any case.
 const EDGE_OPERATIONS: f64 = 10.0;
 
-/// Connects that replace others each T late distort the load where their pacing error makes up this
-/// share of T and exceeds this floor. The floors are what waking up costs on a busy virtual machine.
+/// Connects that replace others after T distort the load where their pacing error is this share of
+/// T and exceeds this floor. The floors are what waking up costs on a busy virtual machine.
 const PACING_P99: [(f64, u64); 2] = [(0.20, 1_000_000), (0.50, 200_000)];
 /// The same for the medians, in which single late wake-ups do not show.
 const PACING_P50: (f64, u64) = (0.20, 100_000);

@@ -17,9 +17,9 @@ const SLEEP_MIN: Nanos = Nanos::from_micros(5);
 /// 5 % of a core are then spent polling.
 pub(crate) const COVERED: f64 = 0.85;
 
-/// The share of late wake-ups that the margin of `--wait auto` covers at the least: what is beyond
-/// it is late, and shows in the 99th percentile.
-const COVERED_AUTO: f64 = 0.95;
+/// Share of late wake-ups that the margin of `--wait auto` covers at the least. What is beyond it
+/// is late. So the 99th percentile contains few late starts.
+const COVERED_AUTO: f64 = 0.99;
 
 /// No estimate falls below this: the shortest that a sleep and its system call take.
 const MARGIN_MIN_NS: f64 = 3_000.0;

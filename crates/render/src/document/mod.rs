@@ -17,6 +17,7 @@ mod run;
 mod series;
 mod sessions;
 pub(crate) mod stacks;
+mod stated;
 mod sweep;
 mod sweep_plots;
 pub(crate) mod table;

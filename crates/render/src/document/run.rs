@@ -4,15 +4,15 @@
 use super::heat_map::heat_map;
 use super::line::{Ink, Line};
 use super::series::{is_dense, rates, response_times};
+use super::stated::{latency_table, stated};
 use super::table::{Align, Table};
 use super::trial_plots::{dispersion, pacing, response_spectrum};
 use super::{
     Block, Document, Fact, Layout, Medium, agents, fact, observed, sessions, timing, traffic,
 };
-use crate::axis::Axis;
 use crate::number::{
     asked, bytes, count, estimate, known, number, percent, plural, rate, signed_count, time,
-    time_interval, time_short,
+    time_short,
 };
 use crate::plot::Plot;
 use knee_core::experiment::run::report::RunConclusion;
@@ -20,9 +20,8 @@ use knee_core::measure::Outcome;
 use knee_core::report::Report;
 use knee_core::spec::WaitPolicy;
 use knee_core::trial::detail::HttpDetail;
-use knee_core::trial::report::{
-    Figure, GeneratorReport, OfferedReport, QuantilesReport, TimesReport, TrialReport,
-};
+use knee_core::trial::figure::Figure;
+use knee_core::trial::report::{GeneratorReport, OfferedReport, QuantilesReport, TrialReport};
 use knee_core::trial::waiting::WaitReport;
 
 /// From this share of the time on it is worth a word that a worker was kept from its core.
@@ -119,8 +118,8 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
     };
     let some_ended = report.trials.iter().any(|t| t.completed > 0);
     let per_s = c.throughput_per_s.filter(|per_s| *per_s > 0.0);
-    let range = report.trials.first().map(throughput);
-    let range = range.filter(|figure| matches!(figure, Figure::Within(_)));
+    let range = report.trials.first().map(TrialReport::throughput);
+    let range = range.filter(|figure| matches!(figure, Figure::Within(..)));
     let of_sessions = report.trials.first().and_then(sessions::answer);
     let mut parts = vec![match (per_s, c.asked_per_s) {
         (Some(per_s), _) if let Some(sessions) = &of_sessions => {
@@ -128,7 +127,7 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
         }
         (Some(per_s), Some(of)) => format!("Served {} of {}/s asked", rate(per_s), asked(of)),
         (Some(per_s), None) => rate(per_s),
-        (None, _) if let Some(range) = &range => stated(range, rate),
+        (None, _) if let Some(range) = range => stated(range, rate),
         (None, _) if some_ended => "No response within the measured time".to_owned(),
         (None, _) => return format!("No response, {errors}"),
     }];
@@ -138,7 +137,7 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
             None => value.map_or(Figure::Absent, Figure::Exactly),
         };
         if figure != Figure::Absent {
-            parts.push(format!("{name} {}", stated(&figure, time_short)));
+            parts.push(format!("{name} {}", stated(figure, time_short)));
         }
     }
     parts.push(errors);
@@ -157,17 +156,9 @@ pub(super) fn remark(report: &Report) -> String {
     )
 }
 
-fn throughput(t: &TrialReport) -> Figure<'_, f64> {
-    match (t.throughput_per_s, &t.throughput_range_per_s) {
-        (Some(per_s), _) => Figure::Exactly(per_s),
-        (None, Some(range)) => Figure::Within(range),
-        (None, None) => Figure::Absent,
-    }
-}
-
 /// How much was done, and how steadily.
 fn throughput_facts(t: &TrialReport, http: &HttpDetail) -> Vec<Fact> {
-    let mut line = Line::plain(stated(&throughput(t), rate));
+    let mut line = Line::plain(stated(t.throughput(), rate));
     if let Some([lo, hi]) = t.throughput_ci95_per_s {
         line.push(
             Ink::Plain,
@@ -293,79 +284,6 @@ pub(super) fn quantiles(q: &QuantilesReport) -> Line {
     ];
     let named = named.map(|(name, ns)| format!("{name} {}", known(ns, time_short)));
     Line::plain(named.join(", "))
-}
-
-/// One row of the latency table: name, figure and, where known, its confidence interval.
-type Statistic<'a> = (&'static str, Figure<'a, u64>, Option<[u64; 2]>);
-
-fn statistics(l: &TimesReport) -> [Statistic<'_>; 9] {
-    let row = |title, name, value, ci95| (title, l.figure(name, value), ci95);
-    [
-        row("mean", "mean", l.mean, None),
-        row("min", "min", l.min, None),
-        row("p50", "p50", l.p50, None),
-        row("p75", "p75", l.p75, None),
-        row("p90", "p90", l.p90, l.p90_ci95),
-        row("p95", "p95", l.p95, l.p95_ci95),
-        row("p99", "p99", l.p99, l.p99_ci95),
-        row("p99.9", "p999", l.p999, None),
-        row("max", "max", l.max, None),
-    ]
-}
-
-/// The figure, or its range; `write` writes one of its values.
-pub(super) fn stated<T: Copy>(figure: &Figure<'_, T>, write: impl Fn(T) -> String) -> String {
-    match figure {
-        Figure::Exactly(value) => write(*value),
-        Figure::Within(range) => match range.at_most {
-            Some(most) => format!("{}–{}", write(range.at_least), write(most)),
-            None => format!("at least {}", write(range.at_least)),
-        },
-        Figure::Absent => known(None, write),
-    }
-}
-
-/// Response and service time, a row for each statistic.
-fn latency_table(t: &TrialReport) -> Table {
-    let mut table = Table::default();
-    let response = statistics(&t.response_time_ns);
-    let names = response.iter().map(|(name, ..)| Line::of(Ink::Dim, *name));
-    table.column("", Align::Left, names.collect());
-    add_latency(&mut table, "response", &response);
-    if t.service_time_ns.count > 0 {
-        add_latency(&mut table, "service", &statistics(&t.service_time_ns));
-    }
-    add_distribution(&mut table, &t.response_time_ns);
-    table
-}
-
-/// Bars over the logarithm of the response times.
-fn add_distribution(table: &mut Table, l: &TimesReport) {
-    let most = |figure: &Figure<'_, u64>| match figure {
-        Figure::Exactly(ns) => Some(*ns),
-        Figure::Within(range) => range.at_most,
-        Figure::Absent => None,
-    };
-    let all = statistics(l).map(|(_, figure, _)| most(&figure));
-    let [_, min, p50, .., max] = all;
-    let ends = [min.or(p50), max].map(|ns| ns.unwrap_or(1).max(1) as f64);
-    let axis = Axis::decades(ends, |ns| time_short(ns as u64));
-    let shares = all.map(|ns| Some(axis.position(ns?.max(1) as f64)));
-    let title = format!("log scale from {}", (axis.label)(axis.lo));
-    table.bar(title, Ink::Data, shares.into());
-}
-
-fn add_latency(table: &mut Table, title: &str, statistics: &[Statistic<'_>]) {
-    let values = statistics
-        .iter()
-        .map(|(_, figure, _)| Line::plain(stated(figure, time)));
-    table.column(title, Align::Right, values.collect());
-    if statistics.iter().any(|(.., ci)| ci.is_some()) {
-        let intervals = statistics
-            .iter()
-            .map(|(.., ci)| Line::of(Ink::Dim, ci.map_or_else(String::new, time_interval)));
-        table.column("95 % interval", Align::Right, intervals.collect());
-    }
 }
 
 /// How the operations ended, and what that means.

@@ -177,7 +177,6 @@ fn range_covers_what_a_punctual_generator_measures() {
         outside.iter().all(|&missed| missed <= CASES / 20),
         "outside the range: {outside:?} of {CASES}"
     );
-    eprintln!("outside the range: {outside:?} of {CASES}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::arrival::ArrivalLaw;
 use crate::measure::{GeneratorUse, Stage};
 use crate::trial::assess::assess;
 use crate::trial::assess::tests::{closed, open, spec};
-use crate::trial::report::Figure;
+use crate::trial::figure::Figure;
 use crate::trial::report::Verdict;
 use crate::trial::validity::Clause;
 use std::collections::BTreeMap;
@@ -63,11 +63,11 @@ fn is_determined(response_us: u64, own_us: u64) -> bool {
             assert!(ns.abs_diff(response_us * US) <= ns / 500);
             true
         }
-        Figure::Within(range) => {
+        Figure::Within(least, most) => {
             let at_least = (response_us - own_us) * US;
-            assert!(range.at_least.abs_diff(at_least) <= at_least / 500);
-            assert!(range.at_most.is_some_and(|most| most >= response_us * US));
-            assert!(times.p50_ci95.is_none() && !range.because.is_empty());
+            assert!(least.abs_diff(at_least) <= at_least / 500);
+            assert!(most.is_some_and(|most| most >= response_us * US));
+            assert!(times.p50_ci95.is_none() && !times.ranges["p50"].because.is_empty());
             false
         }
         Figure::Absent => panic!("absent without a reason"),

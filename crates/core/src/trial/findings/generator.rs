@@ -28,8 +28,8 @@ pub(super) const CODES: [Code; 8] = [
 
 pub(crate) const GENERATOR_LIMITED: Code = Code {
     name: "generator_limited",
-    cause: "A core of the generator had no time left, and users waited for it. The target can serve \
-            more than was measured.",
+    cause: "A core of the generator had no time left, and users waited for it. The target can \
+            serve more than was measured.",
     remedy: "Give the generator more cores with --threads, run it on another machine than the \
              target, or ask for less.",
 };

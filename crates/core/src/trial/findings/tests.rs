@@ -4,9 +4,9 @@ use super::{Asked, findings_at_levels, trial_findings};
 use crate::experiment::sweep::fake::{base, blank, outcomes};
 use crate::measure::{Interval, Outcome, Stage};
 use crate::spec::{Level, WaitPolicy};
-use crate::trial::report::{LittlesLaw, QuantilesReport, Range, TimesReport, TrialReport, Verdict};
+use crate::trial::figure::{RateRange, TimeRange};
+use crate::trial::report::{LittlesLaw, QuantilesReport, TimesReport, TrialReport, Verdict};
 use crate::trial::sessions::{ProgramsReport, SessionsReport};
-use crate::trial::validity::Clause;
 use crate::trial::waiting::WaitReport;
 
 /// A sound trial of 10 users: 1,000/s at 10 ms.
@@ -176,7 +176,7 @@ fn trial_findings_at_their_thresholds() {
         t.generator.busiest_worker_spin_percent = spin;
     };
     let undetermined = |t: &mut TrialReport| {
-        t.throughput_range_per_s = Some(Range {
+        t.throughput_range_per_s = Some(RateRange {
             at_least: 400.0,
             at_most: Some(500.0),
             because: "the generator read responses late".into(),
@@ -189,7 +189,7 @@ fn trial_findings_at_their_thresholds() {
         &["figures_undetermined"],
     );
     let late = |t: &mut TrialReport| {
-        let range = Range {
+        let range = TimeRange {
             at_least: 1,
             at_most: Some(1_000_000),
             because: "the generator was late".into(),

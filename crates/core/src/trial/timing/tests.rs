@@ -4,8 +4,6 @@ use crate::spec::ArrivalLaw;
 use crate::time::Nanos;
 use crate::trial::assess::assess;
 use crate::trial::assess::tests::{closed, open, spec};
-use crate::trial::report::Verdict;
-use crate::trial::validity::Clause;
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 const US: fn(u64) -> Nanos = Nanos::from_micros;

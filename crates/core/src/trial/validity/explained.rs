@@ -11,9 +11,9 @@ pub fn reasons() -> impl Iterator<Item = Code> {
 /// The verdict itself.
 pub const INVALID: Code = Code {
     name: "INVALID",
-    cause: "The generator limited or distorted the measurement, so the figures are partly its own \
-            and not the target's. A slow or failing target never causes this verdict. The report \
-            names each clause that was broken, and the command exits with 3.",
+    cause: "The load was not the one asked for, so the figures are of another load. A slow or \
+            failing target never causes this verdict. The report names each clause that was \
+            broken, and the command exits with 3.",
     remedy: "Read the clause, remove its cause and measure again. The usual remedies are a quieter \
              machine, processors of its own for the generator, or a lower load.",
 };
