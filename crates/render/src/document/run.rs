@@ -12,7 +12,7 @@ use super::{
 use crate::axis::Axis;
 use crate::number::{
     asked, bytes, count, estimate, known, number, percent, plural, rate, signed_count, time,
-    time_interval, time_short,
+    time_interval, time_short, words,
 };
 use crate::plot::Plot;
 use knee_core::experiment::run::report::RunConclusion;
@@ -30,12 +30,71 @@ const WAITING_SHOWN_PERCENT: f64 = 1.0;
 
 /// Adds it.
 pub(super) fn show(doc: &mut Document, report: &Report) {
+    doc.only(Medium::Screen, |doc| show_key_figures(doc, report));
     for trial in &report.trials {
         if report.trials.len() > 1 {
             doc.section(&trial.label, "");
         }
         show_trial(doc, trial);
     }
+}
+
+/// Adds what a person looks at first.
+fn show_key_figures(doc: &mut Document, report: &Report) {
+    let [t] = report.trials.as_slice() else {
+        return doc.table("Trials", trials_table(&report.trials));
+    };
+    let times = &t.response_time_ns;
+    if times.count > 0 {
+        let is_key = |row: usize| {
+            let (name, value, _) = statistics(times)[row];
+            match name {
+                "p50" => true,
+                "p90" | "p99" | "p99.9" | "max" => times.count > 1 && value.is_some(),
+                _ => false,
+            }
+        };
+        let table = latency_table(t).with_columns(&["", "response", "service"]);
+        doc.table("Response and service time", table.with_rows(is_key));
+    }
+    timing::show_sentence(doc, t);
+    let Some(http) = t.http() else {
+        return;
+    };
+    let mut facts: Vec<Fact> = throughput_facts(t, http)
+        .into_iter()
+        .filter(|(name, _)| matches!(name.as_str(), "responses" | "goodput"))
+        .collect();
+    facts.push(fact("outcomes", outcomes_line(t)));
+    facts.extend(traffic::status_facts(&http.traffic));
+    doc.facts(facts);
+}
+
+/// How the operations ended, in a line.
+fn outcomes_line(t: &TrialReport) -> Line {
+    let mut line = Line::new();
+    for (i, (outcome, n)) in t.outcomes.iter().enumerate() {
+        line.push(Ink::Plain, if i > 0 { ", " } else { "" });
+        let name = words(outcome.name());
+        line.push(outcome_ink(outcome), format!("{} {name}", count(n)));
+    }
+    line
+}
+
+/// A row for each trial.
+fn trials_table(trials: &[TrialReport]) -> Table {
+    let mut table = Table::default();
+    let names = trials.iter().map(|t| Line::plain(t.label.as_str()));
+    table.column("", Align::Left, names.collect());
+    let mut column = |title: &str, cell: &dyn Fn(&TrialReport) -> String| {
+        let cells = trials.iter().map(|t| Line::plain(cell(t)));
+        table.column(title, Align::Right, cells.collect());
+    };
+    column("responses/s", &|t| known(t.throughput_per_s, number));
+    column("p50", &|t| known(t.response_time_ns.p50, time));
+    column("p99", &|t| known(t.response_time_ns.p99, time));
+    column("errors", &|t| count(t.outcomes.errors()));
+    table
 }
 
 fn show_trial(doc: &mut Document, t: &TrialReport) {
