@@ -21,6 +21,35 @@ fn every_report_as_it_is_by_default() {
     }
 }
 
+/// Lines by lines, and none too wide: at 80 columns at most 24 of a run, 40 of any experiment.
+#[test]
+fn first_screen_fits_and_ends_with_the_answer() {
+    for (name, report) in fixtures::all() {
+        let screen = Text {
+            width: 80,
+            full: false,
+            ..Text::default()
+        };
+        let text = shown(&report, screen);
+        let most = match &report.conclusion {
+            Conclusion::Run(_) => 24,
+            _ => 40,
+        };
+        assert!(text.lines().count() <= most, "{name}:\n{text}");
+        assert!(
+            text.lines().all(|l| l.chars().count() <= 80),
+            "{name}:\n{text}"
+        );
+        let spaces = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let answer = spaces(&crate::headline(&report, true));
+        assert!(spaces(&text).ends_with(&answer), "{name}:\n{text}");
+        if !report.findings.is_empty() {
+            assert!(text.contains("--full"), "{name}:\n{text}");
+        }
+        insta::assert_snapshot!(format!("screen_{name}"), text);
+    }
+}
+
 #[test]
 fn narrow_and_in_ascii() {
     for (name, report) in [
@@ -57,6 +86,7 @@ fn nothing_is_wider_than_the_page_and_no_line_ends_in_a_space() {
                         color: false,
                         width,
                         unicode,
+                        full: true,
                     },
                 );
                 for line in text.lines() {

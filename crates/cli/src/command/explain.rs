@@ -30,6 +30,7 @@ pub fn execute(raw: &RawExplain) -> Result<Exit, Failure> {
         color: terminal::colors_stdout(),
         width: terminal::stdout_width().min(Text::default().width),
         unicode: terminal::is_unicode(),
+        full: true,
     };
     match &raw.code {
         None => stdout::write(|out| text.render(&chapters(), out))?,

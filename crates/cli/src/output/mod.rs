@@ -45,6 +45,11 @@ pub struct OutputArgs {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub junit: Option<String>,
 
+    /// Print the whole report: plots, evidence, next steps and how to repeat it [default: the key
+    /// figures, up to five findings, and the answer last]
+    #[arg(long)]
+    pub full: bool,
+
     /// Print the report and errors only, no progress and no notes
     #[arg(long, hide_short_help = true)]
     pub quiet: bool,
@@ -66,6 +71,7 @@ impl OutputArgs {
             keep: None,
             hdr: None,
             quiet: self.quiet,
+            full: self.full,
             no_color: self.no_color,
             no_tui: true,
             metrics: None,
@@ -146,6 +152,7 @@ pub struct Output {
     /// Where histograms go.
     hdr: Option<HdrFile>,
     quiet: bool,
+    full: bool,
     no_color: bool,
     no_tui: bool,
     metrics: Option<MetricsServer>,
@@ -228,7 +235,10 @@ impl Output {
     /// Writes the report: as text to standard output, unless another form goes there, and as asked.
     /// A file that cannot be written does not keep it from the others.
     pub fn deliver(self, report: &Report) -> Result<(), Failure> {
-        let text = text(self.no_color);
+        let text = Text {
+            full: self.full,
+            ..text(self.no_color)
+        };
         let hdr = self.hdr.as_ref().map_or(Ok(()), HdrFile::outcome);
         all_of([hdr, self.files.deliver(report, &text)])
     }
@@ -258,12 +268,13 @@ pub fn all_of(outcomes: impl IntoIterator<Item = Result<(), Failure>>) -> Result
     first.map_or(Ok(()), Err)
 }
 
-/// How text is written to standard output.
+/// How text is written to standard output, whole.
 pub fn text(no_color: bool) -> Text {
     Text {
         color: !no_color && terminal::colors_stdout(),
         width: terminal::stdout_width(),
         unicode: terminal::is_unicode(),
+        full: true,
     }
 }
 

@@ -94,7 +94,7 @@ fn a_quick_run_tells_capacity_responsiveness_and_smoothness() {
 fn the_text_reads_back() {
     let (json, text) = (TempPath::new("latency.json"), TempPath::new("latency.txt"));
     let short = ["-d", "300ms", "--idle", "200ms", "--no-udp"];
-    let options = ["--scenarios", "1/1,0/2", "--json", json.str()];
+    let options = ["--scenarios", "1/1,0/2", "--full", "--json", json.str()];
     let ended = measured(&[&short[..], &options].concat());
     for beginning in [
         "MinRTT: 0.",
@@ -125,7 +125,7 @@ fn the_text_reads_back() {
     // Which it says.
     let differs = |code: &&str| *code == "recomputed_differs";
     assert!(of_codes(&again).iter().all(differs), "{again:#}");
-    let stored = run(&["report", json.str()]);
+    let stored = run(&["report", json.str(), "--full"]);
     assert_eq!(stored.stdout, ended.stdout);
 }
 

@@ -167,7 +167,15 @@ fn a_sweep_asks_at_each_level_and_here_needs_nobody() {
         assert_ne!(trial["observed"]["source"], "attempts", "{trial}");
         assert_eq!(trial["observed"]["elapsed_ns"], trial["duration_ns"]);
     }
-    let ended = run(&["run", &server.url(), "-n", "5", "--observe", "here"]);
+    let ended = run(&[
+        "run",
+        &server.url(),
+        "-n",
+        "5",
+        "--observe",
+        "here",
+        "--full",
+    ]);
     assert!(ended.stdout.contains("At the server"), "{}", ended.stdout);
 }
 

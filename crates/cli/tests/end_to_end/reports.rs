@@ -89,7 +89,15 @@ fn a_stored_report_is_held_against_other_thresholds() {
     let server = KneeServer::start(&[]);
     let stored = TempPath::new("report-thresholds.json");
     let url = server.url();
-    let load = ["-n", "50", "--fail-if", "p95>1h", "--json", stored.str()];
+    let load = [
+        "-n",
+        "50",
+        "--fail-if",
+        "p95>1h",
+        "--full",
+        "--json",
+        stored.str(),
+    ];
     let shown = run(&[&["run", &url][..], &load].concat());
     assert!(
         shown.stdout.contains("Thresholds\n  p95>1h  kept"),

@@ -84,6 +84,7 @@ fn text_and_page_show_sessions_and_steps() {
         &[
             "run",
             file.str(),
+            "--full",
             "--html",
             page.str(),
             "--fail-if",

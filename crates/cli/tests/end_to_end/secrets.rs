@@ -172,7 +172,8 @@ const PLACES: [&str; 6] = [
 ];
 
 /// What plants a secret in each place of one request.
-const PLANTED: [&str; 12] = [
+const PLANTED: [&str; 13] = [
+    "--full",
     "-H",
     "Authorization: Bearer CANARY-authorization",
     "-H",
@@ -332,7 +333,7 @@ fn no_report_of_a_scenario_has_a_secret() {
         .map(|form| folder.path(&format!("out.{form}")))
         .collect();
     let mut all = vec![
-        "run", &file, "-n", "8", "--secret", "card", "--secret", "x-sign",
+        "run", &file, "-n", "8", "--full", "--secret", "card", "--secret", "x-sign",
     ];
     let options: Vec<String> = FORMS.iter().map(|form| format!("--{form}")).collect();
     for (option, file) in options.iter().zip(&files) {

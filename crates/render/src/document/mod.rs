@@ -51,8 +51,15 @@ pub(crate) struct Document {
     pub sections: Vec<Section>,
     /// Which of them begins the end: how to repeat it, where it ran.
     pub closes_at: usize,
+    /// Lines that its first screen may have.
+    pub screen_lines: usize,
     medium: Option<Medium>,
 }
+
+/// Lines of the first screen of a run, of one operation, and of any other experiment.
+const RUN_LINES: usize = 24;
+const OPERATION_LINES: usize = 12;
+const EXPERIMENT_LINES: usize = 40;
 
 /// A form that has room for something, or need of it, that the others do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +68,8 @@ pub(crate) enum Medium {
     Page,
     /// Lines of characters: a terminal, Markdown.
     Lines,
+    /// The first screen of a terminal: the key figures.
+    Screen,
 }
 
 /// Some blocks under a heading.
@@ -70,14 +79,18 @@ pub(crate) struct Section {
     pub title: String,
     /// A remark beside it; may be empty.
     pub remark: String,
-    /// What stands below it, each with the one form that shows it, if it is not shown by all.
+    /// What stands below it, each with the one form that shows it. Without one, it is shown by
+    /// all but the first screen.
     pub blocks: Vec<(Option<Medium>, Block)>,
 }
 
 impl Section {
     /// What a form shows of it.
     pub(crate) fn blocks_for(&self, medium: Medium) -> impl Iterator<Item = &Block> {
-        let is_shown = move |of: &Option<Medium>| of.is_none_or(|of| of == medium);
+        let is_shown = move |of: &Option<Medium>| match of {
+            None => medium != Medium::Screen,
+            Some(of) => *of == medium,
+        };
         let shown = self.blocks.iter().filter(move |(of, _)| is_shown(of));
         shown.map(|(_, block)| block)
     }
@@ -125,6 +138,11 @@ impl Document {
     /// What a report says.
     pub(crate) fn of(report: &Report) -> Document {
         let mut doc = Document::opened(Opening::of(report, &answer_of(report), &remark_of(report)));
+        doc.screen_lines = match report.trials.as_slice() {
+            [only] if only.attempted == 1 => OPERATION_LINES,
+            _ if matches!(report.conclusion, Conclusion::Run(_)) => RUN_LINES,
+            _ => EXPERIMENT_LINES,
+        };
         doc.findings = Some(report.findings.clone());
         match &report.conclusion {
             _ if is_empty(report) => {}
@@ -153,6 +171,7 @@ impl Document {
             findings: None,
             sections: Vec::new(),
             closes_at: usize::MAX,
+            screen_lines: EXPERIMENT_LINES,
             medium: None,
         }
     }

@@ -18,6 +18,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
     if c.simple.is_empty() && c.sclients.is_empty() {
         return;
     }
+    doc.only(Medium::Screen, |doc| show_key_figures(doc, c));
     doc.section("What arrives, and what is served", "");
     let arriving = [overload_plots::simple(c), overload_plots::sclients(c)];
     doc.plots(arriving.into_iter().flatten(), Layout::Pairs);
@@ -44,6 +45,23 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
     observed::show_levels(doc, &report.trials);
     heat_map::show_levels(doc, &report.trials);
     agents::show_levels(doc, &report.trials);
+}
+
+/// Adds what a person looks at first.
+fn show_key_figures(doc: &mut Document, c: &OverloadConclusion) {
+    let key = |table: Table, load: &str| {
+        let columns = [
+            load, "first/s", "served/s", "served", "timeouts", "ghosts", "refused", "reset",
+            "queue",
+        ];
+        table.with_columns(&columns)
+    };
+    if !c.simple.is_empty() {
+        doc.table("Simple clients", key(simple_table(&c.simple), "clients"));
+    }
+    if !c.sclients.is_empty() {
+        doc.table("S-Clients", key(sclients_table(&c.sclients), "descriptors"));
+    }
 }
 
 /// What becomes of the connects that S-Clients replace before T is over.

@@ -4,7 +4,7 @@
 use super::heat_map::heat_map;
 use super::line::{Ink, Line};
 use super::series::{is_dense, rates, response_times};
-use super::stated::{latency_table, stated};
+use super::stated::{key_times_table, latency_table, stated};
 use super::table::{Align, Table};
 use super::trial_plots::{dispersion, pacing, response_spectrum};
 use super::{
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::number::{
     asked, bytes, count, estimate, known, number, percent, plural, rate, signed_count, time,
-    time_short,
+    time_short, words,
 };
 use crate::plot::Plot;
 use knee_core::experiment::run::report::RunConclusion;
@@ -29,12 +29,67 @@ const WAITING_SHOWN_PERCENT: f64 = 1.0;
 
 /// Adds it.
 pub(super) fn show(doc: &mut Document, report: &Report) {
+    doc.only(Medium::Screen, |doc| show_key_figures(doc, report));
     for trial in &report.trials {
         if report.trials.len() > 1 {
             doc.section(&trial.label, "");
         }
         show_trial(doc, trial);
     }
+}
+
+/// Adds what a person looks at first.
+fn show_key_figures(doc: &mut Document, report: &Report) {
+    let [t] = report.trials.as_slice() else {
+        return doc.table("Trials", trials_table(&report.trials));
+    };
+    let times = &t.response_time_ns;
+    if times.count > 0 {
+        doc.table("Response and service time", key_times_table(t));
+    }
+    timing::show_sentence(doc, t);
+    let Some(http) = t.http() else {
+        return;
+    };
+    let mut facts: Vec<Fact> = throughput_facts(t, http)
+        .into_iter()
+        .filter(|(name, _)| matches!(name.as_str(), "responses" | "goodput"))
+        .collect();
+    facts.push(fact("outcomes", outcomes_line(t)));
+    facts.extend(traffic::status_facts(&http.traffic));
+    doc.facts(facts);
+}
+
+/// How the operations ended, in a line.
+fn outcomes_line(t: &TrialReport) -> Line {
+    let mut line = Line::new();
+    for (i, (outcome, n)) in t.outcomes.iter().enumerate() {
+        line.push(Ink::Plain, if i > 0 { ", " } else { "" });
+        let name = words(outcome.name());
+        line.push(outcome_ink(outcome), format!("{} {name}", count(n)));
+    }
+    line
+}
+
+/// A row for each trial.
+fn trials_table(trials: &[TrialReport]) -> Table {
+    let mut table = Table::default();
+    let names = trials.iter().map(|t| Line::plain(t.label.as_str()));
+    table.column("", Align::Left, names.collect());
+    let mut column = |title: &str, cell: &dyn Fn(&TrialReport) -> String| {
+        let cells = trials.iter().map(|t| Line::plain(cell(t)));
+        table.column(title, Align::Right, cells.collect());
+    };
+    let times = |t: &TrialReport, name, value| t.response_time_ns.figure(name, value);
+    column("responses/s", &|t| stated(t.throughput(), number));
+    column("p50", &|t| {
+        stated(times(t, "p50", t.response_time_ns.p50), time)
+    });
+    column("p99", &|t| {
+        stated(times(t, "p99", t.response_time_ns.p99), time)
+    });
+    column("errors", &|t| count(t.outcomes.errors()));
+    table
 }
 
 fn show_trial(doc: &mut Document, t: &TrialReport) {

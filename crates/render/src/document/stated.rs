@@ -49,6 +49,21 @@ pub(super) fn latency_table(t: &TrialReport) -> Table {
     table
 }
 
+/// The same of the figures that a person looks at first.
+pub(super) fn key_times_table(t: &TrialReport) -> Table {
+    let times = &t.response_time_ns;
+    let is_key = |row: usize| {
+        let (name, figure, _) = statistics(times)[row];
+        match name {
+            "p50" => true,
+            "p90" | "p99" | "p99.9" | "max" => times.count > 1 && figure != Figure::Absent,
+            _ => false,
+        }
+    };
+    let table = latency_table(t).with_columns(&["", "response", "service"]);
+    table.with_rows(is_key)
+}
+
 /// Bars over the logarithm of the response times.
 fn add_distribution(table: &mut Table, l: &TimesReport) {
     let all = statistics(l).map(|(_, figure, _)| figure.at_most());

@@ -18,6 +18,7 @@ use knee_core::spec::Level;
 
 /// Adds it.
 pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
+    doc.only(Medium::Screen, |doc| show_key_figures(doc, c));
     show_plots(doc, report, c);
     doc.section("Figures", "");
     doc.facts(facts(c));
@@ -38,6 +39,26 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
     }
     doc.only(Medium::Page, |doc| show_over_time(doc, report));
     heat_map::show_levels(doc, &report.trials);
+}
+
+/// Adds what a person looks at first.
+fn show_key_figures(doc: &mut Document, c: &SweepConclusion) {
+    if c.levels.len() > 1 {
+        doc.plots([sweep_plots::throughput(c)], Layout::Wide);
+    }
+    let columns = [
+        "users",
+        "asked/s",
+        "",
+        "throughput",
+        "p50",
+        "p90",
+        "p99",
+        "errors",
+    ];
+    if !c.levels.is_empty() {
+        doc.table("Levels", levels_table(&c.levels).with_columns(&columns));
+    }
 }
 
 fn show_plots(doc: &mut Document, report: &Report, c: &SweepConclusion) {

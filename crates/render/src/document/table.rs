@@ -45,6 +45,33 @@ impl Table {
         self.columns.first().map_or(0, |(_, _, cells)| cells.len())
     }
 
+    /// The same with the columns of these titles alone, and without bars.
+    pub(crate) fn with_columns(&self, titles: &[&str]) -> Table {
+        let is_kept = |(title, ..): &&(String, Align, Vec<Line>)| titles.contains(&title.as_str());
+        Table {
+            columns: self.columns.iter().filter(is_kept).cloned().collect(),
+            bars: Vec::new(),
+        }
+    }
+
+    /// The same with these rows alone, by their number from 0.
+    pub(crate) fn with_rows(&self, is_kept: impl Fn(usize) -> bool) -> Table {
+        let kept = |cells: &Vec<Line>| -> Vec<Line> {
+            let cells = cells.iter().enumerate();
+            cells
+                .filter(|(i, _)| is_kept(*i))
+                .map(|(_, c)| c.clone())
+                .collect()
+        };
+        let columns = self.columns.iter();
+        Table {
+            columns: columns
+                .map(|(t, side, cells)| (t.clone(), *side, kept(cells)))
+                .collect(),
+            bars: Vec::new(),
+        }
+    }
+
     /// Adds a column; all columns have as many cells.
     pub(crate) fn column(&mut self, title: impl Into<String>, align: Align, cells: Vec<Line>) {
         self.columns.push((title.into(), align, cells));

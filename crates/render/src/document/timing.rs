@@ -61,6 +61,13 @@ pub(super) fn show(doc: &mut Document, t: &TrialReport) {
     });
 }
 
+/// Adds what the slowest response times are made of, in a sentence.
+pub(super) fn show_sentence(doc: &mut Document, t: &TrialReport) {
+    if let Some(slowest) = t.timing().and_then(told) {
+        doc.paragraph(Line::plain(sentence(slowest)));
+    }
+}
+
 /// Adds whose delay response times are, where an observer tells the server's host from the network.
 fn show_owners(doc: &mut Document, timing: &TimingReport) {
     let split = |a: &&AnatomyReport| a.both_ends_count.is_some();

@@ -88,6 +88,7 @@ mod tests {
         Text: Renderer<T>,
     {
         let text = Text {
+            full: true,
             color: false,
             width: 80,
             unicode,

@@ -8,6 +8,7 @@ mod explain;
 mod figure;
 mod page;
 mod plot;
+mod screen;
 mod table;
 
 use crate::Renderer;
@@ -27,6 +28,10 @@ const WIDTH_MIN: usize = 60;
 /// More reasons why a result is invalid than these say nothing new.
 const REASONS_MAX: usize = 6;
 
+/// What a report that ended before its time begins with.
+const INTERRUPTED: &str =
+    "INTERRUPTED  ended before its time; this is what was measured until then";
+
 /// The report as text.
 #[derive(Clone, Copy, Debug)]
 pub struct Text {
@@ -36,6 +41,8 @@ pub struct Text {
     pub width: usize,
     /// Whether characters beyond ASCII may be used.
     pub unicode: bool,
+    /// Whether a report is shown whole. Otherwise its first screen is.
+    pub full: bool,
 }
 
 impl Default for Text {
@@ -44,12 +51,13 @@ impl Default for Text {
             color: false,
             width: 100,
             unicode: true,
+            full: true,
         }
     }
 }
 
 impl Text {
-    fn write(&self, doc: &Document, out: &mut dyn io::Write) -> io::Result<()> {
+    fn write_whole(&self, doc: &Document, out: &mut dyn io::Write) -> io::Result<()> {
         let mut page = Page::new(self.width.max(WIDTH_MIN), self.unicode);
         show_opening(&mut page, &doc.opening);
         let end = doc.closes_at.min(doc.sections.len());
@@ -68,17 +76,22 @@ impl Text {
 
 impl Renderer for Text {
     fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-        self.write(&Document::of(report), out)
+        let doc = Document::of(report);
+        if self.full {
+            return self.write_whole(&doc, out);
+        }
+        screen::laid_out(&doc, self.width.max(WIDTH_MIN), self.unicode).write(self.color, out)
     }
 }
 
 impl Renderer<Comparison> for Text {
     fn render(&self, comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
-        self.write(&Document::of_comparison(comparison), out)
+        self.write_whole(&Document::of_comparison(comparison), out)
     }
 }
 
-fn show_opening(page: &mut Page, opening: &Opening) {
+/// Both verdicts and the answer.
+fn show_answer(page: &mut Page, opening: &Opening) {
     let mut line = Line::new();
     for (i, (ink, word)) in opening.words.iter().enumerate() {
         line.push(Ink::Plain, if i > 0 { ", " } else { "" });
@@ -91,12 +104,15 @@ fn show_opening(page: &mut Page, opening: &Opening) {
     line.push(Ink::Plain, " ".repeat(hang));
     line.push(Ink::Strong, &opening.answer);
     page.paragraph(0, hang, line);
+}
+
+fn show_opening(page: &mut Page, opening: &Opening) {
+    show_answer(page, opening);
     for (word, reasons) in &opening.reasons {
         show_reasons(page, word, reasons);
     }
     if opening.interrupted {
-        let text = "INTERRUPTED  ended before its time; this is what was measured until then";
-        page.paragraph(0, 0, Line::of(Ink::Warn, text));
+        page.paragraph(0, 0, Line::of(Ink::Warn, INTERRUPTED));
     }
     if !opening.made.is_empty() {
         page.paragraph(0, INDENT, Line::of(Ink::Dim, &opening.made));

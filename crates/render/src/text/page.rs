@@ -37,6 +37,35 @@ impl Page {
         self.width - INDENT
     }
 
+    /// The lines so far.
+    pub(super) fn lines(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Adds the lines of another page of the same width.
+    pub(super) fn append(&mut self, other: Page) {
+        self.lines.extend(other.lines);
+    }
+
+    /// An empty line.
+    pub(super) fn blank(&mut self) {
+        self.lines.push(Line::new());
+    }
+
+    /// Text in one line from column `indent`; what does not fit is cut off at a word.
+    pub(super) fn cut(&mut self, indent: usize, text: Line) {
+        let width = self.width;
+        let mut line = Line::plain(" ".repeat(indent));
+        line.append(text.cleaned(self.unicode));
+        if line.width() > width {
+            let sign = cleaned("…", self.unicode);
+            let mut kept = line.wrapped(width - 1 - sign.len(), 0).into_iter();
+            line = kept.next().unwrap_or_default();
+            line.push(Ink::Plain, sign);
+        }
+        self.lines.push(line);
+    }
+
     /// An empty line, unless there is one already or a heading is just above.
     pub(super) fn gap(&mut self) {
         if self.lines.len() > self.headed && self.lines.last().is_some_and(|l| l.width() > 0) {

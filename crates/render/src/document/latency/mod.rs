@@ -24,6 +24,7 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &LatencyConclusion) {
         return;
     }
     let shown = pairs(report, c);
+    doc.only(Medium::Screen, |doc| show_key_figures(doc, c, &shown));
     classic::show(doc, c);
     show_overall(doc, c);
     controls::show(doc, &c.by_congestion_control);
@@ -48,6 +49,22 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &LatencyConclusion) {
     if let [only] = shown.as_slice() {
         show_generator(doc, only.trial);
     }
+}
+
+/// Adds what a person looks at first.
+fn show_key_figures(doc: &mut Document, c: &LatencyConclusion, shown: &[Shown]) {
+    if shown.is_empty() {
+        doc.table("Scenarios", scenarios_table(&c.scenarios));
+    } else {
+        let mut table = scenarios::flows_table(shown).with_columns(&["", "up KiB/s", "down KiB/s"]);
+        let latency = scenarios::latency_table(shown, c.idle_ns.is_some());
+        let latency = latency.with_columns(&["added", "ping p50", "p99", "longest"]);
+        for (title, side, cells) in latency.columns() {
+            table.column(title.as_str(), *side, cells.clone());
+        }
+        doc.table("Scenarios", table);
+    }
+    doc.facts(overall(c));
 }
 
 fn show_overall(doc: &mut Document, c: &LatencyConclusion) {

@@ -11,6 +11,11 @@ use knee_core::experiment::throttle::report::RateRow;
 
 /// Adds it.
 pub(super) fn show(doc: &mut Document, rows: &[RateRow]) {
+    let key = [
+        "method", "asked", "achieved", "p50", "p99", "CV", "CPU", "skipped",
+    ];
+    let key = table(rows).with_columns(&key);
+    doc.only(Medium::Screen, |doc| doc.table("Rates held", key));
     doc.section(
         "Rates held",
         "each way of holding the rate asked for; per second",

@@ -21,6 +21,7 @@ const NOTHING: &str = "none";
 
 /// Adds it.
 pub(super) fn show(doc: &mut Document, c: &ThrottleConclusion) {
+    doc.only(Medium::Screen, |doc| show_key_figures(doc, c));
     show_methods(doc, &c.table);
     show_advice(doc, &c.recommendations);
     doc.only(Medium::Page, |doc| show_delays(doc, &c.table));
@@ -33,6 +34,20 @@ pub(super) fn show(doc: &mut Document, c: &ThrottleConclusion) {
         doc.table(&format!("Waits for {delay}"), waits_table(&delay, rows));
     }
     doc.list(notes(&c.table));
+}
+
+/// Adds what to use, or how late each way is where nothing can be advised.
+fn show_key_figures(doc: &mut Document, c: &ThrottleConclusion) {
+    if !c.recommendations.is_empty() {
+        return doc.table("What to use", advice_table(&c.recommendations));
+    }
+    for rows in by_delay(&c.table).chunk_by(|a, b| a.delay_ns == b.delay_ns) {
+        let delay = rows.first().map_or(0, |row| row.delay_ns);
+        let delay = time_short(delay);
+        let columns = [delay.as_str(), "p50", "p99", "max", "CPU"];
+        let table = waits_table(&delay, rows).with_columns(&columns);
+        doc.table(&format!("Waits for {delay}"), table);
+    }
 }
 
 /// A way to wait, with what was done between two waits.

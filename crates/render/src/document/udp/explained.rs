@@ -29,6 +29,18 @@ pub(super) fn show(doc: &mut Document, c: &UdpConclusion) {
     show_effects(doc, &c.effects);
 }
 
+/// Adds the explanations, a line each.
+pub(super) fn show_key_figures(doc: &mut Document, c: &UdpConclusion) {
+    let lines = |ink, mark, lines: &[String]| -> Vec<Line> {
+        lines.iter().map(|l| explanation(ink, mark, l)).collect()
+    };
+    let supported = lines(Ink::Good, "✓", &c.supported);
+    let others = lines(Ink::Plain, "✗", &c.ruled_out);
+    let undecided = lines(Ink::Warn, "?", &c.undecided);
+    let all = supported.into_iter().chain(others).chain(undecided);
+    doc.list(all.collect());
+}
+
 fn show_effects(doc: &mut Document, effects: &[EffectRow]) {
     let Some(first) = effects.first() else {
         return;

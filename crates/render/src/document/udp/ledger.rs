@@ -37,6 +37,20 @@ pub(super) fn show(doc: &mut Document, laws: &[LawRow]) {
     }
 }
 
+/// Adds where the datagrams ended that were lost.
+pub(super) fn show_key_figures(doc: &mut Document, laws: &[LawRow]) {
+    let ledgers: Vec<&LedgerReport> = laws.iter().map(|law| &law.ledger).collect();
+    let entries = entries(&ledgers);
+    let mut table = table(laws, &entries, &ledgers);
+    if laws.len() == 1 {
+        table = table.with_columns(&[""]);
+    } else {
+        let labels = laws.iter().map(|law| law.label.as_str()).chain([""]);
+        table = table.with_columns(&labels.collect::<Vec<_>>());
+    }
+    doc.table("Ledger", table);
+}
+
 /// All that was intended: a bar for each law, of what was received and what was not.
 fn whole(laws: &[LawRow]) -> Plot {
     let all = laws.iter().map(|law| law.ledger.intended as f64);

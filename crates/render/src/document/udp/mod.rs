@@ -33,6 +33,12 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &UdpConclusion) {
     if report.trials.iter().all(TrialReport::is_cut_short) {
         return;
     }
+    doc.only(Medium::Screen, |doc| {
+        let columns = ["", "sent", "received", "dropped", "loss", "10 ms", "burst"];
+        doc.table("Clients", clients::table(laws).with_columns(&columns));
+        ledger::show_key_figures(doc, laws);
+        explained::show_key_figures(doc, c);
+    });
     explained::show(doc, c);
     show_clients(doc, laws);
     ledger::show(doc, laws);

@@ -1,0 +1,156 @@
+//! The first screen of a report: the key figures, the gravest findings in a line each, and the
+//! answer last, where a reader looks.
+
+use super::page::{INDENT, Page};
+use super::plot::Drawing;
+use super::{INTERRUPTED, show_answer, show_block};
+use crate::document::line::{Ink, Line};
+use crate::document::opening::Opening;
+use crate::document::table::Table;
+use crate::document::{Block, Document, Medium, findings};
+use crate::number::{self, plural};
+use crate::plot::Plot;
+use knee_core::finding::Finding;
+
+/// Findings shown at most.
+const FINDINGS_MAX: usize = 5;
+
+/// Reasons for INVALID and for FAILED shown at most, each.
+const REASONS_MAX: usize = 2;
+
+/// Rows within the axes of a figure. One with fewer than the least shows nothing.
+const PLOT_ROWS_MIN: usize = 5;
+const PLOT_ROWS_MAX: usize = 12;
+
+/// Lines that a table keeps in any case: its titles, a row, and how many rows are left out.
+const TABLE_ROWS_MIN: usize = 1;
+
+/// Lays out the first screen, in the lines that the document has for it.
+pub(super) fn laid_out(doc: &Document, width: usize, unicode: bool) -> Page {
+    let empty = || Page::new(width, unicode);
+    let mut end = empty();
+    show_end(&mut end, &doc.opening);
+    let all = doc.findings.as_deref().unwrap_or_default();
+    // The figures have precedence over findings beyond the first two.
+    let least = show_findings(empty(), all, 2).lines();
+    let room = doc.screen_lines.saturating_sub(end.lines() + 1);
+    let mut page = show_figures(doc, &empty, room.saturating_sub(least));
+    let room = room.saturating_sub(page.lines());
+    let most = FINDINGS_MAX.min(all.len());
+    let fitting = (0..=most)
+        .rev()
+        .find(|n| show_findings(empty(), all, *n).lines() <= room);
+    let mut rest = show_findings(empty(), all, fitting.unwrap_or(0));
+    rest.gap();
+    page.append(rest);
+    page.append(end);
+    page
+}
+
+/// What the key figures are: the blocks that belong to the first screen, in at most `room` lines.
+fn show_figures(doc: &Document, empty: &dyn Fn() -> Page, room: usize) -> Page {
+    let blocks: Vec<&Block> = doc
+        .sections
+        .iter()
+        .flat_map(|section| section.blocks_for(Medium::Screen))
+        .collect();
+    let tables = blocks.iter().filter_map(|block| match block {
+        Block::Table(_, table) => Some(table.rows()),
+        _ => None,
+    });
+    let most = tables.max().unwrap_or(TABLE_ROWS_MIN).max(TABLE_ROWS_MIN);
+    let mut pages = (TABLE_ROWS_MIN..=most).rev().map(|rows| {
+        let mut page = empty();
+        if !doc.opening.made.is_empty() {
+            page.cut(0, Line::of(Ink::Dim, &doc.opening.made));
+        }
+        blocks
+            .iter()
+            .for_each(|block| show_key(&mut page, block, rows));
+        page
+    });
+    let page = pages.find(|page| page.lines() <= room);
+    let mut page = page.unwrap_or_else(empty);
+    let plots = blocks.into_iter().filter_map(|block| match block {
+        Block::Plots(plots, _) => Some(plots),
+        _ => None,
+    });
+    plots
+        .flatten()
+        .for_each(|plot| show_plot(&mut page, plot, room));
+    page
+}
+
+fn show_key(page: &mut Page, block: &Block, rows: usize) {
+    match block {
+        Block::Plots(..) => {}
+        Block::Table(_, table) => {
+            page.gap();
+            show_table(page, table, rows);
+        }
+        Block::List(lines) => lines.iter().for_each(|line| page.cut(INDENT, line.clone())),
+        other => show_block(page, other),
+    }
+}
+
+/// A table with at most so many rows.
+fn show_table(page: &mut Page, table: &Table, rows: usize) {
+    page.table(&table.with_rows(|row| row < rows));
+    let more = table.rows().saturating_sub(rows);
+    if more > 0 {
+        let more = format!("and {}", plural(more as u64, "more row"));
+        page.cut(INDENT, Line::of(Ink::Dim, more));
+    }
+}
+
+/// A figure, where at least its smallest form fits.
+fn show_plot(page: &mut Page, plot: &Plot, room: usize) {
+    let drawing = Drawing::of(plot, page.unicode);
+    let lines = |rows| drawing.laid_out(page.inner_width(), rows, page.unicode);
+    // One more for the gap.
+    let left = room.saturating_sub(page.lines() + 1);
+    let rows = (PLOT_ROWS_MIN..=PLOT_ROWS_MAX).rev();
+    if let Some(lines) = rows.map(lines).find(|lines| lines.len() <= left) {
+        page.gap();
+        page.block(lines);
+    }
+}
+
+/// The gravest findings, a line each, and what `--full` has beyond them.
+fn show_findings(mut page: Page, all: &[Finding], shown: usize) -> Page {
+    page.blank();
+    for finding in all.iter().take(shown) {
+        let (mark, ink, _) = findings::severity(finding.severity);
+        let line = Line::of(ink, format!("{mark}{}", number::TIE));
+        page.cut(INDENT, line.with(Ink::Plain, &finding.text));
+    }
+    let more = all.len().saturating_sub(shown);
+    let text = if more > 0 {
+        format!(
+            "{}, and all figures: --full",
+            plural(more as u64, "more finding")
+        )
+    } else {
+        "all figures, evidence and what to do next: --full".to_owned()
+    };
+    page.cut(INDENT, Line::of(Ink::Dim, text));
+    page
+}
+
+/// Why it is invalid or failed, and the answer.
+fn show_end(page: &mut Page, opening: &Opening) {
+    for (word, reasons) in &opening.reasons {
+        for reason in reasons.iter().take(REASONS_MAX) {
+            page.cut(INDENT, Line::of(Ink::Bad, format!("- {word}: {reason}")));
+        }
+        let more = reasons.len().saturating_sub(REASONS_MAX);
+        if more > 0 {
+            let more = format!("- {word}: and {}", plural(more as u64, "more reason"));
+            page.cut(INDENT, Line::of(Ink::Bad, more));
+        }
+    }
+    if opening.interrupted {
+        page.cut(0, Line::of(Ink::Warn, INTERRUPTED));
+    }
+    show_answer(page, opening);
+}
