@@ -4,6 +4,7 @@ use super::{Contradictions, at_most};
 use crate::measure::{HeatReport, Stage};
 use crate::spec::Level;
 use crate::trial::datagrams::LedgerReport;
+use crate::trial::figure::Figure;
 use crate::trial::report::{TimesReport, TrialReport, Verdict};
 
 /// The share of a window that whole slots may leave out.
@@ -141,6 +142,25 @@ pub(crate) fn times(what: &str, of: &TimesReport, found: &mut Contradictions) {
     found.interval(&format!("{what} p90"), of.p90, of.p90_ci95);
     found.interval(&format!("{what} p95"), of.p95, of.p95_ci95);
     found.interval(&format!("{what} p99"), of.p99, of.p99_ci95);
+    for ((name, q), value) in TimesReport::PERCENTILES
+        .into_iter()
+        .zip([of.p50, of.p75, of.p90, of.p95, of.p99, of.p999])
+    {
+        let is_told = of.count as f64 * (1.0 - q) >= 1.0;
+        let is_absent = of.figure(name, value) == Figure::Absent;
+        found.unless(!(is_told && is_absent), || {
+            format!(
+                "{what}: no {name} of {} observations, and no reason",
+                of.count
+            )
+        });
+    }
+    for (name, range) in &of.ranges {
+        let is_range = range.at_most.is_none_or(|most| range.at_least <= most);
+        found.unless(is_range && !range.because.is_empty(), || {
+            format!("{what}: the range of the {name} is {range:?}")
+        });
+    }
     let tells = [of.mean, of.min, of.p50, of.max]
         .iter()
         .any(Option::is_some);

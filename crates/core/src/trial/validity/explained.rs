@@ -52,7 +52,7 @@ impl Clause {
             Clause::OperationsLost => OPERATIONS_LOST,
             Clause::RateLimited => RATE_LIMITED,
             Clause::Undetermined => UNDETERMINED,
-            Clause::Former => FORMER,
+            Clause::Former => INVALID,
         }
     }
 }
@@ -153,13 +153,6 @@ const UNDETERMINED: Code = Code {
             more than 10 %. The report has the range of each figure.",
     remedy: "Give the generator a processor of its own with taskset, or run it on another machine \
              than the target.",
-};
-
-const FORMER: Code = Code {
-    name: "former",
-    cause: "The report was written by an earlier version of knee, which had this clause. Its \
-            sentence stands in the report.",
-    remedy: "Repeat the run with this version.",
 };
 
 #[cfg(test)]
