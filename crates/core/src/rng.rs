@@ -34,6 +34,11 @@ pub fn stream(seed: u64, stream: u64) -> Rng {
     Rng::seed_from_u64(seed ^ stream.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
+/// The seed of trial number `trial` (from 0) of an experiment with this seed.
+pub fn of_trial(seed: u64, trial: usize) -> u64 {
+    stream(seed, TRIALS + trial as u64).next_u64()
+}
+
 /// A number in [0, 1) with 53 random bits.
 #[inline]
 pub fn unit(rng: &mut Rng) -> f64 {

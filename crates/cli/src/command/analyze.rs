@@ -30,15 +30,17 @@ enum RawAnalyzeKind {
 
 /// Find the knee in a table of users and throughput
 ///
-/// The table begins with a line that names its columns: vusers,throughput_per_s and, optionally,
-/// mean_ms and p90_ms. Empty lines and what follows a # are skipped.
+/// Columns are vusers, throughput_per_s and, optionally, mean_ms and p90_ms, in this order unless
+/// the first line names them. Commas, semicolons, tabs or blanks separate values. Thousands
+/// separators (88,318; in quotes between commas) and units (88,318/s, 3.2 ms) are read. Empty lines
+/// and what follows a # are skipped.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  \
     printf 'vusers,throughput_per_s\\n1,1833\\n10,18226\\n100,86069\\n300,88375\\n' |\n  \
     knee analyze sweep -")]
 struct RawAnalyzeSweep {
     /// The table, up to 256 MiB; '-' is standard input
-    #[arg(value_name = "FILE.csv")]
+    #[arg(value_name = "FILE")]
     file: String,
 
     #[command(flatten)]

@@ -63,7 +63,8 @@ pub struct RawSweep {
     /// With --axis rate: operations per second, such as 100,200,400 (at most 1,000 of them), or
     /// auto [default: auto]
     ///
-    /// A rate given twice is measured twice.
+    /// A rate given twice is measured twice. auto searches for the highest rate without loss and for
+    /// that of each --bound, with trials of a quarter of --duration at first.
     #[arg(long, value_name = "N,N...", value_parser = rate_levels, help_heading = "Load")]
     rates: Option<Levels<Rate>>,
 

@@ -2,12 +2,12 @@
 
 use super::Bound;
 use super::bound;
-use super::rates::Limit;
+use super::goals::{Goal, Limit};
 use crate::experiment::sweep::findings::AxisKind;
 use crate::experiment::sweep::knee::{Knee, Reading, Shape, fails};
 use crate::experiment::sweep::table::LevelPoint;
 use crate::words::{
-    between_users, estimate, exact, number, percent, ratio, time, users as n_users,
+    between_users, estimate, exact, list, number, percent, ratio, time, users as n_users,
 };
 
 /// From this many times on, waiting longer for nothing is worth a sentence.
@@ -29,6 +29,7 @@ pub(super) fn users(reading: &Reading, bounds: &[Bound], all: &[LevelPoint]) -> 
     let most = number(reading.x_max_per_s);
     let mut sentences = vec![match &reading.shape {
         Shape::Bent(knee) => bent(&most, knee),
+        Shape::SaturatedBelow { lowest } if reading.fallen.is_some() => falls(reading, *lowest),
         Shape::SaturatedBelow { lowest } => format!(
             "Every level serves the same {most}/s: the knee is below {}.",
             n_users(*lowest)
@@ -47,7 +48,7 @@ pub(super) fn users(reading: &Reading, bounds: &[Bound], all: &[LevelPoint]) -> 
     }];
     sentences.extend(failing(&reading.rows));
     sentences.extend(same_for_less(reading));
-    sentences.extend(within_bound(bounds, AxisKind::Vusers, all));
+    sentences.extend(within_bound(bounds, all));
     sentences.join(" ")
 }
 
@@ -64,10 +65,10 @@ fn failing(rows: &[LevelPoint]) -> Option<String> {
 /// Of a sweep over rates.
 pub(super) fn rate(
     kept: &[LevelPoint],
-    limit: &Limit,
+    of_goals: &[(Goal, Limit)],
     table: &[LevelPoint],
-    bounds: &[Bound],
 ) -> String {
+    let limit = &of_goals[0].1;
     let most = table.iter().filter(|p| p.valid);
     let most = most.map(|p| p.throughput_per_s).fold(0.0, f64::max);
     let at = |level: f64| table.iter().find(|p| p.level == level);
@@ -101,16 +102,73 @@ pub(super) fn rate(
             number(most)
         ),
         (None, None) if table.is_empty() => "Nothing was measured.".to_owned(),
-        (None, None) => "No rate could be measured: no trial was valid.".to_owned(),
+        (None, None) => format!(
+            "No rate could be measured: no trial at {} was decided, the generator or the host \
+             distorted each of them.",
+            rates(&limit.unknown)
+        ),
     }];
-    if let (Some(_), None, Some(lowest)) = (limit.within, limit.outside, limit.unknown.first()) {
+    if limit.within.is_some() && !limit.unknown.is_empty() {
         sentences.push(format!(
-            "Whether {}/s are served is not known: no trial of it was valid.",
-            exact(*lowest)
+            "Whether {} can be served was not decided.",
+            rates(&limit.unknown)
         ));
     }
-    sentences.extend(within_bound(bounds, AxisKind::Rate, kept));
+    sentences.extend(of_goals.iter().filter_map(|(goal, limit)| match goal {
+        Goal::NoLoss => None,
+        Goal::Within(bound) => Some(within(&bound.to_string(), limit, table)),
+    }));
     sentences.join(" ")
+}
+
+/// The lowest level has the most, and throughput falls from there.
+fn falls(reading: &Reading, lowest: f64) -> String {
+    let last = reading.fallen.as_ref();
+    let to = last.map_or(String::new(), |p| {
+        format!(
+            ", down to {}/s with {}",
+            number(p.throughput_per_s),
+            n_users(p.level)
+        )
+    });
+    format!(
+        "The most is {}/s, with {}, the lowest level. Throughput falls with more{to}.",
+        number(reading.x_max_per_s),
+        n_users(reading.plateau.last().copied().unwrap_or(lowest)),
+    )
+}
+
+/// `100/s, 400/s and 1,600/s`
+fn rates(per_s: &[f64]) -> String {
+    let all: Vec<String> = per_s.iter().map(|r| format!("{}/s", exact(*r))).collect();
+    list(&all)
+}
+
+/// Up to which rate a bound is kept.
+fn within(text: &str, limit: &Limit, table: &[LevelPoint]) -> String {
+    let p90 = |rate: f64| {
+        table
+            .iter()
+            .find(|p| p.level == rate)
+            .and_then(|p| p.p90_ns)
+    };
+    match (limit.within, limit.outside) {
+        (Some(kept), Some(broken)) => format!(
+            "{text} is kept up to {}/s{} and broken at {}/s.",
+            exact(kept),
+            at_p90(p90(kept)),
+            exact(broken)
+        ),
+        (Some(kept), None) => format!(
+            "{text} is kept up to {}/s{}, the highest rate decided.",
+            exact(kept),
+            at_p90(p90(kept))
+        ),
+        (None, Some(broken)) => {
+            format!("No rate keeps {text}: it is broken at {}/s.", exact(broken))
+        }
+        (None, None) => format!("Whether any rate keeps {text} was not decided."),
+    }
 }
 
 fn bent(most: &str, knee: &Knee) -> String {
@@ -156,24 +214,23 @@ fn same_for_less(reading: &Reading) -> Option<String> {
     })
 }
 
-fn within_bound(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Option<String> {
+fn within_bound(bounds: &[Bound], table: &[LevelPoint]) -> Option<String> {
     if bounds.is_empty() {
         return None;
     }
     let text = bound::text(bounds);
-    let Some(best) = bound::best(bounds, axis, table) else {
+    let Some(best) = bound::best(bounds, AxisKind::Vusers, table) else {
         return Some(format!("No level keeps {text}."));
     };
     let bracket = bound::bracket(bounds, table);
     let limit = match bracket.outside {
         Some(outside) => format!(
             "; it is kept up to {} and broken at {}",
-            amount(axis, bracket.within.unwrap_or(0.0)),
-            amount(axis, outside)
+            n_users(bracket.within.unwrap_or(0.0)),
+            n_users(outside)
         ),
         None => String::new(),
     };
-    let level = best.rate_per_s.unwrap_or(f64::from(best.vusers));
     let doubt = if best.confident {
         ""
     } else {
@@ -183,13 +240,6 @@ fn within_bound(bounds: &[Bound], axis: AxisKind, table: &[LevelPoint]) -> Optio
     Some(format!(
         "Within {text} the most is {}/s, with {}{p90}{doubt}{limit}.",
         number(best.throughput_per_s),
-        amount(axis, level),
+        n_users(f64::from(best.vusers)),
     ))
-}
-
-fn amount(axis: AxisKind, level: f64) -> String {
-    match axis {
-        AxisKind::Vusers => n_users(level),
-        AxisKind::Rate => format!("{}/s offered", exact(level)),
-    }
 }

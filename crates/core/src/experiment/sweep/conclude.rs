@@ -1,11 +1,12 @@
 //! What follows from a sweep.
 
-use super::{Axis, Bound, SweepSpec, answer, beside, bound, levels, rates};
+use super::{Axis, Bound, SweepSpec, answer, beside, bound, goals, levels};
 use crate::experiment::sweep::findings::{self, AxisKind, ERRORS_RISE};
+use crate::experiment::sweep::goals::{Goal, Limit};
 use crate::experiment::sweep::knee;
 use crate::experiment::sweep::knee::{Knee, Reading, Shape};
 use crate::experiment::sweep::models;
-use crate::experiment::sweep::report::{ModelFit, SweepConclusion};
+use crate::experiment::sweep::report::{GoalBounds, ModelFit, SweepConclusion};
 use crate::experiment::sweep::table::{
     Drift, LevelPoint, drift_between, has_warmed_up, is_sound, points,
 };
@@ -19,7 +20,11 @@ use crate::trial::report::{TrialReport, Verdict};
 
 /// What follows from a table of users measured elsewhere.
 pub fn conclude_table(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {
-    let mut found: Vec<Finding> = findings::idle_users(table).into_iter().collect();
+    let found = [
+        findings::idle_users(table),
+        findings::time_not_separated(table),
+    ];
+    let mut found: Vec<Finding> = found.into_iter().flatten().collect();
     let conclusion = users(&Basis::of_table(table), &mut found);
     (once_gravest_first(found), conclusion)
 }
@@ -234,7 +239,12 @@ fn describe(knee: &Knee, conclusion: &mut SweepConclusion) {
 
 fn rate(basis: &Basis, past: &[TrialReport], found: &mut Vec<Finding>) -> SweepConclusion {
     let (axis, table, bounds) = (AxisKind::Rate, basis.table, basis.bounds);
-    let limit = rates::limit(past);
+    let of_goals = Goal::all(bounds);
+    let of_goals: Vec<(Goal, Limit)> = of_goals
+        .into_iter()
+        .map(|goal| (goal, goals::limit(past, goal)))
+        .collect();
+    let limit = &of_goals[0].1;
     let good = knee::usable(table);
     let most = good.iter().map(|p| p.throughput_per_s).fold(0.0, f64::max);
     match (limit.within, limit.outside) {
@@ -249,11 +259,19 @@ fn rate(basis: &Basis, past: &[TrialReport], found: &mut Vec<Finding>) -> SweepC
     found.extend(reading.and_then(|r| basis.retrograde(axis, &r)));
     found.extend(findings::errors_rise(axis, table, basis.failure));
     found.extend(bound::unreachable(bounds, axis, table));
-    let kept: Vec<LevelPoint> = table
-        .iter()
-        .filter(|p| limit.within.is_some_and(|within| p.level <= within))
-        .cloned()
-        .collect();
+    let up_to = |rate: Option<f64>| -> Vec<LevelPoint> {
+        let kept = table.iter();
+        let kept = kept.filter(|p| rate.is_some_and(|rate| p.level <= rate));
+        kept.cloned().collect()
+    };
+    let kept = up_to(limit.within);
+    // What all goals are reached with.
+    let reached = of_goals.iter().map(|(_, limit)| limit.within);
+    let reached = up_to(
+        reached
+            .reduce(|a, b| a.zip(b).map(|(a, b)| a.min(b)))
+            .flatten(),
+    );
     let at_knee = kept.last();
     let mut conclusion = SweepConclusion {
         max_throughput_per_s: most,
@@ -262,12 +280,25 @@ fn rate(basis: &Basis, past: &[TrialReport], found: &mut Vec<Finding>) -> SweepC
         knee_method: limit.within.map(|_| "growing_queue".to_owned()),
         throughput_at_knee_per_s: at_knee.map(|p| p.throughput_per_s),
         p90_at_knee_ns: at_knee.and_then(|p| p.p90_ns).map(|ns| ns as u64),
-        best_within_bound: bound::best(bounds, axis, &kept),
-        answer: answer::rate(&kept, &limit, table, bounds),
+        best_within_bound: bound::best(bounds, axis, &reached),
+        answer: answer::rate(&kept, &of_goals, table),
+        goals: of_goals.iter().map(goal_bounds).collect(),
         ..SweepConclusion::default()
     };
     conclusion.levels = levels::levels(axis, table, &good, past, &conclusion);
     conclusion
+}
+
+fn goal_bounds((goal, limit): &(Goal, Limit)) -> GoalBounds {
+    GoalBounds {
+        goal: match goal {
+            Goal::NoLoss => "no_loss".to_owned(),
+            Goal::Within(bound) => bound.to_string(),
+        },
+        lower_per_s: limit.within,
+        upper_per_s: limit.outside,
+        undecided_per_s: limit.unknown.clone(),
+    }
 }
 
 /// Failures that rise with the load are one finding, not two.

@@ -8,6 +8,7 @@ mod conclusion;
 #[cfg(test)]
 pub(crate) mod fake;
 pub mod findings;
+mod goals;
 pub mod knee;
 mod levels;
 pub mod models;

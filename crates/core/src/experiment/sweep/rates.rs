@@ -1,240 +1,269 @@
-//! Which rate to try next, in open loop.
+//! Which rate to try next, in open loop: a search after MLRsearch (RFC 9971).
+//!
+//! All goals are searched for at once, first with short trials and coarse steps, then with long
+//! ones. A rate that a trial leaves undecided is tried again, and is never a reason to go down.
 
-use super::bound;
+use super::goals::{Goal, Limit, Target, Trials};
 use super::quality::{next_of_list, peak_again, repeat_of_last, stretch};
 use super::{RatePlan, SweepSpec};
 use crate::experiment::Next;
 use crate::experiment::sweep::knee;
-use crate::experiment::sweep::knee::ERROR_SHARE_MAX;
-use crate::experiment::sweep::table::{goodput_ci95, points};
-use crate::measure::error_share;
+use crate::experiment::sweep::table::points;
 use crate::spec::{Rate, TrialSpec};
-use crate::trial::findings::queue_grows;
-use crate::trial::report::{TrialReport, Verdict};
+use crate::time::Nanos;
+use crate::trial::report::TrialReport;
 use crate::words::value;
 
 /// Where an automatic plan starts, in operations per second.
 const START_PER_S: f64 = 100.0;
-/// The factor by which it climbs, or descends where not even the start is served.
+/// The factor by which it climbs, and by which it descends from a rate known not to be served.
 const STEP: f64 = 4.0;
 /// No target is asked for less or for more.
 const RANGE_PER_S: [f64; 2] = [0.1, 1e8];
-/// The highest rate served and the lowest not served are near enough at this ratio: what lies
-/// between them is too near to the capacity to be told within seconds.
+/// Bounds of a goal are near enough at this ratio.
 const NEAR: f64 = 1.05;
-/// A rate is served if what was started is answered, but for this share and the scatter of the
-/// few operations that straddle the ends of the window, one standard deviation of a Poisson count.
-const UNSERVED_SHARE: f64 = 0.03;
-/// What an overloaded target serves is about its capacity: these shares of it are tried in turn.
+/// The same while trials are short.
+const NEAR_COARSE: f64 = 1.15;
+/// An undecided rate is not approached nearer than this ratio.
+const NEAR_UNKNOWN: f64 = 1.5;
+/// An overloaded target serves about its capacity: rates at these shares of it are tried first.
 const OF_CAPACITY: [f64; 6] = [0.98, 1.02, 0.95, 1.06, 0.9, 1.15];
-/// Up to this ratio to the capacity a rate that seemed to be served was so by chance; beyond it,
-/// the target serves less when it is offered too much.
-const BEYOND_CAPACITY: f64 = 1.1;
-/// A rate at which so many more operations fail than at the best, as a share, is not served.
-const MORE_FAIL: f64 = 0.01;
 /// A rate this near to one already measured, as a share, is not worth a trial.
 const APART: f64 = 0.012;
-/// What decides on the answer is measured this many times.
-const CONFIRMED: usize = 2;
-/// A rate at which no trial is valid is not approached nearer than this ratio.
-const NEAR_UNKNOWN: f64 = 1.5;
+/// A short trial is this share of a long one.
+const SHORT_SHARE: f64 = 0.25;
+/// A trial is longer than asked for by no more than this factor, where operations are few.
+const STRETCH_MAX: f64 = 5.0;
+/// Long trials whose time decides on a rate: two alike of three.
+const LONG_TRIALS: f64 = 3.0;
+/// Trials of one rate that may leave it undecided.
+const UNDECIDED_MAX: usize = 2;
+/// Undecided rates in a row that end a climb.
+const CLIMB_UNDECIDED_MAX: usize = 3;
+/// No automatic plan runs more trials: short ones count for a share of `trials_max`.
+const TRIALS_MAX: usize = 56;
+
+/// How sure the search wants to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Short,
+    Long,
+}
 
 /// What to do after these trials.
 pub(super) fn next(spec: &SweepSpec, plan: &RatePlan, past: &[TrialReport]) -> Next<TrialSpec> {
-    let automatic = *plan == RatePlan::Auto;
-    if automatic && past.len() >= spec.trials_max {
-        return Next::Converged;
-    }
-    if let Some(repeat) = repeat_of_last(spec, past) {
-        return run(spec, past, value(repeat.level), repeat.stretch);
-    }
-    let wanted = match plan {
-        RatePlan::List(rates) => next_of_list(spec, rates, past).map(|r| r.per_s()),
-        RatePlan::Auto => next_rate(spec, past),
-    };
     let doubted = || peak_again(past, &knee::read(&points(past))?);
-    match wanted.or_else(doubted) {
-        Some(per_s) => run(spec, past, per_s, stretch(spec, Some(per_s))),
+    let trial = match plan {
+        RatePlan::List(rates) => {
+            if let Some(repeat) = repeat_of_last(spec, past) {
+                let length = Nanos(spec.base.duration.0.saturating_mul(repeat.stretch));
+                return run(spec, past, value(repeat.level), length);
+            }
+            let listed = next_of_list(spec, rates, past).map(|r| r.per_s());
+            listed.or_else(doubted).map(|per_s| {
+                let times = stretch(spec, Some(per_s));
+                (per_s, Nanos(spec.base.duration.0.saturating_mul(times)))
+            })
+        }
+        RatePlan::Auto if is_spent(spec, past) => None,
+        RatePlan::Auto => {
+            let search = Search::of(spec, past);
+            let wanted = search.next();
+            wanted.or_else(|| doubted().map(|r| (r, search.length(Goal::NoLoss, r, Stage::Long))))
+        }
+    };
+    match trial {
+        Some((per_s, length)) => run(spec, past, per_s, length),
         None => Next::Converged,
     }
 }
 
-/// Whether a trial's rate was served without a growing queue, where at the best rate this share of
-/// the operations fails.
-fn is_served(t: &TrialReport, failing: f64) -> bool {
-    let unserved = UNSERVED_SHARE + 1.0 / (t.attempted.max(1) as f64).sqrt();
-    t.completed > 0
-        && error_share(&t.outcomes) <= (failing + MORE_FAIL).min(ERROR_SHARE_MAX)
-        && t.responses_per_s() >= (1.0 - unserved) * t.offered.achieved_per_s
-        && t.verdict == Verdict::Valid
-        && !queue_grows(t)
+/// Whether the trials so far are worth as many full ones as may be run.
+fn is_spent(spec: &SweepSpec, past: &[TrialReport]) -> bool {
+    let full = spec.base.duration.0.max(1) as f64;
+    let cost = |t: &TrialReport| (t.duration_ns as f64 / full).clamp(SHORT_SHARE, 1.0);
+    past.iter().map(cost).sum::<f64>() > spec.trials_max as f64 - 1.0 || past.len() >= TRIALS_MAX
 }
 
-/// What is known of the highest rate served.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Limit {
-    /// The highest rate known to be served.
-    pub within: Option<f64>,
-    /// The lowest above it known not to be.
-    pub outside: Option<f64>,
-    /// What the target served when it was offered `outside`.
-    pub capacity_per_s: Option<f64>,
-    /// Rates beyond `within`, and below `outside`, that were tried in vain: no trial was valid, or
-    /// they contradict each other or the capacity.
-    pub unknown: Vec<f64>,
-}
-
-/// What the trials of one rate say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Judged {
-    Served,
-    Unserved,
-    Unknown,
-}
-
-/// What the trials say. An invalid one says nothing; where valid ones contradict each other, most
-/// of them count. A rate that may be beyond what the target serves when it is offered too much is
-/// not known to be served, as too near to it no queue shows.
-pub(super) fn limit(past: &[TrialReport]) -> Limit {
-    let mut rates: Vec<f64> = past.iter().map(|t| value(t.level)).collect();
-    rates.sort_by(f64::total_cmp);
-    rates.dedup();
-    let judged = |wanted: Judged| {
-        let such = rates.iter().copied();
-        such.filter(move |r| judge(*r, past) == wanted)
+fn run(spec: &SweepSpec, past: &[TrialReport], per_s: f64, length: Nanos) -> Next<TrialSpec> {
+    let Some(rate) = Rate::from_f64(per_s) else {
+        return Next::Doomed(format!("a rate of {per_s}/s cannot be offered"));
     };
-    let is_lowest_above =
-        |served: Option<f64>| judged(Judged::Unserved).find(|r| served.is_none_or(|s| *r > s));
-    let highest = judged(Judged::Served).next_back();
-    let capacity = is_lowest_above(highest).and_then(|outside| capacity(past, outside));
-    let is_beyond = |rate: f64| {
-        let beyond = |[lower, per_s, _]: [f64; 3]| rate > lower && rate < BEYOND_CAPACITY * per_s;
-        capacity.is_some_and(beyond)
-    };
-    let within = judged(Judged::Served).rfind(|r| !is_beyond(*r));
-    let outside = is_lowest_above(within.and(highest));
-    let between = |r: &f64| within.is_none_or(|w| *r > w) && outside.is_none_or(|o| *r < o);
-    Limit {
-        within,
-        outside,
-        capacity_per_s: outside.and(capacity).map(|[_, per_s, _]| per_s),
-        unknown: rates.iter().copied().filter(between).collect(),
+    let mut trial = spec.rate_trial(rate, past.len(), 1);
+    trial.duration = length;
+    // A queue that grows is seen from interval to interval.
+    let tenth = Nanos(length.0 / 10).max(Nanos::from_millis(10));
+    trial.interval = trial.interval.min(tenth);
+    Next::Run(Box::new(trial))
+}
+
+/// The search as far as the trials show.
+struct Search<'a> {
+    spec: &'a SweepSpec,
+    trials: Trials<'a>,
+}
+
+impl<'a> Search<'a> {
+    fn of(spec: &'a SweepSpec, past: &'a [TrialReport]) -> Search<'a> {
+        let trials = Trials::of(past);
+        Search { spec, trials }
     }
-}
 
-fn judge(rate: f64, past: &[TrialReport]) -> Judged {
-    let valid = || valid_at(rate, past);
-    let failing = past.iter().filter(|t| t.verdict == Verdict::Valid);
-    let failing = failing.map(|t| error_share(&t.outcomes));
-    let failing = failing.fold(f64::INFINITY, f64::min);
-    let served = valid().filter(|t| is_served(t, failing)).count();
-    match (2 * served).cmp(&valid().count()) {
-        std::cmp::Ordering::Greater => Judged::Served,
-        std::cmp::Ordering::Less => Judged::Unserved,
-        std::cmp::Ordering::Equal => Judged::Unknown,
+    /// The next rate and the length of its trial: the shortest trial that any goal asks for, and of
+    /// those the highest rate.
+    fn next(&self) -> Option<(f64, Nanos)> {
+        let goals = Goal::all(&self.spec.bounds);
+        let wanted = goals.into_iter().filter_map(|goal| self.of_goal(goal));
+        wanted.min_by(|a, b| a.1.cmp(&b.1).then(b.0.total_cmp(&a.0)))
     }
-}
 
-fn valid_at(rate: f64, past: &[TrialReport]) -> impl Iterator<Item = &TrialReport> {
-    let here = move |t: &&TrialReport| value(t.level) == rate && t.verdict == Verdict::Valid;
-    past.iter().filter(here)
-}
-
-fn run(spec: &SweepSpec, past: &[TrialReport], per_s: f64, stretch: u64) -> Next<TrialSpec> {
-    match Rate::from_f64(per_s) {
-        Some(rate) => Next::Run(Box::new(spec.rate_trial(rate, past.len(), stretch))),
-        None => Next::Doomed(format!("a rate of {per_s}/s cannot be offered")),
+    fn of_goal(&self, goal: Goal) -> Option<(f64, Nanos)> {
+        [Stage::Short, Stage::Long].into_iter().find_map(|stage| {
+            let rate = self.of_stage(goal, stage)?;
+            // What a short trial left undecided may be decided by a long one.
+            let is_again = stage == Stage::Short && self.trials.at(rate).next().is_some();
+            let stage = if is_again { Stage::Long } else { stage };
+            Some((rate, self.length(goal, rate, stage)))
+        })
     }
-}
 
-fn next_rate(spec: &SweepSpec, past: &[TrialReport]) -> Option<f64> {
-    let limit = limit(past);
-    toward(&limit, past).or_else(|| {
-        // The limit is known; now the bounds below it.
-        let table = points(past);
-        let kept = bound::bracket(&spec.bounds, &table);
-        let (within, outside) = (kept.within?, kept.outside?);
-        let below = limit.within.is_some_and(|highest| outside <= highest);
-        let far = outside / within > NEAR;
-        let middle = rounded((within * outside).sqrt());
-        (below && far && is_new(middle, past)).then_some(middle)
-    })
-}
-
-fn is_new(rate: f64, past: &[TrialReport]) -> bool {
-    past.iter().all(|t| value(t.level) != rate)
-}
-
-/// The rate, if it has not been tried often enough to rest an answer on it.
-fn unconfirmed(rate: f64, past: &[TrialReport]) -> Option<f64> {
-    (valid_at(rate, past).count() < CONFIRMED && tried(rate, past) <= CONFIRMED).then_some(rate)
-}
-
-fn tried(rate: f64, past: &[TrialReport]) -> usize {
-    past.iter().filter(|t| value(t.level) == rate).count()
-}
-
-/// The next rate toward the limit: up or down until it is enclosed, then between; at last those
-/// that the answer rests on once more.
-fn toward(limit: &Limit, past: &[TrialReport]) -> Option<f64> {
-    let [least, most] = RANGE_PER_S;
-    match (limit.within, limit.outside) {
-        (None, None) => {
-            let lowest = limit.unknown.first().copied().unwrap_or(START_PER_S);
-            let again = unconfirmed(lowest, past);
-            // One more attempt where the generator has less to do.
-            again.or_else(|| Some(START_PER_S / STEP).filter(|&r| is_new(r, past)))
+    fn of_stage(&self, goal: Goal, stage: Stage) -> Option<f64> {
+        let limit = self.limit(goal, stage);
+        let is_open = |rate: &f64| {
+            self.verdict(goal, *rate, stage).is_none()
+                && limit.within.is_none_or(|w| *rate > w)
+                && limit.outside.is_none_or(|o| *rate < o)
+                && self.tries(goal, *rate, stage) < self.tries_max(stage)
+        };
+        // What the stage before found is made sure of; what was begun is ended.
+        let earlier = match stage {
+            Stage::Short => Limit::default(),
+            Stage::Long => self.limit(goal, Stage::Short),
+        };
+        // Where short trials decide nothing, nor do the longer repeats of each.
+        let is_known = earlier.within.or(earlier.outside).is_some();
+        if stage == Stage::Long && !is_known {
+            return None;
         }
-        (Some(within), None) => match limit.unknown.first() {
-            None => Some(within * STEP).filter(|&r| r <= most),
-            Some(&unknown) => unconfirmed(unknown, past).or_else(|| {
-                let middle = rounded((within * unknown).sqrt());
-                (unknown / within > NEAR_UNKNOWN && is_new(middle, past)).then_some(middle)
-            }),
-        },
-        (None, Some(outside)) => unconfirmed(outside, past).or_else(|| {
-            let lower = outside / STEP;
-            (lower >= least && is_new(lower, past)).then_some(lower)
-        }),
-        (Some(within), Some(outside)) => {
-            let between = between(within, outside, past);
-            between
-                .or_else(|| unconfirmed(outside, past))
-                .or_else(|| unconfirmed(within, past))
+        let begun = limit.unknown.iter().copied();
+        let begun = begun.filter(|r| self.tries(goal, *r, stage) > 0);
+        let found = [earlier.within, earlier.outside].into_iter().flatten();
+        found.chain(begun).find(is_open).or_else(|| {
+            let near = match stage {
+                Stage::Short => NEAR_COARSE,
+                Stage::Long => NEAR,
+            };
+            self.toward(&limit, near)
+        })
+    }
+
+    fn limit(&self, goal: Goal, stage: Stage) -> Limit {
+        self.trials
+            .limit(goal, |rate| self.target(goal, rate, stage))
+    }
+
+    fn verdict(&self, goal: Goal, rate: f64, stage: Stage) -> Option<bool> {
+        self.trials
+            .verdict(goal, rate, self.target(goal, rate, stage))
+    }
+
+    /// Trials of this rate that are long enough for the stage.
+    fn tries(&self, goal: Goal, rate: f64, stage: Stage) -> usize {
+        let least = 0.95 * self.target(goal, rate, stage).trial_s;
+        let here = self.trials.at(rate);
+        here.filter(|t| t.duration_ns as f64 / 1e9 >= least).count()
+    }
+
+    fn tries_max(&self, stage: Stage) -> usize {
+        match stage {
+            Stage::Short => UNDECIDED_MAX,
+            Stage::Long => UNDECIDED_MAX + LONG_TRIALS as usize,
         }
     }
-}
 
-/// A new rate between the two, unless they are near enough: nearer and nearer to the capacity from
-/// outside, or where that is not known the middle.
-fn between(within: f64, outside: f64, past: &[TrialReport]) -> Option<f64> {
-    if outside / within <= NEAR {
-        return None;
+    fn target(&self, goal: Goal, rate: f64, stage: Stage) -> Target {
+        let trial_s = self.length(goal, rate, stage).as_secs_f64();
+        let trials = match stage {
+            Stage::Short => 1.0,
+            Stage::Long => LONG_TRIALS,
+        };
+        Target {
+            trial_s,
+            sum_s: trials * trial_s,
+        }
     }
-    let is_apart = |r: f64| {
-        past.iter()
-            .all(|t| (value(t.level) / r - 1.0).abs() > APART)
-    };
-    let inside = |r: &f64| *r > within && *r < outside && is_apart(*r);
-    let middle = rounded((within * outside).sqrt());
-    let known = capacity(past, outside).map(|[_, per_s, _]| per_s);
-    let guesses = known.map(|c| OF_CAPACITY.map(|share| rounded(c * share)));
-    let guess = guesses.into_iter().flatten().find(inside);
-    let is_wide = known.is_none() || outside / within > NEAR_UNKNOWN;
-    guess.or_else(|| Some(middle).filter(|r| is_wide && inside(r)))
-}
 
-/// What the target served when it was offered `outside`, between the ends of its interval.
-fn capacity(past: &[TrialReport], outside: f64) -> Option<[f64; 3]> {
-    let served: Vec<&TrialReport> = valid_at(outside, past).collect();
-    let n = served.len() as f64;
-    let per_s = served.iter().map(|t| t.successes_per_s()).sum::<f64>() / n;
-    let half = served.iter().map(|t| {
-        let interval = goodput_ci95(t).map(|[lo, hi]| (hi - lo) / 2.0);
-        interval.unwrap_or(t.successes_per_s() / (t.completed.max(1) as f64).sqrt())
-    });
-    let half = half.fold(0.0, f64::max);
-    (per_s > 0.0).then_some([per_s - half, per_s, per_s + half])
+    /// The length of a trial of this rate.
+    fn length(&self, goal: Goal, rate: f64, stage: Stage) -> Nanos {
+        let full = self.spec.base.duration.as_secs_f64();
+        let needed = (goal.operations() / rate).min(STRETCH_MAX * full);
+        let length = match stage {
+            Stage::Short => SHORT_SHARE * full,
+            Stage::Long => full,
+        };
+        Nanos((1e9 * length.max(needed)) as u64)
+    }
+
+    /// The next new rate toward the limit: up or down until it is enclosed, then between.
+    fn toward(&self, limit: &Limit, near: f64) -> Option<f64> {
+        let [least, most] = RANGE_PER_S;
+        let unknown = &limit.unknown;
+        match (limit.within, limit.outside) {
+            (None, None) => match unknown.last() {
+                None => Some(START_PER_S),
+                Some(last) => (unknown.len() < CLIMB_UNDECIDED_MAX).then(|| rounded(last * STEP)),
+            },
+            (Some(within), None) => match unknown.len() {
+                n if n < CLIMB_UNDECIDED_MAX - 1 => {
+                    let highest = unknown.last().copied().unwrap_or(within);
+                    Some(rounded(highest * STEP)).filter(|&r| r <= most)
+                }
+                _ => self.middle(within, unknown[0], NEAR_UNKNOWN),
+            },
+            (None, Some(outside)) => {
+                let from = unknown
+                    .last()
+                    .and_then(|u| self.middle(*u, outside, NEAR_UNKNOWN));
+                let lowest = unknown.first().copied().unwrap_or(outside);
+                let lower = rounded(lowest / STEP);
+                let served = limit.capacity_per_s.map(|c| rounded(OF_CAPACITY[0] * c));
+                let guess = served.filter(|&r| r >= least && r < lowest && self.is_apart(r));
+                from.or(guess)
+                    .or_else(|| Some(lower).filter(|&r| r >= least && self.is_apart(r)))
+            }
+            (Some(within), Some(outside)) => self.between(within, outside, limit, near),
+        }
+    }
+
+    /// A new rate between the two, unless they are near enough: near the capacity where that is
+    /// known, else in the middle of the widest gap between rates that were tried.
+    fn between(&self, within: f64, outside: f64, limit: &Limit, near: f64) -> Option<f64> {
+        if outside / within <= near {
+            return None;
+        }
+        let inside = |r: &f64| *r > within && *r < outside && self.is_apart(*r);
+        let guesses = limit.capacity_per_s;
+        let guesses = guesses.map(|c| OF_CAPACITY.map(|share| rounded(c * share)));
+        let guess = guesses.into_iter().flatten().find(inside);
+        guess.or_else(|| {
+            let mut tried = vec![within];
+            tried.extend(&limit.unknown);
+            tried.push(outside);
+            let gaps = tried.windows(2).map(|pair| [pair[0], pair[1]]);
+            let [lower, upper] = gaps.max_by(|a, b| (a[1] / a[0]).total_cmp(&(b[1] / b[0])))?;
+            self.middle(lower, upper, near)
+        })
+    }
+
+    fn middle(&self, lower: f64, upper: f64, near: f64) -> Option<f64> {
+        let middle = rounded((lower * upper).sqrt());
+        (upper / lower > near && self.is_apart(middle)).then_some(middle)
+    }
+
+    fn is_apart(&self, rate: f64) -> bool {
+        let tried = self.trials.rates();
+        tried.iter().all(|r| (r / rate - 1.0).abs() > APART)
+    }
 }
 
 /// To four significant digits, for people's sake.

@@ -41,6 +41,9 @@ pub struct SweepConclusion {
     /// The bounds asked for, in the order given.
     #[serde(default)]
     pub bounds: Vec<BoundAsked>,
+    /// `--axis rate`: what is known of the highest rate of each goal: no loss, then each bound.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<GoalBounds>,
     /// What an open loop shows beside the users, where the target pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<OpenLoopBeside>,
@@ -50,6 +53,21 @@ pub struct SweepConclusion {
     pub recommended_vusers: Option<u32>,
     /// The conclusion in one or two sentences for a person.
     pub answer: String,
+}
+
+/// Between which rates a goal of a search over rates stops to be reached (RFC 9971).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GoalBounds {
+    /// `no_loss`, or the bound as asked: `p90<=50ms`.
+    pub goal: String,
+    /// Relevant lower bound: the highest rate known to reach it below `upper_per_s`; `None` where
+    /// none is.
+    pub lower_per_s: Option<f64>,
+    /// Relevant upper bound: the lowest rate known not to reach it; `None` where none is.
+    pub upper_per_s: Option<f64>,
+    /// Rates between the two that were tried and are not decided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided_per_s: Vec<f64>,
 }
 
 /// One trial in open loop beside a sweep over users. While a target pauses, the users of a closed

@@ -8,7 +8,6 @@ use crate::spec::{
 };
 use crate::time::Nanos;
 use crate::trial::report::TimesReport;
-use rand_core::RngCore;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -91,7 +90,7 @@ impl SweepSpec {
             level,
             load,
             duration: Nanos(self.base.duration.0.saturating_mul(stretch)),
-            seed: rng::stream(self.base.seed, rng::TRIALS + trial as u64).next_u64(),
+            seed: rng::of_trial(self.base.seed, trial),
             ..self.base.clone()
         }
     }
@@ -163,9 +162,9 @@ impl Bound {
         self.figure_ns(times).is_some_and(|ns| ns <= self.limit.0)
     }
 
-    /// Whether its confidence interval is within the limit as a whole; never where it has none.
-    pub fn holds_for_certain(&self, times: &TimesReport) -> bool {
-        let ci95 = match self.metric {
+    /// Its 95 % confidence interval, in nanoseconds, where there is one.
+    pub(super) fn ci95_ns(&self, times: &TimesReport) -> Option<[u64; 2]> {
+        match self.metric {
             BoundMetric::Mean => times.mean_ci95,
             BoundMetric::P50 => times.p50_ci95,
             BoundMetric::P75 => times.p75_ci95,
@@ -173,7 +172,12 @@ impl Bound {
             BoundMetric::P95 => times.p95_ci95,
             BoundMetric::P99 => times.p99_ci95,
             BoundMetric::P999 => times.p999_ci95,
-        };
+        }
+    }
+
+    /// Whether its confidence interval is within the limit as a whole; never where it has none.
+    pub fn holds_for_certain(&self, times: &TimesReport) -> bool {
+        let ci95 = self.ci95_ns(times);
         ci95.is_some_and(|[_, upper]| upper <= self.limit.0)
     }
 }

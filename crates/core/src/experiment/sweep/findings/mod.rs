@@ -2,9 +2,11 @@
 
 mod course;
 mod doubt;
+mod order;
 
 pub(super) use course::{ERRORS_RISE, drifts, errors_rise, idle_users, warmed_up};
 pub(super) use doubt::confidence;
+pub(super) use order::time_not_separated;
 
 use crate::experiment::sweep::beside::CLOSED_LOOP_HIDES_PAUSES;
 use crate::experiment::sweep::bound::BOUND_UNREACHABLE;
@@ -15,6 +17,7 @@ use crate::spec::Level;
 use crate::words::{estimate, exact, levels, number, percent, ratio, users};
 use course::{DRIFTS_BETWEEN_TRIALS, IDLE_USERS, WARMED_UP};
 use doubt::{CONFIDENCE_NOT_REACHED, KNEE_METHODS_DISAGREE, disagreement};
+use order::TIME_NOT_SEPARATED;
 
 /// A level past the knee costs at least this multiple of the response time there.
 const COSTLY: f64 = 3.0;
@@ -22,7 +25,7 @@ const COSTLY: f64 = 3.0;
 const LITTLE_GAIN: f64 = 0.1;
 
 /// The codes of these findings.
-pub const CODES: [Code; 14] = [
+pub const CODES: [Code; 15] = [
     CLOSED_LOOP_HIDES_PAUSES,
     BOUND_UNREACHABLE,
     TOO_FEW_LEVELS,
@@ -37,6 +40,7 @@ pub const CODES: [Code; 14] = [
     WARMED_UP,
     DRIFTS_BETWEEN_TRIALS,
     IDLE_USERS,
+    TIME_NOT_SEPARATED,
 ];
 
 /// What a sweep varies.
@@ -134,6 +138,8 @@ fn shape(points: &[LevelPoint], reading: &Reading, all: &[LevelPoint]) -> Option
                 AxisKind::Rate => "let the rates be found: --axis rate (without --rates)",
             },
         )),
+        // A peak at the lowest level is not past saturation: `retrograde` says what it is.
+        Shape::SaturatedBelow { .. } if reading.fallen.is_some() => None,
         Shape::SaturatedBelow { lowest } => {
             Some(saturated_below(axis, [lowest, last], reading.x_max_per_s))
         }

@@ -16,6 +16,8 @@ const FALSE_SHARE: f64 = 0.01;
 const FALSE_SHARE_UNKNOWN: f64 = 0.0125;
 /// So many levels are needed to tell noise from their scatter.
 const LEVELS_MIN: usize = 5;
+/// From so large a fall on, as a logarithm, noise is no explanation though the rows are few.
+const FALL_OF_FEW: f64 = 0.5;
 /// No table is more exact than this.
 const NOISE_MIN: f64 = 0.01;
 /// Degrees of freedom at which Student's law is the normal one.
@@ -36,7 +38,7 @@ pub(super) fn fell(rows: &[LevelPoint]) -> Option<&LevelPoint> {
     let fall = (top.throughput_per_s / last.throughput_per_s).ln();
     let is_fall = match standard_error(top).zip(standard_error(last)) {
         Some((a, b)) => fall > t_beyond(FALSE_SHARE / earlier.len() as f64, NORMAL) * a.hypot(b),
-        None => fell_steadily(&rows, top.level) && fall > unknown_noise(&rows)?,
+        None => fell_steadily(&rows, top.level) && fall > unknown_noise(&rows),
     };
     (is_fall && fall > FALL_MIN).then_some(*last)
 }
@@ -87,14 +89,14 @@ fn fell_steadily(rows: &[&LevelPoint], top: f64) -> bool {
 }
 
 /// The largest fall that noise makes of a flat curve, told from the scatter of the rows.
-fn unknown_noise(rows: &[&LevelPoint]) -> Option<f64> {
+fn unknown_noise(rows: &[&LevelPoint]) -> f64 {
     let parameters = 3;
     if rows.len() < LEVELS_MIN {
-        return None;
+        return FALL_OF_FEW;
     }
     let freedom = rows.len() - parameters;
     let rows: Vec<LevelPoint> = rows.iter().map(|p| (*p).clone()).collect();
     let squares = models::smooth_residual(&rows).powi(2) * rows.len() as f64;
     let noise = (squares / freedom as f64).sqrt().max(NOISE_MIN);
-    Some(2f64.sqrt() * t_beyond(FALSE_SHARE_UNKNOWN, freedom as u64) * noise)
+    2f64.sqrt() * t_beyond(FALSE_SHARE_UNKNOWN, freedom as u64) * noise
 }

@@ -1,12 +1,16 @@
-//! Tables measured elsewhere: comma-separated values with a header.
+//! Tables measured elsewhere, as people write them and as they stand on web pages.
 
 use super::LevelPoint;
+use crate::stats::rounds::{Cell, fit};
 use crate::stats::sample;
 use crate::stats::sample::{t_beyond, variance};
 use std::fmt;
 
 /// Fewer rows of one level tell nothing of their scatter.
 const REPEATS_MIN: usize = 3;
+
+/// Rows of a table that are fitted; of more, levels have the mean.
+const FITTED_MAX: usize = 10_000;
 
 /// What is wrong with a table, where, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,10 +26,13 @@ impl std::error::Error for TableError {}
 
 const COLUMNS: &str = "vusers,throughput_per_s[,mean_ms,p90_ms]";
 
-/// Reads `vusers,throughput_per_s` and, optionally, `mean_ms,p90_ms`: a header line, columns in any
-/// order, spaces around values, empty lines, comments after `#`, and in quotes thousands apart
-/// (`"88,318"`). Rows come back in ascending order of users; rows of the same number of users
-/// become one, with the mean of each column and, from three rows on, a confidence interval.
+/// Reads `vusers,throughput_per_s` and, optionally, `mean_ms,p90_ms`, in this order where there is
+/// no header. Values are separated by commas, semicolons, tabs or blanks. Empty lines and what
+/// follows a `#` are skipped. Thousands may be apart (`88,318`), in quotes where commas separate
+/// values. A unit may follow (`88,318/s`, `3.2 ms`).
+///
+/// Rows come back in ascending order of users. Rows of the same number of users become one, with
+/// the mean of each column and, from three rows on, a confidence interval.
 pub fn parse_csv(bytes: &[u8]) -> Result<Vec<LevelPoint>, TableError> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let line = 1 + bytes[..e.valid_up_to()]
@@ -35,18 +42,30 @@ pub fn parse_csv(bytes: &[u8]) -> Result<Vec<LevelPoint>, TableError> {
         TableError(format!("line {line} is not UTF-8 text; give {COLUMNS}"))
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = text
+    let lines: Vec<(usize, &str)> = text
         .lines()
         .enumerate()
         .map(|(i, line)| (i + 1, line.split('#').next().unwrap_or("").trim()))
-        .filter(|(_, line)| !line.is_empty());
-    let (number, header) = lines
-        .next()
-        .ok_or_else(|| TableError(format!("line 1: no header; begin with {COLUMNS}")))?;
-    let columns = parse_header(number, header)?;
+        .filter(|(_, line)| !line.is_empty())
+        .collect();
+    let &(number, first) = lines
+        .first()
+        .ok_or_else(|| TableError(format!("line 1: no table; give {COLUMNS}")))?;
+    let separator = Separator::of(&lines);
+    let names = separator.split(number, first)?;
+    let is_header = names.iter().all(|name| name.number().is_none());
+    let columns = if is_header {
+        parse_header(number, &names)?
+    } else {
+        Column::ALL[..names.len().clamp(2, Column::ALL.len())].to_vec()
+    };
     let mut rows = Vec::new();
-    for (number, line) in lines {
-        rows.push(parse_row(number, line, &columns)?);
+    for (number, line) in &lines[usize::from(is_header)..] {
+        rows.push(parse_row(
+            *number,
+            &separator.split(*number, line)?,
+            &columns,
+        )?);
     }
     if rows.is_empty() {
         let line = number + 1;
@@ -54,9 +73,88 @@ pub fn parse_csv(bytes: &[u8]) -> Result<Vec<LevelPoint>, TableError> {
             "line {line}: no level follows the header; give one line per number of users"
         )));
     }
-    rows.sort_by(|a, b| a.level.total_cmp(&b.level));
     Ok(merged(&rows))
 }
+
+/// What stands between the values of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Separator {
+    Comma,
+    Semicolon,
+    Tab,
+    Blank,
+}
+
+impl Separator {
+    /// The separator of these lines: the rarest character of those that may be one, as a comma may
+    /// also set thousands apart, and blanks may also surround values.
+    fn of(lines: &[(usize, &str)]) -> Separator {
+        let all_have = |c: char| lines.iter().all(|(_, line)| line.contains(c));
+        let is_blank = |line: &str| {
+            let mut words = line.split_whitespace();
+            !line.contains('"')
+                && line.split_whitespace().count() >= 2
+                && words.all(|word| !word.starts_with(',') && !word.ends_with(','))
+        };
+        if all_have(';') {
+            Separator::Semicolon
+        } else if all_have('\t') {
+            Separator::Tab
+        } else if lines.iter().all(|(_, line)| is_blank(line)) {
+            Separator::Blank
+        } else {
+            Separator::Comma
+        }
+    }
+
+    /// The values of a line. A unit apart from its number (`3.2 ms`) belongs to it.
+    fn split(self, line: usize, text: &str) -> Result<Vec<Field>, TableError> {
+        let apart = |c| {
+            text.split(c)
+                .map(|part| unquoted(part.trim(), true))
+                .collect()
+        };
+        Ok(match self {
+            Separator::Comma => fields(line, text)?,
+            Separator::Semicolon => apart(';'),
+            Separator::Tab => apart('\t'),
+            Separator::Blank => {
+                let mut values: Vec<Field> = Vec::new();
+                for word in text.split_whitespace() {
+                    let is_unit = UNITS.iter().any(|(unit, _)| *unit == word);
+                    match values.last_mut() {
+                        Some(last) if is_unit && last.number().is_some() => {
+                            last.text = format!("{} {word}", last.text);
+                        }
+                        _ => values.push(unquoted(word, true)),
+                    }
+                }
+                values
+            }
+        })
+    }
+}
+
+/// Units that may follow a number, and what they multiply it by.
+const UNITS: [(&str, f64); 17] = [
+    ("/s", 1.0),
+    ("req/s", 1.0),
+    ("reqs/s", 1.0),
+    ("requests/s", 1.0),
+    ("responses/s", 1.0),
+    ("ops/s", 1.0),
+    ("rps", 1.0),
+    ("tps", 1.0),
+    ("k", 1e3),
+    ("k/s", 1e3),
+    ("users", 1.0),
+    ("vusers", 1.0),
+    ("connections", 1.0),
+    ("ms", 1.0),
+    ("s", 1e3),
+    ("µs", 1e-3),
+    ("us", 1e-3),
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
@@ -83,6 +181,32 @@ impl Column {
         }
     }
 
+    /// Other names that tables give it.
+    fn aliases(self) -> &'static [&'static str] {
+        match self {
+            Column::Vusers => &["users", "connections", "concurrency", "clients"],
+            Column::Throughput => &["throughput", "throughput/s", "req/s", "requests/s", "rps"],
+            Column::Mean => &["mean"],
+            Column::P90 => &["p90"],
+        }
+    }
+
+    fn is_called(self, name: &str) -> bool {
+        let is_alias = || self.aliases().iter().any(|a| a.eq_ignore_ascii_case(name));
+        self.name().eq_ignore_ascii_case(name) || is_alias()
+    }
+
+    /// Whether a value in this unit can stand in it.
+    fn takes(self, unit: &str) -> bool {
+        let of_time = ["ms", "s", "µs", "us"].contains(&unit);
+        let of_users = ["users", "vusers", "connections"].contains(&unit);
+        match self {
+            Column::Vusers => of_users || unit.is_empty(),
+            Column::Throughput => !of_time && !of_users,
+            Column::Mean | Column::P90 => of_time || unit.is_empty(),
+        }
+    }
+
     fn right(self) -> &'static str {
         match self {
             Column::Vusers => "give a whole number of users from 1 to 4294967295, such as 100",
@@ -103,11 +227,11 @@ impl Column {
     }
 }
 
-fn parse_header(line: usize, header: &str) -> Result<Vec<Column>, TableError> {
+fn parse_header(line: usize, names: &[Field]) -> Result<Vec<Column>, TableError> {
     let mut columns = Vec::new();
-    for (i, name) in fields(line, header)?.iter().enumerate() {
+    for (i, name) in names.iter().enumerate() {
         let place = format!("line {line}, column {}", i + 1);
-        let known = |c: &Column| c.name().eq_ignore_ascii_case(&name.text);
+        let known = |c: &Column| c.is_called(&name.text);
         let column = Column::ALL.into_iter().find(known).ok_or_else(|| {
             TableError(format!(
                 "{place}: `{}` is not a column; the header is {COLUMNS}",
@@ -134,13 +258,12 @@ fn parse_header(line: usize, header: &str) -> Result<Vec<Column>, TableError> {
     Ok(columns)
 }
 
-fn parse_row(line: usize, text: &str, columns: &[Column]) -> Result<LevelPoint, TableError> {
-    let fields = fields(line, text)?;
+fn parse_row(line: usize, fields: &[Field], columns: &[Column]) -> Result<LevelPoint, TableError> {
     if fields.len() != columns.len() {
         let (has, wants) = (fields.len(), columns.len());
         let column = has.min(wants) + 1;
         return Err(TableError(format!(
-            "line {line}, column {column}: {has} values where the header has {wants} columns; \
+            "line {line}, column {column}: {has} values where there are {wants} columns; \
              put numbers with thousands separators in quotes"
         )));
     }
@@ -155,8 +278,10 @@ fn parse_row(line: usize, text: &str, columns: &[Column]) -> Result<LevelPoint, 
         if optional && field.text.is_empty() {
             continue;
         }
-        let value = number(field)
-            .filter(|&v| column.accepts(v))
+        let value = field
+            .number()
+            .filter(|(v, unit)| column.takes(unit) && column.accepts(*v))
+            .map(|(v, _)| v)
             .ok_or_else(|| {
                 TableError(format!(
                     "line {line}, column {} ({}): `{}` will not do; {}",
@@ -178,7 +303,24 @@ fn parse_row(line: usize, text: &str, columns: &[Column]) -> Result<LevelPoint, 
 
 struct Field {
     text: String,
-    quoted: bool,
+    /// Whether commas in it can only set thousands apart.
+    is_apart: bool,
+}
+
+impl Field {
+    /// Its number, and the unit after it, empty where none is. The number is multiplied by what the
+    /// unit says.
+    fn number(&self) -> Option<(f64, &str)> {
+        if let Some(value) = number(&self.text, self.is_apart) {
+            return Some((value, ""));
+        }
+        let is_of_number = |c: char| c.is_ascii_digit() || ".,".contains(c);
+        let end = self.text.find(|c: char| !is_of_number(c))?;
+        let (digits, unit) = self.text.split_at(end);
+        let unit = unit.trim();
+        let (_, factor) = UNITS.iter().find(|(known, _)| *known == unit)?;
+        Some((number(digits, self.is_apart)? * factor, unit))
+    }
 }
 
 /// Splits at commas outside of quotes.
@@ -202,21 +344,23 @@ fn fields(line: usize, text: &str) -> Result<Vec<Field>, TableError> {
             "line {line}, column {column}: a quote is not closed; write \"88,318\""
         )));
     }
-    Ok(parts.iter().map(|part| unquoted(part.trim())).collect())
+    Ok(parts
+        .iter()
+        .map(|part| unquoted(part.trim(), false))
+        .collect())
 }
 
-fn unquoted(part: &str) -> Field {
+fn unquoted(part: &str, is_apart: bool) -> Field {
     let inner = part.strip_prefix('"').and_then(|p| p.strip_suffix('"'));
     Field {
         text: inner.unwrap_or(part).trim().to_owned(),
-        quoted: inner.is_some(),
+        is_apart: is_apart || inner.is_some(),
     }
 }
 
-/// A plain decimal number; in quotes also with commas every three digits.
-fn number(field: &Field) -> Option<f64> {
-    let text = field.text.as_str();
-    let plain = if field.quoted && text.contains(',') {
+/// A plain decimal number; where commas separate no values also with commas every three digits.
+fn number(text: &str, is_apart: bool) -> Option<f64> {
+    let plain = if is_apart && text.contains(',') {
         let whole = text.split('.').next().unwrap_or(text);
         let mut groups = whole.split(',');
         let first = groups.next()?;
@@ -241,8 +385,12 @@ fn excerpt(text: &str) -> String {
     short.escape_default().to_string()
 }
 
+/// One row for each level, ascending, of rows in the order of the table.
 fn merged(rows: &[LevelPoint]) -> Vec<LevelPoint> {
-    rows.chunk_by(|a, b| a.level == b.level)
+    let mut sorted = rows.to_vec();
+    sorted.sort_by(|a, b| a.level.total_cmp(&b.level));
+    let mut levels: Vec<LevelPoint> = sorted
+        .chunk_by(|a, b| a.level == b.level)
         .map(|same| LevelPoint {
             throughput_per_s: mean(same.iter().map(|p| p.throughput_per_s)).unwrap_or(0.0),
             mean_ns: mean(same.iter().filter_map(|p| p.mean_ns)),
@@ -251,7 +399,51 @@ fn merged(rows: &[LevelPoint]) -> Vec<LevelPoint> {
             trials: same.len(),
             ..same[0].clone()
         })
-        .collect()
+        .collect();
+    if let Some(rounds) = rounds(rows, levels.len()) {
+        in_rounds(rows, rounds, &mut levels);
+    }
+    levels
+}
+
+/// The number of rounds that the table consists of: parts of `levels` rows, each with all levels.
+fn rounds(rows: &[LevelPoint], levels: usize) -> Option<usize> {
+    let is_whole = |part: &[LevelPoint]| {
+        let mut of_part: Vec<f64> = part.iter().map(|p| p.level).collect();
+        of_part.sort_by(f64::total_cmp);
+        of_part.dedup();
+        of_part.len() == levels
+    };
+    let rounds = rows.len() / levels.max(1);
+    let is_even = rounds >= 2 && levels >= 2 && rounds * levels == rows.len();
+    let is_even = is_even && rows.len() <= FITTED_MAX;
+    (is_even && rows.chunks(levels).all(is_whole)).then_some(rounds)
+}
+
+/// Estimates throughput of each level with rounds as a factor: what changes from round to round is
+/// no difference between levels.
+fn in_rounds(rows: &[LevelPoint], rounds: usize, levels: &mut [LevelPoint]) {
+    let cells: Vec<Cell> = rows
+        .iter()
+        .enumerate()
+        .filter_map(|(i, p)| {
+            Some(Cell {
+                level: levels.iter().position(|l| l.level == p.level)?,
+                round: i / levels.len(),
+                value: p.throughput_per_s.ln(),
+            })
+        })
+        .collect();
+    let Some(fit) = fit(&cells, levels.len(), rounds) else {
+        return;
+    };
+    for (i, level) in levels.iter_mut().enumerate() {
+        if let Some(estimate) = fit.level(i) {
+            level.throughput_per_s = estimate.value.exp();
+            level.throughput_ci95 = Some(estimate.ci95().map(f64::exp));
+            level.in_rounds = true;
+        }
+    }
 }
 
 /// By Student's t, from what the rows of one level scatter.
@@ -333,10 +525,51 @@ mod tests {
     }
 
     #[test]
+    fn tables_of_web_pages_are_read_without_header() {
+        let plain = vec![(1.0, 1833.0, None, None), (5000.0, 88_318.0, None, None)];
+        for text in [
+            "1,1833\n5000,88318",
+            "1, 1833\n5000, \"88,318\"",
+            "1 1,833\n5,000 88,318",
+            "  1    1,833 \n5,000   88,318\n",
+            "1\t1,833\n5,000\t88,318",
+            "1;1833\n5000;88,318",
+            "1\t1,833 req/s\n5,000\t88,318 req/s",
+            "1 1,833/s\n5,000 88,318/s",
+            "1 users 1,833 req/s\n5,000 users 88,318 rps",
+            "users throughput/s\n1 1,833\n5,000 88,318",
+            "users\treq/s\n1\t1,833\n5,000\t88,318",
+        ] {
+            assert_eq!(rows(text), plain, "{text:?}");
+        }
+        assert_eq!(
+            rows("10 4k/s 2ms 2.5 ms"),
+            [(10.0, 4000.0, Some(2e6), Some(2.5e6))]
+        );
+    }
+
+    #[test]
+    fn rounds_of_a_table_are_a_factor() {
+        let points = |text: &str| parse_csv(text.as_bytes()).unwrap();
+        // The second round is twice as fast throughout.
+        let rounds = points("1 100\n2 150\n2 300\n1 200\n1 100\n2 150");
+        assert!(rounds.iter().all(|p| p.in_rounds && p.trials == 3));
+        let [lo, hi] = rounds[0].throughput_ci95.unwrap();
+        assert!(hi / lo < 1.01, "{rounds:?}");
+        let blocks = points("1 100\n1 200\n1 100\n2 150\n2 300\n2 150");
+        assert!(blocks.iter().all(|p| !p.in_rounds));
+        assert!(points("1 100\n2 150").iter().all(|p| !p.in_rounds));
+    }
+
+    #[test]
     fn errors_name_line_and_column_and_what_is_right() {
         for (text, place, hint) in [
-            ("", "line 1", "begin with vusers,throughput_per_s"),
-            ("1,1833", "line 1, column 1", "the header is vusers"),
+            ("", "line 1", "give vusers,throughput_per_s"),
+            ("load,1833", "line 1, column 1", "from 1"),
+            ("load,rate", "line 1, column 1", "the header is vusers"),
+            ("1 5 parsecs", "line 1, column 3", "`parsecs`"),
+            ("1;1,83;", "line 1, column 2", "per second"),
+            ("1 5 ms", "line 1, column 2", "per second"),
             (
                 "vusers",
                 "line 1, column 2",

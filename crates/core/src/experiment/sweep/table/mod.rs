@@ -34,6 +34,8 @@ pub struct LevelPoint {
     pub stationary: bool,
     /// How many trials it rests on.
     pub trials: usize,
+    /// Whether all levels were measured in rounds, so that time meets them alike.
+    pub in_rounds: bool,
 }
 
 impl LevelPoint {

@@ -69,6 +69,7 @@ fn pooled(level: Level, trials: &[TrialReport]) -> LevelPoint {
         valid: used.iter().all(|t| t.verdict == Verdict::Valid),
         stationary: used.iter().all(|t| t.stationary),
         trials: used.len(),
+        in_rounds: false,
     }
 }
 

@@ -108,7 +108,7 @@ fn the_highest_rate_served_is_found() {
             "{rate} of {capacity}: {:?}",
             levels(&conducted)
         );
-        assert!(conducted.trials.len() <= 14);
+        assert!(conducted.trials.len() <= 30, "{:?}", levels(&conducted));
         let first = conducted.trials[0].level;
         assert_eq!(first, Level::RatePerS(100.0));
         assert!(
@@ -162,7 +162,7 @@ fn an_invalid_trial_is_no_answer() {
         let what = format!("{} {:?}", conclusion.answer, levels(&conducted));
         assert!(lo < 1_667.0 * 1.01 && hi > 1_667.0 * 0.99, "{what}");
         assert!(hi / lo < 1.2, "{what}");
-        assert!(conducted.trials.len() <= 14);
+        assert!(conducted.trials.len() <= 40, "{what}");
     }
 }
 
