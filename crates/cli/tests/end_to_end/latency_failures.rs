@@ -26,7 +26,11 @@ fn codes(report: &Value) -> Vec<&str> {
 fn a_killed_flow_is_zero_and_named() {
     let service = service(&["--fault", "reset(up,1,300ms)"]);
     let options = ["--scenarios", "2/1,0/1", "-d", "600ms", "--idle", "100ms"];
-    let arguments = [&["latency", &service.address, "--quiet"], &options[..]].concat();
+    let arguments = [
+        &["latency", &service.address, "--quiet", "--full"],
+        &options[..],
+    ]
+    .concat();
     let ended = run(&arguments);
     assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
     let text = ended.stdout;

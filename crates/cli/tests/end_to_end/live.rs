@@ -94,7 +94,7 @@ fn what_is_said_meanwhile_follows_on_the_main_screen() {
     for label in ["vusers=1 ", "vusers=2 "] {
         assert!(after.contains(label), "{after:?}");
     }
-    assert!(ended.stdout.contains("vusers"), "{ended:?}");
+    assert!(ended.stdout.contains("users"), "{ended:?}");
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn a_stored_report_is_held_against_other_thresholds() {
     let again = run(&[&["report", stored.str()][..], &kept].concat());
     assert!(again.status.is_some_and(|s| fine.contains(&s)), "{again:?}");
     let crossed = run(&[
-        &["report", stored.str()][..],
+        &["report", stored.str(), "--full"][..],
         &kept,
         &["--fail-if", "p50>0ns"],
     ]

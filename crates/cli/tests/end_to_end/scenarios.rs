@@ -147,7 +147,7 @@ fn what_was_not_expected_is_told_with_its_step() {
             server.url()
         ),
     );
-    let ended = run(&["run", file.str(), "-n", "5", "--vusers", "1"]);
+    let ended = run(&["run", file.str(), "-n", "5", "--vusers", "1", "--full"]);
     assert!(matches!(ended.status, Some(1 | 3)), "{ended:?}");
     for text in [
         "unexpected_responses",

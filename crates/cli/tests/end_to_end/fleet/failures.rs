@@ -88,7 +88,7 @@ fn agents_whose_coordinator_is_killed_keep_what_they_measured() {
     });
     assert_eq!(report["trials"][0]["outcomes"]["ok"], 600);
     // The command that the report names makes the same report.
-    let text = run(&["fleet", "collect", "--nats", &url]).stdout;
+    let text = run(&["fleet", "collect", "--nats", &url, "--full"]).stdout;
     let named = text.find("knee fleet collect ").map(|at| &text[at..]);
     let line = named
         .and_then(|rest| rest.lines().next())
@@ -284,7 +284,7 @@ fn rows_of_agents_tell_stopped_from_noisy_in_every_experiment() {
         assert!(clauses.contains("stalled"), "{clauses}");
         let found = report["findings"].to_string();
         assert!(found.contains("agent a1 was stopped"), "{found}");
-        let text = run_with_input(&["report", "-"], &ended.stdout).stdout;
+        let text = run_with_input(&["report", "-", "--full"], &ended.stdout).stdout;
         assert!(text.contains("stopped: did not run for"), "{text}");
         for agent in &ground.agents {
             agent.forget();

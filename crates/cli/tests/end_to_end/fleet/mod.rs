@@ -161,7 +161,7 @@ fn fifty_agents_on_one_machine() {
     assert_eq!(report["trials"][0]["outcomes"]["ok"], 1000);
     assert_eq!(agents(&report).len(), 50);
     assert!(agents(&report).iter().all(|a| a["attempted"] == 20));
-    let text = knee(&["report", "-"]);
+    let text = knee(&["report", "-", "--full"]);
     let mut child = text_of(text);
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), ended.stdout.as_bytes()).unwrap();
     let text = Ended::of(child);

@@ -86,7 +86,7 @@ fn of_a_run_all_but_the_last_interval_is_there() {
         trial["response_time_ns"]["count"], completed,
         "each response time is there"
     );
-    let text = data.told(&["history", "show", "1"]);
+    let text = data.told(&["history", "show", "1", "--full"]);
     assert!(
         text.contains("INTERRUPTED") && text.contains("cut_short"),
         "{text}"
