@@ -18,7 +18,10 @@ fn screen(arguments: &[&str], most: usize) -> Ended {
     assert_eq!(lines.iter().filter(is_answer).count(), 1, "{text}");
     let last = lines.iter().rev().find(|line| !line.starts_with("  "));
     assert!(last.is_some_and(|line| is_answer(&line)), "{text}");
-    assert!(text.starts_with("knee "), "what was asked, and its figures: {text}");
+    assert!(
+        text.starts_with("knee "),
+        "what was asked, and its figures: {text}"
+    );
     assert!(!text.contains("\nRepeat\n"), "{text}");
     ended
 }

@@ -69,7 +69,9 @@ fn show_figures(doc: &Document, empty: &dyn Fn() -> Page, room: usize) -> Page {
         page
     };
     // Sentences are cut before rows are left out.
-    let tight = (TABLE_ROWS_MIN..=most).rev().map(|rows| figures(true, rows));
+    let tight = (TABLE_ROWS_MIN..=most)
+        .rev()
+        .map(|rows| figures(true, rows));
     let mut pages = std::iter::once(figures(false, most)).chain(tight);
     let page = pages.find(|page| page.lines() <= room);
     let mut page = page.unwrap_or_else(|| figures(true, TABLE_ROWS_MIN).begin(room));

@@ -61,7 +61,10 @@ fn stated(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
             });
         }
         found.unless(capacity.is_none_or(|c| *c == of.capacity_per_s), || {
-            format!("{}: capacity {capacity:?}, {}", finding.code, of.capacity_per_s)
+            format!(
+                "{}: capacity {capacity:?}, {}",
+                finding.code, of.capacity_per_s
+            )
         });
     }
 }

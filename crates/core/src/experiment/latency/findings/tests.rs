@@ -322,7 +322,10 @@ fn an_end_before_the_first_data_is_no_zero() {
     }
     let report = assess(&ended);
     let of = row(&report, None, None).expect("a scenario");
-    assert_eq!((of.up_kib_per_s, of.down_kib_per_s, of.smoothness_hz), (None, None, None));
+    assert_eq!(
+        (of.up_kib_per_s, of.down_kib_per_s, of.smoothness_hz),
+        (None, None, None)
+    );
     assert_eq!(found(&[ended.clone()]), []);
     ended.interrupted = false;
     let standing = row(&assess(&ended), None, None).expect("a scenario");

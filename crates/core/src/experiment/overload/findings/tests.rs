@@ -492,8 +492,14 @@ fn an_automatic_choice_that_ended_early() {
 fn no_level_beyond_the_capacity_is_told() {
     let light = report(Level::Descriptors(4), &[(Outcome::Served, 1_300)]);
     let simple = clients(8, 1_300);
-    assert!(finds("not_overloaded", &[simple.clone(), light]), "130/s of 130/s");
-    assert!(!finds("not_overloaded", &[simple.clone(), sclients(64, 1_300)]), "258/s");
+    assert!(
+        finds("not_overloaded", &[simple.clone(), light]),
+        "130/s of 130/s"
+    );
+    assert!(
+        !finds("not_overloaded", &[simple.clone(), sclients(64, 1_300)]),
+        "258/s"
+    );
     assert!(!finds("not_overloaded", &[simple]), "nobody else");
 }
 
@@ -507,6 +513,12 @@ fn a_full_accept_queue_is_not_nearly_empty() {
         observed.accept_queue_limit = Some(128);
     });
     let found = found(&[silent], &SETTING);
-    let finding = found.iter().find(|f| f.code == "never_answers").expect("it is silent");
-    assert!(finding.text.contains("held at most 129 of 128"), "{finding:?}");
+    let finding = found
+        .iter()
+        .find(|f| f.code == "never_answers")
+        .expect("it is silent");
+    assert!(
+        finding.text.contains("held at most 129 of 128"),
+        "{finding:?}"
+    );
 }
