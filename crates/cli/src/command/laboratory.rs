@@ -386,5 +386,6 @@ pub(super) fn report<T>(
     };
     report.thresholds = order.thresholds.judge(&report);
     report.judge();
+    report.drop_present_advice();
     order.output.secrets().hide_report(report)
 }

@@ -18,6 +18,10 @@ fn screen(arguments: &[&str], most: usize) -> Ended {
     assert_eq!(lines.iter().filter(is_answer).count(), 1, "{text}");
     let last = lines.iter().rev().find(|line| !line.starts_with("  "));
     assert!(last.is_some_and(|line| is_answer(&line)), "{text}");
+    assert!(
+        text.starts_with("knee "),
+        "what was asked, and its figures: {text}"
+    );
     assert!(!text.contains("\nRepeat\n"), "{text}");
     ended
 }
@@ -61,7 +65,8 @@ fn a_run_of_sessions_has_24_lines_at_most() {
 #[test]
 fn one_request_has_12_lines_at_most() {
     let server = KneeServer::start(&[]);
-    screen(&["run", &server.url(), "-n", "1"], 12);
+    let ended = screen(&["run", &server.url(), "-n", "1"], 12);
+    assert!(ended.stdout.contains("1 ok"), "{}", ended.stdout);
     let failing = KneeServer::start(&["--fault", "reset(1)"]);
     screen(&["run", &failing.url(), "-n", "1"], 12);
 }

@@ -66,7 +66,7 @@ fn every_command_of_the_tutorial_works() {
             "run" if is_suspended => (&[3], &["INVALID", "stall"]),
             "run" => (&[0, 1, 3], &["VALID", "response", "p50"]),
             "sweep" => (&[0, 3], &["VALID", "users", "throughput"]),
-            "explain" => (&[0], &["INVALID"]),
+            "explain" => (&[0], &words[1..]),
             "history" => (&[0], &["sweep", "run"]),
             "compare" => (&[0, 1, 3], &["throughput"]),
             other => panic!("knee {other} is not expected"),

@@ -2,6 +2,7 @@
 //! stable, more may be added; times are integers in nanoseconds ending in `_ns` (or inside an
 //! object whose key does), rates are per second and end in `_per_s`.
 
+mod advice;
 pub mod codes;
 pub(crate) mod contradictions;
 mod kind;

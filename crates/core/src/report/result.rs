@@ -137,6 +137,11 @@ impl Report {
 fn of_trial(trial: &TrialReport) -> Tally {
     let ok = trial.outcomes.count(Outcome::Ok) + trial.outcomes.count(Outcome::Served);
     let (attempted, succeeded) = match &trial.detail {
+        // A response counts where it came: it may be of an attempt from before the window.
+        Detail::Http(_) if trial.outcomes.responses() == 0 => {
+            let came = trial.responses_per_s() * trial.duration_ns as f64 / 1e9;
+            (trial.attempted, came.ceil() as u64)
+        }
         Detail::Http(_) => (trial.attempted, ok),
         Detail::Udp(udp) if udp.datagrams.service_lost.is_some() => (0, ok),
         Detail::Udp(udp) => (udp.ledger.sent(), ok),
@@ -197,6 +202,7 @@ mod tests {
             attempted: outcomes.total(),
             completed: outcomes.responses(),
             outcomes,
+            throughput_per_s: None,
             ..trial()
         }
     }
@@ -244,6 +250,16 @@ mod tests {
         assert!(!report(Kind::Run, vec![ending(&[])]).has_measured());
         let both = vec![ending(&[(Timeout, 3)]), ending(&[(Ok, 1)])];
         assert_eq!(judged(report(Kind::Sweep, both)), "");
+    }
+
+    #[test]
+    fn responses_to_attempts_of_before_are_a_success() {
+        let mut late = ending(&[(Outcome::ConnectTimeout, 99)]);
+        late.throughput_per_s = Some(107.7);
+        assert_eq!(judged(report(Kind::Overload, vec![late.clone()])), "");
+        late.throughput_per_s = Some(0.0);
+        let none = "none of 99 operations succeeded: 99 connect timeout";
+        assert_eq!(judged(report(Kind::Overload, vec![late])), none);
     }
 
     #[test]

@@ -89,6 +89,15 @@ pub struct FlowReport {
     pub lost_because: Option<String>,
 }
 
+impl FlowsReport {
+    /// Whether its flows tell anything of the path: data came, or a flow was lost. One that ended
+    /// before either, as the user ended it, tells nothing.
+    pub fn has_begun(&self) -> bool {
+        let tells = |f: &FlowReport| f.lost_at_ns.is_some() || f.bytes.iter().any(|n| *n > 0);
+        self.state != "aborted" || self.flows.iter().any(tells)
+    }
+}
+
 /// Probes of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProbeReport {

@@ -216,6 +216,7 @@ impl Drops {
     pub(crate) fn of_sender(mut self) -> Drops {
         let receives = [
             DropPlace::Firewall,
+            DropPlace::Reassembly,
             DropPlace::NoSocket,
             DropPlace::Checksum,
             DropPlace::ReceiveBuffer,
@@ -321,6 +322,9 @@ impl Drops {
         for (name, value) in pairs(text, "Ip: ") {
             self.add_ip("Ip: ", name, value);
         }
+        for (name, value) in pairs(text, "Icmp: ") {
+            self.add_icmp("Icmp: ", name, value);
+        }
     }
 
     /// The same, of extensions.
@@ -348,6 +352,8 @@ impl Drops {
                 self.add_udp("Udp6: ", name, value);
             } else if let Some(name) = name.strip_prefix("Ip6") {
                 self.add_ip("Ip6: ", name, value);
+            } else if let Some(name) = name.strip_prefix("Icmp6") {
+                self.add_icmp("Icmp6: ", name, value);
             }
         }
     }
@@ -356,6 +362,16 @@ impl Drops {
         let known = UDP.iter().find(|(known, _)| *known == name);
         if let (Some(&(name, place)), Ok(count)) = (known, value.parse()) {
             let source = format!("{prefix}{name}");
+            self.add(place, Scope::Namespace, source, None, count);
+        }
+    }
+
+    /// A router tells the sender of datagrams whose time to live ran out there.
+    fn add_icmp(&mut self, prefix: &str, name: &str, value: &str) {
+        if name == "InTimeExcds"
+            && let Ok(count) = value.parse()
+        {
+            let (place, source) = (DropPlace::TimeToLive, format!("{prefix}{name}"));
             self.add(place, Scope::Namespace, source, None, count);
         }
     }
@@ -371,6 +387,10 @@ impl Drops {
                 flow.given += count;
             }
             "ReasmOKs" => flow.reassembled += count,
+            "ReasmFails" => {
+                let (place, source) = (DropPlace::Reassembly, format!("{prefix}{name}"));
+                self.add(place, Scope::Namespace, source, None, count);
+            }
             // Hosts that come up call routers and groups, which most let pass: no drop of ours.
             "InMcastPkts" if prefix == "Ip6: " => flow.given += count,
             _ if IP.contains(&name) => self.add_at_ip(format!("{prefix}{name}"), count),

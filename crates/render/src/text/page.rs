@@ -42,6 +42,12 @@ impl Page {
         self.lines.len()
     }
 
+    /// Its first lines alone.
+    pub(super) fn begin(mut self, lines: usize) -> Page {
+        self.lines.truncate(lines);
+        self
+    }
+
     /// Adds the lines of another page of the same width.
     pub(super) fn append(&mut self, other: Page) {
         self.lines.extend(other.lines);

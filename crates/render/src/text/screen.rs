@@ -59,18 +59,22 @@ fn show_figures(doc: &Document, empty: &dyn Fn() -> Page, room: usize) -> Page {
         _ => None,
     });
     let most = tables.max().unwrap_or(TABLE_ROWS_MIN).max(TABLE_ROWS_MIN);
-    let mut pages = (TABLE_ROWS_MIN..=most).rev().map(|rows| {
+    let figures = |is_tight: bool, rows: usize| {
         let mut page = empty();
         if !doc.opening.made.is_empty() {
             page.cut(0, Line::of(Ink::Dim, &doc.opening.made));
         }
-        blocks
-            .iter()
-            .for_each(|block| show_key(&mut page, block, rows));
+        let each = blocks.iter();
+        each.for_each(|block| show_key(&mut page, block, is_tight, rows));
         page
-    });
+    };
+    // Sentences are cut before rows are left out.
+    let tight = (TABLE_ROWS_MIN..=most)
+        .rev()
+        .map(|rows| figures(true, rows));
+    let mut pages = std::iter::once(figures(false, most)).chain(tight);
     let page = pages.find(|page| page.lines() <= room);
-    let mut page = page.unwrap_or_else(empty);
+    let mut page = page.unwrap_or_else(|| figures(true, TABLE_ROWS_MIN).begin(room));
     let plots = blocks.into_iter().filter_map(|block| match block {
         Block::Plots(plots, _) => Some(plots),
         _ => None,
@@ -81,13 +85,14 @@ fn show_figures(doc: &Document, empty: &dyn Fn() -> Page, room: usize) -> Page {
     page
 }
 
-fn show_key(page: &mut Page, block: &Block, rows: usize) {
+fn show_key(page: &mut Page, block: &Block, is_tight: bool, rows: usize) {
     match block {
         Block::Plots(..) => {}
         Block::Table(_, table) => {
             page.gap();
             show_table(page, table, rows);
         }
+        Block::Paragraph(line) if is_tight => page.cut(INDENT, line.clone()),
         Block::List(lines) => lines.iter().for_each(|line| page.cut(INDENT, line.clone())),
         other => show_block(page, other),
     }

@@ -136,6 +136,12 @@ fn pressed(summary: &Summary) -> Option<String> {
         true => "the schedule",
         false => "S-Clients",
     };
+    if !summary.is_overloaded() {
+        return Some(format!(
+            "{who} offered up to {}/s: nothing was overloaded",
+            number(most)
+        ));
+    }
     Some(format!(
         "{who} offered up to {}/s ({} times)",
         number(most),

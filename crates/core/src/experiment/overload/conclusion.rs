@@ -34,6 +34,41 @@ impl Answer for OverloadConclusion {
     }
 }
 
+/// The numbers that findings rest on are those of the table.
+fn stated(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
+    type Row = (f64, f64, Option<u32>);
+    let simple = of.simple.iter();
+    let simple = simple.map(|r| (r.served_per_s, r.first_syn_per_s, r.accept_queue_max));
+    let sclients = of.sclients.iter();
+    let sclients = sclients.map(|r| (r.served_per_s, r.first_syn_per_s, r.accept_queue_max));
+    let rows: Vec<Row> = simple.chain(sclients).collect();
+    let columns: [(&str, fn(&Row) -> Option<f64>); 3] = [
+        ("served_per_s", |r| Some(r.0)),
+        ("first_syn_per_s", |r| Some(r.1)),
+        ("accept_queue_max", |r| r.2.map(f64::from)),
+    ];
+    for finding in said.findings {
+        let capacity = finding.evidence.get("capacity_per_s");
+        for (name, of_row) in columns {
+            // What is foretold before the load rests on other figures.
+            let is_measured = name != "served_per_s" || capacity.is_some();
+            let Some(value) = finding.evidence.get(name).filter(|_| is_measured) else {
+                continue;
+            };
+            let is_there = rows.iter().filter_map(of_row).any(|cell| cell == *value);
+            found.unless(is_there, || {
+                format!("{}: {name} {value} is in no row", finding.code)
+            });
+        }
+        found.unless(capacity.is_none_or(|c| *c == of.capacity_per_s), || {
+            format!(
+                "{}: capacity {capacity:?}, {}",
+                finding.code, of.capacity_per_s
+            )
+        });
+    }
+}
+
 fn check(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
     let simple = of.simple.iter().map(|r| (r.served_per_s, &r.outcomes));
     let sclients = of.sclients.iter().map(|r| (r.served_per_s, &r.outcomes));
@@ -57,6 +92,7 @@ fn check(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
             format!("{first} SYNs per second, at most {}", of.max_syn_per_s)
         });
     }
+    stated(said, of, found);
     if let Some(r_squared) = of.r_squared {
         found.unless((0.0..=1.0).contains(&r_squared), || {
             format!("R² {r_squared}")

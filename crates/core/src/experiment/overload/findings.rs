@@ -58,6 +58,7 @@ pub const CODES: &[Code] = &[
     syns::SYNCOOKIES_ACTIVE,
     syns::SYN_RETRANSMISSIONS,
     syns::CAPTURES_DISAGREE,
+    throughput::NOT_OVERLOADED,
     throughput::SIMPLE_CLIENTS_FLATTEN,
     throughput::THROUGHPUT_FALLS,
     throughput::THROUGHPUT_FLAT,
@@ -87,6 +88,7 @@ pub(super) fn overload_findings(
     found.extend(server::unanswered(summary));
     found.extend(failures);
     found.extend(syns::syncookies(trials));
+    found.extend(throughput::not_overloaded(summary));
     found.extend(throughput::simple_clients_flatten(summary));
     found.extend(throughput::beyond_capacity(summary));
     found.extend(syns::retransmissions(summary, setting));

@@ -48,11 +48,15 @@ impl Overload {
             Descriptors::Auto => {
                 // With no simple client before it, the first trial is there for the capacity.
                 let known = simple.max(1);
+                let probe = levels::PROBE.min(self.spec.descriptors_max.max(1));
                 let Some(known_by) = past.get(..known) else {
-                    return Some(levels::PROBE.min(self.spec.descriptors_max.max(1)));
+                    return Some(probe);
                 };
                 let levels = levels::automatic(&self.spec, most_served_per_s(known_by));
-                levels.get(past.len() - known).copied()
+                // That of the first trial is not tried again.
+                let is_new = |d: &u32| simple > 0 || *d != probe;
+                let mut levels = levels.into_iter().filter(is_new);
+                levels.nth(past.len() - known)
             }
         }
     }
@@ -85,7 +89,11 @@ impl Experiment for Overload {
         let setting = self.setting();
         let summary = Summary::of(past, &setting);
         let conclusion = summary.conclusion(&setting);
-        let verdict = of_overload(past);
+        let verdict = if is_load_missing(&summary, &setting) {
+            Verdict::Invalid
+        } else {
+            of_overload(past)
+        };
         Concluded {
             verdict,
             findings: overload_findings(past, &summary, &setting, verdict),
@@ -109,6 +117,12 @@ impl Overload {
             wanted_factor: automatic.then_some(spec.offered_factor_max),
         }
     }
+}
+
+/// Whether an overload was asked for, of some times the capacity, and none was made.
+fn is_load_missing(summary: &Summary, setting: &Setting) -> bool {
+    let is_asked = setting.wanted_factor.is_some() && summary.pressing().count() > 1;
+    is_asked && summary.capacity_per_s > 0.0 && !summary.is_overloaded()
 }
 
 /// Beside what holds for every experiment: where S-Clients ran and no trial of theirs counts,

@@ -207,6 +207,10 @@ impl FromStr for Bound {
             .into_iter()
             .find(|m| m.name() == name.trim())
             .ok_or_else(|| wrong(&format!("`{}` is not a figure", name.trim())))?;
+        // A bare number would be seconds; a mistake is more likely.
+        if limit.trim().ends_with(|c: char| c.is_ascii_digit()) {
+            return Err(wrong(&format!("`{}` has no unit", limit.trim())));
+        }
         let limit = parse_duration(limit.trim())?;
         if limit == Nanos::ZERO {
             return Err(wrong("a limit of 0 cannot be met"));

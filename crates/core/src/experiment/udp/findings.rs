@@ -28,6 +28,8 @@ pub const CODES: &[Code] = &[
     places::BETWEEN_HOSTS,
     places::BACKLOG,
     places::FIREWALL,
+    places::TIME_TO_LIVE,
+    places::REASSEMBLY,
     places::IP_LAYER,
     places::NO_SOCKET,
     places::CHECKSUM,

@@ -179,6 +179,8 @@ pub enum DropPlace {
     NeighbourQueue,
     /// A network device, of either host.
     Device,
+    /// A router on the way, as the time to live ran out.
+    TimeToLive,
     /// Between the hosts.
     Path,
     /// The receiving host's backlog (softnet).
@@ -188,6 +190,8 @@ pub enum DropPlace {
     /// The IP layer of either host: no route, a wrong header, a reverse-path filter, or a packet
     /// filter that does not count.
     IpLayer,
+    /// Its fragments did not become a datagram again.
+    Reassembly,
     /// No socket listens there.
     NoSocket,
     /// Its checksum was wrong.
@@ -202,15 +206,17 @@ pub enum DropPlace {
 
 impl DropPlace {
     /// All of them, in the order in which a datagram passes.
-    pub const ALL: [DropPlace; 13] = [
+    pub const ALL: [DropPlace; 15] = [
         DropPlace::SendBuffer,
         DropPlace::Qdisc,
         DropPlace::NeighbourQueue,
         DropPlace::Device,
+        DropPlace::TimeToLive,
         DropPlace::Path,
         DropPlace::Backlog,
         DropPlace::Firewall,
         DropPlace::IpLayer,
+        DropPlace::Reassembly,
         DropPlace::NoSocket,
         DropPlace::Checksum,
         DropPlace::ReceiveBuffer,
@@ -225,10 +231,12 @@ impl DropPlace {
             DropPlace::Qdisc => "qdisc",
             DropPlace::NeighbourQueue => "neighbour_queue",
             DropPlace::Device => "device",
+            DropPlace::TimeToLive => "time_to_live",
             DropPlace::Path => "path",
             DropPlace::Backlog => "backlog",
             DropPlace::IpLayer => "ip_layer",
             DropPlace::Firewall => "firewall",
+            DropPlace::Reassembly => "reassembly",
             DropPlace::NoSocket => "no_socket",
             DropPlace::Checksum => "checksum",
             DropPlace::ReceiveBuffer => "receive_buffer",

@@ -222,6 +222,8 @@ fn check_places(l: &LedgerReport, found: &[&Finding]) {
             DropPlace::Qdisc => "lost_in_qdisc",
             DropPlace::NeighbourQueue => "lost_at_neighbour",
             DropPlace::Device => "lost_at_device",
+            DropPlace::TimeToLive => "time_to_live_exceeded",
+            DropPlace::Reassembly => "not_reassembled",
             DropPlace::Path => "lost_between_hosts",
             DropPlace::Backlog => "lost_in_backlog",
             DropPlace::IpLayer => "lost_in_ip_layer",

@@ -10,7 +10,7 @@ const OF_THE_GENERATOR: [&str; 2] = ["generator_limited", "generator_distorted"]
 
 /// Findings that do not say how a target failed, however grave they are: they are of statistics, of
 /// the range that was measured, or of the generator.
-const NAMES_NO_FAILURE: [&str; 17] = [
+const NAMES_NO_FAILURE: [&str; 18] = [
     "trials_left_out",
     "non_stationary",
     "littles_law_violation",
@@ -20,6 +20,7 @@ const NAMES_NO_FAILURE: [&str; 17] = [
     "knee_not_bracketed",
     "not_saturated",
     "saturated_below_range",
+    "not_overloaded",
     "past_knee",
     "too_few_levels",
     "retrograde",

@@ -253,3 +253,24 @@ fn this_machine_has_counters() {
     assert!(!now.counts.is_empty());
     assert_eq!(Drops::default().since(&now), Drops::default());
 }
+
+#[test]
+fn time_to_live_and_reassembly_have_their_own_place() {
+    let sample = |moved: u64| {
+        let mut drops = Drops::default();
+        drops.add_snmp(&format!(
+            "Ip: InReceives InDelivers ReasmReqds ReasmOKs ReasmFails\n\
+             Ip: {0} {0} 0 0 {moved}\nIcmp: InMsgs InTimeExcds\nIcmp: {moved} {moved}\n",
+            2 * moved
+        ));
+        drops.add_snmp6(&format!("Icmp6InTimeExcds {moved}\n"));
+        drops
+    };
+    let moved = sample(7).since(&sample(0));
+    assert_eq!(moved.at(DropPlace::TimeToLive), 14);
+    assert_eq!(moved.at(DropPlace::Reassembly), 7);
+    assert_eq!(moved.at(DropPlace::IpLayer), 0);
+    let sender = moved.of_sender();
+    assert_eq!(sender.at(DropPlace::TimeToLive), 14, "its sender is told");
+    assert_eq!(sender.at(DropPlace::Reassembly), 0);
+}

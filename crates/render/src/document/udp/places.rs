@@ -72,6 +72,8 @@ fn place_in_words(place: &str) -> String {
         "qdisc" => "the queue of the sending device (qdisc)".to_owned(),
         "neighbour_queue" => "waiting for a neighbour's address".to_owned(),
         "device" => "a network device".to_owned(),
+        "time_to_live" => "a router (the time to live ran out)".to_owned(),
+        "reassembly" => "fragments not reassembled".to_owned(),
         "path" => "between the hosts".to_owned(),
         "backlog" => "the receiving host's backlog".to_owned(),
         "ip_layer" => "the IP layer".to_owned(),

@@ -25,12 +25,14 @@ pub fn row(
         Some(added.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
     };
     let pinged = flows.tcp.sent > 0;
+    let begun = Some(flows).filter(|flows| flows.has_begun());
+    let (ups, downs) = begun.map_or((None, None), |f| (f.up.as_ref(), f.down.as_ref()));
     Some(ScenarioRow {
         up,
         down,
-        up_kib_per_s: flows.up.as_ref().map(|d| d.capacity_kib_per_s),
-        down_kib_per_s: flows.down.as_ref().map(|d| d.capacity_kib_per_s),
-        smoothness_hz: flows.smoothness_hz,
+        up_kib_per_s: ups.map(|d| d.capacity_kib_per_s),
+        down_kib_per_s: downs.map(|d| d.capacity_kib_per_s),
+        smoothness_hz: begun.and_then(|flows| flows.smoothness_hz),
         responsiveness_hz: pinged.then_some(flows.responsiveness_hz),
         state: flows.state.clone(),
         reason: flows.reason.clone(),
@@ -40,8 +42,8 @@ pub fn row(
         udp_added_latency_ns: added(median_probe_ns),
         distorted: trial.verdict == Verdict::Invalid,
         trial: None,
-        up_jain_index: flows.up.as_ref().map(|d| d.jain_index),
-        down_jain_index: flows.down.as_ref().map(|d| d.jain_index),
+        up_jain_index: ups.map(|d| d.jain_index),
+        down_jain_index: downs.map(|d| d.jain_index),
         flows: flows.flows.iter().map(in_short).collect(),
     })
 }

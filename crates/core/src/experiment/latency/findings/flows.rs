@@ -50,6 +50,12 @@ const UNFAIR_INDEX: f64 = 0.8;
 /// Directions differ from this factor on.
 const ASYMMETRIC_FACTOR: f64 = 2.0;
 
+/// Whether its flows were carried to the end that they were to have, and measured.
+fn is_clean(row: &ScenarioRow) -> bool {
+    let is_whole = !matches!(row.state.as_str(), "forced" | "aborted");
+    is_whole && !row.distorted && row.flows.iter().all(|flow| flow.lost.is_empty())
+}
+
 impl View<'_> {
     /// One for each scenario that lost flows: the first of them.
     pub(super) fn killed(&self) -> Vec<Finding> {
@@ -183,7 +189,8 @@ impl View<'_> {
     fn directions(&self) -> Vec<(&ScenarioRow, Vec<&FlowReport>)> {
         let mut directions = Vec::new();
         for scenario in self.scenarios {
-            let Some(report) = scenario.flows() else {
+            let begun = scenario.flows().filter(|flows| flows.has_begun());
+            let Some(report) = begun else {
                 continue;
             };
             for direction in [Direction::Up, Direction::Down] {
@@ -200,7 +207,16 @@ impl View<'_> {
     /// Only scenarios that mirror each other are compared, as one upload against 31 downloads is
     /// no measure of either direction. A zero is another finding.
     pub(super) fn asymmetric(&self) -> Option<Finding> {
-        let rows = || self.scenarios.iter().map(|s| s.row);
+        let clean = || {
+            self.scenarios
+                .iter()
+                .map(|s| s.row)
+                .filter(|row| is_clean(row))
+        };
+        // Acknowledgements of one direction share the other with its flows.
+        let is_one_way = |row: &&ScenarioRow| row.up == 0 || row.down == 0;
+        let has_both = clean().any(|row| row.down == 0) && clean().any(|row| row.up == 0);
+        let rows = || clean().filter(|row| !has_both || is_one_way(row));
         let mirrored = rows().filter_map(|row| {
             let same = |other: &&ScenarioRow| {
                 (other.up, other.down, &other.congestion_control)

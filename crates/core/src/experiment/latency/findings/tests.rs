@@ -177,6 +177,17 @@ fn asymmetric_from_a_factor_of_two_on() {
         "{}",
         finding.text
     );
+    // What was forced or has the other direction beside it does not decide where others are clean.
+    let mut forced = trial(2, 0, 10.0, &[1.0, 1.0]);
+    forced.ended = ScenarioEnded::Aborted("gone".to_owned());
+    let mixed = trial(1, 1, 10.0, &[10.0, 1_000.0]);
+    let even = [
+        trial(1, 0, 10.0, &[1_000.0]),
+        trial(0, 1, 10.0, &[1_000.0]),
+        trial(0, 2, 10.0, &[900.0, 900.0]),
+    ];
+    let all = found(&[&even[..], &[forced, mixed]].concat());
+    assert!(all.iter().all(|f| f.code != "asymmetric"), "{all:?}");
     // One upload against three downloads has no mirror image here.
     let unlike = trial(1, 3, 10.0, &[100.0, 300.0, 300.0, 300.0]);
     assert_eq!(found(&[unlike]), []);
@@ -299,4 +310,24 @@ fn probes_that_disagree_are_told() {
         probe.back = None;
     }
     assert_eq!(found(&lost), []);
+}
+
+/// One that the user ended before its first data tells nothing of the path.
+#[test]
+fn an_end_before_the_first_data_is_no_zero() {
+    let mut ended = trial(1, 1, 10.0, &[0.0, 0.0]);
+    ended.interrupted = true;
+    for flow in &mut ended.flows {
+        flow.by_interval.iter_mut().for_each(|bytes| *bytes = 0);
+    }
+    let report = assess(&ended);
+    let of = row(&report, None, None).expect("a scenario");
+    assert_eq!(
+        (of.up_kib_per_s, of.down_kib_per_s, of.smoothness_hz),
+        (None, None, None)
+    );
+    assert_eq!(found(&[ended.clone()]), []);
+    ended.interrupted = false;
+    let standing = row(&assess(&ended), None, None).expect("a scenario");
+    assert_eq!(standing.up_kib_per_s, Some(0.0), "a standstill is one");
 }

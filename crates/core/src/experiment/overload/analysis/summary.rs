@@ -13,6 +13,8 @@ const SATURATED_SHARE: f64 = 0.97;
 const FALLEN_SHARE: f64 = 0.95;
 /// … which is told where at least this many times the capacity was offered.
 pub const PRESSED_FACTOR: f64 = 2.0;
+/// The server is overloaded from this many times its capacity on.
+const OVERLOADED_FACTOR: f64 = 1.1;
 /// Where no interval of confidence is known, throughput falls that is below this share of the most
 /// by more than chance.
 const HALVED_SHARE: f64 = 0.5;
@@ -104,6 +106,13 @@ impl Summary {
     pub fn most_offered_per_s(&self) -> Option<f64> {
         let counted = self.pressing().filter(|p| p.is_valid);
         counted.map(|p| p.first_syn_per_s).reduce(f64::max)
+    }
+
+    /// Whether any level that counts offered clearly more than the server serves.
+    pub fn is_overloaded(&self) -> bool {
+        let offered_per_s = self.most_offered_per_s().unwrap_or(0.0);
+        let is_beyond = offered_per_s > OVERLOADED_FACTOR * self.capacity_per_s;
+        is_beyond || self.pressing().any(|p| p.is_valid && p.past_saturation)
     }
 
     /// What becomes of throughput beyond the capacity. It is said to fall only where there is no

@@ -163,10 +163,19 @@ fn silence(fullest: &Point) -> (Code, String) {
              queue is full)"
                 .to_owned(),
         ),
-        (Accepts::Yes, _) => (
+        (Accepts::Yes, held) => (
             NEVER_ANSWERS,
-            "the server accepts them, as its accept queue is nearly empty, and does not answer"
-                .to_owned(),
+            format!(
+                "the server accepts them, as its accept queue {}, and does not answer",
+                match held {
+                    Some((most, limit)) => format!(
+                        "held at most {} of {}",
+                        exact(f64::from(most)),
+                        exact(f64::from(limit))
+                    ),
+                    None => "cannot hold them all".to_owned(),
+                }
+            ),
         ),
         (Accepts::Unknown, _) => (
             NEVER_ANSWERS,

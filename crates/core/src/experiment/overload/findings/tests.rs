@@ -487,3 +487,38 @@ fn an_automatic_choice_that_ended_early() {
     let interrupted = &of(870)[..2];
     assert!(!finds_with("factor_not_reached", interrupted, &wants));
 }
+
+#[test]
+fn no_level_beyond_the_capacity_is_told() {
+    let light = report(Level::Descriptors(4), &[(Outcome::Served, 1_300)]);
+    let simple = clients(8, 1_300);
+    assert!(
+        finds("not_overloaded", &[simple.clone(), light]),
+        "130/s of 130/s"
+    );
+    assert!(
+        !finds("not_overloaded", &[simple.clone(), sclients(64, 1_300)]),
+        "258/s"
+    );
+    assert!(!finds("not_overloaded", &[simple]), "nobody else");
+}
+
+/// The words of what the accept queue held are those of the table.
+#[test]
+fn a_full_accept_queue_is_not_nearly_empty() {
+    let silent = report(Level::Descriptors(64), &[(Outcome::ResponseTimeout, 3_000)]);
+    let silent = with(silent, |t| {
+        let observed = t.as_http_mut().observed.as_mut().expect("captured");
+        observed.accept_queue_max = Some(129);
+        observed.accept_queue_limit = Some(128);
+    });
+    let found = found(&[silent], &SETTING);
+    let finding = found
+        .iter()
+        .find(|f| f.code == "never_answers")
+        .expect("it is silent");
+    assert!(
+        finding.text.contains("held at most 129 of 128"),
+        "{finding:?}"
+    );
+}

@@ -22,6 +22,34 @@ pub(super) const THROUGHPUT_FLAT: Code = Code {
     remedy: "Nothing: this is how a server should behave.",
 };
 
+pub(super) const NOT_OVERLOADED: Code = Code {
+    name: "not_overloaded",
+    cause: "No level offered clearly more than the server serves, so nothing is known of it under \
+            overload. The descriptors were too few, or the generator could not start more.",
+    remedy: "Offer more: a higher --descriptors, or a shorter --connect-timeout.",
+};
+
+/// No level offered more than is served.
+pub(super) fn not_overloaded(summary: &Summary) -> Option<Finding> {
+    let offered_per_s = summary.most_offered_per_s()?;
+    let capacity_per_s = summary.capacity_per_s;
+    (capacity_per_s > 0.0 && !summary.is_overloaded()).then(|| {
+        NOT_OVERLOADED.finding(
+            Severity::Warning,
+            format!(
+                "nothing was overloaded: at most {}/s were offered, and {}/s are served",
+                number(offered_per_s),
+                number(capacity_per_s)
+            ),
+            [
+                ("offered_per_s", offered_per_s),
+                ("capacity_per_s", capacity_per_s),
+            ],
+            "offer more: a higher --descriptors, or a shorter --connect-timeout",
+        )
+    })
+}
+
 /// Simple clients are flat where none of them offers more than this many times the capacity.
 const FLAT_FACTOR: f64 = 1.1;
 

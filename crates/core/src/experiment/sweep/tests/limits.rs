@@ -131,7 +131,9 @@ fn bounds_are_read_from_the_command_line() {
     for (text, hint) in [
         ("50ms", "has no `=`"),
         ("p85=50ms", "`p85` is not a figure"),
-        ("p90=0", "cannot be met"),
+        ("p90=0ms", "cannot be met"),
+        ("p90=50", "has no unit"),
+        ("p90=0.05", "has no unit"),
         ("p90=fast", "fast"),
     ] {
         let error = text.parse::<Bound>().expect_err(text).to_string();

@@ -62,6 +62,20 @@ pub(super) const IP_LAYER: Code = Code {
     remedy: "Look at rules without counters, reverse-path filters and routes.",
 };
 
+pub(super) const TIME_TO_LIVE: Code = Code {
+    name: "time_to_live_exceeded",
+    cause: "A router dropped datagrams whose time to live had run out, and told their sender. The \
+            way is longer than the time to live permits, or it is a loop.",
+    remedy: "Look at the way: `tracepath HOST`, `ip route get`, and net.ipv4.ip_default_ttl.",
+};
+
+pub(super) const REASSEMBLY: Code = Code {
+    name: "not_reassembled",
+    cause: "Datagrams were larger than the path carries in one packet. Some of their fragments \
+            were lost, so the receiving host could not put them together.",
+    remedy: "Send smaller datagrams (--size), or raise net.ipv4.ipfrag_high_thresh.",
+};
+
 pub(super) const NO_SOCKET: Code = Code {
     name: "no_socket",
     cause: "Datagrams arrived at a port where no socket listened. The service ended, restarted, \
@@ -97,6 +111,16 @@ pub(super) fn kind(place: DropPlace) -> Option<(Code, &'static str)> {
         DropPlace::Device => (
             DEVICE,
             "look at the device's counters: ip -s link, ethtool -S DEVICE",
+        ),
+        DropPlace::TimeToLive => (
+            TIME_TO_LIVE,
+            "look at the way and its length: tracepath HOST, ip route get, sysctl \
+             net.ipv4.ip_default_ttl",
+        ),
+        DropPlace::Reassembly => (
+            REASSEMBLY,
+            "send datagrams that fit into one packet: a smaller --size; or raise \
+             net.ipv4.ipfrag_high_thresh on the receiving host",
         ),
         DropPlace::Path => (
             BETWEEN_HOSTS,

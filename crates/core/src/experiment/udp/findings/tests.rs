@@ -363,7 +363,7 @@ fn each_code_is_listed_once() {
             .clone()
             .all(|(code, _)| names.contains(&code.name))
     );
-    assert_eq!(of_places.count(), 11);
+    assert_eq!(of_places.count(), 13);
     let distinct: std::collections::BTreeSet<&&str> = names.iter().collect();
     assert_eq!(distinct.len(), names.len());
 }
