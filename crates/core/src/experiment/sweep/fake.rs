@@ -12,6 +12,7 @@ use crate::spec::{
 };
 use crate::time::Nanos;
 use crate::trial::detail::HttpDetail;
+use crate::trial::slice::Slice;
 use crate::trial::report::{
     GeneratorReport, LittlesLaw, OfferedReport, TimesReport, TrialReport, Verdict,
 };
@@ -76,6 +77,7 @@ impl Fake {
             Load::Overload(_) => unreachable!("a sweep asks for no overload"),
         };
         report.label = spec.label.clone();
+        report.set_slice(Slice::at(Nanos::from_secs_f64(begin_s)));
         report
     }
 
@@ -157,6 +159,7 @@ fn of_axis(axis: Axis, seed: u64) -> SweepSpec {
         base: base(seed),
         axis,
         bounds: Vec::new(),
+        budget: SweepSpec::BUDGET,
         trials_max: SweepSpec::TRIALS_MAX,
         vusers_max: SweepSpec::VUSERS_MAX,
     }
