@@ -27,12 +27,14 @@ impl Slice {
         }
     }
 
-    /// A slice of which no more is known than when it began.
+    /// A slice that began at this time, in s, with this silence within it.
     #[cfg(test)]
-    pub fn at(begin: Nanos) -> Slice {
+    pub fn at(begin_s: f64, silence_s: Option<[f64; 2]>) -> Slice {
+        let ns = |s: f64| (s * 1e9) as u64;
         Slice {
-            begin_ns: begin.0,
-            ..Slice::default()
+            begin_ns: ns(begin_s),
+            silence_ns: silence_s.map(|s| s.map(ns)),
+            raw: None,
         }
     }
 

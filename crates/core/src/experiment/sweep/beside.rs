@@ -6,6 +6,7 @@ use super::quality::stretch;
 use super::{Axis, SweepSpec};
 use crate::experiment::sweep::report::{OpenLoopBeside, SweepConclusion, SweepLevel};
 use crate::finding::{Code, Finding, Severity};
+use crate::stats::sample::mean;
 use crate::spec::{Level, Rate, TrialSpec};
 use crate::trial::findings::queue_grows;
 use crate::trial::report::{TrialReport, Verdict};
@@ -42,8 +43,11 @@ pub(super) fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> 
     let per_s = match open.first() {
         Some(made) => value(made.level),
         None => {
-            let most = closed.iter().map(|t| t.successes_per_s()).fold(0.0, f64::max);
-            offered(most)
+            let at = |level: Level| {
+                let here = closed.iter().filter(|t| t.level == level);
+                mean(&here.map(|t| t.successes_per_s()).collect::<Vec<f64>>())
+            };
+            offered(closed.iter().map(|t| at(t.level)).fold(0.0, f64::max))
         }
     };
     let rate = Rate::from_f64(per_s)?;

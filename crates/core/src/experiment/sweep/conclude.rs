@@ -307,16 +307,16 @@ fn by_rounds(rounds: &Inference, reading: &Reading, conclusion: &mut SweepConclu
     let is_wide = half.is_none_or(|h| h > STILL_KNOWN);
     conclusion.is_undetermined =
         is_wide && conclusion.spread_percent.is_some_and(|s| s > SPREAD_PERCENT);
-    if let Some(half) = half
-        && conclusion.recommended_vusers.is_some()
-    {
-        let least = answer::NEARLY_MOST * most * (-half).exp();
+    if conclusion.recommended_vusers.is_some() {
+        let least = answer::NEARLY_MOST * most * (-half.unwrap_or(0.0)).exp();
         let reaches = |p: &&LevelPoint| {
             let upper = p.throughput_ci95.map_or(p.throughput_per_s, |[_, hi]| hi);
             upper >= least && !knee::fails(p)
         };
-        let fewest = reading.rows.iter().find(reaches).map(|p| p.level as u32);
-        conclusion.recommended_vusers = fewest.or(conclusion.recommended_vusers);
+        let sound = || reading.rows.iter().filter(|p| !knee::fails(p));
+        // Where operations fail at the maximum, the most users without failures.
+        let fewest = sound().find(reaches).or_else(|| sound().next_back());
+        conclusion.recommended_vusers = fewest.map(|p| p.level as u32);
     }
 }
 

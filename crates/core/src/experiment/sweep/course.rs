@@ -44,7 +44,7 @@ const AGAIN_SILENT: usize = 12;
 /// After this many rounds the highest level is compared with those below it.
 const LOOK_AFTER: usize = 2;
 /// Levels nearer than this ratio are one.
-const APART: f64 = 1.1;
+const APART: f64 = 1.2;
 /// The most levels in a round.
 const LEVELS_MAX: usize = 9;
 

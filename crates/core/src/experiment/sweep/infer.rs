@@ -18,6 +18,8 @@ pub(super) const PRECISION: [f64; 2] = [0.02, 0.1];
 const OUTLIER: f64 = 3.0;
 /// Figures are no more exact than this.
 const DEVIATION_MIN: f64 = 0.004;
+/// A knee is no more exact than this: no curve is exactly that of its asymptotes.
+const KNEE_MIN: f64 = 0.01;
 /// Levels with at least this share of the most tell how the capacity changes with time.
 const SATURATED: f64 = 0.5;
 /// A lasting change is by this factor at least.
@@ -121,10 +123,10 @@ impl<'a> Inference<'a> {
 
     fn fitted(&self, is_kept: impl Fn(usize) -> bool) -> Option<RoundsFit> {
         let cell = |i: usize| {
-            let is_in = self.rounds[i] > 0 && is_kept(i);
-            is_in.then_some(Cell {
+            let round = (self.rounds[i] as usize).checked_sub(1);
+            Some(Cell {
                 level: self.place(i)?,
-                round: self.rounds[i] as usize - 1,
+                round: round.filter(|_| is_kept(i))?,
                 value: self.value(i)?,
             })
         };
@@ -313,6 +315,7 @@ impl<'a> Inference<'a> {
 
     /// The table as read, with intervals of the rounds.
     pub(super) fn reading(&self, table: &[LevelPoint]) -> Option<knee::Reading> {
+        // An explored level counts where there are no rounds yet.
         let explored: Vec<f64> = self
             .rows
             .iter()
@@ -326,7 +329,9 @@ impl<'a> Inference<'a> {
         if let Shape::Bent(knee) = &mut reading.shape {
             let lowest = reading.rows.first().map_or(1.0, |p| p.level);
             if let Some(half) = self.knee_half_width(&reading.plateau, lowest) {
-                knee.set_half_width(half.max(DEVIATION_MIN));
+                // Rows weigh all of their slices alike, which the rounds drawn anew do not.
+                let of_rows = knee.half_width.unwrap_or(0.0);
+                knee.set_half_width(half.max(of_rows).hypot(KNEE_MIN));
             }
         }
         Some(reading)

@@ -12,20 +12,13 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 #[test]
-fn failures_stop_the_climb() {
+fn failures_are_named_from_the_level_on() {
     let mut fake = Fake::station(64, 0.01, 0.0);
     fake.failures = Box::new(|n| if n > 20 { 0.3 } else { 0.0 });
-    let (conducted, _) = sweep(&mut fake, automatic(1));
+    let (conducted, conclusion) = sweep(&mut fake, automatic(1));
     let found = codes(&conducted.findings);
-    assert!(
-        found.contains(&"errors_rise") && found.contains(&"not_saturated"),
-        "{found:?}"
-    );
-    assert!(
-        levels(&conducted).iter().all(|&n| n <= 64.0),
-        "{:?}",
-        levels(&conducted)
-    );
+    assert!(found.contains(&"errors_rise"), "{found:?}");
+    assert!(conclusion.answer.contains("operations fail (30 %"), "{}", conclusion.answer);
 }
 
 #[test]
@@ -78,7 +71,7 @@ proptest! {
             Ok::<_, Infallible>(ControlFlow::Continue(report))
         };
         let Ok(conducted) = conduct(&mut experiment, run);
-        prop_assert!((1..=14).contains(&conducted.trials.len()));
+        prop_assert!((1..=30).contains(&conducted.trials.len()));
         for finding in &conducted.findings {
             prop_assert!(!finding.text.is_empty(), "{}", finding.code);
             prop_assert!(finding.evidence.values().all(|v| v.is_finite()));

@@ -5,6 +5,7 @@ mod ends;
 mod findings;
 mod limits;
 mod random_servers;
+mod rounds;
 mod simulated;
 mod tables;
 mod users;
