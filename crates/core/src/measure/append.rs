@@ -4,7 +4,7 @@
 //! between two slices is no part of it, so no statistic of a series may run across them:
 //! [`Measurement::slices`] tells that there are several.
 
-use super::{AgentMeasured, Answers, GeneratorUse, Measurement, Series, Trial, Window};
+use super::{AgentMeasured, Answers, GeneratorUse, Measurement, Observed, Series, Trial, Window};
 use crate::time::Nanos;
 use std::mem;
 
@@ -25,10 +25,32 @@ impl Trial {
             }
         }
         self.spec.duration = Nanos(self.spec.duration.0 + later.spec.duration.0);
-        // What an observer saw is of one window.
-        self.observed = None;
+        match (&mut self.observed, later.observed) {
+            (Some(mine), Some(theirs)) => append_observed(mine, theirs),
+            (mine, _) => *mine = None,
+        }
         self.interrupted |= later.interrupted;
     }
+}
+
+fn append_observed(known: &mut Observed, later: Observed) {
+    let [mine, theirs] = [known.elapsed_ns as f64, later.elapsed_ns as f64];
+    let busy = known.cpu_busy_percent * mine + later.cpu_busy_percent * theirs;
+    known.cpu_busy_percent = busy / (mine + theirs).max(1.0);
+    known.first_syns += later.first_syns;
+    known.repeated_syns += later.repeated_syns;
+    known.client_ends += later.client_ends;
+    known.capture_lost += later.capture_lost;
+    known.elapsed_ns += later.elapsed_ns;
+    known
+        .first_syns_by_interval
+        .extend(later.first_syns_by_interval);
+    for (name, moved) in later.kernel {
+        *known.kernel.entry(name).or_default() += moved;
+    }
+    known.accept_queue_max = known.accept_queue_max.max(later.accept_queue_max);
+    // Times inside the host are of the operations of one window.
+    known.server_host = None;
 }
 
 fn append_agent(known: &mut AgentMeasured, later: AgentMeasured) {
@@ -46,7 +68,9 @@ fn append_agent(known: &mut AgentMeasured, later: AgentMeasured) {
         mean_ns_ci95: None,
         begun_late_ns: known.begun_late_ns.max(later.begun_late_ns),
         pacing_error_p99_ns: known.pacing_error_p99_ns.max(later.pacing_error_p99_ns),
-        busiest_worker_percent: known.busiest_worker_percent.max(later.busiest_worker_percent),
+        busiest_worker_percent: known
+            .busiest_worker_percent
+            .max(later.busiest_worker_percent),
         steal_percent: known.steal_percent.max(later.steal_percent),
         stall_ns_max: known.stall_ns_max.max(later.stall_ns_max),
         lost_because: known.lost_because.take().or(later.lost_because),
@@ -97,7 +121,11 @@ impl Series {
     /// in pairs until they agree; a series for which that is not possible is left out.
     fn followed_by(mut self, mut later: Series) -> Series {
         if self.completed.is_empty() || later.completed.is_empty() {
-            return if self.completed.is_empty() { later } else { self };
+            return if self.completed.is_empty() {
+                later
+            } else {
+                self
+            };
         }
         while self.slot < later.slot {
             self.coarsen();
@@ -154,7 +182,8 @@ impl GeneratorUse {
     /// Adds what the same generator used over a later window; `lengths` are those of both.
     fn append(&mut self, later: GeneratorUse, lengths: [f64; 2]) {
         let [mine, theirs] = lengths;
-        let mean = |a: f64, b: f64| (a * mine + b * theirs) / (mine + theirs).max(f64::MIN_POSITIVE);
+        let mean =
+            |a: f64, b: f64| (a * mine + b * theirs) / (mine + theirs).max(f64::MIN_POSITIVE);
         let woken = [self.woken_by_target, later.woken_by_target];
         if let (Some(mine), Some(theirs)) = (&mut self.wait, &later.wait) {
             mine.polling_percent = mean(mine.polling_percent, theirs.polling_percent);
@@ -164,10 +193,7 @@ impl GeneratorUse {
         *self = GeneratorUse {
             cpu_user_s: self.cpu_user_s + later.cpu_user_s,
             cpu_system_s: self.cpu_system_s + later.cpu_system_s,
-            busiest_worker_percent: mean(
-                self.busiest_worker_percent,
-                later.busiest_worker_percent,
-            ),
+            busiest_worker_percent: mean(self.busiest_worker_percent, later.busiest_worker_percent),
             busiest_worker_waiting_percent: mean(
                 self.busiest_worker_waiting_percent,
                 later.busiest_worker_waiting_percent,

@@ -44,6 +44,8 @@ pub(super) fn users(
     let standing: Vec<&TrialReport> = merged.iter().chain(failing(&inference)).collect();
     let all: Vec<&TrialReport> = merged.iter().chain(closed).collect();
     let mut found = with_agents(&all, findings_at_levels(&standing, asked));
+    // It compares an interval with those before and after it, which may be of other slices.
+    found.retain(|f| f.code != "server_stalled");
     let basis = Basis {
         table: &table,
         past: Some(&merged),
@@ -61,7 +63,10 @@ pub(super) fn users(
         findings: once_gravest_first(found),
         conclusion,
     };
-    (concluded, merged.into_iter().chain(open.iter().cloned()).collect())
+    (
+        concluded,
+        merged.into_iter().chain(open.iter().cloned()).collect(),
+    )
 }
 
 /// Slices in which operations failed that are no part of a row: evidence that no later slice makes
@@ -94,7 +99,12 @@ fn in_time(inference: &Inference, conclusion: &mut SweepConclusion, found: &mut 
         found.retain(|f| !f.is(OUTAGE));
     }
     found.extend(own);
-    found.extend(conclusion.regime_change.as_ref().map(findings::regime_change));
+    found.extend(
+        conclusion
+            .regime_change
+            .as_ref()
+            .map(findings::regime_change),
+    );
     found.extend(conclusion.drift_percent.map(findings::drifts_over_time));
     let varied = findings::host_speed_varied(&conclusion.host_speed, half_percent);
     if conclusion.is_undetermined {
@@ -105,7 +115,11 @@ fn in_time(inference: &Inference, conclusion: &mut SweepConclusion, found: &mut 
             .collect();
         let range = conclusion.varied_per_s.unwrap_or([0.0; 2]);
         let spread_percent = conclusion.spread_percent.unwrap_or(0.0);
-        found.push(findings::throughput_varies(spread_percent, range, &explained));
+        found.push(findings::throughput_varies(
+            spread_percent,
+            range,
+            &explained,
+        ));
     }
     found.extend(varied);
     if let Some(change) = &conclusion.regime_change {
@@ -280,21 +294,28 @@ fn of_users(basis: &Basis, found: &mut Vec<Finding>) -> SweepConclusion {
             }
         }
     }
-    conclusion.varied_per_s = conclusion.is_undetermined.then(|| varied_of(basis, &reading));
+    conclusion.varied_per_s = conclusion
+        .is_undetermined
+        .then(|| varied_of(basis, &reading));
     conclusion.answer = answer::users(&reading, bounds, table, &conclusion);
     conclusion
 }
 
 /// The least and the most throughput of slices at the level with the most.
 fn varied_of(basis: &Basis, reading: &Reading) -> [f64; 2] {
-    let top = reading.rows.iter().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));
+    let top = reading
+        .rows
+        .iter()
+        .max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));
     let past = basis.rounds.map_or(&[][..], |rounds| rounds.past);
     let here = past.iter().enumerate().filter(|(i, t)| {
         let is_measured = basis.rounds.is_some_and(|r| r.rounds[*i] > 0);
         is_measured && top.is_some_and(|top| top.level == value(t.level))
     });
     here.map(|(_, t)| t.successes_per_s())
-        .fold([f64::INFINITY, 0.0], |[least, most], x| [least.min(x), most.max(x)])
+        .fold([f64::INFINITY, 0.0], |[least, most], x| {
+            [least.min(x), most.max(x)]
+        })
 }
 
 /// What rounds add: the interval of the maximum, whether it is determined, and the fewest users
@@ -305,8 +326,10 @@ fn by_rounds(rounds: &Inference, reading: &Reading, conclusion: &mut SweepConclu
     conclusion.spread_percent = rounds.spread.map(|s| 100.0 * s);
     conclusion.max_throughput_ci95_per_s = half.map(|h| [most * (-h).exp(), most * h.exp()]);
     let is_wide = half.is_none_or(|h| h > STILL_KNOWN);
-    conclusion.is_undetermined =
-        is_wide && conclusion.spread_percent.is_some_and(|s| s > SPREAD_PERCENT);
+    conclusion.is_undetermined = is_wide
+        && conclusion
+            .spread_percent
+            .is_some_and(|s| s > SPREAD_PERCENT);
     if conclusion.recommended_vusers.is_some() {
         let least = answer::NEARLY_MOST * most * (-half.unwrap_or(0.0)).exp();
         let reaches = |p: &&LevelPoint| {

@@ -132,7 +132,9 @@ fn in_time(of: &SweepConclusion, found: &mut Contradictions) {
         found.unless(is_marked, || format!("no slice shows {outage:?}"));
     }
     let weights = of.slices.iter().all(|s| (0.0..=1.0).contains(&s.weight));
-    found.unless(weights, || "a slice weighs less than 0 or more than 1".to_owned());
+    found.unless(weights, || {
+        "a slice weighs less than 0 or more than 1".to_owned()
+    });
 }
 
 fn maximum(of: &SweepConclusion, found: &mut Contradictions) {
@@ -241,7 +243,10 @@ fn recommended(of: &SweepConclusion, found: &mut Contradictions) {
     } else if !of.slices.is_empty() {
         let is_counted = |n: u32| counted(of).any(|l| value(l.level) == f64::from(n));
         found.unless(of.recommended_vusers.is_none_or(is_counted), || {
-            format!("{:?} users are recommended, and not measured", of.recommended_vusers)
+            format!(
+                "{:?} users are recommended, and not measured",
+                of.recommended_vusers
+            )
         });
     } else if let Some(knee) = of.knee_vusers {
         let rounded = knee.round().max(1.0) as u32;

@@ -302,7 +302,8 @@ fn next_level(climb: &[Seen], vusers_max: u32) -> Option<u32> {
     let below = climb.iter().filter(|s| s.level < last.level);
     let most_below = below.map(|s| s.per_s).fold(0.0, f64::max);
     let has_fallen = here < FELL * most_below || here <= 0.0;
-    let limit = if last.is_silent { AGAIN_SILENT } else { AGAIN };
+    let is_silent = last.is_silent && most_below > 0.0;
+    let limit = if is_silent { AGAIN_SILENT } else { AGAIN };
     if has_fallen && tries < limit {
         return Some(last.level);
     }
@@ -334,7 +335,9 @@ fn still_rises(levels: &[u32], seen: &[Seen]) -> Option<Seen> {
         crate::stats::rounds::median(here.map(|s| s.per_s))
     };
     let top = *levels.last()?;
-    let below = levels.iter().filter(|&&l| f64::from(top) >= 1.4 * f64::from(l));
+    let below = levels
+        .iter()
+        .filter(|&&l| f64::from(top) >= 1.4 * f64::from(l));
     let most_below = below.map(|&l| middle(l)).fold(0.0, f64::max);
     let of_top = seen.iter().find(|s| s.level == top)?;
     (middle(top) > 1.08 * most_below).then_some(Seen {

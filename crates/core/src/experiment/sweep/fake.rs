@@ -13,10 +13,10 @@ use crate::spec::{
 use crate::time::Nanos;
 use crate::trial::assess::assess;
 use crate::trial::detail::HttpDetail;
-use crate::trial::slice::Slice;
 use crate::trial::report::{
     GeneratorReport, LittlesLaw, OfferedReport, TimesReport, TrialReport, Verdict,
 };
+use crate::trial::slice::Slice;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 

@@ -85,7 +85,8 @@ impl<'a> Inference<'a> {
         let mut all: Vec<u32> = past.iter().map(level_of).collect();
         all.sort_unstable();
         all.dedup();
-        let in_rounds = |&l: &u32| (0..past.len()).any(|i| level_of(&past[i]) == l && rounds[i] > 0);
+        let in_rounds =
+            |&l: &u32| (0..past.len()).any(|i| level_of(&past[i]) == l && rounds[i] > 0);
         let levels: Vec<u32> = all.iter().copied().filter(in_rounds).collect();
         let mut found = Inference {
             past,
@@ -137,7 +138,12 @@ impl<'a> Inference<'a> {
 
     /// The slices in which the target was busy, with what each deviates from its level.
     fn timeline(&self, fit: &RoundsFit) -> Vec<(usize, f64)> {
-        let most = fit.levels.iter().copied().flatten().fold(f64::MIN, f64::max);
+        let most = fit
+            .levels
+            .iter()
+            .copied()
+            .flatten()
+            .fold(f64::MIN, f64::max);
         let of = |i: usize| {
             let level = fit.levels[self.place(i)?]?;
             let is_busy = level >= most + SATURATED.ln();
@@ -207,7 +213,11 @@ impl<'a> Inference<'a> {
     fn row(&self, level: u32) -> Row {
         let here = || (0..self.past.len()).filter(|&i| level_of(&self.past[i]) == level);
         let place = self.levels.iter().position(|&l| l == level);
-        let estimate = self.fit.as_ref().zip(place).and_then(|(fit, p)| fit.level(p));
+        let estimate = self
+            .fit
+            .as_ref()
+            .zip(place)
+            .and_then(|(fit, p)| fit.level(p));
         let mut row = Row {
             level,
             used: here().collect(),
@@ -223,7 +233,10 @@ impl<'a> Inference<'a> {
             row.used = here().filter(counts).collect();
             if row.used.is_empty() {
                 let far = |i: &usize| self.deviations[*i].map_or(f64::MAX, f64::abs);
-                row.used = here().min_by(|a, b| far(a).total_cmp(&far(b))).into_iter().collect();
+                row.used = here()
+                    .min_by(|a, b| far(a).total_cmp(&far(b)))
+                    .into_iter()
+                    .collect();
             }
         }
         // Series of slices follow one another where these have the same length.

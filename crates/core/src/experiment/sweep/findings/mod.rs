@@ -18,8 +18,8 @@ use crate::finding::{Code, Finding, Severity};
 use crate::spec::Level;
 use crate::words::{estimate, exact, levels, number, percent, ratio, users};
 use course::IDLE_USERS;
-use time::{DRIFTS_OVER_TIME, HOST_SPEED_VARIED, REGIME_CHANGE, THROUGHPUT_VARIES};
 use doubt::{CONFIDENCE_NOT_REACHED, KNEE_METHODS_DISAGREE, disagreement};
+use time::{DRIFTS_OVER_TIME, HOST_SPEED_VARIED, REGIME_CHANGE, THROUGHPUT_VARIES};
 
 /// A level past the knee costs at least this multiple of the response time there.
 const COSTLY: f64 = 3.0;

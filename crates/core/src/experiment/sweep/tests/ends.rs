@@ -18,7 +18,11 @@ fn failures_are_named_from_the_level_on() {
     let (conducted, conclusion) = sweep(&mut fake, automatic(1));
     let found = codes(&conducted.findings);
     assert!(found.contains(&"errors_rise"), "{found:?}");
-    assert!(conclusion.answer.contains("operations fail (30 %"), "{}", conclusion.answer);
+    assert!(
+        conclusion.answer.contains("operations fail (30 %"),
+        "{}",
+        conclusion.answer
+    );
 }
 
 #[test]

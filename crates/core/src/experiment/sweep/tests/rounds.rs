@@ -17,7 +17,14 @@ const SERVERS: u64 = 240;
 /// The longest time from the begin to what happens once.
 const WITHIN_S: f64 = 22.0;
 
-const KINDS: [&str; 6] = ["plain", "retrograde", "rejects", "limit", "outage", "change"];
+const KINDS: [&str; 6] = [
+    "plain",
+    "retrograde",
+    "rejects",
+    "limit",
+    "outage",
+    "change",
+];
 
 /// What a server does with so many users, and how the host treats it.
 struct Case {
@@ -58,8 +65,16 @@ impl Case {
             kind,
             station,
             falls: (kind == "retrograde").then(|| (knee * unit(1.5, 2.5), unit(0.1, 0.3))),
-            rejects_above: if kind == "rejects" { most * unit(0.4, 0.9) } else { f64::MAX },
-            limit: if kind == "limit" { (knee * unit(0.4, 1.5)).ceil() } else { f64::MAX },
+            rejects_above: if kind == "rejects" {
+                most * unit(0.4, 0.9)
+            } else {
+                f64::MAX
+            },
+            limit: if kind == "limit" {
+                (knee * unit(0.4, 1.5)).ceil()
+            } else {
+                f64::MAX
+            },
             sd: unit(0.002, 0.04),
             burst_share: unit(0.0, 0.12),
             slow: [unit(0.0, 0.08), unit(5.0, 60.0)],
@@ -126,7 +141,9 @@ fn tell(number: u64) -> Told {
         kept.borrow_mut().push(speed);
         let changed = server.change.filter(|c| (begin_s + end_s) / 2.0 >= c.0);
         let factor = changed.map_or(1.0, |c| c.1);
-        let out = server.outage.map(|[from, to]| [from.max(begin_s), to.min(end_s)]);
+        let out = server
+            .outage
+            .map(|[from, to]| [from.max(begin_s), to.min(end_s)]);
         let out = out.filter(|[from, to]| from < to);
         let lost = out.map_or(0.0, |[from, to]| (to - from) / (end_s - begin_s));
         let per_s = server.curve(users)[1] * speed * factor * (1.0 - lost);
@@ -233,5 +250,8 @@ fn random_servers_on_noisy_hosts_are_told_right() {
     assert!(knee >= 0.9, "knee {knee}: {told}");
     assert!(named >= 0.99, "named {named}: {told}");
     assert!(falls >= 0.95, "retrograde {falls}: {told}");
-    assert!(false_falls <= 0.01, "false retrograde {false_falls}: {told}");
+    assert!(
+        false_falls <= 0.01,
+        "false retrograde {false_falls}: {told}"
+    );
 }

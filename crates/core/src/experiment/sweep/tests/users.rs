@@ -167,9 +167,15 @@ fn an_invalid_level_does_not_end_the_climb() {
     let Ok(conducted) = conduct(&mut experiment, run);
     let conclusion = &conducted.conclusion;
     assert!(levels(&conducted).contains(&64.0), "the climb goes on");
-    let row = conclusion.levels.iter().find(|l| l.level == Level::Vusers(16));
+    let row = conclusion
+        .levels
+        .iter()
+        .find(|l| l.level == Level::Vusers(16));
     let excluded = row.and_then(|l| l.excluded_because.as_deref());
-    assert!(matches!(excluded, Some("invalid" | "explored only")), "{row:?}");
+    assert!(
+        matches!(excluded, Some("invalid" | "explored only")),
+        "{row:?}"
+    );
     let knee = conclusion.knee_vusers.expect("other levels show it");
     assert!(near(knee, 10.0, 0.03), "{knee}");
 }
@@ -182,7 +188,11 @@ fn a_list_runs_just_its_levels() {
     let mut asked: Vec<f64> = levels_asked.iter().map(|&n| f64::from(n)).collect();
     asked.sort_by(f64::total_cmp);
     assert_eq!(levels(&conducted), asked);
-    assert_eq!(conclusion.slices.len(), 10 * asked.len(), "4 s in slices of 400 ms");
+    assert_eq!(
+        conclusion.slices.len(),
+        10 * asked.len(),
+        "4 s in slices of 400 ms"
+    );
     assert!(near(conclusion.knee_vusers.expect("a knee"), 48.0, 0.03));
     let seeds: std::collections::BTreeSet<String> =
         conducted.trials.iter().map(|t| t.label.clone()).collect();
@@ -215,7 +225,10 @@ fn rounds_visit_each_level_once_in_random_order() {
         assert_eq!(levels, [1, 2, 3, 4].map(Level::Vusers));
     }
     assert!((2..=10).any(|round| order(round) != order(1)));
-    assert!(conclusion.levels.iter().all(|l| l.trials >= 5), "slices of a row");
+    assert!(
+        conclusion.levels.iter().all(|l| l.trials >= 5),
+        "slices of a row"
+    );
 }
 
 #[test]
