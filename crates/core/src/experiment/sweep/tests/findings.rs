@@ -6,7 +6,6 @@ use crate::experiment::sweep::findings::{
 use crate::experiment::sweep::knee;
 use crate::experiment::sweep::table::LevelPoint;
 use crate::finding::Finding;
-use crate::spec::Level;
 
 /// A table of `(users, throughput)` with intervals of this half width, as a share.
 fn table(rows: &[(f64, f64)], half_width: Option<f64>) -> Vec<LevelPoint> {
