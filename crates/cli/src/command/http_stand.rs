@@ -11,10 +11,12 @@ use knee_core::time::Nanos;
 use knee_core::trial::assess::assess;
 use knee_core::trial::report::TrialReport;
 use knee_core::trial::sessions::SessionNames;
+use knee_core::trial::slice::Slice;
 use knee_engine::error::RunError;
 use knee_engine::observe::Vantage;
 use knee_fleet::Fleet;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 /// An HTTP target, and what carried the traffic to it.
 #[derive(Debug)]
@@ -25,9 +27,22 @@ pub struct HttpStand {
     connect_timeout: Nanos,
     /// Whether each trial is told of as it ends.
     tells_levels: bool,
+    /// Trials are slices of an experiment in rounds, which began then.
+    slices: Option<Slices>,
     backend: String,
     observe: ObserveArgs,
     makers: Makers,
+}
+
+/// The clock of an experiment in rounds; it begins with the first trial.
+#[derive(Debug, Default)]
+struct Slices(Option<Instant>);
+
+impl Slices {
+    /// Time of the experiment.
+    fn now(&mut self) -> Duration {
+        self.0.get_or_insert_with(Instant::now).elapsed()
+    }
 }
 
 /// Who makes the trials.
@@ -47,10 +62,17 @@ impl HttpStand {
             target: spec.target.clone(),
             connect_timeout: spec.connect_timeout,
             tells_levels,
+            slices: None,
             backend: String::new(),
             observe,
             makers: Makers::Here(None),
         }
+    }
+
+    /// Makes each trial a slice, from which trials of several slices can be made.
+    pub fn in_slices(mut self) -> HttpStand {
+        self.slices = Some(Slices::default());
+        self
     }
 
     /// Watches the server from there in each trial to come.
@@ -90,6 +112,9 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStan
         watch: &mut dyn IntervalWatcher,
         stop: &AtomicBool,
     ) -> Result<Made<TrialReport>, RunError> {
+        if let Some(slices) = &mut self.slices {
+            slices.now();
+        }
         let trial = match &mut self.makers {
             Makers::Here(vantage) => {
                 knee_engine::run_observed(spec, watch, stop, vantage.as_deref_mut())?
@@ -99,8 +124,14 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStan
             }
         };
         self.backend.clone_from(&trial.generator.backend);
+        let mut report = assess(&trial);
+        if let Some(slices) = &mut self.slices {
+            let end = Nanos(slices.now().as_nanos() as u64);
+            let begin = end - trial.measurement.window.length();
+            report.set_slice(Slice::of(&trial, begin));
+        }
         Ok(Made {
-            trial: assess(&trial),
+            trial: report,
             interrupted: trial.interrupted,
         })
     }

@@ -334,7 +334,8 @@ fn so_far<X: Reported, S: Stand<X>>(
         conclusion,
         ended: Ended::Interrupted,
     };
-    let listed = |_: Vec<X::Trial>| listed::<X, S>(past);
+    let reported = experiment.reported(past);
+    let listed = |_: Vec<X::Trial>| listed::<X, S>(reported.as_deref().unwrap_or(past));
     report(
         order,
         started_at.to_string(),

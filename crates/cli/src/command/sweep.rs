@@ -52,11 +52,11 @@ pub struct RawSweep {
     #[arg(hide_possible_values = true)]
     axis: String,
 
-    /// Numbers of virtual users, such as 1,10,50,100 (at most 1,000 of them), or auto: chosen from
-    /// the results, at most 14 trials [default: auto]
+    /// Numbers of virtual users, such as 1,10,50,100 (at most 1,000 of them), or auto: chosen around
+    /// the bend that short trials find [default: auto]
     ///
-    /// A level given twice is measured twice. Where the target pauses, auto ends with a trial in
-    /// open loop, at 90 % of the maximum.
+    /// Levels are measured in rounds: each level once per round, in random order. Where the target
+    /// pauses, auto ends with a trial in open loop, at 90 % of the maximum.
     #[arg(long, value_name = "N,N...", value_parser = vuser_levels, help_heading = "Load")]
     vusers: Option<Levels<u32>>,
 
@@ -73,18 +73,27 @@ pub struct RawSweep {
     #[arg(long, value_name = "FIGURE=T", help_heading = "Load")]
     bound: Vec<Bound>,
 
+    /// Time limit of an automatic sweep over users [default: 60s; 25s for the built-in server]
+    ///
+    /// Rounds end sooner where the maximum is known within 2 % and the knee within 10 %.
+    #[arg(long, value_name = "T", value_parser = parse_positive, help_heading = "Time")]
+    budget: Option<Nanos>,
+
     #[command(flatten)]
     open: OpenArgs,
 
     #[command(flatten)]
     closed: ClosedArgs,
 
-    /// Measured time per level
+    /// Measured time per level, divided into at least 5 rounds
+    ///
+    /// With --vusers auto: the least measured time per level. More rounds follow until the result is
+    /// precise or the --budget is used.
     #[arg(short, long, value_name = "T", default_value = "2s", value_parser = parse_positive)]
     #[arg(help_heading = "Time")]
     duration: Nanos,
 
-    /// Warm-up time, excluded from the results
+    /// Warm-up time before the first slice, excluded from the results; the most for later ones
     #[arg(long, value_name = "T", default_value = "500ms", value_parser = parse_duration)]
     #[arg(help_heading = "Time")]
     warmup: Nanos,
@@ -100,6 +109,9 @@ fn arrival_help() -> String {
     let shapes = arrival::shapes(Some(false)).join(", ");
     format!("With --axis rate: arrival process: {shapes} [default: constant]")
 }
+
+/// The built-in server is told well enough in this time.
+const DEMO_BUDGET: Nanos = Nanos::from_secs(25);
 
 const CONNECTIONS_HELP: &str = "With --axis rate: the most connections that may be open at once \
     [default: as many as the descriptors permit, up to 10,000]";
@@ -134,6 +146,9 @@ pub fn execute(mut sweep: ResolvedSweep) -> Result<Exit, Failure> {
         sweep.spec.base.engine.margins = margins::of_this_machine(sweep.output.notes());
     }
     let mut stand = HttpStand::new(&sweep.spec.base, true, sweep.observe.clone()).made_by(fleet);
+    if let Axis::Vusers(_) = sweep.spec.axis {
+        stand = stand.in_slices();
+    }
     let (order, mut experiment) = sweep.split();
     laboratory::conduct(order, &mut experiment, &mut stand)
 }
@@ -170,6 +185,7 @@ impl RawSweep {
         output.secrets_mut().learn_target(&mut spec.base.target);
         FleetArgs::tell(fleet.as_ref(), &mut words);
         if demo.is_some() {
+            spec.budget = self.budget.unwrap_or(DEMO_BUDGET);
             // The next sweep without a URL brings its own server again, on another port.
             words.leave_out("url");
         }
@@ -218,6 +234,7 @@ impl RawSweep {
             base,
             axis: self.axis(),
             bounds: self.bound.clone(),
+            budget: self.budget.unwrap_or(SweepSpec::BUDGET),
             trials_max: SweepSpec::TRIALS_MAX,
             vusers_max: SweepSpec::VUSERS_MAX.min(machine.connections_default()),
         };
@@ -324,6 +341,7 @@ impl RawSweep {
         words.put_list("bound", bounds);
         words.put("duration", base.duration.exactly());
         words.put("warmup", base.warmup.exactly());
+        words.put_some("budget", self.budget.map(|t| t.exactly()));
         self.http.tell(base, &mut words);
         words
     }

@@ -81,9 +81,10 @@ fn heat_map(heat: &HeatReport, trial: &TrialReport, found: &mut Contradictions) 
     });
     // What ends at the edge of the window may be in one of them alone, and what came before it but
     // was read after it is in no interval.
-    let edge = 1.0 + WHOLE_SLOTS * most as f64;
+    let slices = trial.http().map_or(1, |http| http.slices.max(1));
+    let edge = f64::from(slices) + WHOLE_SLOTS * most as f64;
     let read_late = match trial.level {
-        Level::Vusers(users) => f64::from(users),
+        Level::Vusers(users) => f64::from(users) * f64::from(slices),
         _ => f64::INFINITY,
     };
     let count = heat.count() as f64;

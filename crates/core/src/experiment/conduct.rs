@@ -87,6 +87,8 @@ pub fn conduct_in_view<X: Experiment, E>(
         mut findings,
         conclusion,
     } = experiment.conclude(&trials);
+    let made = trials.len();
+    let trials = experiment.reported(&trials).unwrap_or(trials);
     if verdict == Verdict::Valid {
         let distortions = [GENERATOR_DISTORTED, RATE_MAX_REACHED];
         let is_distortion = |f: &Finding| distortions.iter().any(|&code| f.is(code));
@@ -104,7 +106,7 @@ pub fn conduct_in_view<X: Experiment, E>(
             let step = experiment.next_step_if_doomed();
             findings.push(ending::stopped_early(reason, step));
         }
-        Ended::Interrupted => findings.push(ending::interrupted(trials.len())),
+        Ended::Interrupted => findings.push(ending::interrupted(made)),
     }
     gravest_first(&mut findings);
     Ok(Conducted {

@@ -33,6 +33,11 @@ pub trait Experiment {
     /// What follows from these trials (also when it ended early).
     fn conclude(&self, past: &[Self::Trial]) -> Concluded<Self::Conclusion>;
 
+    /// The trials as a report lists them, where that is not one by one as they were made.
+    fn reported(&self, _: &[Self::Trial]) -> Option<Vec<Self::Trial>> {
+        None
+    }
+
     /// What a person should do where the question could not be answered; `None`: the same as for
     /// any experiment.
     fn next_step_if_doomed(&self) -> Option<String> {

@@ -47,7 +47,7 @@ impl Answers {
     }
 
     #[cold]
-    fn coarsen(&mut self) {
+    pub(super) fn coarsen(&mut self) {
         self.bin = Nanos(self.bin.0 * 2);
         for counts in [&mut self.good, &mut self.failed] {
             *counts = counts.chunks(2).map(|c| c.iter().sum()).collect();

@@ -42,6 +42,11 @@ impl Heat {
         }
     }
 
+    /// Adds the columns of another's after its own.
+    pub(super) fn append(&mut self, later: &Heat) {
+        self.counts.extend_from_slice(&later.counts);
+    }
+
     /// Joins neighbouring columns in pairs, as the slots of its series are joined.
     pub(super) fn coarsen(&mut self) {
         let pairs = self.counts.chunks(2 * ROWS);

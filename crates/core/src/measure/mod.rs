@@ -3,6 +3,7 @@
 mod agents;
 mod anatomy;
 mod answers;
+mod append;
 mod backlog;
 mod completion;
 mod direction;

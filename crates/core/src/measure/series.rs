@@ -84,7 +84,7 @@ impl Series {
     }
 
     /// Joins neighbouring slots in pairs.
-    fn coarsen(&mut self) {
+    pub(super) fn coarsen(&mut self) {
         self.slot = Nanos(self.slot.0 * 2);
         self.completed = self.completed.chunks(2).map(|c| c.iter().sum()).collect();
         let sums = self.response_sum_ns.chunks(2);

@@ -73,6 +73,10 @@ impl Window {
 pub struct Measurement {
     /// The measured window as it really was.
     pub window: Window,
+    /// How many windows follow one another here, where that is more than one; the series then has
+    /// gaps in time. See [`Trial::append`].
+    #[serde(default)]
+    pub slices: u32,
     /// Operations started in the window, whenever they were intended.
     pub started: u64,
     /// How the operations intended in the window ended.

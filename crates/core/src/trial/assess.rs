@@ -109,6 +109,8 @@ fn detail(trial: &Trial, silence: SilenceReport, transient_ns: u64) -> HttpDetai
         connections_max: measured.connections_max,
         observed: trial.observed.clone(),
         agents: trial.agents.clone(),
+        slices: measured.slices,
+        slice: None,
         agents_skew_ns_max: skew_ns_max(&trial.agents),
     }
 }
@@ -160,6 +162,9 @@ const UNTOLD_SHARE: f64 = 0.5;
 impl Flow {
     /// `may_cut`: an initial transient may be left out.
     fn of(measured: &Measurement, may_cut: bool) -> Flow {
+        if measured.slices > 1 {
+            return Flow::of_slices(measured);
+        }
         let series = &measured.series;
         let slots = series.whole_slots(measured.window.length());
         let completed: f64 = series.completed.iter().sum();
@@ -201,6 +206,29 @@ impl Flow {
             throughput_stationary,
             response_stationary: is_stationary(&responses, RESPONSE_SHARE),
             transient_ns: series.slot.0 * transient as u64,
+            completed,
+        }
+    }
+}
+
+impl Flow {
+    /// The mean over slices: what lies between them is unknown, so that no statistic of a series
+    /// applies. The experiment that made them tells how they vary.
+    fn of_slices(measured: &Measurement) -> Flow {
+        let series = &measured.series;
+        let completed: f64 = series.completed.iter().sum();
+        let covered_s = series.slot.as_secs_f64() * series.completed.len() as f64;
+        let per_s = if covered_s > 0.0 {
+            completed / covered_s
+        } else {
+            0.0
+        };
+        Flow {
+            throughput_per_s: (measured.answered > 0).then_some(per_s),
+            throughput_ci95_per_s: None,
+            throughput_stationary: true,
+            response_stationary: true,
+            transient_ns: 0,
             completed,
         }
     }

@@ -6,6 +6,7 @@ use crate::trial::flows::FlowsReport;
 use crate::trial::protocol::ProtocolReport;
 use crate::trial::report::{LittlesLaw, SilenceReport, TrafficReport};
 use crate::trial::sessions::SessionsReport;
+use crate::trial::slice::Slice;
 use crate::trial::timing::TimingReport;
 use serde::{Deserialize, Serialize};
 
@@ -63,10 +64,20 @@ pub struct HttpDetail {
     /// What each agent contributed; absent where one process made the trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentMeasured>,
+    /// How many slices it is made of, where that is more than one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slices: u32,
+    /// What it is as a slice of an experiment in rounds.
+    #[serde(skip)]
+    pub slice: Option<Slice>,
     /// How far apart the agents began at the most, in nanoseconds: how late each was by its own
     /// clock, and how exactly that is known; absent where one process made the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents_skew_ns_max: Option<u64>,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// What a trial of datagrams has beyond any other.

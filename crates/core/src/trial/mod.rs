@@ -16,6 +16,7 @@ pub mod protocol;
 pub mod report;
 pub mod sessions;
 pub mod silence;
+pub mod slice;
 mod spectrum;
 pub mod steps;
 pub mod timing;

@@ -8,6 +8,7 @@ use crate::trial::detail::{Detail, HttpDetail, UdpDetail};
 use crate::trial::figure::{RateRange, TimeRange};
 use crate::trial::flows::FlowsReport;
 use crate::trial::sessions::SessionsReport;
+use crate::trial::slice::Slice;
 use crate::trial::steps::StepReport;
 use crate::trial::timing::TimingReport;
 use crate::trial::validity::Clause;
@@ -220,6 +221,18 @@ impl TrialReport {
     pub fn attempts(&self) -> &Outcomes {
         let sessions = self.sessions().and_then(|s| s.attempts.as_ref());
         sessions.map_or(&self.outcomes, |attempts| &attempts.outcomes)
+    }
+
+    /// What it is as a slice of an experiment in rounds.
+    pub fn slice(&self) -> Option<&Slice> {
+        self.http()?.slice.as_ref()
+    }
+
+    /// Makes it a slice of an experiment in rounds; a trial of HTTP alone can be one.
+    pub fn set_slice(&mut self, slice: Slice) {
+        if let Detail::Http(http) = &mut self.detail {
+            http.slice = Some(slice);
+        }
     }
 
     /// What users came to, where operations are steps of sessions.

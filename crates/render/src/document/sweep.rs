@@ -37,7 +37,10 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &SweepConclusion) {
         doc.section("Models", remark);
         doc.facts(model_facts(c));
     }
-    doc.only(Medium::Page, |doc| show_over_time(doc, report));
+    doc.only(Medium::Page, |doc| {
+        show_rounds(doc, c);
+        show_over_time(doc, report);
+    });
     heat_map::show_levels(doc, &report.trials);
 }
 
@@ -78,6 +81,21 @@ fn show_plots(doc: &mut Document, report: &Report, c: &SweepConclusion) {
         let more = [sweep_plots::spectra(report, c), sweep_plots::cost(c)];
         doc.plots(more.into_iter().flatten(), Layout::Pairs);
     });
+}
+
+/// Throughput of each level by round, one small figure each: what depends on time shows in all.
+fn show_rounds(doc: &mut Document, c: &SweepConclusion) {
+    let plots = sweep_plots::rounds(c);
+    if plots.is_empty() {
+        return;
+    }
+    doc.section("Throughput by round", "");
+    doc.plots(plots, Layout::Pairs);
+    doc.note(
+        "Each round visits all levels in random order. A slow round shows at all levels, an effect \
+         of the load at its own level alone."
+            .to_owned(),
+    );
 }
 
 fn show_over_time(doc: &mut Document, report: &Report) {
@@ -141,10 +159,13 @@ pub(super) fn remark(report: &Report, conclusion: &SweepConclusion) -> String {
 
 /// The figures of the conclusion.
 fn facts(c: &SweepConclusion) -> Vec<Fact> {
-    let mut facts = vec![(
-        "maximum".to_string(),
-        Line::plain(rate(c.max_throughput_per_s)),
-    )];
+    let mut maximum = Line::plain(rate(c.max_throughput_per_s));
+    if let Some([lo, hi]) = c.max_throughput_ci95_per_s {
+        let tie = number::TIE;
+        let interval = format!(", 95{tie}%: {} to {}", number(lo), number(hi));
+        maximum.push(Ink::Plain, interval);
+    }
+    let mut facts = vec![("maximum".to_string(), maximum)];
     let mut fact = |name: &str, line: Line| facts.push((name.to_string(), line));
     if let Some(knee) = c.knee_vusers {
         let knee = estimate(knee);

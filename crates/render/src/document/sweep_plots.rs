@@ -213,6 +213,31 @@ pub(super) fn over_time(report: &Report) -> Vec<Plot> {
         .collect()
 }
 
+/// Throughput by round, one figure for each level on the same rounds.
+pub(super) fn rounds(c: &SweepConclusion) -> Vec<Plot> {
+    let last = c.slices.iter().map(|s| s.round).max().unwrap_or(0);
+    if last < 2 {
+        return Vec::new();
+    }
+    let of_level = |l: &SweepLevel| {
+        let here = c
+            .slices
+            .iter()
+            .filter(|s| s.round > 0 && s.level == l.level);
+        let points: Vec<Point> = here
+            .map(|s| Point::new(f64::from(s.round), s.throughput_per_s))
+            .collect();
+        (points.len() > 1).then(|| {
+            let x = Scale::linear(1.0, f64::from(last), Unit::Count, "round");
+            let y = Scale::from_zero(points.iter().map(|p| p.y), Unit::PerS, "answered");
+            let mut plot = Plot::new(level_name(l.level), x, y);
+            plot.height = 120;
+            plot.with(Series::line("", points).marked(Mark::Dot))
+        })
+    };
+    c.levels.iter().filter_map(of_level).collect()
+}
+
 fn trial_over_time(trial: &TrialReport) -> Plot {
     let intervals = trial.intervals.as_slice();
     let completed = stair(intervals, |i| i.per_s(i.completed));

@@ -5,9 +5,10 @@ use super::bound;
 use super::goals::{Goal, Limit};
 use crate::experiment::sweep::findings::AxisKind;
 use crate::experiment::sweep::knee::{Knee, Reading, Shape, fails};
+use crate::experiment::sweep::report::{RegimeChange, SweepConclusion};
 use crate::experiment::sweep::table::LevelPoint;
 use crate::words::{
-    between_users, estimate, exact, list, number, percent, ratio, time, users as n_users,
+    between_users, estimate, exact, levels, list, number, percent, ratio, time, users as n_users,
 };
 
 /// From this many times on, waiting longer for nothing is worth a sentence.
@@ -24,32 +25,97 @@ pub(super) fn nothing(table: &[LevelPoint]) -> String {
     }
 }
 
+/// A level whose interval reaches this share of the maximum's is as good as the maximum.
+pub(super) const NEARLY_MOST: f64 = 0.98;
+
+/// With a lasting change, of which both sides are named.
+pub(super) fn with_change(answer: &str, change: &RegimeChange) -> String {
+    format!(
+        "Throughput changed for good {} into the sweep, during or after {}: {}/s before, {}/s \
+         after. {answer}",
+        time(change.at_ns as f64),
+        levels(&[change.after_level]),
+        number(change.before_per_s),
+        number(change.after_per_s)
+    )
+}
+
 /// Of a sweep over users.
-pub(super) fn users(reading: &Reading, bounds: &[Bound], all: &[LevelPoint]) -> String {
-    let most = number(reading.x_max_per_s);
-    let mut sentences = vec![match &reading.shape {
+pub(super) fn users(
+    reading: &Reading,
+    bounds: &[Bound],
+    all: &[LevelPoint],
+    conclusion: &SweepConclusion,
+) -> String {
+    let most = match conclusion.max_throughput_ci95_per_s {
+        Some([lo, hi]) => {
+            let most = number(reading.x_max_per_s);
+            format!("{most}/s ({}–{})", number(lo), number(hi))
+        }
+        None => format!("{}/s", number(reading.x_max_per_s)),
+    };
+    let mut sentences = Vec::new();
+    if let Some([least, most]) = conclusion.varied_per_s {
+        sentences.push(format!(
+            "Throughput at the same level varied between {} and {}/s: the maximum is not \
+             determined within 5 %.",
+            number(least),
+            number(most)
+        ));
+    }
+    sentences.push(match &reading.shape {
         Shape::Bent(knee) => bent(&most, knee),
-        Shape::SaturatedBelow { lowest } if reading.fallen.is_some() => falls(reading, *lowest),
+        Shape::SaturatedBelow { lowest } if reading.fallen.is_some() => format!(
+            "About {most} at the most; the knee is below {}.",
+            n_users(*lowest)
+        ),
         Shape::SaturatedBelow { lowest } => format!(
-            "Every level serves the same {most}/s: the knee is below {}.",
+            "Every level serves the same {most}: the knee is below {}.",
             n_users(*lowest)
         ),
         Shape::Rising { at_least, .. } => {
             let beyond = at_least.map_or(String::new(), |n| {
                 format!("; the knee is at {} or beyond", n_users(n.round()))
             });
-            format!("Throughput still rises at the last level, {most}/s{beyond}.")
+            format!("Throughput still rises at the last level, {most}{beyond}.")
         }
         Shape::Unbracketed { at_most } => format!(
-            "At most {most}/s; the knee is at {} or below, under the levels measured.",
+            "About {most}; the knee is at {} or below, under the levels measured.",
             n_users(at_most.round())
         ),
-        Shape::OneLevel => format!("{most}/s at the one level measured; that shows no knee."),
-    }];
-    sentences.extend(failing(&reading.rows));
+        Shape::OneLevel => one_level(&most, reading, all),
+    });
+    sentences.extend(falls(reading));
+    sentences.extend(failing(all));
     sentences.extend(same_for_less(reading));
     sentences.extend(within_bound(bounds, all));
     sentences.join(" ")
+}
+
+/// A single level that counts, beside others at which operations fail or nothing is served.
+fn one_level(most: &str, reading: &Reading, all: &[LevelPoint]) -> String {
+    let level = reading.rows.first().map_or(0.0, |p| p.level);
+    let others = all.iter().any(|p| p.level != level);
+    let at = n_users(level);
+    match others {
+        true => format!("{most} at {at}, the one level that is served whole; that shows no knee."),
+        false => format!("{most} at the one level measured, {at}; that shows no knee."),
+    }
+}
+
+/// Where throughput falls beyond its maximum.
+fn falls(reading: &Reading) -> Option<String> {
+    let last = reading.fallen.as_ref()?;
+    let top = reading
+        .rows
+        .iter()
+        .max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
+    Some(format!(
+        "Throughput peaks at {} and falls to {}/s at {}.",
+        n_users(top.level),
+        number(last.throughput_per_s),
+        exact(last.level)
+    ))
 }
 
 /// From where on the target serves its maximum and fails the rest.
@@ -121,23 +187,6 @@ pub(super) fn rate(
     sentences.join(" ")
 }
 
-/// The lowest level has the most, and throughput falls from there.
-fn falls(reading: &Reading, lowest: f64) -> String {
-    let last = reading.fallen.as_ref();
-    let to = last.map_or(String::new(), |p| {
-        format!(
-            ", down to {}/s with {}",
-            number(p.throughput_per_s),
-            n_users(p.level)
-        )
-    });
-    format!(
-        "The most is {}/s, with {}, the lowest level. Throughput falls with more{to}.",
-        number(reading.x_max_per_s),
-        n_users(reading.plateau.last().copied().unwrap_or(lowest)),
-    )
-}
-
 /// `100/s, 400/s and 1,600/s`
 fn rates(per_s: &[f64]) -> String {
     let all: Vec<String> = per_s.iter().map(|r| format!("{}/s", exact(*r))).collect();
@@ -174,7 +223,7 @@ fn within(text: &str, limit: &Limit, table: &[LevelPoint]) -> String {
 fn bent(most: &str, knee: &Knee) -> String {
     if let Some([lo, hi]) = knee.range {
         return format!(
-            "At most {most}/s; the knee is {}: throughput bends too gradually for a single number.",
+            "About {most}; the knee is {}: throughput bends too gradually for a single number.",
             between_users(lo, hi)
         );
     }
@@ -182,7 +231,7 @@ fn bent(most: &str, knee: &Knee) -> String {
         format!(" ({} to {})", estimate(lo), estimate(hi))
     });
     format!(
-        "At most {most}/s; the knee is at {}{range}, with {}/s there{}.",
+        "About {most}; the knee is at {}{range}, with {}/s there{}.",
         n_users(knee.level),
         number(knee.throughput_per_s),
         at_p90(knee.p90_ns)

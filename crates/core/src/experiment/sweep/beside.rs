@@ -4,12 +4,10 @@
 
 use super::quality::stretch;
 use super::{Axis, SweepSpec};
-use crate::experiment::sweep::knee;
 use crate::experiment::sweep::report::{OpenLoopBeside, SweepConclusion, SweepLevel};
-use crate::experiment::sweep::table::points;
 use crate::finding::{Code, Finding, Severity};
 use crate::spec::{Level, Rate, TrialSpec};
-use crate::trial::detail::HttpDetail;
+use crate::stats::sample::mean;
 use crate::trial::findings::queue_grows;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::words::{exact, levels, percent, time, value};
@@ -20,6 +18,10 @@ const OFFERED_SHARE: f64 = 0.9;
 const HIDES_FACTOR: f64 = 2.0;
 /// An invalid trial says nothing: it is made again once.
 const TRIALS_MAX: usize = 2;
+/// This many slices with a pause are worth a trial in open loop; …
+const PAUSES_MIN: usize = 3;
+/// … a pause is this long at least.
+const PAUSE_NS: u64 = 30_000_000;
 /// Rates from this on are whole numbers.
 const WHOLE_FROM: f64 = 10.0;
 
@@ -33,14 +35,20 @@ pub(super) fn split(past: &[TrialReport]) -> (&[TrialReport], &[TrialReport]) {
 pub(super) fn next(spec: &SweepSpec, past: &[TrialReport]) -> Option<TrialSpec> {
     let (closed, open) = split(past);
     let is_known = open.iter().any(|t| t.verdict == Verdict::Valid);
-    let has_room = past.len() < spec.trials_max && open.len() < TRIALS_MAX;
-    let pauses = closed.iter().any(has_pauses);
+    let has_room = open.len() < TRIALS_MAX;
+    let pauses = closed.iter().filter(|t| has_pause(t)).count() >= PAUSES_MIN;
     if is_known || !has_room || !pauses {
         return None;
     }
     let per_s = match open.first() {
         Some(made) => value(made.level),
-        None => offered(knee::read(&points(closed))?.x_max_per_s),
+        None => {
+            let at = |level: Level| {
+                let here = closed.iter().filter(|t| t.level == level);
+                mean(&here.map(|t| t.successes_per_s()).collect::<Vec<f64>>())
+            };
+            offered(closed.iter().map(|t| at(t.level)).fold(0.0, f64::max))
+        }
     };
     let rate = Rate::from_f64(per_s)?;
     Some(spec.rate_trial(rate, past.len(), stretch(spec, Some(per_s))))
@@ -111,9 +119,15 @@ pub(super) fn hides(figures: &OpenLoopBeside) -> Option<Finding> {
     })
 }
 
-fn has_pauses(trial: &TrialReport) -> bool {
-    let pauses = |http: &HttpDetail| http.silence.pauses.is_some();
-    trial.verdict == Verdict::Valid && trial.http().is_some_and(pauses)
+/// Whether a slice shows a pause: no response for a time in which many would have come.
+fn has_pause(trial: &TrialReport) -> bool {
+    let silence = trial.slice().and_then(|slice| slice.silence_ns);
+    let median = trial.response_time_ns.p50;
+    silence.zip(median).is_some_and(|([start, end], median)| {
+        let length = end - start;
+        let expected = trial.successes_per_s() * length as f64 / 1e9;
+        length >= PAUSE_NS && length > 5 * median && expected >= 8.0
+    })
 }
 
 fn offered(most_per_s: f64) -> f64 {

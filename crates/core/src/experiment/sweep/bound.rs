@@ -1,16 +1,14 @@
 //! The most throughput within limits on response time, approached from both sides.
 
-use super::{Bound, SweepSpec};
+use super::Bound;
 use crate::experiment::sweep::findings::AxisKind;
-use crate::experiment::sweep::knee::{ERROR_SHARE_MAX, Reading};
+use crate::experiment::sweep::knee::ERROR_SHARE_MAX;
 use crate::experiment::sweep::report::BestWithinBound;
-use crate::experiment::sweep::table::{LevelPoint, points};
+use crate::experiment::sweep::table::LevelPoint;
 use crate::finding::{Code, Finding, Severity};
-use crate::trial::report::{TimesReport, TrialReport};
+use crate::trial::report::TimesReport;
 use crate::words::{levels, time};
 
-/// The highest level within and the lowest outside are near enough at this ratio.
-const NEAR: f64 = 1.05;
 /// Throughputs nearer to the most than this are the most: then fewer users are better.
 const SAME_SHARE: f64 = 0.02;
 
@@ -31,23 +29,6 @@ pub(super) fn bracket(bounds: &[Bound], table: &[LevelPoint]) -> Bracket {
         within: within.map(|i| table[i].level),
         outside: outside.map(|i| table[i].level),
     }
-}
-
-/// The number of users to try next to find where the bounds are crossed; `None` where that is
-/// known, or where knowing it better would not give more throughput.
-pub(super) fn next_users(spec: &SweepSpec, past: &[TrialReport], reading: &Reading) -> Option<u32> {
-    if spec.bounds.is_empty() {
-        return None;
-    }
-    let table = points(past);
-    let bracket = bracket(&spec.bounds, &table);
-    let (within, outside) = (bracket.within?, bracket.outside?);
-    let full = table.iter().any(|p| {
-        p.level <= within && p.throughput_per_s >= (1.0 - SAME_SHARE) * reading.x_max_per_s
-    });
-    let middle = (within * outside).sqrt().round();
-    let between = within < middle && middle < outside;
-    (!full && between && outside / within > NEAR).then_some(middle as u32)
 }
 
 /// The level with the most throughput within all bounds; of levels with the same throughput the

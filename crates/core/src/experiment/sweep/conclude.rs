@@ -1,22 +1,23 @@
 //! What follows from a sweep.
 
-use super::{Axis, Bound, SweepSpec, answer, beside, bound, goals, levels};
+use super::course::Course;
+use super::infer::Inference;
+use super::{Bound, SweepSpec, VuserPlan, answer, beside, bound, goals, levels, slices};
 use crate::experiment::sweep::findings::{self, AxisKind, ERRORS_RISE};
 use crate::experiment::sweep::goals::{Goal, Limit};
 use crate::experiment::sweep::knee;
 use crate::experiment::sweep::knee::{Knee, Reading, Shape};
 use crate::experiment::sweep::models;
-use crate::experiment::sweep::report::{GoalBounds, ModelFit, SweepConclusion};
-use crate::experiment::sweep::table::{
-    Drift, LevelPoint, drift_between, has_warmed_up, is_sound, points,
-};
+use crate::experiment::sweep::report::{GoalBounds, ModelFit, RegimeChange, SweepConclusion};
+use crate::experiment::sweep::table::{LevelPoint, is_sound, points};
+use crate::experiment::{Concluded, verdict};
 use crate::finding::{Finding, gravest_first};
 use crate::measure::error_share;
-use crate::spec::Level;
 use crate::trial::findings::{
-    Asked, ERRORS, TARGET_QUEUE_GROWS, failure_kind, findings_at_levels, with_agents,
+    Asked, ERRORS, OUTAGE, TARGET_QUEUE_GROWS, failure_kind, findings_at_levels, with_agents,
 };
 use crate::trial::report::{TrialReport, Verdict};
+use crate::words::value;
 
 /// What follows from a table of users measured elsewhere.
 pub fn conclude_table(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {
@@ -25,56 +26,169 @@ pub fn conclude_table(table: &[LevelPoint]) -> (Vec<Finding>, SweepConclusion) {
         findings::time_not_separated(table),
     ];
     let mut found: Vec<Finding> = found.into_iter().flatten().collect();
-    let conclusion = users(&Basis::of_table(table), &mut found);
+    let conclusion = of_users(&Basis::of_table(table), &mut found);
     (once_gravest_first(found), conclusion)
 }
 
-/// What follows from the trials of a sweep.
-pub(super) fn conclude(spec: &SweepSpec, past: &[TrialReport]) -> (Vec<Finding>, SweepConclusion) {
-    let counted = match spec.axis {
-        Axis::Vusers(_) => beside::split(past).0,
-        Axis::Rate(_) => past,
-    };
-    let table = points(counted);
-    let standing = standing(counted);
+/// What follows from the slices of a sweep over users, and its trials as reported: one for each
+/// level.
+pub(super) fn users(
+    spec: &SweepSpec,
+    plan: &VuserPlan,
+    past: &[TrialReport],
+) -> (Concluded<SweepConclusion>, Vec<TrialReport>) {
+    let (closed, open) = beside::split(past);
+    let course = Course::of(spec, plan, closed);
+    let inference = Inference::of(spec, closed, &course.rounds);
+    let (table, merged): (Vec<LevelPoint>, Vec<TrialReport>) =
+        inference.table(true).into_iter().unzip();
     let asked = Asked {
         is_open_loop_known: beside::is_known(spec, past),
         ..Asked::default()
     };
-    let all: Vec<&TrialReport> = past.iter().collect();
+    let standing: Vec<&TrialReport> = merged.iter().chain(failing(&inference)).collect();
+    let all: Vec<&TrialReport> = merged.iter().chain(closed).collect();
     let mut found = with_agents(&all, findings_at_levels(&standing, asked));
-    found.extend(warmed_up(counted));
+    // It compares an interval with those before and after it, which may be of other slices.
+    found.retain(|f| f.code != "server_stalled");
     let basis = Basis {
         table: &table,
-        past: Some(counted),
+        past: Some(&merged),
+        rounds: Some(&inference),
         bounds: &spec.bounds,
         pause_s: spec.pause_s(),
-        drift: drift_between(counted),
         failure: failure_kind(&standing),
     };
-    found.extend(basis.drift.as_ref().map(findings::drifts));
-    let mut conclusion = match spec.axis {
-        Axis::Vusers(_) => {
-            let conclusion = users(&basis, &mut found);
-            with_open_loop(past, conclusion, &mut found)
-        }
-        Axis::Rate(_) => {
-            // Offering more than is served is how the limit is found, and no news.
-            found.retain(|f| !f.is(TARGET_QUEUE_GROWS));
-            rate(&basis, past, &mut found)
-        }
-    };
+    let mut conclusion = of_users(&basis, &mut found);
+    in_time(&inference, &mut conclusion, &mut found);
+    let mut conclusion = with_open_loop(open, past, conclusion, &mut found);
     conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
-    (once_gravest_first(found), conclusion)
+    let concluded = Concluded {
+        verdict: verdict(&merged),
+        findings: once_gravest_first(found),
+        conclusion,
+    };
+    (
+        concluded,
+        merged.into_iter().chain(open.iter().cloned()).collect(),
+    )
+}
+
+/// Slices in which operations failed that are no part of a row: evidence that no later slice makes
+/// up for.
+fn failing<'a>(inference: &Inference<'a>) -> impl Iterator<Item = &'a TrialReport> {
+    let used: Vec<usize> = inference.rows.iter().flat_map(|r| r.used.clone()).collect();
+    let past = inference.past.iter().enumerate();
+    let is_left_out = move |i: usize| !used.contains(&i);
+    past.filter(move |(i, t)| is_left_out(*i) && error_share(&t.outcomes) > FAILED_SHARE)
+        .map(|(_, t)| t)
+}
+
+/// A share of failures that is evidence.
+const FAILED_SHARE: f64 = 0.01;
+/// From this spread of the residuals on, in percent, the maximum is not determined …
+const SPREAD_PERCENT: f64 = 10.0;
+/// … unless its interval is half as narrow as this, as a share.
+const STILL_KNOWN: f64 = 0.05;
+
+/// Adds what the slices tell of time.
+fn in_time(inference: &Inference, conclusion: &mut SweepConclusion, found: &mut Vec<Finding>) {
+    conclusion.slices = slices::slices(inference);
+    conclusion.host_speed = slices::speed_by_round(&conclusion.slices);
+    conclusion.outages = slices::outages(inference);
+    conclusion.regime_change = regime_change(inference, conclusion.max_throughput_per_s);
+    conclusion.drift_percent = inference.drift.map(|d| 100.0 * d.value.exp_m1());
+    let half_percent = conclusion.max_half_width().map_or(0.0, |h| 100.0 * h);
+    let own = findings::outages(&conclusion.outages);
+    if own.is_some() {
+        found.retain(|f| !f.is(OUTAGE));
+    }
+    found.extend(own);
+    found.extend(
+        conclusion
+            .regime_change
+            .as_ref()
+            .map(findings::regime_change),
+    );
+    found.extend(conclusion.drift_percent.map(findings::drifts_over_time));
+    let varied = findings::host_speed_varied(&conclusion.host_speed, half_percent);
+    if conclusion.is_undetermined {
+        let explained: Vec<String> = [&varied]
+            .into_iter()
+            .flatten()
+            .map(|_| "changes of the host's speed".to_owned())
+            .collect();
+        let range = conclusion.varied_per_s.unwrap_or([0.0; 2]);
+        let spread_percent = conclusion.spread_percent.unwrap_or(0.0);
+        found.push(findings::throughput_varies(
+            spread_percent,
+            range,
+            &explained,
+        ));
+    }
+    found.extend(varied);
+    if let Some(change) = &conclusion.regime_change {
+        conclusion.answer = answer::with_change(&conclusion.answer, change);
+    }
+}
+
+/// A lasting change; one that only exploring slices saw is one for the worse, as a target that
+/// gets faster at first warms up.
+fn regime_change(inference: &Inference, max_per_s: f64) -> Option<RegimeChange> {
+    let change = inference.change?;
+    if change.is_explored && change.factor > 1.0 {
+        return None;
+    }
+    let [before_per_s, after_per_s] = match change.is_after {
+        true => [max_per_s / change.factor, max_per_s],
+        false => [max_per_s, max_per_s * change.factor],
+    };
+    let (before, first) = (&inference.past[change.at - 1], &inference.past[change.at]);
+    let heavier = if value(first.level) > value(before.level) {
+        first
+    } else {
+        before
+    };
+    Some(RegimeChange {
+        before_per_s,
+        after_per_s,
+        at_ns: first.slice().map_or(0, |s| s.begin_ns),
+        after_level: heavier.level,
+    })
+}
+
+/// What follows from the trials of a sweep over rates.
+pub(super) fn rates(spec: &SweepSpec, past: &[TrialReport]) -> Concluded<SweepConclusion> {
+    let table = points(past);
+    let standing = standing(past);
+    let all: Vec<&TrialReport> = past.iter().collect();
+    let mut found = with_agents(&all, findings_at_levels(&standing, Asked::default()));
+    let basis = Basis {
+        table: &table,
+        past: Some(past),
+        rounds: None,
+        bounds: &spec.bounds,
+        pause_s: None,
+        failure: failure_kind(&standing),
+    };
+    // Offering more than is served is how the limit is found, and no news.
+    found.retain(|f| !f.is(TARGET_QUEUE_GROWS));
+    let mut conclusion = rate(&basis, past, &mut found);
+    conclusion.bounds = spec.bounds.iter().map(Bound::asked).collect();
+    Concluded {
+        verdict: verdict(past),
+        findings: once_gravest_first(found),
+        conclusion,
+    }
 }
 
 /// The conclusion with what the open loop beside it shows.
 fn with_open_loop(
+    open: &[TrialReport],
     past: &[TrialReport],
     mut conclusion: SweepConclusion,
     found: &mut Vec<Finding>,
 ) -> SweepConclusion {
-    let (_, open) = beside::split(past);
     let valid: Vec<&TrialReport> = open
         .iter()
         .filter(|t| t.verdict == Verdict::Valid)
@@ -92,10 +206,11 @@ struct Basis<'a> {
     table: &'a [LevelPoint],
     /// The trials that the table is of; `None` where others measured it.
     past: Option<&'a [TrialReport]>,
+    /// What the rounds say, where it was measured in rounds.
+    rounds: Option<&'a Inference<'a>>,
     bounds: &'a [Bound],
     /// The users' mean pause, where known.
     pause_s: Option<f64>,
-    drift: Option<Drift>,
     /// The most frequent kind of failure.
     failure: Option<&'static str>,
 }
@@ -105,34 +220,30 @@ impl<'a> Basis<'a> {
         Basis {
             table,
             past: None,
+            rounds: None,
             bounds: &[],
             pause_s: None,
-            drift: None,
             failure: None,
         }
     }
 
-    /// The table as read, its intervals as wide as the target's drift makes them.
+    /// The table as read.
     fn read(&self) -> Option<Reading> {
-        let mut reading = knee::read(self.table)?;
-        if let Some(drift) = &self.drift {
-            reading.widen(drift.change.abs());
+        match self.rounds {
+            Some(rounds) => rounds.reading(self.table),
+            None => knee::read(self.table),
         }
-        Some(reading)
     }
 
-    /// A fall beyond the maximum that the load makes: one that a later trial of the peak confirms,
-    /// where there are trials.
+    /// A fall beyond the maximum that the load makes: rounds tell it from one with time, and rates
+    /// need a later trial of the peak that confirms it.
     fn retrograde(&self, axis: AxisKind, reading: &Reading) -> Option<Finding> {
         let last = reading.fallen.as_ref()?;
         let confirms = |past| knee::is_confirmed(past, &reading.plateau, last);
-        let is_of_load = self.past.is_none_or(confirms);
+        let is_of_load = self.rounds.is_some() || self.past.is_none_or(confirms);
         findings::retrograde(axis, reading).filter(|_| is_of_load)
     }
 }
-
-/// A share of failures that no other trial of the same level makes up for.
-const FAILED_SHARE: f64 = 0.01;
 
 /// The trials that something is said of: not those superseded by a sound one of the same level,
 /// unless the target failed in them.
@@ -144,23 +255,7 @@ fn standing(past: &[TrialReport]) -> Vec<&TrialReport> {
     past.iter().filter(|t| !is_superseded(t)).collect()
 }
 
-fn warmed_up(past: &[TrialReport]) -> Option<Finding> {
-    let pairs: Vec<(&TrialReport, &TrialReport)> = past
-        .iter()
-        .enumerate()
-        .filter(|(_, t)| is_sound(t))
-        .filter_map(|(i, t)| {
-            let warm = |o: &&TrialReport| o.level == t.level && is_sound(o) && has_warmed_up(t, o);
-            Some((t, past[i + 1..].iter().rfind(warm)?))
-        })
-        .collect();
-    let (first, later) = pairs.first()?;
-    let at: Vec<Level> = pairs.iter().map(|(t, _)| t.level).collect();
-    let (first_per_s, later_per_s) = (first.successes_per_s(), later.successes_per_s());
-    Some(findings::warmed_up(&at, first_per_s, later_per_s))
-}
-
-fn users(basis: &Basis, found: &mut Vec<Finding>) -> SweepConclusion {
+fn of_users(basis: &Basis, found: &mut Vec<Finding>) -> SweepConclusion {
     let (axis, table, bounds) = (AxisKind::Vusers, basis.table, basis.bounds);
     let past = basis.past.unwrap_or_default();
     let Some(reading) = basis.read() else {
@@ -175,11 +270,13 @@ fn users(basis: &Basis, found: &mut Vec<Finding>) -> SweepConclusion {
         max_throughput_per_s: reading.x_max_per_s,
         best_within_bound: bound::best(bounds, axis, table),
         models: fitted(&reading, basis.pause_s),
-        answer: answer::users(&reading, bounds, table),
         ..SweepConclusion::default()
     };
     if let Shape::Bent(knee) = &reading.shape {
         describe(knee, &mut conclusion);
+    }
+    if let Some(rounds) = basis.rounds {
+        by_rounds(rounds, &reading, &mut conclusion);
     }
     if let Some(best) = &conclusion.best_within_bound {
         conclusion.recommended_vusers = Some(best.vusers);
@@ -192,11 +289,63 @@ fn users(basis: &Basis, found: &mut Vec<Finding>) -> SweepConclusion {
     ));
     found.extend(basis.retrograde(axis, &reading));
     found.extend(bound::unreachable(bounds, axis, table));
-    if basis.past.is_some() {
-        found.extend(findings::confidence(&reading, past.len()));
-    }
     conclusion.levels = levels::levels(axis, table, &reading.rows, past, &conclusion);
+    if let Some(inference) = basis.rounds {
+        let last = inference.rounds.iter().copied().max().unwrap_or(0);
+        found.extend(findings::confidence(&reading, last as usize));
+        for (level, row) in conclusion.levels.iter_mut().zip(&inference.rows) {
+            if row.is_explored {
+                level.excluded_because = Some("explored only".to_owned());
+            }
+        }
+    }
+    conclusion.varied_per_s = conclusion
+        .is_undetermined
+        .then(|| varied_of(basis, &reading));
+    conclusion.answer = answer::users(&reading, bounds, table, &conclusion);
     conclusion
+}
+
+/// The least and the most throughput of slices at the level with the most.
+fn varied_of(basis: &Basis, reading: &Reading) -> [f64; 2] {
+    let top = reading
+        .rows
+        .iter()
+        .max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));
+    let past = basis.rounds.map_or(&[][..], |rounds| rounds.past);
+    let here = past.iter().enumerate().filter(|(i, t)| {
+        let is_measured = basis.rounds.is_some_and(|r| r.rounds[*i] > 0);
+        is_measured && top.is_some_and(|top| top.level == value(t.level))
+    });
+    here.map(|(_, t)| t.successes_per_s())
+        .fold([f64::INFINITY, 0.0], |[least, most], x| {
+            [least.min(x), most.max(x)]
+        })
+}
+
+/// What rounds add: the interval of the maximum, whether it is determined, and the fewest users
+/// that reach it.
+fn by_rounds(rounds: &Inference, reading: &Reading, conclusion: &mut SweepConclusion) {
+    let most = reading.x_max_per_s;
+    let half = reading.x_max_half_width;
+    conclusion.spread_percent = rounds.spread.map(|s| 100.0 * s);
+    conclusion.max_throughput_ci95_per_s = half.map(|h| [most * (-h).exp(), most * h.exp()]);
+    let is_wide = half.is_none_or(|h| h > STILL_KNOWN);
+    conclusion.is_undetermined = is_wide
+        && conclusion
+            .spread_percent
+            .is_some_and(|s| s > SPREAD_PERCENT);
+    if conclusion.recommended_vusers.is_some() {
+        let least = answer::NEARLY_MOST * most * (-half.unwrap_or(0.0)).exp();
+        let reaches = |p: &&LevelPoint| {
+            let upper = p.throughput_ci95.map_or(p.throughput_per_s, |[_, hi]| hi);
+            upper >= least && !knee::fails(p)
+        };
+        let sound = || reading.rows.iter().filter(|p| !knee::fails(p));
+        // Where operations fail at the maximum, the most users without failures.
+        let fewest = sound().find(reaches).or_else(|| sound().next_back());
+        conclusion.recommended_vusers = fewest.map(|p| p.level as u32);
+    }
 }
 
 /// The models. A table that shows no bend tells only the asymptote that it lies on, which is the

@@ -56,6 +56,7 @@ impl Answer for SweepConclusion {
 fn check(said: Said<'_>, of: &SweepConclusion, found: &mut Contradictions) {
     levels(said, of, found);
     maximum(of, found);
+    in_time(of, found);
     knee(of, found);
     range(of, found);
     within_bound(of, found);
@@ -105,6 +106,35 @@ fn levels(said: Said<'_>, of: &SweepConclusion, found: &mut Contradictions) {
     }
     let marked = of.levels.iter().filter(|l| l.is_knee).count();
     found.unless(marked <= 1, || format!("{marked} levels are the knee"));
+}
+
+/// What is stated of time stands in the slices.
+fn in_time(of: &SweepConclusion, found: &mut Contradictions) {
+    let max = of.max_throughput_per_s;
+    found.interval("the maximum", Some(max), of.max_throughput_ci95_per_s);
+    if let Some(change) = &of.regime_change {
+        let sides = [change.before_per_s, change.after_per_s];
+        found.unless(sides.contains(&max), || {
+            format!("the maximum is {max}/s, and throughput changed between {sides:?}")
+        });
+        for side in sides {
+            let is_told = of.answer.contains(&number(side));
+            found.unless(is_told, || format!("{side}/s is not in: {}", of.answer));
+        }
+    }
+    for outage in &of.outages {
+        let is_marked = of.slices.iter().any(|s| {
+            let end_ns = s.begin_ns + s.duration_ns;
+            s.marks.iter().any(|m| m == "outage")
+                && s.begin_ns <= outage.begin_ns
+                && outage.begin_ns <= end_ns
+        });
+        found.unless(is_marked, || format!("no slice shows {outage:?}"));
+    }
+    let weights = of.slices.iter().all(|s| (0.0..=1.0).contains(&s.weight));
+    found.unless(weights, || {
+        "a slice weighs less than 0 or more than 1".to_owned()
+    });
 }
 
 fn maximum(of: &SweepConclusion, found: &mut Contradictions) {
@@ -209,6 +239,14 @@ fn recommended(of: &SweepConclusion, found: &mut Contradictions) {
         let is_it = best.rate_per_s.is_some() || of.recommended_vusers == Some(best.vusers);
         found.unless(is_it, || {
             "recommended is not the best within the bound".to_owned()
+        });
+    } else if !of.slices.is_empty() {
+        let is_counted = |n: u32| counted(of).any(|l| value(l.level) == f64::from(n));
+        found.unless(of.recommended_vusers.is_none_or(is_counted), || {
+            format!(
+                "{:?} users are recommended, and not measured",
+                of.recommended_vusers
+            )
         });
     } else if let Some(knee) = of.knee_vusers {
         let rounded = knee.round().max(1.0) as u32;

@@ -4,19 +4,24 @@ use crate::experiment::sweep::models::MachineRepair;
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::experiment::sweep::{Axis, Bound, RatePlan, Sweep, SweepSpec, VuserPlan};
 use crate::experiment::{Conducted, conduct};
-use crate::measure::{Interval, Outcome, Outcomes};
+use crate::measure::{Interval, Outcome, Outcomes, Trial};
 use crate::rng;
 use crate::spec::{
     BackendChoice, Body, Endpoint, EngineOptions, HttpRequest, HttpTarget, Level, Load, Pause,
     Pick, TrialSpec, WaitPolicy,
 };
 use crate::time::Nanos;
+use crate::trial::assess::assess;
 use crate::trial::detail::HttpDetail;
 use crate::trial::report::{
     GeneratorReport, LittlesLaw, OfferedReport, TimesReport, TrialReport, Verdict,
 };
+use crate::trial::slice::Slice;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
+
+/// Throughput and silence of so many users from one time, in s, to another.
+pub(crate) type During = Box<dyn FnMut(u32, f64, f64) -> (f64, Option<[f64; 2]>)>;
 
 /// A target. `now_s` is the time since the experiment began.
 pub(crate) struct Fake {
@@ -26,6 +31,9 @@ pub(crate) struct Fake {
     pub failures: Box<dyn Fn(u32) -> f64>,
     /// Standard error of a trial's throughput as a share of it.
     pub noise: f64,
+    /// What a slice from one time to another gets in place of `throughput`, and its longest time
+    /// without a response within it.
+    pub during: Option<During>,
     /// Whether every trial drifts, however long.
     pub drifts: bool,
     /// Time that has passed.
@@ -39,6 +47,7 @@ impl Fake {
             throughput: Box::new(move |n, _| throughput(n)),
             failures: Box::new(|_| 0.0),
             noise: 0.0,
+            during: None,
             drifts: false,
             now_s: 0.0,
         }
@@ -63,7 +72,14 @@ impl Fake {
         // A sum of twelve uniform numbers is nearly normal, with variance 1.
         let normal: f64 = (0..12).map(|_| rng::unit(&mut rng)).sum::<f64>() - 6.0;
         let noise = 1.0 + self.noise * normal;
+        let mut silence = None;
         let mut report = match spec.load {
+            Load::Closed { vusers, .. } if self.during.is_some() => {
+                let during = self.during.as_mut().expect("there is one");
+                let (throughput, silent) = during(vusers, begin_s, end_s);
+                silence = silent;
+                self.closed(vusers, throughput.max(0.0), spec)
+            }
             Load::Closed { vusers, .. } => {
                 let first = (self.throughput)(vusers, begin_s);
                 let last = (self.throughput)(vusers, end_s);
@@ -76,11 +92,12 @@ impl Fake {
             Load::Overload(_) => unreachable!("a sweep asks for no overload"),
         };
         report.label = spec.label.clone();
+        report.set_slice(Slice::at(begin_s, silence));
         report
     }
 
     fn closed(&self, vusers: u32, throughput: f64, spec: &TrialSpec) -> TrialReport {
-        let response_ns = 1e9 * f64::from(vusers) / throughput;
+        let response_ns = 1e9 * f64::from(vusers) / throughput.max(1e-3);
         let share = (self.failures)(vusers);
         let mut report = blank(Level::Vusers(vusers), spec);
         fill(&mut report, throughput, response_ns, self.noise);
@@ -117,6 +134,15 @@ impl Fake {
             .collect();
         report
     }
+}
+
+/// A simulated trial as a slice that began at this time of the experiment, which it moves on.
+pub(crate) fn slice_of(trial: &Trial, now_s: &mut f64) -> TrialReport {
+    let begin_s = *now_s + trial.spec.warmup.as_secs_f64();
+    *now_s = begin_s + trial.measurement.window.length().as_secs_f64();
+    let mut report = assess(trial);
+    report.set_slice(Slice::of(trial, Nanos::from_secs_f64(begin_s)));
+    report
 }
 
 /// A sweep of a fake target from beginning to end.
@@ -157,6 +183,7 @@ fn of_axis(axis: Axis, seed: u64) -> SweepSpec {
         base: base(seed),
         axis,
         bounds: Vec::new(),
+        budget: SweepSpec::BUDGET,
         trials_max: SweepSpec::TRIALS_MAX,
         vusers_max: SweepSpec::VUSERS_MAX,
     }

@@ -5,26 +5,28 @@ mod beside;
 mod bound;
 mod conclude;
 mod conclusion;
+mod course;
 #[cfg(test)]
 pub(crate) mod fake;
 pub mod findings;
 mod goals;
+mod infer;
 pub mod knee;
 mod levels;
 pub mod models;
 mod quality;
 mod rates;
 pub mod report;
+mod slices;
 mod spec;
 pub mod table;
 #[cfg(test)]
 mod tests;
-mod users;
 
 pub use conclude::conclude_table;
 pub use spec::{Axis, Bound, BoundMetric, RatePlan, SweepSpec, VuserPlan};
 
-use super::{Concluded, Experiment, Next, verdict};
+use super::{Concluded, Experiment, Next};
 use crate::experiment::sweep::report::SweepConclusion;
 use crate::spec::TrialSpec;
 use crate::trial::report::TrialReport;
@@ -42,21 +44,19 @@ impl Sweep {
         Sweep { spec }
     }
 
-    /// Users first. An automatic plan ends with the open loop beside them, where that tells more,
-    /// and keeps a trial for it.
+    /// Users first. An automatic plan ends with the open loop beside them, where that tells more.
     fn next_of_users(&self, plan: &VuserPlan, past: &[TrialReport]) -> Next<TrialSpec> {
         let (closed, open) = beside::split(past);
-        let beside = match plan {
-            VuserPlan::Auto => beside::next(&self.spec, past),
-            VuserPlan::List(_) => None,
-        };
-        let is_last = past.len() + 1 >= self.spec.trials_max;
-        if open.is_empty() && !(beside.is_some() && is_last) {
-            let next = users::next(&self.spec, plan, closed);
+        if open.is_empty() {
+            let next = course::next(&self.spec, plan, closed);
             if next != Next::Converged {
                 return next;
             }
         }
+        let beside = match plan {
+            VuserPlan::Auto => beside::next(&self.spec, past),
+            VuserPlan::List(_) => None,
+        };
         beside.map_or(Next::Converged, |trial| Next::Run(Box::new(trial)))
     }
 }
@@ -74,11 +74,17 @@ impl Experiment for Sweep {
     }
 
     fn conclude(&self, past: &[TrialReport]) -> Concluded<SweepConclusion> {
-        let (findings, conclusion) = conclude::conclude(&self.spec, past);
-        Concluded {
-            verdict: verdict(past),
-            findings,
-            conclusion,
+        match &self.spec.axis {
+            Axis::Vusers(plan) => conclude::users(&self.spec, plan, past).0,
+            Axis::Rate(_) => conclude::rates(&self.spec, past),
+        }
+    }
+
+    /// One trial for each level of users, made of its slices.
+    fn reported(&self, past: &[TrialReport]) -> Option<Vec<TrialReport>> {
+        match &self.spec.axis {
+            Axis::Vusers(plan) => Some(conclude::users(&self.spec, plan, past).1),
+            Axis::Rate(_) => None,
         }
     }
 }

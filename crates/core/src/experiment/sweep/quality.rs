@@ -2,7 +2,7 @@
 
 use super::SweepSpec;
 use crate::experiment::sweep::knee::{Reading, trials_of_peak_after};
-use crate::experiment::sweep::table::{has_warmed_up, is_sound};
+use crate::experiment::sweep::table::is_sound;
 use crate::spec::Level;
 use crate::trial::findings::queue_grows;
 use crate::trial::report::{TrialReport, Verdict};
@@ -86,22 +86,4 @@ pub(super) fn peak_again(past: &[TrialReport], reading: &Reading) -> Option<f64>
 
 fn again_of(earlier: &TrialReport, later: &TrialReport) -> bool {
     earlier.level == later.level && !is_sound(earlier)
-}
-
-/// Once the first trial has been repeated and turned out to be of a colder server, the trials
-/// after it are suspect too: gives the first level not yet cleared, in the order they were run.
-/// A level is cleared by a later trial that agrees, or replaced by one that does not.
-pub(super) fn suspect_of_warm_up(spec: &SweepSpec, past: &[TrialReport]) -> Option<Level> {
-    for (i, trial) in past.iter().enumerate().take(spec.trials_max / 2) {
-        let later = past[i + 1..]
-            .iter()
-            .rfind(|t| t.level == trial.level && is_sound(t));
-        match later {
-            None if i == 0 => return None,
-            None => return Some(trial.level),
-            Some(later) if is_sound(trial) && !has_warmed_up(trial, later) => return None,
-            Some(_) => {}
-        }
-    }
-    None
 }

@@ -10,6 +10,36 @@ use std::collections::BTreeMap;
 pub struct SweepConclusion {
     /// The most throughput that any level reached, as fitted over the saturated levels.
     pub max_throughput_per_s: f64,
+    /// 95 % confidence interval of it for the host as it was in this run; `None` where there are too
+    /// few rounds.
+    #[serde(default)]
+    pub max_throughput_ci95_per_s: Option<[f64; 2]>,
+    /// Whether the maximum is determined: not where slices of the same level differ too much.
+    #[serde(default)]
+    pub is_undetermined: bool,
+    /// The least and the most throughput of slices at the level with the most, where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub varied_per_s: Option<[f64; 2]>,
+    /// Standard deviation of what level and round leave of a slice's throughput, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread_percent: Option<f64>,
+    /// The slices in the order in which they were measured: round by round, each level once in
+    /// each, in random order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<SweepSlice>,
+    /// How fast the host ran by round, as the generator's processor time per operation tells it: 1
+    /// is the median.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_speed: Vec<f64>,
+    /// A lasting change of the throughput.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regime_change: Option<RegimeChange>,
+    /// By how much throughput at the same load rose over the rounds, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift_percent: Option<f64>,
+    /// Times without a response.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<SweepOutage>,
     /// Where the asymptotes cross, X_max·R(1); `None` where the data do not show it, or contradict
     /// it: see `knee_range`.
     pub knee_vusers: Option<f64>,
@@ -70,6 +100,70 @@ pub struct GoalBounds {
     pub undecided_per_s: Vec<f64>,
 }
 
+impl SweepConclusion {
+    /// Half the width of the maximum's interval as a share.
+    pub fn max_half_width(&self) -> Option<f64> {
+        let [lo, hi] = self.max_throughput_ci95_per_s?;
+        Some((hi - lo) / 2.0 / self.max_throughput_per_s.max(f64::MIN_POSITIVE))
+    }
+}
+
+/// A slice: a short trial of one level in one round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepSlice {
+    /// Number of the round, from 1; 0 where the sweep explored.
+    pub round: u32,
+    /// Users.
+    pub level: Level,
+    /// Begin of the measured time, from the begin of the sweep.
+    pub begin_ns: u64,
+    /// Measured time.
+    pub duration_ns: u64,
+    /// Operations that succeeded, per second.
+    pub throughput_per_s: f64,
+    /// Mean response time.
+    pub mean_ns: Option<u64>,
+    /// 90th percentile of response time.
+    pub p90_ns: Option<u64>,
+    /// Operations that failed.
+    pub errors: u64,
+    /// Processor time of the generator per operation, in microseconds, where it did not poll.
+    pub cpu_us_per_op: Option<f64>,
+    /// How fast the host ran, against the median of the level.
+    pub host_speed: Option<f64>,
+    /// What it counts for: 1 as most do, less where it deviates, 0 not at all.
+    pub weight: f64,
+    /// What was amiss: `explored`, `outage`, `errors`, `other_regime`, `invalid`, `stolen`,
+    /// `outlier`.
+    pub marks: Vec<String>,
+}
+
+/// A lasting change of what the target serves.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RegimeChange {
+    /// Throughput before it, at the levels with the most.
+    pub before_per_s: f64,
+    /// Throughput after it.
+    pub after_per_s: f64,
+    /// When it was, from the begin of the sweep.
+    pub at_ns: u64,
+    /// The load during or after which it happened.
+    pub after_level: Level,
+}
+
+/// A time without a good response.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepOutage {
+    /// Begin, from the begin of the sweep.
+    pub begin_ns: u64,
+    /// End.
+    pub end_ns: u64,
+    /// The levels that were being measured.
+    pub levels: Vec<Level>,
+    /// Operations that failed in those slices.
+    pub failures: u64,
+}
+
 /// One trial in open loop beside a sweep over users. While a target pauses, the users of a closed
 /// loop send nothing; in an open loop requests go on arriving.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,7 +187,7 @@ pub struct OpenLoopBeside {
 pub struct SweepLevel {
     /// Users, or operations offered per second.
     pub level: Level,
-    /// Trials pooled here, at least 1.
+    /// Slices (or, of rates, trials) that the row is made of, at least 1.
     pub trials: u32,
     /// Operations that succeeded, per second.
     pub throughput_per_s: f64,

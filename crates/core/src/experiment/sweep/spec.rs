@@ -22,14 +22,18 @@ pub struct SweepSpec {
     pub axis: Axis,
     /// Limits on response time under which the most throughput is looked for.
     pub bounds: Vec<Bound>,
-    /// The most trials that an automatic plan may use. Lists run all of their levels.
+    /// Time that an automatic plan over users may take in all.
+    pub budget: Nanos,
+    /// The most trials of an automatic plan over rates. Lists run all of their levels.
     pub trials_max: usize,
     /// The most users that an automatic plan may use.
     pub vusers_max: u32,
 }
 
 impl SweepSpec {
-    /// The most trials of an automatic plan, unless asked otherwise.
+    /// The time of an automatic plan over users, unless asked otherwise.
+    pub const BUDGET: Nanos = Nanos::from_secs(60);
+    /// The most trials of an automatic plan over rates, unless asked otherwise.
     pub const TRIALS_MAX: usize = 14;
     /// The most users of an automatic plan, unless asked otherwise.
     pub const VUSERS_MAX: u32 = 10_000;
@@ -45,16 +49,26 @@ impl SweepSpec {
         }
     }
 
-    /// Trial number `trial` (from 0) with so many users, its window `stretch` times as long as
-    /// the base's.
-    pub(super) fn users_trial(&self, vusers: u32, trial: usize, stretch: u64) -> TrialSpec {
+    /// Slice number `number` (from 0) of this many users.
+    pub(super) fn slice(
+        &self,
+        vusers: u32,
+        number: usize,
+        warmup: Nanos,
+        duration: Nanos,
+    ) -> TrialSpec {
         let pause = match &self.base.load {
             Load::Closed { pause, .. } => *pause,
             Load::Open(_) | Load::Overload(_) => Pause::NONE,
         };
         let load = Load::Closed { vusers, pause };
         let label = format!("vusers={vusers}");
-        self.trial(label, Level::Vusers(vusers), load, trial, stretch)
+        TrialSpec {
+            warmup,
+            duration,
+            interval: self.base.interval.min(duration),
+            ..self.trial(label, Level::Vusers(vusers), load, number, 1)
+        }
     }
 
     /// Trial number `trial` (from 0) offering so much.

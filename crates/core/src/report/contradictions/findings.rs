@@ -10,7 +10,7 @@ const OF_THE_GENERATOR: [&str; 2] = ["generator_limited", "generator_distorted"]
 
 /// Findings that do not say how a target failed, however grave they are: they are of statistics, of
 /// the range that was measured, or of the generator.
-const NAMES_NO_FAILURE: [&str; 18] = [
+const NAMES_NO_FAILURE: [&str; 17] = [
     "trials_left_out",
     "non_stationary",
     "littles_law_violation",
@@ -26,7 +26,6 @@ const NAMES_NO_FAILURE: [&str; 18] = [
     "retrograde",
     "generator_limited",
     "generator_distorted",
-    "warmed_up",
     "interrupted",
     "stopped_early",
 ];

@@ -1,11 +1,11 @@
-//! How the target fared from level to level and from trial to trial.
+//! Failures, and users that do nothing, from level to level.
 
 use super::AxisKind;
-use crate::experiment::sweep::table::{Drift, LevelPoint};
+use crate::experiment::sweep::table::LevelPoint;
 use crate::finding::{Code, Finding, Severity};
 use crate::spec::Level;
 use crate::trial::findings::FIND_THE_FAILURES;
-use crate::words::{levels, number, percent, time, users, value};
+use crate::words::{levels, number, percent, users, value};
 
 /// From this share on users without an answer are a finding.
 const IDLE_MIN: f64 = 0.1;
@@ -50,61 +50,6 @@ pub(in crate::experiment::sweep) fn errors_rise(
             FIND_THE_FAILURES,
         )
     })
-}
-
-pub(super) const WARMED_UP: Code = Code {
-    name: "warmed_up",
-    cause: "The target was slower at first. Those first trials are not used.",
-    remedy: "Let the target warm up with a longer --warmup.",
-};
-
-/// The first trials at these levels are left out, as the target was slower then than later.
-pub(in crate::experiment::sweep) fn warmed_up(
-    at: &[Level],
-    first_per_s: f64,
-    later_per_s: f64,
-) -> Finding {
-    WARMED_UP.finding(
-        Severity::Info,
-        format!(
-            "the server was slower at first ({}/s at {}, later {}/s): those first trials are not \
-             used",
-            number(first_per_s),
-            levels(at),
-            number(later_per_s)
-        ),
-        [("first_per_s", first_per_s), ("later_per_s", later_per_s)],
-        "let the target warm up before it is measured: --warmup 10s",
-    )
-}
-
-pub(super) const DRIFTS_BETWEEN_TRIALS: Code = Code {
-    name: "drifts_between_trials",
-    cause: "The same level gives other figures later on: the target changes with time, so levels \
-            measured at different times are not comparable.",
-    remedy: "Let the target settle with a longer --warmup, and look for what grows in it.",
-};
-
-/// What changed from trial to trial with time.
-pub(in crate::experiment::sweep) fn drifts(drift: &Drift) -> Finding {
-    DRIFTS_BETWEEN_TRIALS.finding(
-        Severity::Warning,
-        format!(
-            "the target changes with time, whatever the load: {}/s at {}, {}/s at the same level \
-             {} later; levels measured at different times are not comparable",
-            number(drift.first_per_s),
-            levels(&[drift.level]),
-            number(drift.last_per_s),
-            time(1e9 * drift.apart_s)
-        ),
-        [
-            ("first_per_s", drift.first_per_s),
-            ("last_per_s", drift.last_per_s),
-            ("apart_s", drift.apart_s),
-        ],
-        "let the target settle before it is measured (--warmup 30s), and look for what grows in it \
-         with time (memory, files, connections)",
-    )
 }
 
 pub(super) const IDLE_USERS: Code = Code {

@@ -4,8 +4,8 @@ use crate::experiment::sweep::knee::{DISAGREEMENT, Knee, Reading, Shape};
 use crate::finding::{Code, Finding, Severity};
 use crate::words::{between_users, list, percent, users};
 
-/// Half the width of the confidence intervals that is aimed at, in percent.
-const CONFIDENCE_PERCENT: f64 = 2.0;
+/// Half the width of the intervals that is aimed at, in percent: of the maximum, and of the knee.
+const CONFIDENCE_PERCENT: [f64; 2] = [2.0, 10.0];
 
 pub(super) const KNEE_METHODS_DISAGREE: Code = Code {
     name: "knee_methods_disagree",
@@ -85,26 +85,26 @@ fn levels_between([lo, hi]: [f64; 2]) -> String {
 
 pub(super) const CONFIDENCE_NOT_REACHED: Code = Code {
     name: "confidence_not_reached",
-    cause: "The confidence intervals of the maximum or of the knee are wider than 2 %, usually \
-            because the host or the target is noisy.",
-    remedy: "Measure each level for longer, on a quieter host.",
+    cause: "The time was up before the maximum was known within 2 % and the knee within 10 %, \
+            usually because the host or the target is noisy.",
+    remedy: "Give more time with --budget, or use a quieter host.",
 };
 
 /// Whether the intervals that the answer rests on are wide, or missing. A knee of which only a
 /// range is known has none.
 pub(in crate::experiment::sweep) fn confidence(
     reading: &Reading,
-    trials: usize,
+    rounds: usize,
 ) -> Option<Finding> {
     let Shape::Bent(knee) = &reading.shape else {
         return None;
     };
     let half = |half: Option<f64>| half.map(|h| 100.0 * h);
-    let narrow = |p: Option<f64>| p.is_some_and(|p| p <= CONFIDENCE_PERCENT);
     let throughput_percent = half(reading.x_max_half_width);
     let knee_percent = half(knee.half_width).filter(|_| knee.range.is_none());
-    let knee_known = knee.range.is_some() || narrow(knee_percent);
-    if narrow(throughput_percent) && knee_known {
+    let is_narrow = |p: Option<f64>, limit: f64| p.is_some_and(|p| p <= limit);
+    let knee_known = knee.range.is_some() || is_narrow(knee_percent, CONFIDENCE_PERCENT[1]);
+    if is_narrow(throughput_percent, CONFIDENCE_PERCENT[0]) && knee_known {
         return None;
     }
     let within = |half: Option<f64>| match half {
@@ -112,18 +112,18 @@ pub(in crate::experiment::sweep) fn confidence(
         None => "without a confidence interval".to_owned(),
     };
     Some(CONFIDENCE_NOT_REACHED.finding(
-        Severity::Warning,
+        Severity::Info,
         format!(
-            "after {trials} trials the maximum throughput is known {} and the knee {}, not within \
-             2 %",
+            "after {rounds} rounds the maximum throughput is known {} and the knee {}; wanted are \
+             2 % and 10 %",
             within(throughput_percent),
             within(knee_percent)
         ),
         [
             ("throughput_percent", throughput_percent.unwrap_or(f64::NAN)),
             ("knee_percent", knee_percent.unwrap_or(f64::NAN)),
-            ("trials", trials as f64),
+            ("rounds", rounds as f64),
         ],
-        "measure each level for longer: --duration 30s, on a quieter host",
+        "give more time (--budget 3m), or use a quieter host",
     ))
 }

@@ -3,10 +3,14 @@
 mod course;
 mod doubt;
 mod order;
+mod time;
 
-pub(super) use course::{ERRORS_RISE, drifts, errors_rise, idle_users, warmed_up};
+pub(super) use course::{ERRORS_RISE, errors_rise, idle_users};
 pub(super) use doubt::confidence;
 pub(super) use order::time_not_separated;
+pub(super) use time::{
+    drifts_over_time, host_speed_varied, outages, regime_change, throughput_varies,
+};
 
 use crate::experiment::sweep::beside::CLOSED_LOOP_HIDES_PAUSES;
 use crate::experiment::sweep::bound::BOUND_UNREACHABLE;
@@ -15,9 +19,10 @@ use crate::experiment::sweep::table::LevelPoint;
 use crate::finding::{Code, Finding, Severity};
 use crate::spec::Level;
 use crate::words::{estimate, exact, levels, number, percent, ratio, users};
-use course::{DRIFTS_BETWEEN_TRIALS, IDLE_USERS, WARMED_UP};
+use course::IDLE_USERS;
 use doubt::{CONFIDENCE_NOT_REACHED, KNEE_METHODS_DISAGREE, disagreement};
 use order::TIME_NOT_SEPARATED;
+use time::{DRIFTS_OVER_TIME, HOST_SPEED_VARIED, REGIME_CHANGE, THROUGHPUT_VARIES};
 
 /// A level past the knee costs at least this multiple of the response time there.
 const COSTLY: f64 = 3.0;
@@ -25,7 +30,7 @@ const COSTLY: f64 = 3.0;
 const LITTLE_GAIN: f64 = 0.1;
 
 /// The codes of these findings.
-pub const CODES: [Code; 15] = [
+pub const CODES: [Code; 17] = [
     CLOSED_LOOP_HIDES_PAUSES,
     BOUND_UNREACHABLE,
     TOO_FEW_LEVELS,
@@ -37,8 +42,10 @@ pub const CODES: [Code; 15] = [
     RETROGRADE,
     CONFIDENCE_NOT_REACHED,
     ERRORS_RISE,
-    WARMED_UP,
-    DRIFTS_BETWEEN_TRIALS,
+    REGIME_CHANGE,
+    DRIFTS_OVER_TIME,
+    HOST_SPEED_VARIED,
+    THROUGHPUT_VARIES,
     IDLE_USERS,
     TIME_NOT_SEPARATED,
 ];

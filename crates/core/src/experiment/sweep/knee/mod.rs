@@ -51,20 +51,6 @@ pub struct Reading {
     pub rows: Vec<LevelPoint>,
 }
 
-impl Reading {
-    /// Widens all intervals by what is uncertain beside the scatter of the trials, a share.
-    pub fn widen(&mut self, share: f64) {
-        self.x_max_half_width = self.x_max_half_width.map(|half| half.hypot(share));
-        if let Shape::Bent(knee) = &mut self.shape {
-            knee.half_width = knee.half_width.map(|half| half.hypot(share));
-            knee.ci95 = knee.half_width.map(|half| around(knee.level, half));
-            knee.range = knee
-                .range
-                .map(|[lo, hi]| [lo * (-share).exp(), hi * share.exp()]);
-        }
-    }
-}
-
 /// Whether and where throughput bends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
@@ -119,6 +105,14 @@ pub struct Knee {
     /// Where the knee lies, where the measured curve contradicts the asymptotes: then their
     /// crossing is no answer, and nothing narrower than this is known.
     pub range: Option<[f64; 2]>,
+}
+
+impl Knee {
+    /// Sets the interval to half of this width, as a logarithm.
+    pub fn set_half_width(&mut self, half: f64) {
+        self.half_width = Some(half);
+        self.ci95 = Some(around(self.level, half));
+    }
 }
 
 /// The rows that say something about capacity: operations succeeded, and the generator measured
@@ -230,7 +224,8 @@ fn shape(
 
 fn knee(points: &[LevelPoint], [x_max, full]: [f64; 2], x_max_half_width: Option<f64>) -> Knee {
     let lowest = &points[0];
-    let level = x_max * per_user(lowest);
+    // The generator's part of a cycle at the lowest level is none of the target's.
+    let level = x_max * per_user(lowest) * (1.0 - lowest.generator_share);
     let x_1_half_width = lowest.half_width();
     let half_width = x_max_half_width
         .zip(x_1_half_width)

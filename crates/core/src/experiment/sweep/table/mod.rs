@@ -1,11 +1,9 @@
 //! The table that a sweep is judged by: one row per level, made of trials or read from a file.
 
 mod csv;
-mod drift;
 mod pool;
 
 pub use csv::{TableError, parse_csv};
-pub use drift::{Drift, drift_between};
 pub use pool::{goodput_ci95, has_warmed_up, is_sound, points};
 
 use crate::trial::report::TimesReport;
@@ -28,6 +26,8 @@ pub struct LevelPoint {
     pub latency: Option<TimesReport>,
     /// Share of the operations that failed, 0 to 1.
     pub error_share: f64,
+    /// The share of a user's time that the generator took itself, where that is known; 0 otherwise.
+    pub generator_share: f64,
     /// Whether the generator measured the target there, and not itself.
     pub valid: bool,
     /// Whether what this row rests on is stationary.

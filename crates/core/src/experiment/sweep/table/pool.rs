@@ -66,6 +66,7 @@ fn pooled(level: Level, trials: &[TrialReport]) -> LevelPoint {
             .map(|(w, t)| w * error_share(&t.outcomes))
             .sum(),
         latency: Some(latency),
+        generator_share: 0.0,
         valid: used.iter().all(|t| t.verdict == Verdict::Valid),
         stationary: used.iter().all(|t| t.stationary),
         trials: used.len(),

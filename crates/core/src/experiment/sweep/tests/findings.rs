@@ -1,12 +1,11 @@
 //! For each finding the smallest data that trigger it, and the nearest that do not.
 
 use crate::experiment::sweep::findings::{
-    AxisKind, confidence, idle_users, retrograde, users_findings, warmed_up,
+    AxisKind, confidence, idle_users, retrograde, users_findings,
 };
 use crate::experiment::sweep::knee;
 use crate::experiment::sweep::table::LevelPoint;
 use crate::finding::Finding;
-use crate::spec::Level;
 
 /// A table of `(users, throughput)` with intervals of this half width, as a share.
 fn table(rows: &[(f64, f64)], half_width: Option<f64>) -> Vec<LevelPoint> {
@@ -179,22 +178,12 @@ fn users_whom_throughput_times_response_time_does_not_account_for_are_named() {
 }
 
 #[test]
-fn a_server_that_warmed_up_is_told() {
-    let found = warmed_up(&[Level::Vusers(8)], 500.0, 1_000.0);
-    assert!(
-        found.text.contains("500/s at 8 users, later 1,000/s"),
-        "{}",
-        found.text
-    );
-}
-
-#[test]
 fn a_wide_interval_is_told_and_a_narrow_one_is_not() {
     let rows = [(1.0, 100.0), (5.0, 500.0), (10.0, 990.0), (20.0, 1_000.0)];
     let of = |half| confidence(&knee::read(&table(&rows, half)).expect("usable"), 14);
     let wide = of(Some(0.04)).expect("4 % are more than 2 %");
-    assert!(wide.text.contains("after 14 trials"), "{}", wide.text);
-    assert_eq!(wide.evidence["trials"], 14.0);
+    assert!(wide.text.contains("after 14 rounds"), "{}", wide.text);
+    assert_eq!(wide.evidence["rounds"], 14.0);
     let unknown = of(None).expect("nothing is known");
     assert!(
         unknown.text.contains("without a confidence interval"),

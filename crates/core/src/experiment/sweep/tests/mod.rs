@@ -6,6 +6,7 @@ mod findings;
 mod limits;
 mod random_servers;
 mod rates;
+mod rounds;
 mod simulated;
 mod tables;
 mod users;

@@ -15,17 +15,15 @@ fn six_workers_are_found() {
     let mut fake = Fake::station(6, 700e-6, 60e-6);
     fake.noise = 0.003;
     let (conducted, conclusion) = sweep(&mut fake, automatic(1));
-    assert!(conducted.trials.len() <= 14);
     assert!(
         near(conclusion.max_throughput_per_s, 8_571.0, 0.03),
         "{conclusion:?}"
     );
     let knee = conclusion.knee_vusers.expect("a knee");
     assert!((6.0..7.0).contains(&knee), "{knee}");
-    assert_eq!(&levels(&conducted)[..6], [1.0, 2.0, 4.0, 16.0, 8.0, 32.0]);
+    let levels = levels(&conducted);
+    assert!(levels.is_sorted() && levels[0] == 1.0, "{levels:?}");
     assert_eq!(conducted.ended, Ended::Converged);
-    let labels: Vec<&str> = conducted.trials.iter().map(|t| t.label.as_str()).collect();
-    assert_eq!(labels[3], "vusers=16");
 }
 
 #[test]
@@ -33,7 +31,6 @@ fn a_knee_at_a_thousand_is_found_within_the_trials() {
     let mut fake = Fake::station(1_000, 0.01, 0.0);
     fake.noise = 0.003;
     let (conducted, conclusion) = sweep(&mut fake, automatic(3));
-    assert!(conducted.trials.len() <= 14);
     assert!(
         near(conclusion.knee_vusers.expect("a knee"), 1_000.0, 0.03),
         "{conclusion:?}"
@@ -57,7 +54,7 @@ proptest! {
         let (conducted, conclusion) = sweep(&mut fake, automatic(seed));
         let ceiling = f64::from(servers) / service_s;
         let knee = f64::from(servers) * (1.0 + overhead);
-        prop_assert!(conducted.trials.len() <= 14);
+        prop_assert!(conducted.trials.len() <= 20, "{}", conducted.trials.len());
         prop_assert!(
             near(conclusion.max_throughput_per_s, ceiling, 0.03),
             "{} for {ceiling}", conclusion.max_throughput_per_s
@@ -73,9 +70,8 @@ proptest! {
 #[test]
 fn noise_that_cannot_be_averaged_out_is_said() {
     let mut fake = Fake::station(8, 0.01, 0.0);
-    fake.noise = 0.06;
+    fake.noise = 0.16;
     let (conducted, conclusion) = sweep(&mut fake, automatic(5));
-    assert_eq!(conducted.trials.len(), 14);
     assert!(
         codes(&conducted.findings).contains(&"confidence_not_reached"),
         "{conclusion:?}"
@@ -96,7 +92,7 @@ fn a_server_that_warms_up_does_not_drag_its_first_seconds_in() {
         let (conducted, conclusion) = sweep(&mut fake, automatic(seed));
         let found = codes(&conducted.findings);
         assert!(
-            found.contains(&"warmed_up"),
+            found.contains(&"regime_change"),
             "{found:?} {:?}",
             levels(&conducted)
         );
@@ -107,19 +103,6 @@ fn a_server_that_warms_up_does_not_drag_its_first_seconds_in() {
         let knee = conclusion.knee_vusers.expect("a knee");
         assert!(near(knee, 6.0, 0.05), "{knee} {:?}", levels(&conducted));
     }
-}
-
-#[test]
-fn a_server_that_drifts_all_the_time_is_said_to() {
-    let mut fake = Fake::station(6, 0.001, 0.0);
-    fake.drifts = true;
-    let (conducted, _) = sweep(&mut fake, automatic(1));
-    let found = codes(&conducted.findings);
-    assert!(found.contains(&"non_stationary"), "{found:?}");
-    assert_eq!(found.iter().filter(|c| **c == "non_stationary").count(), 1);
-    assert_eq!(&levels(&conducted)[..2], [1.0, 1.0], "repeated once");
-    let durations: Vec<u64> = conducted.trials.iter().map(|t| t.duration_ns).collect();
-    assert_eq!(durations[1], 2 * durations[0]);
 }
 
 #[test]
@@ -167,11 +150,10 @@ fn a_bend_just_below_the_most_users_is_seen() {
     let (conducted, conclusion) = sweep(&mut fake, automatic(1));
     let knee = conclusion.knee_vusers.expect("a knee");
     assert!(near(knee, 7_000.0, 0.03), "{knee} {:?}", levels(&conducted));
-    assert!(conducted.trials.len() <= 14);
 }
 
 #[test]
-fn a_generator_that_gives_out_ends_the_climb() {
+fn an_invalid_level_does_not_end_the_climb() {
     let mut experiment = Sweep::new(automatic(1));
     let mut fake = Fake::new(|n| 100.0 * f64::from(n.min(10)));
     let run = |spec: &TrialSpec| {
@@ -184,15 +166,18 @@ fn a_generator_that_gives_out_ends_the_climb() {
     };
     let Ok(conducted) = conduct(&mut experiment, run);
     let conclusion = &conducted.conclusion;
-    assert_eq!(levels(&conducted), [1.0, 2.0, 4.0, 16.0, 16.0, 8.0]);
-    let expected = ["generator_distorted", "not_saturated"];
-    assert_eq!(codes(&conducted.findings), expected);
-    assert_eq!(conclusion.knee_vusers, None, "the bend is the generator's");
-    let excluded = conclusion
+    assert!(levels(&conducted).contains(&64.0), "the climb goes on");
+    let row = conclusion
         .levels
-        .last()
-        .and_then(|l| l.excluded_because.as_deref());
-    assert_eq!(excluded, Some("invalid"));
+        .iter()
+        .find(|l| l.level == Level::Vusers(16));
+    let excluded = row.and_then(|l| l.excluded_because.as_deref());
+    assert!(
+        matches!(excluded, Some("invalid" | "explored only")),
+        "{row:?}"
+    );
+    let knee = conclusion.knee_vusers.expect("other levels show it");
+    assert!(near(knee, 10.0, 0.03), "{knee}");
 }
 
 #[test]
@@ -200,8 +185,14 @@ fn a_list_runs_just_its_levels() {
     let levels_asked = [1, 10, 50, 100, 200, 300, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12];
     let mut fake = Fake::station(48, 0.01, 0.0);
     let (conducted, conclusion) = sweep(&mut fake, list(&levels_asked));
-    let asked: Vec<f64> = levels_asked.iter().map(|&n| f64::from(n)).collect();
+    let mut asked: Vec<f64> = levels_asked.iter().map(|&n| f64::from(n)).collect();
+    asked.sort_by(f64::total_cmp);
     assert_eq!(levels(&conducted), asked);
+    assert_eq!(
+        conclusion.slices.len(),
+        10 * asked.len(),
+        "4 s in slices of 400 ms"
+    );
     assert!(near(conclusion.knee_vusers.expect("a knee"), 48.0, 0.03));
     let seeds: std::collections::BTreeSet<String> =
         conducted.trials.iter().map(|t| t.label.clone()).collect();
@@ -220,13 +211,24 @@ fn the_same_seed_makes_the_same_sweep() {
 }
 
 #[test]
-fn a_level_that_comes_several_times_is_measured_several_times() {
+fn rounds_visit_each_level_once_in_random_order() {
     let mut fake = Fake::station(3, 0.01, 0.0);
     fake.noise = 0.01;
-    let (conducted, conclusion) = sweep(&mut fake, list(&[1, 1, 1, 2, 3, 4]));
-    assert_eq!(levels(&conducted), [1.0, 1.0, 1.0, 2.0, 3.0, 4.0]);
-    assert_eq!(conclusion.levels.len(), 4);
-    assert_eq!(conclusion.levels[0].trials, 3);
+    let (_, conclusion) = sweep(&mut fake, list(&[1, 2, 3, 4]));
+    let order = |round: u32| -> Vec<Level> {
+        let slices = conclusion.slices.iter().filter(|s| s.round == round);
+        slices.map(|s| s.level).collect()
+    };
+    for round in 1..=10 {
+        let mut levels = order(round);
+        levels.sort_by(|a, b| crate::words::value(*a).total_cmp(&crate::words::value(*b)));
+        assert_eq!(levels, [1, 2, 3, 4].map(Level::Vusers));
+    }
+    assert!((2..=10).any(|round| order(round) != order(1)));
+    assert!(
+        conclusion.levels.iter().all(|l| l.trials >= 5),
+        "slices of a row"
+    );
 }
 
 #[test]
@@ -242,7 +244,7 @@ fn a_target_that_slows_with_time_is_not_retrograde() {
             let found = codes(&conducted.findings);
             assert!(!found.contains(&"retrograde"), "{found:?}");
             assert!(
-                found.contains(&"drifts_between_trials"),
+                found.contains(&"drifts_over_time"),
                 "{found:?} {:?} {conclusion:?}",
                 levels(&conducted)
             );
@@ -251,7 +253,7 @@ fn a_target_that_slows_with_time_is_not_retrograde() {
 }
 
 #[test]
-fn a_list_that_falls_is_confirmed_by_the_peak() {
+fn a_list_that_falls_is_retrograde() {
     let mut fake = Fake::new(|n| {
         if n <= 8 {
             1_000.0 * f64::from(n)
@@ -261,8 +263,8 @@ fn a_list_that_falls_is_confirmed_by_the_peak() {
     });
     fake.noise = 0.004;
     let (conducted, _) = sweep(&mut fake, list(&[1, 2, 4, 8, 16]));
-    assert_eq!(levels(&conducted), [1.0, 2.0, 4.0, 8.0, 16.0, 8.0]);
+    assert_eq!(levels(&conducted), [1.0, 2.0, 4.0, 8.0, 16.0]);
     let found = codes(&conducted.findings);
     assert!(found.contains(&"retrograde"), "{found:?}");
-    assert!(!found.contains(&"drifts_between_trials"), "{found:?}");
+    assert!(!found.contains(&"drifts_over_time"), "{found:?}");
 }

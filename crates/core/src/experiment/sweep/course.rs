@@ -1,0 +1,398 @@
+//! Which slice a sweep over users measures next: it explores by doubling, then visits levels around
+//! the bend in rounds. All of it follows from the spec and the slices so far.
+
+use super::infer::Inference;
+use super::{SweepSpec, VuserPlan};
+use crate::experiment::Next;
+use crate::measure::error_share;
+use crate::rng;
+use crate::spec::{Level, TrialSpec};
+use crate::time::Nanos;
+use crate::trial::report::TrialReport;
+use crate::words::{users, value};
+use rand_core::RngCore;
+
+/// The least number of rounds: fewer leave the spread between them open.
+pub(super) const ROUNDS_MIN: usize = 5;
+/// The most rounds of an automatic plan.
+const ROUNDS_MAX: usize = 40;
+/// The most rounds of a list, and the shortest slice that a longer list is divided into.
+const LIST_ROUNDS_MAX: u64 = 20;
+const SLICE: Nanos = Nanos::from_millis(400);
+/// Slices are a multiple of this: whole bins of answers and whole slots of the series.
+const GRAIN_NS: u64 = 40_000_000;
+/// Operations that each user of a slice makes, where time permits.
+const CYCLES: f64 = 30.0;
+/// The longest slice.
+const SLICE_MAX_S: f64 = 4.0;
+/// The share of the remaining budget that the first rounds may take.
+const BUDGET_SHARE: f64 = 0.75;
+/// What a slice costs beside its times: threads and connections.
+const OVERHEAD_S: f64 = 0.05;
+/// A slice is for this many operations per user too early to be measured.
+const WARMUP_CYCLES: f64 = 3.0;
+const WARMUP_MIN_S: f64 = 0.05;
+/// Length of a trial that explores, in s: at least, and at most where operations are long.
+const EXPLORE_S: [f64; 2] = [0.4, 1.0];
+/// Throughput has stopped rising where two levels gain less than this.
+const GAIN_MIN: f64 = 1.05;
+/// Throughput below this share of what was seen is a disturbance, or the target has failed: the
+/// level is tried again this often, and more often where nothing answered.
+const FELL: f64 = 0.5;
+const AGAIN: usize = 2;
+const AGAIN_SILENT: usize = 12;
+/// After this many rounds the highest level is compared with those below it.
+const LOOK_AFTER: usize = 2;
+/// Levels nearer than this ratio are one.
+const APART: f64 = 1.2;
+/// The most levels in a round.
+const LEVELS_MAX: usize = 9;
+
+/// What is known of a level.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    level: u32,
+    per_s: f64,
+    is_silent: bool,
+    keeps_bounds: bool,
+}
+
+impl Seen {
+    fn of(spec: &SweepSpec, trial: &TrialReport) -> Seen {
+        let times = &trial.response_time_ns;
+        Seen {
+            level: value(trial.level) as u32,
+            per_s: trial.successes_per_s(),
+            is_silent: trial.completed == 0,
+            keeps_bounds: spec.bounds.iter().all(|b| b.holds(times)),
+        }
+    }
+}
+
+/// Where a sweep stands.
+#[derive(Debug, Default)]
+pub(super) struct Course {
+    /// Round of each slice; 0 where it explored.
+    pub(super) rounds: Vec<u32>,
+    /// Levels that are visited in each round; empty while the sweep explores.
+    pub(super) levels: Vec<u32>,
+    /// The level to explore next.
+    exploring: Option<u32>,
+    /// First slice of the rounds with these levels.
+    begin: usize,
+    /// Rounds that are complete before it.
+    rounds_before: usize,
+    seen: Vec<Seen>,
+}
+
+/// What to do after these slices.
+pub(super) fn next(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Next<TrialSpec> {
+    let course = Course::of(spec, plan, past);
+    if let Some(level) = course.exploring {
+        return Next::Run(Box::new(course.explore(spec, level, past)));
+    }
+    if course.levels.is_empty() {
+        return Next::Doomed(hopeless(past));
+    }
+    let done = past.len() - course.begin;
+    let round = course.rounds_before + done / course.levels.len();
+    let place = done % course.levels.len();
+    if place == 0 && course.is_enough(spec, plan, past, round) {
+        return Next::Converged;
+    }
+    let level = order(spec, &course.levels, round)[place];
+    let [warmup, duration] = course.times(spec, plan, past, level);
+    Next::Run(Box::new(spec.slice(level, past.len(), warmup, duration)))
+}
+
+/// Why going on makes no sense: not even one user is served.
+fn hopeless(past: &[TrialReport]) -> String {
+    let share = past.first().map_or(0.0, |t| error_share(&t.outcomes));
+    format!(
+        "with {} already {:.0} % of the operations failed",
+        users(1.0),
+        100.0 * share
+    )
+}
+
+/// The levels in the random order of a round (Fisher and Yates).
+fn order(spec: &SweepSpec, levels: &[u32], round: usize) -> Vec<u32> {
+    let mut rng = rng::stream(spec.base.seed, rng::ORDER + round as u64);
+    let mut order = levels.to_vec();
+    for last in (1..order.len()).rev() {
+        order.swap(last, (rng.next_u64() % (last as u64 + 1)) as usize);
+    }
+    order
+}
+
+/// Time from the begin of the sweep to the end of its last slice, in s.
+fn elapsed_s(past: &[TrialReport]) -> f64 {
+    let end = |t: &TrialReport| Some(t.slice()?.begin_ns + t.duration_ns);
+    let sum = || past.iter().map(|t| t.duration_ns).sum();
+    past.last().and_then(end).unwrap_or_else(sum) as f64 / 1e9
+}
+
+impl Course {
+    /// Where a sweep stands after these slices.
+    pub(super) fn of(spec: &SweepSpec, plan: &VuserPlan, past: &[TrialReport]) -> Course {
+        let mut course = Course::default();
+        match plan {
+            VuserPlan::List(list) => {
+                course.seen = past.iter().map(|t| Seen::of(spec, t)).collect();
+                course.levels = list.clone();
+                course.levels.sort_unstable();
+                course.levels.dedup();
+                course.visit(past, usize::MAX);
+            }
+            VuserPlan::Auto => course.find(spec, past),
+        }
+        course
+    }
+
+    /// Exploration, rounds, and where throughput still rises after two of them the same once more.
+    fn find(&mut self, spec: &SweepSpec, past: &[TrialReport]) {
+        let mut climb: Vec<Seen> = Vec::new();
+        for is_last in [false, true] {
+            while let Some(level) = next_level(&climb, spec.vusers_max) {
+                let Some(trial) = past.get(self.rounds.len()) else {
+                    self.exploring = Some(level);
+                    return;
+                };
+                climb.push(Seen::of(spec, trial));
+                self.seen.push(Seen::of(spec, trial));
+                self.rounds.push(0);
+            }
+            self.levels = choose(&self.seen, spec);
+            self.begin = self.rounds.len();
+            let rounds = if is_last { usize::MAX } else { LOOK_AFTER };
+            let is_complete = self.visit(past, rounds);
+            if self.levels.is_empty() || !is_complete {
+                return;
+            }
+            let seen: Vec<Seen> = past[self.begin..self.rounds.len()]
+                .iter()
+                .map(|t| Seen::of(spec, t))
+                .collect();
+            match still_rises(&self.levels, &seen).filter(|top| top.level < spec.vusers_max) {
+                None => {
+                    self.visit(past, usize::MAX);
+                    return;
+                }
+                Some(top) => {
+                    self.rounds_before = LOOK_AFTER;
+                    self.seen.extend(seen);
+                    climb = vec![top];
+                }
+            }
+        }
+    }
+
+    /// Counts the slices of so many rounds; whether all of them are there.
+    fn visit(&mut self, past: &[TrialReport], rounds: usize) -> bool {
+        let size = self.levels.len().max(1);
+        let end = self.begin.saturating_add(size.saturating_mul(rounds));
+        while self.rounds.len() < past.len().min(end) {
+            let number = self.rounds_before + (self.rounds.len() - self.begin) / size;
+            self.rounds.push(number as u32 + 1);
+        }
+        self.rounds.len() >= end
+    }
+
+    /// Whether no more rounds are needed, or there is no time for another.
+    fn is_enough(
+        &self,
+        spec: &SweepSpec,
+        plan: &VuserPlan,
+        past: &[TrialReport],
+        rounds: usize,
+    ) -> bool {
+        if let VuserPlan::List(_) = plan {
+            return rounds >= list_rounds(spec);
+        }
+        let here = rounds - self.rounds_before;
+        if here < ROUNDS_MIN {
+            return false;
+        }
+        let before_s = elapsed_s(&past[..self.begin]);
+        let now_s = elapsed_s(past);
+        let round_s = (now_s - before_s) / here as f64;
+        now_s + round_s > spec.budget.as_secs_f64()
+            || rounds >= ROUNDS_MAX
+            || Inference::of(spec, past, &self.rounds).is_precise(spec)
+    }
+
+    fn explore(&self, spec: &SweepSpec, level: u32, past: &[TrialReport]) -> TrialSpec {
+        let cycle_s = self.cycle_s(level);
+        let wanted_s = (10.0 * cycle_s).clamp(EXPLORE_S[0], EXPLORE_S[1]);
+        let most_s = spec.base.duration.as_secs_f64() / ROUNDS_MIN as f64;
+        let duration = grains(wanted_s.min(most_s.max(10.0 * cycle_s)));
+        let warmup = match past.is_empty() {
+            true => spec.base.warmup,
+            false => warmup(spec, cycle_s),
+        };
+        spec.slice(level, past.len(), warmup, duration)
+    }
+
+    /// Warm-up and measured time of a slice.
+    fn times(
+        &self,
+        spec: &SweepSpec,
+        plan: &VuserPlan,
+        past: &[TrialReport],
+        level: u32,
+    ) -> [Nanos; 2] {
+        let warmup_of = |level: u32| warmup(spec, self.cycle_s(level));
+        if let VuserPlan::List(_) = plan {
+            let duration = Nanos(spec.base.duration.0 / list_rounds(spec) as u64);
+            let warmup = match past.is_empty() {
+                true => spec.base.warmup,
+                false => warmup_of(level),
+            };
+            return [warmup, grains(duration.as_secs_f64())];
+        }
+        let least_s = spec.base.duration.as_secs_f64() / ROUNDS_MIN as f64;
+        let wanted_s = |level: u32| least_s.max((CYCLES * self.cycle_s(level)).min(SLICE_MAX_S));
+        let room_s = (spec.budget.as_secs_f64() - elapsed_s(&past[..self.begin])) * BUDGET_SHARE;
+        let beside = |level: u32| warmup_of(level).as_secs_f64() + OVERHEAD_S;
+        let all = || self.levels.iter().copied();
+        let beside_s: f64 = all().map(beside).sum();
+        let least_all_s = least_s * self.levels.len() as f64;
+        let beyond_s: f64 = all().map(|l| wanted_s(l) - least_s).sum();
+        let left_s = (room_s / ROUNDS_MIN as f64 - beside_s - least_all_s).max(0.0);
+        let share = (left_s / beyond_s.max(1e-9)).min(1.0);
+        let duration_s = least_s + (wanted_s(level) - least_s) * share;
+        [warmup_of(level), grains(duration_s)]
+    }
+
+    /// Time from one operation of a user to the next, as far as is known.
+    fn cycle_s(&self, level: u32) -> f64 {
+        let up_to = self.seen.iter().filter(|s| s.level <= level);
+        let most = up_to.map(|s| s.per_s).fold(0.0, f64::max);
+        if most > 0.0 {
+            f64::from(level) / most
+        } else {
+            0.0
+        }
+    }
+}
+
+fn warmup(spec: &SweepSpec, cycle_s: f64) -> Nanos {
+    let wanted = Nanos::from_secs_f64((WARMUP_CYCLES * cycle_s).max(WARMUP_MIN_S));
+    wanted.min(spec.base.warmup)
+}
+
+fn grains(seconds: f64) -> Nanos {
+    let ns = (seconds * 1e9) as u64;
+    Nanos((ns + GRAIN_NS / 4) / GRAIN_NS * GRAIN_NS).max(Nanos(GRAIN_NS))
+}
+
+/// How many rounds the time per level makes where levels are given.
+fn list_rounds(spec: &SweepSpec) -> usize {
+    (spec.base.duration.0 / SLICE.0).clamp(ROUNDS_MIN as u64, LIST_ROUNDS_MAX) as usize
+}
+
+/// The next level of a climb: twice the last, or the last again where throughput fell far. `None`
+/// where two levels brought no more, at the most users, or where nothing is served at all.
+fn next_level(climb: &[Seen], vusers_max: u32) -> Option<u32> {
+    let Some(last) = climb.last() else {
+        return Some(1);
+    };
+    let same = climb.iter().rev().take_while(|s| s.level == last.level);
+    let (tries, here) = same.fold((0, 0.0), |(n, most), s| (n + 1, s.per_s.max(most)));
+    let below = climb.iter().filter(|s| s.level < last.level);
+    let most_below = below.map(|s| s.per_s).fold(0.0, f64::max);
+    let has_fallen = here < FELL * most_below || here <= 0.0;
+    let is_silent = last.is_silent && most_below > 0.0;
+    let limit = if is_silent { AGAIN_SILENT } else { AGAIN };
+    if has_fallen && tries < limit {
+        return Some(last.level);
+    }
+    if most_below.max(here) <= 0.0 {
+        return None;
+    }
+    let mut levels: Vec<(u32, f64)> = Vec::new();
+    for seen in climb {
+        match levels.last_mut().filter(|l| l.0 == seen.level) {
+            Some(level) => level.1 = level.1.max(seen.per_s),
+            None => levels.push((seen.level, seen.per_s)),
+        }
+    }
+    if let [earlier @ .., before, last] = levels.as_slice()
+        && !earlier.is_empty()
+    {
+        let most = earlier.iter().map(|l| l.1).fold(0.0, f64::max);
+        if before.1.max(last.1) < GAIN_MIN * most {
+            return None;
+        }
+    }
+    (last.level < vusers_max).then(|| last.level.saturating_mul(2).min(vusers_max))
+}
+
+/// The highest level, where it has clearly more than those well below it.
+fn still_rises(levels: &[u32], seen: &[Seen]) -> Option<Seen> {
+    let middle = |level: u32| {
+        let here = seen.iter().filter(|s| s.level == level);
+        crate::stats::rounds::median(here.map(|s| s.per_s))
+    };
+    let top = *levels.last()?;
+    let below = levels
+        .iter()
+        .filter(|&&l| f64::from(top) >= 1.4 * f64::from(l));
+    let most_below = below.map(|&l| middle(l)).fold(0.0, f64::max);
+    let of_top = seen.iter().find(|s| s.level == top)?;
+    (middle(top) > 1.08 * most_below).then_some(Seen {
+        per_s: middle(top),
+        ..*of_top
+    })
+}
+
+/// The levels of a round: one user, those around the bend, the first with nearly the most, twice
+/// that, and both sides of a bound. Empty where nothing was served.
+fn choose(seen: &[Seen], spec: &SweepSpec) -> Vec<u32> {
+    let mut levels: Vec<u32> = seen.iter().map(|s| s.level).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    let of = |level: u32| {
+        let here = seen.iter().filter(|s| s.level == level);
+        crate::stats::rounds::median(here.filter(|s| s.per_s > 0.0).map(|s| s.per_s))
+    };
+    let most = levels.iter().map(|&l| of(l)).fold(0.0, f64::max);
+    let Some(&lowest) = levels.iter().find(|&&l| of(l) > 0.0) else {
+        return Vec::new();
+    };
+    let bend = most * f64::from(lowest) / of(lowest);
+    let full = levels.iter().copied().find(|&l| of(l) >= 0.97 * most);
+    let full = f64::from(full.unwrap_or(lowest));
+    let top = f64::from(levels.last().copied().unwrap_or(lowest));
+    // In the order of what they tell.
+    let mut wanted = vec![f64::from(lowest), full, 2.0 * full, bend];
+    if of(top as u32) < 0.9 * most {
+        wanted.push(top);
+    }
+    let bounded = |s: &&Seen| !s.keeps_bounds;
+    if let Some(outside) = seen.iter().filter(bounded).map(|s| s.level).min() {
+        let within = levels.iter().rfind(|&&l| l < outside);
+        let within = within.map_or(1.0, |&l| f64::from(l));
+        wanted.push((within * f64::from(outside)).sqrt().floor());
+    }
+    wanted.extend([bend / 2.0, 2.0 * bend, 4.0 * full]);
+    wanted.extend([(bend * full).sqrt(), bend / 1.5, 1.5 * bend]);
+    let mut chosen: Vec<u32> = Vec::new();
+    for level in wanted {
+        let level = (level.round() as u32).clamp(1, spec.vusers_max);
+        let ratio = |other: u32| f64::from(level.max(other)) / f64::from(level.min(other));
+        if chosen.len() < LEVELS_MAX - 1 && chosen.iter().all(|&c| ratio(c) >= APART) {
+            chosen.push(level);
+        }
+    }
+    chosen.sort_unstable();
+    chosen
+}
+
+/// The level of a slice.
+pub(super) fn level_of(trial: &TrialReport) -> u32 {
+    match trial.level {
+        Level::Vusers(n) => n,
+        _ => 0,
+    }
+}

@@ -1,0 +1,156 @@
+//! What changed while a sweep ran: time is a factor that is looked at, not averaged away.
+
+use crate::experiment::sweep::report::{RegimeChange, SweepOutage};
+use crate::finding::{Code, Finding, Severity};
+use crate::trial::findings::OUTAGE;
+use crate::words::{levels, list, number, percent, time};
+
+/// The host's speed varies where rounds differ by more than this, in percent.
+const HOST_PERCENT: f64 = 5.0;
+
+pub(super) const REGIME_CHANGE: Code = Code {
+    name: "regime_change",
+    cause: "Throughput changed for good during the sweep, whatever the load: the target or its host \
+            is in another state since then. No mean of the two states is stated.",
+    remedy: "See with knee recover whether the target comes back by itself after that load.",
+};
+
+/// A lasting change of the throughput.
+pub(in crate::experiment::sweep) fn regime_change(change: &RegimeChange) -> Finding {
+    let (before, after) = (change.before_per_s, change.after_per_s);
+    REGIME_CHANGE.finding(
+        Severity::Warning,
+        format!(
+            "throughput changed for good {} into the sweep, during or after {}: {}/s before, {}/s \
+             after",
+            time(change.at_ns as f64),
+            levels(&[change.after_level]),
+            number(before),
+            number(after)
+        ),
+        [
+            ("before_per_s", before),
+            ("after_per_s", after),
+            ("at_ns", change.at_ns as f64),
+        ],
+        "see whether the target comes back by itself: knee recover URL",
+    )
+}
+
+pub(super) const DRIFTS_OVER_TIME: Code = Code {
+    name: "drifts_over_time",
+    cause: "Throughput at the same load rose or fell over the rounds: the target or its host \
+            changes with time.",
+    remedy: "Let the target settle with a longer --warmup, and look for what grows in it.",
+};
+
+/// A drift by this share from begin to end.
+pub(in crate::experiment::sweep) fn drifts_over_time(drift_percent: f64) -> Finding {
+    let way = if drift_percent < 0.0 { "fell" } else { "rose" };
+    DRIFTS_OVER_TIME.finding(
+        Severity::Warning,
+        format!(
+            "throughput at the same load {way} by {} over the rounds",
+            percent(drift_percent.abs())
+        ),
+        [("drift_percent", drift_percent)],
+        "let the target settle before it is measured (--warmup 30s), and look for what grows in it \
+         with time (memory, files, connections)",
+    )
+}
+
+/// Times without a response.
+pub(in crate::experiment::sweep) fn outages(all: &[SweepOutage]) -> Option<Finding> {
+    let longest = all.iter().max_by_key(|o| o.end_ns - o.begin_ns)?;
+    let length = |o: &SweepOutage| (o.end_ns - o.begin_ns) as f64;
+    let more = match all.len() {
+        1 => String::new(),
+        n => format!(" ({n} such times)"),
+    };
+    let failures: u64 = all.iter().map(|o| o.failures).sum();
+    Some(OUTAGE.finding(
+        Severity::Error,
+        format!(
+            "no good response came for {}, from {} to {} into the sweep, at {}{more}; {failures} \
+             operations failed",
+            time(length(longest)),
+            time(longest.begin_ns as f64),
+            time(longest.end_ns as f64),
+            levels(&longest.levels)
+        ),
+        [
+            ("from_ns", longest.begin_ns as f64),
+            ("until_ns", longest.end_ns as f64),
+            ("count", all.len() as f64),
+            ("lasted_ns", all.iter().map(length).sum()),
+            ("failures", failures as f64),
+        ],
+        "look at that time in the target's log: did it restart, or run out of something? then \
+         repeat",
+    ))
+}
+
+pub(super) const HOST_SPEED_VARIED: Code = Code {
+    name: "host_speed_varied",
+    cause: "The generator's processor time per operation differed from round to round at the same \
+            load: the host ran faster and slower, as other guests or programs let it.",
+    remedy: "Compare with results of the same minutes, or use a host of its own.",
+};
+
+/// By how much the host's speed varied.
+pub(in crate::experiment::sweep) fn host_speed_varied(
+    by_round: &[f64],
+    half_percent: f64,
+) -> Option<Finding> {
+    let least = by_round.iter().copied().reduce(f64::min)?;
+    let most = by_round.iter().copied().reduce(f64::max)?;
+    let varied = 100.0 * (most / least - 1.0);
+    let differ = varied.max(2.0 * half_percent);
+    (varied > HOST_PERCENT).then(|| {
+        HOST_SPEED_VARIED.finding(
+            Severity::Info,
+            format!(
+                "the host's speed varied by {} between rounds: results of other minutes may differ \
+                 by as much",
+                percent(varied)
+            ),
+            [("varied_percent", varied), ("may_differ_percent", differ)],
+            "compare with results of the same minutes, or measure on a host of its own",
+        )
+    })
+}
+
+pub(super) const THROUGHPUT_VARIES: Code = Code {
+    name: "throughput_varies",
+    cause: "Slices of the same level differ by more than 10 % beyond what their rounds explain, so \
+            that the maximum is not determined within 5 %.",
+    remedy: "Measure for longer with a larger --budget, on a quieter host.",
+};
+
+/// The same level gave throughputs within this range.
+pub(in crate::experiment::sweep) fn throughput_varies(
+    spread_percent: f64,
+    range: [f64; 2],
+    explained: &[String],
+) -> Finding {
+    let because = match explained.is_empty() {
+        true => "neither the host's speed nor the order explains it".to_owned(),
+        false => format!("with it come {}", list(explained)),
+    };
+    THROUGHPUT_VARIES.finding(
+        Severity::Warning,
+        format!(
+            "throughput at the same level varied between {} and {}/s ({} beyond what rounds \
+             explain): {because}",
+            number(range[0]),
+            number(range[1]),
+            percent(spread_percent)
+        ),
+        [
+            ("spread_percent", spread_percent),
+            ("least_per_s", range[0]),
+            ("most_per_s", range[1]),
+        ],
+        "measure for longer on a quieter host: --budget 5m",
+    )
+}

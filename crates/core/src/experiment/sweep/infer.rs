@@ -1,0 +1,369 @@
+//! What slices in rounds say: log throughput = level + round + residual, and what changed with time.
+
+use super::SweepSpec;
+use super::course::{ROUNDS_MIN, level_of};
+use super::knee::{self, Shape};
+use super::table::LevelPoint;
+use crate::measure::error_share;
+use crate::rng;
+use crate::stats::rounds::{self, Cell, Change, Estimate, RoundsFit, median};
+use crate::stats::sample::t_beyond;
+use crate::trial::report::{TrialReport, Verdict};
+use crate::trial::slice::{merged, pooled};
+use rand_core::RngCore;
+
+/// Half the width of the intervals that is aimed at: of the maximum, and of the knee.
+pub(super) const PRECISION: [f64; 2] = [0.02, 0.1];
+/// Slices that deviate by more than this multiple of the usual are no part of a row.
+const OUTLIER: f64 = 3.0;
+/// Figures are no more exact than this.
+const DEVIATION_MIN: f64 = 0.004;
+/// A knee is no more exact than this: no curve is exactly that of its asymptotes.
+const KNEE_MIN: f64 = 0.01;
+/// Levels with at least this share of the most tell how the capacity changes with time.
+const SATURATED: f64 = 0.5;
+/// A lasting change is by this factor at least.
+const CHANGE_MIN: f64 = 1.25;
+/// A drift is by this share of the throughput at least, from begin to end, …
+const DRIFT_MIN: f64 = 0.05;
+/// … and this multiple of its 95 % interval.
+const DRIFT_CERTAIN: f64 = 1.5;
+/// Resamples of the rounds.
+const RESAMPLES: usize = 300;
+
+/// Slices of one level that its row rests on.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) level: u32,
+    /// Numbers of the slices.
+    pub(super) used: Vec<usize>,
+    /// Half the width of the interval against other levels, as a logarithm.
+    pub(super) half_width: Option<f64>,
+    /// It was explored, and not measured in rounds.
+    pub(super) is_explored: bool,
+}
+
+/// A lasting change of what the target serves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct LastingChange {
+    /// First slice after it.
+    pub(super) at: usize,
+    /// Factor of the throughput after it.
+    pub(super) factor: f64,
+    /// The rows rest on the slices after it.
+    pub(super) is_after: bool,
+    /// All slices on the other side explored.
+    pub(super) is_explored: bool,
+}
+
+/// What follows from the slices.
+#[derive(Clone, Debug)]
+pub(super) struct Inference<'a> {
+    pub(super) past: &'a [TrialReport],
+    pub(super) rounds: Vec<u32>,
+    pub(super) rows: Vec<Row>,
+    /// Logarithm of the throughput against that of the level in the middle round, by slice.
+    pub(super) deviations: Vec<Option<f64>>,
+    /// Weight of each slice, 0 to 1.
+    pub(super) weights: Vec<f64>,
+    /// Standard deviation of the residuals.
+    pub(super) spread: Option<f64>,
+    /// What the middle of the rounds is uncertain by.
+    pub(super) middle: f64,
+    pub(super) change: Option<LastingChange>,
+    /// Change of the logarithm from begin to end.
+    pub(super) drift: Option<Estimate>,
+    fit: Option<RoundsFit>,
+    levels: Vec<u32>,
+    seed: u64,
+    pause_s: Option<f64>,
+}
+
+impl<'a> Inference<'a> {
+    /// What slices of these rounds say; round 0 explored.
+    pub(super) fn of(spec: &SweepSpec, past: &'a [TrialReport], rounds: &[u32]) -> Inference<'a> {
+        let mut all: Vec<u32> = past.iter().map(level_of).collect();
+        all.sort_unstable();
+        all.dedup();
+        let in_rounds =
+            |&l: &u32| (0..past.len()).any(|i| level_of(&past[i]) == l && rounds[i] > 0);
+        let levels: Vec<u32> = all.iter().copied().filter(in_rounds).collect();
+        let mut found = Inference {
+            past,
+            rounds: rounds.to_vec(),
+            rows: Vec::new(),
+            deviations: vec![None; past.len()],
+            weights: vec![1.0; past.len()],
+            spread: None,
+            middle: 0.0,
+            change: None,
+            drift: None,
+            fit: None,
+            levels,
+            seed: spec.base.seed,
+            pause_s: spec.pause_s(),
+        };
+        found.fit = found.fitted(|_| true);
+        if found.fit.is_some() {
+            found.look_at_time();
+        }
+        found.weigh();
+        found.rows = all.iter().map(|&level| found.row(level)).collect();
+        found
+    }
+
+    fn value(&self, slice: usize) -> Option<f64> {
+        let per_s = self.past[slice].successes_per_s();
+        (per_s > 0.0).then(|| per_s.ln())
+    }
+
+    fn place(&self, slice: usize) -> Option<usize> {
+        let level = level_of(&self.past[slice]);
+        self.levels.iter().position(|&l| l == level)
+    }
+
+    fn fitted(&self, is_kept: impl Fn(usize) -> bool) -> Option<RoundsFit> {
+        let cell = |i: usize| {
+            let round = (self.rounds[i] as usize).checked_sub(1);
+            Some(Cell {
+                level: self.place(i)?,
+                round: round.filter(|_| is_kept(i))?,
+                value: self.value(i)?,
+            })
+        };
+        let cells: Vec<Cell> = (0..self.past.len()).filter_map(cell).collect();
+        let most = self.rounds.iter().copied().max().unwrap_or(0) as usize;
+        rounds::fit(&cells, self.levels.len(), most)
+    }
+
+    /// The slices in which the target was busy, with what each deviates from its level.
+    fn timeline(&self, fit: &RoundsFit) -> Vec<(usize, f64)> {
+        let most = fit
+            .levels
+            .iter()
+            .copied()
+            .flatten()
+            .fold(f64::MIN, f64::max);
+        let of = |i: usize| {
+            let level = fit.levels[self.place(i)?]?;
+            let is_busy = level >= most + SATURATED.ln();
+            is_busy.then_some((i, self.value(i)? - level))
+        };
+        (0..self.past.len()).filter_map(of).collect()
+    }
+
+    /// A lasting change, after which only one side counts, or a drift.
+    fn look_at_time(&mut self) {
+        let Some(fit) = self.fit.clone() else { return };
+        let timeline = self.timeline(&fit);
+        let values: Vec<f64> = timeline.iter().map(|t| t.1).collect();
+        let lasting = |c: &Change| c.size().abs() >= CHANGE_MIN.ln();
+        if let Some(change) = rounds::change(&values, 2).filter(lasting) {
+            let at = timeline[change.at].0;
+            let measured = |part: &[u32]| part.iter().filter(|r| **r > 0).count();
+            let [before, after] = [&self.rounds[..at], &self.rounds[at..]].map(measured);
+            let is_after = after >= before;
+            let kept = |i: usize| (i >= at) == is_after;
+            if let Some(fit) = self.fitted(kept) {
+                self.fit = Some(fit);
+                self.change = Some(LastingChange {
+                    at,
+                    factor: change.size().exp(),
+                    is_after,
+                    is_explored: before.min(after) == 0,
+                });
+            }
+        }
+        if self.change.is_none() {
+            let time = |i: usize| self.past[i].slice().map_or(i as f64, |s| s.begin_ns as f64);
+            let in_rounds = timeline.iter().filter(|t| self.rounds[t.0] > 0);
+            let points: Vec<(f64, f64)> = in_rounds.map(|t| (time(t.0), t.1)).collect();
+            let is_drift = |d: &Estimate| {
+                d.value.abs() > DRIFT_MIN && d.value.abs() > DRIFT_CERTAIN * d.half_width
+            };
+            self.drift = rounds::trend(&points).filter(is_drift);
+        }
+    }
+
+    /// Whether a slice is on the side of a lasting change that counts.
+    pub(super) fn is_kept(&self, slice: usize) -> bool {
+        self.change.is_none_or(|c| (slice >= c.at) == c.is_after)
+    }
+
+    fn weigh(&mut self) {
+        let Some(fit) = &self.fit else { return };
+        self.spread = Some(fit.spread);
+        self.middle = fit.middle_half_width();
+        for i in 0..self.past.len() {
+            let level = self.place(i).and_then(|place| fit.levels[place]);
+            self.deviations[i] = level.zip(self.value(i)).map(|(level, value)| value - level);
+        }
+        let counted = (0..self.past.len()).filter(|&i| self.rounds[i] > 0 && self.is_kept(i));
+        let all = counted.filter_map(|i| self.deviations[i]).map(f64::abs);
+        let usual = (1.4826 * median(all)).max(fit.spread).max(DEVIATION_MIN);
+        let weight = |d: Option<f64>| d.map_or(0.0, |d| (1.345 * usual / d.abs()).min(1.0));
+        self.weights = self.deviations.iter().map(|&d| weight(d)).collect();
+        for i in 0..self.past.len() {
+            if self.place(i).is_some() && !self.is_kept(i) {
+                self.weights[i] = 0.0;
+            }
+        }
+    }
+
+    fn row(&self, level: u32) -> Row {
+        let here = || (0..self.past.len()).filter(|&i| level_of(&self.past[i]) == level);
+        let place = self.levels.iter().position(|&l| l == level);
+        let estimate = self
+            .fit
+            .as_ref()
+            .zip(place)
+            .and_then(|(fit, p)| fit.level(p));
+        let mut row = Row {
+            level,
+            used: here().collect(),
+            half_width: estimate.map(|e| e.half_width),
+            is_explored: self.fit.is_some() && place.is_none(),
+        };
+        if estimate.is_none() {
+            let served = |i: &usize| self.past[*i].completed > 0;
+            let served: Vec<usize> = here().filter(served).collect();
+            row.used = if served.is_empty() { row.used } else { served };
+        } else {
+            let counts = |i: &usize| self.rounds[*i] > 0 && self.weights[*i] >= 1.345 / OUTLIER;
+            row.used = here().filter(counts).collect();
+            if row.used.is_empty() {
+                let far = |i: &usize| self.deviations[*i].map_or(f64::MAX, f64::abs);
+                row.used = here()
+                    .min_by(|a, b| far(a).total_cmp(&far(b)))
+                    .into_iter()
+                    .collect();
+            }
+        }
+        // Series of slices follow one another where these have the same length.
+        let length = |i: &usize| self.past[*i].duration_ns;
+        let usual = row.used.last().map(length);
+        row.used.retain(|i| Some(length(i)) == usual);
+        row
+    }
+
+    /// The table that all statements rest on. `is_exact`: each row is one trial of its slices;
+    /// otherwise, which is enough to go on by, their mean.
+    pub(super) fn table(&self, is_exact: bool) -> Vec<(LevelPoint, TrialReport)> {
+        let rows = self.rows.iter().filter_map(|row| {
+            let slices: Vec<&TrialReport> = row.used.iter().map(|&i| &self.past[i]).collect();
+            let mut trial = if is_exact {
+                merged(&slices)?
+            } else {
+                pooled(&slices)?
+            };
+            let per_s = trial.successes_per_s();
+            let half = row.half_width;
+            let ci95 = half.map(|h| [per_s * (-h).exp(), per_s * h.exp()]);
+            if trial.slice().is_some() {
+                // It is none any more.
+                if let crate::trial::detail::Detail::Http(http) = &mut trial.detail {
+                    http.slice = None;
+                }
+            }
+            Some((self.point(row, &trial, ci95), trial))
+        });
+        rows.collect()
+    }
+
+    fn point(&self, row: &Row, trial: &TrialReport, ci95: Option<[f64; 2]>) -> LevelPoint {
+        let times = trial.response_time_ns.clone();
+        let n = f64::from(row.level);
+        // Users' time that is neither the target's nor a pause is the generator's.
+        let busy_s = times.mean.zip(self.pause_s);
+        let busy_s = busy_s.map(|(ns, pause_s)| ns as f64 / 1e9 + pause_s);
+        let is_whole = trial.sessions().is_none() && error_share(&trial.outcomes) <= 0.0;
+        let used = busy_s.filter(|_| is_whole);
+        let used = used.map_or(1.0, |s| trial.responses_per_s() * s / n);
+        LevelPoint {
+            level: n,
+            throughput_per_s: trial.successes_per_s(),
+            throughput_ci95: ci95,
+            mean_ns: times.mean.map(|ns| ns as f64),
+            p90_ns: times.p90.map(|ns| ns as f64),
+            error_share: error_share(&trial.outcomes),
+            generator_share: (1.0 - used).clamp(0.0, 0.5),
+            latency: Some(times),
+            valid: trial.verdict == Verdict::Valid,
+            stationary: true,
+            trials: row.used.len(),
+            in_rounds: true,
+        }
+    }
+
+    /// Half the width of the knee's interval, as a logarithm: rounds are drawn anew, and each gives
+    /// what its throughput at the plateau exceeds that of the lowest level by.
+    pub(super) fn knee_half_width(&self, plateau: &[f64], lowest: f64) -> Option<f64> {
+        let of_round = |round: u32| {
+            let of = |wanted: &dyn Fn(f64) -> bool| {
+                let here = (0..self.past.len()).filter(|&i| {
+                    self.rounds[i] == round && wanted(f64::from(level_of(&self.past[i])))
+                });
+                let weighted = here.filter_map(|i| Some((self.weights[i], self.deviations[i]?)));
+                let (w, sum) = weighted.fold((0.0, 0.0), |(w, sum), (x, d)| (w + x, sum + x * d));
+                (w > 0.3).then(|| sum / w)
+            };
+            Some(of(&|l| plateau.contains(&l))? - of(&|l| l == lowest)?)
+        };
+        let last = self.rounds.iter().copied().max()?;
+        let differences: Vec<f64> = (1..=last).filter_map(of_round).collect();
+        let n = differences.len();
+        if n < 3 {
+            return None;
+        }
+        let mut rng = rng::stream(self.seed, rng::ORDER - 1);
+        let mut draw = || differences[(rng.next_u64() % n as u64) as usize];
+        let resamples: Vec<f64> = (0..RESAMPLES)
+            .map(|_| (0..n).map(|_| draw()).sum::<f64>() / n as f64)
+            .collect();
+        let mean = resamples.iter().sum::<f64>() / RESAMPLES as f64;
+        let squares: f64 = resamples.iter().map(|r| (r - mean).powi(2)).sum();
+        let small = n as f64 / (n as f64 - 1.0);
+        let deviation = (squares / RESAMPLES as f64 * small).sqrt();
+        Some(t_beyond(0.05, n as u64 - 1) * deviation)
+    }
+
+    /// The table as read, with intervals of the rounds.
+    pub(super) fn reading(&self, table: &[LevelPoint]) -> Option<knee::Reading> {
+        // An explored level counts where there are no rounds yet.
+        let explored: Vec<f64> = self
+            .rows
+            .iter()
+            .filter(|r| r.is_explored)
+            .map(|r| f64::from(r.level))
+            .collect();
+        let counted = table.iter().filter(|p| !explored.contains(&p.level));
+        let counted: Vec<LevelPoint> = counted.cloned().collect();
+        let mut reading = knee::read(&counted)?;
+        reading.x_max_half_width = reading.x_max_half_width.map(|h| h.hypot(self.middle));
+        if let Shape::Bent(knee) = &mut reading.shape {
+            let lowest = reading.rows.first().map_or(1.0, |p| p.level);
+            if let Some(half) = self.knee_half_width(&reading.plateau, lowest) {
+                // Rows weigh all of their slices alike, which the rounds drawn anew do not.
+                let of_rows = knee.half_width.unwrap_or(0.0);
+                knee.set_half_width(half.max(of_rows).hypot(KNEE_MIN));
+            }
+        }
+        Some(reading)
+    }
+
+    /// Whether the intervals are as narrow as they are to be, and nothing else is open.
+    pub(super) fn is_precise(&self, spec: &SweepSpec) -> bool {
+        let rounds = self.rounds.iter().copied().max().unwrap_or(0) as usize;
+        let table: Vec<LevelPoint> = self.table(false).into_iter().map(|row| row.0).collect();
+        let Some(reading) = self.reading(&table).filter(|_| spec.budget.0 > 0) else {
+            return true;
+        };
+        let is_narrow = |half: Option<f64>, limit: f64| half.is_some_and(|h| h <= limit);
+        let knee = match &reading.shape {
+            Shape::Bent(knee) if knee.range.is_none() => is_narrow(knee.half_width, PRECISION[1]),
+            _ => true,
+        };
+        let is_settled = self.change.is_none() || rounds >= 2 * ROUNDS_MIN;
+        is_narrow(reading.x_max_half_width, PRECISION[0]) && knee && is_settled
+    }
+}

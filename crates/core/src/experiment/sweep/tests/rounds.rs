@@ -1,0 +1,257 @@
+//! Random servers on random hosts, in virtual time: intervals cover what is true, and what changed
+//! with time is named.
+
+use super::super::fake::{Fake, automatic, sweep};
+use super::codes;
+use crate::experiment::sweep::models::MachineRepair;
+use crate::report::contradictions::contradictions_of;
+use crate::rng::{self, Rng};
+use crate::stats::rounds::median;
+use crate::stats::sample::simulated::normal;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Servers of the usual test; `KNEE_SIMULATED_SERVERS` sets another number.
+const SERVERS: u64 = 240;
+/// The longest time from the begin to what happens once.
+const WITHIN_S: f64 = 22.0;
+
+const KINDS: [&str; 6] = [
+    "plain",
+    "retrograde",
+    "rejects",
+    "limit",
+    "outage",
+    "change",
+];
+
+/// What a server does with so many users, and how the host treats it.
+struct Case {
+    kind: &'static str,
+    station: MachineRepair,
+    /// Throughput falls beyond this level by this share per doubling.
+    falls: Option<(f64, f64)>,
+    /// The most good responses per second.
+    rejects_above: f64,
+    /// The most users that are served at once.
+    limit: f64,
+    sd: f64,
+    burst_share: f64,
+    /// Amplitude and period of a slow change of the host's speed.
+    slow: [f64; 2],
+    /// Share of the speed lost per second.
+    drift_per_s: f64,
+    outage: Option<[f64; 2]>,
+    change: Option<(f64, f64)>,
+}
+
+impl Case {
+    fn any(number: u64) -> Case {
+        let mut rng = rng::stream(number, 91);
+        let mut unit = |lo: f64, hi: f64| lo + (hi - lo) * rng::unit(&mut rng);
+        let kind = KINDS[(number % KINDS.len() as u64) as usize];
+        let service_s = 10f64.powf(unit(-4.0, -2.3));
+        let servers = 10f64.powf(unit(0.0, 1.5)) as u32;
+        let station = MachineRepair {
+            servers,
+            service_s,
+            overhead_s: service_s * unit(0.02, 1.0),
+        };
+        let most = f64::from(servers) / service_s;
+        let knee = f64::from(servers) * (1.0 + station.overhead_s / service_s);
+        let at = unit(0.3, 0.75) * WITHIN_S;
+        Case {
+            kind,
+            station,
+            falls: (kind == "retrograde").then(|| (knee * unit(1.5, 2.5), unit(0.1, 0.3))),
+            rejects_above: if kind == "rejects" {
+                most * unit(0.4, 0.9)
+            } else {
+                f64::MAX
+            },
+            limit: if kind == "limit" {
+                (knee * unit(0.4, 1.5)).ceil()
+            } else {
+                f64::MAX
+            },
+            sd: unit(0.002, 0.04),
+            burst_share: unit(0.0, 0.12),
+            slow: [unit(0.0, 0.08), unit(5.0, 60.0)],
+            drift_per_s: unit(-0.003, 0.003),
+            outage: (kind == "outage").then(|| [at, at + unit(0.5, 4.0)]),
+            change: (kind == "change").then(|| (at, 1.0 / unit(1.5, 3.0))),
+        }
+    }
+
+    /// Good responses and all of them per second, with nothing to disturb it.
+    fn curve(&self, users: u32) -> [f64; 2] {
+        let served = f64::from(users).min(self.limit).round() as u32;
+        let mut all = self.station.throughput_per_s(served.max(1));
+        if let Some((beyond, share)) = self.falls {
+            let doublings = (f64::from(users) / beyond).log2().max(0.0);
+            all *= (1.0 - share).powf(doublings);
+        }
+        [all.min(self.rejects_above), all]
+    }
+
+    fn capacity(&self) -> f64 {
+        let levels = (0..200).map(|i| (10f64.powf(f64::from(i) / 50.0)) as u32);
+        levels.map(|n| self.curve(n)[0]).fold(0.0, f64::max)
+    }
+
+    fn knee(&self) -> f64 {
+        self.capacity() / self.curve(1)[0]
+    }
+
+    fn speed(&self, at_s: f64, rng: &mut Rng) -> f64 {
+        let [amplitude, period] = self.slow;
+        let slow = 1.0 + amplitude * (std::f64::consts::TAU * at_s / period).sin();
+        let burst = rng::unit(rng) < self.burst_share;
+        let lost = if burst { 0.4 * rng::unit(rng) } else { 0.0 };
+        slow * (1.0 + self.drift_per_s * at_s) * (self.sd * normal(rng)).exp() * (1.0 - lost)
+    }
+}
+
+/// What came of a case.
+struct Told {
+    kind: &'static str,
+    codes: Vec<String>,
+    line: String,
+    is_max_covered: bool,
+    is_knee_covered: Option<bool>,
+    wrong: Vec<String>,
+    /// What happened once happened while the sweep ran.
+    is_within: bool,
+}
+
+fn tell(number: u64) -> Told {
+    let case = Rc::new(Case::any(number));
+    let speeds = Rc::new(RefCell::new(Vec::new()));
+    let mut fake = Fake::new(|_| 1.0);
+    let failing = case.clone();
+    fake.failures = Box::new(move |n| {
+        let [good, all] = failing.curve(n);
+        1.0 - good / all
+    });
+    let (server, kept) = (case.clone(), speeds.clone());
+    let mut rng = rng::stream(number, 92);
+    fake.during = Some(Box::new(move |users, begin_s, end_s| {
+        let speed = server.speed(begin_s, &mut rng);
+        kept.borrow_mut().push(speed);
+        let changed = server.change.filter(|c| (begin_s + end_s) / 2.0 >= c.0);
+        let factor = changed.map_or(1.0, |c| c.1);
+        let out = server
+            .outage
+            .map(|[from, to]| [from.max(begin_s), to.min(end_s)]);
+        let out = out.filter(|[from, to]| from < to);
+        let lost = out.map_or(0.0, |[from, to]| (to - from) / (end_s - begin_s));
+        let per_s = server.curve(users)[1] * speed * factor * (1.0 - lost);
+        (per_s, out.map(|out| out.map(|t| t - begin_s)))
+    }));
+    let (conducted, c) = sweep(&mut fake, automatic(number));
+    let measured: Vec<f64> = c
+        .slices
+        .iter()
+        .zip(speeds.borrow().iter())
+        .filter(|(s, _)| s.round > 0)
+        .map(|(_, speed)| *speed)
+        .collect();
+    let capacity = case.capacity() * median(measured.into_iter());
+    let covers = |ci: Option<[f64; 2]>, x: f64| ci.is_some_and(|[lo, hi]| lo <= x && x <= hi);
+    let knee = case.knee();
+    let stated = c.knee_range.or(c.knee_ci95);
+    let found = codes(&conducted.findings);
+    let end_s = fake.now_s;
+    Told {
+        kind: case.kind,
+        line: format!(
+            "{number} {}: capacity {capacity:.1}, knee {knee:.2}, {} slices, {end_s:.0} s, {:?} \
+             {:?} {}",
+            case.kind,
+            c.slices.len(),
+            c.max_throughput_ci95_per_s,
+            c.outages,
+            c.answer
+        ),
+        is_max_covered: covers(c.max_throughput_ci95_per_s, capacity),
+        is_knee_covered: stated.map(|ci| covers(Some(ci), knee)),
+        wrong: contradictions_of(&conducted),
+        is_within: case.change.is_none_or(|ch| ch.0 < end_s - 2.0)
+            && case.outage.is_none_or(|o| o[1] < end_s),
+        codes: found.iter().map(|&code| code.to_owned()).collect(),
+    }
+}
+
+#[derive(Default, Debug)]
+struct Tally {
+    servers: u32,
+    max_covered: u32,
+    knee_stated: u32,
+    knee_covered: u32,
+    named: u32,
+    retrograde: u32,
+}
+
+#[test]
+fn random_servers_on_noisy_hosts_are_told_right() {
+    let asked = std::env::var("KNEE_SIMULATED_SERVERS").ok();
+    let servers = asked.and_then(|n| n.parse().ok()).unwrap_or(SERVERS);
+    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+    let (mut wrong, mut missed) = (Vec::new(), Vec::new());
+    for number in 0..servers {
+        let told = tell(number);
+        wrong.extend(told.wrong.iter().map(|w| format!("{}: {w}", told.line)));
+        let tally = tallies.entry(told.kind).or_default();
+        let has = |code: &str| told.codes.iter().any(|c| c == code);
+        if !told.is_within {
+            continue;
+        }
+        tally.servers += 1;
+        tally.retrograde += u32::from(has("retrograde"));
+        tally.max_covered += u32::from(told.is_max_covered);
+        let is_named = match told.kind {
+            "outage" => has("outage"),
+            "change" => has("regime_change"),
+            "retrograde" => has("retrograde"),
+            "rejects" => has("errors_rise") || has("errors"),
+            _ => !has("regime_change") && !has("outage"),
+        };
+        tally.named += u32::from(is_named);
+        if !is_named || (!told.is_max_covered && told.kind != "change") {
+            missed.push(format!("named {is_named}: {} {:?}", told.line, told.codes));
+        }
+        if let Some(is_covered) = told.is_knee_covered.filter(|_| told.kind != "change") {
+            tally.knee_stated += 1;
+            tally.knee_covered += u32::from(is_covered);
+            if !is_covered {
+                missed.push(format!("knee: {}", told.line));
+            }
+        }
+    }
+    let told = format!("{tallies:#?}\n{}", missed.join("\n"));
+    println!("{told}");
+    assert!(wrong.is_empty(), "{}\n{told}", wrong.join("\n"));
+    let sum = |of: fn(&Tally) -> u32, kinds: &[&str]| -> f64 {
+        kinds.iter().map(|kind| f64::from(of(&tallies[kind]))).sum()
+    };
+    let but_changed: Vec<&str> = KINDS.into_iter().filter(|k| *k != "change").collect();
+    let share = |of: fn(&Tally) -> u32, all: fn(&Tally) -> u32, kinds: &[&str]| {
+        sum(of, kinds) / sum(all, kinds).max(1.0)
+    };
+    let of_all = |t: &Tally| t.servers;
+    let max = share(|t| t.max_covered, of_all, &but_changed);
+    let knee = share(|t| t.knee_covered, |t| t.knee_stated, &but_changed);
+    let named = share(|t| t.named, of_all, &["outage", "change"]);
+    let falls = share(|t| t.named, of_all, &["retrograde"]);
+    let flat: Vec<&str> = KINDS.into_iter().filter(|k| *k != "retrograde").collect();
+    let false_falls = share(|t| t.retrograde, of_all, &flat);
+    assert!(max >= 0.93, "maximum {max}: {told}");
+    assert!(knee >= 0.9, "knee {knee}: {told}");
+    assert!(named >= 0.99, "named {named}: {told}");
+    assert!(falls >= 0.95, "retrograde {falls}: {told}");
+    assert!(
+        false_falls <= 0.01,
+        "false retrograde {false_falls}: {told}"
+    );
+}

@@ -1,0 +1,110 @@
+//! Short trials of one load that become one trial: the slices of a level of a sweep.
+
+use crate::measure::Trial;
+use crate::time::Nanos;
+use crate::trial::assess::assess;
+use crate::trial::report::TrialReport;
+use std::sync::Arc;
+
+/// A trial as a slice of an experiment in rounds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Slice {
+    /// Begin of the measured window, from the begin of the experiment.
+    pub begin_ns: u64,
+    /// The longest time within the window without a good response, as times of the window.
+    pub silence_ns: Option<[u64; 2]>,
+    /// The trial itself, as JSON: a histogram needs 270 KB, and this a hundredth of it.
+    raw: Option<Arc<[u8]>>,
+}
+
+impl Slice {
+    /// The slice that a trial is, whose measured window began at this time of the experiment.
+    pub fn of(trial: &Trial, begin: Nanos) -> Slice {
+        Slice {
+            begin_ns: begin.0,
+            silence_ns: longest_silence(trial),
+            raw: serde_json::to_vec(trial).ok().map(Arc::from),
+        }
+    }
+
+    /// A slice that began at this time, in s, with this silence within it.
+    #[cfg(test)]
+    pub fn at(begin_s: f64, silence_s: Option<[f64; 2]>) -> Slice {
+        let ns = |s: f64| (s * 1e9) as u64;
+        Slice {
+            begin_ns: ns(begin_s),
+            silence_ns: silence_s.map(|s| s.map(ns)),
+            raw: None,
+        }
+    }
+
+    fn trial(&self) -> Option<Trial> {
+        serde_json::from_slice(self.raw.as_deref()?).ok()
+    }
+}
+
+/// The longest run of bins without a good response.
+fn longest_silence(trial: &Trial) -> Option<[u64; 2]> {
+    let measured = &trial.measurement;
+    let answers = &measured.answers;
+    let length = measured.window.length().0;
+    if answers.good.iter().all(|&n| n == 0) {
+        return Some([0, length]);
+    }
+    let bin = answers.bin.0;
+    let mut longest = 0..0;
+    let mut begin = 0;
+    for at in 0..=(length / bin.max(1)) as usize {
+        let is_silent = answers.good.get(at).is_none_or(|&n| n == 0);
+        if !is_silent {
+            begin = at + 1;
+        } else if at + 1 - begin > longest.len() {
+            longest = begin..at + 1;
+        }
+    }
+    let end = |bins: usize| (bins as u64 * bin).min(length);
+    (!longest.is_empty()).then(|| [end(longest.start), end(longest.end)])
+}
+
+/// The trial that slices of one level make together, so that each of its figures is of the same
+/// operations. `None` without any.
+///
+/// Slices of other reports, which hold no trials, give the figures of the one in the middle with
+/// the throughput of all.
+pub fn merged(slices: &[&TrialReport]) -> Option<TrialReport> {
+    let trials = slices.iter().map(|t| t.slice().and_then(Slice::trial));
+    let whole = trials.collect::<Option<Vec<Trial>>>().and_then(|trials| {
+        let mut trials = trials.into_iter();
+        let mut first = trials.next()?;
+        trials.for_each(|later| first.append(later));
+        Some(assess(&first))
+    });
+    whole.or_else(|| pooled(slices))
+}
+
+/// The report in the middle by throughput, with the throughput and the counts of all.
+pub fn pooled(slices: &[&TrialReport]) -> Option<TrialReport> {
+    let mut sorted = slices.to_vec();
+    sorted.sort_by(|a, b| a.successes_per_s().total_cmp(&b.successes_per_s()));
+    let mut middle = (*sorted.get(slices.len() / 2)?).clone();
+    let length: u64 = slices.iter().map(|t| t.duration_ns).sum();
+    let mean = |of: fn(&TrialReport) -> Option<f64>| {
+        let sum = slices
+            .iter()
+            .map(|t| of(t).map(|x| x * t.duration_ns as f64))
+            .sum::<Option<f64>>()?;
+        Some(sum / length.max(1) as f64)
+    };
+    middle.throughput_per_s = mean(|t| t.throughput_per_s.or(Some(0.0)));
+    middle.goodput_per_s = mean(|t| t.goodput_per_s.or(Some(0.0)));
+    middle.throughput_ci95_per_s = None;
+    middle.duration_ns = length;
+    for other in &sorted {
+        if !std::ptr::eq(*other, sorted[slices.len() / 2]) {
+            middle.outcomes.merge(&other.outcomes);
+        }
+    }
+    middle.attempted = middle.outcomes.total();
+    middle.completed = middle.outcomes.responses();
+    Some(middle)
+}
