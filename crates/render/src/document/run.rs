@@ -15,7 +15,7 @@ use crate::number::{
     time_interval, time_short,
 };
 use crate::plot::Plot;
-use knee_core::experiment::run::report::RunConclusion;
+use knee_core::experiment::run::report::{RepeatedFigure, RunConclusion};
 use knee_core::measure::Outcome;
 use knee_core::report::Report;
 use knee_core::spec::WaitPolicy;
@@ -29,13 +29,38 @@ use knee_core::trial::waiting::WaitReport;
 const WAITING_SHOWN_PERCENT: f64 = 1.0;
 
 /// Adds it.
-pub(super) fn show(doc: &mut Document, report: &Report) {
+pub(super) fn show(doc: &mut Document, report: &Report, c: &RunConclusion) {
+    if !c.repeats.is_empty() {
+        doc.section("Repeats", "95 % intervals from the spread between repeats");
+        doc.facts(c.repeats.iter().map(repeated).collect());
+    }
     for trial in &report.trials {
         if report.trials.len() > 1 {
             doc.section(&trial.label, "");
         }
         show_trial(doc, trial);
     }
+}
+
+/// A figure over repeats.
+fn repeated(f: &RepeatedFigure) -> Fact {
+    let is_time = f.metric.ends_with("_ns");
+    let shown = |v: f64| {
+        if is_time {
+            time_short(v.round() as u64)
+        } else {
+            rate(v)
+        }
+    };
+    let [lo, hi] = f.ci95.map(shown);
+    let name = if is_time {
+        f.metric.trim_end_matches("_ns")
+    } else {
+        "throughput"
+    };
+    let spread = percent(f.spread_percent);
+    let text = format!("{}, {lo} to {hi}, spread {spread}", shown(f.value));
+    fact(name, Line::plain(text))
 }
 
 fn show_trial(doc: &mut Document, t: &TrialReport) {
@@ -125,7 +150,7 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
             format!("{sessions}, {} requests", rate(per_s))
         }
         (Some(per_s), Some(of)) => format!("Served {} of {}/s asked", rate(per_s), asked(of)),
-        (Some(per_s), None) => rate(per_s),
+        (Some(per_s), None) => rate(per_s) + &over_repeats(c),
         (None, _) if some_ended => "No response within the measured time".to_owned(),
         (None, _) => return format!("No response, {errors}"),
     }];
@@ -134,6 +159,15 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
     parts.extend(times.into_iter().flatten());
     parts.push(errors);
     parts.join(", ")
+}
+
+/// The interval of the throughput over repeats.
+fn over_repeats(c: &RunConclusion) -> String {
+    let throughput = c.repeats.iter().find(|f| f.metric == "throughput_per_s");
+    throughput.map_or(String::new(), |f| {
+        let [lo, hi] = f.ci95.map(number);
+        format!(" ({lo} to {hi} over {} repeats)", f.repeats)
+    })
 }
 
 /// What was measured, and how long.
