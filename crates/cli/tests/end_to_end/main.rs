@@ -44,6 +44,7 @@ mod support;
 mod sweeps;
 mod throttle;
 mod tours;
+mod turns;
 mod udp;
 mod unix_sockets;
 mod values;
