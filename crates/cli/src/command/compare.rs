@@ -1,6 +1,7 @@
 //! `knee compare`: whether two runs differ by more than chance.
 
-use crate::args::{SecretArgs, with_exits};
+use super::compare_live::compare_targets;
+use crate::args::{SecretArgs, parse_positive, with_exits};
 use crate::failure::{Exit, Failure};
 use crate::output::{Files, text};
 use crate::{history, input};
@@ -8,6 +9,7 @@ use clap::{Args, Command};
 use knee_core::compare::report::{Comparison, ComparisonVerdict};
 use knee_core::compare::{Named, compare};
 use knee_core::report::Report;
+use knee_core::time::Nanos;
 use knee_render::{Html, Json, Markdown, parse_report};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -16,7 +18,8 @@ use std::path::Path;
 const EXAMPLES: &str = "Examples:
   knee compare before.json after.json             is the second slower?
   knee compare a1.json a2.json -- b1.json b2.json several runs of each
-  knee compare --baseline main after.json --fail-on-regression";
+  knee compare --baseline main after.json --fail-on-regression
+  knee compare --live http://a/ http://b/ -c 20   two servers in turns, under the same load";
 
 /// Compare two runs: which metrics differ significantly, and by how much
 ///
@@ -47,6 +50,23 @@ pub struct RawCompare {
     /// Baseline of the history to use as A
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
+
+    /// Measure two URLs in turns, A and B, under the same load: the options of 'knee run'
+    ///
+    /// Each round has a slice of A and one of B in random order (-d T: its length, at least and by
+    /// default 500ms), so that what changes on the host meets both. Rounds go on, at least 8, until
+    /// the difference is known to ±2 % or the budget is spent.
+    #[arg(long, conflicts_with = "baseline")]
+    live: bool,
+
+    /// With --live: the most time that all rounds may take
+    #[arg(long, value_name = "T", default_value = "60s", value_parser = parse_positive)]
+    #[arg(requires = "live")]
+    budget: Nanos,
+
+    /// A word of the load's options
+    #[arg(long = "load-word", hide = true, allow_hyphen_values = true)]
+    load_words: Vec<String>,
 
     /// Exit with 1 if B is significantly worse in throughput, response times or errors
     #[arg(long)]
@@ -124,8 +144,21 @@ struct Sides {
 
 /// Compares, and says what came of it.
 pub fn execute(raw: &RawCompare) -> Result<Exit, Failure> {
-    let sides = raw.sides()?;
     let mut files = Files::none();
+    files.add("--json", raw.json.as_deref(), Box::new(Json))?;
+    files.add("--html", raw.html.as_deref(), Box::new(Html))?;
+    files.add("--md", raw.md.as_deref(), Box::new(Markdown))?;
+    let comparison = if raw.live {
+        compare_targets(raw)?
+    } else {
+        compare_reports(raw)?
+    };
+    files.deliver(&comparison, &text(raw.no_color))?;
+    Ok(raw.exit(&comparison))
+}
+
+fn compare_reports(raw: &RawCompare) -> Result<Comparison, Failure> {
+    let sides = raw.sides()?;
     let secrets = raw.secrets.secrets();
     let hidden = |reports: Vec<Report>| -> Vec<Report> {
         let hide = |report| secrets.hide_report(report);
@@ -133,14 +166,9 @@ pub fn execute(raw: &RawCompare) -> Result<Exit, Failure> {
     };
     let a = hidden(load_all(&sides.a, raw.baseline.is_some())?);
     let b = hidden(load_all(&sides.b, false)?);
-    files.add("--json", raw.json.as_deref(), Box::new(Json))?;
-    files.add("--html", raw.html.as_deref(), Box::new(Html))?;
-    files.add("--md", raw.md.as_deref(), Box::new(Markdown))?;
     let version = env!("CARGO_PKG_VERSION");
     let comparison = compare(&named(&sides.a, &a), &named(&sides.b, &b), version);
-    let comparison = comparison.map_err(Failure::input)?;
-    files.deliver(&comparison, &text(raw.no_color))?;
-    Ok(raw.exit(&comparison))
+    comparison.map_err(Failure::input)
 }
 
 fn named<'a>(names: &'a [String], reports: &'a [Report]) -> Vec<Named<'a>> {
@@ -163,6 +191,23 @@ fn load(name: &str, is_baseline: bool) -> Result<Report, Failure> {
 }
 
 impl RawCompare {
+    /// The two URLs of a live comparison.
+    pub(super) fn targets(&self) -> Result<[&str; 2], Failure> {
+        match (&self.reports[..], &self.reports_of_b[..]) {
+            ([a, b], []) => Ok([a, b]),
+            _ => Err(Failure::argument("--live", "expected two URLs, A and B")),
+        }
+    }
+
+    pub(super) fn budget(&self) -> Nanos {
+        self.budget
+    }
+
+    /// The options of the load, as `knee run` takes them.
+    pub(super) fn load_words(&self) -> &[String] {
+        &self.load_words
+    }
+
     /// Which reports are A's and which B's.
     fn sides(&self) -> Result<Sides, Failure> {
         let refuse = |argument: &str, wrong: &str| Err(Failure::argument(argument, wrong));

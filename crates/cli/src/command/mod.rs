@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod analyze;
 pub mod compare;
+mod compare_live;
 pub mod completions;
 mod demo;
 pub mod explain;

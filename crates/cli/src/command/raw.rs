@@ -2,8 +2,8 @@
 
 use crate::args::{in_knees_words, with_exits};
 use crate::command::{
-    agent, analyze, compare, completions, explain, fleet, history, import, latency, man, observe,
-    overload, report, run, scenario, serve, sweep, throttle, tour, udp,
+    agent, analyze, compare, compare_live, completions, explain, fleet, history, import, latency,
+    man, observe, overload, report, run, scenario, serve, sweep, throttle, tour, udp,
 };
 use crate::failure::{Exit, Failure};
 use crate::machine::Machine;
@@ -54,6 +54,7 @@ impl RawArgs {
         let argv: Vec<OsString> = argv.into_iter().map(Into::into).collect();
         // Once: to make all options of all commands is most of what a start takes.
         let command = RawArgs::command();
+        let argv = compare_live::load_apart(&command, argv);
         let argv = compare::options_first(&command, argv);
         let argv = in_knees_words(&command, argv)?;
         let mut command = let_numbers_be_negative(command);

@@ -68,6 +68,10 @@ pub struct RawRun {
     #[arg(help_heading = "Time")]
     requests: Option<u64>,
 
+    /// Repeats of the run; figures then have intervals from the spread between repeats
+    #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Time")]
+    repeat: Option<u32>,
+
     #[command(flatten)]
     http: HttpArgs,
 
@@ -87,6 +91,7 @@ const STAGES: &str = "trace(stages of the scenario)";
 pub struct RunSpec {
     pub(super) trial: TrialSpec,
     pub(super) words: Words,
+    repeats: u32,
     observe: ObserveArgs,
     /// Who makes it; `None`: this process.
     fleet: Option<Fleet>,
@@ -100,12 +105,22 @@ pub fn execute(mut spec: RunSpec) -> Result<Exit, Failure> {
     if fleet.is_none() {
         spec.trial.engine.margins = margins::of_this_machine(spec.output.notes());
     }
-    let mut stand = HttpStand::new(&spec.trial, false, spec.observe.clone()).made_by(fleet);
+    let mut stand = spec.stand(spec.repeats > 1).made_by(fleet);
     let (order, mut experiment) = spec.split();
     laboratory::conduct(order, &mut experiment, &mut stand)
 }
 
 impl RunSpec {
+    /// Where its trials are run; `tells_levels`: a line for each as it ends.
+    pub(super) fn stand(&self, tells_levels: bool) -> HttpStand {
+        HttpStand::new(&self.trial, tells_levels, self.observe.clone())
+    }
+
+    /// A text without the secrets of the target.
+    pub(super) fn hidden(&self, text: &str) -> String {
+        self.output.secrets().hide(text).into_owned()
+    }
+
     /// The policy, and all else about it.
     pub(super) fn split(self) -> (Order, SingleRun) {
         let order = Order {
@@ -115,7 +130,7 @@ impl RunSpec {
             thresholds: self.thresholds,
             output: self.output,
         };
-        (order, SingleRun::new(self.trial))
+        (order, SingleRun::new(self.trial).repeated(self.repeats))
     }
 }
 
@@ -136,9 +151,13 @@ impl RawRun {
         let observe = self.http.observe.with_token()?;
         let mut output = self.output.resolve()?;
         output.secrets_mut().learn_target(&mut trial.target);
+        if let Some(repeats) = self.repeat {
+            words.put("repeat", repeats);
+        }
         Ok(RunSpec {
             trial,
             words,
+            repeats: self.repeat.unwrap_or(1),
             fleet,
             observe,
             thresholds: self.http.thresholds,

@@ -45,6 +45,7 @@ mod support;
 mod sweeps;
 mod throttle;
 mod tours;
+mod turns;
 mod tutorial;
 mod udp;
 mod unix_sockets;

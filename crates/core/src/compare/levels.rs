@@ -99,6 +99,17 @@ fn timings<'a>(trials: &Trials<'a>) -> Option<Vec<&'a TimingReport>> {
     all.map(|t| t.timing()).collect()
 }
 
+impl<'a> Matched<'a> {
+    /// Slices of two targets, each as a run of its own.
+    pub(super) fn of_slices(sides: [&'a [TrialReport]; 2]) -> Matched<'a> {
+        Matched {
+            label: String::new(),
+            level: None,
+            sides: sides.map(|side| side.iter().map(|t| vec![t]).collect()),
+        }
+    }
+}
+
 impl Matched<'_> {
     /// The rows of this level.
     pub(super) fn drafts(&self, kind: Kind) -> Vec<Draft> {

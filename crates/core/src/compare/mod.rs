@@ -13,7 +13,9 @@ mod answer;
 mod difference;
 mod draft;
 mod estimate;
+mod host_speed;
 mod levels;
+mod live;
 mod metrics;
 mod overall;
 pub mod report;
@@ -30,7 +32,9 @@ use crate::trial::report::Verdict;
 use crate::words::list;
 pub use answer::name as metric_name;
 use draft::{ALPHA, Draft};
+use host_speed::host_speed;
 use levels::Matched;
+pub use live::{LiveSide, ROUNDS_MIN, compare_live, is_b_first, is_known};
 
 /// A report under the name that the user gave it by.
 #[derive(Clone, Copy, Debug)]
@@ -55,11 +59,18 @@ pub fn compare(a: &[Named], b: &[Named], knee_version: &str) -> Result<Compariso
     }
     let (reports_a, reports_b) = (reports(a), reports(b));
     let (matched, only) = levels::matched(&reports_a, &reports_b);
-    let drafts = drafts(&reports_a, &reports_b, &matched);
+    let mut drafts = drafts(&reports_a, &reports_b, &matched);
     if drafts.is_empty() {
         return Err(nothing_in_common(a, b, &only));
     }
+    let [trials_a, trials_b] =
+        [&reports_a, &reports_b].map(|side| side.iter().flat_map(|r| &r.trials));
+    let speed = host_speed(trials_a, trials_b);
+    if let Some(speed) = speed {
+        drafts = drafts.into_iter().map(|d| speed.explain(d)).collect();
+    }
     let mut warnings = warnings::warnings(a, b, &only);
+    warnings.extend(speed.and_then(|speed| speed.warning()));
     if matched.iter().any(Matched::is_contended) {
         let is_single = a.len() == 1 || b.len() == 1;
         let remedy = if is_single { GIVE_SEVERAL } else { "" };

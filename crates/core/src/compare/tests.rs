@@ -372,3 +372,54 @@ fn what_has_nothing_in_common_is_refused() {
     );
     assert!(compare(&[], &[], "1").is_err());
 }
+
+/// The same run on a host on which everything takes `factor` times as long.
+fn on_slower_host(mut trial: TrialReport, factor: f64) -> TrialReport {
+    trial.throughput_per_s = trial.throughput_per_s.map(|x| x / factor);
+    trial.throughput_ci95_per_s = trial.throughput_ci95_per_s.map(|ci| ci.map(|x| x / factor));
+    for interval in &mut trial.intervals {
+        interval.completed = (interval.completed as f64 / factor) as u64;
+    }
+    trial
+}
+
+#[test]
+fn a_difference_that_the_host_explains_is_no_regression() {
+    let busy = |mut trial: TrialReport, cost: f64| {
+        trial.generator.busiest_worker_percent = 80.0;
+        trial.generator.busiest_worker_spin_percent = 0.0;
+        trial.generator.cpu_s_per_million_ops = Some(cost);
+        report(trial)
+    };
+    let slower = || on_slower_host(run_of_ten_users(2), 1.3);
+    let a = busy(run_of_ten_users(1), 10.0);
+    let explained = compared(&a, &busy(slower(), 13.5));
+    let throughput = row(&explained, "throughput_per_s");
+    assert_eq!(
+        throughput.verdict,
+        ComparisonVerdict::Unknown,
+        "{throughput:?}"
+    );
+    assert!(
+        throughput
+            .because
+            .contains("speed of the host differs by 35 %")
+    );
+    let says = |c: &Comparison| c.warnings.iter().any(|w| w.contains("the host was slower"));
+    assert!(says(&explained), "{:?}", explained.warnings);
+    // The nearest cases: the same speed, a speed that does not reach, and no speed known.
+    let same = compared(&a, &busy(slower(), 10.2));
+    assert!(!says(&same));
+    let short = compared(&a, &busy(on_slower_host(run_of_ten_users(2), 1.9), 11.0));
+    let mut asleep = slower();
+    asleep.generator.busiest_worker_percent = 10.0;
+    let unknown = compared(&a, &report(asleep));
+    for comparison in [same, short, unknown] {
+        let throughput = row(&comparison, "throughput_per_s");
+        assert_eq!(
+            throughput.verdict,
+            ComparisonVerdict::Worse,
+            "{throughput:?}"
+        );
+    }
+}

@@ -6,6 +6,7 @@ pub(crate) mod closing;
 pub(crate) mod compare;
 pub(crate) mod findings;
 mod heat_map;
+mod key_figures;
 mod latency;
 pub(crate) mod line;
 pub(crate) mod observed;
@@ -147,7 +148,7 @@ impl Document {
         match &report.conclusion {
             _ if is_empty(report) => {}
             Conclusion::Sweep(conclusion) => sweep::show(&mut doc, report, conclusion),
-            Conclusion::Run(_) => run::show(&mut doc, report),
+            Conclusion::Run(c) => run::show(&mut doc, report, c),
             Conclusion::Overload(conclusion) => overload::show(&mut doc, report, conclusion),
             Conclusion::Udp(conclusion) => udp::show(&mut doc, report, conclusion),
             Conclusion::Latency(conclusion) => latency::show(&mut doc, report, conclusion),

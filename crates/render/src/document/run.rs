@@ -4,15 +4,16 @@
 use super::heat_map::heat_map;
 use super::line::{Ink, Line};
 use super::series::{is_dense, rates, response_times};
-use super::stated::{key_times_table, latency_table, stated};
+use super::stated::{latency_table, stated};
 use super::table::{Align, Table};
 use super::trial_plots::{dispersion, pacing, response_spectrum};
 use super::{
-    Block, Document, Fact, Layout, Medium, agents, fact, observed, sessions, timing, traffic,
+    Block, Document, Fact, Layout, Medium, agents, fact, key_figures, observed, sessions, timing,
+    traffic,
 };
 use crate::number::{
     asked, bytes, count, estimate, known, number, percent, plural, rate, signed_count, time,
-    time_short, words,
+    time_short,
 };
 use crate::plot::Plot;
 use knee_core::experiment::run::report::RunConclusion;
@@ -28,68 +29,18 @@ use knee_core::trial::waiting::WaitReport;
 const WAITING_SHOWN_PERCENT: f64 = 1.0;
 
 /// Adds it.
-pub(super) fn show(doc: &mut Document, report: &Report) {
-    doc.only(Medium::Screen, |doc| show_key_figures(doc, report));
+pub(super) fn show(doc: &mut Document, report: &Report, c: &RunConclusion) {
+    doc.only(Medium::Screen, |doc| key_figures::show(doc, report, c));
+    if !c.repeats.is_empty() {
+        doc.section("Repeats", "95 % intervals from the spread between repeats");
+        doc.facts(key_figures::of_repeats(c));
+    }
     for trial in &report.trials {
         if report.trials.len() > 1 {
             doc.section(&trial.label, "");
         }
         show_trial(doc, trial);
     }
-}
-
-/// Adds what a person looks at first.
-fn show_key_figures(doc: &mut Document, report: &Report) {
-    let [t] = report.trials.as_slice() else {
-        return doc.table("Trials", trials_table(&report.trials));
-    };
-    let times = &t.response_time_ns;
-    if times.count > 0 {
-        doc.table("Response and service time", key_times_table(t));
-    }
-    timing::show_sentence(doc, t);
-    let Some(http) = t.http() else {
-        return;
-    };
-    let mut facts: Vec<Fact> = throughput_facts(t, http)
-        .into_iter()
-        .filter(|(name, _)| matches!(name.as_str(), "responses" | "goodput"))
-        .collect();
-    facts.push(fact("outcomes", outcomes_line(t)));
-    facts.extend(traffic::status_facts(&http.traffic));
-    doc.facts(facts);
-}
-
-/// How the operations ended, in a line.
-fn outcomes_line(t: &TrialReport) -> Line {
-    let mut line = Line::new();
-    for (i, (outcome, n)) in t.outcomes.iter().enumerate() {
-        line.push(Ink::Plain, if i > 0 { ", " } else { "" });
-        let name = words(outcome.name());
-        line.push(outcome_ink(outcome), format!("{} {name}", count(n)));
-    }
-    line
-}
-
-/// A row for each trial.
-fn trials_table(trials: &[TrialReport]) -> Table {
-    let mut table = Table::default();
-    let names = trials.iter().map(|t| Line::plain(t.label.as_str()));
-    table.column("", Align::Left, names.collect());
-    let mut column = |title: &str, cell: &dyn Fn(&TrialReport) -> String| {
-        let cells = trials.iter().map(|t| Line::plain(cell(t)));
-        table.column(title, Align::Right, cells.collect());
-    };
-    let times = |t: &TrialReport, name, value| t.response_time_ns.figure(name, value);
-    column("responses/s", &|t| stated(t.throughput(), number));
-    column("p50", &|t| {
-        stated(times(t, "p50", t.response_time_ns.p50), time)
-    });
-    column("p99", &|t| {
-        stated(times(t, "p99", t.response_time_ns.p99), time)
-    });
-    column("errors", &|t| count(t.outcomes.errors()));
-    table
 }
 
 fn show_trial(doc: &mut Document, t: &TrialReport) {
@@ -181,7 +132,7 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
             format!("{sessions}, {} requests", rate(per_s))
         }
         (Some(per_s), Some(of)) => format!("Served {} of {}/s asked", rate(per_s), asked(of)),
-        (Some(per_s), None) => rate(per_s),
+        (Some(per_s), None) => rate(per_s) + &over_repeats(c),
         (None, _) if let Some(range) = range => stated(range, rate),
         (None, _) if some_ended => "No response within the measured time".to_owned(),
         (None, _) => return format!("No response, {errors}"),
@@ -199,6 +150,15 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
     parts.join(", ")
 }
 
+/// The interval of the throughput over repeats.
+fn over_repeats(c: &RunConclusion) -> String {
+    let throughput = c.repeats.iter().find(|f| f.metric == "throughput_per_s");
+    throughput.map_or(String::new(), |f| {
+        let [lo, hi] = f.ci95.map(number);
+        format!(" ({lo} to {hi} over {} repeats)", f.repeats)
+    })
+}
+
 /// What was measured, and how long.
 pub(super) fn remark(report: &Report) -> String {
     let [trial] = report.trials.as_slice() else {
@@ -212,7 +172,7 @@ pub(super) fn remark(report: &Report) -> String {
 }
 
 /// How much was done, and how steadily.
-fn throughput_facts(t: &TrialReport, http: &HttpDetail) -> Vec<Fact> {
+pub(super) fn throughput_facts(t: &TrialReport, http: &HttpDetail) -> Vec<Fact> {
     let mut line = Line::plain(stated(t.throughput(), rate));
     if let Some([lo, hi]) = t.throughput_ci95_per_s {
         line.push(
@@ -368,7 +328,7 @@ fn outcomes_table(t: &TrialReport, http: &HttpDetail) -> Table {
     table
 }
 
-fn outcome_ink(outcome: Outcome) -> Ink {
+pub(super) fn outcome_ink(outcome: Outcome) -> Ink {
     match outcome {
         Outcome::Ok => Ink::Good,
         Outcome::InFlight => Ink::Plain,

@@ -11,7 +11,7 @@ use crate::number::{
     words,
 };
 use knee_core::experiment::sweep::report::{
-    BoundAsked, ModelFit, OpenLoopBeside, SweepConclusion, SweepLevel,
+    BoundAsked, GoalBounds, ModelFit, OpenLoopBeside, SweepConclusion, SweepLevel,
 };
 use knee_core::report::Report;
 use knee_core::spec::Level;
@@ -204,13 +204,38 @@ fn facts(c: &SweepConclusion) -> Vec<Fact> {
     if let Some(open) = &c.open_loop {
         fact("in open loop", open_loop(open));
     }
-    for (name, line) in bound_facts(c) {
-        fact(&name, line);
+    if c.goals.is_empty() || c.best_within_bound.is_some() {
+        for (name, line) in bound_facts(c) {
+            fact(&name, line);
+        }
+    }
+    for goal in &c.goals {
+        fact(&words(&goal.goal), goal_line(goal));
     }
     if let Some(users) = c.recommended_vusers {
         fact("recommended", Line::plain(plural(u64::from(users), "user")));
     }
     facts
+}
+
+/// Between which rates a goal stops to be reached.
+fn goal_line(goal: &GoalBounds) -> Line {
+    let per_s = |rate: &f64| format!("{}/s", asked(*rate));
+    let lower = goal.lower_per_s.as_ref().map(per_s);
+    let upper = goal.upper_per_s.as_ref().map(per_s);
+    let text = match (lower, upper) {
+        (Some(lower), Some(upper)) => format!("reached at {lower}, not at {upper}"),
+        (Some(lower), None) => format!("reached at {lower}, limit not found"),
+        (None, Some(upper)) => format!("not reached at {upper}"),
+        (None, None) => "not decided".to_owned(),
+    };
+    let undecided: Vec<String> = goal.undecided_per_s.iter().map(per_s).collect();
+    let line = Line::plain(text);
+    if undecided.is_empty() {
+        line
+    } else {
+        line.with(Ink::Dim, format!(" (undecided: {})", undecided.join(", ")))
+    }
 }
 
 /// The figures of an open loop beside the users, and theirs.

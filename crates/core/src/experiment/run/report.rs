@@ -20,4 +20,22 @@ pub struct RunConclusion {
     pub p99_ns: Option<u64>,
     /// Share of operations that did not end ok, in percent.
     pub error_percent: f64,
+    /// `--repeat`: the figures with intervals from the spread between repeats.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<RepeatedFigure>,
+}
+
+/// A figure of a run that was repeated.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RepeatedFigure {
+    /// `throughput_per_s`, `p50_ns`, `p90_ns`, `p95_ns`, `p99_ns`.
+    pub metric: String,
+    /// Repeats that it rests on: those that are VALID and have it.
+    pub repeats: u32,
+    /// Its estimate: the geometric mean, of repeats far from the others less.
+    pub value: f64,
+    /// 95 % confidence interval of it, by Student's law.
+    pub ci95: [f64; 2],
+    /// Standard deviation between repeats, in percent.
+    pub spread_percent: f64,
 }

@@ -59,6 +59,7 @@ fn check(said: Said<'_>, of: &SweepConclusion, found: &mut Contradictions) {
     in_time(of, found);
     knee(of, found);
     range(of, found);
+    goals(of, found);
     within_bound(of, found);
     recommended(of, found);
     for finding in said.findings {
@@ -197,6 +198,29 @@ fn range(of: &SweepConclusion, found: &mut Contradictions) {
     if let Some(served) = of.knee_rate_per_s {
         found.unless(lo == served && hi > served, || {
             format!("the range from {lo} to {hi} does not begin at {served}/s")
+        });
+    }
+}
+
+/// The bounds of each goal are rates of the table, in order, and the first goal's are the knee's.
+fn goals(of: &SweepConclusion, found: &mut Contradictions) {
+    let is_listed = |per_s: f64| of.levels.iter().any(|l| value(l.level) == per_s);
+    for goal in &of.goals {
+        let (lower, upper) = (goal.lower_per_s, goal.upper_per_s);
+        let is_in_order = lower.zip(upper).is_none_or(|(lo, hi)| lo < hi);
+        found.unless(is_in_order, || {
+            format!("{}: {lower:?} to {upper:?}", goal.goal)
+        });
+        let all = lower.iter().chain(&upper).chain(&goal.undecided_per_s);
+        for per_s in all {
+            found.unless(is_listed(*per_s), || {
+                format!("{}: {per_s}/s is no level", goal.goal)
+            });
+        }
+    }
+    if let Some(no_loss) = of.goals.first() {
+        found.unless(no_loss.lower_per_s == of.knee_rate_per_s, || {
+            format!("{no_loss:?}, and a knee at {:?}/s", of.knee_rate_per_s)
         });
     }
 }

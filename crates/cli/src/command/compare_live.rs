@@ -1,0 +1,224 @@
+//! `knee compare --live`: two targets under the same load, in turns.
+
+use super::compare::RawCompare;
+use super::http_stand::HttpStand;
+use super::laboratory::{Made, Stand};
+use super::raw::{RawArgs, RawCommand};
+use super::run::RunSpec;
+use crate::failure::Failure;
+use crate::machine::Machine;
+use crate::notes::Notes;
+use crate::{margins, started_at};
+use clap::Command;
+use knee_core::compare::report::Comparison;
+use knee_core::compare::{LiveSide, compare_live, is_b_first, is_known};
+use knee_core::experiment::SingleRun;
+use knee_core::measure::{Histogram, Interval, IntervalWatcher};
+use knee_core::rng;
+use knee_core::time::Nanos;
+use knee_engine::interrupt;
+use std::ffi::{OsStr, OsString};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// A slice is no shorter.
+const SLICE_MIN: Nanos = Nanos::from_millis(500);
+/// Each slice begins with this, as connections are opened anew.
+const WARMUP: &str = "100ms";
+
+/// Puts the options of `knee run` in a live comparison where the command line keeps them: what is
+/// an option of `knee compare` stays, what begins with no `-` is a URL. All other commands are left
+/// as they are.
+pub fn load_apart(knee: &Command, argv: Vec<OsString>) -> Vec<OsString> {
+    let is_live = argv.get(1).is_some_and(|word| word == "compare")
+        && argv.iter().any(|word| word == "--live");
+    let commands = knee
+        .find_subcommand("compare")
+        .zip(knee.find_subcommand("run"));
+    let Some((compare, run)) = commands.filter(|_| is_live) else {
+        return argv;
+    };
+    let mut sorted = argv[..2].to_vec();
+    let mut words = argv[2..].iter();
+    while let Some(word) = words.next() {
+        let text = word.to_str().unwrap_or_default();
+        if !text.starts_with('-') || text.starts_with("--load-word=") {
+            sorted.push(word.clone());
+            continue;
+        }
+        let own = option(compare, text);
+        let option = own.or_else(|| option(run, text));
+        let takes = option.is_some_and(|o| o.get_action().takes_values());
+        let value = words
+            .as_slice()
+            .first()
+            .filter(|_| takes && !has_value(text));
+        let of_option = std::iter::once(word).chain(value);
+        if own.is_some() {
+            sorted.extend(of_option.cloned());
+        } else {
+            sorted.extend(of_option.map(|word| load_word(word)));
+        }
+        if value.is_some() {
+            words.next();
+        }
+    }
+    sorted
+}
+
+fn load_word(word: &OsStr) -> OsString {
+    let mut kept = OsString::from("--load-word=");
+    kept.push(word);
+    kept
+}
+
+/// Whether the word has its option's value: `--rate=5`, `-c5`.
+fn has_value(word: &str) -> bool {
+    if word.starts_with("--") {
+        word.contains('=')
+    } else {
+        word.chars().count() > 2
+    }
+}
+
+fn option<'a>(command: &'a Command, word: &str) -> Option<&'a clap::Arg> {
+    let long = word
+        .strip_prefix("--")
+        .map(|w| w.split('=').next().unwrap_or(w));
+    let short = word.chars().nth(1).filter(|_| long.is_none());
+    command.get_arguments().find(|o| match long {
+        Some(long) => o.get_long() == Some(long),
+        None => short.is_some() && o.get_short() == short,
+    })
+}
+
+/// Measures both targets in rounds and compares them.
+pub fn compare_targets(raw: &RawCompare) -> Result<Comparison, Failure> {
+    let [url_a, url_b] = raw.targets()?;
+    let stop = interrupt::install()
+        .map_err(|e| Failure::input(format!("Ctrl-C cannot be handled: {e}")))?;
+    let budget = Duration::from_nanos(raw.budget().0);
+    let mut sides = [Side::new(url_a, raw)?, Side::new(url_b, raw)?];
+    let begin = Instant::now();
+    for round in 0.. {
+        let round_begin = Instant::now();
+        let first = usize::from(is_b_first(sides[0].spec.trial.seed, round));
+        for number in [first, 1 - first] {
+            if !sides[number].slice(round, stop)? {
+                return finish(sides);
+            }
+        }
+        let [a, b] = &sides;
+        let is_spent = begin.elapsed() + round_begin.elapsed() > budget;
+        if is_spent || is_known(&a.live.slices, &b.live.slices) {
+            break;
+        }
+    }
+    finish(sides)
+}
+
+fn finish([mut a, mut b]: [Side; 2]) -> Result<Comparison, Failure> {
+    // Of a round that was cut short nothing counts.
+    let rounds = a.live.slices.len().min(b.live.slices.len());
+    a.live.slices.truncate(rounds);
+    b.live.slices.truncate(rounds);
+    let comparison = compare_live(&a.live, &b.live, env!("CARGO_PKG_VERSION"));
+    comparison.map_err(Failure::nothing_measured)
+}
+
+/// A target with its stand.
+struct Side {
+    spec: RunSpec,
+    stand: HttpStand,
+    live: LiveSide,
+}
+
+impl Side {
+    fn new(url: &str, raw: &RawCompare) -> Result<Side, Failure> {
+        let words = raw.load_words().iter().map(String::as_str);
+        let is_given = |option: &str| words.clone().any(|word| word.starts_with(option));
+        let mut length = Vec::new();
+        if !is_given("-d") && !is_given("--duration") {
+            length.extend(["--duration", "500ms"]);
+        }
+        if !is_given("--warmup") {
+            length.extend(["--warmup", WARMUP]);
+        }
+        let argv = ["knee", "run", url].into_iter().chain(words.clone());
+        let read = RawArgs::read(argv.chain(length));
+        let read = read.map_err(|e| {
+            let text = e.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            Failure::input(line.trim_start_matches("error: "))
+        })?;
+        let RawCommand::Run(run) = read.command else {
+            return Err(Failure::input("expected options of knee run"));
+        };
+        let mut spec = run.resolve(&Machine::this())?;
+        if spec.trial.operations_max.is_some() {
+            return Err(Failure::argument("-n", "a slice has a duration: give -d"));
+        }
+        if spec.trial.duration < SLICE_MIN {
+            return Err(Failure::argument("--duration", "expected at least 500ms"));
+        }
+        let mut stand = spec.stand(false);
+        spec.trial.engine.margins = margins::of_this_machine(Notes { quiet: true });
+        Stand::<SingleRun>::prepare(&mut stand)?;
+        let live = LiveSide {
+            target: spec.hidden(url),
+            started_at: started_at::now(),
+            slices: Vec::new(),
+        };
+        Ok(Side { spec, stand, live })
+    }
+
+    /// Measures a slice; `false` where the user ended it.
+    fn slice(&mut self, round: usize, stop: &AtomicBool) -> Result<bool, Failure> {
+        let mut trial = self.spec.trial.clone();
+        trial.seed = rng::of_trial(trial.seed, round);
+        let made = Stand::<SingleRun>::run(&mut self.stand, &trial, &mut Unwatched, stop)?;
+        let Made { trial, interrupted } = made;
+        self.live.slices.push(trial);
+        if interrupted {
+            self.live.slices.pop();
+        }
+        Ok(!interrupted)
+    }
+}
+
+/// Nobody follows the slices.
+struct Unwatched;
+
+impl IntervalWatcher for Unwatched {
+    fn on_interval(&mut self, _: &Interval, _: Option<&Histogram>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn options_of_a_run_are_kept_apart() {
+        for (typed, read) in [
+            (
+                "knee compare --live http://a/ http://b/ -c 20 --json x.json",
+                "knee compare --live http://a/ http://b/ --load-word=-c --load-word=20 --json x.json",
+            ),
+            (
+                "knee compare --rate=100 --budget 5s --live http://a/ http://b/",
+                "knee compare --load-word=--rate=100 --budget 5s --live http://a/ http://b/",
+            ),
+            (
+                "knee compare a.json b.json -c 20",
+                "knee compare a.json b.json -c 20",
+            ),
+            ("knee run --live -c 20", "knee run --live -c 20"),
+        ] {
+            let argv = typed.split(' ').map(OsString::from).collect();
+            let sorted = load_apart(&RawArgs::command(), argv);
+            let words: Vec<&str> = sorted.iter().filter_map(|w| w.to_str()).collect();
+            assert_eq!(words.join(" "), read);
+        }
+    }
+}

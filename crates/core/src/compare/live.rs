@@ -1,0 +1,180 @@
+//! Two targets measured in turns: each round has a slice of A and one of B, in random order, so
+//! that what changes with time meets both.
+
+use super::answer;
+use super::difference::Difference;
+use super::draft::{self, ALPHA, Draft};
+use super::host_speed::host_speed;
+use super::levels::Matched;
+use super::metrics::{Metric, metrics};
+use super::report::{COMPARISON_SCHEMA, ComparedRun, ComparedSide, Comparison};
+use crate::report::Kind;
+use crate::rng;
+use crate::stats::rounds::{Cell, RoundsFit, fit};
+use crate::stats::sample::t_beyond;
+use crate::trial::report::{TrialReport, Verdict};
+
+/// Rounds that are made in any case, as the budget permits.
+pub const ROUNDS_MIN: usize = 8;
+/// The difference is known well enough at this half width of its interval, as a share.
+const PRECISION: f64 = 0.02;
+
+/// A target and its slices, one of each round.
+#[derive(Clone, Debug)]
+pub struct LiveSide {
+    /// Its URL.
+    pub target: String,
+    /// When the first slice began, RFC 3339.
+    pub started_at: String,
+    /// In the order of rounds.
+    pub slices: Vec<TrialReport>,
+}
+
+/// Whether B goes first in this round.
+pub fn is_b_first(seed: u64, round: usize) -> bool {
+    rng::unit(&mut rng::stream(seed, rng::ORDER + round as u64)) < 0.5
+}
+
+/// Whether enough is known: at least [`ROUNDS_MIN`] rounds, and the difference of the load's figure
+/// to ±2 %: throughput of a closed loop, the median response time of an open one.
+pub fn is_known(a: &[TrialReport], b: &[TrialReport]) -> bool {
+    let is_open = a.iter().any(|t| t.offered.asked_per_s.is_some());
+    let name = if is_open {
+        "p50_ns"
+    } else {
+        "throughput_per_s"
+    };
+    let metric = metrics(Kind::Run).iter().find(|m| m.name == name);
+    let known = metric.and_then(|metric| fitted(metric, [a, b])?.difference(0, 1));
+    let is_near = known.is_some_and(|d| d.half_width <= PRECISION.ln_1p());
+    a.len().min(b.len()) >= ROUNDS_MIN && is_near
+}
+
+/// Compares B with A.
+///
+/// # Errors
+/// One line: there is no whole round.
+pub fn compare_live(a: &LiveSide, b: &LiveSide, knee_version: &str) -> Result<Comparison, String> {
+    let slices = [&a.slices[..], &b.slices[..]];
+    if slices.iter().any(|side| side.is_empty()) {
+        return Err("nothing to compare: not one round was made".to_owned());
+    }
+    let matched = Matched::of_slices(slices);
+    let speed = host_speed(a.slices.iter(), b.slices.iter());
+    let drafts = matched.drafts(Kind::Run).into_iter();
+    let drafts = drafts.map(|draft| {
+        let draft = in_rounds(draft, slices);
+        match speed {
+            Some(speed) => speed.explain(draft),
+            None => draft,
+        }
+    });
+    let rows = draft::finish(drafts.collect());
+    let mut warnings: Vec<String> = speed.and_then(|s| s.warning()).into_iter().collect();
+    warnings.extend(left_out("A", &a.slices));
+    warnings.extend(left_out("B", &b.slices));
+    let stage_changes = matched.stage_changes(&rows);
+    Ok(Comparison {
+        schema: COMPARISON_SCHEMA.to_owned(),
+        knee_version: knee_version.to_owned(),
+        answer: format!(
+            "{} Measured in {} rounds.",
+            answer::answer(&rows),
+            a.slices.len().min(b.slices.len())
+        ),
+        verdict: answer::verdict(&rows),
+        has_invalid: slices.iter().any(|side| verdict(side) == Verdict::Invalid),
+        a: compared(a),
+        b: compared(b),
+        warnings,
+        rows,
+        stage_changes,
+        false_alarms_percent: 100.0 * ALPHA,
+    })
+}
+
+/// The row with the difference within rounds in place of that between runs.
+fn in_rounds(draft: Draft, slices: [&[TrialReport]; 2]) -> Draft {
+    let mut all = metrics(Kind::Run).iter();
+    let Some(metric) = all.find(|m| m.name == draft.subject.metric) else {
+        return draft;
+    };
+    let fit = fitted(metric, slices);
+    let levels = fit.as_ref().map(|fit| [fit.levels[0], fit.levels[1]]);
+    let values = levels.map_or(draft.values, |l| l.map(|level| level.map(f64::exp)));
+    let difference = fit.as_ref().and_then(|fit| {
+        let estimate = fit.difference(0, 1)?;
+        let error = estimate.half_width / t_beyond(0.05, fit.freedom as u64);
+        Some(Difference::new(estimate.value, error, fit.freedom as f64))
+    });
+    Draft::of(
+        draft.subject,
+        values,
+        difference,
+        "fewer than two valid rounds have this figure",
+    )
+}
+
+/// The model of a figure over rounds that have it on both sides.
+fn fitted(metric: &Metric, [a, b]: [&[TrialReport]; 2]) -> Option<RoundsFit> {
+    let value = |t: &TrialReport| {
+        let estimate = (metric.of)(t).filter(|_| t.verdict == Verdict::Valid);
+        estimate.map(|e| e.log)
+    };
+    let rounds = a
+        .iter()
+        .zip(b)
+        .filter_map(|(a, b)| Some([value(a)?, value(b)?]));
+    let rounds: Vec<[f64; 2]> = rounds.collect();
+    let cells = rounds.iter().enumerate().flat_map(|(round, values)| {
+        let of = move |(level, value): (usize, &f64)| Cell {
+            level,
+            round,
+            value: *value,
+        };
+        values.iter().enumerate().map(of)
+    });
+    let cells: Vec<Cell> = cells.collect();
+    fit(&cells, 2, rounds.len())
+}
+
+fn left_out(side: &str, slices: &[TrialReport]) -> Option<String> {
+    let invalid = slices
+        .iter()
+        .filter(|t| t.verdict == Verdict::Invalid)
+        .count();
+    (invalid > 0).then(|| {
+        format!(
+            "{invalid} of {} slices of {side} are INVALID and left out",
+            slices.len()
+        )
+    })
+}
+
+/// A side counts where at least half of its slices do.
+fn verdict(slices: &[TrialReport]) -> Verdict {
+    let valid = slices
+        .iter()
+        .filter(|t| t.verdict == Verdict::Valid)
+        .count();
+    if 2 * valid >= slices.len() {
+        Verdict::Valid
+    } else {
+        Verdict::Invalid
+    }
+}
+
+fn compared(side: &LiveSide) -> ComparedSide {
+    ComparedSide {
+        runs: vec![ComparedRun {
+            name: side.target.clone(),
+            command: "run".to_owned(),
+            target: side.target.clone(),
+            started_at: side.started_at.clone(),
+            verdict: verdict(&side.slices),
+        }],
+    }
+}
+
+#[cfg(test)]
+mod tests;
