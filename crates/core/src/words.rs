@@ -129,6 +129,8 @@ pub fn drop_place(name: &str) -> String {
         "receive_buffer" => "in the receive buffer".into(),
         "udp_memory" => "for want of UDP memory".into(),
         "service" => "with the service".into(),
+        "time_to_live" => "on the way, with their time to live used up".into(),
+        "reassembly" => "as fragments that were not put together".into(),
         other => format!("at {}", other.replace('_', " ")),
     }
 }

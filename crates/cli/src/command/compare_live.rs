@@ -203,7 +203,8 @@ mod tests {
         for (typed, read) in [
             (
                 "knee compare --live http://a/ http://b/ -c 20 --json x.json",
-                "knee compare --live http://a/ http://b/ --load-word=-c --load-word=20 --json x.json",
+                "knee compare --live http://a/ http://b/ --load-word=-c --load-word=20 \
+                 --json x.json",
             ),
             (
                 "knee compare --rate=100 --budget 5s --live http://a/ http://b/",

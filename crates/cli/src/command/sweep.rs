@@ -52,8 +52,8 @@ pub struct RawSweep {
     #[arg(hide_possible_values = true)]
     axis: String,
 
-    /// Numbers of virtual users, such as 1,10,50,100 (at most 1,000 of them), or auto: chosen around
-    /// the bend that short trials find [default: auto]
+    /// Numbers of virtual users, such as 1,10,50,100 (at most 1,000 of them), or auto: chosen
+    /// around the bend that short trials find [default: auto]
     ///
     /// Levels are measured in rounds: each level once per round, in random order. Where the target
     /// pauses, auto ends with a trial in open loop, at 90 % of the maximum.
@@ -63,8 +63,8 @@ pub struct RawSweep {
     /// With --axis rate: operations per second, such as 100,200,400 (at most 1,000 of them), or
     /// auto [default: auto]
     ///
-    /// A rate given twice is measured twice. auto searches for the highest rate without loss and for
-    /// that of each --bound, with trials of a quarter of --duration at first.
+    /// A rate given twice is measured twice. auto searches for the highest rate without loss and
+    /// for that of each --bound, with trials of a quarter of --duration at first.
     #[arg(long, value_name = "N,N...", value_parser = rate_levels, help_heading = "Load")]
     rates: Option<Levels<Rate>>,
 
@@ -87,8 +87,8 @@ pub struct RawSweep {
 
     /// Measured time per level, divided into at least 5 rounds
     ///
-    /// With --vusers auto: the least measured time per level. More rounds follow until the result is
-    /// precise or the --budget is used.
+    /// With --vusers auto: the least measured time per level. More rounds follow until the result
+    /// is precise or the --budget is used.
     #[arg(short, long, value_name = "T", default_value = "2s", value_parser = parse_positive)]
     #[arg(help_heading = "Time")]
     duration: Nanos,
@@ -110,7 +110,7 @@ fn arrival_help() -> String {
     format!("With --axis rate: arrival process: {shapes} [default: constant]")
 }
 
-/// The built-in server is told well enough in this time.
+/// Budget with the built-in server, whose speed is steady.
 const DEMO_BUDGET: Nanos = Nanos::from_secs(25);
 
 const CONNECTIONS_HELP: &str = "With --axis rate: the most connections that may be open at once \

@@ -64,7 +64,7 @@ fn rounds_go_on_until_the_difference_is_known() {
     assert!(!is_known(&a[..7], &b[..7]), "at least 8 rounds");
     let noisy = |sides: [Vec<TrialReport>; 2]| {
         sides.map(|side| {
-            let factor = |i: usize| if i % 2 == 0 { 0.7 } else { 1.0 };
+            let factor = |i: usize| if i.is_multiple_of(2) { 0.7 } else { 1.0 };
             let slower = side.into_iter().enumerate().map(|(i, mut t)| {
                 t.throughput_per_s = t.throughput_per_s.map(|x| x * factor(i));
                 t

@@ -42,7 +42,8 @@ fn stated(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
     let sclients = of.sclients.iter();
     let sclients = sclients.map(|r| (r.served_per_s, r.first_syn_per_s, r.accept_queue_max));
     let rows: Vec<Row> = simple.chain(sclients).collect();
-    let columns: [(&str, fn(&Row) -> Option<f64>); 3] = [
+    type Column = fn(&Row) -> Option<f64>;
+    let columns: [(&str, Column); 3] = [
         ("served_per_s", |r| Some(r.0)),
         ("first_syn_per_s", |r| Some(r.1)),
         ("accept_queue_max", |r| r.2.map(f64::from)),

@@ -65,10 +65,9 @@ pub(super) fn users(
     }
     sentences.push(match &reading.shape {
         Shape::Bent(knee) => bent(&most, knee),
-        Shape::SaturatedBelow { lowest } if reading.fallen.is_some() => format!(
-            "About {most} at the most; the knee is below {}.",
-            n_users(*lowest)
-        ),
+        Shape::SaturatedBelow { lowest } if reading.fallen.is_some() => {
+            format!("About {most}; the knee is below {}.", n_users(*lowest))
+        }
         Shape::SaturatedBelow { lowest } => format!(
             "Every level serves the same {most}: the knee is below {}.",
             n_users(*lowest)

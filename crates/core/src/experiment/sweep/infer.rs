@@ -1,4 +1,5 @@
-//! What slices in rounds say: log throughput = level + round + residual, and what changed with time.
+//! What slices in rounds say: log throughput = level + round + residual, and what changed with
+//! time.
 
 use super::SweepSpec;
 use super::course::{ROUNDS_MIN, level_of};
@@ -19,7 +20,7 @@ const OUTLIER: f64 = 3.0;
 /// Figures are no more exact than this.
 const DEVIATION_MIN: f64 = 0.004;
 /// A knee is no more exact than this: no curve is exactly that of its asymptotes.
-const KNEE_MIN: f64 = 0.01;
+const KNEE_MIN: f64 = 0.02;
 /// Levels with at least this share of the most tell how the capacity changes with time.
 const SATURATED: f64 = 0.5;
 /// A lasting change is by this factor at least.
@@ -327,6 +328,29 @@ impl<'a> Inference<'a> {
         Some(t_beyond(0.05, n as u64 - 1) * deviation)
     }
 
+    /// By how much slices that weigh less would move the throughput of these levels if they did
+    /// not, as a logarithm: a server that pauses has such slices as well as the host.
+    fn left_out(&self, levels: &[f64]) -> f64 {
+        let counts = |i: &usize| {
+            self.rounds[*i] > 0
+                && self.is_kept(*i)
+                && levels.contains(&f64::from(level_of(&self.past[*i])))
+        };
+        let here = (0..self.past.len()).filter(counts);
+        let here: Vec<(f64, f64)> = here
+            .filter_map(|i| Some((self.weights[i], self.deviations[i]?)))
+            .collect();
+        let weighted = |weight: &dyn Fn(f64) -> f64| {
+            let sum: f64 = here.iter().map(|&(w, d)| weight(w) * d).sum();
+            sum / here
+                .iter()
+                .map(|&(w, _)| weight(w))
+                .sum::<f64>()
+                .max(f64::MIN_POSITIVE)
+        };
+        (weighted(&|_| 1.0) - weighted(&|w| w)).abs()
+    }
+
     /// The table as read, with intervals of the rounds.
     pub(super) fn reading(&self, table: &[LevelPoint]) -> Option<knee::Reading> {
         // An explored level counts where there are no rounds yet.
@@ -342,10 +366,15 @@ impl<'a> Inference<'a> {
         reading.x_max_half_width = reading.x_max_half_width.map(|h| h.hypot(self.middle));
         if let Shape::Bent(knee) = &mut reading.shape {
             let lowest = reading.rows.first().map_or(1.0, |p| p.level);
-            if let Some(half) = self.knee_half_width(&reading.plateau, lowest) {
-                // Rows weigh all of their slices alike, which the rounds drawn anew do not.
-                let of_rows = knee.half_width.unwrap_or(0.0);
-                knee.set_half_width(half.max(of_rows).hypot(KNEE_MIN));
+            // Rows weigh all of their slices alike, which the rounds drawn anew do not.
+            let of_rounds = self.knee_half_width(&reading.plateau, lowest);
+            let half = of_rounds.unwrap_or(0.0).max(knee.half_width.unwrap_or(0.0));
+            let open = self.left_out(&reading.plateau) + self.left_out(&[lowest]);
+            let changed = self.change.map_or(0.0, |c| c.factor.ln().abs());
+            let half = half.hypot(KNEE_MIN) + open + changed;
+            knee.set_half_width(half);
+            if let Some([lo, hi]) = &mut knee.range {
+                (*lo, *hi) = (*lo * (-half).exp(), *hi * half.exp());
             }
         }
         Some(reading)

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 pub struct SweepConclusion {
     /// The most throughput that any level reached, as fitted over the saturated levels.
     pub max_throughput_per_s: f64,
-    /// 95 % confidence interval of it for the host as it was in this run; `None` where there are too
-    /// few rounds.
+    /// 95 % confidence interval of it for the host as it was in this run; `None` where there are
+    /// too few rounds.
     #[serde(default)]
     pub max_throughput_ci95_per_s: Option<[f64; 2]>,
     /// Whether the maximum is determined: not where slices of the same level differ too much.

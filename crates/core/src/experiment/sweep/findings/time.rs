@@ -10,7 +10,8 @@ const HOST_PERCENT: f64 = 5.0;
 
 pub(super) const REGIME_CHANGE: Code = Code {
     name: "regime_change",
-    cause: "Throughput changed for good during the sweep, whatever the load: the target or its host \
+    cause: "Throughput changed for good during the sweep, whatever the load: the target or its \
+            host \
             is in another state since then. No mean of the two states is stated.",
     remedy: "See with knee recover whether the target comes back by itself after that load.",
 };
@@ -92,8 +93,8 @@ pub(in crate::experiment::sweep) fn outages(all: &[SweepOutage]) -> Option<Findi
 
 pub(super) const HOST_SPEED_VARIED: Code = Code {
     name: "host_speed_varied",
-    cause: "The generator's processor time per operation differed from round to round at the same \
-            load: the host ran faster and slower, as other guests or programs let it.",
+    cause: "The generator's processor time per operation differed between rounds at the same \
+            load. Other guests or programs let the host run faster and slower.",
     remedy: "Compare with results of the same minutes, or use a host of its own.",
 };
 

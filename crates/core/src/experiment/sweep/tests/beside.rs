@@ -53,7 +53,7 @@ fn pauses_that_a_closed_loop_hides_are_shown_by_an_open_one() {
     let both = conclusion.open_loop.expect("both were measured");
     assert!(both.closed_p99_ns < 10_000_000, "{both:?}");
     assert!(both.p99_ns > 100_000_000, "{both:?}");
-    assert!((89.0..=90.0).contains(&both.percent_of_maximum), "{both:?}");
+    assert!((87.0..=93.0).contains(&both.percent_of_maximum), "{both:?}");
     let hides = |f: &&Finding| f.code == "closed_loop_hides_pauses";
     let said = conducted.findings.iter().find(hides).expect("it is said");
     assert_eq!(said.evidence["open_p99_ns"], both.p99_ns as f64);

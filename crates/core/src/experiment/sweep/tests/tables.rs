@@ -38,8 +38,8 @@ fn a_table_that_falls_has_its_peak_first() {
         assert_eq!(findings[0].evidence["peak_level"], 10.0);
         assert_eq!(
             c.answer,
-            "The most is 1,000/s, with 10 users, the lowest level. Throughput falls with more, \
-             down to 400/s with 80 users."
+            "About 1,000/s; the knee is below 10 users. Throughput peaks at 10 users and falls to \
+             400/s at 80."
         );
     }
     // The nearest case: noise on a flat table of as few rows.
