@@ -325,7 +325,7 @@ const REFUSED: &[(&str, &str)] = &[
         "--bound: `p97` is not a figure;…",
     ),
     (
-        "sweep http://h/ --bound p90=0",
+        "sweep http://h/ --bound p90=0ms",
         "--bound: a limit of 0 cannot be met;…",
     ),
     (

@@ -13,7 +13,7 @@ fn screen(arguments: &[&str], most: usize) -> Ended {
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines.len() <= most, "{} lines:\n{text}", lines.len());
     let is_narrow = |line: &&str| line.chars().count() <= 80;
-    assert!(lines.iter().all(|line| is_narrow(line)), "{text}");
+    assert!(lines.iter().all(is_narrow), "{text}");
     let is_answer = |line: &&&str| line.starts_with("VALID, ") || line.starts_with("INVALID, ");
     assert_eq!(lines.iter().filter(is_answer).count(), 1, "{text}");
     let last = lines.iter().rev().find(|line| !line.starts_with("  "));
