@@ -193,8 +193,9 @@ fn a_quick_sweep_of_levels() {
     levels.dedup();
     assert_eq!(levels, [1, 2, 4]);
     assert_eq!(report["spec"]["vusers"], "1,2,4");
+    let slices = report["conclusion"]["slices"].as_array().unwrap();
     let lines = ended.stderr.lines().count();
-    assert_eq!(lines, trials.len(), "a line per trial: {}", ended.stderr);
+    assert_eq!(lines, slices.len(), "a line per slice: {}", ended.stderr);
 }
 
 #[test]

