@@ -336,7 +336,7 @@ const REFUSED: &[(&str, &str)] = &[
         "analyze run",
         "run: unknown command; --help lists what there is",
     ),
-    ("analyze sweep", "FILE.csv: is missing"),
+    ("analyze sweep", "FILE: is missing"),
     ("report", "FILE.json: is missing"),
     (
         "serve smtp",

@@ -116,7 +116,10 @@ impl Spread {
 
 /// Responses per second, after the initial transient.
 pub(super) fn throughput(trial: &TrialReport) -> Option<Estimate> {
-    let whole = Estimate::with_ci95(trial.throughput_per_s?, trial.throughput_ci95_per_s)?;
+    let whole = Estimate::with_ci95(
+        trial.throughput_at_least_per_s()?,
+        trial.throughput_ci95_per_s,
+    )?;
     let rates = rates_per_s(trial, trial.transient_ns(), |i| i.completed);
     Some(whole.at_least_as_unsure_as(relative(&rates)))
 }

@@ -2,7 +2,7 @@
 //!
 //! Each clause compares what the generator did with what it promised. A target that is slow, or
 //! refuses, makes no trial invalid. By how much the generator may have changed a figure is told by
-//! [`bounds`](super::bounds).
+//! `bounds`.
 
 mod complete;
 mod explained;

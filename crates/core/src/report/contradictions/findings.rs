@@ -6,7 +6,7 @@ use crate::finding::{Finding, Severity};
 use crate::trial::report::{TrialReport, Verdict};
 
 /// Findings that say that the generator distorted what was measured.
-const OF_THE_GENERATOR: [&str; 2] = ["generator_limited", "generator_distorted"];
+const OF_THE_GENERATOR: [&str; 1] = ["generator_distorted"];
 
 /// Findings that do not say how a target failed, however grave they are: they are of statistics, of
 /// the range that was measured, or of the generator.
