@@ -6,6 +6,9 @@ use knee_core::measure::{Completion, Outcome};
 use knee_core::time::Nanos;
 use std::io;
 
+/// Refusals after which an operation goes again.
+const REFUSALS_MAX: u8 = 3;
+
 /// What is known of an operation until it ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight {
@@ -45,8 +48,10 @@ pub(super) struct Flight {
     pub session: u32,
     /// … and the request whose responses its own is read as.
     pub read_as: u32,
-    /// It goes for the second time.
+    /// It goes again.
     pub repeated: bool,
+    /// How often the server did not process it.
+    pub refusals: u8,
 }
 
 impl Flight {
@@ -66,6 +71,13 @@ impl Flight {
             connection: Completion::NO_CONNECTION,
             ..Flight::default()
         }
+    }
+
+    /// Counts a refusal; whether the operation goes again. Each connection whose limit of streams
+    /// is not known yet may refuse it once.
+    pub(super) fn may_go_again(&mut self) -> bool {
+        self.refusals += 1;
+        self.refusals <= REFUSALS_MAX
     }
 
     /// A timestamp from before the request was sent cannot be right: such bytes came when they were

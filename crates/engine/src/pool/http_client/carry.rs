@@ -304,10 +304,10 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                 }
                 Told::Failed { op, outcome } => self.on_failed(io, slot, op, outcome, time),
                 Told::Unprocessed(op) => {
-                    let flight = *self.end(slot, op);
-                    match flight.repeated {
-                        true => self.complete(flight.ended(Outcome::Unprocessed, time)),
-                        false => self.again.push(flight),
+                    let mut flight = *self.end(slot, op);
+                    match flight.may_go_again() {
+                        true => self.again.push(flight),
+                        false => self.complete(flight.ended(Outcome::Unprocessed, time)),
                     }
                 }
                 Told::Written(op) => {

@@ -230,7 +230,7 @@ fn a_timeout_ends_one_operation_and_not_its_connection() {
 }
 
 #[test]
-fn what_was_not_processed_goes_again_once_over_another_connection() {
+fn unprocessed_operation_goes_again_at_most_three_times() {
     let mut s = shared(1, 9);
     s.start(0);
     s.event(1, 0, Event::Connected);
@@ -241,6 +241,9 @@ fn what_was_not_processed_goes_again_once_over_another_connection() {
     assert_eq!(s.io.opened, [0, 0], "and nothing new began there");
     s.event(4, 0, Event::Connected);
     s.letters(5, 0, b"u");
+    s.letters(6, 0, b"u");
+    assert_eq!(s.outcomes(), [], "it goes again");
+    s.letters(7, 0, b"u");
     assert_eq!(s.outcomes(), [Outcome::Unprocessed]);
 }
 
