@@ -1,0 +1,189 @@
+//! Tables as people write them, and what is wrong with others.
+
+use super::*;
+use proptest::prelude::*;
+
+fn rows(text: &str) -> Vec<(f64, f64, Option<f64>, Option<f64>)> {
+    let points = parse_csv(text.as_bytes()).unwrap_or_else(|e| panic!("{text:?}: {e}"));
+    points
+        .iter()
+        .map(|p| (p.level, p.throughput_per_s, p.mean_ns, p.p90_ns))
+        .collect()
+}
+
+#[test]
+fn reads_what_people_write() {
+    let plain = vec![(1.0, 1833.0, None, None), (300.0, 88_375.0, None, None)];
+    for (what, text) in [
+        ("plain", "vusers,throughput_per_s\n1,1833\n300,88375\n"),
+        (
+            "no newline at the end",
+            "vusers,throughput_per_s\n1,1833\n300,88375",
+        ),
+        (
+            "other order of columns",
+            "throughput_per_s,vusers\n1833,1\n88375,300",
+        ),
+        ("descending", "vusers,throughput_per_s\n300,88375\n1,1833"),
+        (
+            "spaces and Windows",
+            " vusers , throughput_per_s \r\n 1 , 1833 \r\n300,88375\r\n",
+        ),
+        (
+            "comments",
+            "# mine\n\nvusers,throughput_per_s # head\n1,1833#x\n#\n300,88375",
+        ),
+        (
+            "thousands in quotes",
+            "vusers,throughput_per_s\n1,\"1,833\"\n300,\"88,375.0\"",
+        ),
+        (
+            "byte order mark",
+            "\u{feff}VUSERS,Throughput_per_s\n1,1833\n300,88375",
+        ),
+        (
+            "optional cells empty",
+            "vusers,throughput_per_s,mean_ms\n1,1833,\n300,88375,",
+        ),
+        (
+            "a level twice",
+            "vusers,throughput_per_s\n1,1832\n300,88375\n1,1834",
+        ),
+    ] {
+        assert_eq!(rows(text), plain, "{what}");
+    }
+    assert_eq!(
+        rows("p90_ms,vusers,throughput_per_s,mean_ms\n2.5,10,4000,2"),
+        [(10.0, 4000.0, Some(2e6), Some(2.5e6))]
+    );
+}
+
+#[test]
+fn tables_of_web_pages_are_read_without_header() {
+    let plain = vec![(1.0, 1833.0, None, None), (5000.0, 88_318.0, None, None)];
+    for text in [
+        "1,1833\n5000,88318",
+        "1, 1833\n5000, \"88,318\"",
+        "1 1,833\n5,000 88,318",
+        "  1    1,833 \n5,000   88,318\n",
+        "1\t1,833\n5,000\t88,318",
+        "1;1833\n5000;88,318",
+        "1\t1,833 req/s\n5,000\t88,318 req/s",
+        "1 1,833/s\n5,000 88,318/s",
+        "1 users 1,833 req/s\n5,000 users 88,318 rps",
+        "users throughput/s\n1 1,833\n5,000 88,318",
+        "users\treq/s\n1\t1,833\n5,000\t88,318",
+    ] {
+        assert_eq!(rows(text), plain, "{text:?}");
+    }
+    assert_eq!(
+        rows("10 4k/s 2ms 2.5 ms"),
+        [(10.0, 4000.0, Some(2e6), Some(2.5e6))]
+    );
+}
+
+#[test]
+fn rounds_of_a_table_are_a_factor() {
+    let points = |text: &str| parse_csv(text.as_bytes()).unwrap();
+    // The second round is twice as fast throughout.
+    let rounds = points("1 100\n2 150\n2 300\n1 200\n1 100\n2 150");
+    assert!(rounds.iter().all(|p| p.in_rounds && p.trials == 3));
+    let [lo, hi] = rounds[0].throughput_ci95.unwrap();
+    assert!(hi / lo < 1.01, "{rounds:?}");
+    let blocks = points("1 100\n1 200\n1 100\n2 150\n2 300\n2 150");
+    assert!(blocks.iter().all(|p| !p.in_rounds));
+    assert!(points("1 100\n2 150").iter().all(|p| !p.in_rounds));
+}
+
+#[test]
+fn errors_name_line_and_column_and_what_is_right() {
+    for (text, place, hint) in [
+        ("", "line 1", "give vusers,throughput_per_s"),
+        ("load,1833", "line 1, column 1", "from 1"),
+        ("load,rate", "line 1, column 1", "the header is vusers"),
+        ("1 5 parsecs", "line 1, column 3", "`parsecs`"),
+        ("1;1,83;", "line 1, column 2", "per second"),
+        ("1 5 ms", "line 1, column 2", "per second"),
+        (
+            "vusers",
+            "line 1, column 2",
+            "`throughput_per_s` is missing",
+        ),
+        ("vusers,vusers", "line 1, column 2", "comes twice"),
+        (
+            "vusers,throughput_per_s",
+            "line 2",
+            "one line per number of users",
+        ),
+        (
+            "vusers,throughput_per_s\n1",
+            "line 2, column 2",
+            "1 values where",
+        ),
+        (
+            "vusers,throughput_per_s\n1,88,318",
+            "line 2, column 3",
+            "in quotes",
+        ),
+        (
+            "vusers,throughput_per_s\n\n0,5",
+            "line 3, column 1 (vusers)",
+            "from 1",
+        ),
+        (
+            "vusers,throughput_per_s\n1.5,5",
+            "line 2, column 1 (vusers)",
+            "whole",
+        ),
+        (
+            "vusers,throughput_per_s\n1,x",
+            "line 2, column 2 (throughput_per_s)",
+            "`x`",
+        ),
+        (
+            "vusers,throughput_per_s\n1,nan",
+            "line 2, column 2",
+            "per second",
+        ),
+        (
+            "vusers,throughput_per_s\n1,\"8,31\"",
+            "line 2, column 2",
+            "88,318",
+        ),
+        (
+            "vusers,throughput_per_s\n1,\"5",
+            "line 2, column 2",
+            "not closed",
+        ),
+        (
+            "vusers,throughput_per_s,p90_ms\n1,5,-1",
+            "line 2, column 3 (p90_ms)",
+            "above 0",
+        ),
+    ] {
+        let error = parse_csv(text.as_bytes()).expect_err(text).to_string();
+        assert!(error.contains(place), "{text:?}: {error}");
+        assert!(error.contains(hint), "{text:?}: {error}");
+    }
+    let error = parse_csv(b"vusers,throughput_per_s\n1,\xff").expect_err("not UTF-8");
+    assert!(error.to_string().contains("line 2 is not UTF-8"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn never_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = parse_csv(&bytes);
+        let mut after_header = b"vusers,throughput_per_s,p90_ms\n".to_vec();
+        after_header.extend(&bytes);
+        let _ = parse_csv(&after_header);
+    }
+
+    #[test]
+    fn never_panics_on_what_is_almost_right(text in "[0-9,.\"#e\n -]{0,60}") {
+        if let Ok(points) = parse_csv(format!("vusers,throughput_per_s\n{text}").as_bytes()) {
+            prop_assert!(points.iter().all(|p| p.level >= 1.0 && p.throughput_per_s > 0.0));
+        }
+    }
+}
