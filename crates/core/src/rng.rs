@@ -45,6 +45,14 @@ pub fn unit(rng: &mut Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
+/// Puts the items in random order (Fisher and Yates).
+pub fn shuffle<T>(items: &mut [T], rng: &mut Rng) {
+    for last in (1..items.len()).rev() {
+        let chosen = (unit(rng) * (last + 1) as f64) as usize;
+        items.swap(last, chosen.min(last));
+    }
+}
+
 /// An exponential variate of mean 1, by inversion: −ln(1 − U).
 #[inline]
 pub fn exp1(rng: &mut Rng) -> f64 {

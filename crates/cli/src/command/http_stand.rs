@@ -128,7 +128,7 @@ impl<X: Experiment<Spec = TrialSpec, Trial = TrialReport>> Stand<X> for HttpStan
         if let Some(slices) = &mut self.slices {
             let end = Nanos(slices.now().as_nanos() as u64);
             let begin = end - trial.measurement.window.length();
-            report.set_slice(Slice::of(&trial, begin));
+            report.set_slice(Some(Slice::of(&trial, begin)));
         }
         Ok(Made {
             trial: report,

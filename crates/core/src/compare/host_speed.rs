@@ -12,8 +12,6 @@ const SAME_SHARE: f64 = 0.05;
 /// A generator that is less busy sleeps and wakes for operations, which costs time of its own: a
 /// slower target then looks like a slower host.
 const BUSY_MIN_PERCENT: f64 = 50.0;
-/// A generator that polls spends all of its time, whatever an operation costs.
-const SPIN_MAX_PERCENT: f64 = 1.0;
 
 /// By which factor the host was slower for B, as a natural logarithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,9 +31,7 @@ pub(super) fn host_speed<'a>(
 fn log_cost<'a>(trials: impl Iterator<Item = &'a TrialReport>) -> Option<f64> {
     let logs: Vec<f64> = trials
         .filter(|t| t.generator.busiest_worker_percent >= BUSY_MIN_PERCENT)
-        .filter(|t| t.generator.busiest_worker_spin_percent <= SPIN_MAX_PERCENT)
-        .filter_map(|t| t.generator.cpu_s_per_million_ops)
-        .filter(|cost| *cost > 0.0)
+        .filter_map(|t| t.generator.cpu_us_per_op())
         .map(f64::ln)
         .collect();
     (!logs.is_empty()).then(|| median(logs.into_iter()))

@@ -4,6 +4,7 @@
 //! between two slices is no part of it, so no statistic of a series may run across them:
 //! [`Measurement::slices`] tells that there are several.
 
+use super::trial::most;
 use super::{AgentMeasured, Answers, GeneratorUse, Measurement, Observed, Series, Trial, Window};
 use crate::time::Nanos;
 use std::mem;
@@ -51,10 +52,6 @@ fn append_observed(known: &mut Observed, later: Observed) {
     known.accept_queue_max = known.accept_queue_max.max(later.accept_queue_max);
     // Times inside the host are of the operations of one window.
     known.server_host = None;
-}
-
-fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
-    a.into_iter().chain(b).reduce(f64::max)
 }
 
 fn append_agent(known: &mut AgentMeasured, later: AgentMeasured) {

@@ -311,6 +311,11 @@ fn merge_sorted(a: &[Nanos], b: &[Nanos]) -> Vec<Nanos> {
     merged
 }
 
+/// The larger of those that are known.
+pub(super) fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    a.into_iter().chain(b).reduce(f64::max)
+}
+
 /// What a trial cost the generator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorUse {
@@ -359,8 +364,7 @@ impl GeneratorUse {
         }
         self.cpu_user_s += other.cpu_user_s;
         self.cpu_system_s += other.cpu_system_s;
-        let stolen = [self.steal_percent, other.steal_percent];
-        self.steal_percent = stolen.into_iter().flatten().reduce(f64::max);
+        self.steal_percent = most(self.steal_percent, other.steal_percent);
         self.peak_rss_bytes = self.peak_rss_bytes.max(other.peak_rss_bytes);
         let woken = [self.woken_by_target, other.woken_by_target];
         self.woken_by_target = woken.into_iter().flatten().reduce(|a, b| a + b);

@@ -69,8 +69,8 @@ pub struct RoundsFit {
     weight_of_level: Vec<f64>,
 }
 
-/// Fits the model to cells of so many levels and rounds; `None` where nothing is left for the
-/// residuals.
+/// Fits the model to cells of these numbers of levels and rounds; `None` where nothing is left for
+/// the residuals.
 pub fn fit(cells: &[Cell], levels: usize, rounds: usize) -> Option<RoundsFit> {
     let filled = |n: usize, of: fn(&Cell) -> usize| {
         (0..n).filter(|&i| cells.iter().any(|c| of(c) == i)).count()

@@ -207,36 +207,25 @@ impl Comparison {
 /// What is compared: times in nanoseconds, rates per second, shares in percent.
 #[derive(Clone, Copy, Debug)]
 enum Metric {
-    Time(&'static str, Figure),
+    Time(&'static str),
     Throughput,
     Goodput,
     ErrorCount,
     ErrorPercent,
 }
 
-type Figure = fn(&TimesReport) -> Option<u64>;
-
-const TIMES: [(&str, Metric); 10] = [
-    ("mean", Metric::Time("mean", |l| l.mean)),
-    ("min", Metric::Time("min", |l| l.min)),
-    ("p50", Metric::Time("p50", |l| l.p50)),
-    ("p75", Metric::Time("p75", |l| l.p75)),
-    ("p90", Metric::Time("p90", |l| l.p90)),
-    ("p95", Metric::Time("p95", |l| l.p95)),
-    ("p99", Metric::Time("p99", |l| l.p99)),
-    ("p999", Metric::Time("p999", |l| l.p999)),
-    ("p99.9", Metric::Time("p999", |l| l.p999)),
-    ("max", Metric::Time("max", |l| l.max)),
-];
-
-/// The percentiles that may be missing where others are known, ascending.
-const PERCENTILES: [(&str, Figure); 6] = [
-    ("p50", |l| l.p50),
-    ("p75", |l| l.p75),
-    ("p90", |l| l.p90),
-    ("p95", |l| l.p95),
-    ("p99", |l| l.p99),
-    ("p999", |l| l.p999),
+/// Figures of response time: as they are written, and their names in reports.
+const TIMES: [(&str, &str); 10] = [
+    ("mean", "mean"),
+    ("min", "min"),
+    ("p50", "p50"),
+    ("p75", "p75"),
+    ("p90", "p90"),
+    ("p95", "p95"),
+    ("p99", "p99"),
+    ("p999", "p999"),
+    ("p99.9", "p999"),
+    ("max", "max"),
 ];
 
 /// What a trial tells of a figure.
@@ -254,10 +243,11 @@ impl Metric {
         let errors = errors(trial) as f64;
         match self {
             // Where all were given up, each might have taken any time.
-            Metric::Time("min", of) if trial.response_time_ns.ranges.is_empty() => {
-                of(&trial.response_time_ns).map_or(Known::Not, |ns| Known::Exactly(ns as f64))
+            Metric::Time("min") if trial.response_time_ns.ranges.is_empty() => {
+                let min = trial.response_time_ns.min;
+                min.map_or(Known::Not, |ns| Known::Exactly(ns as f64))
             }
-            Metric::Time(name, of) => time(&trial.response_time_ns, name, of),
+            Metric::Time(name) => time(&trial.response_time_ns, name),
             Metric::Throughput => rate(trial.throughput_per_s, trial),
             Metric::Goodput => rate(trial.goodput_per_s, trial),
             _ if trial.outcomes.total() == 0 => Known::Not,
@@ -270,7 +260,7 @@ impl Metric {
     fn observed(self, trial: &TrialReport) -> String {
         match (self, trial.response_time_ns.count) {
             (Metric::Time(..), 0) => "no response time was measured".to_owned(),
-            (Metric::Time("min", _), _) => "no operation ended in its time".to_owned(),
+            (Metric::Time("min"), _) => "no operation ended in its time".to_owned(),
             (Metric::Time(..), n) => {
                 let name = self;
                 format!(
@@ -306,8 +296,8 @@ impl Metric {
 
 /// A figure that is missing for want of observations lies between the highest percentile that is
 /// known and the maximum: too few observations take the upper percentiles away, never the lower.
-fn time(times: &TimesReport, name: &str, of: Figure) -> Known {
-    match times.figure(name, of(times)) {
+fn time(times: &TimesReport, name: &str) -> Known {
+    match times.figure(name) {
         Stated::Exactly(ns) => return Known::Exactly(ns as f64),
         Stated::Within(low, high) => {
             let high = high.map_or(f64::INFINITY, |ns| ns as f64);
@@ -315,9 +305,9 @@ fn time(times: &TimesReport, name: &str, of: Figure) -> Known {
         }
         Stated::Absent => {}
     }
-    let lower = PERCENTILES.iter();
-    let lower = lower.filter_map(|(name, of)| times.figure(name, of(times)).at_least());
-    match (lower.max(), times.figure("max", times.max).at_most()) {
+    let lower = TimesReport::PERCENTILES.iter();
+    let lower = lower.filter_map(|(name, _)| times.figure(name).at_least());
+    match (lower.max(), times.figure("max").at_most()) {
         (Some(low), Some(high)) => Known::Within(low as f64, high as f64),
         _ => Known::Not,
     }
@@ -348,8 +338,8 @@ fn errors(trial: &TrialReport) -> u64 {
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Metric::Time("p999", _) => "p99.9",
-            Metric::Time(name, _) => name,
+            Metric::Time("p999") => "p99.9",
+            Metric::Time(name) => name,
             Metric::Throughput => "throughput",
             Metric::Goodput => "goodput",
             Metric::ErrorCount | Metric::ErrorPercent => "errors",
@@ -383,14 +373,14 @@ fn parse_condition(text: &str) -> Result<Condition, ParseError> {
 }
 
 fn parse_bound(name: &str, bound: &str) -> Result<(Metric, f64), ParseError> {
-    if let Some((_, metric)) = TIMES.iter().find(|(known, _)| *known == name) {
+    if let Some((_, figure)) = TIMES.iter().find(|(known, _)| *known == name) {
         // A bare number would be seconds elsewhere; here it is more likely a mistake.
         if bound.ends_with(|c: char| c.is_ascii_digit()) {
             return Err(ParseError(format!(
                 "'{bound}' has no unit: write {name} with a duration, such as {name}>{bound}ms"
             )));
         }
-        return Ok((*metric, parse_duration(bound)?.0 as f64));
+        return Ok((Metric::Time(figure), parse_duration(bound)?.0 as f64));
     }
     let rate = || match bound {
         "0" => Ok(0.0),

@@ -82,9 +82,24 @@ impl TimesReport {
         names.filter(|name| self.ranges.contains_key(*name))
     }
 
-    /// What is stated of the figure of this name, whose value is `value`.
-    pub fn figure(&self, name: &str, value: Option<u64>) -> Figure<u64> {
-        match (value, self.ranges.get(name)) {
+    fn value(&self, name: &str) -> Option<u64> {
+        match name {
+            "mean" => self.mean,
+            "min" => self.min,
+            "p50" => self.p50,
+            "p75" => self.p75,
+            "p90" => self.p90,
+            "p95" => self.p95,
+            "p99" => self.p99,
+            "p999" => self.p999,
+            "max" => self.max,
+            _ => None,
+        }
+    }
+
+    /// What is stated of the figure of this name.
+    pub fn figure(&self, name: &str) -> Figure<u64> {
+        match (self.value(name), self.ranges.get(name)) {
             (Some(value), _) => Figure::Exactly(value),
             (None, Some(range)) => Figure::Within(range.at_least, range.at_most),
             (None, None) => Figure::Absent,

@@ -210,7 +210,8 @@ impl TrialReport {
         per_s.unwrap_or(0.0)
     }
 
-    fn goodput_at_least_per_s(&self) -> Option<f64> {
+    /// The same of what succeeded.
+    pub fn goodput_at_least_per_s(&self) -> Option<f64> {
         let good_share = self.outcomes.good_share();
         let at_least = || Some(self.throughput_range_per_s.as_ref()?.at_least * good_share);
         self.goodput_per_s.or_else(at_least)
@@ -228,10 +229,10 @@ impl TrialReport {
         self.http()?.slice.as_ref()
     }
 
-    /// Makes it a slice of an experiment in rounds; a trial of HTTP alone can be one.
-    pub fn set_slice(&mut self, slice: Slice) {
+    /// Makes it a slice of an experiment in rounds, or none; a trial of HTTP alone can be one.
+    pub fn set_slice(&mut self, slice: Option<Slice>) {
         if let Detail::Http(http) = &mut self.detail {
-            http.slice = Some(slice);
+            http.slice = slice;
         }
     }
 
@@ -435,6 +436,17 @@ pub struct GeneratorReport {
     /// How the workers waited; absent where nothing tells.
     #[serde(default)]
     pub wait: Option<WaitReport>,
+}
+
+/// A generator that polls spends processor time that no operation needs, from this share on.
+const POLLING_PERCENT: f64 = 1.0;
+
+impl GeneratorReport {
+    /// Processor time per operation in µs; `None` where the generator polled or none completed.
+    pub fn cpu_us_per_op(&self) -> Option<f64> {
+        let polls = self.busiest_worker_spin_percent > POLLING_PERCENT;
+        self.cpu_s_per_million_ops.filter(|us| !polls && *us > 0.0)
+    }
 }
 
 /// Little's law for a closed loop: N = X·(R + Z).

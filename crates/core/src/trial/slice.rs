@@ -95,10 +95,12 @@ pub fn pooled(slices: &[&TrialReport]) -> Option<TrialReport> {
             .sum::<Option<f64>>()?;
         Some(sum / length.max(1) as f64)
     };
-    middle.throughput_per_s = mean(|t| t.throughput_per_s.or(Some(0.0)));
-    middle.goodput_per_s = mean(|t| t.goodput_per_s.or(Some(0.0)));
+    middle.throughput_per_s = mean(|t| t.throughput_at_least_per_s().or(Some(0.0)));
+    middle.goodput_per_s = mean(|t| t.goodput_at_least_per_s().or(Some(0.0)));
+    middle.throughput_range_per_s = None;
     middle.throughput_ci95_per_s = None;
     middle.duration_ns = length;
+    middle.set_slice(None);
     for other in &sorted {
         if !std::ptr::eq(*other, sorted[slices.len() / 2]) {
             middle.outcomes.merge(&other.outcomes);

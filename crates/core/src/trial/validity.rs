@@ -1,8 +1,7 @@
 //! Whether the load was the one asked for: the clauses of INVALID.
 //!
 //! Each clause compares what the generator did with what it promised. A target that is slow, or
-//! refuses, makes no trial invalid. By how much the generator may have changed a figure is told by
-//! `bounds`.
+//! refuses, makes no trial invalid. `bounds` has what the generator may have changed of a figure.
 
 mod complete;
 mod explained;

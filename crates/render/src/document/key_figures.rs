@@ -53,14 +53,9 @@ fn trials_table(trials: &[TrialReport]) -> Table {
         let cells = trials.iter().map(|t| Line::plain(cell(t)));
         table.column(title, Align::Right, cells.collect());
     };
-    let times = |t: &TrialReport, name, value| t.response_time_ns.figure(name, value);
     column("responses/s", &|t| stated(t.throughput(), number));
-    column("p50", &|t| {
-        stated(times(t, "p50", t.response_time_ns.p50), time)
-    });
-    column("p99", &|t| {
-        stated(times(t, "p99", t.response_time_ns.p99), time)
-    });
+    column("p50", &|t| stated(t.response_time_ns.figure("p50"), time));
+    column("p99", &|t| stated(t.response_time_ns.figure("p99"), time));
     column("errors", &|t| count(t.outcomes.errors()));
     table
 }

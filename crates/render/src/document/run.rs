@@ -139,7 +139,7 @@ pub(super) fn answer(report: &Report, c: &RunConclusion) -> String {
     }];
     for (name, value) in [("p50", c.p50_ns), ("p99", c.p99_ns)] {
         let figure = match report.trials.first() {
-            Some(trial) => trial.response_time_ns.figure(name, value),
+            Some(trial) => trial.response_time_ns.figure(name),
             None => value.map_or(Figure::Absent, Figure::Exactly),
         };
         if figure != Figure::Absent {

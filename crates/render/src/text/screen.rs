@@ -98,7 +98,7 @@ fn show_key(page: &mut Page, block: &Block, is_tight: bool, rows: usize) {
     }
 }
 
-/// A table with at most so many rows.
+/// A table with at most this number of rows.
 fn show_table(page: &mut Page, table: &Table, rows: usize) {
     page.table(&table.with_rows(|row| row < rows));
     let more = table.rows().saturating_sub(rows);

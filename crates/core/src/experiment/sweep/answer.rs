@@ -28,7 +28,7 @@ pub(super) fn nothing(table: &[LevelPoint]) -> String {
 /// A level whose interval reaches this share of the maximum's is as good as the maximum.
 pub(super) const NEARLY_MOST: f64 = 0.98;
 
-/// With a lasting change, of which both sides are named.
+/// The answer with both sides of a lasting change.
 pub(super) fn with_change(answer: &str, change: &RegimeChange) -> String {
     format!(
         "Throughput changed for good {} into the sweep, during or after {}: {}/s before, {}/s \
@@ -96,19 +96,17 @@ fn one_level(most: &str, reading: &Reading, all: &[LevelPoint]) -> String {
     let level = reading.rows.first().map_or(0.0, |p| p.level);
     let others = all.iter().any(|p| p.level != level);
     let at = n_users(level);
-    match others {
-        true => format!("{most} at {at}, the one level that is served whole; that shows no knee."),
-        false => format!("{most} at the one level measured, {at}; that shows no knee."),
+    if others {
+        format!("{most} at {at}, the one level that is served whole; that shows no knee.")
+    } else {
+        format!("{most} at the one level measured, {at}; that shows no knee.")
     }
 }
 
 /// Where throughput falls beyond its maximum.
 fn falls(reading: &Reading) -> Option<String> {
     let last = reading.fallen.as_ref()?;
-    let top = reading
-        .rows
-        .iter()
-        .max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
+    let top = reading.top()?;
     Some(format!(
         "Throughput peaks at {} and falls to {}/s at {}.",
         n_users(top.level),

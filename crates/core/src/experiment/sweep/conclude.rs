@@ -113,17 +113,12 @@ fn in_time(inference: &Inference, conclusion: &mut SweepConclusion, found: &mut 
     found.extend(conclusion.drift_percent.map(findings::drifts_over_time));
     let varied = findings::host_speed_varied(&conclusion.host_speed, half_percent);
     if conclusion.is_undetermined {
-        let explained: Vec<String> = [&varied]
-            .into_iter()
-            .flatten()
-            .map(|_| "changes of the host's speed".to_owned())
-            .collect();
         let range = conclusion.varied_per_s.unwrap_or([0.0; 2]);
         let spread_percent = conclusion.spread_percent.unwrap_or(0.0);
         found.push(findings::throughput_varies(
             spread_percent,
             range,
-            &explained,
+            varied.is_some(),
         ));
     }
     found.extend(varied);
@@ -139,9 +134,10 @@ fn regime_change(inference: &Inference, max_per_s: f64) -> Option<RegimeChange> 
     if change.is_explored && change.factor > 1.0 {
         return None;
     }
-    let [before_per_s, after_per_s] = match change.is_after {
-        true => [max_per_s / change.factor, max_per_s],
-        false => [max_per_s, max_per_s * change.factor],
+    let [before_per_s, after_per_s] = if change.is_after {
+        [max_per_s / change.factor, max_per_s]
+    } else {
+        [max_per_s, max_per_s * change.factor]
     };
     let (before, first) = (&inference.past[change.at - 1], &inference.past[change.at]);
     let heavier = if value(first.level) > value(before.level) {
@@ -308,10 +304,7 @@ fn of_users(basis: &Basis, found: &mut Vec<Finding>) -> SweepConclusion {
 
 /// The least and the most throughput of slices at the level with the most.
 fn varied_of(basis: &Basis, reading: &Reading) -> [f64; 2] {
-    let top = reading
-        .rows
-        .iter()
-        .max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));
+    let top = reading.top();
     let past = basis.rounds.map_or(&[][..], |rounds| rounds.past);
     let here = past.iter().enumerate().filter(|(i, t)| {
         let is_measured = basis.rounds.is_some_and(|r| r.rounds[*i] > 0);

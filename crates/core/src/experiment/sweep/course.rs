@@ -10,7 +10,6 @@ use crate::spec::{Level, TrialSpec};
 use crate::time::Nanos;
 use crate::trial::report::TrialReport;
 use crate::words::{users, value};
-use rand_core::RngCore;
 
 /// The least number of rounds: fewer leave the spread between them open.
 pub(super) const ROUNDS_MIN: usize = 5;
@@ -115,13 +114,11 @@ fn hopeless(past: &[TrialReport]) -> String {
     )
 }
 
-/// The levels in the random order of a round (Fisher and Yates).
+/// The levels in the random order of a round.
 fn order(spec: &SweepSpec, levels: &[u32], round: usize) -> Vec<u32> {
     let mut rng = rng::stream(spec.base.seed, rng::ORDER + round as u64);
     let mut order = levels.to_vec();
-    for last in (1..order.len()).rev() {
-        order.swap(last, (rng.next_u64() % (last as u64 + 1)) as usize);
-    }
+    rng::shuffle(&mut order, &mut rng);
     order
 }
 
@@ -187,7 +184,7 @@ impl Course {
         }
     }
 
-    /// Counts the slices of so many rounds; whether all of them are there.
+    /// Counts the slices of this many rounds; whether all slices are there.
     fn visit(&mut self, past: &[TrialReport], rounds: usize) -> bool {
         let size = self.levels.len().max(1);
         let end = self.begin.saturating_add(size.saturating_mul(rounds));
@@ -226,9 +223,10 @@ impl Course {
         let wanted_s = (10.0 * cycle_s).clamp(EXPLORE_S[0], EXPLORE_S[1]);
         let most_s = spec.base.duration.as_secs_f64() / ROUNDS_MIN as f64;
         let duration = grains(wanted_s.min(most_s.max(10.0 * cycle_s)));
-        let warmup = match past.is_empty() {
-            true => spec.base.warmup,
-            false => warmup(spec, cycle_s),
+        let warmup = if past.is_empty() {
+            spec.base.warmup
+        } else {
+            warmup(spec, cycle_s)
         };
         spec.slice(level, past.len(), warmup, duration)
     }
@@ -244,9 +242,10 @@ impl Course {
         let warmup_of = |level: u32| warmup(spec, self.cycle_s(level));
         if let VuserPlan::List(_) = plan {
             let duration = Nanos(spec.base.duration.0 / list_rounds(spec) as u64);
-            let warmup = match past.is_empty() {
-                true => spec.base.warmup,
-                false => warmup_of(level),
+            let warmup = if past.is_empty() {
+                spec.base.warmup
+            } else {
+                warmup_of(level)
             };
             return [warmup, grains(duration.as_secs_f64())];
         }

@@ -20,7 +20,7 @@ use crate::trial::slice::Slice;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-/// Throughput and silence of so many users from one time, in s, to another.
+/// Throughput and silence of a number of users from one time, in s, to another.
 pub(crate) type During = Box<dyn FnMut(u32, f64, f64) -> (f64, Option<[f64; 2]>)>;
 
 /// A target. `now_s` is the time since the experiment began.
@@ -92,7 +92,7 @@ impl Fake {
             Load::Overload(_) => unreachable!("a sweep asks for no overload"),
         };
         report.label = spec.label.clone();
-        report.set_slice(Slice::at(begin_s, silence));
+        report.set_slice(Some(Slice::at(begin_s, silence)));
         report
     }
 
@@ -141,7 +141,7 @@ pub(crate) fn slice_of(trial: &Trial, now_s: &mut f64) -> TrialReport {
     let begin_s = *now_s + trial.spec.warmup.as_secs_f64();
     *now_s = begin_s + trial.measurement.window.length().as_secs_f64();
     let mut report = assess(trial);
-    report.set_slice(Slice::of(trial, Nanos::from_secs_f64(begin_s)));
+    report.set_slice(Some(Slice::of(trial, Nanos::from_secs_f64(begin_s))));
     report
 }
 

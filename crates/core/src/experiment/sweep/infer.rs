@@ -252,7 +252,7 @@ impl<'a> Inference<'a> {
     pub(super) fn table(&self, is_exact: bool) -> Vec<(LevelPoint, TrialReport)> {
         let rows = self.rows.iter().filter_map(|row| {
             let slices: Vec<&TrialReport> = row.used.iter().map(|&i| &self.past[i]).collect();
-            let mut trial = if is_exact {
+            let trial = if is_exact {
                 merged(&slices)?
             } else {
                 pooled(&slices)?
@@ -260,12 +260,6 @@ impl<'a> Inference<'a> {
             let per_s = trial.successes_per_s();
             let half = row.half_width;
             let ci95 = half.map(|h| [per_s * (-h).exp(), per_s * h.exp()]);
-            if trial.slice().is_some() {
-                // It is none any more.
-                if let crate::trial::detail::Detail::Http(http) = &mut trial.detail {
-                    http.slice = None;
-                }
-            }
             Some((self.point(row, &trial, ci95), trial))
         });
         rows.collect()

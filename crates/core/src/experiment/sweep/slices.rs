@@ -22,8 +22,6 @@ const STEAL_PERCENT: f64 = 2.0;
 const LOW_WEIGHT: f64 = 0.45;
 /// Silences in slices are outages of one cause where no answer came between them.
 const SAME_OUTAGE_GAP_NS: u64 = 1_000_000_000;
-/// A generator that polls spends processor time that no operation needs.
-const POLLING_PERCENT: f64 = 1.0;
 
 /// All slices in the order in which they were measured.
 pub(super) fn slices(found: &Inference) -> Vec<SweepSlice> {
@@ -41,7 +39,7 @@ pub(super) fn slices(found: &Inference) -> Vec<SweepSlice> {
                 mean_ns: times.mean,
                 p90_ns: times.p90,
                 errors: trial.outcomes.errors(),
-                cpu_us_per_op: cpu_us(trial),
+                cpu_us_per_op: trial.generator.cpu_us_per_op(),
                 host_speed: speeds[i],
                 weight: found.weights[i],
                 marks: marks(found, i),
@@ -108,25 +106,25 @@ fn silence(found: &Inference, i: usize) -> Option<[u64; 2]> {
 pub(super) fn outages(found: &Inference) -> Vec<SweepOutage> {
     let mut all: Vec<SweepOutage> = Vec::new();
     for (i, trial) in found.past.iter().enumerate() {
-        let Some([begin_ns, end_ns]) = silence(found, i) else {
+        let Some([begin, end]) = silence(found, i) else {
             continue;
         };
         let failures = trial.outcomes.errors();
         let goes_on = |o: &&mut SweepOutage| {
-            let gap = begin_ns.saturating_sub(o.end_ns);
-            gap <= SAME_OUTAGE_GAP_NS && begin_ns <= begin_ns_of(trial) + SAME_OUTAGE_GAP_NS / 20
+            let gap = begin.saturating_sub(o.end_ns);
+            gap <= SAME_OUTAGE_GAP_NS && begin <= begin_ns(trial) + SAME_OUTAGE_GAP_NS / 20
         };
         match all.last_mut().filter(goes_on) {
             Some(last) => {
-                last.end_ns = end_ns;
+                last.end_ns = end;
                 last.failures += failures;
                 if !last.levels.contains(&trial.level) {
                     last.levels.push(trial.level);
                 }
             }
             None => all.push(SweepOutage {
-                begin_ns,
-                end_ns,
+                begin_ns: begin,
+                end_ns: end,
                 levels: vec![trial.level],
                 failures,
             }),
@@ -135,32 +133,22 @@ pub(super) fn outages(found: &Inference) -> Vec<SweepOutage> {
     all
 }
 
-fn begin_ns_of(trial: &TrialReport) -> u64 {
-    begin_ns(trial)
-}
-
-/// Processor time of the generator per operation, where it did not poll.
-fn cpu_us(trial: &TrialReport) -> Option<f64> {
-    let polls = trial.generator.busiest_worker_spin_percent > POLLING_PERCENT;
-    trial
-        .generator
-        .cpu_s_per_million_ops
-        .filter(|us| !polls && *us > 0.0)
-}
-
 /// How fast the host ran in each slice, from the generator's processor time per operation against
 /// the median of the level; 1 is the median.
 fn host_speeds(found: &Inference) -> Vec<Option<f64>> {
     let usual = |level: Level| {
         let here = (0..found.past.len()).filter(|&i| found.rounds[i] > 0);
         let here = here.filter(|&i| found.past[i].level == level);
-        median(here.filter_map(|i| cpu_us(&found.past[i])))
+        median(here.filter_map(|i| found.past[i].generator.cpu_us_per_op()))
     };
     found
         .past
         .iter()
         .enumerate()
-        .map(|(i, t)| Some(usual(t.level) / cpu_us(t)?).filter(|s| found.rounds[i] > 0 && *s > 0.0))
+        .map(|(i, t)| {
+            Some(usual(t.level) / t.generator.cpu_us_per_op()?)
+                .filter(|s| found.rounds[i] > 0 && *s > 0.0)
+        })
         .collect()
 }
 

@@ -17,23 +17,19 @@ struct Case {
     every: u64,
 }
 
-fn unit(rng: &mut Rng) -> f64 {
-    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-}
-
 fn exponential(rng: &mut Rng, mean: f64) -> f64 {
-    -mean * (1.0 - unit(rng)).ln()
+    mean * rng::exp1(rng)
 }
 
 fn log_uniform(rng: &mut Rng, lo: f64, hi: f64) -> f64 {
-    lo * (hi / lo).powf(unit(rng))
+    lo * (hi / lo).powf(rng::unit(rng))
 }
 
 impl Case {
     fn draw(rng: &mut Rng) -> Case {
         let gap_ns = log_uniform(rng, 50e3, 2e6);
         let servers = 1 + (rng.next_u64() % 4) as usize;
-        let utilisation = 0.1 + 0.8 * unit(rng);
+        let utilisation = 0.1 + 0.8 * rng::unit(rng);
         Case {
             gap_ns,
             is_poisson: rng.next_u64().is_multiple_of(2),
@@ -49,9 +45,10 @@ impl Case {
     fn intended(&self, rng: &mut Rng, count: usize) -> Vec<u64> {
         let mut at = 0.0;
         let gaps = std::iter::repeat_with(|| {
-            at += match self.is_poisson {
-                true => exponential(rng, self.gap_ns),
-                false => self.gap_ns,
+            at += if self.is_poisson {
+                exponential(rng, self.gap_ns)
+            } else {
+                self.gap_ns
             };
             at as u64
         });
@@ -94,9 +91,12 @@ fn compare(case: &Case, rng: &mut Rng) -> (Vec<u64>, crate::measure::Measurement
     const COUNT: usize = 4_000;
     let intended = case.intended(rng, COUNT);
     let service: Vec<u64> = (0..COUNT)
-        .map(|_| match case.is_exponential {
-            true => exponential(rng, case.service_ns) as u64,
-            false => case.service_ns as u64,
+        .map(|_| {
+            if case.is_exponential {
+                exponential(rng, case.service_ns) as u64
+            } else {
+                case.service_ns as u64
+            }
         })
         .collect();
     let station = || Station {

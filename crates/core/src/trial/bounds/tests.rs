@@ -58,7 +58,7 @@ fn is_determined(response_us: u64, own_us: u64) -> bool {
         report.invalid_because
     );
     let times = &report.response_time_ns;
-    match times.figure("p50", times.p50) {
+    match times.figure("p50") {
         Figure::Exactly(ns) => {
             assert!(ns.abs_diff(response_us * US) <= ns / 500);
             true

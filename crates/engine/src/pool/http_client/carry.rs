@@ -303,13 +303,7 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
                     is_in_step &= self.on_answer(io, slot, (op, status, is_in_step), time);
                 }
                 Told::Failed { op, outcome } => self.on_failed(io, slot, op, outcome, time),
-                Told::Unprocessed(op) => {
-                    let mut flight = *self.end(slot, op);
-                    match flight.may_go_again() {
-                        true => self.again.push(flight),
-                        false => self.complete(flight.ended(Outcome::Unprocessed, time)),
-                    }
-                }
+                Told::Unprocessed(op) => self.on_unprocessed(slot, op, time),
                 Told::Written(op) => {
                     self.connections[slot as usize]
                         .leaving

@@ -1,10 +1,10 @@
 //! Which operation goes over which connection, and which waits.
 
 use super::{HttpClient, Policy, State};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, FlightId};
 use crate::link::Link;
 use crate::pool::flight::Flight;
-use crate::reactor::Backend;
+use crate::reactor::{Backend, EventTime};
 use knee_core::measure::{Op, Outcome};
 use knee_core::time::Nanos;
 
@@ -36,6 +36,16 @@ impl<L: Link, X: Exchange, P: Policy> HttpClient<L, X, P> {
             // is its own delay, not a wait for a connection.
             let free_from = happened.max(flight.started);
             self.begin(io, slot, flight, (free_from, now));
+        }
+    }
+
+    /// The server has not processed an operation: it goes again, or ends after too many refusals.
+    pub(super) fn on_unprocessed(&mut self, slot: u32, op: FlightId, time: EventTime) {
+        let mut flight = *self.end(slot, op);
+        if flight.may_go_again() {
+            self.again.push(flight);
+        } else {
+            self.complete(flight.ended(Outcome::Unprocessed, time));
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::experiment::sweep::report::{RegimeChange, SweepOutage};
 use crate::finding::{Code, Finding, Severity};
 use crate::trial::findings::OUTAGE;
-use crate::words::{levels, list, number, percent, time};
+use crate::words::{levels, number, percent, time};
 
 /// The host's speed varies where rounds differ by more than this, in percent.
 const HOST_PERCENT: f64 = 5.0;
@@ -132,11 +132,12 @@ pub(super) const THROUGHPUT_VARIES: Code = Code {
 pub(in crate::experiment::sweep) fn throughput_varies(
     spread_percent: f64,
     range: [f64; 2],
-    explained: &[String],
+    has_host_speed_varied: bool,
 ) -> Finding {
-    let because = match explained.is_empty() {
-        true => "neither the host's speed nor the order explains it".to_owned(),
-        false => format!("with it come {}", list(explained)),
+    let because = if has_host_speed_varied {
+        "with it come changes of the host's speed"
+    } else {
+        "neither the host's speed nor the order explains it"
     };
     THROUGHPUT_VARIES.finding(
         Severity::Warning,

@@ -51,6 +51,18 @@ pub struct Reading {
     pub rows: Vec<LevelPoint>,
 }
 
+impl Reading {
+    /// The row with the most throughput.
+    pub fn top(&self) -> Option<&LevelPoint> {
+        most_throughput(&self.rows)
+    }
+}
+
+fn most_throughput(rows: &[LevelPoint]) -> Option<&LevelPoint> {
+    rows.iter()
+        .max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))
+}
+
 /// Whether and where throughput bends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
@@ -149,9 +161,7 @@ pub fn read(points: &[LevelPoint]) -> Option<Reading> {
 }
 
 fn read_rows(rows: Vec<LevelPoint>) -> Option<Reading> {
-    let top = rows
-        .iter()
-        .max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
+    let top = most_throughput(&rows)?;
     let begins = PLATEAU_BEGINS * top.throughput_per_s * per_user(&rows[0]);
     // A target that rejects what is too much is below its maximum where it rejects nothing.
     let is_full = |p: &&LevelPoint| !fails(top) || fails(p);

@@ -26,7 +26,7 @@ const KINDS: [&str; 6] = [
     "change",
 ];
 
-/// What a server does with so many users, and how the host treats it.
+/// A server by its number of users, and how the host treats it.
 struct Case {
     kind: &'static str,
     station: MachineRepair,

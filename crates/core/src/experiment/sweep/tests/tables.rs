@@ -12,7 +12,7 @@ const TABLE_ONE: &str = "vusers,throughput_per_s\n5000,\"88,318\"\n10000,88407\n
 const TABLE_TWO: &str = "vusers,throughput_per_s\n1,1833\n10,18226\n50,74684\n100,86069\n\
                          200,88455\n300,88375\n";
 
-/// What follows from a table, but for what is said of each without rounds.
+/// What follows from a table, without the finding that each table without rounds has.
 fn analyzed(csv: &str) -> (Vec<Finding>, SweepConclusion) {
     let (mut findings, conclusion) = conclude_table(&parse_csv(csv.as_bytes()).expect(csv));
     findings.retain(|f| f.code != "time_not_separated");

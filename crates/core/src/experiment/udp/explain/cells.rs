@@ -3,7 +3,7 @@
 use crate::experiment::udp::UdpTried;
 use crate::experiment::udp::spec::{ClientWait, ClientsAs, UdpTrialSpec};
 use crate::law::Law;
-use crate::rng::{self, Rng};
+use crate::rng;
 use crate::spec::{ArrivalLaw, Level, Rate, WaitPolicy};
 use crate::time::Nanos;
 
@@ -128,7 +128,7 @@ pub(super) fn changes(
 pub(super) fn block(subject: Cell, changes: &[Change], seed: u64, number: usize) -> Vec<Cell> {
     let mut cells = vec![Cell::First, Cell::Second];
     cells.extend(changes.iter().map(|&change| Cell::Changed(change)));
-    shuffle(
+    rng::shuffle(
         &mut cells,
         &mut rng::stream(seed, rng::ORDER + number as u64),
     );
@@ -141,14 +141,6 @@ pub(super) fn block(subject: Cell, changes: &[Change], seed: u64, number: usize)
         cells.swap(base, derived);
     }
     cells
-}
-
-/// Fisher and Yates.
-fn shuffle(cells: &mut [Cell], rng: &mut Rng) {
-    for last in (1..cells.len()).rev() {
-        let chosen = (rng::unit(rng) * (last + 1) as f64) as usize;
-        cells.swap(last, chosen.min(last));
-    }
 }
 
 /// The trial of `base` with this change. `tried` is a trial of `base` as it is, of the same block.
