@@ -4,6 +4,7 @@
 use crate::observer::{observe, terminate};
 use crate::support::{Ended, KneeServer, STATE, TempPath, knee, run};
 use serde_json::Value;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
@@ -65,7 +66,7 @@ fn both_sweeps_account_for_every_attempt_and_conclude() {
     let report = ended.json();
     assert_eq!(report["command"], "overload");
     let attempted = attempts(&report);
-    assert_eq!(attempted.len(), 4);
+    assert_eq!(attempted.len(), 5, "four levels and the base load again");
     for trial in report["trials"].as_array().unwrap() {
         assert!(count(&trial["outcomes"], "served") > 0, "{trial:#}");
         // Nobody asked what would cost connects.
@@ -97,6 +98,12 @@ fn both_sweeps_account_for_every_attempt_and_conclude() {
             assert!(row[rate].as_f64() > Some(0.0), "{rate}: {row:#}");
         }
     }
+    assert_eq!(report["trials"][4]["label"], "base again, clients=1");
+    let recovery = &conclusion["recovery"];
+    assert!(
+        count(&recovery["again"]["outcomes"], "served") > 0,
+        "{recovery:#}"
+    );
     let spec = &report["spec"];
     assert_eq!(spec["simple"], "1,4");
     assert_eq!(spec["descriptors"], "40,200");
@@ -242,11 +249,75 @@ fn a_server_that_vanishes_leaves_outcomes_and_no_hang() {
         _ => "server_crashed",
     };
     let is_named = codes.contains(&wanted) || codes.contains(&"refuses_connections");
+    assert_ne!(
+        report["conclusion"]["recovery"]["came_back"], "yes",
+        "{report:#}"
+    );
     assert!(is_named, "{served} served: {codes:?}");
     assert!(
         !answer(&report).contains("whatever is offered"),
         "{report:#}"
     );
+}
+
+/// Serves each connection at once, until this many wait for it at a time: from then on it holds
+/// every connection open and answers nothing.
+fn fragile_server(waiting_max: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut held = Vec::new();
+        let mut is_broken = false;
+        for mut stream in listener.incoming().flatten() {
+            is_broken |= waiting(&listener) > waiting_max;
+            if is_broken {
+                held.push(stream);
+                continue;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(3));
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+        }
+    });
+    url
+}
+
+/// Connections in the accept queue.
+fn waiting(listener: &TcpListener) -> usize {
+    // SAFETY: all zeros is a value of this struct of integers.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    let (fd, to) = (listener.as_raw_fd(), (&raw mut info).cast());
+    // SAFETY: the kernel writes at most as many bytes as the struct has.
+    let is = unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, to, &mut length) };
+    assert_eq!(is, 0);
+    info.tcpi_unacked as usize
+}
+
+#[test]
+fn a_server_that_overload_breaks_is_said_not_to_come_back() {
+    let options = ["--simple", "1", "--descriptors", "200"];
+    let ended = overload(&fragile_server(40), &options);
+    assert!(matches!(ended.status, Some(0 | 3)), "{ended:?}");
+    let report = ended.json();
+    let recovery = &report["conclusion"]["recovery"];
+    assert!(
+        count(&recovery["before"]["outcomes"], "served") > 0,
+        "{recovery:#}"
+    );
+    assert_eq!(
+        count(&recovery["again"]["outcomes"], "served"),
+        0,
+        "{recovery:#}"
+    );
+    assert_eq!(recovery["came_back"], "no", "{recovery:#}");
+    let findings = report["findings"].as_array().unwrap();
+    let not_back = findings.iter().find(|f| f["code"] == "service_not_back");
+    let next_step = not_back.unwrap()["next_step"].as_str().unwrap();
+    let command = "--simple 1 --descriptors 200 --warmup 10s";
+    assert!(next_step.contains(command), "{next_step}");
+    let said = answer(&report).contains("Service did not come back: with 1 client again 0/s");
+    assert!(said, "{}", answer(&report));
 }
 
 #[test]

@@ -143,7 +143,8 @@ fn paired(subject: Subject, pairs: &[(f64, f64)], spread: f64) -> Option<Draft> 
 
 fn capacity(a: &[&OverloadConclusion], b: &[&OverloadConclusion]) -> Draft {
     let estimate = |c: &&OverloadConclusion| {
-        let served = c.sclients.iter().filter(|row| row.past_saturation);
+        let served = c.sclients.iter().filter(|level| level.past_saturation);
+        let served = served.map(|level| &level.row);
         let widest = served
             .filter_map(|row| Estimate::with_ci95(row.served_per_s, row.served_ci95_per_s))
             .max_by(|x, y| {

@@ -7,11 +7,14 @@ use super::{
     sessions, timing, traffic,
 };
 use crate::number::{self, MISSING, count, known, number, percent, rate, time_short, words};
-use knee_core::experiment::overload::report::{OverloadConclusion, SClientRow, SimpleRow};
+use knee_core::experiment::overload::report::{
+    CameBack, LevelRow, OverloadConclusion, SClientRow, SimpleRow, parted,
+};
 use knee_core::measure::{Outcome, Outcomes, SynSource};
 use knee_core::report::Report;
 use knee_core::spec::{CloseKind, Level};
 use knee_core::trial::report::TrialReport;
+use knee_core::words::levels;
 
 /// Adds it.
 pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) {
@@ -39,12 +42,19 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
         doc.section("Simple clients", "per second; each waits for its answer");
         doc.table("Simple clients", simple_table(&c.simple));
     }
+    if let Some(table) = base_rows(c) {
+        doc.section(
+            "The base load again",
+            "after the last level; in no other figure",
+        );
+        doc.table("Base load", table);
+    }
     sessions::show_levels(doc, &report.trials);
     traffic::show_steps_of_levels(doc, &report.trials);
     timing::show_levels(doc, report.trials.iter());
     observed::show_levels(doc, &report.trials);
     heat_map::show_levels(doc, &report.trials);
-    agents::show_levels(doc, &report.trials);
+    agents::show_levels(doc, parted(&report.trials).0);
 }
 
 /// Adds what a person looks at first.
@@ -61,6 +71,9 @@ fn show_key_figures(doc: &mut Document, c: &OverloadConclusion) {
     }
     if !c.sclients.is_empty() {
         doc.table("S-Clients", key(sclients_table(&c.sclients), "descriptors"));
+    }
+    if let Some(table) = base_rows(c) {
+        doc.table("Base load", key(table, "base load"));
     }
 }
 
@@ -103,6 +116,15 @@ fn facts(c: &OverloadConclusion, taken: &str) -> Vec<Fact> {
         let text = format!("none seen up to {}", rate(limit));
         fact("generator limit", Line::plain(text));
     }
+    if let Some(recovery) = &c.recovery {
+        let back = match recovery.came_back {
+            CameBack::Yes => "back after the last level".to_owned(),
+            CameBack::Late => "back in the second half of the base load again".to_owned(),
+            CameBack::No => "not back after the last level".to_owned(),
+            CameBack::NotJudged => format!("not known whether it came back: {}", recovery.because),
+        };
+        fact("service", Line::plain(back));
+    }
     fact(
         "closed with",
         Line::plain(match c.close {
@@ -116,24 +138,34 @@ fn facts(c: &OverloadConclusion, taken: &str) -> Vec<Fact> {
 /// A row for each number of simple clients.
 fn simple_table(rows: &[SimpleRow]) -> Table {
     let mut table = Table::default();
-    let mut column = |title: &str, cell: &dyn Fn(&SimpleRow) -> String| {
-        let cells = rows.iter().map(|r| Line::plain(cell(r)));
-        table.column(title, Align::Right, cells.collect());
-    };
-    column("clients", &|r| count(r.clients.into()));
-    column("SYN/s", &|r| number(r.syn_per_s));
-    column("first/s", &|r| number(r.first_syn_per_s));
-    column("served/s", &|r| number(r.served_per_s));
-    column("95 %", &|r| interval(r.served_ci95_per_s));
-    let outcomes: Vec<&Outcomes> = rows.iter().map(|r| &r.outcomes).collect();
-    add_outcomes(&mut table, &outcomes);
-    let server = rows.iter().map(|r| ServerSide {
-        queue_max: r.accept_queue_max,
-        queue_limit: r.accept_queue_limit,
-        busy_percent: r.server_busy_percent,
-    });
-    add_server(&mut table, &server.collect::<Vec<_>>());
+    let clients = rows.iter().map(|r| Line::plain(count(r.clients.into())));
+    table.column("clients", Align::Right, clients.collect());
+    let rows: Vec<&LevelRow> = rows.iter().map(|r| &r.row).collect();
+    add_rows(&mut table, &rows, |_| Ink::Plain);
     table
+}
+
+/// The base load at first, and offered again after the last level.
+fn base_table(rows: &[(&str, &LevelRow)], level: Level) -> Table {
+    let mut table = Table::default();
+    let load = levels(&[level]);
+    let names = rows
+        .iter()
+        .map(|(when, _)| Line::plain(format!("{load}, {when}")));
+    table.column("base load", Align::Left, names.collect());
+    let rows: Vec<&LevelRow> = rows.iter().map(|(_, row)| *row).collect();
+    add_rows(&mut table, &rows, |_| Ink::Plain);
+    table
+}
+
+/// What of the base load was measured, where it was offered again.
+fn base_rows(c: &OverloadConclusion) -> Option<Table> {
+    let recovery = c.recovery.as_ref()?;
+    let (before, again) = recovery.before.as_ref().zip(recovery.again.as_ref())?;
+    Some(base_table(
+        &[("at first", before), ("again", again)],
+        recovery.level?,
+    ))
 }
 
 /// What those are that press on the server.
@@ -150,29 +182,41 @@ fn sclients_heading(by_schedule: bool) -> (&'static str, &'static str) {
 /// A row for each number of descriptors.
 fn sclients_table(rows: &[SClientRow]) -> Table {
     let mut table = Table::default();
+    let ink = |r: &SClientRow| {
+        if r.past_saturation {
+            Ink::Plain
+        } else {
+            Ink::Dim
+        }
+    };
     let mut column = |title: &str, cell: &dyn Fn(&SClientRow) -> String| {
-        let ink = |r: &SClientRow| match r.past_saturation {
-            true => Ink::Plain,
-            false => Ink::Dim,
-        };
         let cells = rows.iter().map(|r| Line::of(ink(r), cell(r)));
         table.column(title, Align::Right, cells.collect());
     };
     column("descriptors", &|r| count(r.descriptors.into()));
     column("offered", &|r| number(r.offered_per_s));
+    let measured: Vec<&LevelRow> = rows.iter().map(|r| &r.row).collect();
+    add_rows(&mut table, &measured, |at| ink(&rows[at]));
+    table
+}
+
+/// The columns that all levels have.
+fn add_rows(table: &mut Table, rows: &[&LevelRow], ink: impl Fn(usize) -> Ink) {
+    let mut column = |title: &str, cell: &dyn Fn(&LevelRow) -> String| {
+        let cells = rows.iter().enumerate();
+        let cells = cells.map(|(at, r)| Line::of(ink(at), cell(r)));
+        table.column(title, Align::Right, cells.collect());
+    };
     column("SYN/s", &|r| number(r.syn_per_s));
     column("first/s", &|r| number(r.first_syn_per_s));
-    column("served/s", &|r| number(r.served_per_s));
+    column("served/s", &|r| match r.served_range_per_s {
+        Some(_) => format!("≥ {}", number(r.served_per_s)),
+        None => number(r.served_per_s),
+    });
     column("95 %", &|r| interval(r.served_ci95_per_s));
     let outcomes: Vec<&Outcomes> = rows.iter().map(|r| &r.outcomes).collect();
-    add_outcomes(&mut table, &outcomes);
-    let server = rows.iter().map(|r| ServerSide {
-        queue_max: r.accept_queue_max,
-        queue_limit: r.accept_queue_limit,
-        busy_percent: r.server_busy_percent,
-    });
-    add_server(&mut table, &server.collect::<Vec<_>>());
-    table
+    add_outcomes(table, &outcomes);
+    add_server(table, rows);
 }
 
 /// What its columns are.
@@ -186,11 +230,19 @@ fn sclients_notes(rows: &[SClientRow], by_schedule: bool, taken: &str) -> String
         notes.push("served: sessions that came to their end");
     }
     notes.push("first: SYNs that are no repetition; 95 %: confidence interval of served/s");
+    if rows.iter().any(|r| r.row.served_range_per_s.is_some()) {
+        notes.push("≥: no more is known, as the generator or its host was the limit");
+    }
+    let is_interval_missing =
+        |r: &SClientRow| r.row.served_ci95_per_s.is_none() && r.row.served_range_per_s.is_none();
+    if rows.iter().any(is_interval_missing) {
+        notes.push("no interval: too few responses, or the server stopped in the level");
+    }
     notes.push("then attempts by their end");
     if rows.iter().any(|r| !r.past_saturation) {
         notes.push("dim: not past saturation");
     }
-    if rows.iter().any(|r| r.server_busy_percent.is_some()) {
+    if rows.iter().any(|r| r.row.server_busy_percent.is_some()) {
         notes.push(
             "queue: most connections in the accept queue, and its length; busy: % of the \
                     server's processors",
@@ -205,26 +257,20 @@ fn is_scheduled(trial: &TrialReport) -> bool {
 }
 
 /// What was seen on the server's host, where somebody looked.
-struct ServerSide {
-    queue_max: Option<u32>,
-    queue_limit: Option<u32>,
-    busy_percent: Option<f64>,
-}
-
-fn add_server(table: &mut Table, rows: &[ServerSide]) {
-    let mut column = |title: &str, cell: fn(&ServerSide) -> Option<String>| {
-        let cells: Vec<Option<String>> = rows.iter().map(cell).collect();
+fn add_server(table: &mut Table, rows: &[&LevelRow]) {
+    let mut column = |title: &str, cell: fn(&LevelRow) -> Option<String>| {
+        let cells: Vec<Option<String>> = rows.iter().map(|r| cell(r)).collect();
         if cells.iter().any(Option::is_some) {
             let cells = cells.into_iter().map(|c| c.unwrap_or(MISSING.to_string()));
             table.column(title, Align::Right, cells.map(Line::plain).collect());
         }
     };
-    column("queue", |s| {
-        let max = count(s.queue_max?.into());
-        let limit = s.queue_limit.map(|n| count(n.into()));
+    column("queue", |r| {
+        let max = count(r.accept_queue_max?.into());
+        let limit = r.accept_queue_limit.map(|n| count(n.into()));
         Some(limit.map_or(max.clone(), |limit| format!("{max}/{limit}")))
     });
-    column("busy", |s| s.busy_percent.map(number::percent_cell));
+    column("busy", |r| r.server_busy_percent.map(number::percent_cell));
 }
 
 /// A column for each end that any attempt had.

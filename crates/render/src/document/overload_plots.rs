@@ -16,9 +16,9 @@ const TONES: [Tone; 4] = [Tone::Second, Tone::Fourth, Tone::Bad, Tone::Third];
 
 /// The top of both plots of what arrives, so that the one is seen to be flat.
 fn top(c: &OverloadConclusion) -> f64 {
-    let simple = c.simple.iter().map(|r| r.syn_per_s);
+    let simple = c.simple.iter().map(|r| r.row.syn_per_s);
     let sclients = c.sclients.iter();
-    let sclients = sclients.flat_map(|r| [r.syn_per_s, r.offered_per_s]);
+    let sclients = sclients.flat_map(|r| [r.row.syn_per_s, r.offered_per_s]);
     axis::top(simple.chain(sclients).chain([c.capacity_per_s]))
 }
 
@@ -60,9 +60,9 @@ pub(super) fn simple(c: &OverloadConclusion) -> Option<Plot> {
             .collect()
     };
     let rows = &c.simple;
-    let all = points(&|i| (rows[i].syn_per_s, None));
-    let first = points(&|i| (rows[i].first_syn_per_s, None));
-    let served = points(&|i| (rows[i].served_per_s, rows[i].served_ci95_per_s));
+    let all = points(&|i| (rows[i].row.syn_per_s, None));
+    let first = points(&|i| (rows[i].row.first_syn_per_s, None));
+    let served = points(&|i| (rows[i].row.served_per_s, rows[i].row.served_ci95_per_s));
     let plot = over_capacity(c, "Simple clients", x, top(c));
     Some(curves(plot, all, first, served))
 }
@@ -80,9 +80,9 @@ pub(super) fn sclients(c: &OverloadConclusion) -> Option<Plot> {
         rows.map(|(i, r)| Point::with(r.descriptors.into(), of(i).0, of(i).1))
             .collect()
     };
-    let all = points(&|i| (rows[i].syn_per_s, None));
-    let first = points(&|i| (rows[i].first_syn_per_s, None));
-    let served = points(&|i| (rows[i].served_per_s, rows[i].served_ci95_per_s));
+    let all = points(&|i| (rows[i].row.syn_per_s, None));
+    let first = points(&|i| (rows[i].row.first_syn_per_s, None));
+    let served = points(&|i| (rows[i].row.served_per_s, rows[i].row.served_ci95_per_s));
     let mut plot = over_capacity(c, "S-Clients", x, top(c));
     if let Some(slope) = c.slope_per_descriptor {
         let line = [0.0, most].map(|d| Point::new(d, c.capacity_per_s + slope * d));
@@ -114,11 +114,17 @@ pub(super) fn served(c: &OverloadConclusion) -> Option<Plot> {
     }
     let simple = c.simple.iter();
     let simple: Vec<Point> = simple
-        .map(|r| Point::with(r.first_syn_per_s, r.served_per_s, r.served_ci95_per_s))
+        .map(|r| {
+            Point::with(
+                r.row.first_syn_per_s,
+                r.row.served_per_s,
+                r.row.served_ci95_per_s,
+            )
+        })
         .collect();
     let sclients = c.sclients.iter();
     let sclients: Vec<Point> = sclients
-        .map(|r| Point::with(r.offered_per_s, r.served_per_s, r.served_ci95_per_s))
+        .map(|r| Point::with(r.offered_per_s, r.row.served_per_s, r.row.served_ci95_per_s))
         .collect();
     let all = || simple.iter().chain(&sclients);
     let x = Scale::from_zero(all().map(|p| p.x), Unit::PerS, "offered");
@@ -140,7 +146,7 @@ pub(super) fn ends(c: &OverloadConclusion, by_schedule: bool) -> Plot {
     let names = rows.iter().map(|r| count(r.descriptors.into())).collect();
     let total = |o: &Outcomes| o.total() as f64;
     let x = Scale::from_zero(
-        rows.iter().map(|r| total(&r.outcomes)),
+        rows.iter().map(|r| total(&r.row.outcomes)),
         Unit::Count,
         "attempts",
     );
@@ -155,12 +161,12 @@ pub(super) fn ends(c: &OverloadConclusion, by_schedule: bool) -> Plot {
     let served_first = Outcome::ALL.iter().filter(|o| **o == Outcome::Served);
     let rest = Outcome::ALL.iter().filter(|o| **o != Outcome::Served);
     for outcome in served_first.chain(rest) {
-        if rows.iter().all(|r| r.outcomes.count(*outcome) == 0) {
+        if rows.iter().all(|r| r.row.outcomes.count(*outcome) == 0) {
             continue;
         }
         let pieces = rows.iter().zip(&mut begins).enumerate();
         let pieces = pieces.map(|(i, (r, begin))| {
-            let n = r.outcomes.count(*outcome) as f64;
+            let n = r.row.outcomes.count(*outcome) as f64;
             let from = *begin;
             *begin += n;
             Point::with(n, i as f64, Some([from, *begin]))

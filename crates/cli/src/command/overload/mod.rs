@@ -38,9 +38,10 @@ use stand::OverloadStand;
 /// (Banga and Druschel, USITS 1997) keep N connects in flight. Each is abandoned after a time T
 /// and replaced, so that they offer what is served plus descriptors/T, whatever the server
 /// does. SYNs are counted where they arrive: by a packet capture on the server's host where
-/// that is permitted, else by its kernel's counters. With a scenario file each session is an
-/// attempt: it opens one connection for all of its steps. Without a URL a small reference
-/// server is started in this process, so that there is something to see.
+/// that is permitted, else by its kernel's counters. After the last level the first one is
+/// offered again, and the report says whether service came back. With a scenario file each
+/// session is an attempt: it opens one connection for all of its steps. Without a URL a small
+/// reference server is started in this process, so that there is something to see.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example:\n  \
@@ -101,7 +102,7 @@ pub struct RawOverload {
     #[command(flatten)]
     source: SourceArgs,
 
-    /// Measured time per level
+    /// Measured time per level, and of the base load after the last
     #[arg(short, long, value_name = "T", default_value = "5s", value_parser = parse_positive)]
     #[arg(help_heading = "Time")]
     duration: Nanos,

@@ -6,15 +6,19 @@ use knee_core::time::Nanos;
 
 /// How many levels there are and how long they take.
 pub fn told(spec: &OverloadSpec) -> String {
-    let levels = spec.trials_max();
+    let trials = spec.trials_max();
+    let (levels, again) = match trials {
+        1 => (1, ""),
+        _ => (trials - 1, " and the base load again,"),
+    };
     let is_open = spec.scheduled.is_none() && spec.descriptors == Descriptors::Auto;
     let at_most = if is_open { "at most " } else { "" };
     let each = spec.base.warmup + spec.base.duration;
-    let total = Nanos(each.0.saturating_mul(levels as u64));
+    let total = Nanos(each.0.saturating_mul(trials as u64));
     let noun = if levels == 1 { "level" } else { "levels" };
     format!(
-        "{at_most}{levels} {noun} of {each} each: {at_most}{total}, and after each up to {} for \
-         responses still to come",
+        "{at_most}{levels} {noun}{again} of {each} each: {at_most}{total}, and after each up to \
+         {} for responses still to come",
         spec.base.timeout
     )
 }

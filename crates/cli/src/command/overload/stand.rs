@@ -6,6 +6,7 @@ use super::super::laboratory::{Made, Stand};
 use crate::args::ObserveArgs;
 use crate::watch::Upcoming;
 use knee_core::experiment::Experiment;
+use knee_core::experiment::overload::report::is_base_again;
 use knee_core::experiment::overload::{OverloadSpec, PreflightFacts};
 use knee_core::measure::IntervalWatcher;
 use knee_core::spec::{CloseKind, Level, Load, TrialSpec};
@@ -123,6 +124,11 @@ fn line(number: usize, trial: &TrialReport) -> String {
         Level::Clients(n) => format!("{n} simple clients"),
         Level::Descriptors(n) => format!("{n} descriptors"),
         Level::RatePerS(_) | Level::Vusers(_) | Level::Flows { .. } => trial.label.clone(),
+    };
+    let level = if is_base_again(trial) {
+        format!("again: {level}")
+    } else {
+        level
     };
     let (started, served) = (trial.offered.achieved_per_s, trial.responses_per_s());
     let attempts = trial.attempts();

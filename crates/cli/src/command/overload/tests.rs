@@ -119,9 +119,12 @@ fn the_time_is_told() {
         ("--simple 1", "1 level of 6 s each: 6 s"),
         (
             "--simple 1,2 --descriptors 64 -d 2s --warmup 1s --timeout 3s",
-            "3 levels of 3 s each: 9 s",
+            "3 levels and the base load again, of 3 s each: 12 s",
         ),
-        ("", "at most 18 levels of 6 s each: at most 108 s"),
+        (
+            "",
+            "at most 18 levels and the base load again, of 6 s each: at most 114 s",
+        ),
     ] {
         let told = plan::told(&spec(arguments));
         assert!(told.starts_with(expected), "{told}");

@@ -2,9 +2,9 @@
 //! throughput does beyond the capacity is told as the finding on it tells it.
 
 use crate::experiment::overload::analysis::{Beyond, Point, Stop, Summary, end, times};
-use crate::experiment::overload::report::OverloadConclusion;
+use crate::experiment::overload::report::{CameBack, OverloadConclusion, Recovery};
 use crate::measure::{Outcome, Outcomes};
-use crate::words::{exact, levels, number, percent, time};
+use crate::words::{exact, levels, number, percent};
 
 /// SYN rates that are farther from served + D/T than this do not follow it, in percent.
 const FOLLOWS_PERCENT: f64 = 3.0;
@@ -30,6 +30,7 @@ pub(super) fn of(summary: &Summary, conclusion: &OverloadConclusion) -> String {
         sentences.push(first.join("; ") + ".");
         sentences.extend(relation(summary, conclusion));
     }
+    sentences.push(recovered(&summary.recovery));
     sentences.join(" ")
 }
 
@@ -82,25 +83,41 @@ fn unserved(how: Outcome, count: u64, of: u64, established: u64) -> String {
 }
 
 fn stopped(stop: &Stop) -> String {
-    let at = levels(&[stop.at]);
-    let when = match stop.from_ns {
-        0 => format!("with {at}"),
-        ns => format!("{} into the level with {at}", time(ns as f64)),
-    };
-    let how = format!(
-        "{} of {} attempts {}",
+    let (when, until) = stop.words();
+    format!(
+        "The server stopped {when} {until}: {} of {} attempts {}.",
         exact(stop.count as f64),
         exact(stop.unserved as f64),
         end(stop.how)
-    );
-    let again = match stop.again {
-        None => "and did not recover".to_owned(),
-        Some((level, ns)) if level == stop.at => {
-            format!("for {}", time(ns.saturating_sub(stop.from_ns) as f64))
-        }
-        Some((level, _)) => format!("until the level with {}", levels(&[level])),
+    )
+}
+
+/// Whether service came back after the last level.
+fn recovered(recovery: &Recovery) -> String {
+    let rows = (recovery.level, &recovery.before, &recovery.again);
+    let (Some(level), Some(before), Some(again)) = rows else {
+        return format!(
+            "Whether service came back is not known: {}.",
+            recovery.because
+        );
     };
-    format!("The server stopped {when} {again}: {how}.")
+    let figures = format!(
+        "with {} again {}/s are served, {}/s at first",
+        levels(&[level]),
+        number(again.served_per_s),
+        number(before.served_per_s)
+    );
+    match recovery.came_back {
+        CameBack::Yes => format!("Service came back: {figures}."),
+        CameBack::Late => format!(
+            "Service came back late: {figures}, and as much as at first in the second half."
+        ),
+        CameBack::No => format!("Service did not come back: {figures}."),
+        CameBack::NotJudged => format!(
+            "Whether service came back is not known: {figures}; {}.",
+            recovery.because
+        ),
+    }
 }
 
 fn served(summary: &Summary) -> String {
@@ -117,7 +134,7 @@ fn served(summary: &Summary) -> String {
 
 fn simple(conclusion: &OverloadConclusion) -> Option<String> {
     let clients = conclusion.simple.iter().map(|row| row.clients).max()?;
-    let rates = conclusion.simple.iter().map(|row| row.first_syn_per_s);
+    let rates = conclusion.simple.iter().map(|row| row.row.first_syn_per_s);
     let most = number(rates.fold(0.0, f64::max));
     Some(match clients {
         1 => format!("one simple client asked for {most}/s"),

@@ -1,16 +1,19 @@
 //! What a report asks of the conclusion of `knee overload`, and whether that agrees with all else.
 
 use super::findings::CODES;
-use super::report::OverloadConclusion;
+use super::preflight::FORETOLD;
+use super::report::{CameBack, LevelRow, OverloadConclusion, parted};
 use crate::consistency::{Contradictions, Said, at_most};
-use crate::experiment::answer::{Answer, values};
-use crate::finding::Code;
-use crate::measure::Outcomes;
+use crate::experiment::answer::{Answer, most_responses, values};
+use crate::finding::{Code, Finding};
+use crate::measure::Outcome;
 use crate::trial::report::TrialReport;
 use serde_json::Value;
 
 /// A capacity that is a mean over levels may exceed each of them by this factor.
 const FITTED: f64 = 1.05;
+/// So few attempts may have been served after the part of the window that rates are of.
+const FEW: u64 = 5;
 
 impl Answer for OverloadConclusion {
     fn codes() -> &'static [Code] {
@@ -29,79 +32,151 @@ impl Answer for OverloadConclusion {
         values(&self.sclients)
     }
 
+    /// The level with the most responses. The base load offered again is no level.
+    fn judged<'a>(&self, trials: &'a [TrialReport]) -> Vec<&'a TrialReport> {
+        most_responses(parted(trials).0).into_iter().collect()
+    }
+
     fn check(&self, said: Said<'_>, found: &mut Contradictions) {
         check(said, self, found);
     }
 }
 
+/// What was measured at each level, and of the base load offered again.
+fn rows(of: &OverloadConclusion) -> impl Iterator<Item = &LevelRow> {
+    let simple = of.simple.iter().map(|r| &r.row);
+    let sclients = of.sclients.iter().map(|r| &r.row);
+    simple.chain(sclients).chain(again(of))
+}
+
+fn again(of: &OverloadConclusion) -> Option<&LevelRow> {
+    of.recovery.as_ref()?.again.as_ref()
+}
+
+/// Figures of findings by their name, and the column that each is from.
+type Column = fn(&LevelRow) -> Option<f64>;
+const COLUMNS: [(&str, Column); 8] = [
+    ("served_per_s", |r| Some(r.served_per_s)),
+    ("served_before_per_s", |r| Some(r.served_per_s)),
+    ("served_low_per_s", |r| Some(r.served_ci95_per_s?[0])),
+    ("served_high_per_s", |r| Some(r.served_ci95_per_s?[1])),
+    ("first_syn_per_s", |r| Some(r.first_syn_per_s)),
+    ("repeated_per_s", |r| Some(r.syn_per_s - r.first_syn_per_s)),
+    ("accept_queue_max", |r| r.accept_queue_max.map(f64::from)),
+    ("accept_queue_limit", |r| {
+        r.accept_queue_limit.map(f64::from)
+    }),
+];
+
 /// The numbers that findings rest on are those of the table.
 fn stated(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
-    type Row = (f64, f64, Option<u32>);
-    let simple = of.simple.iter();
-    let simple = simple.map(|r| (r.served_per_s, r.first_syn_per_s, r.accept_queue_max));
-    let sclients = of.sclients.iter();
-    let sclients = sclients.map(|r| (r.served_per_s, r.first_syn_per_s, r.accept_queue_max));
-    let rows: Vec<Row> = simple.chain(sclients).collect();
-    type Column = fn(&Row) -> Option<f64>;
-    let columns: [(&str, Column); 3] = [
-        ("served_per_s", |r| Some(r.0)),
-        ("first_syn_per_s", |r| Some(r.1)),
-        ("accept_queue_max", |r| r.2.map(f64::from)),
-    ];
-    for finding in said.findings {
-        let capacity = finding.evidence.get("capacity_per_s");
-        for (name, of_row) in columns {
-            // What is foretold before the load rests on other figures.
-            let is_measured = name != "served_per_s" || capacity.is_some();
-            let Some(value) = finding.evidence.get(name).filter(|_| is_measured) else {
+    let is_near = |a: f64, b: f64| at_most(a, b) && at_most(b, a);
+    // What is foretold before the load rests on other figures.
+    let is_foretold = |f: &&Finding| FORETOLD.iter().any(|&code| f.is(code));
+    for finding in said.findings.iter().filter(|f| !is_foretold(f)) {
+        for (name, cell) in COLUMNS {
+            let Some(value) = finding.evidence.get(name) else {
                 continue;
             };
-            let is_there = rows.iter().filter_map(of_row).any(|cell| cell == *value);
+            let is_there = rows(of).filter_map(cell).any(|cell| is_near(cell, *value));
             found.unless(is_there, || {
                 format!("{}: {name} {value} is in no row", finding.code)
             });
         }
+        let capacity = finding.evidence.get("capacity_per_s");
         found.unless(capacity.is_none_or(|c| *c == of.capacity_per_s), || {
-            format!(
-                "{}: capacity {capacity:?}, {}",
-                finding.code, of.capacity_per_s
-            )
+            let (code, is) = (&finding.code, of.capacity_per_s);
+            format!("{code}: capacity {capacity:?}, {is}")
         });
     }
 }
 
+/// One row agrees with itself: what is served, and how attempts end, are of the same level.
+fn of_row(row: &LevelRow, found: &mut Contradictions) {
+    let (first, all, served) = (row.first_syn_per_s, row.syn_per_s, row.served_per_s);
+    found.unless(at_most(first, all), || {
+        format!("{first} first SYNs per second of {all}")
+    });
+    found.interval("served", Some(served), row.served_ci95_per_s.map(widened));
+    let range = row.served_range_per_s.as_ref();
+    let is_range = range.is_none_or(|r| !r.because.is_empty() && r.at_least <= served);
+    found.unless(is_range, || {
+        format!("served {served}/s, and the range {range:?}")
+    });
+    let fine = [Outcome::Ok, Outcome::Served];
+    let count: u64 = fine.map(|how| row.outcomes.count(how)).iter().sum();
+    let is_absent = served == 0.0 && range.is_none();
+    found.unless(count <= FEW || !is_absent, || {
+        format!("{count} attempts served at 0/s, and no reason")
+    });
+}
+
+/// What rounding, and slots that a batch leaves out, may change.
+fn widened([low, high]: [f64; 2]) -> [f64; 2] {
+    [0.999 * low, 1.001 * high]
+}
+
+/// The base load before and after, and what is said of it.
+fn recovery(of: &OverloadConclusion, found: &mut Contradictions) {
+    let Some(recovery) = &of.recovery else { return };
+    let is_judged = recovery.came_back != CameBack::NotJudged;
+    found.unless(is_judged == recovery.because.is_empty(), || {
+        format!("{:?}, because {:?}", recovery.came_back, recovery.because)
+    });
+    let both = recovery.before.as_ref().zip(recovery.again.as_ref());
+    found.unless(both.is_some() || !is_judged, || {
+        format!("{:?}, and nothing was measured", recovery.came_back)
+    });
+    let levels = of.simple.iter().map(|r| &r.row);
+    let mut levels = levels.chain(of.sclients.iter().map(|r| &r.row));
+    let before = recovery.before.as_ref();
+    found.unless(before.is_none_or(|b| levels.any(|row| row == b)), || {
+        "the base load at first is in no row".to_owned()
+    });
+    let says = |words: &str| of.answer.contains(words);
+    let is_said = match recovery.came_back {
+        CameBack::No => says("Service did not come back"),
+        CameBack::Yes | CameBack::Late => says("Service came back"),
+        CameBack::NotJudged => !says("Service "),
+    };
+    found.unless(is_said, || {
+        format!("{:?}, and the answer: {}", recovery.came_back, of.answer)
+    });
+}
+
 fn check(said: Said<'_>, of: &OverloadConclusion, found: &mut Contradictions) {
-    let simple = of.simple.iter().map(|r| (r.served_per_s, &r.outcomes));
-    let sclients = of.sclients.iter().map(|r| (r.served_per_s, &r.outcomes));
-    let rows: Vec<(f64, &Outcomes)> = simple.chain(sclients).collect();
-    let most = rows.iter().map(|(per_s, _)| *per_s).reduce(f64::max);
+    let levels = of.simple.iter().map(|r| &r.row);
+    let levels: Vec<&LevelRow> = levels.chain(of.sclients.iter().map(|r| &r.row)).collect();
+    let most = levels.iter().map(|r| r.served_per_s).reduce(f64::max);
     if let Some(most) = most {
-        found.unless(at_most(of.capacity_per_s, most * FITTED), || {
-            format!("capacity {}/s, at most {most}/s served", of.capacity_per_s)
+        let capacity = of.capacity_per_s;
+        found.unless(at_most(capacity, most * FITTED), || {
+            format!("capacity {capacity}/s, at most {most}/s served")
         });
-        found.unless((of.capacity_per_s > 0.0) == (most > 0.0), || {
-            format!("capacity {}/s, and {most}/s served", of.capacity_per_s)
-        });
-    }
-    let syns = of.simple.iter().map(|r| (r.first_syn_per_s, r.syn_per_s));
-    let syns = syns.chain(of.sclients.iter().map(|r| (r.first_syn_per_s, r.syn_per_s)));
-    for (first, all) in syns {
-        found.unless(at_most(first, all), || {
-            format!("{first} first SYNs per second of {all}")
-        });
-        found.unless(at_most(first, of.max_syn_per_s), || {
-            format!("{first} SYNs per second, at most {}", of.max_syn_per_s)
+        found.unless((capacity > 0.0) == (most > 0.0), || {
+            format!("capacity {capacity}/s, and {most}/s served")
         });
     }
+    for row in &levels {
+        let (first, most) = (row.first_syn_per_s, of.max_syn_per_s);
+        found.unless(at_most(first, most), || {
+            format!("{first} SYNs per second, at most {most}")
+        });
+    }
+    rows(of).for_each(|row| of_row(row, found));
+    recovery(of, found);
     stated(said, of, found);
     if let Some(r_squared) = of.r_squared {
         found.unless((0.0..=1.0).contains(&r_squared), || {
             format!("R² {r_squared}")
         });
     }
+    if said.trials.is_empty() {
+        return;
+    }
     let trials: u64 = said.trials.iter().map(|t| t.attempts().total()).sum();
-    let listed: u64 = rows.iter().map(|(_, o)| o.total()).sum();
-    found.unless(listed <= trials || said.trials.is_empty(), || {
+    let listed: u64 = rows(of).map(|r| r.outcomes.total()).sum();
+    found.unless(listed <= trials, || {
         format!("{listed} attempts in the rows, {trials} in the trials")
     });
 }

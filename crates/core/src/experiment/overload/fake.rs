@@ -41,8 +41,10 @@ pub(crate) enum Fault {
     /// Its process ends in that trial (from 0), at that time of it, and never comes back.
     Crash(usize, Nanos),
     /// It takes no connection out of its queue, and ends none, from that time of that trial on:
-    /// for so long, or for ever.
-    Hang(usize, Nanos, Option<Nanos>),
+    /// until that time of that trial, or for ever.
+    Hang((usize, Nanos), Option<(usize, Nanos)>),
+    /// From that trial on it serves this many times more slowly.
+    Wears(usize, u64),
     /// This share of what it accepts it closes at once.
     Closes(f64),
     /// To this share it says 503 at once.
@@ -124,8 +126,8 @@ impl Run<'_> {
                 agenda.push(Reverse((at, Event::Crash)));
             }
             Fault::Crash(at_trial, _) => has_crashed = at_trial < trial,
-            Fault::Hang(at_trial, at, Some(length)) if at_trial == trial => {
-                agenda.push(Reverse((at + length, Event::Resume)));
+            Fault::Hang(_, Some((at_trial, at))) if at_trial == trial => {
+                agenda.push(Reverse((at, Event::Resume)));
             }
             _ => {}
         }
@@ -279,11 +281,9 @@ impl Run<'_> {
     }
 
     fn is_hanging(&self, now: Nanos) -> bool {
+        let at = (self.trial, now);
         match self.server.fault {
-            Fault::Hang(trial, at, None) => (self.trial, now) >= (trial, at),
-            Fault::Hang(trial, at, Some(length)) => {
-                self.trial == trial && at <= now && now < at + length
-            }
+            Fault::Hang(from, until) => from <= at && until.is_none_or(|until| at < until),
             _ => false,
         }
     }
@@ -348,8 +348,12 @@ impl Run<'_> {
             }
             Fault::Ignores(share) if self.happens_with(share) => (TURNED_AWAY, None),
             _ => {
-                let takes = self.server.service.sample(&mut self.rng);
-                (takes.max(Nanos(1)), Some(Outcome::Served))
+                let takes = self.server.service.sample(&mut self.rng).max(Nanos(1));
+                let times = match fault {
+                    Fault::Wears(trial, times) if trial <= self.trial => times,
+                    _ => 1,
+                };
+                (Nanos(takes.0 * times), Some(Outcome::Served))
             }
         };
         self.serving = Some((id, outcome));

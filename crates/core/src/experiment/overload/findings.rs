@@ -2,6 +2,7 @@
 
 mod failures;
 mod generator;
+mod recovery;
 mod server;
 mod syns;
 #[cfg(test)]
@@ -48,6 +49,9 @@ pub const CODES: &[Code] = &[
     preflight::ABORTS_ON_OVERFLOW,
     preflight::SYNCOOKIES_ALWAYS,
     preflight::REQUEST_QUEUE_SHORT,
+    recovery::SERVICE_NOT_BACK,
+    recovery::SERVICE_NOT_AS_BEFORE,
+    recovery::RECOVERY_UNKNOWN,
     server::SERVER_CRASHED,
     server::SERVER_STOPPED,
     server::NEVER_ACCEPTS,
@@ -80,6 +84,7 @@ pub(super) fn overload_findings(
     found.extend(generator::limits_syn_rate(summary, verdict));
     found.extend(generator::factor_not_reached(trials, summary, setting));
     found.extend(server::stopped(summary));
+    found.extend(recovery::service(summary, setting));
     let silent = server::never_answers(summary);
     // That responses never come has been said.
     let is_said = |how: Outcome| silent.is_some() && how == Outcome::ResponseTimeout;

@@ -19,16 +19,16 @@ pub use preflight::{PreflightFacts, ServerFacts, predict};
 pub use spec::{Descriptors, OverloadSpec};
 
 use super::{Concluded, Experiment, Next, verdict};
-use crate::experiment::overload::analysis::{Setting, Summary, most_served_per_s};
+use crate::experiment::overload::analysis::{Point, Setting, Summary, base, most_served_per_s};
 use crate::experiment::overload::findings::overload_findings;
-use crate::experiment::overload::report::OverloadConclusion;
+use crate::experiment::overload::report::{OverloadConclusion, is_base_again, parted};
 use crate::spec::{Level, TrialSpec};
 use crate::time::Nanos;
 use crate::trial::report::{TrialReport, Verdict};
 
 /// The overload as a policy: the simple clients first, from which the capacity is known, then the
-/// S-Clients, or the schedule in their place. What it does next follows from its spec and the
-/// trials alone.
+/// S-Clients, or the schedule in their place. In the end comes the base load again. What it does
+/// next follows from its spec and the trials alone.
 #[derive(Clone, Debug)]
 pub struct Overload {
     spec: OverloadSpec,
@@ -69,6 +69,9 @@ impl Experiment for Overload {
 
     fn next(&mut self, past: &[TrialReport]) -> Next<TrialSpec> {
         let spec = &self.spec;
+        if past.last().is_some_and(is_base_again) {
+            return Next::Converged;
+        }
         let trial = past.len();
         let wanted = if let Some(&clients) = spec.simple.get(trial) {
             Some(spec.simple_trial(clients, trial))
@@ -79,7 +82,11 @@ impl Experiment for Overload {
             let descriptors = self.next_descriptors(past);
             descriptors.map(|d| spec.sclient_trial(d, trial))
         };
-        match wanted {
+        let again = || {
+            let points = Point::all(past, &self.setting());
+            spec.base_again(base(&points).ok()?.level, trial)
+        };
+        match wanted.or_else(again) {
             Some(trial) => Next::Run(Box::new(trial)),
             None => Next::Converged,
         }
@@ -88,6 +95,7 @@ impl Experiment for Overload {
     fn conclude(&self, past: &[TrialReport]) -> Concluded<OverloadConclusion> {
         let setting = self.setting();
         let summary = Summary::of(past, &setting);
+        let (past, _) = parted(past);
         let conclusion = summary.conclusion(&setting);
         let verdict = if is_load_missing(&summary, &setting) {
             Verdict::Invalid
@@ -114,6 +122,7 @@ impl Overload {
             patience: spec.base.connect_timeout.max(Nanos(1)),
             scheduled_descriptors: spec.scheduled.as_ref().map_or(0, |(_, _, d)| *d),
             close: spec.close(),
+            warmup: spec.base.warmup,
             wanted_factor: automatic.then_some(spec.offered_factor_max),
         }
     }

@@ -57,6 +57,18 @@ pub(super) const PATIENCE_TOO_LONG: Code = Code {
     remedy: "Keep T below 1 s: --connect-timeout 500ms.",
 };
 
+/// All of these, which rest on what is known before the load.
+pub(super) const FORETOLD: [Code; 8] = [
+    FILES_WILL_RUN_OUT,
+    TOO_FEW_PORTS,
+    PORTS_WILL_RUN_OUT,
+    PATIENCE_TOO_LONG,
+    BACKLOG_CUT,
+    ABORTS_ON_OVERFLOW,
+    SYNCOOKIES_ALWAYS,
+    REQUEST_QUEUE_SHORT,
+];
+
 /// Descriptors that the process needs besides its connections.
 const SPARE_FILES: u64 = 64;
 /// With tcp_tw_reuse a port in TIME_WAIT is used again after this long.
@@ -236,9 +248,8 @@ fn ports_run_out(facts: &PreflightFacts, spec: &OverloadSpec, level: &InFlight) 
         false => facts.time_wait,
     };
     let trial = spec.base.window_end();
-    let trials = spec.simple.len() as u64 + sclient_trials(spec);
     // What ends before the first port comes back needs one for each connection, and no more.
-    let held = kept.min(Nanos(trial.0.saturating_mul(trials)));
+    let held = kept.min(Nanos(trial.0.saturating_mul(spec.trials_max() as u64)));
     let ports = ports(facts);
     // Where none is free to begin with, that is said already.
     let free = ports.checked_sub(level.connections)? as f64;
@@ -277,17 +288,11 @@ fn ports_run_out(facts: &PreflightFacts, spec: &OverloadSpec, level: &InFlight) 
     ))
 }
 
-fn sclient_trials(spec: &OverloadSpec) -> u64 {
-    match (&spec.scheduled, &spec.descriptors) {
-        (Some(_), _) => 1,
-        (None, Descriptors::List(list)) => list.len() as u64,
-        (None, Descriptors::Auto) => levels::LEVELS as u64,
-    }
-}
-
 fn patience_too_long(facts: &PreflightFacts, spec: &OverloadSpec) -> Option<Finding> {
     let patience = spec.base.connect_timeout;
-    (patience >= SYN_AGAIN && facts.syn_retries > 0 && sclient_trials(spec) > 0).then(|| {
+    let has_sclients =
+        spec.scheduled.is_some() || spec.descriptors != Descriptors::List(Vec::new());
+    (patience >= SYN_AGAIN && facts.syn_retries > 0 && has_sclients).then(|| {
         PATIENCE_TOO_LONG.finding(
             Severity::Warning,
             format!(

@@ -30,10 +30,15 @@ fn faults() -> impl Strategy<Value = Fault> {
     prop_oneof![
         2 => Just(Fault::None),
         2 => at().prop_map(|(trial, at)| Fault::Crash(trial, Nanos(at))),
-        1 => at().prop_map(|(trial, at)| Fault::Hang(trial, Nanos(at), None)),
+        1 => at().prop_map(|(trial, at)| Fault::Hang((trial, Nanos(at)), None)),
         1 => (0..5_usize, 1_000_000_000_u64..1_500_000_000).prop_map(|(trial, at)| {
-            Fault::Hang(trial, Nanos(at), Some(Nanos::from_millis(1_500)))
+            let until = (trial, Nanos(at) + Nanos::from_millis(1_500));
+            Fault::Hang((trial, Nanos(at)), Some(until))
         }),
+        1 => (at(), at()).prop_map(|((trial, at), (later, until))| {
+            Fault::Hang((trial, Nanos(at)), Some((trial + later + 1, Nanos(until))))
+        }),
+        1 => (1..6_usize, 1..4_u64).prop_map(|(trial, times)| Fault::Wears(trial, times)),
         1 => (0.05..1.0).prop_map(Fault::Closes),
         1 => (0.05..1.0).prop_map(Fault::Rejects),
         1 => (0.05..1.0).prop_map(Fault::Ignores),
@@ -98,7 +103,13 @@ fn names(server: Server, trials: &[TrialReport]) -> Vec<&'static str> {
         }
         // Of a few responses it is not known that more were to come.
         Fault::Hang(..) if trials.iter().any(has_hung) && !(1..20).contains(&all.responses()) => {
-            vec!["server_stopped", "outage", "never_accepts", "never_answers"]
+            vec![
+                "server_stopped",
+                "outage",
+                "never_accepts",
+                "never_answers",
+                "service_not_back",
+            ]
         }
         Fault::Closes(share) if share >= 0.05 => vec!["accepted_and_closed"],
         Fault::Rejects(share) if share >= 0.05 => vec!["error_responses"],
@@ -134,11 +145,11 @@ fn check(
     let rates = c
         .simple
         .iter()
-        .map(|r| (r.served_per_s, served(&r.outcomes)));
+        .map(|r| (r.row.served_per_s, served(&r.row.outcomes)));
     let rates = rates.chain(
         c.sclients
             .iter()
-            .map(|r| (r.served_per_s, served(&r.outcomes))),
+            .map(|r| (r.row.served_per_s, served(&r.row.outcomes))),
     );
     let most = rates.clone().map(|(per_s, _)| per_s).fold(0.0, f64::max);
     let total: u64 = rates.map(|(_, served)| served).sum();
@@ -161,7 +172,7 @@ fn check(
             "{context}"
         );
         let pressed = c.sclients.iter().filter(|r| r.past_saturation);
-        pressed.for_each(|r| assert!(r.served_per_s >= 0.95 * c.capacity_per_s, "{context}"));
+        pressed.for_each(|r| assert!(r.row.served_per_s >= 0.95 * c.capacity_per_s, "{context}"));
     }
     check_sentences(answer, &codes, c, &context);
     for finding in &conducted.findings {
@@ -179,7 +190,7 @@ fn check_sentences(answer: &str, codes: &[&str], c: &OverloadConclusion, context
         let first = c
             .simple
             .iter()
-            .map(|r| r.first_syn_per_s)
+            .map(|r| r.row.first_syn_per_s)
             .fold(0.0, f64::max);
         assert!(claim.starts_with(&number(first)), "{first}: {context}");
     }
@@ -187,7 +198,7 @@ fn check_sentences(answer: &str, codes: &[&str], c: &OverloadConclusion, context
         let first = c
             .sclients
             .iter()
-            .map(|r| r.first_syn_per_s)
+            .map(|r| r.row.first_syn_per_s)
             .fold(0.0, f64::max);
         assert!(claim.starts_with(&number(first)), "{first}: {context}");
     }

@@ -1,7 +1,9 @@
 //! The answer of `knee overload`.
 
 use crate::measure::{Outcomes, SynSource};
-use crate::spec::CloseKind;
+use crate::spec::{CloseKind, Level};
+use crate::trial::figure::RateRange;
+use crate::trial::report::TrialReport;
 use serde::{Deserialize, Serialize};
 
 /// What the server does when more connections are offered than it serves.
@@ -34,24 +36,29 @@ pub struct OverloadConclusion {
     /// How connections were closed, which changes what the server's host keeps of them.
     #[serde(default)]
     pub close: CloseKind,
-    /// The conclusion in one or two sentences for a person.
+    /// Whether service came back after the last level; `null` in reports of before it was asked.
+    #[serde(default)]
+    pub recovery: Option<Box<Recovery>>,
+    /// The conclusion in a few sentences for a person.
     pub answer: String,
 }
 
-/// Simple clients at one level.
+/// What was measured at one level.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SimpleRow {
-    /// Clients.
-    pub clients: u32,
+pub struct LevelRow {
     /// SYNs that arrived at the server per second, repeated ones included.
     pub syn_per_s: f64,
     /// First SYNs per second.
     pub first_syn_per_s: f64,
-    /// Responses per second; of sessions, those that came to their end.
+    /// Responses per second; of sessions, those that came to their end. The least that is known
+    /// where there is a range.
     pub served_per_s: f64,
     /// 95 % confidence interval of it.
     #[serde(default)]
     pub served_ci95_per_s: Option<[f64; 2]>,
+    /// What is known of it where it is not determined; absent where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_range_per_s: Option<RateRange>,
     /// Attempts by their end.
     #[serde(default)]
     pub outcomes: Outcomes,
@@ -64,6 +71,16 @@ pub struct SimpleRow {
     /// Share of the server's processors that was busy, in percent of all, where somebody looked.
     #[serde(default)]
     pub server_busy_percent: Option<f64>,
+}
+
+/// Simple clients at one level.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SimpleRow {
+    /// Clients.
+    pub clients: u32,
+    /// What was measured.
+    #[serde(flatten)]
+    pub row: LevelRow,
 }
 
 /// S-Clients at one level.
@@ -75,27 +92,56 @@ pub struct SClientRow {
     /// established + D/T.
     #[serde(default)]
     pub offered_per_s: f64,
-    /// SYNs that arrived at the server per second, repeated ones included.
-    pub syn_per_s: f64,
-    /// First SYNs per second.
-    pub first_syn_per_s: f64,
-    /// Responses per second; of sessions, those that came to their end.
-    pub served_per_s: f64,
-    /// 95 % confidence interval of it.
-    #[serde(default)]
-    pub served_ci95_per_s: Option<[f64; 2]>,
-    /// Attempts by their end.
-    pub outcomes: Outcomes,
+    /// What was measured.
+    #[serde(flatten)]
+    pub row: LevelRow,
     /// Whether it offers more than the server serves.
     #[serde(default)]
     pub past_saturation: bool,
-    /// Connections in the server's accept queue at the most, where somebody looked.
-    #[serde(default)]
-    pub accept_queue_max: Option<u32>,
-    /// How many it may hold.
-    #[serde(default)]
-    pub accept_queue_limit: Option<u32>,
-    /// Share of the server's processors that was busy, in percent of all, where somebody looked.
-    #[serde(default)]
-    pub server_busy_percent: Option<f64>,
+}
+
+/// The base load, offered again after the last level.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// Whether the server serves it as it did before the heavier levels.
+    pub came_back: CameBack,
+    /// Why that is not known; empty where it is.
+    pub because: String,
+    /// The base load: the first level that was measured before the heaviest.
+    pub level: Option<Level>,
+    /// What the base load showed at first.
+    pub before: Option<LevelRow>,
+    /// What it showed after the last level; `null` where it was not offered again.
+    pub again: Option<LevelRow>,
+}
+
+/// Whether service came back after an overload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CameBack {
+    /// Not known.
+    #[default]
+    NotJudged,
+    /// As much is served as before, within chance.
+    Yes,
+    /// Less over the whole level, but as much as before in its second half.
+    Late,
+    /// Less than nine tenths of what was served before.
+    No,
+}
+
+/// The label of the base load offered again begins with this.
+pub(crate) const BASE_AGAIN: &str = "base again";
+
+/// Whether this trial is the base load offered again after the last level.
+pub fn is_base_again(trial: &TrialReport) -> bool {
+    trial.label.starts_with(BASE_AGAIN)
+}
+
+/// The levels, and the base load offered again after the last of them, if it was.
+pub fn parted(trials: &[TrialReport]) -> (&[TrialReport], Option<&TrialReport>) {
+    match trials.split_last() {
+        Some((last, levels)) if is_base_again(last) => (levels, Some(last)),
+        _ => (trials, None),
+    }
 }

@@ -1,8 +1,11 @@
 //! What an overload is asked to do.
 
 use super::levels;
+use super::report::BASE_AGAIN;
 use crate::rng;
-use crate::spec::{ArrivalLaw, CloseKind, ConnectScheme, Load, OverloadLoad, Rate, TrialSpec};
+use crate::spec::{
+    ArrivalLaw, CloseKind, ConnectScheme, Level, Load, OverloadLoad, Rate, TrialSpec,
+};
 use rand_core::RngCore;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +42,7 @@ pub enum Descriptors {
 }
 
 impl OverloadSpec {
-    /// How many trials it takes at the most.
+    /// How many trials it takes at the most: each level, and after several the base load again.
     pub fn trials_max(&self) -> usize {
         let pressing = match (&self.scheduled, &self.descriptors) {
             (Some(_), _) => 1,
@@ -47,7 +50,8 @@ impl OverloadSpec {
             // With no simple client before them there is one more, for the capacity.
             (None, Descriptors::Auto) => levels::LEVELS + usize::from(self.simple.is_empty()),
         };
-        self.simple.len() + pressing
+        let levels = self.simple.len() + pressing;
+        levels + usize::from(levels > 1)
     }
 
     /// How many times the capacity is offered, unless asked otherwise.
@@ -72,6 +76,19 @@ impl OverloadSpec {
             descriptors,
         };
         self.trial(format!("descriptors={descriptors}"), scheme, trial)
+    }
+
+    /// Trial number `trial` (from 0), which offers this level again after the last.
+    pub(super) fn base_again(&self, level: Level, trial: usize) -> Option<TrialSpec> {
+        let spec = match level {
+            Level::Clients(clients) => self.simple_trial(clients, trial),
+            Level::Descriptors(descriptors) => self.sclient_trial(descriptors, trial),
+            _ => return None,
+        };
+        Some(TrialSpec {
+            label: format!("{BASE_AGAIN}, {}", spec.label),
+            ..spec
+        })
     }
 
     /// Trial number `trial` (from 0) by the schedule, if there is one.

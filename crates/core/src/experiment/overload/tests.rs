@@ -1,9 +1,11 @@
 //! The policy, and what it concludes.
 
-use super::fake::Server;
+use super::fake::{Fault, Server};
 use super::*;
 use crate::experiment::overload::analysis::fixture::{clients, sclients};
+use crate::experiment::overload::report::CameBack;
 use crate::experiment::{Conducted, conduct};
+use crate::report::contradictions::assert_consistent;
 use crate::spec::fixture::trial;
 use crate::spec::{CloseKind, ConnectScheme, Load, OverloadLoad};
 use std::convert::Infallible;
@@ -65,23 +67,23 @@ fn the_two_curves_of_the_paper() {
     assert_eq!(conducted.verdict, Verdict::Valid);
     assert!(near(c.capacity_per_s, 130.0, 0.01), "{}", c.capacity_per_s);
     for row in &c.simple {
-        assert!(near(row.served_per_s, 130.0, 0.05), "{row:?}");
-        assert!(row.first_syn_per_s < 1.05 * 130.0, "{row:?}");
+        assert!(near(row.row.served_per_s, 130.0, 0.05), "{row:?}");
+        assert!(row.row.first_syn_per_s < 1.05 * 130.0, "{row:?}");
     }
     assert_eq!(c.sclients.len(), 9);
     for row in &c.sclients {
-        let expected = row.served_per_s + f64::from(row.descriptors) / 0.5;
+        let expected = row.row.served_per_s + f64::from(row.descriptors) / 0.5;
         assert!(near(row.offered_per_s, expected, 1e-9), "{row:?}");
-        assert!(near(row.first_syn_per_s, expected, 0.03), "{row:?}");
+        assert!(near(row.row.first_syn_per_s, expected, 0.03), "{row:?}");
         assert!(
-            row.past_saturation && near(row.served_per_s, 130.0, 0.05),
+            row.past_saturation && near(row.row.served_per_s, 130.0, 0.05),
             "{row:?}"
         );
         assert_eq!(
-            row.syn_per_s, row.first_syn_per_s,
+            row.row.syn_per_s, row.row.first_syn_per_s,
             "none is sent again within T"
         );
-        assert!(row.served_ci95_per_s.is_some(), "{row:?}");
+        assert!(row.row.served_ci95_per_s.is_some(), "{row:?}");
     }
     assert!(
         near(c.slope_per_descriptor.expect("a line"), 2.0, 0.01),
@@ -138,7 +140,7 @@ fn a_server_that_every_syn_costs_something_falls() {
     let (conducted, c) = conducted(spec(), server);
     let last = c.sclients.last().expect("levels");
     // Of each second 2,000 · 300 µs go into SYNs.
-    assert!(last.served_per_s < 70.0, "{last:?}");
+    assert!(last.row.served_per_s < 70.0, "{last:?}");
     assert!(codes(&conducted).contains(&"throughput_falls_under_overload"));
     assert!(c.r_squared.expect("a line") > 0.99, "still linear: {c:?}");
     assert!(c.answer.contains(" under overload; "), "{}", c.answer);
@@ -187,11 +189,11 @@ fn a_schedule_takes_the_place_of_s_clients() {
         ..spec()
     };
     let (conducted, c) = conducted(scheduled, Server::REFERENCE);
-    assert_eq!(conducted.trials.len(), 2);
-    assert_eq!(conducted.trials[1].label, "rate=800/s");
+    let labels: Vec<&str> = conducted.trials.iter().map(|t| t.label.as_str()).collect();
+    assert_eq!(labels, ["clients=4", "rate=800/s", "base again, clients=4"]);
     let row = &c.sclients[0];
     assert_eq!((row.descriptors, row.past_saturation), (1_000, true));
-    assert!(near(row.first_syn_per_s, 800.0, 0.05), "{row:?}");
+    assert!(near(row.row.first_syn_per_s, 800.0, 0.05), "{row:?}");
     assert!(near(row.offered_per_s, 800.0, 1e-9), "{row:?}");
     assert!(
         c.answer.contains("the schedule offered up to "),
@@ -223,4 +225,126 @@ fn s_clients_none_of_which_counts_make_it_invalid() {
         Verdict::Valid
     );
     assert_eq!(of_overload(&[clients(8, 1_300)]), Verdict::Valid);
+}
+
+/// Two levels, and the base load again, of a server with this fault.
+fn after_overload(fault: Fault) -> OverloadConclusion {
+    let spec = OverloadSpec {
+        simple: vec![4],
+        descriptors: Descriptors::List(vec![256]),
+        ..spec()
+    };
+    let (conducted, c) = conducted(
+        spec,
+        Server {
+            fault,
+            ..Server::REFERENCE
+        },
+    );
+    assert_consistent(&conducted);
+    let labels: Vec<&str> = conducted.trials.iter().map(|t| t.label.as_str()).collect();
+    assert_eq!(
+        labels,
+        ["clients=4", "descriptors=256", "base again, clients=4"]
+    );
+    assert_eq!((c.simple.len(), c.sclients.len()), (1, 1), "it is no level");
+    let is_said = codes(&conducted).contains(&"service_not_back");
+    let came_back = c.recovery.as_ref().expect("two levels").came_back;
+    assert_eq!(is_said, came_back == CameBack::No, "{}", c.answer);
+    c
+}
+
+fn came_back(fault: Fault) -> CameBack {
+    after_overload(fault)
+        .recovery
+        .expect("two levels")
+        .came_back
+}
+
+#[test]
+fn a_server_that_overload_broke_for_ever_is_not_back() {
+    let broken = after_overload(Fault::Hang((1, Nanos::from_secs(4)), None));
+    let said = "Service did not come back: with 4 clients again 0/s are served, 130/s at first.";
+    assert!(broken.answer.ends_with(said), "{}", broken.answer);
+    let recovery = broken.recovery.expect("two levels");
+    assert_eq!(recovery.level, Some(Level::Clients(4)));
+    let again = recovery.again.expect("offered");
+    assert_eq!(again.outcomes.count(crate::measure::Outcome::Served), 0);
+    assert!(again.outcomes.errors() > 0, "{again:?}");
+    assert_eq!(came_back(Fault::Wears(1, 2)), CameBack::No, "half as fast");
+}
+
+#[test]
+fn a_server_that_recovers_is_back() {
+    let sound = after_overload(Fault::None);
+    let said = "Service came back: with 4 clients again 130/s are served, 130/s at first.";
+    assert!(sound.answer.ends_with(said), "{}", sound.answer);
+    let hung = Fault::Hang((1, Nanos::from_secs(4)), Some((2, Nanos::ZERO)));
+    let hung = after_overload(hung);
+    let stopped = "until the base load was offered again: ";
+    assert!(hung.answer.contains(stopped), "{}", hung.answer);
+    assert!(
+        hung.answer.contains("Service came back: "),
+        "{}",
+        hung.answer
+    );
+}
+
+#[test]
+fn a_server_that_recovers_slowly_is_back_late_or_not_yet() {
+    // The window of the base load offered again is from 2 s to 12 s.
+    let until = |s| Fault::Hang((1, Nanos::from_secs(4)), Some((2, Nanos::from_secs(s))));
+    assert_eq!(came_back(until(1)), CameBack::Yes);
+    assert_eq!(came_back(until(5)), CameBack::Late);
+    assert_eq!(came_back(until(10)), CameBack::No);
+}
+
+#[test]
+fn the_base_load_again_enters_no_figure_of_the_levels() {
+    let hung = |c: &OverloadConclusion| (c.capacity_per_s, c.max_syn_per_s, c.r_squared);
+    let sound = after_overload(Fault::None);
+    let broken = after_overload(Fault::Hang((2, Nanos::ZERO), None));
+    assert_eq!(hung(&sound), hung(&broken));
+    assert_eq!(sound.simple, broken.simple);
+    assert!(
+        broken.answer.contains("whatever is offered"),
+        "{}",
+        broken.answer
+    );
+}
+
+#[test]
+fn a_base_load_that_is_missing_or_served_nothing_is_not_judged() {
+    let because = |spec: OverloadSpec, server: Server, trials: usize| {
+        let mut overload = Overload::new(spec);
+        let mut past = Vec::new();
+        while let Next::Run(spec) = overload.next(&past) {
+            if past.len() == trials {
+                break;
+            }
+            past.push(server.run(&spec, past.len()));
+        }
+        let c = overload.conclude(&past).conclusion;
+        let recovery = c.recovery.expect("something was measured");
+        assert_eq!(recovery.came_back, CameBack::NotJudged);
+        assert!(past.len() == trials, "{trials} trials, and no more");
+        recovery.because
+    };
+    let listed = |descriptors: &[u32]| OverloadSpec {
+        simple: Vec::new(),
+        descriptors: Descriptors::List(descriptors.to_vec()),
+        ..spec()
+    };
+    let alone = because(listed(&[256]), Server::REFERENCE, 1);
+    assert_eq!(alone, "no lighter level came before the heaviest");
+    let falling = because(listed(&[256, 64]), Server::REFERENCE, 2);
+    assert_eq!(falling, alone);
+    let interrupted = because(listed(&[64, 256]), Server::REFERENCE, 2);
+    assert_eq!(interrupted, "the base load was not offered again");
+    let dead = Server {
+        fault: Fault::Crash(0, Nanos::ZERO),
+        ..Server::REFERENCE
+    };
+    let dead = because(listed(&[64, 256]), dead, 2);
+    assert_eq!(dead, "nothing was served before the heaviest level");
 }

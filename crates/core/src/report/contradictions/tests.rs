@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
-use crate::experiment::overload::report::{OverloadConclusion, SClientRow};
+use crate::experiment::overload::report::{LevelRow, OverloadConclusion, SClientRow};
 use crate::experiment::run::report::RunConclusion;
 use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use crate::experiment::throttle::report::{RateRow, ThrottleConclusion};
@@ -205,7 +205,10 @@ fn an_overload_that_served_has_a_capacity() {
         Conclusion::Overload(OverloadConclusion {
             capacity_per_s,
             sclients: vec![SClientRow {
-                served_per_s: 130.0,
+                row: LevelRow {
+                    served_per_s: 130.0,
+                    ..LevelRow::default()
+                },
                 ..SClientRow::default()
             }],
             ..OverloadConclusion::default()

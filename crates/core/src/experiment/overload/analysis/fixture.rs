@@ -12,6 +12,7 @@ pub(crate) const SETTING: Setting = Setting {
     patience: Nanos::from_millis(500),
     scheduled_descriptors: 0,
     close: CloseKind::Fin,
+    warmup: Nanos::from_secs(1),
     wanted_factor: None,
 };
 

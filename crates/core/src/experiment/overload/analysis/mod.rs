@@ -5,6 +5,7 @@ mod fit;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod point;
+mod recovery;
 mod silence;
 mod stop;
 mod summary;
@@ -12,8 +13,9 @@ mod unanswered;
 
 pub use fit::Line;
 pub use point::{Point, SYN_AGAIN, Scheme, ServerSide};
+pub use recovery::{base, heaviest};
 pub use silence::Silence;
-pub use stop::Stop;
+pub use stop::{Stop, Until};
 pub use summary::{Beyond, PRESSED_FACTOR, Summary, most_served_per_s};
 pub use unanswered::{Accepts, Why};
 
@@ -31,6 +33,8 @@ pub struct Setting {
     pub scheduled_descriptors: u32,
     /// How connections were closed.
     pub close: CloseKind,
+    /// How long each level was warmed up.
+    pub warmup: Nanos,
     /// How many times the capacity was to be offered; `None` where levels were given.
     pub wanted_factor: Option<f64>,
 }

@@ -1,10 +1,12 @@
 //! One trial of an overload.
 
 use super::{Setting, Silence};
+use crate::experiment::overload::report::LevelRow;
 use crate::measure::{Observed, Outcome, Outcomes, SynSource};
 use crate::spec::Level;
 use crate::time::Nanos;
 use crate::trial::bounds::{BUSY_PERCENT, BUSY_WINDOW};
+use crate::trial::figure::RateRange;
 use crate::trial::report::{TrialReport, Verdict};
 use crate::trial::validity::Clause;
 
@@ -86,6 +88,10 @@ pub struct Point {
     pub served_per_s: f64,
     /// 95 % confidence interval of it.
     pub served_ci95_per_s: Option<[f64; 2]>,
+    /// What is known of it where it is not determined.
+    pub served_range_per_s: Option<RateRange>,
+    /// What it lies between: the interval of confidence, or the range.
+    pub served_bounds_per_s: Option<[f64; 2]>,
     /// Whether its attempts are sessions.
     pub of_sessions: bool,
     /// Connects per second that S-Clients do not wait for: those that are served; of sessions,
@@ -141,6 +147,8 @@ impl Point {
         let replaced = |d: u32| f64::from(d) / setting.patience.as_secs_f64();
         let silence = Silence::of(trial);
         let (served_per_s, served_ci95_per_s) = served(trial, silence);
+        let served_range_per_s = served_range(trial).filter(|_| silence.is_none());
+        let bounds = |r: &RateRange| [r.at_least, r.at_most.unwrap_or(f64::INFINITY)];
         let later_per_s = (attempts_per_s - started_per_s).max(0.0);
         let (taken_per_s, answered_per_s) = match of_sessions {
             true => (established_per_s + later_per_s, established_per_s),
@@ -168,6 +176,8 @@ impl Point {
             established_per_s,
             served_per_s,
             served_ci95_per_s,
+            served_bounds_per_s: served_ci95_per_s.or(served_range_per_s.as_ref().map(bounds)),
+            served_range_per_s,
             of_sessions,
             taken_per_s,
             has_answered: served_count(&trial.outcomes) > 0,
@@ -183,6 +193,34 @@ impl Point {
             seconds,
             server: trial.observed().map(ServerSide::of),
         })
+    }
+
+    /// What each of these trials shows that is one of an overload and had a window.
+    pub fn all(trials: &[TrialReport], setting: &Setting) -> Vec<Point> {
+        let points = trials.iter().map(|trial| Point::of(trial, setting));
+        points.flatten().collect()
+    }
+
+    /// What a report shows of it.
+    pub fn row(&self) -> LevelRow {
+        LevelRow {
+            syn_per_s: self.syn_per_s(),
+            first_syn_per_s: self.first_syn_per_s,
+            served_per_s: self.served_per_s,
+            served_ci95_per_s: self.served_ci95_per_s,
+            served_range_per_s: self.served_range_per_s.clone(),
+            outcomes: self.outcomes.clone(),
+            accept_queue_max: self.server.and_then(|s| s.accept_queue_max),
+            accept_queue_limit: self.server.and_then(|s| s.accept_queue_limit),
+            server_busy_percent: self.server.map(|s| s.busy_percent),
+        }
+    }
+
+    /// What was served lies between these, per second: with 95 % confidence, or for certain. Where
+    /// neither is known, it is taken to vary as independent arrivals do.
+    pub fn served_between(&self) -> [f64; 2] {
+        let by_count = || count_between(self.served_per_s * self.seconds, self.seconds);
+        self.served_bounds_per_s.unwrap_or_else(by_count)
     }
 
     /// SYNs that arrived per second, repeated ones included.
@@ -325,6 +363,28 @@ fn served(trial: &TrialReport, silence: Option<Silence>) -> (f64, Option<[f64; 2
     (share * trial.responses_per_s(), ci95)
 }
 
+/// What is known of it where it is not determined: of sessions that is not known.
+fn served_range(trial: &TrialReport) -> Option<RateRange> {
+    let of_responses = trial.throughput_range_per_s.as_ref();
+    let range = of_responses.filter(|_| trial.sessions().is_none())?;
+    let responses = trial.outcomes.responses().max(1);
+    let share = served_count(&trial.outcomes) as f64 / responses as f64;
+    Some(RateRange {
+        at_least: share * range.at_least,
+        at_most: range.at_most.map(|most| share * most),
+        because: range.because.clone(),
+    })
+}
+
+/// The 95 % bounds of a rate of which so many were counted, where they came independently.
+pub(super) fn count_between(count: f64, seconds: f64) -> [f64; 2] {
+    let half = 2.0 * (count + 1.0).sqrt();
+    [
+        (count - half).max(0.0) / seconds,
+        (count + half + 2.0) / seconds,
+    ]
+}
+
 fn served_count(outcomes: &Outcomes) -> u64 {
     outcomes.count(Outcome::Served) + outcomes.count(Outcome::Ok)
 }
@@ -350,10 +410,7 @@ fn is_past_saturation(trial: &TrialReport, first_syn_per_s: f64, answered_per_s:
         + outcomes.count(Outcome::Late)
         + outcomes.count(Outcome::Ghost);
     let seen = trial.observed();
-    let is_full = seen.is_some_and(|o| match (o.accept_queue_max, o.accept_queue_limit) {
-        (Some(max), Some(limit)) => max >= limit,
-        _ => false,
-    });
+    let is_full = seen.is_some_and(|o| ServerSide::of(o).is_queue_full());
     unanswered as f64 > UNANSWERED_SHARE * outcomes.total() as f64
         || is_full && first_syn_per_s > ABOVE_SERVED * answered_per_s
 }

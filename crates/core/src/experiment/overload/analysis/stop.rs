@@ -4,6 +4,7 @@ use super::Point;
 use super::silence::MISSED_MIN;
 use crate::measure::{Outcome, Outcomes};
 use crate::spec::Level;
+use crate::words::{levels, time};
 
 /// From this share of the attempts on refusals tell that nothing listens any more.
 const REFUSED_SHARE: f64 = 0.01;
@@ -17,8 +18,8 @@ pub struct Stop {
     pub from_ns: u64,
     /// Responses in that level until then.
     pub served_before: u64,
-    /// Where it served again, if it did: the level, and when in its window.
-    pub again: Option<(Level, u64)>,
+    /// Until when it served nothing.
+    pub until: Until,
     /// How attempts ended that were not served, those of that level and of all that it served
     /// nothing of after it: the end that tells the most.
     pub how: Outcome,
@@ -30,10 +31,23 @@ pub struct Stop {
     pub trials: (usize, usize),
 }
 
+/// When a server that had stopped served again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Until {
+    /// Never.
+    End,
+    /// So long after it stopped, within the same level.
+    Within(u64),
+    /// In this level.
+    Level(Level),
+    /// As the base load was offered again.
+    BaseAgain,
+}
+
 impl Stop {
-    /// All of these trials, in the order in which they were run. None where nothing was served at
-    /// all: such a server never began.
-    pub fn all(points: &[Point], capacity_per_s: f64) -> Vec<Stop> {
+    /// All of these trials, in the order in which they were run, with the base load offered again
+    /// after them. None where nothing was served at all: such a server never began.
+    pub fn all(points: &[Point], again: Option<&Point>, capacity_per_s: f64) -> Vec<Stop> {
         let is_dead = |p: &Point| is_dead(p, capacity_per_s);
         let mut stops = Vec::new();
         let mut next = 0;
@@ -51,16 +65,18 @@ impl Stop {
             while goes_on && points.get(next).is_some_and(|later| !later.has_served()) {
                 next += 1;
             }
-            let again = match p.silence.and_then(|s| s.until_ns) {
-                Some(until_ns) => Some((p.level, until_ns)),
-                None => points.get(next).map(|later| (later.level, 0)),
+            let until = match (p.silence.and_then(|s| s.until_ns), points.get(next)) {
+                (Some(until_ns), _) => Until::Within(until_ns.saturating_sub(from_ns)),
+                (None, Some(later)) => Until::Level(later.level),
+                (None, None) if again.is_some_and(Point::has_served) => Until::BaseAgain,
+                (None, None) => Until::End,
             };
             let (how, count, unserved) = ends(&points[first..next]);
             stops.push(Stop {
                 at: p.level,
                 from_ns,
                 served_before,
-                again,
+                until,
                 how,
                 count,
                 unserved,
@@ -79,6 +95,22 @@ impl Stop {
         );
         let is_there = (self.trials.0..=self.trials.1).contains(&trial);
         is_there && (outcome == self.how || self.has_crashed() && is_of_crash)
+    }
+
+    /// When it stopped and until when, in words.
+    pub fn words(&self) -> (String, String) {
+        let at = levels(&[self.at]);
+        let when = match self.from_ns {
+            0 => format!("at the start of the level with {at}"),
+            ns => format!("{} into the level with {at}", time(ns as f64)),
+        };
+        let until = match self.until {
+            Until::End => "until the end".to_owned(),
+            Until::Within(ns) => format!("for {}", time(ns as f64)),
+            Until::Level(level) => format!("until the level with {}", levels(&[level])),
+            Until::BaseAgain => "until the base load was offered again".to_owned(),
+        };
+        (when, until)
     }
 
     /// Whether nothing listens any more.
@@ -121,7 +153,7 @@ mod tests {
             .iter()
             .filter_map(|t| Point::of(t, &SETTING))
             .collect();
-        Stop::all(&points, 130.0)
+        Stop::all(&points, None, 130.0)
     }
 
     fn dead(descriptors: u32, how: Outcome) -> TrialReport {
@@ -143,14 +175,14 @@ mod tests {
             (stop.at, stop.from_ns),
             (Level::Descriptors(64), 2_000_000_000)
         );
-        assert_eq!((stop.served_before, stop.again), (260, None));
+        assert_eq!((stop.served_before, stop.until), (260, Until::End));
         assert!(stop.has_crashed() && stop.count == 1_000, "{stop:?}");
         assert_eq!((stop.unserved, stop.trials), (2_280, (1, 2)));
         assert!(stop.explains(2, Outcome::Refused) && stop.explains(1, Outcome::Reset));
         assert!(!stop.explains(0, Outcome::Refused));
         // Where it serves again, the stop ends.
         let found = stops(&[live(), crashed, sclients(128, 1_300)]);
-        assert_eq!(found[0].again, Some((Level::Descriptors(128), 0)));
+        assert_eq!(found[0].until, Until::Level(Level::Descriptors(128)));
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! All trials of an overload together.
 
 use super::fit::Line;
+use super::recovery::recovery;
 use super::{Point, Scheme, Setting, Stop};
-use crate::experiment::overload::report::{OverloadConclusion, SClientRow, SimpleRow};
+use crate::experiment::overload::report::{
+    OverloadConclusion, Recovery, SClientRow, SimpleRow, parted,
+};
 use crate::measure::SynSource;
 use crate::trial::report::TrialReport;
 
@@ -49,15 +52,17 @@ pub struct Summary {
     pub generator_limit_per_s: Option<f64>,
     /// When the server stopped to serve.
     pub stops: Vec<Stop>,
+    /// Whether service came back after the last level.
+    pub recovery: Recovery,
 }
 
 impl Summary {
-    /// What these trials show together.
+    /// What these trials show together. That of the base load offered again is no level: it says
+    /// whether service came back, and nothing else.
     pub fn of(trials: &[TrialReport], setting: &Setting) -> Summary {
-        let points: Vec<Point> = trials
-            .iter()
-            .filter_map(|trial| Point::of(trial, setting))
-            .collect();
+        let (levels, again) = parted(trials);
+        let points = Point::all(levels, setting);
+        let again = again.and_then(|trial| Some((trial, Point::of(trial, setting)?)));
         let fitted: Vec<(f64, &Point)> = points
             .iter()
             .filter(|p| p.past_saturation && p.counts())
@@ -74,7 +79,8 @@ impl Summary {
         let deviations = fitted.iter().map(|(_, p)| deviation_percent(p));
         Summary {
             capacity_per_s,
-            stops: Stop::all(&points, capacity_per_s),
+            stops: Stop::all(&points, again.as_ref().map(|(_, p)| p), capacity_per_s),
+            recovery: recovery(&points, again),
             beyond: line(|p| p.first_syn_per_s - p.taken_per_s),
             arriving: line(|p| p.first_syn_per_s),
             deviation_percent: deviations.reduce(f64::max),
@@ -128,7 +134,8 @@ impl Summary {
             return Beyond::Untold;
         }
         let is_same = least.served_per_s >= FALLEN_SHARE * self.capacity_per_s;
-        let is_sure = half_width_per_s(least) <= UNSURE_SHARE * self.capacity_per_s;
+        let [low, high] = least.served_between();
+        let is_sure = (high - low) / 2.0 <= UNSURE_SHARE * self.capacity_per_s;
         let is_pressed = last.first_syn_per_s >= PRESSED_FACTOR * self.capacity_per_s;
         match is_same {
             true if is_pressed && is_sure => Beyond::Flat(last),
@@ -138,14 +145,14 @@ impl Summary {
     }
 
     fn is_certainly_less(&self, least: &Point) -> bool {
-        let Some([_, high]) = least.served_ci95_per_s else {
+        let Some([_, high]) = least.served_bounds_per_s else {
             let served = least.served() as f64;
             let at_most = served + 4.0 * (served + 1.0).sqrt();
             return at_most < HALVED_SHARE * self.capacity_per_s * least.seconds;
         };
         let counted = self.points.iter().filter(|p| p.counts());
         let lows = counted
-            .filter_map(|p| p.served_ci95_per_s)
+            .filter_map(|p| p.served_bounds_per_s)
             .map(|[low, _]| low);
         high < lows.fold(0.0, f64::max)
     }
@@ -181,6 +188,7 @@ impl Summary {
             deviation_percent: self.deviation_percent,
             connect_timeout_ns: setting.patience.0,
             close: setting.close,
+            recovery: (!self.points.is_empty()).then(|| Box::new(self.recovery.clone())),
             answer: String::new(),
         }
     }
@@ -214,14 +222,6 @@ fn capacity_per_s(points: &[Point]) -> f64 {
     if seconds > 0.0 { served / seconds } else { 0.0 }
 }
 
-/// By how much what was served may be off by chance.
-fn half_width_per_s(p: &Point) -> f64 {
-    match p.served_ci95_per_s {
-        Some([low, high]) => (high - low) / 2.0,
-        None => 2.0 * (p.served() as f64).sqrt() / p.seconds,
-    }
-}
-
 fn generator_limit_per_s(points: &[Point]) -> Option<f64> {
     let kept = points
         .iter()
@@ -234,19 +234,10 @@ fn deviation_percent(p: &Point) -> f64 {
 }
 
 fn simple_row(p: &Point) -> Option<SimpleRow> {
-    let Scheme::Simple(clients) = p.scheme else {
-        return None;
-    };
+    let clients = p.clients()?;
     Some(SimpleRow {
         clients,
-        syn_per_s: p.syn_per_s(),
-        first_syn_per_s: p.first_syn_per_s,
-        served_per_s: p.served_per_s,
-        served_ci95_per_s: p.served_ci95_per_s,
-        outcomes: p.outcomes.clone(),
-        accept_queue_max: p.server.and_then(|s| s.accept_queue_max),
-        accept_queue_limit: p.server.and_then(|s| s.accept_queue_limit),
-        server_busy_percent: p.server.map(|s| s.busy_percent),
+        row: p.row(),
     })
 }
 
@@ -259,14 +250,7 @@ fn sclient_row(p: &Point, setting: &Setting) -> Option<SClientRow> {
     Some(SClientRow {
         descriptors,
         offered_per_s: p.offered_per_s,
-        syn_per_s: p.syn_per_s(),
-        first_syn_per_s: p.first_syn_per_s,
-        served_per_s: p.served_per_s,
-        served_ci95_per_s: p.served_ci95_per_s,
-        outcomes: p.outcomes.clone(),
+        row: p.row(),
         past_saturation: p.past_saturation,
-        accept_queue_max: p.server.and_then(|s| s.accept_queue_max),
-        accept_queue_limit: p.server.and_then(|s| s.accept_queue_limit),
-        server_busy_percent: p.server.map(|s| s.busy_percent),
     })
 }

@@ -1,11 +1,11 @@
 //! A server that stops, never answers, or leaves SYNs unanswered.
 
 use super::{WORTH_PERCENT, known, one, worst_of};
-use crate::experiment::overload::analysis::{Accepts, Point, Stop, Summary, Why, end};
+use crate::experiment::overload::analysis::{Accepts, Point, Stop, Summary, Until, Why, end};
 use crate::finding::{Code, Finding, Severity};
 use crate::measure::Outcome;
 use crate::trial::findings::OUTAGE;
-use crate::words::{exact, number, percent, time};
+use crate::words::{exact, number, percent};
 
 pub(super) const SERVER_CRASHED: Code = Code {
     name: "server_crashed",
@@ -59,31 +59,20 @@ pub(super) fn stopped(summary: &Summary) -> Vec<Finding> {
 }
 
 fn stop(stop: &Stop) -> Finding {
-    let code = match (stop.again, stop.has_crashed()) {
-        (Some(_), _) => OUTAGE,
-        (None, true) => SERVER_CRASHED,
-        (None, false) => SERVER_STOPPED,
+    let code = match (stop.until, stop.has_crashed()) {
+        (Until::End, true) => SERVER_CRASHED,
+        (Until::End, false) => SERVER_STOPPED,
+        _ => OUTAGE,
     };
-    let at = one(stop.at);
-    let when = match stop.from_ns {
-        0 => format!("at the start of the level with {at}"),
-        ns => format!("{} into the level with {at}", time(ns as f64)),
-    };
+    let (when, until) = stop.words();
     let before = match stop.served_before {
         0 => String::new(),
         n => format!(", after {} responses,", exact(n as f64)),
     };
-    let again = match stop.again {
-        None => "until the end".to_owned(),
-        Some((level, ns)) if level == stop.at => {
-            format!("for {}", time(ns.saturating_sub(stop.from_ns) as f64))
-        }
-        Some((level, _)) => format!("until the level with {}", one(level)),
-    };
     code.finding(
         Severity::Error,
         format!(
-            "the server stopped {when}{before} and served nothing {again}; {} of {} unserved \
+            "the server stopped {when}{before} and served nothing {until}; {} of {} unserved \
              attempts in these levels {}",
             exact(stop.count as f64),
             exact(stop.unserved as f64),
