@@ -59,12 +59,14 @@ pub(super) fn show(doc: &mut Document, report: &Report, c: &OverloadConclusion) 
 
 /// Adds what a person looks at first.
 fn show_key_figures(doc: &mut Document, c: &OverloadConclusion) {
+    let ends: Vec<String> = Outcome::ALL.iter().map(|&outcome| end(outcome)).collect();
     let key = |table: Table, load: &str| {
-        let columns = [
-            load, "first/s", "served/s", "served", "timeouts", "ghosts", "refused", "reset",
-            "queue",
-        ];
-        table.with_columns(&columns)
+        let ends = ends.iter().map(String::as_str);
+        let columns = [load, "first/s", "served/s"]
+            .into_iter()
+            .chain(ends)
+            .chain(["queue"]);
+        table.with_columns(&columns.collect::<Vec<_>>())
     };
     if !c.simple.is_empty() {
         doc.table("Simple clients", key(simple_table(&c.simple), "clients"));
@@ -238,7 +240,7 @@ fn sclients_notes(rows: &[SClientRow], by_schedule: bool, taken: &str) -> String
     if rows.iter().any(is_interval_missing) {
         notes.push("no interval: too few responses, or the server stopped in the level");
     }
-    notes.push("then attempts by their end");
+    notes.push("then attempts begun in the level by their end, also after it");
     if rows.iter().any(|r| !r.past_saturation) {
         notes.push("dim: not past saturation");
     }

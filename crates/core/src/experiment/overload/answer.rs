@@ -125,10 +125,10 @@ fn served(summary: &Summary) -> String {
     match summary.beyond_capacity() {
         Beyond::Flat(_) => format!("The server serves {capacity}/s whatever is offered"),
         Beyond::Falls(least) => format!(
-            "The server serves {capacity}/s at the most and as little as {}/s under overload",
+            "The server serves about {capacity}/s at best and as little as {}/s under overload",
             number(least.served_per_s)
         ),
-        Beyond::Untold => format!("The server serves {capacity}/s at the most that was seen"),
+        Beyond::Untold => format!("The server serves about {capacity}/s at best"),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::experiment::latency::report::{LatencyConclusion, ScenarioRow};
-use crate::experiment::overload::report::{LevelRow, OverloadConclusion, SClientRow};
+use crate::experiment::overload::report::{
+    CameBack, LevelRow, OverloadConclusion, Recovery, SClientRow, SimpleRow,
+};
 use crate::experiment::run::report::RunConclusion;
 use crate::experiment::sweep::report::{SweepConclusion, SweepLevel};
 use crate::experiment::throttle::report::{RateRow, ThrottleConclusion};
@@ -217,6 +219,95 @@ fn an_overload_that_served_has_a_capacity() {
     assert_eq!(of_conclusion(of(130.0)), [""; 0]);
     assert_says(&of_conclusion(of(0.0)), "and 130/s served");
     assert_says(&of_conclusion(of(150.0)), "at most 130/s");
+}
+
+fn overload() -> OverloadConclusion {
+    let row = LevelRow {
+        syn_per_s: 130.0,
+        first_syn_per_s: 130.0,
+        served_per_s: 130.0,
+        served_ci95_per_s: Some([128.0, 132.0]),
+        ..LevelRow::default()
+    };
+    OverloadConclusion {
+        capacity_per_s: 130.0,
+        max_syn_per_s: 130.0,
+        simple: vec![SimpleRow {
+            clients: 4,
+            row: row.clone(),
+        }],
+        recovery: Some(Box::new(Recovery {
+            came_back: CameBack::Yes,
+            level: Some(Level::Clients(4)),
+            before: Some(row.clone()),
+            again: Some(row),
+            ..Recovery::default()
+        })),
+        answer: "Service came back: as at first.".into(),
+        ..OverloadConclusion::default()
+    }
+}
+
+fn recovery(of: &mut OverloadConclusion) -> &mut Recovery {
+    of.recovery.as_mut().expect("there is one")
+}
+
+#[test]
+fn the_answer_of_an_overload_is_held_against_its_rows() {
+    assert_eq!(of_conclusion(Conclusion::Overload(overload())), [""; 0]);
+    type Change = fn(&mut OverloadConclusion);
+    let cases: [(Change, &str); 8] = [
+        (|o| o.max_syn_per_s = 100.0, "at most 100"),
+        (
+            |o| o.simple[0].row.syn_per_s = 100.0,
+            "first SYNs per second of 100",
+        ),
+        (
+            |o| o.simple[0].row.served_ci95_per_s = Some([140.0, 150.0]),
+            "outside",
+        ),
+        (
+            |o| {
+                o.simple[0].row.served_range_per_s = Some(Default::default());
+            },
+            "and the range",
+        ),
+        (|o| recovery(o).came_back = CameBack::No, "and the answer"),
+        (|o| recovery(o).because = "it ended".into(), "because"),
+        (|o| recovery(o).again = None, "nothing was measured"),
+        (
+            |o| o.simple[0].row.outcomes.add(Outcome::Served),
+            "in no row",
+        ),
+    ];
+    for (change, part) in cases {
+        let mut changed = overload();
+        change(&mut changed);
+        assert_says(&of_conclusion(Conclusion::Overload(changed)), part);
+    }
+    let mut unserved = overload();
+    unserved.recovery = None;
+    let row = &mut unserved.simple[0].row;
+    (row.served_per_s, row.served_ci95_per_s) = (0.0, None);
+    row.outcomes.add_many(Outcome::Served, 473);
+    let lines = of_conclusion(Conclusion::Overload(unserved));
+    assert_says(&lines, "473 attempts served at 0/s, and no reason");
+}
+
+#[test]
+fn figures_of_findings_on_overload_are_in_a_row() {
+    let mut stopped = finding("service_not_back", Severity::Warning);
+    for (name, value, is_there) in [
+        ("served_per_s", 130.0, true),
+        ("served_before_per_s", 131.0, false),
+        ("served_low_per_s", 128.0, true),
+        ("accept_queue_max", 17.0, false),
+        ("capacity_per_s", 120.0, false),
+    ] {
+        stopped.evidence = [(name.to_owned(), value)].into();
+        let lines = contradictions(with(std::slice::from_ref(&stopped)), &overload());
+        assert_eq!(lines.is_empty(), is_there, "{name}: {lines:?}");
+    }
 }
 
 #[test]

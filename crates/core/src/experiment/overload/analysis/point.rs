@@ -266,6 +266,12 @@ impl Point {
         established(&self.outcomes)
     }
 
+    /// Whether more arrives than is served, as SYNs without an answer or as connections that fail.
+    pub fn is_beyond(&self) -> bool {
+        let failed = self.outcomes.errors() - self.outcomes.no_resources();
+        self.past_saturation || failed as f64 > UNANSWERED_SHARE * self.outcomes.total() as f64
+    }
+
     /// Whether the generator did not come to start all that was due, or had no time left. How long
     /// a connect takes says nothing of that: one that is established only as its SYN was sent again
     /// is replaced later than one that is established at once.

@@ -118,13 +118,13 @@ impl Summary {
     pub fn is_overloaded(&self) -> bool {
         let offered_per_s = self.most_offered_per_s().unwrap_or(0.0);
         let is_beyond = offered_per_s > OVERLOADED_FACTOR * self.capacity_per_s;
-        is_beyond || self.pressing().any(|p| p.is_valid && p.past_saturation)
+        is_beyond || self.pressing().any(|p| p.is_valid && p.is_beyond())
     }
 
     /// What becomes of throughput beyond the capacity. It is said to fall only where there is no
     /// doubt, and to be flat only where it is; a server that stopped is neither.
     pub fn beyond_capacity(&self) -> Beyond<'_> {
-        let beyond = || self.pressing().filter(|p| p.counts() && p.past_saturation);
+        let beyond = || self.pressing().filter(|p| p.counts() && p.is_beyond());
         let served = |a: &&Point, b: &&Point| a.served_per_s.total_cmp(&b.served_per_s);
         let offered = |a: &&Point, b: &&Point| a.first_syn_per_s.total_cmp(&b.first_syn_per_s);
         let Some((least, last)) = beyond().min_by(served).zip(beyond().max_by(offered)) else {

@@ -101,24 +101,29 @@ pub(in crate::experiment::overload) fn ports_remedy(close: CloseKind) -> String 
 }
 
 pub(super) fn limits_syn_rate(summary: &Summary, verdict: Verdict) -> Option<Finding> {
-    let limited = summary.pressing().filter(|p| p.is_limited());
-    let first = limited.min_by(|a, b| a.due_per_s.total_cmp(&b.due_per_s))?;
+    let limited = || summary.pressing().filter(|p| p.is_limited());
+    let first = limited().min_by(|a, b| a.due_per_s.total_cmp(&b.due_per_s))?;
     let kept = summary.generator_limit_per_s;
     let kept_up = kept.map_or(String::new(), |kept| {
         format!("; it kept up at {}/s", number(kept))
     });
+    let is_left_out = limited().all(|p| !p.is_valid);
     let left_out = match verdict {
-        Verdict::Valid => "; the conclusion leaves such levels out",
-        Verdict::Invalid => "",
+        Verdict::Valid if is_left_out => "; the conclusion leaves such levels out",
+        _ => "",
+    };
+    let started = number(first.attempts_per_s);
+    let started = if first.fell_behind {
+        format!("{started}/s of {}/s", number(first.due_per_s))
+    } else {
+        format!("{started}/s, all that was due")
     };
     Some(LIMITS_SYN_RATE.finding(
         Severity::Warning,
         format!(
-            "from {} on the generator is the limit: it started {}/s of {}/s, and its busiest \
+            "from {} on the generator is the limit: it started {started}, and its busiest \
              worker used {} of a core{kept_up}{left_out}",
             one(first.level),
-            number(first.attempts_per_s),
-            number(first.due_per_s),
             percent(first.busy_percent)
         ),
         [

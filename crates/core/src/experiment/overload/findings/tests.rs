@@ -88,6 +88,9 @@ fn simple_clients_flatten_where_others_offer_twice_as_much() {
         "258/s"
     );
     assert!(!finds(code, &[simple]), "nobody else");
+    let silent = report(Level::Clients(8), &[(Outcome::ResponseTimeout, 8)]);
+    let unserved = report(Level::Descriptors(200), &[(Outcome::ConnectTimeout, 4_000)]);
+    assert!(!finds(code, &[silent, unserved]), "nothing is served");
     assert!(
         !finds(code, &[clients(1, 1_300), sclients(500, 1_300)]),
         "one alone"
@@ -128,6 +131,16 @@ fn throughput_falls_with_certainty_or_is_flat_or_neither_is_said() {
         with(sclients(975, 100), |t| t.verdict = Verdict::Invalid),
     ];
     assert!(!finds(falls, &invalid), "the generator's doing");
+    let ends = |closed| [(Outcome::Served, 130), (Outcome::Closed, closed)];
+    let closing = |closed| report(Level::Descriptors(975), &ends(closed));
+    assert!(
+        finds(falls, &[clients(8, 1_300), closing(20_000)]),
+        "accepted and closed"
+    );
+    assert!(
+        !finds(falls, &[clients(8, 1_300), closing(2)]),
+        "it asked for no more"
+    );
     assert!(
         !finds(flat, &[sclients(64, 1_300)]),
         "less than twice is offered"
@@ -321,6 +334,16 @@ fn the_generator_is_the_limit_where_starts_are_missing_or_its_core_is_full() {
     );
     let left_out = "it kept up at 1,130/s; the conclusion leaves such levels out";
     assert!(text.ends_with(left_out), "{text}");
+    let valid = with(busy(99.0), |t| t.verdict = Verdict::Valid);
+    let text = &found(&[sclients(64, 1_300), valid], &SETTING)[0].text;
+    assert!(
+        text.contains("it started 2,080/s, all that was due"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("leaves such levels out"),
+        "it does not: {text}"
+    );
 }
 
 #[test]

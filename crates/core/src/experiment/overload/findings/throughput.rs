@@ -61,7 +61,7 @@ pub(super) fn simple_clients_flatten(summary: &Summary) -> Option<Finding> {
     let capacity_per_s = summary.capacity_per_s;
     let is_flat = most_per_s <= FLAT_FACTOR * capacity_per_s;
     let is_pressed = pressed_per_s >= PRESSED_FACTOR * capacity_per_s.max(most_per_s);
-    (is_flat && is_pressed && clients > 1.0).then(|| {
+    (capacity_per_s > 0.0 && is_flat && is_pressed && clients > 1.0).then(|| {
         SIMPLE_CLIENTS_FLATTEN.finding(
             Severity::Info,
             format!(
