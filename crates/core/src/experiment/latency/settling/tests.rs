@@ -100,7 +100,10 @@ fn a_lost_flow_keeps_nothing_from_settling() {
 #[test]
 fn a_flow_that_never_moved_is_steady_beside_one_that_does() {
     let mut rule = Settling::new(settle(3));
-    assert_eq!(settles_after(&mut rule, |w| vec![0, w], |_| MS), Some(JUDGED));
+    assert_eq!(
+        settles_after(&mut rule, |w| vec![0, w], |_| MS),
+        Some(JUDGED)
+    );
 }
 
 #[test]
@@ -210,7 +213,10 @@ impl Queue {
                 pings.add(Nanos((ms * 1e6) as u64));
             }
             // What the longest ping does is another part of the rule.
-            let pings = PingsSoFar { longest: MS, ..pings };
+            let pings = PingsSoFar {
+                longest: MS,
+                ..pings
+            };
             rule.on_window(&[(at_s * 1e6) as u64], Nanos((at_s * 1e9) as u64), pings)
         })
     }
@@ -236,7 +242,11 @@ fn settled_share(queue: impl Fn(&mut Rng) -> Queue, counts: impl Fn(f64, &Queue)
 fn climbing(rng: &mut Rng, overshoots: bool) -> Queue {
     let from_ms = within(rng, 20.0, 100.0);
     let per_s = from_ms * within(rng, 0.3, 2.0);
-    let over_s = if overshoots { within(rng, 0.5, 2.0) } else { 0.0 };
+    let over_s = if overshoots {
+        within(rng, 0.5, 2.0)
+    } else {
+        0.0
+    };
     Queue {
         delay_ms: Box::new(move |at| {
             if at < over_s {
@@ -306,10 +316,12 @@ fn still_changed_with(delay_ms: impl Fn(f64) -> f64) -> Option<&'static str> {
     );
     for probe in &mut trial.tcp.probes {
         let delay = Nanos((delay_ms(probe.sent.as_secs_f64()) * 1e6) as u64);
-        probe.back = probe.back.map(|back| crate::experiment::latency::measure::ProbeBack {
-            round_trip: delay,
-            ..back
-        });
+        probe.back = probe
+            .back
+            .map(|back| crate::experiment::latency::measure::ProbeBack {
+                round_trip: delay,
+                ..back
+            });
     }
     still_changed(&trial)
 }
