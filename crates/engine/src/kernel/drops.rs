@@ -1,11 +1,13 @@
 //! Where a kernel says that it dropped datagrams: its counters before and after.
 
+pub(crate) mod fragments;
+
 use super::freed::Freed;
 use super::{firewall, legacy, qdisc};
 use crate::sys::netlink;
+use fragments::IpFlow;
 use knee_core::experiment::udp::measure::{DropCounter, DropPlace};
 use knee_core::time::Nanos;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -43,31 +45,6 @@ struct Key {
 pub(crate) struct Drops {
     counts: BTreeMap<Key, u64>,
     ip: IpFlow,
-}
-
-/// What IP received, and what it gave to a protocol, to another host or to reassembly; and what it
-/// sent in fragments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct IpFlow {
-    received: u64,
-    given: u64,
-    /// Datagrams that became whole again, so that they were received once more often.
-    reassembled: u64,
-    /// Fragments to be put together.
-    fragments: u64,
-    /// Datagrams that were sent in fragments, …
-    fragmented: u64,
-    /// … and the fragments that they were sent in.
-    created: u64,
-}
-
-/// What a host received in fragments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reassembly {
-    /// Fragments to be put together (ReasmReqds).
-    pub fragments: u64,
-    /// Datagrams that became whole (ReasmOKs).
-    pub reassembled: u64,
 }
 
 /// Names in /proc/net/snmp behind `Udp: `, and in snmp6 behind `Udp6`.
@@ -227,21 +204,6 @@ impl Drops {
             }
         }
         count - left
-    }
-
-    /// Fragments of each datagram that was sent in fragments; 1 where none was.
-    pub(crate) fn fragments_each(&self) -> u64 {
-        let round = self.ip.created + self.ip.fragmented / 2;
-        round.checked_div(self.ip.fragmented).unwrap_or(1).max(1)
-    }
-
-    /// What of reassembly the counters tell.
-    pub(crate) fn reassembly(&self) -> Reassembly {
-        let (fragments, reassembled) = (self.ip.fragments, self.ip.reassembled);
-        Reassembly {
-            fragments,
-            reassembled,
-        }
     }
 
     /// Without those that concern what a host receives: what is sent from it is not among them.
@@ -495,26 +457,6 @@ impl Drops {
                 }
             }
         }
-    }
-}
-
-impl IpFlow {
-    fn since(self, earlier: IpFlow) -> IpFlow {
-        let moved = |of: fn(IpFlow) -> u64| of(self).saturating_sub(of(earlier));
-        IpFlow {
-            received: moved(|ip| ip.received),
-            given: moved(|ip| ip.given),
-            reassembled: moved(|ip| ip.reassembled),
-            fragments: moved(|ip| ip.fragments),
-            fragmented: moved(|ip| ip.fragmented),
-            created: moved(|ip| ip.created),
-        }
-    }
-
-    /// What was received and given to nobody.
-    fn undelivered(self) -> u64 {
-        let given = self.given + self.fragments;
-        (self.received + self.reassembled).saturating_sub(given)
     }
 }
 

@@ -12,7 +12,7 @@
 //! After the record the client may begin again. The end of the connection ends the session.
 
 pub use crate::control::{Greeting, Hello, Lines, Sharing, TooLong, line};
-use crate::kernel::drops::Reassembly;
+use crate::kernel::drops::fragments::Reassembly;
 use knee_core::experiment::udp::measure::{DropCounter, ServiceFacts, UdpReceived};
 use knee_core::experiment::udp::spec::{ServiceSetup, UdpTrialSpec};
 use knee_core::law::Law;

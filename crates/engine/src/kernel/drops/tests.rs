@@ -1,3 +1,4 @@
+use super::fragments::Reassembly;
 use super::*;
 use crate::kernel::qdisc::{self, Qdisc};
 

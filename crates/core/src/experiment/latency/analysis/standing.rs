@@ -143,8 +143,8 @@ mod tests {
             };
             let (all, measured) = minute(delay, 1.0);
             let times = Times::of(&measured, EVERY, round_trip);
-            // A time of the schedule is never further from the ping that stands for it than half the
-            // longest ping, which is as long as the queue. The rest is for the end of the minute.
+            // A time of the schedule is never further from the ping that stands for it than half
+            // the longest ping, which is as long as the queue. The rest is for the last ping.
             let per_ns = length as f64 / (period as f64 * rises.min(1.0 - rises));
             let changes = per_ns * (length / 2 + 2 * EVERY.0) as f64 + length as f64 / 50.0;
             for q in [0.25, 0.5, 0.75] {

@@ -228,8 +228,8 @@ fn pauses(e: &Evidence) -> Rule {
     };
     let longer = against.iter().filter(|(p, covers)| p > covers).count();
     let because = format!(
-        "in {longer} of {} trials with a loss it paused for longer than that, at worst for {} where \
-         the buffer covers {}",
+        "in {longer} of {} trials with a loss it paused for longer than that, at worst for {} \
+         where the buffer covers {}",
         against.len(),
         time(pause_ns),
         time(covers_ns)

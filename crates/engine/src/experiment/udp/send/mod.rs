@@ -42,8 +42,8 @@ pub struct SendPlan {
     pub target: SocketAddr,
     /// Tells datagrams of this run from those of others.
     pub session: u64,
-    /// CLOCK_MONOTONIC in nanoseconds at which the run begins, [`UdpTrialSpec::lead`] after [`send`] is called;
-    /// a sender that is not ready by then begins late.
+    /// CLOCK_MONOTONIC in nanoseconds at which the run begins, [`UdpTrialSpec::lead`] after
+    /// [`send`] is called; a sender that is not ready by then begins late.
     pub origin: u64,
     /// For [`ClientsAs::Processes`]: this program, which run as `PROGRAM udp-client` calls
     /// [`client_process`].
